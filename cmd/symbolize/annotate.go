@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -25,7 +26,7 @@ import (
 )
 
 type annotateOptions struct {
-	inputOptions
+	cli.InputOptions
 	format    string
 	output    string
 	limit     int
@@ -63,19 +64,19 @@ not be read or was damaged, the rest was done; 130 interrupted.`
 // pageFunctions is how many functions a page has by default.
 const pageFunctions = 10
 
-func newAnnotateCommand(a *app) *cobra.Command {
+func newAnnotateCommand(a *cli.App) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
 		Use:     "annotate CAPTURE… [PATTERN…]",
 		Short:   "Print the instructions and source lines of functions with their samples",
 		Long:    annotateLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize annotate perf.data 'bpf_prog_.*'\n" +
 			"  symbolize annotate -o x.html --source-dir ~/src perf.data\n" +
 			"  symbolize annotate --source-dir ~/src perf.data main\n" +
 			"  symbolize annotate --format json bundle.tar id:123",
 	}
-	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		if !cmd.Flags().Changed("format") && filepath.Ext(o.output) == ".html" {
 			o.format = flags.HTML
 		}
@@ -85,7 +86,7 @@ func newAnnotateCommand(a *app) *cobra.Command {
 		return runAnnotate(ctx, a, o)
 	})
 	o.addFlags(cmd)
-	cmd.ValidArgsFunction = functionsAfterCaptures(a, &o.inputOptions)
+	cmd.ValidArgsFunction = functionsAfterCaptures(a, &o.InputOptions)
 	return cmd
 }
 
@@ -108,14 +109,14 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 			"may be repeated")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.HTML)
 	flags.AddOutput(fs, &o.output)
-	o.inputOptions.addFlags(cmd)
+	o.InputOptions.AddFlags(cmd)
 	flags.AddCount(fs, &o.count)
 	flags.AddDemangle(cmd, &o.demangle, "simple")
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *annotateOptions) validate(args []string) (err error) {
-	o.captures = args[:captureArgs(args)]
+	o.captures = args[:cli.CaptureArgs(args)]
 	for _, text := range args[len(o.captures):] {
 		p, err := code.ParsePattern(text)
 		if err != nil {
@@ -124,7 +125,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 		o.patterns = append(o.patterns, p)
 	}
 	if err := cmp.Or(
-		o.inputOptions.validate(o.captures),
+		o.InputOptions.Validate(o.captures),
 		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.HTML),
 		flags.CheckWord("--syntax", o.syntax, disasm.Syntaxes),
 	); err != nil {
@@ -145,8 +146,8 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	return err
 }
 
-func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
-	return a.withSession(ctx, &o.inputOptions, o.captures, func(s *session,
+func runAnnotate(ctx context.Context, a *cli.App, o *annotateOptions) error {
+	return a.WithSession(ctx, &o.InputOptions, o.captures, func(s *cli.Session,
 		captures []string) error {
 		o.captures = captures
 		return o.annotate(ctx, s)
@@ -154,8 +155,8 @@ func runAnnotate(ctx context.Context, a *app, o *annotateOptions) error {
 }
 
 // annotate writes the functions that the patterns select.
-func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
-	a := s.a
+func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
+	a := s.App
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
 	p, err := loadCode(ctx, s, o.captures, finder)
@@ -163,19 +164,19 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 		return err
 	}
 	opts := annotate.Options{
-		Event: s.event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
+		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
 		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
 	}
 	if len(o.patterns) > 0 {
 		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
 	}
-	s.printWarnings(p)
+	s.PrintWarnings(p)
 	an := annotate.New(p, finder, opts)
-	noteNewer(s.a, finder)
+	noteNewer(s.App, finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
 		return o.nothing(p, finder, &opts)
 	}
-	err = a.writeOutput(o.output, false, func(w io.Writer) error {
+	err = a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
 		case flags.JSON:
 			return an.WriteJSON(w)
@@ -183,12 +184,12 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 			return listing.WriteHTML(w, an)
 		}
 		return an.WriteText(w, annotate.TextStyle{Addresses: o.addresses, Bytes: o.bytes,
-			Colour: o.output == "" && a.colour()})
+			Colour: o.output == "" && a.Colour()})
 	})
 	if err != nil {
 		return err
 	}
-	a.printOtherEvents(p, opts.Event)
+	a.PrintOtherEvents(p, opts.Event)
 	if len(an.Functions) == 0 {
 		m := &an.Missing[0]
 		return ingest.WithHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
@@ -197,27 +198,27 @@ func (o *annotateOptions) annotate(ctx context.Context, s *session) error {
 }
 
 // noteNewer prints which source files were not used.
-func noteNewer(a *app, f *code.Finder) {
+func noteNewer(a *cli.App, f *code.Finder) {
 	for _, text := range f.Newer() {
-		a.warn(text, "--source-dir DIR takes it all the same, below DIR")
+		a.Warn(text, "--source-dir DIR takes it all the same, below DIR")
 	}
 }
 
 // codeOptions are the places in which code is searched.
-func codeOptions(s *session, sourceDirs []string) code.Options {
-	_, with := analyze.SplitBundles(s.o.with)
+func codeOptions(s *cli.Session, sourceDirs []string) code.Options {
+	_, with := analyze.SplitBundles(s.Options.With)
 	return code.Options{View: s.View(), Bundles: s.Bundles(),
-		Paths: slices.Concat(with, s.o.symfs, s.o.vmlinux), SourceDirs: sourceDirs,
-		Recorded: s.a.local(nil, s.o.noLocal) != nil,
-		Names:    s.o.policy, NoInlines: s.o.noInlines}
+		Paths: slices.Concat(with, s.Options.Symfs, s.Options.Vmlinux), SourceDirs: sourceDirs,
+		Recorded: s.App.Local(nil, s.Options.NoLocal) != nil,
+		Names:    s.Options.NamePolicy, NoInlines: s.Options.NoInlines}
 }
 
 // loadCode reads the captures, adds their programs to the finder and names the locations. Names
 // of a pprof file are not used: they lack the functions' bounds.
-func loadCode(ctx context.Context, s *session, paths []string, f *code.Finder) (
+func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
 	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
-	err := s.each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {
+	err := s.Each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {
 		p.Names = nil
 		profiles = append(profiles, p)
 		path := capture.Path()
@@ -229,7 +230,7 @@ func loadCode(ctx context.Context, s *session, paths []string, f *code.Finder) (
 	}
 	p, err := s.Merge(ctx, profiles)
 	if err != nil {
-		return nil, sessionError(err)
+		return nil, cli.SessionError(err)
 	}
 	f.Machine = p.Meta.Arch
 	return p, nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
@@ -61,7 +62,7 @@ func TestAnnotateRecordedSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stdout, stderr bytes.Buffer
-		env := &Env{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string {
+		env := &cli.Env{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string {
 			return map[string]string{"SYMBOLIZE_STORE": filepath.Join(dir, "store"),
 				localEnv: tt.local}[name]
 		}, Args: append([]string{"annotate", "--with", bin,

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/analyze/code"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
@@ -25,7 +26,7 @@ func TestCaptureArgs(t *testing.T) {
 	}
 	for args, want := range map[string]int{"": 0, "x": 1, "x a.data": 2, "a.data b.data main": 2,
 		"a.data main b.data": 1, "a.data": 1} {
-		if got := captureArgs(strings.Fields(args)); got != want {
+		if got := cli.CaptureArgs(strings.Fields(args)); got != want {
 			t.Errorf("%q: %d captures, want %d", args, got, want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
@@ -31,14 +32,14 @@ of the store is opened once for all captures.
 that run tasks on many: "batch collect" reads captures, "batch name" names one part of their
 locations, "batch merge" makes the profiles. Each may be killed and run again.`
 
-func newBatchCommand(a *app) *cobra.Command {
+func newBatchCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",
 		Short:   "Make the profiles of a night's captures: by service, host and day",
 		Long:    batchLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Args:    cobra.ArbitraryArgs,
-		RunE:    needSubcommand,
+		RunE:    cli.NeedSubcommand,
 	}
 	cmd.AddCommand(newBatchRunCommand(a), newBatchCollectCommand(a), newBatchNameCommand(a),
 		newBatchMergeCommand(a))
@@ -64,9 +65,9 @@ func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 
 // paths returns the share of --shard of the arguments and the lines of --files-from, and all of
 // them; the files below directories instead of these if walk is set.
-func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string, err error) {
+func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []string, err error) {
 	if o.filesFrom != "" {
-		var in io.Reader = a.env.Stdin
+		var in io.Reader = a.Env.Stdin
 		if o.filesFrom != "-" {
 			f, err := regular.Open(o.filesFrom)
 			if err != nil {
@@ -96,13 +97,13 @@ func (o *batchInputs) paths(a *app, args []string, walk bool) (own, all []string
 
 // share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,
 // too.
-func (o *batchInputs) share(a *app) (batch.Shard, error) {
+func (o *batchInputs) share(a *cli.App) (batch.Shard, error) {
 	if o.shard == "" {
 		return batch.Shard{}, nil
 	}
 	text := o.shard
 	if strings.HasPrefix(text, "/") {
-		i, n, ok := batch.TaskIndex(a.env.Getenv)
+		i, n, ok := batch.TaskIndex(a.Env.Getenv)
 		if !ok {
 			return batch.Shard{}, exit.Usagef("--shard %s: this is no task of an array", o.shard)
 		}
@@ -170,7 +171,7 @@ func (o *batchGroups) demangler() (func() *report.Demangler, error) {
 // batchCaptures are the flags of commands that read captures, see batch.Collector.
 type batchCaptures struct {
 	batchInputs
-	inputOptions
+	cli.InputOptions
 	parts  int
 	labels []string
 }
@@ -179,26 +180,26 @@ func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
 	o.batchInputs.addFlags(fs, "of the captures")
 	fs.IntVar(&o.parts, "parts", 8, parts)
 	flags.AddLabels(fs, &o.labels)
-	addBatchSessionFlags(fs, &o.inputOptions)
+	addBatchSessionFlags(fs, &o.InputOptions)
 }
 
-// session checks the flags and returns the options of each capture's session.
-func (o *batchCaptures) session(a *app) (opts analyze.Options, err error) {
-	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
+// Session checks the flags and returns the options of each capture's session.
+func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
+	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
 		return opts, err
 	}
-	if err := flags.CheckJobs(o.jobs); err != nil {
+	if err := flags.CheckJobs(o.Jobs); err != nil {
 		return opts, err
 	}
 	if o.parts < 1 {
 		return opts, exit.Usagef("--parts %d: it is at least 1", o.parts)
 	}
-	return batchSession(a, &o.inputOptions)
+	return batchSession(a, &o.InputOptions)
 }
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v %q %s", o.keep, o.event, o.trustPaths, o.remote.used, versionText())
+	return fmt.Sprintf("%v %q %v %q %s", o.Keep, o.Event, o.TrustPaths, o.Remote.Used, versionText())
 }
 
 type batchRunOptions struct {
@@ -207,7 +208,7 @@ type batchRunOptions struct {
 	out string
 }
 
-func newBatchRunCommand(a *app) *cobra.Command {
+func newBatchRunCommand(a *cli.App) *cobra.Command {
 	o := &batchRunOptions{}
 	cmd := &cobra.Command{
 		Use:   "run -o DIR CAPTURE|DIR…",
@@ -219,7 +220,7 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 		Example: "  symbolize batch run -o profiles captures\n" +
 			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +
 			"      -o profiles captures",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatch(ctx, a, o,
 				args)
 		}),
@@ -233,16 +234,16 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 	return cmd
 }
 
-// addBatchSessionFlags adds the flags of inputOptions that are of use for many captures.
-func addBatchSessionFlags(fs *pflag.FlagSet, o *inputOptions) {
-	fs.StringVar(&o.event, "event", "", "only samples of this `EVENT`")
-	fs.BoolVar(&o.trustPaths, "trust-paths", false,
+// addBatchSessionFlags adds the flags of InputOptions that are of use for many captures.
+func addBatchSessionFlags(fs *pflag.FlagSet, o *cli.InputOptions) {
+	fs.StringVar(&o.Event, "event", "", "only samples of this `EVENT`")
+	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
-	o.remote.addFlag(fs)
-	flags.AddWork(fs, &o.jobs, &o.maxMemory)
+	o.Remote.AddFlag(fs)
+	flags.AddWork(fs, &o.Jobs, &o.MaxMemory)
 }
 
-func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) error {
+func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string) error {
 	if o.out == "" {
 		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
 	}
@@ -254,9 +255,9 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 	if err != nil {
 		return err
 	}
-	process.LimitMemory(o.maxMemory)
-	process.SetGC(a.env.Getenv, process.FoldGC)
-	progress := a.newBatchProgress()
+	process.LimitMemory(o.MaxMemory)
+	process.SetGC(a.Env.Getenv, process.FoldGC)
+	progress := a.StartSteps()
 	opts.Step, opts.Done = progress.Step, progress.One
 	sum, err := batch.Run(ctx, captures, opts)
 	progress.Stop()
@@ -272,7 +273,7 @@ func runBatch(ctx context.Context, a *app, o *batchRunOptions, args []string) er
 }
 
 // options are the options of the run.
-func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
+func (o *batchRunOptions) options(a *cli.App) (opts batch.RunOptions, err error) {
 	if opts.By, opts.Formats, err = o.grouping(); err != nil {
 		return opts, err
 	}
@@ -285,29 +286,29 @@ func (o *batchRunOptions) options(a *app) (opts batch.RunOptions, err error) {
 	if err := opts.By.Labels(&opts.Session.Keep); err != nil {
 		return opts, batchError(err)
 	}
-	o.keep = opts.Session.Keep
-	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.jobs
+	o.Keep = opts.Session.Keep
+	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.Jobs
 	opts.Config, opts.Style = o.config(), o.demangle
 	opts.Hooks = batchHooks(a)
 	return opts, nil
 }
 
 // batchHooks print the events of a run.
-func batchHooks(a *app) *batch.Hooks {
+func batchHooks(a *cli.App) *batch.Hooks {
 	return &batch.Hooks{
 		OnFailed: func(capture string, err error) {
 			if !strings.Contains(err.Error(), capture) {
 				err = fmt.Errorf("%s: %w", capture, err)
 			}
-			a.partial = true
-			a.failInput(capture, err)
+			a.Partial = true
+			a.FailInput(capture, err)
 		},
 		OnWarn: func(capture string, w ingest.Warning) {
 			if !strings.Contains(w.Text, capture) {
 				w.Text = capture + ": " + w.Text
 			}
-			a.partial = a.partial || w.Partial
-			a.warn(w.Text, w.Hint)
+			a.Partial = a.Partial || w.Partial
+			a.Warn(w.Text, w.Hint)
 		},
 		Facts: func(p *ingest.Profile) []byte {
 			var b bytes.Buffer
@@ -320,7 +321,7 @@ func batchHooks(a *app) *batch.Hooks {
 		OnFacts: func(facts []byte) {
 			var c report.Coverage
 			if json.Unmarshal(facts, &c) == nil {
-				a.facts().Add(&c)
+				a.Facts().Add(&c)
 			}
 		},
 	}
@@ -328,17 +329,17 @@ func batchHooks(a *app) *batch.Hooks {
 
 // batchSession are the options of a session for one of many captures. Files of this host are not
 // looked for: the results of a night must not depend on the machine that it runs on.
-func batchSession(a *app, o *inputOptions) (opts analyze.Options, err error) {
-	opts = a.sessionOptions(o)
+func batchSession(a *cli.App, o *cli.InputOptions) (opts analyze.Options, err error) {
+	opts = a.SessionOptions(o)
 	opts.Local = nil
 	opts.Warn = func(w analyze.Warning) {
-		a.partial = a.partial || w.Partial
-		a.sessionWarning(w)
+		a.Partial = a.Partial || w.Partial
+		a.SessionWarning(w)
 	}
-	if opts.Remote, err = a.remote(&o.remote); err != nil {
+	if opts.Remote, err = a.OpenRemote(&o.Remote); err != nil {
 		return opts, err
 	}
-	opts.Store, err = a.storePath()
+	opts.Store, err = a.StorePath()
 	return opts, err
 }
 
@@ -348,30 +349,30 @@ func batchError(err error) error {
 		return ingest.WithHint(exit.Usagef("%v", err),
 			"--by names keys; host, day and main need no --path or --manifest")
 	}
-	return sessionError(err)
+	return cli.SessionError(err)
 }
 
 // warnLacking reports captures without a value of some key.
-func warnLacking(a *app, lacking []string) {
+func warnLacking(a *cli.App, lacking []string) {
 	for _, text := range lacking {
-		a.warn("no value of the key for "+text,
+		a.Warn("no value of the key for "+text,
 			"it counts as unknown; --path and --manifest give values")
 	}
 }
 
 // reportBatch prints the results of a run, and enters them into the summary.
-func reportBatch(a *app, sum *batch.Summary) {
-	run := a.facts()
+func reportBatch(a *cli.App, sum *batch.Summary) {
+	run := a.Facts()
 	run.Captures, run.Failed, run.Tables, run.Batch = sum.Captures, sum.Failed, sum.Tables, sum
-	if a.quiet {
+	if a.Quiet {
 		return
 	}
-	fmt.Fprintf(a.env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
+	fmt.Fprintf(a.Env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
 		sum.Captures, sum.Failed, sum.Kept, sum.Samples)
-	fmt.Fprintf(a.env.Stderr, "locations  %d in %d objects; %d tables opened\n",
+	fmt.Fprintf(a.Env.Stderr, "locations  %d in %d objects; %d tables opened\n",
 		sum.Locations, sum.Objects, sum.Tables)
 	if sum.Remote.Asked > 0 {
-		fmt.Fprintf(a.env.Stderr, "remote     %s\n", pulledText(&sum.Remote))
+		fmt.Fprintf(a.Env.Stderr, "remote     %s\n", cli.PulledText(&sum.Remote))
 	}
-	fmt.Fprintf(a.env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
+	fmt.Fprintf(a.Env.Stderr, "profiles   %d, %d written before\n", sum.Groups, sum.GroupsKept)
 }

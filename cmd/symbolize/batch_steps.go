@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
@@ -24,7 +25,7 @@ type batchCollectOptions struct {
 	out string
 }
 
-func newBatchCollectCommand(a *app) *cobra.Command {
+func newBatchCollectCommand(a *cli.App) *cobra.Command {
 	o := &batchCollectOptions{}
 	cmd := &cobra.Command{
 		Use:   "collect -o DIR CAPTURE|DIR…",
@@ -33,7 +34,7 @@ func newBatchCollectCommand(a *app) *cobra.Command {
 into a directory, with its stacks and with the distinct locations in them, cut into parts by build
 ID. It prints the paths of the files.`,
 		Example: "  symbolize batch collect --parts 4 -o collected captures",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchCollect(ctx, a, o, args)
 		}),
 	}
@@ -45,7 +46,7 @@ ID. It prints the paths of the files.`,
 	return cmd
 }
 
-func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args []string) error {
+func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, args []string) error {
 	if o.out == "" {
 		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
 	}
@@ -60,18 +61,18 @@ func runBatchCollect(ctx context.Context, a *app, o *batchCollectOptions, args [
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	process.LimitMemory(o.maxMemory)
-	process.SetGC(a.env.Getenv, process.FoldGC)
-	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.jobs,
+	process.LimitMemory(o.MaxMemory)
+	process.SetGC(a.Env.Getenv, process.FoldGC)
+	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.Jobs,
 		Config: o.config(), Hooks: batchHooks(a)}
-	progress := a.newBatchProgress()
+	progress := a.StartSteps()
 	c.Step, c.Done = progress.Step, progress.One
 	files, st, err := c.Collect(ctx, captures, all)
 	progress.Stop()
-	run := a.facts()
+	run := a.Facts()
 	run.Captures, run.Failed, run.Samples, run.Batch = st.Captures, st.Failed, st.Samples, &st
 	for _, f := range files {
-		fmt.Fprintln(a.stdout(), f)
+		fmt.Fprintln(a.Stdout(), f)
 	}
 	return batchError(err)
 }
@@ -80,10 +81,10 @@ type batchNameOptions struct {
 	batchInputs
 	out  string
 	part int
-	inputOptions
+	cli.InputOptions
 }
 
-func newBatchNameCommand(a *app) *cobra.Command {
+func newBatchNameCommand(a *cli.App) *cobra.Command {
 	o := &batchNameOptions{}
 	cmd := &cobra.Command{
 		Use:   "name --part R -o FILE DIR|FILE…",
@@ -92,7 +93,7 @@ func newBatchNameCommand(a *app) *cobra.Command {
 them with the store, each symbol table once, and writes the names to a file. Without --part it is
 the part with the number of the engine's task.`,
 		Example: "  symbolize batch name --part 0 -o 0.names collected",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchName(ctx, a, o, args)
 		}),
 	}
@@ -101,17 +102,17 @@ the part with the number of the engine's task.`,
 	fs.StringVarP(&o.out, "output", "o", "", "write the names to `FILE`")
 	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
 	o.addFilesFrom(fs)
-	o.remote.addFlag(fs)
-	flags.AddJobs(fs, &o.jobs)
+	o.Remote.AddFlag(fs)
+	flags.AddJobs(fs, &o.Jobs)
 	return cmd
 }
 
-func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []string) error {
+func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []string) error {
 	if o.out == "" {
 		return ingest.WithHint(exit.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
-		index, _, ok := batch.TaskIndex(a.env.Getenv)
+		index, _, ok := batch.TaskIndex(a.Env.Getenv)
 		if !ok {
 			return exit.Usagef("no part is named: --part R")
 		}
@@ -121,36 +122,36 @@ func runBatchName(ctx context.Context, a *app, o *batchNameOptions, args []strin
 	if err != nil {
 		return err
 	}
-	opts, err := batchSession(a, &o.inputOptions)
+	opts, err := batchSession(a, &o.InputOptions)
 	if err != nil {
 		return err
 	}
 	s, err := analyze.Open(ctx, opts)
 	if err != nil {
-		return sessionError(err)
+		return cli.SessionError(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	st, err := batch.Name(ctx, s, o.part, collected, o.out, o.jobs)
-	a.notePulled(s)
+	st, err := batch.Name(ctx, s, o.part, collected, o.out, o.Jobs)
+	a.NotePulled(s)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
 	for _, w := range st.Warnings {
-		a.warn(w.Text, w.Hint)
-		a.partial = a.partial || w.Partial
+		a.Warn(w.Text, w.Hint)
+		a.Partial = a.Partial || w.Partial
 	}
-	run := a.facts()
+	run := a.Facts()
 	run.Captures, run.Tables, run.Batch = len(collected), st.Tables, st
-	a.note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part,
+	a.Note(fmt.Sprintf("part %d: %d locations in %d objects, %d tables opened", o.part,
 		st.Locations,
 		st.Objects, st.Tables))
 	return nil
 }
 
 // collected lists the files of "batch collect" that paths name or lie in directories.
-func (o *batchInputs) collected(a *app, args []string) (own, all []string, err error) {
+func (o *batchInputs) collected(a *cli.App, args []string) (own, all []string, err error) {
 	own, all, err = o.paths(a, args, true)
 	if err == nil && len(all) == 0 {
 		err = errors.New("no file of \"batch collect\" is there")
@@ -165,7 +166,7 @@ type batchMergeOptions struct {
 	names []string
 }
 
-func newBatchMergeCommand(a *app) *cobra.Command {
+func newBatchMergeCommand(a *cli.App) *cobra.Command {
 	o := &batchMergeOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge --names FILE… -o DIR DIR|FILE…",
@@ -173,7 +174,7 @@ func newBatchMergeCommand(a *app) *cobra.Command {
 		Long: `merge makes a profile for each group of the captures that "batch collect" read, with
 the names that "batch name" wrote, and writes them into a directory.`,
 		Example: "  symbolize batch merge --names names --by host -o profiles collected",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchMerge(ctx, a, o, args)
 		}),
 	}
@@ -186,7 +187,7 @@ the names that "batch name" wrote, and writes them into a directory.`,
 	return cmd
 }
 
-func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []string) error {
+func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args []string) error {
 	if o.out == "" || len(o.names) == 0 {
 		return ingest.WithHint(exit.Usagef("--output and --names are both needed"),
 			"-o DIR for the profiles, --names DIR with the files of \"batch name\"")
@@ -231,16 +232,16 @@ func runBatchMerge(ctx context.Context, a *app, o *batchMergeOptions, args []str
 }
 
 // writeGroups writes the profiles of groups and prints their paths.
-func writeGroups(ctx context.Context, a *app, groups []*batch.Group, answers *batch.Answers,
+func writeGroups(ctx context.Context, a *cli.App, groups []*batch.Group, answers *batch.Answers,
 	out batch.Output) error {
 	for _, g := range groups {
-		a.facts().Captures += len(g.Collected)
+		a.Facts().Captures += len(g.Collected)
 		w, err := g.Write(ctx, answers, out)
 		if err != nil {
 			return err
 		}
 		for _, f := range w.Files {
-			fmt.Fprintln(a.stdout(), f)
+			fmt.Fprintln(a.Stdout(), f)
 		}
 	}
 	return nil

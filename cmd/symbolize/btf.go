@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -41,17 +42,17 @@ type btfOptions struct {
 	base, format string
 }
 
-func newBTFCommand(a *app) *cobra.Command {
+func newBTFCommand(a *cli.App) *cobra.Command {
 	var o btfOptions
 	cmd := &cobra.Command{
 		Use:     "btf FILE [TYPE…]",
 		Short:   "List the types in a file's BTF, or print them as C",
 		Long:    btfLong,
-		GroupID: groupLook,
+		GroupID: cli.GroupLook,
 		Example: "  symbolize btf prog.bpf.o\n" +
 			"  symbolize btf /sys/kernel/btf/vmlinux 'struct task_struct'",
 		Args: help.SomeArgs("FILE"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBTF(ctx, a, &o, args[0], args[1:])
 		}),
 	}
@@ -61,7 +62,7 @@ func newBTFCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []string) error {
+func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names []string) error {
 	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, formatC); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func runBTF(ctx context.Context, a *app, o *btfOptions, path string, names []str
 			", ")),
 			"`symbolize btf %s` lists the types", path)
 	}
-	return a.writeOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput("", false, func(w io.Writer) error {
 		switch o.format {
 		case flags.JSON:
 			return ingest.WriteJSON(w, out)
@@ -94,7 +95,7 @@ const formatC = "c"
 
 // readBTF finds the BTF in a file of any kind that has some; base is the path of the BTF that
 // it continues, or "".
-func readBTF(ctx context.Context, a *app, path, base string) ([]inspect.BTF, error) {
+func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF, error) {
 	var below *btf.Types
 	if base != "" {
 		var err error
@@ -104,8 +105,8 @@ func readBTF(ctx context.Context, a *app, path, base string) ([]inspect.BTF, err
 	}
 	blobs, damage, err := inspect.ReadBTF(ctx, path, below)
 	if damage != nil {
-		a.warn(damage.Error(), "")
-		a.partial = true
+		a.Warn(damage.Error(), "")
+		a.Partial = true
 	}
 	switch {
 	case errors.Is(err, input.ErrNotCapture):

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
@@ -71,19 +72,19 @@ ended it; FILE is written in any case. Without COMMAND, or if --duration ended i
 was recorded; 2 usage; 127 there is no such COMMAND, 126 it cannot be run. With --check:
 0 nothing is missing, 1 something is.`
 
-func newCaptureCommand(a *app) *cobra.Command {
+func newCaptureCommand(a *cli.App) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:     "capture -o FILE [-- COMMAND…]",
 		Short:   "Record BPF programs and what else resolving needs of this host",
 		Long:    captureLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize capture --check\n" +
 			"  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
 			"  symbolize capture -o capture.data --duration 30s\n" +
 			"  symbolize capture -o stacks.data --stacks -- ./test\n" +
 			"  symbolize capture -o stacks.data --stacks -a -F 99 --duration 60s",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -196,13 +197,13 @@ type checkNeed struct {
 }
 
 // runCaptureCheck prints the missing rights and settings, one line each.
-func runCaptureCheck(a *app, format string) error {
+func runCaptureCheck(a *cli.App, format string) error {
 	needs := check.Host()
 	facts := checkResult{Missing: []checkNeed{}}
 	for _, n := range needs {
 		facts.Missing = append(facts.Missing, checkNeed{n.Name, n.For, n.Fix, n.Option, n.Fatal})
 	}
-	err := a.writeFacts(format, facts, func(w io.Writer) error {
+	err := a.WriteFacts(format, facts, func(w io.Writer) error {
 		if len(needs) == 0 {
 			fmt.Fprintln(w, "nothing is missing")
 		}
@@ -224,7 +225,7 @@ func runCaptureCheck(a *app, format string) error {
 	return err
 }
 
-func runCapture(ctx context.Context, a *app, o *captureOptions, command []string) error {
+func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []string) error {
 	// Interrupts end the recording and not the program, which has a file to write.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -244,18 +245,18 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 		w.Lean()
 	}
 	written := o.output
-	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.env.Stdin,
-		Stdout: a.env.Stdout, Stderr: a.env.Stderr, Signals: signals,
+	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.Env.Stdin,
+		Stdout: a.Env.Stdout, Stderr: a.Env.Stderr, Signals: signals,
 		Interrupted: record.SharesTerminal, KernelCopy: o.kernelCopy, BPFStats: o.bpfStats,
 		Maps: o.maps, MapInterval: o.interval, PIDs: o.pids, AllProcesses: o.allProcesses,
 		HostProc: o.hostProc, Rotate: o.rotation,
 		Written: func(path string) {
 			written = path
-			a.note(ingest.OneLine(path) + " is written")
+			a.Note(ingest.OneLine(path) + " is written")
 		},
 		Flushed: process.ReleaseMemory,
 		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
-		Warn: func(text string) { a.warn(text, "") }} // once, here or in the summary
+		Warn: func(text string) { a.Warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
 	if err != nil {
@@ -264,7 +265,7 @@ func runCapture(ctx context.Context, a *app, o *captureOptions, command []string
 	omit.warn()
 	captureSummary(a, written, sum)
 	if o.summary != "" {
-		err = a.writeOutput(o.summary, false, func(w io.Writer) error {
+		err = a.WriteOutput(o.summary, false, func(w io.Writer) error {
 			return ingest.WriteJSON(w, newCaptureFacts(written, sum))
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/record"
 	"symbolize/store"
@@ -13,17 +14,17 @@ import (
 
 // omission is --omit-indexed: symbols of the kernel that the store has are left out of a bundle.
 type omission struct {
-	a    *app
+	a    *cli.App
 	kept string // why the kernel's symbols are in the bundle after all
 }
 
 // newOmission returns nil where nothing is to be left out. That there is no store is an
 // error before anything is recorded: its name may be mistyped.
-func newOmission(a *app, o *captureOptions) (*omission, error) {
+func newOmission(a *cli.App, o *captureOptions) (*omission, error) {
 	if !o.omitIndexed {
 		return nil, nil
 	}
-	err := a.withReader(func(*db.Reader) error { return nil })
+	err := a.WithReader(func(*db.Reader) error { return nil })
 	if errors.Is(err, store.ErrNoStore) {
 		err = ingest.WithHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
 			"without --omit-indexed none is needed")
@@ -41,7 +42,7 @@ func (x *omission) apply(opts *record.Options) {
 // knows reports whether the store has the symbols of a kernel.
 func (x *omission) knows(id buildid.ID) bool {
 	known := false
-	err := x.a.withReader(func(r *db.Reader) error {
+	err := x.a.WithReader(func(r *db.Reader) error {
 		m, _, err := store.FindOne(r, id)
 		known = m != nil && m.HasNames()
 		return err
@@ -55,9 +56,9 @@ func (x *omission) knows(id buildid.ID) bool {
 	return known && err == nil
 }
 
-// warn reports symbols that are not left out.
+// Warn reports symbols that are not left out.
 func (x *omission) warn() {
 	if x != nil && x.kept != "" {
-		x.a.warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")
+		x.a.Warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/record/sampler"
@@ -40,7 +41,7 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 		"sample threads that stop running, by the time until they go on")
 }
 
-// validate checks the flags, and reads --event.
+// Validate checks the flags, and reads --event.
 func (o *stackOptions) validate(pids []int) error {
 	if !o.on {
 		for _, f := range []struct {
@@ -89,11 +90,11 @@ func (o *stackOptions) options(pids []int) *sampler.Options {
 }
 
 // stackSummary prints the sampled stacks and losses on standard error.
-func stackSummary(a *app, s *sampler.Stats) {
+func stackSummary(a *cli.App, s *sampler.Stats) {
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
-		a.warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")
+		a.Warn(fmt.Sprintf("lost: %d samples: %s", s.Lost[cause], cause), "")
 	}
-	a.note(fmt.Sprintf(
+	a.Note(fmt.Sprintf(
 		"%d samples, %d stacks of users and %d of the kernel; %.1f MB of kernel memory",
 		s.Samples, s.UserStacks, s.KernelStacks, float64(s.KernelMemory)/1e6))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/record"
 )
@@ -81,45 +82,45 @@ func newCaptureFacts(path string, s *record.Summary) *captureFacts {
 const maxMissingLines = 20
 
 // captureSummary prints the contents of the bundle on standard error.
-func captureSummary(a *app, path string, s *record.Summary) {
-	if a.quiet {
+func captureSummary(a *cli.App, path string, s *record.Summary) {
+	if a.Quiet {
 		return
 	}
 	for _, text := range s.Warnings {
-		a.warn(text, "")
+		a.Warn(text, "")
 	}
 	for i, m := range s.Missing {
 		if i == maxMissingLines {
-			a.warn(fmt.Sprintf("and %d programs more without code", len(s.Missing)-i), "")
+			a.Warn(fmt.Sprintf("and %d programs more without code", len(s.Missing)-i), "")
 			break
 		}
-		a.warn(fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), "")
+		a.Warn(fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), "")
 	}
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
-		a.warn(fmt.Sprintf("lost: %d %s", s.Lost[cause], cause), "")
+		a.Warn(fmt.Sprintf("lost: %d %s", s.Lost[cause], cause), "")
 	}
 	copied := ""
 	if s.Copied > 0 {
 		copied = fmt.Sprintf(" (%d copied inside the kernel)", s.Copied)
 	}
 	count := table.Count[int]
-	fmt.Fprintf(a.env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
+	fmt.Fprintf(a.Env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
 		ingest.OneLine(path), count(s.Programs, "BPF program", "BPF programs"),
 		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,
 		s.BTFs, s.Bytes, count(s.KSymbols, "KSYMBOL record", "KSYMBOL records"),
 		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))
 	if s.Maps > 0 {
-		a.note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
+		a.Note(fmt.Sprintf("%d BPF maps, %d dumps", s.Maps, s.MapDumps))
 	}
 	if r := s.BPFRuns; r != nil {
-		a.note(fmt.Sprintf("BPF programs ran %s times for %v: `symbolize info %s` has each",
+		a.Note(fmt.Sprintf("BPF programs ran %s times for %v: `symbolize info %s` has each",
 			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), ingest.ShellWord(path)))
 	}
 	if s.Stacks != nil {
 		stackSummary(a, s.Stacks)
 	}
 	if c := &s.Command; c.Run {
-		a.note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),
+		a.Note(fmt.Sprintf("%s after %.2f s", cmp.Or(commandEnd(c), "the command ended"),
 			c.Elapsed.Seconds()))
 	}
 }

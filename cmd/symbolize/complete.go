@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
@@ -33,15 +34,15 @@ const noFiles = cobra.ShellCompDirectiveNoFileComp
 
 // completion makes a completion of words that list finds in bounded time. Nothing is printed, and
 // a failure has no words. Of the words those are taken that begin with the text of the user.
-func completion(a *app, whenNone cobra.ShellCompDirective,
+func completion(a *cli.App, whenNone cobra.ShellCompDirective,
 	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
 ) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
-		silent := *a.env
+		silent := *a.Env
 		silent.Stderr, silent.StderrTerminal = io.Discard, false
-		a.env, a.quiet = &silent, true
+		a.Env, a.Quiet = &silent, true
 		words := make(map[string]string)
 		err := list(ctx, args, func(word, about string) bool {
 			word = ingest.OneLine(word)
@@ -91,10 +92,10 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 }
 
 // storedIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
-func storedIDs(a *app, kernels bool) cobra.CompletionFunc {
+func storedIDs(a *cli.App, kernels bool) cobra.CompletionFunc {
 	return completion(a, noFiles, func(_ context.Context, _ []string,
 		add func(string, string) bool) error {
-		return a.withReader(func(r *db.Reader) error {
+		return a.WithReader(func(r *db.Reader) error {
 			for m, err := range r.Objects() {
 				if err != nil || kernels && m.Kind != ingest.Kernel {
 					continue
@@ -110,7 +111,7 @@ func storedIDs(a *app, kernels bool) cobra.CompletionFunc {
 }
 
 // eventsOf completes the events of the captures among the arguments.
-func eventsOf(a *app) cobra.CompletionFunc {
+func eventsOf(a *cli.App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		for _, path := range args {
@@ -138,24 +139,24 @@ func eventsOf(a *app) cobra.CompletionFunc {
 // functionsOf completes the functions in the samples of the captures at the beginning of the
 // arguments, named with the flags in o, and without a capture BPF programs of the store. Of a
 // capture that cannot be named in time there are none.
-func functionsOf(a *app, o *inputOptions) cobra.CompletionFunc {
+func functionsOf(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	return completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 0 {
 			return storedPrograms(a, add)
 		}
-		return functionsIn(ctx, a, o, args[:captureArgs(args)], add)
+		return functionsIn(ctx, a, o, args[:cli.CaptureArgs(args)], add)
 	})
 }
 
 // functionsIn adds the names of the functions in the samples of captures.
-func functionsIn(ctx context.Context, a *app, o *inputOptions, paths []string,
+func functionsIn(ctx context.Context, a *cli.App, o *cli.InputOptions, paths []string,
 	add func(string, string) bool) error {
-	if err := o.validate(paths); err != nil {
+	if err := o.Validate(paths); err != nil {
 		return err
 	}
-	return a.withSession(ctx, o, paths, func(s *session, captures []string) error {
-		p, err := s.load(ctx, captures)
+	return a.WithSession(ctx, o, paths, func(s *cli.Session, captures []string) error {
+		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func functionsIn(ctx context.Context, a *app, o *inputOptions, paths []string,
 }
 
 // mapsOf completes the BPF maps in the files among the arguments: dumps, bundles and objects.
-func mapsOf(a *app) cobra.CompletionFunc {
+func mapsOf(a *cli.App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
@@ -196,8 +197,8 @@ func mapsOf(a *app) cobra.CompletionFunc {
 }
 
 // storedPrograms adds the names of the BPF programs of the store.
-func storedPrograms(a *app, add func(string, string) bool) error {
-	return a.withReader(func(r *db.Reader) error {
+func storedPrograms(a *cli.App, add func(string, string) bool) error {
+	return a.WithReader(func(r *db.Reader) error {
 		for m, err := range r.Objects() {
 			if err != nil || m.Kind != ingest.JIT {
 				continue
@@ -211,7 +212,7 @@ func storedPrograms(a *app, add func(string, string) bool) error {
 }
 
 // functionsAfterCaptures completes functions behind the first argument, which is a file.
-func functionsAfterCaptures(a *app, o *inputOptions) cobra.CompletionFunc {
+func functionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	functions := functionsOf(a, o)
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -224,7 +225,7 @@ func functionsAfterCaptures(a *app, o *inputOptions) cobra.CompletionFunc {
 // functionFirst completes a function in place of the first argument: of the samples of perf.data in
 // the current directory, if it is there, and BPF programs of the store. The other arguments are
 // files.
-func functionFirst(a *app, o *inputOptions) cobra.CompletionFunc {
+func functionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	programs := completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {
 		const recording = "perf.data" // perf's own default
@@ -243,7 +244,7 @@ func functionFirst(a *app, o *inputOptions) cobra.CompletionFunc {
 }
 
 // completeInputs makes the shell complete build IDs, and the flags of commands that read captures.
-func completeInputs(a *app, cmd *cobra.Command) {
+func completeInputs(a *cli.App, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		fs := sub.Flags()
 		switch sub.Name() {
@@ -260,7 +261,7 @@ func completeInputs(a *app, cmd *cobra.Command) {
 		completeFlag(sub, "event", eventsOf(a))
 		for _, flag := range []string{"focus", "ignore", "hide", "show", "show-from"} {
 			if fs.Lookup(flag) != nil {
-				completeFlag(sub, flag, functionsOf(a, &inputOptions{}))
+				completeFlag(sub, flag, functionsOf(a, &cli.InputOptions{}))
 			}
 		}
 	}

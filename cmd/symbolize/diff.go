@@ -14,13 +14,14 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
 type diffOptions struct {
-	inputOptions
+	cli.InputOptions
 	selectOptions
 	format    string
 	base      []string
@@ -48,18 +49,18 @@ known of chance.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 5 a function grew by more than --fail-above; 130 interrupted.`
 
-func newDiffCommand(a *app) *cobra.Command {
+func newDiffCommand(a *cli.App) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:     "diff BASE NEW | diff --base BASE… NEW…",
 		Short:   "Compare profiles, with a test of significance",
 		Long:    diffLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize diff before.data after.data\n" +
 			"  symbolize diff --base b1.pb.gz --base b2.pb.gz n1.pb.gz n2.pb.gz\n" +
 			"  symbolize diff --fail-above 10 --format json yesterday.pb.gz today.pb.gz",
 	}
-	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.judged = cmd.Flags().Changed("fail-above")
 		if err := o.validate(args); err != nil {
 			return err
@@ -88,8 +89,8 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"exit with 5 if a function grew by more than `PCT` percent, significantly if that is tested")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.Folded)
 	o.selectOptions.addFlags(cmd)
-	o.inputOptions.addFlags(cmd)
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	o.InputOptions.AddFlags(cmd)
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 // addNormalizeFlag adds the flag of all comparisons.
@@ -122,20 +123,20 @@ func (o *diffOptions) validate(args []string) error {
 		o.by = calltree.Line.String()
 	}
 	return cmp.Or(
-		o.inputOptions.validate(args),
+		o.InputOptions.Validate(args),
 		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.Folded),
 		flags.CheckWord("--sort", o.sort, topSorts),
 		checkShare(o.minShare),
-		o.selectOptions.parse(&o.keep),
+		o.selectOptions.parse(&o.Keep),
 	)
 }
 
-func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
+func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) error {
 	base, sides := o.base, args
 	if len(base) == 0 {
 		base, sides = args[:1], args[1:]
 	}
-	return withSides(ctx, a, &o.inputOptions, base, sides, func(s *session, before,
+	return withSides(ctx, a, &o.InputOptions, base, sides, func(s *cli.Session, before,
 		after []diff.Input) error {
 		if o.format == flags.Folded {
 			return writeFolded(a, s, o, before, after)
@@ -152,9 +153,9 @@ func runDiff(ctx context.Context, a *app, o *diffOptions, args []string) error {
 }
 
 // withSides names the profiles of both sides and calls body with them.
-func withSides(ctx context.Context, a *app, o *inputOptions, base, sides []string,
-	body func(s *session, before, after []diff.Input) error) error {
-	return a.withSession(ctx, o, slices.Concat(base, sides), func(s *session,
+func withSides(ctx context.Context, a *cli.App, o *cli.InputOptions, base, sides []string,
+	body func(s *cli.Session, before, after []diff.Input) error) error {
+	return a.WithSession(ctx, o, slices.Concat(base, sides), func(s *cli.Session,
 		captures []string) error {
 		before, err := capturesOf(base, captures)
 		if err != nil {
@@ -191,7 +192,7 @@ func capturesOf(side, captures []string) ([]string, error) {
 	return own, nil
 }
 
-func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
+func (o *diffOptions) options(s *cli.Session, p *ingest.Profile) diff.Options {
 	opts := diff.Options{Options: o.calls(s, p), Raw: !o.normalize, Cum: o.sort == "cum",
 		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
 	if o.judged {
@@ -202,32 +203,32 @@ func (o *diffOptions) options(s *session, p *ingest.Profile) diff.Options {
 }
 
 // writeFolded writes the stacks of both sides.
-func writeFolded(a *app, s *session, o *diffOptions, before, after []diff.Input) error {
+func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []diff.Input) error {
 	f, err := diff.Fold(before, after, o.calls(s, after[0].Profile))
 	if err != nil {
 		return err
 	}
 	warnUnmatched(a, f.Unmatched())
-	return a.writeOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput("", false, func(w io.Writer) error {
 		return f.WriteFolded(w, !o.normalize)
 	})
 }
 
 // loadSide names the profiles of one side, each for itself. A capture that cannot be read is
 // left out if there are others.
-func loadSide(ctx context.Context, a *app, s *session, paths []string) ([]diff.Input, error) {
+func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) ([]diff.Input, error) {
 	var inputs []diff.Input
 	for _, path := range paths {
-		p, err := s.load(ctx, []string{path})
+		p, err := s.Load(ctx, []string{path})
 		switch {
 		case err == nil:
-			s.printWarnings(p)
+			s.PrintWarnings(p)
 			inputs = append(inputs, diff.Input{Name: path, Profile: p})
 		case len(paths) == 1 || ctx.Err() != nil:
 			return nil, err
 		default:
-			a.partial = true
-			a.failInput(path, err)
+			a.Partial = true
+			a.FailInput(path, err)
 		}
 	}
 	if len(inputs) == 0 {
@@ -237,12 +238,12 @@ func loadSide(ctx context.Context, a *app, s *session, paths []string) ([]diff.I
 }
 
 // failGrown lists the functions that grew too much, which is an exit status of its own.
-func failGrown(a *app, d *diff.Diff, above float64) error {
+func failGrown(a *cli.App, d *diff.Diff, above float64) error {
 	if len(d.Failed) == 0 {
 		return nil
 	}
 	for i := range d.Failed {
-		a.print("error", d.FailedText(&d.Failed[i]))
+		a.Print("error", d.FailedText(&d.Failed[i]))
 	}
 	return &exit.Error{Code: exit.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
 		strings.TrimSpace(functions(len(d.Failed))))}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/golden"
 	"symbolize/ingest"
@@ -188,7 +189,7 @@ func TestManualIsComplete(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRootCommand(&app{env: env}))
+	visit(newRootCommand(&cli.App{Env: env}))
 	for r := ingest.ReasonNone + 1; r.String() != "unknown reason"; r++ {
 		if !strings.Contains(text, "| "+r.String()+" |") {
 			t.Errorf("MANUAL.md has no row for the reason %q", r)

@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -38,17 +39,17 @@ ID than the one asked for is refused.
 Exit status: 0 done, also where no server has a file; 1 failed; 2 usage; 3 a server failed or sent
 something else, or a capture could not be read, and the rest was done; 130 interrupted.`
 
-func newFetchCommand(a *app) *cobra.Command {
+func newFetchCommand(a *cli.App) *cobra.Command {
 	o := &fetchOptions{}
 	cmd := &cobra.Command{
 		Use:         "fetch CAPTURE…",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Get the files that captures need from debuginfod servers",
 		Long:        fetchLong,
-		GroupID:     groupMain,
+		GroupID:     cli.GroupMain,
 		Example: "  symbolize fetch --dry-run perf.data\n" +
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return ingest.WithHint(exit.Usagef("no capture is named"),
 					"name the files that `perf record` wrote")
@@ -82,7 +83,7 @@ type wantedFile struct {
 	id buildid.ID
 }
 
-func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) error {
+func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []string) error {
 	opts, err := debuginfodOptions(a, o.servers)
 	if err != nil {
 		return err
@@ -91,19 +92,19 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 		return ingest.WithHint(exit.Usagef("no server is named"),
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
-	in := &inputOptions{jobs: o.jobs, maxMemory: o.maxMemory}
+	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory}
 	wanted, err := wantedFiles(ctx, a, in, captures)
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
-		return a.writeFacts(o.format, wanted, func(w io.Writer) error {
+		return a.WriteFacts(o.format, wanted, func(w io.Writer) error {
 			return listWanted(w, wanted)
 		})
 	}
 	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o.format, wanted)
 	if err == nil && o.format == flags.JSON {
-		err = a.writeFacts(o.format, wanted, nil)
+		err = a.WriteFacts(o.format, wanted, nil)
 	}
 	if err != nil || len(paths) == 0 {
 		return err
@@ -114,20 +115,20 @@ func runFetch(ctx context.Context, a *app, o *fetchOptions, captures []string) e
 }
 
 // debuginfodOptions are the settings of the environment.
-func debuginfodOptions(a *app, servers []string) (debuginfod.Options, error) {
-	opts, err := debuginfod.FromEnv(a.env.Getenv)
+func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error) {
+	opts, err := debuginfod.FromEnv(a.Env.Getenv)
 	if err != nil {
 		return opts, exit.Usagef("%v", err)
 	}
 	if len(servers) > 0 {
 		opts.Servers = servers
 	}
-	caches := a.places(nil, true).Debuginfod
+	caches := a.Places(nil, true).Debuginfod
 	if len(caches) == 0 {
 		return opts, ingest.WithHint(errors.New("there is no place for a cache"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
-	if a.env.Getenv("DEBUGINFOD_PROGRESS") != "" {
+	if a.Env.Getenv("DEBUGINFOD_PROGRESS") != "" {
 		opts.Progress = fetchProgress(a)
 	}
 	opts.Cache, err = filepath.Abs(caches[0])
@@ -136,7 +137,7 @@ func debuginfodOptions(a *app, servers []string) (debuginfod.Options, error) {
 
 // fetchProgress returns a function that prints how much of a file has come, at most once a second and
 // when it is whole.
-func fetchProgress(a *app) func(url string, got, total int64) {
+func fetchProgress(a *cli.App) func(url string, got, total int64) {
 	var last time.Time
 	return func(url string, got, total int64) {
 		if time.Since(last) < time.Second && got != total {
@@ -147,21 +148,21 @@ func fetchProgress(a *app) func(url string, got, total int64) {
 		if total > 0 {
 			text += " of " + table.Bytes(total)
 		}
-		a.note(url + ": " + text)
+		a.Note(url + ": " + text)
 	}
 }
 
 // wantedFiles lists the files that frames of captures have no name for want of, those of the
 // most frames first.
-func wantedFiles(ctx context.Context, a *app, in *inputOptions, captures []string) (
+func wantedFiles(ctx context.Context, a *cli.App, in *cli.InputOptions, captures []string) (
 	list []wantedFile, err error) {
 	list = []wantedFile{}
-	err = a.withSession(ctx, in, captures, func(s *session, captures []string) error {
-		p, err := s.load(ctx, captures)
+	err = a.WithSession(ctx, in, captures, func(s *cli.Session, captures []string) error {
+		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err
 		}
-		a.printWarnings(p)
+		a.PrintWarnings(p)
 		for _, m := range report.NewCoverage(p, report.CoverageOptions{Count: true}).Missing {
 			id, err := buildid.Parse(m.BuildID)
 			if err != nil || id.Space() != buildid.GNU || !id.Exact() {
@@ -203,7 +204,7 @@ func listWanted(w io.Writer, list []wantedFile) error {
 
 // fetchFiles gets files, sets the outcome of each and lists it as text, and returns the paths of
 // those that are there.
-func fetchFiles(ctx context.Context, a *app, c *debuginfod.Client, format string,
+func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, format string,
 	list []wantedFile) (paths []string, err error) {
 	for i := range list {
 		f := &list[i]
@@ -216,8 +217,8 @@ func fetchFiles(ctx context.Context, a *app, c *debuginfod.Client, format string
 			f.Outcome = "no server has it"
 		case err != nil:
 			f.Outcome, f.Error = "failed", ingest.OneLine(err.Error())
-			a.partial = true
-			a.failInput("", err)
+			a.Partial = true
+			a.FailInput("", err)
 		case !fetched:
 			f.Outcome = "in the cache"
 		}
@@ -228,7 +229,7 @@ func fetchFiles(ctx context.Context, a *app, c *debuginfod.Client, format string
 		if format == flags.JSON {
 			continue
 		}
-		_, err = fmt.Fprintf(a.stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
+		_, err = fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
 			f.Outcome)
 		if err != nil {
 			return nil, err

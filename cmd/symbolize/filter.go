@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -24,7 +25,7 @@ import (
 )
 
 type filterOptions struct {
-	input    inputOptions // of it: with, names, noInlines, jobs, maxMemory
+	input    cli.InputOptions // of it: with, names, NoInlines, jobs, MaxMemory
 	kernel   string
 	demangle string
 	exact    bool
@@ -67,13 +68,13 @@ all as they are.
 Exit status: 0 done, unknown places included; 1 failed; 2 usage; 3 a table is damaged, what could be
 read has been used; 130 interrupted.`
 
-func newFilterCommand(a *app) *cobra.Command {
+func newFilterCommand(a *cli.App) *cobra.Command {
 	o := &filterOptions{}
 	cmd := &cobra.Command{
 		Use:     "filter",
 		Short:   "Put names into text: kernel stack traces, output of tracing tools",
 		Long:    filterLong,
-		GroupID: groupLook,
+		GroupID: cli.GroupLook,
 		Example: "  dmesg -w | symbolize filter\n" +
 			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
 			"symbolize filter\n" +
@@ -86,7 +87,7 @@ func newFilterCommand(a *app) *cobra.Command {
 			return ingest.WithHint(err, "it reads standard input: symbolize filter < %s",
 				ingest.ShellWord(args[0]))
 		},
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -100,24 +101,24 @@ func newFilterCommand(a *app) *cobra.Command {
 func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringArrayVar(&o.input.with, "with", nil,
+	fs.StringArrayVar(&o.input.With, "with", nil,
 		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
 			"may be repeated")
-	flags.AddBCCDirs(fs, &o.input.bccDirs)
+	flags.AddBCCDirs(fs, &o.input.BCCDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
 		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
 			"are its")
-	fs.BoolVar(&o.input.trustPaths, "trust-paths", false,
+	fs.BoolVar(&o.input.TrustPaths, "trust-paths", false,
 		"where the text has no build ID, take the file now at an absolute path for the one that ran")
-	fs.BoolVar(&o.input.noLocal, "no-local", false,
+	fs.BoolVar(&o.input.NoLocal, "no-local", false,
 		"look for no files on this host that neither the store nor --with has")
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
-	flags.AddNames(cmd, &o.input.names, "`symbols` (the default) or dwarf")
+	flags.AddNames(cmd, &o.input.Names, "`symbols` (the default) or dwarf")
 	flags.AddDemangle(cmd, &o.demangle, "simple")
-	fs.BoolVar(&o.input.noInlines, "no-inlines", false, "leave out inlined calls")
+	fs.BoolVar(&o.input.NoInlines, "no-inlines", false, "leave out inlined calls")
 	fs.StringVar(&o.summary, "summary", "", "write how many places were named, and what was left, "+
 		"to `FILE` as JSON")
-	flags.AddWork(fs, &o.input.jobs, &o.input.maxMemory)
+	flags.AddWork(fs, &o.input.Jobs, &o.input.MaxMemory)
 }
 
 func (o *filterOptions) validate() (err error) {
@@ -129,12 +130,12 @@ func (o *filterOptions) validate() (err error) {
 			return exit.Usagef("--kernel: %v", err)
 		}
 	}
-	if o.input.names != "" {
-		if o.input.policy, err = flags.ParseNames(o.input.names); err != nil {
+	if o.input.Names != "" {
+		if o.input.NamePolicy, err = flags.ParseNames(o.input.Names); err != nil {
 			return err
 		}
 	}
-	if err := flags.CheckJobs(o.input.jobs); err != nil {
+	if err := flags.CheckJobs(o.input.Jobs); err != nil {
 		return err
 	}
 	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
@@ -151,26 +152,26 @@ var filterLines = lines.Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
 		return len(line), nil
 	}}
 
-func runFilter(ctx context.Context, a *app, o *filterOptions) error {
-	s, err := a.openSession(ctx, &o.input)
+func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
+	s, err := a.OpenSession(ctx, &o.input)
 	if err != nil {
 		return err
 	}
 	r := filter.New(s.Searching(ctx), filter.Options{
-		Names: o.input.policy, Demangle: o.mode, NoInlines: o.input.noInlines, Exact: o.exact,
+		Names: o.input.NamePolicy, Demangle: o.mode, NoInlines: o.input.NoInlines, Exact: o.exact,
 		Kernel: o.kernelID, Files: filesNamed(ctx, a, s.Session), Programs: s.Programs(),
 	})
-	out := a.stdout()
-	err = filterLines.Each(ctx, a.env.Stdin,
+	out := a.Stdout()
+	err = filterLines.Each(ctx, a.Env.Stdin,
 		func(text []byte) error { return r.Rewrite(out, text) })
 	for _, text := range r.Problems() {
-		a.partial = true
-		a.warn(text, "`symbolize store verify` lists the damage")
+		a.Partial = true
+		a.Warn(text, "`symbolize store verify` lists the damage")
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		printFilter(a, r.Stats())
 		if o.summary != "" {
-			err = errors.Join(err, a.writeOutput(o.summary, false, func(w io.Writer) error {
+			err = errors.Join(err, a.WriteOutput(o.summary, false, func(w io.Writer) error {
 				return ingest.WriteJSON(w, r.Stats().Facts())
 			}))
 		}
@@ -179,7 +180,7 @@ func runFilter(ctx context.Context, a *app, o *filterOptions) error {
 }
 
 // filesNamed returns the Files of filter.Options. Each name is asked once: text repeats them.
-func filesNamed(ctx context.Context, a *app, s *analyze.Session) func(string) []buildid.ID {
+func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string) []buildid.ID {
 	const most = 1 << 12 // names that are kept
 	known := make(map[string][]buildid.ID)
 	return func(name string) []buildid.ID {
@@ -189,8 +190,8 @@ func filesNamed(ctx context.Context, a *app, s *analyze.Session) func(string) []
 		}
 		ids, err := s.FilesNamed(ctx, name)
 		if err != nil {
-			a.partial = true
-			a.warn(err.Error(), exit.Hint(err))
+			a.Partial = true
+			a.Warn(err.Error(), exit.Hint(err))
 		}
 		if len(known) >= most {
 			clear(known)
@@ -204,9 +205,9 @@ func filesNamed(ctx context.Context, a *app, s *analyze.Session) func(string) []
 const leftShown = 10
 
 // printFilter prints the summary.
-func printFilter(a *app, st *filter.Stats) {
+func printFilter(a *cli.App, st *filter.Stats) {
 	if st.Places == 0 {
-		a.note("no place in code was found in the text: `symbolize filter --help` lists the forms")
+		a.Note("no place in code was found in the text: `symbolize filter --help` lists the forms")
 		return
 	}
 	text := fmt.Sprintf("%d of %s named", st.Named, table.Count(st.Places, "place", "places"))
@@ -218,7 +219,7 @@ func printFilter(a *app, st *filter.Stats) {
 		text += fmt.Sprintf(", %d of them by the file's name alone: the text has no build ID of it",
 			st.ByFile)
 	}
-	a.note(text)
+	a.Note(text)
 	left := st.Sorted()
 	for i := range left[:min(len(left), leftShown)] {
 		l := &left[i]
@@ -226,13 +227,13 @@ func printFilter(a *app, st *filter.Stats) {
 		if l.Object != "" && l.Module != "" {
 			object = l.Module + " " + l.Object
 		}
-		a.note(fmt.Sprintf("left: %d in %s: %s", l.Places, object, l.Reason))
+		a.Note(fmt.Sprintf("left: %d in %s: %s", l.Places, object, l.Reason))
 	}
 	if n := len(left) - leftShown; n > 0 {
-		a.note(fmt.Sprintf("left: %s more", table.Count(n, "object", "objects")))
+		a.Note(fmt.Sprintf("left: %s more", table.Count(n, "object", "objects")))
 	}
-	if hint := filterHint(left); hint != "" && !a.quiet {
-		a.print("hint", hint)
+	if hint := filterHint(left); hint != "" && !a.Quiet {
+		a.Print("hint", hint)
 	}
 }
 

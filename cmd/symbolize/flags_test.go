@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 )
@@ -30,7 +31,7 @@ func everyCommand(visit func(path []string, cmd *cobra.Command)) {
 			walk(append(path[:len(path):len(path)], sub.Name()), sub)
 		}
 	}
-	walk(nil, newRootCommand(&app{env: env}))
+	walk(nil, newRootCommand(&cli.App{Env: env}))
 }
 
 // TestLetters: each letter is short for one flag, whatever the
@@ -166,7 +167,7 @@ func TestWritesStore(t *testing.T) {
 		"store import -": true, "store rebuild": true, "store ls": false, "store": false,
 		"resolve index": false, "": false, "nonsense": false, "index --help": true,
 	} {
-		if got := newProgram(&Env{}).writesStore(strings.Fields(line)); got != want {
+		if got := newProgram(&cli.Env{}).writesStore(strings.Fields(line)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}

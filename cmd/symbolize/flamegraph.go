@@ -15,13 +15,14 @@ import (
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
 type flamegraphOptions struct {
-	inputOptions
+	cli.InputOptions
 	selectOptions
 	output   string
 	format   string
@@ -60,18 +61,18 @@ var flamegraphFormats = []struct{ name, extension string }{
 
 const formatGecko = "gecko"
 
-func newFlamegraphCommand(a *app) *cobra.Command {
+func newFlamegraphCommand(a *cli.App) *cobra.Command {
 	o := &flamegraphOptions{}
 	cmd := &cobra.Command{
 		Use:     "flamegraph CAPTURE|PROFILE…",
 		Short:   "Draw a flame graph: a page of HTML, or a file for another viewer",
 		Long:    flamegraphLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize flamegraph -o x.html perf.data\n" +
 			"  symbolize flamegraph --focus malloc -o x.svg x.pb.gz\n" +
 			"  symbolize flamegraph --base before.data -o diff.html after.data",
 	}
-	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.labelsGiven = cmd.Flags().Changed("labels")
 		if err := o.validate(args); err != nil {
 			return err
@@ -102,8 +103,8 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 		"`LABELS` that the page can choose by, those of resolve: label is all that a pprof file has, as far "+
 			"as there is room; the comm always is one")
 	o.selectOptions.addFlags(cmd)
-	o.inputOptions.addFlags(cmd)
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	o.InputOptions.AddFlags(cmd)
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *flamegraphOptions) formats() (words []string) {
@@ -135,15 +136,15 @@ func (o *flamegraphOptions) chooseFormat() error {
 }
 
 func (o *flamegraphOptions) validate(args []string) (err error) {
-	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
+	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	return cmp.Or(
-		o.inputOptions.validate(args),
+		o.InputOptions.Validate(args),
 		o.chooseFormat(),
 		o.validateSides(),
 		checkShare(o.minShare),
-		o.selectOptions.parse(&o.keep),
+		o.selectOptions.parse(&o.Keep),
 	)
 }
 
@@ -168,7 +169,7 @@ func (o *flamegraphOptions) validateSides() error {
 	return nil
 }
 
-func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
+func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []string) error {
 	if err := o.checkOutput(a, paths); err != nil {
 		return err
 	}
@@ -177,24 +178,24 @@ func runFlamegraph(ctx context.Context, a *app, o *flamegraphOptions, paths []st
 		if why == "" {
 			return runTimed(ctx, a, o, paths)
 		}
-		a.note("times of samples are not those of the recording: " + why)
+		a.Note("times of samples are not those of the recording: " + why)
 	}
-	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
 		opts := o.calls(s, p)
 		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == flags.Folded {
-			a.printOtherEvents(p, opts.Event)
+			a.PrintOtherEvents(p, opts.Event)
 		}
 		return o.write(a, g)
 	})
 }
 
 // graph makes the graph of a profile.
-func (o *flamegraphOptions) graph(a *app, s *session, p *ingest.Profile) *flame.Graph {
+func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile) *flame.Graph {
 	opts := o.calls(s, p)
 	opts.Demangler.Warm(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
-		Keep: o.keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
+		Keep: o.Keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
 		MinShare: o.minShare / 100, Reverse: o.reverse})
 	warnUnmatched(a, g.Unmatched())
 	return g
@@ -203,24 +204,24 @@ func (o *flamegraphOptions) graph(a *app, s *session, p *ingest.Profile) *flame.
 // isPage reports whether the output is a page, which is too long for a terminal.
 func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
 
-func (o *flamegraphOptions) checkOutput(a *app, paths []string) error {
-	return cmp.Or(a.refuseTerminal(o.output, o.isPage(), flags.FoldedHint),
-		refuseOverwrite(paths, []string{o.output}))
+func (o *flamegraphOptions) checkOutput(a *cli.App, paths []string) error {
+	return cmp.Or(a.RefuseTerminal(o.output, o.isPage(), flags.FoldedHint),
+		cli.RefuseOverwrite(paths, []string{o.output}))
 }
 
 // write writes the graph in its format.
-func (o *flamegraphOptions) write(a *app, g *flame.Graph) error {
-	return a.writeOutput(o.output, o.isPage(), func(w io.Writer) error {
+func (o *flamegraphOptions) write(a *cli.App, g *flame.Graph) error {
+	return a.WriteOutput(o.output, o.isPage(), func(w io.Writer) error {
 		return flamegraphWriters[slices.Index(o.formats(), o.format)](g, w)
 	})
 }
 
 // runDifferential draws the difference between --base and the new side.
-func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
+func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []string) error {
 	if err := o.checkOutput(a, slices.Concat(o.base, paths)); err != nil {
 		return err
 	}
-	return withSides(ctx, a, &o.inputOptions, o.base, paths, func(s *session, before,
+	return withSides(ctx, a, &o.InputOptions, o.base, paths, func(s *cli.Session, before,
 		after []diff.Input) error {
 		opts := o.calls(s, after[0].Profile)
 		both, err := diff.Fold(before, after, opts)
@@ -228,7 +229,7 @@ func runDifferential(ctx context.Context, a *app, o *flamegraphOptions, paths []
 			return err
 		}
 		warnUnmatched(a, both.Unmatched())
-		a.printOtherEvents(after[0].Profile, opts.Event)
+		a.PrintOtherEvents(after[0].Profile, opts.Event)
 		cover := report.CoverageOptions{Count: opts.Count}
 		c := flame.Comparison{New: both.New, Base: both.Base, Raw: !o.normalize,
 			Reverse: o.reverse, MinShare: o.minShare / 100,

@@ -7,20 +7,21 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/flame"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
 
 // runTimed writes a graph of one capture with its samples at their times, or with a note where it
 // has none.
-func runTimed(ctx context.Context, a *app, o *flamegraphOptions, paths []string) error {
-	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
-		return s.each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
-			if err := s.resolve(ctx, p); err != nil {
+func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+			if err := s.Name(ctx, p); err != nil {
 				return err
 			}
-			a.printWarnings(p)
-			a.printAdvice(p)
+			a.PrintWarnings(p)
+			a.PrintAdvice(p)
 			g := o.graph(a, s, p)
 			err := c.Replay(ctx, g.SetTimes().Add)
 			switch {
@@ -42,14 +43,14 @@ func runTimed(ctx context.Context, a *app, o *flamegraphOptions, paths []string)
 }
 
 // noteTimes drops the times of a graph with a note.
-func noteTimes(a *app, why string, g *flame.Graph) {
+func noteTimes(a *cli.App, why string, g *flame.Graph) {
 	g.DropTimes()
-	a.note("times of samples are not those of the recording: " + why)
+	a.Note("times of samples are not those of the recording: " + why)
 }
 
 // untimed returns why the samples of a graph cannot stand at their times, "" if they can.
 func (o *flamegraphOptions) untimed(paths []string) string {
-	_, tags := o.keep.LabelWords()
+	_, tags := o.Keep.LabelWords()
 	f := &o.parsed.Filter
 	switch {
 	case len(paths) > 1:

@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -21,7 +22,7 @@ import (
 
 // heatOptions are of heatmap and timeline.
 type heatOptions struct {
-	inputOptions
+	cli.InputOptions
 	output string
 	format string
 	by     string // of timeline: the attribute of its rows
@@ -44,14 +45,14 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the capture was damaged, the rest was 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
 
-func newHeatmapCommand(a *app) *cobra.Command {
+func newHeatmapCommand(a *cli.App) *cobra.Command {
 	return newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
 		Long: heatmapLong + heatStatus, Example: "  symbolize heatmap -o x.html perf.data",
 	}, &heatOptions{})
 }
 
-func newTimelineCommand(a *app) *cobra.Command {
+func newTimelineCommand(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
 		Use: "timeline CAPTURE", Short: "Draw when samples were taken, by thread or CPU",
@@ -64,9 +65,9 @@ func newTimelineCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newHeatCommand(a *app, cmd *cobra.Command, o *heatOptions) *cobra.Command {
-	cmd.GroupID = groupMain
-	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Command {
+	cmd.GroupID = cli.GroupMain
+	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		if err := o.validate(args); err != nil {
 			return err
 		}
@@ -76,13 +77,13 @@ func newHeatCommand(a *app, cmd *cobra.Command, o *heatOptions) *cobra.Command {
 	fs.SortFlags = false
 	flags.AddOutput(fs, &o.output)
 	flags.AddFormat(cmd, &o.format, flags.HTML, flags.JSON)
-	o.timed = true
-	o.inputOptions.addFlags(cmd)
+	o.Timed = true
+	o.InputOptions.AddFlags(cmd)
 	return cmd
 }
 
 func (o *heatOptions) validate(args []string) error {
-	err := cmp.Or(o.inputOptions.validate(args), flags.CheckFormat(o.format, flags.HTML,
+	err := cmp.Or(o.InputOptions.Validate(args), flags.CheckFormat(o.format, flags.HTML,
 		flags.JSON))
 	if o.by != "" {
 		err = cmp.Or(err, flags.CheckWord("--by", o.by, timelineRows))
@@ -90,36 +91,36 @@ func (o *heatOptions) validate(args []string) error {
 	return err
 }
 
-func runHeat(ctx context.Context, a *app, o *heatOptions, paths []string) error {
-	err := cmp.Or(a.refuseTerminal(o.output, o.format == flags.HTML, "; --format json is text"),
-		refuseOverwrite(paths, []string{o.output}))
+func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) error {
+	err := cmp.Or(a.RefuseTerminal(o.output, o.format == flags.HTML, "; --format json is text"),
+		cli.RefuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err
 	}
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
+	paths = o.TakeBundles(ctx, paths)
+	defer o.Opened.Close()
 	if len(paths) != 1 {
 		return ingest.WithHint(exit.Usagef("%d captures: their clocks may differ", len(paths)),
 			"name one perf.data")
 	}
-	s, err := a.openSession(ctx, &o.inputOptions)
+	s, err := a.OpenSession(ctx, &o.InputOptions)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		s.printWarnings(p)
+	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		s.PrintWarnings(p)
 		event := report.DefaultEvent(p)
-		if o.event != "" {
-			event = analyze.EventIndex(p, o.event)
+		if o.Event != "" {
+			event = analyze.EventIndex(p, o.Event)
 		}
-		a.printOtherEvents(p, event)
+		a.PrintOtherEvents(p, event)
 		grid, err := o.count(ctx, c, event)
 		if err != nil {
 			return err
 		}
 		m := flame.NewHeatMap(p, o.kind(), event, grid)
-		return a.writeOutput(o.output, o.format == flags.HTML, func(w io.Writer) error {
+		return a.WriteOutput(o.output, o.format == flags.HTML, func(w io.Writer) error {
 			if o.format == flags.JSON {
 				return m.WriteJSON(w)
 			}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
@@ -258,7 +259,7 @@ var hostileTrace = ""
 func hostileRun(t *testing.T, store string, args []string) (map[string]string, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status := Main(t.Context(), &Env{
+	status := Main(t.Context(), &cli.Env{
 		Args:   append([]string{args[0], "--store", store}, args[1:]...),
 		Stdin:  strings.NewReader(hostileTrace),
 		Stdout: &out, Stderr: &errs, Getenv: hermetic,

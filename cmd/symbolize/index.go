@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
@@ -66,21 +67,21 @@ $TMPDIR, memory or descriptors counts as failed in this run, and the next run re
 Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, a file failed
 in this run, or with --strict any file that looks like an object and is none; 130 interrupted.`
 
-func newIndexCommand(a *app) *cobra.Command {
+func newIndexCommand(a *cli.App) *cobra.Command {
 	o := &indexOptions{}
 	cmd := &cobra.Command{
 		Use:         "index PATH…",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Put the symbols of files and directories into the store",
 		Long:        indexLong,
-		GroupID:     groupMain,
+		GroupID:     cli.GroupMain,
 		Example: "  symbolize index /usr/lib /usr/bin\n" +
 			"  symbolize index --kernel\n" +
 			"  symbolize index --for perf.data\n" +
 			"  symbolize index perf.data\n" +
 			"  symbolize index --explain ./build\n" +
 			"  symbolize index --debug-root /srv/debug ./build",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -152,13 +153,13 @@ func (o *indexOptions) validate(args []string) error {
 	return cmp.Or(flags.CheckJobs(o.jobs), flags.CheckFormat(o.format, flags.Text, flags.JSON))
 }
 
-func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err error) {
-	path, err := a.storePath()
+func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) (err error) {
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
 	process.LimitMemory(o.maxMemory)
-	process.SetGC(a.env.Getenv, process.FrugalGC)
+	process.SetGC(a.Env.Getenv, process.FrugalGC)
 	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
 		return err
@@ -170,16 +171,16 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 		defer r.Close()
 		view = r
 	case !errors.Is(err, store.ErrNoStore) && !errors.Is(err, store.ErrDamaged):
-		return storeError(err)
+		return cli.StoreError(err)
 	}
 	var writer *db.Writer
 	open := openOnce(func() (store.Sink, error) {
 		var err error
-		writer, err = a.openWriter(ctx, path, o.writer)
+		writer, err = a.OpenWriter(ctx, path, o.writer)
 		return writer, err
 	})
 	captures, files := analyze.SplitCaptures(paths)
-	bar := a.startProgress()
+	bar := a.StartProgress()
 	opts := o.indexer(bar)
 	need.apply(&opts)
 	problems, opened := openBundles(ctx, captures, &opts)
@@ -201,21 +202,21 @@ func runIndex(ctx context.Context, a *app, o *indexOptions, paths []string) (err
 	if writer != nil {
 		// Objects merged before an error are whole and worth publishing.
 		err = errors.Join(err, writer.Close())
-		a.warnStore(writer)
+		a.WarnStore(writer)
 	}
 	if err == nil {
 		markSeen(a, path, sum)
 	}
-	return need.report(a, o, reportIndex(a, o, path, len(paths), sum, captured, storeError(err)))
+	return need.report(a, o, reportIndex(a, o, path, len(paths), sum, captured, cli.StoreError(err)))
 }
 
 // markSeen notes that the objects of an index run are in use, also those that are unchanged.
-func markSeen(a *app, path string, sum *indexer.Summary) {
+func markSeen(a *cli.App, path string, sum *indexer.Summary) {
 	if len(sum.Seen) == 0 {
 		return
 	}
 	if err := db.MarkUsed(path, sum.Seen); err != nil {
-		a.warn(err.Error(), analyze.MarkHint)
+		a.Warn(err.Error(), analyze.MarkHint)
 	}
 }
 
@@ -236,7 +237,7 @@ func (o *indexOptions) indexer(bar *progress.Bar) indexer.Options {
 
 // reportIndex prints the summary and decides about the exit status. It is printed
 // whatever came of the run.
-func reportIndex(a *app, o *indexOptions, path string, named int, sum *indexer.Summary,
+func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *indexer.Summary,
 	captured *captureResult, err error) error {
 	failed, run := 0, 0
 	for _, p := range sum.Problems {
@@ -247,14 +248,14 @@ func reportIndex(a *app, o *indexOptions, path string, named int, sum *indexer.S
 			run++
 		}
 	}
-	a.partial = a.partial || failed+run > 0 || o.strict && len(sum.Problems) > 0
+	a.Partial = a.Partial || failed+run > 0 || o.strict && len(sum.Problems) > 0
 	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
 		p := sum.Problems[0]
 		err = ingest.WithHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
 	}
 	if o.quality && o.format == flags.Text && sum != nil {
-		qualityErr := a.writeOutput("", false, func(w io.Writer) error {
+		qualityErr := a.WriteOutput("", false, func(w io.Writer) error {
 			return writeQuality(w, sum.Quality)
 		})
 		if qualityErr != nil {
@@ -262,15 +263,15 @@ func reportIndex(a *app, o *indexOptions, path string, named int, sum *indexer.S
 		}
 	}
 	if o.format == flags.JSON {
-		jsonErr := ingest.WriteJSON(a.stdout(), indexJSON(a, path, sum, captured, err))
+		jsonErr := ingest.WriteJSON(a.Stdout(), indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
 	}
-	if !a.quiet {
-		a.printProblems(sum.Problems)
+	if !a.Quiet {
+		a.PrintProblems(sum.Problems)
 		if o.format == flags.Text && (err == nil || sum.Read > 0) {
-			writeIndexSummary(a.env.Stderr, path, sum, captured)
+			writeIndexSummary(a.Env.Stderr, path, sum, captured)
 		}
 	}
 	return err
@@ -345,22 +346,22 @@ func countList(m map[string]uint64) string {
 }
 
 // runExplain lists the files whose build ID kernels cannot read. Nothing is indexed.
-func runExplain(ctx context.Context, a *app, o *indexOptions, paths []string) error {
+func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string) error {
 	x, err := inspect.Invisible(ctx, paths)
 	if err != nil {
 		return err
 	}
-	a.partial = len(x.Problems) > 0
+	a.Partial = len(x.Problems) > 0
 	if o.format == flags.JSON {
-		return ingest.WriteJSON(a.stdout(), x)
+		return ingest.WriteJSON(a.Stdout(), x)
 	}
 	for i, p := range x.Problems {
-		if i == maxProblemLines {
-			a.warn(fmt.Sprintf("… and %d more like these", len(x.Problems)-i),
+		if i == cli.MaxProblemLines {
+			a.Warn(fmt.Sprintf("… and %d more like these", len(x.Problems)-i),
 				"--format json lists them all")
 			break
 		}
-		a.warn(p.Error, "")
+		a.Warn(p.Error, "")
 	}
-	return x.WriteText(a.stdout())
+	return x.WriteText(a.Stdout())
 }

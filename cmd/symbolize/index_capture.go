@@ -7,6 +7,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/input"
 	"symbolize/store"
@@ -157,7 +158,7 @@ func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
 
 // addBCC merges the files in the directories of --bcc-dir. open is not called if there are
 // none.
-func addBCC(ctx context.Context, a *app, dirs []string, open func() (store.Sink, error)) error {
+func addBCC(ctx context.Context, a *cli.App, dirs []string, open func() (store.Sink, error)) error {
 	for _, dir := range dirs {
 		sink, err := open()
 		if err != nil {
@@ -168,7 +169,7 @@ func addBCC(ctx context.Context, a *app, dirs []string, open func() (store.Sink,
 			return err
 		}
 		for _, w := range analyze.BCCWarnings(dir, stats) {
-			a.warn(w.Text, w.Hint)
+			a.Warn(w.Text, w.Hint)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
@@ -27,36 +28,36 @@ type captureFiles struct {
 }
 
 // filesFor reads the captures of --for, and looks for the files that the store lacks.
-func filesFor(ctx context.Context, a *app, o *indexOptions, storePath string) (
+func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string) (
 	*captureFiles, error) {
 	need := &captureFiles{frames: make(map[string]uint64)}
 	if len(o.captures) == 0 {
 		return need, nil
 	}
-	find := a.places(o.symfs, true)
+	find := a.Places(o.symfs, true)
 	find.FindOnly = true
 	opened := analyze.OpenInputs(ctx, o.captures)
 	defer opened.Close()
 	s, err := analyze.Open(ctx, analyze.Options{
 		Store: storePath, MarkUses: true, Local: find, Bundles: opened.Bundles, Inputs: opened,
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory),
-		Warn: a.sessionWarning, Problems: a.printProblems, Taken: a.printTaken,
+		Warn: a.SessionWarning, Problems: a.PrintProblems, Taken: a.PrintTaken,
 	})
 	if err != nil {
-		return nil, sessionError(err)
+		return nil, cli.SessionError(err)
 	}
 	defer s.Close()
 	err = s.Each(ctx, opened.Captures, func(_ *input.Capture, p *ingest.Profile) error {
-		a.printWarnings(p)
+		a.PrintWarnings(p)
 		for l, sum := range p.WeighFrames(true) {
 			need.frames[p.Objects[p.Locations[l].Object].ID.String()] += sum.Frames
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, sessionError(err)
+		return nil, cli.SessionError(err)
 	}
-	a.partial = a.partial || s.Partial()
+	a.Partial = a.Partial || s.Partial()
 	need.found, need.kernel, need.debugRoots = s.LocalFiles()
 	need.paths = append(slices.Clip(need.found), o.captures...)
 	need.objects, need.jit = s.Local(), s.JITFiles()
@@ -82,7 +83,7 @@ func (n *captureFiles) unname(problems []indexer.Problem) {
 
 // report prints which objects of the captures were found, and which not. err is the result of the
 // index run.
-func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
+func (n *captureFiles) report(a *cli.App, o *indexOptions, err error) error {
 	if len(n.objects) == 0 || err != nil {
 		return err
 	}
@@ -99,20 +100,20 @@ func (n *captureFiles) report(a *app, o *indexOptions, err error) error {
 	slices.SortStableFunc(lacking, func(x, y local.Object) int {
 		return cmp.Compare(n.frames[y.ID.String()], n.frames[x.ID.String()])
 	})
-	a.note(table.Join(", ", fmt.Sprintf("the captures need %s",
+	a.Note(table.Join(", ", fmt.Sprintf("the captures need %s",
 		table.Count(len(n.objects), "object", "objects")),
 		some(uint64(known), "was in the store", "were in the store"), local.Found(n.objects),
 		some(uint64(len(lacking)), "was not found", "were not found")))
 	for i, obj := range lacking {
-		if i == maxProblemLines {
-			a.warn(fmt.Sprintf("… and %d more", len(lacking)-i),
+		if i == cli.MaxProblemLines {
+			a.Warn(fmt.Sprintf("… and %d more", len(lacking)-i),
 				"`symbolize missing` lists them all")
 			break
 		}
-		a.warn(fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
+		a.Warn(fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
 			table.Count(n.frames[obj.ID.String()], "frame", "frames")), "")
 	}
-	a.partial = a.partial || o.strict && len(lacking) > 0
+	a.Partial = a.Partial || o.strict && len(lacking) > 0
 	return nil
 }
 

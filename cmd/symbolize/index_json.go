@@ -1,6 +1,9 @@
 package main
 
-import "symbolize/store/indexer"
+import (
+	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/store/indexer"
+)
 
 // indexResult is the output of `index --format json`. Its names are an interface.
 type indexResult struct {
@@ -43,7 +46,7 @@ type indexProblem struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-func indexJSON(a *app, path string, s *indexer.Summary, captured *captureResult,
+func indexJSON(a *cli.App, path string, s *indexer.Summary, captured *captureResult,
 	err error) *indexResult {
 	r := &indexResult{
 		Status: "ok", Store: path, Dirs: s.Dirs, Files: s.Files, ELF: s.ELF, Objects: s.Objects,
@@ -63,7 +66,7 @@ func indexJSON(a *app, path string, s *indexer.Summary, captured *captureResult,
 	switch {
 	case err != nil:
 		r.Status, r.Error = "failed", err.Error()
-	case a.partial:
+	case a.Partial:
 		r.Status = "partial"
 	}
 	return r

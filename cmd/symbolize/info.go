@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/cmd/symbolize/internal/process"
@@ -25,26 +26,26 @@ missing. Of a perf map or a jitdump file: the process, functions and addresses.
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`
 
-func newInfoCommand(a *app) *cobra.Command {
+func newInfoCommand(a *cli.App) *cobra.Command {
 	var format string
 	var stacks flags.StackMap
 	cmd := &cobra.Command{
 		Use:     "info FILE",
 		Short:   "Say what a capture or an object file holds",
 		Long:    infoLong,
-		GroupID: groupLook,
+		GroupID: cli.GroupLook,
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
 		Args:    help.OneArg("FILE"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			if err := stacks.Parse(nil); err != nil {
 				return err
 			}
-			process.SetGC(a.env.Getenv, process.FoldGC)
+			process.SetGC(a.Env.Getenv, process.FoldGC)
 			info, err := inspect.File(ctx, args[0],
-				input.Options{Stacks: stacks.Parsed, Stdin: a.env.Stdin})
+				input.Options{Stacks: stacks.Parsed, Stdin: a.Env.Stdin})
 			if errors.Is(err, input.ErrNotCapture) {
 				return ingest.WithHint(err,
 					"info knows perf.data files, pprof profiles, stack maps, ELF files, perf maps and jitdump files")
@@ -52,8 +53,8 @@ func newInfoCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.partial = info.Damaged()
-			return a.writeOutput("", false, func(w io.Writer) error {
+			a.Partial = info.Damaged()
+			return a.WriteOutput("", false, func(w io.Writer) error {
 				if format == flags.JSON {
 					return ingest.WriteJSON(w, info)
 				}

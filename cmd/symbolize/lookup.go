@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/lines"
@@ -76,17 +77,17 @@ json take the symbol that covers the address, gnu the name in the debug informat
 Exit status: 0 done, unknown addresses included; 1 failed; 2 usage; 3 the object is damaged,
 what could be read has been used; 130 interrupted.`
 
-func newLookupCommand(a *app) *cobra.Command {
+func newLookupCommand(a *cli.App) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{
 		Use:     "lookup [-e FILE|--build-id ID] [ADDR…|'FILE ADDR'…]",
 		Short:   "Give function, file and line for addresses, as addr2line does",
 		Long:    lookupLong,
-		GroupID: groupLook,
+		GroupID: cli.GroupLook,
 		Example: "  symbolize lookup -e ./server 0x401136\n" +
 			"  symbolize lookup --build-id 93ac61ec5a8e… --offsets < offsets.txt\n" +
 			"  symbolize lookup -e ext4.ko --section .text 0x11f34",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -168,15 +169,15 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	return err
 }
 
-func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
+func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string) (err error) {
 	process.LimitMemory(o.maxMemory)
-	process.SetGC(a.env.Getenv, process.HastyGC)
-	reader, err := lookupStore(a, o.file == "" && a.local(nil, o.noLocal) == nil)
+	process.SetGC(a.Env.Getenv, process.HastyGC)
+	reader, err := lookupStore(a, o.file == "" && a.Local(nil, o.noLocal) == nil)
 	if err != nil {
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
+		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
 	}
 	obj, err := openLookup(ctx, a, o, reader)
 	if err != nil {
@@ -184,22 +185,22 @@ func runLookup(ctx context.Context, a *app, o *lookupOptions, args []string) (er
 	}
 	l := lookup.New(obj, &o.Options)
 	defer l.Close()
-	if o.maxMemory == 0 && a.env.Getenv("GOMEMLIMIT") == "" {
+	if o.maxMemory == 0 && a.Env.Getenv("GOMEMLIMIT") == "" {
 		l.AfterBatch = process.HoldLookupMemory
 		process.HoldLookupMemory()
 	}
 	if len(args) > 0 {
-		err = a.writeOutput("", false, func(w io.Writer) error { return l.Arguments(w, args) })
+		err = a.WriteOutput("", false, func(w io.Writer) error { return l.Arguments(w, args) })
 	} else {
-		w := a.stdout()
-		err = queryLines.Each(ctx, a.env.Stdin, func(text []byte) error { return l.Lines(w, text) })
+		w := a.Stdout()
+		err = queryLines.Each(ctx, a.Env.Stdin, func(text []byte) error { return l.Lines(w, text) })
 	}
 	reportLookup(a, l)
 	return err
 }
 
 // openLookup opens the object that the options name. reader may be nil.
-func openLookup(ctx context.Context, a *app, o *lookupOptions, reader *db.Reader) (
+func openLookup(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) (
 	*lookup.Object, error) {
 	if o.file == "" {
 		view, id, err := newIDSource(ctx, a, o, reader).find(o.buildID)
@@ -220,30 +221,30 @@ func viewOf(reader *db.Reader) store.View {
 }
 
 // lookupIndex returns the function that indexes a file into an overlay of its own.
-func lookupIndex(a *app, o *lookupOptions) lookup.Index {
+func lookupIndex(a *cli.App, o *lookupOptions) lookup.Index {
 	return func(ctx context.Context, path string) (store.View, error) {
-		s, err := analyze.Open(ctx, a.sessionOptions(&inputOptions{jobs: o.jobs,
-			maxMemory: o.maxMemory, columns: true, relocatable: true}))
+		s, err := analyze.Open(ctx, a.SessionOptions(&cli.InputOptions{Jobs: o.jobs,
+			MaxMemory: o.maxMemory, Columns: true, Relocatable: true}))
 		if err != nil {
 			return nil, err
 		}
 		err = s.Index(ctx, []string{path}, buildid.ID{})
-		a.partial = a.partial || s.Partial()
+		a.Partial = a.Partial || s.Partial()
 		return s.View(), err
 	}
 }
 
 // lookupStore opens the store. Unless it is needed there may be none: nil then.
-func lookupStore(a *app, needed bool) (*db.Reader, error) {
-	path, err := a.storePath()
+func lookupStore(a *cli.App, needed bool) (*db.Reader, error) {
+	path, err := a.StorePath()
 	if err == nil {
 		var reader *db.Reader
-		if reader, err = a.openReader(path); err == nil {
+		if reader, err = a.OpenReader(path); err == nil {
 			return reader, nil
 		}
 	}
 	if needed || path != "" && !errors.Is(err, store.ErrNoStore) {
-		return nil, storeError(err)
+		return nil, cli.StoreError(err)
 	}
 	return nil, nil
 }
@@ -256,18 +257,18 @@ func lookupError(err error) error {
 			"`symbolize index PATH…` takes it in; `symbolize store ls` lists "+
 				"what is there")
 	}
-	return storeError(err)
+	return cli.StoreError(err)
 }
 
 // reportLookup warns of damage in an object that was looked into.
-func reportLookup(a *app, l *lookup.Looker) {
+func reportLookup(a *cli.App, l *lookup.Looker) {
 	if damage := l.Damage(); damage != "" {
-		a.partial = true
-		a.warn(damage, "")
+		a.Partial = true
+		a.Warn(damage, "")
 	}
 	for _, text := range l.Problems() {
-		a.partial = true
-		a.warn(text, "`symbolize store verify` lists the damage")
+		a.Partial = true
+		a.Warn(text, "`symbolize store verify` lists the damage")
 	}
 }
 
@@ -278,28 +279,28 @@ func isAddress(arg string) bool {
 }
 
 // runLookupMany answers arguments, or lines of standard input, that name their objects.
-func runLookupMany(ctx context.Context, a *app, o *lookupOptions, args []string) (err error) {
+func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []string) (err error) {
 	process.LimitMemory(o.maxMemory)
-	process.SetGC(a.env.Getenv, process.HastyGC)
+	process.SetGC(a.Env.Getenv, process.HastyGC)
 	reader, err := lookupStore(a, false)
 	if err != nil {
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, a.closeUsed(reader)) }()
+		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), lookupIndex(a, o), &o.Options)
 	m.Finish = func(l *lookup.Looker) { reportLookup(a, l) }
 	m.ByID = newIDSource(ctx, a, o, reader).find
 	m.Fail = func(err error) {
-		a.partial = true
+		a.Partial = true
 		err = lookupError(err)
-		a.warn(err.Error(), exit.Hint(err))
+		a.Warn(err.Error(), exit.Hint(err))
 	}
 	defer func() { err = cmp.Or(err, m.Close()) }()
 	if len(args) > 0 {
-		return a.writeOutput("", false, func(w io.Writer) error { return m.Arguments(w, args) })
+		return a.WriteOutput("", false, func(w io.Writer) error { return m.Arguments(w, args) })
 	}
-	w := a.stdout()
-	return queryLines.Each(ctx, a.env.Stdin, func(text []byte) error { return m.Lines(w, text) })
+	w := a.Stdout()
+	return queryLines.Each(ctx, a.Env.Stdin, func(text []byte) error { return m.Lines(w, text) })
 }

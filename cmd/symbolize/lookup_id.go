@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/lookup"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -29,17 +30,17 @@ type idSource struct {
 }
 
 // newIDSource opens the sources of objects of build IDs.
-func newIDSource(ctx context.Context, a *app, o *lookupOptions, reader *db.Reader) *idSource {
+func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) *idSource {
 	overlay := store.NewOverlay()
 	src := &idSource{reader: reader, view: overlay}
 	if reader != nil {
 		src.view = store.Layer(overlay, store.Cached(reader))
 	}
-	if opts := a.local(nil, o.noLocal); opts != nil {
+	if opts := a.Local(nil, o.noLocal); opts != nil {
 		opts.Index.Workers, opts.Index.MaxMemory = o.jobs, int64(o.maxMemory)
 		opts.Index.Columns, opts.Index.NoUnwind = true, true
 		src.view = local.New(overlay, *opts).Searching(ctx, src.view, func(err error) {
-			a.warn(err.Error(), exit.Hint(err))
+			a.Warn(err.Error(), exit.Hint(err))
 		})
 	}
 	return src

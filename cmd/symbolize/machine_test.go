@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
@@ -93,7 +94,7 @@ func copyFile(t *testing.T, to, from string) {
 func (m *machine) run(t *testing.T, args []string) []string {
 	t.Helper()
 	var out bytes.Buffer
-	env := &Env{
+	env := &cli.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
 		Getenv: func(name string) string { return m.env[name] },
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
 )
@@ -29,7 +30,7 @@ func run() int {
 	if err != nil {
 		width = 0
 	}
-	env := &Env{
+	env := &cli.Env{
 		Args:           os.Args[1:],
 		Stdin:          os.Stdin,
 		Stdout:         os.Stdout,

@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/store/db"
 )
 
 // inProcess returns an Env without a terminal that collects the output.
-func inProcess(args ...string) (env *Env, stdout, stderr *bytes.Buffer) {
+func inProcess(args ...string) (env *cli.Env, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	return &Env{
+	return &cli.Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
 		Getenv: hermetic,
 	}, stdout, stderr

@@ -5,12 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/help"
 )
 
 // newManCommand makes the command behind `make man`: a man page for each subcommand, from the
 // texts that --help prints. It is hidden, since packagers alone need it.
-func newManCommand(a *app) *cobra.Command {
+func newManCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write the man pages into a directory",
@@ -18,7 +19,7 @@ func newManCommand(a *app) *cobra.Command {
 		Hidden: true,
 		Args:   help.OneArg("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runE(func(context.Context, []string) error {
+			return a.RunE(func(context.Context, []string) error {
 				v := readVersion()
 				return help.WriteManPages(cmd.Root(), args[0], v.Version, v.Time)
 			})(cmd, args)

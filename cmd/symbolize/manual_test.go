@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
@@ -61,7 +62,7 @@ func TestManualFlags(t *testing.T) {
 	}
 	shared := manualFlags(sections["resolve"]) // "Stack maps" follows it
 	env, _, _ := inProcess()
-	for _, cmd := range newRootCommand(&app{env: env}).Commands() {
+	for _, cmd := range newRootCommand(&cli.App{Env: env}).Commands() {
 		if cmd.Hidden || cmd.HasSubCommands() || cmd.Name() == "version" {
 			continue
 		}
@@ -131,5 +132,5 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	env, _, _ = inProcess()
-	visit(newRootCommand(&app{env: env}))
+	visit(newRootCommand(&cli.App{Env: env}))
 }

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/chart"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -41,18 +42,18 @@ type mapOptions struct {
 	name, btf string
 }
 
-func newMapCommand(a *app) *cobra.Command {
+func newMapCommand(a *cli.App) *cobra.Command {
 	o := &mapOptions{}
 	cmd := &cobra.Command{
 		Use:     "map DUMP…|BUNDLE|OBJECT",
 		Short:   "Show BPF maps: values, counts by address, histograms, heat maps",
 		Long:    mapLong,
-		GroupID: groupLook,
+		GroupID: cli.GroupLook,
 		Example: "  symbolize map --symbols location drops.json\n" +
 			"  symbolize map --hist --unit usecs lat.data\n" +
 			"  symbolize map --heatmap --unit us -o heat.svg lat.data",
 		Args: help.SomeArgs("DUMP"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runMap(ctx, a, o, args)
 		}),
 	}
@@ -71,7 +72,7 @@ func newMapCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
+func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) error {
 	if o.format != "" {
 		if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.SVG,
 			flags.HTML); err != nil {
@@ -125,27 +126,27 @@ func runMap(ctx context.Context, a *app, o *mapOptions, paths []string) error {
 }
 
 // mapLog prints the remarks of package bpfmap.
-type mapLog struct{ a *app }
+type mapLog struct{ a *cli.App }
 
-func (l mapLog) Note(text string) { l.a.note(text) }
+func (l mapLog) Note(text string) { l.a.Note(text) }
 
-func (l mapLog) Warn(text, hint string) { l.a.warn(text, hint) }
+func (l mapLog) Warn(text, hint string) { l.a.Warn(text, hint) }
 
 func (l mapLog) Damage(text, hint string) {
-	l.a.partial = true
-	l.a.warn(text, hint)
+	l.a.Partial = true
+	l.a.Warn(text, hint)
 }
 
 // writeMap writes a result in the format that was asked for.
-func writeMap(a *app, o *mapOptions, json, text func(io.Writer) error) error {
+func writeMap(a *cli.App, o *mapOptions, json, text func(io.Writer) error) error {
 	if o.format == flags.JSON {
 		text = json
 	}
-	return a.writeOutput(o.output, false, text)
+	return a.WriteOutput(o.output, false, text)
 }
 
 // runMapObject prints the maps that a BPF object defines, and its variables.
-func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error {
+func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) error {
 	found, err := bpfmap.ReadObject(ctx, path, o.name, mapLog{a})
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func runMapObject(ctx context.Context, a *app, o *mapOptions, path string) error
 }
 
 // runMapValues prints keys and values.
-func runMapValues(a *app, o *mapOptions, m *bpfmap.Dump) error {
+func runMapValues(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
 	v, err := m.Values(o.format == flags.JSON, mapLog{a})
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func runMapValues(a *app, o *mapOptions, m *bpfmap.Dump) error {
 }
 
 // runHist draws the histograms of a dump.
-func runHist(a *app, o *mapOptions, m *bpfmap.Dump) error {
+func runHist(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
 	r, err := m.Histograms(o.chart(), mapLog{a})
 	if err != nil {
 		return err
@@ -179,18 +180,18 @@ func runHist(a *app, o *mapOptions, m *bpfmap.Dump) error {
 }
 
 // runSymbols prints the counts of a map whose keys are code addresses, with names.
-func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
+func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	bundles []string) error {
 	r, err := m.Addresses(bpfmap.SymbolOptions{Key: o.symbols, Count: o.count, Rows: o.rows,
 		Returns: o.returns}, mapLog{a})
 	if err != nil {
 		return err
 	}
-	inputs := inputOptions{with: o.with, kallsyms: o.kallsyms, bundles: bundles}
+	inputs := cli.InputOptions{With: o.with, Kallsyms: o.kallsyms, Bundles: bundles}
 	if len(o.kallsyms) > 0 {
-		inputs.stacks.Parsed.Kallsyms = o.kallsyms[0]
+		inputs.Stacks.Parsed.Kallsyms = o.kallsyms[0]
 	}
-	s, err := a.openSession(ctx, &inputs)
+	s, err := a.OpenSession(ctx, &inputs)
 	if err != nil {
 		return err
 	}
@@ -199,10 +200,10 @@ func runSymbols(ctx context.Context, a *app, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	if err := s.resolve(ctx, p); err != nil {
+	if err := s.Name(ctx, p); err != nil {
 		return err
 	}
-	a.printWarnings(p)
+	a.PrintWarnings(p)
 	r.Name(p, at, report.NewDemangler(o.mode))
 	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
 }

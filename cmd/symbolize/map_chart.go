@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -133,7 +134,7 @@ func (o *mapChartOptions) chart() bpfmap.ChartOptions {
 }
 
 // runHeatMap draws the series of dumps.
-func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
+func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
 	m, err := in.HeatMap(o.chart(), mapLog{a})
 	if err != nil {
 		return err
@@ -141,10 +142,10 @@ func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
 	format := o.heatFormat()
 	if format == flags.SVG { // the others hold them
 		for _, note := range m.Notes {
-			a.note(m.Title + ": " + note)
+			a.Note(m.Title + ": " + note)
 		}
 	}
-	return a.writeOutput(o.output, false, func(w io.Writer) error {
+	return a.WriteOutput(o.output, false, func(w io.Writer) error {
 		var out []byte
 		switch format {
 		case flags.JSON:
@@ -154,8 +155,8 @@ func runHeatMap(a *app, o *mapOptions, in *bpfmap.Dumps) error {
 		case flags.HTML:
 			out = m.AppendHTML(nil)
 		default:
-			terminal := a.env.StdoutTerminal && (o.output == "" || o.output == "-")
-			out = m.AppendText(nil, terminal && a.env.Getenv("NO_COLOR") == "")
+			terminal := a.Env.StdoutTerminal && (o.output == "" || o.output == "-")
+			out = m.AppendText(nil, terminal && a.Env.Getenv("NO_COLOR") == "")
 		}
 		_, err := w.Write(out)
 		return err

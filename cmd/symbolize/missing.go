@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 )
 
 type missingOptions struct {
-	inputOptions
+	cli.InputOptions
 	format string
 	count  bool
 }
@@ -22,15 +23,15 @@ heaviest first, each with the build ID and the command that fixes it.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
-func newMissingCommand(a *app) *cobra.Command {
+func newMissingCommand(a *cli.App) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{
 		Use:     "missing CAPTURE…",
 		Short:   "List what could not be named, why, and the command that fixes it",
 		Long:    missingLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -38,25 +39,25 @@ func newMissingCommand(a *app) *cobra.Command {
 		}),
 	}
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
-	o.inputOptions.addFlags(cmd)
+	o.InputOptions.AddFlags(cmd)
 	flags.AddCount(cmd.Flags(), &o.count)
 	return cmd
 }
 
 func (o *missingOptions) validate(args []string) error {
-	return cmp.Or(o.inputOptions.validate(args), flags.CheckFormat(o.format, flags.Text,
+	return cmp.Or(o.InputOptions.Validate(args), flags.CheckFormat(o.format, flags.Text,
 		flags.JSON))
 }
 
-func runMissing(ctx context.Context, a *app, o *missingOptions, paths []string) error {
-	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
-		p, err := s.load(ctx, captures)
+func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err
 		}
-		s.printWarnings(p)
-		c := s.coverage(p, o.count)
-		return a.writeOutput("", false, func(w io.Writer) error {
+		s.PrintWarnings(p)
+		c := s.Coverage(p, o.count)
+		return a.WriteOutput("", false, func(w io.Writer) error {
 			if o.format == flags.JSON {
 				return c.WriteMissingJSON(w)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
@@ -34,7 +35,7 @@ func TestNightExamples(t *testing.T) {
 		for _, m := range found {
 			words := strings.Fields(strings.NewReplacer(", ", " ", `"`, "").Replace(m[1]))
 			env, _, _ := inProcess()
-			cmd, rest, err := newRootCommand(&app{env: env}).Find(words)
+			cmd, rest, err := newRootCommand(&cli.App{Env: env}).Find(words)
 			if err != nil || cmd.RunE == nil || !strings.HasPrefix(cmd.CommandPath(), "symbolize batch ") {
 				t.Errorf("%s: %q is no command: %v", name, words, err)
 				continue

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/calls"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
 type peekOptions struct {
-	inputOptions
+	cli.InputOptions
 	selectOptions
 	format string
 
@@ -30,15 +31,15 @@ call. Give ^name$ for one function alone.
 Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
 or was damaged, the rest was done; 130 interrupted.`
 
-func newPeekCommand(a *app) *cobra.Command {
+func newPeekCommand(a *cli.App) *cobra.Command {
 	o := &peekOptions{}
 	cmd := &cobra.Command{
 		Use:     "peek FUNCTION CAPTURE|PROFILE…",
 		Short:   "Print the callers and callees of a function",
 		Long:    peekLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize peek '^malloc$' perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -47,9 +48,9 @@ func newPeekCommand(a *app) *cobra.Command {
 	}
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
-	o.inputOptions.addFlags(cmd)
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
-	cmd.ValidArgsFunction = functionFirst(a, &inputOptions{})
+	o.InputOptions.AddFlags(cmd)
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cmd.ValidArgsFunction = functionFirst(a, &cli.InputOptions{})
 	return cmd
 }
 
@@ -67,9 +68,9 @@ func (o *peekOptions) validate(args []string) (err error) {
 		return exit.Usagef("FUNCTION: %w", expressionError(err))
 	}
 	return cmp.Or(
-		o.inputOptions.validate(args[1:]),
+		o.InputOptions.Validate(args[1:]),
 		flags.CheckFormat(o.format, flags.Text, flags.JSON),
-		o.selectOptions.parse(&o.keep),
+		o.selectOptions.parse(&o.Keep),
 	)
 }
 
@@ -79,8 +80,8 @@ func isFile(path string) bool {
 	return err == nil && fi.Mode().IsRegular()
 }
 
-func runPeek(ctx context.Context, a *app, o *peekOptions, paths []string) error {
-	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
 		r := calls.NewPeek(p, o.function, o.calls(s, p))
 		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -33,19 +34,19 @@ func commandLine(args []string) []string {
 }
 
 type convertOptions struct {
-	inputOptions
+	cli.InputOptions
 	input, output string
 	force, jit    bool
 }
 
-func newPerfToProfileCommand(a *app) *cobra.Command {
+func newPerfToProfileCommand(a *cli.App) *cobra.Command {
 	o := &convertOptions{}
 	cmd := &cobra.Command{
 		Use:    perfToProfile + " -i IN -o OUT [-f]",
 		Short:  "Convert a perf.data file as pprof asks for it",
 		Hidden: true,
 		Args:   help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if o.input == "" || o.output == "" {
 				return exit.Usagef("%s: -i IN and -o OUT are needed", perfToProfile)
 			}
@@ -62,18 +63,18 @@ func newPerfToProfileCommand(a *app) *cobra.Command {
 
 // run writes the profile into the file that there is, once it is complete: pprof has it open
 // already, and would not see another one that is renamed to its place.
-func (o *convertOptions) run(ctx context.Context, a *app) error {
+func (o *convertOptions) run(ctx context.Context, a *cli.App) error {
 	if _, err := os.Stat(o.output); !o.force && !errors.Is(err, fs.ErrNotExist) {
 		return ingest.WithHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
 	}
-	if err := refuseOverwrite([]string{o.input}, []string{o.output}); err != nil {
+	if err := cli.RefuseOverwrite([]string{o.input}, []string{o.output}); err != nil {
 		return err
 	}
-	if err := o.inputOptions.validate([]string{o.input}); err != nil {
+	if err := o.InputOptions.Validate([]string{o.input}); err != nil {
 		return err
 	}
-	return a.withProfile(ctx, &o.inputOptions, []string{o.input},
-		func(s *session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, []string{o.input},
+		func(s *cli.Session, p *ingest.Profile) error {
 			r := &resolveRun{a: a, o: &resolveOptions{format: flags.Pprof}, s: s,
 				demangler: report.NewDemangler(report.Simple)}
 			var b bytes.Buffer
@@ -83,7 +84,7 @@ func (o *convertOptions) run(ctx context.Context, a *app) error {
 			if err := r.summarize(p); err != nil {
 				return err
 			}
-			return writeInPlace(o.output, func(w io.Writer) error {
+			return cli.WriteInPlace(o.output, func(w io.Writer) error {
 				_, err := b.WriteTo(w)
 				return err
 			})

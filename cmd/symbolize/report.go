@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/heat"
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -27,7 +28,7 @@ const (
 )
 
 type reportOptions struct {
-	inputOptions
+	cli.InputOptions
 	output    string
 	count     bool
 	demangle  string
@@ -44,20 +45,20 @@ nothing.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
-func newReportCommand(a *app) *cobra.Command {
+func newReportCommand(a *cli.App) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:     "report CAPTURE…",
 		Short:   "Write one page with all about captures",
 		Long:    reportLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize report -o report.html perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) (err error) {
+		RunE: a.RunE(func(ctx context.Context, args []string) (err error) {
 			if o.mode, err = flags.ParseDemangle(o.demangle, "simple"); err != nil {
 				return err
 			}
-			o.keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
-			if err := o.inputOptions.validate(args); err != nil {
+			o.Keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
+			if err := o.InputOptions.Validate(args); err != nil {
 				return err
 			}
 			return runReport(ctx, a, o, args)
@@ -70,51 +71,51 @@ func newReportCommand(a *app) *cobra.Command {
 		"search source files in `DIR`; may be repeated")
 	flags.AddCount(fs, &o.count)
 	flags.AddDemangle(cmd, &o.demangle, "simple")
-	o.inputOptions.addFlags(cmd)
+	o.InputOptions.AddFlags(cmd)
 	return cmd
 }
 
-func runReport(ctx context.Context, a *app, o *reportOptions, paths []string) error {
-	err := cmp.Or(a.refuseTerminal(o.output, true,
-		"; `symbolize top` prints text, as perf report does"), refuseOverwrite(paths, []string{o.output}))
+func runReport(ctx context.Context, a *cli.App, o *reportOptions, paths []string) error {
+	err := cmp.Or(a.RefuseTerminal(o.output, true,
+		"; `symbolize top` prints text, as perf report does"), cli.RefuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err
 	}
-	return a.withSession(ctx, &o.inputOptions, paths, func(s *session, captures []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
 		return o.write(ctx, s, captures)
 	})
 }
 
 // write writes the page about captures.
-func (o *reportOptions) write(ctx context.Context, s *session, captures []string) error {
+func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []string) error {
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
 	p, grid, err := loadReport(ctx, s, captures, finder)
 	if err != nil {
 		return err
 	}
-	s.printWarnings(p)
+	s.PrintWarnings(p)
 	demangler := report.NewDemangler(o.mode)
 	demangler.Warm(p)
-	event := s.event(p)
-	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.keep,
+	event := s.Event(p)
+	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.Keep,
 		Name: demangler.Name})
 	g.Kind, g.Heat, g.Tables = "Report", grid, bpfTables(s)
 	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
-	noteNewer(s.a, finder)
-	return s.a.writeOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
+	noteNewer(s.App, finder)
+	return s.App.WriteOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
 }
 
 // loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
 // the clocks of several may differ.
-func loadReport(ctx context.Context, s *session, paths []string, f *code.Finder) (
+func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
 	*ingest.Profile, *heat.Grid, error) {
 	var profiles []*ingest.Profile
 	var grid *heat.Grid
-	err := s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+	err := s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		p.Names = nil
 		profiles = append(profiles, p)
 		f.Add(c.Path(), bpfprog.CaptureInfoOf(c.Path(), c).Machine, c)
@@ -137,7 +138,7 @@ func loadReport(ctx context.Context, s *session, paths []string, f *code.Finder)
 	}
 	p, err := s.Merge(ctx, profiles)
 	if err != nil {
-		return nil, nil, sessionError(err)
+		return nil, nil, cli.SessionError(err)
 	}
 	f.Machine = p.Meta.Arch
 	return p, grid, nil

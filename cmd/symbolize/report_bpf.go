@@ -5,6 +5,7 @@ import (
 
 	"symbolize/analyze/flame"
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -17,12 +18,12 @@ type bpfTable struct {
 }
 
 // bpfTables returns the table of the costs of programs that bundles have; none without them.
-func bpfTables(s *session) []flame.Table {
+func bpfTables(s *cli.Session) []flame.Table {
 	t := &bpfTable{}
 	for _, c := range s.Bundles() {
 		if err := t.add(c); err != nil {
-			s.a.warn(err.Error(), "")
-			s.a.partial = true
+			s.App.Warn(err.Error(), "")
+			s.App.Partial = true
 		}
 	}
 	return t.tables()

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
 type resolveOptions struct {
-	inputOptions
+	cli.InputOptions
 	output      string
 	format      string
 	each        bool
@@ -45,20 +46,20 @@ Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture 
 read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;
 130 interrupted.`
 
-func newResolveCommand(a *app) *cobra.Command {
+func newResolveCommand(a *cli.App) *cobra.Command {
 	o := &resolveOptions{}
 	cmd := &cobra.Command{
 		Use:     "resolve CAPTURE…",
 		Short:   "Name the addresses of captures: pprof, folded stacks and others",
 		Long:    resolveLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize resolve -o x.pb.gz perf.data\n" +
 			"  symbolize resolve --counts counts.json --btf prog.bpf.o stacks.json\n" +
 			"  symbolize resolve --format folded perf.data\n" +
 			"  symbolize resolve -o x.pb.gz perf.data capture.data\n" +
 			"  symbolize resolve --with ./build --min-resolved 95 -o x.pb.gz perf.data",
 	}
-	cmd.RunE = a.runE(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.allLabels = !cmd.Flags().Changed("labels") && !cmd.Flags().Changed("keep")
 		if err := o.validate(args); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	flags.Complete(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
 		"write a file for each capture: beside it, or in the directory that -o names")
-	o.inputOptions.addFlags(cmd)
+	o.InputOptions.AddFlags(cmd)
 	flags.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
@@ -90,30 +91,30 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
 	fs.StringVar(&o.object, "object", "",
 		"autofdo: the program or library, by `NAME`, path or build ID (default that with most branches)")
-	fs.BoolVar(&o.noInlines, "no-inlines", false,
+	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; a line is then that of the call")
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *resolveOptions) validate(args []string) (err error) {
-	if err := o.inputOptions.validate(args); err != nil {
+	if err := o.InputOptions.Validate(args); err != nil {
 		return err
 	}
 	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
 		return err
 	}
-	o.branches, o.runs = o.format == flags.AutoFDO, o.format == flags.AutoFDO
-	if o.object != "" && !o.runs {
+	o.Branches, o.Runs = o.format == flags.AutoFDO, o.format == flags.AutoFDO
+	if o.object != "" && !o.Runs {
 		return exit.Usagef("--object: of --format autofdo only")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
 	}
-	if o.keep, err = flags.ParseLabels(o.labels); err != nil {
+	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	if o.allLabels && (o.format == flags.Pprof || o.format == flags.JSON) {
-		if err := o.keep.Add(ingest.AllLabels); err != nil {
+		if err := o.Keep.Add(ingest.AllLabels); err != nil {
 			return err
 		}
 	}
@@ -150,21 +151,21 @@ func outputFormat(format, output string, each bool) (string, error) {
 	return flags.Pprof, nil
 }
 
-func runResolve(ctx context.Context, a *app, o *resolveOptions, paths []string) error {
+func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths
-	paths = o.takeBundles(ctx, paths)
-	defer o.opened.Close()
+	paths = o.TakeBundles(ctx, paths)
+	defer o.Opened.Close()
 	outputs, err := o.outputs(paths)
 	if err != nil {
 		return err
 	}
 	err = cmp.Or(
-		a.refuseTerminal(outputs[0], o.format == flags.Pprof, flags.FoldedHint),
-		refuseOverwrite(named, outputs))
+		a.RefuseTerminal(outputs[0], o.format == flags.Pprof, flags.FoldedHint),
+		cli.RefuseOverwrite(named, outputs))
 	if err != nil {
 		return err
 	}
-	s, err := a.openSession(ctx, &o.inputOptions)
+	s, err := a.OpenSession(ctx, &o.InputOptions)
 	if err != nil {
 		return err
 	}

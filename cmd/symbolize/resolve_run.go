@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -22,9 +23,9 @@ import (
 
 // resolveRun is one run of `resolve`.
 type resolveRun struct {
-	a         *app
+	a         *cli.App
 	o         *resolveOptions
-	s         *session
+	s         *cli.Session
 	demangler *report.Demangler
 
 	below error // --min-resolved was not met
@@ -59,17 +60,17 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 
 // merged writes one result for all captures.
 func (r *resolveRun) merged(ctx context.Context, paths []string, output string) error {
-	p, err := r.s.load(ctx, paths)
+	p, err := r.s.Load(ctx, paths)
 	if err != nil {
 		return err
 	}
 	return r.write(p, output)
 }
 
-// each writes a result for each capture.
+// Each writes a result for each capture.
 func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
-	return r.s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		if err := r.s.resolve(ctx, p); err != nil {
+	return r.s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		if err := r.s.Name(ctx, p); err != nil {
 			return err
 		}
 		output := outputs[0]
@@ -83,7 +84,7 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 // write writes the result for a profile, then its warnings and coverage.
 func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	r.dropInlines(p)
-	err := r.a.writeOutput(output, r.o.format == flags.Pprof, func(w io.Writer) error {
+	err := r.a.WriteOutput(output, r.o.format == flags.Pprof, func(w io.Writer) error {
 		return r.encode(w, p)
 	})
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *resolveRun) write(p *ingest.Profile, output string) error {
 
 // dropInlines leaves out inlined calls under --no-inlines.
 func (r *resolveRun) dropInlines(p *ingest.Profile) {
-	if r.o.noInlines {
+	if r.o.NoInlines {
 		p.Names = p.Names.WithoutInlines()
 	}
 }
@@ -103,11 +104,11 @@ func (r *resolveRun) dropInlines(p *ingest.Profile) {
 func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
 	case flags.Folded:
-		event := r.s.event(p)
-		r.a.printOtherEvents(p, event)
+		event := r.s.Event(p)
+		r.a.PrintOtherEvents(p, event)
 		return report.Folded(w, p, report.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
-			PID: r.o.keep.PID, Demangler: r.demangler,
+			PID: r.o.Keep.PID, Demangler: r.demangler,
 		})
 	case flags.JSON:
 		return report.JSON(w, p, r.demangler)
@@ -134,10 +135,10 @@ func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
 	if !o.ID.IsZero() {
 		id = " " + o.ID.Hex()
 	}
-	r.a.note(fmt.Sprintf("%s%s: %s branches; left out: %s branches and runs of code in other objects",
+	r.a.Note(fmt.Sprintf("%s%s: %s branches; left out: %s branches and runs of code in other objects",
 		o.File.Path, id, table.Thousands(stats.Branches), table.Thousands(stats.Others)))
 	if stats.Bogus > 0 {
-		r.a.warn(table.Thousands(stats.Bogus)+" runs of code between two branches are left out: backwards, "+
+		r.a.Warn(table.Thousands(stats.Bogus)+" runs of code between two branches are left out: backwards, "+
 			"or longer than 1 MiB", "")
 	}
 	return nil
@@ -147,8 +148,8 @@ func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
 // capture: samples refer to the profile of their own.
 func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error {
 	run := func(w io.Writer, paths []string) error {
-		return r.s.each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-			if err := r.s.resolve(ctx, p); err != nil {
+		return r.s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+			if err := r.s.Name(ctx, p); err != nil {
 				return err
 			}
 			r.dropInlines(p)
@@ -159,10 +160,10 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 		})
 	}
 	if len(outputs) == 1 {
-		return r.a.writeOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })
+		return r.a.WriteOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })
 	}
 	for i, path := range paths {
-		err := r.a.writeOutput(outputs[i], false, func(w io.Writer) error {
+		err := r.a.WriteOutput(outputs[i], false, func(w io.Writer) error {
 			return run(w, []string{path})
 		})
 		if err != nil {
@@ -197,15 +198,15 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 // against --min-resolved.
 func (r *resolveRun) summarize(p *ingest.Profile) error {
 	a := r.a
-	a.printWarnings(p)
-	c := r.s.coverage(p, r.o.count)
-	a.addCoverage(c, len(p.Meta.Captures))
+	a.PrintWarnings(p)
+	c := r.s.Coverage(p, r.o.count)
+	a.AddCoverage(c, len(p.Meta.Captures))
 	captures := strings.Join(p.Meta.Captures, " ")
-	if !a.quiet {
+	if !a.Quiet {
 		if r.o.each || r.o.format == flags.Script {
-			fmt.Fprintf(a.env.Stderr, "capture    %s\n", ingest.OneLine(captures))
+			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
-		c.WriteSummary(a.env.Stderr) // there is nowhere to report a failure to
+		c.WriteSummary(a.Env.Stderr) // there is nowhere to report a failure to
 	}
 	if c.Named < r.o.minResolved {
 		r.below = belowMinimum(captures, c, r.o.minResolved)

@@ -6,27 +6,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 )
 
 // Main runs the command line in env and returns the exit status (package exit). It
 // touches nothing but env, the files that it is given, and the store.
-func Main(ctx context.Context, env *Env) int { return newProgram(env).main(ctx) }
+func Main(ctx context.Context, env *cli.Env) int { return newProgram(env).main(ctx) }
 
 // program is the command line with all its commands.
 type program struct {
-	*app
+	*cli.App
 	root *cobra.Command
 }
 
-func newProgram(env *Env) *program {
-	a := &app{env: env}
+func newProgram(env *cli.Env) *program {
+	a := &cli.App{Env: env}
 	return &program{a, newRootCommand(a)}
 }
 
 func (p *program) main(ctx context.Context) int {
-	return p.execute(ctx, p.root)
+	return p.Execute(ctx, p.root)
 }
 
 const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
@@ -40,33 +41,33 @@ build ID.
 Exit status:
 ` + exit.Help
 
-func newRootCommand(a *app) *cobra.Command {
+func newRootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "symbolize",
 		Short:         "Names for the addresses in profiles, offline and by build ID",
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          needSubcommand,
+		RunE:          cli.NeedSubcommand,
 		Args:          cobra.ArbitraryArgs,
 		Version:       versionText(),
 	}
 	root.SuggestionsMinimumDistance = help.SuggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
-	a.addFlags(root.PersistentFlags())
+	a.AddFlags(root.PersistentFlags())
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		width := 0
-		if a.env.StdoutTerminal {
-			width = a.env.StdoutWidth
+		if a.Env.StdoutTerminal {
+			width = a.Env.StdoutWidth
 		}
 		return help.PrintUsage(cmd, width)
 	})
 	root.SetFlagErrorFunc(help.FlagError)
 	root.SetHelpCommand(help.NewCommand())
 	root.AddGroup(
-		&cobra.Group{ID: groupMain, Title: "Main commands:"},
-		&cobra.Group{ID: groupLook, Title: "Looking into things:"},
+		&cobra.Group{ID: cli.GroupMain, Title: "Main commands:"},
+		&cobra.Group{ID: cli.GroupLook, Title: "Looking into things:"},
 	)
 	naming := []*cobra.Command{
 		newResolveCommand(a),
@@ -83,7 +84,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newMissingCommand(a),
 	}
 	batch := newBatchCommand(a)
-	a.withSummary(append(naming, batch.Commands()...)...)
+	a.WithSummary(append(naming, batch.Commands()...)...)
 	root.AddCommand(newIndexCommand(a))
 	root.AddCommand(naming...)
 	root.AddCommand(
@@ -100,7 +101,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newManCommand(a),
 		newPerfToProfileCommand(a),
 	)
-	if isCompleting(a.env.Args) {
+	if isCompleting(a.Env.Args) {
 		completeFlags(root)
 		completeInputs(a, root)
 	}
@@ -110,6 +111,6 @@ func newRootCommand(a *app) *cobra.Command {
 // writesStore reports whether a command line is that of a command that writes a store.
 func (p *program) writesStore(args []string) bool {
 	cmd, _, err := p.root.Find(args)
-	return err == nil && (cmd.Annotations[writesAnnotation] != "" ||
-		writesRemote(cmd.Flags(), args, os.Getenv))
+	return err == nil && (cmd.Annotations[cli.WritesAnnotation] != "" ||
+		cli.WritesRemote(cmd.Flags(), args, os.Getenv))
 }

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -158,9 +159,9 @@ func checkShare(percent float64) error {
 }
 
 // calls returns the parsed options for a profile.
-func (o *selectOptions) calls(s *session, p *ingest.Profile) calls.Options {
+func (o *selectOptions) calls(s *cli.Session, p *ingest.Profile) calls.Options {
 	opts := o.parsed
-	opts.Event = s.event(p)
+	opts.Event = s.Event(p)
 	return opts
 }
 
@@ -172,23 +173,23 @@ type callReport interface {
 }
 
 // warnUnmatched prints the filters that matched nothing.
-func warnUnmatched(a *app, names []string) {
+func warnUnmatched(a *cli.App, names []string) {
 	for _, name := range names {
 		of := "function, file or object"
 		if strings.HasPrefix(name, "tag-") {
 			of = "label"
 		}
-		a.warn(fmt.Sprintf("--%s matches no %s", name, of), "")
+		a.Warn(fmt.Sprintf("--%s matches no %s", name, of), "")
 	}
 }
 
 // writeReport prints a report in a format.
-func writeReport(a *app, r callReport, format string) error {
+func writeReport(a *cli.App, r callReport, format string) error {
 	warnUnmatched(a, r.Unmatched())
-	return a.writeOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == flags.JSON {
 			return r.WriteJSON(w)
 		}
-		return r.WriteText(w, a.style())
+		return r.WriteText(w, a.Style())
 	})
 }

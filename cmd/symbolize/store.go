@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/help"
 )
 
@@ -11,13 +12,13 @@ on the newest published generation, also while another process writes.
 
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
-func newStoreCommand(a *app) *cobra.Command {
+func newStoreCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
 		Short:   "Look into the store and keep it in order",
 		Long:    storeLong,
-		GroupID: groupLook,
-		RunE:    needSubcommand,
+		GroupID: cli.GroupLook,
+		RunE:    cli.NeedSubcommand,
 		Args:    cobra.ArbitraryArgs,
 	}
 	cmd.SuggestionsMinimumDistance = help.SuggestionDistance

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -45,24 +46,24 @@ type storedTables struct {
 	Size      int64  `json:"size"`
 }
 
-func newStoreStatsCommand(a *app) *cobra.Command {
+func newStoreStatsCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count what the store holds",
 		Args:  help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				s, err := r.Stats(ctx)
 				if err != nil {
 					return err
 				}
-				path, _ := a.storePath() // withReader has it
+				path, _ := a.StorePath() // WithReader has it
 				st := newStoreStats(path, s)
-				return a.writeFacts(format, st, st.writeText)
+				return a.WriteFacts(format, st, st.writeText)
 			})
 		}),
 	}
@@ -130,7 +131,7 @@ func countInts(m map[string]int) string {
 	return countList(u)
 }
 
-func newStoreVerifyCommand(a *app) *cobra.Command {
+func newStoreVerifyCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -139,11 +140,11 @@ func newStoreVerifyCommand(a *app) *cobra.Command {
 path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
 symbols) and leftovers of interrupted runs are only reported.`,
 		Args: help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				return runStoreVerify(ctx, a, r,
 					format)
 			})
@@ -187,13 +188,13 @@ func newVerifyResult(store string, v *db.VerifyResult) *verifyResult {
 	return r
 }
 
-func runStoreVerify(ctx context.Context, a *app, r *db.Reader, format string) error {
+func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string) error {
 	v, err := r.Verify(ctx)
 	if err != nil {
 		return err
 	}
-	path, _ := a.storePath() // withReader has it
-	err = a.writeFacts(format, newVerifyResult(path, v), func(w io.Writer) error {
+	path, _ := a.StorePath() // WithReader has it
+	err = a.WriteFacts(format, newVerifyResult(path, v), func(w io.Writer) error {
 		for _, p := range v.Problems {
 			if _, err := fmt.Fprintln(w, ingest.OneLine(p.String())); err != nil {
 				return err
@@ -225,7 +226,7 @@ type digestResult struct {
 	Digest string `json:"digest"` // SHA-256
 }
 
-func newStoreDigestCommand(a *app) *cobra.Command {
+func newStoreDigestCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "digest",
@@ -234,18 +235,18 @@ func newStoreDigestCommand(a *app) *cobra.Command {
 tables. Paths and times are left out, so that two machines with the same files have the same
 digest.`,
 		Args: help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				sum, err := r.Digest(ctx)
 				if err != nil {
 					return err
 				}
-				path, _ := a.storePath() // withReader has it
+				path, _ := a.StorePath() // WithReader has it
 				facts := digestResult{path, fmt.Sprintf("%x", sum)}
-				return a.writeFacts(format, facts, func(w io.Writer) error {
+				return a.WriteFacts(format, facts, func(w io.Writer) error {
 					_, err := fmt.Fprintln(w, facts.Digest)
 					return err
 				})

@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -19,7 +20,7 @@ import (
 	"symbolize/store/db"
 )
 
-func newStoreExportCommand(a *app) *cobra.Command {
+func newStoreExportCommand(a *cli.App) *cobra.Command {
 	var output, format string
 	var captures []string
 	cmd := &cobra.Command{
@@ -30,7 +31,7 @@ another. With --for it writes those that captures need, so that the archive name
 host. The same objects give the same bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
 		Args:    help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
@@ -38,16 +39,16 @@ host. The same objects give the same bytes.`,
 				return ingest.WithHint(exit.Usagef("--format json: standard output has the archive"),
 					"name a file with -o FILE")
 			}
-			if err := a.refuseTerminal(output, true, ""); err != nil {
+			if err := a.RefuseTerminal(output, true, ""); err != nil {
 				return err
 			}
 			want, err := neededObjects(ctx, a, captures)
 			if err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				objects := 0
-				err := a.writeOutput(output, true, func(w io.Writer) (err error) {
+				err := a.WriteOutput(output, true, func(w io.Writer) (err error) {
 					objects, err = archive.Export(ctx, w, r, want)
 					return err
 				})
@@ -67,20 +68,20 @@ host. The same objects give the same bytes.`,
 }
 
 // neededObjects returns a filter for the objects that captures need; nil without captures, for all.
-func neededObjects(ctx context.Context, a *app, captures []string) (
+func neededObjects(ctx context.Context, a *cli.App, captures []string) (
 	want func(*store.Manifest) bool, err error) {
 	if len(captures) == 0 {
 		return nil, nil
 	}
-	o := &inputOptions{noLocal: true}
-	captures = o.takeBundles(ctx, captures)
-	defer o.opened.Close()
-	s, err := a.openSession(ctx, o)
+	o := &cli.InputOptions{NoLocal: true}
+	captures = o.TakeBundles(ctx, captures)
+	defer o.Opened.Close()
+	s, err := a.OpenSession(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.load(ctx, captures)
+	p, err := s.Load(ctx, captures)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func neededObjects(ctx context.Context, a *app, captures []string) (
 }
 
 // warnAbsent warns of objects that captures need and the store lacks.
-func warnAbsent(a *app, p *ingest.Profile, captures []string) {
+func warnAbsent(a *cli.App, p *ingest.Profile, captures []string) {
 	absent := make(map[buildid.ID]bool)
 	for l := range p.Locations {
 		switch p.Names.Reasons[l] {
@@ -102,9 +103,9 @@ func warnAbsent(a *app, p *ingest.Profile, captures []string) {
 		}
 	}
 	if len(absent) > 0 {
-		a.warn(fmt.Sprintf("%s not in the store, nor in the archive",
+		a.Warn(fmt.Sprintf("%s not in the store, nor in the archive",
 			table.Count(len(absent), "object of the captures is", "objects of the captures are")),
 			fmt.Sprintf("`symbolize index %s` takes in those that lie on this host",
-				strings.Join(forFlags(captures), " ")))
+				strings.Join(cli.ForFlags(captures), " ")))
 	}
 }

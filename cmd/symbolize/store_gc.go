@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store/db"
@@ -30,13 +31,13 @@ func (o *dropOptions) addFlags(cmd *cobra.Command) {
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 }
 
-func newStoreGCCommand(a *app) *cobra.Command {
+func newStoreGCCommand(a *cli.App) *cobra.Command {
 	var o dropOptions
 	var unreferenced bool
 	var keep dayCount
 	cmd := &cobra.Command{
 		Use:         "gc",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Drop what serves nobody, and what is damaged",
 		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
 runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
@@ -47,7 +48,7 @@ cannot be made again.
 look-up, captured ones too. Those who may write to the store note once a day what they use; who
 may only read it leaves no note. Objects without one stay, and count as used today.`,
 		Args: help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			opts := db.GCOptions{Unreferenced: unreferenced}
 			if keep > 0 {
 				opts.Since = time.Now().UTC().AddDate(0, 0, -int(keep)).Truncate(24 * time.Hour)
@@ -66,14 +67,14 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 }
 
 // drop has the store drop the objects that opts ask for, or lists them.
-func drop(ctx context.Context, a *app, o *dropOptions, opts db.GCOptions) error {
+func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) error {
 	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
 		return err
 	}
 	if o.dryRun {
-		return a.withReader(func(r *db.Reader) error { return plan(ctx, a, r, o.format, opts) })
+		return a.WithReader(func(r *db.Reader) error { return plan(ctx, a, r, o.format, opts) })
 	}
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func drop(ctx context.Context, a *app, o *dropOptions, opts db.GCOptions) error 
 		return err
 	}
 	var res *db.GCResult
-	err = a.withExisting(ctx, o.writer, func(w *db.Writer) (err error) {
+	err = a.WithExisting(ctx, o.writer, func(w *db.Writer) (err error) {
 		res, err = w.GC(ctx, opts)
 		return err
 	})
@@ -97,20 +98,20 @@ func drop(ctx context.Context, a *app, o *dropOptions, opts db.GCOptions) error 
 }
 
 // plan lists the objects that a dry run would drop.
-func plan(ctx context.Context, a *app, r *db.Reader, format string, opts db.GCOptions) error {
+func plan(ctx context.Context, a *cli.App, r *db.Reader, format string, opts db.GCOptions) error {
 	res, err := r.PlanGC(ctx, opts)
 	if err != nil {
 		return err
 	}
-	err = a.writeFacts(format, newGCFacts(res, true), func(w io.Writer) error {
+	err = a.WriteFacts(format, newGCFacts(res, true), func(w io.Writer) error {
 		return writeGone(a, w, res.Gone)
 	})
-	a.note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
+	a.Note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
 	return err
 }
 
 // writeGone writes a row for each object that is dropped.
-func writeGone(a *app, w io.Writer, gone []db.Gone) error {
+func writeGone(a *cli.App, w io.Writer, gone []db.Gone) error {
 	if len(gone) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"symbolize/analyze/inspect"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store/db"
@@ -82,10 +83,10 @@ func errorTexts(errs []error) []string {
 
 // writeNoted writes facts as JSON to standard output, or else the note that has them to standard
 // error.
-func writeNoted(a *app, format string, facts any, note string) error {
+func writeNoted(a *cli.App, format string, facts any, note string) error {
 	if format != flags.JSON {
-		a.note(note)
+		a.Note(note)
 		return nil
 	}
-	return a.writeFacts(format, facts, nil)
+	return a.WriteFacts(format, facts, nil)
 }

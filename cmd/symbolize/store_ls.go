@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -17,7 +18,7 @@ import (
 	"symbolize/store/db"
 )
 
-func newStoreLsCommand(a *app) *cobra.Command {
+func newStoreLsCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX|TEXT…]",
@@ -27,11 +28,11 @@ build ID begins with one of them or whose path contains one. Quality is the best
 source that an object has. A BPF function has the kernel's name for it in place of a path;
 one of quality "probable" stands for what captures tell of others: their name, tag and
 length, or their tag alone.`,
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				return runStoreLs(ctx, a, r, format, args)
 			})
 		}),
@@ -40,12 +41,12 @@ length, or their tag alone.`,
 	return cmd
 }
 
-func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args []string) error {
+func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, args []string) error {
 	list := []*inspect.Stored{}
 	for m, err := range r.Objects() {
 		if err != nil {
-			a.partial = true
-			a.warn(err.Error(), "`symbolize store verify` lists the damage")
+			a.Partial = true
+			a.Warn(err.Error(), "`symbolize store verify` lists the damage")
 			continue
 		}
 		if ctx.Err() != nil {
@@ -55,7 +56,7 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 			list = append(list, o)
 		}
 	}
-	return a.writeOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == flags.JSON {
 			return ingest.WriteJSON(w, list)
 		}
@@ -63,7 +64,7 @@ func runStoreLs(ctx context.Context, a *app, r *db.Reader, format string, args [
 	})
 }
 
-func newStoreShowCommand(a *app) *cobra.Command {
+func newStoreShowCommand(a *cli.App) *cobra.Command {
 	var format string
 	var functions bool
 	cmd := &cobra.Command{
@@ -73,16 +74,16 @@ func newStoreShowCommand(a *app) *cobra.Command {
 will do. With --functions it prints the functions of each source, in the order in which
 sources are asked.`,
 		Args: help.OneArg("build ID"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				m, err := findByPrefix(r, args[0])
 				if err != nil {
 					return err
 				}
-				return a.writeOutput("", false, func(w io.Writer) error {
+				return a.WriteOutput("", false, func(w io.Writer) error {
 					switch {
 					case functions && format == flags.JSON:
 						return inspect.WriteFunctionsJSON(ctx, w, r, m)

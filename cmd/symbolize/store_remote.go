@@ -10,6 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
@@ -25,7 +26,7 @@ func addRequestsFlag(fs *pflag.FlagSet, jobs *int) {
 	fs.IntVar(jobs, "requests", remote.DefaultJobs, "have at most `N` requests under way")
 }
 
-func newStorePushCommand(a *app) *cobra.Command {
+func newStorePushCommand(a *cli.App) *cobra.Command {
 	var captures []string
 	var all bool
 	var jobs int
@@ -41,11 +42,11 @@ are there; 130 interrupted.`,
 		Example: "  symbolize store push /mnt/symbols\n" +
 			"  symbolize store push file:///mnt/symbols --for perf.data",
 		Args: help.SomeArgs("URL"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if all && len(args) > 1 {
 				return exit.Usagef("--all and the names of objects exclude each other")
 			}
-			to, err := a.openBucket(args[0])
+			to, err := a.OpenBucket(args[0])
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ are there; 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			return a.withReader(func(r *db.Reader) error {
+			return a.WithReader(func(r *db.Reader) error {
 				return push(ctx, a, r, to, args[1:], want, jobs)
 			})
 		}),
@@ -68,7 +69,7 @@ are there; 130 interrupted.`,
 }
 
 // push writes the objects that words or want select, all without.
-func push(ctx context.Context, a *app, r *db.Reader, to remote.Bucket, words []string,
+func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words []string,
 	want func(*store.Manifest) bool, jobs int) error {
 	if len(words) > 0 {
 		selected, err := selectObjects(ctx, r, words)
@@ -81,27 +82,27 @@ func push(ctx context.Context, a *app, r *db.Reader, to remote.Bucket, words []s
 	for m, err := range r.Objects() {
 		switch {
 		case err != nil:
-			a.reportErrors([]error{err}, 0)
+			a.ReportErrors([]error{err}, 0)
 		case want == nil || want(m):
 			objects = append(objects, m)
 		}
 	}
 	res, err := remote.Push(ctx, r, objects, to, jobs)
-	a.reportErrors(res.Problems, 0)
-	a.note(fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
+	a.ReportErrors(res.Problems, 0)
+	a.Note(fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
 		table.Count(res.Objects, "object", "objects"), res.Known,
 		table.Count(res.Written, "file", "files"), table.Bytes(res.Bytes)))
 	return err
 }
 
-func newStorePullCommand(a *app) *cobra.Command {
+func newStorePullCommand(a *cli.App) *cobra.Command {
 	var captures []string
 	var all bool
 	var jobs int
 	var opts db.WriterOptions
 	cmd := &cobra.Command{
 		Use:         "pull URL [BUILD-ID…]",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Take symbol tables from a directory or bucket into the store",
 		Long: `pull takes the tables that push wrote into the store: of all objects, of those whose build
 IDs are named, or of those that captures need. What the store has is not fetched again. Everything
@@ -112,11 +113,11 @@ taken; 130 interrupted.`,
 		Example: "  symbolize store pull /mnt/symbols\n" +
 			"  symbolize store pull file:///mnt/symbols --for perf.data",
 		Args: help.SomeArgs("URL"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if all && len(args) > 1 {
 				return exit.Usagef("--all and the names of objects exclude each other")
 			}
-			from, err := a.openBucket(args[0])
+			from, err := a.OpenBucket(args[0])
 			if err != nil {
 				return err
 			}
@@ -155,11 +156,11 @@ func parseIDs(words []string) (ids []buildid.ID, err error) {
 }
 
 // idsOf adds the objects of captures to a list.
-func idsOf(ctx context.Context, a *app, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
+func idsOf(ctx context.Context, a *cli.App, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
 	ids = append([]buildid.ID{}, ids...) // nil is for all
-	err := a.withSession(ctx, &inputOptions{noLocal: true}, captures,
-		func(s *session, paths []string) error {
-			return s.each(ctx, paths, func(_ *input.Capture, p *ingest.Profile) error {
+	err := a.WithSession(ctx, &cli.InputOptions{NoLocal: true}, captures,
+		func(s *cli.Session, paths []string) error {
+			return s.Each(ctx, paths, func(_ *input.Capture, p *ingest.Profile) error {
 				ids = append(ids, remote.ObjectsOf(p.Objects)...)
 				return nil
 			})
@@ -168,18 +169,18 @@ func idsOf(ctx context.Context, a *app, captures []string, ids []buildid.ID) ([]
 }
 
 // pull takes objects into the store: those of ids, all for nil.
-func pull(ctx context.Context, a *app, from remote.Bucket, ids []buildid.ID, jobs int,
+func pull(ctx context.Context, a *cli.App, from remote.Bucket, ids []buildid.ID, jobs int,
 	opts db.WriterOptions) error {
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
-	opts.Waiting = func(e *store.LockedError) { a.note(e.Waiting()) }
+	opts.Waiting = func(e *store.LockedError) { a.Note(e.Waiting()) }
 	res, err := remote.PullStore(ctx, from, ids, path, jobs, opts)
-	a.reportErrors(res.Problems, 0)
-	a.note(from.URL("") + ": " + pulledText(res))
+	a.ReportErrors(res.Problems, 0)
+	a.Note(from.URL("") + ": " + cli.PulledText(res))
 	if errors.Is(err, remote.ErrNoTables) {
 		return ingest.WithHint(err, "`symbolize store push %s` writes some there", from.URL(""))
 	}
-	return storeError(err)
+	return cli.StoreError(err)
 }

@@ -8,17 +8,18 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store"
 	"symbolize/store/db"
 )
 
-func newStoreRmCommand(a *app) *cobra.Command {
+func newStoreRmCommand(a *cli.App) *cobra.Command {
 	var o dropOptions
 	cmd := &cobra.Command{
 		Use:         "rm BUILD-ID|PATH|PATTERN…",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Remove objects from the store",
 		Long: `rm removes the objects named by a build ID or its beginning, by the path of a file,
 by a directory for all below it, or by a pattern of paths. A name or pattern without a slash is
@@ -29,9 +30,9 @@ kernels go like the rest, and cannot be made again. Files are read anew by the n
 		Example: `  symbolize store rm --dry-run '/home/me/build/*'
   symbolize store rm 93ac61ec`,
 		Args: help.SomeArgs("build ID, path or pattern"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			var remove map[buildid.ID]bool
-			err := a.withReader(func(r *db.Reader) (err error) {
+			err := a.WithReader(func(r *db.Reader) (err error) {
 				remove, err = selectObjects(ctx, r, args)
 				return err
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -20,21 +21,21 @@ import (
 	"symbolize/store/indexer"
 )
 
-func newStoreRebuildCommand(a *app) *cobra.Command {
+func newStoreRebuildCommand(a *cli.App) *cobra.Command {
 	var opts db.WriterOptions
 	var format string
 	cmd := &cobra.Command{
 		Use:         "rebuild",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Make the tables of captured inputs anew",
 		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
 		Args: help.NoArgs,
-		RunE: a.runE(func(ctx context.Context, _ []string) error {
+		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			return a.withExisting(ctx, opts, func(w *db.Writer) error {
+			return a.WithExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
 					JIT:      bpfprog.Rebuild,
@@ -44,7 +45,7 @@ this version's decoders. Tables of files are made anew by index, which reads the
 				if res == nil {
 					return err
 				}
-				a.reportErrors(res.Problems, 0)
+				a.ReportErrors(res.Problems, 0)
 				return errors.Join(err, writeNoted(a, format,
 					rebuildFacts{res.Sources, res.Changed, errorTexts(res.Problems)},
 					fmt.Sprintf("%s, %s", table.Count(res.Sources, "captured input", "captured inputs"),
@@ -57,20 +58,20 @@ this version's decoders. Tables of files are made anew by index, which reads the
 	return cmd
 }
 
-func newStoreImportCommand(a *app) *cobra.Command {
+func newStoreImportCommand(a *cli.App) *cobra.Command {
 	var opts db.WriterOptions
 	var format string
 	cmd := &cobra.Command{
 		Use:         "import ARCHIVE…",
-		Annotations: map[string]string{writesAnnotation: "store"},
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
 		Args:        help.SomeArgs("FILE"),
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
 			merged := []*importFacts{}
-			err := a.withWriter(ctx, opts, func(w *db.Writer) error {
+			err := a.WithWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {
 					facts, err := importArchive(ctx, a, path, w)
 					merged = append(merged, facts)
@@ -78,13 +79,13 @@ func newStoreImportCommand(a *app) *cobra.Command {
 						return err
 					}
 					if format != flags.JSON {
-						a.note(facts.text())
+						a.Note(facts.text())
 					}
 				}
 				return nil
 			})
 			if format == flags.JSON {
-				err = errors.Join(err, a.writeFacts(format, merged, nil))
+				err = errors.Join(err, a.WriteFacts(format, merged, nil))
 			}
 			return err
 		}),
@@ -99,10 +100,10 @@ func (f *importFacts) text() string {
 		table.Count(f.Sources, "table", "tables"))
 }
 
-func importArchive(ctx context.Context, a *app, path string, to store.Sink) (
+func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) (
 	facts *importFacts, err error) {
 	facts = &importFacts{Archive: path, Problems: []string{}}
-	var in io.Reader = a.env.Stdin
+	var in io.Reader = a.Env.Stdin
 	if path != "-" {
 		f, err := regular.Open(path)
 		if err != nil {
@@ -113,14 +114,14 @@ func importArchive(ctx context.Context, a *app, path string, to store.Sink) (
 	}
 	res, err := archive.Import(ctx, in, to)
 	if res != nil {
-		a.reportErrors(res.Problems, res.More)
+		a.ReportErrors(res.Problems, res.More)
 		facts.Objects, facts.Sources, facts.More = res.Objects, res.Sources, res.More
 		facts.Problems = errorTexts(res.Problems)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 		if facts.Objects > 0 {
-			a.note(facts.text())
+			a.Note(facts.text())
 			err = ingest.WithHint(err, "what stands before that was imported")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -17,7 +18,7 @@ import (
 const defaultTopRows = 30
 
 type topOptions struct {
-	inputOptions
+	cli.InputOptions
 	selectOptions
 	format string
 	rows   int
@@ -35,16 +36,16 @@ was done; 130 interrupted.`
 // The words of --sort.
 var topSorts = []string{"flat", "cum"}
 
-func newTopCommand(a *app) *cobra.Command {
+func newTopCommand(a *cli.App) *cobra.Command {
 	o := &topOptions{}
 	cmd := &cobra.Command{
 		Use:     "top CAPTURE|PROFILE…",
 		Short:   "Print a table of functions, heaviest first",
 		Long:    topLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize top perf.data\n  symbolize top -n 10 --sort cum x.pb.gz\n" +
 			"  symbolize top --focus malloc --by object perf.data",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -65,8 +66,8 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 		"print the branches of perf record -b, by source and target, with mispredictions")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
-	o.inputOptions.addFlags(cmd)
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	o.InputOptions.AddFlags(cmd)
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *topOptions) validate(args []string) error {
@@ -74,10 +75,10 @@ func (o *topOptions) validate(args []string) error {
 		return exit.Usagef("-n %d: it is at least 0", o.rows)
 	}
 	return cmp.Or(
-		o.inputOptions.validate(args),
+		o.InputOptions.Validate(args),
 		flags.CheckFormat(o.format, flags.Text, flags.JSON),
 		flags.CheckWord("--sort", o.sort, topSorts),
-		o.selectOptions.parse(&o.keep),
+		o.selectOptions.parse(&o.Keep),
 		o.parseBranches(),
 	)
 }
@@ -90,12 +91,12 @@ func (o *topOptions) parseBranches() error {
 	if by := o.parsed.By; len(by) > 1 || by[0] != calltree.Function && by[0] != calltree.Line {
 		return exit.Usagef("--branches --by %s: it is function or line", o.by)
 	}
-	o.branches, o.noInlines = true, true
+	o.Branches, o.NoInlines = true, true
 	return nil
 }
 
-func runTop(ctx context.Context, a *app, o *topOptions, paths []string) error {
-	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
 		if o.branch {
 			return writeReport(a, calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
 		}

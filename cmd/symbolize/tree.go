@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/calls"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -16,7 +17,7 @@ import (
 const defaultMin = 0.5
 
 type treeOptions struct {
-	inputOptions
+	cli.InputOptions
 	selectOptions
 	format   string
 	callers  bool
@@ -31,16 +32,16 @@ call or, with --callers, from where samples were taken to the callers. Subtrees 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
-func newTreeCommand(a *app) *cobra.Command {
+func newTreeCommand(a *cli.App) *cobra.Command {
 	o := &treeOptions{}
 	cmd := &cobra.Command{
 		Use:     "tree CAPTURE|PROFILE…",
 		Short:   "Print who calls whom, as a tree",
 		Long:    treeLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize tree perf.data\n" +
 			"  symbolize tree --callers --focus malloc --min-share 2 x.pb.gz",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -55,8 +56,8 @@ func newTreeCommand(a *app) *cobra.Command {
 	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	o.selectOptions.addFlags(cmd)
-	o.inputOptions.addFlags(cmd)
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	o.InputOptions.AddFlags(cmd)
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 	return cmd
 }
 
@@ -65,15 +66,15 @@ func (o *treeOptions) validate(args []string) error {
 		return exit.Usagef("--max-depth %d: it is at least 0", o.depth)
 	}
 	return cmp.Or(
-		o.inputOptions.validate(args),
+		o.InputOptions.Validate(args),
 		flags.CheckFormat(o.format, flags.Text, flags.JSON),
 		checkShare(o.minShare),
-		o.selectOptions.parse(&o.keep),
+		o.selectOptions.parse(&o.Keep),
 	)
 }
 
-func runTree(ctx context.Context, a *app, o *treeOptions, paths []string) error {
-	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+func runTree(ctx context.Context, a *cli.App, o *treeOptions, paths []string) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
 		return writeReport(a, calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
 			Callers: o.callers, MinShare: o.minShare / 100, Depth: o.depth}), o.format)
 	})

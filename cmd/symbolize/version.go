@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -60,20 +61,20 @@ func versionText() string {
 	return fmt.Sprintf("%s %s %s", text, v.Go, v.Platform)
 }
 
-func newVersionCommand(a *app) *cobra.Command {
+func newVersionCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  help.NoArgs,
-		RunE: a.runE(func(context.Context, []string) error {
+		RunE: a.RunE(func(context.Context, []string) error {
 			if format == flags.JSON {
-				return ingest.WriteJSON(a.stdout(), readVersion())
+				return ingest.WriteJSON(a.Stdout(), readVersion())
 			}
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(a.stdout(), versionText())
+			_, err := fmt.Fprintln(a.Stdout(), versionText())
 			return err
 		}),
 	}

@@ -13,13 +13,14 @@ import (
 	"symbolize/analyze/pprofui"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
 type webOptions struct {
-	inputOptions
+	cli.InputOptions
 	port      int
 	sourceDir []string
 	demangle  string
@@ -34,15 +35,15 @@ alone, prints the address, and ends with ^C. The graph needs Graphviz's dot.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done.`
 
-func newWebCommand(a *app) *cobra.Command {
+func newWebCommand(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
 		Use:     "web CAPTURE|PROFILE…",
 		Short:   "Look at a profile in the browser: the pages of pprof",
 		Long:    webLong,
-		GroupID: groupMain,
+		GroupID: cli.GroupMain,
 		Example: "  symbolize web perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
-		RunE: a.runE(func(ctx context.Context, args []string) error {
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
 			}
@@ -54,9 +55,9 @@ func newWebCommand(a *app) *cobra.Command {
 	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 is any that is free")
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"look for source files below `DIR`; may be repeated")
-	o.inputOptions.addFlags(cmd)
+	o.InputOptions.AddFlags(cmd)
 	flags.AddDemangle(cmd, &o.demangle, "simple")
-	flags.AddNames(cmd, &o.names, "`symbols` (default) or dwarf")
+	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 	return cmd
 }
 
@@ -65,28 +66,28 @@ func (o *webOptions) validate(args []string) (err error) {
 		return exit.Usagef("--port %d: it is from 0 to 65535", o.port)
 	}
 	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
-	return cmp.Or(o.inputOptions.validate(args), err)
+	return cmp.Or(o.InputOptions.Validate(args), err)
 }
 
-func runWeb(ctx context.Context, a *app, o *webOptions, paths []string) error {
+func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) error {
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	return a.withProfile(ctx, &o.inputOptions, paths, func(s *session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
 		finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 		defer finder.Close()
 		demangler := report.NewDemangler(o.mode)
 		demangler.Warm(p)
 		opts := pprofui.Options{Demangler: demangler, Write: resolve.Layout(s.View(), p),
 			SourcePath: strings.Join(o.sourceDir, ":"),
-			Report:     func(text string) { a.print("warning", text) },
+			Report:     func(text string) { a.Print("warning", text) },
 			Code: func() (*pprofui.Code, error) {
-				p, err := loadCode(ctx, s, o.opened.Captures, finder)
+				p, err := loadCode(ctx, s, o.Opened.Captures, finder)
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
-		a.print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
+		a.Print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
 		return pprofui.Serve(ctx, p, ln, opts)
 	})
 }

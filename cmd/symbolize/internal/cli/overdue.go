@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,8 +13,8 @@ const grace = 10 * time.Second
 
 // endOverdue ends the process if a command does not return in time after ctx was cancelled,
 // whatever it hangs in. stop is called when it has returned.
-func (a *app) endOverdue(ctx context.Context, grace time.Duration) (stop func()) {
-	if a.env.Exit == nil {
+func (a *App) endOverdue(ctx context.Context, grace time.Duration) (stop func()) {
+	if a.Env.Exit == nil {
 		return func() {}
 	}
 	returned := make(chan struct{})
@@ -22,8 +22,8 @@ func (a *app) endOverdue(ctx context.Context, grace time.Duration) (stop func())
 		select {
 		case <-returned:
 		case <-time.After(grace):
-			a.print("error", "interrupted, and ended in the middle of the work")
-			a.env.Exit(exit.Interrupted)
+			a.Print("error", "interrupted, and ended in the middle of the work")
+			a.Env.Exit(exit.Interrupted)
 		}
 	})
 	return func() {

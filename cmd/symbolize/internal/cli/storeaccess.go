@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 	"symbolize/store/db"
 )
 
-// storePath returns where the store lies: --store, else the default of db.DefaultPath.
-func (a *app) storePath() (string, error) {
+// StorePath returns where the store lies: --store, else the default of db.DefaultPath.
+func (a *App) StorePath() (string, error) {
 	if a.store != "" {
 		return a.store, nil
 	}
-	if p := db.DefaultPath(a.env.Getenv); p != "" {
+	if p := db.DefaultPath(a.Env.Getenv); p != "" {
 		return p, nil
 	}
 	return "", ingest.WithHint(errors.New("there is no place for the store: HOME is not set"),
 		"name one with --store DIR or $SYMBOLIZE_STORE")
 }
 
-// storeError adds to an error of the store the hint that fixes it.
-func storeError(err error) error {
+// StoreError adds to an error of the store the hint that fixes it.
+func StoreError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoStore):
 		return ingest.WithHint(err, "`symbolize index PATH…` makes one; --store names another")
@@ -49,74 +49,74 @@ func storeError(err error) error {
 	return err
 }
 
-// openReader opens a store for reading. It may answer less than was indexed,
+// OpenReader opens a store for reading. It may answer less than was indexed,
 // where a damaged generation was passed over, and names then come from lesser sources: the
 // result is partial.
-func (a *app) openReader(path string) (*db.Reader, error) {
+func (a *App) OpenReader(path string) (*db.Reader, error) {
 	r, err := db.OpenReader(path)
 	if err == nil && len(r.PassedOver()) > 0 {
-		a.partial = true
-		a.warnStore(r)
+		a.Partial = true
+		a.WarnStore(r)
 	}
 	return r, err
 }
 
-// warnStore prints the warnings of a store: damage that it got around.
-func (a *app) warnStore(s interface{ Warnings() []string }) {
+// WarnStore prints the warnings of a store: damage that it got around.
+func (a *App) WarnStore(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
-		a.warn("store: "+text, "`symbolize store verify` lists the losses")
+		a.Warn("store: "+text, "`symbolize store verify` lists the losses")
 	}
 }
 
-// closeUsed notes the objects that were used, as sessions do, and closes the store.
-func (a *app) closeUsed(r *db.Reader) error {
+// CloseUsed notes the objects that were used, as sessions do, and closes the store.
+func (a *App) CloseUsed(r *db.Reader) error {
 	if err := r.MarkUsed(); err != nil {
-		a.warn(err.Error(), analyze.MarkHint)
+		a.Warn(err.Error(), analyze.MarkHint)
 	}
 	return r.Close()
 }
 
-// withReader runs body on the newest generation of the store.
-func (a *app) withReader(body func(r *db.Reader) error) error {
-	path, err := a.storePath()
+// WithReader runs body on the newest generation of the store.
+func (a *App) WithReader(body func(r *db.Reader) error) error {
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
-	r, err := a.openReader(path)
+	r, err := a.OpenReader(path)
 	if err != nil {
-		return storeError(err)
+		return StoreError(err)
 	}
 	err = errors.Join(body(r), r.Close())
-	a.warnStore(r)
-	return storeError(err)
+	a.WarnStore(r)
+	return StoreError(err)
 }
 
-// openWriter opens the store for writing, and reports if another writer must be waited for.
-func (a *app) openWriter(ctx context.Context, path string, opts db.WriterOptions) (*db.Writer, error) {
-	opts.Waiting = func(e *store.LockedError) { a.note(e.Waiting()) }
+// OpenWriter opens the store for writing, and reports if another writer must be waited for.
+func (a *App) OpenWriter(ctx context.Context, path string, opts db.WriterOptions) (*db.Writer, error) {
+	opts.Waiting = func(e *store.LockedError) { a.Note(e.Waiting()) }
 	return db.OpenWriter(ctx, path, opts)
 }
 
-// withWriter runs body on the store opened for writing, and publishes.
-func (a *app) withWriter(ctx context.Context, opts db.WriterOptions,
+// WithWriter runs body on the store opened for writing, and publishes.
+func (a *App) WithWriter(ctx context.Context, opts db.WriterOptions,
 	body func(w *db.Writer) error) error {
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
-	w, err := a.openWriter(ctx, path, opts)
+	w, err := a.OpenWriter(ctx, path, opts)
 	if err != nil {
-		return storeError(err)
+		return StoreError(err)
 	}
 	err = errors.Join(body(w), w.Close())
-	a.warnStore(w)
-	return storeError(err)
+	a.WarnStore(w)
+	return StoreError(err)
 }
 
-// withExisting is withWriter for commands that make no store where there is none.
-func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
+// WithExisting is WithWriter for commands that make no store where there is none.
+func (a *App) WithExisting(ctx context.Context, opts db.WriterOptions,
 	body func(w *db.Writer) error) error {
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (a *app) withExisting(ctx context.Context, opts db.WriterOptions,
 	}
 	// These commands repair damaged generations.
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
-		return storeError(err)
+		return StoreError(err)
 	}
-	return a.withWriter(ctx, opts, body)
+	return a.WithWriter(ctx, opts, body)
 }

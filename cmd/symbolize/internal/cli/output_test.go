@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -15,16 +15,16 @@ import (
 func TestRefusesTerminal(t *testing.T) {
 	env, stdout, _ := inProcess()
 	env.StdoutTerminal = true
-	a := &app{env: env}
+	a := &App{Env: env}
 	write := func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }
 	for _, path := range []string{"", "-"} {
-		err := a.writeOutput(path, true, write)
+		err := a.WriteOutput(path, true, write)
 		var coded *exit.Error
 		if !errors.As(err, &coded) || coded.Code != exit.Usage || exit.Hint(err) == "" {
 			t.Errorf("binary to %q: %v", path, err)
 		}
 	}
-	if err := a.writeOutput("", false, write); err != nil || stdout.String() != "x" {
+	if err := a.WriteOutput("", false, write); err != nil || stdout.String() != "x" {
 		t.Errorf("text: %v, %q", err, stdout)
 	}
 }
@@ -32,7 +32,7 @@ func TestRefusesTerminal(t *testing.T) {
 func TestOutputFileIsWholeOrNot(t *testing.T) {
 	dir := t.TempDir()
 	env, _, _ := inProcess()
-	a := &app{env: env}
+	a := &App{Env: env}
 	path := filepath.Join(dir, "out.txt")
 	good := func(text string) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
@@ -40,21 +40,21 @@ func TestOutputFileIsWholeOrNot(t *testing.T) {
 	bad := errors.New("half-way")
 	fail := func(w io.Writer) error { io.WriteString(w, "half"); return bad }
 
-	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+	if err := a.WriteOutput(path, false, fail); !errors.Is(err, bad) {
 		t.Fatal(err)
 	}
 	wantDir(t, dir)
-	if err := a.writeOutput(path, false, good("one")); err != nil {
+	if err := a.WriteOutput(path, false, good("one")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.writeOutput(path, false, fail); !errors.Is(err, bad) {
+	if err := a.WriteOutput(path, false, fail); !errors.Is(err, bad) {
 		t.Fatal(err)
 	}
 	wantFile(t, path, "one")
-	if err := a.writeOutput(path, false, good("two")); err != nil {
+	if err := a.WriteOutput(path, false, good("two")); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, path, "two")
@@ -67,20 +67,20 @@ func TestOutputFileIsWholeOrNot(t *testing.T) {
 	if err := os.Symlink("out.txt", link); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.writeOutput(link, false, good("three")); err != nil {
+	if err := a.WriteOutput(link, false, good("three")); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, path, "three")
 	wantDir(t, dir, "link", "out.txt")
 
-	if err := a.writeOutput(dir, false, good("x")); err == nil {
+	if err := a.WriteOutput(dir, false, good("x")); err == nil {
 		t.Error("a directory was written to")
 	}
-	err := a.writeOutput(filepath.Join(dir, "no", "x"), false, good("x"))
+	err := a.WriteOutput(filepath.Join(dir, "no", "x"), false, good("x"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
 	}
-	if err := a.writeOutput(os.DevNull, false, good("x")); err != nil {
+	if err := a.WriteOutput(os.DevNull, false, good("x")); err != nil {
 		t.Errorf("a device: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -45,23 +45,23 @@ func TestBundleOpenedOnce(t *testing.T) {
 			slices.Sort(paths)
 			env, _, stderr := inProcess()
 			env.Getenv = func(string) string { return filepath.Join(dir, "store") }
-			a, o := &app{env: env}, &inputOptions{}
-			captures := o.takeBundles(t.Context(), paths)
-			defer o.opened.Close()
+			a, o := &App{Env: env}, &InputOptions{}
+			captures := o.TakeBundles(t.Context(), paths)
+			defer o.Opened.Close()
 			if slices.Sort(captures); !slices.Equal(captures, want) {
 				t.Fatalf("captures %q, want %q", captures, want)
 			}
-			s, err := a.openSession(t.Context(), o)
+			s, err := a.OpenSession(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			for _, path := range o.bundles {
+			for _, path := range o.Bundles {
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
 			}
-			p, err := s.load(t.Context(), captures)
+			p, err := s.Load(t.Context(), captures)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func TestFinishStatus(t *testing.T) {
 			stderr: "symbolize: error: ?[2J a; b\n"},
 	} {
 		env, stdout, stderr := inProcess()
-		a := &app{env: env, partial: c.partial}
+		a := &App{Env: env, Partial: c.partial}
 		if got := a.finish(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.name, got, c.want)
 		}
@@ -64,7 +64,7 @@ func TestFinishStatus(t *testing.T) {
 // TestProgress: bars are drawn on terminals alone.
 func TestProgress(t *testing.T) {
 	env, _, _ := inProcess()
-	a := &app{env: env}
+	a := &App{Env: env}
 	if a.progressWriter() != nil {
 		t.Error("a bar without a terminal")
 	}
@@ -74,11 +74,11 @@ func TestProgress(t *testing.T) {
 		t.Error("a bar on a dumb terminal")
 	}
 	env.Getenv = func(string) string { return "xterm" }
-	a.quiet = true
+	a.Quiet = true
 	if a.progressWriter() != nil {
 		t.Error("a bar with --quiet")
 	}
-	a.quiet = false
+	a.Quiet = false
 	if a.progressWriter() == nil {
 		t.Error("no bar on a terminal")
 	}

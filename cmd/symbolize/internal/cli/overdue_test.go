@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ func TestEndOverdue(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		var stderr bytes.Buffer
 		codes := make(chan int, 1)
-		a := &app{env: &Env{Stderr: &stderr, Exit: func(code int) { codes <- code }}}
+		a := &App{Env: &Env{Stderr: &stderr, Exit: func(code int) { codes <- code }}}
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := time.Hour
 		if hangs {

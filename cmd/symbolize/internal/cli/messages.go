@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -29,16 +29,16 @@ func (p *pipeWriter) Write(b []byte) (int, error) {
 }
 
 // finish prints the error and returns the exit status.
-func (a *app) finish(ctx context.Context, err error) int {
+func (a *App) finish(ctx context.Context, err error) int {
 	switch {
 	case errors.Is(err, errBrokenPipe):
 		return exit.OK
-	case err == nil && a.partial:
+	case err == nil && a.Partial:
 		return exit.Partial
 	case err == nil:
 		return exit.OK
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		a.print("error", "interrupted")
+		a.Print("error", "interrupted")
 		return exit.Interrupted
 	}
 	code := exit.Failed
@@ -49,64 +49,64 @@ func (a *app) finish(ctx context.Context, err error) int {
 			return code
 		}
 	}
-	if code == exit.Unresolved && a.partial {
+	if code == exit.Unresolved && a.Partial {
 		code = exit.Partial // an unread input may be the reason; both are reported
 	}
-	a.print("error", err.Error())
+	a.Print("error", err.Error())
 	if hint := exit.Hint(err); hint != "" {
-		a.print("hint", hint)
+		a.Print("hint", hint)
 	}
 	return code
 }
 
-// print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
+// Print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
 // may come from captures and files: no control character reaches the terminal.
-func (a *app) print(kind, text string) {
-	fmt.Fprintf(a.env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
+func (a *App) Print(kind, text string) {
+	fmt.Fprintf(a.Env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
 }
 
-// warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
+// Warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
 // read for its samples and for its programs.
-func (a *app) warn(text, hint string) {
-	if a.quiet || a.warned[text] {
+func (a *App) Warn(text, hint string) {
+	if a.Quiet || a.warned[text] {
 		return
 	}
 	if a.warned == nil {
 		a.warned = make(map[string]bool)
 	}
 	a.warned[text] = true
-	a.print("warning", text)
+	a.Print("warning", text)
 	if hint != "" {
-		a.print("hint", hint)
+		a.Print("hint", hint)
 	}
 }
 
-// note prints a message that is neither result nor warning.
-func (a *app) note(text string) {
-	if !a.quiet {
-		a.print("note", text)
+// Note prints a message that is neither result nor warning.
+func (a *App) Note(text string) {
+	if !a.Quiet {
+		a.Print("note", text)
 	}
 }
 
 // drawsBars reports whether stderr is a terminal on which progress bars are drawn.
-func (a *app) drawsBars() bool {
-	return !a.quiet && a.env.StderrTerminal && a.env.Getenv("TERM") != "dumb"
+func (a *App) drawsBars() bool {
+	return !a.Quiet && a.Env.StderrTerminal && a.Env.Getenv("TERM") != "dumb"
 }
 
-// startProgress returns a progress bar on stderr, or nil where there is none.
-func (a *app) startProgress() *progress.Bar {
-	return progress.New(a.progressWriter(), a.note)
+// StartProgress returns a progress bar on stderr, or nil where there is none.
+func (a *App) StartProgress() *progress.Bar {
+	return progress.New(a.progressWriter(), a.Note)
 }
 
-// newBatchProgress shows the steps of a batch on stderr.
-func (a *app) newBatchProgress() *progress.Steps {
-	return progress.NewSteps(a.progressWriter(), a.note)
+// StartSteps shows the steps of a batch on stderr.
+func (a *App) StartSteps() *progress.Steps {
+	return progress.NewSteps(a.progressWriter(), a.Note)
 }
 
 // progressWriter returns the terminal that bars are drawn on, nil where lines are printed instead.
-func (a *app) progressWriter() io.Writer {
+func (a *App) progressWriter() io.Writer {
 	if a.drawsBars() {
-		return a.env.Stderr
+		return a.Env.Stderr
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -19,19 +19,19 @@ import (
 // outputBuffer is the size of the buffer before a result's file or pipe.
 const outputBuffer = 256 << 10
 
-// writeOutput gives write a place for its result: standard output if path is ""
+// WriteOutput gives write a place for its result: standard output if path is ""
 // or "-", else the file at path. A regular file appears complete or not at all:
 // it is written beside its place and renamed when write has succeeded.
-func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error) error {
+func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		if err := a.refuseTerminal(path, binary, ""); err != nil {
+		if err := a.RefuseTerminal(path, binary, ""); err != nil {
 			return err
 		}
-		if !a.env.StdoutTerminal {
-			return buffered(a.stdout(), write)
+		if !a.Env.StdoutTerminal {
+			return buffered(a.Stdout(), write)
 		}
-		return buffered(a.stdout(), func(w io.Writer) error {
-			return write(&table.Styled{Writer: w, Style: a.style()})
+		return buffered(a.Stdout(), func(w io.Writer) error {
+			return write(&table.Styled{Writer: w, Style: a.Style()})
 		})
 	}
 	fi, err := os.Stat(path)
@@ -39,26 +39,26 @@ func (a *app) writeOutput(path string, binary bool, write func(io.Writer) error)
 	case err == nil && fi.IsDir():
 		return fmt.Errorf("write %s: it is a directory", path)
 	case err == nil && !fi.Mode().IsRegular():
-		return writeInPlace(path, write)
+		return WriteInPlace(path, write)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	return writeRenamed(path, write)
 }
 
-// refuseTerminal refuses binary output on a terminal. Callers ask before the
+// RefuseTerminal refuses binary output on a terminal. Callers ask before the
 // work, not after minutes of it. text is how to get a result for terminals, "" for not at all.
-func (a *app) refuseTerminal(path string, binary bool, text string) error {
-	if !binary || !a.env.StdoutTerminal || path != "" && path != "-" {
+func (a *App) RefuseTerminal(path string, binary bool, text string) error {
+	if !binary || !a.Env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
 	return ingest.WithHint(exit.Usagef("refusing to write binary output to a terminal"),
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 
-// writeFacts prints facts as JSON or as text.
-func (a *app) writeFacts(format string, facts any, text func(io.Writer) error) error {
-	return a.writeOutput("", false, func(w io.Writer) error {
+// WriteFacts prints facts as JSON or as text.
+func (a *App) WriteFacts(format string, facts any, text func(io.Writer) error) error {
+	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == flags.JSON {
 			return ingest.WriteJSON(w, facts)
 		}
@@ -74,9 +74,9 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 	return bw.Flush()
 }
 
-// writeInPlace writes to a file that cannot be replaced: a device, a pipe, one that others have
+// WriteInPlace writes to a file that cannot be replaced: a device, a pipe, one that others have
 // open.
-func writeInPlace(path string, write func(io.Writer) error) (err error) {
+func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
@@ -125,23 +125,23 @@ func writing(err error, name, path string) error {
 	return err
 }
 
-// style is how tables are printed: cut to the width of a terminal and coloured there, unless
+// Style is how tables are printed: cut to the width of a terminal and coloured there, unless
 // NO_COLOR is set or the terminal is a dumb one; plain and whole everywhere else.
-func (a *app) style() table.Style {
-	if !a.env.StdoutTerminal {
+func (a *App) Style() table.Style {
+	if !a.Env.StdoutTerminal {
 		return table.Style{}
 	}
-	return table.Style{Width: a.env.StdoutWidth, Color: a.colour()}
+	return table.Style{Width: a.Env.StdoutWidth, Color: a.Colour()}
 }
 
-// colour reports whether standard output is to be coloured: on a terminal, unless the
+// Colour reports whether standard output is to be coloured: on a terminal, unless the
 // user does not want it (no-color.org).
-func (a *app) colour() bool {
-	return a.env.StdoutTerminal && a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb"
+func (a *App) Colour() bool {
+	return a.Env.StdoutTerminal && a.Env.Getenv("NO_COLOR") == "" && a.Env.Getenv("TERM") != "dumb"
 }
 
-// refuseOverwrite refuses to write a result over a capture.
-func refuseOverwrite(captures, outputs []string) error {
+// RefuseOverwrite refuses to write a result over a capture.
+func RefuseOverwrite(captures, outputs []string) error {
 	for _, out := range outputs {
 		fi, err := os.Stat(out)
 		if err != nil || !fi.Mode().IsRegular() {

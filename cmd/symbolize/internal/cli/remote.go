@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -18,35 +18,36 @@ import (
 // remoteEnv is the environment variable with the default of --remote.
 const remoteEnv = "SYMBOLIZE_REMOTE"
 
-// remoteFlag is --remote, of commands that name captures.
-type remoteFlag struct {
+// RemoteFlag is --remote, of commands that name captures.
+type RemoteFlag struct {
 	url string
 	set bool // the command has the flag, and so the variable counts
-	// used is the URL of either.
-	used string
+	// Used is the URL of either.
+	Used string
 }
 
-func (f *remoteFlag) addFlag(fs *pflag.FlagSet) {
+// AddFlag adds the flag to a command.
+func (f *RemoteFlag) AddFlag(fs *pflag.FlagSet) {
 	f.set = true
 	fs.StringVar(&f.url, "remote", "",
 		"take the symbol tables that the store lacks from `URL`, a directory or bucket that \"store push\" "+
 			"filled, and keep them in the store (default $"+remoteEnv+")")
 }
 
-// remote returns the bucket of --remote or the variable; nil for none.
-func (a *app) remote(f *remoteFlag) (remote.Bucket, error) {
+// OpenRemote returns the bucket of --remote or the variable; nil for none.
+func (a *App) OpenRemote(f *RemoteFlag) (remote.Bucket, error) {
 	text := f.url
 	if text == "" && f.set {
-		text = a.env.Getenv(remoteEnv)
+		text = a.Env.Getenv(remoteEnv)
 	}
-	if f.used = text; text == "" {
+	if f.Used = text; text == "" {
 		return nil, nil
 	}
-	return a.openBucket(text)
+	return a.OpenBucket(text)
 }
 
-// writesRemote reports whether a command line has the tables of a bucket written to the store.
-func writesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) bool {
+// WritesRemote reports whether a command line has the tables of a bucket written to the store.
+func WritesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) bool {
 	if fs.Lookup("remote") == nil {
 		return false
 	}
@@ -58,8 +59,8 @@ func writesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) 
 	return getenv(remoteEnv) != ""
 }
 
-// openBucket returns the bucket of a URL, or of a directory.
-func (a *app) openBucket(text string) (remote.Bucket, error) {
+// OpenBucket returns the bucket of a URL, or of a directory.
+func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok {
 		return remote.OpenDir(text), nil
@@ -71,7 +72,7 @@ func (a *app) openBucket(text string) (remote.Bucket, error) {
 	case scheme == "file" && u.Host == "" && u.Path != "":
 		return remote.OpenDir(u.Path), nil
 	case scheme == "s3":
-		o, err := s3.Parse(text, a.env.Getenv)
+		o, err := s3.Parse(text, a.Env.Getenv)
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}
@@ -81,15 +82,15 @@ func (a *app) openBucket(text string) (remote.Bucket, error) {
 		"it is a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
 }
 
-// notePulled prints how many objects of a session came from where.
-func (a *app) notePulled(s *analyze.Session) {
+// NotePulled prints how many objects of a session came from where.
+func (a *App) NotePulled(s *analyze.Session) {
 	if res := s.Pulled(); res.Asked > 0 {
-		a.note("--remote: " + pulledText(&res))
+		a.Note("--remote: " + PulledText(&res))
 	}
 }
 
-// pulledText is the figures of a pull.
-func pulledText(res *remote.PullResult) string {
+// PulledText is the figures of a pull.
+func PulledText(res *remote.PullResult) string {
 	return fmt.Sprintf("%s there, %d taken with %s; %s fetched, %s",
 		table.Count(res.Found, "object is", "objects are"), res.Changed,
 		table.Count(res.Tables, "table", "tables"), table.Count(res.Fetched, "file", "files"),

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -21,15 +21,15 @@ type outcome struct {
 	run     summary.Run
 }
 
-// facts are the facts about the run that --summary and --metrics write, for commands to enter.
-func (a *app) facts() *summary.Run { return &a.outcome.run }
+// Facts are the facts about the run that --summary and --metrics write, for commands to enter.
+func (a *App) Facts() *summary.Run { return &a.outcome.run }
 
 // wanted reports whether anything is to be written.
 func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }
 
-// withSummary adds --summary and --metrics to commands that name captures, and has their runs
+// WithSummary adds --summary and --metrics to commands that name captures, and has their runs
 // described.
-func (a *app) withSummary(commands ...*cobra.Command) {
+func (a *App) WithSummary(commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		fs := cmd.Flags()
 		fs.StringVar(&a.outcome.summary, "summary", "",
@@ -58,7 +58,7 @@ func commandName(cmd *cobra.Command) string {
 }
 
 // checkSummary refuses to write a summary over a capture, or where the result is.
-func (a *app) checkSummary(cmd *cobra.Command, args []string) error {
+func (a *App) checkSummary(cmd *cobra.Command, args []string) error {
 	o := &a.outcome
 	if !o.wanted() {
 		return nil
@@ -74,11 +74,11 @@ func (a *app) checkSummary(cmd *cobra.Command, args []string) error {
 		return ingest.WithHint(exit.Usagef("--summary -: standard output has the result"),
 			"name a file with --summary FILE")
 	}
-	return refuseOverwrite(args, []string{o.summary, o.metrics})
+	return RefuseOverwrite(args, []string{o.summary, o.metrics})
 }
 
 // writeSummary writes the results, when the exit status is known, which it returns.
-func (a *app) writeSummary(code int) int {
+func (a *App) writeSummary(code int) int {
 	o := &a.outcome
 	if !o.wanted() || !a.started || code == exit.Usage {
 		return code
@@ -94,8 +94,8 @@ func (a *app) writeSummary(code int) int {
 		if f.path == "" {
 			continue
 		}
-		if err := a.writeOutput(f.path, false, f.write); err != nil {
-			a.print("error", err.Error())
+		if err := a.WriteOutput(f.path, false, f.write); err != nil {
+			a.Print("error", err.Error())
 			if code == exit.OK || code == exit.Partial {
 				code = exit.Failed
 			}
@@ -104,22 +104,22 @@ func (a *app) writeSummary(code int) int {
 	return code
 }
 
-// addCoverage enters a profile.
-func (a *app) addCoverage(c *report.Coverage, captures int) {
+// AddCoverage enters a profile.
+func (a *App) AddCoverage(c *report.Coverage, captures int) {
 	a.outcome.run.Captures += captures
 	a.outcome.run.Add(c)
 	a.outcome.run.Profiles = append(a.outcome.run.Profiles, c)
 }
 
-// printWarnings prints the warnings of a profile and enters it into the summary.
-func (s *session) printWarnings(p *ingest.Profile) {
-	s.a.printWarnings(p)
-	if !s.a.outcome.wanted() {
+// PrintWarnings prints the warnings of a profile and enters it into the summary.
+func (s *Session) PrintWarnings(p *ingest.Profile) {
+	s.App.PrintWarnings(p)
+	if !s.App.outcome.wanted() {
 		return
 	}
-	c := s.coverage(p, false)
+	c := s.Coverage(p, false)
 	if p.Names == nil { // of a report that needs none: its frames are not unnamed
 		c.Frames, c.Domains, c.Missing = 0, nil, []report.Missing{}
 	}
-	s.a.addCoverage(c, len(p.Meta.Captures))
+	s.App.AddCoverage(c, len(p.Meta.Captures))
 }

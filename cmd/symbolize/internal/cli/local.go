@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,31 +14,31 @@ import (
 // hostEnv is the environment variable that switches the search on this host off, if it is 0.
 const hostEnv = "SYMBOLIZE_LOCAL"
 
-// local returns where the objects of captures are looked for that the store lacks: below symfs, and
+// Local returns where the objects of captures are looked for that the store lacks: below symfs, and
 // unless off on this host; nil for nowhere.
-func (a *app) local(symfs []string, off bool) *local.Options {
-	off = off || a.env.Getenv(hostEnv) == "0"
+func (a *App) Local(symfs []string, off bool) *local.Options {
+	off = off || a.Env.Getenv(hostEnv) == "0"
 	if off && len(symfs) == 0 {
 		return nil
 	}
-	return a.places(symfs, !off)
+	return a.Places(symfs, !off)
 }
 
-// places are the directories below symfs, and with host those of this host.
-func (a *app) places(symfs []string, host bool) *local.Options {
+// Places are the directories below symfs, and with host those of this host.
+func (a *App) Places(symfs []string, host bool) *local.Options {
 	o := &local.Options{Roots: symfs, Host: host}
 	o.Start = func() (func(indexer.Progress), func()) {
-		bar := a.startProgress()
+		bar := a.StartProgress()
 		return bar.Update(), bar.Stop
 	}
-	home := a.env.Getenv("HOME")
+	home := a.Env.Getenv("HOME")
 	if home != "" {
 		o.PerfCaches = []string{filepath.Join(home, ".debug")}
 	}
 	// The order of debuginfod_find_debuginfo(3).
-	switch cache := a.env.Getenv("XDG_CACHE_HOME"); {
-	case a.env.Getenv("DEBUGINFOD_CACHE_PATH") != "":
-		o.Debuginfod = []string{a.env.Getenv("DEBUGINFOD_CACHE_PATH")}
+	switch cache := a.Env.Getenv("XDG_CACHE_HOME"); {
+	case a.Env.Getenv("DEBUGINFOD_CACHE_PATH") != "":
+		o.Debuginfod = []string{a.Env.Getenv("DEBUGINFOD_CACHE_PATH")}
 	case cache != "":
 		o.Debuginfod = []string{filepath.Join(cache, "debuginfod_client")}
 	case home != "":
@@ -49,15 +49,15 @@ func (a *app) places(symfs []string, host bool) *local.Options {
 }
 
 // printLocal prints which objects of the captures did not come from the store.
-func (s *session) printLocal() {
+func (s *Session) printLocal() {
 	if found := local.Found(s.Local()); found != "" {
-		s.a.note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
-			"are faster", found, strings.Join(forFlags(s.paths), " ")))
+		s.App.Note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
+			"are faster", found, strings.Join(ForFlags(s.paths), " ")))
 	}
 }
 
-// forFlags are the flags of `index` for captures.
-func forFlags(paths []string) []string {
+// ForFlags are the flags of `index` for captures.
+func ForFlags(paths []string) []string {
 	flags := make([]string, len(paths))
 	for i, p := range paths {
 		flags[i] = "--for " + ingest.ShellWord(p)

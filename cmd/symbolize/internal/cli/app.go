@@ -1,0 +1,90 @@
+// Package cli has the parts of the command line that all its commands share: a run with its
+// surroundings, messages, results and exit status, access to the store, and sessions over captures
+// with the flags that select their samples and sources of names.
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/help"
+)
+
+// App is one run of the command line: its surroundings, the options that every
+// subcommand has, and the messages for its end.
+type App struct {
+	Env *Env
+	// Quiet is --quiet: errors alone are printed on standard error.
+	Quiet bool
+	// Partial: an input could not be read or was damaged, the rest was done. It makes the exit
+	// status 3.
+	Partial bool
+
+	store   string          // of --store
+	warned  map[string]bool // texts of warnings that were printed
+	started bool            // a subcommand's own code runs: errors are no longer usage errors
+	outcome outcome         // for --summary and --metrics
+}
+
+// Execute runs the command line with all its commands, writes --summary and --metrics, and returns
+// the exit status.
+func (a *App) Execute(ctx context.Context, root *cobra.Command) int {
+	root.SetArgs(a.Env.Args)
+	root.SetIn(a.Env.Stdin)
+	root.SetOut(a.Stdout())
+	root.SetErr(a.Env.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.started {
+		err = exit.AsUsage(cmd, err)
+	}
+	return a.writeSummary(a.finish(ctx, err))
+}
+
+// AddFlags adds the flags of all commands.
+func (a *App) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.store, "store", "",
+		"the store's `DIR` (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
+	fs.BoolVarP(&a.Quiet, "quiet", "q", false,
+		"print no progress, summary or warnings; errors are printed")
+}
+
+// RunE wraps a subcommand's body: from here on an error is a failure of the work,
+// not of the command line.
+func (a *App) RunE(body func(ctx context.Context, args []string) error) func(
+	*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		if cmd.Name() != "capture" { // which writes its recording after an interrupt
+			defer a.endOverdue(cmd.Context(), grace)()
+		}
+		return body(cmd.Context(), args)
+	}
+}
+
+// WritesAnnotation marks commands that open the store for writing.
+const WritesAnnotation = "writes"
+
+// The groups of commands in the help text.
+const (
+	GroupMain = "main"
+	GroupLook = "look"
+)
+
+// NeedSubcommand is the body of commands that only group others.
+func NeedSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		cmd.SetOut(cmd.ErrOrStderr())
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return exit.SilentUsage()
+	}
+	return help.UnknownCommand(cmd, args[0])
+}
+
+// Stdout is where results go.
+func (a *App) Stdout() io.Writer { return &pipeWriter{w: a.Env.Stdout} }

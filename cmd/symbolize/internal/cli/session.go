@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"symbolize/analyze"
+	"symbolize/analyze/report"
+	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+	"symbolize/store"
+)
+
+// Session is an analyze.Session whose warnings go to standard error and whose losses make the
+// exit status 3.
+type Session struct {
+	*analyze.Session
+	App     *App
+	Options *InputOptions // of the captures and sources
+
+	paths []string // of the captures
+}
+
+// OpenSession opens the store and the sources of symbols that the flags name. A store that is
+// not there is no error: everything can come from the others.
+func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error) {
+	process.LimitMemory(o.MaxMemory)
+	opts := a.SessionOptions(o)
+	var err error
+	if opts.Remote, err = a.OpenRemote(&o.Remote); err != nil {
+		return nil, err
+	}
+	if opts.Store, err = a.StorePath(); err != nil &&
+		len(opts.With)+len(opts.Bundles)+len(opts.BCC) == 0 {
+		a.Warn(err.Error(), exit.Hint(err))
+	}
+	s, err := analyze.Open(ctx, opts)
+	if err != nil {
+		return nil, SessionError(err)
+	}
+	return &Session{Session: s, App: a, Options: o}, nil
+}
+
+// WithSession opens a session for the captures and bundles among paths, and calls body with it and
+// the captures.
+func (a *App) WithSession(ctx context.Context, o *InputOptions, paths []string,
+	body func(s *Session, captures []string) error) error {
+	captures := o.TakeBundles(ctx, paths)
+	defer o.Opened.Close()
+	s, err := a.OpenSession(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return body(s, captures)
+}
+
+// SessionOptions are the options set by flags, without the store.
+func (a *App) SessionOptions(o *InputOptions) analyze.Options {
+	opts := analyze.Options{
+		MarkUses: true,
+		With:     slices.Concat(o.With, o.Vmlinux),
+		Local:    a.Local(o.Symfs, o.NoLocal),
+		Bundles:  o.Bundles, PerfMaps: o.perfMaps,
+		Kallsyms: o.Kallsyms, BCC: o.BCCDirs, Inputs: o.Opened,
+		Event: o.Event, Comms: o.comms, PIDs: o.pids,
+		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.Branches, Runs: o.Runs,
+		Weight: o.weight, Keep: o.Keep, Stacks: o.Stacks.Parsed,
+		Names: o.NamePolicy, NoInlines: o.NoInlines, TrustPaths: o.TrustPaths,
+		Stdin: a.Env.Stdin, Workers: o.Jobs, MaxMemory: int64(o.MaxMemory),
+		Columns: o.Columns, Relocatable: o.Relocatable,
+		Warn: a.SessionWarning, Problems: a.PrintProblems, Failed: a.FailInput,
+		Taken:      a.PrintTaken,
+		RemoteWait: func(e *store.LockedError) { a.Note(e.Waiting()) },
+	}
+	return opts
+}
+
+// SessionWarning prints a warning of a session.
+func (a *App) SessionWarning(w analyze.Warning) {
+	switch {
+	case errors.Is(w.Err, store.ErrNoStore):
+		w.Hint = exit.Hint(StoreError(w.Err))
+	case errors.Is(w.Err, analyze.ErrNoKernel):
+		w.Text = "--kallsyms is of no use: " + w.Text
+	}
+	a.Warn(w.Text, w.Hint)
+}
+
+// SessionError adds hints to the errors of a session, in the words of the command line.
+func SessionError(err error) error {
+	var kernels *analyze.KernelsError
+	switch {
+	case errors.As(err, &kernels):
+		return ingest.WithHint(exit.Usagef("--kallsyms: the captures are of %d kernels",
+			len(kernels.Kernels)),
+			"resolve those of each kernel for themselves, or `symbolize index --build-id ID FILE`")
+	case errors.Is(err, analyze.ErrNoCapture):
+		return &exit.Error{Code: exit.Failed} // each has been reported
+	}
+	return StoreError(err)
+}
+
+// Close releases the store. Losses make the result partial.
+func (s *Session) Close() error {
+	s.printLocal()
+	s.App.NotePulled(s.Session)
+	err := s.Session.Close()
+	s.App.Partial = s.App.Partial || s.Partial()
+	s.App.Facts().Tables += s.Tables()
+	pulled := s.Pulled()
+	s.App.Facts().Remote.Add(&pulled)
+	return err
+}
+
+// Each hands the captures to body one after another, with their folded profiles.
+func (s *Session) Each(ctx context.Context, paths []string,
+	body func(*input.Capture, *ingest.Profile) error) error {
+	process.SetGC(s.App.Env.Getenv, process.FoldGC)
+	s.paths = append(s.paths, paths...)
+	return SessionError(s.Session.Each(ctx, paths, body))
+}
+
+// Load reads the captures, merges them, and resolves their locations.
+func (s *Session) Load(ctx context.Context, paths []string) (*ingest.Profile, error) {
+	process.SetGC(s.App.Env.Getenv, process.FoldGC)
+	s.paths = append(s.paths, paths...)
+	p, err := s.Session.Load(ctx, paths...)
+	return p, SessionError(err)
+}
+
+// Name names the locations of a profile.
+func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
+	return SessionError(s.Session.Name(ctx, p))
+}
+
+// FailInput reports an input that could not be read while others can.
+func (a *App) FailInput(_ string, err error) {
+	err = SessionError(err)
+	a.Facts().Captures++
+	a.Facts().Failed++
+	a.Print("error", err.Error())
+	if hint := exit.Hint(err); hint != "" {
+		a.Print("hint", hint)
+	}
+}
+
+// Event returns the number of the event that a report of one event shows: that of
+// --event, else the first that has samples.
+func (s *Session) Event(p *ingest.Profile) int {
+	if s.Options.Event != "" {
+		return analyze.EventIndex(p, s.Options.Event)
+	}
+	return report.DefaultEvent(p)
+}
+
+// WithProfile names captures and hands their profile to body.
+func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
+	body func(*Session, *ingest.Profile) error) error {
+	return a.WithSession(ctx, o, paths, func(s *Session, captures []string) error {
+		p, err := s.Load(ctx, captures)
+		if err != nil {
+			return err
+		}
+		s.PrintWarnings(p)
+		a.PrintAdvice(p)
+		return body(s, p)
+	})
+}
+
+// Coverage is how much of a profile is named, and where from.
+func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
+	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
+		Origin: s.Origin})
+}
