@@ -52,5 +52,5 @@ func ExampleSession_Load_errors() {
 	}
 	// Output:
 	// true
-	// a capture is what `perf record -g` or a pprof profiler writes; `symbolize info FILE` tells what a file is
+	// a capture is what `perf record -g` or a pprof profiler writes; `symbolize info FILE` identifies a file
 }

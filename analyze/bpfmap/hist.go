@@ -70,8 +70,8 @@ func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 	p, err := m.Layout.Plan(o.PlanOptions, m.Header.MaxEntries)
 	if err != nil {
 		return nil, ingest.WithHint(fmt.Errorf("%s: %w", m.Title(), err),
-			"--slot names the field of the key, --count that of the value, --btf what tells "+
-				"the fields")
+			"--slot names the field of the key, --count that of the value, --btf a file with "+
+				"the types")
 	}
 	if p.Guessed {
 		log.Note(fmt.Sprintf("%s: %s; --hist differs: %s", m.Title(), p.Scale.Describe(),

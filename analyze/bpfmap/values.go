@@ -26,7 +26,7 @@ type Values struct {
 func (m *Dump) Values(json bool, log Log) (*Values, error) {
 	if m.Layout.Types == nil {
 		log.Note(fmt.Sprintf("%s: %s: they are bytes", m.Title(),
-			cmp.Or(m.Untyped, "no BTF tells what keys and values are")))
+			cmp.Or(m.Untyped, "no BTF describes keys and values")))
 	}
 	next, end, err := m.pairs()
 	if err != nil {

@@ -272,7 +272,7 @@ func (f *fileCode) extent(names resolve.NamePolicy, o *ingest.Object, fn *annota
 	name, start := f.finder.Function(p, names)
 	switch {
 	case name == 0:
-		return 0, 0, errors.New("no table tells where it ends")
+		return 0, 0, errors.New("no table has its end")
 	case start == p.SymbolStart && p.SymbolSize > 0:
 		size = p.SymbolSize
 	default:

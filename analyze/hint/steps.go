@@ -205,7 +205,7 @@ func (t *Text) For() string {
 		return "`symbolize index $(debuginfod-find executable " + t.Object + ")`, or name its " +
 			"file with --with"
 	case ingest.LayoutUnknown:
-		return "index the file that runs, too: a debug file does not tell file offsets"
+		return "index the file that runs, too: a debug file has no file offsets"
 	case ingest.Stripped:
 		return "index its debug file: `symbolize index /usr/lib/debug`"
 	case ingest.Mismatch:
@@ -220,7 +220,7 @@ func (t *Text) For() string {
 		if t.File {
 			return "the text has no build ID: name the file that ran with --with"
 		}
-		return "--kernel ID names the kernel; of modules CONFIG_STACKTRACE_BUILD_ID tells it"
+		return "--kernel ID names the kernel; CONFIG_STACKTRACE_BUILD_ID prints those of modules"
 	case ingest.Ambiguous:
 		if t.File {
 			return "several files of --with have this name: name the one that ran"
@@ -242,8 +242,8 @@ type Program struct {
 // tag depends on that file alone.
 func (p *Program) For() string {
 	const (
-		alone = "without a name (it was loaded without BTF) its tag alone tells it: object " +
-			"files tell that of programs without CO-RE, and of subprograms without calls of " +
+		alone = "without a name (it was loaded without BTF) its tag alone identifies it: object " +
+			"files have that of programs without CO-RE, and of subprograms without calls of " +
 			"helpers and divisions, which kernels rewrite"
 		index = "`symbolize index FILE.bpf.o` takes in what it was compiled to"
 	)

@@ -83,7 +83,7 @@ func captureBTF(ctx context.Context, path string) (found []BTF, damage, err erro
 	if len(out) == 0 {
 		return nil, damage, ingest.WithHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
 			table.Count(len(programs), "BPF program", "BPF programs")),
-			"`symbolize info %s` tells what was captured", path)
+			"`symbolize info %s` lists the contents", path)
 	}
 	return out, damage, nil
 }

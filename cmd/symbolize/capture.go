@@ -65,7 +65,7 @@ or those of --pid or --cgroup. A BPF program counts stacks inside the kernel, an
 capture that resolves alone.
 
 It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
-CAP_SYS_PTRACE; --check says which of them are missing, and what for.
+CAP_SYS_PTRACE; --check lists those that are missing, and their use.
 
 Exit status, as that of perf record: COMMAND's own, or 128 and the number of the signal that
 ended it; FILE is written in any case. Without COMMAND, or if --duration ended it: 0. 1 nothing
@@ -106,7 +106,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
 	o.timed = func() bool { return fs.Changed("duration") }
 	fs.BoolVar(&o.check, "check", false,
-		"record nothing: say which rights and settings are missing")
+		"record nothing: list the rights and settings that are missing")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
 		"have the kernel copy each program while it is loaded: none is too short-lived")
 	fs.BoolVar(&o.bpfStats, "bpf-stats", false,

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/input"
 )
 
-const infoLong = `info says what a file holds. Of a capture: what recorded it, events, counts of
+const infoLong = `info describes a file. Of a capture: what recorded it, events, counts of
 records, time span, the objects in its stacks with their build IDs, and every function of
 every BPF program: what was captured of it, or why its image is missing. Of an object file,
 plain or packed: kind, machine, build ID, segments, the sources of symbols with their

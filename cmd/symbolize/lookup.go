@@ -66,7 +66,7 @@ lines, else from the file itself and its separate debug files; or it is named by
 Without both the arguments or the lines of standard input name it: FILE ADDR, "FILE" ADDR,
 CODE "FILE" ADDR or BUILDID:ID ADDR. An object that is named by build ID and not in the store is
 looked for on this host, as resolve does.
-Sections of kernel modules and .o files all begin at 0: --section says which is meant.
+Sections of kernel modules and .o files all begin at 0: --section chooses one.
 Without it they lie one after another as the kernel loads them, .text first as a rule.
 
 The styles print what the tools print that lookup stands in for: llvm what

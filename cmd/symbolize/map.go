@@ -62,7 +62,7 @@ func newMapCommand(a *cli.App) *cobra.Command {
 	fs.StringVar(&o.name, "map", "", "of several maps that of this `NAME|ID`; "+
 		"ID=NAME where the kernel cut the name")
 	fs.StringVar(&o.btf, "btf", "",
-		"the BPF object `FILE`, or BTF, that tells the types of a dump without them")
+		"the BPF object `FILE`, or BTF, with the types of a dump that has none")
 	flags.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+

@@ -40,7 +40,7 @@ captures become one profile; --each keeps them apart.
 
 The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
 folded stacks, .json JSON lines, .txt the layout of perf script, .afdo AutoFDO's input; else pprof. A file
-appears when it is complete. What could not be named, and why, is said on stderr.
+appears when it is complete. What could not be named, and why, is printed on stderr.
 
 Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture could not be
 read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;

@@ -26,8 +26,8 @@ func newStoreLsCommand(a *cli.App) *cobra.Command {
 		Long: `ls lists the objects of the store, sorted by build ID. Arguments leave those whose
 build ID begins with one of them or whose path contains one. Quality is the best kind of
 source that an object has. A BPF function has the kernel's name for it in place of a path;
-one of quality "probable" stands for what captures tell of others: their name, tag and
-length, or their tag alone.`,
+one of quality "probable" is an entry for those that captures mention without their code:
+their name, tag and length, or their tag alone.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
 				return err

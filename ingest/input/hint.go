@@ -26,7 +26,7 @@ var hints = [...]struct {
 	{errPiped, "captures are read more than once: give it as standard input, `… - < PATH`"},
 	{errPointer, "`git lfs pull` brings the file"},
 	{ErrNotCapture, "a capture is what `perf record -g` or a pprof profiler writes; " +
-		"`symbolize info FILE` tells what a file is"},
+		"`symbolize info FILE` identifies a file"},
 	{stackmap.ErrKey, keyHint},
 	{stackmap.ErrTypes, "say where the fields lie: " +
 		"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16"},

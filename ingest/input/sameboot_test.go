@@ -199,13 +199,13 @@ func TestTakenNothing(t *testing.T) {
 			want: "have no times"},
 		{name: "no end", change: func(h *bundlebuild.Host) {
 			h.Manifest = map[string]any{"begin": map[string]int{}, "end": map[string]int{}}
-		}, want: "does not say when it was made"},
+		}, want: "no creation time"},
 		{name: "nothing to go by", lacks: bundlebuild.NoKernel | bundlebuild.NoKernelID,
 			change: func(*bundlebuild.Host) {},
 			want:   "neither the kernel's build ID nor its address"},
 		{name: "no build ID, other release", lacks: bundlebuild.NoKernelID,
 			change: func(h *bundlebuild.Host) { h.Release = "5.10" },
-			want:   "does not say which kernel"},
+			want:   "does not name its kernel"},
 		{name: "no address, other host", lacks: bundlebuild.NoKernel,
 			change: func(h *bundlebuild.Host) { h.Name = "other" },
 			want:   "the host is not the same"},

@@ -118,7 +118,7 @@ func (sb *State) compare(l *bootBundle) string {
 	case !sameID && !sameText:
 		return "neither the kernel's build ID nor its address is in both"
 	case !sameID && (x.OSRelease == "" || x.OSRelease != m.OSRelease):
-		return "the capture does not say which kernel it is of"
+		return "the capture does not name its kernel"
 	case !sameText && (x.Hostname == "" || x.Hostname != m.Host):
 		return "the kernel's address is hidden, and the host is not the same"
 	}
@@ -157,7 +157,7 @@ func (sb *State) compareTimes(l *bootBundle) string {
 	case clock == noClock || sb.sampled.from == 0:
 		return "the capture's records have no times that the bundle could be compared with"
 	case m.End.Perf == 0:
-		return "the bundle does not say when it was made"
+		return "the bundle has no creation time"
 	}
 	begin, end := clock.read(&m.Begin), clock.read(&m.End)
 	switch {

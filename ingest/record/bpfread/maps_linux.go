@@ -211,7 +211,7 @@ func (r *MapReader) elements(fd int, h *rawdump.Header, stride int) error {
 		case errors.Is(err, unix.ENOENT):
 			r.lose("elements deleted while the map was read")
 		case errors.Is(err, errNoBatch):
-			r.lose("elements of which the kernel tells no values")
+			r.lose("elements whose values the kernel does not return")
 		case err != nil:
 			r.lose("elements: " + err.Error())
 		default:

@@ -49,7 +49,7 @@ var samplerFeatures = []kernelFeature{
 	{"bpf_get_stack", "a BPF program takes stacks", kernelVersion{4, 18}, func() error {
 		return features.HaveProgramHelper(ebpf.PerfEvent, asm.FnGetStack)
 	}},
-	{"bounded loops in BPF", "a BPF program tells stacks apart", kernelVersion{5, 3},
+	{"bounded loops in BPF", "a BPF program distinguishes stacks", kernelVersion{5, 3},
 		features.HaveBoundedLoops},
 	{"batches of BPF maps", "counts are read", kernelVersion{5, 6}, probeBatches},
 	{"BPF ring buffer", "stacks leave the kernel", kernelVersion{5, 8}, func() error {

@@ -53,7 +53,7 @@ func ReadClocks() (best bundle.Clocks, err error) {
 		}
 	}
 	if best.Perf == 0 {
-		return best, errors.New("no record tells perf's time")
+		return best, errors.New("no record has perf's time")
 	}
 	return best, nil
 }

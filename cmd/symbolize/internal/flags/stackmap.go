@@ -33,8 +33,7 @@ func (o *StackMap) define(fs *pflag.FlagSet) {
 		"`FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
 			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
 	fs.StringVar(&o.btf, "btf", "",
-		"the BPF object `FILE`, or BTF, that tells the fields in keys and values of "+
-			"--counts")
+		"the BPF object `FILE`, or BTF, that has the fields in keys and values of --counts")
 	fs.StringVar(&o.value, "value", "",
 		"`OFFSET[:SIZE]` of the count in the values of --counts (default the whole "+
 			"value)")
