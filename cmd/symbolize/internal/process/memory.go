@@ -35,13 +35,6 @@ const HastyGC = 200
 // 40 and 100 % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
 const FoldGC = 40
 
-// SetGC sets the garbage collector's percent unless the user has set $GOGC.
-func SetGC(getenv func(string) string, percent int) {
-	if getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
 // lookupMemory is the heap of lookup beyond which the garbage collector works
 // harder, in bytes. The names of a big C++ program take 100 MB; the garbage of demangling them would take
 // as much again.
