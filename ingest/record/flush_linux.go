@@ -19,7 +19,7 @@ const (
 // recorders are those of a capture. series and stacks may be nil.
 type recorders struct {
 	kernel  *kernel
-	modules *modules
+	modules *moduleRecorder
 	procs   *processes
 	side    *sideband
 	uses    *uses
@@ -239,7 +239,7 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	f.w, f.first, f.begun = next, true, time.Now()
 	f.set.procs.again()
 	f.set.uses.Again()
-	f.set.modules.forget(p.turned)
+	f.set.modules.Forget(p.turned)
 	if f.set.series != nil {
 		f.set.series.again()
 	}

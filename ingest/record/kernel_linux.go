@@ -27,7 +27,7 @@ import (
 type kernel struct {
 	s       *session
 	root    string // before /proc and /sys; "" but in tests
-	modules *modules
+	modules *moduleRecorder
 	facts   kernelFacts
 	list    []kernelImage
 }
@@ -148,7 +148,7 @@ func (k *kernel) add(w *bundle.Writer) error {
 			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
 		}
 		err = w.AddReader(bundle.KallsymsName,
-			io.MultiReader(list, bytes.NewReader(k.modules.gone())))
+			io.MultiReader(list, bytes.NewReader(k.modules.Gone())))
 		f.Close()
 		if err != nil {
 			return err

@@ -95,7 +95,7 @@ func (x *sideband) lookAgain(now uint64) int {
 	for start, length := range there {
 		a.found(start, length)
 	}
-	x.modules.lookSince(from)
+	x.modules.LookSince(from)
 	a.last = perfevent.Monotonic()
 	x.drainRings()
 	x.changes.Settled(to, a.last)

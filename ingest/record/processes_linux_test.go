@@ -192,7 +192,15 @@ func TestKernel(t *testing.T) {
 	r.write("proc/kallsyms", list)
 	s := &session{opts: &Options{}, summary: &Summary{}}
 	mods := newModules(s, r.dir)
-	mods.syms[moduleKey{"gone", 0xffffffffc0000000}] = []byte("ffffffffc0000010 t f\t[gone]\n")
+	r.write("proc/modules", "gone 4096 0 - Live 0xffffffffc0000000\n")
+	r.write("proc/kallsyms", list+"ffffffffc0000010 t f\t[gone]\n")
+	r.write("sys/module/gone/notes/.note.gnu.build-id", string(note))
+	if err := mods.start(); err != nil {
+		t.Fatal(err)
+	}
+	r.write("proc/modules", "")
+	r.write("proc/kallsyms", list)
+	mods.LookSince(0)
 	k := &kernel{s: s, root: r.dir, modules: mods}
 	if err := k.start(); err != nil {
 		t.Fatal(err)

@@ -153,8 +153,8 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = changes.New(side.ask, mods.settle)
-		mods.changes = side.changes
+		side.changes = changes.New(side.ask, mods.Settle)
+		mods.NoteChanges(side.changes)
 		side.lookAgainAfterLoss()
 		list = append(list, newMapLog(s, procs))
 		x := &stacks{s: s, procs: procs, changes: side.changes}

@@ -43,11 +43,11 @@ type sideband struct {
 	rings    []*perfevent.Ring
 	programs *programs
 	out      *perfOut
-	kernel   *kernel    // asked where the kernel lies
-	copies   *copies    // for programs that could not be read; nil if there are none
-	modules  *modules   // receives samples of the module tracepoints
-	procs    *processes // receives the command's processes
-	wake     int        // eventfd that ends the loop
+	kernel   *kernel         // asked where the kernel lies
+	copies   *copies         // for programs that could not be read; nil if there are none
+	modules  *moduleRecorder // receives samples of the module tracepoints
+	procs    *processes      // receives the command's processes
+	wake     int             // eventfd that ends the loop
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended
 	ready    chan struct{} // closed when the programs present were read
@@ -72,7 +72,7 @@ type symbolKey struct {
 	name string
 }
 
-func newSideband(s *session, k *kernel, m *modules, p *processes) (*sideband, error) {
+func newSideband(s *session, k *kernel, m *moduleRecorder, p *processes) (*sideband, error) {
 	x := &sideband{s: s, current: new(perfevent.Ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
 		ready: make(chan struct{}), wake: -1, first: true, requests: make(chan func(), 1),
 		symbols: make(map[symbolKey]bool)}
@@ -135,7 +135,7 @@ func (x *sideband) start() error {
 		ids = append(ids, r.ID)
 	}
 	ids = append(ids, x.procs.open(x.rings)...)
-	x.modules.open(x.rings)
+	x.modules.Open(x.rings)
 	x.ids = ids
 	if x.out, err = newPerfOut(ids, x.s.opts.Stacks != nil); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (x *sideband) record(rec []byte) {
 		x.changes.Lost(x.current.Latest, perfevent.RecordTime(rec))
 		x.again.lost(x.current.Latest, perfevent.RecordTime(rec))
 	case perfdata.TypeSample:
-		x.modules.sample(rec)
+		x.modules.Sample(rec)
 		return // not part of perf.data
 	case perfdata.TypeComm, perfdata.TypeFork, perfdata.TypeMmap2:
 		x.procs.record(body)

@@ -1,4 +1,4 @@
-package record
+package modules
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 // look finds, where there are no tracepoints, the modules that came and went since it was
 // called last: the code there meanwhile is unknown. Any goroutine may call it.
-func (m *modules) look() {
+func (m *Recorder) look() {
 	m.listed.Lock()
 	defer m.listed.Unlock()
 	if m.blind {
@@ -18,10 +18,10 @@ func (m *modules) look() {
 	}
 }
 
-// lookSince finds the modules that came and went since a time, from which on samples of the
+// LookSince finds the modules that came and went since a time, from which on samples of the
 // tracepoints may have been lost.
-func (m *modules) lookSince(time uint64) {
-	m.drain()
+func (m *Recorder) LookSince(time uint64) {
+	m.Drain()
 	m.listed.Lock()
 	defer m.listed.Unlock()
 	m.looked = time
@@ -29,7 +29,7 @@ func (m *modules) lookSince(time uint64) {
 }
 
 // compare is look, with m.listed held.
-func (m *modules) compare() {
+func (m *Recorder) compare() {
 	b, err := os.ReadFile(m.root + "/proc/modules")
 	if err != nil {
 		return // read has reported it

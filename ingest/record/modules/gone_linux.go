@@ -1,4 +1,4 @@
-package record
+package modules
 
 import (
 	"maps"
@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// gone returns the symbols of modules that were unloaded, as lines of kallsyms.
-func (m *modules) gone() []byte {
+// Gone returns the symbols of modules that were unloaded, as lines of kallsyms.
+func (m *Recorder) Gone() []byte {
 	m.listed.Lock()
 	defer m.listed.Unlock()
 	there := make(map[moduleKey]bool)
@@ -33,8 +33,8 @@ func (m *modules) gone() []byte {
 	return out
 }
 
-// forget forgets the modules that were unloaded before a time, which are in no further bundle.
-func (m *modules) forget(before uint64) {
+// Forget forgets the modules that were unloaded before a time, which are in no further bundle.
+func (m *Recorder) Forget(before uint64) {
 	m.listed.Lock()
 	defer m.listed.Unlock()
 	gone := make(map[moduleKey]bool)
