@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/indexer/dirs"
 )
 
 // TestDebugFileIsFound puts the debug file of a stripped program where gdb looks
@@ -167,12 +168,12 @@ func TestStale(t *testing.T) {
 	root := realDir(t)
 	there, gone := filepath.Join(root, "there"), filepath.Join(root, "no/such/dir/x")
 	write(t, there, []byte("x"))
-	st, err := statFile(there)
+	st, err := dirs.StatFile(there)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := st
-	other.size++
+	other.Size++
 	tests := []struct {
 		name   string
 		looked []string

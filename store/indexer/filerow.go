@@ -3,10 +3,13 @@ package indexer
 import (
 	stdelf "debug/elf"
 	"path/filepath"
+	"time"
 
+	"symbolize/buildid"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 	"symbolize/store"
+	"symbolize/store/indexer/dirs"
 )
 
 // FileRow returns the path row of a file, with the ID under which Index files its object, or the
@@ -14,18 +17,18 @@ import (
 // build ID is read once, for the hash of its content; else it has no ID. Producer is 0: nothing is
 // indexed.
 func FileRow(path string, content bool) (store.PathRow, error) {
-	st, err := statFile(path)
+	st, err := dirs.StatFile(path)
 	if err != nil {
 		return store.PathRow{}, pathReason(err)
 	}
-	row := st.row(filepath.Base(path), 0)
+	row := rowOf(&st, filepath.Base(path), 0)
 	f, err := regular.Open(path)
 	if err != nil {
 		return row, pathReason(err)
 	}
 	defer f.Close()
-	row.Gen = generation(f)
-	ef, err := elf.Open(path, f, int64(st.size))
+	row.Gen = dirs.Generation(f)
+	ef, err := elf.Open(path, f, int64(st.Size))
 	if err != nil {
 		return row, err
 	}
@@ -35,3 +38,30 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 	row.ID, err = (&fileTask{}).objectID(ef)
 	return row, err
 }
+
+// rowOf returns a new row for the file, as a decoder of that revision reads it.
+func rowOf(s *dirs.Stat, name string, producer uint32) store.PathRow {
+	return store.PathRow{
+		Name: name, Dev: s.Dev, Inode: s.Ino, Size: s.Size, MtimeNs: s.Mtime, CtimeNs: s.Ctime,
+		Producer: producer,
+	}
+}
+
+// matches reports whether a row was made of this very file, by a decoder of that
+// revision or a newer one, with all that this run wants of it.
+func matches(s *dirs.Stat, r *store.PathRow, producer uint32) bool {
+	now := buildid.FileProof{Dev: s.Dev, Inode: s.Ino, Size: s.Size,
+		MtimeNs: s.Mtime, CtimeNs: s.Ctime}
+	return r.Proof().Same(now) && r.Producer >= producer &&
+		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)
+}
+
+// Bounds on the content of a row; the store refuses rows that have far more.
+const (
+	maxRowError  = 1 << 10 // bytes of a message
+	maxRowLooked = 60      // places of debug files
+)
+
+// racy is how long after its last change a file may change again without any
+// difference in its times: the clocks of file systems tick that slowly.
+const racy = 20 * time.Millisecond

@@ -3,6 +3,7 @@ package indexer
 import (
 	"os"
 	"path/filepath"
+	"symbolize/store/indexer/dirs"
 	"testing"
 )
 
@@ -27,7 +28,7 @@ func TestGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	want := generation(f)
+	want := dirs.Generation(f)
 	if want == 0 {
 		t.Skipf("SKIPPED: the file system of %s tells no generations", dir)
 	}

@@ -15,6 +15,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/store"
 	"symbolize/store/db"
+	"symbolize/store/indexer/dirs"
 )
 
 // tree copies the recorded programs to a directory of the test.
@@ -426,12 +427,12 @@ func TestJustWritten(t *testing.T) {
 	write(t, filepath.Join(root, "a"), fixture(t, "bin/fixed"))
 	m.index(t, Options{}, root)
 	rows, _, _ := m.Dir(root)
-	st, err := statFile(filepath.Join(root, "a"))
+	st, err := dirs.StatFile(filepath.Join(root, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh := rows[0].Producer == 0; fresh == st.matches(&rows[0], Producer) {
-		t.Errorf("row %+v matches %v", rows[0], st.matches(&rows[0], Producer))
+	if fresh := rows[0].Producer == 0; fresh == matches(&st, &rows[0], Producer) {
+		t.Errorf("row %+v matches %v", rows[0], matches(&st, &rows[0], Producer))
 	}
 	settle()
 	m.index(t, Options{}, root)
@@ -440,22 +441,22 @@ func TestJustWritten(t *testing.T) {
 
 // TestRowMatches changes each thing that a row knows of a file.
 func TestRowMatches(t *testing.T) {
-	st := fileStat{kind: kindFile, dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5}
+	st := dirs.Stat{Kind: dirs.File, Dev: 1, Ino: 2, Size: 3, Mtime: 4, Ctime: 5}
 	for i, change := range []func(r *store.PathRow){
 		func(*store.PathRow) {},
 		func(r *store.PathRow) { r.Dev++ }, func(r *store.PathRow) { r.Inode++ },
 		func(r *store.PathRow) { r.Size++ }, func(r *store.PathRow) { r.MtimeNs++ },
 		func(r *store.PathRow) { r.CtimeNs++ }, func(r *store.PathRow) { r.Producer-- },
 	} {
-		row := st.row("x", Producer)
+		row := rowOf(&st, "x", Producer)
 		change(&row)
-		if got := st.matches(&row, Producer); got != (i == 0) {
+		if got := matches(&st, &row, Producer); got != (i == 0) {
 			t.Errorf("change %d: %v", i, got)
 		}
 	}
-	newer := st.row("x", Producer)
+	newer := rowOf(&st, "x", Producer)
 	newer.Producer++
-	if !st.matches(&newer, Producer) {
+	if !matches(&st, &newer, Producer) {
 		t.Error("a row of a newer program makes an older one read the file again")
 	}
 }
@@ -476,7 +477,7 @@ func TestProgressWithinFile(t *testing.T) {
 	ix := &index{}
 	w := &worker{ix: ix}
 	w.advance(1, 2) // no file: the kernel's list
-	w.task = &fileTask{st: fileStat{size: 1000}}
+	w.task = &fileTask{st: dirs.Stat{Size: 1000}}
 	for _, step := range []struct{ done, total, want uint64 }{
 		{done: 1, total: 4, want: 250}, {done: 0, total: 4, want: 250}, {done: 2, total: 4,
 			want: 500}, {done: 1, total: 0, want: 500}, {done: 9, total: 4, want: 1000}, {done: 4,

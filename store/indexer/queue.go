@@ -3,6 +3,7 @@ package indexer
 import (
 	"cmp"
 	"container/heap"
+	"symbolize/store/indexer/dirs"
 	"sync"
 )
 
@@ -111,14 +112,11 @@ func (q *queue) stop() {
 	q.cond.Broadcast()
 }
 
-// inodeKey names a file independent of its path.
-type inodeKey struct{ dev, ino uint64 }
-
 // claims see to it that one file is read once in a run, by all paths by which it is
 // met.
 type claims struct {
 	mu sync.Mutex
-	m  map[inodeKey]*claim
+	m  map[dirs.Key]*claim
 }
 
 // claim is one file that is read or being read.
@@ -141,8 +139,8 @@ type turn struct {
 // take claims a file. To read it is the turn of the first to come, and of one with
 // a smaller path than those before: the store keeps the smallest, which must not
 // depend on who came first. The others wait for the result.
-func (c *claims) take(key inodeKey, path string, walked bool) turn {
-	if key.ino == 0 { // a system without inode numbers
+func (c *claims) take(key dirs.Key, path string, walked bool) turn {
+	if key.Ino == 0 { // a system without inode numbers
 		return turn{read: true, first: true, finish: func(fileResult) {}}
 	}
 	c.mu.Lock()
@@ -156,7 +154,7 @@ func (c *claims) take(key inodeKey, path string, walked bool) turn {
 	}
 	cl := &claim{path: path, walked: walked || old != nil && old.walked, done: make(chan struct{})}
 	if c.m == nil {
-		c.m = make(map[inodeKey]*claim)
+		c.m = make(map[dirs.Key]*claim)
 	}
 	c.m[key] = cl
 	c.mu.Unlock()

@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"symbolize/store/indexer/dirs"
 )
 
 // addRoots queues the paths of the command line. Symbolic links are followed
 // here; roots inside other roots are dropped.
 func (ix *index) addRoots(paths []string) {
-	var dirs []string
+	var trees []string
 	files := make(map[string][]string) // by directory
 	for _, p := range paths {
 		st, real, err := resolveRoot(p)
@@ -19,18 +20,18 @@ func (ix *index) addRoots(paths []string) {
 			ix.problem(Problem{Path: p, Err: err, Named: true})
 		case real == string(ix.opts.sys)+"/proc/kallsyms":
 			ix.opts.Kernel = true
-		case st.kind == kindDir:
-			dirs = append(dirs, real)
-		case st.kind == kindFile:
+		case st.Kind == dirs.Dir:
+			trees = append(trees, real)
+		case st.Kind == dirs.File:
 			dir := filepath.Dir(real)
 			files[dir] = append(files[dir], filepath.Base(real))
 		default:
 			ix.problem(Problem{Path: p, Err: errors.New("neither file nor directory"), Named: true})
 		}
 	}
-	slices.Sort(dirs)
+	slices.Sort(trees)
 	var kept []string
-	for _, d := range dirs {
+	for _, d := range trees {
 		if !slices.ContainsFunc(kept, func(k string) bool { return inside(d, k) }) {
 			kept = append(kept, d)
 			ix.pushDir(d)
@@ -47,16 +48,16 @@ func (ix *index) addRoots(paths []string) {
 }
 
 // resolveRoot follows the links of a path given by the user.
-func resolveRoot(p string) (fileStat, string, error) {
+func resolveRoot(p string) (dirs.Stat, string, error) {
 	abs, err := filepath.Abs(p)
 	if err != nil {
-		return fileStat{}, "", err
+		return dirs.Stat{}, "", err
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return fileStat{}, "", pathReason(err)
+		return dirs.Stat{}, "", pathReason(err)
 	}
-	st, err := statFile(real)
+	st, err := dirs.StatFile(real)
 	return st, real, err
 }
 

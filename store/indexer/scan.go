@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/filetype"
 	"symbolize/store"
+	"symbolize/store/indexer/dirs"
 	"symbolize/store/symtab"
 )
 
@@ -112,19 +113,19 @@ func (ds *dirState) release() {
 // from; 0 for a root.
 func (w *worker) scanDir(dir string, parent uint64) {
 	ix := w.ix
-	d, err := openDir(dir)
+	d, err := dirs.Open(dir)
 	if err != nil {
 		ix.unreadable(dir, err, parent == 0)
 		return
 	}
-	defer d.close()
-	self, err := d.self()
-	if err == nil && (!ix.enter(self.key()) || parent != 0 && self.dev != parent && d.isPseudo()) {
+	defer d.Close()
+	self, err := d.Self()
+	if err == nil && (!ix.enter(self.Key()) || parent != 0 && self.Dev != parent && d.IsPseudo()) {
 		return
 	}
 	ds := ix.newDirState(dir)
 	defer ds.release()
-	entries, err := d.list(w.dirBuf)
+	entries, err := d.List(w.dirBuf)
 	if err != nil {
 		ix.unreadable(dir, err, parent == 0)
 		ds.broken = true
@@ -140,7 +141,7 @@ func (w *worker) scanDir(dir string, parent uint64) {
 		}
 	}
 	for _, sub := range slices.Backward(subdirs) {
-		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, self.dev) })
+		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, self.Dev) })
 	}
 	scan.report(1)
 }
@@ -148,12 +149,12 @@ func (w *worker) scanDir(dir string, parent uint64) {
 // namedFiles is the task of files that the user named, in one directory. Rows of
 // other files stay.
 func (w *worker) namedFiles(dir string, names []string) {
-	d, err := openDir(dir)
+	d, err := dirs.Open(dir)
 	if err != nil {
 		w.ix.unreadable(dir, err, true)
 		return
 	}
-	defer d.close()
+	defer d.Close()
 	ds := w.ix.newDirState(dir)
 	defer ds.release()
 	for i := range ds.old {
@@ -172,7 +173,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 type dirScan struct {
 	*worker
 	ds    *dirState
-	d     dirHandle
+	d     dirs.Handle
 	named bool // the user named these files
 	links bool // symbolic links are followed: the directory is .build-id/xx
 
@@ -181,21 +182,21 @@ type dirScan struct {
 }
 
 // entry looks at one entry. It returns the path of a directory to go on with.
-func (s *dirScan) entry(e dirEntry) (subdir string) {
-	if e.kind == kindUnknown {
-		st, err := s.d.stat(e.name, false)
+func (s *dirScan) entry(e dirs.Entry) (subdir string) {
+	if e.Kind == dirs.Unknown {
+		st, err := s.d.Stat(e.Name, false)
 		if err != nil {
 			return ""
 		}
-		e.kind = st.kind
+		e.Kind = st.Kind
 	}
 	switch {
-	case e.kind == kindDir:
-		return filepath.Join(s.ds.dir, e.name)
-	case e.kind == kindFile:
-		s.file(e.name, false)
-	case e.kind == kindLink && s.links:
-		return s.file(e.name, true)
+	case e.Kind == dirs.Dir:
+		return filepath.Join(s.ds.dir, e.Name)
+	case e.Kind == dirs.File:
+		s.file(e.Name, false)
+	case e.Kind == dirs.Link && s.links:
+		return s.file(e.Name, true)
 	}
 	return ""
 }
@@ -203,10 +204,10 @@ func (s *dirScan) entry(e dirEntry) (subdir string) {
 // file looks at one regular file, or with follow at the target of a link; if that
 // is a directory, its real path is returned.
 func (s *dirScan) file(name string, follow bool) (subdir string) {
-	st, err := s.d.stat(name, follow)
+	st, err := s.d.Stat(name, follow)
 	path := filepath.Join(s.ds.dir, name)
 	if err != nil {
-		if !isMissing(err) || s.named { // a link to nothing, or just deleted
+		if !dirs.IsMissing(err) || s.named { // a link to nothing, or just deleted
 			s.ix.unreadable(path, err, s.named)
 		}
 		return ""
@@ -216,15 +217,15 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 			return ""
 		}
 	}
-	if st.kind == kindDir {
+	if st.Kind == dirs.Dir {
 		return path
 	}
-	if st.kind != kindFile {
+	if st.Kind != dirs.File {
 		return ""
 	}
 	s.files++
 	old := s.ds.old.Find(name)
-	if old != nil && st.matches(old, s.ix.producer()) && !s.ix.stale(old.Looked) {
+	if old != nil && matches(&st, old, s.ix.producer()) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st)
@@ -234,14 +235,14 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
-func (s *dirScan) newFile(name, path string, st fileStat) {
-	row := st.row(name, s.ix.producer())
-	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
+func (s *dirScan) newFile(name, path string, st dirs.Stat) {
+	row := rowOf(&st, name, s.ix.producer())
+	if since := time.Now().UnixNano() - st.Ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}
 	class := filetype.Unknown
-	if st.size > 0 {
-		n, err := s.d.head(name, s.head[:])
+	if st.Size > 0 {
+		n, err := s.d.Head(name, s.head[:])
 		if err != nil {
 			s.ix.unreadable(path, err, s.named)
 			return
@@ -255,10 +256,10 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 		s.ds.put(row)
 	default:
 		s.objects++
-		s.size += st.size
+		s.size += st.Size
 		s.ds.hold()
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
-		s.ix.queue.pushObject(st.size, t.run)
+		s.ix.queue.pushObject(st.Size, t.run)
 	}
 }
 
@@ -300,8 +301,8 @@ func (s *dirScan) report(dirs uint64) {
 }
 
 // enter reports whether a directory is met for the first time.
-func (ix *index) enter(key inodeKey) bool {
-	if key.ino == 0 {
+func (ix *index) enter(key dirs.Key) bool {
+	if key.Ino == 0 {
 		return true
 	}
 	ix.mu.Lock()

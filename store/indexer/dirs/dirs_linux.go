@@ -1,4 +1,4 @@
-package indexer
+package dirs
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirHandle is an open directory.
-type dirHandle struct{ fd int }
+// Handle is an open directory.
+type Handle struct{ fd int }
 
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
@@ -23,9 +23,9 @@ func retry(call func() error) error {
 	}
 }
 
-// openDir opens a directory for reading.
-func openDir(path string) (dirHandle, error) {
-	var d dirHandle
+// Open opens a directory for reading.
+func Open(path string) (Handle, error) {
+	var d Handle
 	err := retry(func() (err error) {
 		d.fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
@@ -33,14 +33,15 @@ func openDir(path string) (dirHandle, error) {
 	return d, err
 }
 
-func (d dirHandle) close() { unix.Close(d.fd) }
+// Close closes the directory.
+func (d Handle) Close() { unix.Close(d.fd) }
 
 // direntHeader is the size of struct linux_dirent64 before its name.
 const direntHeader = 19
 
-// list returns the entries, sorted by name. buf is memory to read into.
-func (d dirHandle) list(buf []byte) ([]dirEntry, error) {
-	var entries []dirEntry
+// List returns the entries, sorted by name. buf is memory to read into.
+func (d Handle) List(buf []byte) ([]Entry, error) {
+	var entries []Entry
 	for {
 		n := 0
 		err := retry(func() (err error) {
@@ -63,31 +64,31 @@ func (d dirHandle) list(buf []byte) ([]dirEntry, error) {
 				name = name[:i]
 			}
 			if s := string(name); s != "." && s != ".." {
-				entries = append(entries, dirEntry{s, entryKind(b[18])})
+				entries = append(entries, Entry{s, entryKind(b[18])})
 			}
 			b = b[size:]
 		}
 	}
-	slices.SortFunc(entries, func(a, b dirEntry) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return entries, nil
 }
 
-func entryKind(t byte) fileKind {
+func entryKind(t byte) Kind {
 	switch t {
 	case unix.DT_REG:
-		return kindFile
+		return File
 	case unix.DT_DIR:
-		return kindDir
+		return Dir
 	case unix.DT_LNK:
-		return kindLink
+		return Link
 	case unix.DT_UNKNOWN:
-		return kindUnknown
+		return Unknown
 	}
-	return kindOther
+	return Other
 }
 
-// stat returns the stat of an entry, following a symbolic link if asked to.
-func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
+// Stat returns the stat of an entry, following a symbolic link if asked to.
+func (d Handle) Stat(name string, follow bool) (Stat, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if follow {
 		flags = 0
@@ -97,15 +98,15 @@ func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 	return fromStat(&st), err
 }
 
-// self returns the stat of the directory itself.
-func (d dirHandle) self() (fileStat, error) {
+// Self returns the stat of the directory itself.
+func (d Handle) Self() (Stat, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstat(d.fd, &st) })
 	return fromStat(&st), err
 }
 
-// head reads the first bytes of a file into buf.
-func (d dirHandle) head(name string, buf []byte) (int, error) {
+// Head reads the first bytes of a file into buf.
+func (d Handle) Head(name string, buf []byte) (int, error) {
 	var fd int
 	err := retry(func() (err error) {
 		fd, err = unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -123,35 +124,35 @@ func (d dirHandle) head(name string, buf []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// statFile follows links.
-func statFile(path string) (fileStat, error) {
+// StatFile returns the stat of the file at a path, following links.
+func StatFile(path string) (Stat, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Stat(path, &st) })
 	if err != nil {
-		return fileStat{}, err
+		return Stat{}, err
 	}
 	return fromStat(&st), nil
 }
 
-func fromStat(st *unix.Stat_t) fileStat {
-	s := fileStat{
-		dev: uint64(st.Dev), ino: st.Ino, size: uint64(st.Size),
-		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
+func fromStat(st *unix.Stat_t) Stat {
+	s := Stat{
+		Dev: uint64(st.Dev), Ino: st.Ino, Size: uint64(st.Size),
+		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		s.kind = kindFile
+		s.Kind = File
 	case unix.S_IFDIR:
-		s.kind = kindDir
+		s.Kind = Dir
 	case unix.S_IFLNK:
-		s.kind = kindLink
+		s.Kind = Link
 	}
 	return s
 }
 
-// isPseudo reports whether a directory is of a file system that has no files of
+// IsPseudo reports whether a directory is of a file system that has no files of
 // its own, only the kernel's: a walk from above does not enter it.
-func (d dirHandle) isPseudo() bool {
+func (d Handle) IsPseudo() bool {
 	var st unix.Statfs_t
 	if retry(func() error { return unix.Fstatfs(d.fd, &st) }) != nil {
 		return false
@@ -170,9 +171,9 @@ func (d dirHandle) isPseudo() bool {
 // generation.
 const getVersion = 0x80087601
 
-// generation returns the generation of a file's inode, which distinguishes two files that had
+// Generation returns the generation of a file's inode, which distinguishes two files that had
 // one inode number, one after the other; 0 if the file system does not report it.
-func generation(f *os.File) uint64 {
+func Generation(f *os.File) uint64 {
 	gen, err := unix.IoctlGetUint32(int(f.Fd()), getVersion)
 	if err != nil {
 		return 0
@@ -180,7 +181,7 @@ func generation(f *os.File) uint64 {
 	return uint64(gen)
 }
 
-// isMissing reports whether an error is for an absent path.
-func isMissing(err error) bool {
+// IsMissing reports whether an error is for an absent path.
+func IsMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
