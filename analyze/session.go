@@ -81,6 +81,13 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 
 // openStore opens the store, if there is one.
 func (s *Session) openStore(ctx context.Context) error {
+	if s.sharesStore() {
+		s.reader, s.cached = s.opts.Shared.reader, s.opts.Shared.cached
+		if s.reader != nil {
+			s.view = store.Layer(s.overlay, s.cached)
+		}
+		return nil
+	}
 	reader, err := db.OpenReader(s.opts.Store)
 	if errors.Is(err, store.ErrNoStore) && s.opts.Remote != nil {
 		reader, err = s.makeStore(ctx, err)
@@ -101,6 +108,9 @@ func (s *Session) openStore(ctx context.Context) error {
 	return nil
 }
 
+// sharesStore reports whether the store is that of another session.
+func (s *Session) sharesStore() bool { return s.opts.Shared != nil && s.opts.Remote == nil }
+
 // storeWarnings passes on the store's warnings since it was opened: damage that it got
 // around. With a generation passed over, names may come from lesser sources: the result is
 // partial.
@@ -120,7 +130,7 @@ func (s *Session) Close() error {
 	for _, c := range s.bundles {
 		errs = append(errs, c.Close())
 	}
-	if s.reader != nil {
+	if s.reader != nil && !s.sharesStore() {
 		if s.opts.MarkUses {
 			if err := s.reader.MarkUsed(); err != nil {
 				s.warnError(err, MarkHint, false)

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"symbolize/analyze"
@@ -32,7 +34,13 @@ type Head struct {
 	// Main is the build ID of the main program, as text; "" if it is not known.
 	Main    string
 	Samples uint64
+	Named   bool        // it came with names of its own, as pprof files do
 	Keep    ingest.Keep // labels by which samples are apart
+	// Content is a sum of the capture and the bundles beside it. Two files of one path and content
+	// are of one capture.
+	Content string
+	// Incomplete: tables that analyze.Options.Remote may have did not come, and stacks lack frames.
+	Incomplete bool
 }
 
 // places are the locations of one object of a capture.
@@ -49,25 +57,40 @@ type ownNames struct {
 	Answers [][]answer
 }
 
-// Collect reads one capture and writes its stacks and the locations in them to a file. The session
-// has to leave return addresses undecided (analyze.Options.Undecided); keep are its labels. Code
-// that the capture itself has the symbols of is named here, for nobody else has them.
-func Collect(ctx context.Context, s *analyze.Session, capture, path string, parts int,
-	keep ingest.Keep) (*Head, error) {
-	if parts < 1 {
-		return nil, fmt.Errorf("locations cannot be cut into %d parts", parts)
+// collect reads the capture of a head, which it completes, and writes its stacks and the locations
+// in them to a file, whose path it returns: one that lacks something has incompleteName behind
+// path, so that another run does not use it. The session has to leave return addresses undecided
+// (analyze.Options.Undecided). Code that the capture itself has the symbols of is named here, for
+// nobody else has them.
+func collect(ctx context.Context, s *analyze.Session, head *Head, path string) (string, error) {
+	if head.Parts < 1 {
+		return "", fmt.Errorf("locations cannot be cut into %d parts", head.Parts)
 	}
-	var head *Head
-	err := s.Each(ctx, []string{capture}, func(_ *input.Capture, p *ingest.Profile) (err error) {
-		head, err = writeCollected(ctx, s, p, path, Head{Path: capture, Parts: parts, Keep: keep})
-		return err
+	err := s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
+		complete, err := s.Need(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if head.Incomplete = !complete; head.Incomplete {
+			path += incompleteName
+		}
+		return writeCollected(ctx, s, p, path, head)
 	})
-	return head, err
+	if err != nil {
+		return "", err
+	}
+	if !head.Incomplete {
+		err = os.Remove(path + incompleteName) // of a run before
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return path, outputErr(err)
 }
 
 // writeCollected writes the file of a capture, and completes its head.
 func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, path string,
-	head Head) (*Head, error) {
+	head *Head) error {
 	cut := make([][]places, head.Parts)
 	var own ownNames
 	for _, pl := range placesOf(p) {
@@ -78,26 +101,27 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 		}
 		list, err := nameObject(ctx, s.View(), []places{pl})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		own.Keys, own.Answers = append(own.Keys, pl.Key), append(own.Answers, list)
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
+	head.Named = p.Names != nil
 	w, err := recordfile.Create(path)
 	if err != nil {
-		return nil, err
+		return outputErr(err)
 	}
 	err = errors.Join(
-		w.Put(headRecord, recordfile.Pack(&head)), w.Put(stacksRecord, recordfile.Pack(p)), w.Put(ownRecord, recordfile.Pack(&own)))
+		w.Put(headRecord, recordfile.Pack(head)), w.Put(stacksRecord, recordfile.Pack(p)), w.Put(ownRecord, recordfile.Pack(&own)))
 	for n := range cut {
 		if err == nil && len(cut[n]) > 0 {
 			err = w.Put(partName(n), recordfile.Pack(&cut[n]))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.Abandon())
+		return outputErr(errors.Join(err, w.Abandon()))
 	}
-	return &head, w.Publish()
+	return outputErr(w.Publish())
 }
 
 func partName(n int) string { return fmt.Sprintf("%s%d", partRecord, n) }
@@ -116,24 +140,33 @@ func mainID(p *ingest.Profile) string {
 func placesOf(p *ingest.Profile) []places {
 	var list []places
 	index := make(map[string]int) // an object and its undecided part are one
-	for i := range p.Locations {
-		l := &p.Locations[i]
-		o := &p.Objects[l.Object]
+	entry := func(o *ingest.Object) int {
 		key := objectKey(o)
 		if key == "" {
-			continue
+			return -1
 		}
-		key += facts(o)
-		at, ok := index[key]
+		id := key + facts(o)
+		at, ok := index[id]
 		if !ok {
 			at = len(list)
-			index[key] = at
-			list = append(list, places{Key: objectKey(o), Object: bare(o)})
+			index[id] = at
+			list = append(list, places{Key: key, Object: bare(o)})
 		}
-		if o.Undecided {
-			list[at].Undecided = append(list[at].Undecided, l.Offset)
-		} else {
-			list[at].Offsets = append(list[at].Offsets, l.Offset)
+		return at
+	}
+	const unknown = -2
+	at := slices.Repeat([]int{unknown}, len(p.Objects)) // in list; -1 for none
+	for _, l := range p.Locations {
+		o := &p.Objects[l.Object]
+		if at[l.Object] == unknown {
+			at[l.Object] = entry(o)
+		}
+		switch n := at[l.Object]; {
+		case n < 0:
+		case o.Undecided:
+			list[n].Undecided = append(list[n].Undecided, l.Offset)
+		default:
+			list[n].Offsets = append(list[n].Offsets, l.Offset)
 		}
 	}
 	return list

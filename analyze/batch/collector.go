@@ -26,6 +26,8 @@ type Collector struct {
 	Workers int    // captures at a time; 0 for GOMAXPROCS
 	Config  string // see RunOptions
 	*Hooks
+
+	shared *analyze.Session // whose store is read; nil: Collect opens one
 }
 
 // CollectStats are the figures of Collect.
@@ -34,20 +36,21 @@ type CollectStats struct {
 	Failed   int    `json:"captures_failed"` // left out, as they could not be read
 	Kept     int    `json:"captures_kept"`   // collected before
 	Samples  uint64 `json:"samples"`
+	Unwritten
 
 	pulled remote.PullResult // from analyze.Options.Remote
 }
 
 // Collect collects captures and returns the files in the order of the captures. A capture whose
-// file is there already is not read again; one that cannot be read goes to OnFailed, and the
-// others are done. all has the captures of other tasks, too: bundles in it serve the captures
+// file is there already is not read again; one that cannot be read, or whose file cannot be
+// written, goes to OnFailed, and the others are done. all has the captures of other tasks, too: bundles in it serve the captures
 // beside them.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	[]string, CollectStats, error) {
 	t := &collecting{Collector: c, bundles: bundlesByDir(all),
 		stats: CollectStats{Captures: len(captures)}}
-	var err error
-	if t.generation, err = c.generation(ctx); err != nil {
+	end, err := t.openStore(ctx)
+	if err != nil {
 		return nil, t.stats, err
 	}
 	files := make([]string, len(captures))
@@ -61,19 +64,29 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 			return err
 		})
 	files = slices.DeleteFunc(files, func(f string) bool { return f == "" })
-	return files, t.stats, err
+	return files, t.stats, errors.Join(err, end())
 }
 
-// generation returns the one of the store that captures are read by: tables that come from
-// analyze.Options.Remote leaves it as it is.
-func (c *Collector) generation(ctx context.Context) (uint64, error) {
-	opts := c.Session
-	opts.Warn = nil
-	s, err := analyze.Open(ctx, opts)
-	if err != nil {
-		return 0, err
+// openStore opens the store that all captures are read by, so that another generation, which
+// appears meanwhile, does not serve some of them. end closes it.
+func (t *collecting) openStore(ctx context.Context) (end func() error, err error) {
+	end = func() error { return nil }
+	s := t.shared
+	if s == nil {
+		opts := t.Session
+		opts.Warn = func(w analyze.Warning) {
+			// Each task would report that there is no store, and so does Name.
+			if t.Session.Warn != nil && !errors.Is(w.Err, store.ErrNoStore) {
+				t.Session.Warn(w)
+			}
+		}
+		if s, err = analyze.Open(ctx, opts); err != nil {
+			return nil, err
+		}
+		end = s.Close
 	}
-	return s.Indexed(), s.Close()
+	t.generation, t.store = s.Indexed(), s
+	return end, nil
 }
 
 // bundlesByDir lists the bundles among captures by their directories.
@@ -89,7 +102,8 @@ func bundlesByDir(captures []string) map[string][]string {
 // collecting is one run of Collect.
 type collecting struct {
 	*Collector
-	generation uint64
+	generation uint64           // of the store: tables that come from analyze.Options.Remote leave it as it is
+	store      *analyze.Session // see analyze.Options.Shared
 	bundles    map[string][]string
 
 	mu    sync.Mutex
@@ -100,6 +114,9 @@ func (t *collecting) fail(capture string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stats.Failed++
+	if ofMachine(err) {
+		t.stats.Files++
+	}
 	t.failed(capture, err)
 }
 
@@ -116,17 +133,18 @@ func (t *collecting) count(h *Head, kept bool) {
 func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	beside := slices.DeleteFunc(slices.Clone(t.bundles[filepath.Dir(capture)]),
 		func(b string) bool { return b == capture })
-	sum, err := t.identity(capture, beside)
-	if err != nil {
+	head := &Head{Path: capture, Parts: t.Parts, Keep: t.Session.Keep}
+	var err error
+	if head.Content, err = contentSum(capture, beside); err != nil {
 		return "", err
 	}
-	path := filepath.Join(t.Dir, sum+".stacks")
+	path := filepath.Join(t.Dir, t.identity(head)+".stacks")
 	if h, err := ReadHead(path); err == nil && h.Path == capture && h.Parts == t.Parts {
 		t.count(h, true)
 		return path, nil
 	}
 	opts := t.Session
-	opts.Undecided, opts.Workers = true, 1
+	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
 	opts.Warn = func(w analyze.Warning) {
 		if !errors.Is(w.Err, store.ErrNoStore) { // which concerns no single capture
@@ -143,11 +161,11 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, path, err := t.collect(ctx, s, capture, path)
+	path, err = collect(ctx, s, head, path)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return "", err
 	}
-	t.count(h, false)
+	t.count(head, false)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pulled := s.Pulled()
@@ -155,26 +173,16 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	return path, nil
 }
 
-// collect collects one capture. Stacks that lack a table which analyze.Options.Remote may have are
-// in a file that another run does not use.
-func (t *collecting) collect(ctx context.Context, s *analyze.Session, capture, path string) (
-	*Head, string, error) {
-	incomplete := path + incompleteName
-	h, err := Collect(ctx, s, capture, incomplete, t.Parts, t.Session.Keep)
-	if err != nil {
-		return nil, "", err
-	}
-	complete, err := s.Need(ctx, nil)
-	if err != nil || !complete {
-		return h, incomplete, err
-	}
-	return h, path, os.Rename(incomplete, path)
+// identity names the file of a collected capture by all that it depends on.
+func (t *collecting) identity(head *Head) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %d %q %s\n", head.Path, t.generation,
+		t.Session.Store, t.Parts, t.Config, head.Content))
+	return hex.EncodeToString(sum[:16])
 }
 
-// identity names the file of a collected capture by all that it depends on.
-func (t *collecting) identity(capture string, bundles []string) (string, error) {
+// contentSum returns Head.Content.
+func contentSum(capture string, bundles []string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %d %q %d %q\n", capture, t.generation, t.Session.Store, t.Parts, t.Config)
 	for _, path := range append([]string{capture}, bundles...) {
 		if err := hashFile(h, path); err != nil {
 			return "", err

@@ -169,10 +169,9 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 			return nil, nil, err
 		}
 	}
-	collected = slices.Clone(collected)
-	slices.SortFunc(collected, func(a, b string) int {
-		return cmp.Or(strings.Compare(heads[a].Path, heads[b].Path), strings.Compare(a, b))
-	})
+	if collected, err = distinct(collected, heads); err != nil {
+		return nil, nil, err
+	}
 	index := make(map[string]*Group)
 	for _, path := range collected {
 		h := heads[path]
@@ -191,6 +190,33 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 	}
 	slices.SortFunc(groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
 	return groups, lacking, nil
+}
+
+// distinct sorts files by the paths of their captures. Of a capture that is there twice, one of them
+// incomplete, it takes the other; any other two were collected by different stores or options, and
+// would count each sample twice.
+func distinct(collected []string, heads map[string]*Head) ([]string, error) {
+	collected = slices.Clone(collected)
+	slices.SortFunc(collected, func(a, b string) int {
+		x, y := heads[a], heads[b]
+		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Content, y.Content),
+			strings.Compare(a, b)) // FILE before FILE-incomplete
+	})
+	out := collected[:0]
+	for _, path := range collected {
+		h := heads[path]
+		if n := len(out); n > 0 {
+			if last := heads[out[n-1]]; last.Path == h.Path && last.Content == h.Content {
+				if path == out[n-1]+incompleteName {
+					continue
+				}
+				return nil, ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", h.Path,
+					out[n-1], path), "remove the older one: the store or the options were others then")
+			}
+		}
+		out = append(out, path)
+	}
+	return out, nil
 }
 
 // ReadHead reads the description of a collected capture.

@@ -16,6 +16,9 @@ type Hooks struct {
 	Done     func()                                 // one more of the step's is done
 	OnFailed func(capture string, err error)        // a capture is left out
 	OnWarn   func(capture string, w ingest.Warning) // about a capture, or the names of a group
+	// OnUnwritten gets the errors of files of names and of profiles that could not be written; those
+	// of collected captures go to OnFailed.
+	OnUnwritten func(err error)
 
 	// Facts returns facts about a named profile as JSON, which are kept with it, and OnFacts gets
 	// them for each profile, also for one that an earlier run has written.
@@ -55,6 +58,14 @@ func (h *Hooks) failed(capture string, err error) {
 	h.call(func() {
 		if h.OnFailed != nil {
 			h.OnFailed(capture, err)
+		}
+	})
+}
+
+func (h *Hooks) unwritten(err error) {
+	h.call(func() {
+		if h.OnUnwritten != nil {
+			h.OnUnwritten(err)
 		}
 	})
 }

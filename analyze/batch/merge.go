@@ -64,7 +64,7 @@ type group struct {
 func Merge(ctx context.Context, a *Answers, collected []string) (
 	*ingest.Profile, pprof.WriteOptions, error) {
 	g := newGroup(a)
-	profiles, err := g.loadAll(ctx, collected)
+	profiles, err := g.loadAll(ctx, collected, false)
 	if err != nil {
 		return nil, pprof.WriteOptions{}, err
 	}
@@ -76,20 +76,42 @@ func newGroup(a *Answers) *group {
 	return &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}
 }
 
-// loadAll reads collected captures.
-func (g *group) loadAll(ctx context.Context, collected []string) ([]*ingest.Profile, error) {
-	var profiles []*ingest.Profile
+// loadAll reads collected captures, as profiles that are yet to be merged: one of each, or fewer
+// unless they are split.
+func (g *group) loadAll(ctx context.Context, collected []string, split bool) (
+	[]*ingest.Profile, error) {
+	named, err := anyNamed(collected)
+	if err != nil {
+		return nil, err
+	}
+	var j joiner
 	for _, path := range collected {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		p, err := g.load(path)
-		if err != nil {
+		switch {
+		case err != nil:
+			return nil, err
+		case named || split: // each gets its names, or is split, before it is merged
+			j.list = append(j.list, p)
+			continue
+		}
+		if err := j.add(p); err != nil {
 			return nil, err
 		}
-		profiles = append(profiles, p)
 	}
-	return profiles, nil
+	return j.list, nil
+}
+
+// anyNamed reports whether one of collected captures came with names of its own.
+func anyNamed(collected []string) (bool, error) {
+	for _, path := range collected {
+		if h, err := ReadHead(path); err != nil || h.Named {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // load reads a collected capture and decides which of its addresses are return addresses.

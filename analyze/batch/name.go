@@ -90,14 +90,14 @@ func nameAll(ctx context.Context, v store.View, all map[string][]places, path st
 	complete bool, workers int) (*NameStats, error) {
 	w, err := recordfile.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, outputErr(err)
 	}
 	n := &namer{view: v, all: all, out: w}
 	n.stats.Incomplete = !complete
 	if err := n.run(ctx, workers); err != nil {
 		return nil, errors.Join(err, w.Abandon())
 	}
-	return &n.stats, w.Publish()
+	return &n.stats, outputErr(w.Publish())
 }
 
 // gather reads the locations of a part, by object key.
@@ -171,7 +171,7 @@ func (n *namer) run(ctx context.Context, workers int) error {
 		}
 		for i, key := range some {
 			if err := n.out.Put(key, packed[i]); err != nil {
-				return err
+				return outputErr(err)
 			}
 		}
 	}

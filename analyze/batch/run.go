@@ -64,7 +64,8 @@ type Summary struct {
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
 // part and merges each group. Work that an earlier run of the same inputs has done is not repeated.
-// A capture that cannot be read goes to Failed, and the others are done.
+// A capture that cannot be read goes to OnFailed, and the others are done. So they are where a
+// file cannot be written; the error wraps ErrOutput then, and the summary is of what was done.
 func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, error) {
 	r := &runner{opts: opts, work: filepath.Join(opts.Out, workDir)}
 	if r.opts.Parts <= 0 {
@@ -76,19 +77,27 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 	if err := os.MkdirAll(r.work, 0o755); err != nil {
 		return nil, err
 	}
+	var err error
+	if r.session, err = analyze.Open(ctx, opts.Session); err != nil {
+		return nil, err
+	}
 	steps := []func(context.Context, []string) error{r.collect, r.nameParts, r.mergeGroups}
 	for _, step := range steps {
-		if err := step(ctx, captures); err != nil {
-			return &r.sum, err
+		if err = step(ctx, captures); err != nil {
+			break
 		}
 	}
-	return &r.sum, nil
+	if err == nil {
+		err = r.sum.Err()
+	}
+	return &r.sum, errors.Join(err, r.session.Close())
 }
 
 // runner is one Run.
 type runner struct {
-	opts RunOptions
-	work string
+	opts    RunOptions
+	work    string
+	session *analyze.Session // of the store, for all steps
 
 	mu        sync.Mutex // of sum while groups are merged
 	sum       Summary
@@ -100,13 +109,14 @@ type runner struct {
 // collect collects all captures.
 func (r *runner) collect(ctx context.Context, captures []string) error {
 	c := &Collector{Session: r.opts.Session, Dir: r.work, Parts: r.opts.Parts, Workers: r.opts.Workers,
-		Config: r.opts.Config, Hooks: r.opts.Hooks}
+		Config: r.opts.Config, Hooks: r.opts.Hooks, shared: r.session}
 	files, st, err := c.Collect(ctx, captures, captures)
 	r.sum.CollectStats, r.collected = st, files
 	return err
 }
 
-// nameParts names all parts, unless an earlier run has.
+// nameParts names all parts, unless an earlier run has. Without the names of a part there are no
+// profiles, but the others are named.
 func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	h := sha256.New()
 	slices.Sort(r.collected)
@@ -114,10 +124,6 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 		fmt.Fprintln(h, filepath.Base(path))
 	}
 	r.names = hex.EncodeToString(h.Sum(nil)[:16])
-	s, err := analyze.Open(ctx, r.opts.Session)
-	if err != nil {
-		return err
-	}
 	r.answers = make([]string, r.opts.Parts)
 	// One part after another: its objects are named in parallel, and memory is that of one.
 	name := func(ctx context.Context, part int) error {
@@ -127,35 +133,50 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 			r.sum.NamesKept++
 			return f.Close()
 		}
-		st, err := r.namePart(ctx, s, part)
-		if err != nil {
-			return err
+		st, err := r.namePart(ctx, part)
+		if err == nil {
+			r.sum.NameStats.add(st)
 		}
-		r.sum.NameStats.add(st)
-		return nil
+		return r.passOver(ctx, err)
 	}
-	err = steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
-	r.sum.Remote = s.Pulled()
+	before := r.sum.Files
+	err := steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
+	r.sum.Remote = r.session.Pulled()
 	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are asked for again
 	r.sum.Remote.Add(&r.sum.pulled)
-	return errors.Join(err, s.Close())
+	if err == nil && r.sum.Files > before {
+		err = r.sum.Err()
+	}
+	return err
+}
+
+// passOver counts a file that could not be written, and goes on.
+func (r *runner) passOver(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrOutput) || ctx.Err() != nil {
+		return err
+	}
+	r.opts.unwritten(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum.Files++
+	return nil
 }
 
 // namePart names one part. The names of one that lacks something are in a file that another run
 // does not use.
-func (r *runner) namePart(ctx context.Context, s *analyze.Session, part int) (*NameStats, error) {
+func (r *runner) namePart(ctx context.Context, part int) (*NameStats, error) {
 	all, err := gather(ctx, part, r.collected)
 	if err != nil {
 		return nil, err
 	}
-	complete, err := s.Need(ctx, objectsOf(all))
+	complete, err := r.session.Need(ctx, objectsOf(all))
 	if err != nil {
 		return nil, err
 	}
 	if !complete {
 		r.answers[part] += incompleteName
 	}
-	return nameAll(ctx, s.View(), all, r.answers[part], complete, r.opts.Workers)
+	return nameAll(ctx, r.session.View(), all, r.answers[part], complete, r.opts.Workers)
 }
 
 // mergeGroups writes the profile of each group.
@@ -170,7 +191,9 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 		return err
 	}
 	err = steps(ctx, r.opts.Workers, r.opts.Hooks, "merge", len(groups),
-		func(ctx context.Context, i int) error { return r.mergeGroup(ctx, a, groups[i]) })
+		func(ctx context.Context, i int) error {
+			return r.passOver(ctx, r.mergeGroup(ctx, a, groups[i]))
+		})
 	return errors.Join(err, a.Close())
 }
 
@@ -249,7 +272,7 @@ func (r *runner) isDone(mark, state string) (*Written, bool) {
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := newfile.Create(path, 0o644)
 	if err != nil {
-		return err
+		return outputErr(err)
 	}
 	b := bufio.NewWriter(f)
 	err = write(b)
@@ -259,5 +282,5 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err == nil {
 		err = f.Publish(path)
 	}
-	return errors.Join(err, f.Discard())
+	return outputErr(errors.Join(err, f.Discard()))
 }

@@ -192,6 +192,37 @@ func TestRun(t *testing.T) {
 	compare(t, written(t, out), want)
 }
 
+// TestJoined: captures that are joined while they are read give the same bytes, by keys of
+// captures and of samples.
+func TestJoined(t *testing.T) {
+	n := newNight(t)
+	for i, path := range slices.Clone(n.captures) {
+		to := filepath.Join(filepath.Dir(path), fmt.Sprint("again", i, ".data"))
+		copyFile(t, path, to)
+		n.captures = append(n.captures, to)
+	}
+	slices.Sort(n.captures)
+	for _, keys := range [][]string{{"service"}, {"service", "pid"}} {
+		var flat map[string][]byte
+		for _, size := range []int{1 << 30, 1, 1 << 14} {
+			batch.SetJoinBytes(t, size)
+			opts := n.options(t.TempDir())
+			opts.By.Keys = keys
+			if err := opts.By.Labels(&opts.Session.Keep); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
+				t.Fatal(err)
+			}
+			got := written(t, opts.Out)
+			if flat == nil {
+				flat = got
+			}
+			compare(t, got, flat)
+		}
+	}
+}
+
 // TestTablesOnce: ten times the captures open no table more.
 func TestTablesOnce(t *testing.T) {
 	n := newNight(t)

@@ -105,11 +105,12 @@ type Written struct {
 func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, error) {
 	gr := newGroup(a)
 	w := &writer{Output: out, d: out.Demangler()}
-	profiles, err := gr.loadAll(ctx, g.Collected)
+	split := slices.ContainsFunc(g.keys, func(key string) bool { return key != "" })
+	profiles, err := gr.loadAll(ctx, g.Collected, split)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("%s: %w", name(g.Values), err)
-	case slices.ContainsFunc(g.keys, func(key string) bool { return key != "" }):
+	case split:
 		err = g.writeParts(ctx, gr, profiles, w)
 	default:
 		err = w.write(gr, profiles, g.Values)
@@ -194,7 +195,7 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 	for _, format := range w.Formats {
 		path := filepath.Join(w.Dir, name(values)) + format
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
+			return outputErr(err)
 		}
 		err := writeFile(path, func(out io.Writer) error {
 			return Write(out, p, g.layout(), format == FormatFolded, w.d)

@@ -45,14 +45,23 @@ func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (bu
 		if q.Kind != ingest.ELF && q.Kind != ingest.Module {
 			return buildid.ID{}, ingest.IDNone
 		}
-		return fileID(rowOf(v, q.File.Path), &q, opts)
+		var row *store.PathRow
+		if opts.here(&q) || opts.TrustPaths { // rows prove nothing about the files of other hosts
+			row = rowOf(v, q.File.Path)
+		}
+		return fileID(row, &q, opts)
 	}
+}
+
+// here reports whether a file is one of this host.
+func (o *IdentifyOptions) here(q *sideband.ObjectQuery) bool {
+	return o.Hostname != "" && q.Host == o.Hostname
 }
 
 // fileID answers for a file by the row of its path, nil if there is none.
 func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (buildid.ID,
 	ingest.IDSource) {
-	here := opts.Hostname != "" && q.Host == opts.Hostname
+	here := opts.here(q)
 	known := row != nil && !row.ID.IsZero()
 	switch {
 	case known && here && !row.ID.Matches(q.ByPath) && sameFile(row, q):

@@ -261,10 +261,14 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 	opts.Step, opts.Done = progress.Step, progress.One
 	sum, err := batch.Run(ctx, captures, opts)
 	progress.Stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, batch.ErrOutput) {
 		return batchError(err)
 	}
 	warnLacking(a, sum.Lacking)
+	if err != nil {
+		reportBatch(a, sum)
+		return batchError(err)
+	}
 	if sum.Captures == sum.Failed && sum.Captures > 0 {
 		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
@@ -303,6 +307,7 @@ func batchHooks(a *cli.App) *batch.Hooks {
 			a.Partial = true
 			a.FailInput(capture, err)
 		},
+		OnUnwritten: func(err error) { a.PrintError(err) },
 		OnWarn: func(capture string, w ingest.Warning) {
 			if !strings.Contains(w.Text, capture) {
 				w.Text = capture + ": " + w.Text
@@ -348,6 +353,9 @@ func batchError(err error) error {
 	if errors.Is(err, batch.ErrGrouping) {
 		return ingest.WithHint(exit.Usagef("%v", err),
 			"--by names keys; host, day and main need no --path or --manifest")
+	}
+	if errors.Is(err, batch.ErrOutput) {
+		return ingest.WithHint(err, "run it again when that is possible: what was done is not done again")
 	}
 	return cli.SessionError(err)
 }

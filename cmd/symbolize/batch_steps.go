@@ -68,6 +68,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	progress := a.StartSteps()
 	c.Step, c.Done = progress.Step, progress.One
 	files, st, err := c.Collect(ctx, captures, all)
+	err = errors.Join(err, st.Err())
 	progress.Stop()
 	run := a.Facts()
 	run.Captures, run.Failed, run.Samples, run.Batch = st.Captures, st.Failed, st.Samples, &st
@@ -227,22 +228,11 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	d := demangler()
 	out := batch.Output{Dir: o.out, Formats: formats, Hooks: batchHooks(a),
 		Demangler: func() *report.Demangler { return d }}
-	err = writeGroups(ctx, a, groups, answers, out)
-	return errors.Join(err, answers.Close())
-}
-
-// writeGroups writes the profiles of groups and prints their paths.
-func writeGroups(ctx context.Context, a *cli.App, groups []*batch.Group, answers *batch.Answers,
-	out batch.Output) error {
-	for _, g := range groups {
+	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)
-		w, err := g.Write(ctx, answers, out)
-		if err != nil {
-			return err
-		}
 		for _, f := range w.Files {
 			fmt.Fprintln(a.Stdout(), f)
 		}
-	}
-	return nil
+	})
+	return batchError(errors.Join(err, answers.Close()))
 }

@@ -139,9 +139,14 @@ func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
 
 // FailInput reports an input that could not be read while others can.
 func (a *App) FailInput(_ string, err error) {
-	err = SessionError(err)
 	a.Facts().Captures++
 	a.Facts().Failed++
+	a.PrintError(err)
+}
+
+// PrintError prints an error that does not end the run.
+func (a *App) PrintError(err error) {
+	err = SessionError(err)
 	a.Print("error", err.Error())
 	if hint := exit.Hint(err); hint != "" {
 		a.Print("hint", hint)
