@@ -3,8 +3,10 @@ package table
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -125,4 +127,26 @@ func Count[T int | uint64](n T, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Some is Count, but "" for none.
+func Some[T int | uint64](n T, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return Count(n, one, many)
+}
+
+// Counts lists counts by name, the largest first, and leaves out those of none: "12 named, 3 lost".
+func Counts[T int | uint64](m map[string]T) string {
+	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, name := range names {
+		if m[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", m[name], name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -20,6 +20,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -199,7 +200,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v %q %s", o.Keep, o.Event, o.TrustPaths, o.Remote.Used, versionText())
+	return fmt.Sprintf("%v %q %v %q %s", o.Keep, o.Event, o.TrustPaths, o.Remote.Used, version.Text())
 }
 
 type batchRunOptions struct {

@@ -105,8 +105,7 @@ func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF,
 	}
 	blobs, damage, err := inspect.ReadBTF(ctx, path, below)
 	if damage != nil {
-		a.Warn(damage.Error(), "")
-		a.Partial = true
+		a.Damage(damage.Error(), "")
 	}
 	switch {
 	case errors.Is(err, input.ErrNotCapture):

@@ -22,6 +22,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -279,7 +280,7 @@ func (o *captureOptions) ofCommand() bool {
 
 // recorderName is the recorder's name in the manifest.
 func recorderName() string {
-	return strings.TrimSpace(strings.SplitN(versionText(), "\n", 2)[0])
+	return strings.TrimSpace(strings.SplitN(version.Text(), "\n", 2)[0])
 }
 
 func recordError(err error) error {

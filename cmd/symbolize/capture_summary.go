@@ -60,14 +60,14 @@ func newCaptureFacts(path string, s *record.Summary) *captureFacts {
 		Copied: s.Copied, BTFs: s.BTFs, Bytes: s.Bytes, KSymbols: s.KSymbols, Modules: s.Modules,
 		Processes: s.Processes, Maps: s.Maps, MapDumps: s.MapDumps,
 		Missing:  append([]record.MissingProgram{}, s.Missing...),
-		Warnings: append([]string{}, s.Warnings...), Lost: orEmpty(s.Lost),
+		Warnings: append([]string{}, s.Warnings...), Lost: cli.OrEmpty(s.Lost),
 	}
 	if r := s.BPFRuns; r != nil {
 		f.Runs = &captureRuns{r.Runs, r.Time.Nanoseconds()}
 	}
 	if t := s.Stacks; t != nil {
 		f.Stacks = &captureStacks{t.Samples, t.UserStacks, t.KernelStacks, t.KernelMemory,
-			orEmpty(t.Lost)}
+			cli.OrEmpty(t.Lost)}
 	}
 	if c := &s.Command; c.Run {
 		f.Command = &captureCommand{Status: c.Status, Seconds: c.Elapsed.Seconds()}

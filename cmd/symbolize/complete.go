@@ -175,7 +175,7 @@ func mapsOf(a *cli.App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
-			found, err := bpfmap.ReadObject(ctx, args[0], "", mapLog{a})
+			found, err := bpfmap.ReadObject(ctx, args[0], "", a)
 			if err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func mapsOf(a *cli.App) cobra.CompletionFunc {
 			}
 			return nil
 		}
-		in, err := bpfmap.Open(ctx, args, bpfmap.Source{All: true}, mapLog{a})
+		in, err := bpfmap.Open(ctx, args, bpfmap.Source{All: true}, a)
 		if err != nil {
 			return err
 		}

@@ -165,8 +165,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 	err = filterLines.Each(ctx, a.Env.Stdin,
 		func(text []byte) error { return r.Rewrite(out, text) })
 	for _, text := range r.Problems() {
-		a.Partial = true
-		a.Warn(text, "`symbolize store verify` lists the damage")
+		a.Damage(text, "`symbolize store verify` lists the damage")
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		printFilter(a, r.Stats())
@@ -190,8 +189,7 @@ func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string
 		}
 		ids, err := s.FilesNamed(ctx, name)
 		if err != nil {
-			a.Partial = true
-			a.Warn(err.Error(), exit.Hint(err))
+			a.Damage(err.Error(), exit.Hint(err))
 		}
 		if len(known) >= most {
 			clear(known)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -287,25 +285,25 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 			table.Count(s.Dirs, "directory", "directories")))
 		t.Row("read", table.Join(", ",
 			table.Count(s.Read, "file", "files"), table.Bytes(s.Raw),
-			some(s.Debug, "debug file", "debug files"),
-			some(s.Modules, "kernel module", "kernel modules"),
-			some(s.Kernels, "kernel", "kernels"),
-			some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
+			table.Some(s.Debug, "debug file", "debug files"),
+			table.Some(s.Modules, "kernel module", "kernel modules"),
+			table.Some(s.Kernels, "kernel", "kernels"),
+			table.Some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
 	}
 	if s.Read > 0 {
 		t.Row("made", table.Join(", ",
 			fmt.Sprintf("%d functions, %s stored", s.Functions, table.Bytes(s.Stored)),
-			countList(s.Sources)))
+			table.Counts(s.Sources)))
 	}
 	if s.NoBuildID+s.Nameless > 0 {
 		t.Row("of these", table.Join(", ",
-			some(s.NoBuildID, "without a build ID, kept under the hash of its content",
+			table.Some(s.NoBuildID, "without a build ID, kept under the hash of its content",
 				"without a build ID, kept under the hash of their content"),
-			some(s.Nameless, "without any symbol", "without any symbol")))
+			table.Some(s.Nameless, "without any symbol", "without any symbol")))
 	}
-	t.Field("compiled", some(s.JIT, "list of code compiled at run time",
+	t.Field("compiled", table.Some(s.JIT, "list of code compiled at run time",
 		"lists of code compiled at run time"))
-	t.Field("skipped", countList(s.Skipped))
+	t.Field("skipped", table.Counts(s.Skipped))
 	if c != nil {
 		t.Field("captured", c.text())
 	}
@@ -321,28 +319,6 @@ func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
 		t.Row(q.Quality.String(), q.Best.String(), q.ID.String(), q.Path)
 	}
 	return t.Print(w)
-}
-
-// some is table.Count, but "" for none.
-func some(n uint64, one, many string) string {
-	if n == 0 {
-		return ""
-	}
-	return table.Count(n, one, many)
-}
-
-// countList lists counts by name, the largest first.
-func countList(m map[string]uint64) string {
-	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
-	})
-	var parts []string
-	for _, name := range names {
-		if m[name] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", m[name], name))
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // runExplain lists the files whose build ID kernels cannot read. Nothing is indexed.

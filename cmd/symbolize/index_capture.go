@@ -113,18 +113,14 @@ func (r *captureResult) text() string {
 	if r.Captures == 0 || r.Programs == 0 && len(r.Missing) == 0 {
 		return ""
 	}
-	missing := make(map[string]uint64, len(r.Missing))
-	for why, n := range r.Missing {
-		missing[why] += uint64(n)
-	}
 	return table.Join(", ", fmt.Sprintf("%s of %s in %s",
 		table.Count(r.Functions, "function", "functions"),
 		table.Count(r.Programs, "BPF program", "BPF programs"),
 		table.Count(r.Captures, "capture", "captures")),
-		some(uint64(r.Images), "image", "images"),
-		some(uint64(r.Lined), "with lines", "with lines"),
-		some(uint64(sumOf(r.Missing)), "program without an image", "programs without an image")+
-			parens(countList(missing)))
+		table.Some(r.Images, "image", "images"),
+		table.Some(r.Lined, "with lines", "with lines"),
+		table.Some(sumOf(r.Missing), "program without an image", "programs without an image")+
+			parens(table.Counts(r.Missing)))
 }
 
 func sumOf(m map[string]int) (n int) {

@@ -102,8 +102,8 @@ func (n *captureFiles) report(a *cli.App, o *indexOptions, err error) error {
 	})
 	a.Note(table.Join(", ", fmt.Sprintf("the captures need %s",
 		table.Count(len(n.objects), "object", "objects")),
-		some(uint64(known), "was in the store", "were in the store"), local.Found(n.objects),
-		some(uint64(len(lacking)), "was not found", "were not found")))
+		table.Some(known, "was in the store", "were in the store"), local.Found(n.objects),
+		table.Some(len(lacking), "was not found", "were not found")))
 	for i, obj := range lacking {
 		if i == cli.MaxProblemLines {
 			a.Warn(fmt.Sprintf("… and %d more", len(lacking)-i),

@@ -263,12 +263,10 @@ func lookupError(err error) error {
 // reportLookup warns of damage in an object that was looked into.
 func reportLookup(a *cli.App, l *lookup.Looker) {
 	if damage := l.Damage(); damage != "" {
-		a.Partial = true
-		a.Warn(damage, "")
+		a.Damage(damage, "")
 	}
 	for _, text := range l.Problems() {
-		a.Partial = true
-		a.Warn(text, "`symbolize store verify` lists the damage")
+		a.Damage(text, "`symbolize store verify` lists the damage")
 	}
 }
 

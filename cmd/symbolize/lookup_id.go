@@ -19,9 +19,6 @@ import (
 // minPrefix is how many digits of a build ID must be given, where not all are.
 const minPrefix = 8
 
-// maxListed bounds the objects that an error lists.
-const maxListed = 10
-
 // idSource has the objects that lookup can be asked for by build ID: those of the store, and files
 // of this host.
 type idSource struct {
@@ -59,8 +56,8 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 		return nil, id, &lookup.IDError{ID: id}
 	}
 	if len(text) >= minPrefix && isHex(text) {
-		m, prefixErr := findByPrefix(s.reader, text)
-		var several *prefixError
+		m, prefixErr := cli.FindObject(s.reader, text)
+		var several *cli.PrefixError
 		if m != nil || errors.As(prefixErr, &several) {
 			if m != nil {
 				id = m.ID

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/version"
 )
 
 // newManCommand makes the command behind `make man`: a man page for each subcommand, from the
@@ -20,7 +21,7 @@ func newManCommand(a *cli.App) *cobra.Command {
 		Args:   help.OneArg("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.RunE(func(context.Context, []string) error {
-				v := readVersion()
+				v := version.Read()
 				return help.WriteManPages(cmd.Root(), args[0], v.Version, v.Time)
 			})(cmd, args)
 		},

@@ -97,7 +97,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 			return fmt.Errorf("--btf: %w", err)
 		}
 	}
-	in, err := bpfmap.Open(ctx, paths, src, mapLog{a})
+	in, err := bpfmap.Open(ctx, paths, src, a)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 		return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, list) },
 			list.WriteText)
 	}
-	m, err := in.Last(mapLog{a})
+	m, err := in.Last(a)
 	switch {
 	case errors.Is(err, bpfmap.ErrSeveral):
 		return ingest.WithHint(exit.Usagef("%w", err), "--heatmap takes several")
@@ -125,18 +125,6 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	return runMapValues(a, o, m)
 }
 
-// mapLog prints the remarks of package bpfmap.
-type mapLog struct{ a *cli.App }
-
-func (l mapLog) Note(text string) { l.a.Note(text) }
-
-func (l mapLog) Warn(text, hint string) { l.a.Warn(text, hint) }
-
-func (l mapLog) Damage(text, hint string) {
-	l.a.Partial = true
-	l.a.Warn(text, hint)
-}
-
 // writeMap writes a result in the format that was asked for.
 func writeMap(a *cli.App, o *mapOptions, json, text func(io.Writer) error) error {
 	if o.format == flags.JSON {
@@ -147,7 +135,7 @@ func writeMap(a *cli.App, o *mapOptions, json, text func(io.Writer) error) error
 
 // runMapObject prints the maps that a BPF object defines, and its variables.
 func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) error {
-	found, err := bpfmap.ReadObject(ctx, path, o.name, mapLog{a})
+	found, err := bpfmap.ReadObject(ctx, path, o.name, a)
 	if err != nil {
 		return err
 	}
@@ -157,18 +145,18 @@ func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) e
 
 // runMapValues prints keys and values.
 func runMapValues(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
-	v, err := m.Values(o.format == flags.JSON, mapLog{a})
+	v, err := m.Values(o.format == flags.JSON, a)
 	if err != nil {
 		return err
 	}
 	err = writeMap(a, o, v.Write, v.Write)
-	v.Report(mapLog{a})
+	v.Report(a)
 	return err
 }
 
 // runHist draws the histograms of a dump.
 func runHist(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
-	r, err := m.Histograms(o.chart(), mapLog{a})
+	r, err := m.Histograms(o.chart(), a)
 	if err != nil {
 		return err
 	}
@@ -183,7 +171,7 @@ func runHist(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
 func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	bundles []string) error {
 	r, err := m.Addresses(bpfmap.SymbolOptions{Key: o.symbols, Count: o.count, Rows: o.rows,
-		Returns: o.returns}, mapLog{a})
+		Returns: o.returns}, a)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func (o *mapChartOptions) chart() bpfmap.ChartOptions {
 
 // runHeatMap draws the series of dumps.
 func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
-	m, err := in.HeatMap(o.chart(), mapLog{a})
+	m, err := in.HeatMap(o.chart(), a)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,7 @@ func bpfTables(s *cli.Session) []flame.Table {
 	t := &bpfTable{}
 	for _, c := range s.Bundles() {
 		if err := t.add(c); err != nil {
-			s.App.Warn(err.Error(), "")
-			s.App.Partial = true
+			s.App.Damage(err.Error(), "")
 		}
 	}
 	return t.tables()

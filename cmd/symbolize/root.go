@@ -9,6 +9,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/version"
 )
 
 // Main runs the command line in env and returns the exit status (package exit). It
@@ -50,7 +51,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          cli.NeedSubcommand,
 		Args:          cobra.ArbitraryArgs,
-		Version:       versionText(),
+		Version:       version.Text(),
 	}
 	root.SuggestionsMinimumDistance = help.SuggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")

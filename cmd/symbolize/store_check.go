@@ -94,8 +94,8 @@ func newStoreStats(path string, s *db.Stats) *storeStats {
 func (s *storeStats) writeText(w io.Writer) error {
 	t := table.New()
 	t.Row("store", s.Store)
-	t.Row("objects", table.Join(": ", fmt.Sprint(s.Objects), countInts(s.Kinds)))
-	t.Field("quality", countInts(s.Quality))
+	t.Row("objects", table.Join(": ", fmt.Sprint(s.Objects), table.Counts(s.Kinds)))
+	t.Field("quality", table.Counts(s.Quality))
 	for _, kind := range slices.Sorted(maps.Keys(s.Sources)) {
 		src := s.Sources[kind]
 		t.Row(kind, fmt.Sprintf("%d tables, %d functions, %s of code, %s stored", src.Count,
@@ -120,15 +120,6 @@ func (s *storeStats) writeText(w io.Writer) error {
 	t.Row("disk", fmt.Sprintf("%s, generations %s", table.Bytes(s.Disk),
 		strings.Trim(fmt.Sprint(s.Generations), "[]")))
 	return t.Print(w)
-}
-
-// countInts is countList for other counts.
-func countInts(m map[string]int) string {
-	u := make(map[string]uint64, len(m))
-	for k, n := range m {
-		u[k] = uint64(n)
-	}
-	return countList(u)
 }
 
 func newStoreVerifyCommand(a *cli.App) *cobra.Command {
@@ -209,7 +200,7 @@ func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string
 		}
 		_, err := fmt.Fprintf(w, "%s: %s\n", verdict, table.Join(", ",
 			fmt.Sprintf("%d objects, %d tables", v.Objects, v.Sources),
-			some(uint64(v.Variants), "variant", "variants"),
+			table.Some(v.Variants, "variant", "variants"),
 			fmt.Sprintf("%d directories, %s read", v.Dirs, table.Bytes(v.Bytes))))
 		return err
 	})

@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
-	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
-	"symbolize/store"
 	"symbolize/store/db"
 )
 
@@ -45,8 +41,7 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ar
 	list := []*inspect.Stored{}
 	for m, err := range r.Objects() {
 		if err != nil {
-			a.Partial = true
-			a.Warn(err.Error(), "`symbolize store verify` lists the damage")
+			a.Damage(err.Error(), "`symbolize store verify` lists the damage")
 			continue
 		}
 		if ctx.Err() != nil {
@@ -79,7 +74,7 @@ sources are asked.`,
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
-				m, err := findByPrefix(r, args[0])
+				m, err := cli.FindObject(r, args[0])
 				if err != nil {
 					return err
 				}
@@ -102,50 +97,4 @@ sources are asked.`,
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")
 	return cmd
-}
-
-// findByPrefix returns the only object whose build ID begins with prefix.
-func findByPrefix(r *db.Reader, prefix string) (*store.Manifest, error) {
-	if id, err := buildid.Parse(prefix); err == nil {
-		if m, _, _ := store.FindOne(r, id); m != nil {
-			return m, nil
-		}
-	}
-	var found []*store.Manifest
-	for m, err := range r.Objects() {
-		if err == nil && strings.HasPrefix(m.ID.String(), strings.ToLower(prefix)) {
-			found = append(found, m)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, ingest.WithHint(fmt.Errorf("no object %s in the store", prefix),
-			"`symbolize store ls` lists them")
-	case 1:
-		return found[0], nil
-	}
-	return nil, &prefixError{prefix, found}
-}
-
-// prefixError reports that build IDs of several objects begin alike.
-type prefixError struct {
-	prefix string
-	found  []*store.Manifest // at least two
-}
-
-// Error implements error.
-func (e *prefixError) Error() string {
-	return fmt.Sprintf("%d objects have build IDs that begin with %s", len(e.found), e.prefix)
-}
-
-// Hint lists the objects.
-func (e *prefixError) Hint() string {
-	var names []string
-	for _, m := range e.found[:min(len(e.found), maxListed)] {
-		names = append(names, strings.TrimSpace(m.ID.String()+" "+inspect.NewStored(m).Path))
-	}
-	if more := len(e.found) - maxListed; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
 }

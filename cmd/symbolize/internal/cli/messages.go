@@ -81,6 +81,12 @@ func (a *App) Warn(text, hint string) {
 	}
 }
 
+// Damage prints a warning about an input of which a part could not be read: the result is partial.
+func (a *App) Damage(text, hint string) {
+	a.Partial = true
+	a.Warn(text, hint)
+}
+
 // Note prints a message that is neither result nor warning.
 func (a *App) Note(text string) {
 	if !a.Quiet {

@@ -155,3 +155,11 @@ func RefuseOverwrite(captures, outputs []string) error {
 	}
 	return nil
 }
+
+// OrEmpty returns m, or an empty map for nil: {} in JSON, and not null.
+func OrEmpty(m map[string]uint64) map[string]uint64 {
+	if m == nil {
+		return map[string]uint64{}
+	}
+	return m
+}
