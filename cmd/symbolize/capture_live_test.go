@@ -17,6 +17,14 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
+// Exit statuses of shells for commands that they cannot run, and the base for the number of the
+// signal that ended one.
+const (
+	cannotRun = 126
+	noCommand = 127
+	bySignal  = 128
+)
+
 // liveBinary builds the program.
 func liveBinary(t *testing.T) string {
 	t.Helper()
@@ -97,9 +105,9 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 			"kill -TERM $PPID; wait"}, status: 0},
 		{args: []string{"--", "sh", "-c", "exit 7"}, status: 7},
 		{args: []string{"--", "sh", "-c", "kill -SEGV $$"},
-			status: exitSignal + int(syscall.SIGSEGV)},
+			status: bySignal + int(syscall.SIGSEGV)},
 		{args: []string{"--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"},
-			status: exitSignal + int(syscall.SIGTERM)},
+			status: bySignal + int(syscall.SIGTERM)},
 		{args: []string{"--duration", "200ms", "--", "sleep", "60"}, status: 0},
 	}
 	for _, tt := range tests {
@@ -224,10 +232,10 @@ func TestLiveCaptureCommand(t *testing.T) {
 		out     string
 		written bool
 	}{
-		{command: []string{filepath.Join(dir, "nothing")}, status: exitNoCommand},
-		{command: []string{"no-such-command-anywhere"}, status: exitNoCommand},
-		{command: []string{text}, status: exitCannotRun},
-		{command: []string{dir}, status: exitCannotRun},
+		{command: []string{filepath.Join(dir, "nothing")}, status: noCommand},
+		{command: []string{"no-such-command-anywhere"}, status: noCommand},
+		{command: []string{text}, status: cannotRun},
+		{command: []string{dir}, status: cannotRun},
 		{command: []string{"sh", "-c", "cat; exit 3"}, status: 3, out: "input", written: true},
 		{command: []string{"true"}, status: exit.OK, written: true},
 	} {

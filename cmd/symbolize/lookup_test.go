@@ -109,7 +109,7 @@ func TestLookupBadInput(t *testing.T) {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, _, stderr = inProcess("lookup", "-e", fixedObject)
-	long := strings.Repeat("1", queryLines.Line+1)
+	long := strings.Repeat("1", 64<<10+1)
 	env.Stdin = io.MultiReader(strings.NewReader(long), blocked{t.Context()})
 	if status := Main(t.Context(), env); status != exit.Failed ||
 		!strings.Contains(stderr.String(), "standard input: a line of more than 64 KiB") {
