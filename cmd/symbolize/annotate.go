@@ -18,6 +18,7 @@ import (
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -86,7 +87,7 @@ func newAnnotateCommand(a *cli.App) *cobra.Command {
 		return runAnnotate(ctx, a, o)
 	})
 	o.addFlags(cmd)
-	cmd.ValidArgsFunction = functionsAfterCaptures(a, &o.InputOptions)
+	cmd.ValidArgsFunction = complete.FunctionsAfterCaptures(a, &o.InputOptions)
 	return cmd
 }
 

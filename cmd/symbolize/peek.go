@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
@@ -50,7 +51,7 @@ func newPeekCommand(a *cli.App) *cobra.Command {
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
-	cmd.ValidArgsFunction = functionFirst(a, &cli.InputOptions{})
+	cmd.ValidArgsFunction = complete.FunctionFirst(a, &cli.InputOptions{})
 	return cmd
 }
 

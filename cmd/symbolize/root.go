@@ -7,8 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
 )
 
@@ -97,14 +99,14 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		newBTFCommand(a),
 		newMapCommand(a),
 		newInfoCommand(a),
-		newStoreCommand(a),
+		storecmd.New(a),
 		newVersionCommand(a),
 		newManCommand(a),
 		newPerfToProfileCommand(a),
 	)
-	if isCompleting(a.Env.Args) {
-		completeFlags(root)
-		completeInputs(a, root)
+	if complete.Requested(a.Env.Args) {
+		complete.Flags(root)
+		complete.Inputs(a, root)
 	}
 	return root
 }

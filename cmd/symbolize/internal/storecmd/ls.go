@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
@@ -92,7 +93,7 @@ sources are asked.`,
 			})
 		}),
 	}
-	cmd.ValidArgsFunction = storedIDs(a, false)
+	cmd.ValidArgsFunction = complete.StoredIDs(a, false)
 	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")

@@ -1,4 +1,4 @@
-package main
+package complete
 
 import (
 	"context"
@@ -65,22 +65,22 @@ func completion(a *cli.App, whenNone cobra.ShellCompDirective,
 	}
 }
 
-// isCompleting reports whether a command line is that of the shell that completes another one.
-func isCompleting(args []string) bool {
+// Requested reports whether a command line is that of the shell that completes another one.
+func Requested(args []string) bool {
 	return slices.Contains(args, cobra.ShellCompRequestCmd) ||
 		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
 }
 
-// completeFlags registers the completions of the flags of all commands. cobra keeps that in a table
+// Flags registers the completions of the flags of all commands. cobra keeps that in a table
 // of its own for good, with all that it refers to: it is done only where it is asked for.
-func completeFlags(cmd *cobra.Command) {
+func Flags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if words := f.Annotations[flags.CompletionWords]; words != nil {
 			completeFlag(cmd, f.Name, cobra.FixedCompletions(words, noFiles))
 		}
 	})
 	for _, sub := range cmd.Commands() {
-		completeFlags(sub)
+		Flags(sub)
 	}
 }
 
@@ -91,8 +91,8 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// storedIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
-func storedIDs(a *cli.App, kernels bool) cobra.CompletionFunc {
+// StoredIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
+func StoredIDs(a *cli.App, kernels bool) cobra.CompletionFunc {
 	return completion(a, noFiles, func(_ context.Context, _ []string,
 		add func(string, string) bool) error {
 		return a.WithReader(func(r *db.Reader) error {
@@ -211,8 +211,8 @@ func storedPrograms(a *cli.App, add func(string, string) bool) error {
 	})
 }
 
-// functionsAfterCaptures completes functions behind the first argument, which is a file.
-func functionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
+// FunctionsAfterCaptures completes functions behind the first argument, which is a file.
+func FunctionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	functions := functionsOf(a, o)
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -222,10 +222,10 @@ func functionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFun
 	}
 }
 
-// functionFirst completes a function in place of the first argument: of the samples of perf.data in
+// FunctionFirst completes a function in place of the first argument: of the samples of perf.data in
 // the current directory, if it is there, and BPF programs of the store. The other arguments are
 // files.
-func functionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
+func FunctionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	programs := completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {
 		const recording = "perf.data" // perf's own default
@@ -243,15 +243,15 @@ func functionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	}
 }
 
-// completeInputs makes the shell complete build IDs, and the flags of commands that read captures.
-func completeInputs(a *cli.App, cmd *cobra.Command) {
+// Inputs makes the shell complete build IDs, and the flags of commands that read captures.
+func Inputs(a *cli.App, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		fs := sub.Flags()
 		switch sub.Name() {
 		case "lookup":
-			completeFlag(sub, "build-id", storedIDs(a, false))
+			completeFlag(sub, "build-id", StoredIDs(a, false))
 		case "filter":
-			completeFlag(sub, "kernel", storedIDs(a, true))
+			completeFlag(sub, "kernel", StoredIDs(a, true))
 		case "map":
 			completeFlag(sub, "map", mapsOf(a))
 		}

@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"github.com/spf13/cobra"
@@ -12,7 +12,7 @@ on the newest published generation, also while another process writes.
 
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
-func newStoreCommand(a *cli.App) *cobra.Command {
+func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
 		Short:   "Look into the store and keep it in order",
