@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/cmd/symbolize/internal/batchcmd"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -86,7 +87,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		newAnnotateCommand(a),
 		newMissingCommand(a),
 	}
-	batch := newBatchCommand(a)
+	batch := batchcmd.New(a)
 	a.WithSummary(append(naming, batch.Commands()...)...)
 	root.AddCommand(newIndexCommand(a))
 	root.AddCommand(naming...)

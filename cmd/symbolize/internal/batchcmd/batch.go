@@ -1,4 +1,4 @@
-package main
+package batchcmd
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ of the store is opened once for all captures.
 that run tasks on many: "batch collect" reads captures, "batch name" names one part of their
 locations, "batch merge" makes the profiles. Each may be killed and run again.`
 
-func newBatchCommand(a *cli.App) *cobra.Command {
+func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",
 		Short:   "Make the profiles of a night's captures: by service, host and day",
