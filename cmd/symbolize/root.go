@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/batchcmd"
+	"symbolize/cmd/symbolize/internal/capturecmd"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -94,7 +95,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	root.AddCommand(
 		batch,
 		newFetchCommand(a),
-		newCaptureCommand(a),
+		capturecmd.New(a),
 		newLookupCommand(a),
 		newFilterCommand(a),
 		newBTFCommand(a),

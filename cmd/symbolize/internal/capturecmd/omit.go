@@ -1,4 +1,4 @@
-package main
+package capturecmd
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package main
+package capturecmd
 
 import (
 	"cmp"
@@ -73,7 +73,7 @@ ended it; FILE is written in any case. Without COMMAND, or if --duration ended i
 was recorded; 2 usage; 127 there is no such COMMAND, 126 it cannot be run. With --check:
 0 nothing is missing, 1 something is.`
 
-func newCaptureCommand(a *cli.App) *cobra.Command {
+func New(a *cli.App) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:     "capture -o FILE [-- COMMAND…]",
