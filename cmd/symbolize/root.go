@@ -12,6 +12,7 @@ import (
 	"symbolize/cmd/symbolize/internal/complete"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/indexcmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
 )
@@ -90,11 +91,11 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	}
 	batch := batchcmd.New(a)
 	a.WithSummary(append(naming, batch.Commands()...)...)
-	root.AddCommand(newIndexCommand(a))
+	root.AddCommand(indexcmd.NewIndex(a))
 	root.AddCommand(naming...)
 	root.AddCommand(
 		batch,
-		newFetchCommand(a),
+		indexcmd.NewFetch(a),
 		capturecmd.New(a),
 		newLookupCommand(a),
 		newFilterCommand(a),

@@ -1,4 +1,4 @@
-package main
+package indexcmd
 
 import (
 	"cmp"
@@ -65,7 +65,7 @@ $TMPDIR, memory or descriptors counts as failed in this run, and the next run re
 Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, a file failed
 in this run, or with --strict any file that looks like an object and is none; 130 interrupted.`
 
-func newIndexCommand(a *cli.App) *cobra.Command {
+func NewIndex(a *cli.App) *cobra.Command {
 	o := &indexOptions{}
 	cmd := &cobra.Command{
 		Use:         "index PATH…",

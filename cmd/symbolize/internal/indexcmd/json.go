@@ -1,4 +1,4 @@
-package main
+package indexcmd
 
 import (
 	"symbolize/cmd/symbolize/internal/cli"
