@@ -13,6 +13,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/cmd/symbolize/internal/indexcmd"
+	"symbolize/cmd/symbolize/internal/lookupcmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
 )
@@ -97,8 +98,8 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		batch,
 		indexcmd.NewFetch(a),
 		capturecmd.New(a),
-		newLookupCommand(a),
-		newFilterCommand(a),
+		lookupcmd.NewLookup(a),
+		lookupcmd.NewFilter(a),
 		newBTFCommand(a),
 		newMapCommand(a),
 		newInfoCommand(a),

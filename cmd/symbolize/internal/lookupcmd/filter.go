@@ -1,4 +1,4 @@
-package main
+package lookupcmd
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ all as they are.
 Exit status: 0 done, unknown places included; 1 failed; 2 usage; 3 a table is damaged, what could be
 read has been used; 130 interrupted.`
 
-func newFilterCommand(a *cli.App) *cobra.Command {
+func NewFilter(a *cli.App) *cobra.Command {
 	o := &filterOptions{}
 	cmd := &cobra.Command{
 		Use:     "filter",

@@ -1,4 +1,4 @@
-package main
+package lookupcmd
 
 import (
 	"github.com/spf13/pflag"

@@ -1,4 +1,4 @@
-package main
+package lookupcmd
 
 import (
 	"cmp"
@@ -77,7 +77,7 @@ json take the symbol that covers the address, gnu the name in the debug informat
 Exit status: 0 done, unknown addresses included; 1 failed; 2 usage; 3 the object is damaged,
 what could be read has been used; 130 interrupted.`
 
-func newLookupCommand(a *cli.App) *cobra.Command {
+func NewLookup(a *cli.App) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{
 		Use:     "lookup [-e FILE|--build-id ID] [ADDR…|'FILE ADDR'…]",
