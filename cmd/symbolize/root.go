@@ -13,6 +13,7 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/cmd/symbolize/internal/indexcmd"
+	"symbolize/cmd/symbolize/internal/inspectcmd"
 	"symbolize/cmd/symbolize/internal/lookupcmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
@@ -100,9 +101,9 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		capturecmd.New(a),
 		lookupcmd.NewLookup(a),
 		lookupcmd.NewFilter(a),
-		newBTFCommand(a),
-		newMapCommand(a),
-		newInfoCommand(a),
+		inspectcmd.NewBTF(a),
+		inspectcmd.NewMap(a),
+		inspectcmd.NewInfo(a),
 		storecmd.New(a),
 		newVersionCommand(a),
 		newManCommand(a),

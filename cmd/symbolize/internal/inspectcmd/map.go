@@ -1,4 +1,4 @@
-package main
+package inspectcmd
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ type mapOptions struct {
 	name, btf string
 }
 
-func newMapCommand(a *cli.App) *cobra.Command {
+func NewMap(a *cli.App) *cobra.Command {
 	o := &mapOptions{}
 	cmd := &cobra.Command{
 		Use:     "map DUMP…|BUNDLE|OBJECT",

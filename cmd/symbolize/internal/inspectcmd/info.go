@@ -1,4 +1,4 @@
-package main
+package inspectcmd
 
 import (
 	"context"
@@ -26,7 +26,7 @@ missing. Of a perf map or a jitdump file: the process, functions and addresses.
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`
 
-func newInfoCommand(a *cli.App) *cobra.Command {
+func NewInfo(a *cli.App) *cobra.Command {
 	var format string
 	var stacks flags.StackMap
 	cmd := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package inspectcmd
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type btfOptions struct {
 	base, format string
 }
 
-func newBTFCommand(a *cli.App) *cobra.Command {
+func NewBTF(a *cli.App) *cobra.Command {
 	var o btfOptions
 	cmd := &cobra.Command{
 		Use:     "btf FILE [TYPE…]",
