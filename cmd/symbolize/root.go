@@ -15,6 +15,7 @@ import (
 	"symbolize/cmd/symbolize/internal/indexcmd"
 	"symbolize/cmd/symbolize/internal/inspectcmd"
 	"symbolize/cmd/symbolize/internal/lookupcmd"
+	"symbolize/cmd/symbolize/internal/reportcmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
 )
@@ -79,16 +80,16 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	)
 	naming := []*cobra.Command{
 		newResolveCommand(a),
-		newTopCommand(a),
-		newFlamegraphCommand(a),
-		newReportCommand(a),
-		newHeatmapCommand(a),
-		newTimelineCommand(a),
-		newTreeCommand(a),
-		newPeekCommand(a),
-		newDiffCommand(a),
-		newWebCommand(a),
-		newAnnotateCommand(a),
+		reportcmd.NewTop(a),
+		reportcmd.NewFlamegraph(a),
+		reportcmd.NewReport(a),
+		reportcmd.NewHeatmap(a),
+		reportcmd.NewTimeline(a),
+		reportcmd.NewTree(a),
+		reportcmd.NewPeek(a),
+		reportcmd.NewDiff(a),
+		reportcmd.NewWeb(a),
+		reportcmd.NewAnnotate(a),
 		newMissingCommand(a),
 	}
 	batch := batchcmd.New(a)

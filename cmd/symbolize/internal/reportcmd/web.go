@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ alone, prints the address, and ends with ^C. The graph needs Graphviz's dot.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done.`
 
-func newWebCommand(a *cli.App) *cobra.Command {
+func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
 		Use:     "web CAPTURE|PROFILE…",

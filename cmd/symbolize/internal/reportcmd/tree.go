@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ call or, with --callers, from where samples were taken to the callers. Subtrees 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
-func newTreeCommand(a *cli.App) *cobra.Command {
+func NewTree(a *cli.App) *cobra.Command {
 	o := &treeOptions{}
 	cmd := &cobra.Command{
 		Use:     "tree CAPTURE|PROFILE…",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ known of chance.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 5 a function grew by more than --fail-above; 130 interrupted.`
 
-func newDiffCommand(a *cli.App) *cobra.Command {
+func NewDiff(a *cli.App) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:     "diff BASE NEW | diff --base BASE… NEW…",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ var flamegraphFormats = []struct{ name, extension string }{
 
 const formatGecko = "gecko"
 
-func newFlamegraphCommand(a *cli.App) *cobra.Command {
+func NewFlamegraph(a *cli.App) *cobra.Command {
 	o := &flamegraphOptions{}
 	cmd := &cobra.Command{
 		Use:     "flamegraph CAPTURE|PROFILE…",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -65,7 +65,7 @@ not be read or was damaged, the rest was done; 130 interrupted.`
 // pageFunctions is how many functions a page has by default.
 const pageFunctions = 10
 
-func newAnnotateCommand(a *cli.App) *cobra.Command {
+func NewAnnotate(a *cli.App) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
 		Use:     "annotate CAPTURE… [PATTERN…]",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ was done; 130 interrupted.`
 // The words of --sort.
 var topSorts = []string{"flat", "cum"}
 
-func newTopCommand(a *cli.App) *cobra.Command {
+func NewTop(a *cli.App) *cobra.Command {
 	o := &topOptions{}
 	cmd := &cobra.Command{
 		Use:     "top CAPTURE|PROFILE…",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ call. Give ^name$ for one function alone.
 Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
 or was damaged, the rest was done; 130 interrupted.`
 
-func newPeekCommand(a *cli.App) *cobra.Command {
+func NewPeek(a *cli.App) *cobra.Command {
 	o := &peekOptions{}
 	cmd := &cobra.Command{
 		Use:     "peek FUNCTION CAPTURE|PROFILE…",

@@ -1,4 +1,4 @@
-package main
+package reportcmd
 
 import (
 	"cmp"
@@ -45,14 +45,14 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the capture was damaged, the rest was 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
 
-func newHeatmapCommand(a *cli.App) *cobra.Command {
+func NewHeatmap(a *cli.App) *cobra.Command {
 	return newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
 		Long: heatmapLong + heatStatus, Example: "  symbolize heatmap -o x.html perf.data",
 	}, &heatOptions{})
 }
 
-func newTimelineCommand(a *cli.App) *cobra.Command {
+func NewTimeline(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
 		Use: "timeline CAPTURE", Short: "Draw when samples were taken, by thread or CPU",
