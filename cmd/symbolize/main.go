@@ -15,6 +15,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/resolvecmd"
 )
 
 func main() { os.Exit(run()) }
@@ -25,7 +26,7 @@ func run() int {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
 		return exit.Failed
 	}
-	os.Args = commandLine(os.Args)
+	os.Args = resolvecmd.CommandLine(os.Args)
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
 		width = 0

@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/resolvecmd"
 )
 
 // TestPerfToProfile converts as pprof asks for it: into a file that pprof has open.
@@ -22,7 +23,7 @@ func TestPerfToProfile(t *testing.T) {
 	}
 	defer f.Close()
 	run := func(args ...string) (int, string) {
-		line := commandLine(append([]string{"/usr/local/bin/perf_to_profile"}, args...))
+		line := resolvecmd.CommandLine(append([]string{"/usr/local/bin/perf_to_profile"}, args...))
 		env, _, stderr := inProcess(line[1:]...)
 		env.Getenv = func(name string) string {
 			return map[string]string{"SYMBOLIZE_STORE": filepath.Join(t.TempDir(), "s")}[name]
@@ -50,7 +51,7 @@ func TestPerfToProfile(t *testing.T) {
 		t.Errorf("without -o: status %d", code)
 	}
 	other := []string{"symbolize", "top"}
-	if got := commandLine(other); !slices.Equal(got, other) {
+	if got := resolvecmd.CommandLine(other); !slices.Equal(got, other) {
 		t.Errorf("another name: %v", got)
 	}
 }

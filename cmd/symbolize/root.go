@@ -16,6 +16,7 @@ import (
 	"symbolize/cmd/symbolize/internal/inspectcmd"
 	"symbolize/cmd/symbolize/internal/lookupcmd"
 	"symbolize/cmd/symbolize/internal/reportcmd"
+	"symbolize/cmd/symbolize/internal/resolvecmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
 	"symbolize/cmd/symbolize/internal/version"
 )
@@ -79,7 +80,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		&cobra.Group{ID: cli.GroupLook, Title: "Looking into things:"},
 	)
 	naming := []*cobra.Command{
-		newResolveCommand(a),
+		resolvecmd.NewResolve(a),
 		reportcmd.NewTop(a),
 		reportcmd.NewFlamegraph(a),
 		reportcmd.NewReport(a),
@@ -90,7 +91,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		reportcmd.NewDiff(a),
 		reportcmd.NewWeb(a),
 		reportcmd.NewAnnotate(a),
-		newMissingCommand(a),
+		resolvecmd.NewMissing(a),
 	}
 	batch := batchcmd.New(a)
 	a.WithSummary(append(naming, batch.Commands()...)...)
@@ -108,7 +109,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		storecmd.New(a),
 		newVersionCommand(a),
 		newManCommand(a),
-		newPerfToProfileCommand(a),
+		resolvecmd.NewPerfToProfile(a),
 	)
 	if complete.Requested(a.Env.Args) {
 		complete.Flags(root)

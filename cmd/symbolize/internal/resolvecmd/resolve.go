@@ -1,4 +1,4 @@
-package main
+package resolvecmd
 
 import (
 	"cmp"
@@ -46,7 +46,7 @@ Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture 
 read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;
 130 interrupted.`
 
-func newResolveCommand(a *cli.App) *cobra.Command {
+func NewResolve(a *cli.App) *cobra.Command {
 	o := &resolveOptions{}
 	cmd := &cobra.Command{
 		Use:     "resolve CAPTURE…",

@@ -1,4 +1,4 @@
-package main
+package resolvecmd
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ heaviest first, each with the build ID and the command that fixes it.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
-func newMissingCommand(a *cli.App) *cobra.Command {
+func NewMissing(a *cli.App) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{
 		Use:     "missing CAPTURE…",

@@ -1,4 +1,4 @@
-package main
+package resolvecmd
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ import (
 // work if it is called so.
 const perfToProfile = "perf_to_profile"
 
-// commandLine returns the arguments of a process, with the subcommand of its name.
-func commandLine(args []string) []string {
+// CommandLine returns the arguments of a process, with the subcommand of its name.
+func CommandLine(args []string) []string {
 	if len(args) > 0 && filepath.Base(args[0]) == perfToProfile {
 		return append([]string{args[0], perfToProfile}, args[1:]...)
 	}
@@ -39,7 +39,7 @@ type convertOptions struct {
 	force, jit    bool
 }
 
-func newPerfToProfileCommand(a *cli.App) *cobra.Command {
+func NewPerfToProfile(a *cli.App) *cobra.Command {
 	o := &convertOptions{}
 	cmd := &cobra.Command{
 		Use:    perfToProfile + " -i IN -o OUT [-f]",
