@@ -1,3 +1,4 @@
+// Package batchcmd has the commands of `batch`: flags and words over analyze/batch.
 package batchcmd
 
 import (
@@ -33,6 +34,7 @@ of the store is opened once for all captures.
 that run tasks on many: "batch collect" reads captures, "batch name" names one part of their
 locations, "batch merge" makes the profiles. Each may be killed and run again.`
 
+// New makes the command `batch` with its subcommands.
 func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",

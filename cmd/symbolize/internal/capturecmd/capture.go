@@ -1,3 +1,5 @@
+// Package capturecmd has the command `capture`: flags, checks, exit statuses and the summary of the
+// recorder in ingest/record.
 package capturecmd
 
 import (
@@ -73,6 +75,7 @@ ended it; FILE is written in any case. Without COMMAND, or if --duration ended i
 was recorded; 2 usage; 127 there is no such COMMAND, 126 it cannot be run. With --check:
 0 nothing is missing, 1 something is.`
 
+// New makes the command `capture`.
 func New(a *cli.App) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{

@@ -1,3 +1,5 @@
+// Package complete completes words in the shell: build IDs, events, functions and maps of the files
+// on the command line, and the fixed words of flags.
 package complete
 
 import (

@@ -39,6 +39,7 @@ ID than the one asked for is refused.
 Exit status: 0 done, also where no server has a file; 1 failed; 2 usage; 3 a server failed or sent
 something else, or a capture could not be read, and the rest was done; 130 interrupted.`
 
+// NewFetch makes the command `fetch`.
 func NewFetch(a *cli.App) *cobra.Command {
 	o := &fetchOptions{}
 	cmd := &cobra.Command{

@@ -1,3 +1,5 @@
+// Package indexcmd has the commands that put symbols of files into the store: `index`, and `fetch`,
+// which gets the files first.
 package indexcmd
 
 import (
@@ -65,6 +67,7 @@ $TMPDIR, memory or descriptors counts as failed in this run, and the next run re
 Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, a file failed
 in this run, or with --strict any file that looks like an object and is none; 130 interrupted.`
 
+// NewIndex makes the command `index`.
 func NewIndex(a *cli.App) *cobra.Command {
 	o := &indexOptions{}
 	cmd := &cobra.Command{

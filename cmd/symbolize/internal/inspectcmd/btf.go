@@ -42,6 +42,7 @@ type btfOptions struct {
 	base, format string
 }
 
+// NewBTF makes the command `btf`.
 func NewBTF(a *cli.App) *cobra.Command {
 	var o btfOptions
 	cmd := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package inspectcmd has the commands that show what single files hold: `info`, `map` and `btf`.
 package inspectcmd
 
 import (
@@ -26,6 +27,7 @@ missing. Of a perf map or a jitdump file: the process, functions and addresses.
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
 130 interrupted.`
 
+// NewInfo makes the command `info`.
 func NewInfo(a *cli.App) *cobra.Command {
 	var format string
 	var stacks flags.StackMap

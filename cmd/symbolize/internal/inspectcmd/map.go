@@ -42,6 +42,7 @@ type mapOptions struct {
 	name, btf string
 }
 
+// NewMap makes the command `map`.
 func NewMap(a *cli.App) *cobra.Command {
 	o := &mapOptions{}
 	cmd := &cobra.Command{

@@ -68,6 +68,7 @@ all as they are.
 Exit status: 0 done, unknown places included; 1 failed; 2 usage; 3 a table is damaged, what could be
 read has been used; 130 interrupted.`
 
+// NewFilter makes the command `filter`.
 func NewFilter(a *cli.App) *cobra.Command {
 	o := &filterOptions{}
 	cmd := &cobra.Command{

@@ -1,3 +1,5 @@
+// Package lookupcmd has the commands that answer addresses without a capture: `lookup` for those of
+// objects, `filter` for those in text.
 package lookupcmd
 
 import (
@@ -77,6 +79,7 @@ json take the symbol that covers the address, gnu the name in the debug informat
 Exit status: 0 done, unknown addresses included; 1 failed; 2 usage; 3 the object is damaged,
 what could be read has been used; 130 interrupted.`
 
+// NewLookup makes the command `lookup`.
 func NewLookup(a *cli.App) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{

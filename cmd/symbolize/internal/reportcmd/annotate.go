@@ -65,6 +65,7 @@ not be read or was damaged, the rest was done; 130 interrupted.`
 // pageFunctions is how many functions a page has by default.
 const pageFunctions = 10
 
+// NewAnnotate makes the command `annotate`.
 func NewAnnotate(a *cli.App) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{

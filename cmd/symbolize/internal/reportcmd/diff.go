@@ -49,6 +49,7 @@ known of chance.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 5 a function grew by more than --fail-above; 130 interrupted.`
 
+// NewDiff makes the command `diff`.
 func NewDiff(a *cli.App) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{

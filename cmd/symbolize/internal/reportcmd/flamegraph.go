@@ -61,6 +61,7 @@ var flamegraphFormats = []struct{ name, extension string }{
 
 const formatGecko = "gecko"
 
+// NewFlamegraph makes the command `flamegraph`.
 func NewFlamegraph(a *cli.App) *cobra.Command {
 	o := &flamegraphOptions{}
 	cmd := &cobra.Command{

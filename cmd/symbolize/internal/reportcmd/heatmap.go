@@ -45,6 +45,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the capture was damaged, the rest was 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
 
+// NewHeatmap makes the command `heatmap`.
 func NewHeatmap(a *cli.App) *cobra.Command {
 	return newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
@@ -52,6 +53,7 @@ func NewHeatmap(a *cli.App) *cobra.Command {
 	}, &heatOptions{})
 }
 
+// NewTimeline makes the command `timeline`.
 func NewTimeline(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{

@@ -32,6 +32,7 @@ call. Give ^name$ for one function alone.
 Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
 or was damaged, the rest was done; 130 interrupted.`
 
+// NewPeek makes the command `peek`.
 func NewPeek(a *cli.App) *cobra.Command {
 	o := &peekOptions{}
 	cmd := &cobra.Command{

@@ -45,6 +45,7 @@ nothing.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
+// NewReport makes the command `report`.
 func NewReport(a *cli.App) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{

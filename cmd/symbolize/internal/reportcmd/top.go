@@ -1,3 +1,5 @@
+// Package reportcmd has the commands that show the samples of captures: top, tree, peek, diff,
+// flamegraph, heatmap, timeline, report, annotate, web.
 package reportcmd
 
 import (
@@ -36,6 +38,7 @@ was done; 130 interrupted.`
 // The words of --sort.
 var topSorts = []string{"flat", "cum"}
 
+// NewTop makes the command `top`.
 func NewTop(a *cli.App) *cobra.Command {
 	o := &topOptions{}
 	cmd := &cobra.Command{

@@ -32,6 +32,7 @@ call or, with --callers, from where samples were taken to the callers. Subtrees 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
+// NewTree makes the command `tree`.
 func NewTree(a *cli.App) *cobra.Command {
 	o := &treeOptions{}
 	cmd := &cobra.Command{

@@ -35,6 +35,7 @@ alone, prints the address, and ends with ^C. The graph needs Graphviz's dot.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done.`
 
+// NewWeb makes the command `web`.
 func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{

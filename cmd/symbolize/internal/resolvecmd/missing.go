@@ -23,6 +23,7 @@ heaviest first, each with the build ID and the command that fixes it.
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 130 interrupted.`
 
+// NewMissing makes the command `missing`.
 func NewMissing(a *cli.App) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{

@@ -39,6 +39,7 @@ type convertOptions struct {
 	force, jit    bool
 }
 
+// NewPerfToProfile makes the command `perf_to_profile`.
 func NewPerfToProfile(a *cli.App) *cobra.Command {
 	o := &convertOptions{}
 	cmd := &cobra.Command{

@@ -1,3 +1,5 @@
+// Package resolvecmd has the commands that name captures and write them on: `resolve`, `missing` for
+// what is left, and perf_to_profile as pprof calls it.
 package resolvecmd
 
 import (
@@ -46,6 +48,7 @@ Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture 
 read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;
 130 interrupted.`
 
+// NewResolve makes the command `resolve`.
 func NewResolve(a *cli.App) *cobra.Command {
 	o := &resolveOptions{}
 	cmd := &cobra.Command{

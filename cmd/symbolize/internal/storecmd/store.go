@@ -1,3 +1,4 @@
+// Package storecmd has the commands of `store`.
 package storecmd
 
 import (
@@ -12,6 +13,7 @@ on the newest published generation, also while another process writes.
 
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
+// New makes the command `store` with its subcommands.
 func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
