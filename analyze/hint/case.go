@@ -15,15 +15,17 @@ type Case struct {
 	Captures []string
 	// BuildIDs: their records of mappings have build IDs, as of `perf record --buildid-mmap`.
 	BuildIDs bool
-	// StackMemory: they were recorded with `--call-graph dwarf`.
-	StackMemory bool
+	// Counted: their stacks were counted by `symbolize capture --stacks`.
+	Counted bool
 	// Searched: the files of this host were looked through by build ID, and the object is none.
 	Searched bool
-	// Program is the path of the program that has most samples, "" if it is not known.
-	Program string
-	// Of a frame at which copied stacks end: the bytes that each copy was to have, 0 if not known;
-	// the names of the programs in Go that they end in, and whether they end in others, too.
-	Copied     uint64
+	// Runtime is what the function of this name returns for their profile.
+	Runtime string
+	// Copied is how many bytes of each user's stack they were to have, as of `--call-graph
+	// dwarf,BYTES`; 0 without copies.
+	Copied uint64
+	// Of a frame at which copied stacks end: the names of the programs in Go that they end in, and
+	// whether they end in others, too.
 	GoPrograms []string
 	OtherCode  bool
 	// SignalReturn: the code is where signal handlers return to.
@@ -47,20 +49,20 @@ var steps = [...]func(*Case) string{
 	ingest.NoBuildID:        noBuildID,
 	ingest.Ambiguous:        ambiguous,
 	ingest.AnonymousMemory:  anonymousMemory,
-	ingest.ImageNotCaptured: imageNotCaptured,
-	ingest.KernelHidden:     fixed("echo 0 > /proc/sys/kernel/kptr_restrict"),
-	ingest.StackNotUnwound:  fixed("perf record --call-graph fp"),
+	ingest.ImageNotCaptured: fixed(recordPrograms),
+	ingest.KernelHidden:     kernelHidden,
+	ingest.StackNotUnwound:  fixed(framePointers),
 	ingest.StackTruncated:   stackTruncated,
-	ingest.OtherStack:       fixed("perf record --call-graph fp"),
+	ingest.OtherStack:       fixed(framePointers),
 	ingest.NoUnwindTable:    noUnwindTable,
 	ingest.ChainBroken:      func(c *Case) string { return c.inGo("") },
 	ingest.OutsideMapping:   outside,
 	ingest.OutsideObject:    outside,
-	ingest.GuestCode:        fixed("perf kvm --guest record"),
+	ingest.GuestCode:        fixed("inside the virtual machine: perf record -a -g"),
 	ingest.MapsNotSaved:     mapsNotSaved,
 	ingest.ProcessGone:      recordAll, // its records have the mappings of all processes
 	ingest.AddressReused:    addressReused,
-	ingest.StackLost:        fixed("symbolize capture --stacks"),
+	ingest.StackLost:        stackLost,
 	ingest.TableDamaged:     tableDamaged,
 }
 

@@ -49,7 +49,7 @@ func TestSteps(t *testing.T) {
 			o:    kernel,
 			want: "on the host that recorded: symbolize capture -o capture.data -- true"},
 		{name: "hidden kernel", c: Case{Reason: ingest.KernelHidden}, o: kernel,
-			want: "echo 0 > /proc/sys/kernel/kptr_restrict"},
+			want: "as root: echo 0 > /proc/sys/kernel/kptr_restrict && perf record --buildid-mmap -a -g"},
 		{name: "vdso", c: Case{Reason: ingest.NoBuildID}, o: ingest.Object{Kind: ingest.VDSO},
 			want: "symbolize index --kernel"},
 		{name: "kernel without ID", c: Case{Reason: ingest.NoBuildID},
@@ -78,14 +78,15 @@ func TestSteps(t *testing.T) {
 		{name: "outside", c: Case{Reason: ingest.OutsideMapping}, o: unmapped,
 			want: "code without frame pointers: gcc -fno-omit-frame-pointer, or perf record --call-graph dwarf"},
 		{name: "outside, with stack memory",
-			c: Case{Reason: ingest.OutsideMapping, StackMemory: true}, o: unmapped,
+			c: Case{Reason: ingest.OutsideMapping, Copied: 8192}, o: unmapped,
 			want: "code without frame pointers: gcc -fno-omit-frame-pointer"},
 		{name: "a copy that is too small, as of clang's 8 KB",
 			c: Case{Reason: ingest.StackTruncated, Copied: 8192, OtherCode: true}, o: user,
 			want: "perf record --call-graph dwarf,65528"},
-		{name: "the largest copy", c: Case{Reason: ingest.StackTruncated, Copied: 65528,
+		{name: "the largest copy", c: Case{Reason: ingest.StackTruncated, Copied: 65280,
 			OtherCode: true}, o: user,
-			want: "gcc -fno-omit-frame-pointer, and perf record --call-graph fp"},
+			want: "gcc -fno-omit-frame-pointer; as root: echo 1024 > " +
+				"/proc/sys/kernel/perf_event_max_stack && perf record --call-graph fp"},
 		{name: "of Go", c: Case{Reason: ingest.StackTruncated, Copied: 8192,
 			GoPrograms: []string{"gofmt"}}, o: user, want: "perf record --call-graph fp"},
 		{name: "of Go and others", c: Case{Reason: ingest.StackTruncated, Copied: 8192,
@@ -97,11 +98,46 @@ func TestSteps(t *testing.T) {
 		{name: "broken in Go and elsewhere", c: Case{Reason: ingest.ChainBroken,
 			GoPrograms: []string{"gofmt"}, OtherCode: true}, o: user,
 			want: "of gofmt, written in Go: perf record --call-graph fp"},
+		{name: "no room in a stack map", c: Case{Reason: ingest.StackLost}, o: unmapped,
+			want: "symbolize capture -o stacks.data --stacks"},
+		{name: "no room in ours", c: Case{Reason: ingest.StackLost, Counted: true, BuildIDs: true},
+			o: unmapped, want: "perf record -a -g"},
+		{name: "node", c: Case{Reason: ingest.AnonymousMemory, Runtime: "node"}, o: unmapped,
+			want: "perf record -k mono -g node --perf-prof"},
+		{name: "a program that is no known compiler",
+			c: Case{Reason: ingest.AnonymousMemory}, o: unmapped,
+			want: "the program that makes this code has to list it: in /tmp/perf-PID.map, or in a jitdump " +
+				"file with perf record -k mono"},
+		{name: "an address of several BPF programs", c: Case{Reason: ingest.AddressReused}, o: kernel,
+			want: "symbolize capture -o capture.data -- perf record -a -g"},
 		{name: "outside, kernel", c: Case{Reason: ingest.OutsideObject}, o: kernel},
 	} {
 		tt.c.Object = &tt.o
 		if got := tt.c.For(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestRuntime: the program that has most samples decides, and one that hosts run for other reasons
+// only where there is no other.
+func TestRuntime(t *testing.T) {
+	for _, tt := range []struct {
+		name, main string
+		objects    []string
+		want       string
+	}{
+		{name: "main program", main: "/usr/bin/node", objects: []string{"/x/libjvm.so"}, want: "node"},
+		{name: "a library alone", objects: []string{"/bin/python3.11", "/x/server/libjvm.so"},
+			want: "libjvm.so"},
+		{name: "another program", main: "/srv/app", objects: []string{"/lib/libc.so.6"}},
+	} {
+		p := &ingest.Profile{Meta: ingest.Meta{MainProgram: tt.main}}
+		for _, path := range tt.objects {
+			p.Objects = append(p.Objects, ingest.Object{File: ingest.FileRef{Path: path}})
+		}
+		if got := Runtime(p); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

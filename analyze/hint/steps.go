@@ -1,7 +1,6 @@
 package hint
 
 import (
-	"path"
 	"strings"
 
 	"symbolize/buildid"
@@ -16,7 +15,7 @@ func notIndexed(c *Case) string {
 		}
 		return "symbolize index --kernel"
 	case ingest.JIT:
-		return "sysctl net.core.bpf_jit_kallsyms=1"
+		return recordPrograms
 	}
 	return c.runtime()
 }
@@ -39,19 +38,6 @@ func (c *Case) fetch(kind string) string {
 		return ""
 	}
 	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
-}
-
-// anonymousMemory is how a run-time compiler is made to leave the names of its functions.
-func anonymousMemory(c *Case) string {
-	switch program := path.Base(c.Program); {
-	case strings.HasPrefix(program, "java"):
-		return "perf record -g java -XX:+DumpPerfMapAtExit"
-	case strings.HasPrefix(program, "python"):
-		return "perf record -g python3 -X perf"
-	case strings.HasPrefix(program, "dotnet"):
-		return "DOTNET_PerfMapEnabled=1 perf record -g dotnet"
-	}
-	return "perf record -k mono -g node --perf-prof"
 }
 
 // stripped is how to get symbols for a file that has none: from the distribution, or from whoever
@@ -105,14 +91,17 @@ func noUnwindTable(c *Case) string {
 	return "symbolize index --kernel" // the vdso's
 }
 
-// mostCopied is how many bytes of a stack perf record copies at most.
-const mostCopied = 65528
+// mostCopied is how many bytes of a stack perf record copies at most: it asks for 65,528, and a
+// record, which has 64 KiB, has room for so many.
+const mostCopied = 65000
 
 // stackTruncated is how the rest of a stack gets into the recording. C++ compilers are known to
 // need more than 32 KiB.
 func stackTruncated(c *Case) string {
 	if c.Copied >= mostCopied {
-		return c.inGo("gcc -fno-omit-frame-pointer, and perf record --call-graph fp")
+		// Chains of frame pointers have 127 frames, unless more are allowed.
+		return c.inGo("gcc -fno-omit-frame-pointer; as root: echo 1024 > " +
+			"/proc/sys/kernel/perf_event_max_stack && " + framePointers)
 	}
 	return c.inGo("perf record --call-graph dwarf,65528")
 }
@@ -120,14 +109,13 @@ func stackTruncated(c *Case) string {
 // inGo returns the step for programs in Go, if stacks end in them: they keep frame pointers, large
 // stacks, and change stacks in the runtime. others is the step for others, "" for none.
 func (c *Case) inGo(others string) string {
-	const step = "perf record --call-graph fp"
 	switch {
 	case len(c.GoPrograms) == 0:
 		return others
 	case !c.OtherCode:
-		return step
+		return framePointers
 	}
-	names := ingest.Printable(strings.Join(c.GoPrograms, ", ")) + ", written in Go: " + step
+	names := ingest.Printable(strings.Join(c.GoPrograms, ", ")) + ", written in Go: " + framePointers
 	if others == "" {
 		return "of " + names
 	}
@@ -146,11 +134,22 @@ func ambiguous(c *Case) string {
 	return "`symbolize store ls " + shared + "` lists them; --with FILE names the one that ran"
 }
 
-func imageNotCaptured(c *Case) string {
-	if c.Object.Symbol != "" {
-		return "symbolize capture -o capture.data -- perf record -a -g"
+// recordPrograms keeps the code of BPF programs, with the times at which it was at an address.
+const recordPrograms = "symbolize capture -o capture.data -- perf record -a -g"
+
+// kernelHidden is how the recorder gets to read the kernel's addresses.
+func kernelHidden(c *Case) string {
+	return "as root: echo 0 > /proc/sys/kernel/kptr_restrict && " + recordAll(c)
+}
+
+const framePointers = "perf record --call-graph fp"
+
+// stackLost is for stacks that a map had no room for.
+func stackLost(c *Case) string {
+	if c.Counted {
+		return recordAll(c) // writes each sample with its stack
 	}
-	return "sysctl net.core.bpf_jit_kallsyms=1"
+	return "symbolize capture -o stacks.data --stacks"
 }
 
 // outside is for addresses where nothing is: chains of frame pointers end so in code that
@@ -160,7 +159,7 @@ func outside(c *Case) string {
 		return "" // code that came and went without a record
 	}
 	build := "code without frame pointers: gcc -fno-omit-frame-pointer"
-	if c.StackMemory {
+	if c.Copied > 0 {
 		return build
 	}
 	return build + ", or perf record --call-graph dwarf"
@@ -182,7 +181,7 @@ func recordAll(c *Case) string {
 
 func addressReused(c *Case) string {
 	if c.inKernel() {
-		return "symbolize capture --stacks"
+		return recordPrograms
 	}
 	return recordAll(c)
 }

@@ -302,15 +302,15 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 		return o.Kind == ingest.ELF && o.IDSource == ingest.IDRecorded
 	})
 	ends := newStackEnds(p)
+	runtime := hint.Runtime(p)
 	for _, s := range sums {
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
 			Total: objects[s.object].Frames, Share: share(s.FrameSum, all)}
 		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
-			Searched: searched, SignalReturn: s.signal, Program: p.Meta.MainProgram,
-			StackMemory: strings.Contains(p.Meta.Command, "--call-graph dwarf"),
-			Copied:      p.Stats.Copied.Bytes}
+			Searched: searched, SignalReturn: s.signal, Runtime: runtime,
+			Copied: copiedBytes(p), Counted: strings.HasPrefix(p.Meta.Recorder, "symbolize")}
 		ends.describe(s.object, &fix)
 		m.Hint = fix.For()
 		if s.reason == ingest.ImageNotCaptured {
@@ -321,6 +321,15 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 		}
 		c.Missing = append(c.Missing, m)
 	}
+}
+
+// copiedBytes is how much of each stack was recorded; of a profile that was written as a pprof file
+// only that some was is known.
+func copiedBytes(p *ingest.Profile) uint64 {
+	if n := p.Stats.Copied.Bytes; n > 0 || !strings.Contains(p.Meta.Command, "--call-graph dwarf") {
+		return n
+	}
+	return 1
 }
 
 func objectText(o *ingest.Object) string {

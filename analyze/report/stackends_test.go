@@ -25,9 +25,10 @@ func TestHintsOfStackEnds(t *testing.T) {
 	}{
 		{name: "clang with 8 KB", reason: ingest.StackTruncated, copied: 8192,
 			ends: []profilebuild.Frame{clang}, want: larger},
-		{name: "clang with all that can be copied", reason: ingest.StackTruncated, copied: 65528,
+		{name: "clang with all that can be copied", reason: ingest.StackTruncated, copied: 65280,
 			ends: []profilebuild.Frame{clang},
-			want: "gcc -fno-omit-frame-pointer, and " + fp},
+			want: "gcc -fno-omit-frame-pointer; as root: echo 1024 > " +
+				"/proc/sys/kernel/perf_event_max_stack && " + fp},
 		{name: "Go", reason: ingest.StackTruncated, copied: 8192,
 			ends: []profilebuild.Frame{gofmt}, want: fp},
 		{name: "Go without lines", reason: ingest.StackTruncated, copied: 8192,
