@@ -23,6 +23,7 @@ func TestSteps(t *testing.T) {
 		File: ingest.FileRef{Path: "[kernel.kallsyms]"}}
 	deleted := ingest.Object{ID: sampleID, File: ingest.FileRef{Path: "/bin/x", Deleted: true}}
 	unmapped := ingest.Object{Kind: ingest.Unmapped}
+	memory := ingest.Object{Kind: ingest.Anonymous, File: ingest.FileRef{Path: "/memfd:sealed"}}
 	for _, tt := range []struct {
 		name string
 		c    Case
@@ -108,6 +109,12 @@ func TestSteps(t *testing.T) {
 			c: Case{Reason: ingest.AnonymousMemory}, o: unmapped,
 			want: "the program that makes this code has to list it: in /tmp/perf-PID.map, or in a jitdump " +
 				"file with perf record -k mono"},
+		{name: "a memory file, which may be a program",
+			c: Case{Reason: ingest.AnonymousMemory, Runtime: "node"}, o: memory,
+			want: "perf record --buildid-mmap"},
+		{name: "a memory file without a build ID",
+			c: Case{Reason: ingest.AnonymousMemory, Runtime: "node", BuildIDs: true}, o: memory,
+			want: "perf record -k mono -g node --perf-prof"},
 		{name: "an address of several BPF programs", c: Case{Reason: ingest.AddressReused}, o: kernel,
 			want: "symbolize capture -o capture.data -- perf record -a -g"},
 		{name: "outside, kernel", c: Case{Reason: ingest.OutsideObject}, o: kernel},

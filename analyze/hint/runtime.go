@@ -38,8 +38,12 @@ func Runtime(p *ingest.Profile) string {
 	return ""
 }
 
-// anonymousMemory is how a run-time compiler is made to leave the names of its functions.
+// anonymousMemory is how a run-time compiler is made to leave the names of its functions. A memory
+// file may be a program that was executed: then it has a build ID, if those were recorded.
 func anonymousMemory(c *Case) string {
+	if !c.BuildIDs && strings.HasPrefix(c.Object.File.Path, "/memfd:") {
+		return "perf record --buildid-mmap"
+	}
 	for i := range runtimes {
 		if runtimes[i].file == c.Runtime {
 			return runtimes[i].record

@@ -52,6 +52,16 @@ func whole(string) []byte {
 	return againRecording([]uint64{perfbuild.ContextUser, againText + 8, againText + 0x101})
 }
 
+// memoryFile is a recording of a program that was executed from memory.
+func memoryFile(id []byte) []byte {
+	b := perfbuild.New()
+	b.Comm(againPID, againPID, "prog", true, perfbuild.At{})
+	b.Mmap2(perfbuild.Mmap{PID: againPID, Addr: againText, Len: 0x2000, PgOff: 0x1000, BuildID: id,
+		Filename: "/memfd:sealed (deleted)"}, perfbuild.At{PID: againPID})
+	b.Sample(perfbuild.Sample{PID: againPID, Chain: []uint64{perfbuild.ContextUser, againText + 8}})
+	return b.Bytes()
+}
+
 // bareData is a recording with copies of the stack.
 func bareData(fixtures string) []byte {
 	b, err := os.ReadFile(filepath.Join(fixtures, "unwound", "bare.data"))
@@ -151,6 +161,9 @@ var recordedAgain = []again{
 		before: func(string) []byte { return counted(0, againText+8) },
 		after:  func(string) []byte { return counted(0, againText+8) },
 		args:   []string{"--trust-paths"}, more: []string{"--maps", "7=maps"}, named: "work_of_prog"},
+	{reason: ingest.AnonymousMemory, hint: "perf record --buildid-mmap", // an executed memory file
+		before: func(string) []byte { return memoryFile(nil) },
+		after:  func(string) []byte { return memoryFile(againID) }, named: "prog;work_of_prog"},
 	{reason: ingest.ProcessGone, hint: "perf record --buildid-mmap -a -g", after: whole,
 		before: func(string) []byte { return counted(0, bundle.GoneAddress) },
 		named:  "work_of_prog"},
