@@ -4,6 +4,5 @@
 //
 // Open selects the dumps of one map and finds their types: in the dump, in BTF that Source names,
 // by a map's definition or the kernel's structure (struct_ops), or from the text that bpftool
-// formatted. A Layout then selects the bytes of key and value that are an address, a slot or a
-// count.
+// formatted. Package tally then finds the numbers in keys and values.
 package bpfmap

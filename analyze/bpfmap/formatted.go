@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest/format/mapdump"
 )
 
@@ -19,7 +20,7 @@ func (in *Dumps) infer(log Log) {
 	}) {
 		return
 	}
-	var key, value Inferrer
+	var key, value tally.Inferrer
 	for _, m := range in.List {
 		if !mapdump.Formatted(m.r, m.size, func(p *mapdump.FormattedPair) bool {
 			for i := range p.Values {
@@ -42,7 +43,7 @@ func (in *Dumps) infer(log Log) {
 	case !ok:
 		valueFields = nil // printed as bytes
 	}
-	types, k, v, err := inferredTypes(keyFields, valueFields, first.KeySize,
+	types, k, v, err := tally.InferredTypes(keyFields, valueFields, first.KeySize,
 		first.ValueSize)
 	if err != nil {
 		return // names that are none of BTF's
@@ -58,7 +59,7 @@ func (in *Dumps) infer(log Log) {
 }
 
 // placesText lists the places of fields.
-func placesText(whole string, fields []Inferred) string {
+func placesText(whole string, fields []tally.Inferred) string {
 	if fields == nil {
 		return whole + " of bytes"
 	}

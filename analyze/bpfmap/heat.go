@@ -3,6 +3,7 @@ package bpfmap
 import (
 	"fmt"
 
+	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/chart"
 	"symbolize/ingest"
 )
@@ -46,7 +47,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 	}
 	h := &chart.HeatMap{Title: first.Title(), Unit: o.Unit, Scale: p.Scale, Numbered: !in.byTime()}
 	var samples []chart.Sample
-	var lost Losses
+	var lost tally.Losses
 	hists, cells := 0, 0
 	for i, m := range in.List {
 		if m.Header.KeySize != first.Header.KeySize ||
@@ -68,7 +69,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 		if h.Numbered {
 			at = uint64(i) + 1
 		}
-		samples = append(samples, sumOf(list, at))
+		samples = append(samples, tally.SumOf(list, at))
 		if cells += len(samples[i].Counts); cells > maxHeatCells {
 			return nil, fmt.Errorf("%s: more than %d slots in all dumps", first.Title(), maxHeatCells)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
@@ -19,7 +20,7 @@ type SymbolReport struct {
 	Rows  []SymbolRow `json:"rows"`
 	Lost  []string    `json:"lost,omitempty"`
 
-	rows    []Row // those of Rows, before they have names
+	rows    []tally.Row // those of Rows, before they have names
 	returns bool
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 
+	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )
@@ -16,7 +17,7 @@ import (
 type Values struct {
 	m       *Dump
 	p       pairPrinter
-	next    Pairs
+	next    tally.Pairs
 	end     func() error
 	misfits misfits
 }

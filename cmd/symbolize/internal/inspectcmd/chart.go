@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/bpfmap"
+	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -130,7 +131,7 @@ func (o *mapChartOptions) validate() error {
 // chart returns the options of --hist and --heatmap.
 func (o *mapChartOptions) chart() bpfmap.ChartOptions {
 	return bpfmap.ChartOptions{Unit: o.unit, Cleared: o.cleared,
-		PlanOptions: bpfmap.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count}}
+		PlanOptions: tally.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count}}
 }
 
 // runHeatMap draws the series of dumps.

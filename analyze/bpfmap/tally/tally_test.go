@@ -1,4 +1,4 @@
-package bpfmap
+package tally
 
 import (
 	"encoding/binary"
@@ -287,7 +287,7 @@ func TestHistograms(t *testing.T) {
 	if strings.Join(got, "|") != want || lost != (Losses{Beyond: 6}) {
 		t.Errorf("%s, lost %+v", got, lost)
 	}
-	if s := sumOf(list, 5); s.Time != 5 || !slices.Equal(s.Counts, []uint64{0, 0, 0, 16, 1}) {
+	if s := SumOf(list, 5); s.Time != 5 || !slices.Equal(s.Counts, []uint64{0, 0, 0, 16, 1}) {
 		t.Errorf("sum %+v", s)
 	}
 	if texts := lost.Texts(); len(texts) != 1 || !strings.HasPrefix(texts[0], "6 counts") {
@@ -344,7 +344,7 @@ func TestLabelWithoutTypes(t *testing.T) {
 
 // FuzzPairs reads dumps with plans of all kinds.
 func FuzzPairs(f *testing.F) {
-	data, err := os.ReadFile("../../fixtures/drops/locations.json")
+	data, err := os.ReadFile("../../../fixtures/drops/locations.json")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package bpfmap
+package tally
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package bpfmap
+package tally
 
 import (
 	"cmp"
@@ -318,8 +318,8 @@ func (c *collector) add(h *chart.Histogram, slot, n uint64) {
 	h.Add(int(slot), n)
 }
 
-// sumOf adds up histograms, as the sample of a heat map at a time.
-func sumOf(list []*chart.Histogram, time uint64) chart.Sample {
+// SumOf adds up histograms, as the sample of a heat map at a time.
+func SumOf(list []*chart.Histogram, time uint64) chart.Sample {
 	var sum chart.Histogram
 	for _, h := range list {
 		for slot, n := range h.Counts {

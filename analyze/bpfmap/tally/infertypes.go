@@ -1,4 +1,4 @@
-package bpfmap
+package tally
 
 import (
 	"encoding/binary"
@@ -14,9 +14,9 @@ type typeBuilder struct {
 	integers       map[Inferred]btf.ID
 }
 
-// inferredTypes makes the types of a key and a value of these sizes out of their fields;
+// InferredTypes makes the types of a key and a value of these sizes out of their fields;
 // where those are nil, of bytes. The order of bytes is little endian.
-func inferredTypes(key, value []Inferred, keySize, valueSize int) (t *btf.Types, k, v btf.ID,
+func InferredTypes(key, value []Inferred, keySize, valueSize int) (t *btf.Types, k, v btf.ID,
 	err error) {
 	b := &typeBuilder{strings: []byte{0}, next: 1, integers: make(map[Inferred]btf.ID)}
 	k, v = b.whole(key, keySize), b.whole(value, valueSize)
