@@ -197,6 +197,10 @@ func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sid
 		x.warn(path, q, false, "", "the lines of %d functions are left out, the first: %v", d.BadLines,
 			d.FirstBadLines)
 	}
+	if d.BadRules > 0 {
+		x.warn(path, q, false, "", "the unwinding information of %d functions is left out, the first: %v",
+			d.BadRules, d.FirstBadRules)
+	}
 	x.code.Dump, x.code.File = id, d
 }
 

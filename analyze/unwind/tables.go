@@ -88,18 +88,21 @@ func (u *unwinder) lookUp(spaces *addrspace.Map, v addrspace.Version, at addr.PC
 	}
 	f.kind = generated
 	o := &u.objects[m.Object]
-	if o.object.Kind != ingest.ELF && o.object.Kind != ingest.VDSO {
+	jit := o.object.Kind == ingest.JITDump
+	if !jit && o.object.Kind != ingest.ELF && o.object.Kind != ingest.VDSO {
 		return f
 	}
 	o.once.Do(func() { u.tables.open(o) })
-	if len(o.tables) == 0 {
+	if len(o.tables) == 0 && !jit {
 		f.kind = noTable
 		if o.object.Kind == ingest.VDSO {
 			f.kind = noImage
 		}
 		return f
 	}
-	f.kind = noRule
+	if !jit {
+		f.kind = noRule
+	}
 	a, ok := o.addrs.Of(m.Offset(at))
 	if !ok {
 		return f

@@ -99,6 +99,12 @@ func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	d.BadLines, d.FirstBadLines = bad, first
 	c := store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.JITDump, Machine: d.Machine,
 		BigEndian: d.BigEndian}}
+	if rules := jitRules(d); rules != nil {
+		c.Sources = append(c.Sources, store.NewSource{
+			Info:  store.SourceInfo{Kind: store.Unwind, Producer: Producer, Path: f.Path},
+			Table: rules,
+		})
+	}
 	return id, d, errors.Join(f.merge(ctx, sink, &c, table), damage)
 }
 
@@ -159,10 +165,10 @@ func (f *JITFile) merge(ctx context.Context, sink store.Sink, c *store.Contribut
 			Size: uint32(len(b)), Func: uint32(at / jitUnit), BootID: host,
 			Load: uint64(max(f.Written, 0)), Program: uint32(f.PID)})
 	}
-	c.Sources = []store.NewSource{{
+	c.Sources = append(c.Sources, store.NewSource{
 		Info:  store.SourceInfo{Kind: store.JIT, Producer: Producer, Path: f.Path},
 		Table: table,
-	}}
+	})
 	if err := sink.Merge(ctx, c); err != nil {
 		return err
 	}

@@ -15,9 +15,12 @@
 //	2 DEBUG_INFO address u64 | entries u64 |
 //	             { address u64 | line u32 | discriminator u32 | file, NUL }
 //	3 CLOSE
-//	4 UNWINDING_INFO
+//	4 UNWINDING_INFO size u64 | size of .eh_frame_hdr u64, within that | mapped u64 |
+//	             .eh_frame | .eh_frame_hdr
 //
-// DEBUG_INFO is of the LOAD that follows with its address. A file "\xff" is that of the entry
+// DEBUG_INFO is of the LOAD that follows with its address. UNWINDING_INFO is of the LOAD that
+// follows: its .eh_frame has relative addresses, as if it lay behind the code, at the next multiple of
+// 8 bytes (tools/perf/util/genelf.c of Linux). A file "\xff" is that of the entry
 // before. Bit 0 of the flags: timestamps are of the machine's own counter, which no
 // recording of perf has; else they are of CLOCK_MONOTONIC.
 //
@@ -58,6 +61,8 @@ const (
 	moveSize  = recordSize + 8 + 5*8
 	debugSize = recordSize + 16
 	entrySize = 16 // without the name
+
+	unwindSize = recordSize + 3*8
 )
 
 // Limits of hostile files.

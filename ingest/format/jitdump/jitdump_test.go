@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 		d.Lines(20, 0x2000, jitbuild.Line{Addr: 0x2000, Line: 7, Discriminator: 3, File: "x.js"},
 			jitbuild.Line{Addr: 0x2001, Line: 8, File: "\xff"},
 			jitbuild.Line{Addr: 0x2003, Line: 9, File: "y.js"}) // behind the function's end
-		d.Unwinding(20, []byte{9})
+		d.Unwinding(20, []byte{9}, nil)
 		d.Load(20, 0x2000, 2, "b c", []byte{3, 4})
 		d.Move(30, 0x1000, 0x3000, 2, 1)
 		d.Close(40)
@@ -65,6 +65,51 @@ func TestOpen(t *testing.T) {
 			l := &f.Loads[i]
 			if f.At(l.Code) != l || f.At(l.Code+1) != l || f.At(l.Code+2) != nil || f.At(l.Code-1) != nil {
 				t.Errorf("At does not find %s alone", l.Name)
+			}
+		}
+	}
+}
+
+// TestFrames has the unwinding information of the functions behind it, and records that lie about
+// their sizes.
+func TestFrames(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		d := jitbuild.New(big, 77, 62, 5, 0)
+		d.Unwinding(1, []byte("not the last one"), nil)
+		d.Unwinding(2, []byte("section"), []byte("header"))
+		d.Load(2, 0x1000, 1, "a", []byte{1, 2})
+		d.Load(3, 0x2000, 2, "none", []byte{3, 4})
+		at := len(d.Bytes())
+		d.Unwinding(4, []byte("section"), []byte("header"))
+		d.Load(4, 0x3000, 3, "b", []byte{5, 6})
+		for _, c := range []struct {
+			name   string
+			at     int // of a number in the last record
+			value  uint64
+			frames []string
+		}{
+			{name: "whole", at: 16, value: 13, frames: []string{"section", "", "section"}},
+			{name: "longer than the record", at: 16, value: 17, frames: []string{"section", "", "error"}},
+			{name: "huge", at: 16, value: 1<<64 - 1, frames: []string{"section", "", "error"}},
+			{name: "a header longer than all", at: 24, value: 14, frames: []string{"section", "", "error"}},
+		} {
+			b := slices.Clone(d.Bytes())
+			var order binary.ByteOrder = binary.LittleEndian
+			if big {
+				order = binary.BigEndian
+			}
+			order.PutUint64(b[at+c.at:], c.value)
+			f, err := open(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range c.frames {
+				got, off, err := f.Frames(&f.Loads[i])
+				if (err != nil) != (want == "error") || err == nil && string(got) != want ||
+					len(got) > 0 && string(b[off:][:len(got)]) != want {
+					t.Errorf("%s, big endian %v: function %d: %q at %d, %v, want %q", c.name, big, i, got,
+						off, err, want)
+				}
 			}
 		}
 	}
@@ -206,6 +251,7 @@ func walk(f *jitdump.File) {
 	for i := range f.Loads {
 		f.Code(&f.Loads[i])
 		f.Lines(&f.Loads[i])
+		f.Frames(&f.Loads[i])
 	}
 	f.Identity()
 	f.Overlaps()

@@ -30,6 +30,9 @@ type File struct {
 	// BadLines is how many functions have lines that make no sense, as their readers found.
 	BadLines      uint64
 	FirstBadLines error
+	// BadRules is how many functions have unwinding information that makes no sense, likewise.
+	BadRules      uint64
+	FirstBadRules error
 
 	r      io.ReaderAt
 	size   int64
@@ -47,6 +50,8 @@ type Load struct {
 	Index  uint64      // the runtime's number of it
 	debug  int64       // offset of its DEBUG_INFO record, 0 if there is none
 	length uint32      // of that record
+	rules  int64       // offset of its UNWINDING_INFO record, 0 if there is none
+	ruled  uint32      // length of that record
 }
 
 // Placement is a function that begins to be at an address: it was compiled, or moved there.
@@ -131,12 +136,39 @@ func (f *File) Identity() (buildid.ID, error) {
 // Code returns the bytes of a function.
 func (f *File) Code(l *Load) ([]byte, error) { return f.read(int64(l.Code), int(l.Size)) }
 
+// Frames returns the .eh_frame section of a function's unwinding information and where it lies in
+// the file; nil if it has none. Its relative addresses are those of a section at the next multiple of
+// 8 bytes behind the code.
+func (f *File) Frames(l *Load) (section []byte, offset int64, err error) {
+	if l.rules == 0 {
+		return nil, 0, nil
+	}
+	if l.ruled < unwindSize || l.ruled > maxRecord {
+		return nil, 0, f.fail(l.rules, "UNWINDING_INFO record of %d bytes", l.ruled)
+	}
+	b, err := f.read(l.rules, int(l.ruled))
+	if err != nil {
+		return nil, 0, err
+	}
+	r := decode.New(f.Name, b, l.rules, f.BigEndian)
+	r.Skip(recordSize)
+	size, header := r.U64(), r.U64()
+	r.Skip(8) // mapped
+	if size > uint64(r.Left()) || header > size {
+		return nil, 0, f.fail(l.rules, "UNWINDING_INFO record of %d bytes, with a header of %d, in %d", size,
+			header, l.ruled)
+	}
+	return r.Bytes(size - header), l.rules + unwindSize, r.Err()
+}
+
 // indexer reads all records once.
 type indexer struct {
 	f       *File
 	byIndex map[uint64]int // the last LOAD of each index
 	debug   Load           // the DEBUG_INFO record that the next LOAD may have
 	at      addr.PC        // of that record
+	rules   int64          // the UNWINDING_INFO record of the next LOAD, 0 for none
+	ruled   uint32         // its length
 
 	// Facts of DEBUG_INFO addresses by which V8 is recognised.
 	checked, within, beyond uint64
@@ -173,6 +205,8 @@ func (x *indexer) records() error {
 			if bad = r.Err(); size >= debugSize && len(b) >= debugSize {
 				x.debug.debug, x.debug.length, x.at = at, size, addr.PC(r.U64())
 			}
+		case typeUnwindingInfo:
+			x.rules, x.ruled = at, size
 		case typeClose:
 			return nil
 		}
@@ -190,12 +224,13 @@ func (x *indexer) records() error {
 func (x *indexer) load(r *decode.Reader, at int64, size uint32, time uint64) error {
 	f := x.f
 	debug, of := x.debug, x.at
-	x.debug = Load{}
+	rules, ruled := x.rules, x.ruled
+	x.debug, x.rules = Load{}, 0
 	if size < loadSize || size > maxRecord {
 		return f.fail(at, "LOAD record of %d bytes", size)
 	}
 	r.Skip(8 + 8) // pid, tid, vma
-	l := Load{Addr: addr.PC(r.U64()), Size: r.U64(), Index: r.U64()}
+	l := Load{Addr: addr.PC(r.U64()), Size: r.U64(), Index: r.U64(), rules: rules, ruled: ruled}
 	if r.Err() != nil {
 		return r.Err()
 	}

@@ -82,3 +82,14 @@ func ArchOf(m elf.Machine) *Arch {
 	}
 	return nil
 }
+
+// ArchByReturn returns the registers of the machine whose return addresses have a number in rules,
+// which no two have; nil if none has.
+func ArchByReturn(column uint64) *Arch {
+	for i := range archs {
+		if uint64(archs[i].PC) == column {
+			return &archs[i]
+		}
+	}
+	return nil
+}

@@ -60,6 +60,17 @@ func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
 	})
 }
 
+// Arch returns the architecture whose return addresses have the number in rules that those of the
+// first entry have; nil if there is none.
+func (s *Section) Arch() (arch *cfi.Arch) {
+	w := walker{s: s, wordSize: 8}
+	_, _ = w.walk(func(entry, Frame) (string, bool) {
+		arch = cfi.ArchByReturn(w.cie.ra)
+		return "", false
+	})
+	return arch
+}
+
 // Slots of registers besides their index in Rule.Saved.
 const (
 	noSlot = -1
