@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/analyze/table"
 	"symbolize/buildid"
@@ -21,15 +20,32 @@ import (
 	"symbolize/store/remote"
 )
 
-// addRequestsFlag adds --requests.
-func addRequestsFlag(fs *pflag.FlagSet, jobs *int) {
-	fs.IntVar(jobs, "requests", remote.DefaultJobs, "have at most `N` requests under way")
+// remoteOptions are the flags of push and pull: the objects, and the requests for them.
+type remoteOptions struct {
+	captures []string
+	all      bool
+	requests int
+}
+
+func (o *remoteOptions) addFlags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringArrayVar(&o.captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
+	fs.BoolVar(&o.all, "all", false, "all objects, as without names")
+	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "have at most `N` requests under way")
+	cmd.MarkFlagsMutuallyExclusive("for", "all")
+}
+
+// bucket checks the arguments, a URL and the names of objects, and opens the bucket.
+func (o *remoteOptions) bucket(a *cli.App, args []string) (remote.Bucket, error) {
+	if o.all && len(args) > 1 {
+		return nil, exit.Usagef("--all and the names of objects exclude each other")
+	}
+	return a.OpenBucket(args[0])
 }
 
 func newStorePushCommand(a *cli.App) *cobra.Command {
-	var captures []string
-	var all bool
-	var jobs int
+	o := &remoteOptions{}
 	cmd := &cobra.Command{
 		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
 		Short: "Write symbol tables to a directory or bucket that many machines share",
@@ -43,28 +59,20 @@ are there; 130 interrupted.`,
 			"  symbolize store push file:///mnt/symbols --for perf.data",
 		Args: help.SomeArgs("URL"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if all && len(args) > 1 {
-				return exit.Usagef("--all and the names of objects exclude each other")
-			}
-			to, err := a.OpenBucket(args[0])
+			to, err := o.bucket(a, args)
 			if err != nil {
 				return err
 			}
-			want, err := neededObjects(ctx, a, captures)
+			want, err := neededObjects(ctx, a, o.captures)
 			if err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
-				return push(ctx, a, r, to, args[1:], want, jobs)
+				return push(ctx, a, r, to, args[1:], want, o.requests)
 			})
 		}),
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.StringArrayVar(&captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
-	fs.BoolVar(&all, "all", false, "all objects, as without names")
-	addRequestsFlag(fs, &jobs)
-	cmd.MarkFlagsMutuallyExclusive("for", "all")
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -96,9 +104,7 @@ func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words
 }
 
 func newStorePullCommand(a *cli.App) *cobra.Command {
-	var captures []string
-	var all bool
-	var jobs int
+	o := &remoteOptions{}
 	var opts db.WriterOptions
 	cmd := &cobra.Command{
 		Use:         "pull URL [BUILD-ID…]",
@@ -114,10 +120,7 @@ taken; 130 interrupted.`,
 			"  symbolize store pull file:///mnt/symbols --for perf.data",
 		Args: help.SomeArgs("URL"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if all && len(args) > 1 {
-				return exit.Usagef("--all and the names of objects exclude each other")
-			}
-			from, err := a.OpenBucket(args[0])
+			from, err := o.bucket(a, args)
 			if err != nil {
 				return err
 			}
@@ -125,21 +128,16 @@ taken; 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			if len(captures) > 0 {
-				if ids, err = idsOf(ctx, a, captures, ids); err != nil {
+			if len(o.captures) > 0 {
+				if ids, err = idsOf(ctx, a, o.captures, ids); err != nil {
 					return err
 				}
 			}
-			return pull(ctx, a, from, ids, jobs, opts)
+			return pull(ctx, a, from, ids, o.requests, opts)
 		}),
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.StringArrayVar(&captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
-	fs.BoolVar(&all, "all", false, "all objects, as without names")
-	addRequestsFlag(fs, &jobs)
-	flags.AddWriter(fs, &opts)
-	cmd.MarkFlagsMutuallyExclusive("for", "all")
+	o.addFlags(cmd)
+	flags.AddWriter(cmd.Flags(), &opts)
 	return cmd
 }
 
