@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"symbolize/ingest"
 )
@@ -160,7 +161,9 @@ type numberRange struct {
 	hasFrom, hasTo bool
 }
 
-var numberWithUnit = regexp.MustCompile(`^([+-]?[0-9]+)([[:alpha:]]*)$`)
+var numberWithUnit = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([+-]?[0-9]+)([[:alpha:]]*)$`)
+})
 
 // parseNumberRange parses "N", "N:", ":N" and "N:M" with units; it returns nil for other texts.
 func parseNumberRange(text string) *numberRange {
@@ -193,7 +196,7 @@ func parseNumberRange(text string) *numberRange {
 }
 
 func parseNumber(text string) (n float64, unit string, ok bool) {
-	m := numberWithUnit.FindStringSubmatch(text)
+	m := numberWithUnit().FindStringSubmatch(text)
 	if m == nil {
 		return 0, "", false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
@@ -59,19 +60,25 @@ func (m *matcher) findMains(profiles []*ingest.Profile) {
 	}
 }
 
-var (
-	soVersion = regexp.MustCompile(`\.so(\.[0-9.]+)?$`)
-	version   = regexp.MustCompile(`([-_.]v?[0-9]+|[0-9]+\.[0-9]+)([-_.][0-9]+)*$`)
-	perfMap   = regexp.MustCompile(`^perf-[0-9]+\.map$`)
-)
+// versions are patterns of the parts of names that depend on a version or a process.
+type versions struct{ library, other, perfMap *regexp.Regexp }
+
+var versionParts = sync.OnceValue(func() *versions {
+	return &versions{
+		library: regexp.MustCompile(`\.so(\.[0-9.]+)?$`),
+		other:   regexp.MustCompile(`([-_.]v?[0-9]+|[0-9]+\.[0-9]+)([-_.][0-9]+)*$`),
+		perfMap: regexp.MustCompile(`^perf-[0-9]+\.map$`),
+	}
+})
 
 // stem is the name of an object without its version: "libc" of "libc-2.31.so" and "libc.so.6".
 func stem(base string) string {
-	if perfMap.MatchString(base) {
+	v := versionParts()
+	if v.perfMap.MatchString(base) {
 		return "perf.map"
 	}
-	s := soVersion.ReplaceAllString(base, "")
-	if short := version.ReplaceAllString(s, ""); short != "" {
+	s := v.library.ReplaceAllString(base, "")
+	if short := v.other.ReplaceAllString(s, ""); short != "" {
 		return short
 	}
 	return s

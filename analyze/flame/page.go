@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"sync"
 
 	"symbolize/analyze/csp"
 	"symbolize/analyze/listing"
@@ -43,14 +44,18 @@ var (
 )
 
 // graphCSS is the style of pages of graphs: that of all pages, and of the code in reports.
-var graphCSS = styleCSS + ".listing {\n" + listing.CodeStyle + "}\n"
+func graphCSS() string { return styleCSS + ".listing {\n" + listing.CodeStyle + "}\n" }
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
-var pageTemplate = parsePage(pageHTML)
+var pageTemplate = parsePage(&pageHTML)
 
-// parsePage parses a page, which begins with the head that all pages share.
-func parsePage(html string) *template.Template {
-	return template.Must(template.Must(template.New("head").Parse(headHTML)).New("page").Parse(html))
+// parsePage returns the template of a page, which begins with the head that all pages share. It is
+// parsed by the first call: most runs write no page.
+func parsePage(html *string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template {
+		head := template.Must(template.New("head").Parse(headHTML))
+		return template.Must(head.New("page").Parse(*html))
+	})
 }
 
 // kind is the first word of the page's title.
@@ -62,7 +67,7 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate, graphCSS, g.kind()+": "+g.Title, data, modelJS, formatJS,
+	return writePage(w, pageTemplate(), graphCSS(), g.kind()+": "+g.Title, data, modelJS, formatJS,
 		compareJS, graphJS, panelsJS, addressJS, heatJS, tablesJS, extrasJS, appJS)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/csp"
@@ -28,7 +29,10 @@ var (
 // styleCSS is the style of a page.
 var styleCSS = pageCSS + CodeStyle
 
-var pageTemplate = template.Must(template.New("listing").Parse(pageHTML))
+// pageTemplate is parsed by its first use: most runs write no page.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("listing").Parse(pageHTML))
+})
 
 // page is the data of the template.
 type page struct {
@@ -58,17 +62,17 @@ type function struct {
 
 // WriteHTML writes the page.
 func WriteHTML(w io.Writer, a *annotate.Annotation) error {
-	return pageTemplate.Execute(w, newPage(a))
+	return pageTemplate().Execute(w, newPage(a))
 }
 
 // WriteParts writes the parts of the page about functions, for another page: their list and code.
 // It needs CodeStyle. All texts are escaped.
 func WriteParts(w io.Writer, a *annotate.Annotation) error {
 	p := newPage(a)
-	if err := pageTemplate.ExecuteTemplate(w, "list", p); err != nil {
+	if err := pageTemplate().ExecuteTemplate(w, "list", p); err != nil {
 		return err
 	}
-	return pageTemplate.ExecuteTemplate(w, "functions", p)
+	return pageTemplate().ExecuteTemplate(w, "functions", p)
 }
 
 func newPage(a *annotate.Annotation) *page {

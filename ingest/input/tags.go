@@ -166,14 +166,17 @@ func cgroupText(r *reader, number uint64) string {
 
 // containerID is the ID of a container as runtimes put it into paths of control groups:
 // docker, containerd, CRI-O, podman; and that of a task of ECS.
-var containerID = regexp.MustCompile(`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`)
+var containerID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`)
+})
 
 // containerText is the ID of the innermost container in the path of a control group.
 func containerText(r *reader, number uint64) string {
 	path := r.c.CgroupPath(number)
 	for path != "" {
 		at := strings.LastIndexByte(path, '/')
-		if m := containerID.FindStringSubmatch(path[at+1:]); m != nil {
+		if m := containerID().FindStringSubmatch(path[at+1:]); m != nil {
 			return m[1]
 		}
 		path = path[:max(at, 0)]

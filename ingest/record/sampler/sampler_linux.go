@@ -7,7 +7,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/ringbuf"
-	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,11 +53,15 @@ func New(o Options) (s *Sampler, err error) {
 	if s.Part, err = newPart(&s.opts, 0, s.steady); err != nil {
 		return s, err
 	}
-	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
-	// cannot be lifted the maps cannot be made, which is the error to report.
-	_ = rlimit.RemoveMemlock()
 	process := readProcessLayout()
 	err = s.prepare(process)
+	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
+	// cannot be lifted the maps cannot be made, which is the error to report. (Package rlimit
+	// of the library finds this out by a map that it makes whenever a program starts.)
+	if errors.Is(err, unix.EPERM) && liftMemlock() {
+		s.maps.close()
+		err = s.prepare(process)
+	}
 	if err != nil && process != nil { // it may not be allowed to read the kernel's memory
 		s.maps.close()
 		err = s.prepare(nil)
@@ -83,6 +86,13 @@ func (s *Sampler) prepare(process *processLayout) (err error) {
 		return err
 	}
 	return s.load(process)
+}
+
+// liftMemlock removes the limit of locked memory, and reports whether there was one and it could.
+func liftMemlock() bool {
+	none := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	var old unix.Rlimit
+	return unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &none, &old) == nil && old.Cur != none.Cur
 }
 
 // fillFilters writes down whom to sample.
