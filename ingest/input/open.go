@@ -128,11 +128,13 @@ func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
 		return openBundle(in, opts)
 	case kind == filetype.Stacks:
 		form := stackmap.Sniff(&stackmap.Input{Name: in.path, R: in.r, Size: in.size})
-		return openStacks(in, form, opts)
-	case kind == filetype.Gzip, kind == filetype.Pprof && !bare:
+		return openStacks(ctx, in, form, opts)
+	case kind.Packed():
+		return openPacked(ctx, in, kind, opts)
+	case kind == filetype.Pprof && !bare:
 		return openPprof(in, opts)
 	case bare:
-		return openStacks(in, stackmap.NoForm, opts)
+		return openStacks(ctx, in, stackmap.NoForm, opts)
 	}
 	if isPointer(in.r) {
 		return nil, fmt.Errorf("%s: %w", in.path, errPointer)
@@ -166,8 +168,6 @@ func looksLike(kind filetype.Type, size int64) string {
 		return "it is empty"
 	case kind == filetype.ELF:
 		return "it is an ELF file (index reads those)"
-	case kind.Packed():
-		return "it is compressed; unpack it first"
 	}
 	return "it begins neither like a perf.data file nor like a pprof profile"
 }

@@ -479,7 +479,7 @@ func FuzzStacks(f *testing.F) {
 		if form == stackmap.NoForm {
 			return
 		}
-		s, err := openStacks(in, form, &opts)
+		s, err := openStacks(t.Context(), in, form, &opts)
 		if err != nil {
 			return
 		}

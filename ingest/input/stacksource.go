@@ -51,8 +51,8 @@ type stackSource struct {
 }
 
 // openStacks reads a stack map whole: the kernel bounds the size of maps.
-func openStacks(f *file, form stackmap.Form, o *Options) (*stackSource, error) {
-	opts, files, err := readOptions(&o.Stacks)
+func openStacks(ctx context.Context, f *file, form stackmap.Form, o *Options) (*stackSource, error) {
+	opts, files, err := readOptions(ctx, &o.Stacks)
 	defer func() { files.Close() }()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func openStacks(f *file, form stackmap.Form, o *Options) (*stackSource, error) {
 
 // readOptions opens the files that belong to a stack map. The caller closes them, also
 // after an error.
-func readOptions(o *StackOptions) (*stackmap.Options, closers, error) {
+func readOptions(ctx context.Context, o *StackOptions) (*stackmap.Options, closers, error) {
 	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
 	var files closers
 	for _, x := range []struct {
@@ -80,16 +80,12 @@ func readOptions(o *StackOptions) (*stackmap.Options, closers, error) {
 		if x.path == "" {
 			continue
 		}
-		f, err := regular.Open(x.path)
+		in, opened, err := openStackFile(ctx, x.path)
+		files = append(files, opened)
 		if err != nil {
 			return nil, files, err
 		}
-		files = append(files, f)
-		fi, err := f.Stat()
-		if err != nil {
-			return nil, files, err
-		}
-		*x.to = &stackmap.Input{Name: x.path, R: f, Size: fi.Size()}
+		*x.to = in
 	}
 	var err error
 	if o.BTF != "" {

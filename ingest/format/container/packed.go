@@ -38,6 +38,21 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 	return perfdata.IsPerfData(first[:n])
 }
 
+// Unpack returns the content of a file of size bytes that is packed as a whole, for the caller to
+// close. Damage is of the packed data; the content before it is there.
+func Unpack(ctx context.Context, name string, r io.ReaderAt, size int64) (
+	content *spool.Spool, damage, err error) {
+	head := make([]byte, magic.Bytes)
+	n, _ := r.ReadAt(head, 0)
+	content = spool.New(0)
+	damage, err = unpackFile(ctx, content, name, magic.Of(head[:n]), io.NewSectionReader(r, 0, size))
+	if err != nil {
+		content.Close()
+		return nil, nil, err
+	}
+	return content, damage, nil
+}
+
 // unpackFile writes the unpacked content of a file into a spool. An error is of the spool or
 // the context; the data before damage is kept.
 func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Packing,
