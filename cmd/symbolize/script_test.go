@@ -44,6 +44,7 @@ func TestScript(t *testing.T) {
 			"damage":     cmdDamage,
 			"lock":       cmdLock,
 			"interrupt":  cmdInterrupt,
+			"bar":        cmdBar,
 			"pprof":      cmdPprof,
 			"behead":     cmdBehead,
 			"inlined":    cmdInlined,

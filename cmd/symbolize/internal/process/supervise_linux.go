@@ -48,6 +48,9 @@ func Supervise(writes func(args []string) bool) (code int, done bool) {
 		return 0, false
 	}
 	code, err := superviseChild(limits)
+	if errors.Is(err, errNotStarted) {
+		return 0, false
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", ingest.OneLine(err.Error()))
 	}
@@ -79,10 +82,15 @@ func MemoryLimits() string {
 	return strings.Join(words, ", ")
 }
 
+// errNotStarted is the error where this program cannot be started once more: /proc is not mounted,
+// which has the way to its file, or an emulator runs it that the kernel does not know. The work is
+// done in this process then.
+var errNotStarted = errors.New("the program cannot be started again")
+
 func superviseChild(limits string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return exit.Failed, err
+		return exit.Failed, errNotStarted
 	}
 	cmd := exec.Command(exe, os.Args[1:]...)
 	cmd.Args[0] = "symbolize" // not by the other name: its subcommand is in place already
@@ -97,7 +105,9 @@ func superviseChild(limits string) (int, error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
-		return exit.Failed, err
+		signal.Stop(signals)
+		runtime.UnlockOSThread()
+		return exit.Failed, errNotStarted
 	}
 	go passSignals(signals, cmd.Process)
 	err = cmd.Wait()

@@ -23,13 +23,18 @@ const logEvery = 30 * time.Second
 // pace decides when the next line about progress is due.
 type pace struct {
 	now  func() time.Time
-	last time.Time // of the last line, or the start
+	last time.Time // of the last line, or the first progress; zero before that
 }
 
-func newPace() pace { return pace{now: time.Now, last: time.Now()} }
+func newPace() pace { return pace{now: time.Now} }
 
+// due counts from its first call on: the time before that was none of the work, as where another
+// process had the store's lock.
 func (p *pace) due() bool {
 	now := p.now()
+	if p.last.IsZero() {
+		p.last = now
+	}
 	if now.Sub(p.last) < logEvery {
 		return false
 	}

@@ -43,15 +43,16 @@ func TestProgress(t *testing.T) {
 func TestIndexLines(t *testing.T) {
 	var lines []string
 	p := New(nil, func(text string) { lines = append(lines, text) })
-	now := p.log.last
+	now := time.Now()
 	p.log.now = func() time.Time { return now }
 	update := p.Update()
+	now = now.Add(time.Minute) // until it had the store's lock
 	for i := range uint64(70) {
 		now = now.Add(time.Second)
 		update(indexer.Progress{Bytes: i << 20, Size: 100 << 20, Done: i, Objects: 100})
 	}
 	p.Stop()
-	if len(lines) != 2 || lines[1] != "index: 59 of 100 MiB, 59 of 100 objects" {
+	if len(lines) != 2 || lines[1] != "index: 60 of 100 MiB, 60 of 100 objects" {
 		t.Errorf("lines %q", lines)
 	}
 }

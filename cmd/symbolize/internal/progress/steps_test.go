@@ -9,7 +9,7 @@ import (
 func TestStepLines(t *testing.T) {
 	var lines []string
 	p := NewSteps(nil, func(text string) { lines = append(lines, text) })
-	now := p.log.last
+	now := time.Now()
 	p.log.now = func() time.Time { return now }
 	p.Step("collect", 100)
 	for range 100 {
@@ -17,7 +17,7 @@ func TestStepLines(t *testing.T) {
 		p.One()
 	}
 	p.Stop()
-	want := []string{"collect: 30 of 100", "collect: 60 of 100", "collect: 90 of 100"}
+	want := []string{"collect: 31 of 100", "collect: 61 of 100", "collect: 91 of 100"}
 	if len(lines) != len(want) {
 		t.Fatalf("lines %q", lines)
 	}
