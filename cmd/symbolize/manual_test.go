@@ -100,6 +100,30 @@ func compareFlags(t *testing.T, cmd *cobra.Command, own, shared []manualFlag, se
 	})
 }
 
+// withoutRoff takes the requests and fonts out of a man page, and has one blank between words.
+func withoutRoff(page string) string {
+	var kept []string
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, ".") {
+			kept = append(kept, line)
+		}
+	}
+	text := strings.NewReplacer(`\fB`, "", `\fR`, "", `\fP`, "", `\&`, "", `\\`, `\`).Replace(
+		strings.Join(kept, ""))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// checkManText wants the words of a text in a page, paragraph by paragraph.
+func checkManText(t *testing.T, name, page, text string) {
+	t.Helper()
+	for part := range strings.SplitSeq(strings.ReplaceAll(text, "`", ""), "\n\n") {
+		words := strings.Join(strings.Fields(part), " ")
+		if !strings.HasPrefix(words, "####") && !strings.Contains(page, words) {
+			t.Errorf("%s lacks the text\n%s", name, words)
+		}
+	}
+}
+
 // TestManPages checks that each visible command has a page with its help text and flags.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
@@ -118,14 +142,21 @@ func TestManPages(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		page := strings.ReplaceAll(string(b), `\`, "")
-		if !strings.Contains(page, ".TH") || !strings.Contains(page, strings.Fields(cmd.Short)[0]) {
+		if !strings.HasPrefix(string(b), ".nh\n.TH ") {
 			t.Errorf("%s is no man page of %q", name, cmd.CommandPath())
 		}
+		page := withoutRoff(string(b))
+		for _, text := range []string{cmd.Short, cmd.Long, cmd.Example} {
+			checkManText(t, name, page, text)
+		}
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !strings.Contains(page, "--"+f.Name) {
+			if f.Hidden {
+				return
+			}
+			if !strings.Contains(page, "--"+f.Name) {
 				t.Errorf("%s does not list --%s", name, f.Name)
 			}
+			checkManText(t, name, page, f.Usage)
 		})
 		for _, sub := range cmd.Commands() {
 			visit(sub)
