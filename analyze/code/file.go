@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/unpack"
 	"symbolize/store"
 )
 
@@ -223,7 +224,7 @@ func (c *Finder) inBundles(id buildid.ID) *elf.File {
 }
 
 func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
-	data, size, _, err := elf.Unpack(name, r, size)
+	data, size, _, err := unpack.File(name, r, size)
 	if err != nil {
 		return nil, err
 	}

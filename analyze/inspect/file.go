@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/unpack"
 )
 
 // Info describes a file: *Object, *Compiled or *Capture.
@@ -82,10 +83,10 @@ func readObject(path string, f *os.File, size int64) (*Object, error) {
 	if filetype.Head(head[:n]) == filetype.ELF {
 		return describe(path, f, size, "")
 	}
-	if !elf.IsELF(elf.PackedHead(f, size)) {
+	if !elf.IsELF(unpack.Head(f, size)) {
 		return nil, nil // a bundle, a gzipped pprof, or damaged: input.Open finds out
 	}
-	data, length, kind, err := elf.Unpack(path, f, size)
+	data, length, kind, err := unpack.File(path, f, size)
 	if err != nil {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/unpack"
 	"symbolize/store"
 )
 
@@ -108,7 +109,7 @@ func (obj *Object) openFile(path string) (*elf.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	obj.closers = append(obj.closers, file)
-	data, size, _, err := elf.Unpack(path, file, fi.Size())
+	data, size, _, err := unpack.File(path, file, fi.Size())
 	if err != nil {
 		return nil, err
 	}

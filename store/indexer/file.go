@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/unpack"
 	"symbolize/store"
 	"symbolize/store/indexer/dirs"
 )
@@ -207,7 +208,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 			return fileResult{err: err, again: true}
 		}
 		defer w.ix.budget.Release(hold)
-		data, size, _, err = elf.UnpackWith(t.path, f, size, elf.UnpackOptions{
+		data, size, _, err = unpack.FileWith(t.path, f, size, unpack.Options{
 			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
 		})
 		if w.ix.ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/ingest/unpack"
 )
 
 // Errors of ReadFile, wrapped with the file's name.
@@ -32,11 +33,11 @@ func ReadFile(path string, base *Types) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed := elf.PackedHead(f, fi.Size())
+	packed := unpack.Head(f, fi.Size())
 	if len(packed) > 0 && !elf.IsELF(packed) && !isBTF(packed) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoFile) // a bundle may unpack to gigabytes
 	}
-	r, size, _, err := elf.Unpack(path, f, fi.Size())
+	r, size, _, err := unpack.File(path, f, fi.Size())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrNoFile), err)
 	}

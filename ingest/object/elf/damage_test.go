@@ -9,7 +9,7 @@ import (
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
+	"symbolize/ingest/unpack"
 )
 
 // everything declares a small file with one of each structure that the package reads.
@@ -34,7 +34,7 @@ func everything(t testing.TB, fm form) *elfbuild.File {
 		elfbuild.Section{Name: ".rela.plt", Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC,
 			Data: b.Rela(true, elfbuild.Reloc{Offset: gotAddr, Symbol: 1, Type: 7})},
 		elfbuild.Section{Name: ".debug_str", Flags: elf.SHF_COMPRESSED,
-			Data: chdr(t, b, elf.COMPRESS_ZLIB, packedZlib, 5, []byte("hello"))},
+			Data: chdr(t, b, elf.COMPRESS_ZLIB, unpack.Zlib, 5, []byte("hello"))},
 		b.DebugLink("test.debug", 1), b.AltLink("test.dwz", testID), elfbuild.DebugData(inner))
 	return b
 }
@@ -180,17 +180,4 @@ func FuzzOpen(f *testing.F) {
 		Data: make([]byte, 64)})
 	f.Add(arm.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) { walk(t, b) })
-}
-
-func FuzzUnpack(f *testing.F) {
-	raw := bytes.Repeat([]byte("symbolize"), 100)
-	for _, how := range []packing{magic.XZ, magic.Zstd, magic.Gzip} {
-		f.Add(pack(f, how, raw))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		data, size, kind, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
-		if (data == nil) != (err != nil) || kind == "" && err == nil && size != int64(len(b)) {
-			t.Errorf("data %v of %d bytes, kind %q, error %v", data, size, kind, err)
-		}
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"sync"
 
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
@@ -264,3 +265,9 @@ func (f *File) addSegment(r *decode.Reader, number uint64) {
 		}
 	}
 }
+
+// blockSize is the read size for walks through tables.
+const blockSize = 64 << 10
+
+// blocks are the buffers for that.
+var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}

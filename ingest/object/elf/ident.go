@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/magic"
+	"symbolize/ingest/unpack"
 )
 
 // readID finds the GNU build ID. Segments come first, as for the kernel when it
@@ -244,6 +245,9 @@ func (f *File) ContentID() (buildid.ID, error) {
 	return buildid.FromContent(io.NewSectionReader(f.r, 0, f.size))
 }
 
+// maxDebugData bounds an unpacked .gnu_debugdata; that of a browser has 60 MB.
+const maxDebugData = 256 << 20
+
 // DebugData unpacks .gnu_debugdata (xz), the ELF file of symbols that MiniDebugInfo puts into
 // stripped files; it holds only symbols that .dynsym lacks. It is nil where there is none. The
 // file is held in memory, at most 256 MiB, until release (never nil) is called; strings from it
@@ -264,8 +268,8 @@ func (f *File) DebugData() (inner *File, release func(), err error) {
 			buffers.Put(buf)
 		}
 	}
-	limit := unpackBound(s.Size, maxDebugData)
-	if err := unpackTo(buf, magic.XZ, f.reader(s), limit); err != nil {
+	limit := unpack.Bound(s.Size, maxDebugData)
+	if err := unpack.To(buf, magic.XZ, f.reader(s), limit); err != nil {
 		free()
 		return nil, release, f.fail(uint64(s.Offset), ".gnu_debugdata does not unpack: %v", err)
 	}

@@ -1,4 +1,4 @@
-package elf
+package unpack
 
 import (
 	"bytes"

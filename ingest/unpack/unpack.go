@@ -1,4 +1,6 @@
-package elf
+// Package unpack unpacks kernel modules and sections of ELF files, within bounds on the result:
+// by the packed size, and absolute ones.
+package unpack
 
 import (
 	"bytes"
@@ -17,12 +19,10 @@ import (
 	"symbolize/ingest/object/flate"
 )
 
-// Bounds on unpacking. A module with its debug information has up to 100 MB, the
-// .gnu_debugdata of a browser 60 MB.
+// Bounds on unpacking. A module with its debug information has up to 100 MB.
 const (
-	maxUnpacked   = 1 << 30   // of a packed module
-	maxDebugData  = 256 << 20 // of .gnu_debugdata
-	maxDictionary = 64 << 20  // xz and zstd windows; xz -9 has 64 MiB
+	maxUnpacked   = 1 << 30  // of a packed module
+	maxDictionary = 64 << 20 // xz and zstd windows; xz -9 has 64 MiB
 )
 
 // maxRatio bounds the growth factor beyond unpackFloor: modules grow four to sixfold, debug
@@ -32,42 +32,43 @@ const (
 	unpackFloor = 16 << 20
 )
 
-// unpackBound returns the bound for the unpacked size of packed bytes, at most limit.
-func unpackBound(packed, limit uint64) uint64 {
+// Bound returns the bound for the unpacked size of packed bytes, at most limit.
+func Bound(packed, limit uint64) uint64 {
 	if packed >= limit/maxRatio {
 		return limit
 	}
 	return min(limit, max(packed*maxRatio, unpackFloor))
 }
 
-// packing is a compression format: those of files, and that of sections.
-type packing = magic.Packing
+// Packing is a compression format: those of files, and that of sections.
+type Packing = magic.Packing
 
-const packedZlib packing = "zlib" // of sections only
+// Zlib is the packing of sections only.
+const Zlib Packing = "zlib"
 
 // errTooLong is returned before memory for the declared size is allocated.
 var errTooLong = errors.New("limit reached: it unpacks to more than the bound")
 
-// UnpackOptions bound the work of Unpack. The zero value keeps the default bounds, which depend
+// Options bound the work of File. The zero value keeps the default bounds, which depend
 // on the size of the file.
-type UnpackOptions struct {
+type Options struct {
 	// Limit is the maximum unpacked size in bytes, at most 1 GiB; 0 is 1 GiB.
 	Limit int64
 	// Stop is called periodically; its error ends the work. It may be nil.
 	Stop func() error
 }
 
-// Unpack returns the contents of a file that may be packed, as kernel modules are (.ko.xz,
+// File returns the contents of a file that may be packed, as kernel modules are (.ko.xz,
 // .ko.zst, .ko.gz), by its magic, not its name. An unpacked file is held in memory, at most 1 GiB
 // and 32 times its packed size. Kind is "xz", "zstd", "gzip", or "" with data == r for a file
 // that is not packed.
-func Unpack(name string, r io.ReaderAt, size int64) (
+func File(name string, r io.ReaderAt, size int64) (
 	data io.ReaderAt, n int64, kind string, err error) {
-	return UnpackWith(name, r, size, UnpackOptions{})
+	return FileWith(name, r, size, Options{})
 }
 
-// UnpackWith is Unpack with options.
-func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
+// FileWith is File with options.
+func FileWith(name string, r io.ReaderAt, size int64, o Options) (
 	data io.ReaderAt, n int64, kind string, err error) {
 	limit := uint64(maxUnpacked)
 	if o.Limit > 0 {
@@ -85,7 +86,7 @@ func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 		return r, size, "", nil
 	}
 	b := &blockList{stop: o.Stop}
-	err = unpackTo(b, how, io.NewSectionReader(r, 0, size), unpackBound(uint64(size), limit))
+	err = To(b, how, io.NewSectionReader(r, 0, size), Bound(uint64(size), limit))
 	if err != nil {
 		return nil, 0, string(how), &decode.Error{Name: name,
 			Reason: fmt.Sprintf("%s data does not unpack: %v", how, err)}
@@ -96,9 +97,9 @@ func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 // peekBytes is the number of bytes to unpack for identifying the content.
 const peekBytes = 64
 
-// PackedHead returns the first bytes of a packed file's content, at most 64, without unpacking
+// Head returns the first bytes of a packed file's content, at most 64, without unpacking
 // the rest; nil for a file that is not packed, or damaged there.
-func PackedHead(r io.ReaderAt, size int64) []byte {
+func Head(r io.ReaderAt, size int64) []byte {
 	head := make([]byte, min(max(size, 0), magic.Bytes))
 	n, _ := r.ReadAt(head, 0)
 	how := magic.Of(head[:n])
@@ -106,25 +107,25 @@ func PackedHead(r io.ReaderAt, size int64) []byte {
 		return nil
 	}
 	var out bytes.Buffer
-	err := unpackTo(&out, how, io.NewSectionReader(r, 0, size), peekBytes-1)
+	err := To(&out, how, io.NewSectionReader(r, 0, size), peekBytes-1)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil
 	}
 	return out.Bytes()
 }
 
-// unpackAll unpacks all of r, at most limit bytes.
-func unpackAll(how packing, r io.Reader, limit uint64) ([]byte, error) {
+// All unpacks all of r, at most limit bytes.
+func All(how Packing, r io.Reader, limit uint64) ([]byte, error) {
 	var out bytes.Buffer
-	if err := unpackTo(&out, how, r, limit); err != nil {
+	if err := To(&out, how, r, limit); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
 }
 
-// unpackTo is unpackAll into any destination. A panic of a third-party decoder is returned as an
+// To is All into any destination. A panic of a third-party decoder is returned as an
 // error of the input.
-func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err error) {
+func To(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s decoder failed: %v", how, p)
@@ -132,7 +133,7 @@ func unpackTo(out io.ReaderFrom, how packing, r io.Reader, limit uint64) (err er
 	}()
 	var in io.Reader
 	switch how {
-	case packedZlib:
+	case Zlib:
 		in = flate.NewZlibReader(r)
 	case magic.Gzip:
 		in, err = gzip.NewReader(r)
@@ -171,9 +172,3 @@ var zstdDecoders = sync.Pool{New: func() any {
 	}
 	return d
 }}
-
-// blockSize is the read size for walks through tables.
-const blockSize = 64 << 10
-
-// blocks are the buffers for that.
-var blocks = sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
