@@ -42,8 +42,14 @@ func (f *folder) joinChains() {
 	for _, w := range f.workers {
 		w.reader.records = nil
 	}
-	runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
+	if f.counts[0].chains+f.counts[1].chains >= manyChains {
+		runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
+	}
 }
+
+// manyChains is from how many distinct chains, or rows, on freed tables are given back at once: some
+// 10 MB. Below it a collection costs more than all the rest.
+const manyChains = 64 << 10
 
 // countChains compares the tables of the workers on all cores.
 func countChains(tables []*chainTable, role int) chainCount {

@@ -371,7 +371,9 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	f.located, f.keyed, f.found, f.users = [merge.NumRoles][]uint32{},
 		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, nil
 	f.places = nil
-	runtime.GC() // milliseconds, as next to no pointers are there
+	if len(f.rows) >= manyChains {
+		runtime.GC() // milliseconds, as next to no pointers are there
+	}
 	s := &merge.Shard{Places: places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
 		Labels: f.labels.List,
 		Parts:  f.lists, Objects: number, Events: f.eventsUsed(),
