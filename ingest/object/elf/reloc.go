@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/elf/reltype"
 )
 
 // ErrUnsupported marks relocations of an unsupported machine or type. All others have been
@@ -119,15 +120,6 @@ func (r *Relocator) sectionAddr(section int) (addr.Addr, bool) {
 	return r.place(section)
 }
 
-// gone is the value of a reference to code without an address: lld's tombstone -1, or -2 in the
-// old range and location lists, where -1 marks a base address entry.
-func gone(section string) uint64 {
-	if section == ".debug_ranges" || section == ".debug_loc" {
-		return ^uint64(0) - 1
-	}
-	return ^uint64(0)
-}
-
 // Apply applies the relocations for a section to b, its contents (uncompressed). It continues
 // after errors and returns the first: a *decode.Error, or one that wraps ErrUnsupported. Time is
 // linear in the relocations.
@@ -143,7 +135,7 @@ func (r *Relocator) Apply(section int, b []byte) error {
 		pc, _ := r.sectionAddr(section)
 		p := patcher{
 			r: r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
-			gone: gone(r.f.Sections[section].Name), order: binary.LittleEndian,
+			gone: reltype.Tombstone(r.f.Sections[section].Name), order: binary.LittleEndian,
 		}
 		if r.f.BigEndian {
 			p.order = binary.BigEndian
@@ -173,35 +165,28 @@ type patcher struct {
 	// second is the second relocation of a pair, which comes before the first, as tables are read
 	// from their ends; its value is subtracted.
 	second struct {
-		op    operation // 0 for none
+		op    reltype.Operation // Store for none
 		off   uint64
 		value uint64
 	}
 }
 
-// field is the number that a relocation type writes.
-type field struct {
-	size     uint8 // bytes; 0: nothing
-	relative bool  // to the place itself
-	op       operation
-}
-
 func (p *patcher) apply(rel *reloc) error {
-	w, ok := fieldOf(p.r.f.Machine, rel.kind)
+	w, ok := reltype.Of(p.r.f.Machine, rel.kind)
 	if !ok {
 		return fmt.Errorf("%w: %v type %d", ErrUnsupported, p.r.f.Machine, rel.kind)
 	}
-	if w.size == 0 {
+	if w.Size == 0 {
 		return nil
 	}
-	if rel.off > uint64(len(p.b)) || uint64(len(p.b))-rel.off < uint64(w.size) {
+	if rel.off > uint64(len(p.b)) || uint64(len(p.b))-rel.off < uint64(w.Size) {
 		return p.r.f.fail(rel.off, "outside its section of %d bytes", len(p.b))
 	}
 	if uint64(rel.sym) >= uint64(len(p.r.values)) {
 		return p.r.f.fail(rel.off, "symbol %d of %d", rel.sym, len(p.r.values))
 	}
 	at := p.b[rel.off:]
-	if w.op != opStore {
+	if w.Op != reltype.Store {
 		return p.change(rel, at, w)
 	}
 	v := p.gone
@@ -210,47 +195,47 @@ func (p *patcher) apply(rel *reloc) error {
 		sym.known = true // a number without a symbol
 	}
 	if sym.known {
-		v = sym.value + p.addend(rel, at, w.size)
-		if w.relative {
+		v = sym.value + p.addend(rel, at, w)
+		if w.Relative {
 			v -= p.pc + rel.off
 		}
 	}
-	p.put(at, w.size, v)
+	w.Put(p.order, at, v)
 	return nil
 }
 
 // change applies a relocation that changes the value in place. Differences to addresses that are
 // not loaded stay as they are.
-func (p *patcher) change(rel *reloc, at []byte, w field) error {
+func (p *patcher) change(rel *reloc, at []byte, w reltype.Field) error {
 	sym := p.r.values[rel.sym]
 	if !sym.known && rel.sym != 0 {
 		return nil
 	}
-	v := sym.value + p.addend(rel, at, w.size)
+	v := sym.value + p.addend(rel, at, w)
 	second := p.second
-	p.second.op = 0
-	if stores[w.op] != 0 && p.r.f.Machine == elf.EM_RISCV {
-		p.second.op, p.second.off, p.second.value = w.op, rel.off, v
+	p.second.op = reltype.Store
+	if w.Op.First() != reltype.Store && p.r.f.Machine == elf.EM_RISCV {
+		p.second.op, p.second.off, p.second.value = w.Op, rel.off, v
 		return nil
 	}
-	if stores[second.op] == w.op && second.op != 0 && second.off == rel.off {
+	if second.op.First() == w.Op && second.op != reltype.Store && second.off == rel.off {
 		v -= second.value
 	}
-	if !p.combine(at, w, v) {
+	if !w.Change(p.order, at, v) {
 		return p.r.f.fail(rel.off, "no ULEB128")
 	}
 	return nil
 }
 
-// addend returns the addend of a relocation of so many bytes.
-func (p *patcher) addend(rel *reloc, at []byte, size uint8) uint64 {
+// addend returns the addend of a relocation, from the relocation or the field it writes.
+func (p *patcher) addend(rel *reloc, at []byte, w reltype.Field) uint64 {
 	switch {
 	case p.rela && p.r.f.Class == elf.ELFCLASS64:
 		return rel.addend
 	case p.rela:
 		return uint64(int64(int32(rel.addend)))
-	case size == 4:
+	case w.Size == 4:
 		return uint64(int64(int32(p.order.Uint32(at))))
 	}
-	return p.get(at, size)
+	return w.Get(p.order, at)
 }

@@ -56,7 +56,7 @@ func TestRelocateChanges(t *testing.T) {
 			old:  make([]byte, 9), want: []byte{0x10, 0x50, 0, 0, 0, 0, 0, 0, 0}},
 		{name: "m68k 32", m: elf.EM_68K, rels: []rel{{Symbol: symText, Type: 1}},
 			old: make([]byte, 5), want: []byte{0x10, 0x50, 0, 0, 0}},
-		{name: "csky 32", m: emCSKY, rels: []rel{{Symbol: symText, Type: 1}},
+		{name: "csky 32", m: elf.Machine(252), rels: []rel{{Symbol: symText, Type: 1}},
 			old: make([]byte, 5), want: []byte{0x10, 0x50, 0, 0, 0}},
 	} {
 		f := open(t, relocatable(forms[0], c.m, true, c.rels...))
