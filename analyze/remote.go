@@ -146,11 +146,15 @@ func (p *pulling) warn(err error) {
 func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResult, error) {
 	p := &s.pulling
 	if !p.inMemory {
-		res, err := remote.PullStore(ctx, s.opts.Remote, ids, s.opts.Store, 0, s.writerOptions())
-		// Another process may have kept the tables meanwhile: nothing came, and this session's
-		// generation of the store lacks them all the same.
-		err = errors.Join(err, s.reader.Refresh())
-		s.cached.Forget()
+		// Another process may have kept the tables since the store was opened.
+		if err := s.refresh(); err != nil {
+			return &remote.PullResult{}, err
+		}
+		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, s.cached, s.opts.Store, 0,
+			s.writerOptions())
+		if wrote { // nothing may have come, as another process was faster
+			err = errors.Join(err, s.refresh())
+		}
 		if err == nil || errors.Is(err, remote.ErrUnavailable) || !cannotKeep(err) {
 			return res, err
 		}
@@ -160,6 +164,15 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.view,
 		Notes: func() string { return "" },
 		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.view, nil }})
+}
+
+// refresh takes the newest generation of the store.
+func (s *Session) refresh() error {
+	changed, err := s.reader.Refresh()
+	if changed {
+		s.cached.Forget()
+	}
+	return err
 }
 
 // remoteUnwind is the view with the unwind table of an object, which it takes from Options.Remote;

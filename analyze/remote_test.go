@@ -55,7 +55,7 @@ func pushed(t *testing.T) *countedBucket {
 		objects = append(objects, m)
 	}
 	b := &countedBucket{Bucket: remote.OpenDir(t.TempDir()), gets: make(map[string]int)}
-	if _, err := remote.Push(t.Context(), r, objects, b, 0); err != nil {
+	if _, err := remote.Push(t.Context(), r, objects, b, remote.PushOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	clear(b.gets)

@@ -485,8 +485,10 @@ func TestRefresh(t *testing.T) {
 	for n := 2; n < 6; n++ { // the generation that is open is removed
 		add(WriterOptions{Pulled: true}, n)
 	}
-	if err := errors.Join(r.Refresh(), r.Refresh()); err != nil {
-		t.Fatal(err)
+	for _, want := range []bool{true, false} {
+		if changed, err := r.Refresh(); err != nil || changed != want {
+			t.Fatalf("refreshed: changed %t, %v, want %t", changed, err, want)
+		}
 	}
 	if found, err := r.Find(testID(5)); err != nil || len(found) != 1 {
 		t.Errorf("the new object: %d, %v", len(found), err)
@@ -498,7 +500,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("generation %d, built on %d, want %d", r.Generation(), r.Indexed(), first)
 	}
 	add(WriterOptions{}, 6)
-	if err := r.Refresh(); err != nil || r.Indexed() != r.Generation() {
+	if _, err := r.Refresh(); err != nil || r.Indexed() != r.Generation() {
 		t.Errorf("after an index run: generation %d, built on %d, %v", r.Generation(), r.Indexed(), err)
 	}
 }

@@ -166,25 +166,26 @@ func (r *Reader) Find(id buildid.ID) ([]*store.Manifest, error) {
 }
 
 // Refresh opens the newest sound generation in place of the one that is open. Tables that were
-// opened stay valid as far as it has them. On an error the reader is as it was.
-func (r *Reader) Refresh() error {
+// opened stay valid as far as it has them. changed is true if there was another. On an error of
+// opening it the reader is as it was.
+func (r *Reader) Refresh() (changed bool, err error) {
 	gens, err := generations(r.path)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", r.path, err)
+		return false, fmt.Errorf("store %s: %w", r.path, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.db == nil {
-		return fmt.Errorf("store %s: %w", r.path, store.ErrClosed)
+		return false, fmt.Errorf("store %s: %w", r.path, store.ErrClosed)
 	}
 	if len(gens) == 0 || gens[0] == r.gen {
-		return nil
+		return false, nil
 	}
 	old, passed, gen, shadow := r.db, r.passedOver, r.gen, r.shadow
 	r.shadow = ""
 	if err := r.openFirst(gens); err != nil {
 		r.db, r.passedOver, r.gen, r.shadow = old, passed, gen, shadow
-		return fmt.Errorf("store %s: %w", r.path, err)
+		return false, fmt.Errorf("store %s: %w", r.path, err)
 	}
 	err = old.Close()
 	if _, gone := os.Lstat(genDir(r.path, gen)); errors.Is(gone, fs.ErrNotExist) {
@@ -193,7 +194,7 @@ func (r *Reader) Refresh() error {
 	if shadow != "" {
 		err = errors.Join(err, os.RemoveAll(shadow))
 	}
-	return err
+	return true, err
 }
 
 // PassedOver returns why each newer generation was not opened: damage. Data indexed

@@ -20,6 +20,8 @@ type Bucket interface {
 	// Put writes an object that appears whole or not at all; one that is there is left as it is,
 	// and created is false.
 	Put(ctx context.Context, key string, data []byte) (created bool, err error)
+	// Replace writes an object that appears whole or not at all, in place of one that is there.
+	Replace(ctx context.Context, key string, data []byte) error
 	// List returns the keys that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
 	// URL returns the name of the bucket, or of an object in it, for messages. It has no secrets.

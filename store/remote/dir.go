@@ -69,6 +69,9 @@ func (d *Dir) Put(ctx context.Context, key string, data []byte) (created bool, e
 	return true, d.write(key, data)
 }
 
+// Replace implements Bucket.
+func (d *Dir) Replace(_ context.Context, key string, data []byte) error { return d.write(key, data) }
+
 // write writes an object, in place of one that is there.
 func (d *Dir) write(key string, data []byte) (err error) {
 	path := d.path(key)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,16 @@ type PushResult struct {
 	Objects  int   // that were to be there
 	Known    int   // of these, there before with all that the store knows
 	Written  int   // objects of the bucket that were written: manifests, pieces and blobs
-	Bytes    int64 // of these
+	Replaced int   // of these, in place of damaged ones
+	Bytes    int64 // of those that were written
 	Problems []error
+}
+
+// PushOptions are for Push.
+type PushOptions struct {
+	Jobs int // requests at a time; 0 for DefaultJobs
+	// Verify fetches what is there, and replaces what is damaged.
+	Verify bool
 }
 
 // DefaultJobs is how many requests are under way at a time.
@@ -36,16 +45,17 @@ func requests(jobs int) int {
 	return jobs
 }
 
-// Push writes objects of a store to a bucket, unless they are there. An object that cannot be
+// Push writes objects of a store to a bucket, unless they are there, which it takes the bucket's word
+// for but with Verify. An object that cannot be
 // read or written is a problem, and the others go on; after maxFailures one after another it
 // gives up.
-func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, jobs int) (
+func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
-	p := &pusher{from: from, to: to, res: &PushResult{Objects: len(objects)}}
+	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{Objects: len(objects)}}
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
-	err := parallel.Each(ctx, requests(jobs), len(objects), func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, requests(opts.Jobs), len(objects), func(ctx context.Context, i int) error {
 		err := p.object(ctx, objects[i])
 		if err != nil && ctx.Err() == nil {
 			return p.problem(fmt.Errorf("object %s: %w", objects[i].ID, err))
@@ -56,8 +66,9 @@ func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket,
 }
 
 type pusher struct {
-	from Store
-	to   Bucket
+	from   Store
+	to     Bucket
+	verify bool
 
 	mu     sync.Mutex
 	res    *PushResult
@@ -95,7 +106,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	if err != nil {
 		return err
 	}
-	if there {
+	if there && !p.verify {
 		p.done(true)
 		return nil
 	}
@@ -115,7 +126,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	if err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
 	}
-	p.done(false)
+	p.done(there) // as the list says
 	return nil
 }
 
@@ -130,8 +141,10 @@ func (p *pusher) done(known bool) {
 
 func (p *pusher) blob(ctx context.Context, id store.BlobID) error {
 	key := contentKey(id.String())
-	if there, err := p.to.Has(ctx, key); there || err != nil {
-		return err
+	if !p.verify {
+		if there, err := p.to.Has(ctx, key); there || err != nil {
+			return err
+		}
 	}
 	data, err := p.from.Blob(id)
 	if err != nil {
@@ -145,8 +158,10 @@ func (p *pusher) source(ctx context.Context, m *store.Manifest, i int) (list []p
 	c := &cutter{put: func(b []byte) error {
 		sum := sumOf(b)
 		list = append(list, piece{sum, int64(len(b))})
-		if there, err := p.to.Has(ctx, contentKey(sum)); there || err != nil {
-			return err
+		if !p.verify {
+			if there, err := p.to.Has(ctx, contentKey(sum)); there || err != nil {
+				return err
+			}
 		}
 		return p.put(ctx, contentKey(sum), b)
 	}}
@@ -157,13 +172,40 @@ func (p *pusher) source(ctx context.Context, m *store.Manifest, i int) (list []p
 	return list, err
 }
 
+// put writes an object unless it is there, or replaces a damaged one.
 func (p *pusher) put(ctx context.Context, key string, data []byte) error {
-	created, err := p.to.Put(ctx, key, data)
+	damaged := false
+	if p.verify {
+		old, err := p.to.Get(ctx, key, int64(len(data)))
+		switch {
+		case err == nil && bytes.Equal(old, data):
+			return nil
+		case err == nil, errors.Is(err, store.ErrTooLarge):
+			damaged = true
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+	}
+	var err error
+	created := damaged
+	if damaged {
+		err = p.to.Replace(ctx, key, data)
+	} else {
+		created, err = p.to.Put(ctx, key, data)
+	}
 	if err == nil && created {
-		p.mu.Lock()
-		p.res.Written++
-		p.res.Bytes += int64(len(data))
-		p.mu.Unlock()
+		p.wrote(len(data), damaged)
 	}
 	return err
+}
+
+// wrote counts an object of the bucket that was written.
+func (p *pusher) wrote(n int, damaged bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.res.Written++
+	p.res.Bytes += int64(n)
+	if damaged {
+		p.res.Replaced++
+	}
 }

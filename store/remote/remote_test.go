@@ -84,7 +84,7 @@ func push(t *testing.T, path string, to Bucket) *PushResult {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	res, err := Push(t.Context(), r, objectsIn(t, r), to, 0)
+	res, err := Push(t.Context(), r, objectsIn(t, r), to, PushOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,6 +262,94 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestVerify: a push that verifies replaces what is damaged, or brings back what is lost, and writes
+// nothing else.
+func TestVerify(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	for _, tt := range []struct {
+		name     string
+		dir      string                // of the object
+		bad      func(b []byte) []byte // nil: it is removed
+		replaced int
+	}{
+		{name: "piece flipped", dir: contentDir, replaced: 1, bad: func(b []byte) []byte {
+			b[len(b)/2] ^= 1
+			return b
+		}},
+		{name: "piece cut", dir: contentDir, replaced: 1, bad: func(b []byte) []byte { return b[:len(b)/2] }},
+		{name: "piece longer", dir: contentDir, replaced: 1,
+			bad: func(b []byte) []byte { return append(b, 0) }},
+		{name: "piece lost", dir: contentDir},
+		{name: "manifest flipped", dir: manifestDir, replaced: 1, bad: func(b []byte) []byte {
+			b[len(b)-1] ^= 1
+			return b
+		}},
+		{name: "manifest lost", dir: manifestDir},
+	} {
+		b := OpenDir(t.TempDir())
+		push(t, one, b)
+		keys, err := b.List(t.Context(), tt.dir)
+		if err != nil || len(keys) < 2 {
+			t.Fatalf("%d objects: %v", len(keys), err)
+		}
+		path := b.path(keys[len(keys)-1])
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err == nil && tt.bad != nil {
+			err = os.WriteFile(path, tt.bad(data), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := db.OpenReader(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, written := range []int{1, 0} {
+			res, err := Push(t.Context(), r, objectsIn(t, r), b, PushOptions{Verify: true})
+			if err != nil || res.Written != written || res.Replaced != min(tt.replaced, written) {
+				t.Errorf("%s: %+v, %v, want %d written", tt.name, res, err, written)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		two := filepath.Join(t.TempDir(), "two")
+		if res := pull(t, b, nil, two); len(res.Problems) != 0 || digest(t, one) != digest(t, two) {
+			t.Errorf("%s: then pulled: %+v", tt.name, res)
+		}
+	}
+}
+
+// TestPullTo: the store is opened for writing only where something is missing in the view.
+func TestPullTo(t *testing.T) {
+	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
+	b := OpenDir(t.TempDir())
+	push(t, one, b)
+	r, err := db.OpenReader(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// Nobody could write to it now.
+	w, err := db.OpenWriter(t.Context(), one, db.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	res, wrote, err := PullTo(t.Context(), b, nil, r, one, 0, db.WriterOptions{})
+	if err != nil || wrote || res.Found < 2 || res.Fetched != 0 {
+		t.Errorf("all is there: wrote %t, %+v, %v", wrote, res, err)
+	}
+	two := filepath.Join(t.TempDir(), "two")
+	res, wrote, err = PullTo(t.Context(), b, nil, store.NewOverlay(), two, 0, db.WriterOptions{})
+	if err != nil || !wrote || res.Changed != res.Found {
+		t.Errorf("nothing is there: wrote %t, %+v, %v", wrote, res, err)
+	}
+}
+
 // TestTwoWriters: two pushes of one store at a time are as one.
 func TestTwoWriters(t *testing.T) {
 	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
@@ -306,7 +394,7 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			_, err = Push(t.Context(), r, nil, OpenDir(dir), 0)
+			_, err = Push(t.Context(), r, nil, OpenDir(dir), PushOptions{})
 			if tt.want != ErrNoTables && !errors.Is(err, tt.want) {
 				t.Errorf("push: %v, want %v", err, tt.want)
 			}

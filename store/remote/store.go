@@ -15,17 +15,25 @@ import (
 // of the store wrap those of db.OpenWriter; parts that came before are kept.
 func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, jobs int,
 	writer db.WriterOptions) (*PullResult, error) {
-	var view store.View = store.NewOverlay()
 	reader, err := db.OpenReader(path)
-	switch {
-	case err == nil:
-		view = reader
-	case !errors.Is(err, store.ErrNoStore):
+	if errors.Is(err, store.ErrNoStore) {
+		res, _, err := PullTo(ctx, from, ids, store.NewOverlay(), path, jobs, writer)
+		return res, err
+	}
+	if err != nil {
 		return &PullResult{}, err
 	}
+	res, _, err := PullTo(ctx, from, ids, reader, path, jobs, writer)
+	return res, errors.Join(err, reader.Close())
+}
+
+// PullTo is PullStore for one who has the newest generation of the store open, as view. wrote
+// is true if the store was opened for writing: then there may be another.
+func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
+	jobs int, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
 	writer.Pulled = true
 	var w *db.Writer
-	res, err := Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs,
+	res, err = Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs,
 		Notes: func() string { return db.RemoteNotes(path) },
 		Open: func(ctx context.Context) (store.Sink, store.View, error) {
 			var err error
@@ -37,8 +45,5 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 	if w != nil {
 		err = errors.Join(err, w.Close())
 	}
-	if reader != nil {
-		err = errors.Join(err, reader.Close())
-	}
-	return res, err
+	return res, w != nil, err
 }

@@ -101,15 +101,29 @@ func (b *Bucket) Has(ctx context.Context, key string) (bool, error) {
 
 // Put implements remote.Bucket. The server refuses the second of two writers (If-None-Match).
 func (b *Bucket) Put(ctx context.Context, key string, data []byte) (created bool, err error) {
-	opts := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+	opts := putOptions()
 	opts.SetMatchETagExcept("*")
-	_, err = b.client.Client.PutObject(ctx, b.name, b.prefix+key, bytes.NewReader(data), int64(len(data)),
-		opts)
+	err = b.put(ctx, key, data, opts)
 	var answer minio.ErrorResponse
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusPreconditionFailed {
 		return false, nil
 	}
 	return err == nil, b.fail(key, err)
+}
+
+// Replace implements remote.Bucket.
+func (b *Bucket) Replace(ctx context.Context, key string, data []byte) error {
+	return b.fail(key, b.put(ctx, key, data, putOptions()))
+}
+
+func putOptions() minio.PutObjectOptions {
+	return minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+}
+
+func (b *Bucket) put(ctx context.Context, key string, data []byte, opts minio.PutObjectOptions) error {
+	_, err := b.client.Client.PutObject(ctx, b.name, b.prefix+key, bytes.NewReader(data), int64(len(data)),
+		opts)
+	return err
 }
 
 // List implements remote.Bucket.

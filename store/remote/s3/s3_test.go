@@ -170,6 +170,10 @@ func TestBucket(t *testing.T) {
 	if ok, err := b.Has(ctx, "a/b"); !ok || err != nil {
 		t.Errorf("has: %t, %v", ok, err)
 	}
+	if err := b.Replace(ctx, "a/b", []byte("second")); err != nil ||
+		string(f.objects["some/prefix/a/b"]) != "second" {
+		t.Errorf("replaced: %q, %v", f.objects["some/prefix/a/b"], err)
+	}
 	f.objects["elsewhere"] = nil
 	b.Put(ctx, "a/a", []byte("x"))
 	b.Put(ctx, "b", []byte("x"))

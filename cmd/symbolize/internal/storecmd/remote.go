@@ -46,12 +46,14 @@ func (o *remoteOptions) bucket(a *cli.App, args []string) (remote.Bucket, error)
 
 func newStorePushCommand(a *cli.App) *cobra.Command {
 	o := &remoteOptions{}
+	var verify bool
 	cmd := &cobra.Command{
 		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
 		Short: "Write symbol tables to a directory or bucket that many machines share",
 		Long: `push writes the tables of the store's objects to a directory or bucket, from which pull and
 --remote take them on other machines: all of them, or those that are named as for rm, or those that
-captures need. What is there is not written again, and nothing that is there is changed.
+captures need. What is there is not written again, and nothing that is there is changed, unless
+--verify finds it damaged.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written, and the others
 are there; 130 interrupted.`,
@@ -68,17 +70,19 @@ are there; 130 interrupted.`,
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
-				return push(ctx, a, r, to, args[1:], want, o.requests)
+				return push(ctx, a, r, to, args[1:], want,
+					remote.PushOptions{Jobs: o.requests, Verify: verify})
 			})
 		}),
 	}
 	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&verify, "verify", false, "fetch what is there, and replace what is damaged")
 	return cmd
 }
 
 // push writes the objects that words or want select, all without.
 func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words []string,
-	want func(*store.Manifest) bool, jobs int) error {
+	want func(*store.Manifest) bool, opts remote.PushOptions) error {
 	if len(words) > 0 {
 		selected, err := selectObjects(ctx, r, words)
 		if err != nil {
@@ -95,11 +99,15 @@ func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words
 			objects = append(objects, m)
 		}
 	}
-	res, err := remote.Push(ctx, r, objects, to, jobs)
+	res, err := remote.Push(ctx, r, objects, to, opts)
 	a.ReportErrors(res.Problems, 0)
-	a.Note(fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
+	text := fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
 		table.Count(res.Objects, "object", "objects"), res.Known,
-		table.Count(res.Written, "file", "files"), table.Bytes(res.Bytes)))
+		table.Count(res.Written, "file", "files"), table.Bytes(res.Bytes))
+	if opts.Verify {
+		text += fmt.Sprintf("; %d of them in place of damaged ones", res.Replaced)
+	}
+	a.Note(text)
 	return err
 }
 
