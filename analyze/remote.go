@@ -3,6 +3,7 @@ package analyze
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"sync"
@@ -70,7 +71,7 @@ func (s *Session) makeStore(ctx context.Context, absent error) (*db.Reader, erro
 // cannotKeep reports whether an error keeps a run from writing to the store, and not from reading.
 func cannotKeep(err error) bool {
 	for _, is := range []error{store.ErrUnsafe, store.ErrLocked, store.ErrNoSpace, fs.ErrPermission,
-		syscall.EROFS, syscall.ENOSPC} {
+		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, is) {
 			return true
 		}
@@ -78,11 +79,14 @@ func cannotKeep(err error) bool {
 	return false
 }
 
+// ErrInMemory is wrapped by the warning that tables of Options.Remote are kept for one run alone.
+var ErrInMemory = errors.New("kept in memory")
+
 // keepInMemory notes that the store cannot be written.
 func (s *Session) keepInMemory(err error) {
 	s.pulling.left = append(s.pulling.left, Warning{Warning: ingest.Warning{
 		Text: "tables of " + s.opts.Remote.URL("") + " are kept in memory, for this run: " + err.Error(),
-		Hint: "name a store that may be written with --store"}, Err: err})
+		Hint: "name a store that may be written with --store"}, Err: fmt.Errorf("%w: %w", ErrInMemory, err)})
 }
 
 // Need takes the parts that Options.Remote has of objects, once in a session. complete is false if

@@ -111,11 +111,17 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	if err != nil {
 		return outputErr(err)
 	}
-	err = errors.Join(
-		w.Put(headRecord, recordfile.Pack(head)), w.Put(stacksRecord, recordfile.Pack(p)), w.Put(ownRecord, recordfile.Pack(&own)))
+	put := func(name string, value any) {
+		if err == nil {
+			err = w.Put(name, recordfile.Pack(value))
+		}
+	}
+	put(headRecord, head)
+	put(stacksRecord, p)
+	put(ownRecord, &own)
 	for n := range cut {
-		if err == nil && len(cut[n]) > 0 {
-			err = w.Put(partName(n), recordfile.Pack(&cut[n]))
+		if len(cut[n]) > 0 {
+			put(partName(n), &cut[n])
 		}
 	}
 	if err != nil {

@@ -106,6 +106,8 @@ type collecting struct {
 	store      *analyze.Session // see analyze.Options.Shared
 	bundles    map[string][]string
 
+	inMemory sync.Once // reported that tables are kept in memory
+
 	mu    sync.Mutex
 	stats CollectStats
 }
@@ -118,6 +120,20 @@ func (t *collecting) fail(capture string, err error) {
 		t.stats.Files++
 	}
 	t.failed(capture, err)
+}
+
+// warnOf passes on a warning about a capture, and once what concerns no single one: Name reports that
+// there is no store, and a Run whose store cannot be written that, too.
+func (t *collecting) warnOf(capture string, w analyze.Warning) {
+	switch {
+	case errors.Is(w.Err, store.ErrNoStore):
+	case errors.Is(w.Err, analyze.ErrInMemory):
+		if t.shared == nil {
+			t.inMemory.Do(func() { t.warn(capture, w.Warning) })
+		}
+	default:
+		t.warn(capture, w.Warning)
+	}
 }
 
 func (t *collecting) count(h *Head, kept bool) {
@@ -146,11 +162,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	opts := t.Session
 	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
-	opts.Warn = func(w analyze.Warning) {
-		if !errors.Is(w.Err, store.ErrNoStore) { // which concerns no single capture
-			t.warn(capture, w.Warning)
-		}
-	}
+	opts.Warn = func(w analyze.Warning) { t.warnOf(capture, w) }
 	opts.Inputs = analyze.OpenInputs(ctx, append(slices.Clone(beside), capture))
 	opts.Bundles = opts.Inputs.Bundles
 	defer opts.Inputs.Close()

@@ -95,7 +95,7 @@ func (a *App) writeSummary(code int) int {
 			continue
 		}
 		if err := a.WriteOutput(f.path, false, f.write); err != nil {
-			a.Print("error", err.Error())
+			a.PrintError(err)
 			if code == exit.OK || code == exit.Partial {
 				code = exit.Failed
 			}
