@@ -78,9 +78,6 @@ func newCaptureFacts(path string, s *record.Summary) *captureFacts {
 	return f
 }
 
-// maxMissingLines is how many programs without code are named one by one.
-const maxMissingLines = 20
-
 // captureSummary prints the contents of the bundle on standard error.
 func captureSummary(a *cli.App, path string, s *record.Summary) {
 	if a.Quiet {
@@ -89,13 +86,11 @@ func captureSummary(a *cli.App, path string, s *record.Summary) {
 	for _, text := range s.Warnings {
 		a.Warn(text, "")
 	}
-	for i, m := range s.Missing {
-		if i == maxMissingLines {
-			a.Warn(fmt.Sprintf("and %d programs more without code", len(s.Missing)-i), "")
-			break
-		}
-		a.Warn(fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), "")
-	}
+	cli.WarnEach(a, s.Missing, func(m record.MissingProgram) (text, hint string) {
+		return fmt.Sprintf("BPF program %d %s: no image: %s", m.ID, m.Symbol, m.Reason), ""
+	}, func(left int) (text, hint string) {
+		return fmt.Sprintf("and %d programs more without code", left), ""
+	})
 	for _, cause := range slices.Sorted(maps.Keys(s.Lost)) {
 		a.Warn(fmt.Sprintf("lost: %d %s", s.Lost[cause], cause), "")
 	}

@@ -92,7 +92,8 @@ func (a *App) WithReader(body func(r *db.Reader) error) error {
 }
 
 // OpenWriter opens the store for writing, and reports if another writer must be waited for.
-func (a *App) OpenWriter(ctx context.Context, path string, opts db.WriterOptions) (*db.Writer, error) {
+func (a *App) OpenWriter(ctx context.Context, path string, opts db.WriterOptions) (
+	*db.Writer, error) {
 	opts.Waiting = func(e *store.LockedError) { a.Note(e.Waiting()) }
 	return db.OpenWriter(ctx, path, opts)
 }

@@ -51,19 +51,31 @@ func (a *App) PrintTaken(path string, b *sideband.Taken) {
 
 // PrintProblems prints the files that an indexer could not read, the first of them one by one.
 func (a *App) PrintProblems(problems []indexer.Problem) {
-	for i, p := range problems {
-		if i == MaxProblemLines {
-			a.Warn(fmt.Sprintf("… and %d more like these", len(problems)-i),
-				"--format json lists them all")
+	WarnEach(a, problems, func(p indexer.Problem) (text, hint string) {
+		return p.Error(), p.Hint
+	}, MoreLikeThese)
+}
+
+// maxListedWarnings is how many of the items of a list have a warning each.
+const maxListedWarnings = 20
+
+// WarnEach prints a warning for each item of a list, and from some number on one for all that are
+// left, with their number.
+func WarnEach[T any](a *App, list []T, warning func(T) (text, hint string),
+	more func(left int) (text, hint string)) {
+	for i, item := range list {
+		if i == maxListedWarnings {
+			a.Warn(more(len(list) - i))
 			return
 		}
-		a.Warn(p.Error(), p.Hint)
+		a.Warn(warning(item))
 	}
 }
 
-// MaxProblemLines is how many of the files that could not be read are named one
-// by one; the JSON summary has all.
-const MaxProblemLines = 20
+// MoreLikeThese is the last warning about files, of which --format json has all.
+func MoreLikeThese(left int) (text, hint string) {
+	return fmt.Sprintf("… and %d more like these", left), "--format json lists them all"
+}
 
 // ReportErrors prints errors that kept single items from being done.
 func (a *App) ReportErrors(errs []error, more int) {

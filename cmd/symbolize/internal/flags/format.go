@@ -1,5 +1,5 @@
-// Package flags has the flags that several commands share: words of --format, forms of names, sizes,
-// processes, the files that belong to a stack map, work and the lock of the store.
+// Package flags has the flags that several commands share: words of --format, forms of names,
+// sizes, processes, the files that belong to a stack map, work and the lock of the store.
 package flags
 
 import (

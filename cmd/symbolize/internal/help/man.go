@@ -50,7 +50,9 @@ func shown(cmd *cobra.Command) (list []*cobra.Command) {
 			list = append(list, sub)
 		}
 	}
-	slices.SortFunc(list, func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(list, func(a, b *cobra.Command) int {
+		return strings.Compare(a.Name(), b.Name())
+	})
 	return list
 }
 

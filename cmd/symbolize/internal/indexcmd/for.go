@@ -104,15 +104,12 @@ func (n *captureFiles) report(a *cli.App, o *indexOptions, err error) error {
 		table.Count(len(n.objects), "object", "objects")),
 		table.Some(known, "was in the store", "were in the store"), local.Found(n.objects),
 		table.Some(len(lacking), "was not found", "were not found")))
-	for i, obj := range lacking {
-		if i == cli.MaxProblemLines {
-			a.Warn(fmt.Sprintf("… and %d more", len(lacking)-i),
-				"`symbolize missing` lists them all")
-			break
-		}
-		a.Warn(fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
-			table.Count(n.frames[obj.ID.String()], "frame", "frames")), "")
-	}
+	cli.WarnEach(a, lacking, func(obj local.Object) (text, hint string) {
+		return fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
+			table.Count(n.frames[obj.ID.String()], "frame", "frames")), ""
+	}, func(left int) (text, hint string) {
+		return fmt.Sprintf("… and %d more", left), "`symbolize missing` lists them all"
+	})
 	a.Partial = a.Partial || o.strict && len(lacking) > 0
 	return nil
 }

@@ -208,7 +208,8 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	if err == nil {
 		markSeen(a, path, sum)
 	}
-	return need.report(a, o, reportIndex(a, o, path, len(paths), sum, captured, cli.StoreError(err)))
+	err = reportIndex(a, o, path, len(paths), sum, captured, cli.StoreError(err))
+	return need.report(a, o, err)
 }
 
 // markSeen notes that the objects of an index run are in use, also those that are unchanged.
@@ -291,7 +292,8 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 			table.Some(s.Debug, "debug file", "debug files"),
 			table.Some(s.Modules, "kernel module", "kernel modules"),
 			table.Some(s.Kernels, "kernel", "kernels"),
-			table.Some(s.Unchanged, "unchanged since the last run", "unchanged since the last run")))
+			table.Some(s.Unchanged, "unchanged since the last run",
+				"unchanged since the last run")))
 	}
 	if s.Read > 0 {
 		t.Row("made", table.Join(", ",
@@ -334,13 +336,8 @@ func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string
 	if o.format == flags.JSON {
 		return ingest.WriteJSON(a.Stdout(), x)
 	}
-	for i, p := range x.Problems {
-		if i == cli.MaxProblemLines {
-			a.Warn(fmt.Sprintf("… and %d more like these", len(x.Problems)-i),
-				"--format json lists them all")
-			break
-		}
-		a.Warn(p.Error, "")
-	}
+	cli.WarnEach(a, x.Problems, func(p inspect.Problem) (text, hint string) {
+		return p.Error, ""
+	}, cli.MoreLikeThese)
 	return x.WriteText(a.Stdout())
 }

@@ -53,7 +53,8 @@ func indexJSON(a *cli.App, path string, s *indexer.Summary, captured *captureRes
 		Read: s.Read, Bytes: s.Raw, Same: s.Unchanged, Debug: s.Debug, Modules: s.Modules,
 		Kernels: s.Kernels, NoID: s.NoBuildID, Nameless: s.Nameless,
 		Functions: s.Functions, Named: s.Named, Stored: s.Stored,
-		Sources: cli.OrEmpty(s.Sources), Skipped: cli.OrEmpty(s.Skipped), Problems: []indexProblem{},
+		Sources: cli.OrEmpty(s.Sources), Skipped: cli.OrEmpty(s.Skipped),
+		Problems: []indexProblem{},
 		Captured: captured,
 	}
 	for _, p := range s.Problems {

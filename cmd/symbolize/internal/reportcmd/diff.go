@@ -217,7 +217,8 @@ func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []dif
 
 // loadSide names the profiles of one side, each for itself. A capture that cannot be read is
 // left out if there are others.
-func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) ([]diff.Input, error) {
+func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) (
+	[]diff.Input, error) {
 	var inputs []diff.Input
 	for _, path := range paths {
 		p, err := s.Load(ctx, []string{path})

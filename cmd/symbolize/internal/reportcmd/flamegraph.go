@@ -181,7 +181,8 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		}
 		a.Note("times of samples are not those of the recording: " + why)
 	}
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		p *ingest.Profile) error {
 		opts := o.calls(s, p)
 		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == flags.Folded {

@@ -83,7 +83,8 @@ func isFile(path string) bool {
 }
 
 func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) error {
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		p *ingest.Profile) error {
 		r := calls.NewPeek(p, o.function, o.calls(s, p))
 		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
 			return err

@@ -82,7 +82,8 @@ func runReport(ctx context.Context, a *cli.App, o *reportOptions, paths []string
 	if err != nil {
 		return err
 	}
-	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		captures []string) error {
 		return o.write(ctx, s, captures)
 	})
 }

@@ -15,7 +15,8 @@ import (
 // runTimed writes a graph of one capture with its samples at their times, or with a note where it
 // has none.
 func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []string) error {
-	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		captures []string) error {
 		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
 			if err := s.Name(ctx, p); err != nil {
 				return err

@@ -99,7 +99,8 @@ func (o *topOptions) parseBranches() error {
 }
 
 func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) error {
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		p *ingest.Profile) error {
 		if o.branch {
 			return writeReport(a, calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
 		}

@@ -75,7 +75,8 @@ func (o *treeOptions) validate(args []string) error {
 }
 
 func runTree(ctx context.Context, a *cli.App, o *treeOptions, paths []string) error {
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		p *ingest.Profile) error {
 		return writeReport(a, calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
 			Callers: o.callers, MinShare: o.minShare / 100, Depth: o.depth}), o.format)
 	})

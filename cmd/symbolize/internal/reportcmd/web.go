@@ -76,7 +76,8 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 		return err
 	}
 	defer ln.Close()
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session, p *ingest.Profile) error {
+	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		p *ingest.Profile) error {
 		finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 		defer finder.Close()
 		demangler := report.NewDemangler(o.mode)

@@ -51,7 +51,8 @@ func (o *missingOptions) validate(args []string) error {
 }
 
 func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []string) error {
-	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
+		captures []string) error {
 		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err

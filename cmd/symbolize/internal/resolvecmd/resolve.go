@@ -1,5 +1,5 @@
-// Package resolvecmd has the commands that name captures and write them on: `resolve`, `missing` for
-// what is left, and perf_to_profile as pprof calls it.
+// Package resolvecmd has the commands that name captures: `resolve`, `missing` for locations that
+// are left, and perf_to_profile as pprof calls it.
 package resolvecmd
 
 import (

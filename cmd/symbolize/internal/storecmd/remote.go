@@ -162,7 +162,8 @@ func parseIDs(words []string) (ids []buildid.ID, err error) {
 }
 
 // idsOf adds the objects of captures to a list.
-func idsOf(ctx context.Context, a *cli.App, captures []string, ids []buildid.ID) ([]buildid.ID, error) {
+func idsOf(ctx context.Context, a *cli.App, captures []string, ids []buildid.ID) (
+	[]buildid.ID, error) {
 	ids = append([]buildid.ID{}, ids...) // nil is for all
 	err := a.WithSession(ctx, &cli.InputOptions{NoLocal: true}, captures,
 		func(s *cli.Session, paths []string) error {
