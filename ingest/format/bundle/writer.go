@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -269,14 +268,11 @@ func (w *Writer) listed() []EntryInfo {
 
 // EncodeManifest returns the bytes of manifest.json.
 func EncodeManifest(m *Manifest) ([]byte, error) {
-	b, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	if len(b) >= maxManifest {
+	b, err := encodeJSON(m)
+	if err == nil && len(b) > maxManifest {
 		return nil, fmt.Errorf("%d bytes are more than the %d that are read", len(b), maxManifest)
 	}
-	return append(b, '\n'), nil
+	return b, err
 }
 
 // packBest is up to how many bytes entries are packed as well as can be, which takes ten

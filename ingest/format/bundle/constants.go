@@ -4,6 +4,8 @@ package bundle
 // recorders write and keep a hostile file of a few KB from filling memory or disk.
 const (
 	maxManifest = 16 << 20 // bytes of manifest.json
+	maxModules  = 64 << 20 // of kernel/modules.json
+	maxCompiled = 64 << 10 // of proc/PID/compiled.json
 	maxEntries  = 1 << 18  // three per process, and the dumps
 	maxTotal    = 8 << 30  // bytes of the unpacked tar
 	// Of a small file no more than freeTotal and maxRatio times its size is unpacked:
@@ -19,3 +21,14 @@ const (
 	maxMerged  = 1 << 16
 	maxMissing = 10_000 // programs whose code is missing, of an unfinished bundle
 )
+
+// Addresses in users' stacks that no process has; see "Stacks" in the package comment.
+const (
+	OutsideAddress   = 0         // outside of all that the process could run
+	GoneAddress      = 1<<56 - 1 // the process had ended before its mappings could be read
+	AmbiguousAddress = 1<<56 - 2 // it was one thing or another, as mappings changed
+)
+
+// UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;
+// see "Stacks" in the package comment.
+const UnknownTime = 1<<64 - 1
