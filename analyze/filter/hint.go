@@ -12,6 +12,7 @@ func (l *Left) Hint() string {
 			Lineless: l.Lineless}
 		return p.For()
 	}
-	t := hint.Text{Reason: l.Reason, Object: l.Object, Module: l.Module, File: l.File}
+	t := hint.Text{Reason: l.Reason, Object: l.Object, Module: l.Module, File: l.File,
+		LateMaps: l.LateMaps}
 	return t.For()
 }

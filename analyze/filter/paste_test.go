@@ -121,6 +121,12 @@ var pasted = []struct {
 			"#1  0x0000555555555212 in ?? (){ " + secondPlace + "} from /srv/fixed\n" +
 			"#2  0x0000555555555212 in ?? () from /lib/other.so\n#3  0x1212 in ?? ()\n", named: 2,
 		left: []ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
+	{name: "mappings behind the stacks that they are of",
+		want: "   1:     0x7f0000401212 - <unknown>\n" +
+			"7f0000401000-7f0000402000 r-xp 00001000 08:01 77                         /srv/fixed\n" +
+			"*** the next process, which has something else there\n" +
+			"   1:     0x7f0000401212 - <unknown>\n", named: 0,
+		left: []ingest.Reason{ingest.MapsNotSaved, ingest.MapsNotSaved}},
 	{name: "sanitizers",
 		want: "    #1 0x55d0 in f (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +
 			"    #2 0x55d0  (/srv/fixed+0x40120d){ main+0x5a (" + callLine + ")}\n" +

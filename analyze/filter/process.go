@@ -27,6 +27,10 @@ type process struct {
 	maps     []mapped // in the order of the text
 	mapsLine int      // the last line with one
 	sorted   bool
+	// early: an address came before any mapping. Mappings then stand behind the stacks that they
+	// are of, as in reports of old glibcs, and are not used: the next stack is of another process.
+	early bool
+	late  bool // there were such mappings
 
 	signalFrame int // gdb: the number behind that of the last "<signal handler called>"
 	foreignLine int // Go: the last line that is "non-Go function"
@@ -51,9 +55,9 @@ func (s *scanner) lineStart() {
 	}
 }
 
-// mapping takes a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", as it is and as
-// old glibcs print it after a stack; and one of gdb's `info proc mappings`, "0xSTART 0xEND 0xSIZE
-// 0xOFFSET [PERMS] PATH". The next one after other text is of another process.
+// mapping takes a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of gdb's
+// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". The next one after other text is
+// of another process.
 func (s *scanner) mapping(line []byte) bool {
 	if len(line) > maxFrame {
 		return false
@@ -65,6 +69,10 @@ func (s *scanner) mapping(line []byte) bool {
 		}
 	}
 	p := &s.process
+	if p.early {
+		p.late = true
+		return true
+	}
 	if p.mapsLine != s.line-1 {
 		p.maps = nil
 	}
@@ -155,6 +163,7 @@ func (p *process) at(pc uint64) *mapped {
 // module is the path that the text has for it, nil for none.
 func (s *scanner) locate(p place, pc uint64, module []byte) {
 	p.offset, p.keep = pc, true
+	s.process.early = s.process.early || len(s.process.maps) == 0
 	m := s.process.at(pc)
 	switch {
 	case m == nil && len(module) > 0:

@@ -158,7 +158,10 @@ func (r *Rewriter) count(p *located) {
 }
 
 // Stats returns the counts so far.
-func (r *Rewriter) Stats() *Stats { return &r.stats }
+func (r *Rewriter) Stats() *Stats {
+	r.stats.LateMaps = r.scanner.process.late
+	return &r.stats
+}
 
 // Problems returns the errors of tables, each once.
 func (r *Rewriter) Problems() []string { return r.finder.problems }

@@ -18,6 +18,8 @@ type Stats struct {
 	// ByFile are those of Named whose object the text has by its file name, and not by its
 	// build ID.
 	ByFile uint64
+	// LateMaps: mappings of a process stand behind its addresses in the text, and were not used.
+	LateMaps bool
 	// Left are those that stayed as they were, by object and reason.
 	Left []Left
 	more map[leftKey]int
@@ -32,6 +34,7 @@ type Left struct {
 	OtherTag bool
 	File     bool // Object is the name of a file: the text has no build ID
 	Lineless bool // a BPF program is indexed, and has no lines
+	LateMaps bool // Stats.LateMaps
 	Places   uint64
 }
 
@@ -79,10 +82,14 @@ func (p *place) objectText() string {
 
 // Sorted returns Left, the most frequent first.
 func (s *Stats) Sorted() []Left {
-	return slices.SortedFunc(slices.Values(s.Left), func(a, b Left) int {
+	list := slices.SortedFunc(slices.Values(s.Left), func(a, b Left) int {
 		return cmp.Or(cmp.Compare(b.Places, a.Places), cmp.Compare(a.Object, b.Object),
 			cmp.Compare(a.Reason, b.Reason))
 	})
+	for i := range list {
+		list[i].LateMaps = s.LateMaps
+	}
+	return list
 }
 
 // Facts are Stats as data. The JSON names are an interface.

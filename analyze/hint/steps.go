@@ -192,6 +192,8 @@ type Text struct {
 	Object string // the build ID
 	Module string // "" if the text names none
 	File   bool   // Object is a file name, and the text has no build ID
+	// LateMaps: the text has mappings, behind its first addresses.
+	LateMaps bool
 }
 
 // For is Case.For.
@@ -210,6 +212,10 @@ func (t *Text) For() string {
 	case ingest.Mismatch:
 		return "the symbol has another length in what is indexed: name the build that ran with --with"
 	case ingest.MapsNotSaved:
+		if t.LateMaps {
+			return "the text has mappings behind the addresses, where it is not known which process they " +
+				"are of: put them before the addresses"
+		}
 		return "it is an address of the process: put its mappings before the text (/proc/PID/maps, or " +
 			"gdb's `info proc mappings`); --with names a program that is linked to fixed addresses"
 	case ingest.NoBuildID:
