@@ -8,10 +8,11 @@ import (
 	"symbolize/ingest/fold/addrspace"
 )
 
-// message is a sample for the worker that owns its chain.
+// message is a sample, or several equal ones, for the worker that owns its chain.
 type message struct {
 	hash         uint64 // of the user part, or of the kernel part where there is no other
-	weight       uint64
+	weight       uint64 // of all its samples
+	count        uint32 // of samples
 	label        uint32
 	user, kernel addrspace.Version
 	cut          bool
@@ -19,7 +20,7 @@ type message struct {
 }
 
 // messageSize is the size of a message without its chain, in bytes.
-const messageSize = 40
+const messageSize = 44
 
 // The flags of an encoded message.
 const (
@@ -45,6 +46,7 @@ func (m *message) encode(b, kpart, part []byte) []byte {
 		flags |= messageAdopted
 	}
 	b = le.AppendUint32(b, flags)
+	b = le.AppendUint32(b, m.count)
 	return append(append(b, kpart...), part...)
 }
 
@@ -57,6 +59,7 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 		addrspace.Version(le.Uint32(head[24:]))
 	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
 	m.cut, m.adopted = head[36]&messageCut != 0, head[36]&messageAdopted != 0
+	m.count = le.Uint32(head[40:])
 	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
 }
 

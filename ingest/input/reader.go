@@ -42,8 +42,10 @@ type reader struct {
 	threads  []threadState // direct-mapped by tid
 	tagger   *tagger       // nil if no tags are kept
 	plain    bool          // chains may be simplified, as their addresses do not matter
-	kspan    addrspace.Span
-	haveK    bool
+	// counted reports that the present sample has been counted and need not be split; may be nil.
+	counted func() bool
+	kspan   addrspace.Span
+	haveK   bool
 
 	// Of the present sample.
 	rec         *perfdata.Record
@@ -58,6 +60,7 @@ type reader struct {
 	kernel      addrspace.Version
 	kpart, part []byte
 	cut         bool // the chain was rubbish: the parts are made of the sample's own address
+	lone        bool // the chain had no address: likewise
 	thread      *threadState
 	guest       bool // of a virtual machine, by ID_INDEX
 
@@ -118,6 +121,10 @@ func (r *reader) take(rec *perfdata.Record) bool {
 	if r.c.opts.Branches {
 		r.event, r.weight = r.counts[0].Event, 1
 		return r.startBranches(s)
+	}
+	if r.counted != nil && r.counted() {
+		r.counts = r.counts[:0]
+		return false
 	}
 	r.parts()
 	return true
@@ -186,14 +193,14 @@ func (r *reader) parts() {
 	if r.sample.HasUserStack {
 		r.countCopy()
 	}
-	r.cut = false
+	r.cut, r.lone, r.split.late = false, false, false
 	if r.guest {
 		r.kpart, r.part = nil, guestPart
 		return
 	}
 	r.kpart, r.part = r.split.split(r.rec, &r.sample)
 	if !hasFrames(r.kpart) && !hasFrames(r.part) {
-		r.cut = hasRubbish(r.kpart) || hasRubbish(r.part)
+		r.lone, r.cut = true, hasRubbish(r.kpart) || hasRubbish(r.part)
 		r.kpart, r.part = r.split.lone(r.rec, &r.sample)
 		if !hasFrames(r.kpart) && !hasFrames(r.part) {
 			r.kpart, r.part = nil, notUnwound

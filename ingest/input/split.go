@@ -22,6 +22,7 @@ type splitter struct {
 	unwind func(s *perfdata.Sample) []byte
 	// deferred returns the user chain of a cookie, nil if there is none.
 	deferred func(tid int32, cookie uint64) []byte
+	late     bool // the user part of the present sample is that of a cookie
 	// leaf completes a user part whose sample has the link register; may be nil.
 	leaf func(s *perfdata.Sample, part []byte) []byte
 }
@@ -97,6 +98,7 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 // later returns the user part of a sample whose user stack was unwound after it: words begins
 // with its cookie.
 func (sp *splitter) later(s *perfdata.Sample, words []byte) []byte {
+	sp.late = true
 	if len(words) < 8 || sp.deferred == nil {
 		return notUnwound
 	}

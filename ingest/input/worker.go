@@ -20,6 +20,7 @@ type worker struct {
 	*reader
 	index  int
 	queues *batchQueues
+	out    *outbox
 
 	finder       locator
 	numbers      *intern.Pairs // of places
@@ -27,6 +28,10 @@ type worker struct {
 	userChains   *chainTable
 	rows         *merge.RowTable
 	frequent     frequentChains // of other workers
+	repeats      repeats
+	message      message // of the present sample
+	labelled     bool    // message has the label of the present sample
+	slot         *repeat // of repeats, that the present sample takes; may be nil
 	encoded      []byte
 	own          []byte // encoded messages to itself
 	group        [intern.GroupSize]queued
@@ -38,8 +43,11 @@ type worker struct {
 
 func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
 	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
-		index: index}
+		index: index, out: newOutbox(peers, index)}
 	w.plain = true
+	if !c.opts.Branches && !c.opts.Runs {
+		w.counted, w.repeats.seed = w.repeated, seed
+	}
 	w.numbers = intern.NewPairs()
 	w.finder.sb, w.finder.noTable = c.State, c.noTable
 	w.finder.number = func(object uint32, offset uint64, ret bool) uint32 {
@@ -82,26 +90,29 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 // run reads chunks until none is left, then takes the batches of the other workers. A worker
 // that fails goes on receiving: the others may be waiting for it.
 func (w *worker) run(ctx context.Context, next *atomic.Int64) {
-	out := newOutbox(w.queues, w.index)
 	for w.err == nil {
 		k := int(next.Add(1)) - 1
 		if k >= w.c.Records.NumChunks() {
 			break
 		}
 		if w.err = ctx.Err(); w.err == nil {
-			w.fold(w.c.Records.Chunk(k), out)
+			w.fold(w.c.Records.Chunk(k))
 		}
 	}
+	w.foldRepeats()
 	w.takeOwn()
-	w.queues.finish(out, w.takeBatch)
+	w.queues.finish(w.out, w.takeBatch)
 }
 
 // fold reads one chunk.
-func (w *worker) fold(c sideband.Chunk, out *outbox) {
+func (w *worker) fold(c sideband.Chunk) {
 	w.chunk(c)
 	for w.next() {
-		s := &w.sample
-		m := message{weight: w.weight, label: w.label(), user: w.user, kernel: w.kernel, cut: w.cut}
+		m := &w.message
+		if !w.labelled {
+			*m = message{weight: w.weight, count: 1, label: w.label(), user: w.user, kernel: w.kernel}
+		}
+		m.cut = w.cut
 		w.encoded = encodeChain(w.encoded[:0], w.kpart)
 		nk := len(w.encoded)
 		w.encoded = encodeChain(w.encoded, w.part)
@@ -110,17 +121,27 @@ func (w *worker) fold(c sideband.Chunk, out *outbox) {
 		if len(part) == 0 {
 			m.hash = maphash.Bytes(w.userChains.seed, kpart)
 		}
-		owner := w.queues.owner(m.hash)
-		m.adopted = owner != w.index && w.frequent.often(m.hash)
-		if owner == w.index || m.adopted {
-			w.keep(&m, kpart, part)
-		} else {
-			out.send(owner, &m, kpart, part, w.takeBatch)
+		if !w.remember(m, kpart, part) {
+			w.forward(m, kpart, part)
 		}
-		w.first, w.last = min(w.first, s.Time), max(w.last, s.Time)
+		w.seen(w.sample.Time)
 	}
 	if err := w.records.Err(); err != nil && w.err == nil {
 		w.err = err // the file changed since the first pass, or cannot be read any more
+	}
+}
+
+// seen notes the time of a sample.
+func (w *worker) seen(t uint64) { w.first, w.last = min(w.first, t), max(w.last, t) }
+
+// forward hands a message to the worker that owns its chain.
+func (w *worker) forward(m *message, kpart, part []byte) {
+	owner := w.queues.owner(m.hash)
+	m.adopted = owner != w.index && w.frequent.often(m.hash)
+	if owner == w.index || m.adopted {
+		w.keep(m, kpart, part)
+	} else {
+		w.out.send(owner, m, kpart, part, w.takeBatch)
 	}
 }
 
@@ -183,16 +204,17 @@ func (w *worker) takeBatch(b []byte) {
 	}
 }
 
-// take folds a sample.
+// take folds the samples of a message.
 func (w *worker) take(m *queued) {
 	kernel := w.kernelChains.add(m.khash, m.kpart, m.user, m.kernel, false)
 	user := w.userChains.add(m.uhash, m.part, m.user, m.kernel, m.adopted)
-	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: 1,
+	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: m.count,
 		Weight: m.weight})
-	w.stats.Samples++
+	n := uint64(m.count)
+	w.stats.Samples += n
 	w.stats.Weight += m.weight
-	w.stats.Frames += uint64(kernel.frames) + uint64(user.frames)
+	w.stats.Frames += n * (uint64(kernel.frames) + uint64(user.frames))
 	if m.cut || (kernel.flags|user.flags)&partCut != 0 {
-		w.stats.CutChains++
+		w.stats.CutChains += n
 	}
 }
