@@ -145,6 +145,9 @@ func TestManPages(t *testing.T) {
 		if !strings.HasPrefix(string(b), ".nh\n.TH ") {
 			t.Errorf("%s is no man page of %q", name, cmd.CommandPath())
 		}
+		if strings.Contains(cmd.Long, "\n\t") && cmd.Parent().Name() != "completion" { // cobra's own
+			t.Errorf("%s: a line of the text begins with a tab", cmd.CommandPath())
+		}
 		page := withoutRoff(string(b))
 		for _, text := range []string{cmd.Short, cmd.Long, cmd.Example} {
 			checkManText(t, name, page, text)

@@ -25,8 +25,7 @@ offset and size of each member in bytes, holes and padding, as pahole does. TYPE
 ("list_head"), a name of one kind ("struct list_head", "var jiffies") or a number from the
 list ("#12").
 
---format c prints a C header that compiles,
-	as ` + "`bpftool btf dump FILE format c`" + `: all types,
+--format c prints a C header that compiles, as ` + "`bpftool btf dump FILE format c`" + `: all types,
 or those that are named, with what they need, in the order that C wants. A name that C does
 not allow a second time gets a suffix, NAME___2. Of 8-byte enumerations that clang before 15
 compiled, BTF has the low halves of the values only: there are comments on these.

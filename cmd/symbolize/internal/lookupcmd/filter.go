@@ -36,9 +36,8 @@ type filterOptions struct {
 }
 
 const filterLong = `filter copies standard input to standard output and puts names to the places
-in code that it finds on the way, from the store,
-	from --with and from the files of this host that have
-the build IDs in the text; all other bytes stay as they are.
+in code that it finds on the way, from the store, from --with and from the files of this host
+that have the build IDs in the text; all other bytes stay as they are.
 It reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows
 each line when it comes.
 
