@@ -40,13 +40,17 @@ func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string
 	return paths, kernel, s.finder.DebugRoots()
 }
 
-// Searching returns View, which with Options.Local looks for an object on this host when its build ID
-// is asked for.
+// Searching returns View, which when a build ID is asked for takes what Options.Remote has of it, and
+// with Options.Local looks for it on this host.
 func (s *Session) Searching(ctx context.Context) store.View {
-	if s.finder == nil {
-		return s.view
+	view := s.view
+	if s.opts.Remote != nil {
+		view = &needing{View: view, ctx: ctx, session: s}
 	}
-	return s.finder.Searching(ctx, s.view, func(err error) { s.warnError(err, "", false) })
+	if s.finder == nil {
+		return view
+	}
+	return s.finder.Searching(ctx, view, func(err error) { s.warnError(err, "", false) })
 }
 
 // findLocal indexes the objects of a capture that are to be found by Options.Local: of each the

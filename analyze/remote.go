@@ -106,6 +106,22 @@ func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete b
 	return complete, err
 }
 
+// needing is a View of a session that takes the parts of objects from Options.Remote when they are
+// asked for.
+type needing struct {
+	store.View
+	ctx     context.Context
+	session *Session
+}
+
+// Find implements store.View.
+func (v *needing) Find(id buildid.ID) ([]*store.Manifest, error) {
+	if _, err := v.session.Need(v.ctx, []ingest.Object{{ID: id}}); err != nil {
+		return nil, err
+	}
+	return v.View.Find(id)
+}
+
 // need is Need for IDs; the caller holds pulling.mu.
 func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, err error) {
 	p := &s.pulling

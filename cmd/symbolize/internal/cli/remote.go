@@ -18,7 +18,7 @@ import (
 // remoteEnv is the environment variable with the default of --remote.
 const remoteEnv = "SYMBOLIZE_REMOTE"
 
-// RemoteFlag is --remote, of commands that name captures.
+// RemoteFlag is --remote, of commands that name code.
 type RemoteFlag struct {
 	url string
 	set bool // the command has the flag, and so the variable counts
@@ -32,6 +32,11 @@ func (f *RemoteFlag) AddFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "remote", "",
 		"take the symbol tables that the store lacks from `URL`, a directory or bucket that \"store push\" "+
 			"filled, and keep them in the store (default $"+remoteEnv+")")
+}
+
+// Given reports whether the flag or its variable is given.
+func (f *RemoteFlag) Given(a *App) bool {
+	return f.url != "" || f.set && a.Env.Getenv(remoteEnv) != ""
 }
 
 // OpenRemote returns the bucket of --remote or the variable; nil for none.

@@ -40,6 +40,7 @@ type mapChartOptions struct {
 	rows     int
 	with     []string
 	kallsyms []string
+	remote   cli.RemoteFlag
 	demangle string
 
 	scale *chart.Scale
@@ -72,6 +73,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"take symbols from `PATH` too, for --symbols; may be repeated")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
+	o.remote.AddFlag(fs)
 	flags.AddDemangle(cmd, &o.demangle, "simple")
 	flags.Complete(cmd, "style", chartStyles)
 	flags.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))

@@ -176,7 +176,8 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	inputs := cli.InputOptions{With: o.with, Kallsyms: o.kallsyms, Bundles: bundles}
+	inputs := cli.InputOptions{With: o.with, Kallsyms: o.kallsyms, Bundles: bundles,
+		Remote: o.remote}
 	if len(o.kallsyms) > 0 {
 		inputs.Stacks.Parsed.Kallsyms = o.kallsyms[0]
 	}
@@ -187,6 +188,9 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	defer s.Close()
 	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.InputOptions())
 	if err != nil {
+		return err
+	}
+	if _, err := s.Need(ctx, p.Objects); err != nil {
 		return err
 	}
 	if err := s.Name(ctx, p); err != nil {

@@ -112,6 +112,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 		"where the text has no build ID, take the file now at an absolute path for the one that ran")
 	fs.BoolVar(&o.input.NoLocal, "no-local", false,
 		"look for no files on this host that neither the store nor --with has")
+	o.input.Remote.AddFlag(fs)
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
 	flags.AddNames(cmd, &o.input.Names, "`symbols` (the default) or dwarf")
 	flags.AddDemangle(cmd, &o.demangle, "simple")

@@ -22,12 +22,22 @@ const minPrefix = 8
 // idSource has the objects that lookup can be asked for by build ID: those of the store, and files
 // of this host.
 type idSource struct {
-	reader *db.Reader // nil without a store
-	view   store.View
+	reader  *db.Reader // nil without a store
+	view    store.View
+	session *cli.Session // with --remote
 }
 
-// newIDSource opens the sources of objects of build IDs.
-func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) *idSource {
+// newIDSource opens the sources of objects of build IDs. The caller closes them.
+func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) (*idSource,
+	error) {
+	if o.remote.Given(a) {
+		s, err := a.OpenSession(ctx, &cli.InputOptions{Remote: o.remote, NoLocal: o.noLocal, Jobs: o.jobs,
+			MaxMemory: o.maxMemory, Columns: true})
+		if err != nil {
+			return nil, err
+		}
+		return &idSource{reader: reader, view: s.Searching(ctx), session: s}, nil
+	}
 	overlay := store.NewOverlay()
 	src := &idSource{reader: reader, view: overlay}
 	if reader != nil {
@@ -40,7 +50,14 @@ func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.R
 			a.Warn(err.Error(), exit.Hint(err))
 		})
 	}
-	return src
+	return src, nil
+}
+
+func (s *idSource) close() error {
+	if s == nil || s.session == nil {
+		return nil
+	}
+	return s.session.Close()
 }
 
 // find returns the build ID that a text is, or the beginning of, and the view that has its object.

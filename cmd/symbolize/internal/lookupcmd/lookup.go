@@ -31,6 +31,7 @@ type lookupOptions struct {
 	file    string
 	buildID string
 	noLocal bool
+	remote  cli.RemoteFlag
 
 	style    string
 	format   string
@@ -112,6 +113,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"the object: the one with this `ID`, of which the first "+
 			"8 digits will do, in the store or on this host")
 	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: look for no files on this host")
+	o.remote.AddFlag(fs)
 	fs.BoolVar(&o.Offsets, "offsets", false,
 		"addresses are file offsets; of a kernel, offsets from _text")
 	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
@@ -175,14 +177,16 @@ func (o *lookupOptions) validate(args []string) (err error) {
 func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string) (err error) {
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.Env.Getenv, process.HastyGC)
-	reader, err := lookupStore(a, o.file == "" && a.Local(nil, o.noLocal) == nil)
+	reader, err := lookupStore(a, o.file == "" && a.Local(nil, o.noLocal) == nil &&
+		!o.remote.Given(a))
 	if err != nil {
 		return err
 	}
 	if reader != nil {
 		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
 	}
-	obj, err := openLookup(ctx, a, o, reader)
+	obj, ids, err := openLookup(ctx, a, o, reader)
+	defer func() { err = cmp.Or(err, ids.close()) }()
 	if err != nil {
 		return lookupError(err)
 	}
@@ -202,17 +206,24 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	return err
 }
 
-// openLookup opens the object that the options name. reader may be nil.
+// openLookup opens the object that the options name, and the source of one that is named by build ID,
+// which the caller closes, also after an error. reader may be nil.
 func openLookup(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) (
-	*lookup.Object, error) {
-	if o.file == "" {
-		view, id, err := newIDSource(ctx, a, o, reader).find(o.buildID)
-		if err != nil {
-			return nil, err
-		}
-		return lookup.OpenID(view, id, o.buildID, &o.Options)
+	*lookup.Object, *idSource, error) {
+	if o.file != "" {
+		obj, err := lookup.OpenFile(ctx, viewOf(reader), o.file, lookupIndex(a, o), &o.Options)
+		return obj, nil, err
 	}
-	return lookup.OpenFile(ctx, viewOf(reader), o.file, lookupIndex(a, o), &o.Options)
+	ids, err := newIDSource(ctx, a, o, reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	view, id, err := ids.find(o.buildID)
+	if err != nil {
+		return nil, ids, err
+	}
+	obj, err := lookup.OpenID(view, id, o.buildID, &o.Options)
+	return obj, ids, err
 }
 
 // viewOf returns the view of a reader, nil without one.
@@ -292,7 +303,12 @@ func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []str
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), lookupIndex(a, o), &o.Options)
 	m.Finish = func(l *lookup.Looker) { reportLookup(a, l) }
-	m.ByID = newIDSource(ctx, a, o, reader).find
+	ids, err := newIDSource(ctx, a, o, reader)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, ids.close()) }()
+	m.ByID = ids.find
 	m.Fail = func(err error) {
 		a.Partial = true
 		err = lookupError(err)
