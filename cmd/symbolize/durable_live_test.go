@@ -106,7 +106,7 @@ type soak struct {
 	anon     []int // RssAnon in KB, at equal intervals
 }
 
-// Load starts processes, and loads BPF programs, until the end. It returns how many processes
+// load starts processes, and loads BPF programs, until the end. It returns how many processes
 // it started.
 func (s *soak) load(t *testing.T, end time.Time) (started int) {
 	bpf := exec.Command(filepath.Join(s.dir, "bpfrun"), "-rounds", "1000000", "-run", "30ms",

@@ -99,7 +99,7 @@ func randomBytes(r *rand.Rand, n int, texts []span) []byte {
 	return b
 }
 
-// Keep takes the value as bpftool prints it.
+// keep takes the value as bpftool prints it.
 func keep(text string) string { return text }
 
 // bitField is how bpftool 7.1 prints one: its bits, without sign, bool and names.

@@ -186,7 +186,7 @@ func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
 	addBatchSessionFlags(fs, &o.InputOptions)
 }
 
-// Session checks the flags and returns the options of each capture's session.
+// session checks the flags and returns the options of each capture's session.
 func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
 		return opts, err

@@ -56,7 +56,7 @@ func (x *omission) knows(id buildid.ID) bool {
 	return known && err == nil
 }
 
-// Warn reports symbols that are not left out.
+// warn reports symbols that are not left out.
 func (x *omission) warn() {
 	if x != nil && x.kept != "" {
 		x.a.Warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")

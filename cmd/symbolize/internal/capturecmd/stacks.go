@@ -41,7 +41,7 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 		"sample threads that stop running, by the time until they go on")
 }
 
-// Validate checks the flags, and reads --event.
+// validate checks the flags, and reads --event.
 func (o *stackOptions) validate(pids []int) error {
 	if !o.on {
 		for _, f := range []struct {

@@ -67,7 +67,7 @@ func (r *resolveRun) merged(ctx context.Context, paths []string, output string) 
 	return r.write(p, output)
 }
 
-// Each writes a result for each capture.
+// each writes a result for each capture.
 func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 	return r.s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		if err := r.s.Name(ctx, p); err != nil {
