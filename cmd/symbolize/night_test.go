@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -47,14 +48,14 @@ func TestNightExamples(t *testing.T) {
 	}
 }
 
-// nightBlocks returns the shell blocks of the chapter "Nightly jobs" of MANUAL.md.
-func nightBlocks(t *testing.T) (blocks []string) {
+// nightBlocks returns the shell blocks of a chapter of a document.
+func nightBlocks(t *testing.T, document, head string) (blocks []string) {
 	t.Helper()
-	b, err := os.ReadFile("../../MANUAL.md")
+	b, err := os.ReadFile("../../" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, chapter, ok := strings.Cut(string(b), "\n## Nightly jobs\n")
+	_, chapter, ok := strings.Cut(string(b), "\n"+head+"\n")
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	for ok {
 		var block string
@@ -88,15 +89,11 @@ func (r *nightRunner) run(block string, args ...string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// TestNightlyJobs runs the commands of the manual's chapter: two nights, of which the second has a
-// function that grew and a broken capture, then the retention.
-func TestNightlyJobs(t *testing.T) {
+// newNightRunner returns a runner with a store of the recorded programs.
+func newNightRunner(t *testing.T) *nightRunner {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the script is for a shell and date of Linux")
-	}
-	blocks := nightBlocks(t)
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks of shell text", len(blocks))
 	}
 	r := &nightRunner{t: t, srv: t.TempDir(), bin: t.TempDir()}
 	self, err := os.Executable()
@@ -106,21 +103,62 @@ func TestNightlyJobs(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(r.bin, "symbolize")); err != nil {
 		t.Fatal(err)
 	}
-	put := func(from, day, service string) {
-		t.Helper()
-		b, err := os.ReadFile("../../fixtures/captures/" + from + ".data")
-		path := filepath.Join(r.srv, "captures", day, service, "h1.data")
-		if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755),
-			os.WriteFile(path, b, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if status := r.run("symbolize index -q \"$1\"", "../../fixtures/objects/bin"); status != exit.OK {
 		t.Fatalf("index: status %d", status)
 	}
-	put("fixed", "2026-03-01", "web")
-	put("fixed", "2026-03-02", "web")
-	put("mixed", "2026-03-03", "web")
+	return r
+}
+
+// put copies a recorded capture to those of a day.
+func (r *nightRunner) put(from, day, service string) {
+	r.t.Helper()
+	b, err := os.ReadFile("../../fixtures/captures/" + from + ".data")
+	path := filepath.Join(r.srv, "captures", day, service, "h1.data")
+	if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755),
+		os.WriteFile(path, b, 0o600)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestReadmeNight runs the recipe of the README, for yesterday and the day before.
+func TestReadmeNight(t *testing.T) {
+	blocks := nightBlocks(t, "README.md", "### Every night")
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks of shell text", len(blocks))
+	}
+	r := newNightRunner(t)
+	day := func(ago int) string { return time.Now().AddDate(0, 0, -ago).Format(time.DateOnly) }
+	for ago := 1; ago <= 3; ago++ { // three: midnight may come meanwhile
+		r.put("fixed", day(ago), "web")
+	}
+	earlier := "symbolize batch run -q --by service --path '{service}/{host}.data' -o /srv/profiles/$1 " +
+		"/srv/captures/$1"
+	for _, ago := range []int{2, 3} {
+		if status := r.run(earlier, day(ago)); status != exit.OK {
+			t.Fatalf("the nights before: status %d", status)
+		}
+	}
+	if status := r.run("set -e\n" + blocks[0]); status != exit.OK {
+		t.Errorf("exit status %d", status)
+	}
+	for _, name := range []string{day(1) + "/web.pb.gz", day(1) + ".json"} {
+		if fi, err := os.Stat(filepath.Join(r.srv, "profiles", name)); err != nil || fi.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNightlyJobs runs the commands of the manual's chapter: two nights, of which the second has a
+// function that grew and a broken capture, then the retention.
+func TestNightlyJobs(t *testing.T) {
+	blocks := nightBlocks(t, "MANUAL.md", "## Nightly jobs")
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of shell text", len(blocks))
+	}
+	r := newNightRunner(t)
+	r.put("fixed", "2026-03-01", "web")
+	r.put("fixed", "2026-03-02", "web")
+	r.put("mixed", "2026-03-03", "web")
 	for _, night := range []struct {
 		day, before string
 		want        int
