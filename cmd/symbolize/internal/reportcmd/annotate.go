@@ -161,7 +161,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	a := s.App
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
-	p, err := loadCode(ctx, s, o.captures, finder)
+	p, err := loadCode(ctx, s, o.captures, finder, nil)
 	if err != nil {
 		return err
 	}
@@ -216,16 +216,20 @@ func codeOptions(s *cli.Session, sourceDirs []string) code.Options {
 }
 
 // loadCode reads the captures, adds their programs to the finder and names the locations. Names
-// of a pprof file are not used: they lack the functions' bounds.
-func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
-	*ingest.Profile, error) {
+// of a pprof file are not used: they lack the functions' bounds. visit, if any, is called with each
+// capture.
+func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finder,
+	visit func(*input.Capture) error) (*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	err := s.Each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {
 		p.Names = nil
 		profiles = append(profiles, p)
 		path := capture.Path()
 		f.Add(path, bpfprog.CaptureInfoOf(path, capture).Machine, capture)
-		return nil
+		if visit == nil {
+			return nil
+		}
+		return visit(capture)
 	})
 	if err != nil {
 		return nil, err

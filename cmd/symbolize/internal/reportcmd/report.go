@@ -19,7 +19,6 @@ import (
 	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
-	"symbolize/store/bpfprog"
 )
 
 const (
@@ -114,13 +113,8 @@ func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []st
 // loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
 // the clocks of several may differ.
 func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
-	*ingest.Profile, *heat.Grid, error) {
-	var profiles []*ingest.Profile
-	var grid *heat.Grid
-	err := s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		p.Names = nil
-		profiles = append(profiles, p)
-		f.Add(c.Path(), bpfprog.CaptureInfoOf(c.Path(), c).Machine, c)
+	p *ingest.Profile, grid *heat.Grid, err error) {
+	p, err = loadCode(ctx, s, paths, f, func(c *input.Capture) error {
 		if len(paths) > 1 {
 			return nil
 		}
@@ -135,15 +129,7 @@ func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Fin
 		grid = counter.Grid()
 		return err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := s.Merge(ctx, profiles)
-	if err != nil {
-		return nil, nil, cli.SessionError(err)
-	}
-	f.Machine = p.Meta.Arch
-	return p, grid, nil
+	return p, grid, err
 }
 
 // hottestCode returns the code of the hottest functions as HTML: of as many as there is room for.
