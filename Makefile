@@ -50,7 +50,7 @@ live: build ## tests on the running kernel: perf, BPF, full disks; installs what
 	@sh fixtures/live.sh
 
 .PHONY: beam
-beam: ## test the Beam pipeline of cmd/batch, a module of its own: fetches Beam (100 MB)
+beam: ## test the Beam pipeline of cmd/batch, a module of its own, and the Kubernetes manifest: fetches Beam (100 MB)
 	cd cmd/batch && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 -timeout 600s ./...
 
 .PHONY: fuzz

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -29,15 +30,23 @@ var (
 func main() {
 	flag.Parse()
 	beam.Init() // does not return on workers
-	if err := run(context.Background(), flag.Args()); err != nil {
+	failed, err := run(context.Background(), flag.Args())
+	switch {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "batch: error:", err)
 		os.Exit(1)
+	case failed > 0: // as symbolize does
+		fmt.Fprintf(os.Stderr, "batch: warning: %d captures could not be read: %s lists them\n", failed,
+			filepath.Join(*out, FailedList))
+		os.Exit(3)
 	}
 }
 
-func run(ctx context.Context, paths []string) error {
+// run runs the pipeline, and returns how many captures could not be read, as far as the runner has
+// counters.
+func run(ctx context.Context, paths []string) (failed int64, err error) {
 	if *out == "" || len(paths) == 0 || *parts < 1 {
-		return errors.New("usage: batch --out DIR [--store DIR] [--by KEYS] [--path PATTERN] " +
+		return 0, errors.New("usage: batch --out DIR [--store DIR] [--by KEYS] [--path PATTERN] " +
 			"[--runner RUNNER] CAPTURE|DIR…")
 	}
 	n := &Night{Store: *storeDir, Out: *out, Parts: *parts, Pattern: *pattern}
@@ -47,24 +56,38 @@ func run(ctx context.Context, paths []string) error {
 	for _, f := range strings.Split(*formats, ",") {
 		extension, ok := map[string]string{"pprof": batch.FormatPprof, "folded": batch.FormatFolded}[f]
 		if !ok {
-			return fmt.Errorf("--format %q: it is pprof or folded", f)
+			return 0, fmt.Errorf("--format %q: it is pprof or folded", f)
 		}
 		n.Formats = append(n.Formats, extension)
 	}
 	if _, _, err := n.grouping(); err != nil {
-		return err
+		return 0, err
 	}
-	var err error
 	if n.Store == "" {
 		n.Store = db.DefaultPath(os.Getenv)
 	}
 	if n.Captures, err = batch.Captures(paths); err != nil {
-		return err
+		return 0, err
 	}
 	if len(n.Captures) == 0 {
-		return errors.New("there is no capture")
+		return 0, errors.New("there is no capture")
 	}
 	p, s := beam.NewPipelineWithRoot()
 	build(s, n)
-	return beamx.Run(ctx, p)
+	res, err := beamx.RunWithMetrics(ctx, p)
+	if err != nil || res == nil {
+		return 0, err
+	}
+	return failedIn(res), nil
+}
+
+// failedIn returns the counter of captures that could not be read.
+func failedIn(res beam.PipelineResult) (failed int64) {
+	metrics := res.Metrics()
+	for _, c := range metrics.AllMetrics().Counters() {
+		if c.Name() == failedCounter {
+			failed += c.Result()
+		}
+	}
+	return failed
 }

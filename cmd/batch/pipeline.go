@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -16,6 +17,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/newfile"
 )
 
 // Night is what a pipeline works on. Runners move it to workers as JSON.
@@ -30,15 +32,19 @@ type Night struct {
 }
 
 func init() {
-	register.DoFn4x1[context.Context, string, func(int, []byte), func(string, []byte), error](&collectFn{})
+	register.DoFn5x1[context.Context, string, func(int, []byte), func(string, []byte),
+		func(int, string), error](&collectFn{})
 	register.DoFn4x1[context.Context, int, func(*[]byte) bool, func([]byte), error](&nameFn{})
 	register.DoFn5x1[context.Context, string, func(*[]byte) bool, func(*[]byte) bool, func(string),
 		error](&mergeFn{})
+	register.DoFn2x1[int, func(*string) bool, error](&listFn{})
 	register.Emitter2[int, []byte]()
+	register.Emitter2[int, string]()
 	register.Emitter2[string, []byte]()
 	register.Emitter1[[]byte]()
 	register.Emitter1[string]()
 	register.Iter1[[]byte]()
+	register.Iter1[string]()
 }
 
 // build adds the night to a pipeline, and returns the paths of its profiles. Elements are paths of
@@ -46,7 +52,8 @@ func init() {
 // analyze/batch, so that what moves between workers is what tasks of other engines write.
 func build(s beam.Scope, n *Night) beam.PCollection {
 	paths := beam.Reshuffle(s, beam.CreateList(s, n.Captures))
-	pieces, stacks := beam.ParDo2(s.Scope("collect"), &collectFn{Night: *n}, paths)
+	pieces, stacks, failed := beam.ParDo3(s.Scope("collect"), &collectFn{Night: *n}, paths)
+	beam.ParDo0(s.Scope("list"), &listFn{Out: n.Out}, beam.GroupByKey(s, failed))
 	names := beam.ParDo(s.Scope("name"), &nameFn{Night: *n}, beam.GroupByKey(s, pieces))
 	return beam.ParDo(s.Scope("merge"), &mergeFn{Night: *n}, beam.GroupByKey(s, stacks),
 		beam.SideInput{Input: names})
@@ -67,10 +74,18 @@ func (n *Night) grouping() (batch.Grouping, ingest.Keep, error) {
 // collectFn collects one capture.
 type collectFn struct{ Night Night }
 
+// failures counts captures that could not be read.
+var failures = beam.NewCounter("symbolize", failedCounter)
+
+const failedCounter = "captures_failed"
+
 // ProcessElement emits a piece for each part that the capture has locations of, and its stacks by
-// group. A capture that cannot be read is in the log, and the others are done.
+// group. For a capture that cannot be read it emits a line of FailedList, else an empty one, and the
+// others are done.
 func (f *collectFn) ProcessElement(ctx context.Context, capture string,
-	piece func(int, []byte), stacks func(string, []byte)) error {
+	piece func(int, []byte), stacks func(string, []byte), failed func(int, string)) error {
+	line := ""
+	defer func() { failed(0, line) }()
 	dir, err := os.MkdirTemp("", "symbolize-batch-")
 	if err != nil {
 		return err
@@ -82,11 +97,16 @@ func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 	}
 	c := &batch.Collector{Session: f.Night.session(), Dir: dir, Parts: f.Night.Parts, Workers: 1,
 		Hooks: &batch.Hooks{
-			OnFailed: func(capture string, err error) { log.Errorf(ctx, "%s: %v", capture, err) },
-			OnWarn:   func(capture string, w ingest.Warning) { log.Warnf(ctx, "%s: %s", capture, w.Text) },
+			OnFailed: func(capture string, err error) {
+				log.Errorf(ctx, "%s: %v", capture, err)
+				failures.Inc(ctx, 1)
+				line = strings.Map(oneLine, capture) + "\t" + strings.Map(oneLine, err.Error())
+			},
+			OnWarn: func(capture string, w ingest.Warning) { log.Warnf(ctx, "%s: %s", capture, w.Text) },
 		}}
 	c.Session.Keep = keep
-	files, _, err := c.Collect(ctx, []string{capture}, f.Night.Captures)
+	files, st, err := c.Collect(ctx, []string{capture}, f.Night.Captures)
+	err = errors.Join(err, st.Err()) // a full disk is the worker's: the runner tries again
 	if err != nil || len(files) == 0 {
 		return err
 	}
@@ -107,6 +127,46 @@ func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 	}
 	stacks(strings.Join(groups[0].Values, "\x00"), b)
 	return nil
+}
+
+// oneLine maps the characters that end fields and lines.
+func oneLine(r rune) rune {
+	if r == '\t' || r == '\n' || r == '\r' {
+		return ' '
+	}
+	return r
+}
+
+// FailedList is the file below the output that lists the captures which could not be read: lines of
+// path and reason with a tab between them, sorted. It is empty if there are none.
+const FailedList = "failed.tsv"
+
+// listFn writes FailedList.
+type listFn struct{ Out string }
+
+// ProcessElement writes the lines that are not empty.
+func (f *listFn) ProcessElement(_ int, lines func(*string) bool) error {
+	var list []string
+	var line string
+	for lines(&line) {
+		if line != "" {
+			list = append(list, line+"\n")
+		}
+	}
+	slices.Sort(list)
+	if err := os.MkdirAll(f.Out, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(f.Out, FailedList)
+	out, err := newfile.Create(path, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(strings.Join(slices.Compact(list), ""))
+	if err == nil {
+		err = out.Publish(path)
+	}
+	return errors.Join(err, out.Discard())
 }
 
 // cut returns the content of a piece.

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -67,7 +69,8 @@ func profiles(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// TestPrism: 40 captures, one of them broken, give the same bytes on Prism as by batch.Run.
+// TestPrism: 40 captures, one of them broken, and two files that are none give the same bytes on
+// Prism as by batch.Run, and the same list of failures.
 func TestPrism(t *testing.T) {
 	dir := t.TempDir()
 	const captures, bin = fixtures + "captures/", fixtures + "objects/bin/"
@@ -80,6 +83,15 @@ func TestPrism(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"empty", "text"} {
+		path := filepath.Join(dir, "captures", "web", "host9999", name+".data")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(strings.Repeat("no capture\n", len(name)%5)), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		made.Captures = append(made.Captures, path)
+	}
+	slices.Sort(made.Captures)
 	for name, by := range map[string][]string{"by day": {"service", "day"}, "by comm": {"service", "comm"}} {
 		t.Run(name, func(t *testing.T) {
 			n := &Night{Captures: made.Captures, Out: t.TempDir(), Parts: 3, By: by,
@@ -93,13 +105,26 @@ func TestPrism(t *testing.T) {
 				Formats:   n.Formats,
 				Demangler: func() *report.Demangler { return report.NewDemangler(report.Simple) }}
 			opts.Session.Keep = keep
+			var failed []string
+			opts.Hooks = &batch.Hooks{OnFailed: func(capture string, err error) {
+				failed = append(failed, capture+"\t"+err.Error()+"\n")
+			}}
 			if _, err := batch.Run(t.Context(), n.Captures, opts); err != nil {
 				t.Fatal(err)
 			}
 			p, s := beam.NewPipelineWithRoot()
 			build(s, n)
-			if _, err := beam.Run(t.Context(), "prism", p); err != nil {
+			res, err := beam.Run(t.Context(), "prism", p)
+			if err != nil {
 				t.Fatal(err)
+			}
+			slices.Sort(failed)
+			list, err := os.ReadFile(filepath.Join(n.Out, FailedList))
+			if err != nil || len(failed) != 2 || string(list) != strings.Join(failed, "") {
+				t.Errorf("the list of failures is %q, %v, want %q", list, err, failed)
+			}
+			if n := failedIn(res); n != int64(len(failed)) {
+				t.Errorf("%d captures failed by the counter, want %d", n, len(failed))
 			}
 			got, want := profiles(t, n.Out), profiles(t, opts.Out)
 			if len(got) != len(want) || len(want) < 8 {
