@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"symbolize/buildid"
@@ -71,6 +72,58 @@ func TestCached(t *testing.T) {
 		if found, err := v.Find(id); err != nil || len(found) != 1 || found[0].Machine != machine {
 			t.Errorf("%v: %+v, %v; want one of machine %d", id, found, err, machine)
 		}
+	}
+}
+
+// countingDirs counts the calls of Dir.
+type countingDirs struct {
+	View
+	dirs int
+}
+
+func (v *countingDirs) Dir(dir string) (DirRows, bool, error) {
+	v.dirs++
+	return v.View.Dir(dir)
+}
+
+// TestCachedDirs: the rows of a directory are read once, also beside an overlay's.
+func TestCachedDirs(t *testing.T) {
+	behind, front := NewOverlay(), NewOverlay()
+	if err := behind.PutDir("/lib", DirRows{{Name: "a"}, {Name: "c"}}); err != nil {
+		t.Fatal(err)
+	}
+	count := &countingDirs{View: behind}
+	cached := Cached(count)
+	v := Layer(front, cached)
+	check := func(name, dir string, want, calls int) {
+		t.Helper()
+		rows, ok, err := v.Dir(dir)
+		if len(rows) != want || ok != (want > 0) || err != nil || count.dirs != calls {
+			t.Errorf("%s: %d rows, %t, %v, %d calls; want %d rows, %d calls", name, len(rows), ok, err,
+				count.dirs, want, calls)
+		}
+	}
+	check("first", "/lib", 2, 1)
+	check("kept", "/lib", 2, 1)
+	check("none", "/usr", 0, 2)
+	check("none is kept", "/usr", 0, 2)
+	if err := front.PutDir("/lib", DirRows{{Name: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	check("united with an overlay's", "/lib", 3, 2)
+	check("not changed by that", "/lib", 3, 2)
+	if rows, _, _ := cached.Dir("/lib"); len(rows) != 2 || rows[1].Name != "c" {
+		t.Errorf("the kept rows are %+v", rows)
+	}
+	cached.Forget()
+	check("forgotten", "/lib", 3, 3)
+	for i := range 2 * maxCachedRows {
+		if _, _, err := cached.Dir(fmt.Sprint("/", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(cached.dirs) > maxCachedRows || cached.rows > maxCachedRows {
+		t.Errorf("%d directories, %d rows are kept", len(cached.dirs), cached.rows)
 	}
 }
 

@@ -157,8 +157,11 @@ func (l layered) Dir(dir string) (DirRows, bool, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case ok:
-			all = append(all, rows...)
-			found++
+			if found++; found == 1 {
+				all = slices.Clip(rows)
+			} else {
+				all = append(all, rows...)
+			}
 		}
 	}
 	if found == 0 {

@@ -83,6 +83,8 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 // addresses are expected, by the rules of the function Exact. It replaces a Join.
 func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	var list, ask []addr.Addr
+	f.textsLater = true
+	defer func() { f.textsLater = false }()
 	for _, at := range returns {
 		if at%padded == 0 && at > 0 {
 			list = append(list, at)
@@ -94,6 +96,7 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 			ask = append(ask, addr.Site(at, true), at)
 		}
 		f.Join(ask)
+		f.readNamesAt(part)
 		for i, at := range part {
 			if f.noCallBefore(at, 2*i) {
 				exact = append(exact, at)
@@ -103,12 +106,32 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	return exact
 }
 
+// readNamesAt reads the names that noCallBefore looks at for the addresses of the last Join: those of
+// functions that begin there, and of the ones before these. Few return addresses are such.
+func (f *Finder) readNamesAt(part []addr.Addr) {
+	wanted := make([]bool, len(f.texts))
+	for i, at := range part {
+		name, start := f.Function(f.Place(2*i+1), SymbolNames)
+		if start == at || start == addr.Site(at, true) {
+			before, _ := f.Function(f.Place(2*i), SymbolNames)
+			wanted[name], wanted[before] = true, true
+		}
+	}
+	for i := range f.layers {
+		l := &f.layers[i]
+		l.keepNew(wanted)
+		if l.table != nil && f.readTexts(l) != nil {
+			f.forget()
+		}
+	}
+}
+
 // noCallBefore reports whether no call can end before an address, the last Join's number
 // i+1; number i is the byte before it.
 func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	name, start := f.Function(f.Place(i+1), SymbolNames)
 	switch {
-	case name == 0:
+	case name == 0 || start != at && start != addr.Site(at, true):
 		return false
 	case strings.HasPrefix(f.Text(name), ingest.SignalPrefix):
 		return start == at || start == addr.Site(at, true)

@@ -92,6 +92,7 @@ type Finder struct {
 	places []Place
 	frames []Frame
 
+	textsLater bool // Joins read no texts
 	keepStarts bool
 	starts     []symtab.CallStart // of frames, with keepStarts
 
@@ -205,8 +206,11 @@ func (f *Finder) Join(addrs []addr.Addr) {
 			} else {
 				err = f.joinSymbols(l, kind)
 			}
-			if textErr := f.readTexts(l); textErr != nil {
-				f.forget()
+			if !f.textsLater {
+				textErr := f.readTexts(l)
+				if textErr != nil {
+					f.forget()
+				}
 				err = cmp.Or(err, textErr)
 			}
 		}

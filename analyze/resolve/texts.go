@@ -51,6 +51,23 @@ func (f *Finder) newText() Text {
 	return Text(len(f.texts))
 }
 
+// keepNew leaves the names that are wanted, by Text, to be read; the others get other Texts when they
+// come again, and so do paths.
+func (l *layer) keepNew(wanted []bool) {
+	list := l.newNames[:0]
+	for _, n := range l.newNames {
+		if wanted[l.names[n]-1] {
+			list = append(list, n)
+		} else {
+			l.names[n] = 0
+		}
+	}
+	for _, n := range l.newFiles {
+		l.files[n] = 0
+	}
+	l.newNames, l.newFiles = list, l.newFiles[:0]
+}
+
 // readTexts reads the texts that a table's answers were the first to use, in the order
 // of the file: names of inlined functions are spread over all of it, and
 // each block of strings is to be unpacked once.

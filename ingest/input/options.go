@@ -50,8 +50,8 @@ type Options struct {
 	// Exact returns, by symbol tables, those of the offsets in the places of return
 	// addresses, ascending, that no call can precede. An interrupt or a signal came there, or
 	// code wrote the address onto the stack, and the location is the address itself and not
-	// the byte before it. It is called at most once per object, from one goroutine; nil
-	// returns none.
+	// the byte before it. It is called at most once per object, from several goroutines
+	// at once; nil returns none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
 	// JIT returns the code that a process compiled at run time. It is called once for each process

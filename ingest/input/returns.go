@@ -1,11 +1,13 @@
 package input
 
 import (
+	"context"
 	"slices"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/parallel"
 	"symbolize/ingest/sideband"
 )
 
@@ -32,22 +34,8 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 		f.opts.Seen(f.seen(number, lists))
 	}
 	if f.opts.Exact != nil {
-		behind := make([][]addr.Offset, len(f.p.Objects)) // by object
-		for _, list := range lists {
-			for _, pl := range list {
-				if pl.Object&returned != 0 {
-					id := number[pl.Object&^returned]
-					behind[id] = append(behind[id], addr.Return(addr.Offset(pl.Offset), true))
-				}
-			}
-		}
-		for id, offsets := range behind {
-			if len(offsets) == 0 {
-				continue
-			}
-			slices.Sort(offsets)
-			o := &f.p.Objects[id]
-			for _, off := range f.opts.Exact(o, slices.Compact(offsets)) {
+		for id, offsets := range f.exactOffsets(number, lists) {
+			for _, off := range offsets {
 				exact[ingest.Location{Object: ingest.ObjectID(id), Offset: off}] = struct{}{}
 			}
 		}
@@ -66,6 +54,28 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 		}
 	}
 	return exact
+}
+
+// exactOffsets asks Options.Exact about the return addresses in lists, and returns its answers by object.
+func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair) [][]addr.Offset {
+	behind := make([][]addr.Offset, len(f.p.Objects)) // by object
+	for _, list := range lists {
+		for _, pl := range list {
+			if pl.Object&returned != 0 {
+				id := number[pl.Object&^returned]
+				behind[id] = append(behind[id], addr.Return(addr.Offset(pl.Offset), true))
+			}
+		}
+	}
+	ask := func(_ context.Context, id int) error {
+		if offsets := behind[id]; len(offsets) > 0 {
+			slices.Sort(offsets)
+			behind[id] = f.opts.Exact(&f.p.Objects[id], slices.Compact(offsets))
+		}
+		return nil
+	}
+	_ = parallel.Each(context.Background(), f.opts.Workers, len(behind), ask) // fails with ask alone
+	return behind
 }
 
 // separateUndecided moves the marked places of objects that Options.Undecided selects to an object

@@ -4,17 +4,22 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
 
-// exactAt returns an Options.Exact that knows some offsets, and lists its calls in asked.
+// exactAt returns an Options.Exact that knows some offsets, and lists its calls in asked, sorted.
 func exactAt(asked *[]string, exact ...addr.Offset) func(*ingest.Object,
 	[]addr.Offset) []addr.Offset {
+	var mu sync.Mutex
 	return func(o *ingest.Object, returns []addr.Offset) (found []addr.Offset) {
+		mu.Lock()
 		*asked = append(*asked, fmt.Sprintf("%s%#x", o.File.Path, returns))
+		slices.Sort(*asked)
+		mu.Unlock()
 		for _, off := range returns {
 			if slices.Contains(exact, off) {
 				found = append(found, off)
