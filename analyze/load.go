@@ -74,6 +74,9 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 			s.warnError(err, "", false)
 		}
 	}
+	if err := s.addRecordedSymbols(ctx, c, p); err != nil {
+		return err
+	}
 	return body(c, p)
 }
 

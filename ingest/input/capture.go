@@ -115,6 +115,17 @@ func (c *Capture) Replay(ctx context.Context, visit func(*ReplaySample) error) e
 	return s.replay(ctx, p, visit)
 }
 
+// FileSymbols returns the functions of files that simpleperf noted in the capture; none of another
+// recorder's. With an error come those before the damage.
+func (c *Capture) FileSymbols() ([]perfdata.FileSymbols, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.source.records(); s != nil {
+		return s.data.FileSymbols()
+	}
+	return nil, nil
+}
+
 // Programs returns the BPF programs of the capture, by ID: those whose information was
 // recorded, and those that only records name, with the reason why no more is known
 // (bpf.Program.Missing, Raw nil). They are decoded once and shared; nobody may change

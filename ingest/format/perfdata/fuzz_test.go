@@ -24,6 +24,10 @@ func FuzzOpen(f *testing.F) {
 	several.Events[1].IDs = []uint64{12}
 	several.Sample(everything)
 	f.Add(several.Bytes())
+	noted := perfbuild.New()
+	noted.Files(perfbuild.SymbolFile{Path: "/a", Type: 2, Symbols: []perfbuild.FileSymbol{{Addr: 1, Size: 2, Name: "f"}}})
+	noted.Files2(perfbuild.SymbolFile{Path: "/a", Type: 2, Symbols: []perfbuild.FileSymbol{{Addr: 1, Size: 2, Name: "f"}}})
+	f.Add(noted.Bytes())
 	for _, name := range []string{"nochain", "clock", "pipe", "zstd"} {
 		f.Add(recorded(f, name))
 	}
@@ -44,6 +48,7 @@ func FuzzOpen(f *testing.F) {
 				t.Fatalf("%s at %+v: %d bytes, %v", x, sec, len(b), err)
 			}
 		}
+		file.FileSymbols()
 		walkFuzzed(t, file, int64(len(data)))
 	})
 }

@@ -89,3 +89,51 @@ func TestSimpleperfFacts(t *testing.T) {
 		}
 	})
 }
+
+// TestFileSymbols reads the functions of files from both forms of the feature, and each prefix of
+// them; kernels, modules, code of Android's runtime and files without an offset are left out.
+func TestFileSymbols(t *testing.T) {
+	symbols := []perfbuild.FileSymbol{{Addr: 0x2010, Size: 16, Name: "first"}, {Addr: 0x2020, Size: 8,
+		Name: "_Z6secondv"}}
+	files := []perfbuild.SymbolFile{
+		{Path: "[kernel.kallsyms]", Symbols: symbols},
+		{Path: "/lib/a.so", Type: 2, Addr: 0x2000, Offset: 0x1000, Symbols: symbols},
+		{Path: "/app/base.vdex", Type: 3},
+		{Path: "/lib/old.so", Type: 2, Addr: 0x2000, NoOffset: true, Symbols: symbols},
+		{Path: "/lib/b.so", Type: 2},
+	}
+	files[2].Type = 5
+	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
+		for _, second := range []bool{false, true} {
+			b := perfbuild.NewOrder(b.BigEndian)
+			feature := perfbuild.FeatureFile
+			if b.Files(files...); second {
+				b = perfbuild.NewOrder(b.BigEndian)
+				feature = perfbuild.FeatureFile2
+				b.Files2(files...)
+			}
+			b.FinishedRound()
+			f := openBuilt(t, b)
+			list, err := f.FileSymbols()
+			if err != nil || len(list) != 2 || list[0].Path != "/lib/a.so" || list[0].Addr != 0x2000 ||
+				list[0].Offset != 0x1000 || list[1].Path != "/lib/b.so" || !slices.Equal(list[0].Symbols,
+				[]FileSymbol{{Addr: 0x2010, Size: 16, Name: "first"}, {Addr: 0x2020, Size: 8, Name: "_Z6secondv"}}) {
+				t.Errorf("FILE2 %v: %+v, %v", second, list, err)
+			}
+			whole, err := f.FeatureBytes(Feature(feature), 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := 1; n < len(whole); n++ {
+				b.Feature(feature, whole[:n])
+				if list, err := openBuilt(t, b).FileSymbols(); len(list) > 1 || err == nil && len(list) > 0 &&
+					n < len(whole)/2 {
+					t.Errorf("FILE2 %v, %d of %d bytes: %d files, %v", second, n, len(whole), len(list), err)
+				}
+			}
+			huge := bytes.Replace(whole, []byte("/lib/a.so"), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff"), 1)
+			b.Feature(feature, huge)
+			openBuilt(t, b).FileSymbols()
+		}
+	})
+}
