@@ -297,18 +297,25 @@ func (o *batchRunOptions) options(a *cli.App) (opts batch.RunOptions, err error)
 	o.Keep = opts.Session.Keep
 	opts.Out, opts.Parts, opts.Workers = o.out, o.parts, o.Jobs
 	opts.Config, opts.Style = o.config(), o.demangle
-	opts.Hooks = batchHooks(a)
+	opts.Hooks = batchHooks(a, false)
 	return opts, nil
 }
 
-// batchHooks print the events of a run.
-func batchHooks(a *cli.App) *batch.Hooks {
+// addLenient adds the flag for tasks of an engine, which takes every status but 0 for a failure.
+func addLenient(fs *pflag.FlagSet, lenient *bool) {
+	fs.BoolVar(lenient, "lenient", false,
+		"exit with 0, not 3, where captures cannot be read or are damaged: for tasks that others wait for")
+}
+
+// batchHooks print the events of a run. Captures that cannot be read make the result partial, unless
+// it is lenient.
+func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 	return &batch.Hooks{
 		OnFailed: func(capture string, err error) {
 			if !strings.Contains(err.Error(), capture) {
 				err = fmt.Errorf("%s: %w", capture, err)
 			}
-			a.Partial = true
+			a.Partial = a.Partial || !lenient
 			a.FailInput(capture, err)
 		},
 		OnUnwritten: func(err error) { a.PrintError(err) },
@@ -316,7 +323,7 @@ func batchHooks(a *cli.App) *batch.Hooks {
 			if !strings.Contains(w.Text, capture) {
 				w.Text = capture + ": " + w.Text
 			}
-			a.Partial = a.Partial || w.Partial
+			a.Partial = a.Partial || w.Partial && !lenient
 			a.Warn(w.Text, w.Hint)
 		},
 		Facts: func(p *ingest.Profile) []byte {

@@ -22,7 +22,8 @@ import (
 
 type batchCollectOptions struct {
 	batchCaptures
-	out string
+	out     string
+	lenient bool
 }
 
 func newBatchCollectCommand(a *cli.App) *cobra.Command {
@@ -43,6 +44,7 @@ ID. It prints the paths of the files.`,
 	fs.StringVarP(&o.out, "output", "o", "", "write the files below `DIR`")
 	o.batchCaptures.addFlags(fs,
 		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
+	addLenient(fs, &o.lenient)
 	return cmd
 }
 
@@ -64,7 +66,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	process.LimitMemory(o.MaxMemory)
 	process.SetGC(a.Env.Getenv, process.FoldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.Jobs,
-		Config: o.config(), Hooks: batchHooks(a)}
+		Config: o.config(), Hooks: batchHooks(a, o.lenient)}
 	progress := a.StartSteps()
 	c.Step, c.Done = progress.Step, progress.One
 	files, st, err := c.Collect(ctx, captures, all)
@@ -163,8 +165,9 @@ func (o *batchInputs) collected(a *cli.App, args []string) (own, all []string, e
 type batchMergeOptions struct {
 	batchInputs
 	batchGroups
-	out   string
-	names []string
+	out     string
+	names   []string
+	lenient bool
 }
 
 func newBatchMergeCommand(a *cli.App) *cobra.Command {
@@ -185,6 +188,7 @@ the names that "batch name" wrote, and writes them into a directory.`,
 	fs.StringSliceVar(&o.names, "names", nil, "files of \"batch name\", or `DIR` with them")
 	o.batchGroups.addFlags(cmd)
 	o.batchInputs.addFlags(fs, "of the groups")
+	addLenient(fs, &o.lenient)
 	return cmd
 }
 
@@ -226,7 +230,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 		return err
 	}
 	d := demangler()
-	out := batch.Output{Dir: o.out, Formats: formats, Hooks: batchHooks(a),
+	out := batch.Output{Dir: o.out, Formats: formats, Hooks: batchHooks(a, o.lenient),
 		Demangler: func() *report.Demangler { return d }}
 	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)
