@@ -15,6 +15,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/analyze/batch/worklist"
 )
 
 // The environment of a process that does one step of a night and nothing else.
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 func (n *night) step(step, input, output string) error {
 	ctx := context.Background()
 	var err error
-	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
+	if n.captures, err = worklist.Captures([]string{n.dir}); err != nil {
 		return err
 	}
 	collected, err := filepath.Glob(filepath.Join(filepath.Dir(output), "collect", "*.stacks"))

@@ -16,6 +16,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest/format/pprof"
@@ -44,7 +45,7 @@ func newNight(t *testing.T) *night {
 	}
 	copyFile(t, "../../fixtures/sampled/stacks.data", filepath.Join(n.dir, "bpf/h1/stacks.data"))
 	var err error
-	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
+	if n.captures, err = worklist.Captures([]string{n.dir}); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -313,7 +314,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 	work := t.TempDir()
 	for _, i := range rng.Perm(tasks) {
 		c := &batch.Collector{Session: n.session(), Dir: work, Parts: tasks}
-		own := batch.Shard{I: i, N: tasks}.Of(n.captures)
+		own := worklist.Shard{I: i, N: tasks}.Of(n.captures)
 		if _, _, err := c.Collect(t.Context(), own, n.captures); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -79,7 +80,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 			defer f.Close()
 			in = f
 		}
-		more, err := batch.ReadList(in)
+		more, err := worklist.ReadList(in)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,7 +91,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 			"name files or directories, or a list of them with --files-from")
 	}
 	if walk {
-		if args, err = batch.Captures(args); err != nil {
+		if args, err = worklist.Captures(args); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -100,22 +101,22 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 
 // share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,
 // too.
-func (o *batchInputs) share(a *cli.App) (batch.Shard, error) {
+func (o *batchInputs) share(a *cli.App) (worklist.Shard, error) {
 	if o.shard == "" {
-		return batch.Shard{}, nil
+		return worklist.Shard{}, nil
 	}
 	text := o.shard
 	if strings.HasPrefix(text, "/") {
-		i, n, ok := batch.TaskIndex(a.Env.Getenv)
+		i, n, ok := worklist.TaskIndex(a.Env.Getenv)
 		if !ok {
-			return batch.Shard{}, exit.Usagef("--shard %s: this is no task of an array", o.shard)
+			return worklist.Shard{}, exit.Usagef("--shard %s: this is no task of an array", o.shard)
 		}
 		if text == "/" && n > 0 {
 			text = fmt.Sprintf("/%d", n)
 		}
 		text = fmt.Sprintf("%d%s", i, text)
 	}
-	share, err := batch.ParseShard(text)
+	share, err := worklist.ParseShard(text)
 	if err != nil {
 		return share, exit.Usagef("--shard %s: %v", o.shard, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -115,7 +116,7 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 		return ingest.WithHint(exit.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
-		index, _, ok := batch.TaskIndex(a.Env.Getenv)
+		index, _, ok := worklist.TaskIndex(a.Env.Getenv)
 		if !ok {
 			return exit.Usagef("no part is named: --part R")
 		}
@@ -213,7 +214,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	if err != nil {
 		return err
 	}
-	names, err := batch.Captures(o.names)
+	names, err := worklist.Captures(o.names)
 	if err != nil {
 		return err
 	}

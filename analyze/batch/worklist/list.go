@@ -1,4 +1,6 @@
-package batch
+// Package worklist lists the captures of a night, and cuts lists into the shares of the tasks of an
+// engine.
+package worklist
 
 import (
 	"bufio"
