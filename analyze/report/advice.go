@@ -12,11 +12,21 @@ import (
 // are misleading.
 const shallowShare = 30
 
+// unnamedShare is the share of frames without a name, in percent, from which a table is mostly of
+// files.
+const unnamedShare = 50
+
 // Advice returns warnings for readers of a table of functions of a profile: that many samples
-// have no stack, and that some names are made of addresses.
+// have no stack, that most frames have no name, and that some names are made of addresses.
 func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	if w := shallow(p); w != nil {
 		list = append(list, *w)
+	}
+	named, all := p.NamedFrames(p.WeighFrames(false))
+	if without := 100 - share(named, all); all.Frames > 0 && without >= unnamedShare {
+		list = append(list, ingest.Warning{
+			Text: share100(without) + " of the frames have no name, and stand under their files'",
+			Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"})
 	}
 	made := make(map[ingest.FuncID]bool)
 	for l := range p.Locations {
