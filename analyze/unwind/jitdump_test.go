@@ -60,6 +60,13 @@ func TestJITDumpRules(t *testing.T) {
 		if err != nil || f.BadRules != c.bad || (f.FirstBadRules != nil) != (c.bad > 0) {
 			t.Fatalf("%s: %v, %d bad: %v", c.name, err, f.BadRules, f.FirstBadRules)
 		}
+		machine := c.machine
+		if c.section != "" && machine == 0 {
+			machine = 62 // the rules have it
+		}
+		if m, _, err := store.FindOne(overlay, id); err != nil || m == nil || uint32(m.Machine) != machine {
+			t.Errorf("%s: %+v, %v, want machine %d", c.name, m, err, machine)
+		}
 		spaces := addrspace.NewBuilder()
 		for i := range f.Loads {
 			l := &f.Loads[i]

@@ -99,6 +99,9 @@ func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	d.BadLines, d.FirstBadLines = bad, first
 	c := store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.JITDump, Machine: d.Machine,
 		BigEndian: d.BigEndian}}
+	if arch := jitArch(d); arch != nil {
+		c.Manifest.Machine = uint16(arch.Machine)
+	}
 	if rules := jitRules(d); rules != nil {
 		c.Sources = append(c.Sources, store.NewSource{
 			Info:  store.SourceInfo{Kind: store.Unwind, Producer: Producer, Path: f.Path},
