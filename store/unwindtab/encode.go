@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -47,38 +48,49 @@ type encoder struct {
 	rows    uint64
 	covered uint64
 	rawSize int64
+	digest  hash.Hash // of the content so far
+	before  addr.Addr // start of the row that was hashed last
+	hashed  []byte
 }
 
 // Encode makes a table of the rows of b, with its form in the store; nil if there are none.
 // The Digest of the result is over the content, independent of division and compression.
 // Its Named is the bytes of code that have a rule.
 func Encode(b *cfi.Builder) *symtab.Encoded {
-	e := encoder{b: b}
+	e := encoder{b: b, digest: sha256.New()}
 	e.numberRules()
-	covered := addr.Addr(0)
-	current := uint32(0)
+	if e.rows == 0 {
+		return nil
+	}
+	head := digestHead(b.Arch, uint64(b.Funcs()), e.rows, e.covered)
+	for _, r := range e.order {
+		head = e.digestRule(head, &b.Rules[r], b.Exprs)
+	}
+	e.digest.Write(head)
 	b.Rows(func(start addr.Addr, rule uint32) {
-		if current != 0 {
-			e.covered += uint64(start - covered)
-		}
-		covered, current = start, rule
 		if n := len(e.starts); n == chunkRows || n > 0 && start-e.starts[0] > maxSpan {
 			e.flush()
 		}
 		e.starts, e.rules = append(e.starts, start), append(e.rules, rule)
 	})
-	if len(e.starts) == 0 {
-		return nil
-	}
 	e.flush()
 	return e.finish()
 }
 
 // numberRules numbers rules by their frequency, equally frequent ones by content: the order in
-// which functions were added changes nothing.
+// which functions were added changes nothing. It counts the rows, and the bytes that have a rule.
 func (e *encoder) numberRules() {
 	count := make([]int, len(e.b.Rules))
-	e.b.Rows(func(_ addr.Addr, rule uint32) { count[rule]++ })
+	last, current, rows, covered := addr.Addr(0), uint32(0), uint64(0), uint64(0)
+	e.b.Rows(func(start addr.Addr, rule uint32) {
+		count[rule]++
+		rows++
+		if current != 0 {
+			covered += uint64(start - last)
+		}
+		last, current = start, rule
+	})
+	e.rows, e.covered = rows, covered
 	text := make([][]byte, len(count))
 	var used []uint32
 	for i, n := range count {
@@ -130,10 +142,15 @@ func (e *encoder) appendRule(b []byte, r *cfi.Rule, expr func(n int32) []byte) [
 
 // flush writes the open chunk.
 func (e *encoder) flush() {
-	raw := e.raw[:0]
-	for _, r := range e.rules {
-		raw = binary.AppendUvarint(raw, e.number[r])
+	raw, sum := e.raw[:0], e.hashed[:0]
+	for i, r := range e.rules {
+		n := e.number[r]
+		raw = binary.AppendUvarint(raw, n)
+		sum = binary.AppendUvarint(sum, uint64(e.starts[i]-e.before))
+		sum = binary.AppendUvarint(sum, n)
+		e.before = e.starts[i]
 	}
+	e.digest.Write(sum)
 	for _, i := range e.byRule() {
 		raw = binary.AppendUvarint(raw, uint64(e.starts[i+1]-e.starts[i]))
 	}
@@ -142,8 +159,7 @@ func (e *encoder) flush() {
 	e.dir = binary.AppendUvarint(e.dir, uint64(e.starts[0]-e.last))
 	e.dir = binary.AppendUvarint(e.dir, uint64(len(e.starts)))
 	e.dir = entry.Append(e.dir)
-	e.last, e.raw = e.starts[0], raw
-	e.rows += uint64(len(e.starts))
+	e.last, e.raw, e.hashed = e.starts[0], raw, sum
 	e.rawSize += int64(len(raw))
 	e.starts, e.rules = e.starts[:0], e.rules[:0]
 }
@@ -220,33 +236,37 @@ func (e *encoder) finish() *symtab.Encoded {
 		out.Chunks, out.Strings = e.chunks, [][]byte{stored}
 		out.Size = int64(len(head) + blocks)
 	}
-	t, err := Open(out.Header, out)
-	if err == nil {
-		out.Digest, err = t.Digest()
-	}
-	if err != nil {
-		panic(err) // a table that we cannot read is a bug of ours
-	}
+	e.digest.Sum(out.Digest[:0])
 	return out
 }
 
 // digestDomain separates digests of tables from other hashes.
 const digestDomain = "symbolize unwindtab 1\n"
 
+// digestHead returns the summary of a table as its digest has it; the rules and the rows follow.
+func digestHead(a *cfi.Arch, funcs, rows, covered uint64) []byte {
+	b := []byte(digestDomain)
+	for _, v := range []uint64{uint64(a.Machine), funcs, rows, covered} {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}
+
+// digestRule appends a rule with its expressions.
+func (e *encoder) digestRule(b []byte, r *cfi.Rule, exprs [][]byte) []byte {
+	return e.appendRule(b, r, func(n int32) []byte {
+		return append(binary.AppendUvarint(nil, uint64(len(exprs[n]))), exprs[n]...)
+	})
+}
+
 // Digest reads the whole table, checks that it is as the format has it, and returns the digest
 // of its content.
 func (t *Table) Digest() (sum [32]byte, err error) {
 	h := sha256.New()
-	buf := []byte(digestDomain)
-	for _, v := range []uint64{uint64(t.arch.Machine), t.funcs, t.rows, t.covered} {
-		buf = binary.AppendUvarint(buf, v)
-	}
+	buf := digestHead(t.arch, t.funcs, t.rows, t.covered)
 	e := encoder{b: &cfi.Builder{Arch: t.arch}}
 	for i := range t.Rules {
-		buf = e.appendRule(buf, &t.Rules[i], func(n int32) []byte {
-			code := t.Exprs[n]
-			return append(binary.AppendUvarint(nil, uint64(len(code))), code...)
-		})
+		buf = e.digestRule(buf, &t.Rules[i], t.Exprs)
 	}
 	h.Write(buf)
 	sums := sums{t: t}

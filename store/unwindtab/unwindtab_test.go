@@ -226,6 +226,17 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
+// BenchmarkEncode counts 12 bytes for each row.
+func BenchmarkEncode(b *testing.B) {
+	rows := build(1, 30_000)
+	n := 0
+	rows.Rows(func(addr.Addr, uint32) { n++ })
+	b.SetBytes(12 * int64(n))
+	for b.Loop() {
+		Encode(rows)
+	}
+}
+
 func BenchmarkChunk(b *testing.B) {
 	e := Encode(build(1, 3000))
 	tab, err := Open(e.Header, e)

@@ -240,9 +240,12 @@ func (b *Builder) Rows(visit func(start addr.Addr, rule uint32)) {
 		}
 		rows := b.rows[s.from:s.to]
 		skip := uint32(s.Start - s.base)
-		k, exact := slices.BinarySearchFunc(rows, skip, func(r row, off uint32) int {
-			return cmp.Compare(r.off, off)
-		})
+		k, exact := 0, skip == 0 && len(rows) > 0 && rows[0].off == 0 // nearly all
+		if !exact {
+			k, exact = slices.BinarySearchFunc(rows, skip, func(r row, off uint32) int {
+				return cmp.Compare(r.off, off)
+			})
+		}
 		switch {
 		case exact:
 		case k > 0:
