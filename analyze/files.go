@@ -48,12 +48,17 @@ func (s *Session) Programs() (ids []buildid.ID) {
 // FilesNamed returns the build IDs of the files that a name in text without build IDs may be
 // of, sorted, each once: those of Options.With that are at this path or have its last element
 // for a name. Of "vmlinux-RELEASE" it is else those that the store knows for kernels of that
-// release, by their paths. With Options.TrustPaths it is else the file that the store knows at an
+// release, by their paths, and with Options.Local else the kernel that runs here. With Options.TrustPaths it is else the file that the store knows at an
 // absolute path, or the one that is there now, which is indexed.
 func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
 	ids := s.overlay.Named(name)
 	if release, ok := strings.CutPrefix(name, "vmlinux-"); ok && len(ids) == 0 {
 		ids = kernelFiles(s.view, release)
+		if len(ids) == 0 && s.finder != nil {
+			if id := s.finder.KernelOfRelease(release); !id.IsZero() {
+				ids = []buildid.ID{id}
+			}
+		}
 	}
 	if len(ids) > 0 || !s.opts.TrustPaths || !path.IsAbs(name) {
 		return ids, nil

@@ -95,12 +95,25 @@ type Recorded struct {
 // is the same, the recording ended after this kernel was booted, and the reference symbol is where
 // it was then. Else it returns the zero ID.
 func (r *Running) Proves(rec Recorded) buildid.ID {
-	release, err := os.ReadFile(r.sys.path("/proc/sys/kernel/osrelease"))
-	if err != nil || rec.Address == 0 || strings.TrimSpace(string(release)) != rec.Release ||
-		rec.End <= r.booted() || r.symbol(rec.Symbol) != rec.Address {
+	release, err := r.release()
+	if err != nil || rec.Address == 0 || release != rec.Release || rec.End <= r.booted() || r.symbol(rec.Symbol) != rec.Address {
 		return buildid.ID{}
 	}
 	return r.id
+}
+
+// OfRelease returns the running kernel's build ID if a release, as uname -r prints it, is its own;
+// else the zero ID. Another build of the kernel may have the same one.
+func (r *Running) OfRelease(release string) buildid.ID {
+	if own, err := r.release(); err != nil || own != release {
+		return buildid.ID{}
+	}
+	return r.id
+}
+
+func (r *Running) release() (string, error) {
+	release, err := os.ReadFile(r.sys.path("/proc/sys/kernel/osrelease"))
+	return strings.TrimSpace(string(release)), err
 }
 
 // booted returns when this kernel was booted, ns since 1970, to the next full second; the greatest

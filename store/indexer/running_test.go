@@ -91,6 +91,22 @@ func TestFileRow(t *testing.T) {
 }
 
 // TestRunningProves wants all that is recorded to be of the running kernel, and of this boot.
+// TestOfRelease: a release is the running kernel's, to the last letter.
+func TestOfRelease(t *testing.T) {
+	sys := fakeSystem(t, 0xffffffff81000000)
+	if got := openRunning(sys).OfRelease(""); !got.IsZero() {
+		t.Errorf("without a release: %v", got)
+	}
+	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	r := openRunning(sys)
+	for release, want := range map[string]buildid.ID{"6.1.0-test": buildid.New([]byte(kernelID)),
+		"6.1.0-test2": {}, "6.1.0": {}} {
+		if got := r.OfRelease(release); got != want {
+			t.Errorf("%s: %v, want %v", release, got, want)
+		}
+	}
+}
+
 func TestRunningProves(t *testing.T) {
 	const base, boot = 0xffffffff81000000, 1_700_000_000
 	sys := fakeSystem(t, base)

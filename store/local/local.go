@@ -239,6 +239,15 @@ func (f *Finder) Kernel(rec indexer.Recorded) buildid.ID {
 	return f.runningKernel().Proves(rec)
 }
 
+// KernelOfRelease returns the running kernel's build ID if its release is this one; else, and
+// without Options.Host, the zero ID.
+func (f *Finder) KernelOfRelease(release string) buildid.ID {
+	if !f.opts.Host {
+		return buildid.ID{}
+	}
+	return f.runningKernel().OfRelease(release)
+}
+
 func (f *Finder) runningKernel() *indexer.Running {
 	if f.running == nil {
 		f.running = indexer.OpenRunning()
