@@ -214,7 +214,7 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 	return b
 }
 
-// missing writes the frame that says why callers are missing, in the form of perf's frames, so that
+// missing writes the frame with the reason why callers are missing, in the form of perf's frames, so that
 // programs that read them have it in their stacks.
 func (s *scriptWriter) missing(b []byte, o *ingest.Object, chain bool) []byte {
 	b = append(s.address(b, 0, chain), ' ')

@@ -67,7 +67,7 @@ func goPrograms(p *ingest.Profile) map[ingest.ObjectID]bool {
 // mostPrograms is how many programs a hint names.
 const mostPrograms = 3
 
-// describe fills in what a hint says about the frames of an object.
+// describe fills in the facts that hints need about the frames of an object.
 func (s stackEnds) describe(o ingest.ObjectID, c *hint.Case) {
 	if e := s[o]; e != nil {
 		c.GoPrograms, c.OtherCode = e.programs, e.other
