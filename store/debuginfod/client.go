@@ -92,6 +92,16 @@ func New(opts Options, transport http.RoundTripper) *Client {
 // fetched is false if it was there.
 func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	path string, fetched bool, err error) {
+	return c.get(ctx, id, kind, func(ctx context.Context, server, path string) error {
+		return c.download(ctx, fmt.Sprintf("%s/buildid/%s/%s", server, id.Hex(), kind),
+			func(body io.Reader) (again bool, err error) { return c.save(path, id, body) })
+	})
+}
+
+// get is Get with a function that takes a file from one server to a path.
+func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
+	download func(ctx context.Context, server, path string) error) (
+	path string, fetched bool, err error) {
 	path = buildid.DebuginfodPath(id, c.opts.Cache, string(kind))
 	if path == "" {
 		return "", false, fmt.Errorf("build ID %s: %w", id, ErrNotFound)
@@ -114,7 +124,7 @@ func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	var errs []error
 	for _, s := range c.servers {
 		_, err := s.breaker.Execute(func() (struct{}, error) {
-			return struct{}{}, c.download(ctx, s.url, id, kind, path)
+			return struct{}{}, download(ctx, s.url, path)
 		})
 		switch {
 		case err == nil:
@@ -174,15 +184,14 @@ func (c *Client) miss() time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// download gets a file from one server. A download that breaks off in the middle is repeated like
-// requests.
-func (c *Client) download(ctx context.Context, url string, id buildid.ID, kind Kind,
-	path string) error {
-	url = fmt.Sprintf("%s/buildid/%s/%s", url, id.Hex(), kind)
+// download gets what is at a URL and gives it to take. A download that breaks off in the middle is
+// repeated like requests.
+func (c *Client) download(ctx context.Context, url string,
+	take func(body io.Reader) (again bool, err error)) error {
 	var err error
 	for range c.opts.Retries + 1 {
 		var again bool
-		if again, err = c.try(ctx, url, id, path); err == nil || !again || ctx.Err() != nil {
+		if again, err = c.try(ctx, url, take); err == nil || !again || ctx.Err() != nil {
 			break
 		}
 	}
@@ -192,9 +201,9 @@ func (c *Client) download(ctx context.Context, url string, id buildid.ID, kind K
 	return nil
 }
 
-// try gets a file once. again is set for errors that another try may not have.
-func (c *Client) try(ctx context.Context, url string, id buildid.ID, path string) (
-	again bool, err error) {
+// try does a download once. again is set for errors that another try may not have.
+func (c *Client) try(ctx context.Context, url string,
+	take func(body io.Reader) (again bool, err error)) (again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if c.opts.MaxTime > 0 {
@@ -232,7 +241,7 @@ func (c *Client) try(ctx context.Context, url string, id buildid.ID, path string
 	if c.opts.Progress != nil {
 		body = &progressReader{r: body, total: sizeOf(resp), url: url, report: c.opts.Progress}
 	}
-	again, err = c.save(path, id, body)
+	again, err = take(body)
 	return again, causeOf(ctx, err)
 }
 

@@ -24,6 +24,7 @@ import (
 type fetchOptions struct {
 	servers   []string
 	dryRun    bool
+	namesOnly bool
 	format    string
 	jobs      int
 	maxMemory flags.Size
@@ -65,6 +66,9 @@ func NewFetch(a *cli.App) *cobra.Command {
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
+	fs.BoolVar(&o.namesOnly, "names-only", false,
+		"take symbol tables in place of debug information from servers that offer them: a tenth of the bytes, no "+
+			"lines nor inlined calls")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
 	flags.AddWriter(fs, &o.writer)
 	flags.AddWork(fs, &o.jobs, &o.maxMemory)
@@ -74,7 +78,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 // wantedFile is a file that captures lack names of. Its JSON names are an interface.
 type wantedFile struct {
 	BuildID string `json:"build_id"`
-	Kind    string `json:"kind"` // "executable" or "debuginfo"
+	Kind    string `json:"kind"` // "executable", "debuginfo", "symbols"
 	Object  string `json:"object"`
 	Frames  uint64 `json:"frames"` // without a name for want of it
 	Outcome string `json:"outcome,omitempty"`
@@ -97,6 +101,13 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 	wanted, err := wantedFiles(ctx, a, in, captures)
 	if err != nil {
 		return err
+	}
+	if o.namesOnly {
+		for i := range wanted {
+			if f := &wanted[i]; f.Kind == string(debuginfod.Debuginfo) {
+				f.Kind = string(debuginfod.Symbols)
+			}
+		}
 	}
 	if o.dryRun {
 		return a.WriteFacts(o.format, wanted, func(w io.Writer) error {
@@ -203,13 +214,26 @@ func listWanted(w io.Writer, list []wantedFile) error {
 	return nil
 }
 
+// fetchFile gets one file. Where no server has a symbol table for itself it gets the whole debug
+// information.
+func fetchFile(ctx context.Context, c *debuginfod.Client, f *wantedFile) (path string, fetched bool, err error) {
+	if f.Kind != string(debuginfod.Symbols) {
+		return c.Get(ctx, f.id, debuginfod.Kind(f.Kind))
+	}
+	if path, fetched, err = c.GetSymbols(ctx, f.id); !errors.Is(err, debuginfod.ErrNotFound) {
+		return path, fetched, err
+	}
+	f.Kind = string(debuginfod.Debuginfo)
+	return c.Get(ctx, f.id, debuginfod.Debuginfo)
+}
+
 // fetchFiles gets files, sets the outcome of each and lists it as text, and returns the paths of
 // those that are there.
 func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, format string,
 	list []wantedFile) (paths []string, err error) {
 	for i := range list {
 		f := &list[i]
-		path, fetched, err := c.Get(ctx, f.id, debuginfod.Kind(f.Kind))
+		path, fetched, err := fetchFile(ctx, c, f)
 		f.Outcome = "fetched"
 		switch {
 		case ctx.Err() != nil:
