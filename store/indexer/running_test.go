@@ -90,7 +90,6 @@ func TestFileRow(t *testing.T) {
 	}
 }
 
-// TestRunningProves wants all that is recorded to be of the running kernel, and of this boot.
 // TestOfRelease: a release is the running kernel's, to the last letter.
 func TestOfRelease(t *testing.T) {
 	sys := fakeSystem(t, 0xffffffff81000000)
@@ -107,6 +106,7 @@ func TestOfRelease(t *testing.T) {
 	}
 }
 
+// TestRunningProves wants all that is recorded to be of the running kernel, and of this boot.
 func TestRunningProves(t *testing.T) {
 	const base, boot = 0xffffffff81000000, 1_700_000_000
 	sys := fakeSystem(t, base)
