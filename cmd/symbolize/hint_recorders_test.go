@@ -41,9 +41,9 @@ var hintsLive = []hintLive{
 			"perf record --call-graph fp", // it is built so
 		follow: "HINT -q -e cpu-clock:u -F 99 -o b.data ./altstack deep", misses: "b.data"},
 	{name: "a signal's own stack", reason: ingest.OtherStack, tools: "gcc",
-		before: "perf record -q --call-graph dwarf -e cpu-clock:u -F 499 -o a.data ./altstack",
+		before: "perf record -q --call-graph dwarf -e cpu-clock:u -F 1999 -o a.data ./altstack",
 		missed: "a.data", hint: "perf record --call-graph fp",
-		follow: "HINT -q -e cpu-clock:u -F 499 -o b.data ./altstack", misses: "b.data"},
+		follow: "HINT -q -e cpu-clock:u -F 1999 -o b.data ./altstack", misses: "b.data"},
 	{name: "built with frame pointers", reason: ingest.OutsideMapping, tools: "gcc",
 		before: "perf record -q -g -e cpu-clock:u -F 499 -o a.data ./omit", missed: "a.data",
 		hint: hintOutside,
