@@ -1,11 +1,13 @@
 package analyze_test
 
 import (
+	"debug/elf"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"symbolize/analyze"
+	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 )
@@ -68,5 +70,43 @@ func TestRecordedSymbols(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRecordedSymbolsYield: names in the recording are not used where the file itself is known.
+func TestRecordedSymbolsYield(t *testing.T) {
+	const program = "../fixtures/unwound/bare"
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	notes, err := f.Section(".note.gnu.build-id").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := buildid.FromNotes(notes, false, 4)
+	text := f.Section(".text")
+	b := perfbuild.New()
+	b.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x100000, Len: 0x10000, PgOff: text.Offset &^ 0xfff, BuildID: id.Bytes(),
+		Filename: "/bin/bare"}, perfbuild.At{PID: 7, TID: 7, Time: 1})
+	b.Sample(perfbuild.Sample{PID: 7, Time: 5, Chain: []uint64{perfbuild.ContextUser,
+		0x100000 + f.Entry - text.Addr + text.Offset&0xfff}})
+	b.Files2(perfbuild.SymbolFile{Path: "/bin/bare", Type: 2, Addr: text.Addr, Offset: text.Offset,
+		Symbols: []perfbuild.FileSymbol{{Addr: text.Addr, Size: uint32(text.Size), Name: "recorded"}}})
+	path := filepath.Join(t.TempDir(), "perf.data")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, with := range map[string][]string{"recorded": nil, "_start": {program}} {
+		s, err := analyze.Open(t.Context(), analyze.Options{With: with})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Load(t.Context(), path)
+		if err != nil || len(p.Names.Functions) != 1 || p.Names.Functions[0].SystemName != name {
+			t.Errorf("with %q: %+v, %v, want %s", with, p.Names.Functions, err, name)
+		}
+		s.Close()
 	}
 }
