@@ -100,48 +100,52 @@ func nameAll(ctx context.Context, v store.View, all map[string][]places, path st
 	return &n.stats, outputErr(w.Publish())
 }
 
+// gathered are the places of one object with the same facts, of many captures.
+type gathered struct {
+	places
+	offsets, undecided offsetSet
+}
+
 // gather reads the locations of a part, by object key.
 func gather(ctx context.Context, part int, collected []string) (map[string][]places, error) {
-	all := make(map[string][]places)
-	index := make(map[string]int) // in all, by key and facts
+	var list []*gathered
+	index := make(map[string]*gathered) // by key and facts
 	for _, path := range collected {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f, err := recordfile.Open(path)
+		some, err := readPart(part, path)
 		if err != nil {
 			return nil, err
 		}
-		var list []places
-		_, err = f.Get(partName(part), &list)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		for _, pl := range list {
+		for _, pl := range some {
 			id := pl.Key + facts(&pl.Object) + "|" + pl.Object.File.Path
-			at, ok := index[id]
+			g, ok := index[id]
 			if !ok {
-				index[id] = len(all[pl.Key])
-				all[pl.Key] = append(all[pl.Key], pl)
-				continue
+				g = &gathered{places: pl}
+				index[id] = g
+				list = append(list, g)
 			}
-			old := &all[pl.Key][at]
-			old.Offsets = appendDistinct(old.Offsets, pl.Offsets)
-			old.Undecided = appendDistinct(old.Undecided, pl.Undecided)
+			g.offsets.add(pl.Offsets)
+			g.undecided.add(pl.Undecided)
 		}
+	}
+	all := make(map[string][]places)
+	for _, g := range list {
+		g.Offsets, g.Undecided = g.offsets.all(), g.undecided.all()
+		all[g.Key] = append(all[g.Key], g.places)
 	}
 	return all, nil
 }
 
-// appendDistinct appends a list. The result may have duplicates and no order, as nameObject takes
-// it; it is sorted, and they are dropped, only where the list would grow: once for as many elements
-// as it has.
-func appendDistinct(list, more []addr.Offset) []addr.Offset {
-	if len(list)+len(more) > cap(list) {
-		list = sortedUnion(list)
-		list = slices.Grow(list, len(list)+len(more))
+// readPart reads the places of a part of one collected capture.
+func readPart(part int, path string) (list []places, err error) {
+	f, err := recordfile.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	return append(list, more...)
+	_, err = f.Get(partName(part), &list)
+	return list, errors.Join(err, f.Close())
 }
 
 // namer is one run of Name.
