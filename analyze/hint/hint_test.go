@@ -105,6 +105,8 @@ func TestSteps(t *testing.T) {
 			o: unmapped, want: "perf record -a -g"},
 		{name: "node", c: Case{Reason: ingest.AnonymousMemory, Runtime: "node"}, o: unmapped,
 			want: "perf record -k mono -g node --perf-prof"},
+		{name: "python", c: Case{Reason: ingest.AnonymousMemory, Runtime: "python"}, o: unmapped,
+			want: "from Python 3.12 on: perf record -g python3 -X perf"},
 		{name: "a program that is no known compiler",
 			c: Case{Reason: ingest.AnonymousMemory}, o: unmapped,
 			want: "the program that makes this code has to list it: in /tmp/perf-PID.map, or in a jitdump " +

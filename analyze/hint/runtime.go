@@ -17,7 +17,7 @@ var runtimes = []struct{ file, record string }{
 	{"dotnet", "DOTNET_PerfMapEnabled=1 perf record -g dotnet"},
 	{"node", "perf record -k mono -g node --perf-prof"},
 	{"libnode.so", "perf record -k mono -g node --perf-prof"},
-	{"python", "perf record -g python3 -X perf"}, // from 3.12 on
+	{"python", "from Python 3.12 on: perf record -g python3 -X perf"}, // 3.11 ignores it
 }
 
 // Runtime returns the name of a file by which anonymousMemory knows which program compiled code: of
