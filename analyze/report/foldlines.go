@@ -1,12 +1,13 @@
 package report
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // foldLine is one line of the output.
@@ -58,15 +59,49 @@ func (f *folder) write(w io.Writer, parts []*foldTable) error {
 	if (f.texts.begins || f.first.begins) && !slices.IsSortedFunc(lines, exact) {
 		slices.SortFunc(lines, exact)
 	}
-	out := bufio.NewWriterSize(w, 64<<10)
-	var line []byte
-	for i := range lines {
-		line = f.appendLine(line[:0], &lines[i])
-		if _, err := out.Write(line); err != nil {
+	return f.print(w, lines)
+}
+
+// pieceLines is how many lines are one piece of text, some 100 KB.
+const pieceLines = 256
+
+// print formats lines on all cores, a piece on each, while those before are written.
+func (f *folder) print(w io.Writer, lines []foldLine) error {
+	workers := runtime.GOMAXPROCS(0)
+	ready, next := make([][]byte, workers), make([][]byte, workers)
+	for len(lines) > 0 {
+		var wg sync.WaitGroup
+		for k := range next {
+			piece := lines[:min(pieceLines, len(lines))]
+			lines = lines[len(piece):]
+			wg.Go(func() {
+				b := next[k][:0]
+				for i := range piece {
+					b = f.appendLine(b, &piece[i])
+				}
+				next[k] = b
+			})
+		}
+		err := writeAll(w, ready)
+		wg.Wait()
+		if err != nil {
+			return err
+		}
+		ready, next = next, ready
+	}
+	return writeAll(w, ready)
+}
+
+func writeAll(w io.Writer, pieces [][]byte) error {
+	for _, b := range pieces {
+		if len(b) == 0 {
+			continue
+		}
+		if _, err := w.Write(b); err != nil {
 			return err
 		}
 	}
-	return out.Flush()
+	return nil
 }
 
 // end puts the number of a text at the end of the line into the end of a key.
