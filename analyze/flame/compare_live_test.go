@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"symbolize/fixtures/browser"
+	"symbolize/fixtures/profilebuild"
 )
 
 // TestLiveDifferential: the page shows both sides, sorts by change, and lists functions that are
@@ -56,7 +57,7 @@ func TestLiveDifferential(t *testing.T) {
 
 // TestLiveDifferentialHostile: names reach the table, the list and the tooltip as text.
 func TestLiveDifferentialHostile(t *testing.T) {
-	base, sides := hostile(), side(after)
+	base, sides := profilebuild.Hostile(), side(after)
 	sides.Events[0] = base.Events[0]
 	b := browser.OpenPage(t, differentialPage(t, base, sides, false), ready, true)
 	b.Do(chromedp.Click(chromedp.CSS("#tab-gone")))

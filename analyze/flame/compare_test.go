@@ -168,7 +168,7 @@ func TestScaling(t *testing.T) {
 
 // TestDifferentialHostile: names stay texts in page and picture.
 func TestDifferentialHostile(t *testing.T) {
-	g := differential(t, hostile(), hostile(), false)
+	g := differential(t, profilebuild.Hostile(), profilebuild.Hostile(), false)
 	var html, svg bytes.Buffer
 	if err := errors.Join(g.WriteHTML(&html), g.WriteSVG(&svg)); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestFormatsOfHostileNames(t *testing.T) {
 		write func(*flame.Graph, io.Writer) error
 	}{"html", (*flame.Graph).WriteHTML})
 	for _, f := range all {
-		got := written(t, hostile(), f.write)
+		got := written(t, profilebuild.Hostile(), f.write)
 		if !utf8.Valid(got) {
 			t.Errorf("%s: no valid UTF-8", f.name)
 		}

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/heat"
 	"symbolize/fixtures/browser"
+	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
 
@@ -66,7 +67,7 @@ func TestLiveHeatMap(t *testing.T) {
 func TestLiveTimeline(t *testing.T) {
 	c := heat.NewRows()
 	for i := range uint64(300) {
-		c.Add(50e9+i*10e6, ingest.Printable(hostileNames[int(i)%len(hostileNames)]))
+		c.Add(50e9+i*10e6, ingest.Printable(profilebuild.HostileNames[int(i)%len(profilebuild.HostileNames)]))
 	}
 	c.Add(0, "no time")
 	var html bytes.Buffer
@@ -77,7 +78,7 @@ func TestLiveTimeline(t *testing.T) {
 	browser.Expect(b, `document.documentElement.dataset.theme`, "dark")
 	browser.Expect(b, `document.querySelector("#status").textContent`,
 		"300 samples of cpu-clock; a column is 4.00ms; 1 samples have no time")
-	browser.Expect(b, `symbolizeHeatPage.rows`, len(hostileNames))
+	browser.Expect(b, `symbolizeHeatPage.rows`, len(profilebuild.HostileNames))
 	b.Do(chromedp.Focus(chromedp.CSS("#heat canvas")), chromedp.KeyEvent(kb.ArrowRight),
 		chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(chromedp.ModifierShift)))
 	browser.Expect(b, `document.querySelector("#range").textContent`,

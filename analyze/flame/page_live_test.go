@@ -238,7 +238,7 @@ func TestLivePageDark(t *testing.T) {
 
 // TestLivePageHostile: names that try to become markup, script or control reach the page as text.
 func TestLivePageHostile(t *testing.T) {
-	p := hostile()
+	p := profilebuild.Hostile()
 	b := browser.OpenPage(t, page(t, p, options()), ready, false)
 	browser.Expect(b, `document.querySelectorAll("script").length`, 11)
 	browser.Expect(b, `document.querySelectorAll("img, b b").length`, 0)

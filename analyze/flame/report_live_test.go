@@ -24,7 +24,7 @@ func TestReportLive(t *testing.T) {
 		Rows: [][]any{{1500, 7, hostile}, {2500, 3, "b"}}}}
 	names := flame.Table{Name: "names", Columns: []flame.TableColumn{{Name: hostile,
 		Kind: flame.TextColumn}}}
-	for _, n := range hostileNames {
+	for _, n := range profilebuild.HostileNames {
 		names.Rows = append(names.Rows, []any{ingest.Printable(n)})
 	}
 	g.Tables = append(g.Tables, names)
