@@ -269,6 +269,7 @@ func TestParseNamePolicy(t *testing.T) {
 func BenchmarkResolveFrames(b *testing.B) {
 	b.ReportAllocs()
 	o, p := manyFrames(b, 98, 184_000, 111_110)
+	b.SetBytes(16 * int64(len(p.Locations)))
 	for b.Loop() {
 		p.Names = nil
 		resolve(b, p, o)

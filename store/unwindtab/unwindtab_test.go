@@ -243,6 +243,7 @@ func BenchmarkChunk(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.SetBytes(e.RawSize)
 	b.ReportAllocs()
 	rows := 0
 	for b.Loop() {

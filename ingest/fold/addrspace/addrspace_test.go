@@ -360,11 +360,14 @@ func TestAnywhere(t *testing.T) {
 	}
 }
 
+// BenchmarkManyMappings counts 100 bytes for each mapping, as much as its record has.
 func BenchmarkManyMappings(b *testing.B) {
+	const mappings = 100_000
+	b.SetBytes(100 * mappings)
 	b.ReportAllocs()
 	for b.Loop() {
 		bl := NewBuilder()
-		for i := range uint64(100000) {
+		for i := range uint64(mappings) {
 			start := addr.PC(i * 7919 % 100000 * 0x1000)
 			bl.Map(i+1, 1, Mapping{Start: start, End: start + 0x1000, Object: uint32(i)})
 		}

@@ -256,3 +256,16 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkRules makes the rules of unwinding of a section, without writing them.
+func BenchmarkRules(b *testing.B) {
+	sections, _ := system(b)
+	s := sections[0]
+	b.SetBytes(int64(len(s.Data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Rules(cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
