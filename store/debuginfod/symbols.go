@@ -97,8 +97,14 @@ func symbolFile(note, symtab, strtab []byte) ([]byte, error) {
 		}
 		sections[n].add(&s)
 	}
+	if len(sections)+symbolSections >= int(elf.SHN_LORESERVE) { // another form of the header
+		return nil, errNoFile
+	}
 	return writeSymbolFile(sections, note, symtab, strtab)
 }
+
+// symbolSections is how many sections writeSymbolFile adds.
+const symbolSections = 4
 
 // add extends a section to a symbol in it.
 func (e *extent) add(s *elf.Sym64) {

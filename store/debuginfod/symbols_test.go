@@ -163,6 +163,9 @@ func FuzzSymbolFile(f *testing.F) {
 	note := append([]byte{4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0}, "GNU\x00abcd"...)
 	symbol := append(make([]byte, 24), 1, 0, 0, 0, 2, 0, 1, 0, 0, 16, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0)
 	f.Add(note, symbol, []byte("\x00main\x00"))
+	last := bytes.Clone(symbol)
+	last[30], last[31] = 0xff, 0xfe // the last index of a section
+	f.Add(note, last, []byte("\x00main\x00"))
 	f.Fuzz(func(t *testing.T, note, symtab, strtab []byte) {
 		b, err := symbolFile(note, symtab, strtab)
 		if err != nil {
