@@ -86,6 +86,31 @@ func HotFunctions(p *ingest.Profile, opts *Options) (
 	return list, total, samples
 }
 
+// FindUnnamed returns the samples of an event at leaves without a name, nil if there are none.
+func FindUnnamed(p *ingest.Profile, opts *Options) *Unnamed {
+	var u Unnamed
+	var all HotFunction
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if int(s.Event) != opts.Event {
+			continue
+		}
+		all.Samples += s.Count
+		all.Weight += s.Weight
+		stack := p.Stack(s.Stack)
+		if len(stack) > 0 && (p.Names == nil || len(p.Names.At(stack[0])) == 0) {
+			u.Samples += s.Count
+			u.Weight += s.Weight
+		}
+	}
+	if u.Samples == 0 {
+		return nil
+	}
+	part := HotFunction{Samples: u.Samples, Weight: u.Weight}
+	u.Share = sharePercent(part.value(opts.Count), all.value(opts.Count))
+	return &u
+}
+
 // hotCounter adds up samples by location and by function.
 type hotCounter struct {
 	p         *ingest.Profile
@@ -207,7 +232,19 @@ type Annotation struct {
 	Functions []Function `json:"functions"`
 	Missing   []NoCode   `json:"without_code,omitempty"`
 	Left      int        `json:"functions_left_off,omitempty"` // by Limit
+	// Unnamed are the samples whose innermost frame has no name: no function has them.
+	Unnamed *Unnamed `json:"without_name,omitempty"`
 }
+
+// Unnamed is what no function is known of.
+type Unnamed struct {
+	Samples uint64  `json:"samples"`
+	Weight  uint64  `json:"weight"`
+	Share   float64 `json:"share_percent"` // of all samples of the event
+}
+
+// UnnamedHint is the command that lists them with what can be done.
+const UnnamedHint = "`symbolize missing` lists why"
 
 // NoCode is a function whose code could not be had.
 type NoCode struct {
@@ -252,6 +289,9 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	}
 	if opts.Count {
 		a.Unit, a.Total = "samples", samples
+	}
+	if opts.Match == nil {
+		a.Unnamed = FindUnnamed(p, &opts)
 	}
 	for i := range list {
 		if opts.Limit > 0 && len(a.Functions) == opts.Limit {

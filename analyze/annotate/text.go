@@ -50,6 +50,10 @@ func (a *Annotation) WriteText(w io.Writer, style TextStyle) error {
 	if a.Left > 0 {
 		fmt.Fprintf(t, "\nwith samples, and left off: %s\n", counted(uint64(a.Left), "function"))
 	}
+	if u := a.Unnamed; u != nil {
+		fmt.Fprintf(t, "\nwithout a name: %s of the samples; %s\n",
+			table.Percent(t.value(u.Samples, u.Weight), a.Total), UnnamedHint)
+	}
 	return t.Flush()
 }
 

@@ -43,6 +43,7 @@ type page struct {
 	Skid, Children        bool
 	Functions             []function
 	Missing               []missing
+	Unnamed               string // the share of samples that no function has, or ""
 	Left                  string
 }
 
@@ -85,6 +86,9 @@ func newPage(a *annotate.Annotation) *page {
 	}
 	if a.Left > 0 {
 		p.Left = table.Count(a.Left, "function", "functions")
+	}
+	if a.Unnamed != nil {
+		p.Unnamed = percent(a.Unnamed.Share)
 	}
 	for i := range a.Functions {
 		p.Functions = append(p.Functions, newFunction(a, i))

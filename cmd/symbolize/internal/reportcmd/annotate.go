@@ -278,7 +278,12 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 		return ingest.WithHint(err,
 			"`symbolize info` lists the programs, `symbolize top` the functions")
 	}
-	return ingest.WithHint(err, "`symbolize top` lists the functions")
+	const list = "`symbolize top` lists the functions"
+	if u := annotate.FindUnnamed(p, opts); u != nil {
+		return ingest.WithHint(err, list+"; %.2f%% of the samples have no name: %s", u.Share,
+			annotate.UnnamedHint)
+	}
+	return ingest.WithHint(err, list)
 }
 
 // inlined returns an inlined function that a pattern means, and the physical function
