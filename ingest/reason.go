@@ -1,7 +1,7 @@
 package ingest
 
 // Reason is the reason why a location has no name. The list is closed: every unresolved frame
-// has exactly one, and each has the command that fixes it (analyze/report).
+// has exactly one, and each has the command that fixes it (analyze/hint).
 type Reason uint8
 
 // The reasons. Their texts, not their numbers, appear in files.
