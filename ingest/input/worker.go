@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/sideband"
@@ -44,7 +45,8 @@ type worker struct {
 func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
 	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
 		index: index, out: newOutbox(peers, index)}
-	w.plain = true
+	// A damaged file may have code mapped where no machine has any.
+	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
 	if !c.opts.Branches && !c.opts.Runs {
 		w.counted, w.repeats.seed = w.repeated, seed
 	}

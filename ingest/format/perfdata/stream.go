@@ -47,9 +47,10 @@ func (f *File) takeHeader(rec *Record) {
 	case TypeHeaderBuildID:
 		f.takeBuildID(rec)
 	case TypeHeaderTracingData:
-		if n, ok := f.payload(rec); ok && n > 0 {
-			f.haveFeature(FeatureTracingData,
-				Section{Offset: rec.Offset + int64(rec.Size), Size: int64(n)})
+		at := rec.Offset + int64(rec.Size)
+		// Data that was cut off is reported by whoever reads the records.
+		if n, ok := f.payload(rec); ok && n > 0 && n <= uint64(f.Data.End()-at) {
+			f.haveFeature(FeatureTracingData, Section{Offset: at, Size: int64(n)})
 		}
 	case TypeEventUpdate:
 		f.takeUpdate(rec)
