@@ -1,8 +1,10 @@
 package calls
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
@@ -16,15 +18,16 @@ type labelKey struct{ name, suffix string }
 // LookAlikes names those functions of a table of nodes that would look alike: several functions of
 // one object have the same short name if they differ in template arguments or parameters. These
 // are shown with their template arguments, if that is not enough whole, and else with their
-// symbols, as constructors of complete objects and of bases. Others keep their name, and so do
-// functions with one symbol, which their own suffixes or files tell apart. (pprof adds up what has
-// one name: which of the instances is hot is lost.) The map has the names that change, by node.
+// symbols, as constructors of complete objects and of bases, or with the hashes of Rust's. Others
+// keep their name, and so do functions with one symbol, which their own suffixes or files tell
+// apart. (pprof adds up what has one name: which of the instances is hot is lost.) The map has the names that change, by node.
 func LookAlikes(all []calltree.Node, nodes []calltree.NodeID,
 	full *report.Demangler) map[calltree.NodeID]string {
 	list := make(map[calltree.NodeID]string)
 	forms := []func(string) string{report.NewDemangler(report.Templates).Name, full.Name,
 		func(symbol string) string {
-			return full.Name(symbol) + " [" + ingest.Printable(symbol) + "]"
+			part := cmp.Or(report.RustHash(symbol), symbol)
+			return full.Name(symbol) + " [" + ingest.Printable(part) + "]"
 		}}
 	for i := 0; ; i++ {
 		alike := make(map[labelKey]map[string][]calltree.NodeID)
@@ -83,10 +86,15 @@ func shorten(names map[string]string, short string) {
 	for head > 0 && isWord(first[head-1]) {
 		head--
 	}
+	closes := func(s string) bool { return strings.HasPrefix(s[head:], ")") }
+	if head > 0 && first[head-1] == '(' && slices.ContainsFunc(list, closes) {
+		head-- // "() const" and "(int)" rather than ") const" and "int)"
+	}
 	tail := commonTail(list, head)
 	parts, seen := make(map[string]string), make(map[string]bool)
 	for symbol, name := range names {
-		part := table.Style{Width: longLabel / 2}.Fit(name[head:len(name)-tail], 0)
+		part := strings.TrimSpace(name[head : len(name)-tail])
+		part = table.Style{Width: longLabel / 2}.Fit(part, 0)
 		parts[symbol] = short + " [" + part + "]"
 		seen[parts[symbol]] = true
 	}

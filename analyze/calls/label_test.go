@@ -21,7 +21,8 @@ func TestLookAlikes(t *testing.T) {
 	var stack []profilebuild.Place
 	for i, symbol := range []string{"_ZN1n4sortIiEEvT_", "_ZN1n4sortIcEEvT_", // n::sort<T>(T)
 		"_ZN1n1gEi", "_ZN1n1gEd", // n::g(int), n::g(double)
-		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main", "_ZN1n1AC1Ev", "_ZN1n1AC2Ev"} {
+		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main", "_ZN1n1AC1Ev", "_ZN1n1AC2Ev",
+		"_ZN1n4copy17h0123456789abcdefE", "_ZN1n4copy17h0123456789abcde0E.llvm.77"} {
 		p := profilebuild.Place{Object: x, Offset: addr.Offset(i + 1)}
 		if symbol == "_ZN1n4sortIlEEvT_" {
 			p.Object = y // the only one of its object
@@ -41,7 +42,8 @@ func TestLookAlikes(t *testing.T) {
 			want: []string{
 				"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
 				"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n",
-				"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n"}},
+				"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n",
+				"  n::copy [h0123456789abcdef]  (x)\n", "  n::copy [h0123456789abcde0.llvm.77]  (x)\n"}},
 		"tree": {write: func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) },
 			want: []string{
 				"n::sort<int>  (x)\n", "n::g(int)  (x)\n", "n::sort  (y.so)\n"}},
@@ -87,6 +89,10 @@ func TestShorten(t *testing.T) {
 		{names: []string{"f<" + long + "é" + ends, "f<" + long + "è" + ends},
 			want: []string{"f [é]", "f [è]"}},
 		{names: []string{"", "f<" + long}},
+		{names: []string{"f<" + long + "int" + ends + "()", "f<" + long + "int" + ends + "() const"},
+			want: []string{"f []", "f [const]"}},
+		{names: []string{"f<" + long + "int" + ends + "(char)", "f<" + long + "int" + ends + "() const"},
+			want: []string{"f [(char)]", "f [() const]"}},
 	} {
 		names := make(map[string]string)
 		for _, name := range tt.names {

@@ -261,6 +261,17 @@ func legacyRust(s string) int {
 	return 0
 }
 
+// RustHash returns the hash that a symbol in Rust's old mangling ends with, "h" and 16 digits, and
+// what follows it, as ".llvm.77"; "" of all other symbols. Instances of a generic function differ in
+// nothing else.
+func RustHash(symbol string) string {
+	end := legacyRust(symbol)
+	if end == 0 {
+		return ""
+	}
+	return symbol[end-18:end-1] + symbol[end:]
+}
+
 // cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The
 // old Rust mangling has dots inside, and ends with a hash.
 func cutClones(s string) (core, clones string) {
