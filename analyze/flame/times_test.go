@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/flame"
+	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -71,7 +72,7 @@ func timedTexts(t *testing.T, data []byte) map[string][]string {
 // profile has.
 func TestGeckoTimes(t *testing.T) {
 	const fixtures = "../../fixtures"
-	for _, capture := range []string{"mixed.data", "bpf.data", "events.data"} {
+	for _, capture := range []string{"fixed.data", "mixed.data", "bpf.data", "events.data"} {
 		s, err := analyze.Open(t.Context(), analyze.Options{
 			With: []string{filepath.Join(fixtures, "objects")}})
 		if err != nil {
@@ -89,6 +90,9 @@ func TestGeckoTimes(t *testing.T) {
 				var b bytes.Buffer
 				if err := g.WriteGecko(&b); err != nil {
 					return err
+				}
+				if capture == "fixed.data" {
+					golden.Compare(t, "fixed.gecko.json", b.Bytes())
 				}
 				got := timedTexts(t, b.Bytes())
 				want, err := replayed(t, c, p)

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -128,6 +131,63 @@ func TestTablesFit(t *testing.T) {
 				if terminal && n > tt.width && !hint {
 					t.Errorf("%v: %d columns: %s", tt.args, n, line)
 				}
+			}
+		}
+	}
+}
+
+// TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most), which are
+// those of a pipe, where all is whole, plain, and the same whatever the environment.
+func TestWidths(t *testing.T) {
+	const most = 78
+	path := writeProfile(t, "every.pb.gz", profilebuild.EveryKind())
+	other := writeProfile(t, "calls.pb.gz", profilebuild.Calls(1, true))
+	mixed := "../../fixtures/captures/mixed.data"
+	number := regexp.MustCompile(`^([+-]?[0-9][0-9.,]*(%|[a-zµ]+)?|new|gone|-|±)$`)
+	// The numbers that rows of tables begin with, and these rows. Sentences are none.
+	numbers := func(text string) (list, rows []string) {
+		for line := range strings.Lines(text) {
+			fields := strings.Fields(line)
+			end := slices.IndexFunc(fields, func(f string) bool { return !number.MatchString(f) })
+			if end >= 2 {
+				list = append(list, strings.Join(fields[:end], " "))
+				rows = append(rows, strings.TrimSuffix(line, "\n"))
+			}
+		}
+		return list, rows
+	}
+	for _, args := range [][]string{{"top", path}, {"top", "--by", "line", path},
+		{"top", "--by", "comm,function", path}, {"top", mixed}, {"tree", path}, {"tree", mixed},
+		{"peek", "main", path}, {"diff", path, path}, {"diff", other, other}, {"missing", path},
+		{"missing", mixed}} {
+		run := func(width int, env map[string]string) string {
+			e, stdout, stderr := inProcess(append([]string{"--store", t.TempDir(), "-q"}, args...)...)
+			e.StdoutTerminal, e.StdoutWidth = width > 0, width
+			e.Getenv = func(name string) string {
+				return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
+			}
+			if code := Main(t.Context(), e); code != exit.OK {
+				t.Fatalf("%v: status %d: %s", args, code, stderr)
+			}
+			return stdout.String()
+		}
+		pipe := run(0, nil)
+		if strings.ContainsAny(pipe, "\x1b…") || pipe != run(0, map[string]string{"NO_COLOR": "1"}) {
+			t.Errorf("%v: in a pipe it is coloured or cut:\n%s", args, pipe)
+		}
+		for _, width := range []int{40, 80, 200} {
+			plain := run(width, map[string]string{"NO_COLOR": "1"})
+			if strings.Contains(plain, "\x1b") || plain != plainText(run(width, nil)) {
+				t.Errorf("%v, %d columns: NO_COLOR is not the same without colours", args, width)
+			}
+			got, rows := numbers(plain)
+			for _, row := range rows {
+				if n := utf8.RuneCountInString(row); n > max(width, most) {
+					t.Errorf("%v, %d columns: %d in %q", args, width, n, row)
+				}
+			}
+			if want, _ := numbers(pipe); len(got) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%v, %d columns: numbers %q, in a pipe %q", args, width, got, want)
 			}
 		}
 	}
