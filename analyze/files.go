@@ -33,8 +33,8 @@ func kernelFiles(v store.View, release string) (ids []buildid.ID) {
 	return slices.Compact(ids)
 }
 
-// Programs returns the build IDs of the files that Options.With named, sorted, if it is called before
-// any capture is read.
+// Programs returns the build IDs of the files that Options.With named, sorted, if it is called
+// before any capture is read.
 func (s *Session) Programs() (ids []buildid.ID) {
 	for _, m := range s.overlay.Objects {
 		if m.Kind == ingest.ELF {
@@ -45,11 +45,12 @@ func (s *Session) Programs() (ids []buildid.ID) {
 	return ids
 }
 
-// FilesNamed returns the build IDs of the files that a name in text without build IDs may be
-// of, sorted, each once: those of Options.With that are at this path or have its last element
-// for a name. Of "vmlinux-RELEASE" it is else those that the store knows for kernels of that
-// release, by their paths, and with Options.Local else the kernel that runs here. With Options.TrustPaths it is else the file that the store knows at an
-// absolute path, or the one that is there now, which is indexed.
+// FilesNamed returns the build IDs of the files that a name in text without build IDs may be of,
+// sorted, each once: those of Options.With that are at this path or have its last element for a
+// name. Of "vmlinux-RELEASE" it is else those that the store knows for kernels of that release, by
+// their paths, and with Options.Local else the kernel that runs here. With Options.TrustPaths it is
+// else the file that the store knows at an absolute path, or the one that is there now, which is
+// indexed.
 func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
 	ids := s.overlay.Named(name)
 	if release, ok := strings.CutPrefix(name, "vmlinux-"); ok && len(ids) == 0 {

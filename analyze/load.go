@@ -124,8 +124,8 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	return c, p, nil
 }
 
-// findObjects looks for the objects of a capture that the store lacks, in Options.Remote and then on
-// this host.
+// findObjects looks for the objects of a capture that the store lacks, in Options.Remote and then
+// on this host.
 func (s *Session) findObjects(ctx context.Context, seen *input.Seen) error {
 	if !s.opts.Undecided { // else who names the capture needs them
 		if _, err := s.Need(ctx, seen.Objects); err != nil {

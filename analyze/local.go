@@ -40,8 +40,8 @@ func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string
 	return paths, kernel, s.finder.DebugRoots()
 }
 
-// Searching returns View, which when a build ID is asked for takes what Options.Remote has of it, and
-// with Options.Local looks for it on this host.
+// Searching returns View, which when a build ID is asked for takes what Options.Remote has of it,
+// and with Options.Local looks for it on this host.
 func (s *Session) Searching(ctx context.Context) store.View {
 	view := s.view
 	if s.opts.Remote != nil {

@@ -22,9 +22,9 @@ type Options struct {
 	// Store is the directory of the store, whose newest generation is read; "" for none. One
 	// that does not exist is a warning, which wraps store.ErrNoStore.
 	Store string
-	// Shared is an open session of the same Store, whose reader this one uses, and which reports the
-	// damage found in the store; it has to stay open longer. nil for none. With Remote it is not
-	// used, as the store changes then.
+	// Shared is an open session of the same Store, whose reader this one uses, and which reports
+	// the damage found in the store; it has to stay open longer. nil for none. With Remote it is
+	// not used, as the store changes then.
 	Shared *Session
 	// MarkUses notes in the store, if it may be written, that its objects were used today: a GC
 	// that keeps objects used lately goes by that.

@@ -9,9 +9,9 @@ import (
 	"symbolize/store/indexer"
 )
 
-// addRecordedSymbols takes the names of functions that simpleperf has put into a recording, for files
-// that neither the store nor this host has. Such a file is known by its path alone in there: names
-// are used where one object of the recording has the path, with a build ID.
+// addRecordedSymbols takes the names of functions that simpleperf has put into a recording, for
+// files that neither the store nor this host has. Such a file is known by its path alone in there:
+// names are used where one object of the recording has the path, with a build ID.
 func (s *Session) addRecordedSymbols(ctx context.Context, c *input.Capture, p *ingest.Profile) error {
 	files, err := c.FileSymbols()
 	if err != nil {

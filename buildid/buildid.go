@@ -1,8 +1,8 @@
 // Package buildid identifies objects: everything with code has a build ID.
 //
-// It holds the types ID and Key, the ELF note parser, the list of possible paths of the
-// files of a build ID, and the proof that a file on disk is the one
-// a capture recorded. It is a leaf: it imports nothing of this module.
+// It holds the types ID and Key, the ELF note parser, the list of possible paths of the files of a
+// build ID, and the proof that a file on disk is the one a capture recorded. It is a leaf: it
+// imports nothing of this module.
 package buildid
 
 import (
@@ -11,12 +11,12 @@ import (
 	"fmt"
 )
 
-// KeyLen is the number of build-ID bytes that take part in a Key: the size of a
-// SHA-1, of struct bpf_stack_build_id's field and of perf's records.
+// KeyLen is the number of build-ID bytes that take part in a Key: the size of a SHA-1, of struct
+// bpf_stack_build_id's field and of perf's records.
 const KeyLen = 20
 
-// MaxLen bounds the build IDs that are accepted from a file. GNU ld allows any
-// length with --build-id=0x…; longer notes are not build IDs.
+// MaxLen bounds the build IDs that are accepted from a file. GNU ld allows any length with
+// --build-id=0x…; longer notes are not build IDs.
 const MaxLen = 64
 
 // Space is the name space of a build ID. IDs of different spaces never match.
@@ -42,18 +42,17 @@ func (s Space) String() string {
 	return fmt.Sprintf("space%d", uint8(s))
 }
 
-// ID is a recorded build ID: its bytes, its space, and whether its
-// length is exact. Stack maps and perf records before Linux 5.11 have 20
-// zero-padded bytes without a length; such IDs are inexact. The zero ID is
-// no ID. IDs are comparable; use Matches for identity.
+// ID is a recorded build ID: its bytes, its space, and whether its length is exact. Stack maps and
+// perf records before Linux 5.11 have 20 zero-padded bytes without a length; such IDs are inexact.
+// The zero ID is no ID. IDs are comparable; use Matches for identity.
 type ID struct {
 	bytes   string
 	space   Space
 	inexact bool
 }
 
-// New returns the GNU build ID with these bytes and exactly this length. A slice
-// that is empty, all zeros or longer than MaxLen gives the zero ID.
+// New returns the GNU build ID with these bytes and exactly this length. A slice that is empty, all
+// zeros or longer than MaxLen gives the zero ID.
 func New(b []byte) ID { return Make(GNU, b) }
 
 // Make is New for any space.
@@ -64,9 +63,8 @@ func Make(space Space, b []byte) ID {
 	return ID{bytes: string(b), space: space}
 }
 
-// Padded returns the GNU build ID of a zero-padded field whose true length is
-// not known. Trailing zeros are kept out of the bytes but the length stays
-// inexact. All zeros give the zero ID.
+// Padded returns the GNU build ID of a zero-padded field whose true length is not known. Trailing
+// zeros are kept out of the bytes but the length stays inexact. All zeros give the zero ID.
 func Padded(b []byte) ID {
 	trimmed := bytes.TrimRight(b, "\x00")
 	if len(trimmed) == 0 || len(trimmed) > MaxLen {
@@ -113,8 +111,7 @@ func allZero(b []byte) bool {
 // IsZero reports whether there is no build ID.
 func (id ID) IsZero() bool { return id.bytes == "" }
 
-// Bytes returns a copy of the build ID's bytes; for an inexact ID without the
-// trailing zeros.
+// Bytes returns a copy of the build ID's bytes; for an inexact ID without the trailing zeros.
 func (id ID) Bytes() []byte { return []byte(id.bytes) }
 
 // Len returns the number of bytes that Bytes returns.
@@ -146,8 +143,7 @@ func (id ID) AsExact() (list []ID) {
 	return list
 }
 
-// Hex returns the bytes in lower-case hexadecimal at true length, without the
-// space.
+// Hex returns the bytes in lower-case hexadecimal at true length, without the space.
 func (id ID) Hex() string { return hex.EncodeToString([]byte(id.bytes)) }
 
 // String is Hex, with the space in front where it is not GNU ("content:…").
@@ -158,8 +154,8 @@ func (id ID) String() string {
 	return id.space.String() + ":" + id.Hex()
 }
 
-// Key is the form for joins and store keys: space and first 20 bytes,
-// zero-padded. The zero Key is no key.
+// Key is the form for joins and store keys: space and first 20 bytes, zero-padded. The zero Key is
+// no key.
 type Key struct {
 	Space Space
 	Sum   [KeyLen]byte
@@ -180,9 +176,8 @@ func (k Key) Compare(o Key) int {
 	return bytes.Compare(k.Sum[:], o.Sum[:])
 }
 
-// Matches reports whether two IDs name one object: their Keys are equal and,
-// when both lengths are exact and at most 20, the lengths too. Zero matches
-// nothing.
+// Matches reports whether two IDs name one object: their Keys are equal and, when both lengths are
+// exact and at most 20, the lengths too. Zero matches nothing.
 func (id ID) Matches(o ID) bool {
 	if id.IsZero() || o.IsZero() || id.Key() != o.Key() {
 		return false

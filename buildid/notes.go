@@ -7,10 +7,10 @@ const (
 	gnuBuildType = 3  // NT_GNU_BUILD_ID of elf.h
 )
 
-// FromNotes finds the GNU build ID in ELF notes: a PT_NOTE segment, an SHT_NOTE
-// section, or both concatenated. Align is the segment's or section's alignment, 4
-// or 8. Linkers have been wrong about it in both directions, so the other one is
-// tried too. Ok is false where there is none, also where a note overruns.
+// FromNotes finds the GNU build ID in ELF notes: a PT_NOTE segment, an SHT_NOTE section, or both
+// concatenated. Align is the segment's or section's alignment, 4 or 8. Linkers have been wrong
+// about it in both directions, so the other one is tried too. Ok is false where there is none, also
+// where a note overruns.
 func FromNotes(notes []byte, bigEndian bool, align int) (ID, bool) {
 	first, second := uint64(4), uint64(8)
 	if align == 8 {
@@ -22,9 +22,8 @@ func FromNotes(notes []byte, bigEndian bool, align int) (ID, bool) {
 	return fromNotes(notes, bigEndian, second)
 }
 
-// fromNotes walks the notes with one alignment: of the description's start and of
-// the next note's, counted from the start of each note (glibc,
-// ELF_NOTE_DESC_OFFSET and ELF_NOTE_NEXT_OFFSET).
+// fromNotes walks the notes with one alignment: of the description's start and of the next note's,
+// counted from the start of each note (glibc, ELF_NOTE_DESC_OFFSET and ELF_NOTE_NEXT_OFFSET).
 func fromNotes(b []byte, bigEndian bool, align uint64) (ID, bool) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if bigEndian {
@@ -51,8 +50,8 @@ func fromNotes(b []byte, bigEndian bool, align uint64) (ID, bool) {
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }
 
-// KernelNotes finds the build ID in the content of /sys/kernel/notes, or of one
-// of the files of /sys/module/NAME/notes, in either byte order.
+// KernelNotes finds the build ID in the content of /sys/kernel/notes, or of one of the files of
+// /sys/module/NAME/notes, in either byte order.
 func KernelNotes(b []byte) (ID, bool) {
 	if id, ok := FromNotes(b, false, 4); ok {
 		return id, true

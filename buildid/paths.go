@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// DebugPaths returns the possible paths of the debug file of a build ID: under each of
-// roots (usually /usr/lib/debug), in order, as ROOT/.build-id/xx/yyyy.debug. It
-// is empty for an ID that is no GNU one, or too short to be split.
+// DebugPaths returns the possible paths of the debug file of a build ID: under each of roots
+// (usually /usr/lib/debug), in order, as ROOT/.build-id/xx/yyyy.debug. It is empty for an ID that
+// is no GNU one, or too short to be split.
 func DebugPaths(id ID, roots []string) []string {
 	h := id.Hex()
 	if id.space != GNU || id.inexact || len(h) < 4 {

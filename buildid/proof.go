@@ -8,8 +8,8 @@ type FileProof struct {
 	MtimeNs, CtimeNs      int64 // ns since 1970
 }
 
-// Same reports whether the file is unchanged between two proofs. A proof
-// without an inode proves nothing.
+// Same reports whether the file is unchanged between two proofs. A proof without an inode proves
+// nothing.
 func (p FileProof) Same(o FileProof) bool {
 	if p.Gen == 0 || o.Gen == 0 {
 		p.Gen, o.Gen = 0, 0
@@ -23,10 +23,10 @@ type RecordedFile struct {
 	Inode, Gen   uint64
 }
 
-// Proves reports whether the file was, with the content it has now, the one that a
-// capture of this host recorded: device, inode and, where both are known,
-// generation are equal, and nothing has changed the file since it was mapped (ns since
-// 1970; 0 if that is not known, which proves nothing).
+// Proves reports whether the file was, with the content it has now, the one that a capture of this
+// host recorded: device, inode and, where both are known, generation are equal, and nothing has
+// changed the file since it was mapped (ns since 1970; 0 if that is not known, which proves
+// nothing).
 func (p FileProof) Proves(r RecordedFile, mappedNanos int64) bool {
 	if mappedNanos == 0 || r.Inode == 0 || p.Inode != r.Inode || p.Dev != Device(r.Major, r.Minor) {
 		return false

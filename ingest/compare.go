@@ -52,8 +52,8 @@ func IsStackEnd(name string) bool {
 	return false
 }
 
-// CompareObjects is the order in which the objects of a profile are numbered: by
-// kind, path and build ID, then by their other fields. It is 0 only for equal objects.
+// CompareObjects is the order in which the objects of a profile are numbered: by kind, path and
+// build ID, then by their other fields. It is 0 only for equal objects.
 func CompareObjects(a, b *Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),

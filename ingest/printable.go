@@ -10,10 +10,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Printable returns s fit for a terminal, a line of text and a protobuf string:
-// control and format characters (escape sequences, line breaks, bidirectional
-// overrides) and bytes that are no UTF-8 become '?'. Names come from captures
-// and debug files and are not trusted. Plain ASCII is returned as it is.
+// Printable returns s fit for a terminal, a line of text and a protobuf string: control and format
+// characters (escape sequences, line breaks, bidirectional overrides) and bytes that are no UTF-8
+// become '?'. Names come from captures and debug files and are not trusted. Plain ASCII is returned
+// as it is.
 func Printable(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
@@ -51,8 +51,8 @@ func fitRune(r rune) bool {
 // BaseName returns the last element of a path; "" if it ends in a slash.
 func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// ShortName is the name of an object in the text of an unresolved frame: the
-// last element of its path without brackets, or a substitute.
+// ShortName is the name of an object in the text of an unresolved frame: the last element of its
+// path without brackets, or a substitute.
 func ShortName(o *Object) string {
 	name := o.File.Path
 	if file, ok := NoTableFile(name); ok && o.Kind == NoStack {

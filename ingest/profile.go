@@ -77,9 +77,8 @@ type FileRef struct {
 	Generation uint64
 }
 
-// SegmentRef is a piece of an object that a process had mapped: file bytes
-// [Offset, Offset+Len). Used for pprof mappings when the object's own program
-// headers are not known.
+// SegmentRef is a piece of an object that a process had mapped: file bytes [Offset, Offset+Len).
+// Used for pprof mappings when the object's own program headers are not known.
 type SegmentRef struct {
 	Offset addr.Offset
 	Len    uint64
@@ -95,8 +94,8 @@ type Object struct {
 	// "bpf_prog_TAG_name"
 	File FileRef
 
-	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that
-	// Offsets count from; LinkedAddresses for the address 0.
+	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that Offsets count from;
+	// LinkedAddresses for the address 0.
 	RefSymbol string
 
 	// Symbol is the name that the capture itself gives the whole object (KSYMBOL
@@ -170,11 +169,10 @@ type Keep struct {
 	Tags          string // words of tags, with commas between them: see AddTag
 }
 
-// Profile holds the interned tables that all stages share. Everything is
-// numbered by sorted order, never by the order in which workers came, so equal
-// inputs give equal Profiles: Objects by CompareObjects, Locations by (Object,
-// Offset), Stacks by their location lists, Samples by (Event, Comm, PID, TID,
-// CPU, tags, Stack). A Profile is immutable once built, but for Names.
+// Profile holds the interned tables that all stages share. Everything is numbered by sorted order,
+// never by the order in which workers came, so equal inputs give equal Profiles: Objects by
+// CompareObjects, Locations by (Object, Offset), Stacks by their location lists, Samples by (Event,
+// Comm, PID, TID, CPU, tags, Stack). A Profile is immutable once built, but for Names.
 type Profile struct {
 	Strings   []string
 	Objects   []Object
@@ -191,8 +189,7 @@ type Profile struct {
 	Stats Stats
 }
 
-// Stack returns the locations of a stack, leaf first. The slice is the
-// profile's own.
+// Stack returns the locations of a stack, leaf first. The slice is the profile's own.
 func (p *Profile) Stack(s StackID) []LocationID {
 	start := uint32(0)
 	if s > 0 {
@@ -352,8 +349,8 @@ type Names struct {
 	FrameEnds []uint32
 	Frames    []Frame
 	Reasons   []Reason
-	// SymOff is the distance of each location from the start of its physical
-	// function, for `sym+0xOFF`; 0 for unresolved ones.
+	// SymOff is the distance of each location from the start of its physical function, for
+	// `sym+0xOFF`; 0 for unresolved ones.
 	SymOff []uint64
 	// Found is the build ID of the file at the recorded path, for objects whose locations
 	// have the reason Mismatch.
@@ -390,9 +387,8 @@ func (n *Names) Made(l LocationID, prefix string) bool {
 		strings.HasPrefix(n.Functions[frames[len(frames)-1].Func].SystemName, prefix)
 }
 
-// Named reports whether a location has the name of a function, and not one that
-// was made up of its address. A BPF program whose image was not captured has its
-// name from the capture itself.
+// Named reports whether a location has the name of a function, and not one that was made up of its
+// address. A BPF program whose image was not captured has its name from the capture itself.
 func (n *Names) Named(l LocationID) bool {
 	r := n.Reasons[l]
 	return (r == ReasonNone || r == ImageNotCaptured) && len(n.At(l)) > 0

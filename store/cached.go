@@ -31,9 +31,9 @@ type cachedDir struct {
 }
 
 // Cached returns a View of v that asks v for the manifests of an ID once: the join, the check of
-// return addresses and each table that is opened need them; and once for the rows of a directory, as a
-// capture's objects lie in few. The content of v must not change
-// without a call of Forget; an Overlay is layered in front of it. Errors are not kept.
+// return addresses and each table that is opened need them; and once for the rows of a directory,
+// as a capture's objects lie in few. The content of v must not change without a call of Forget; an
+// Overlay is layered in front of it. Errors are not kept.
 func Cached(v View) *CachedView {
 	return &CachedView{View: v, found: make(map[buildid.ID][]*Manifest),
 		dirs: make(map[string]cachedDir)}

@@ -8,15 +8,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Captured inputs are compressed and stored in pieces, so that no value is
-// large.
+// Captured inputs are compressed and stored in pieces, so that no value is large.
 const (
 	RawPiece = 1 << 20 // bytes of the input in one piece
 	maxRaw   = 1 << 30 // bytes of one input; a large /proc/kallsyms has 20 MB
 )
 
-// minFrameSized is the content size from which our encoder writes it into the
-// frame.
+// minFrameSized is the content size from which our encoder writes it into the frame.
 const minFrameSized = 256
 
 // The coders are made when first needed: many runs need only one of them.
@@ -43,8 +41,8 @@ var (
 // Compress appends one zstd frame of raw to b.
 func Compress(b, raw []byte) []byte { return encoder().EncodeAll(raw, b) }
 
-// Decompress unpacks one frame of exactly size bytes. The frame's own header is
-// checked against size before anything is allocated.
+// Decompress unpacks one frame of exactly size bytes. The frame's own header is checked against
+// size before anything is allocated.
 func Decompress(frame []byte, size uint64) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil {

@@ -7,8 +7,8 @@ import (
 	"symbolize/buildid"
 )
 
-// PathRow is the state of one file at the last index run: as long as it stays the
-// same, the file needs no more than a stat.
+// PathRow is the state of one file at the last index run: as long as it stays the same, the file
+// needs no more than a stat.
 type PathRow struct {
 	Name     string // in its directory
 	Dev      uint64
@@ -25,8 +25,7 @@ type PathRow struct {
 	Error  string // why a file that looked like an object is none, or was not read whole
 }
 
-// DirRows are the path rows of one directory, sorted by Name, without
-// duplicates.
+// DirRows are the path rows of one directory, sorted by Name, without duplicates.
 type DirRows []PathRow
 
 // Sort puts the rows into order; of rows with one name the first stays.

@@ -8,18 +8,16 @@ import (
 
 // Errors of opening a store.
 var (
-	// ErrNoStore: there is no store at the path, or one in which nothing
-	// was ever published.
+	// ErrNoStore: there is no store at the path, or one in which nothing was ever published.
 	ErrNoStore = errors.New("no store")
 	// ErrVersion: a newer program wrote the store.
 	ErrVersion = errors.New("store is of a newer schema")
-	// ErrLocked: another process writes; errors that wrap it are
-	// *LockedError.
+	// ErrLocked: another process writes; errors that wrap it are *LockedError.
 	ErrLocked = errors.New("store is locked")
 	// ErrLimit: a limit of the process is too low to open the store: ulimit -n.
 	ErrLimit = errors.New("limit of the process")
-	// ErrUnsafe: others could make the writer of the store change files
-	// outside of it, or that something in it is no plain file, as a link.
+	// ErrUnsafe: others could make the writer of the store change files outside of it, or that
+	// something in it is no plain file, as a link.
 	ErrUnsafe = errors.New("not safe to use")
 )
 
@@ -29,8 +27,7 @@ var (
 	ErrDamaged = errors.New("store is damaged")
 	// ErrNotFound: the store has no such source.
 	ErrNotFound = errors.New("not in the store")
-	// ErrNoSpace: the disk has too little room to write on safely. Data
-	// written before is whole.
+	// ErrNoSpace: the disk has too little room to write on safely. Data written before is whole.
 	ErrNoSpace = errors.New("no space left for the store")
 	// ErrTooLarge: a value is over one of the store's limits.
 	ErrTooLarge = errors.New("too large for the store")

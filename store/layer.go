@@ -13,10 +13,10 @@ import (
 // layered is the View that Layer returns.
 type layered []View
 
-// Layer returns a View of several, the first one in front: which objects an
-// inexact ID matches is decided by the first view that has any, an object's
-// layout is that of the first view that knows one, and of two sources of a kind
-// the one of the earlier view names first. Nil views are left out.
+// Layer returns a View of several, the first one in front: which objects an inexact ID matches is
+// decided by the first view that has any, an object's layout is that of the first view that knows
+// one, and of two sources of a kind the one of the earlier view names first. Nil views are left
+// out.
 func Layer(views ...View) View {
 	var l layered
 	for _, v := range views {

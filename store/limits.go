@@ -2,8 +2,8 @@ package store
 
 import "fmt"
 
-// MaxBlocks bounds the blocks of one kind in one table: at 64 KiB raw each that
-// is a table of 64 GiB.
+// MaxBlocks bounds the blocks of one kind in one table: at 64 KiB raw each that is a table of 64
+// GiB.
 const MaxBlocks = 1 << 20
 
 // CheckDir refuses directories that path rows cannot be kept for.

@@ -12,8 +12,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// SourceKind is the origin of a table. Kinds are numbered in layering
-// order: where two sources cover an address, the lower kind names it.
+// SourceKind is the origin of a table. Kinds are numbered in layering order: where two sources
+// cover an address, the lower kind names it.
 type SourceKind uint8
 
 // The kinds of sources. Their numbers are part of the store's key format.
@@ -57,8 +57,8 @@ func (k SourceKind) String() string {
 // incomplete rows and tables are between (store/indexer).
 const Producer = 30
 
-// SourceInfo describes one source of an object. Sources are immutable: a source
-// with other content has another Digest.
+// SourceInfo describes one source of an object. Sources are immutable: a source with other content
+// has another Digest.
 type SourceInfo struct {
 	Kind     SourceKind
 	Digest   [32]byte // of the table's content, symtab.Encoded.Digest
@@ -79,8 +79,8 @@ type SourceInfo struct {
 	RawDigest    [32]byte
 }
 
-// RefSymbol is the place of a symbol that captures count a kernel's addresses
-// from, relative to `_text`.
+// RefSymbol is the place of a symbol that captures count a kernel's addresses from, relative to
+// `_text`.
 type RefSymbol struct {
 	Name string
 	Addr addr.Addr
@@ -95,9 +95,8 @@ type Manifest struct {
 	BigEndian bool
 	Type      uint16 // ELF e_type of the runtime file, else of any; 0 if not known
 
-	// Layout holds the PT_LOAD segments of the runtime file, in its order; empty
-	// until one is known. Sections is the same for modules, laid out by the
-	// loader's rule.
+	// Layout holds the PT_LOAD segments of the runtime file, in its order; empty until one is
+	// known. Sections is the same for modules, laid out by the loader's rule.
 	Layout   []elf.Segment
 	Sections []elf.PlacedSection
 	// OtherLayouts holds the differing layouts of other runtime files of the same build ID,
@@ -119,8 +118,8 @@ type Manifest struct {
 	Probable []buildid.ID
 }
 
-// RefSymbol returns the address of a reference symbol relative to `_text`, which
-// itself is always known.
+// RefSymbol returns the address of a reference symbol relative to `_text`, which itself is always
+// known.
 func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 	for _, r := range m.RefSyms {
 		if r.Name == name {
@@ -134,8 +133,8 @@ func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 // brought: it is not indexed.
 func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && !m.HasNames() }
 
-// CompareSources is the order of Manifest.Sources, which is the order of
-// layering: by kind, newest producer first, most bytes named first, digest.
+// CompareSources is the order of Manifest.Sources, which is the order of layering: by kind, newest
+// producer first, most bytes named first, digest.
 func CompareSources(a, b SourceInfo) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),

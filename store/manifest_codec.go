@@ -11,12 +11,12 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// manifestVersion is the first byte of an encoded manifest. New fields get new
-// tags; the version changes when old readers would go wrong by skipping them.
+// manifestVersion is the first byte of an encoded manifest. New fields get new tags; the version
+// changes when old readers would go wrong by skipping them.
 const manifestVersion = 1
 
-// Tags of an encoded manifest: { tag | length | payload }, all LEB128. The order
-// is fixed; unknown tags are skipped.
+// Tags of an encoded manifest: { tag | length | payload }, all LEB128. The order is fixed; unknown
+// tags are skipped.
 const (
 	tagID          = 1  // space u8, bytes
 	tagHead        = 2  // kind, machine, class, big endian, type
@@ -95,8 +95,8 @@ func flag(v bool) byte {
 	return 0
 }
 
-// encodeLayout returns nil for no layout. The number of entries comes first, so
-// that layouts can be compared without being decoded.
+// encodeLayout returns nil for no layout. The number of entries comes first, so that layouts can be
+// compared without being decoded.
 func encodeLayout(segs []elf.Segment, secs []elf.PlacedSection) []byte {
 	if len(segs)+len(secs) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// Bounds of one manifest. The smallest or best ones are kept where there are
-// more, so that the choice does not depend on the order of coming.
+// Bounds of one manifest. The smallest or best ones are kept where there are more, so that the
+// choice does not depend on the order of coming.
 const (
 	maxOtherLayouts = 8
 	maxRefSyms      = 256
@@ -56,8 +56,8 @@ func union[T any](a, b []T, limit int, compare func(x, y T) int) []T {
 	return slices.Clip(u[:min(len(u), limit)])
 }
 
-// mergeLayouts chooses the layout with most entries, of equals the bytewise
-// smallest, and keeps the others as evidence.
+// mergeLayouts chooses the layout with most entries, of equals the bytewise smallest, and keeps the
+// others as evidence.
 func mergeLayouts(m, a, b *Manifest) {
 	var all [][]byte
 	for _, x := range []*Manifest{a, b} {
@@ -90,8 +90,7 @@ func compareLayouts(a, b []byte) int {
 	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))
 }
 
-// SourceChange is the change of the stored parts of one source of a
-// contribution.
+// SourceChange is the change of the stored parts of one source of a contribution.
 type SourceChange struct {
 	Source     *NewSource
 	Info       SourceInfo // as in the new manifest
@@ -100,8 +99,8 @@ type SourceChange struct {
 	WriteRaw   bool
 }
 
-// MergeSources adds the sources of a contribution to those of a manifest, and
-// returns the changes to be written for it, in the order of c.
+// MergeSources adds the sources of a contribution to those of a manifest, and returns the changes
+// to be written for it, in the order of c.
 func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceChange, error) {
 	list := slices.Clone(have)
 	var changes []SourceChange
@@ -173,8 +172,8 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// mergeInfo joins two infos of one source. The flags: the table or the
-// captured input is taken from b.
+// mergeInfo joins two infos of one source. The flags: the table or the captured input is taken from
+// b.
 func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)

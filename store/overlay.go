@@ -12,8 +12,8 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// Overlay is a store in memory, for the objects of one run: a Sink and a View.
-// The zero value is not ready; use NewOverlay. Of captured inputs only blobs are kept.
+// Overlay is a store in memory, for the objects of one run: a Sink and a View. The zero value is
+// not ready; use NewOverlay. Of captured inputs only blobs are kept.
 type Overlay struct {
 	mu      sync.RWMutex
 	Objects map[string]*Manifest // by objectKey

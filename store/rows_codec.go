@@ -14,9 +14,8 @@ import (
 //
 //	version u8 | compression u8 | raw size LEB128 | rows
 //
-// where compression is 0 for plain bytes and 1 for one zstd frame. Raw, they are
-// the number of rows and then each row against the one before it (the first
-// against zeros):
+// where compression is 0 for plain bytes and 1 for one zstd frame. Raw, they are the number of rows
+// and then each row against the one before it (the first against zeros):
 //
 //	flags u8 | name: bytes shared, bytes new, those bytes |
 //	[dev] | inode delta | [generation] | size | mtime s, ns | ctime s, ns |
@@ -43,8 +42,8 @@ const (
 	maxRows     = 1 << 20
 	maxLooked   = 64
 	minRowBytes = 10
-	// compressRows is the raw size from which rows are compressed; below it the
-	// frame costs as much as it saves.
+	// compressRows is the raw size from which rows are compressed; below it the frame costs as much
+	// as it saves.
 	compressRows = 256
 )
 

@@ -11,10 +11,9 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Bounds of the kept loads of one function. A function that calls helpers or reads
-// maps has other bytes at each load, for both are addresses in its code; one that
-// does neither has the same bytes each time. All of them have the same lines, so a load
-// beyond the limits loses no name.
+// Bounds of the kept loads of one function. A function that calls helpers or reads maps has other
+// bytes at each load, for both are addresses in its code; one that does neither has the same bytes
+// each time. All of them have the same lines, so a load beyond the limits loses no name.
 const (
 	MaxImages = 64 // different images of one object
 	maxLoads  = 4  // loads with the same image
@@ -28,9 +27,9 @@ const (
 	MaxFuncName = 512 // KSYM_NAME_LEN of the kernel
 )
 
-// Variant is one load of a JITed function as a capture has it. The function's bytes
-// are part of the program's entry, which is kept as a blob: loads of other functions
-// of that program refer to the same one.
+// Variant is one load of a JITed function as a capture has it. The function's bytes are part of the
+// program's entry, which is kept as a blob: loads of other functions of that program refer to the
+// same one.
 //
 // Of a perf map or a jitdump file it is a piece of the file: Image and Entry are its bytes, Size
 // is their number, Func the place of the first in MiB, Program the process, BootID the host if it
@@ -51,8 +50,8 @@ type Variant struct {
 	Name    string  // of the function, which without BTF its entry has only the head of
 }
 
-// compareLoads orders variants: by image, and those of one image by load. Two with
-// the same place are two readings of one load.
+// compareLoads orders variants: by image, and those of one image by load. Two with the same place
+// are two readings of one load.
 func compareLoads(a, b *Variant) int {
 	return cmp.Or(bytes.Compare(a.Image[:], b.Image[:]), cmp.Compare(a.BootID, b.BootID),
 		cmp.Compare(a.Load, b.Load), cmp.Compare(a.Program, b.Program),

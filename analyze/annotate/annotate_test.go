@@ -289,8 +289,8 @@ func TestAnnotateHottest(t *testing.T) {
 	}
 }
 
-// TestAnnotateJSON: the golden file is valid JSON, with lists where others
-// would have null, and without control characters.
+// TestAnnotateJSON: the golden file is valid JSON, with lists where others would have null, and
+// without control characters.
 func TestAnnotateJSON(t *testing.T) {
 	for _, p := range []*ingest.Profile{loopProfile(), {}} {
 		var out bytes.Buffer

@@ -43,8 +43,8 @@ type CollectStats struct {
 
 // Collect collects captures and returns the files in the order of the captures. A capture whose
 // file is there already is not read again; one that cannot be read, or whose file cannot be
-// written, goes to OnFailed, and the others are done. all has the captures of other tasks, too: bundles in it serve the captures
-// beside them.
+// written, goes to OnFailed, and the others are done. all has the captures of other tasks, too:
+// bundles in it serve the captures beside them.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	[]string, CollectStats, error) {
 	t := &collecting{Collector: c, bundles: bundlesByDir(all),
@@ -122,8 +122,8 @@ func (t *collecting) fail(capture string, err error) {
 	t.failed(capture, err)
 }
 
-// warnOf passes on a warning about a capture, and once what concerns no single one: Name reports that
-// there is no store, and a Run whose store cannot be written that, too.
+// warnOf passes on a warning about a capture, and once what concerns no single one: Name reports
+// that there is no store, and a Run whose store cannot be written that, too.
 func (t *collecting) warnOf(capture string, w analyze.Warning) {
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):

@@ -192,9 +192,9 @@ func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string
 	return groups, lacking, nil
 }
 
-// distinct sorts files by the paths of their captures. Of a capture that is there twice, one of them
-// incomplete, it takes the other; any other two were collected by different stores or options, and
-// would count each sample twice.
+// distinct sorts files by the paths of their captures. Of a capture that is there twice, one of
+// them incomplete, it takes the other; any other two were collected by different stores or options,
+// and would count each sample twice.
 func distinct(collected []string, heads map[string]*Head) ([]string, error) {
 	collected = slices.Clone(collected)
 	slices.SortFunc(collected, func(a, b string) int {

@@ -126,8 +126,8 @@ func files(t *testing.T, dir string) map[string][]byte {
 }
 
 // TestKilledSteps: each step, as a process that is killed at random moments, leaves whole files
-// alone; run again, and in two processes at a time that write to the same directory, it leaves the same
-// bytes.
+// alone; run again, and in two processes at a time that write to the same directory, it leaves the
+// same bytes.
 func TestKilledSteps(t *testing.T) {
 	n := newNight(t)
 	want := t.TempDir()
@@ -191,8 +191,8 @@ func mkdir(t *testing.T, path string) string {
 	return path
 }
 
-// TestUnwritten: where a file cannot be written, since a directory has its name, the rest is done and
-// the run ends with ErrOutput; the next one completes it.
+// TestUnwritten: where a file cannot be written, since a directory has its name, the rest is done
+// and the run ends with ErrOutput; the next one completes it.
 func TestUnwritten(t *testing.T) {
 	n := newNight(t)
 	want := n.plain(t)

@@ -6,9 +6,9 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// offsetSet is the union of lists of offsets, which are best ascending. Captures have most of theirs in common:
-// what is there already is passed over in one walk, and only the rest is sorted, whenever it is
-// as much as half of what is there.
+// offsetSet is the union of lists of offsets, which are best ascending. Captures have most of
+// theirs in common: what is there already is passed over in one walk, and only the rest is sorted,
+// whenever it is as much as half of what is there.
 type offsetSet struct {
 	sorted  []addr.Offset // without duplicates
 	pending []addr.Offset // in any order, with all that is not in sorted

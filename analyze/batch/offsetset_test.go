@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// TestOffsetSet: the union of lists of any sizes, with few and with many elements in common. An object
-// with two records in a capture has a list that is not ascending.
+// TestOffsetSet: the union of lists of any sizes, with few and with many elements in common. An
+// object with two records in a capture has a list that is not ascending.
 func TestOffsetSet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 11))
 	for _, most := range []uint64{10, 1000, 1 << 40} {

@@ -100,8 +100,7 @@ func (m *Dump) definition(t *btf.Types, name string, src *Source) (d btf.MapDef,
 		"name it with --map %s%s", m.idPrefix(), names[0])
 }
 
-// idPrefix precedes the name of a map in a bundle, where several may be called
-// the same.
+// idPrefix precedes the name of a map in a bundle, where several may be called the same.
 func (m *Dump) idPrefix() string {
 	if m.Host == nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 )
 
 // Filter selects samples and frames by regular expressions and labels, as the options of pprof with
-// the same names do. An expression matches a frame if it matches the frame's function name, as it is
-// printed, or source file, and a location if it matches one of its frames or the path of its
+// the same names do. An expression matches a frame if it matches the frame's function name, as it
+// is printed, or source file, and a location if it matches one of its frames or the path of its
 // object. The zero value keeps everything.
 type Filter struct {
 	Focus    *regexp.Regexp // samples with a location that matches

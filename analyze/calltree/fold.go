@@ -127,8 +127,8 @@ func (f *Folder) filter(locs []ingest.LocationID) ([]ingest.LocationID, bool) {
 }
 
 // Stack appends the nodes of a stack of locations, which is leaf first, to list: outermost first
-// and marked where they are of inlined calls, without those of labels. It reports whether the filter of
-// frames keeps the stack.
+// and marked where they are of inlined calls, without those of labels. It reports whether the
+// filter of frames keeps the stack.
 func (f *Folder) Stack(list []NodeID, locs []ingest.LocationID) ([]NodeID, bool) {
 	locs, ok := f.filter(locs)
 	if !ok {

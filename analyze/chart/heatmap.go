@@ -34,8 +34,8 @@ type Sample struct {
 // cleared or recreated meanwhile, and the later sample is the interval's. The counts of
 // the first one are earlier, and are returned as a sum.
 //
-// With cleared each sample is of its own interval, because the map's reader clears
-// it (tracex3 does), and the first one's interval is assumed to be as long as the second's.
+// With cleared each sample is of its own interval, because the map's reader clears it (tracex3
+// does), and the first one's interval is assumed to be as long as the second's.
 func Differences(samples []Sample, cleared bool) (columns []Column, before uint64) {
 	if len(samples) == 0 {
 		return nil, 0

@@ -40,8 +40,8 @@ type canvas struct {
 	out    []byte
 }
 
-// AppendSVG appends the heat map as a complete picture: time to the right,
-// values upwards, each cell with its counts as a title.
+// AppendSVG appends the heat map as a complete picture: time to the right, values upwards, each
+// cell with its counts as a title.
 func (m *HeatMap) AppendSVG(dst []byte) []byte {
 	dst = append(dst, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"...)
 	return m.appendSVG(dst)

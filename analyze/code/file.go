@@ -143,8 +143,8 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 // maxOthers bounds how many files a reason lists.
 const maxOthers = 3
 
-// candidates are the paths where the file of an object may lie: the user's paths,
-// the capture's path, and the paths that the store's tables come from.
+// candidates are the paths where the file of an object may lie: the user's paths, the capture's
+// path, and the paths that the store's tables come from.
 func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 	var list []string
 	recorded := o.File.Path

@@ -92,8 +92,8 @@ func (p *Pattern) Name(name string) bool {
 	return ok
 }
 
-// program reports whether function i of a BPF program matches by ID or tag. The tag
-// of a program matches all its functions.
+// program reports whether function i of a BPF program matches by ID or tag. The tag of a program
+// matches all its functions.
 func (p *Pattern) program(prog *bpf.Program, i int) bool {
 	if p.isID && prog.ID == p.id {
 		return true

@@ -59,12 +59,12 @@ func newTwoSides(base, sides []float64, weight float64) twoSides {
 	return t
 }
 
-// pValues returns for each function the probability that its sides differ as they do, or more,
-// if nothing changed: by a t-test with moderated variances (G. K. Smyth, "Linear models and
-// empirical Bayes methods", 2004). A handful of profiles estimates one function's
-// variance badly, and that of all functions together well. So the variance of each is drawn
-// towards that of the others, the more so the more alike they are, and is never
-// taken for less than random sampling has by itself. n and m are the numbers of profiles.
+// pValues returns for each function the probability that its sides differ as they do, or more, if
+// nothing changed: by a t-test with moderated variances (G. K. Smyth, "Linear models and empirical
+// Bayes methods", 2004). A handful of profiles estimates one function's variance badly, and that of
+// all functions together well. So the variance of each is drawn towards that of the others, the
+// more so the more alike they are, and is never taken for less than random sampling has by itself.
+// n and m are the numbers of profiles.
 func pValues(list []twoSides, n, m int) []float64 {
 	degrees := float64(n + m - 2)
 	prior := priorVariances(list)

@@ -125,8 +125,7 @@ func (amd64) special(code []byte) (Inst, bool) {
 	return Inst{}, false
 }
 
-// vexLen returns the length of a VEX prefix that code begins with, 0 if there is
-// none.
+// vexLen returns the length of a VEX prefix that code begins with, 0 if there is none.
 func vexLen(code []byte) int {
 	switch {
 	case len(code) > 1 && code[0] == 0xc5:

@@ -11,9 +11,9 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// attText writes an instruction as objdump of binutils 2.40 does. x86asm's GNUSyntax
-// follows one of 2014: with suffixes on calls and returns, signed constants, and
-// memory operands that leave out zeros and ones.
+// attText writes an instruction as objdump of binutils 2.40 does. x86asm's GNUSyntax follows one of
+// 2014: with suffixes on calls and returns, signed constants, and memory operands that leave out
+// zeros and ones.
 func attText(x *x86asm.Inst, code []byte, pc addr.PC) (op, args string) {
 	op, args = splitOp(x86asm.GNUSyntax(*x, uint64(pc), nil))
 	op = attOp(op, x)
@@ -102,8 +102,8 @@ func attOp(op string, x *x86asm.Inst) string {
 	return strings.Join(words, " ")
 }
 
-// isBMI reports whether GNUSyntax gives an instruction a suffix although its
-// operands are registers.
+// isBMI reports whether GNUSyntax gives an instruction a suffix although its operands are
+// registers.
 func isBMI(op x86asm.Op) bool {
 	switch op {
 	case x86asm.ANDN, x86asm.BEXTR, x86asm.BLSI, x86asm.BLSMSK, x86asm.BLSR, x86asm.BZHI,
@@ -253,22 +253,21 @@ func isCompareString(op x86asm.Op) bool {
 	return false
 }
 
-// hasDisp reports whether an instruction with a memory operand encodes a
-// displacement, be it zero.
+// hasDisp reports whether an instruction with a memory operand encodes a displacement, be it zero.
 func hasDisp(code []byte) bool {
 	at, _, ok := modRM(code)
 	return ok && (code[at]>>6 == 1 || code[at]>>6 == 2 || code[at]&0xc7 == 5)
 }
 
-// isRIPRelative reports whether the memory operand of an instruction counts from
-// the end of the instruction.
+// isRIPRelative reports whether the memory operand of an instruction counts from the end of the
+// instruction.
 func isRIPRelative(code []byte) bool {
 	at, _, ok := modRM(code)
 	return ok && code[at]&0xc7 == 5
 }
 
-// modRM returns the position of an instruction's ModRM byte, and the map
-// of its opcode: 0 for one byte, 1 for 0f, 2 for 0f 38, 3 for 0f 3a.
+// modRM returns the position of an instruction's ModRM byte, and the map of its opcode: 0 for one
+// byte, 1 for 0f, 2 for 0f 38, 3 for 0f 3a.
 func modRM(code []byte) (at, opmap int, ok bool) {
 	at = legacyPrefixes(code)
 	if at < len(code) && code[at]&0xf0 == 0x40 {

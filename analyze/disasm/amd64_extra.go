@@ -40,9 +40,8 @@ type extraOp struct {
 	size   size
 }
 
-// extraOps are from Intel's manual (volume 2, and 3D for extensions) and AMD's
-// (volume 3). The kernel uses clac, stac, rdpid, the shadow stack's and pkru's;
-// libraries the rest.
+// extraOps are from Intel's manual (volume 2, and 3D for extensions) and AMD's (volume 3). The
+// kernel uses clac, stac, rdpid, the shadow stack's and pkru's; libraries the rest.
 var extraOps = []extraOp{
 	{0, 1, 0x01, -1, 0, 0xca, bare, "clac", plainName},
 	{0, 1, 0x01, -1, 0, 0xcb, bare, "stac", plainName},

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tileOps are the matrix instructions (AMX) by mandatory prefix (pp of VEX: none,
-// 66, f3, f2) and opcode. 49 is others, by its ModRM byte.
+// tileOps are the matrix instructions (AMX) by mandatory prefix (pp of VEX: none, 66, f3, f2) and
+// opcode. 49 is others, by its ModRM byte.
 var tileOps = map[[2]byte]string{
 	{3, 0x4b}: "tileloadd", {1, 0x4b}: "tileloaddt1", {2, 0x4b}: "tilestored",
 	{2, 0x5c}: "tdpbf16ps", {3, 0x5c}: "tdpfp16ps", {3, 0x5e}: "tdpbssd", {2, 0x5e}: "tdpbsud",
@@ -56,8 +56,7 @@ func (d amd64) tileConfig(pp byte, code []byte) (Inst, bool) {
 	return Inst{}, false
 }
 
-// tileMemory decodes an instruction between a tile and memory; without a tile it
-// has one operand.
+// tileMemory decodes an instruction between a tile and memory; without a tile it has one operand.
 func (d amd64) tileMemory(name, tile string, store bool, code []byte) (Inst, bool) {
 	rex := 0x48 | ^code[1]>>5&7 // VEX has R, X and B inverted
 	x, imul, n, ok := asIMUL([]byte{rex}, code[4:])

@@ -22,8 +22,7 @@ func (arm64) Decode(code []byte, pc addr.PC) iter.Seq[Inst] {
 	return decodeAll(code, pc, arm64One)
 }
 
-// arm64Mutex guards arm64asm.Decode, which notes in a global table which formats it
-// has met.
+// arm64Mutex guards arm64asm.Decode, which notes in a global table which formats it has met.
 var arm64Mutex sync.Mutex
 
 func arm64One(code []byte, pc addr.PC) Inst {

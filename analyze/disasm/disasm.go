@@ -1,9 +1,8 @@
-// Package disasm turns machine code into text: golang.org/x/arch behind one
-// interface, for amd64 and arm64, as objdump and so `perf annotate` print it.
+// Package disasm turns machine code into text: golang.org/x/arch behind one interface, for amd64
+// and arm64, as objdump and so `perf annotate` print it.
 //
-// A Decoder never stops early. Unknown code becomes ".byte 0x.." (on
-// arm64 ".inst 0x…"), one unit at a time, so that the lengths of all instructions
-// sum up to the length of the code.
+// A Decoder never stops early. Unknown code becomes ".byte 0x.." (on arm64 ".inst 0x…"), one unit
+// at a time, so that the lengths of all instructions sum up to the length of the code.
 package disasm
 
 import (
@@ -60,8 +59,8 @@ type Inst struct {
 	targetLen int // of the target at the end of Text
 }
 
-// WithTarget returns Text with something else in the place of the target. It is
-// Text where there is none.
+// WithTarget returns Text with something else in the place of the target. It is Text where there is
+// none.
 func (i *Inst) WithTarget(s string) string {
 	if !i.HasTarget {
 		return i.Text
@@ -77,8 +76,8 @@ func (i *Inst) setTarget(op string, pc addr.PC) {
 	i.Text = op + target
 }
 
-// Decoder disassembles the code of one machine. It keeps no state between calls and
-// is safe for concurrent use.
+// Decoder disassembles the code of one machine. It keeps no state between calls and is safe for
+// concurrent use.
 type Decoder interface {
 	// Decode visits the instructions of code, which runs at pc, in order.
 	Decode(code []byte, pc addr.PC) iter.Seq[Inst]
@@ -87,8 +86,8 @@ type Decoder interface {
 // Machines are the machines that New knows, as uname -m names them.
 var Machines = []string{"x86_64", "aarch64"}
 
-// New returns the Decoder of a machine, named as uname -m does: "x86_64" or
-// "aarch64". The error wraps ErrMachine for others.
+// New returns the Decoder of a machine, named as uname -m does: "x86_64" or "aarch64". The error
+// wraps ErrMachine for others.
 func New(machine string, syntax Syntax) (Decoder, error) {
 	switch machine {
 	case "x86_64", "amd64":
@@ -99,8 +98,8 @@ func New(machine string, syntax Syntax) (Decoder, error) {
 	return nil, fmt.Errorf("%w: %q", ErrMachine, machine)
 }
 
-// decodeAll splits code into instructions by one, which returns the first of the
-// rest, at least one byte of it.
+// decodeAll splits code into instructions by one, which returns the first of the rest, at least one
+// byte of it.
 func decodeAll(code []byte, pc addr.PC, one func(code []byte, pc addr.PC) Inst) iter.Seq[Inst] {
 	return func(yield func(Inst) bool) {
 		for at := 0; at < len(code); {

@@ -13,8 +13,8 @@ type answer struct {
 	name string
 	// source is where that is: "peek at lex.h:3, parse.c:97"; "" if it is not known.
 	source string
-	// probable: the text has only the name of a BPF function and its tag,
-	// and one known function fits.
+	// probable: the text has only the name of a BPF function and its tag, and one known function
+	// fits.
 	probable bool
 	// otherTag: a BPF program of this name is known, and has another tag.
 	otherTag bool

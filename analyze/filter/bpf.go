@@ -44,8 +44,8 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 	return nil, 0, f.declare(symbol, nil, a)
 }
 
-// declare answers a BPF program by its tag, and perhaps its name,
-// and by the objects that it may be.
+// declare answers a BPF program by its tag, and perhaps its name, and by the objects that it may
+// be.
 func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.Reason {
 	d, err := resolve.Declare(f.view, symbol, others)
 	if err == nil && d == (resolve.Declared{}) {

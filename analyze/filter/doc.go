@@ -43,12 +43,12 @@
 //	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact
 //	pc=0xPC below "non-Go function"   Go: either
 //
-// The last five have addresses of a process (process.go). Where lines of /proc/PID/maps, or of gdb's
-// `info proc mappings`, stand before them in the text, an address becomes a file and a file
-// offset. Mappings that come behind addresses are left out: text is read as it comes, and what follows
-// them may be of another process. Without any it is that of the one program in Options.Programs that
-// has code there and is linked to fixed addresses. Frames that have a name in the text are not touched:
-// Go's +0xOFF is of a line that has its source.
+// The last five have addresses of a process (process.go). Where lines of /proc/PID/maps, or of
+// gdb's `info proc mappings`, stand before them in the text, an address becomes a file and a file
+// offset. Mappings that come behind addresses are left out: text is read as it comes, and what
+// follows them may be of another process. Without any it is that of the one program in
+// Options.Programs that has code there and is linked to fixed addresses. Frames that have a name in
+// the text are not touched: Go's +0xOFF is of a line that has its source.
 //
 // Those without a build ID are looked up only where Options.Files knows exactly one file of
 // that name. These stay and are counted, since nothing leads from the address to a place in a

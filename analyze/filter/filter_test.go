@@ -289,8 +289,7 @@ func TestMarkupAddresses(t *testing.T) {
 	}
 }
 
-// TestNumberedFrames: the number of a frame marks it as the first or not, anywhere
-// in a line.
+// TestNumberedFrames: the number of a frame marks it as the first or not, anywhere in a line.
 func TestNumberedFrames(t *testing.T) {
 	view := newView(t)
 	place := func(number string) string {

@@ -14,8 +14,7 @@ import (
 	"symbolize/store"
 )
 
-// Objects kept between batches: those whose tables are open, and all that were
-// looked for.
+// Objects kept between batches: those whose tables are open, and all that were looked for.
 const (
 	maxObjects = 64
 	maxLooked  = 1 << 14

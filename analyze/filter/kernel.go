@@ -2,8 +2,8 @@ package filter
 
 import "bytes"
 
-// exactMarks are in lines of kernel stack traces before addresses that are not
-// return addresses: values of registers, and places of warnings.
+// exactMarks are in lines of kernel stack traces before addresses that are not return addresses:
+// values of registers, and places of warnings.
 var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "NIP [", "NIP: ",
 	"WARNING: "}
 
@@ -23,10 +23,10 @@ func (s *scanner) exactBefore(i int) bool {
 // maxHead bounds the head of a stack trace, bytes; the kernel's lines are below 1,024.
 const maxHead = 2048
 
-// kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace
-// names the kernel's build ID behind its version (dump_stack_print_info in
-// lib/dump_stack.c). One that names none may be of another kernel than the last one: its release leads to the file of
-// that kernel, if exactly one is known.
+// kernelLine looks at "CPU: N PID: N Comm: NAME … VERSION ID": the head of a stack trace names the
+// kernel's build ID behind its version (dump_stack_print_info in lib/dump_stack.c). One that names
+// none may be of another kernel than the last one: its release leads to the file of that kernel, if
+// exactly one is known.
 func (s *scanner) kernelLine(i int) {
 	rest := s.text[i:min(len(s.text), i+maxHead)]
 	if !bytes.HasPrefix(rest, []byte("CPU: ")) {

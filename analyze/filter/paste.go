@@ -87,8 +87,8 @@ func (s *scanner) coredump(i int) {
 	s.add(p, p.end)
 }
 
-// frameNumber reads "#N " where the frame of a line begins: at its start, or behind
-// the prefix of a log.
+// frameNumber reads "#N " where the frame of a line begins: at its start, or behind the prefix of a
+// log.
 func (s *scanner) frameNumber() (n int, ok bool) {
 	if s.frameNo < 0 {
 		s.frameNo = 0
@@ -181,9 +181,9 @@ func (s *scanner) gdb(number, i, end int) {
 }
 
 // backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without
-// the blank of backtrace_symbols_fd, where the plus
-// is at i and the offset ends at end. Without a symbol the offset is from the load address:
-// an ELF address. All are return addresses: the first is that of the call of backtrace.
+// the blank of backtrace_symbols_fd, where the plus is at i and the offset ends at end. Without a
+// symbol the offset is from the load address: an ELF address. All are return addresses: the first
+// is that of the call of backtrace.
 func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	_, last, ok := s.after(end, ") [")
 	if !ok {

@@ -66,8 +66,8 @@ func (p *place) appendKey(b []byte) []byte {
 	return append(append(b, 0), p.module...)
 }
 
-// buildID returns the object's build ID. 40 digits may have been
-// padded: BPF stack maps have no length.
+// buildID returns the object's build ID. 40 digits may have been padded: BPF stack maps have no
+// length.
 func (p *place) buildID() buildid.ID {
 	if len(p.id) == 0 {
 		return p.object

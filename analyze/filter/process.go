@@ -56,8 +56,8 @@ func (s *scanner) lineStart() {
 }
 
 // mapping takes a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of gdb's
-// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". The next one after other text is
-// of another process.
+// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". The next one after other text
+// is of another process.
 func (s *scanner) mapping(line []byte) bool {
 	if len(line) > maxFrame {
 		return false

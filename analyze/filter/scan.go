@@ -42,8 +42,7 @@ var classes = func() (c [256]uint8) {
 func isHex(c byte) bool    { return classes[c]&classHex != 0 }
 func isSymbol(c byte) bool { return classes[c]&classSymbol != 0 }
 
-// scanner finds places in lines of text. Earlier lines decide how the
-// next ones are read.
+// scanner finds places in lines of text. Earlier lines decide how the next ones are read.
 type scanner struct {
 	kernel  buildid.ID // that symbols without a module belong to; zero if not known
 	unnamed buildid.ID // the kernel of traces whose head names none

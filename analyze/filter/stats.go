@@ -12,8 +12,8 @@ import (
 type Stats struct {
 	Places uint64 // all that were recognised
 	Named  uint64 // places with an answer
-	// Probable are those of Named where the text has only tag, name and length of
-	// a BPF function, and one known function fits.
+	// Probable are those of Named where the text has only tag, name and length of a BPF function,
+	// and one known function fits.
 	Probable uint64
 	// ByFile are those of Named whose object the text has by its file name, and not by its
 	// build ID.

@@ -58,8 +58,8 @@ type Graph struct {
 	// the base.
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Code is annotated code, as HTML by listing.WriteParts, Heat the samples by time; only a report
-	// has them, and other tables.
+	// Code is annotated code, as HTML by listing.WriteParts, Heat the samples by time; only a
+	// report has them, and other tables.
 	Code   string     `json:"code,omitempty"`
 	Heat   *heat.Grid `json:"heat,omitempty"`
 	Tables []Table    `json:"tables,omitempty"`

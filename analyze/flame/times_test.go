@@ -18,8 +18,8 @@ import (
 	"symbolize/ingest/input"
 )
 
-// timedTexts prints the samples of a file with times, by thread and in its order: pid and tid, the time
-// in nanoseconds after the first one, the stack from its root.
+// timedTexts prints the samples of a file with times, by thread and in its order: pid and tid, the
+// time in nanoseconds after the first one, the stack from its root.
 func timedTexts(t *testing.T, data []byte) map[string][]string {
 	t.Helper()
 	f := checkGecko(t, data)
@@ -68,8 +68,8 @@ func timedTexts(t *testing.T, data []byte) map[string][]string {
 	return out
 }
 
-// TestGeckoTimes: samples stand in their threads at the times that a replay has, with the stacks that the
-// profile has.
+// TestGeckoTimes: samples stand in their threads at the times that a replay has, with the stacks
+// that the profile has.
 func TestGeckoTimes(t *testing.T) {
 	const fixtures = "../../fixtures"
 	for _, capture := range []string{"fixed.data", "mixed.data", "bpf.data", "events.data"} {

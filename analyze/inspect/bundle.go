@@ -64,8 +64,8 @@ type Entry struct {
 	Size int64  `json:"size"`
 }
 
-// newBundle collects it; nil for captures that are no bundles. Damaged entries in
-// the tar are among the warnings of the capture's profile.
+// newBundle collects it; nil for captures that are no bundles. Damaged entries in the tar are among
+// the warnings of the capture's profile.
 func newBundle(b *bundle.Bundle) (*Bundle, error) {
 	if b == nil {
 		return nil, nil

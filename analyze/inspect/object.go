@@ -73,8 +73,8 @@ func newObject(path string, f *elf.File, packed string) *Object {
 	return info
 }
 
-// countSymbols counts each source of function symbols that the file has. One that
-// is damaged is a warning: the others still count.
+// countSymbols counts each source of function symbols that the file has. One that is damaged is a
+// warning: the others still count.
 func (info *Object) countSymbols(f *elf.File) {
 	table := func(f *elf.File, t elf.Table) func(func(elf.Symbol) bool) error {
 		return func(visit func(elf.Symbol) bool) error { return f.Symbols(t, visit) }

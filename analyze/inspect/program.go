@@ -46,8 +46,8 @@ type Function struct {
 	Line    uint32 `json:"line,omitempty"`
 }
 
-// programsOf lists the BPF programs of a capture, by ID. Damage among them is in
-// the warnings of the capture's profile.
+// programsOf lists the BPF programs of a capture, by ID. Damage among them is in the warnings of
+// the capture's profile.
 func programsOf(path string, c *input.Capture) []Program {
 	programs, _ := c.Programs()
 	machine := bpfprog.CaptureInfoOf(path, c).Machine

@@ -8,9 +8,9 @@ import (
 	"symbolize/fixtures/browser"
 )
 
-// TestLivePage: the page of annotated functions (SYMBOLIZE_LIVE=1) is complete without a script: links
-// mark the targets of jumps, what stands beside is drawn, it is dark where the system is and white on
-// paper, and names are text.
+// TestLivePage: the page of annotated functions (SYMBOLIZE_LIVE=1) is complete without a script:
+// links mark the targets of jumps, what stands beside is drawn, it is dark where the system is and
+// white on paper, and names are text.
 func TestLivePage(t *testing.T) {
 	html := write(t, annotation("loop"+hostile, loop, func(line uint32) (string, int) {
 		return hostile, 20

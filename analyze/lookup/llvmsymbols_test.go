@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// llvmFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14
-// gave the answers of TestLLVMSymbols for this file, but that it names data too.
+// llvmFile is a file with aliases, local symbols and odd ones. llvm-symbolizer 14 gave the answers
+// of TestLLVMSymbols for this file, but that it names data too.
 func llvmFile(dynamic bool) *elfbuild.File {
 	const local, global = debugelf.STB_LOCAL, debugelf.STB_GLOBAL
 	const fn = debugelf.STT_FUNC
@@ -100,8 +100,8 @@ func TestLLVMSymbolsUnsizedLast(t *testing.T) {
 	}
 }
 
-// TestLLVMSymbolsDamaged: every file cut off gives symbols or an error, and the
-// part that was read answers.
+// TestLLVMSymbolsDamaged: every file cut off gives symbols or an error, and the part that was read
+// answers.
 func TestLLVMSymbolsDamaged(t *testing.T) {
 	file := llvmFile(false)
 	file.HeadersFirst = true
@@ -170,8 +170,8 @@ func (p *llvmSymbols) find(a uint64) int {
 	return p.covering(i-1, a)
 }
 
-// TestLLVMSymbolsOfMachines: function descriptors of 64-bit PowerPC are followed, the Thumb bit of ARM
-// is no part of an address, and symbols that mark code and data name nothing.
+// TestLLVMSymbolsOfMachines: function descriptors of 64-bit PowerPC are followed, the Thumb bit of
+// ARM is no part of an address, and symbols that mark code and data name nothing.
 func TestLLVMSymbolsOfMachines(t *testing.T) {
 	code := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: 0x1000, Data: make([]byte, 0x100)}
 	const fn, local = debugelf.STT_FUNC, debugelf.STB_LOCAL

@@ -120,9 +120,8 @@ func (l *printer) fill(a *Answer, at int) {
 	}
 }
 
-// withoutInlines leaves one frame, with the line of the code itself: addr2line
-// without -i names the innermost function, llvm-symbolizer --no-inlines the
-// physical one.
+// withoutInlines leaves one frame, with the line of the code itself: addr2line without -i names the
+// innermost function, llvm-symbolizer --no-inlines the physical one.
 func (l *Looker) withoutInlines(frames []Frame) []Frame {
 	if l.o.Style != GNU {
 		last := frames[len(frames)-1]

@@ -40,9 +40,8 @@ type Layout struct {
 // unknown replaces a missing name or file in the output of both tools.
 const unknown = "??"
 
-// AppendLLVM appends an answer as llvm-symbolizer 14 prints it: name and
-// file:line:column in turn, innermost first, then an empty line. A
-// query that is no address is returned unchanged.
+// AppendLLVM appends an answer as llvm-symbolizer 14 prints it: name and file:line:column in turn,
+// innermost first, then an empty line. A query that is no address is returned unchanged.
 func (s *Layout) AppendLLVM(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		return append(append(b, a.Input...), '\n')
@@ -127,8 +126,8 @@ func appendOr(b []byte, text, other string) []byte {
 	return append(b, text...)
 }
 
-// AppendJSON appends an answer as an object of llvm-symbolizer's
-// --output-style=JSON, without a newline. Discriminators are 0: tables have none.
+// AppendJSON appends an answer as an object of llvm-symbolizer's --output-style=JSON, without a
+// newline. Discriminators are 0: tables have none.
 func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		b = append(b, `{"Error":{"Message":`...)

@@ -94,8 +94,8 @@ func (s *server) serve(args *driver.HTTPServerArgs) error {
 	return nil
 }
 
-// policy is the Content-Security-Policy of pprof's pages, whose scripts and styles stand in them: they
-// load nothing and ask this server alone.
+// policy is the Content-Security-Policy of pprof's pages, whose scripts and styles stand in them:
+// they load nothing and ask this server alone.
 const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
 	"img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

@@ -16,14 +16,13 @@ type CoverageOptions struct {
 	Count bool // weigh frames by samples instead of periods
 	// Searched: files of this host were looked through for objects that nothing else had.
 	Searched bool
-	// Origin returns where the symbols of an object came from, "" for nowhere; nil where that is not
-	// known.
+	// Origin returns where the symbols of an object came from, "" for nowhere; nil where that is
+	// not known.
 	Origin func(*ingest.Object) string
 }
 
-// Coverage is how much of a profile is named, and why the rest is not.
-// Frames of all events count; "named" is with a function name, and each frame
-// weighs as much as its sample.
+// Coverage is how much of a profile is named, and why the rest is not. Frames of all events count;
+// "named" is with a function name, and each frame weighs as much as its sample.
 type Coverage struct {
 	Captures  []string         `json:"captures,omitempty"`
 	Samples   uint64           `json:"samples"`
@@ -92,8 +91,8 @@ type Missing struct {
 	Hint    string  `json:"hint,omitempty"`
 }
 
-// Probable is a function captured with name, tag and length only: its lines
-// are those of another capture's function with these three.
+// Probable is a function captured with name, tag and length only: its lines are those of another
+// capture's function with these three.
 type Probable struct {
 	Object  string  `json:"object"`
 	BuildID string  `json:"build_id"`
@@ -107,8 +106,7 @@ var domainText = [...]string{
 	ingest.JITDomain: "jit",
 }
 
-// NewCoverage sums up a profile. Without Names all locations count as not
-// indexed.
+// NewCoverage sums up a profile. Without Names all locations count as not indexed.
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
 		Unknown: p.Stats.UnknownRecords,

@@ -27,9 +27,9 @@ type FoldedOptions struct {
 //
 //	comm;main;work;memcpy 1234
 //
-// The first element is the comm with '_' for spaces; ';' inside a name becomes
-// ':'. The number is the event's weight. Unresolved frames are those of their
-// object together. Lines are distinct and sorted bytewise.
+// The first element is the comm with '_' for spaces; ';' inside a name becomes ':'. The number is
+// the event's weight. Unresolved frames are those of their object together. Lines are distinct and
+// sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
 	return f.write(w, f.fold())
@@ -64,8 +64,8 @@ func newFolder(p *ingest.Profile, opts *FoldedOptions) *folder {
 	return f
 }
 
-// numberTexts makes the text of every frame, each distinct one once, and gives
-// each location its numbers.
+// numberTexts makes the text of every frame, each distinct one once, and gives each location its
+// numbers.
 func (f *folder) numberTexts() {
 	p := f.p
 	t := &frameTexts{f: f, textTable: newTextTable()}
@@ -184,8 +184,7 @@ func (f *folder) addressText(loc *ingest.Location) string {
 // foldPart is how many samples make it worth to fold on another core.
 const foldPart = 16 << 10
 
-// fold adds up the samples by (comm, texts), each core a part of them, and sorts
-// the result.
+// fold adds up the samples by (comm, texts), each core a part of them, and sorts the result.
 func (f *folder) fold() []*foldTable {
 	f.numberComms()
 	n := len(f.p.Samples)

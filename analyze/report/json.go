@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest"
 )
 
-// JSONLocation is one line of JSON for a location. Its fields are named as in
-// the output of llvm-symbolizer --output-style=JSON, with BuildID added.
+// JSONLocation is one line of JSON for a location. Its fields are named as in the output of
+// llvm-symbolizer --output-style=JSON, with BuildID added.
 type JSONLocation struct {
 	Location   int          // number of the location, which JSONSample.Stack refers to
 	Address    string       // offset in the object, "0x1f3"
@@ -53,10 +53,9 @@ type JSONSample struct {
 	Stack  []ingest.LocationID
 }
 
-// JSON writes a profile as JSON, one object a line: first every location
-// (JSONLocation), then every folded sample (JSONSample), whose Stack lists
-// location numbers, leaf first. Locations have the key "Location", samples the
-// key "Stack".
+// JSON writes a profile as JSON, one object a line: first every location (JSONLocation), then every
+// folded sample (JSONSample), whose Stack lists location numbers, leaf first. Locations have the
+// key "Location", samples the key "Stack".
 func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 	if d == nil {
 		d = NewDemangler(Full)

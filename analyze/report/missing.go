@@ -14,8 +14,7 @@ import (
 // summaryMissing is how many rows of missing objects the summary shows.
 const summaryMissing = 10
 
-// WriteSummary writes the coverage in a few lines, as resolve prints them on
-// stderr.
+// WriteSummary writes the coverage in a few lines, as resolve prints them on stderr.
 func (c *Coverage) WriteSummary(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "samples    %s%s\n", table.Thousands(c.Samples), c.events())
@@ -156,8 +155,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 // WriteMissingJSON writes the missing objects as one JSON object.
 func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, c) }
 
-// share100 prints a percentage. A part is never printed as 100, nor
-// as 0.
+// share100 prints a percentage. A part is never printed as 100, nor as 0.
 func share100(v float64) string {
 	switch {
 	case v == 100:

@@ -41,16 +41,16 @@ func ParseMode(s string) (Mode, error) {
 }
 
 const (
-	// maxMangled is the longest name that is demangled, in bytes. Names of 20,731
-	// bytes have been seen.
+	// maxMangled is the longest name that is demangled, in bytes. Names of 20,731 bytes have been
+	// seen.
 	maxMangled = 32 << 10
-	// maxDemangledShift caps a demangled name at 64 KiB: the substitutions of a
-	// short hostile one can grow without end.
+	// maxDemangledShift caps a demangled name at 64 KiB: the substitutions of a short hostile one
+	// can grow without end.
 	maxDemangledShift = 16
 )
 
-// Demangler turns names of symbol tables into readable ones. It is for one
-// goroutine at a time and does each distinct name once.
+// Demangler turns names of symbol tables into readable ones. It is for one goroutine at a time and
+// does each distinct name once.
 type Demangler struct {
 	mode    Mode
 	llvm    bool
@@ -95,8 +95,8 @@ func (d *Demangler) Uncached(system string) string {
 	return ingest.Printable(d.demangle(system))
 }
 
-// Name returns a name as it is printed: demangled by the mode, and without
-// anything that could act on a terminal.
+// Name returns a name as it is printed: demangled by the mode, and without anything that could act
+// on a terminal.
 func (d *Demangler) Name(system string) string {
 	if d.mode == None || !d.changes(system) {
 		return ingest.Printable(system)
@@ -112,8 +112,8 @@ func (d *Demangler) Name(system string) string {
 // warmAt is how many names make it worth to demangle on several cores.
 const warmAt = 200
 
-// Warm demangles all names of a profile on all cores, so that Name finds them
-// done: a name takes some microseconds, and a profile of C++ has thousands.
+// Warm demangles all names of a profile on all cores, so that Name finds them done: a name takes
+// some microseconds, and a profile of C++ has thousands.
 func (d *Demangler) Warm(p *ingest.Profile) {
 	if d.mode == None || p.Names == nil {
 		return
@@ -168,9 +168,9 @@ func mangled(s string) bool {
 		(s[1] == 'Z' || s[1] == 'R' || strings.HasPrefix(s, "_GLOBAL_"))
 }
 
-// demangle takes suffixes off the mangled name and puts them back in
-// readable form: "@plt" and versions as they are, clones as binutils prints them;
-// the hash that LLVM gives to promoted locals is dropped.
+// demangle takes suffixes off the mangled name and puts them back in readable form: "@plt" and
+// versions as they are, clones as binutils prints them; the hash that LLVM gives to promoted locals
+// is dropped.
 func (d *Demangler) demangle(s string) (name string) {
 	defer func() {
 		if recover() != nil { // hostile input must not end the report
@@ -262,8 +262,8 @@ func legacyRust(s string) int {
 }
 
 // RustHash returns the hash that a symbol in Rust's old mangling ends with, "h" and 16 digits, and
-// what follows it, as ".llvm.77"; "" of all other symbols. Instances of a generic function differ in
-// nothing else.
+// what follows it, as ".llvm.77"; "" of all other symbols. Instances of a generic function differ
+// in nothing else.
 func RustHash(symbol string) string {
 	end := legacyRust(symbol)
 	if end == 0 {
@@ -272,8 +272,8 @@ func RustHash(symbol string) string {
 	return symbol[end-18:end-1] + symbol[end:]
 }
 
-// cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The
-// old Rust mangling has dots inside, and ends with a hash.
+// cutClones cuts suffixes such as ".isra.0" and ".cold" off a mangled name. The old Rust mangling
+// has dots inside, and ends with a hash.
 func cutClones(s string) (core, clones string) {
 	from := legacyRust(s)
 	if at := strings.IndexByte(s[from:], '.'); at >= 0 {

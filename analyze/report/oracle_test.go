@@ -110,8 +110,8 @@ func TestCoverageAgainstNaive(t *testing.T) {
 	}
 }
 
-// TestCoverageOfSilentEvent: an event whose periods are all zero weighs by
-// samples; it must not vanish.
+// TestCoverageOfSilentEvent: an event whose periods are all zero weighs by samples; it must not
+// vanish.
 func TestCoverageOfSilentEvent(t *testing.T) {
 	b := profilebuild.New(ingest.Event{Name: "probe", Unit: "count"})
 	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})
@@ -124,8 +124,7 @@ func TestCoverageOfSilentEvent(t *testing.T) {
 	}
 }
 
-// TestFoldedOptions: each option changes its part and nothing else, and the
-// numbers always add up.
+// TestFoldedOptions: each option changes its part and nothing else, and the numbers always add up.
 func TestFoldedOptions(t *testing.T) {
 	for seed := range uint64(10) {
 		p := mixed(seed)

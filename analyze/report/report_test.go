@@ -77,8 +77,8 @@ func naive(p *ingest.Profile, opts FoldedOptions) []string {
 	return lines
 }
 
-// TestFoldedAgainstNaive compares with the plain way, on names chosen to be
-// beginnings of one another and to sort around ';' and ' '.
+// TestFoldedAgainstNaive compares with the plain way, on names chosen to be beginnings of one
+// another and to sort around ';' and ' '.
 func TestFoldedAgainstNaive(t *testing.T) {
 	names := []string{"a", "a b", "a(b)", "a;b", "a:b", "ab", "a~", "a+", "a 9", "a 1 b", "b",
 		"_Z1av", "_Z1aIiEvT_", "a\x01"}
@@ -337,8 +337,8 @@ func TestShare100(t *testing.T) {
 	}
 }
 
-// TestJSONLines: every line is an object of one of the two kinds, and stacks refer
-// to locations that came before.
+// TestJSONLines: every line is an object of one of the two kinds, and stacks refer to locations
+// that came before.
 func TestJSONLines(t *testing.T) {
 	p := profilebuild.Random(3, profilebuild.Size{Objects: 5, Functions: 40, Locations: 200,
 		Stacks: 300, Depth: 6})

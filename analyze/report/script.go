@@ -27,10 +27,9 @@ type ScriptOptions struct {
 //		ffffffff816cca02 path_init+0x102 ([kernel.kallsyms])
 //		           d4ad7 __GI___execve+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 //
-// Addresses are those that were sampled, return addresses not moved back; for
-// files in user space they are file offsets, as perf prints them. replay is
-// Capture.Replay. Where a stack could not be unwound it has one frame more than perf's, with the
-// reason in place of a function:
+// Addresses are those that were sampled, return addresses not moved back; for files in user space
+// they are file offsets, as perf prints them. replay is Capture.Replay. Where a stack could not be
+// unwound it has one frame more than perf's, with the reason in place of a function:
 //
 //	0 [stack truncated] ([unknown])
 func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample) error) error,
@@ -100,8 +99,8 @@ func dsoText(o *ingest.Object) string {
 	return " (" + path + ")"
 }
 
-// isAnonymousFile knows the memory for which perf looks for a perf map
-// (is_anon_memory in its util/map.c).
+// isAnonymousFile knows the memory for which perf looks for a perf map (is_anon_memory in its
+// util/map.c).
 func isAnonymousFile(path string) bool {
 	return path == "" || strings.HasPrefix(path, "//anon") ||
 		strings.HasPrefix(path, "/dev/zero") ||
@@ -214,8 +213,8 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 	return b
 }
 
-// missing writes the frame with the reason why callers are missing, in the form of perf's frames, so that
-// programs that read them have it in their stacks.
+// missing writes the frame with the reason why callers are missing, in the form of perf's frames,
+// so that programs that read them have it in their stacks.
 func (s *scriptWriter) missing(b []byte, o *ingest.Object, chain bool) []byte {
 	b = append(s.address(b, 0, chain), ' ')
 	b = append(ingest.AppendUnresolved(b, o, 0), " ([unknown])"...)

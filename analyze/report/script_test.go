@@ -19,8 +19,8 @@ import (
 
 var sampleID = buildid.New(bytes.Repeat([]byte{1}, 20))
 
-// replayOf replays the folded rows of a profile as one sample each, as if every
-// object were loaded at 1 MiB.
+// replayOf replays the folded rows of a profile as one sample each, as if every object were loaded
+// at 1 MiB.
 func replayOf(p *ingest.Profile) func(func(*input.ReplaySample) error) error {
 	return func(visit func(*input.ReplaySample) error) error {
 		for i, s := range p.Samples {
@@ -107,8 +107,8 @@ swapper     0/0         0.000005: cpu-clock:
 	}
 }
 
-// TestScriptNumbers compares every number with fmt, by the formats in perf's
-// sources (perf_sample__fprintf_start, sample__fprintf_callchain).
+// TestScriptNumbers compares every number with fmt, by the formats in perf's sources
+// (perf_sample__fprintf_start, sample__fprintf_callchain).
 func TestScriptNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	b := profilebuild.New(profilebuild.Clock())

@@ -13,15 +13,15 @@ import (
 	"symbolize/store"
 )
 
-// Declared is the known origin of a BPF function without lines in a capture: where
-// its source is, by its tag, or by its name and its number of instructions.
+// Declared is the known origin of a BPF function without lines in a capture: where its source is,
+// by its tag, or by its name and its number of instructions.
 type Declared struct {
 	Name string     // "" if nothing is known
 	File string     // "" if it is not known, or functions in several files are the same code
 	Line uint32     // where the function begins; 0 if not known
 	ID   buildid.ID // the object that declares it; one of them, if they agree
-	// Probable: not the tag, but name and number of instructions are the same, or
-	// the name alone (DeclareByName).
+	// Probable: not the tag, but name and number of instructions are the same, or the name alone
+	// (DeclareByName).
 	Probable bool
 	// Several: functions of different names have this tag, and Name is "".
 	Several bool

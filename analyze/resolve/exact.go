@@ -79,8 +79,8 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 	}
 }
 
-// Exact returns which of table addresses, ascending, are exact where return
-// addresses are expected, by the rules of the function Exact. It replaces a Join.
+// Exact returns which of table addresses, ascending, are exact where return addresses are expected,
+// by the rules of the function Exact. It replaces a Join.
 func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	var list, ask []addr.Addr
 	f.textsLater = true
@@ -106,8 +106,8 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	return exact
 }
 
-// readNamesAt reads the names that noCallBefore looks at for the addresses of the last Join: those of
-// functions that begin there, and of the ones before these. Few return addresses are such.
+// readNamesAt reads the names that noCallBefore looks at for the addresses of the last Join: those
+// of functions that begin there, and of the ones before these. Few return addresses are such.
 func (f *Finder) readNamesAt(part []addr.Addr) {
 	wanted := make([]bool, len(f.texts))
 	for i, at := range part {

@@ -54,8 +54,8 @@ type Frame struct {
 
 // Place is the result of the tables for one address.
 type Place struct {
-	// Symbol is the name that symbol tables have for the address, 0 if none; it
-	// begins at SymbolStart.
+	// Symbol is the name that symbol tables have for the address, 0 if none; it begins at
+	// SymbolStart.
 	Symbol      Text
 	SymbolStart addr.Addr
 	SymbolSize  uint64
@@ -76,10 +76,9 @@ type SourceError struct {
 	Err    error
 }
 
-// Finder answers addresses of one object from all its tables: frames of the best
-// table with debug information that has the address, and the name of the best
-// symbol table. It is for one goroutine at a time. Its results are valid until
-// the next Join, but for Texts, which stay.
+// Finder answers addresses of one object from all its tables: frames of the best table with debug
+// information that has the address, and the name of the best symbol table. It is for one goroutine
+// at a time. Its results are valid until the next Join, but for Texts, which stay.
 type Finder struct {
 	view     store.View
 	manifest *store.Manifest
@@ -96,8 +95,8 @@ type Finder struct {
 	keepStarts bool
 	starts     []symtab.CallStart // of frames, with keepStarts
 
-	// The addresses that the present table is asked for, and their places; at is
-	// nil if those are all.
+	// The addresses that the present table is asked for, and their places; at is nil if those are
+	// all.
 	ask  []addr.Addr
 	at   []uint32
 	hits []symtab.Hit
@@ -128,16 +127,16 @@ func (f *Finder) Text(t Text) string { return f.texts[t] }
 // NumTexts returns how many texts there are so far; Texts are below it.
 func (f *Finder) NumTexts() int { return len(f.texts) }
 
-// Errors returns the errors of the last Join: one for each table that could
-// not be read. The others have answered all the same.
+// Errors returns the errors of the last Join: one for each table that could not be read. The others
+// have answered all the same.
 func (f *Finder) Errors() []SourceError { return f.errs }
 
 // Place returns the result for the address with that number in the last Join.
 func (f *Finder) Place(i int) *Place { return &f.places[i] }
 
-// Frames returns the frames of a Place, innermost first, the last of which is the
-// physical function; none if no table with debug information has the address. A
-// last frame without a name is of lines that no function covers.
+// Frames returns the frames of a Place, innermost first, the last of which is the physical
+// function; none if no table with debug information has the address. A last frame without a name is
+// of lines that no function covers.
 func (f *Finder) Frames(p *Place) []Frame { return f.frames[p.from:p.to] }
 
 // KeepStarts makes Joins find out where inlined calls begin, for Starts, which takes
@@ -153,8 +152,8 @@ func (f *Finder) Starts(p *Place) []symtab.CallStart {
 	return f.starts[p.from:p.to]
 }
 
-// Function returns the name of the physical function of a Place and where the
-// function of that name begins; 0 if it has no name.
+// Function returns the name of the physical function of a Place and where the function of that name
+// begins; 0 if it has no name.
 func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
 	var own Text
 	if p.to > p.from {
@@ -220,14 +219,14 @@ func (f *Finder) Join(addrs []addr.Addr) {
 	}
 }
 
-// hasFrames reports whether sources of a kind come from debug information: they
-// have lines and inlined calls. The others have the names of symbols.
+// hasFrames reports whether sources of a kind come from debug information: they have lines and
+// inlined calls. The others have the names of symbols.
 func hasFrames(k store.SourceKind) bool {
 	return k == store.DWARF || k == store.Pclntab || k == store.JIT
 }
 
-// wanted reports whether a source of a kind can add to a place.
-// Stubs and guessed functions name only places without another name.
+// wanted reports whether a source of a kind can add to a place. Stubs and guessed functions name
+// only places without another name.
 func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
 	own := p.to > p.from && f.frames[p.to-1].Name != 0
 	switch kind {

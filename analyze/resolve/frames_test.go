@@ -101,8 +101,7 @@ func frames(p *ingest.Profile) []string {
 	return out
 }
 
-// TestResolveFrames: lines and inlined calls, and the physical function's name by
-// each policy.
+// TestResolveFrames: lines and inlined calls, and the physical function's name by each policy.
 func TestResolveFrames(t *testing.T) {
 	o := debugOverlay(t)
 	offsets := []addr.Offset{0x1100, 0x1110, 0x1125, 0x1135, 0x1200, 0x1230, 0x1305, 0x1390, 0x1410,
@@ -189,8 +188,8 @@ func TestResolveFramesDeterministic(t *testing.T) {
 	}
 }
 
-// TestPprofHasLines: lines, files, columns and start lines reach a pprof file and
-// come back from it.
+// TestPprofHasLines: lines, files, columns and start lines reach a pprof file and come back from
+// it.
 func TestPprofHasLines(t *testing.T) {
 	o := debugOverlay(t)
 	p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}}, 0x1135, 0x1200)

@@ -12,8 +12,8 @@ import (
 
 // IdentifyOptions are for Identify.
 type IdentifyOptions struct {
-	// TrustPaths takes the file that is known at the recorded path for the one that
-	// was mapped, without proof.
+	// TrustPaths takes the file that is known at the recorded path for the one that was mapped,
+	// without proof.
 	TrustPaths bool
 	// Hostname is that of this machine, where the store's path rows were made. Only
 	// captures recorded here can be proven by device and inode.
@@ -23,10 +23,10 @@ type IdentifyOptions struct {
 	Newer func(path string)
 }
 
-// Identify returns ingest's source of the build ID of a mapping whose records
-// have none (DESIGN.md section 4). A file is proven the same if the store's row
-// for its path has the recorded device, inode and generation and neither mtime
-// nor ctime later than when it was mapped: a later change would give another ctime.
+// Identify returns ingest's source of the build ID of a mapping whose records have none (DESIGN.md
+// section 4). A file is proven the same if the store's row for its path has the recorded device,
+// inode and generation and neither mtime nor ctime later than when it was mapped: a later change
+// would give another ctime.
 //
 // An ID that the capture has by a path alone is refuted if the file that the store knows
 // at the path has it, was there when the recording ended, and is another inode: the
@@ -95,8 +95,7 @@ func PathID(v store.View, file string) buildid.ID {
 	return buildid.ID{}
 }
 
-// rowOf returns the path row of a file, or nil. A store that cannot be read
-// proves nothing.
+// rowOf returns the path row of a file, or nil. A store that cannot be read proves nothing.
 func rowOf(v store.View, file string) *store.PathRow {
 	if v == nil || !path.IsAbs(file) {
 		return nil
@@ -118,9 +117,9 @@ func sameFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, cmp.Or(q.MappedNanos, q.EndNanos))
 }
 
-// vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has
-// for 32-bit processes, it is the one of the kernel's own class, or of32 bits; 64 bits where
-// that is not known.
+// vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has for 32-bit
+// processes, it is the one of the kernel's own class, or of32 bits; 64 bits where that is not
+// known.
 func vdsoOf(v store.View, kernel buildid.ID, of32 bool) buildid.ID {
 	if v == nil || kernel.IsZero() {
 		return buildid.ID{}

@@ -64,8 +64,8 @@ func addProbable(t testing.TB, o *store.Overlay, id buildid.ID, of ...buildid.ID
 	}
 }
 
-// lined prints the answers with lines: "name+0xOFF file:line:column from LINE", and
-// the missing ones.
+// lined prints the answers with lines: "name+0xOFF file:line:column from LINE", and the missing
+// ones.
 func lined(p *ingest.Profile) string {
 	var words []string
 	for l := range p.Locations {

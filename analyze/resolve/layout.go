@@ -24,16 +24,15 @@ func newLayout(segments []elf.Segment) *layout {
 		return nil
 	}
 	l := &layout{segments: slices.Clone(segments)}
-	// Sampled addresses are code: where segments share bytes of the file, as data
-	// after code on one page does, the executable one is meant.
+	// Sampled addresses are code: where segments share bytes of the file, as data after code on one
+	// page does, the executable one is meant.
 	slices.SortStableFunc(l.segments, func(a, b elf.Segment) int {
 		return int(b.Flags&flagExec) - int(a.Flags&flagExec)
 	})
 	return l
 }
 
-// addr gives the ELF virtual address of a file offset; false if no segment holds
-// it.
+// addr gives the ELF virtual address of a file offset; false if no segment holds it.
 func (l *layout) addr(off addr.Offset) (addr.Addr, bool) {
 	for i := range l.segments {
 		s := &l.segments[i]
@@ -82,9 +81,8 @@ func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
 	return addr.Addr(off) + a.shift, true
 }
 
-// Layout gives the part of pprof.WriteOptions that the store knows: executable
-// segments by object, and where a kernel's reference symbol lies. Objects that
-// v does not know have none.
+// Layout gives the part of pprof.WriteOptions that the store knows: executable segments by object,
+// and where a kernel's reference symbol lies. Objects that v does not know have none.
 func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 	manifests := make([]*store.Manifest, len(p.Objects))
 	for i := range p.Objects {

@@ -1,8 +1,8 @@
 // Package resolve is the join: the only place where locations meet tables.
 //
-// The Locations of a Profile are sorted by (object, offset), and so are the
-// symbol tables of a store. Resolve walks each table once, in order, for all the
-// locations of its object; no address is ever looked up alone.
+// The Locations of a Profile are sorted by (object, offset), and so are the symbol tables of a
+// store. Resolve walks each table once, in order, for all the locations of its object; no address
+// is ever looked up alone.
 package resolve
 
 import (
@@ -18,8 +18,8 @@ import (
 	"symbolize/store"
 )
 
-// shardSize is how many locations of one object are joined at a time. It bounds
-// the memory of a worker and lets two of them share a large object.
+// shardSize is how many locations of one object are joined at a time. It bounds the memory of a
+// worker and lets two of them share a large object.
 const shardSize = 8192
 
 // maxWarnings bounds Names.Warnings.
@@ -32,10 +32,9 @@ type Options struct {
 	NoInlines bool // leave out inlined calls; lines are then those of the calls
 }
 
-// Resolve names the locations of p by the objects of v and sets p.Names. Names
-// that p has already, as those of a pprof file, stay; locations without are tried
-// again. A table that cannot be read is a warning in Names, and the sources
-// behind it are still used; only a cancelled ctx is an error.
+// Resolve names the locations of p by the objects of v and sets p.Names. Names that p has already,
+// as those of a pprof file, stay; locations without are tried again. A table that cannot be read is
+// a warning in Names, and the sources behind it are still used; only a cancelled ctx is an error.
 func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options) error {
 	j := newJoin(p, v, opts)
 	workers := opts.Workers
@@ -55,8 +54,8 @@ func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options)
 	return nil
 }
 
-// each calls do for 0 ≤ i < n from several goroutines, each with a worker of its
-// own, until ctx ends. It returns the workers.
+// each calls do for 0 ≤ i < n from several goroutines, each with a worker of its own, until ctx
+// ends. It returns the workers.
 func each(ctx context.Context, workers, n int, do func(*worker, int)) ([]*worker, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -126,8 +125,8 @@ func newJoin(p *ingest.Profile, v store.View, opts Options) *join {
 	return j
 }
 
-// find gets the manifest of an object, or the reason why its locations have no
-// name with any tables.
+// find gets the manifest of an object, or the reason why its locations have no name with any
+// tables.
 func (j *join) find(i int) {
 	o := &j.objects[i]
 	src := &j.p.Objects[o.id]
@@ -162,8 +161,8 @@ func (o *object) warn(format string, args ...any) {
 	})
 }
 
-// findOther looks whether the file at the recorded path is known as another
-// object: then it was replaced since, and must not be used.
+// findOther looks whether the file at the recorded path is known as another object: then it was
+// replaced since, and must not be used.
 func (j *join) findOther(o *object, src *ingest.Object) {
 	row := rowOf(j.view, src.File.Path)
 	if row != nil && !row.ID.IsZero() && !row.ID.Matches(src.ID) {
@@ -171,8 +170,8 @@ func (j *join) findOther(o *object, src *ingest.Object) {
 	}
 }
 
-// finish puts the parts together in the order of locations, so that the result
-// does not depend on which worker came first.
+// finish puts the parts together in the order of locations, so that the result does not depend on
+// which worker came first.
 func (j *join) finish(shards []*shard, ws []*worker) {
 	total := 0
 	for _, d := range j.depth {

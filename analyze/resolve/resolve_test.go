@@ -326,8 +326,8 @@ func many(t testing.TB, objects, functions, locations int) (*store.Overlay, *ing
 	return o, b.Profile()
 }
 
-// TestResolveDeterministic: any number of workers gives the same Names, and each
-// is the result of a single look-up.
+// TestResolveDeterministic: any number of workers gives the same Names, and each is the result of a
+// single look-up.
 func TestResolveDeterministic(t *testing.T) {
 	o, p := many(t, 5, 5000, 40_000)
 	var want *ingest.Names

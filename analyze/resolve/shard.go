@@ -139,10 +139,9 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	return true
 }
 
-// frame makes a frame, and its function if that is new. pprof has one file for a
-// function, and takes it for that of the lines: code from another file, as an
-// #include inside the function gives it, is a function of that file there, whose
-// start is not known.
+// frame makes a frame, and its function if that is new. pprof has one file for a function, and
+// takes it for that of the lines: code from another file, as an #include inside the function gives
+// it, is a function of that file there, whose start is not known.
 func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 	key := funcKey{name: name, file: fr.File, line: fr.DeclLine}
 	if fr.File == 0 {
@@ -199,8 +198,8 @@ func (j *join) kept(l int) bool {
 		j.old.Reasons[l] == ingest.ReasonNone
 }
 
-// gather lists the locations of a shard that the tables shall name, by table
-// address, and gives all others their reason.
+// gather lists the locations of a shard that the tables shall name, by table address, and gives all
+// others their reason.
 func (w *worker) gather(j *join, s *shard) {
 	w.todo = w.todo[:0]
 	o := s.object

@@ -51,8 +51,8 @@ func (f *Finder) newText() Text {
 	return Text(len(f.texts))
 }
 
-// keepNew leaves the names that are wanted, by Text, to be read; the others get other Texts when they
-// come again, and so do paths.
+// keepNew leaves the names that are wanted, by Text, to be read; the others get other Texts when
+// they come again, and so do paths.
 func (l *layer) keepNew(wanted []bool) {
 	list := l.newNames[:0]
 	for _, n := range l.newNames {
@@ -68,9 +68,9 @@ func (l *layer) keepNew(wanted []bool) {
 	l.newNames, l.newFiles = list, l.newFiles[:0]
 }
 
-// readTexts reads the texts that a table's answers were the first to use, in the order
-// of the file: names of inlined functions are spread over all of it, and
-// each block of strings is to be unpacked once.
+// readTexts reads the texts that a table's answers were the first to use, in the order of the file:
+// names of inlined functions are spread over all of it, and each block of strings is to be unpacked
+// once.
 func (f *Finder) readTexts(l *layer) error {
 	var first error
 	demangled := f.shownBy != "" && l.table.DemangledBy() == f.shownBy

@@ -15,8 +15,8 @@ import (
 	"symbolize/store/indexer"
 )
 
-// trampoline is a function as CPython 3.13 makes one for each function in Python, and its .eh_frame,
-// which lies 16 bytes behind the function's begin; both are taken from a file of it.
+// trampoline is a function as CPython 3.13 makes one for each function in Python, and its
+// .eh_frame, which lies 16 bytes behind the function's begin; both are taken from a file of it.
 const (
 	trampoline = "\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3"
 	ehFrame    = "\x14\x00\x00\x00\x00\x00\x00\x00\x01zR\x00\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\x00\x00" +

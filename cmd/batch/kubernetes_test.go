@@ -53,8 +53,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// problemsOf lists the reasons for which an API server would refuse a job, or not run it as one task
-// for each index.
+// problemsOf lists the reasons for which an API server would refuse a job, or not run it as one
+// task for each index.
 func problemsOf(job *batchv1.Job) (problems []string) {
 	check := func(ok bool, problem string) {
 		if !ok {

@@ -1,5 +1,5 @@
-// Command batch runs a night of `symbolize batch` as a pipeline of Apache Beam. README.md has how it
-// is started on runners.
+// Command batch runs a night of `symbolize batch` as a pipeline of Apache Beam. README.md has how
+// it is started on runners.
 package main
 
 import (

@@ -80,8 +80,8 @@ var failures = beam.NewCounter("symbolize", failedCounter)
 const failedCounter = "captures_failed"
 
 // ProcessElement emits a piece for each part that the capture has locations of, and its stacks by
-// group. For a capture that cannot be read it emits a line of FailedList, else an empty one, and the
-// others are done.
+// group. For a capture that cannot be read it emits a line of FailedList, else an empty one, and
+// the others are done.
 func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 	piece func(int, []byte), stacks func(string, []byte), failed func(int, string)) error {
 	line := ""

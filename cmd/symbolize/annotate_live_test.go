@@ -162,8 +162,8 @@ func repairForPerf(t *testing.T, dir string) {
 	t.Log(perfrepair.Report(n))
 }
 
-// explainFailure logs, of captures that failed a comparison, their description
-// and their places without names: a recording cannot be made again.
+// explainFailure logs, of captures that failed a comparison, their description and their places
+// without names: a recording cannot be made again.
 func explainFailure(t *testing.T, store string, captures ...string) {
 	t.Helper()
 	if t.Failed() {
@@ -182,9 +182,8 @@ func perfReport(t *testing.T, dir string) string {
 		"-g", "none", "--sort", "sym")
 }
 
-// compareAnnotation annotates captures and compares boundaries of instructions with
-// LLVM's, and bytes and lines of the functions in live with the kernel's. It
-// returns the samples per function.
+// compareAnnotation annotates captures and compares boundaries of instructions with LLVM's, and
+// bytes and lines of the functions in live with the kernel's. It returns the samples per function.
 func compareAnnotation(t *testing.T, dir, store string, live []liveFunction, captures ...string,
 ) map[string]uint64 {
 	t.Helper()

@@ -34,8 +34,8 @@ func everyCommand(visit func(path []string, cmd *cobra.Command)) {
 	walk(nil, newRootCommand(&cli.App{Env: env}))
 }
 
-// TestLetters: each letter is short for one flag, whatever the
-// command. The letters of other tools, whose command lines two commands take, are lists apart.
+// TestLetters: each letter is short for one flag, whatever the command. The letters of other tools,
+// whose command lines two commands take, are lists apart.
 func TestLetters(t *testing.T) {
 	letters := map[string]string{
 		"a": "all-cpus", "e": "exe", "F": "frequency", "h": "help", "j": "jobs", "n": "limit",

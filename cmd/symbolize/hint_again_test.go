@@ -251,8 +251,8 @@ func TestRecordedAgain(t *testing.T) {
 	}
 }
 
-// TestTableDamagedFollowed: a disk changes a bit of a table, which is found when it is read; the hint
-// has it made anew.
+// TestTableDamagedFollowed: a disk changes a bit of a table, which is found when it is read; the
+// hint has it made anew.
 func TestTableDamagedFollowed(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -25,9 +25,9 @@ const (
 	killFiles = 10 // objects in each
 )
 
-// TestKilledIndex kills `index` with SIGKILL at random moments, again and again,
-// and wants of the store that it is sound after each, and in the end the same as
-// that of a run that nobody disturbed.
+// TestKilledIndex kills `index` with SIGKILL at random moments, again and again, and wants of the
+// store that it is sound after each, and in the end the same as that of a run that nobody
+// disturbed.
 func TestKilledIndex(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs it some fifty times")
@@ -118,8 +118,8 @@ func (k *killer) kill(delay time.Duration, args ...string) bool {
 	return err != nil
 }
 
-// wantInterrupted interrupts a run that waits for the lock, as ^C does, and wants
-// its own exit status of it.
+// wantInterrupted interrupts a run that waits for the lock, as ^C does, and wants its own exit
+// status of it.
 func (k *killer) wantInterrupted(path string) {
 	k.t.Helper()
 	w, err := db.OpenWriter(k.t.Context(), k.store, db.WriterOptions{})
@@ -155,8 +155,8 @@ func (k *killer) wantSound() {
 	}
 }
 
-// makeObjects fills dir with copies of recorded objects, each with a build ID of
-// its own: there is work for more than an instant, and the same on any machine.
+// makeObjects fills dir with copies of recorded objects, each with a build ID of its own: there is
+// work for more than an instant, and the same on any machine.
 func makeObjects(t *testing.T, dir string, number int) {
 	t.Helper()
 	var templates [][]byte

@@ -149,9 +149,9 @@ func (b blocked) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestLookupAgrees asks us and llvm-symbolizer about each byte of code of the
-// fixtures, and with SYMBOLIZE_LIVE=1 about every 16th of libc where its debug file is
-// installed. All but the spelling of paths is to be equal.
+// TestLookupAgrees asks us and llvm-symbolizer about each byte of code of the fixtures, and with
+// SYMBOLIZE_LIVE=1 about every 16th of libc where its debug file is installed. All but the spelling
+// of paths is to be equal.
 func TestLookupAgrees(t *testing.T) {
 	if _, err := exec.LookPath("llvm-symbolizer"); err != nil {
 		if os.Getenv("SYMBOLIZE_LIVE") == "1" {

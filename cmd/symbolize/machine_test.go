@@ -14,8 +14,8 @@ import (
 )
 
 // machine is a small machine in a directory, for the examples of README.md and MANUAL.md: the
-// recorded programs lie below /srv/app, where they were recorded, and some captures
-// and a kallsyms text in the directory of the user "me".
+// recorded programs lie below /srv/app, where they were recorded, and some captures and a kallsyms
+// text in the directory of the user "me".
 type machine struct {
 	root string
 	env  map[string]string
@@ -88,9 +88,9 @@ func copyFile(t *testing.T, to, from string) {
 	}
 }
 
-// run runs the command line in the machine and returns its output, stdout and
-// stderr together as on a terminal, line by line. Absolute paths are the
-// machine's, "< FILE" at the end is standard input. A status other than 0 fails the test.
+// run runs the command line in the machine and returns its output, stdout and stderr together as on
+// a terminal, line by line. Absolute paths are the machine's, "< FILE" at the end is standard
+// input. A status other than 0 fails the test.
 func (m *machine) run(t *testing.T, args []string) []string {
 	t.Helper()
 	var out bytes.Buffer

@@ -144,11 +144,11 @@ func unsigned(text string) string {
 	})
 }
 
-// TestLiveMapAsBpftool compares the texts of maps of every kind of type with the
-// bpftool that is installed, of new maps and filled with random bytes: of its dump, by the
-// types of the object and as bytes, and of the dumps of `capture --maps`, by the types that
-// it saved. Floats are not among them: bpftool 7.1 prints none, and no member after
-// one (TestValueAsBpftool of package btf has them).
+// TestLiveMapAsBpftool compares the texts of maps of every kind of type with the bpftool that is
+// installed, of new maps and filled with random bytes: of its dump, by the types of the object and
+// as bytes, and of the dumps of `capture --maps`, by the types that it saved. Floats are not among
+// them: bpftool 7.1 prints none, and no member after one (TestValueAsBpftool of package btf has
+// them).
 func TestLiveMapAsBpftool(t *testing.T) {
 	needLive(t, "bpftool", "taskset")
 	t.Run("new", func(t *testing.T) {

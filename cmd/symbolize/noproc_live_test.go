@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLiveNoProc: in a root without /proc, as of an image of one file that is unpacked, commands that
-// write the store work, though they cannot start themselves again.
+// TestLiveNoProc: in a root without /proc, as of an image of one file that is unpacked, commands
+// that write the store work, though they cannot start themselves again.
 func TestLiveNoProc(t *testing.T) {
 	needLive(t)
 	root := filepath.Dir(liveBinary(t))

@@ -22,8 +22,8 @@ work(time.time() + 0.5)
 `
 
 // TestLiveJITDumpPython: copied stacks go through the code that CPython makes for each function in
-// Python, by the rules in its jitdump file, and have the names and callers that perf finds after perf
-// inject --jit.
+// Python, by the rules in its jitdump file, and have the names and callers that perf finds after
+// perf inject --jit.
 func TestLiveJITDumpPython(t *testing.T) {
 	needLive(t, "perf")
 	python := pythonWithJITDump()

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// turnsInC works for itself, so that its mappings are read, then maps the files that are named at one address, each in place of the one before, and works
-// in each for the time that it is given in ms. It has no build ID, nor have the files.
+// turnsInC works for itself, so that its mappings are read, then maps the files that are named at
+// one address, each in place of the one before, and works in each for the time that it is given in
+// ms. It has no build ID, nor have the files.
 const turnsInC = `#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

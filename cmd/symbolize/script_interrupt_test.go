@@ -29,9 +29,9 @@ func (w *watched) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// cmdInterrupt is `interrupt TEXT symbolize ARG…`: runs the command with a line "hello" on a standard
-// input that does not end, waits until it prints TEXT, interrupts it as ^C does, and prints what it
-// had printed. It must end with status 130.
+// cmdInterrupt is `interrupt TEXT symbolize ARG…`: runs the command with a line "hello" on a
+// standard input that does not end, waits until it prints TEXT, interrupts it as ^C does, and
+// prints what it had printed. It must end with status 130.
 func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: interrupt TEXT symbolize [ARG…]")

@@ -88,8 +88,8 @@ func cmdLabelled(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
 }
 
-// cmdSame is `same ARGUMENT…`: runs symbolize with these arguments on one core and on three, and fails
-// where the bytes of standard output differ, or there are none.
+// cmdSame is `same ARGUMENT…`: runs symbolize with these arguments on one core and on three, and
+// fails where the bytes of standard output differ, or there are none.
 func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
 	var first string
 	for _, cores := range []string{"1", "3"} {

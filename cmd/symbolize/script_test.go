@@ -135,9 +135,9 @@ func cmdTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(path, n))
 }
 
-// cmdDamage is `damage STORE [GENERATION]`: flips a bit in the middle of each data
-// file of the published generations, or of one, as a failing disk does. A file that
-// generations share is replaced, so that only this one is damaged.
+// cmdDamage is `damage STORE [GENERATION]`: flips a bit in the middle of each data file of the
+// published generations, or of one, as a failing disk does. A file that generations share is
+// replaced, so that only this one is damaged.
 func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: damage STORE [GENERATION]")
@@ -173,8 +173,7 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLock is `lock STORE`: holds the store's lock until the script ends, as a
-// second writer does.
+// cmdLock is `lock STORE`: holds the store's lock until the script ends, as a second writer does.
 func cmdLock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: lock STORE")
@@ -184,9 +183,8 @@ func cmdLock(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(w.Close()) })
 }
 
-// cmdPprof is `pprof FILE`: reads a profile with google/pprof's library, checks
-// it, and prints its sample types and function names. (`go tool pprof` would be
-// compiled anew in each script's home.)
+// cmdPprof is `pprof FILE`: reads a profile with google/pprof's library, checks it, and prints its
+// sample types and function names. (`go tool pprof` would be compiled anew in each script's home.)
 func cmdPprof(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pprof FILE")
@@ -214,8 +212,8 @@ func cmdBehead(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(rest), 0o644))
 }
 
-// cmdInlined is `inlined FILE`: writes a pprof file of one sample, whose only
-// location is in "inner", inlined into "outer".
+// cmdInlined is `inlined FILE`: writes a pprof file of one sample, whose only location is in
+// "inner", inlined into "outer".
 func cmdInlined(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: inlined FILE")

@@ -139,15 +139,15 @@ func (l *liveStacks) record(t *testing.T) {
 // not, stripped, of short build IDs, deleted or of Go; addresses have one by the saved
 // maps; and the shares of functions agree with those of perf record in the same run.
 //
-// Shares: in each program the share of samples per function, of two samplings of one run at
-// the same rate, differs by less than 4.5 standard errors of the difference of two
-// proportions, and half a percent: with 60 comparisons that fails once in 2,000 runs if
-// both are right. A stack whose bucket another one took is lost with all its samples, which
-// may be a quarter of a program's: samples reported as lost may be missing of any function.
-// Left out is finish_task_switch: the clock of perf record is a thread's, is set anew when that
-// goes on, for 10 µs at least (perf_swevent_start_hrtimer), and so rings there more often than
-// a CPU's own, 15 % to 5 % of a Go program's samples on a busy machine.
-// Where others run BPF programs meanwhile, by as much as is sampled in these by perf alone.
+// Shares: in each program the share of samples per function, of two samplings of one run at the
+// same rate, differs by less than 4.5 standard errors of the difference of two proportions, and
+// half a percent: with 60 comparisons that fails once in 2,000 runs if both are right. A stack
+// whose bucket another one took is lost with all its samples, which may be a quarter of a
+// program's: samples reported as lost may be missing of any function. Left out is
+// finish_task_switch: the clock of perf record is a thread's, is set anew when that goes on, for 10
+// µs at least (perf_swevent_start_hrtimer), and so rings there more often than a CPU's own, 15 % to
+// 5 % of a Go program's samples on a busy machine. Where others run BPF programs meanwhile, by as
+// much as is sampled in these by perf alone.
 func TestLiveStackMap(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")

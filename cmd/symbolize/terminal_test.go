@@ -136,8 +136,8 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
-// TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most), which are
-// those of a pipe, where all is whole, plain, and the same whatever the environment.
+// TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most), which
+// are those of a pipe, where all is whole, plain, and the same whatever the environment.
 func TestWidths(t *testing.T) {
 	const most = 78
 	path := writeProfile(t, "every.pb.gz", profilebuild.EveryKind())

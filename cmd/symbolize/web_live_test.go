@@ -7,8 +7,8 @@ import (
 	"symbolize/fixtures/browser"
 )
 
-// TestLiveWeb shows each of pprof's pages in a browser (SYMBOLIZE_LIVE=1): they have what they should, write
-// nothing to the console, and ask for nothing but themselves.
+// TestLiveWeb shows each of pprof's pages in a browser (SYMBOLIZE_LIVE=1): they have what they
+// should, write nothing to the console, and ask for nothing but themselves.
 func TestLiveWeb(t *testing.T) {
 	browser.NeedLive(t)
 	base := startWeb(t)

@@ -15,8 +15,8 @@ import (
 
 var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
 
-// startWeb serves a recorded capture and returns the address of its pages. The server ends with the test,
-// by an interrupt, which is the normal end.
+// startWeb serves a recorded capture and returns the address of its pages. The server ends with the
+// test, by an interrupt, which is the normal end.
 func startWeb(t *testing.T) (base string) {
 	t.Helper()
 	const fixtures = "../../fixtures"

@@ -5,16 +5,15 @@ package addr
 // PC is an address of the recording host as it was sampled, at run time.
 type PC uint64
 
-// Offset is a position in an object, independent of its load address. Its definition
-// depends on the kind of the object (DESIGN.md section 2): a file
-// offset for ELF files and vdsos; ip − reference symbol for the kernel; ip − load
-// address for modules; ip − start for JITed functions; the address itself for
-// perf maps.
+// Offset is a position in an object, independent of its load address. Its definition depends on the
+// kind of the object (DESIGN.md section 2): a file offset for ELF files and vdsos; ip − reference
+// symbol for the kernel; ip − load address for modules; ip − start for JITed functions; the address
+// itself for perf maps.
 type Offset uint64
 
-// Addr is an address in an object's own tables: the ELF virtual
-// address (st_value) of ELF files and vdsos; address − `_text` for the kernel; the
-// loader's section layout for modules; the Offset itself for all others.
+// Addr is an address in an object's own tables: the ELF virtual address (st_value) of ELF files and
+// vdsos; address − `_text` for the kernel; the loader's section layout for modules; the Offset
+// itself for all others.
 type Addr uint64
 
 // Range is the half-open interval [Start, End) of table addresses.

@@ -1,8 +1,8 @@
 // Package decode has the byte reader for all formats.
 //
-// A Reader walks a byte slice with a sticky error: after the first read past the
-// end every method returns zero and Err has the position and the name. The byte order
-// is carried as a bool: an interface there costs three times as much.
+// A Reader walks a byte slice with a sticky error: after the first read past the end every method
+// returns zero and Err has the position and the name. The byte order is carried as a bool: an
+// interface there costs three times as much.
 package decode
 
 import (
@@ -23,8 +23,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: offset %#x: %s", e.Name, e.Offset, e.Reason)
 }
 
-// Reader reads integers and strings from a byte slice it does not own. The zero
-// value is an empty reader.
+// Reader reads integers and strings from a byte slice it does not own. The zero value is an empty
+// reader.
 type Reader struct {
 	name string
 	buf  []byte
@@ -51,8 +51,7 @@ func (r *Reader) Left() int { return len(r.buf) - r.pos }
 // Offset returns the position of the next byte in the file or section.
 func (r *Reader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Fail makes the reader fail with this reason at the current offset, unless it
-// has failed before.
+// Fail makes the reader fail with this reason at the current offset, unless it has failed before.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{Name: r.name, Offset: r.Offset(), Reason: fmt.Sprintf(format, args...)}
@@ -154,8 +153,8 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
-// CString reads up to and including a NUL and returns the bytes before it. A
-// missing NUL is an error.
+// CString reads up to and including a NUL and returns the bytes before it. A missing NUL is an
+// error.
 func (r *Reader) CString() string {
 	i := bytes.IndexByte(r.buf[r.pos:], 0)
 	if i < 0 {

@@ -100,8 +100,8 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// FuzzReader runs reads chosen by one input over another: no panic, no position
-// past the end, no success after a failure.
+// FuzzReader runs reads chosen by one input over another: no panic, no position past the end, no
+// success after a failure.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte("abc\x00def"))
 	f.Fuzz(func(t *testing.T, ops, data []byte) {

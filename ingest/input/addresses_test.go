@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest"
 )
 
-// TestAddresses: each address has the location of the object by a kernel's list,
-// in the order of the list, also where one comes twice.
+// TestAddresses: each address has the location of the object by a kernel's list, in the order of
+// the list, also where one comes twice.
 func TestAddresses(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "kallsyms")
 	const text = "ffffffff81000000 T _text\nffffffff81000100 T one\nffffffff82000000 T _end\n" +

@@ -163,10 +163,10 @@ func (c *Capture) Taken() []sideband.Taken {
 	return c.source.taken()
 }
 
-// KernelMap returns the kernel's address space at the last time at which all functions of a
-// BPF program were mapped at their addresses; at the end if they never were. The objects in
-// it have the build IDs that Profile found. It is nil for captures without
-// records of the kernel. It may be called after Close, if Profile was before.
+// KernelMap returns the kernel's address space at the last time at which all functions of a BPF
+// program were mapped at their addresses; at the end if they never were. The objects in it have the
+// build IDs that Profile found. It is nil for captures without records of the kernel. It may be
+// called after Close, if Profile was before.
 func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*sideband.KernelMap, error) {
 	if _, err := c.Profile(ctx); err != nil {
 		return nil, err

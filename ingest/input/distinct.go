@@ -47,8 +47,8 @@ func (f *folder) joinChains() {
 	}
 }
 
-// manyChains is from how many distinct chains, or rows, on freed tables are given back at once: some
-// 10 MB. Below it a collection costs more than all the rest.
+// manyChains is from how many distinct chains, or rows, on freed tables are given back at once:
+// some 10 MB. Below it a collection costs more than all the rest.
 const manyChains = 64 << 10
 
 // countChains compares the tables of the workers on all cores.

@@ -9,9 +9,9 @@ import (
 	"symbolize/ingest"
 )
 
-// busyHost is a day on a host in little: a server that forks children, each of
-// which loads a library of its own; shells that fork and exec; BPF programs that
-// come and go all the time; and the same stacks again and again.
+// busyHost is a day on a host in little: a server that forks children, each of which loads a
+// library of its own; shells that fork and exec; BPF programs that come and go all the time; and
+// the same stacks again and again.
 func busyHost(events int) []byte {
 	c := newCapture()
 	const text = 0xffffffff81000000
@@ -65,17 +65,16 @@ func busyHost(events int) []byte {
 	return c.Bytes()
 }
 
-// TestKeysStayFew checks that the keys are the distinct chains and their results:
-// they do not grow with forks, loads and time.
+// TestKeysStayFew checks that the keys are the distinct chains and their results: they do not grow
+// with forks, loads and time.
 func TestKeysStayFew(t *testing.T) {
 	few := fold(t, busyHost(400), Options{Workers: 1})
 	many := fold(t, busyHost(4000), Options{Workers: 2})
 	for _, p := range []*ingest.Profile{few, many} {
 		st := &p.Stats
 		t.Logf("%d samples, %d chains, %d keys", st.Samples, st.DistinctChains, st.DistinctKeys)
-		// The chains through addresses of the two plug-ins, of the two programs at
-		// 0x400000, and of BPF code that is there or not, mean several things each;
-		// no chain has another result.
+		// The chains through addresses of the two plug-ins, of the two programs at 0x400000, and of
+		// BPF code that is there or not, mean several things each; no chain has another result.
 		if st.DistinctKeys < st.DistinctChains || st.DistinctKeys > st.DistinctChains*22/10 {
 			t.Errorf("%d keys of %d chains", st.DistinctKeys, st.DistinctChains)
 		}
@@ -86,8 +85,8 @@ func TestKeysStayFew(t *testing.T) {
 	}
 }
 
-// TestKeysOfSharedChains is the case where nothing but time and process differ:
-// there is one key a chain.
+// TestKeysOfSharedChains is the case where nothing but time and process differ: there is one key a
+// chain.
 func TestKeysOfSharedChains(t *testing.T) {
 	c := newCapture()
 	const text = 0xffffffff81000000

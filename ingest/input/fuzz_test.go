@@ -28,8 +28,8 @@ func openReader(data []byte, workers int) (*Capture, error) {
 // setChunkSize sets the chunk size of a perf.data.
 func (c *Capture) setChunkSize(size int64) { c.source.records().chunkSize = size }
 
-// FuzzCollect holds for any bytes that a profile keeps its promises, that workers
-// make no difference, and that a replay sees the same samples.
+// FuzzCollect holds for any bytes that a profile keeps its promises, that workers make no
+// difference, and that a replay sees the same samples.
 func FuzzCollect(f *testing.F) {
 	f.Add(manyThings(false)[:6000])
 	f.Add(manyThings(true)[:3000])
@@ -102,8 +102,8 @@ func FuzzCollect(f *testing.F) {
 	})
 }
 
-// BenchmarkProfile folds a capture of many forks, execs, libraries and BPF
-// programs, where the fixtures' busy host goes on for a while.
+// BenchmarkProfile folds a capture of many forks, execs, libraries and BPF programs, where the
+// fixtures' busy host goes on for a while.
 func BenchmarkProfile(b *testing.B) {
 	data := busyHost(4000)
 	b.SetBytes(int64(len(data)))

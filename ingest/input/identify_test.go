@@ -141,8 +141,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestSiblingAlone finds the ID of a file through another of its names, when no
-// sample lies in that.
+// TestSiblingAlone finds the ID of a file through another of its names, when no sample lies in
+// that.
 func TestSiblingAlone(t *testing.T) {
 	c := newCapture()
 	c.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(5), Filename: "/a"})

@@ -11,8 +11,9 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// TestJITTimes: of a recording without a wall clock of its own a process began at the latest as long
-// before its file was closed as by its records, and at the earliest after the file was created.
+// TestJITTimes: of a recording without a wall clock of its own a process began at the latest as
+// long before its file was closed as by its records, and at the earliest after the file was
+// created.
 func TestJITTimes(t *testing.T) {
 	const second = 1_000_000_000
 	b := perfbuild.New()

@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// Context markers in call chains (enum perf_callchain_context). Words from
-// contextMax up are no addresses.
+// Context markers in call chains (enum perf_callchain_context). Words from contextMax up are no
+// addresses.
 const (
 	contextHV           = ^uint64(32) + 1
 	contextKernel       = ^uint64(128) + 1
@@ -80,10 +80,9 @@ type locator struct {
 	noTable map[uint32]uint32
 }
 
-// locate looks up the words of a part of a chain, leaf first, into l.spots.
-// words begin with a context marker, or in user mode. The address after a marker
-// is exact (the interrupted instruction, or the user's at a system call); all
-// others are return addresses.
+// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a
+// context marker, or in user mode. The address after a marker is exact (the interrupted
+// instruction, or the user's at a system call); all others are return addresses.
 //
 // A chain is cut before rubbish: a word that is no marker and no address, and a tail of
 // addresses that cannot be code (below any mapping, or the kernel's in user mode). perf
@@ -190,8 +189,8 @@ func (l *locator) one(mode, pc uint64, ret bool, user, kernel addrspace.Version)
 	}
 }
 
-// lookUp finds the mapping of an address in a version of a process's address
-// space or of the kernel's.
+// lookUp finds the mapping of an address in a version of a process's address space or of the
+// kernel's.
 func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8) {
 	if l.known == nil {
 		l.known = make([]knownAddress, 1<<knownBits)

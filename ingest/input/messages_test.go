@@ -31,8 +31,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestExchangeFloods lets all workers send to all, far more than the inboxes hold
-// and before anyone receives: none may wait for ever, nothing may get lost.
+// TestExchangeFloods lets all workers send to all, far more than the inboxes hold and before anyone
+// receives: none may wait for ever, nothing may get lost.
 func TestExchangeFloods(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {

@@ -55,8 +55,7 @@ func TestLostPrograms(t *testing.T) {
 	}
 }
 
-// TestLostRows passes over empty rows of a manifest, and keeps the first of
-// two.
+// TestLostRows passes over empty rows of a manifest, and keeps the first of two.
 func TestLostRows(t *testing.T) {
 	h := bundlebuild.NewHost()
 	h.Manifest = map[string]any{"missing": []map[string]any{{"id": 0, "reason": "x"},

@@ -79,8 +79,8 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a capture at every length: an error, or a profile of the
-// records that are whole. Never a panic, and the more bytes the more samples.
+// TestTruncated cuts a capture at every length: an error, or a profile of the records that are
+// whole. Never a panic, and the more bytes the more samples.
 func TestTruncated(t *testing.T) {
 	c := newCapture()
 	c.lib(7, 0x400000, 0x1000, 0, "/bin/a", 1)
@@ -271,8 +271,8 @@ func TestOpenPprof(t *testing.T) {
 	}
 }
 
-// TestHiddenKernelID keeps the kernel's build ID of a map whose addresses are
-// hidden, for its reason.
+// TestHiddenKernelID keeps the kernel's build ID of a map whose addresses are hidden, for its
+// reason.
 func TestHiddenKernelID(t *testing.T) {
 	c := newCapture()
 	id := bytes.Repeat([]byte{7}, 20)

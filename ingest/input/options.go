@@ -28,19 +28,18 @@ type Options struct {
 	// have them: the stack of each is the target of the branch and its source, its weight 1, and
 	// it has the tag ingest.PredictionTag where the processor recorded that.
 	Branches bool
-	// Runs, with Branches, adds what profile-guided optimization wants: the sampled addresses, and the
-	// code that ran between two branches. ingest.BranchTag has which of them a sample is.
+	// Runs, with Branches, adds what profile-guided optimization wants: the sampled addresses, and
+	// the code that ran between two branches. ingest.BranchTag has which of them a sample is.
 	Runs    bool
 	Workers int // 0 for GOMAXPROCS
 
 	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
 	Stdin io.Reader
 
-	// Identify returns the build ID of a mapping whose records have none: same file
-	// proven, the vdso of a known kernel, or the path with --trust-paths. It is
-	// called once per distinct object, from one goroutine; nil finds none. It is also called
-	// for files whose ID the capture has by their path alone, ByPath of the query: it
-	// returns that unless it can refute it.
+	// Identify returns the build ID of a mapping whose records have none: same file proven, the
+	// vdso of a known kernel, or the path with --trust-paths. It is called once per distinct
+	// object, from one goroutine; nil finds none. It is also called for files whose ID the capture
+	// has by their path alone, ByPath of the query: it returns that unless it can refute it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
 	// Seen gets the objects that samples lie in, once all have their build IDs: before Exact is
@@ -84,8 +83,7 @@ type ReplayFrame struct {
 	Return   bool              // PC is a return address, Location that of the byte before it
 }
 
-// ReplaySample is one sample of a replay. Slices are valid until the callback
-// returns.
+// ReplaySample is one sample of a replay. Slices are valid until the callback returns.
 type ReplaySample struct {
 	Event    uint16
 	Comm     string

@@ -58,8 +58,8 @@ func damagedStacks(ctx context.Context, in *file, opts *Options, damage error) (
 	return nil, errors.Join(damage, err)
 }
 
-// unpackedHead fills head with the first bytes of a packed file's content, and returns how many there
-// are.
+// unpackedHead fills head with the first bytes of a packed file's content, and returns how many
+// there are.
 func unpackedHead(r io.ReaderAt, size int64, head []byte) int {
 	in, err := container.Unpacking(packingOf(r), io.NewSectionReader(r, 0, size))
 	if err != nil {

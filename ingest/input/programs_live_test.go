@@ -30,10 +30,10 @@ type liveLine struct {
 	file, source         string
 }
 
-// TestLivePrograms records programs that are loaded, run and unloaded meanwhile.
-// Of the recording alone, code and lines of all functions are those that the
-// kernel showed while they lived, by another decoder, and leaf counts per function
-// those of perf report, which reads a repaired copy if another recorder listened.
+// TestLivePrograms records programs that are loaded, run and unloaded meanwhile. Of the recording
+// alone, code and lines of all functions are those that the kernel showed while they lived, by
+// another decoder, and leaf counts per function those of perf report, which reads a repaired copy
+// if another recorder listened.
 func TestLivePrograms(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: needs root, perf, clang and BPF")
@@ -119,8 +119,8 @@ func parseLive(t *testing.T, text string) (out []liveFunc) {
 	return out
 }
 
-// compareLive wants a function as it was shown, and for each byte of its code the
-// line that the last record up to there gives, records of line 0 left out.
+// compareLive wants a function as it was shown, and for each byte of its code the line that the
+// last record up to there gives, records of line 0 left out.
 func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 	t.Helper()
 	for i := range programs {

@@ -64,9 +64,9 @@ func TestHiddenPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramNamesLikePerf compares the name and the offset of every BPF frame of
-// the recorded captures with the output of perf, and wants a line for each. Of
-// programs that were there before the recording perf's name has another tag.
+// TestProgramNamesLikePerf compares the name and the offset of every BPF frame of the recorded
+// captures with the output of perf, and wants a line for each. Of programs that were there before
+// the recording perf's name has another tag.
 func TestProgramNamesLikePerf(t *testing.T) {
 	for name, hasLines := range map[string]bool{"bpf": false, "bpf-lines": true, "bpf-before": true,
 		"bpf-unread": false} {
@@ -133,8 +133,8 @@ func funcOf(programs []bpf.Program, o *ingest.Object) *bpf.Func {
 	return nil
 }
 
-// perfName is the name that perf has for the function at pc: programs loaded before
-// the recording have the lowest ID.
+// perfName is the name that perf has for the function at pc: programs loaded before the recording
+// have the lowest ID.
 func perfName(programs []bpf.Program, o *ingest.Object, pc uint64) string {
 	for k := range programs[0].Funcs {
 		f := &programs[0].Funcs[k]

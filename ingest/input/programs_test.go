@@ -19,9 +19,8 @@ import (
 // programFile is where the functions of the tests' programs have their lines.
 const programFile = "a.bpf.c"
 
-// program is a program with one function per start address, a0, a1 and so on for
-// tag 0xa0. Its own tag is that byte over and over, those of its functions count up
-// from there.
+// program is a program with one function per start address, a0, a1 and so on for tag 0xa0. Its own
+// tag is that byte over and over, those of its functions count up from there.
 func program(id uint32, tag byte, starts ...uint64) bpfbuild.Program {
 	p := bpfbuild.Program{Type: 17, ID: id, BTFID: id,
 		Tag: [8]byte(bytes.Repeat([]byte{tag}, 8))}
@@ -110,8 +109,8 @@ func opened(t *testing.T, c capture) (*ingest.Profile, []bpf.Program) {
 	return p, programs
 }
 
-// TestProgramsByTime has two programs at one address, one after the other, and
-// before, between and after them none.
+// TestProgramsByTime has two programs at one address, one after the other, and before, between and
+// after them none.
 func TestProgramsByTime(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		one, two := program(5, 0xa0, slotA, slotB), program(6, 0xb0, slotA-8)
@@ -163,9 +162,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// TestProgramOverImage: a trampoline's 4,096 bytes cover a program that starts in
-// them; the program wins while it is there. An address equal to its end is a
-// return address into it.
+// TestProgramOverImage: a trampoline's 4,096 bytes cover a program that starts in them; the program
+// wins while it is there. An address equal to its end is a return address into it.
 func TestProgramOverImage(t *testing.T) {
 	p := program(5, 0xa0, slotA)
 	c := programCapture(false)
@@ -187,9 +185,8 @@ func TestProgramOverImage(t *testing.T) {
 	}
 }
 
-// TestLoadedBefore: a program that was there before the recording, named by perf
-// after its first function's tag, and the same one loaded again are one object
-// with the kernel's name.
+// TestLoadedBefore: a program that was there before the recording, named by perf after its first
+// function's tag, and the same one loaded again are one object with the kernel's name.
 func TestLoadedBefore(t *testing.T) {
 	before, again := program(5, 0xa0, slotA, slotB), program(9, 0xa0, slotC, slotB+0x400)
 	again.BTFID = 77
@@ -309,8 +306,8 @@ func TestMatchPrograms(t *testing.T) {
 	}
 }
 
-// TestReloadedUnread: of three loads of equal code at one address the second was
-// read. Which one that was is known by its ID.
+// TestReloadedUnread: of three loads of equal code at one address the second was read. Which one
+// that was is known by its ID.
 func TestReloadedUnread(t *testing.T) {
 	a, b, d := program(5, 0xa0, slotA), program(6, 0xa0, slotA), program(7, 0xa0, slotA)
 	c := programCapture(false)
@@ -474,8 +471,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestProgramsMerge: loads at other addresses, on hosts of another byte order,
-// are one function: in our merge, in pprof's, and in a file that is read again.
+// TestProgramsMerge: loads at other addresses, on hosts of another byte order, are one function: in
+// our merge, in pprof's, and in a file that is read again.
 func TestProgramsMerge(t *testing.T) {
 	here, there := program(5, 0xa0, slotA, slotB), program(900, 0xa0, slotC, slotA)
 	there.LoadTime = 5
@@ -526,8 +523,8 @@ func TestProgramsMerge(t *testing.T) {
 	}
 }
 
-// manyPrograms is a capture with programs that come, go, were there before, were
-// never read and lie over one another.
+// manyPrograms is a capture with programs that come, go, were there before, were never read and lie
+// over one another.
 func manyPrograms(big bool) []byte {
 	before, one, two := program(3, 0xa0, slotA, slotC), program(4, 0xb0, slotB), program(6, 0xc0,
 		slotB-8, slotB+0x100)
@@ -548,8 +545,8 @@ func manyPrograms(big bool) []byte {
 	return c.Bytes()
 }
 
-// TestProgramsTruncated cuts a capture of programs at every 17th byte: a profile
-// that keeps its promises, or an error. (The sections alone: ingest/format/bpf.)
+// TestProgramsTruncated cuts a capture of programs at every 17th byte: a profile that keeps its
+// promises, or an error. (The sections alone: ingest/format/bpf.)
 func TestProgramsTruncated(t *testing.T) {
 	data := manyPrograms(false)
 	profiles, prefixes := 0, 0

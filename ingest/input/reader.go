@@ -187,8 +187,8 @@ func (r *reader) deliver() bool {
 	return true
 }
 
-// parts splits the chain of the present sample. A chain without any address gives
-// way to the sample's own; where that is none either, the stack was not recorded.
+// parts splits the chain of the present sample. A chain without any address gives way to the
+// sample's own; where that is none either, the stack was not recorded.
 func (r *reader) parts() {
 	if r.sample.HasUserStack {
 		r.countCopy()

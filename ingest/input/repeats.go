@@ -6,8 +6,8 @@ import (
 	"hash/maphash"
 )
 
-// repeats counts the samples whose recorded chains, labels and address spaces were those of a sample
-// shortly before: what a chain becomes depends on nothing else, so that it needs neither be
+// repeats counts the samples whose recorded chains, labels and address spaces were those of a
+// sample shortly before: what a chain becomes depends on nothing else, so that it needs neither be
 // simplified nor encoded, nor looked up in the tables. Samples of a service have few chains; where
 // the chains differ, repeats switches itself off for a time.
 type repeats struct {
@@ -21,8 +21,8 @@ type repeats struct {
 // repeat is a sample that came often, and how often since it was folded last.
 type repeat struct {
 	hash uint64
-	// rival is the hash of the last other sample that fell on the slot. It has to come twice, so that
-	// samples that come once are not copied, and oftener than the present one.
+	// rival is the hash of the last other sample that fell on the slot. It has to come twice, so
+	// that samples that come once are not copied, and oftener than the present one.
 	rival   uint64
 	message        // its count is 0 in a free slot
 	chain   uint32 // bytes of data that are the recorded chain; the encoded parts follow
@@ -38,8 +38,8 @@ const (
 	maxRepeat = 1 << 10
 	// repeatWindow is after how many look-ups repeats decides whether it stays on.
 	repeatWindow = 4 << repeatBits
-	// repeatLeast is the least share of look-ups, one in so many, that must find something: with less
-	// than a third the time of those that do not was as much as the others saved.
+	// repeatLeast is the least share of look-ups, one in so many, that must find something: with
+	// less than a third the time of those that do not was as much as the others saved.
 	repeatLeast = 3
 	// repeatPause is for how many samples repeats is off.
 	repeatPause = 16 * repeatWindow
@@ -77,8 +77,8 @@ func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 	return nil, false
 }
 
-// pause reports whether the present sample passes without a look-up. It starts pauses, for which the
-// slots are to be folded.
+// pause reports whether the present sample passes without a look-up. It starts pauses, for which
+// the slots are to be folded.
 func (t *repeats) pause() (off, starts bool) {
 	if t.off > 0 {
 		t.off--
@@ -107,8 +107,8 @@ func (s *repeat) parts() (kpart, part []byte) {
 	return both[:s.kpart:s.kpart], both[s.kpart:]
 }
 
-// repeated counts the present sample if it is one of repeats. It leaves out those whose parts depend
-// on more than their chain.
+// repeated counts the present sample if it is one of repeats. It leaves out those whose parts
+// depend on more than their chain.
 func (w *worker) repeated() bool {
 	s := &w.sample
 	w.slot, w.labelled = nil, false
@@ -133,8 +133,8 @@ func (w *worker) repeated() bool {
 	return found
 }
 
-// remember enters the present sample, of an encoded chain, into the slot that repeated has found. It
-// reports false if the sample cannot be kept.
+// remember enters the present sample, of an encoded chain, into the slot that repeated has found.
+// It reports false if the sample cannot be kept.
 func (w *worker) remember(m *message, kpart, part []byte) bool {
 	s := w.slot
 	if s == nil || w.lone || w.split.late {

@@ -45,8 +45,8 @@ func newSplitter(f *perfdata.File) *splitter {
 	return sp
 }
 
-// userIPIndex returns where the instruction pointer lies among the user registers
-// of a mask (arch/*/include/uapi/asm/perf_regs.h of Linux).
+// userIPIndex returns where the instruction pointer lies among the user registers of a mask
+// (arch/*/include/uapi/asm/perf_regs.h of Linux).
 func userIPIndex(arch string, mask uint64) int {
 	bit := -1
 	switch arch {
@@ -177,8 +177,8 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 	return append(part[:len(part):len(part)], notUnwound...)
 }
 
-// userStack is the user part of a kernel sample with a copy of the user stack:
-// the address at which the user program entered the kernel, then notUnwound.
+// userStack is the user part of a kernel sample with a copy of the user stack: the address at which
+// the user program entered the kernel, then notUnwound.
 func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	if sp.unwind != nil {
 		return sp.unwind(s)

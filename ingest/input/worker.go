@@ -63,8 +63,8 @@ func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *
 	return w
 }
 
-// collect is the second pass: workers take chunks of the file, in any order, and
-// fold the samples in them.
+// collect is the second pass: workers take chunks of the file, in any order, and fold the samples
+// in them.
 func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	n := c.opts.Workers
 	if n <= 0 {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Each calls do for 0 ≤ i < n from at most workers goroutines, 0 for GOMAXPROCS, until one
-// returns an error or ctx ends; the context of do ends with that. It returns the first error, or the cause of
-// ctx's end, when all have returned.
+// Each calls do for 0 ≤ i < n from at most workers goroutines, 0 for GOMAXPROCS, until one returns
+// an error or ctx ends; the context of do ends with that. It returns the first error, or the cause
+// of ctx's end, when all have returned.
 func Each(ctx context.Context, workers, n int, do func(ctx context.Context, i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

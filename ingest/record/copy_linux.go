@@ -28,8 +28,8 @@ type copies struct {
 	err    error
 }
 
-// start loads and attaches the program. Where that is not possible the capture goes
-// on without, and warns.
+// start loads and attaches the program. Where that is not possible the capture goes on without, and
+// warns.
 func (c *copies) start() (err error) {
 	if c.copySpools, err = newCopySpools(); err == nil {
 		c.copier, err = copier.Attach(c.s.log)

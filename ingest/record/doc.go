@@ -5,17 +5,15 @@
 //
 // # How
 //
-// A ring per CPU of a dummy software event with ksymbol and bpf_event gives every
-// load and unload of a BPF program with perf's time. The ring wakes its reader at the
-// first byte; the reader is one thread of its own, of real-time priority where that
-// is allowed, which turns a program's id into a file descriptor at once: from then on
-// the program cannot go. Its info, arrays and BTF are read and the descriptor is
-// closed: nothing is kept alive. Programs that are gone by then are counted and
-// named, and Options.KernelCopy has the kernel itself copy them before their loader
-// can go on.
+// A ring per CPU of a dummy software event with ksymbol and bpf_event gives every load and unload
+// of a BPF program with perf's time. The ring wakes its reader at the first byte; the reader is one
+// thread of its own, of real-time priority where that is allowed, which turns a program's id into a
+// file descriptor at once: from then on the program cannot go. Its info, arrays and BTF are read
+// and the descriptor is closed: nothing is kept alive. Programs that are gone by then are counted
+// and named, and Options.KernelCopy has the kernel itself copy them before their loader can go on.
 //
-// The data goes to temporary files, so that memory does not grow with the
-// number of programs, but for some bytes each.
+// The data goes to temporary files, so that memory does not grow with the number of programs, but
+// for some bytes each.
 //
 // A recording is a sequence of parts, of ten seconds each, which a flusher makes durable one by
 // one: recorders hand out their data of a part and forget it, so that memory does not grow

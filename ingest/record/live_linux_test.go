@@ -23,8 +23,8 @@ import (
 	"symbolize/ingest/record/check"
 )
 
-// loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE":
-// each is there for LIFE, and for as long again there is none.
+// loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE": each is there
+// for LIFE, and for as long again there is none.
 const loaderEnv = "SYMBOLIZE_TEST_LOADER"
 
 func TestMain(m *testing.M) {
@@ -214,8 +214,8 @@ func manifestOf(t *testing.T, path string) *bundle.Manifest {
 	return &b.Manifest
 }
 
-// TestLiveShortLived captures 100 programs that live 1 ms, five times: in the median
-// at least 95 images. The share of shorter lives is reported.
+// TestLiveShortLived captures 100 programs that live 1 ms, five times: in the median at least 95
+// images. The share of shorter lives is reported.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
 	for _, life := range []string{"1ms", "50us", "1us"} {

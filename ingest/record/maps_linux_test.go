@@ -18,8 +18,7 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// TestLiveCaptureMaps records maps: one grows, one goes and is made anew,
-// one never appears.
+// TestLiveCaptureMaps records maps: one grows, one goes and is made anew, one never appears.
 func TestLiveCaptureMaps(t *testing.T) {
 	needLive(t)
 	grows := livemap.New(t, ebpf.PerCPUHash, "live_grows", 100)

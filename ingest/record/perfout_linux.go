@@ -13,8 +13,7 @@ import (
 	"symbolize/ingest/record/perfevent"
 )
 
-// perfOut is the perf.data of a bundle while it is written: a temporary file without
-// a name.
+// perfOut is the perf.data of a bundle while it is written: a temporary file without a name.
 type perfOut struct {
 	file *os.File
 	w    *perfdata.Writer

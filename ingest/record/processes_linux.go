@@ -38,8 +38,7 @@ const (
 	maxProcessBytes = 1 << 30
 )
 
-// processFlags request a process's mappings, the programs it runs and the
-// processes it starts.
+// processFlags request a process's mappings, the programs it runs and the processes it starts.
 const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
 	perfdata.FlagCommExec | perfdata.FlagTask
 
@@ -47,8 +46,8 @@ const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm 
 // as /proc/PID/maps, read again when they have changed, for a process may be gone at
 // the end. Of the processes that Options name it takes the mappings at the end.
 //
-// Reads run beside the recorders: a process may have its memory locked, and a
-// file lie where nobody answers.
+// Reads run beside the recorders: a process may have its memory locked, and a file lie where nobody
+// answers.
 type processes struct {
 	s        *session
 	root     string // before all paths; "" but in tests
@@ -132,9 +131,8 @@ func (p *processes) identify(vdso buildid.ID) {
 	p.ids, p.asked = make(map[procmaps.File]buildid.ID), make(map[procmaps.File]bool)
 }
 
-// open has the records of this thread's children to come written into the rings, and
-// returns the ids of the events. The events are inherited; the command must be
-// started from the calling thread.
+// open has the records of this thread's children to come written into the rings, and returns the
+// ids of the events. The events are inherited; the command must be started from the calling thread.
 func (p *processes) open(rings []*perfevent.Ring) (ids []uint64) {
 	if len(p.s.opts.Command) == 0 {
 		return nil

@@ -17,8 +17,8 @@ import (
 // readTries is how often mappings are read of a process that runs another program meanwhile.
 const readTries = 3
 
-// read keeps a process's mappings as they are now. Mappings without code and
-// without an end, as of a kernel thread, are not kept.
+// read keeps a process's mappings as they are now. Mappings without code and without an end, as of
+// a kernel thread, are not kept.
 func (p *processes) read(pid int32) {
 	for range readTries {
 		before := p.program(pid)
@@ -148,10 +148,9 @@ func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
 	return copies
 }
 
-// codeOf returns the lines of mappings that are of code, in place of all; of a process that
-// is kept whole it returns all. It asks for the build IDs of the files with code, which were
-// mapped at the time since. p.mu is
-// held.
+// codeOf returns the lines of mappings that are of code, in place of all; of a process that is kept
+// whole it returns all. It asks for the build IDs of the files with code, which were mapped at the
+// time since. p.mu is held.
 func (p *processes) codeOf(pid int32, text []byte, since uint64) []byte {
 	whole, code := p.whole[pid], text[:0]
 	for m, row := range procmaps.Code(text) {

@@ -115,8 +115,7 @@ func (p *programs) close() {
 	}
 }
 
-// load reads a program that was loaded by a record. It returns nil for
-// those beyond the bound.
+// load reads a program that was loaded by a record. It returns nil for those beyond the bound.
 func (p *programs) load(id uint32, tag bpf.Tag) *program {
 	x := p.seen[id]
 	if x == nil { // else it was read as one of those that were there
@@ -165,8 +164,8 @@ func functionsOf(raw *bpf.RawProgram, found func(start uint64, length uint32)) {
 	}
 }
 
-// read reads a program: its descriptor first, which keeps it there, and is closed
-// when the last byte was copied.
+// read reads a program: its descriptor first, which keeps it there, and is closed when the last
+// byte was copied.
 func (p *programs) read(id uint32) *program {
 	fd, err := p.source.Open(id)
 	if len(p.seen) >= maxPrograms {

@@ -19,10 +19,10 @@ import (
 // drainEvery is how often recorders are drained at most.
 const drainEvery = 50 * time.Millisecond
 
-// Record records until the command or the time ends, a signal comes or ctx is
-// cancelled, and commits the bundle; none of these is an error. With an error of
-// Record there is no file; w is aborted. The error wraps ErrRights if there are too
-// few, ErrCommand if the command could not be started.
+// Record records until the command or the time ends, a signal comes or ctx is cancelled, and
+// commits the bundle; none of these is an error. With an error of Record there is no file; w is
+// aborted. The error wraps ErrRights if there are too few, ErrCommand if the command could not be
+// started.
 func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
 	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1),
 		full: make(chan struct{}, 1)}

@@ -36,8 +36,8 @@ func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 // kernelFlags ask for the loads and unloads of BPF programs.
 const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 
-// sideband reads the rings: it writes their records to perf.data and reads each
-// program that they report as loaded.
+// sideband reads the rings: it writes their records to perf.data and reads each program that they
+// report as loaded.
 type sideband struct {
 	s        *session
 	rings    []*perfevent.Ring
@@ -104,8 +104,8 @@ func (x *sideband) close() {
 	}
 }
 
-// start opens a ring for each CPU and begins to read them. It returns when the
-// programs that were there before are read.
+// start opens a ring for each CPU and begins to read them. It returns when the programs that were
+// there before are read.
 func (x *sideband) start() error {
 	if err := fdRights(); err != nil {
 		return fmt.Errorf("%w: read a BPF program by its id: %w", ErrRights, err)
@@ -168,8 +168,8 @@ func (x *sideband) stop() {
 // all ordinary threads. It sleeps until a BPF program comes or goes.
 const realTime = 1
 
-// raise gives the calling thread real-time priority where that is allowed. Threads
-// that it may start do not inherit it.
+// raise gives the calling thread real-time priority where that is allowed. Threads that it may
+// start do not inherit it.
 func raise() error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})),
 		Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: realTime}, 0)

@@ -72,8 +72,7 @@ func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	return x
 }
 
-// TestSideband: each load in the records is read; one that is gone has the whole
-// name from them.
+// TestSideband: each load in the records is read; one that is gone has the whole name from them.
 func TestSideband(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel(3))
 	const gone = "bpf_prog_0901000000000000_gone_at_once"

@@ -97,9 +97,8 @@ func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
 	return part.out.addTo(w)
 }
 
-// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in
-// kallsyms, and in no record: it was there before. The kernel reports 4,096
-// bytes for each.
+// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in kallsyms, and in no
+// record: it was there before. The kernel reports 4,096 bytes for each.
 func (p *sidePart) imageThere(pc uint64, name string) {
 	const imageLen = 4096
 	if p.symbols[symbolKey{pc, name}] {

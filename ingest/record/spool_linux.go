@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// spool keeps data by id in a temporary file, so that memory holds 16 bytes
-// for each. It is for one goroutine.
+// spool keeps data by id in a temporary file, so that memory holds 16 bytes for each. It is for one
+// goroutine.
 type spool struct {
 	file    *os.File
 	buf     *bufio.Writer
@@ -26,8 +26,7 @@ type spooled struct {
 	at  int64
 }
 
-// newSpool makes a spool whose file has no name, so that nothing is left of it
-// after a crash.
+// newSpool makes a spool whose file has no name, so that nothing is left of it after a crash.
 func newSpool() (*spool, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
 	if err != nil {

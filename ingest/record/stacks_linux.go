@@ -78,8 +78,8 @@ func (x *stacks) start() error {
 	return nil
 }
 
-// loop takes samples until stop. It does nothing that could delay it, for samples
-// not taken in time are lost.
+// loop takes samples until stop. It does nothing that could delay it, for samples not taken in time
+// are lost.
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {

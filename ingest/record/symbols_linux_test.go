@@ -8,8 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// TestSymbolFilter keeps the lines of modules and BPF, and those with the
-// kernel's addresses, for reads of any size.
+// TestSymbolFilter keeps the lines of modules and BPF, and those with the kernel's addresses, for
+// reads of any size.
 func TestSymbolFilter(t *testing.T) {
 	const list = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n" +
 		"ffffffff81000040 T do_one\nffffffff82000000 T _etext\nffffffffc0000000 t init\t[ext4]\n" +

@@ -10,9 +10,9 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// synthesize writes, for each program that was there before the rings were, the
-// records that its load would have given, with time 0: before everything; likewise with their
-// times for programs that were there after records were lost. It also counts the functions of all.
+// synthesize writes, for each program that was there before the rings were, the records that its
+// load would have given, with time 0: before everything; likewise with their times for programs
+// that were there after records were lost. It also counts the functions of all.
 func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 	p.infos.sort()
 	p.blobs.sort()

@@ -17,8 +17,8 @@ type Clock struct {
 // NoTime is the time of a record that has none.
 const NoTime = math.MaxUint64
 
-// At returns the ordering time of a sample. In a file without times state
-// records before the first sample count as 0, so positions are never that.
+// At returns the ordering time of a sample. In a file without times state records before the first
+// sample count as 0, so positions are never that.
 func (c *Clock) At(recorded uint64, at Position) uint64 {
 	switch {
 	case !c.Timed:

@@ -31,8 +31,8 @@ type ObjectQuery struct {
 	Shared      bool       // the capture has other files at the same path
 }
 
-// Identifier finds the build IDs of objects whose records have none, in the order
-// of DESIGN.md section 4.
+// Identifier finds the build IDs of objects whose records have none, in the order of DESIGN.md
+// section 4.
 type Identifier struct {
 	sb       *State
 	byPath   map[string]buildid.ID  // by recorded name; the zero ID if two differ

@@ -87,8 +87,8 @@ type jitScan struct {
 }
 
 // AddJIT asks for the code of each process that has memory for it, and places it. It is called
-// before Build; end is the wall clock of the recording's end where that does not have it itself, born
-// when its file was created, 0 if not known.
+// before Build; end is the wall clock of the recording's end where that does not have it itself,
+// born when its file was created, 0 if not known.
 func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
 	if ask == nil {
 		return

@@ -24,9 +24,9 @@ func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
 	return true
 }
 
-// kernelImage places the kernel. The record's pgoff is the run-time address of
-// the reference symbol that its name ends with, 0 if it was hidden
-// (kptr_restrict): then no address of the kernel can be located.
+// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol
+// that its name ends with, 0 if it was hidden (kptr_restrict): then no address of the kernel can be
+// located.
 func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
 	m := &sb.Records.mmap
 	if ref == "" || !named {

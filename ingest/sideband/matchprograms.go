@@ -16,9 +16,9 @@ type programLoad struct {
 	symbols []int  // KSYMBOL records, by number in sideband.events; main first
 }
 
-// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that
-// follows them: one per function, then the event, all of the thread that loads. Records
-// whose event was lost are a load without an ID.
+// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that follows them: one
+// per function, then the event, all of the thread that loads. Records whose event was lost are a
+// load without an ID.
 func (sb *State) programLoads() []programLoad {
 	var loads []programLoad
 	open := make(map[int32][]int) // by thread

@@ -92,8 +92,7 @@ func (r *Objects) Path(name []byte) uint32 {
 	return n
 }
 
-// Add returns the number of the object of a key, which describe makes if
-// it is new.
+// Add returns the number of the object of a key, which describe makes if it is new.
 func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	n, ok := r.index[key]
 	if !ok {
@@ -182,8 +181,8 @@ func (r *Objects) segment(object uint32, pgoff, length uint64) {
 	}
 }
 
-// kernel returns the object of the kernel's own map. ref is the symbol that the
-// map's name ends with.
+// kernel returns the object of the kernel's own map. ref is the symbol that the map's name ends
+// with.
 func (r *Objects) kernel(ref string, id buildid.ID) uint32 {
 	key := ObjectKey{Kind: ingest.Kernel, Path: r.Path([]byte(ref)), ID: id}
 	return r.Add(key, func() ingest.Object {
@@ -191,16 +190,14 @@ func (r *Objects) kernel(ref string, id buildid.ID) uint32 {
 	})
 }
 
-// module returns the object of a kernel module, recorded as "[name]" or by the
-// path of its file.
+// module returns the object of a kernel module, recorded as "[name]" or by the path of its file.
 func (r *Objects) module(m *perfdata.Mmap) uint32 {
 	name := moduleName(string(m.Filename))
 	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(name)), ID: m.BuildID}
 	return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: name}} })
 }
 
-// moduleName is the display name of a module, "[xt_conntrack]". In file names '-'
-// and '_' are one.
+// moduleName is the display name of a module, "[xt_conntrack]". In file names '-' and '_' are one.
 func moduleName(file string) string {
 	base := ingest.BaseName(file)
 	if inner, ok := ingest.Unbracket(base); ok {
@@ -228,8 +225,7 @@ func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	return n
 }
 
-// program returns the object of function i of a program whose information was
-// recorded.
+// program returns the object of function i of a program whose information was recorded.
 func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
 	symbol := p.Symbol(i)
 	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol)), length: length,

@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF, which are read
-// whole, in bytes. A thousand programs take about 3 MB.
+// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF, which are read whole, in bytes. A
+// thousand programs take about 3 MB.
 const maxBPFSection = 64 << 20
 
 // ReadPrograms decodes the features of a perf.data file that hold BPF programs, without

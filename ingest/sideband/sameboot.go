@@ -125,8 +125,8 @@ func (sb *State) compare(l *bootBundle) string {
 	return sb.compareTimes(l)
 }
 
-// symbol returns the address of a symbol in the bundle's kernel mapping, which is
-// named after the symbol that it begins with; 0 if there is none.
+// symbol returns the address of a symbol in the bundle's kernel mapping, which is named after the
+// symbol that it begins with; 0 if there is none.
 func (l *bootBundle) symbol(name string) uint64 {
 	if l.records == nil || name == "" {
 		return 0

@@ -138,9 +138,9 @@ type Warning struct {
 	ingest.Warning
 }
 
-// MaxWarnings bounds the warnings about single records that are shown; the rest is
-// only counted. Each list of them has room for one more: that there are more is then known
-// of one list as of many.
+// MaxWarnings bounds the warnings about single records that are shown; the rest is only counted.
+// Each list of them has room for one more: that there are more is then known of one list as of
+// many.
 const MaxWarnings = 20
 
 // New returns a State to which nothing was added.

@@ -13,8 +13,7 @@
 //	OBJECT/KIND-DIGEST/raw                        captured input, plain
 //	end                                           "objects N\n"
 //
-// OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal.
-// Objects are sorted by key and everything in an object as above, without times
-// and owners: one store gives one sequence of bytes. Path rows stay behind, for
-// they are true on one machine only.
+// OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal. Objects are sorted
+// by key and everything in an object as above, without times and owners: one store gives one
+// sequence of bytes. Path rows stay behind, for they are true on one machine only.
 package archive

@@ -28,9 +28,9 @@ type ImportResult struct {
 	More             int     // problems beyond the first maxProblems
 }
 
-// Import merges an archive into a Sink. Every table is checked as Verify checks
-// it before it is merged. An archive that is cut off or malformed is an error;
-// objects before it are merged all the same.
+// Import merges an archive into a Sink. Every table is checked as Verify checks it before it is
+// merged. An archive that is cut off or malformed is an error; objects before it are merged all the
+// same.
 func Import(ctx context.Context, r io.Reader, to store.Sink) (*ImportResult, error) {
 	in, packed, err := unpacked(r)
 	if err != nil {
@@ -135,8 +135,8 @@ func (im *importer) end() error {
 	return nil
 }
 
-// read returns the present entry whole. Memory grows with the data, not with
-// the size in the entry's header.
+// read returns the present entry whole. Memory grows with the data, not with the size in the
+// entry's header.
 func (im *importer) read(limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(im.t, limit+1))

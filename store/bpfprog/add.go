@@ -46,13 +46,13 @@ type Stats struct {
 	Problems  []error        // of damaged or too large programs
 }
 
-// Add merges the functions of BPF programs into a sink: each is an object of
-// its own with a table (name, file and lines), and this load is a variant of it, with
-// the program's entry and its BTF as blobs. A function with lines is entered under
-// its symbols, too, as their probable object in a capture without its image.
+// Add merges the functions of BPF programs into a sink: each is an object of its own with a table
+// (name, file and lines), and this load is a variant of it, with the program's entry and its BTF as
+// blobs. A function with lines is entered under its symbols, too, as their probable object in a
+// capture without its image.
 //
-// Errors of single programs are in the statistics; the error is the sink's or
-// the context's. Programs merged before it stay merged.
+// Errors of single programs are in the statistics; the error is the sink's or the context's.
+// Programs merged before it stay merged.
 func Add(ctx context.Context, sink store.Sink, capture CaptureInfo,
 	programs []bpf.Program) (*Stats, error) {
 	a := &programAdder{ctx: ctx, sink: sink, capture: capture,
@@ -165,9 +165,9 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 	return a.probable(p, i, m.ID)
 }
 
-// probable enters a function with lines under the facts known of it where its image
-// was not captured: machine and one of its two symbols, with its length or, as text has
-// it, without; or its tag alone.
+// probable enters a function with lines under the facts known of it where its image was not
+// captured: machine and one of its two symbols, with its length or, as text has it, without; or its
+// tag alone.
 func (a *programAdder) probable(p *bpf.Program, i int, id buildid.ID) error {
 	f := &p.Funcs[i]
 	symbols := []string{p.Symbol(i)}
@@ -227,9 +227,9 @@ func elfMachine(uname string) (machine uint16, class uint8) {
 	return uint16(m), uint8(elf.ELFCLASS64)
 }
 
-// functionTable makes the table of function i: one function from 0 to its length,
-// named as the kernel names it. It begins with the line of its first instruction,
-// which the compiler takes from the function's head.
+// functionTable makes the table of function i: one function from 0 to its length, named as the
+// kernel names it. It begins with the line of its first instruction, which the compiler takes from
+// the function's head.
 func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
 	return LineTable(p.Symbol(i), &p.Funcs[i])
 }

@@ -27,8 +27,8 @@ func tagOf(b byte) (t [8]byte) {
 	return t
 }
 
-// loadOf is a load of a program of two functions: the image differs from load to
-// load, the lines do not.
+// loadOf is a load of a program of two functions: the image differs from load to load, the lines do
+// not.
 func loadOf(id uint32, load byte) bpfbuild.Program {
 	const file = "src/a.bpf.c"
 	return bpfbuild.Program{
@@ -230,8 +230,8 @@ func TestVariantsLikeDecoded(t *testing.T) {
 	}
 }
 
-// TestProgramsWithoutLines have a name and an image. The name in the records is
-// longer than the entry's.
+// TestProgramsWithoutLines have a name and an image. The name in the records is longer than the
+// entry's.
 func TestProgramsWithoutLines(t *testing.T) {
 	built := loadOf(7, 1)
 	built.BTFID = 0

@@ -13,18 +13,18 @@ import (
 	"symbolize/store/db/files"
 )
 
-// Sizes that Badger is opened with. With these a writer needs about 25 MB of
-// heap at any size of store; the defaults took 9.8 GB for 4 GB of tables.
+// Sizes that Badger is opened with. With these a writer needs about 25 MB of heap at any size of
+// store; the defaults took 9.8 GB for 4 GB of tables.
 const (
 	memTableSize = 8 << 20
 	// valueThreshold is the size from which values go to the value log, past the
 	// compactions.
 	valueThreshold = 1 << 10
-	// vlogFileSize is where a value log is closed and the next begun. A log is
-	// created sparse at twice this size.
+	// vlogFileSize is where a value log is closed and the next begun. A log is created sparse at
+	// twice this size.
 	vlogFileSize = 64 << 20
-	// maxTxnLSM bounds one transaction's bytes in the memtable, below Badger's
-	// own limit of 15 % of it.
+	// maxTxnLSM bounds one transaction's bytes in the memtable, below Badger's own limit of 15 % of
+	// it.
 	maxTxnLSM = memTableSize / 10
 	// maxTxnEntries likewise bounds their number.
 	maxTxnEntries = 4096
@@ -55,8 +55,7 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	return o
 }
 
-// openBadger opens a database; a panic of Badger's, which damage causes, comes
-// back as ErrDamaged.
+// openBadger opens a database; a panic of Badger's, which damage causes, comes back as ErrDamaged.
 func openBadger(o badger.Options) (db *badger.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -89,8 +88,8 @@ func checkOpenFiles(dir string) error {
 	return nil
 }
 
-// badgerMagic is in Badger's own files, which it refuses to open with another
-// one. A schema that is too new is reported by us, before Badger looks.
+// badgerMagic is in Badger's own files, which it refuses to open with another one. A schema that is
+// too new is reported by us, before Badger looks.
 const badgerMagic = 1
 
 // maxWarnings bounds the warnings that a logSink keeps.

@@ -7,8 +7,7 @@ import (
 	"symbolize/store"
 )
 
-// benchTables returns tables of about 200 KB raw, the mean of real libraries with
-// debug files.
+// benchTables returns tables of about 200 KB raw, the mean of real libraries with debug files.
 func benchTables(b *testing.B) []*store.Contribution {
 	b.Helper()
 	var cs []*store.Contribution
@@ -51,8 +50,7 @@ func BenchmarkMergeSmall(b *testing.B) {
 	}
 }
 
-// benchStore is a store of 2,000 small objects, as /usr/lib of a small machine
-// gives.
+// benchStore is a store of 2,000 small objects, as /usr/lib of a small machine gives.
 func benchStore(b *testing.B) string {
 	b.Helper()
 	w := openTestWriter(b, "")

@@ -47,8 +47,7 @@ func (w *Writer) PutBlob(ctx context.Context, data []byte) (store.BlobID, error)
 	return id, b.commit()
 }
 
-// putBlob adds the pieces of a blob: zstd frames, the first preceded by
-// the size of the blob.
+// putBlob adds the pieces of a blob: zstd frames, the first preceded by the size of the blob.
 func putBlob(to target, id store.BlobID, data []byte) error {
 	head := binary.AppendUvarint(nil, uint64(len(data)))
 	for piece := uint32(0); len(data) > 0; piece++ {

@@ -9,9 +9,9 @@ import (
 	"symbolize/store"
 )
 
-// batch gathers entries and commits them in transactions of bounded size. Of two
-// entries with one key the later one counts. Within one transaction all or
-// nothing survives a crash; the order of transactions is the order of put.
+// batch gathers entries and commits them in transactions of bounded size. Of two entries with one
+// key the later one counts. Within one transaction all or nothing survives a crash; the order of
+// transactions is the order of put.
 type batch struct {
 	ctx     context.Context
 	w       *Writer
@@ -100,8 +100,8 @@ func (b *batch) putTable(m *store.Manifest, ch *store.SourceChange) error {
 	return b.putParts(prefix, partStrings, t.Strings, ch.Old.Strings)
 }
 
-// putParts adds the blocks of one kind, and removes those that a longer table
-// had before under the same key.
+// putParts adds the blocks of one kind, and removes those that a longer table had before under the
+// same key.
 func (b *batch) putParts(prefix []byte, part byte, list [][]byte, before uint32) error {
 	for i, block := range list {
 		if err := b.put(tableKey(prefix, part, uint32(i)), block); err != nil {
@@ -116,8 +116,7 @@ func (b *batch) putParts(prefix []byte, part byte, list [][]byte, before uint32)
 	return nil
 }
 
-// putRaw adds the pieces of a source's captured input and notes them in the
-// info.
+// putRaw adds the pieces of a source's captured input and notes them in the info.
 func (b *batch) putRaw(m *store.Manifest, ch *store.SourceChange) error {
 	prefix := sourcePrefix(prefixRaw, m.ID, &ch.Info)
 	raw := ch.Source.Raw

@@ -281,8 +281,8 @@ func (c *crasher) cut(d *disk, image string) error {
 	return build(image, d.top)
 }
 
-// file writes a possible rest of a file: of each page its content now or when it
-// was synced, and of its two sizes one.
+// file writes a possible rest of a file: of each page its content now or when it was synced, and of
+// its two sizes one.
 func (c *crasher) file(d *disk, id inode, to string, lose float64) error {
 	old, now := d.durable[id], content{}
 	if current, _, err := inodeOf(d.paths[id]); err == nil && current == id {

@@ -15,8 +15,8 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// database is an open Badger database, as Reader and Writer share it. The
-// Writer closes and opens it again when it publishes; mu keeps readers out then.
+// database is an open Badger database, as Reader and Writer share it. The Writer closes and opens
+// it again when it publishes; mu keeps readers out then.
 type database struct {
 	path string // of the store, for messages
 	log  logSink
@@ -27,8 +27,7 @@ type database struct {
 	db *badger.DB // nil when closed
 }
 
-// view runs fn in a read transaction. Badger panics on some damage: that comes
-// back as ErrDamaged.
+// view runs fn in a read transaction. Badger panics on some damage: that comes back as ErrDamaged.
 func (d *database) view(fn func(txn *badger.Txn) error) (err error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -85,8 +84,8 @@ func (d *database) getInto(key []byte, buf *[]byte) (payload []byte, err error) 
 	return payload, err
 }
 
-// entry is one key of a scan. payload is nil for scans of keys, or err
-// is why the value could not be read.
+// entry is one key of a scan. payload is nil for scans of keys, or err is why the value could not
+// be read.
 type entry struct {
 	key, payload []byte
 	err          error
@@ -98,9 +97,8 @@ const (
 	pageBytes = 1 << 20
 )
 
-// scan visits all keys with a prefix, in order. The database is not locked while
-// the loop body runs, and may change under it: every page is a snapshot of its
-// own.
+// scan visits all keys with a prefix, in order. The database is not locked while the loop body
+// runs, and may change under it: every page is a snapshot of its own.
 func (d *database) scan(prefix []byte, values bool) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		from := bytes.Clone(prefix)
@@ -149,8 +147,7 @@ func (d *database) page(prefix, from []byte, values bool) (page []entry, err err
 	return page, err
 }
 
-// scanForeign visits the keys that begin with none of these bytes, which are in
-// no order.
+// scanForeign visits the keys that begin with none of these bytes, which are in no order.
 func (d *database) scanForeign(known []byte) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for first := range 256 {
@@ -306,8 +303,8 @@ func (d *database) Dir(dir string) (store.DirRows, bool, error) {
 	return rows, true, nil
 }
 
-// Objects visits all manifests, sorted by key. One that cannot be read gives an
-// error that wraps ErrDamaged, and the loop may go on.
+// Objects visits all manifests, sorted by key. One that cannot be read gives an error that wraps
+// ErrDamaged, and the loop may go on.
 func (d *database) Objects() iter.Seq2[*store.Manifest, error] {
 	return func(yield func(*store.Manifest, error) bool) {
 		for e, err := range d.scan([]byte{prefixManifest}, true) {
@@ -333,9 +330,8 @@ type Directory struct {
 	Rows store.DirRows
 }
 
-// Dirs visits the path rows of all directories, sorted by path. Rows that cannot
-// be read give an error that wraps ErrDamaged beside the path, and the loop may
-// go on.
+// Dirs visits the path rows of all directories, sorted by path. Rows that cannot be read give an
+// error that wraps ErrDamaged beside the path, and the loop may go on.
 func (d *database) Dirs() iter.Seq2[Directory, error] {
 	return func(yield func(Directory, error) bool) {
 		for e, err := range d.scan([]byte{prefixDir}, true) {
@@ -356,6 +352,6 @@ func (d *database) Dirs() iter.Seq2[Directory, error] {
 	}
 }
 
-// Warnings returns the messages of the database since it was opened: not one of
-// them stops anything.
+// Warnings returns the messages of the database since it was opened: not one of them stops
+// anything.
 func (d *database) Warnings() []string { return d.log.list() }

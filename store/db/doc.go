@@ -14,13 +14,12 @@
 //	remote/      manifests that came from a directory or bucket of tables, see package remote
 //	used/        days on which objects were last indexed or used: notes, see uses.go
 //
-// A generation shares its files with db/ and with its neighbours by hard links.
-// Readers open the newest one read-only and never see db/. Badger truncates a
-// table file to nothing before it unlinks it, and the newest value log where it
-// finds it damaged; through a hard link that would reach the generations. So a
-// writer begins with a clone of the newest generation in which tables are copies
-// and an empty log follows the newest shared one (guardLog), and
-// ends by renaming db/ into the next generation.
+// A generation shares its files with db/ and with its neighbours by hard links. Readers open the
+// newest one read-only and never see db/. Badger truncates a table file to nothing before it
+// unlinks it, and the newest value log where it finds it damaged; through a hard link that would
+// reach the generations. So a writer begins with a clone of the newest generation in which tables
+// are copies and an empty log follows the newest shared one (guardLog), and ends by renaming db/
+// into the next generation.
 //
 // A db/ that a killed writer left is never opened by Badger again. The next writer clones the
 // newest generation as any other and repeats the transactions of the journal, up to the first
@@ -28,8 +27,8 @@
 //
 // # Keys
 //
-// The first byte is the type of a value. An object is named by objkey = space u8,
-// first 20 bytes of the build ID zero-padded, true length u8.
+// The first byte is the type of a value. An object is named by objkey = space u8, first 20 bytes of
+// the build ID zero-padded, true length u8.
 //
 //	'm' objkey                               manifest
 //	't' objkey kind u8 sum 16 part u8 be32   a part of a table: header, chunk i, strings i
@@ -41,14 +40,12 @@
 // Blobs are shared by several objects: the entries of BPF programs, each function of
 // which is an object, and their BTF. They are named by the SHA-256 of their content.
 //
-// sum is the head of the source's digest. Every value is in an envelope of
-// its own (length, CRC-32C over key and payload), because Badger answers a
-// damaged value with an empty one and no error.
+// sum is the head of the source's digest. Every value is in an envelope of its own (length, CRC-32C
+// over key and payload), because Badger answers a damaged value with an empty one and no error.
 //
 // # Order of writing
 //
-// The parts of a source are written before the manifest that names them, in the
-// same transaction where they fit into one, and blobs before that: all parts that a manifest
-// lists are there. An
+// The parts of a source are written before the manifest that names them, in the same transaction
+// where they fit into one, and blobs before that: all parts that a manifest lists are there. An
 // interrupted writer leaves parts that no manifest names; GC drops them.
 package db

@@ -11,8 +11,8 @@ import (
 //
 //	version u8 | payload length LEB128 | payload | CRC-32C, 4 bytes little-endian
 //
-// with the checksum over key, version, length and payload: a value that a
-// damaged pointer leads to is no other key's value either.
+// with the checksum over key, version, length and payload: a value that a damaged pointer leads to
+// is no other key's value either.
 const envelopeVersion = 1
 
 // envelopeOverhead bounds an envelope's bytes besides the payload.
@@ -29,8 +29,7 @@ func seal(key, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(key, b))
 }
 
-// unseal returns the payload of a stored value, aliasing it. Errors wrap
-// ErrDamaged.
+// unseal returns the payload of a stored value, aliasing it. Errors wrap ErrDamaged.
 func unseal(key, value []byte) ([]byte, error) {
 	if len(value) == 0 {
 		// Badger's answer, without an error, when it cannot read a value.

@@ -15,9 +15,8 @@ import (
 
 // GCOptions select data to drop besides unused data.
 type GCOptions struct {
-	// Unreferenced drops objects that no file known to the store has any more.
-	// Kernels, JITed functions and objects with a captured input stay: they cannot
-	// be made again.
+	// Unreferenced drops objects that no file known to the store has any more. Kernels, JITed
+	// functions and objects with a captured input stay: they cannot be made again.
 	Unreferenced bool
 	// Remove are objects to drop, whatever they are.
 	Remove map[buildid.ID]bool
@@ -51,9 +50,9 @@ type Gone struct {
 	LastUsed time.Time // the day, UTC; zero if it is not known
 }
 
-// GC copies all that is named and whole into a fresh database and makes that the
-// next generation. Orphans, damaged sources and path rows of vanished files stay
-// behind. Readers that have an older generation open keep it.
+// GC copies all that is named and whole into a fresh database and makes that the next generation.
+// Orphans, damaged sources and path rows of vanished files stay behind. Readers that have an older
+// generation open keep it.
 func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -70,9 +69,9 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	return res, err
 }
 
-// A Writer begins a value log of its own at each opening. From maxLogs of them a
-// reader's opening becomes slow and takes many file descriptors; as long as they
-// are small, copying them into one is cheap.
+// A Writer begins a value log of its own at each opening. From maxLogs of them a reader's opening
+// becomes slow and takes many file descriptors; as long as they are small, copying them into one is
+// cheap.
 const (
 	maxLogs      = 128
 	maxSmallLogs = 256 << 20 // bytes of all logs
@@ -145,8 +144,7 @@ func (w *Writer) freshDatabase() (*Writer, error) {
 	return f, nil
 }
 
-// swap makes the closed database in dir the newest generation and goes on with a
-// clone of it.
+// swap makes the closed database in dir the newest generation and goes on with a clone of it.
 func (w *Writer) swap(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,8 +229,7 @@ func skipDamage(err error) error {
 	return err
 }
 
-// liveRows returns the rows of files that are still there, but for those of
-// objects in without.
+// liveRows returns the rows of files that are still there, but for those of objects in without.
 func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) store.DirRows {
 	if !c.opts.Exists(dir.Path) {
 		return nil
@@ -296,9 +293,8 @@ func superseded(m *store.Manifest, i int) bool {
 	})
 }
 
-// source copies the parts of one source. A part that is lost or damaged makes it
-// fail with ErrDamaged or ErrNotFound; the copied parts are dropped by the
-// next GC.
+// source copies the parts of one source. A part that is lost or damaged makes it fail with
+// ErrDamaged or ErrNotFound; the copied parts are dropped by the next GC.
 func (c *collector) source(m *store.Manifest, i int) error {
 	info := &m.Sources[i]
 	if sum, _, err := c.d.readTable(m, i); err != nil || sum != info.Digest {
@@ -327,8 +323,8 @@ func (c *collector) source(m *store.Manifest, i int) error {
 	return nil
 }
 
-// variants copies the blobs of an object's variants and drops variants with one
-// that is lost or damaged.
+// variants copies the blobs of an object's variants and drops variants with one that is lost or
+// damaged.
 func (c *collector) variants(m *store.Manifest) error {
 	kept := m.Variants[:0:0]
 	for _, v := range m.Variants {

@@ -30,12 +30,11 @@ const (
 	pulledName  = "PULLED"  // in a generation, see indexedGeneration
 )
 
-// keptGenerations is how many generations stay: the newest, and the one that a
-// reader may be about to open.
+// keptGenerations is how many generations stay: the newest, and the one that a reader may be about
+// to open.
 const keptGenerations = 2
 
-// isLog reports whether a file is a value log: large, append-only, and safe to
-// share by hard links.
+// isLog reports whether a file is a value log: large, append-only, and safe to share by hard links.
 func isLog(name string) bool { return strings.HasSuffix(name, ".vlog") }
 
 // isMemLog reports whether a file is the write-ahead log of a memtable.
@@ -44,8 +43,8 @@ func isMemLog(name string) bool { return strings.HasSuffix(name, ".mem") }
 // isTable reports whether a file is one of Badger's table files.
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
-// inGeneration reports whether a file of a closed database belongs into a
-// generation. DISCARD serves only value-log collection, which is never run.
+// inGeneration reports whether a file of a closed database belongs into a generation. DISCARD
+// serves only value-log collection, which is never run.
 func inGeneration(name string) bool {
 	return isLog(name) || isTable(name) || name == "MANIFEST" || name == "KEYREGISTRY"
 }
@@ -78,9 +77,8 @@ func genDir(root string, gen uint64) string {
 	return filepath.Join(root, gensName, strconv.FormatUint(gen, 10))
 }
 
-// publish turns the closed database in dir into the next generation. dir is gone
-// when it returns without an error. Tables that the generation before has too
-// are shared with it.
+// publish turns the closed database in dir into the next generation. dir is gone when it returns
+// without an error. Tables that the generation before has too are shared with it.
 func publish(root, dir string) (gen uint64, err error) {
 	gens, err := generations(root)
 	if err != nil {
@@ -183,8 +181,8 @@ func dropForeign(dir string) error {
 	return nil
 }
 
-// shareTables replaces the tables of dir by links to equal ones of the
-// generation before, so that two generations take the room of one.
+// shareTables replaces the tables of dir by links to equal ones of the generation before, so that
+// two generations take the room of one.
 func shareTables(dir, before string, sums []fileSum) error {
 	old, err := readSums(before)
 	if err != nil {
@@ -209,8 +207,8 @@ func shareTables(dir, before string, sums []fileSum) error {
 	return nil
 }
 
-// removeOld removes all generations but the newest. Readers that have one of them
-// open keep its files, and one that is about to open it looks again.
+// removeOld removes all generations but the newest. Readers that have one of them open keep its
+// files, and one that is about to open it looks again.
 func removeOld(root string, keep int) error {
 	gens, err := generations(root)
 	if err != nil {
@@ -223,8 +221,7 @@ func removeOld(root string, keep int) error {
 	return errors.Join(errs...)
 }
 
-// removeTree removes a directory under another name, so that nobody opens a half
-// of it.
+// removeTree removes a directory under another name, so that nobody opens a half of it.
 func removeTree(dir string) error {
 	tmp := filepath.Join(filepath.Dir(dir), tmpPrefix+filepath.Base(dir))
 	if err := os.Rename(dir, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -233,8 +230,8 @@ func removeTree(dir string) error {
 	return os.RemoveAll(tmp)
 }
 
-// removeLeftovers removes temporary directories of runs that were killed. Only
-// the holder of the lock may.
+// removeLeftovers removes temporary directories of runs that were killed. Only the holder of the
+// lock may.
 func removeLeftovers(root string) error {
 	var errs []error
 	for _, dir := range []string{root, filepath.Join(root, gensName), filepath.Join(root, usesName)} {

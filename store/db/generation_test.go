@@ -49,9 +49,9 @@ func treeSums(tb testing.TB, dir string) map[string]string {
 	return sums
 }
 
-// TestGenerationsStayWhole runs writer after writer, with so many memtables and
-// compactions that Badger removes old tables, while readers have generations
-// open: no file of a generation ever changes, and readers see the same data.
+// TestGenerationsStayWhole runs writer after writer, with so many memtables and compactions that
+// Badger removes old tables, while readers have generations open: no file of a generation ever
+// changes, and readers see the same data.
 func TestGenerationsStayWhole(t *testing.T) {
 	path := t.TempDir()
 	var last map[string]string
@@ -87,8 +87,8 @@ func TestGenerationsStayWhole(t *testing.T) {
 	}
 }
 
-// TestCompactionReachesNoGeneration shows why tables are copied: Badger truncates
-// a table before it removes it.
+// TestCompactionReachesNoGeneration shows why tables are copied: Badger truncates a table before it
+// removes it.
 func TestCompactionReachesNoGeneration(t *testing.T) {
 	path := t.TempDir()
 	for round := range 4 {
@@ -113,8 +113,8 @@ func mapsEqual(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// TestDamagedTailIsNotCut damages the newest log: opening for writing must not
-// cut it, for the generation shares it.
+// TestDamagedTailIsNotCut damages the newest log: opening for writing must not cut it, for the
+// generation shares it.
 func TestDamagedTailIsNotCut(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 300, 330)
@@ -156,8 +156,8 @@ func flip(tb testing.TB, path string, at float64) {
 	}
 }
 
-// TestDamagedGeneration damages each file of the newest generation in turn: the
-// one before is opened instead, with a warning; and a writer goes on from it.
+// TestDamagedGeneration damages each file of the newest generation in turn: the one before is
+// opened instead, with a warning; and a writer goes on from it.
 func TestDamagedGeneration(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 10)
@@ -228,8 +228,7 @@ func TestAllGenerationsDamaged(t *testing.T) {
 	}
 }
 
-// TestPublish publishes during a run: readers see it at once, and the writer reads
-// and writes on.
+// TestPublish publishes during a run: readers see it at once, and the writer reads and writes on.
 func TestPublish(t *testing.T) {
 	w := openTestWriter(t, "")
 	if _, err := OpenReader(w.path); !errors.Is(err, store.ErrNoStore) {
@@ -266,8 +265,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestEmptyStore publishes even when nothing was written: a reader then finds an
-// empty store, not none. An unchanged one gets no new generation.
+// TestEmptyStore publishes even when nothing was written: a reader then finds an empty store, not
+// none. An unchanged one gets no new generation.
 func TestEmptyStore(t *testing.T) {
 	path := t.TempDir()
 	for range 3 {
@@ -282,9 +281,8 @@ func TestEmptyStore(t *testing.T) {
 	}
 }
 
-// TestReadersBesideWriter opens and reads all the time while a writer publishes
-// as fast as it can: no opening fails, and no reader misses a published object
-// before it opened.
+// TestReadersBesideWriter opens and reads all the time while a writer publishes as fast as it can:
+// no opening fails, and no reader misses a published object before it opened.
 func TestReadersBesideWriter(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 1)
@@ -330,8 +328,7 @@ func TestReadersBesideWriter(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCloseOfRemovedGeneration reads and closes a generation that the writer
-// removed long ago.
+// TestCloseOfRemovedGeneration reads and closes a generation that the writer removed long ago.
 func TestCloseOfRemovedGeneration(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 1)
@@ -398,8 +395,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestShadow reads through a directory of links, as where the file system refuses
-// to lock or sync.
+// TestShadow reads through a directory of links, as where the file system refuses to lock or sync.
 func TestShadow(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 0, 5)

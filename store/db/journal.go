@@ -17,11 +17,11 @@ import (
 	"symbolize/store/db/files"
 )
 
-// The journal lists the transactions that were committed to db/ since it was cloned, in order.
-// A writer that ended without publishing leaves it behind: the next one clones the
-// generation again and repeats them (replay.go). Badger's own files are not taken up, for
-// damage after a power failure ends the process inside Badger, or makes it
-// begin with an empty database without an error.
+// The journal lists the transactions that were committed to db/ since it was cloned, in order. A
+// writer that ended without publishing leaves it behind: the next one clones the generation again
+// and repeats them (replay.go). Badger's own files are not taken up, for damage after a power
+// failure ends the process inside Badger, or makes it begin with an empty database without an
+// error.
 //
 //	JOURNAL   records: length u32le | CRC-32C u32le | payload
 //

@@ -27,8 +27,8 @@ const (
 
 const (
 	objKeyLen = 1 + buildid.KeyLen + 1 // space, sum, length
-	// sumLen is how many bytes of a source's digest are in keys: as hard to hit
-	// twice as a build ID.
+	// sumLen is how many bytes of a source's digest are in keys: as hard to hit twice as a build
+	// ID.
 	sumLen       = 16
 	sourceKeyLen = objKeyLen + 1 + sumLen
 )
@@ -59,9 +59,8 @@ func sourcePrefix(prefix byte, id buildid.ID, info *store.SourceInfo) []byte {
 	return append(b, info.Digest[:sumLen]...)
 }
 
-// tableKey appends part and number to a source's prefix. The prefix is not
-// written over: each key has its own memory, because Badger keeps it until the
-// commit.
+// tableKey appends part and number to a source's prefix. The prefix is not written over: each key
+// has its own memory, because Badger keeps it until the commit.
 func tableKey(prefix []byte, part byte, i uint32) []byte {
 	b := make([]byte, len(prefix), len(prefix)+5)
 	copy(b, prefix)
@@ -99,8 +98,8 @@ func keyText(key []byte) string {
 	return fmt.Sprintf("%x", key)
 }
 
-// cutObjKey splits an object's name off. For a build ID longer than a key the ID
-// that comes back is only its head.
+// cutObjKey splits an object's name off. For a build ID longer than a key the ID that comes back is
+// only its head.
 func cutObjKey(b []byte) (id buildid.ID, rest []byte, ok bool) {
 	if len(b) < objKeyLen {
 		return id, nil, false

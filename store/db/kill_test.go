@@ -32,8 +32,8 @@ func killTable(n int) (*symtab.Encoded, error) {
 	return b.Encode()
 }
 
-// childWrite indexes as an index run does: objects, then the rows of their
-// directory, a word on stdout for each object that is in the store.
+// childWrite indexes as an index run does: objects, then the rows of their directory, a word on
+// stdout for each object that is in the store.
 func childWrite(path string) error {
 	w, err := OpenWriter(context.Background(), path, WriterOptions{PublishEvery: time.Millisecond})
 	if err != nil {
@@ -89,9 +89,9 @@ func child(t *testing.T, role, path string) *exec.Cmd {
 	return cmd
 }
 
-// TestKill kills a writer again and again, at any moment. Each time the store
-// opens, verifies, and has every object whose Merge had returned; and at the end
-// a run that is let be leads to the digest of an undisturbed one.
+// TestKill kills a writer again and again, at any moment. Each time the store opens, verifies, and
+// has every object whose Merge had returned; and at the end a run that is let be leads to the
+// digest of an undisturbed one.
 func TestKill(t *testing.T) {
 	quiet := t.TempDir()
 	if out, err := child(t, "write", quiet).Output(); err != nil {
@@ -139,8 +139,8 @@ type killAt struct {
 	after time.Duration
 }
 
-// killedRun starts a writer and kills it. It returns how many objects the writer
-// had reported as in, and whether it ended by itself.
+// killedRun starts a writer and kills it. It returns how many objects the writer had reported as
+// in, and whether it ended by itself.
 func killedRun(t *testing.T, path string, at killAt) (objects int, finished bool) {
 	t.Helper()
 	cmd := child(t, "write", path)

@@ -15,8 +15,8 @@ import (
 	"symbolize/store/db/files"
 )
 
-// vlogHeader is the size of the header of a Badger value log: key ID u64, base
-// IV of 12 bytes; all zeros without encryption.
+// vlogHeader is the size of the header of a Badger value log: key ID u64, base IV of 12 bytes; all
+// zeros without encryption.
 const vlogHeader = 20
 
 // live is a db/ that is ready to be opened.
@@ -109,8 +109,8 @@ func guardLog(dir string) error {
 	return files.WriteSynced(guard, make([]byte, vlogHeader))
 }
 
-// newestFile returns the name with the highest number among the files of dir
-// with this extension, "" if there is none.
+// newestFile returns the name with the highest number among the files of dir with this extension,
+// "" if there is none.
 func newestFile(dir, ext string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

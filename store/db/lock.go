@@ -20,8 +20,7 @@ const lockPoll = 50 * time.Millisecond
 // lockPatience is how long a writer waits before it reports that it does.
 const lockPatience = 200 * time.Millisecond
 
-// maxHolder bounds the bytes read of a lock file, and maxCommand those written
-// of a command line.
+// maxHolder bounds the bytes read of a lock file, and maxCommand those written of a command line.
 const (
 	maxHolder  = 4 << 10
 	maxCommand = 512
@@ -35,9 +34,9 @@ type holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// acquireLock takes the writer's lock. It is flock's, so it ends with the
-// process, however that ends; the text in the file is for people only. A
-// timeout of 0 does not wait, a negative one waits as long as ctx.
+// acquireLock takes the writer's lock. It is flock's, so it ends with the process, however that
+// ends; the text in the file is for people only. A timeout of 0 does not wait, a negative one waits
+// as long as ctx.
 func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
 	timeout, waiting := opts.LockTimeout, opts.Waiting
 	f, err := files.Open(path, os.O_RDWR|os.O_CREATE, 0o644)

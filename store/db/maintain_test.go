@@ -77,8 +77,8 @@ func TestGC(t *testing.T) {
 	checkObject(t, old, 101, 10) // a reader keeps its open files
 }
 
-// TestTidy writes in very many runs: the value logs are copied into one before
-// they are too many for a reader.
+// TestTidy writes in very many runs: the value logs are copied into one before they are too many
+// for a reader.
 func TestTidy(t *testing.T) {
 	dir := t.TempDir()
 	for n := range maxLogs {
@@ -301,8 +301,7 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// smallArchive is an archive of one object with two sources, one of them with
-// blocks.
+// smallArchive is an archive of one object with two sources, one of them with blocks.
 func smallArchive(tb testing.TB, funcs int) []byte {
 	tb.Helper()
 	o := openTestWriter(tb, "")
@@ -314,8 +313,7 @@ func smallArchive(tb testing.TB, funcs int) []byte {
 	return b
 }
 
-// TestImportTruncated cuts an archive everywhere: whole objects are merged, and
-// a cut is an error.
+// TestImportTruncated cuts an archive everywhere: whole objects are merged, and a cut is an error.
 func TestImportTruncated(t *testing.T) {
 	b := smallArchive(t, 5)
 	end := bytes.Index(b, []byte("objects 1\n")) + len("objects 1\n")

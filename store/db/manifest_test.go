@@ -50,8 +50,8 @@ func mergePool(t testing.TB) []*store.Contribution {
 	return pool
 }
 
-// TestMergeAnyOrder merges the same contributions in many orders, some twice:
-// always the same bytes.
+// TestMergeAnyOrder merges the same contributions in many orders, some twice: always the same
+// bytes.
 func TestMergeAnyOrder(t *testing.T) {
 	pool := mergePool(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -83,8 +83,8 @@ func TestMergeAnyOrder(t *testing.T) {
 	}
 }
 
-// TestMergeAnyOrderInStore does the same with a database, where parts are written
-// over: digest and every table and captured input agree.
+// TestMergeAnyOrderInStore does the same with a database, where parts are written over: digest and
+// every table and captured input agree.
 func TestMergeAnyOrderInStore(t *testing.T) {
 	pool := mergePool(t)
 	rnd := rand.New(rand.NewPCG(3, 4))

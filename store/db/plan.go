@@ -86,8 +86,7 @@ func (c *collector) drops(m *store.Manifest) bool {
 	return ok && day.Before(c.opts.Since)
 }
 
-// replaceable reports whether indexing its files again would bring the object
-// back.
+// replaceable reports whether indexing its files again would bring the object back.
 func replaceable(m *store.Manifest) bool {
 	return m.ID.Space() != buildid.JIT && len(m.RefSyms)+len(m.VDSO) == 0 &&
 		!slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool { return s.RawSize > 0 })

@@ -9,8 +9,8 @@ import (
 	"symbolize/store"
 )
 
-// Publish makes all that was written so far a generation, which readers that open
-// the store from now on see. It does nothing if nothing was written.
+// Publish makes all that was written so far a generation, which readers that open the store from
+// now on see. It does nothing if nothing was written.
 func (w *Writer) Publish() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -38,9 +38,9 @@ func (w *Writer) publishPeriodically() error {
 	return w.publish(true)
 }
 
-// publish closes the database, makes it a generation, and opens a clone of it if
-// reopen is set. On an error the database is closed; committed data is kept
-// in db/, and its journal leads the next writer through it.
+// publish closes the database, makes it a generation, and opens a clone of it if reopen is set. On
+// an error the database is closed; committed data is kept in db/, and its journal leads the next
+// writer through it.
 func (w *Writer) publish(reopen bool) error {
 	start := time.Now()
 	w.mu.Lock()
@@ -65,8 +65,7 @@ func (w *Writer) publish(reopen bool) error {
 	return nil
 }
 
-// seal turns the closed db/ into a generation, or removes it if it has nothing
-// new.
+// seal turns the closed db/ into a generation, or removes it if it has nothing new.
 func (w *Writer) seal() error {
 	live := filepath.Join(w.path, liveName)
 	if !w.dirty && w.gen > 0 {
@@ -92,8 +91,8 @@ func (w *Writer) Generation() uint64 {
 	return w.gen
 }
 
-// Close publishes the written data and releases the lock. Only after it
-// returned nil is everything on disk. A second Close does nothing.
+// Close publishes the written data and releases the lock. Only after it returned nil is everything
+// on disk. A second Close does nothing.
 func (w *Writer) Close() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()

@@ -13,9 +13,8 @@ import (
 	"symbolize/store"
 )
 
-// DefaultPath returns the default path of the store:
-// $SYMBOLIZE_STORE, else symbolize under $XDG_DATA_HOME, else under
-// ~/.local/share. It is "" if not even HOME is set.
+// DefaultPath returns the default path of the store: $SYMBOLIZE_STORE, else symbolize under
+// $XDG_DATA_HOME, else under ~/.local/share. It is "" if not even HOME is set.
 func DefaultPath(getenv func(string) string) string {
 	if p := getenv("SYMBOLIZE_STORE"); p != "" {
 		return p
@@ -30,9 +29,8 @@ func DefaultPath(getenv func(string) string) string {
 	return ""
 }
 
-// Reader is the newest generation of a store, opened read-only: a View. Any
-// number of processes may have it open, while another one writes and even after
-// the generation was removed.
+// Reader is the newest generation of a store, opened read-only: a View. Any number of processes may
+// have it open, while another one writes and even after the generation was removed.
 type Reader struct {
 	*database
 	gen    uint64
@@ -42,13 +40,13 @@ type Reader struct {
 	used   map[buildid.ID]bool // that Find has found
 }
 
-// openTries is how often OpenReader looks for a generation again that was
-// removed between being listed and being opened.
+// openTries is how often OpenReader looks for a generation again that was removed between being
+// listed and being opened.
 const openTries = 10
 
-// OpenReader opens the newest sound generation of a store. It fails with
-// ErrNoStore if nothing was published there, with ErrVersion if a newer program
-// wrote it, and with ErrDamaged if no generation is sound.
+// OpenReader opens the newest sound generation of a store. It fails with ErrNoStore if nothing was
+// published there, with ErrVersion if a newer program wrote it, and with ErrDamaged if no
+// generation is sound.
 func OpenReader(path string) (*Reader, error) {
 	if err := checkFormat(path); err != nil {
 		return nil, err
@@ -73,8 +71,8 @@ func OpenReader(path string) (*Reader, error) {
 	return nil, fmt.Errorf("store %s: %w", path, last)
 }
 
-// openFirst opens the first generation of the list that is sound. An error that
-// wraps fs.ErrNotExist: the list may be out of date.
+// openFirst opens the first generation of the list that is sound. An error that wraps
+// fs.ErrNotExist: the list may be out of date.
 func (r *Reader) openFirst(gens []uint64) error {
 	var first error
 	r.passedOver = nil
@@ -204,12 +202,12 @@ func (r *Reader) PassedOver() []string { return r.passedOver }
 // Generation returns the number of the generation that is open.
 func (r *Reader) Generation() uint64 { return r.gen }
 
-// Indexed returns the number of the generation that the open one has the path rows and objects of, but
-// for objects that were pulled since (WriterOptions.Pulled).
+// Indexed returns the number of the generation that the open one has the path rows and objects of,
+// but for objects that were pulled since (WriterOptions.Pulled).
 func (r *Reader) Indexed() uint64 { return indexedGeneration(r.path, r.gen) }
 
-// Close closes the generation. Tables that were opened from it are of no use
-// after that. A second Close does nothing.
+// Close closes the generation. Tables that were opened from it are of no use after that. A second
+// Close does nothing.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

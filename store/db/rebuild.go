@@ -13,8 +13,7 @@ import (
 
 // RebuildOptions configure how tables are made anew.
 type RebuildOptions struct {
-	// Table makes the table of a source of m from its captured input. It must not
-	// keep raw.
+	// Table makes the table of a source of m from its captured input. It must not keep raw.
 	Table func(m *store.Manifest, info store.SourceInfo, raw []byte) (*symtab.Encoded, error)
 	// JIT makes the table of a JITed function from a variant of it, the entry of its
 	// program and the BTF, nil if there is none. It must not keep them.
@@ -33,8 +32,7 @@ type RebuildResult struct {
 	Problems []error // sources that were left as they were
 }
 
-// Rebuild makes the tables of all captured inputs anew, and puts them in the
-// place of the old ones.
+// Rebuild makes the tables of all captured inputs anew, and puts them in the place of the old ones.
 func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResult, error) {
 	res := new(RebuildResult)
 	for m, err := range w.Objects() {
@@ -229,9 +227,8 @@ func (w *Writer) remake(m *store.Manifest, i int, opts RebuildOptions) (store.So
 	return ch, nil
 }
 
-// replace writes the new sources, then the manifest, and last removes the parts
-// that it no longer names. A captured input is named by a manifest at any moment:
-// it could not be made again.
+// replace writes the new sources, then the manifest, and last removes the parts that it no longer
+// names. A captured input is named by a manifest at any moment: it could not be made again.
 func (w *Writer) replace(ctx context.Context, m, next *store.Manifest, changes []store.SourceChange) error {
 	b := &batch{ctx: ctx, w: w}
 	for i := range changes {

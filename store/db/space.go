@@ -9,10 +9,10 @@ import (
 	"symbolize/store/db/files"
 )
 
-// Badger writes through sparse mapped files: where the disk is full the process
-// dies of SIGBUS. So a spaceGuard makes sure before each batch that the blocks
-// are there: it allocates the blocks that the batch itself will fill, and keeps in reserve
-// those that Badger may write in the background, flushing and compacting.
+// Badger writes through sparse mapped files: where the disk is full the process dies of SIGBUS. So
+// a spaceGuard makes sure before each batch that the blocks are there: it allocates the blocks that
+// the batch itself will fill, and keeps in reserve those that Badger may write in the background,
+// flushing and compacting.
 type spaceGuard struct {
 	dir       string
 	vlog, wal extent
@@ -33,11 +33,10 @@ type extent struct {
 const (
 	// spaceStep is how much is allocated at once.
 	spaceStep = 1 << 20
-	// spaceSlack covers directories, file-system metadata and the first pages of
-	// new files.
+	// spaceSlack covers directories, file-system metadata and the first pages of new files.
 	spaceSlack = 4 << 20
-	// entryOverhead bounds Badger's overhead per entry in a log: header, version,
-	// value pointer, checksum.
+	// entryOverhead bounds Badger's overhead per entry in a log: header, version, value pointer,
+	// checksum.
 	entryOverhead = 64
 )
 
@@ -53,8 +52,8 @@ func (g *spaceGuard) reserve() int64 {
 	return spaceSlack + min(g.lsm, 2*memTableSize) + g.tables
 }
 
-// batch makes sure of room for a batch of this many bytes in the value log and
-// in the memtable's log. Its error wraps ErrNoSpace.
+// batch makes sure of room for a batch of this many bytes in the value log and in the memtable's
+// log. Its error wraps ErrNoSpace.
 func (g *spaceGuard) batch(vlogBytes, lsmBytes int64) error {
 	need := g.reserve() + 2*lsmBytes // the journal has them too
 	for _, x := range []struct {
@@ -91,9 +90,8 @@ func (g *spaceGuard) check(need int64) error {
 	return nil
 }
 
-// grow allocates blocks ahead of Badger's writes to the newest file of a
-// kind. When Badger begins another file, the first bytes go there unallocated
-// until the next step; the slack covers them.
+// grow allocates blocks ahead of Badger's writes to the newest file of a kind. When Badger begins
+// another file, the first bytes go there unallocated until the next step; the slack covers them.
 func (g *spaceGuard) grow(e *extent, n int64) error {
 	if e.used+n+spaceSlack/8 > e.allocated {
 		name, err := newestFile(g.dir, e.ext)

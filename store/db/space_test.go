@@ -57,9 +57,8 @@ func TestNoSpaceToOpen(t *testing.T) {
 	}
 }
 
-// childFill writes until the disk is full: mostly small tables, which go through
-// memtables and compactions, and sometimes a large one, which goes to the
-// value log.
+// childFill writes until the disk is full: mostly small tables, which go through memtables and
+// compactions, and sometimes a large one, which goes to the value log.
 func childFill(path string) error {
 	w, err := OpenWriter(context.Background(), path, WriterOptions{PublishEvery: -1})
 	if err != nil {
@@ -121,9 +120,9 @@ func TestReadOnlyMount(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills a small file system, in a process of its own because Badger
-// dies of SIGBUS where it writes to a page that the disk has no room for. The
-// writer ends with ErrNoSpace and the store verifies.
+// TestFullDisk fills a small file system, in a process of its own because Badger dies of SIGBUS
+// where it writes to a page that the disk has no room for. The writer ends with ErrNoSpace and the
+// store verifies.
 func TestFullDisk(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("LIVE TEST SKIPPED: needs root to mount a tmpfs; set SYMBOLIZE_LIVE=1")

@@ -139,8 +139,7 @@ func checkLogs(ctx context.Context, dir string, bad func(name, text string)) err
 	return nil
 }
 
-// appendSums returns the text of SUMS: a line per file, and last the checksum of
-// all lines before.
+// appendSums returns the text of SUMS: a line per file, and last the checksum of all lines before.
 func appendSums(b []byte, sums []fileSum) []byte {
 	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", store.SchemaVersion)
 	for _, s := range sums {
@@ -156,8 +155,7 @@ func appendSums(b []byte, sums []fileSum) []byte {
 // maxSums bounds SUMS: 64 bytes a file, and a million files.
 const maxSums = 64 << 20
 
-// readSums reads and checks SUMS. Its errors wrap ErrVersion, ErrDamaged or the
-// file system's.
+// readSums reads and checks SUMS. Its errors wrap ErrVersion, ErrDamaged or the file system's.
 func readSums(dir string) ([]fileSum, error) {
 	path := filepath.Join(dir, sumsName)
 	b, err := files.ReadLimited(path, maxSums)
@@ -197,9 +195,9 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 	return sums, nil
 }
 
-// checkGeneration compares a generation's files with its SUMS. Badger ends the
-// process on some damage to its tables, so they are read through before it sees
-// them; they are small, for large values lie in the logs.
+// checkGeneration compares a generation's files with its SUMS. Badger ends the process on some
+// damage to its tables, so they are read through before it sees them; they are small, for large
+// values lie in the logs.
 func checkGeneration(dir string) ([]fileSum, error) {
 	if err := files.CheckDirs(filepath.Dir(dir), filepath.Base(dir)); err != nil {
 		return nil, asDamage(err)

@@ -84,8 +84,8 @@ func checkLoads(t testing.TB, v store.View, n, loads int) {
 	}
 }
 
-// TestVariants takes variants through all that a store does: they are there after
-// each step, with one digest.
+// TestVariants takes variants through all that a store does: they are there after each step, with
+// one digest.
 func TestVariants(t *testing.T) {
 	path := t.TempDir()
 	w, o := openTestWriter(t, path), store.NewOverlay()

@@ -21,16 +21,14 @@ type ProblemKind uint8
 
 // The kinds of problems.
 const (
-	// Damage: a stored value differs from the written one. Index again and
-	// run GC.
+	// Damage: a stored value differs from the written one. Index again and run GC.
 	Damage ProblemKind = iota
-	// Conflict: two files of one build ID disagree. Both are kept, and
-	// which is used does not depend on the order of indexing.
+	// Conflict: two files of one build ID disagree. Both are kept, and which is used does not
+	// depend on the order of indexing.
 	Conflict
 	// Dangling: path rows name an object that the store does not have.
 	Dangling
-	// Orphan: parts that no manifest names, from an interrupted run. GC
-	// drops them.
+	// Orphan: parts that no manifest names, from an interrupted run. GC drops them.
 	Orphan
 )
 
@@ -67,8 +65,7 @@ type VerifyResult struct {
 	wanted map[store.BlobID]buildid.ID // blobs that a variant names, and one that does
 }
 
-// Sound reports whether nothing is damaged or missing. Conflicts and orphans do
-// no harm.
+// Sound reports whether nothing is damaged or missing. Conflicts and orphans do no harm.
 func (v *VerifyResult) Sound() bool {
 	return v.More == 0 && !slices.ContainsFunc(v.Problems, func(p Problem) bool {
 		return p.Kind == Damage || p.Kind == Dangling
@@ -86,9 +83,9 @@ func (v *VerifyResult) add(kind ProblemKind, id buildid.ID, path, format string,
 	v.Problems = append(v.Problems, Problem{kind, id, path, fmt.Sprintf(format, args...)})
 }
 
-// Verify reads everything back: checksums, manifests, the invariants and digests
-// of all tables, captured inputs, path rows, and keys that nothing names. The
-// error is for a failed verification, not for a problem in the store.
+// Verify reads everything back: checksums, manifests, the invariants and digests of all tables,
+// captured inputs, path rows, and keys that nothing names. The error is for a failed verification,
+// not for a problem in the store.
 func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 	return d.verify(ctx, new(VerifyResult))
 }
@@ -223,8 +220,7 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 	return sum, t.NumFuncs(), err
 }
 
-// parts looks for parts that no manifest names, and checks the envelopes of those
-// that none reads.
+// parts looks for parts that no manifest names, and checks the envelopes of those that none reads.
 func (v *VerifyResult) parts(ctx context.Context, d *database, prefix byte) error {
 	var (
 		current []byte // head of the source's keys
@@ -331,13 +327,13 @@ func (v *VerifyResult) foreign(d *database) error {
 	return nil
 }
 
-// digestVersion is that of the way in which Digest is computed. A schema that only
-// adds to manifests leaves it, and so the digests of stores without the new fields.
+// digestVersion is that of the way in which Digest is computed. A schema that only adds to
+// manifests leaves it, and so the digests of stores without the new fields.
 const digestVersion = 1
 
-// Digest is the SHA-256 over the sorted contents of the store: objects, sources,
-// tables, variants. Paths, times and path rows are left out, as are stored
-// sizes: two stores with the same facts have one digest.
+// Digest is the SHA-256 over the sorted contents of the store: objects, sources, tables, variants.
+// Paths, times and path rows are left out, as are stored sizes: two stores with the same facts have
+// one digest.
 func (d *database) Digest(ctx context.Context) (sum [32]byte, err error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "symbolize store %d\n", digestVersion)

@@ -20,8 +20,8 @@ import (
 
 // WriterOptions configure the opening of a store for writing.
 type WriterOptions struct {
-	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0
-	// as long as the context.
+	// LockTimeout is how long to wait for another writer: 0 not at all, less than 0 as long as the
+	// context.
 	LockTimeout time.Duration
 	// Waiting is called once when another writer is waited for; nil for no call.
 	Waiting func(*store.LockedError)
@@ -39,13 +39,11 @@ type WriterOptions struct {
 // DefaultPublishEvery is the usual WriterOptions.PublishEvery.
 const DefaultPublishEvery = 30 * time.Second
 
-// publishShare bounds the cost of periodic publishing: one part in so many
-// of a run.
+// publishShare bounds the cost of periodic publishing: one part in so many of a run.
 const publishShare = 20
 
-// Writer is a store opened for writing: a Sink, and a View of the written data.
-// There is one at a time for a store, in all processes. Its methods may be called
-// from several goroutines.
+// Writer is a store opened for writing: a Sink, and a View of the written data. There is one at a
+// time for a store, in all processes. Its methods may be called from several goroutines.
 type Writer struct {
 	*database
 	opts WriterOptions
@@ -64,10 +62,9 @@ type Writer struct {
 	merged      map[buildid.ID]bool // objects, for MarkUsed
 }
 
-// OpenWriter opens a store for writing and makes it if it is not there. It fails
-// with a *LockedError if another process writes, with ErrVersion on a store of a
-// newer schema, with ErrUnsafe on one that others can change and with ErrNoSpace on a full
-// disk.
+// OpenWriter opens a store for writing and makes it if it is not there. It fails with a
+// *LockedError if another process writes, with ErrVersion on a store of a newer schema, with
+// ErrUnsafe on one that others can change and with ErrNoSpace on a full disk.
 func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, error) {
 	if err := makeStore(path, opts.Shared); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -161,8 +158,8 @@ func (w *Writer) start(ctx context.Context) error {
 	return nil
 }
 
-// writeFormat records the schema of the store, before anything of that schema is
-// in it: an older program must not take up a killed one's work in db/.
+// writeFormat records the schema of the store, before anything of that schema is in it: an older
+// program must not take up a killed one's work in db/.
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
 	text := []byte(formatText(store.SchemaVersion))
@@ -301,8 +298,8 @@ func (w *Writer) write(ctx context.Context, key []byte, old, next *store.Manifes
 	return b.commit()
 }
 
-// withdraw takes sources whose parts are about to be written over out of the
-// manifest first, so that it never names a table that is half of each.
+// withdraw takes sources whose parts are about to be written over out of the manifest first, so
+// that it never names a table that is half of each.
 func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.SourceChange) error {
 	without := old.Clone()
 	for _, ch := range changes {
@@ -319,9 +316,9 @@ func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.Source
 	return b.put(key, store.EncodeManifest(without))
 }
 
-// PutDir implements Sink. Rows are gathered into large transactions: those of the
-// last directories become visible to the Writer's own methods at once, and to a
-// crash when as much has come together, or with Publish and Close.
+// PutDir implements Sink. Rows are gathered into large transactions: those of the last directories
+// become visible to the Writer's own methods at once, and to a crash when as much has come
+// together, or with Publish and Close.
 func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	if err := store.CheckDir(dir, rows); err != nil {
 		return err

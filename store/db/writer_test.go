@@ -142,8 +142,8 @@ func TestDirs(t *testing.T) {
 	}
 }
 
-// TestLargeObject writes a table that takes several transactions, and a captured
-// input of several pieces.
+// TestLargeObject writes a table that takes several transactions, and a captured input of several
+// pieces.
 func TestLargeObject(t *testing.T) {
 	w := openTestWriter(t, "")
 	table := testTable(t, 1, 350_000)

@@ -22,8 +22,8 @@ type Options struct {
 	MaxSize int64         // bytes of one file; 0 for no bound
 	Header  http.Header   // of each request
 	Retries int           // of a request, after the first
-	// Progress gets the bytes of a file that have arrived, and all that the server announces, -1 if it
-	// does not, whenever some arrive; nil for no call.
+	// Progress gets the bytes of a file that have arrived, and all that the server announces, -1 if
+	// it does not, whenever some arrive; nil for no call.
 	Progress func(url string, got, total int64)
 	// Wait is the least time between two tries, which doubles with each; 0 for a second.
 	Wait time.Duration

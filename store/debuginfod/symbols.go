@@ -21,11 +21,11 @@ const maxSection = 1 << 30
 // errNoFile: no file can be made of the sections.
 var errNoFile = errors.New("sections of another form")
 
-// GetSymbols is Get for the symbol table of debug information alone: a file in the cache that has it,
-// its strings and the build ID, made of the sections of the first server that offers these. They are
-// parts of the file that the server has under the ID; that it is this one's the note among them proves.
-// Where no server offers them, or they are of no form that a file can be made of (64 bits,
-// little-endian), the error wraps ErrNotFound.
+// GetSymbols is Get for the symbol table of debug information alone: a file in the cache that has
+// it, its strings and the build ID, made of the sections of the first server that offers these.
+// They are parts of the file that the server has under the ID; that it is this one's the note among
+// them proves. Where no server offers them, or they are of no form that a file can be made of (64
+// bits, little-endian), the error wraps ErrNotFound.
 func (c *Client) GetSymbols(ctx context.Context, id buildid.ID) (path string, fetched bool, err error) {
 	return c.get(ctx, id, Symbols, func(ctx context.Context, server, path string) error {
 		var parts [3][]byte
@@ -70,9 +70,9 @@ type extent struct {
 	code      bool   // functions lie in it
 }
 
-// symbolFile returns an ELF file with a note, a symbol table and its strings. Its other sections have
-// no bytes, and are as large as their symbols show: a symbol without a size ends with the last one that
-// has one, or earlier than in the whole file, never behind it.
+// symbolFile returns an ELF file with a note, a symbol table and its strings. Its other sections
+// have no bytes, and are as large as their symbols show: a symbol without a size ends with the last
+// one that has one, or earlier than in the whole file, never behind it.
 func symbolFile(note, symtab, strtab []byte) ([]byte, error) {
 	const size = elf.Sym64Size
 	if len(note) < 16 || note[0] != 4 || len(symtab)%size != 0 || len(symtab) < 2*size ||

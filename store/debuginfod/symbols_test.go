@@ -38,8 +38,8 @@ func sectionsOf(t *testing.T, files map[string]string) func(n int, w http.Respon
 	}
 }
 
-// functions returns the symbols of code of a file, by name and address, and the ends of those without a
-// size.
+// functions returns the symbols of code of a file, by name and address, and the ends of those
+// without a size.
 func functions(t *testing.T, path string) map[object.Symbol]uint64 {
 	t.Helper()
 	r, err := os.Open(path)

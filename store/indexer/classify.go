@@ -30,9 +30,8 @@ func classify(name string, head []byte, named bool) filetype.Type {
 	return filetype.Unknown
 }
 
-// idOfDir finds the build ID in the path of a file of perf's cache
-// (~/.debug/PATH/BUILDID/kallsyms) or of debuginfod's (CACHE/BUILDID/debuginfo):
-// the last directory.
+// idOfDir finds the build ID in the path of a file of perf's cache (~/.debug/PATH/BUILDID/kallsyms)
+// or of debuginfod's (CACHE/BUILDID/debuginfo): the last directory.
 func idOfDir(file string) buildid.ID {
 	id, err := buildid.Parse(path.Base(path.Dir(file)))
 	if err != nil || id.Space() != buildid.GNU || id.Len() < minDirID {
@@ -41,6 +40,6 @@ func idOfDir(file string) buildid.ID {
 	return id
 }
 
-// minDirID is the least number of bytes that a directory's name must have to pass
-// for a build ID: "ab" or "1234" are other things.
+// minDirID is the least number of bytes that a directory's name must have to pass for a build ID:
+// "ab" or "1234" are other things.
 const minDirID = 8

@@ -109,9 +109,8 @@ func (c *converter) sub(i int32) symtab.SubRef {
 	return c.subs[i]
 }
 
-// reassignInlines moves inlined calls to the function that contains them. A function of DWARF 2
-// has one range; of one in two parts gcc -gstrict-dwarf makes two, whose calls
-// stay with the first.
+// reassignInlines moves inlined calls to the function that contains them. A function of DWARF 2 has
+// one range; of one in two parts gcc -gstrict-dwarf makes two, whose calls stay with the first.
 func (c *converter) reassignInlines() {
 	type part struct {
 		addr.Range
@@ -273,8 +272,8 @@ func (c *converter) rest() {
 
 func compareStart(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) }
 
-// maxBare is how many rows go into one function without a name. Nothing else
-// divides code that nobody describes.
+// maxBare is how many rows go into one function without a name. Nothing else divides code that
+// nobody describes.
 const maxBare = 256
 
 // gap adds the part of a sequence that is between functions, from the first row that

@@ -15,9 +15,9 @@ import (
 	"symbolize/store/indexer/dirs"
 )
 
-// debugFiles looks for the separate debug file of a runtime file, in gdb's order,
-// and queues it; the rows of t's directory wait for it. It returns the places
-// that had none: a file that comes there later makes t's row stale.
+// debugFiles looks for the separate debug file of a runtime file, in gdb's order, and queues it;
+// the rows of t's directory wait for it. It returns the places that had none: a file that comes
+// there later makes t's row stale.
 func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []string) {
 	for _, place := range w.debugPlaces(t.path, f, id) {
 		d, refusal := w.debugTask(t, place, id)
@@ -68,8 +68,8 @@ func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPla
 	return places
 }
 
-// debugTask looks at one place. It returns a task that reads the debug file there,
-// or else t's row entry for the place, "" for none.
+// debugTask looks at one place. It returns a task that reads the debug file there, or else t's row
+// entry for the place, "" for none.
 func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
 	st, err := w.ix.absent.stat(place.path)
 	if err != nil {
@@ -96,10 +96,9 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 	}, ""
 }
 
-// isDebugOf reports whether a file is the debug file of an object: by an equal
-// build ID, and if it was found by .gnu_debuglink by the CRC, too. owner is set if
-// the file itself does not identify its object. The error is why it could not
-// be read.
+// isDebugOf reports whether a file is the debug file of an object: by an equal build ID, and if it
+// was found by .gnu_debuglink by the CRC, too. owner is set if the file itself does not identify
+// its object. The error is why it could not be read.
 func (w *worker) isDebugOf(place debugPlace, st dirs.Stat, id buildid.ID) (
 	owner buildid.ID, ok bool, err error) {
 	f, err := regular.Open(place.path)
@@ -130,8 +129,8 @@ func (w *worker) isDebugOf(place debugPlace, st dirs.Stat, id buildid.ID) (
 	return owner, true, nil
 }
 
-// refused is the form in which a row remembers a file that was there and was not
-// the one: it is looked at again when it has become another.
+// refused is the form in which a row remembers a file that was there and was not the one: it is
+// looked at again when it has become another.
 func refused(path string, st dirs.Stat) string {
 	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.Dev, st.Ino, st.Size, st.Ctime)
 }
@@ -147,8 +146,8 @@ func places(looked []string) []string {
 	return out
 }
 
-// stale reports whether one of the places that had no debug file, or the wrong
-// one, has another now.
+// stale reports whether one of the places that had no debug file, or the wrong one, has another
+// now.
 func (ix *index) stale(looked []string) bool {
 	for _, l := range looked {
 		path, _, was := strings.Cut(l, "\x00")
@@ -163,9 +162,8 @@ func (ix *index) stale(looked []string) bool {
 	return false
 }
 
-// absent stats files most of which are not there. It remembers which directories
-// are not, so that a thousand objects without debug files cost one stat for
-// each of those.
+// absent stats files most of which are not there. It remembers which directories are not, so that a
+// thousand objects without debug files cost one stat for each of those.
 type absent struct {
 	mu   sync.Mutex
 	dirs map[string]bool // true: there is no such directory

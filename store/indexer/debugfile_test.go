@@ -15,8 +15,8 @@ import (
 	"symbolize/store/indexer/dirs"
 )
 
-// TestDebugFileIsFound puts the debug file of a stripped program where gdb looks
-// for it, and only there.
+// TestDebugFileIsFound puts the debug file of a stripped program where gdb looks for it, and only
+// there.
 func TestDebugFileIsFound(t *testing.T) {
 	id := mixedID(t)
 	h := id.Hex()
@@ -54,8 +54,7 @@ func TestDebugFileIsFound(t *testing.T) {
 	}
 }
 
-// TestWrongDebugFile has a file at the right place with another CRC, then the
-// right one.
+// TestWrongDebugFile has a file at the right place with another CRC, then the right one.
 func TestWrongDebugFile(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	app, debug := filepath.Join(root, "mixed"), filepath.Join(root, "mixed.debug")
@@ -233,8 +232,8 @@ func TestManyDebugRoots(t *testing.T) {
 	}
 }
 
-// TestDamagedDebugFile has a debug file that passes for one and cannot be read: it
-// is looked at again when it has been repaired.
+// TestDamagedDebugFile has a debug file that passes for one and cannot be read: it is looked at
+// again when it has been repaired.
 func TestDamagedDebugFile(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	opts := Options{DebugRoots: []string{root}}

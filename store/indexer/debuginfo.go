@@ -104,8 +104,7 @@ type debugInfo struct {
 	run     *runError // of the sections; nil if they are as the files have them
 }
 
-// losses counts the unreadable parts of a file's debug information, and keeps the
-// first reason.
+// losses counts the unreadable parts of a file's debug information, and keeps the first reason.
 type losses struct {
 	n     int
 	first error
@@ -139,8 +138,7 @@ func lostEntries(lost int, first error) error {
 	return l.err()
 }
 
-// incompleteError: debug information is not complete. The rest was
-// taken.
+// incompleteError: debug information is not complete. The rest was taken.
 type incompleteError struct{ reason string }
 
 // incomplete begins the text of an incompleteError. Path rows keep texts only.
@@ -148,8 +146,7 @@ const incomplete = "debug information is incomplete: "
 
 func (e *incompleteError) Error() string { return incomplete + e.reason }
 
-// openDebug opens the debug information of a file for addresses as its table is to
-// have them.
+// openDebug opens the debug information of a file for addresses as its table is to have them.
 func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	text, patch, err := debugLayout(f)
 	if err != nil {
@@ -229,9 +226,9 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 	return raw
 }
 
-// debugLayout returns where code lies, and for a module how to bring its debug
-// sections there. All other files have their addresses in place, those with
-// relocations for them, too (--emit-relocs, as of vmlinux).
+// debugLayout returns where code lies, and for a module how to bring its debug sections there. All
+// other files have their addresses in place, those with relocations for them, too (--emit-relocs,
+// as of vmlinux).
 func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 	if f.Type == stdelf.ET_REL {
 		return moduleText(f)
@@ -298,8 +295,8 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 	}
 }
 
-// incomplete notes that the last table was made of incomplete information:
-// one of the whole is to win over it.
+// incomplete notes that the last table was made of incomplete information: one of the whole is to
+// win over it.
 func (s *sources) incomplete(d *debugInfo) {
 	s.looked = append(s.looked, d.related.places()...)
 	if d.related.first != nil {

@@ -114,8 +114,8 @@ func programFile() *elfbuild.File {
 		elfbuild.Func{Name: "outer_symbol", Offset: 0, Size: 0x40}), program(text).Sections())
 }
 
-// frames looks an address up in an object's first table of debug information:
-// "name file:line < …", innermost first.
+// frames looks an address up in an object's first table of debug information: "name file:line < …",
+// innermost first.
 func (m *memory) frames(t testing.TB, id buildid.ID, kind store.SourceKind, a uint64) string {
 	t.Helper()
 	o := m.object(t, id)

@@ -7,9 +7,9 @@ import (
 	"symbolize/ingest/object/dwarf"
 )
 
-// runError: a file could not be read whole for want of a resource that this run
-// lacked: space for temporary files, memory, descriptors. The file is not at fault: it
-// gets no row, so that the next run reads it again.
+// runError: a file could not be read whole for want of a resource that this run lacked: space for
+// temporary files, memory, descriptors. The file is not at fault: it gets no row, so that the next
+// run reads it again.
 type runError struct{ err error }
 
 func (e *runError) Error() string {

@@ -18,8 +18,8 @@ import (
 	"symbolize/store"
 )
 
-// inflatesLarge gives sections of debug information, one inflated into a
-// temporary file: it is padded to 2 MiB.
+// inflatesLarge gives sections of debug information, one inflated into a temporary file: it is
+// padded to 2 MiB.
 func inflatesLarge(t *testing.T) map[string][]byte {
 	t.Helper()
 	secs := program(text).Sections()

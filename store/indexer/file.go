@@ -25,8 +25,8 @@ type fileTask struct {
 	st    dirs.Stat
 	class filetype.Type
 	named bool
-	// owner is set for a debug file without build ID that a runtime file was linked
-	// to: the object it belongs to. It then has no row of its own.
+	// owner is set for a debug file without build ID that a runtime file was linked to: the object
+	// it belongs to. It then has no row of its own.
 	owner buildid.ID
 	// debug is set for a file that was found as another one's debug file: row is that
 	// one's, and it has none of its own.
@@ -300,8 +300,8 @@ func damagedFile(err error) fileResult {
 	return fileResult{err: err, skip: damageKind(err.Error())}
 }
 
-// objectID returns the ID that an object is filed under: its build ID, or for a
-// runtime file the SHA-1 of its content. It is zero for debug files without one.
+// objectID returns the ID that an object is filed under: its build ID, or for a runtime file the
+// SHA-1 of its content. It is zero for debug files without one.
 func (t *fileTask) objectID(ef *elf.File) (buildid.ID, error) {
 	switch {
 	case !t.owner.IsZero():

@@ -62,6 +62,6 @@ const (
 	maxRowLooked = 60      // places of debug files
 )
 
-// racy is how long after its last change a file may change again without any
-// difference in its times: the clocks of file systems tick that slowly.
+// racy is how long after its last change a file may change again without any difference in its
+// times: the clocks of file systems tick that slowly.
 const racy = 20 * time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// pclntab adds the data of a Go program without debug information for its stack
-// traces: functions, inlined calls and lines.
+// pclntab adds the data of a Go program without debug information for its stack traces: functions,
+// inlined calls and lines.
 func (s *sources) pclntab(f *elf.File) {
 	table, err := gopclntab.Find(f)
 	if err != nil {

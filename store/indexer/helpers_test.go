@@ -94,8 +94,8 @@ func (m *memory) object(t testing.TB, id buildid.ID) *store.Manifest {
 	return found[0]
 }
 
-// dump lists all that the sink has: objects, sources, every function. Paths are
-// given relative to root.
+// dump lists all that the sink has: objects, sources, every function. Paths are given relative to
+// root.
 func (m *memory) dump(t testing.TB, root string) string {
 	t.Helper()
 	var out strings.Builder
@@ -231,8 +231,7 @@ func withoutID(t testing.TB, b []byte) []byte {
 	return b
 }
 
-// withDebugCRC changes the CRC in .gnu_debuglink from that of one debug file to
-// that of another.
+// withDebugCRC changes the CRC in .gnu_debuglink from that of one debug file to that of another.
 func withDebugCRC(t testing.TB, b, from, to []byte) []byte {
 	t.Helper()
 	le := binary.LittleEndian

@@ -85,8 +85,8 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 	return modules
 }
 
-// mergeModule merges the symbols of a loaded module under its own build ID, relative
-// to where it was loaded.
+// mergeModule merges the symbols of a loaded module under its own build ID, relative to where it
+// was loaded.
 func (w *worker) mergeModule(m HostModule, syms kernelSyms, path string) {
 	syms = slices.DeleteFunc(syms, func(s kallsyms.Symbol) bool {
 		return s.Addr < m.Base || s.Addr-m.Base >= max(m.Size, 1) // .init.text, freed and elsewhere

@@ -24,8 +24,8 @@ const Producer = store.Producer
 // missing or damaged. One of the whole wins over it.
 const partialProducer = Producer - 1
 
-// namesProducer is that of the row of a file that only the symbol tables were
-// read of (Options.NamesOnly): enough for a run that wants no more.
+// namesProducer is that of the row of a file that only the symbol tables were read of
+// (Options.NamesOnly): enough for a run that wants no more.
 const namesProducer = Producer - 2
 
 // demangledProducer is that of rows of files whose names were kept demangled too
@@ -47,8 +47,7 @@ type Options struct {
 	Workers   int   // 0 for GOMAXPROCS
 	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
 
-	// DebugRoots are where separate debug files lie; nil for /usr/lib/debug, empty
-	// for nowhere.
+	// DebugRoots are where separate debug files lie; nil for /usr/lib/debug, empty for nowhere.
 	DebugRoots []string
 	// NamesOnly reads symbol tables alone: no lines, no inlined calls, no tables of Go,
 	// no functions by unwind tables. A later run without it reads the files again.
@@ -69,8 +68,8 @@ type Options struct {
 	Bundled []*BundledFile
 	// Quality lists all objects in Summary.Quality.
 	Quality bool
-	// KallsymsID is the build ID of kallsyms texts among the paths whose directory
-	// does not name it.
+	// KallsymsID is the build ID of kallsyms texts among the paths whose directory does not name
+	// it.
 	KallsymsID buildid.ID
 
 	// Demangler has the names of debug information kept demangled, too, for look-ups; nil for
@@ -90,8 +89,7 @@ type Options struct {
 	// serve one run, and belong into no store. It is called by several goroutines; nil is all.
 	Only func(m *store.Manifest) (addrs []addr.Addr, all bool)
 
-	// Progress is called periodically, never concurrently, and once at the end;
-	// nil for no calls.
+	// Progress is called periodically, never concurrently, and once at the end; nil for no calls.
 	Progress func(Progress)
 
 	sys sysRoot // where /proc and /sys are; "" for the real ones
@@ -141,9 +139,8 @@ type index struct {
 // returns. open is called at most once, and only when there is something to write. view, which
 // may be nil, holds the path rows of the last run; view and sink may be one thing.
 //
-// Errors of single files are in the Summary, which is never nil and
-// depends on the files alone, not on the workers. The error is the sink's or the
-// context's; objects merged before it stay merged.
+// Errors of single files are in the Summary, which is never nil and depends on the files alone, not
+// on the workers. The error is the sink's or the context's; objects merged before it stay merged.
 func Index(ctx context.Context, paths []string, view store.View,
 	open func() (store.Sink, error), opts Options) (*Summary, error) {
 	if opts.Workers <= 0 {
@@ -227,8 +224,8 @@ func (ix *index) run() {
 	wg.Wait()
 }
 
-// dropCompleted removes the reports on files that turned out to be complete. Each
-// was counted once, by whoever read it first.
+// dropCompleted removes the reports on files that turned out to be complete. Each was counted once,
+// by whoever read it first.
 func (ix *index) dropCompleted() {
 	counted := make(map[string]bool)
 	ix.sum.Problems = slices.DeleteFunc(ix.sum.Problems, func(p Problem) bool {
@@ -294,8 +291,8 @@ func (ix *index) openSink() (store.Sink, error) {
 	return ix.sink, ix.sinkErr
 }
 
-// merge writes one contribution, and with count adds it to the Summary. An error
-// ends the run, unless only this object is too large for the store.
+// merge writes one contribution, and with count adds it to the Summary. An error ends the run,
+// unless only this object is too large for the store.
 func (ix *index) merge(c *store.Contribution, count bool) error {
 	sink, err := ix.openSink()
 	if err == nil {

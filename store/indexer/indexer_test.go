@@ -71,8 +71,8 @@ func TestIndexTree(t *testing.T) {
 	}
 }
 
-// TestOrderChangesNothing gives the same files one by one in every order of a few,
-// and all at once to one worker and to many.
+// TestOrderChangesNothing gives the same files one by one in every order of a few, and all at once
+// to one worker and to many.
 func TestOrderChangesNothing(t *testing.T) {
 	root := tree(t)
 	files := []string{"bin/mixed", "bin/mixed.debug", "lib/libkernels.so", "bin/fixed"}
@@ -302,8 +302,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestTruncated indexes every prefix of an object: never a panic, and the result
-// is a consistent table.
+// TestTruncated indexes every prefix of an object: never a panic, and the result is a consistent
+// table.
 func TestTruncated(t *testing.T) {
 	whole := fixture(t, "lib/libkernels.so")
 	dir := t.TempDir()
@@ -359,8 +359,7 @@ func TestCancelAndSinkErrors(t *testing.T) {
 	}
 }
 
-// TestTooLarge has a sink that refuses one object and one directory: the rest is
-// done.
+// TestTooLarge has a sink that refuses one object and one directory: the rest is done.
 func TestTooLarge(t *testing.T) {
 	root, m := tree(t), newMemory()
 	id := mixedID(t)

@@ -15,8 +15,7 @@ import (
 )
 
 // StoredJITFile returns the perf map or jitdump file that an object was made of. Of several
-// readings of a file that grew it has the longest.
-// The file is read as it is needed.
+// readings of a file that grew it has the longest. The file is read as it is needed.
 func StoredJITFile(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) (*JITFile, error) {
 	s := &jitPieces{blob: blob, at: -1}
 	f := &JITFile{R: s}

@@ -21,9 +21,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// lastSymbol is how far the last symbol of a list reaches, for want of a next one:
-// to the end of the page after its own, as perf has it (symbols__fixup_end in
-// tools/perf/util/symbol.c).
+// lastSymbol is how far the last symbol of a list reaches, for want of a next one: to the end of
+// the page after its own, as perf has it (symbols__fixup_end in tools/perf/util/symbol.c).
 const lastSymbol = 4096
 
 var errNoText = errors.New("no symbol _text: addresses cannot be separated from the load address")
@@ -31,14 +30,14 @@ var errNoText = errors.New("no symbol _text: addresses cannot be separated from 
 // kernelSyms are the symbols of a kernel or of one module, by address.
 type kernelSyms []kallsyms.Symbol
 
-// sort orders by address and keeps the order of the text among equals: it decides
-// which alias perf shows, see symtab.Builder.
+// sort orders by address and keeps the order of the text among equals: it decides which alias perf
+// shows, see symtab.Builder.
 func (k kernelSyms) sort() {
 	slices.SortStableFunc(k, func(a, b kallsyms.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
-// fill adds the code symbols to b, with addresses relative to base. A symbol ends
-// where the next one of any type begins.
+// fill adds the code symbols to b, with addresses relative to base. A symbol ends where the next
+// one of any type begins.
 func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 	for i := range k {
 		s := &k[i]
@@ -70,8 +69,8 @@ func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 	}
 }
 
-// rawBase is where the text of a captured input puts the object: the same after
-// every boot, and not 0, because kallsyms has that for hidden addresses.
+// rawBase is where the text of a captured input puts the object: the same after every boot, and not
+// 0, because kallsyms has that for hidden addresses.
 const rawBase = 1 << 63
 
 // text gives the symbols in the form of /proc/kallsyms, with rawBase for base.
@@ -145,8 +144,7 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
 	return &store.Contribution{Manifest: m, Sources: []store.NewSource{src}}, nil
 }
 
-// splitKallsyms reads a kallsyms text: the kernel's symbols and those of its
-// modules.
+// splitKallsyms reads a kallsyms text: the kernel's symbols and those of its modules.
 func splitKallsyms(name string, r io.Reader) (
 	kernel kernelSyms, modules map[string]kernelSyms, err error) {
 	modules = make(map[string]kernelSyms)
@@ -162,8 +160,8 @@ func splitKallsyms(name string, r io.Reader) (
 	return kernel, modules, err
 }
 
-// kallsymsID finds the build ID of a kept kallsyms text: the name of its directory,
-// as in perf's cache; a copy of /sys/kernel/notes beside it; or the user's.
+// kallsymsID finds the build ID of a kept kallsyms text: the name of its directory, as in perf's
+// cache; a copy of /sys/kernel/notes beside it; or the user's.
 func (w *worker) kallsymsID(path string) buildid.ID {
 	if id := idOfDir(path); !id.IsZero() {
 		return id
@@ -174,8 +172,8 @@ func (w *worker) kallsymsID(path string) buildid.ID {
 	return w.ix.opts.KallsymsID
 }
 
-// readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of
-// use: the text does not have the modules' build IDs.
+// readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of use: the text does
+// not have the modules' build IDs.
 func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	id := w.kallsymsID(t.path)
 	if id.IsZero() {

@@ -138,8 +138,8 @@ func TestKernelHidden(t *testing.T) {
 	}
 }
 
-// TestKeptKallsyms reads copies of the text where perf, a copy of /sys, and the
-// user give the build ID.
+// TestKeptKallsyms reads copies of the text where perf, a copy of /sys, and the user give the build
+// ID.
 func TestKeptKallsyms(t *testing.T) {
 	const base = 0xffffffff81000000
 	text, err := os.ReadFile(fakeSystem(t, base).path("/proc/kallsyms"))

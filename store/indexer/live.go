@@ -70,8 +70,7 @@ func (r sysRoot) modules() (map[string]procmaps.Module, error) {
 	return out, lines.Err()
 }
 
-// liveKernel takes in the running kernel: names from /proc/kallsyms, with its
-// modules and its vdso.
+// liveKernel takes in the running kernel: names from /proc/kallsyms, with its modules and its vdso.
 func (w *worker) liveKernel() {
 	sys := w.ix.opts.sys
 	id, err := notesID(sys.path("/sys/kernel/notes"))
@@ -111,8 +110,8 @@ func (w *worker) liveSymbols() (kernelSyms, map[string]kernelSyms, error) {
 	return splitKallsyms("/proc/kallsyms", f)
 }
 
-// liveModules merges the symbols of the loaded modules, each under its own build
-// ID, relative to where it was loaded.
+// liveModules merges the symbols of the loaded modules, each under its own build ID, relative to
+// where it was loaded.
 func (w *worker) liveModules(modules map[string]kernelSyms) {
 	sys := w.ix.opts.sys
 	loaded, err := sys.modules()
@@ -147,8 +146,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// mergeLive merges the data on the running system, unless the store
-// knows it all: it has no path rows to compare.
+// mergeLive merges the data on the running system, unless the store knows it all: it has no path
+// rows to compare.
 func (w *worker) mergeLive(c *store.Contribution) {
 	if w.ix.known(c) {
 		w.ix.count(func(s *Summary) {

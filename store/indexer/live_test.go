@@ -14,9 +14,9 @@ import (
 	"symbolize/store"
 )
 
-// TestAgainstNM compares names with the output of nm for files of this machine: at
-// the address of each function that nm lists, the table must have one of nm's names
-// for it. SYMBOLIZE_LIVE=1 runs it.
+// TestAgainstNM compares names with the output of nm for files of this machine: at the address of
+// each function that nm lists, the table must have one of nm's names for it. SYMBOLIZE_LIVE=1 runs
+// it.
 func TestAgainstNM(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: files of this machine are not looked at")
@@ -53,8 +53,7 @@ func TestAgainstNM(t *testing.T) {
 	}
 }
 
-// compareNM compares one source with the output of nm, and returns how many
-// addresses it has.
+// compareNM compares one source with the output of nm, and returns how many addresses it has.
 func (m *memory) compareNM(t *testing.T, o *store.Manifest, source int, args ...string) int {
 	t.Helper()
 	args = append([]string{"--defined-only", "--without-symbol-versions"}, args...)

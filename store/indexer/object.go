@@ -30,9 +30,9 @@ func (ix *index) skipReason(f *elf.File) string {
 // isRuntime reports whether a file is one that runs: only its layout counts.
 func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
-// estimate is the memory that an object in work takes: names as they are read, and
-// for 24 bytes of a symbol a candidate of 64 and its place in the table of names.
-// Parts that a run for names only skips take none.
+// estimate is the memory that an object in work takes: names as they are read, and for 24 bytes of
+// a symbol a candidate of 64 and its place in the table of names. Parts that a run for names only
+// skips take none.
 func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
 	if !namesOnly {
@@ -52,14 +52,12 @@ func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 // unwindCost is the working memory per byte of an unwind table: itself, and its rows.
 const unwindCost = 4
 
-// goTableCost is the working memory per byte of a Go table: itself, and
-// the builder's part.
+// goTableCost is the working memory per byte of a Go table: itself, and the builder's part.
 const goTableCost = 4
 
-// contribution makes of one ELF file, which data holds, its addition to the object
-// id. With an error it holds the readable parts. looked are the places
-// where files were not found that belong to the debug information. runtime is as in
-// sources.
+// contribution makes of one ELF file, which data holds, its addition to the object id. With an
+// error it holds the readable parts. looked are the places where files were not found that belong
+// to the debug information. runtime is as in sources.
 func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.File,
 	id buildid.ID) (c *store.Contribution, looked []string, err error) {
 	c = &store.Contribution{Manifest: store.Manifest{
@@ -205,8 +203,8 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 	return true
 }
 
-// largeBuilder is the number of symbols from which a Builder is not kept: its
-// buffers would outweigh all others for the rest of the run.
+// largeBuilder is the number of symbols from which a Builder is not kept: its buffers would
+// outweigh all others for the rest of the run.
 const largeBuilder = 64 << 10
 
 // takeBuilder returns the worker's Builder, empty.

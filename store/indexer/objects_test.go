@@ -271,8 +271,8 @@ func TestSkippedKinds(t *testing.T) {
 	}
 }
 
-// TestNoSymbols has an object without a single name: known all the same, so that
-// the reason is "stripped" and not "not indexed".
+// TestNoSymbols has an object without a single name: known all the same, so that the reason is
+// "stripped" and not "not indexed".
 func TestNoSymbols(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	write(t, filepath.Join(root, "x"), image(stdelf.ET_DYN, []section{
@@ -285,8 +285,7 @@ func TestNoSymbols(t *testing.T) {
 	}
 }
 
-// FuzzFile indexes free content: never a panic, and every table that comes of it
-// holds together.
+// FuzzFile indexes free content: never a panic, and every table that comes of it holds together.
 func FuzzFile(f *testing.F) {
 	f.Add(fixture(f, "lib/libkernels.so"))
 	f.Add(module(stdelf.SHT_PROGBITS))
@@ -300,8 +299,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// BenchmarkIndex reads the recorded programs; BenchmarkUnchanged sees that they
-// are the same.
+// BenchmarkIndex reads the recorded programs; BenchmarkUnchanged sees that they are the same.
 func BenchmarkIndex(b *testing.B) {
 	root := tree(b)
 	for b.Loop() {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// queue holds the tasks of one Index. Objects go before directories, so that no
-// more than one directory's objects a worker are waiting at any time; and of the objects the
-// largest, so that it does not end alone on one core.
+// queue holds the tasks of one Index. Objects go before directories, so that no more than one
+// directory's objects a worker are waiting at any time; and of the objects the largest, so that it
+// does not end alone on one core.
 type queue struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -136,9 +136,9 @@ type turn struct {
 	res    fileResult       // without read: the earlier result
 }
 
-// take claims a file. To read it is the turn of the first to come, and of one with
-// a smaller path than those before: the store keeps the smallest, which must not
-// depend on who came first. The others wait for the result.
+// take claims a file. To read it is the turn of the first to come, and of one with a smaller path
+// than those before: the store keeps the smallest, which must not depend on who came first. The
+// others wait for the result.
 func (c *claims) take(key dirs.Key, path string, walked bool) turn {
 	if key.Ino == 0 { // a system without inode numbers
 		return turn{read: true, first: true, finish: func(fileResult) {}}

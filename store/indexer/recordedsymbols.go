@@ -13,8 +13,8 @@ import (
 )
 
 // AddFileSymbols merges the functions that a recording has of an ELF file into a sink, under the
-// file's build ID, with a layout of the code that they lie in. It is for a file that is not at hand:
-// neither is as complete as the file's own. path is that of the recording.
+// file's build ID, with a layout of the code that they lie in. It is for a file that is not at
+// hand: neither is as complete as the file's own. path is that of the recording.
 func AddFileSymbols(ctx context.Context, sink store.Sink, id buildid.ID, path string,
 	f *perfdata.FileSymbols) error {
 	b := symtab.NewBuilder(symtab.Options{})

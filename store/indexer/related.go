@@ -19,9 +19,9 @@ import (
 	"symbolize/store/indexer/dirs"
 )
 
-// relatedFiles finds the files that one file's debug information refers to: the
-// supplementary file that dwz makes, .dwo files and their package. Where one is
-// missing it remembers where it was looked for.
+// relatedFiles finds the files that one file's debug information refers to: the supplementary file
+// that dwz makes, .dwo files and their package. Where one is missing it remembers where it was
+// looked for.
 type relatedFiles struct {
 	ix      *index
 	path    string // of the file with the debug information
@@ -76,8 +76,8 @@ func (t *relatedFiles) fail(err *runError) {
 	}
 }
 
-// places returns where files were looked for and not found, in an order that does
-// not depend on who looked first.
+// places returns where files were looked for and not found, in an order that does not depend on who
+// looked first.
 func (t *relatedFiles) places() []string {
 	if len(t.looked) == 0 {
 		return nil
@@ -86,8 +86,7 @@ func (t *relatedFiles) places() []string {
 	return slices.Compact(append(slices.Clip(t.dwps), t.looked...))
 }
 
-// openFile opens an ELF file at one of the places, the first that holds the right
-// one.
+// openFile opens an ELF file at one of the places, the first that holds the right one.
 func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 	*os.File, *elf.File, []string) {
 	var looked []string
@@ -218,8 +217,8 @@ func (t *relatedFiles) openDWP() *dwarf.Loaded {
 	return LoadDWARF(file, ef, true, t.ix.opts.Workers)
 }
 
-// dwo opens the .dwo file of a unit: where the compiler put it, or beside the file.
-// It serves dwarf.Options.
+// dwo opens the .dwo file of a unit: where the compiler put it, or beside the file. It serves
+// dwarf.Options.
 func (t *relatedFiles) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) {
 	if name == "" {
 		return nil, errors.New("no name")

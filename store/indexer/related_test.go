@@ -28,8 +28,7 @@ func debugFile(id string, secs map[string][]byte) []byte {
 	return withSections(f, secs).Bytes()
 }
 
-// dwzPair is a library whose inlined function is described in the file that link
-// names.
+// dwzPair is a library whose inlined function is described in the file that link names.
 func dwzPair(link string) (lib, alt []byte) {
 	shared := dwarfbuild.D(tagFunction, named("shared"), attr(atInline, dwarfbuild.FormData1, 1))
 	ab := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 4,
@@ -288,8 +287,7 @@ func TestSplitUnitsOfDebugFile(t *testing.T) {
 	}
 }
 
-// TestSplitUnitOfAnother has a file of another unit in the place of a .dwo, and then
-// a directory.
+// TestSplitUnitOfAnother has a file of another unit in the place of a .dwo, and then a directory.
 func TestSplitUnitOfAnother(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	lib, _ := splitPair(root, 42)

@@ -8,8 +8,8 @@ import (
 	"symbolize/store/indexer/dirs"
 )
 
-// addRoots queues the paths of the command line. Symbolic links are followed
-// here; roots inside other roots are dropped.
+// addRoots queues the paths of the command line. Symbolic links are followed here; roots inside
+// other roots are dropped.
 func (ix *index) addRoots(paths []string) {
 	var trees []string
 	files := make(map[string][]string) // by directory

@@ -67,8 +67,8 @@ func (ds *dirState) put(row store.PathRow) {
 	ds.mu.Unlock()
 }
 
-// refuse notes for the row of a file a debug file that could not be read: when it
-// has become another, the row is stale.
+// refuse notes for the row of a file a debug file that could not be read: when it has become
+// another, the row is stale.
 func (ds *dirState) refuse(name string, looked ...string) {
 	if len(looked) == 0 {
 		return
@@ -87,8 +87,7 @@ func (ds *dirState) hold() {
 	ds.mu.Unlock()
 }
 
-// release gives up a hold. The last one writes the rows if they
-// have changed.
+// release gives up a hold. The last one writes the rows if they have changed.
 func (ds *dirState) release() {
 	ds.mu.Lock()
 	ds.pending--
@@ -109,8 +108,8 @@ func (ds *dirState) release() {
 	ds.ix.putDir(ds.dir, rows)
 }
 
-// scanDir is the task of one directory. parent is the device that the walk comes
-// from; 0 for a root.
+// scanDir is the task of one directory. parent is the device that the walk comes from; 0 for a
+// root.
 func (w *worker) scanDir(dir string, parent uint64) {
 	ix := w.ix
 	d, err := dirs.Open(dir)
@@ -146,8 +145,7 @@ func (w *worker) scanDir(dir string, parent uint64) {
 	scan.report(1)
 }
 
-// namedFiles is the task of files that the user named, in one directory. Rows of
-// other files stay.
+// namedFiles is the task of files that the user named, in one directory. Rows of other files stay.
 func (w *worker) namedFiles(dir string, names []string) {
 	d, err := dirs.Open(dir)
 	if err != nil {
@@ -201,8 +199,8 @@ func (s *dirScan) entry(e dirs.Entry) (subdir string) {
 	return ""
 }
 
-// file looks at one regular file, or with follow at the target of a link; if that
-// is a directory, its real path is returned.
+// file looks at one regular file, or with follow at the target of a link; if that is a directory,
+// its real path is returned.
 func (s *dirScan) file(name string, follow bool) (subdir string) {
 	st, err := s.d.Stat(name, follow)
 	path := filepath.Join(s.ds.dir, name)
@@ -314,8 +312,8 @@ func (ix *index) enter(key dirs.Key) bool {
 	return true
 }
 
-// unreadable notes a file or directory that could not be opened. It leaves no row:
-// the next run tries again.
+// unreadable notes a file or directory that could not be opened. It leaves no row: the next run
+// tries again.
 func (ix *index) unreadable(path string, err error, named bool) {
 	ix.count(func(s *Summary) {
 		p := Problem{Path: path, Err: pathReason(err), Named: named, Run: ofRun(err) != nil}

@@ -19,8 +19,8 @@ type Options struct {
 	// Roots are directories below which recorded paths lie, as of perf's --symfs; they are
 	// asked first.
 	Roots []string
-	// Host searches this host itself: recorded paths, trees of build IDs, caches,
-	// the running kernel.
+	// Host searches this host itself: recorded paths, trees of build IDs, caches, the running
+	// kernel.
 	Host bool
 
 	PerfCaches []string // directories as perf's ~/.debug; with Host

@@ -45,10 +45,9 @@ func requests(jobs int) int {
 	return jobs
 }
 
-// Push writes objects of a store to a bucket, unless they are there, which it takes the bucket's word
-// for but with Verify. An object that cannot be
-// read or written is a problem, and the others go on; after maxFailures one after another it
-// gives up.
+// Push writes objects of a store to a bucket, unless they are there, which it takes the bucket's
+// word for but with Verify. An object that cannot be read or written is a problem, and the others
+// go on; after maxFailures one after another it gives up.
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
 	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{Objects: len(objects)}}

@@ -262,8 +262,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestVerify: a push that verifies replaces what is damaged, or brings back what is lost, and writes
-// nothing else.
+// TestVerify: a push that verifies replaces what is damaged, or brings back what is lost, and
+// writes nothing else.
 func TestVerify(t *testing.T) {
 	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
 	for _, tt := range []struct {

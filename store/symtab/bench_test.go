@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// likeC makes n functions like those of a C++ library: aligned, of varied sizes,
-// with names that share prefixes.
+// likeC makes n functions like those of a C++ library: aligned, of varied sizes, with names that
+// share prefixes.
 func likeC(n int) []Func {
 	rng := rand.New(rand.NewPCG(1, 2))
 	words := []string{"Reader", "parse", "Impl", "string", "vector", "update", "detail", "apply"}

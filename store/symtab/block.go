@@ -49,8 +49,8 @@ func (e *Packed) Read(r *decode.Reader) {
 	}
 }
 
-// Coders are made once: each holds tables of some hundred KiB for every
-// goroutine that uses it at the same time.
+// Coders are made once: each holds tables of some hundred KiB for every goroutine that uses it at
+// the same time.
 var (
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 		enc, err := zstd.NewWriter(nil,

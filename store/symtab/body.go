@@ -155,8 +155,8 @@ func (f *flatBody) decode(b []byte, at uint64, most int64) (cost int64, whole bo
 	return int64(all - len(b)), true
 }
 
-// clip keeps the part of a body within a piece of its function: segments within it,
-// and their calls.
+// clip keeps the part of a body within a piece of its function: segments within it, and their
+// calls.
 func (f *flatBody) clip(start, end uint64) {
 	segs := f.segs[:0]
 	for _, s := range f.segs {

@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Options set the sizes at which blocks are cut, in raw bytes. Zero values select
-// the defaults; others serve tests and measurements.
+// Options set the sizes at which blocks are cut, in raw bytes. Zero values select the defaults;
+// others serve tests and measurements.
 type Options struct {
 	ChunkSize  int // of a chunk; 64 KiB
 	StringSize int // of a string block; 64 KiB
@@ -19,8 +19,8 @@ type Options struct {
 	Columns bool
 }
 
-// maxChunkSize bounds Options.ChunkSize: one function of the greatest size still
-// fits into an almost full chunk.
+// maxChunkSize bounds Options.ChunkSize: one function of the greatest size still fits into an
+// almost full chunk.
 const maxChunkSize = 1 << 20
 
 func (o Options) withDefaults() Options {
@@ -30,9 +30,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Builder collects the symbols of one object, or its functions with their inlined
-// calls and lines, and encodes them. It may be used again after Reset. It is for one
-// goroutine; Encode compresses on all cores.
+// Builder collects the symbols of one object, or its functions with their inlined calls and lines,
+// and encodes them. It may be used again after Reset. It is for one goroutine; Encode compresses on
+// all cores.
 type Builder struct {
 	opts  Options
 	cands []candidate
@@ -88,11 +88,10 @@ func (b *Builder) Len() int {
 	return len(b.cands)
 }
 
-// Add adds a symbol. Symbols of one address must come in the order of their file: it
-// decides among aliases if nothing else does. Otherwise the
-// order does not matter. Size must be the symbol's length, for Unsized ones too.
-// Symbols without extent or name, or with a name longer than MaxName, are left out;
-// a name with a NUL is cut there.
+// Add adds a symbol. Symbols of one address must come in the order of their file: it decides among
+// aliases if nothing else does. Otherwise the order does not matter. Size must be the symbol's
+// length, for Unsized ones too. Symbols without extent or name, or with a name longer than MaxName,
+// are left out; a name with a NUL is cut there.
 func (b *Builder) Add(f Func) {
 	name, _, _ := strings.Cut(f.Name, "\x00")
 	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {
@@ -119,15 +118,14 @@ func underscores(name string) uint16 {
 	return uint16(min(len(name)-len(strings.TrimLeft(name, "_")), 1<<16-1))
 }
 
-// compareAlias orders symbols at one address, the best first. The rules are
-// perf's, so that results compare with perf's: symbols__fixup_end and
-// choose_best_symbol in tools/perf/util/symbol.c, as measured with perf 6.1.
+// compareAlias orders symbols at one address, the best first. The rules are perf's, so that results
+// compare with perf's: symbols__fixup_end and choose_best_symbol in tools/perf/util/symbol.c, as
+// measured with perf 6.1.
 //
-// The first of these lets an unsized symbol end where the next symbol of the list
-// begins. For all aliases of an address but the last that is their own start: they stay
-// without size, and a symbol without size never wins. So the last of
-// several unsized ones (all of kallsyms is unsized) is the best. Where
-// the second finds no difference it keeps the first.
+// The first of these lets an unsized symbol end where the next symbol of the list begins. For all
+// aliases of an address but the last that is their own start: they stay without size, and a symbol
+// without size never wins. So the last of several unsized ones (all of kallsyms is unsized) is the
+// best. Where the second finds no difference it keeps the first.
 func compareAlias(a, b *candidate) int {
 	if a.flags&b.flags&Unsized != 0 {
 		return cmp.Compare(b.seq, a.seq)
@@ -150,16 +148,15 @@ func compareAlias(a, b *candidate) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
-// isSyS recognises kernels' second names of system calls before 4.17, besides
-// sys_…; perf avoids them (arch__choose_best_symbol).
+// isSyS recognises kernels' second names of system calls before 4.17, besides sys_…; perf avoids
+// them (arch__choose_best_symbol).
 func isSyS(name string) bool {
 	return strings.HasPrefix(name, "SyS") || strings.HasPrefix(name, "compat_SyS")
 }
 
-// Encode makes the table. It returns one without functions if nothing was added. A
-// Builder that had debug information is empty afterwards.
-// The same symbols give the same bytes, for any order of Add among symbols of
-// different addresses.
+// Encode makes the table. It returns one without functions if nothing was added. A Builder that had
+// debug information is empty afterwards. The same symbols give the same bytes, for any order of Add
+// among symbols of different addresses.
 func (b *Builder) Encode() (*Encoded, error) {
 	b.enc.reset(b.opts)
 	b.enc.names.shown = newShownNames(b.demangler)
@@ -180,11 +177,10 @@ func sortCandidates(cands []candidate) {
 	})
 }
 
-// flatten resolves the overlaps of the sorted symbols: at each address the one with
-// the latest start wins, among equal starts the best alias; a symbol continues after
-// the end of those inside it, but an unsized one only if no alias of it has a size. It
-// calls emit with disjoint ranges in ascending order; adjacent ones are never of the
-// same symbol.
+// flatten resolves the overlaps of the sorted symbols: at each address the one with the latest
+// start wins, among equal starts the best alias; a symbol continues after the end of those inside
+// it, but an unsized one only if no alias of it has a size. It calls emit with disjoint ranges in
+// ascending order; adjacent ones are never of the same symbol.
 func (b *Builder) flatten(cands []candidate, emit func(start, end uint64, c *candidate)) {
 	b.stack = b.stack[:0]
 	at := uint64(0) // everything below is done

@@ -123,8 +123,7 @@ func truncateBlocks(t *testing.T, e *Encoded) {
 	}
 }
 
-// TestFlippedBits flips every bit: the result is an error, another digest, or the
-// same content.
+// TestFlippedBits flips every bit: the result is an error, another digest, or the same content.
 func TestFlippedBits(t *testing.T) {
 	t.Run("names", func(t *testing.T) { flip(t, damageSample(t, 1<<20)) })
 	t.Run("debug", func(t *testing.T) { flip(t, damageDebug(t, 1<<20)) })
@@ -340,9 +339,8 @@ func FuzzChunk(f *testing.F) {
 	})
 }
 
-// FuzzDebug passes any content to the reader of debug information behind the
-// decompressor: accepted values are within bounds, and reading for addresses has
-// the same result as reading all.
+// FuzzDebug passes any content to the reader of debug information behind the decompressor: accepted
+// values are within bounds, and reading for addresses has the same result as reading all.
 func FuzzDebug(f *testing.F) {
 	tab := open(f, damageDebug(f, -1))
 	for i := range min(4, len(tab.h.chunks)) {

@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Maxima of a function; the comments have the maximum seen. A reader
-// refuses more, Builder leaves out the excess.
+// Maxima of a function; the comments have the maximum seen. A reader refuses more, Builder leaves
+// out the excess.
 const (
 	MaxDepth    = 1 << 10 // nesting of inlined calls; 47
 	MaxScopes   = 1 << 17 // inlined calls of one function; 28,624
@@ -34,17 +34,17 @@ type Subprogram struct {
 	Line    uint32  // of the declaration, where the function starts; 0 if unknown
 }
 
-// DebugFunc is a function as its debug information describes it. All addresses are
-// the object's; code that the linker dropped must have been left out.
+// DebugFunc is a function as its debug information describes it. All addresses are the object's;
+// code that the linker dropped must have been left out.
 type DebugFunc struct {
-	// Sub is the function's identity. Without one (or one without a name) the lines
-	// are kept nevertheless, for addresses that no other function covers: assembly
-	// files have lines and no functions.
+	// Sub is the function's identity. Without one (or one without a name) the lines are kept
+	// nevertheless, for addresses that no other function covers: assembly files have lines and no
+	// functions.
 	Sub     SubRef
 	Ranges  []addr.Range // in any order
 	Inlines []Inline     // in pre-order
-	// Lines are the rows that cover the ranges, in ascending order; those outside
-	// are left out. Of rows with one address the last counts.
+	// Lines are the rows that cover the ranges, in ascending order; those outside are left out. Of
+	// rows with one address the last counts.
 	Lines []Line
 }
 
@@ -75,8 +75,8 @@ type Losses struct {
 	Copies   uint64 // functions that are there already, from another unit
 }
 
-// bodyRef is the position of a function's calls and segments in debugInfo.blocks:
-// 1 + (block<<32 | offset), 0 for none.
+// bodyRef is the position of a function's calls and segments in debugInfo.blocks: 1 + (block<<32 |
+// offset), 0 for none.
 type bodyRef uint64
 
 // Memory for bodies is taken in blocks of growing size, in bytes: tables of a single
@@ -86,8 +86,8 @@ const (
 	bodyBlock      = 1 << 20 // the largest
 )
 
-// subInfo is a subprogram: with builder's numbers in debugInfo.subs, with those of
-// the table elsewhere.
+// subInfo is a subprogram: with builder's numbers in debugInfo.subs, with those of the table
+// elsewhere.
 type subInfo struct {
 	name NameID
 	file FileID
@@ -147,9 +147,9 @@ func (b *Builder) Losses() Losses {
 	return b.info.losses
 }
 
-// File adds a source file. The path is kept unchanged: the reader of the debug
-// information joins its parts and cleans it. An empty one, and one longer than
-// MaxName, is none. The part after a NUL is cut off.
+// File adds a source file. The path is kept unchanged: the reader of the debug information joins
+// its parts and cleans it. An empty one, and one longer than MaxName, is none. The part after a NUL
+// is cut off.
 func (b *Builder) File(path []byte) FileRef {
 	path = untilNUL(path)
 	if len(path) == 0 || len(path) > MaxName {
@@ -171,8 +171,7 @@ func (b *Builder) File(path []byte) FileRef {
 	return FileRef(len(d.paths))
 }
 
-// Sub adds a function's identity. One without a name, or with a name longer
-// than MaxName, is none.
+// Sub adds a function's identity. One without a name, or with a name longer than MaxName, is none.
 func (b *Builder) Sub(s Subprogram) SubRef {
 	name := untilNUL(s.Linkage)
 	if len(name) == 0 {
@@ -240,11 +239,10 @@ func untilNUL(b []byte) []byte {
 	return b
 }
 
-// AddFunction adds a function with its inlined calls and lines. Each of its ranges
-// becomes a physical function of its own, as symbols have it too (foo, foo.cold). The
-// same function may come from several units, as in C++: of copies with the same
-// start and name the one with the most lines stays, of equal ones the first.
-// f is not retained.
+// AddFunction adds a function with its inlined calls and lines. Each of its ranges becomes a
+// physical function of its own, as symbols have it too (foo, foo.cold). The same function may come
+// from several units, as in C++: of copies with the same start and name the one with the most lines
+// stays, of equal ones the first. f is not retained.
 func (b *Builder) AddFunction(f *DebugFunc) {
 	d := b.debug()
 	p := &d.segs

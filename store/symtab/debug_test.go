@@ -68,8 +68,8 @@ func in(ranges []addr.Range, a addr.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r addr.Range) bool { return a >= r.Start && a < r.End })
 }
 
-// depth returns the nesting of call i, 0 if it does not cover the address: it
-// and all enclosing calls must.
+// depth returns the nesting of call i, 0 if it does not cover the address: it and all enclosing
+// calls must.
 func (f *testFunc) depth(i int32, a addr.Addr) int {
 	n := 0
 	for ; i >= 0; i = f.inlines[i].parent {
@@ -185,8 +185,8 @@ func randomRanges(rng *rand.Rand, outer addr.Range) []addr.Range {
 	return out
 }
 
-// randomDebug makes functions with inlined calls that overlap, stick out, and come
-// in several ranges; they do not overlap each other.
+// randomDebug makes functions with inlined calls that overlap, stick out, and come in several
+// ranges; they do not overlap each other.
 func randomDebug(rng *rand.Rand, n int) (funcs []testFunc, end addr.Addr) {
 	at := addr.Addr(rng.IntN(100))
 	file := func() string {

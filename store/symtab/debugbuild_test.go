@@ -18,8 +18,8 @@ func one(name string, start, end addr.Addr, line uint32) testFunc {
 		lines: []testLine{{addr: start, file: "/a.c", line: line, col: 0}}}
 }
 
-// TestAddFunction covers the traps in debug information, each with the
-// frames at each address where they change.
+// TestAddFunction covers the traps in debug information, each with the frames at each address where
+// they change.
 func TestAddFunction(t *testing.T) {
 	inline := func(name string, parent int32, line uint32, ranges ...addr.Range) testInline {
 		return testInline{name: name, file: "/i.h", line: 5, parent: parent, callFile: "/a.c",

@@ -9,12 +9,12 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// maxChunkSubs bounds the files and the subprograms that one chunk uses. Builder
-// stays below: a chunk is cut at maxChunkSize, an entry takes three bytes and a use.
+// maxChunkSubs bounds the files and the subprograms that one chunk uses. Builder stays below: a
+// chunk is cut at maxChunkSize, an entry takes three bytes and a use.
 const maxChunkSubs = 1 << 19
 
-// debugCursor walks the debug information of one unpacked chunk, range by range,
-// beside a chunkCursor. Unused ranges are skipped, not decoded.
+// debugCursor walks the debug information of one unpacked chunk, range by range, beside a
+// chunkCursor. Unused ranges are skipped, not decoded.
 type debugCursor struct {
 	names, numFiles uint64 // of the table
 
@@ -37,8 +37,7 @@ type debugCursor struct {
 	skip    struct{ calls, segs, pieces uint64 }
 }
 
-// open starts the walk. A chunk without the block is an error in a table that has
-// them.
+// open starts the walk. A chunk without the block is an error in a table that has them.
 func (d *debugCursor) open(body []byte) error {
 	if body == nil {
 		return formatError("chunk without debug information")

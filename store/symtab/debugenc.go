@@ -61,8 +61,8 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	e := &b.enc
 	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
 	e.debug.extra.shown = newShownNames(b.demangler)
-	// Names of functions are numbered first, so that a name has the same number
-	// whether its function first occurs inlined or on its own.
+	// Names of functions are numbered first, so that a name has the same number whether its
+	// function first occurs inlined or on its own.
 	for i := range pieces {
 		if c := pieces[i].c; c.flags&Nameless == 0 {
 			e.nameID(c)
@@ -226,8 +226,8 @@ func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte
 	return sum
 }
 
-// convert gives the body the table's numbers. Their order is that of first use, and
-// so must not depend on the division into chunks.
+// convert gives the body the table's numbers. Their order is that of first use, and so must not
+// depend on the division into chunks.
 func (e *debugEncoder) convert(f *flatBody) {
 	e.calls, e.segs = e.calls[:0], e.segs[:0]
 	for i := range f.calls {
@@ -331,8 +331,8 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// The content of a table with debug information enters its digest with the
-// table's numbers: they follow from the content. Their strings come last.
+// The content of a table with debug information enters its digest with the table's numbers: they
+// follow from the content. Their strings come last.
 func appendSubDigest(b []byte, s subInfo) []byte {
 	b = binary.AppendUvarint(b, uint64(s.name+1))
 	b = binary.AppendUvarint(b, uint64(s.file+1))

@@ -32,8 +32,7 @@ type stringEntry struct {
 	first uint64 // number of the first string
 }
 
-// encoder turns ranges in ascending order into blocks. Its buffers live as long
-// as the Builder.
+// encoder turns ranges in ascending order into blocks. Its buffers live as long as the Builder.
 type encoder struct {
 	opts Options
 
@@ -160,8 +159,8 @@ func (e *encoder) nameRef(c *candidate) uint32 {
 	return 0
 }
 
-// stringID numbers the name of a range. For one that a range has used before it
-// returns the distance of its number from the next new one, else 0.
+// stringID numbers the name of a range. For one that a range has used before it returns the
+// distance of its number from the next new one, else 0.
 func (e *encoder) stringID(c *candidate) (old uint64) {
 	if id := uint64(e.nameID(c)); id < e.seen {
 		return e.seen - id

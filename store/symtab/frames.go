@@ -13,14 +13,13 @@ type Frame struct {
 	DeclLine uint32 // the line on which it starts; 0 if unknown
 }
 
-// JoinFrames looks up addrs, which must be sorted, and calls visit for each one in
-// the table, in order: with its index in addrs, the physical function, and the
-// frames, innermost first, the last one being the function's own. For lines without
-// a function hit has the flag Nameless and the one frame no name. A table without debug
-// information gives one frame without file and line. frames is valid until visit
-// returns; it may be changed. Each chunk with an address is read once, in
-// order. A chunk that cannot be read leaves out its addresses; the others are
-// visited and the first error is returned.
+// JoinFrames looks up addrs, which must be sorted, and calls visit for each one in the table, in
+// order: with its index in addrs, the physical function, and the frames, innermost first, the last
+// one being the function's own. For lines without a function hit has the flag Nameless and the one
+// frame no name. A table without debug information gives one frame without file and line. frames is
+// valid until visit returns; it may be changed. Each chunk with an address is read once, in order.
+// A chunk that cannot be read leaves out its addresses; the others are visited and the first error
+// is returned.
 func (t *Table) JoinFrames(addrs []addr.Addr, visit func(i int, hit Hit, frames []Frame)) error {
 	return t.each(addrs, func(chunk, lo, hi int) error {
 		return t.framesInChunk(chunk, addrs[lo:hi], lo, visit)
@@ -77,8 +76,8 @@ func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 	return nil
 }
 
-// appendFrames appends the frames of a segment, innermost first. A frame's line is
-// that of the code, or of the call, in it.
+// appendFrames appends the frames of a segment, innermost first. A frame's line is that of the
+// code, or of the call, in it.
 func (d *debugCursor) appendFrames(dst []Frame, s *segment, name NameID) []Frame {
 	f := Frame{File: s.file, Line: s.line, Column: s.column}
 	for k := s.call; k >= 0; {

@@ -150,8 +150,7 @@ func appendInline(b []byte, chunks, strings [][]byte) []byte {
 	return b
 }
 
-// Tagged calls visit for each tagged block of r, and refuses a known one that
-// comes twice.
+// Tagged calls visit for each tagged block of r, and refuses a known one that comes twice.
 func Tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byte)) {
 	seen := uint64(0)
 	for r.Left() > 0 {
@@ -171,8 +170,8 @@ func Tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byt
 	}
 }
 
-// parseHeader decodes a header and checks everything that does not need the
-// blocks. Its allocations are bounded by a small multiple of len(b).
+// parseHeader decodes a header and checks everything that does not need the blocks. Its allocations
+// are bounded by a small multiple of len(b).
 func parseHeader(b []byte) (*header, error) {
 	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
 		return nil, formatError("no header: bad magic")

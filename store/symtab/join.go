@@ -8,11 +8,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Join looks up addrs, which must be sorted, and sets hits[i] for addrs[i]; hits
-// must have the same length. Each chunk with an address is read once, in order. A
-// chunk that cannot be read leaves its addresses without hits; the others are
-// looked up and the first error is returned. Lines without a function are no
-// hits.
+// Join looks up addrs, which must be sorted, and sets hits[i] for addrs[i]; hits must have the same
+// length. Each chunk with an address is read once, in order. A chunk that cannot be read leaves its
+// addresses without hits; the others are looked up and the first error is returned. Lines without a
+// function are no hits.
 func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 	if len(hits) != len(addrs) {
 		return fmt.Errorf("symtab: %d addresses, %d hits", len(addrs), len(hits))
@@ -23,9 +22,8 @@ func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 	})
 }
 
-// each calls do for each chunk with some of the sorted addrs, and their range
-// addrs[lo:hi]. The next chunk is unpacked meanwhile. It goes on
-// after errors and returns the first.
+// each calls do for each chunk with some of the sorted addrs, and their range addrs[lo:hi]. The
+// next chunk is unpacked meanwhile. It goes on after errors and returns the first.
 func (t *Table) each(addrs []addr.Addr, do func(chunk, lo, hi int) error) error {
 	var first error
 	chunk, lo, hi := t.span(addrs, 0, 0)

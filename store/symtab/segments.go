@@ -32,8 +32,8 @@ const (
 	clipBudgetFloor  = 1 << 16
 )
 
-// interval is a range of a call. The depth and number of the call are its
-// precedence: the deepest is visible, of equally deep ones the last.
+// interval is a range of a call. The depth and number of the call are its precedence: the deepest
+// is visible, of equally deep ones the last.
 type interval struct {
 	start, end uint64
 	prec       uint64 // depth << 32 | 1 + number of the call; 0 for the function
@@ -60,8 +60,8 @@ func (p *segmentBuilder) start(ranges []addr.Range) bool {
 // numRanges returns the number of ranges of the function.
 func (p *segmentBuilder) numRanges() int { return int(p.ends[0]) }
 
-// appendNormal appends ranges in ascending order, without empty ones, those that
-// touch or overlap united.
+// appendNormal appends ranges in ascending order, without empty ones, those that touch or overlap
+// united.
 func appendNormal(dst, ranges []addr.Range) []addr.Range {
 	from := len(dst)
 	sorted := true
@@ -141,8 +141,7 @@ func (p *segmentBuilder) calls(calls []Inline, lost *Losses) (whole bool) {
 	return whole
 }
 
-// closeUntil closes the calls that are open up to parent, and reports whether it
-// is among them.
+// closeUntil closes the calls that are open up to parent, and reports whether it is among them.
 func (p *segmentBuilder) closeUntil(parent int32) bool {
 	if parent == NoParent {
 		p.open = p.open[:0]
@@ -299,8 +298,8 @@ func (p *segmentBuilder) addSegment(s flatSegment) {
 	p.segs = append(p.segs, s)
 }
 
-// visible collects the calls of segs, with their callers, in order,
-// and numbers them from 0. clear must be called when the numbers have been used.
+// visible collects the calls of segs, with their callers, in order, and numbers them from 0. clear
+// must be called when the numbers have been used.
 func (p *segmentBuilder) visible(segs []flatSegment, calls []Inline) {
 	p.used = p.used[:0]
 	for len(p.number) < len(calls) {

@@ -16,10 +16,9 @@ type CallStart struct {
 // the decoding of whole functions.
 func (t *Table) KeepStarts() { t.keepStarts = true }
 
-// Starts returns the start of each frame's code during a visit of JoinFrames:
-// for inlined calls in one piece, and for the function. For a call in several
-// pieces debug information has no start. It is nil without KeepStarts or debug
-// information, and valid until the visit returns.
+// Starts returns the start of each frame's code during a visit of JoinFrames: for inlined calls in
+// one piece, and for the function. For a call in several pieces debug information has no start. It
+// is nil without KeepStarts or debug information, and valid until the visit returns.
 func (t *Table) Starts() []CallStart { return t.starts }
 
 // extent is the range of a call's code, including calls within it.

@@ -19,8 +19,8 @@ const (
 	// MaxName bounds a function's name, in bytes; Builder drops longer ones. The
 	// longest seen in the wild has 20,731.
 	MaxName = 1 << 20
-	// MaxBlock bounds the raw size of a chunk or string block, in bytes. Blocks are
-	// cut at 64 KiB; one item that is larger makes a larger block.
+	// MaxBlock bounds the raw size of a chunk or string block, in bytes. Blocks are cut at 64 KiB;
+	// one item that is larger makes a larger block.
 	MaxBlock = 16 << 20
 	// MaxTable bounds ranges, functions and strings of one table.
 	MaxTable = 1 << 28
@@ -40,9 +40,8 @@ func formatError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// Flags are properties of a symbol. The zero value is a sized, typed, strong,
-// global one. Only Unsized and Nameless are kept in a table; the others serve the
-// choice among aliases in Builder.
+// Flags are properties of a symbol. The zero value is a sized, typed, strong, global one. Only
+// Unsized and Nameless are kept in a table; the others serve the choice among aliases in Builder.
 type Flags uint8
 
 // The flags, heaviest first in the choice among aliases.
@@ -56,8 +55,8 @@ const (
 	Local   Flags = 1 // STB_LOCAL
 )
 
-// Func is one physical function: Start and Size in bytes are its symbol's,
-// regardless of other functions inside.
+// Func is one physical function: Start and Size in bytes are its symbol's, regardless of other
+// functions inside.
 type Func struct {
 	Start addr.Addr
 	Size  uint64
@@ -84,8 +83,8 @@ const (
 	NoFile FileID = 1<<32 - 1
 )
 
-// Hit is the result for one address. Start and Size are those of the function,
-// which contains the address if OK.
+// Hit is the result for one address. Start and Size are those of the function, which contains the
+// address if OK.
 type Hit struct {
 	Start addr.Addr
 	Size  uint64

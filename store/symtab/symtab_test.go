@@ -43,8 +43,8 @@ func open(t testing.TB, e *Encoded) *Table {
 	return tab
 }
 
-// text formats the ranges of a table: "10-20 f" for a
-// whole function, "20-30 f@10/40" for a part, with "?" for unsized ones.
+// text formats the ranges of a table: "10-20 f" for a whole function, "20-30 f@10/40" for a part,
+// with "?" for unsized ones.
 func text(t testing.TB, tab *Table) string {
 	t.Helper()
 	var out []string

@@ -13,8 +13,8 @@ import (
 // keptStrings is the number of unpacked string blocks in a Table, 1 MiB in all.
 const keptStrings = 16
 
-// Table reads one symbol table. It is for one goroutine at a time; opening
-// another one over the same bytes is cheap.
+// Table reads one symbol table. It is for one goroutine at a time; opening another one over the
+// same bytes is cheap.
 type Table struct {
 	h      *header
 	blocks Blocks
@@ -42,8 +42,8 @@ type textBlock struct {
 	ends  []uint32 // the positions of the strings' NULs
 }
 
-// Open reads a table's header. It keeps both arguments and changes neither; blocks
-// may be nil if the table is wholly in its header.
+// Open reads a table's header. It keeps both arguments and changes neither; blocks may be nil if
+// the table is wholly in its header.
 func Open(header []byte, blocks Blocks) (*Table, error) {
 	h, err := parseHeader(header)
 	if err != nil {
@@ -118,8 +118,8 @@ func (t *Table) load(kind BlockKind, i int, e Packed, own *[]byte) ([]byte, erro
 	return raw, nil
 }
 
-// readAhead unpacks the next chunk while another is being read. Only the
-// unpacking is concurrent: the table's reader calls Blocks.
+// readAhead unpacks the next chunk while another is being read. Only the unpacking is concurrent:
+// the table's reader calls Blocks.
 type readAhead struct {
 	chunk  int    // which one, plus one; 0: none
 	stored []byte // a copy
@@ -290,8 +290,8 @@ func (t *Table) textBlock(i int) (*textBlock, error) {
 	return tb, nil
 }
 
-// Pieces walks all ranges in ascending order. After an error, which comes with a
-// zero Piece, it goes on with the next chunk.
+// Pieces walks all ranges in ascending order. After an error, which comes with a zero Piece, it
+// goes on with the next chunk.
 func (t *Table) Pieces() iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		for i := range t.h.chunks {
@@ -331,8 +331,8 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 	}
 }
 
-// All walks all functions in the order of their numbers. After an error it goes on
-// with the next ones.
+// All walks all functions in the order of their numbers. After an error it goes on with the next
+// ones.
 func (t *Table) All() iter.Seq2[Func, error] {
 	return func(yield func(Func, error) bool) {
 		next := uint32(0)

@@ -34,8 +34,8 @@ const goldenText = "4096-4128 whole, 4144-4160 outer@4144/64, 4160-4176 inner, "
 	"4640-4656 alias that goes on@4624/48, 4656-4672 second inside?, " +
 	"4672-4736 outer of two@4608/128, 18446744069414584320-18446744069414588416 _ZN3far4awayEv"
 
-// TestVersion1 reads a table of the first program. It must stay readable
-// with the same digest; only a new version may be written otherwise.
+// TestVersion1 reads a table of the first program. It must stay readable with the same digest; only
+// a new version may be written otherwise.
 func TestVersion1(t *testing.T) {
 	path := filepath.Join("testdata", "v1.symtab")
 	e := encode(t, Options{}, goldenFuncs...)
@@ -121,8 +121,8 @@ func TestBlocksThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// countingBlocks counts reads, and returns the bytes in one buffer that it
-// overwrites with the next call, as a store may.
+// countingBlocks counts reads, and returns the bytes in one buffer that it overwrites with the next
+// call, as a store may.
 type countingBlocks struct {
 	*Encoded
 	buf   []byte

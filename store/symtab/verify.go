@@ -34,12 +34,11 @@ func appendDigest[S string | []byte](b []byte, start, end uint64, number uint32,
 	return append(b, name...)
 }
 
-// Verify reads the whole table back and checks every invariant of the format:
-// ranges ascending, disjoint and inside their chunks and functions, the parts of a
-// function agreeing, counts and ends as in the directories, numbers in range,
-// names whole and not empty; segments that fill their ranges, calls in order, each
-// in some segment, every file and name used in the order of the numbers. It returns the
-// first violation.
+// Verify reads the whole table back and checks every invariant of the format: ranges ascending,
+// disjoint and inside their chunks and functions, the parts of a function agreeing, counts and ends
+// as in the directories, numbers in range, names whole and not empty; segments that fill their
+// ranges, calls in order, each in some segment, every file and name used in the order of the
+// numbers. It returns the first violation.
 func (t *Table) Verify() error {
 	_, err := t.Digest()
 	return err
@@ -170,9 +169,9 @@ func (v *verifier) debug(c *chunkCursor) error {
 	return nil
 }
 
-// use records the use of a subprogram's name and file. Numbers are assigned in the
-// order of first use, so that each is at most the next new one; premature uses
-// show in nextExtra and nextFile at the end.
+// use records the use of a subprogram's name and file. Numbers are assigned in the order of first
+// use, so that each is at most the next new one; premature uses show in nextExtra and nextFile at
+// the end.
 func (v *verifier) use(s subInfo) {
 	if s.name != NoName && uint64(s.name) == v.t.h.strs+v.nextExtra {
 		v.nextExtra++

@@ -58,8 +58,8 @@ func TestParseShard(t *testing.T) {
 	}
 }
 
-// TestCaptures: files below directories are listed once, without hidden ones, and a recording that is
-// a directory is one capture.
+// TestCaptures: files below directories are listed once, without hidden ones, and a recording that
+// is a directory is one capture.
 func TestCaptures(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/1.data", "a/.hidden", ".batch/x", "b/rec/data", "b/rec/other", "2.data"} {

@@ -233,8 +233,8 @@ func (l *Layout) isNumber(id btf.ID) bool {
 	return false
 }
 
-// Label prints a key without one of its fields: "comm = \"dd\", pid = 7"; "" if
-// there is nothing else.
+// Label prints a key without one of its fields: "comm = \"dd\", pid = 7"; "" if there is nothing
+// else.
 func (l *Layout) Label(key []byte, but Field) string {
 	if but.Size == len(key) && len(key) > 0 {
 		return ""

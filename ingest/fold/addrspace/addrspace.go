@@ -1,20 +1,17 @@
-// Package addrspace keeps the history of mappings: the address spaces of
-// processes and of the kernel over the time of a recording.
+// Package addrspace keeps the history of mappings: the address spaces of processes and of the
+// kernel over the time of a recording.
 //
-// A Builder gets the side-band records in order of time, and Build returns
-// an immutable Map that returns, for any number of goroutines, the mapping of
-// an address at a time. Objects and thread names are the caller's
-// numbers: this package does not interpret files or their names.
+// A Builder gets the side-band records in order of time, and Build returns an immutable Map that
+// returns, for any number of goroutines, the mapping of an address at a time. Objects and thread
+// names are the caller's numbers: this package does not interpret files or their names.
 //
-// Time is any number that orders records and samples alike: nanoseconds of the
-// recording's clock, or positions in the file where there is no clock. 0 is
-// "before everything". A state that begins at a time holds for samples of that
-// same time.
+// Time is any number that orders records and samples alike: nanoseconds of the recording's clock,
+// or positions in the file where there is no clock. 0 is "before everything". A state that begins
+// at a time holds for samples of that same time.
 //
-// States of an address space are numbered: a Version is the set of mappings at a
-// time. A fork shares its parent's Version until one of the two changes it,
-// and a redundant mapping makes no new one, so that equal Versions have equal
-// mappings.
+// States of an address space are numbered: a Version is the set of mappings at a time. A fork
+// shares its parent's Version until one of the two changes it, and a redundant mapping makes no new
+// one, so that equal Versions have equal mappings.
 package addrspace
 
 import (
@@ -23,8 +20,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Mapping is an object over an address range. The offset of an address in the
-// object is PC − Start + PgOff, modulo 2^64.
+// Mapping is an object over an address range. The offset of an address in the object is PC − Start
+// + PgOff, modulo 2^64.
 type Mapping struct {
 	Start, End addr.PC // half-open
 	PgOff      uint64
@@ -36,8 +33,7 @@ func (m *Mapping) Offset(pc addr.PC) addr.Offset {
 	return addr.Offset(uint64(pc-m.Start) + m.PgOff)
 }
 
-// delta is equal for two mappings of one object that show the same bytes at
-// the same addresses.
+// delta is equal for two mappings of one object that show the same bytes at the same addresses.
 func (m *Mapping) delta() uint64 { return uint64(m.Start) - m.PgOff }
 
 // Layer is the priority among mappings of the same kernel addresses.
@@ -53,8 +49,8 @@ const (
 	numLayers
 )
 
-// Version is the number of a state of one address space; 0 is the empty one.
-// Versions of processes and of the kernel are counted apart.
+// Version is the number of a state of one address space; 0 is the empty one. Versions of processes
+// and of the kernel are counted apart.
 type Version uint32
 
 // NoComm is the name of a thread without a recorded one.
@@ -63,8 +59,8 @@ const NoComm = ^uint32(0)
 // Forever is the end of a state that lasts to the end of the recording.
 const Forever = ^uint64(0)
 
-// Span is a state and the time [From, Until) in which it held. Until is Forever
-// for the last one, which holds at Forever too.
+// Span is a state and the time [From, Until) in which it held. Until is Forever for the last one,
+// which holds at Forever too.
 type Span struct {
 	Value       uint32 // a Version, or a thread name's number
 	From, Until uint64
@@ -160,8 +156,7 @@ func (m *Map) Before(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.before[v], pc)
 }
 
-// InKernel returns the mapping that covers pc in the kernel's address space, or
-// nil.
+// InKernel returns the mapping that covers pc in the kernel's address space, or nil.
 func (m *Map) InKernel(v Version, pc addr.PC) *Mapping {
 	state := &m.kernels[v]
 	for l := numLayers; l > 0; l-- {
@@ -182,6 +177,5 @@ func (m *Map) lookup(t tree, pc addr.PC) *Mapping {
 	return nil
 }
 
-// Versions returns the numbers of states of the processes' address spaces and of
-// the kernel's.
+// Versions returns the numbers of states of the processes' address spaces and of the kernel's.
 func (m *Map) Versions() (processes, kernel int) { return len(m.roots), len(m.kernels) }

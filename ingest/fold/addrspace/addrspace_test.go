@@ -14,8 +14,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// scenario runs the little language of testdata/*.txt: each line is a change of
-// state or a question, with the answer behind "=>".
+// scenario runs the little language of testdata/*.txt: each line is a change of state or a
+// question, with the answer behind "=>".
 //
 //	TIME map PID OBJECT START-END[@PGOFF]
 //	TIME comm PID/TID NAME        TIME exec PID/TID NAME
@@ -207,9 +207,8 @@ func TestScenarios(t *testing.T) {
 // addresses.
 type model map[int]uint32
 
-// TestAgainstModel makes random changes to a Builder and to the plain model, and
-// compares all addresses at all times: changes to one version do not affect others
-// that share nodes with it.
+// TestAgainstModel makes random changes to a Builder and to the plain model, and compares all
+// addresses at all times: changes to one version do not affect others that share nodes with it.
 func TestAgainstModel(t *testing.T) {
 	const units, procs, steps = 48, 6, 400
 	for seed := range uint64(20) {
@@ -297,8 +296,7 @@ func TestManyMappings(t *testing.T) {
 	}
 }
 
-// TestBurstInPlace checks that a burst of changes at one time makes one version
-// and no garbage.
+// TestBurstInPlace checks that a burst of changes at one time makes one version and no garbage.
 func TestBurstInPlace(t *testing.T) {
 	b := NewBuilder()
 	for i := range 1000 {

@@ -13,8 +13,8 @@ const (
 	maxBits     = 1 << 25 // of the filter: 4 MiB
 )
 
-// anywhere is a filter for addresses that no process ever had mapped: most of
-// the addresses that frame-pointer unwinding takes from functions without frame pointers.
+// anywhere is a filter for addresses that no process ever had mapped: most of the addresses that
+// frame-pointer unwinding takes from functions without frame pointers.
 type anywhere struct {
 	bitmap []uint64
 	shift  uint
@@ -67,8 +67,8 @@ func (a *anywhere) bit(granule addr.PC) uint64 {
 	return uint64(granule) * 0x9e3779b97f4a7c15 >> a.shift
 }
 
-// Anywhere reports whether some process may have had something mapped at pc, at
-// any time. false is certain, and cheap.
+// Anywhere reports whether some process may have had something mapped at pc, at any time. false is
+// certain, and cheap.
 func (m *Map) Anywhere(pc addr.PC) bool {
 	a := &m.anywhere
 	bit := a.bit(pc >> granuleBits)

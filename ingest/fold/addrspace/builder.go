@@ -4,8 +4,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Builder builds a Map. Its methods are called in order of time; records of one
-// time in the order of the file.
+// Builder builds a Map. Its methods are called in order of time; records of one time in the order
+// of the file.
 type Builder struct {
 	m       *Map
 	now     uint64
@@ -49,8 +49,8 @@ func of(tracks map[int32]*track, id int32) *track {
 	return tr
 }
 
-// Comm sets the name of thread tid of process pid to comm from t on. An exec
-// removes the process's mappings: they are its mappings before, see Map.Before.
+// Comm sets the name of thread tid of process pid to comm from t on. An exec removes the process's
+// mappings: they are its mappings before, see Map.Before.
 func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	b.tick(t)
 	of(b.m.threads, tid).set(b.now, comm)
@@ -98,10 +98,9 @@ func (b *Builder) endExec(pid int32) {
 	}
 }
 
-// Fork records that thread ptid of process ppid made thread tid of process pid. A
-// new thread takes its maker's name; a new process takes the maker's current
-// mappings, and earlier state of its number is dropped. Mappings of a synthesized
-// record follow one by one, so none are taken.
+// Fork records that thread ptid of process ppid made thread tid of process pid. A new thread takes
+// its maker's name; a new process takes the maker's current mappings, and earlier state of its
+// number is dropped. Mappings of a synthesized record follow one by one, so none are taken.
 func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	b.tick(t)
 	if synthesized {
@@ -121,8 +120,8 @@ func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	b.m.forest.seal()
 }
 
-// Map adds mapping m to process pid from t on, over any existing mappings.
-// Empty and wrapping ranges are ignored.
+// Map adds mapping m to process pid from t on, over any existing mappings. Empty and wrapping
+// ranges are ignored.
 func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	b.tick(t)
 	if m.Start >= m.End {
@@ -146,8 +145,8 @@ func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	b.version(pid, root, before)
 }
 
-// known reports whether a tree already has m. Run-time compilers change the
-// protection of their memory frequently, and each change is a record.
+// known reports whether a tree already has m. Run-time compilers change the protection of their
+// memory frequently, and each change is a record.
 func (b *Builder) known(t tree, m Mapping) bool {
 	n, ok := b.m.forest.find(t, m.Start)
 	if !ok || n.end < m.End {
@@ -162,8 +161,8 @@ func (b *Builder) add(m Mapping) uint32 {
 	return uint32(len(b.m.mappings) - 1)
 }
 
-// Kernel adds mapping m to a layer of the kernel from t on, over any existing
-// mappings in that layer.
+// Kernel adds mapping m to a layer of the kernel from t on, over any existing mappings in that
+// layer.
 func (b *Builder) Kernel(t uint64, l Layer, m Mapping) {
 	b.tick(t)
 	if m.Start >= m.End || l >= numLayers {

@@ -6,11 +6,10 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// A tree holds the pieces of one address space: disjoint address ranges, each
-// showing a part of one mapping. Trees are persistent treaps: a change makes a
-// new root and copies the path to it, so that the trees of all times, and of
-// all forks, share their common nodes. (Copying a sorted slice per change
-// is quadratic: 10,000 mappings in one process took 2.7 GB.)
+// A tree holds the pieces of one address space: disjoint address ranges, each showing a part of one
+// mapping. Trees are persistent treaps: a change makes a new root and copies the path to it, so
+// that the trees of all times, and of all forks, share their common nodes. (Copying a sorted slice
+// per change is quadratic: 10,000 mappings in one process took 2.7 GB.)
 //
 // Nodes are numbered and lie in pages without pointers: nothing for the garbage
 // collector to follow.
@@ -29,8 +28,8 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// A forest is the memory of many trees. Nodes made in the current epoch belong
-// to one tree only and are changed in place; older ones may be shared.
+// A forest is the memory of many trees. Nodes made in the current epoch belong to one tree only and
+// are changed in place; older ones may be shared.
 type forest struct {
 	pages [][]node
 	n     uint32
@@ -64,8 +63,8 @@ func (f *forest) own(t tree) tree {
 	return t
 }
 
-// priority is the heap order of a node. It is a function of the piece, so that
-// copies keep their place.
+// priority is the heap order of a node. It is a function of the piece, so that copies keep their
+// place.
 func (f *forest) priority(n *node) uint64 {
 	x := (uint64(n.start) ^ f.seed) * 0x9e3779b97f4a7c15
 	x ^= x >> 32
@@ -136,8 +135,7 @@ func (f *forest) last(t tree) *node {
 	return f.at(t)
 }
 
-// cut removes everything in [start, end) from t and returns the parts below and
-// above.
+// cut removes everything in [start, end) from t and returns the parts below and above.
 func (f *forest) cut(t tree, start, end addr.PC) (below, above tree) {
 	below, rest := f.split(t, start)
 	inside, above := f.split(rest, end)

@@ -1,16 +1,15 @@
-// Package intern stores equal values once, so that a capture's millions of
-// call chains are looked up once each.
+// Package intern stores equal values once, so that a capture's millions of call chains are looked
+// up once each.
 //
-// A table belongs to one goroutine: on the hot path each worker has its own, and
-// duplicates between workers are cheaper than a lock (measured: a table shared
-// under 64 locks costs 28 % more). Keys are hashed with hash/maphash and always
-// compared: without the comparison, different stacks would be merged. Hash seeds are
-// random, so nothing may depend on the order of a table's entries.
+// A table belongs to one goroutine: on the hot path each worker has its own, and duplicates between
+// workers are cheaper than a lock (measured: a table shared under 64 locks costs 28 % more). Keys
+// are hashed with hash/maphash and always compared: without the comparison, different stacks would
+// be merged. Hash seeds are random, so nothing may depend on the order of a table's entries.
 //
-// The cost is in cache misses, not arithmetic, and in the first access to pages. So
-// slots hold the entries themselves; tables are in parts that grow one by
-// one, into the memory that others have left; and a part is laid out in the order
-// of the hash, so that growing is one pass through old and new memory.
+// The cost is in cache misses, not arithmetic, and in the first access to pages. So slots hold the
+// entries themselves; tables are in parts that grow one by one, into the memory that others have
+// left; and a part is laid out in the order of the hash, so that growing is one pass through old
+// and new memory.
 package intern
 
 import (
@@ -27,8 +26,7 @@ const (
 	firstChunk = 1 << 12 // small tables stay small
 )
 
-// MaxKey is the length of the longest key, bytes. It is far over the size of a
-// perf record.
+// MaxKey is the length of the longest key, bytes. It is far over the size of a perf record.
 const MaxKey = chunkSize - unit
 
 // Ref identifies a key in its table by its position in the arena.
@@ -42,8 +40,7 @@ type slot[V any] struct {
 	value V
 }
 
-// Table holds a value for each of many byte strings. The zero Table is not
-// usable; use New.
+// Table holds a value for each of many byte strings. The zero Table is not usable; use New.
 type Table[V any] struct {
 	seed   maphash.Seed
 	parts  [NumParts]part[V]
@@ -123,8 +120,8 @@ func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
 	return uint32(key[0]) + uint32(key[len(key)-1])
 }
 
-// AddHashed is Add for a key whose hash by the table's seed is known. The table
-// uses the upper half of the hash; the lower is free for other uses.
+// AddHashed is Add for a key whose hash by the table's seed is known. The table uses the upper half
+// of the hash; the lower is free for other uses.
 func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh bool) {
 	if len(key) > MaxKey {
 		key = key[:MaxKey]
@@ -145,8 +142,7 @@ func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh 
 	return &s.value, s.ref, true
 }
 
-// probe returns the slot of key, or the free slot for it. The part has
-// a free slot.
+// probe returns the slot of key, or the free slot for it. The part has a free slot.
 func (t *Table[V]) probe(p *part[V], h uint32, key []byte) *slot[V] {
 	for i := Home(h, len(p.slots)); ; i++ {
 		if i == len(p.slots) {

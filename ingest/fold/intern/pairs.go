@@ -17,8 +17,7 @@ type pairSlot struct {
 	id     uint32 // number + 1; 0 if the slot is free
 }
 
-// Pairs numbers Pairs from 0 in the order of addition. It is built like
-// Table.
+// Pairs numbers Pairs from 0 in the order of addition. It is built like Table.
 type Pairs struct {
 	seed  maphash.Seed
 	parts [NumParts]pairPart

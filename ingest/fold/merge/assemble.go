@@ -9,9 +9,8 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Shard is a set of folded samples with numbers of its own: the result of one worker,
-// or a profile to merge. Assemble makes one Profile of
-// many, in an order that depends on the contents only.
+// Shard is a set of folded samples with numbers of its own: the result of one worker, or a profile
+// to merge. Assemble makes one Profile of many, in an order that depends on the contents only.
 type Shard struct {
 	Places []intern.Pair           // by local location: number in objects, and offset
 	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty one
@@ -42,8 +41,8 @@ const (
 	NumRoles
 )
 
-// Assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and
-// Events are final, and numbers the parts in all shards.
+// Assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and Events are final,
+// and numbers the parts in all shards.
 func Assemble(p *ingest.Profile, shards []*Shard) {
 	p.Locations = joinLocations(shards)
 	var roles [NumRoles]partList
@@ -62,8 +61,7 @@ type localPlace struct {
 	local uint32
 }
 
-// joinLocations numbers the locations of all shards in the order of (object,
-// offset).
+// joinLocations numbers the locations of all shards in the order of (object, offset).
 func joinLocations(shards []*Shard) []ingest.Location {
 	sorted := make([][]localPlace, len(shards))
 	var wg sync.WaitGroup
@@ -164,8 +162,8 @@ func (l *partList) collect(shards []*Shard, role int) {
 	l.findLast()
 }
 
-// findLast finds for each part the last one that it is a prefix of; in sorted
-// order those follow it without a gap.
+// findLast finds for each part the last one that it is a prefix of; in sorted order those follow it
+// without a gap.
 func (l *partList) findLast() {
 	l.last = make([]uint32, len(l.parts))
 	var open []uint32 // parts that are prefixes of the present one, shortest first
@@ -194,10 +192,9 @@ func hasPrefix(list, prefix []ingest.LocationID) bool {
 // parallelSort is the number of parts from which sorting on another goroutine pays off.
 const parallelSort = 1 << 13
 
-// sortParts sorts parts by their location lists, which agree up to depth: a
-// multikey quicksort (Bentley and Sedgewick), which compares each location few
-// times; a comparison sort would compare long common prefixes repeatedly. wg is nil
-// except in recursive calls.
+// sortParts sorts parts by their location lists, which agree up to depth: a multikey quicksort
+// (Bentley and Sedgewick), which compares each location few times; a comparison sort would compare
+// long common prefixes repeatedly. wg is nil except in recursive calls.
 func sortParts(locs []ingest.LocationID, parts []partRef, depth uint32, wg *sync.WaitGroup) {
 	if wg == nil {
 		wg = new(sync.WaitGroup)

@@ -132,8 +132,8 @@ func plainly(shards []*Shard) map[string][2]uint64 {
 	return sums
 }
 
-// TestAssemble compares the assembled profile with the simple way, and checks that
-// it does not depend on the order of the shards.
+// TestAssemble compares the assembled profile with the simple way, and checks that it does not
+// depend on the order of the shards.
 func TestAssemble(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))

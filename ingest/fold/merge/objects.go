@@ -7,8 +7,7 @@ import (
 	"symbolize/ingest"
 )
 
-// identity is equal for records of one object: the build ID, else all that is
-// recorded.
+// identity is equal for records of one object: the build ID, else all that is recorded.
 type identity struct {
 	kind      ingest.ObjectKind
 	key       buildid.Key
@@ -23,9 +22,8 @@ type identity struct {
 	capture   string
 }
 
-// identities numbers the objects of a list by identity. An inexact ID joins the
-// exact one it matches; if it matches two of different lengths it stays alone and
-// is ambiguous.
+// identities numbers the objects of a list by identity. An inexact ID joins the exact one it
+// matches; if it matches two of different lengths it stays alone and is ambiguous.
 func identities(objects []ingest.Object) []identity {
 	exact := make(map[identity][]int) // lengths by identity of length 0
 	ids := make([]identity, len(objects))
@@ -65,9 +63,8 @@ func identities(objects []ingest.Object) []identity {
 	return ids
 }
 
-// Objects makes one object of each identity, sorted by CompareObjects, and
-// returns the new number of each input object. Objects for which used is false are
-// left out (NoObject).
+// Objects makes one object of each identity, sorted by CompareObjects, and returns the new number
+// of each input object. Objects for which used is false are left out (NoObject).
 func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
 	number []ingest.ObjectID) {
 	ids := identities(objects)
@@ -114,8 +111,8 @@ func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
 	return sorted, number
 }
 
-// joinObject adds the fields of another record of the same object. The smallest path
-// is displayed, in any order of the records; stack maps have none.
+// joinObject adds the fields of another record of the same object. The smallest path is displayed,
+// in any order of the records; stack maps have none.
 func joinObject(o, other *ingest.Object) {
 	if o.File.Path == "" || other.File.Path != "" && ingest.CompareFiles(&other.File, &o.File) < 0 {
 		o.File = other.File

@@ -30,8 +30,8 @@ func TestPaddedIDs(t *testing.T) {
 	}
 }
 
-// TestJoinWhyNoImage: in either order of two objects one reason is left, and
-// none where one of them has the image.
+// TestJoinWhyNoImage: in either order of two objects one reason is left, and none where one of them
+// has the image.
 func TestJoinWhyNoImage(t *testing.T) {
 	for _, tt := range []struct{ a, b, want ingest.Object }{
 		{a: ingest.Object{NoImage: true, WhyNoImage: "a"},

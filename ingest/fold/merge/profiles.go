@@ -8,10 +8,9 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Profiles makes one profile of several, which stay as they are. Objects with the
-// same build ID become one; events of the same name become one, and are otherwise
-// added in the order of the profiles. Names are kept if all profiles have them. A
-// merge of one profile gives an equal one.
+// Profiles makes one profile of several, which stay as they are. Objects with the same build ID
+// become one; events of the same name become one, and are otherwise added in the order of the
+// profiles. Names are kept if all profiles have them. A merge of one profile gives an equal one.
 func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	if len(profiles) == 0 {
 		return nil, errors.New("no profiles to merge")
@@ -114,8 +113,7 @@ func (m *merger) strings() {
 	}
 }
 
-// shard converts a profile to the form of a worker's result. A whole stack is a
-// user part.
+// shard converts a profile to the form of a worker's result. A whole stack is a user part.
 func (m *merger) shard(i int) *Shard {
 	p := m.in[i]
 	s := &Shard{
@@ -149,8 +147,7 @@ func (m *merger) shard(i int) *Shard {
 	return s
 }
 
-// names joins the names of all profiles: a location has those of the first
-// profile that names it.
+// names joins the names of all profiles: a location has those of the first profile that names it.
 func (m *merger) names() {
 	for _, p := range m.in {
 		if p.Names == nil {

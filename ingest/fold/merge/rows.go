@@ -17,8 +17,8 @@ type Labels struct {
 	Tags          uint32 // decoded by the shard's Tags
 }
 
-// LabelSet numbers labels for all workers. It is called rarely: readers keep the
-// last result for each thread.
+// LabelSet numbers labels for all workers. It is called rarely: readers keep the last result for
+// each thread.
 type LabelSet struct {
 	mu    sync.Mutex
 	index map[Labels]uint32
@@ -41,8 +41,8 @@ func (s *LabelSet) Number(l Labels) uint32 {
 	return n
 }
 
-// Row is a folded sample: 24 bytes, because there are as many as distinct stacks.
-// A count of 0 is no row.
+// Row is a folded sample: 24 bytes, because there are as many as distinct stacks. A count of 0 is
+// no row.
 type Row struct {
 	Kernel, User uint32 // numbers of parts
 	Label        uint32
@@ -83,8 +83,8 @@ func (t *RowTable) hash(r *Row) uint32 {
 	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
-// Add counts a row; its count is at least 1. A row whose count is full is
-// followed by another of the same key.
+// Add counts a row; its count is at least 1. A row whose count is full is followed by another of
+// the same key.
 func (t *RowTable) Add(r Row) {
 	t.group[t.n] = hashedRow{r, t.hash(&r)}
 	if t.n++; t.n == len(t.group) {

@@ -21,8 +21,8 @@ type stackAssembler struct {
 // pair is a stack as two ranks.
 type pair struct{ kernel, user uint32 }
 
-// compare is the order of stacks by their location lists. Ranks decide it unless
-// one kernel part is the beginning of the other.
+// compare is the order of stacks by their location lists. Ranks decide it unless one kernel part is
+// the beginning of the other.
 func (a *stackAssembler) compare(x, y pair) int {
 	if x.kernel == y.kernel {
 		return cmp.Compare(x.user, y.user)
@@ -46,8 +46,7 @@ func (a *stackAssembler) compare(x, y pair) int {
 	return slices.Compare(user[n:], users.list(y.user))
 }
 
-// foldedRow is a row with common numbers: its pair, later its stack, and the rank
-// of its labels.
+// foldedRow is a row with common numbers: its pair, later its stack, and the rank of its labels.
 type foldedRow struct {
 	stack  uint32
 	label  uint32
@@ -94,8 +93,8 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 	}
 }
 
-// pairs returns the distinct pairs of all rows in the order of their ranks, and
-// fills a.rows, which are in the same order. The shards' own rows are released.
+// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows, which
+// are in the same order. The shards' own rows are released.
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
@@ -145,10 +144,9 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 	return distinct
 }
 
-// sortPairs returns the numbers of pairs in the order of the stacks. The pairs
-// come in the order of their ranks, which is the same unless one kernel part
-// is the beginning of another (the empty one is, of all): the pairs of such a
-// part are a run of their own, and the runs are merged.
+// sortPairs returns the numbers of pairs in the order of the stacks. The pairs come in the order of
+// their ranks, which is the same unless one kernel part is the beginning of another (the empty one
+// is, of all): the pairs of such a part are a run of their own, and the runs are merged.
 func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 	last := a.roles[KernelRole].last
 	rest := make([]uint32, 0, len(pairs))
@@ -211,8 +209,8 @@ func (s *Shard) tagsOf(l *Labels) ingest.StringID {
 	return s.Tags(l.Tags)
 }
 
-// rankLabels returns the distinct labels of all shards in the order of samples,
-// and fills a.labelRank. They are few.
+// rankLabels returns the distinct labels of all shards in the order of samples, and fills
+// a.labelRank. They are few.
 func (a *stackAssembler) rankLabels() []ingest.Sample {
 	type shardLabel struct {
 		ingest.Sample // with the labels only
@@ -286,8 +284,8 @@ const (
 	radixSize = 1 << radixBits
 )
 
-// radixSort sorts numbers by a 32-bit key, stably, and returns the result, in
-// the given slice or a new one. Digits in which all keys agree cost nothing.
+// radixSort sorts numbers by a 32-bit key, stably, and returns the result, in the given slice or a
+// new one. Digits in which all keys agree cost nothing.
 func radixSort(order []uint32, key func(uint32) uint32) []uint32 {
 	n := len(order)
 	if n < 2 {

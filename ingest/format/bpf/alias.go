@@ -14,12 +14,12 @@ const (
 // (BPF_OBJ_NAME_LEN less the final 0).
 const maxKernelName = 15
 
-// TagIdentity is the identity of a function with only its tag known. Functions
-// with the same instructions share it, under any name and on any machine.
+// TagIdentity is the identity of a function with only its tag known. Functions with the same
+// instructions share it, under any name and on any machine.
 func TagIdentity(t Tag) buildid.ID { return identity("", "", t.String(), 0, nil) }
 
-// CountIdentity is the identity of a program with only its name, which the kernel
-// may have truncated, and the number of its instructions known.
+// CountIdentity is the identity of a program with only its name, which the kernel may have
+// truncated, and the number of its instructions known.
 func CountIdentity(name string, instructions uint32) buildid.ID {
 	return identity("", name[:min(len(name), maxKernelName)], countMark, uint64(instructions), nil)
 }

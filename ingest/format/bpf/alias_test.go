@@ -21,8 +21,8 @@ func TestSameName(t *testing.T) {
 	}
 }
 
-// TestAliases: aliases of a function differ from identities of others, and
-// a truncated name matches the whole one.
+// TestAliases: aliases of a function differ from identities of others, and a truncated name matches
+// the whole one.
 func TestAliases(t *testing.T) {
 	const full = "count_system_calls"
 	seen := make(map[buildid.ID]string)

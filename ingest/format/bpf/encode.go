@@ -24,8 +24,8 @@ const InsnSize = 8
 // MaxArray bounds an array of a program in bytes, far above the verifier's limits.
 const MaxArray = 256 << 20
 
-// AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in
-// Info are replaced by offsets, of absent arrays by 0; Info itself is not changed.
+// AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in Info are replaced by
+// offsets, of absent arrays by 0; Info itself is not changed.
 func AppendProgram(dst []byte, p *RawProgram) []byte {
 	var order binary.AppendByteOrder = binary.LittleEndian
 	put := binary.LittleEndian.PutUint64
@@ -64,8 +64,7 @@ func AppendProgram(dst []byte, p *RawProgram) []byte {
 
 func roundUp8(n int) int { return (n + 7) &^ 7 }
 
-// AppendBTF appends an entry of the feature BPF_BTF, in the byte order that the
-// blob's magic shows.
+// AppendBTF appends an entry of the feature BPF_BTF, in the byte order that the blob's magic shows.
 func AppendBTF(dst []byte, id uint32, blob []byte) []byte {
 	var order binary.AppendByteOrder = binary.LittleEndian
 	const magicHigh, magicLow = 0xeb, 0x9f

@@ -7,14 +7,13 @@ import (
 	"symbolize/buildid"
 )
 
-// linesMark is in the tag's position of the digest of a function with
-// lines, so that the two kinds never collide.
+// linesMark is in the tag's position of the digest of a function with lines, so that the two kinds
+// never collide.
 const linesMark = "lines"
 
-// Identity identifies function i independently of its address and code bytes
-// (DESIGN.md section 2): the SHA-1 over machine (of uname -m), name,
-// length and the table of offset to line, column and file. Without lines it is
-// SymbolIdentity of the function's Symbol.
+// Identity identifies function i independently of its address and code bytes (DESIGN.md section 2):
+// the SHA-1 over machine (of uname -m), name, length and the table of offset to line, column and
+// file. Without lines it is SymbolIdentity of the function's Symbol.
 func (p *Program) Identity(i int, machine string) buildid.ID {
 	f := &p.Funcs[i]
 	if len(f.Lines) == 0 {
@@ -23,9 +22,8 @@ func (p *Program) Identity(i int, machine string) buildid.ID {
 	return identity(machine, f.Name, linesMark, uint64(f.Length), f.Lines)
 }
 
-// SymbolIdentity is the identity of a function with only its kernel symbol
-// and its length known: the SHA-1 over machine, name, tag and length. Symbols
-// other than "bpf_prog_TAG_NAME" have no tag.
+// SymbolIdentity is the identity of a function with only its kernel symbol and its length known:
+// the SHA-1 over machine, name, tag and length. Symbols other than "bpf_prog_TAG_NAME" have no tag.
 func SymbolIdentity(machine, symbol string, length uint64) buildid.ID {
 	if t, name, ok := SplitSymbol(symbol); ok {
 		return identity(machine, name, t.String(), length, nil)
@@ -33,9 +31,8 @@ func SymbolIdentity(machine, symbol string, length uint64) buildid.ID {
 	return identity(machine, symbol, "", length, nil)
 }
 
-// identity hashes strings preceded by their lengths, and numbers in LEB128 but
-// for length, which has 8 bytes. Records that repeat the line before them are redundant
-// and left out.
+// identity hashes strings preceded by their lengths, and numbers in LEB128 but for length, which
+// has 8 bytes. Records that repeat the line before them are redundant and left out.
 func identity(machine, name, mark string, length uint64, lines []Line) buildid.ID {
 	b := make([]byte, 0, 64+len(machine)+len(name)+8*len(lines))
 	for _, s := range [...]string{machine, name, mark} {

@@ -11,13 +11,11 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// infoSize is the size of struct bpf_prog_info since Linux 5.16, bytes. Shorter
-// ones of older recorders are extended with zeros, the rest of longer ones is
-// ignored.
+// infoSize is the size of struct bpf_prog_info since Linux 5.16, bytes. Shorter ones of older
+// recorders are extended with zeros, the rest of longer ones is ignored.
 const infoSize = 232
 
-// maxFuncs bounds the functions of a program; the kernel allows 256
-// (BPF_MAX_SUBPROGS).
+// maxFuncs bounds the functions of a program; the kernel allows 256 (BPF_MAX_SUBPROGS).
 const maxFuncs = 4096
 
 // Offsets in struct bpf_prog_info (include/uapi/linux/bpf.h).
@@ -154,8 +152,8 @@ func (e *entry) findArrays() {
 	}
 }
 
-// firstArray is the array that lies at offset 0 of the data: the one with the
-// lowest bit that is not empty.
+// firstArray is the array that lies at offset 0 of the data: the one with the lowest bit that is
+// not empty.
 func (e *entry) firstArray() int {
 	for i := range Arrays {
 		if e.mask>>i&1 != 0 && e.u32(Arrays[i].Count) != 0 {

@@ -7,8 +7,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and the parts of
-// line_col.
+// Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and the parts of line_col.
 const (
 	lineInsnAt = 0
 	lineFileAt = 4
@@ -25,9 +24,9 @@ type place struct {
 	record uint32
 }
 
-// lines sets the functions' lines. Of several records at one address the last one applies
-// to the code. Records of line 0 are the
-// compiler's own: the code belongs to the line before, also to one at the same address.
+// lines sets the functions' lines. Of several records at one address the last one applies to the
+// code. Records of line 0 are the compiler's own: the code belongs to the line before, also to one
+// at the same address.
 func (e *entry) lines(p *Program) {
 	infos, addrs := &e.arrays[ArrayLineInfo], &e.arrays[ArrayJITedLineInfo]
 	n := min(infos.n, addrs.n)
@@ -116,8 +115,8 @@ func (e *entry) begins(p *Program, places []place) {
 	}
 }
 
-// places finds the functions of the first n records, and sorts them by function,
-// offset and number; outside are those in no function.
+// places finds the functions of the first n records, and sorts them by function, offset and number;
+// outside are those in no function.
 func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 	addrs := &e.arrays[ArrayJITedLineInfo]
 	finder := newFuncFinder(p.Funcs)
@@ -149,8 +148,8 @@ func (e *entry) line(b []byte) Line {
 	return l
 }
 
-// funcFinder finds functions by address. Records are grouped by function, so
-// the last result is tried first.
+// funcFinder finds functions by address. Records are grouped by function, so the last result is
+// tried first.
 type funcFinder struct {
 	funcs  []Func
 	sorted []int32 // by address

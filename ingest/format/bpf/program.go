@@ -96,8 +96,8 @@ type Func struct {
 	Length uint32  // bytes of code; 0 if not known
 	Image  []byte  // the code, aliases Program.Raw; nil if it was not captured
 	Lines  []Line  // sorted by Offset, the first at 0; nil if not known
-	// Begin is the start of the source of a function without Lines; its Line
-	// is 0 if that is unknown, too. Offset is 0.
+	// Begin is the start of the source of a function without Lines; its Line is 0 if that is
+	// unknown, too. Offset is 0.
 	Begin Line
 }
 
@@ -111,9 +111,9 @@ type Line struct {
 	Source string // text of the line; "" without BTF
 }
 
-// Symbol returns the kernel's name of function i in KSYMBOL records
-// and kallsyms: "bpf_prog_TAG_NAME" with the program's tag for the main function
-// and their own for subprograms. This is the name to display.
+// Symbol returns the kernel's name of function i in KSYMBOL records and kallsyms:
+// "bpf_prog_TAG_NAME" with the program's tag for the main function and their own for subprograms.
+// This is the name to display.
 func (p *Program) Symbol(i int) string {
 	return SymbolOf(p.symbolTag(i), p.Funcs[i].Name)
 }
@@ -126,10 +126,9 @@ func (p *Program) symbolTag(i int) Tag {
 	return p.Funcs[i].Tag
 }
 
-// PerfSymbol returns perf's name of function i in the KSYMBOL records
-// that it synthesizes for programs loaded before the recording: always with
-// the function's own tag (synthesize_bpf_prog_name in
-// tools/perf/util/bpf-event.c).
+// PerfSymbol returns perf's name of function i in the KSYMBOL records that it synthesizes for
+// programs loaded before the recording: always with the function's own tag
+// (synthesize_bpf_prog_name in tools/perf/util/bpf-event.c).
 func (p *Program) PerfSymbol(i int) string {
 	f := &p.Funcs[i]
 	name := f.Name

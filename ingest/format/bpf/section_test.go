@@ -167,8 +167,8 @@ func TestLinesAtOneAddress(t *testing.T) {
 	}
 }
 
-// TestHidden keeps names, tags and the number of functions where kptr_restrict
-// hides addresses; the lines cannot be placed then.
+// TestHidden keeps names, tags and the number of functions where kptr_restrict hides addresses; the
+// lines cannot be placed then.
 func TestHidden(t *testing.T) {
 	b := sample()
 	b.Hide = bpfbuild.Jited
@@ -187,8 +187,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestInfoLen extends a short info with zeros, and ignores the rest of a
-// long one.
+// TestInfoLen extends a short info with zeros, and ignores the rest of a long one.
 func TestInfoLen(t *testing.T) {
 	for _, n := range []int{0, 4, 8, 16, 79, 104, 128, 184, 191, 192, 216, 231, 232, 240, 1000} {
 		b := sample()
@@ -208,8 +207,7 @@ func TestInfoLen(t *testing.T) {
 	}
 }
 
-// TestLies has impossible counts, sizes and addresses: valid parts stay,
-// and the rest is reported.
+// TestLies has impossible counts, sizes and addresses: valid parts stay, and the rest is reported.
 func TestLies(t *testing.T) {
 	put32 := func(at int, v uint32) func([]byte, binary.ByteOrder) {
 		return func(info []byte, o binary.ByteOrder) { o.PutUint32(info[at:], v) }
@@ -402,8 +400,8 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestTruncation decodes every prefix of real sections: complete programs or an
-// error with its position.
+// TestTruncation decodes every prefix of real sections: complete programs or an error with its
+// position.
 func TestTruncation(t *testing.T) {
 	info, blobs := recorded(t, "bpf-before")
 	whole, err := DecodeBTFs("test", blobs, 0, false)
@@ -424,8 +422,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestManyEntries: tiny entries, and programs of many functions, take no
-// more memory than the limits allow; those before the limit stay.
+// TestManyEntries: tiny entries, and programs of many functions, take no more memory than the
+// limits allow; those before the limit stay.
 func TestManyEntries(t *testing.T) {
 	section := func(n, fields int) []byte {
 		b := make([]byte, 4+4*n*fields)

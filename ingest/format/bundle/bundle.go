@@ -35,8 +35,7 @@ var (
 	ErrTooLarge = errors.New("entry is too large")
 )
 
-// Bundle is an opened bundle. It is immutable and safe for concurrent use until
-// Close.
+// Bundle is an opened bundle. It is immutable and safe for concurrent use until Close.
 type Bundle struct {
 	Name     string // as given to Open, for messages
 	Manifest Manifest
@@ -93,8 +92,7 @@ func isTar(head []byte) bool {
 	return strings.TrimPrefix(name, "./") == ManifestName
 }
 
-// Detect is IsBundle for a file, it reads as much as it needs, at most
-// 256 KiB.
+// Detect is IsBundle for a file, it reads as much as it needs, at most 256 KiB.
 func Detect(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(max(size, 0), tarBlock))
 	if n, err := r.ReadAt(head, 0); n < len(head) && err != nil {
@@ -116,9 +114,9 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(maxWindow))
 }
 
-// Open reads a bundle whole and unpacks it, to a temporary file if it is large. r is
-// not used after Open. Damage behind the manifest becomes a warning; an
-// error: nothing of the bundle can be used. name is for messages only.
+// Open reads a bundle whole and unpacks it, to a temporary file if it is large. r is not used after
+// Open. Damage behind the manifest becomes a warning; an error: nothing of the bundle can be used.
+// name is for messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(0)}
 	head := make([]byte, segmentHead)
@@ -282,8 +280,8 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	return true
 }
 
-// isSparse reports whether an entry has holes, which take no bytes in the tar and
-// may be of any size.
+// isSparse reports whether an entry has holes, which take no bytes in the tar and may be of any
+// size.
 func isSparse(h *tar.Header) bool {
 	for key := range h.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
@@ -367,8 +365,8 @@ func (b *Bundle) Has(name string) bool {
 	return ok
 }
 
-// Entry returns the content of an entry and its size in bytes. It is valid until
-// Close and safe for concurrent use.
+// Entry returns the content of an entry and its size in bytes. It is valid until Close and safe for
+// concurrent use.
 func (b *Bundle) Entry(name string) (io.ReaderAt, int64, error) {
 	i, ok := b.index[name]
 	if !ok {

@@ -38,8 +38,7 @@ var testEntries = map[string]string{
 	"dumps/counts": "BPFDUMP\n", "vdso/abcd.so": "\x7fELF",
 }
 
-// build writes a bundle of these entries, added in the order of names, and returns
-// its bytes.
+// build writes a bundle of these entries, added in the order of names, and returns its bytes.
 func build(t testing.TB, names []string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture.data")
@@ -317,8 +316,8 @@ func TestNotBundles(t *testing.T) {
 	}
 }
 
-// TestTruncated opens every prefix of a bundle, packed and not: whole entries are
-// kept and the others are named.
+// TestTruncated opens every prefix of a bundle, packed and not: whole entries are kept and the
+// others are named.
 func TestTruncated(t *testing.T) {
 	whole := build(t, entryNames())
 	z, err := unpacker(bytes.NewReader(whole))

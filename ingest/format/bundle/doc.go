@@ -6,20 +6,19 @@
 //
 // # Container
 //
-// A bundle is a POSIX tar (ustar; pax headers where a name or number does not fit),
-// compressed with zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. The
-// tar itself, uncompressed, is read too. The first entry is "manifest.json"; the
-// zstd stream begins with a frame that holds this entry's tar header and nothing
-// else, so that the first few hundred bytes of the file identify it; the manifest
-// and perf.data end with a block, so that a file that is cut off keeps them. A reader
-// does not rely on that: any tar, packed as one frame or many, is a bundle if its
-// first entry is the manifest.
+// A bundle is a POSIX tar (ustar; pax headers where a name or number does not fit), compressed with
+// zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. The tar itself, uncompressed, is read
+// too. The first entry is "manifest.json"; the zstd stream begins with a frame that holds this
+// entry's tar header and nothing else, so that the first few hundred bytes of the file identify it;
+// the manifest and perf.data end with a block, so that a file that is cut off keeps them. A reader
+// does not rely on that: any tar, packed as one frame or many, is a bundle if its first entry is
+// the manifest.
 //
-// All entries are regular files with relative names. A writer puts "perf.data"
-// second and the others in the order of their names, with mode 0644, owner 0 and the
-// manifest's end, in whole seconds of REALTIME, as time of modification: equal
-// contents give equal bytes. A reader accepts any order behind the manifest, steps
-// over directories, and keeps entries whose names it does not know.
+// All entries are regular files with relative names. A writer puts "perf.data" second and the
+// others in the order of their names, with mode 0644, owner 0 and the manifest's end, in whole
+// seconds of REALTIME, as time of modification: equal contents give equal bytes. A reader accepts
+// any order behind the manifest, steps over directories, and keeps entries whose names it does not
+// know.
 //
 // # manifest.json
 //
@@ -48,12 +47,11 @@
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
 // perf is perf's own clock. It is that of the records in perf.data, unless their event names
-// another (use_clockid): CLOCK_MONOTONIC, where stacks were sampled. The four readings match
-// it with CLOCK_MONOTONIC, with
-// CLOCK_BOOTTIME (the kernel's clock of load times of programs) and to the
-// wall clock. kernel_build_id, text and the time from begin to end are the
-// fingerprint of a boot: a perf.data with the same kernel, the same _text and a time
-// in common was recorded in the same boot.
+// another (use_clockid): CLOCK_MONOTONIC, where stacks were sampled. The four readings match it
+// with CLOCK_MONOTONIC, with CLOCK_BOOTTIME (the kernel's clock of load times of programs) and to
+// the wall clock. kernel_build_id, text and the time from begin to end are the fingerprint of a
+// boot: a perf.data with the same kernel, the same _text and a time in common was recorded in the
+// same boot.
 //
 // # Entries
 //
@@ -78,9 +76,9 @@
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
 //	                      dumped at intervals; its BTF is in perf.data
 //
-// modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted
-// by load time and address: addr is "0x…", loaded and unloaded are ns of the clock of
-// perf.data's records, 0 for a module that was there before or that stayed.
+// modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted by load time
+// and address: addr is "0x…", loaded and unloaded are ns of the clock of perf.data's records, 0 for
+// a module that was there before or that stayed.
 //
 // compiled.json is an object with "began", when the process began, "vdso", where its vdso lies,
 // "0x…", and "perf_map" and "jit_dump", of which each has "path", where the process has the file,
@@ -99,14 +97,13 @@
 //	dumps/counts         type 1 (HASH): key and value have the fields that the manifest
 //	                     names, a negative id being the errno with which no stack was taken
 //
-// depth is that of the deepest stack, and values of others end with zeros; both dumps of
-// stacks are trimmed, that of counts lies in columns. The ids are numbers in the order of
-// the dump, in which stacks with the same callers lie side by side. A user's frame with a
-// build ID need not have had it from the kernel: the recorder looks into files in which the
-// kernel does not see it. An address stays where code has no build ID: the process's
-// mappings then have that code's line, and other lines only of processes whose mappings were
-// wanted anyway. Address 0 was outside of all that the process could run, and
-// 0xffffffffffffff, 2^56 − 1, is an unknown one: the process had ended
+// depth is that of the deepest stack, and values of others end with zeros; both dumps of stacks are
+// trimmed, that of counts lies in columns. The ids are numbers in the order of the dump, in which
+// stacks with the same callers lie side by side. A user's frame with a build ID need not have had
+// it from the kernel: the recorder looks into files in which the kernel does not see it. An address
+// stays where code has no build ID: the process's mappings then have that code's line, and other
+// lines only of processes whose mappings were wanted anyway. Address 0 was outside of all that the
+// process could run, and 0xffffffffffffff, 2^56 − 1, is an unknown one: the process had ended
 // before its mappings could be read. 2^56 − 2 is one that mappings explain in two ways, as they
 // changed meanwhile.
 //
@@ -173,8 +170,8 @@
 //
 // # Damage
 //
-// A bundle that is cut off or damaged keeps the entries before the damage; the
-// entry in which it lies is left out, and Bundle.Warnings report it. So does an entry
-// whose digest is not the manifest's. Without a whole manifest there is no bundle.
-// All sizes are bounded by the constants in limits.go.
+// A bundle that is cut off or damaged keeps the entries before the damage; the entry in which it
+// lies is left out, and Bundle.Warnings report it. So does an entry whose digest is not the
+// manifest's. Without a whole manifest there is no bundle. All sizes are bounded by the constants
+// in limits.go.
 package bundle

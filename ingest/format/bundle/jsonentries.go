@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Module is an entry of kernel/modules.json: a kernel module that was loaded at
-// some time of the recording.
+// Module is an entry of kernel/modules.json: a kernel module that was loaded at some time of the
+// recording.
 type Module struct {
 	Name     string     `json:"name"`
 	BuildID  buildid.ID `json:"-"` // zero if it has none

@@ -9,15 +9,15 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Format is the version of the bundle format that this package writes, and the
-// newest that it reads.
+// Format is the version of the bundle format that this package writes, and the newest that it
+// reads.
 const Format = 2
 
 // formatPlain is the version of bundles without stacks, which readers of it take, too.
 const formatPlain = 1
 
-// Manifest describes the host and boot of a bundle. Its JSON form is specified in
-// the package comment. Fields that could not be had are zero.
+// Manifest describes the host and boot of a bundle. Its JSON form is specified in the package
+// comment. Fields that could not be had are zero.
 type Manifest struct {
 	Format        int               `json:"format"` // set by Commit
 	Recorder      string            `json:"recorder"`
@@ -37,8 +37,8 @@ type Manifest struct {
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
 	Samples       []Samples         `json:"samples,omitempty"`
-	// KernelOmitted: kernel/kallsyms has no symbols of the kernel itself but those
-	// with its addresses: a store has the others.
+	// KernelOmitted: kernel/kallsyms has no symbols of the kernel itself but those with its
+	// addresses: a store has the others.
 	KernelOmitted bool        `json:"kernel_omitted,omitempty"`
 	Entries       []EntryInfo `json:"entries"` // set by Commit
 }
@@ -89,8 +89,8 @@ type EntryInfo struct {
 // bare is a Manifest without its methods.
 type bare Manifest
 
-// manifestJSON puts the address as text, which programs that keep numbers as
-// floating point would round.
+// manifestJSON puts the address as text, which programs that keep numbers as floating point would
+// round.
 type manifestJSON struct {
 	*bare
 	Text string `json:"text"`
@@ -101,8 +101,7 @@ func (m *Manifest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(manifestJSON{(*bare)(m), hexAddr(m.Text)})
 }
 
-// UnmarshalJSON reads a manifest from JSON. Members that it does not know are
-// passed over.
+// UnmarshalJSON reads a manifest from JSON. Members that it does not know are passed over.
 func (m *Manifest) UnmarshalJSON(data []byte) error {
 	v := manifestJSON{bare: (*bare)(m)}
 	if err := json.Unmarshal(data, &v); err != nil {

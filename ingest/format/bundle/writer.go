@@ -31,8 +31,8 @@ var (
 	ErrClosed = errors.New("bundle writer is closed")
 )
 
-// Writer makes a bundle. Entries are collected in a temporary file beside the
-// target, which appears, complete, with Commit. It is safe for concurrent use.
+// Writer makes a bundle. Entries are collected in a temporary file beside the target, which
+// appears, complete, with Commit. It is safe for concurrent use.
 type Writer struct {
 	path string
 
@@ -61,8 +61,8 @@ type spooled struct {
 // bundlePerm lets nobody else read the record of a host.
 const bundlePerm = 0o600
 
-// Create prepares a bundle that is to be written to path. Nothing is there under
-// that name before Commit; an existing file stays till then.
+// Create prepares a bundle that is to be written to path. Nothing is there under that name before
+// Commit; an existing file stays till then.
 func Create(path string) (*Writer, error) {
 	f, err := newfile.Create(path, bundlePerm)
 	if err != nil {
@@ -93,8 +93,8 @@ func (w *Writer) Add(name string, data []byte) error {
 	return w.AddReader(name, bytes.NewReader(data))
 }
 
-// AddReader adds an entry with all that r gives. If that fails there is no such
-// entry, and the writer can be used further.
+// AddReader adds an entry with all that r gives. If that fails there is no such entry, and the
+// writer can be used further.
 func (w *Writer) AddReader(name string, r io.Reader) error {
 	if !validName(name) || name == ManifestName {
 		return fmt.Errorf("%q: %w", name, ErrName)
@@ -136,9 +136,9 @@ func (w *Writer) Has(name string) bool {
 	return w.names[name]
 }
 
-// Commit writes the bundle: the manifest, in which it sets Format and Entries, then
-// the entries. The file appears under its name when it is complete and on disk, in place of
-// the file of Flush, which is part of it. The writer is closed, whether that worked or not.
+// Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries.
+// The file appears under its name when it is complete and on disk, in place of the file of Flush,
+// which is part of it. The writer is closed, whether that worked or not.
 func (w *Writer) Commit(m *Manifest) error {
 	if w.Flushed() == 0 {
 		return w.commit(m)

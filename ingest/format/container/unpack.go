@@ -46,10 +46,9 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 	return nil
 }
 
-// unpacker copies records into a spool, and unpacks those that are compressed. Their payloads
-// are one zstd stream, whose content is cut into payloads anywhere, also within a record.
-// Records between them go in between, behind the records unpacked before. The
-// stream has no end.
+// unpacker copies records into a spool, and unpacks those that are compressed. Their payloads are
+// one zstd stream, whose content is cut into payloads anywhere, also within a record. Records
+// between them go in between, behind the records unpacked before. The stream has no end.
 type unpacker struct {
 	ctx  context.Context
 	name string // of the unpacked file, for messages

@@ -137,8 +137,8 @@ func (f *File) Identity() (buildid.ID, error) {
 func (f *File) Code(l *Load) ([]byte, error) { return f.read(int64(l.Code), int(l.Size)) }
 
 // Frames returns the .eh_frame section of a function's unwinding information and where it lies in
-// the file; nil if it has none. Its relative addresses are those of a section at the next multiple of
-// 8 bytes behind the code.
+// the file; nil if it has none. Its relative addresses are those of a section at the next multiple
+// of 8 bytes behind the code.
 func (f *File) Frames(l *Load) (section []byte, offset int64, err error) {
 	if l.rules == 0 {
 		return nil, 0, nil

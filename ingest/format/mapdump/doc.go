@@ -1,20 +1,18 @@
-// Package mapdump reads dumps of BPF maps in all their forms, as
-// pairs of a key and a value for each CPU:
+// Package mapdump reads dumps of BPF maps in all their forms, as pairs of a key and a value for
+// each CPU:
 //
 //   - Raw: our own dump (ingest/format/bundle), alone or an entry of a bundle;
 //   - JSON: `bpftool map dump` with -j or -p;
 //   - Plain: the hexadecimal text that bpftool prints for a map without BTF, in one line
 //     per pair or in several, with a value for each CPU where the map is per CPU.
 //
-// For a map with BTF bpftool's plain text has formatted values without their
-// bytes. Such a dump is refused (ErrFormatted): floats, bit fields, unions
-// and padding cannot be recovered from it.
+// For a map with BTF bpftool's plain text has formatted values without their bytes. Such a dump is
+// refused (ErrFormatted): floats, bit fields, unions and padding cannot be recovered from it.
 //
-// bpftool's JSON is invalid where a map holds floats or a character that is a quote,
-// and its formatted part is wrong in other places, so that the bytes are read and the
-// formatted part is skipped by a scanner that only requires balanced brackets.
-// The forms are those of bpftool's map.c (print_entry_json, print_entry_plain), 4.15
-// to 7.5.
+// bpftool's JSON is invalid where a map holds floats or a character that is a quote, and its
+// formatted part is wrong in other places, so that the bytes are read and the formatted part is
+// skipped by a scanner that only requires balanced brackets. The forms are those of bpftool's map.c
+// (print_entry_json, print_entry_plain), 4.15 to 7.5.
 package mapdump
 
 import "errors"

@@ -63,8 +63,8 @@ var types = []string{"unspec", "hash", "array", "prog_array", "perf_event_array"
 	"sk_storage", "devmap_hash", "struct_ops", "ringbuf", "inode_storage", "task_storage",
 	"bloom_filter", "user_ringbuf", "cgrp_storage", "arena", "insn_array"}
 
-// TypeName returns bpftool's name of a map type: enum bpf_map_type without its
-// prefix, "type 99" for an unknown one.
+// TypeName returns bpftool's name of a map type: enum bpf_map_type without its prefix, "type 99"
+// for an unknown one.
 func TypeName(t uint32) string {
 	if uint64(t) < uint64(len(types)) {
 		return types[t]

@@ -54,8 +54,7 @@ func (j *jsonDump) next(p *pair) bool {
 	}
 }
 
-// judge classifies an object: a pair, a failure that bpftool reports, or the
-// beginning of a map.
+// judge classifies an object: a pair, a failure that bpftool reports, or the beginning of a map.
 func (j *jsonDump) judge(p *pair, e *element) (ok, again bool) {
 	switch {
 	case e.opened:
@@ -288,8 +287,8 @@ func (j *jsonDump) str() bool {
 // rest skips the rest of an array or object, with its bracket.
 func (j *jsonDump) rest() bool { return j.passOver(1) }
 
-// passOver skips a value of any kind: up to the ',' or the bracket behind it,
-// which stays; or up to the bracket that closes the depth-th, which is taken.
+// passOver skips a value of any kind: up to the ',' or the bracket behind it, which stays; or up to
+// the bracket that closes the depth-th, which is taken.
 func (j *jsonDump) passOver(depth int) bool {
 	inside := depth > 0
 	for {

@@ -13,10 +13,10 @@ import (
 
 // Dump reads a dump pair by pair. It is for one goroutine.
 type Dump struct {
-	// Header holds the map's properties. Only a raw dump has all; for bpftool's
-	// forms the sizes and the number of CPUs are those of the first pair, and Entries is
-	// rawdump.UnknownEntries. Lost counts bpftool's read failures, by message, among
-	// the pairs up to the last one that Next returned.
+	// Header holds the map's properties. Only a raw dump has all; for bpftool's forms the sizes and
+	// the number of CPUs are those of the first pair, and Entries is rawdump.UnknownEntries. Lost
+	// counts bpftool's read failures, by message, among the pairs up to the last one that Next
+	// returned.
 	Header rawdump.Header
 	Form   Form
 

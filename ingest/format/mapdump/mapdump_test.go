@@ -59,8 +59,8 @@ func parseShow(t *testing.T, data []byte) rawdump.Header {
 	return f.Header
 }
 
-// TestFormsAgree: each recorded dump has the same pairs in every form, and the sizes
-// in `bpftool map show`.
+// TestFormsAgree: each recorded dump has the same pairs in every form, and the sizes in `bpftool
+// map show`.
 func TestFormsAgree(t *testing.T) {
 	shows, err := filepath.Glob(recorded + "/*.show")
 	if err != nil || len(shows) < 20 {

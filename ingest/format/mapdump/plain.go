@@ -147,8 +147,8 @@ func (d *plainDump) pair(p *pair) (ok, again bool) {
 	return true, false
 }
 
-// inner reads the number that is the value of a map of maps, a u32 of the host's
-// order; little-endian is assumed, as a text dump does not record it.
+// inner reads the number that is the value of a map of maps, a u32 of the host's order;
+// little-endian is assumed, as a text dump does not record it.
 func (d *plainDump) inner(p *pair) bool {
 	id, err := strconv.ParseUint(string(d.read()), 10, 32)
 	if err != nil {

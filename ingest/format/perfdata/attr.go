@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// AttrType is perf_event_attr.type: the kind of counter in Config.
-// Numbers from 6 are dynamic PMUs, named by the PMU_MAPPINGS feature.
+// AttrType is perf_event_attr.type: the kind of counter in Config. Numbers from 6 are dynamic PMUs,
+// named by the PMU_MAPPINGS feature.
 type AttrType uint32
 
 // The fixed types of enum perf_type_id.
@@ -23,8 +23,7 @@ const (
 // SampleType is a set of sample fields (enum perf_event_sample_format).
 type SampleType uint64
 
-// The fields a sample can have, by their bits, which are not their order in the
-// record.
+// The fields a sample can have, by their bits, which are not their order in the record.
 const (
 	SampleIP           SampleType = 1 << 0
 	SampleTID          SampleType = 1 << 1
@@ -136,8 +135,8 @@ const (
 	maxAttrSize  = 1 << 12 // the kernel's own limit is a page
 )
 
-// parseAttr decodes an attr from b, which may end early (older recorders) or
-// late (newer ones): missing members are zero.
+// parseAttr decodes an attr from b, which may end early (older recorders) or late (newer ones):
+// missing members are zero.
 func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 	r := decode.New(name, b, base, big)
 	var a Attr
@@ -181,9 +180,9 @@ func (a *Attr) parseTail(r *decode.Reader) {
 	a.SampleMaxStack = r.U16()
 }
 
-// attrFlags converts the flag word to its little-endian numbering. A big-endian
-// compiler allots bit fields from the most significant bit, so the word is
-// reversed, and so are the two bits of precise_ip.
+// attrFlags converts the flag word to its little-endian numbering. A big-endian compiler allots bit
+// fields from the most significant bit, so the word is reversed, and so are the two bits of
+// precise_ip.
 func attrFlags(v uint64, big bool) AttrFlags {
 	if !big {
 		return AttrFlags(v)

@@ -8,8 +8,8 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// benchFile is 64 MB of samples as a system-wide recording has them, 11 words of
-// chain on average, with a side-band record for every 1,000.
+// benchFile is 64 MB of samples as a system-wide recording has them, 11 words of chain on average,
+// with a side-band record for every 1,000.
 var benchFile = sync.OnceValue(func() *perfbuild.File {
 	return fillBench(perfbuild.New())
 })
@@ -75,8 +75,8 @@ func decodeInto(b *testing.B, s *Sample) func(*File, *Record) {
 	}
 }
 
-// BenchmarkSamplesBigEndian decodes every sample of the other byte order, whose
-// chains have to be swapped.
+// BenchmarkSamplesBigEndian decodes every sample of the other byte order, whose chains have to be
+// swapped.
 func BenchmarkSamplesBigEndian(b *testing.B) {
 	var s Sample
 	benchRecords(b, fillBench(perfbuild.NewOrder(true)), decodeInto(b, &s))

@@ -26,8 +26,8 @@ func (f *File) applyFeatures() {
 	}
 }
 
-// findDesc returns the description of an event: the one with its first ID, else
-// the one with its index if there are as many descriptions as events.
+// findDesc returns the description of an event: the one with its first ID, else the one with its
+// index if there are as many descriptions as events.
 func findDesc(descs []EventDesc, ev *Event, i, events int) *EventDesc {
 	if len(ev.IDs) > 0 {
 		for j := range descs {
@@ -57,9 +57,8 @@ var (
 	cacheOpsPlural = []string{"loads", "stores", "prefetches"}
 )
 
-// eventName derives a name from an attr as perf does (evsel__name in
-// tools/perf/util/evsel.c): by type and config, with the modifiers ":u", ":k" and
-// ":p" where the attr has them.
+// eventName derives a name from an attr as perf does (evsel__name in tools/perf/util/evsel.c): by
+// type and config, with the modifiers ":u", ":k" and ":p" where the attr has them.
 func (f *File) eventName(a *Attr) string {
 	return f.baseName(a) + modifiers(a)
 }
@@ -94,8 +93,7 @@ func (f *File) baseName(a *Attr) string {
 	return fmt.Sprintf("unknown attr type: %d", a.Type)
 }
 
-// hybrid returns the prefix "cpu_core/" style PMU of a hybrid machine's event,
-// "" elsewhere.
+// hybrid returns the prefix "cpu_core/" style PMU of a hybrid machine's event, "" elsewhere.
 func (f *File) hybrid(a *Attr) string {
 	if pmu := a.Config >> 32; pmu != 0 {
 		if name := f.pmuName(AttrType(pmu)); name != "" {
@@ -123,8 +121,7 @@ func tableName(names []string, config uint64, unknown string) string {
 
 func rawName(a *Attr) string { return "r" + strconv.FormatUint(a.Config, 16) }
 
-// cacheName names a cache event: config holds cache, operation and result, a
-// byte each.
+// cacheName names a cache event: config holds cache, operation and result, a byte each.
 func cacheName(config uint64) string {
 	cache, op, result := config&0xff, config>>8&0xff, config>>16&0xff
 	if cache >= uint64(len(cacheNames)) || op >= uint64(len(cacheOps)) || result > 1 {
@@ -146,8 +143,8 @@ func breakpointName(a *Attr) string {
 	return fmt.Sprintf("mem:%#x:%s", a.Config1, access)
 }
 
-// modifiers returns ":u" and the like. Those for host and guest are left out: a
-// derived name should be the requested one, and users do not request them.
+// modifiers returns ":u" and the like. Those for host and guest are left out: a derived name should
+// be the requested one, and users do not request them.
 func modifiers(a *Attr) string {
 	var b strings.Builder
 	if a.Flags&(FlagExcludeKernel|FlagExcludeUser|FlagExcludeHV) != 0 {

@@ -23,8 +23,8 @@ func simpleperfRecords(big bool) *perfbuild.File {
 	return b
 }
 
-// TestWriterKnowsAll: fixtures/perfbuild makes every record and every feature that this package has a
-// name for, in both byte orders, and they are read without damage.
+// TestWriterKnowsAll: fixtures/perfbuild makes every record and every feature that this package has
+// a name for, in both byte orders, and they are read without damage.
 func TestWriterKnowsAll(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		big := b.BigEndian

@@ -79,8 +79,8 @@ var featureNames = [...]string{
 	featureSimpleperfFile2:  "SIMPLEPERF_FILE2", featureSimpleperfETM: "SIMPLEPERF_ETM_BRANCH_LIST",
 }
 
-// String returns the name without its prefix, "BUILD_ID" for HEADER_BUILD_ID,
-// and "FEATURE_40" for one that is not known.
+// String returns the name without its prefix, "BUILD_ID" for HEADER_BUILD_ID, and "FEATURE_40" for
+// one that is not known.
 func (x Feature) String() string {
 	if x.Known() {
 		return featureNames[x]
@@ -112,8 +112,7 @@ type PMU struct {
 	Name string
 }
 
-// ClockData relates the recording's clock to the wall clock: both were read at the
-// same time.
+// ClockData relates the recording's clock to the wall clock: both were read at the same time.
 type ClockData struct {
 	ClockID    uint32 // as clock_gettime(2) numbers them
 	WallNanos  uint64 // since 1970
@@ -123,8 +122,8 @@ type ClockData struct {
 // Compression is the COMPRESSED feature.
 type Compression struct{ Type, Level, Ratio, MmapLen uint32 } // Type 1 is zstd
 
-// Features are the feature sections. A member is zero if its section is
-// absent, unknown to this package, or damaged, which is a warning.
+// Features are the feature sections. A member is zero if its section is absent, unknown to this
+// package, or damaged, which is a warning.
 type Features struct {
 	Present  [4]uint64           // bitmap; empty if the recorder was killed or the file cut off
 	Sections map[Feature]Section // positions of those that lie wholly in the file
@@ -177,12 +176,12 @@ func (f *File) FeatureBytes(feature Feature, limit int64) ([]byte, error) {
 	return f.read(sec, limit)
 }
 
-// maxFeatureBytes bounds a feature section that is decoded in memory. BUILD_ID
-// is the largest: 100 bytes per object.
+// maxFeatureBytes bounds a feature section that is decoded in memory. BUILD_ID is the largest: 100
+// bytes per object.
 const maxFeatureBytes = 64 << 20
 
-// readFeatures finds the sections by the table behind the data, and decodes
-// the known ones. No error here is fatal.
+// readFeatures finds the sections by the table behind the data, and decodes the known ones. No
+// error here is fatal.
 func (f *File) readFeatures(head []byte) {
 	if f.Header.Size < fileHeaderSize || len(head) < fileHeaderSize {
 		return

@@ -179,8 +179,8 @@ func TestFeatureOutsideFile(t *testing.T) {
 	}
 }
 
-// TestBitmapOf32Bits has the bitmap as a big-endian recorder of 32 bits writes
-// it: as an array of 32-bit words.
+// TestBitmapOf32Bits has the bitmap as a big-endian recorder of 32 bits writes it: as an array of
+// 32-bit words.
 func TestBitmapOf32Bits(t *testing.T) {
 	b := perfbuild.NewOrder(true)
 	b.FeatureString(perfbuild.FeatureHostname, "sparc")

@@ -42,14 +42,14 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	},
 }
 
-// featureString reads a string of a feature section: its padded length, then
-// that many bytes with a NUL in them.
+// featureString reads a string of a feature section: its padded length, then that many bytes with a
+// NUL in them.
 func featureString(d *decode.Reader) string {
 	return d.FixedString(uint64(d.U32()))
 }
 
-// decodeSampleTime leaves both times 0 where perf saw none: it writes ~0 without
-// TIME in the attr, and 0 where it did not examine the samples.
+// decodeSampleTime leaves both times 0 where perf saw none: it writes ~0 without TIME in the attr,
+// and 0 where it did not examine the samples.
 func decodeSampleTime(x *Features, d *decode.Reader) {
 	first, last := d.U64(), d.U64()
 	if first <= last && last != ^uint64(0) {
@@ -110,9 +110,9 @@ const (
 	buildIDNameAt = 36
 )
 
-// oldKernelName is the beginning of the first entry's name, the kernel's, in files of
-// perf before 2010 with entries without a pid: everything lies 4 bytes
-// earlier (perf_header__read_build_ids_abi_quirk in tools/perf/util/header.c).
+// oldKernelName is the beginning of the first entry's name, the kernel's, in files of perf before
+// 2010 with entries without a pid: everything lies 4 bytes earlier
+// (perf_header__read_build_ids_abi_quirk in tools/perf/util/header.c).
 const oldKernelName = "nel.kallsyms]"
 
 func decodeBuildIDs(x *Features, d *decode.Reader) {

@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// FuzzOpen opens any bytes and decodes everything reachable: an error or a
-// file, every slice inside the input, and all damage reported.
+// FuzzOpen opens any bytes and decodes everything reachable: an error or a file, every slice inside
+// the input, and all damage reported.
 func FuzzOpen(f *testing.F) {
 	for _, big := range []bool{false, true} {
 		f.Add(everyRecord(perfbuild.NewOrder(big)).Bytes())
@@ -95,8 +95,8 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// FuzzRecords replaces the records of a valid file by any bytes, for an event
-// with all fields and a file of two events.
+// FuzzRecords replaces the records of a valid file by any bytes, for an event with all fields and a
+// file of two events.
 func FuzzRecords(f *testing.F) {
 	for _, big := range []bool{false, true} {
 		b := everyRecord(perfbuild.NewOrder(big))

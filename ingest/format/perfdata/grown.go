@@ -2,13 +2,12 @@ package perfdata
 
 import "bytes"
 
-// grown returns the valid length of a record's body, including a trailer of this size:
-// all, except for two types that the kernel makes too long. Where several events
-// on a CPU ask for KSYMBOL or BPF_EVENT (two recorders run), each gets the record longer
-// by the trailers of those before it (perf_event_ksymbol_output and
-// perf_event_bpf_output, which do not restore the size), with uninitialised bytes there:
-// the trailer follows the record's own fields, not its end. perf itself reads
-// time 0 from those.
+// grown returns the valid length of a record's body, including a trailer of this size: all, except
+// for two types that the kernel makes too long. Where several events on a CPU ask for KSYMBOL or
+// BPF_EVENT (two recorders run), each gets the record longer by the trailers of those before it
+// (perf_event_ksymbol_output and perf_event_bpf_output, which do not restore the size), with
+// uninitialised bytes there: the trailer follows the record's own fields, not its end. perf itself
+// reads time 0 from those.
 func grown(rec *Record, trailer int) int {
 	own := OwnFields(rec.Type, rec.Body)
 	if own == 0 || own+trailer > len(rec.Body) {

@@ -17,9 +17,8 @@ var (
 	ErrCutHeader = errors.New("a recording cut off at its header")
 )
 
-// ErrUnfinished is wrapped by a warning if the recorder was killed before it
-// wrote the size of the data: records are read to the end of the file, and there
-// are no features.
+// ErrUnfinished is wrapped by a warning if the recorder was killed before it wrote the size of the
+// data: records are read to the end of the file, and there are no features.
 var ErrUnfinished = errors.New("the recorder was killed before it finished the file")
 
 // Section is a range of the file, in bytes.
@@ -47,9 +46,9 @@ type File struct {
 	Features  Features
 	// Data is the range of the records: that of the header, clipped to the file's size.
 	Data Section
-	// Warnings report damage that did not prevent reading the rest, in the
-	// order of detection: each a *decode.Error, an error that wraps
-	// ErrUnfinished, or one of the file itself. There are never more than 100.
+	// Warnings report damage that did not prevent reading the rest, in the order of detection: each
+	// a *decode.Error, an error that wraps ErrUnfinished, or one of the file itself. There are
+	// never more than 100.
 	Warnings []error
 
 	r       io.ReaderAt
@@ -59,8 +58,8 @@ type File struct {
 	ids     eventIDs
 }
 
-// Sizes of the file header: struct perf_file_header, the one without features,
-// and struct perf_pipe_file_header.
+// Sizes of the file header: struct perf_file_header, the one without features, and struct
+// perf_pipe_file_header.
 const (
 	fileHeaderSize    = 104
 	oldFileHeaderSize = 72
@@ -78,8 +77,8 @@ const (
 	magicLen    = 8
 )
 
-// IsPerfData reports whether the first bytes of a file, 8 are enough, are those
-// of a perf.data of any version, byte order and mode.
+// IsPerfData reports whether the first bytes of a file, 8 are enough, are those of a perf.data of
+// any version, byte order and mode.
 func IsPerfData(head []byte) bool {
 	if len(head) < magicLen {
 		return false
@@ -285,8 +284,7 @@ func (f *File) readEvent(entry []byte, base int64, idBytes *int64) (Event, error
 	return ev, nil
 }
 
-// readIDs reads an array of IDs; damage is a warning, as the event may be the
-// only one.
+// readIDs reads an array of IDs; damage is a warning, as the event may be the only one.
 func (f *File) readIDs(sec Section) []uint64 {
 	if sec.Size < 8 {
 		return nil
@@ -303,8 +301,7 @@ func (f *File) readIDs(sec Section) []uint64 {
 	return ids
 }
 
-// read returns the bytes of a section that must lie within the file and be no
-// larger than limit.
+// read returns the bytes of a section that must lie within the file and be no larger than limit.
 func (f *File) read(sec Section, limit int64) ([]byte, error) {
 	if sec.Offset < 0 || sec.Size < 0 || sec.Offset > f.Size || sec.Size > f.Size-sec.Offset {
 		return nil, &decode.Error{Name: f.Name, Offset: sec.Offset,
@@ -325,10 +322,9 @@ func (f *File) read(sec Section, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// featureBitmap decodes the bitmap of a header. It was written as an array of
-// unsigned long, so a big-endian recorder of 32 bits has the halves of each word
-// swapped; HOSTNAME, which every perf writes, distinguishes them
-// (perf_file_header__read in tools/perf/util/header.c).
+// featureBitmap decodes the bitmap of a header. It was written as an array of unsigned long, so a
+// big-endian recorder of 32 bits has the halves of each word swapped; HOSTNAME, which every perf
+// writes, distinguishes them (perf_file_header__read in tools/perf/util/header.c).
 func featureBitmap(b []byte, big bool) [4]uint64 {
 	var m [4]uint64
 	for i := range m {

@@ -168,8 +168,8 @@ func TestPreciseIP(t *testing.T) {
 	})
 }
 
-// TestKilled opens the file of a killed recorder: records to the end of the file,
-// the last one half written.
+// TestKilled opens the file of a killed recorder: records to the end of the file, the last one half
+// written.
 func TestKilled(t *testing.T) {
 	b := small()
 	b.Killed = true
@@ -215,8 +215,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts a file at every length: Open returns an error or a file whose
-// records are a prefix of all records, and reports that something is missing.
+// TestCutOff cuts a file at every length: Open returns an error or a file whose records are a
+// prefix of all records, and reports that something is missing.
 func TestCutOff(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		sweep(t, everyRecord(b).Bytes(), 1)

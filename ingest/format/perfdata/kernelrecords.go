@@ -35,8 +35,8 @@ const (
 	BPFUnload = 2
 )
 
-// BPFEvent is a BPF_EVENT record: a program was loaded or unloaded. Its address
-// is in the KSYMBOL records just before.
+// BPFEvent is a BPF_EVENT record: a program was loaded or unloaded. Its address is in the KSYMBOL
+// records just before.
 type BPFEvent struct {
 	Kind  uint16 // BPFLoad or BPFUnload
 	Flags uint16
@@ -78,8 +78,8 @@ func (f *File) Lost(rec *Record, l *Lost) error {
 	return r.Err()
 }
 
-// Throttle is a THROTTLE or UNTHROTTLE record: the kernel stopped an event that
-// came too often, or resumed it.
+// Throttle is a THROTTLE or UNTHROTTLE record: the kernel stopped an event that came too often, or
+// resumed it.
 type Throttle struct{ Time, ID, StreamID uint64 }
 
 // Throttle decodes a THROTTLE or UNTHROTTLE record.
@@ -120,8 +120,8 @@ const NumNamespaces = 7
 // Namespaces is a NAMESPACES record.
 type Namespaces struct {
 	PID, TID int32
-	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero where the record
-	// ends earlier. Links that newer kernels add are left out.
+	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero where the record ends earlier. Links
+	// that newer kernels add are left out.
 	Links [NumNamespaces]Namespace
 }
 
@@ -156,8 +156,7 @@ func (f *File) Cgroup(rec *Record, c *Cgroup) error {
 	return r.Err()
 }
 
-// Switch is a SWITCH or SWITCH_CPU_WIDE record; the switched thread is in the
-// trailer.
+// Switch is a SWITCH or SWITCH_CPU_WIDE record; the switched thread is in the trailer.
 type Switch struct {
 	Out      bool  // leaves the CPU, else comes to it
 	Preempt  bool  // preempted

@@ -11,8 +11,8 @@ import (
 // layout is unknown. Callers count and skip such records.
 var ErrUnknownID = errors.New("event ID of no attr")
 
-// Event is one perf event of the file: its attr, its name, and the IDs by which
-// records refer to it.
+// Event is one perf event of the file: its attr, its name, and the IDs by which records refer to
+// it.
 type Event struct {
 	Attr Attr
 	Name string   // of the EVENT_DESC feature, else derived as perf does
@@ -38,8 +38,8 @@ type sampleLayout struct {
 	idPos     int32  // of the ID that identifies the event
 }
 
-// sampleFixed lists the fields with fixed offsets in the order of
-// a sample (perf_output_sample in kernel/events/core.c).
+// sampleFixed lists the fields with fixed offsets in the order of a sample (perf_output_sample in
+// kernel/events/core.c).
 var sampleFixed = []struct {
 	bit   SampleType
 	place func(*sampleLayout) *int32
@@ -124,9 +124,8 @@ func (l *trailerLayout) idPos() int32 {
 	return l.id
 }
 
-// maxDenseIDs bounds the table that finds an event by its ID without hashing.
-// The kernel numbers events one after another, so the IDs of a recording lie
-// close together.
+// maxDenseIDs bounds the table that finds an event by its ID without hashing. The kernel numbers
+// events one after another, so the IDs of a recording lie close together.
 const maxDenseIDs = 1 << 16
 
 // eventIDs finds the event of a record.
@@ -161,8 +160,8 @@ func (f *File) indexIDs() {
 	f.ids.collect(f.Events)
 }
 
-// unknownLayout returns the member of an attr and its lowest bit that make the
-// layout of its samples unknown, or −1.
+// unknownLayout returns the member of an attr and its lowest bit that make the layout of its
+// samples unknown, or −1.
 func unknownLayout(a *Attr) (member string, bit int) {
 	if high := uint64(a.SampleType &^ knownSampleBits); high != 0 {
 		return "sample_type", bits.TrailingZeros64(high)
@@ -232,11 +231,10 @@ func (x *eventIDs) find(id uint64) (event int, ok bool) {
 	return int(i), ok
 }
 
-// EventOf returns the index in Events of a record's event. In
-// a file of one event that is always 0; else the record's ID determines it, where
-// records have one. ID 0 is that of records synthesized by perf, and counts as the
-// first event. It is false for perf's own record types, which belong to none,
-// and for an ID that no attr has.
+// EventOf returns the index in Events of a record's event. In a file of one event that is always 0;
+// else the record's ID determines it, where records have one. ID 0 is that of records synthesized
+// by perf, and counts as the first event. It is false for perf's own record types, which belong to
+// none, and for an ID that no attr has.
 func (f *File) EventOf(rec *Record) (index int, ok bool) {
 	if rec.Type >= firstUserType || len(f.Events) == 0 {
 		return 0, false
@@ -286,8 +284,7 @@ func (f *File) trailerEvent(body []byte) (int, bool) {
 	return 0, synthesized
 }
 
-// trailerOf returns the layout of a record's trailer: the zero layout for types
-// that have none.
+// trailerOf returns the layout of a record's trailer: the zero layout for types that have none.
 func (f *File) trailerOf(rec *Record) (*trailerLayout, error) {
 	if (rec.Type >= firstUserType && rec.Type != TypeBPFMetadata) || len(f.Events) == 0 {
 		return &trailerLayout{}, nil

@@ -9,18 +9,16 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// blockSize is the size of a RecordReader's buffer. 1 MiB fits the second
-// level cache and measured better than smaller and larger ones; it must be more
-// than a record's largest size, 65,535.
+// blockSize is the size of a RecordReader's buffer. 1 MiB fits the second level cache and measured
+// better than smaller and larger ones; it must be more than a record's largest size, 65,535.
 const blockSize = 1 << 20
 
 // maxRecordSize is the maximum of a record's 16-bit size field. Larger records of simpleperf are
 // returned as their headers, with the rest behind them as a payload.
 const maxRecordSize = 1<<16 - 1
 
-// RecordReader returns the raw records of a range of the file, in file order. It
-// is for one goroutine. It reads the file in blocks into a buffer of its own
-// and allocates nothing per record.
+// RecordReader returns the raw records of a range of the file, in file order. It is for one
+// goroutine. It reads the file in blocks into a buffer of its own and allocates nothing per record.
 type RecordReader struct {
 	f    *File
 	rec  Record
@@ -32,9 +30,9 @@ type RecordReader struct {
 	err  error
 }
 
-// Records returns a reader of the records that start in the range [from, to) of
-// the file; from must be the start of a record, and both are clipped to the data
-// section. A record that crosses to is read whole.
+// Records returns a reader of the records that start in the range [from, to) of the file; from must
+// be the start of a record, and both are clipped to the data section. A record that crosses to is
+// read whole.
 func (f *File) Records(from, to int64) *RecordReader {
 	r := &RecordReader{f: f}
 	r.Reset(from, to)
@@ -57,8 +55,8 @@ func (r *RecordReader) Reset(from, to int64) {
 	r.rec = Record{}
 }
 
-// Next advances to the next record and reports whether there is one. It returns
-// false at the end of the range and at an error; Err distinguishes them.
+// Next advances to the next record and reports whether there is one. It returns false at the end of
+// the range and at an error; Err distinguishes them.
 func (r *RecordReader) Next() bool {
 	p := r.pos
 	if r.base+int64(p) >= r.to || r.err != nil {
@@ -129,14 +127,13 @@ func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 // Record returns the current record. The reader owns it, and Next overwrites it.
 func (r *RecordReader) Record() *Record { return &r.rec }
 
-// Offset returns the start of the next record. After Next has returned false
-// without an error that is at or behind the end of the range: the start of the next
-// chunk's records.
+// Offset returns the start of the next record. After Next has returned false without an error that
+// is at or behind the end of the range: the start of the next chunk's records.
 func (r *RecordReader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Err returns the reason why the reader stopped: nil at the end of the range, else a
-// *decode.Error with the position of the damage (or, wrapped, the file's I/O
-// error). All records before it have been returned.
+// Err returns the reason why the reader stopped: nil at the end of the range, else a *decode.Error
+// with the position of the damage (or, wrapped, the file's I/O error). All records before it have
+// been returned.
 func (r *RecordReader) Err() error { return r.err }
 
 // fill reads the block that starts at the current record, at least want bytes.
@@ -151,8 +148,8 @@ func (r *RecordReader) fill(want int) bool {
 	if r.buf == nil {
 		r.buf = make([]byte, 0, min(blockSize, r.f.Data.Size))
 	}
-	// Not past the longest record that can cross the end of the range: the rest
-	// is another reader's.
+	// Not past the longest record that can cross the end of the range: the rest is another
+	// reader's.
 	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
 	got, err := r.f.records.ReadAt(r.buf[:n], start)

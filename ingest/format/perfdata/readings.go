@@ -2,8 +2,8 @@ package perfdata
 
 import "encoding/binary"
 
-// Reading is the value of a counter in the READ field of a sample: the events
-// counted since it was opened.
+// Reading is the value of a counter in the READ field of a sample: the events counted since it was
+// opened.
 type Reading struct {
 	ID    uint64 // of the counter
 	Value uint64

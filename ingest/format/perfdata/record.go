@@ -5,8 +5,8 @@ import "strconv"
 // Type is the type of a record: the kernel's are below 64, perf's own from 64.
 type Type uint32
 
-// The record types of enum perf_event_type (include/uapi/linux/perf_event.h) and
-// enum perf_user_event_type (tools/lib/perf/include/perf/event.h).
+// The record types of enum perf_event_type (include/uapi/linux/perf_event.h) and enum
+// perf_user_event_type (tools/lib/perf/include/perf/event.h).
 const (
 	TypeMmap              Type = 1
 	TypeLost              Type = 2
@@ -112,8 +112,8 @@ func (t Type) Known() bool {
 	return uint64(t) < uint64(len(typeNames)) && typeNames[t] != ""
 }
 
-// Compressed reports whether a record of this type holds zstd-compressed records
-// (perf record -z). Package container unpacks them before anybody reads the records.
+// Compressed reports whether a record of this type holds zstd-compressed records (perf record -z).
+// Package container unpacks them before anybody reads the records.
 func (t Type) Compressed() bool { return t == TypeCompressed || t == TypeCompressed2 }
 
 // CPUMode is the mode of the CPU: bits 0 to 2 of a record's misc field.

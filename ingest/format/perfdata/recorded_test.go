@@ -250,8 +250,8 @@ func TestRecordedSamples(t *testing.T) {
 	}
 }
 
-// TestRecordedBuildIDs checks the build IDs of the objects beside the captures,
-// from the feature section and from MMAP2 records.
+// TestRecordedBuildIDs checks the build IDs of the objects beside the captures, from the feature
+// section and from MMAP2 records.
 func TestRecordedBuildIDs(t *testing.T) {
 	f := openBytes(t, recorded(t, "mixed"))
 	byName := make(map[string]buildid.ID)

@@ -6,10 +6,10 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Sample is a decoded SAMPLE record. Its slices alias the record's body or a
-// buffer of the Sample itself, and are valid until the next DecodeSample into it
-// or the next Next of the reader. Words are little-endian in all of them,
-// in both byte orders of the file. Reuse one Sample for many records.
+// Sample is a decoded SAMPLE record. Its slices alias the record's body or a buffer of the Sample
+// itself, and are valid until the next DecodeSample into it or the next Next of the reader. Words
+// are little-endian in all of them, in both byte orders of the file. Reuse one Sample for many
+// records.
 type Sample struct {
 	Event    int        // index in File.Events
 	Fields   SampleType // the fields that the record has; all others are zero
@@ -21,11 +21,11 @@ type Sample struct {
 	StreamID uint64
 	Period   uint64 // of PERIOD, else the attr's fixed period, else 1
 	CPU      uint32
-	// Chain is the call chain as recorded, leaf first, 8 bytes a word, with its
-	// context markers (words from −4095 up).
+	// Chain is the call chain as recorded, leaf first, 8 bytes a word, with its context markers
+	// (words from −4095 up).
 	Chain []byte
-	// HasUserStack is set if user registers and a copy of the user stack were
-	// recorded instead of a user chain (--call-graph dwarf).
+	// HasUserStack is set if user registers and a copy of the user stack were recorded instead of a
+	// user chain (--call-graph dwarf).
 	HasUserStack bool
 	SampleExtra
 
@@ -56,10 +56,9 @@ type SampleExtra struct {
 	Aux          []byte
 }
 
-// DecodeSample decodes a SAMPLE record into s. Its errors are ErrUnknownID, the
-// Err of the sample's event, or a *decode.Error for an inconsistent record;
-// s is invalid then. It allocates only to report damage and to
-// grow the buffer of s.
+// DecodeSample decodes a SAMPLE record into s. Its errors are ErrUnknownID, the Err of the sample's
+// event, or a *decode.Error for an inconsistent record; s is invalid then. It allocates only to
+// report damage and to grow the buffer of s.
 func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	event, body := 0, rec.Body
 	if !f.ids.first {
@@ -107,8 +106,8 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	return nil
 }
 
-// chain decodes the rest after the fixed fields if it is only a call chain,
-// the usual case, in the usual byte order. It returns the reason of damage, or "".
+// chain decodes the rest after the fixed fields if it is only a call chain, the usual case, in the
+// usual byte order. It returns the reason of damage, or "".
 func (s *Sample) chain(b []byte) (reason string) {
 	if len(b) < 8 {
 		return "ends before its call chain"

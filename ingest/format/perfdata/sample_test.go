@@ -108,8 +108,8 @@ func equal(a, b *Sample) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// TestSampleFields decodes samples of each field alone, of all but one, and of
-// all, into one Sample: no value of an earlier one may stay.
+// TestSampleFields decodes samples of each field alone, of all but one, and of all, into one
+// Sample: no value of an earlier one may stay.
 func TestSampleFields(t *testing.T) {
 	const all = 1<<25 - 1
 	types := []uint64{all, 0, perfbuild.IP | perfbuild.TID | perfbuild.Callchain}
@@ -132,8 +132,8 @@ func TestSampleFields(t *testing.T) {
 	})
 }
 
-// TestSampleCut cuts a sample at every length: an error with the record,
-// but never a panic; and no field may reach behind the record.
+// TestSampleCut cuts a sample at every length: an error with the record, but never a panic; and no
+// field may reach behind the record.
 func TestSampleCut(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		for _, st := range []uint64{1<<25 - 1, perfbuild.IP | perfbuild.TID | perfbuild.Callchain} {
@@ -178,8 +178,8 @@ func TestSampleCounts(t *testing.T) {
 	}
 }
 
-// TestReadFormats decodes a sample whose READ values lie before the chain, for
-// each read_format: the chain must be found.
+// TestReadFormats decodes a sample whose READ values lie before the chain, for each read_format:
+// the chain must be found.
 func TestReadFormats(t *testing.T) {
 	for rf := range uint64(32) {
 		var values []uint64
@@ -269,8 +269,8 @@ func TestUserAsked(t *testing.T) {
 	}
 }
 
-// TestUserStackAbsent has samples of an event with user stacks that were taken
-// in a kernel thread: no registers, no stack.
+// TestUserStackAbsent has samples of an event with user stacks that were taken in a kernel thread:
+// no registers, no stack.
 func TestUserStackAbsent(t *testing.T) {
 	b := perfbuild.New()
 	b.Events = []perfbuild.Event{fieldEvent(perfbuild.IP | perfbuild.Callchain |

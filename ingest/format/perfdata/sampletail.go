@@ -16,8 +16,8 @@ type sampleDecoder struct {
 	reason string
 }
 
-// decode reads all fields behind the fixed ones, in the order of
-// perf_output_sample (kernel/events/core.c).
+// decode reads all fields behind the fixed ones, in the order of perf_output_sample
+// (kernel/events/core.c).
 func (d *sampleDecoder) decode() {
 	s, has := d.s, d.a.SampleType
 	if has&SampleRead != 0 {
@@ -149,8 +149,7 @@ func (rf ReadFormat) times() int {
 // each is the number of words of a counter: its value, its ID, and how many samples it lost.
 func (rf ReadFormat) each() int { return 1 + bits.OnesCount64(uint64(rf&(ReadID|ReadLost))) }
 
-// raw reads RAW: a 32-bit size, the bytes, and no padding: the kernel
-// counts it in the size.
+// raw reads RAW: a 32-bit size, the bytes, and no padding: the kernel counts it in the size.
 func (d *sampleDecoder) raw() {
 	if len(d.left) < 4 {
 		d.fail("ends before its RAW data")
@@ -165,8 +164,7 @@ func (d *sampleDecoder) raw() {
 // the calls that have not returned, innermost first (perf record --call-graph lbr).
 const BranchCallStack = 1 << 11
 
-// Bits of perf_event_attr.branch_sample_type that change the layout of
-// BRANCH_STACK.
+// Bits of perf_event_attr.branch_sample_type that change the layout of BRANCH_STACK.
 const (
 	branchHWIndex  = 1 << 17
 	branchCounters = 1 << 19
@@ -197,12 +195,12 @@ func (d *sampleDecoder) branches() {
 	}
 }
 
-// branchFlagWidths are the bit fields of struct perf_branch_entry's flag word:
-// mispred, predicted, in_tx, abort, cycles, type, spec, new_type, priv.
+// branchFlagWidths are the bit fields of struct perf_branch_entry's flag word: mispred, predicted,
+// in_tx, abort, cycles, type, spec, new_type, priv.
 var branchFlagWidths = [...]uint{1, 1, 1, 1, 16, 4, 2, 4, 3}
 
-// branchFlags converts the flag word of a big-endian recorder, whose first bit
-// field is the most significant, to the little-endian one.
+// branchFlags converts the flag word of a big-endian recorder, whose first bit field is the most
+// significant, to the little-endian one.
 func branchFlags(v uint64) uint64 {
 	var out uint64
 	at := uint(0)

@@ -7,9 +7,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// SampleID is the trailer that the kernel puts behind every record but samples,
-// with sample_id_all. perf fills it with zeros in the records that it synthesizes:
-// Time 0 is before everything.
+// SampleID is the trailer that the kernel puts behind every record but samples, with sample_id_all.
+// perf fills it with zeros in the records that it synthesizes: Time 0 is before everything.
 type SampleID struct {
 	Has      SampleType // fields below that the record has
 	PID, TID int32
@@ -19,10 +18,9 @@ type SampleID struct {
 	CPU      uint32
 }
 
-// SampleID decodes the trailer of a record. Records without one, perf's own
-// types and files without sample_id_all, give the zero SampleID. For a SAMPLE
-// record it returns the same fields from the sample's start, and does not check the
-// rest of the record.
+// SampleID decodes the trailer of a record. Records without one, perf's own types and files without
+// sample_id_all, give the zero SampleID. For a SAMPLE record it returns the same fields from the
+// sample's start, and does not check the rest of the record.
 func (f *File) SampleID(rec *Record) (SampleID, error) {
 	if rec.Type == TypeSample {
 		return f.sampleHead(rec)
@@ -84,8 +82,8 @@ func (f *File) body(rec *Record) (decode.Reader, error) {
 	return *decode.New(name, rec.Body[:n], at, f.BigEndian), nil
 }
 
-// rest returns the rest up to a NUL: a name at the end of a record's fields,
-// which is padded with zeros and in old files with garbage.
+// rest returns the rest up to a NUL: a name at the end of a record's fields, which is padded with
+// zeros and in old files with garbage.
 func rest(r *decode.Reader) []byte {
 	b := r.Bytes(uint64(r.Left()))
 	if i := bytes.IndexByte(b, 0); i >= 0 {
@@ -97,8 +95,7 @@ func rest(r *decode.Reader) []byte {
 // ProtExec is the bit of Mmap.Prot that makes a mapping executable (PROT_EXEC).
 const ProtExec = 4
 
-// Mmap is an MMAP or MMAP2 record: Len bytes of Filename from PgOff are mapped
-// at Addr.
+// Mmap is an MMAP or MMAP2 record: Len bytes of Filename from PgOff are mapped at Addr.
 type Mmap struct {
 	PID, TID         int32 // −1 for the kernel's own
 	Addr, Len, PgOff uint64
@@ -173,8 +170,8 @@ type Task struct {
 	PID, PPID int32
 	TID, PTID int32
 	Time      uint64
-	// Synthesized marks a FORK that perf synthesized: MMAP records of the child
-	// follow, so nothing is inherited.
+	// Synthesized marks a FORK that perf synthesized: MMAP records of the child follow, so nothing
+	// is inherited.
 	Synthesized bool
 }
 

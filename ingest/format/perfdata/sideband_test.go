@@ -17,8 +17,8 @@ var (
 	id20 = []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}
 )
 
-// sideBand has every record type with a decoder: its encoding, and the expected
-// result. Byte slices are given as strings, so that results compare.
+// sideBand has every record type with a decoder: its encoding, and the expected result. Byte slices
+// are given as strings, so that results compare.
 var sideBand = []struct {
 	name  string
 	build func(b *perfbuild.File)
@@ -273,9 +273,9 @@ func TestSideBand(t *testing.T) {
 	})
 }
 
-// TestSideBandCut cuts every record at every length: the decoder must return an
-// error or, where only padding, a name's end or the trailer of a file without
-// one is missing, a result; and never panic.
+// TestSideBandCut cuts every record at every length: the decoder must return an error or, where
+// only padding, a name's end or the trailer of a file without one is missing, a result; and never
+// panic.
 func TestSideBandCut(t *testing.T) {
 	for _, tt := range sideBand {
 		b := perfbuild.New()
@@ -356,8 +356,8 @@ func TestSampleIDOfSample(t *testing.T) {
 	})
 }
 
-// TestTrailerByEvent has events whose trailers differ before the ID: each record
-// must be read with its own event's.
+// TestTrailerByEvent has events whose trailers differ before the ID: each record must be read with
+// its own event's.
 func TestTrailerByEvent(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		const common = perfbuild.Identifier | perfbuild.TID | perfbuild.Time

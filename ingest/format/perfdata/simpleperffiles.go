@@ -4,9 +4,9 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// FileSymbols are the functions that simpleperf noted of an ELF file: those that samples were in, or
-// all. Addresses are those of its program headers; Offset is that of the byte in the file that lies
-// at Addr, the first address of its code.
+// FileSymbols are the functions that simpleperf noted of an ELF file: those that samples were in,
+// or all. Addresses are those of its program headers; Offset is that of the byte in the file that
+// lies at Addr, the first address of its code.
 type FileSymbols struct {
 	Path    string
 	Addr    uint64

@@ -152,9 +152,9 @@ func (f *File) eventTypes(b []byte) {
 	}
 }
 
-// WithRecords returns a File with the tables of f and other records: those in the range data of
-// r, which are in the byte order of f. The place of a record in messages is the
-// result of place for its offset in r, a name and an offset. f is unchanged.
+// WithRecords returns a File with the tables of f and other records: those in the range data of r,
+// which are in the byte order of f. The place of a record in messages is the result of place for
+// its offset in r, a name and an offset. f is unchanged.
 func (f *File) WithRecords(r io.ReaderAt, data Section,
 	place func(offset int64) (name string, at int64)) *File {
 	x := *f

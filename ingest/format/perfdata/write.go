@@ -15,16 +15,16 @@ import (
 // allows, or smaller than its header.
 var ErrRecordSize = errors.New("size of a record is not in 8..65535")
 
-// writtenAttrSize is PERF_ATTR_SIZE_VER5: with sample_max_stack, the last member
-// that Attr has. Any perf after 2016 reads attrs up to its own size and
-// refuses larger ones, so the smallest size with all members is the most compatible.
+// writtenAttrSize is PERF_ATTR_SIZE_VER5: with sample_max_stack, the last member that Attr has. Any
+// perf after 2016 reads attrs up to its own size and refuses larger ones, so the smallest size with
+// all members is the most compatible.
 const writtenAttrSize = 112
 
-// Writer writes a perf.data file in file mode as perf record does: header, IDs,
-// attrs, records, the table of features and the features. Records are written
-// immediately; only features are kept until Close, which sets the data size in the header:
-// without Close the file is like that of a killed recorder, which readers
-// accept. It is for one goroutine. After an error all later calls return it.
+// Writer writes a perf.data file in file mode as perf record does: header, IDs, attrs, records, the
+// table of features and the features. Records are written immediately; only features are kept until
+// Close, which sets the data size in the header: without Close the file is like that of a killed
+// recorder, which readers accept. It is for one goroutine. After an error all later calls return
+// it.
 type Writer struct {
 	w        io.WriteSeeker
 	buf      *bufio.Writer
@@ -58,9 +58,9 @@ type section struct {
 	from  io.Reader
 }
 
-// NewWriter begins a file at the current position of w with these events; it uses
-// Attr, IDs and Name; there must be at least one. Attr.Size is ignored.
-// Records with a trailer have that of the first event.
+// NewWriter begins a file at the current position of w with these events; it uses Attr, IDs and
+// Name; there must be at least one. Attr.Size is ignored. Records with a trailer have that of the
+// first event.
 func NewWriter(w io.WriteSeeker, bigEndian bool, events []Event) (*Writer, error) {
 	if len(events) == 0 {
 		return nil, errors.New("perf.data: no events")
@@ -195,8 +195,8 @@ func (x *Writer) SetFeature(f Feature, payload []byte) {
 // for sections that are too large for memory.
 func (x *Writer) SetFeatureFrom(f Feature, r io.Reader) { x.features[f] = section{from: r} }
 
-// Close writes the features and completes the header. It does not close the
-// underlying file, whose position is then the end of the written data.
+// Close writes the features and completes the header. It does not close the underlying file, whose
+// position is then the end of the written data.
 func (x *Writer) Close() error {
 	if x.data.Size == 0 {
 		// Data of size 0 mean that the recorder was killed.
@@ -256,8 +256,7 @@ func (x *Writer) writeAt(b []byte, at int64) {
 	}
 }
 
-// frame begins a record of this size in the scratch buffer, which is valid until
-// the next call.
+// frame begins a record of this size in the scratch buffer, which is valid until the next call.
 func (x *Writer) frame(typ Type, misc uint16, size int) []byte {
 	b := x.order.AppendUint32(x.scratch[:0], uint32(typ))
 	b = x.order.AppendUint16(b, misc)

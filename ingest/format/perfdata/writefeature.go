@@ -52,8 +52,8 @@ func (x *Writer) SetClockData(c ClockData) {
 	x.SetFeature(FeatureClockData, o.AppendUint64(o.AppendUint64(b, c.WallNanos), c.ClockNanos))
 }
 
-// buildIDNameAlign is perf's padding of the names of BUILD_ID entries, which
-// readers before 6.16 rely on.
+// buildIDNameAlign is perf's padding of the names of BUILD_ID entries, which readers before 6.16
+// rely on.
 const buildIDNameAlign = 64
 
 // maxPath bounds the written bytes of a path (PATH_MAX).

@@ -3,8 +3,8 @@ package perfdata
 import "fmt"
 
 // The records below are those that perf synthesizes for the state before the recording
-// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; the
-// zero SampleID is before everything, as perf writes it.
+// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; the zero SampleID is
+// before everything, as perf writes it.
 
 // finish pads the record in b, adds the trailer and writes it.
 func (x *Writer) finish(b []byte, id SampleID) error {

@@ -20,8 +20,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkLibraryWrite is google/pprof's time for the same file, once its
-// structs are built: the reason for an encoder of our own.
+// BenchmarkLibraryWrite is google/pprof's time for the same file, once its structs are built: the
+// reason for an encoder of our own.
 func BenchmarkLibraryWrite(b *testing.B) {
 	data := write(b, profilebuild.Random(1, profilebuild.LikeBig), pprof.WriteOptions{})
 	prof := parse(b, data)

@@ -14,8 +14,8 @@ const (
 	blocks = 4
 )
 
-// blockWriter collects protobuf fields in blocks and has them gzipped, level 1,
-// by a second goroutine: encoding and compressing cost about the same.
+// blockWriter collects protobuf fields in blocks and has them gzipped, level 1, by a second
+// goroutine: encoding and compressing cost about the same.
 type blockWriter struct {
 	buf  []byte
 	full chan []byte

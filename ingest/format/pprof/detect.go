@@ -2,8 +2,8 @@ package pprof
 
 import "encoding/binary"
 
-// Detect reports whether the first fields of a file can be those of a
-// profile.proto: known numbers, with the wire types that they have, in bounds.
+// Detect reports whether the first fields of a file can be those of a profile.proto: known numbers,
+// with the wire types that they have, in bounds.
 func Detect(head []byte) bool {
 	const varint, bytes = 0, 2
 	fields := 0

@@ -26,9 +26,8 @@ const (
 	profDocURL      = 15
 )
 
-// encoder writes one profile. Messages are assembled in msg and copied
-// to out with their length in front; strings are numbered on first use and
-// written last.
+// encoder writes one profile. Messages are assembled in msg and copied to out with their length in
+// front; strings are numbered on first use and written last.
 type encoder struct {
 	p       *ingest.Profile
 	opts    WriteOptions
@@ -243,8 +242,8 @@ func (l *labels) number(b []byte, key *uint64, name string, v int32) []byte {
 	return appendBytes(b, 3, l.sub)
 }
 
-// locations writes all locations; unresolved ones refer to functions numbered
-// after the named ones, in order of location.
+// locations writes all locations; unresolved ones refer to functions numbered after the named ones,
+// in order of location.
 func (e *encoder) locations() {
 	names := e.p.Names
 	unresolved := uint64(0)

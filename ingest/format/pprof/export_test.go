@@ -2,8 +2,8 @@ package pprof
 
 import "slices"
 
-// For the tests of pprof files, which lie outside the package because they use
-// packages that import it.
+// For the tests of pprof files, which lie outside the package because they use packages that import
+// it.
 var (
 	UnzipForTest  = unzip
 	MemoryForTest = memoryFor

@@ -27,8 +27,8 @@ int main(void) {
 }
 `
 
-// TestLivePprof has pprof itself find the instruction and the source line of a
-// sample in programs linked in different ways: it must undo our mappings.
+// TestLivePprof has pprof itself find the instruction and the source line of a sample in programs
+// linked in different ways: it must undo our mappings.
 func TestLivePprof(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: needs gcc, binutils and go tool pprof")
@@ -50,8 +50,8 @@ func TestLivePprof(t *testing.T) {
 		args := strings.Fields("-g -O1 -Wl,--build-id " + flags)
 		run(t, "gcc", append(args, "-o", program, source)...)
 		addProgram(t, all, program, layouts)
-		// pprof determines a file's base from the first address, in random
-		// order, and fails if that is another file's: each has a profile of its own.
+		// pprof determines a file's base from the first address, in random order, and fails if that
+		// is another file's: each has a profile of its own.
 		one := profilebuild.New(profilebuild.Clock())
 		at := addProgram(t, one, program, layouts)
 		file := writeLive(t, one, program+".pb.gz", layouts)
@@ -124,8 +124,7 @@ func addProgram(t *testing.T, b *profilebuild.Builder, program string,
 	return at
 }
 
-// secondInstruction asks objdump, as an independent source, for an address in
-// the loop of spin.
+// secondInstruction asks objdump, as an independent source, for an address in the loop of spin.
 func secondInstruction(t *testing.T, program string) addr.Addr {
 	t.Helper()
 	seen := 0

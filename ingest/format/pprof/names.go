@@ -48,8 +48,8 @@ func (r *reader) readNames(places []place) {
 
 func clampLine(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
-// stackBuilder interns stacks of a profile whose Locations are final, and sorts
-// stacks, comms and samples at the end.
+// stackBuilder interns stacks of a profile whose Locations are final, and sorts stacks, comms and
+// samples at the end.
 type stackBuilder struct {
 	p      *ingest.Profile
 	stacks *intern.ListSet

@@ -15,8 +15,8 @@ import (
 	"symbolize/ingest/object/perfmap"
 )
 
-// objectOfMapping returns the object of a pprof mapping, and the base to subtract
-// from its addresses (modulo 2^64) to get Offsets.
+// objectOfMapping returns the object of a pprof mapping, and the base to subtract from its
+// addresses (modulo 2^64) to get Offsets.
 func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 	base = m.Start - m.Offset
 	if id, err := buildid.Parse(m.BuildID); err == nil {
@@ -88,9 +88,8 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// kernelBase is the run-time address of the reference symbol: perf_data_converter
-// keeps perf's pgoff, which is that address, as file_offset; others start the
-// mapping there.
+// kernelBase is the run-time address of the reference symbol: perf_data_converter keeps perf's
+// pgoff, which is that address, as file_offset; others start the mapping there.
 func kernelBase(m *profile.Mapping) uint64 {
 	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
 		return m.Offset
@@ -139,8 +138,8 @@ func (r *reader) readLocations() {
 	}
 }
 
-// namedLines returns the lines of a location that have a function name, and for
-// a location that Write marked as unresolved the reason.
+// namedLines returns the lines of a location that have a function name, and for a location that
+// Write marked as unresolved the reason.
 func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	for _, ln := range l.Line {
 		f := ln.Function
@@ -161,8 +160,7 @@ func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	return l.Line, ingest.ReasonNone
 }
 
-// unresolvedLine reports whether Write marked a line's function as one
-// without a name of its own.
+// unresolvedLine reports whether Write marked a line's function as one without a name of its own.
 func unresolvedLine(ln *profile.Line) bool {
 	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
 }
@@ -188,9 +186,8 @@ func defaultReason(o *ingest.Object) ingest.Reason {
 	return r
 }
 
-// readObjects makes one object of all mappings with the same file and build ID,
-// numbers them and fills in the bases. Locations without a mapping (nil) get an
-// object without a name.
+// readObjects makes one object of all mappings with the same file and build ID, numbers them and
+// fills in the bases. Locations without a mapping (nil) get an object without a name.
 func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Mapping]ingest.ObjectID {
 	type key struct {
 		kind ingest.ObjectKind
@@ -235,8 +232,8 @@ func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Map
 	return ids
 }
 
-// numberObjects sorts the objects into the profile and returns the new number of
-// each. Modules and vdsos belong to the kernel, if there is just one.
+// numberObjects sorts the objects into the profile and returns the new number of each. Modules and
+// vdsos belong to the kernel, if there is just one.
 func (r *reader) numberObjects(objects []ingest.Object) []ingest.ObjectID {
 	order := make([]int, len(objects))
 	for i := range order {
@@ -305,9 +302,9 @@ func systemName(f *profile.Function) string {
 	return f.Name
 }
 
-// numberPlaces makes Locations and returns the number of each place. Places at one
-// address are one location, unless they have different names, as in files without
-// real addresses: then the next free Offsets distinguish them.
+// numberPlaces makes Locations and returns the number of each place. Places at one address are one
+// location, unless they have different names, as in files without real addresses: then the next
+// free Offsets distinguish them.
 func (r *reader) numberPlaces(places []place) []place {
 	r.places = make(map[*profile.Location]ingest.LocationID, len(places))
 	kept := places[:0]     // never overtakes the reading

@@ -34,11 +34,10 @@ type ReadOptions struct {
 	Keep  ingest.Keep
 }
 
-// Read decodes a pprof file, gzipped or not, with the filters and labels
-// of opts. Objects are made from its mappings, Locations from its addresses,
-// unchanged. Its function names are kept in Names; locations without
-// one, and those that Write marked as unresolved, are left to resolve. The
-// data is not kept.
+// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. Objects are made
+// from its mappings, Locations from its addresses, unchanged. Its function names are kept in Names;
+// locations without one, and those that Write marked as unresolved, are left to resolve. The data
+// is not kept.
 func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	data, err := unzip(name, data, maxSize)
 	if err != nil {
@@ -94,8 +93,8 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 // maxDeflate is deflate's maximum ratio.
 const maxDeflate = 1032
 
-// unzippedSize returns the size in the trailer of gzipped data, so that the
-// buffer need not grow: a hint, limited to the possible ratio.
+// unzippedSize returns the size in the trailer of gzipped data, so that the buffer need not grow: a
+// hint, limited to the possible ratio.
 func unzippedSize(data []byte, limit int64) int64 {
 	const trailer = 4
 	if len(data) < trailer {
@@ -105,8 +104,9 @@ func unzippedSize(data []byte, limit int64) int64 {
 	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
-// memoryFor estimates the memory of google/pprof's decoder, in bytes, for a profile without samples:
-// it makes a struct of 100 to 200 bytes of each message, and eight bytes of each packed number.
+// memoryFor estimates the memory of google/pprof's decoder, in bytes, for a profile without
+// samples: it makes a struct of 100 to 200 bytes of each message, and eight bytes of each packed
+// number.
 func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
@@ -164,9 +164,9 @@ func (r *reader) read() error {
 	return err
 }
 
-// readEvents pairs the columns: a count followed by a weight is one event, as
-// samples/count with cpu/nanoseconds or inuse_objects/count with
-// inuse_space/bytes; any other column is an event of its own.
+// readEvents pairs the columns: a count followed by a weight is one event, as samples/count with
+// cpu/nanoseconds or inuse_objects/count with inuse_space/bytes; any other column is an event of
+// its own.
 func (r *reader) readEvents() {
 	types := r.prof.SampleType
 	for i := 0; i < len(types); i++ {
@@ -192,8 +192,7 @@ func (r *reader) readEvents() {
 	}
 }
 
-// isCountOf reports whether a column of counts called name belongs to the
-// weights of the next one.
+// isCountOf reports whether a column of counts called name belongs to the weights of the next one.
 func isCountOf(name string, next *profile.ValueType) bool {
 	return next.Unit != "count" || name == "samples" || strings.HasSuffix(name, "_samples") ||
 		strings.HasSuffix(name, "_sample")

@@ -472,8 +472,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// FuzzRead: any input gives a profile that can be written, or an error; the
-// output reads and writes the same again.
+// FuzzRead: any input gives a profile that can be written, or an error; the output reads and writes
+// the same again.
 func FuzzRead(f *testing.F) {
 	for _, p := range []*ingest.Profile{everyKind(),
 		profilebuild.Random(1, profilebuild.Size{Objects: 3, Functions: 5, Locations: 20,

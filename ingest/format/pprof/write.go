@@ -10,13 +10,12 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// UnresolvedPrefix begins the SystemName of the Function that a pprof file
-// has for an unresolved location; a Reason's text follows. Reading such a
-// file restores the reason, so that resolve tries again.
+// UnresolvedPrefix begins the SystemName of the Function that a pprof file has for an unresolved
+// location; a Reason's text follows. Reading such a file restores the reason, so that resolve tries
+// again.
 const UnresolvedPrefix = "symbolize:unresolved:"
 
-// Segment is an executable segment of an object's runtime file: its
-// p_offset and p_memsz.
+// Segment is an executable segment of an object's runtime file: its p_offset and p_memsz.
 type Segment struct {
 	Offset addr.Offset
 	Size   uint64
@@ -27,26 +26,25 @@ type WriteOptions struct {
 	// Layout returns the executable segments of an object, in any order; nil or an
 	// empty result keeps the segments that the capture observed.
 	Layout func(ingest.ObjectID) []Segment
-	// RefShift returns the distance of a kernel object's RefSymbol from `_text`.
-	// If it is unknown the mapping is named after the RefSymbol.
+	// RefShift returns the distance of a kernel object's RefSymbol from `_text`. If it is unknown
+	// the mapping is named after the RefSymbol.
 	RefShift func(ingest.ObjectID) (addr.Offset, bool)
 	// Demangle returns Function.name for a SystemName; nil keeps the latter.
 	Demangle func(string) string
 	// Count weighs frames by samples instead of periods, for the comment on the share of named
 	// frames.
 	Count bool
-	// Comments follow those of the profile; every text report of pprof prints
-	// them.
+	// Comments follow those of the profile; every text report of pprof prints them.
 	Comments []string
 }
 
 // Write writes p as a gzipped pprof profile.proto
-// (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of
-// DESIGN.md section 6. Equal profiles give equal bytes. Two columns per
-// event: samples and weight. Strings are valid UTF-8 without control characters.
+// (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of DESIGN.md
+// section 6. Equal profiles give equal bytes. Two columns per event: samples and weight. Strings
+// are valid UTF-8 without control characters.
 //
-// The encoder is our own, for speed and flat memory: google/pprof's profile
-// package needs about 1 KB per sample; it is the oracle of the tests.
+// The encoder is our own, for speed and flat memory: google/pprof's profile package needs about 1
+// KB per sample; it is the oracle of the tests.
 func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
 	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
 		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds),
@@ -68,10 +66,9 @@ type column struct {
 	count     bool // samples; else weight
 }
 
-// columnsOf returns the sample types of a profile's events. A lone event, or
-// the only clock among several, is `samples/count` and its weight, because Go's PGO and
-// most readers look for that; others have the event's name in
-// front, as perf_data_converter does.
+// columnsOf returns the sample types of a profile's events. A lone event, or the only clock among
+// several, is `samples/count` and its weight, because Go's PGO and most readers look for that;
+// others have the event's name in front, as perf_data_converter does.
 func columnsOf(events []ingest.Event) []column {
 	clocks := 0
 	for i := range events {
@@ -104,15 +101,14 @@ func columnsOf(events []ingest.Event) []column {
 	return cols
 }
 
-// isClock reports whether an event is one of perf's software clocks, with any
-// modifiers ("cpu-clock:u").
+// isClock reports whether an event is one of perf's software clocks, with any modifiers
+// ("cpu-clock:u").
 func isClock(ev *ingest.Event) bool {
 	name, _, _ := strings.Cut(ev.Name, ":")
 	return name == "cpu-clock" || name == "task-clock"
 }
 
-// defaultEvent is the event that reports show when none is named: the first that
-// has samples.
+// defaultEvent is the event that reports show when none is named: the first that has samples.
 func defaultEvent(p *ingest.Profile) int {
 	if len(p.Samples) == 0 {
 		return 0
@@ -122,8 +118,8 @@ func defaultEvent(p *ingest.Profile) int {
 	}).Event)
 }
 
-// header returns the head of the file: kept from a pprof input where its default
-// column still exists, else made from the default event.
+// header returns the head of the file: kept from a pprof input where its default column still
+// exists, else made from the default event.
 func (e *encoder) header(cols []column) ingest.PprofHeader {
 	var h ingest.PprofHeader
 	def := ""

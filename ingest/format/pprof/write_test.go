@@ -151,8 +151,8 @@ func gotRows(prof *profile.Profile) []string {
 	return rows
 }
 
-// TestWriteAgainstLibrary compares every sample with google/pprof's decoding,
-// in small profiles and one of real size.
+// TestWriteAgainstLibrary compares every sample with google/pprof's decoding, in small profiles and
+// one of real size.
 func TestWriteAgainstLibrary(t *testing.T) {
 	profiles := map[string]*ingest.Profile{
 		"every kind": everyKind(),
@@ -178,8 +178,7 @@ func TestWriteAgainstLibrary(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: write, read, write gives the same bytes, with names and
-// without.
+// TestRoundTrip: write, read, write gives the same bytes, with names and without.
 func TestRoundTrip(t *testing.T) {
 	profiles := map[string]*ingest.Profile{"every kind": everyKind()}
 	for seed := range uint64(8) {

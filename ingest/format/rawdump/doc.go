@@ -1,8 +1,8 @@
 // Package rawdump reads and writes raw dumps of BPF maps, the form in which capture bundles keep
 // maps and `symbolize capture` saves them. This comment is the specification.
 //
-// A dump is a header and pairs of key and value, as bpf(2) gave them, without
-// padding. Numbers in the header are little-endian on every machine:
+// A dump is a header and pairs of key and value, as bpf(2) gave them, without padding. Numbers in
+// the header are little-endian on every machine:
 //
 //	offset  type     field
 //	0       [8]byte  "BPFDUMP\n"
@@ -29,10 +29,10 @@
 //	        of count, k and cause together
 //	then, in version 2: u32 packing, u32 zero
 //
-// Causes are sorted. A pair is the key, then the value; with CPUs ≠ 0 the value is
-// one value per CPU, each rounded up to a multiple of 8 bytes, as the kernel copies
-// them. Fields that a later version adds are between the header's last field and the
-// pairs, and are stepped over by the header's size.
+// Causes are sorted. A pair is the key, then the value; with CPUs ≠ 0 the value is one value per
+// CPU, each rounded up to a multiple of 8 bytes, as the kernel copies them. Fields that a later
+// version adds are between the header's last field and the pairs, and are stepped over by the
+// header's size.
 //
 // Packed pairs are those that zstd makes little of as they are:
 //

@@ -39,8 +39,7 @@ const (
 // UnknownEntries as Header.Entries: pairs follow up to the end.
 const UnknownEntries = math.MaxUint64
 
-// Header describes the map of a raw dump (struct bpf_map_info), and when and how
-// it was read.
+// Header describes the map of a raw dump (struct bpf_map_info), and when and how it was read.
 type Header struct {
 	MapID      uint32
 	Type       uint32 // enum bpf_map_type
@@ -98,8 +97,8 @@ func (h *Header) FrameSize() int {
 	return AddressFrame
 }
 
-// Append appends a whole dump of these pairs, whose keys and values have the
-// header's sizes. The header's Entries are taken from pairs.
+// Append appends a whole dump of these pairs, whose keys and values have the header's sizes. The
+// header's Entries are taken from pairs.
 func Append(dst []byte, h Header, pairs [][2][]byte) ([]byte, error) {
 	h.Entries = uint64(len(pairs))
 	out := bytes.NewBuffer(dst)
@@ -161,8 +160,8 @@ type Writer struct {
 	block, lengths, values []byte
 }
 
-// NewWriter writes the header of a dump. Where the number of pairs is not known
-// before, Entries is UnknownEntries.
+// NewWriter writes the header of a dump. Where the number of pairs is not known before, Entries is
+// UnknownEntries.
 func NewWriter(w io.Writer, h *Header) (*Writer, error) {
 	if err := h.Packing.check(uint64(h.KeySize) + h.Stride()); err != nil {
 		return nil, err
@@ -222,8 +221,7 @@ type Reader struct {
 	err     error
 }
 
-// Is reports whether the first bytes of a file, 8 are enough, are those of a raw
-// dump.
+// Is reports whether the first bytes of a file, 8 are enough, are those of a raw dump.
 func Is(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
@@ -348,8 +346,8 @@ func (d *Reader) measure() error {
 // dumpBlock is how much of a dump is read at a time, in bytes.
 const dumpBlock = 256 << 10
 
-// Next returns the next pair; value holds all CPUs. Both are valid until the next
-// call. ok is false at the end and at damage; Err is nil at the end.
+// Next returns the next pair; value holds all CPUs. Both are valid until the next call. ok is false
+// at the end and at damage; Err is nil at the end.
 func (d *Reader) Next() (key, value []byte, ok bool) {
 	if d.left == 0 {
 		return nil, nil, false
@@ -400,6 +398,6 @@ func (d *Reader) Name() string { return d.name }
 // Release frees the buffers of a reader that is not read any further.
 func (d *Reader) Release() { d.trimmed = nil }
 
-// Err returns the damage: pairs are missing at the end, or could not be read. It
-// may be set before the whole pairs are read.
+// Err returns the damage: pairs are missing at the end, or could not be read. It may be set before
+// the whole pairs are read.
 func (d *Reader) Err() error { return d.err }

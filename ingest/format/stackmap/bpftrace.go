@@ -85,8 +85,8 @@ func validFrame(s *Set, hex []byte, offset uint64) (f Frame, kind lineKind) {
 	return s.valid(raw, offset), frameLine
 }
 
-// symbolFrame decodes "do_mmap+1", with "@FILE:LINE" behind it where bpftrace had
-// debug information.
+// symbolFrame decodes "do_mmap+1", with "@FILE:LINE" behind it where bpftrace had debug
+// information.
 func symbolFrame(s *Set, line []byte) (f Frame, kind lineKind) {
 	if i := bytes.IndexByte(line, '@'); i > 0 {
 		line = line[:i]
@@ -225,8 +225,8 @@ func (t *traceReader) line(line []byte) {
 	t.set.Skipped++
 }
 
-// plausible reports whether digits alone can be an address at the beginning of a
-// stack, and no number that a script printed.
+// plausible reports whether digits alone can be an address at the beginning of a stack, and no
+// number that a script printed.
 func plausible(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) >= 8 && bytes.ContainsAny(line, "abcdef")

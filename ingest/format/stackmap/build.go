@@ -10,8 +10,7 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Limits of one input; the dumps of the kernel's largest map stay
-// below.
+// Limits of one input; the dumps of the kernel's largest map stay below.
 const (
 	maxFrames   = 1 << 26 // of all stacks, 4 bytes each
 	maxSamples  = 1 << 24 // 64 bytes each
@@ -168,8 +167,8 @@ func (s *Set) count(sm Sample) {
 	}
 }
 
-// spend takes a number from the rest of the i-th total. It is false for one that
-// had to be made smaller.
+// spend takes a number from the rest of the i-th total. It is false for one that had to be made
+// smaller.
 func (s *Set) spend(i int, v *uint64) bool {
 	whole := *v <= s.left[i]
 	*v = min(*v, s.left[i])

@@ -1,6 +1,6 @@
-// Package stackmap reads the stacks that BPF programs collected, in every form in
-// which they are dumped or printed, and gives for all of them the same Set: distinct
-// stacks, and samples with counts and labels.
+// Package stackmap reads the stacks that BPF programs collected, in every form in which they are
+// dumped or printed, and gives for all of them the same Set: distinct stacks, and samples with
+// counts and labels.
 //
 // # Values of a BPF_MAP_TYPE_STACK_TRACE map
 //
@@ -13,8 +13,8 @@
 //
 // An offset below 0 is of an address below the file's mapping, and in none.
 //
-// Counts lie in another map, under a key with the two stack ids that
-// bpf_get_stackid returned, user and kernel, and labels. A negative id is an errno.
+// Counts lie in another map, under a key with the two stack ids that bpf_get_stackid returned, user
+// and kernel, and labels. A negative id is an errno.
 //
 // # Forms
 //
@@ -41,9 +41,8 @@
 //
 // # Limits of the forms
 //
-// No form has the time of a sample or its CPU. A stack map alone has no counts, no pid
-// and no comm; a count map has the labels that its key has. Bpftrace prints labels as
-// the script's author ordered them: a word is taken for the comm and a number for
-// the pid where there is one of each. Systing has pid, tid and comm. Inspektor Gadget
-// has those of the event.
+// No form has the time of a sample or its CPU. A stack map alone has no counts, no pid and no comm;
+// a count map has the labels that its key has. Bpftrace prints labels as the script's author
+// ordered them: a word is taken for the comm and a number for the pid where there is one of each.
+// Systing has pid, tid and comm. Inspektor Gadget has those of the event.
 package stackmap

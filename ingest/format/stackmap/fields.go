@@ -12,8 +12,7 @@ import (
 // FieldKind is the kind of a field of a count map's key.
 type FieldKind uint8
 
-// The fields that a key can have. A StackID is of a stack that may be
-// the user's or the kernel's.
+// The fields that a key can have. A StackID is of a stack that may be the user's or the kernel's.
 const (
 	UserStackID FieldKind = iota
 	KernelStackID

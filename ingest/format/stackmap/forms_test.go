@@ -18,8 +18,7 @@ func recorded(t testing.TB) *Set {
 		Counts: input("bare.raw", fixture(t, "load/bare.raw")), Key: mustFields(t, recordedKey)})
 }
 
-// TestRecorded pins the recorded load, so that the comparisons below compare
-// something.
+// TestRecorded pins the recorded load, so that the comparisons below compare something.
 func TestRecorded(t *testing.T) {
 	set := recorded(t)
 	total, valid, addresses, kernel, user := uint64(0), 0, 0, 0, 0

@@ -26,8 +26,8 @@ func newLineReader(name string, r io.Reader) *lineReader {
 	return &lineReader{name: name, in: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next line without its end; it is valid until the next call. ended
-// : the line has its newline.
+// next returns the next line without its end; it is valid until the next call. ended reports that
+// the line has its newline.
 func (l *lineReader) next() (line []byte, ended, ok bool) {
 	for l.err == nil {
 		b, err := l.in.ReadSlice('\n')

@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// objectReader cuts text into its outermost JSON objects, whether they are one a
-// line, over many, or in an array, so that no more than one is in memory.
+// objectReader cuts text into its outermost JSON objects, whether they are one a line, over many,
+// or in an array, so that no more than one is in memory.
 type objectReader struct {
 	name    string
 	in      *bufio.Reader

@@ -117,8 +117,7 @@ func warnLost(set *Set, name string, lost map[string]uint64) {
 	}
 }
 
-// guessLayout finds the layout of values of a dump without one, by the
-// first conclusive one.
+// guessLayout finds the layout of values of a dump without one, by the first conclusive one.
 func guessLayout(in *Input) (l layout, err error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)
 	if err != nil {

@@ -16,8 +16,7 @@ type Options struct {
 	Counts *Input
 	// Kernel is the map of kernel stacks, where it is another than that of the user's.
 	Kernel *Input
-	// Key are the fields of the count map's key; none: by BTF, or of a key of 4
-	// bytes a stack id.
+	// Key are the fields of the count map's key; none: by BTF, or of a key of 4 bytes a stack id.
 	Key []Field
 	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
 	// dump has, or that of the program's object file. nil if there is none.
@@ -52,8 +51,8 @@ func (o *Options) size(in *Input) int64 {
 	return size
 }
 
-// Read reads stacks in any form; Sniff finds which. An error comes with
-// the whole stacks before it; the Set is nil where there are none.
+// Read reads stacks in any form; Sniff finds which. An error comes with the whole stacks before it;
+// the Set is nil where there are none.
 func Read(in *Input, opts *Options) (*Set, error) {
 	form := Sniff(in)
 	if form == NoForm && opts.bare() {
@@ -103,8 +102,8 @@ type Sampled struct {
 	Options Options
 }
 
-// ReadSampled reads the samples of several events into one Set. An error comes with
-// the whole stacks before it; the Set is nil where there are none.
+// ReadSampled reads the samples of several events into one Set. An error comes with the whole
+// stacks before it; the Set is nil where there are none.
 func ReadSampled(list []Sampled) (*Set, error) {
 	set := newSet(Raw)
 	defer set.finish()

@@ -36,8 +36,8 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
-// Errors of Read. ErrNotStacks is data that hold no stacks, ErrKey a count map
-// without a description of its key.
+// Errors of Read. ErrNotStacks is data that hold no stacks, ErrKey a count map without a
+// description of its key.
 var (
 	ErrNotStacks = errors.New("no stacks in it")
 	ErrKey       = errors.New("the fields of its key are not known")
@@ -147,8 +147,7 @@ func (l Labels) with(o Labels) Labels {
 	return Labels{PID: l.PID || o.PID, TID: l.TID || o.TID, Comm: l.Comm || o.Comm}
 }
 
-// Missing lists the labels that there are not, times and CPU among them, which no
-// form has.
+// Missing lists the labels that there are not, times and CPU among them, which no form has.
 func (l Labels) Missing() (out []string) {
 	have := l.Names()
 	for _, name := range labelNames {
@@ -168,8 +167,7 @@ type Set struct {
 	Events  []Event
 	Samples []Sample
 	Labels  Labels
-	// Counted: samples have counts of their own; without a count map each stack
-	// of a map counts 1.
+	// Counted: samples have counts of their own; without a count map each stack of a map counts 1.
 	Counted bool
 	// LostSamples are those that the recorder reports as lost.
 	LostSamples uint64

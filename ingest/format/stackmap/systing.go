@@ -117,8 +117,8 @@ func (x *systingReader) records(lines *lineReader) error {
 	return lines.damage()
 }
 
-// Limits of an export: bytes when it is unpacked, and entries of one kind,
-// frames or stacks or threads.
+// Limits of an export: bytes when it is unpacked, and entries of one kind, frames or stacks or
+// threads.
 const (
 	maxExport   = 8 << 30
 	maxReferred = 1 << 22

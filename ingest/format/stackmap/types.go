@@ -13,8 +13,7 @@ import (
 // ErrTypes: BTF does not describe the key of a count map, or several types could.
 var ErrTypes = errors.New("the BTF does not describe the fields of the key")
 
-// Limits of the search in a key's type: how deep structs lie in each other, and
-// members altogether.
+// Limits of the search in a key's type: how deep structs lie in each other, and members altogether.
 const (
 	maxTypeDepth   = 8
 	maxTypeMembers = 1 << 12
@@ -111,8 +110,8 @@ func (c *candidates) only(what string, size int) (*described, error) {
 		size, names)
 }
 
-// HasStacks reports whether the keys of a map have stacks by BTF: that it counts
-// them. types may be nil.
+// HasStacks reports whether the keys of a map have stacks by BTF: that it counts them. types may be
+// nil.
 func HasStacks(types *btf.Types, h *rawdump.Header) bool {
 	if types == nil {
 		return false

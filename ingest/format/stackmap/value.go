@@ -23,17 +23,17 @@ type layout struct {
 	depth   int // frames that are read of a value; 0 for all
 }
 
-// Where addresses of code lie, with upper bytes of 0 or 0xff: those of user
-// code from lowestAddress, below which counts are, those of the kernel from kernelTop.
+// Where addresses of code lie, with upper bytes of 0 or 0xff: those of user code from
+// lowestAddress, below which counts are, those of the kernel from kernelTop.
 const (
 	lowestAddress = 1 << 16
 	userEnd       = 1 << 56
 	kernelTop     = 0xff << 56
 )
 
-// guess finds the layout from a value, where no header has it: a record
-// begins with its status in 4 bytes, which as the half of an address is no code. ok is
-// false for an inconclusive value, as an empty one.
+// guess finds the layout from a value, where no header has it: a record begins with its status in 4
+// bytes, which as the half of an address is no code. ok is false for an inconclusive value, as an
+// empty one.
 func (l *layout) guess(value []byte) (ok bool) {
 	if len(value) < addressSize {
 		return false

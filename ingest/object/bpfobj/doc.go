@@ -13,13 +13,12 @@
 //
 // # Tags
 //
-// A tag is the first 8 bytes of a digest of the instructions as passed to the
-// kernel, the immediate of both halves of a map reference set to 0: SHA-1 up to Linux
-// 6.17, SHA-256 since 6.18 (bpf_prog_calc_tag in kernel/bpf/core.c). Since map references
-// do not count, neither do a host's maps, nor the offsets of variables in them. The results
-// of CO-RE relocations, calls of kernel functions and addresses of kernel symbols depend on
-// the host: the tag of such a program is valid for hosts with the types that it was
-// compiled with, and Function.Uncertain names the dependency.
+// A tag is the first 8 bytes of a digest of the instructions as passed to the kernel, the immediate
+// of both halves of a map reference set to 0: SHA-1 up to Linux 6.17, SHA-256 since 6.18
+// (bpf_prog_calc_tag in kernel/bpf/core.c). Since map references do not count, neither do a host's
+// maps, nor the offsets of variables in them. The results of CO-RE relocations, calls of kernel
+// functions and addresses of kernel symbols depend on the host: the tag of such a program is valid
+// for hosts with the types that it was compiled with, and Function.Uncertain names the dependency.
 //
 // Each function of a program with subprograms also has a tag of its own. The kernel
 // computes it from instructions that it has rewritten: calls of subprograms, which depend

@@ -70,10 +70,9 @@ func (r *reader) offset(insn []byte) uint16 {
 	return binary.LittleEndian.Uint16(insn[2:])
 }
 
-// ownTags adds the tags that the kernel gives each function of a program by
-// itself (jit_subprogs in kernel/bpf/verifier.c). insns are the program's, list its
-// functions in their order: by then a call has the number of its callee as its offset, and
-// the immediate 1.
+// ownTags adds the tags that the kernel gives each function of a program by itself (jit_subprogs in
+// kernel/bpf/verifier.c). insns are the program's, list its functions in their order: by then a
+// call has the number of its callee as its offset, and the immediate 1.
 func (r *reader) ownTags(insns []byte, list []*function) {
 	if len(list) < 2 || len(list) > maxSubprograms {
 		return // the kernel loads no more, and one function's tag is its program's

@@ -18,8 +18,8 @@ func benchFile(b *testing.B) string {
 	return goBinary(b)
 }
 
-// BenchmarkWalk decodes the functions and inlined calls of a file on one
-// goroutine. Bytes are those of .debug_info.
+// BenchmarkWalk decodes the functions and inlined calls of a file on one goroutine. Bytes are those
+// of .debug_info.
 func BenchmarkWalk(b *testing.B) {
 	d := loadStd(b, benchFile(b))
 	d.sec.Line = nil
@@ -33,8 +33,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// BenchmarkWalkStd visits the same entries with the standard library, which has no
-// way to do less.
+// BenchmarkWalkStd visits the same entries with the standard library, which has no way to do less.
 func BenchmarkWalkStd(b *testing.B) {
 	f, err := stdelf.Open(benchFile(b))
 	if err != nil {

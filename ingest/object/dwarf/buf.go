@@ -2,10 +2,9 @@ package dwarf
 
 import "encoding/binary"
 
-// A buf reads a section, or the part of it up to a limit, from a position on. It
-// is decode.Reader without names and messages: the walk makes several of them per
-// entry. After the first read past the end bad is true, reads give zero and
-// nothing is left.
+// A buf reads a section, or the part of it up to a limit, from a position on. It is decode.Reader
+// without names and messages: the walk makes several of them per entry. After the first read past
+// the end bad is true, reads give zero and nothing is left.
 type buf struct {
 	b   []byte
 	off int
@@ -138,8 +137,7 @@ func (r *buf) uleb2() (a, b uint64) {
 	return r.uleb(), r.uleb()
 }
 
-// uleb reads an unsigned LEB128. Bits over 64 are dropped: assemblers pad with
-// zeros.
+// uleb reads an unsigned LEB128. Bits over 64 are dropped: assemblers pad with zeros.
 func (r *buf) uleb() uint64 {
 	if r.off < len(r.b) && r.b[r.off] < 0x80 {
 		r.off++

@@ -26,15 +26,15 @@ type Options struct {
 	// Alt is the supplementary file that .gnu_debugaltlink or .debug_sup names.
 	Alt *Data
 
-	// DWP is the .dwp file beside an executable. DWO opens the .dwo file of a
-	// skeleton unit that is not in it; the Data is closed when its unit has been
-	// visited. It is called by several goroutines.
+	// DWP is the .dwp file beside an executable. DWO opens the .dwo file of a skeleton unit that is
+	// not in it; the Data is closed when its unit has been visited. It is called by several
+	// goroutines.
 	DWP *Data
 	DWO func(name, compDir string, id uint64) (*Data, error)
 
-	// Text lists the ranges of executable sections. Functions and lines elsewhere
-	// belong to code that the linker dropped. Without it addresses 0 and 1 are
-	// taken for dropped code, which they are in all linked files.
+	// Text lists the ranges of executable sections. Functions and lines elsewhere belong to code
+	// that the linker dropped. Without it addresses 0 and 1 are taken for dropped code, which they
+	// are in all linked files.
 	Text []addr.Range
 
 	// Release is called periodically during a Walk, to release pages of mapped sections that have
@@ -45,8 +45,7 @@ type Options struct {
 	Close func() error
 }
 
-// A Data is the debug information of one file. Its methods may be called by
-// several goroutines.
+// A Data is the debug information of one file. Its methods may be called by several goroutines.
 type Data struct {
 	sec  Sections
 	opts Options
@@ -102,8 +101,8 @@ func (d *Data) Close() error {
 	return d.opts.Close()
 }
 
-// abbrevTable returns the compiled table at off from the cache, which is filled
-// under the budget of the scan: only tables of scanned units come here.
+// abbrevTable returns the compiled table at off from the cache, which is filled under the budget of
+// the scan: only tables of scanned units come here.
 func (d *Data) abbrevTable(off uint64, enc encoding) (*abbrevs, string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,8 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// ErrChanged is returned by Walk if a mapped file shrank while the visit read from
-// it.
+// ErrChanged is returned by Walk if a mapped file shrank while the visit read from it.
 var ErrChanged = errors.New("debug information went away while it was read: file changed")
 
 // guarded runs f and reports whether it accessed a page that no longer exists, because a mapped

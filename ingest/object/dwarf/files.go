@@ -60,8 +60,8 @@ func (w *walker) defineFile(r *buf) {
 	w.tableFiles++
 }
 
-// fileOf turns a file number in an entry of any unit into an index of Unit.Files,
-// to which files of other units are added.
+// fileOf turns a file number in an entry of any unit into an index of Unit.Files, to which files of
+// other units are added.
 func (w *walker) fileOf(c scope, n uint64) uint32 {
 	if c.skel == w.cur.skel || c.main == w.d && c.skel.hasLine && w.cur.skel.hasLine &&
 		c.skel.line == w.cur.skel.line {
@@ -82,8 +82,8 @@ func (w *walker) fileOf(c scope, n uint64) uint32 {
 	return i
 }
 
-// lineTable returns the files of a unit's line table from the cache, nil if there
-// are none. Tables that overlap others are refused once they exceed a budget.
+// lineTable returns the files of a unit's line table from the cache, nil if there are none. Tables
+// that overlap others are refused once they exceed a budget.
 func (d *Data) lineTable(u *unit) (*lineHeader, string) {
 	if !u.hasLine {
 		return nil, ""

@@ -6,8 +6,8 @@ import (
 	"symbolize/fixtures/dwarfbuild"
 )
 
-// FuzzWalk mutates the sections of whole files: entries, abbreviations, lists,
-// strings and line tables in one.
+// FuzzWalk mutates the sections of whole files: entries, abbreviations, lists, strings and line
+// tables in one.
 func FuzzWalk(f *testing.F) {
 	for version := uint16(2); version <= 5; version++ {
 		s := sample(version)

@@ -20,16 +20,16 @@ const (
 	elfCompressZstd = 2
 )
 
-// Sizes of compression headers: Elf32_Chdr, Elf64_Chdr, and "ZLIB" with a
-// big-endian size as GNU tools wrote it into .zdebug_ sections.
+// Sizes of compression headers: Elf32_Chdr, Elf64_Chdr, and "ZLIB" with a big-endian size as GNU
+// tools wrote it into .zdebug_ sections.
 const (
 	chdr32Size = 12
 	chdr64Size = 24
 	zdebugSize = 12
 )
 
-// inflate unpacks a compressed section: into memory if it is small, else into a
-// mapped file without a name. A section that ends early is returned with an error.
+// inflate unpacks a compressed section: into memory if it is small, else into a mapped file without
+// a name. A section that ends early is returned with an error.
 func (l *Loaded) inflate(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, error) {
 	in := io.NewSectionReader(r, int64(s.Offset), int64(min(s.Size, 1<<62)))
 	kind, size, err := compressionHeader(in, gnu, &l.opts)

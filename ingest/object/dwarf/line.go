@@ -1,7 +1,7 @@
 package dwarf
 
-// A lineHeader is the header of a line number program, sections 6.2.4 of DWARF 4
-// and 5. Its slices are used again by the next parse.
+// A lineHeader is the header of a line number program, sections 6.2.4 of DWARF 4 and 5. Its slices
+// are used again by the next parse.
 type lineHeader struct {
 	version    uint16
 	enc        encoding
@@ -89,8 +89,8 @@ func (h *lineHeader) parameters(r *buf) string {
 	return ""
 }
 
-// tables4 reads the directory and file tables up to DWARF 4. Directory 0 is the
-// unit's own, file 0 is none.
+// tables4 reads the directory and file tables up to DWARF 4. Directory 0 is the unit's own, file 0
+// is none.
 func (h *lineHeader) tables4(r *buf) string {
 	h.dirs = append(h.dirs, nil)
 	for {
@@ -141,8 +141,8 @@ func (h *lineHeader) table5(r *buf, sec *Sections, add func([]byte, uint64)) str
 		h.forms = append(h.forms, entryForm{r.uleb(), uint16(min(r.uleb(), 0xffff))})
 	}
 	count := r.uleb()
-	// Each entry takes at least a byte: an empty format with a great count made
-	// other readers allocate 4 GiB.
+	// Each entry takes at least a byte: an empty format with a great count made other readers
+	// allocate 4 GiB.
 	if r.bad || count > maxFiles || count > uint64(r.left()) {
 		return "more files than the line table has bytes for"
 	}
@@ -195,9 +195,9 @@ func linePath(r *buf, sec *Sections, form uint16, enc encoding) []byte {
 	return s
 }
 
-// file puts a file together. comp is the unit's compilation directory, which
-// directory 0 repeats in DWARF 5: where both are relative, as in packages built with
-// a prefix map (./csu), it must not count twice.
+// file puts a file together. comp is the unit's compilation directory, which directory 0 repeats in
+// DWARF 5: where both are relative, as in packages built with a prefix map (./csu), it must not
+// count twice.
 func (h *lineHeader) file(i int, comp []byte) File {
 	e := h.files[i]
 	f := File{Base: comp, Name: e.name}

@@ -13,9 +13,9 @@ import (
 	"symbolize/fixtures/containers"
 )
 
-// TestContainerMatrix builds one program in every way that debug information comes
-// in and wants, at every address of its functions, the frames that llvm-symbolizer
-// gives for the plain DWARF 4 build of the same compiler.
+// TestContainerMatrix builds one program in every way that debug information comes in and wants, at
+// every address of its functions, the frames that llvm-symbolizer gives for the plain DWARF 4 build
+// of the same compiler.
 func TestContainerMatrix(t *testing.T) {
 	containers.Live(t)
 	root := t.TempDir()

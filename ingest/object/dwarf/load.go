@@ -64,8 +64,7 @@ func (s *Sections) wanted() map[string]*[]byte {
 	}
 }
 
-// sharedWithSkeleton lists sections that a file with split units has under their
-// plain names only.
+// sharedWithSkeleton lists sections that a file with split units has under their plain names only.
 func sharedWithSkeleton(name string) bool { return name == "cu_index" }
 
 // Load reads the DWARF sections among secs from r. A *os.File is mapped; it must not shrink while
@@ -193,8 +192,8 @@ func (l *Loaded) keep(m []byte, f *os.File) {
 	}
 }
 
-// Release gives the pages of the mapped sections back to the system, which reads
-// them again when they are needed. It may be called while a Data uses them.
+// Release gives the pages of the mapped sections back to the system, which reads them again when
+// they are needed. It may be called while a Data uses them.
 func (l *Loaded) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

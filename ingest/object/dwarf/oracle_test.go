@@ -191,8 +191,8 @@ func ourWalk(t testing.TB, d *Data, workers int) []stdFunc {
 	return out
 }
 
-// compareWithStd holds our reader against debug/dwarf over a whole file. Inlined
-// calls without code and without calls in them are the one thing that we leave out.
+// compareWithStd holds our reader against debug/dwarf over a whole file. Inlined calls without code
+// and without calls in them are the one thing that we leave out.
 func compareWithStd(t *testing.T, path string) {
 	t.Helper()
 	f, err := stdelf.Open(path)

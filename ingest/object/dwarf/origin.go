@@ -62,8 +62,8 @@ func describes(v *values) bool {
 	return v.mask&own != 0
 }
 
-// subOf returns the number of the Sub that the entry in v at the offset is an
-// instance of, or NoSub.
+// subOf returns the number of the Sub that the entry in v at the offset is an instance of, or
+// NoSub.
 func (w *walker) subOf(v *values, at uint64) int32 {
 	c := w.cur
 	if describes(v) {

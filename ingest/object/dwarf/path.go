@@ -2,11 +2,10 @@ package dwarf
 
 func isAbs(p []byte) bool { return len(p) > 0 && p[0] == '/' }
 
-// AppendPath appends the path of a file to dst: Name, behind Dir unless it is
-// absolute, behind Base unless that is, without ".", "..", and empty elements, as
-// far as they can be removed without a look at links. Producers write the same file
-// in several ways (./io/../sysdeps/io/fts.c, sysdeps/io/fts.c); joined and cleaned
-// they become one. A file without a name gives nothing.
+// AppendPath appends the path of a file to dst: Name, behind Dir unless it is absolute, behind Base
+// unless that is, without ".", "..", and empty elements, as far as they can be removed without a
+// look at links. Producers write the same file in several ways (./io/../sysdeps/io/fts.c,
+// sysdeps/io/fts.c); joined and cleaned they become one. A file without a name gives nothing.
 func AppendPath(dst []byte, f File) []byte {
 	if len(f.Name) == 0 {
 		return dst

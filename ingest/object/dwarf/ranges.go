@@ -90,8 +90,8 @@ func (w *walker) addRange(start, end uint64) {
 	}
 }
 
-// entryRanges puts the addresses of the entry in v into w.ranges: those of its
-// range list, else low_pc to high_pc.
+// entryRanges puts the addresses of the entry in v into w.ranges: those of its range list, else
+// low_pc to high_pc.
 func (w *walker) entryRanges(v *values) {
 	w.ranges = w.ranges[:0]
 	if v.has(slotRanges) {
@@ -165,8 +165,7 @@ func (w *walker) charge(r *buf, section string, from uint64) {
 	}
 }
 
-// budgeted returns a reader at off that ends where the section or the unit's
-// budget does.
+// budgeted returns a reader at off that ends where the section or the unit's budget does.
 func (w *walker) budgeted(sec []byte, off uint64) buf {
 	r := buf{b: sec, big: w.cur.d.sec.BigEndian}
 	r.seek(off)
@@ -188,8 +187,8 @@ func (w *walker) ranges4(off uint64) {
 			w.charge(&r, ".debug_ranges", off)
 			return
 		case start == w.text.last:
-			// LLVM goes back to absolute addresses with a base of 0, which is
-			// therefore no tombstone here.
+			// LLVM goes back to absolute addresses with a base of 0, which is therefore no
+			// tombstone here.
 			base, dead = end, end >= w.text.last-1
 		case !dead:
 			w.addRange(base+start, base+end)

@@ -11,8 +11,8 @@ type scope struct {
 
 func (d *Data) scope(u *unit) scope { return scope{d, u, d, u} }
 
-// str returns the string that an attribute gives, nil if there is none. ok is false
-// if there should be one.
+// str returns the string that an attribute gives, nil if there is none. ok is false if there should
+// be one.
 func (c *scope) str(v ref) (s []byte, ok bool) {
 	sec := &c.d.sec
 	switch v.form {

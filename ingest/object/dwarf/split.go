@@ -42,8 +42,8 @@ func column(id uint32, version uint32) (col int, ok bool) {
 	return 0, false
 }
 
-// parseIndex reads the .debug_cu_index of a .dwp file: version 5 as in DWARF 5
-// section 7.3.5, version 2 as in the GNU proposal before it.
+// parseIndex reads the .debug_cu_index of a .dwp file: version 5 as in DWARF 5 section 7.3.5,
+// version 2 as in the GNU proposal before it.
 func parseIndex(sec []byte, big bool) (map[uint64]*contribution, trouble) {
 	bad := func(off int, reason string) (map[uint64]*contribution, trouble) {
 		return nil, trouble{".debug_cu_index", uint64(off), reason}
@@ -107,9 +107,9 @@ func (d *Data) biases() map[uint64]*contribution {
 	return m
 }
 
-// splitBases sets where the tables of a unit begin that has no attributes for it:
-// in split units, behind the header of the only (or, in a .dwp file, its own)
-// contribution. Version 4 has no headers.
+// splitBases sets where the tables of a unit begin that has no attributes for it: in split units,
+// behind the header of the only (or, in a .dwp file, its own) contribution. Version 4 has no
+// headers.
 func (s *scanner) splitBases(u *unit) {
 	if u.version < 5 {
 		if s.d.dwo {
@@ -132,8 +132,8 @@ func (s *scanner) splitBases(u *unit) {
 	}
 }
 
-// splitUnit finds the unit with this id: the one that completes a skeleton. A .dwo
-// file with one unit that has no id is taken to be the right one.
+// splitUnit finds the unit with this id: the one that completes a skeleton. A .dwo file with one
+// unit that has no id is taken to be the right one.
 func (d *Data) splitUnit(id uint64) *unit {
 	d.scan()
 	var only *unit

@@ -7,9 +7,8 @@ import (
 	"symbolize/fixtures/dwarfbuild"
 )
 
-// splitPair builds an executable with one skeleton unit and the .dwo that completes
-// it: a function by address index with an inlined call by range list, whose base is
-// the skeleton's.
+// splitPair builds an executable with one skeleton unit and the .dwo that completes it: a function
+// by address index with an inlined call by range list, whose base is the skeleton's.
 func splitPair(version uint16, id uint64) (exe, dwo *dwarfbuild.Builder) {
 	exe = one()
 	addrs := exe.Section(".debug_addr")

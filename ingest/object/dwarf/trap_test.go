@@ -47,8 +47,8 @@ func TestInlineTree(t *testing.T) {
 	}
 }
 
-// A concrete out-of-line instance, a definition outside its class, and gcc's two
-// links in a row: instance, abstract instance, declaration in the class.
+// A concrete out-of-line instance, a definition outside its class, and gcc's two links in a row:
+// instance, abstract instance, declaration in the class.
 func TestOriginChains(t *testing.T) {
 	decl := sub(name("f"), str(atLinkageName, "_ZN1A1fEv"), udata(atDeclFile, 1),
 		udata(atDeclLine, 10), attr{Attr: atDeclaration, Form: formFlagPresent})
@@ -228,8 +228,8 @@ func TestRangesOfDroppedUnits(t *testing.T) {
 	}
 }
 
-// A function with a cold part has several ranges, as lists of .debug_ranges: with
-// the unit's base, with a base of their own, with GNU ld's marks of dropped code.
+// A function with a cold part has several ranges, as lists of .debug_ranges: with the unit's base,
+// with a base of their own, with GNU ld's marks of dropped code.
 func TestRanges4(t *testing.T) {
 	const top = 1<<64 - 1
 	b := one()
@@ -345,9 +345,8 @@ func TestInlinedCallsWithoutCode(t *testing.T) {
 		c [{1020 1024}] call ?:0:0`)
 }
 
-// Functions hide in namespaces, in local types (gcc puts lambdas there), in
-// functions (GNU C, Ada, Go's closures not), and in any type where a language does
-// so. Each keeps its own inlined calls.
+// Functions hide in namespaces, in local types (gcc puts lambdas there), in functions (GNU C, Ada,
+// Go's closures not), and in any type where a language does so. Each keeps its own inlined calls.
 func TestWhereFunctionsHide(t *testing.T) {
 	sib := attr{Attr: atSibling, Form: formRef4, Val: dwarfbuild.Sibling{}}
 	a := abstract("a")
@@ -408,8 +407,8 @@ func TestCOMDATDuplicates(t *testing.T) {
 	}
 }
 
-// Codes of abbreviations need not be numbered from 1, tables may be shared, and
-// strings come in many forms.
+// Codes of abbreviations need not be numbered from 1, tables may be shared, and strings come in
+// many forms.
 func TestAbbrevsAndStrings(t *testing.T) {
 	shared := &dwarfbuild.Abbrevs{Gap: 1000}
 	u, v := cu(5, secOff(atStrOffsetsBase, 8)), cu(5, secOff(atStrOffsetsBase, 8))

@@ -175,8 +175,8 @@ func (w *walker) find(u *unit) (*Data, *unit, string) {
 	return nil, nil, "file " + name + " has another split unit"
 }
 
-// str returns a string of a unit, nil if there is none or it is damaged, and charges
-// it to the budget of the unit at hand.
+// str returns a string of a unit, nil if there is none or it is damaged, and charges it to the
+// budget of the unit at hand.
 func (w *walker) str(c *scope, v ref) []byte {
 	if w.stringLeft < 0 {
 		w.lose(".debug_str", v.val, "strings of the unit overlap")
@@ -215,11 +215,10 @@ func (w *walker) entries() {
 	}
 }
 
-// typesHoldCode reports whether producers of a language put subprograms with
-// addresses into any type. C++ compilers put them beside, with a
-// DW_AT_specification, except for local types (lambdas): gcc puts the code of their
-// members right there, even within the abstract instance of an inlined function.
-// Other types make up most of a C++ file and are jumped over.
+// typesHoldCode reports whether producers of a language put subprograms with addresses into any
+// type. C++ compilers put them beside, with a DW_AT_specification, except for local types
+// (lambdas): gcc puts the code of their members right there, even within the abstract instance of
+// an inlined function. Other types make up most of a C++ file and are jumped over.
 func typesHoldCode(lang uint16) bool {
 	switch lang {
 	case LangC89, LangC, LangCpp, LangC99, LangObjC, LangObjCpp, LangGo, LangCpp03, LangCpp11,

@@ -29,8 +29,8 @@ type Section struct {
 	TextBase, GOT addr.Addr
 }
 
-// Find reads the .eh_frame section of a linked file. It is nil where there is none
-// with contents, and for relocatable files, where it has no addresses before relocation.
+// Find reads the .eh_frame section of a linked file. It is nil where there is none with contents,
+// and for relocatable files, where it has no addresses before relocation.
 func Find(f *ingestelf.File) (*Section, error) {
 	s := f.Section(".eh_frame")
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Size == 0 || f.Type == elf.ET_REL {
@@ -275,8 +275,7 @@ func (w *walker) readCIE(at int) (c cie) {
 	return c
 }
 
-// augmentation reads the data of an augmentation string up to the encoding of
-// pointers to code.
+// augmentation reads the data of an augmentation string up to the encoding of pointers to code.
 func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason string) {
 	if chars[0] != 'z' {
 		return 0, fmt.Sprintf("unknown augmentation %q", chars)

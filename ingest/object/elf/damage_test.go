@@ -100,8 +100,8 @@ func walk(t testing.TB, b []byte) (things int) {
 	return things
 }
 
-// maxWalk bounds the allocations of a walk through a file of a few KiB: some
-// buffers of 64 KiB, and the xz decoder's tables.
+// maxWalk bounds the allocations of a walk through a file of a few KiB: some buffers of 64 KiB, and
+// the xz decoder's tables.
 const maxWalk = 4 << 20
 
 // allocated returns the bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the

@@ -57,8 +57,8 @@ type File struct {
 	table stringTable
 }
 
-// Segment is one PT_LOAD: FileSize bytes of the file from Offset appear in memory
-// at Addr, followed by zeros up to MemSize.
+// Segment is one PT_LOAD: FileSize bytes of the file from Offset appear in memory at Addr, followed
+// by zeros up to MemSize.
 type Segment struct {
 	Offset   addr.Offset
 	Addr     addr.Addr

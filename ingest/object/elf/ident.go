@@ -15,9 +15,9 @@ import (
 	"symbolize/ingest/unpack"
 )
 
-// readID finds the GNU build ID. Segments come first, as for the kernel when it
-// records one; sections serve programs of Go's linker, which leaves the note out
-// of PT_NOTE, modules, and debug files, whose program headers point nowhere.
+// readID finds the GNU build ID. Segments come first, as for the kernel when it records one;
+// sections serve programs of Go's linker, which leaves the note out of PT_NOTE, modules, and debug
+// files, whose program headers point nowhere.
 func (f *File) readID(head []byte) error {
 	if f.Type == elf.ET_CORE {
 		return nil // notes of a core dump describe its process
@@ -109,8 +109,8 @@ func (f *File) IsDebugOnly() bool {
 		if s.Type != elf.SHT_NOBITS || s.Size == 0 || s.Flags&elf.SHF_ALLOC == 0 {
 			continue
 		}
-		// Only .bss and its like are NOBITS in a runtime file, and those are
-		// writable; so is the PLT of old 32-bit PowerPC.
+		// Only .bss and its like are NOBITS in a runtime file, and those are writable; so is the
+		// PLT of old 32-bit PowerPC.
 		if s.IsCode() || s.Flags&elf.SHF_WRITE == 0 {
 			return true
 		}
@@ -118,16 +118,15 @@ func (f *File) IsDebugOnly() bool {
 	return false
 }
 
-// IsModule reports whether the file is a Linux kernel module, or the debug file of
-// one.
+// IsModule reports whether the file is a Linux kernel module, or the debug file of one.
 func (f *File) IsModule() bool {
 	return f.Type == elf.ET_REL &&
 		(f.Section(".gnu.linkonce.this_module") != nil || f.Section(".modinfo") != nil)
 }
 
-// IsKernelImage reports whether the file is a Linux kernel (vmlinux), or the debug
-// file of one: linked, with the init code and the tables that
-// include/asm-generic/vmlinux.lds.h puts into every kernel and nothing else has.
+// IsKernelImage reports whether the file is a Linux kernel (vmlinux), or the debug file of one:
+// linked, with the init code and the tables that include/asm-generic/vmlinux.lds.h puts into every
+// kernel and nothing else has.
 func (f *File) IsKernelImage() bool {
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN || f.Section(".interp") != nil {
 		return false

@@ -8,13 +8,13 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// PlacedSection is a section of code of a kernel module, at the place that the
-// kernel's loader gives it.
+// PlacedSection is a section of code of a kernel module, at the place that the kernel's loader
+// gives it.
 type PlacedSection struct {
 	Name  string
 	Index int // into File.Sections
-	// Addr counts from the load address of the module (/proc/modules, perf's map
-	// of the module); InitBase and above: from where its init code was.
+	// Addr counts from the load address of the module (/proc/modules, perf's map of the module);
+	// InitBase and above: from where its init code was.
 	Addr addr.Addr
 	Size uint64 // bytes
 }
@@ -26,18 +26,16 @@ const InitBase addr.Addr = 1 << 32
 
 var errNotRelocatable = errors.New("not a relocatable file")
 
-// ModuleLayout returns the sections of code of an ET_REL file where the kernel's
-// loader puts them, in order of address. The rule is that of layout_sections in
-// kernel/module/main.c (4.5 to 6.x): sections with SHF_ALLOC and SHF_EXECINSTR, in
-// the order of the section headers, each aligned to its sh_addralign, come before
-// all data, so they start at the load address; those whose names begin with
-// ".init" go by the same rule to a second region. `.exit.text` lies in the first,
-// as in any kernel that can unload modules.
+// ModuleLayout returns the sections of code of an ET_REL file where the kernel's loader puts them,
+// in order of address. The rule is that of layout_sections in kernel/module/main.c (4.5 to 6.x):
+// sections with SHF_ALLOC and SHF_EXECINSTR, in the order of the section headers, each aligned to
+// its sh_addralign, come before all data, so they start at the load address; those whose names
+// begin with ".init" go by the same rule to a second region. `.exit.text` lies in the first, as in
+// any kernel that can unload modules.
 //
-// Known limit: sections that the kernel itself sizes at load time (.plt and
-// .text.ftrace_trampoline on arm, arm64 and some others) count as they are in the
-// file; where they come before .text, and the kernel made veneers, addresses in
-// .text are off by their size.
+// Known limit: sections that the kernel itself sizes at load time (.plt and .text.ftrace_trampoline
+// on arm, arm64 and some others) count as they are in the file; where they come before .text, and
+// the kernel made veneers, addresses in .text are off by their size.
 func (f *File) ModuleLayout() ([]PlacedSection, error) {
 	if f.Type != elf.ET_REL {
 		return nil, errNotRelocatable

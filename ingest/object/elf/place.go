@@ -39,9 +39,9 @@ func (f *File) placer() (*placer, error) {
 	return p, nil
 }
 
-// readDescriptors reads .opd, the table of function descriptors of PowerPC's ELFv1
-// ABI: a function's symbol points to its descriptor, whose first word points to
-// the code. A debug file has no contents there; its symbols cannot be placed.
+// readDescriptors reads .opd, the table of function descriptors of PowerPC's ELFv1 ABI: a
+// function's symbol points to its descriptor, whose first word points to the code. A debug file has
+// no contents there; its symbols cannot be placed.
 func (p *placer) readDescriptors() error {
 	i := slices.IndexFunc(p.f.Sections, func(s Section) bool { return s.Name == ".opd" })
 	if i < 0 || p.f.Sections[i].Type == elf.SHT_NOBITS {

@@ -14,13 +14,13 @@ const (
 	maxRelocations = 1 << 30 // bytes of one section of relocations
 )
 
-// stub is one entry of a procedure linkage table: a jump through a slot of the
-// global offset table, which the dynamic linker fills by a relocation.
+// stub is one entry of a procedure linkage table: a jump through a slot of the global offset table,
+// which the dynamic linker fills by a relocation.
 type stub struct {
 	addr, end uint64
 	slot      uint64 // address of the slot
-	// index is for lazy stubs that do not name their slot (x86 with IBT): the number
-	// of the relocation that they push; -1 otherwise.
+	// index is for lazy stubs that do not name their slot (x86 with IBT): the number of the
+	// relocation that they push; -1 otherwise.
 	index   int64
 	section int
 	name    string
@@ -152,8 +152,8 @@ func isPLTRelocation(name string) bool {
 	return false
 }
 
-// pltRelocations returns the sections of run-time relocations, those of the PLT
-// first: they are short, and mostly name every stub.
+// pltRelocations returns the sections of run-time relocations, those of the PLT first: they are
+// short, and mostly name every stub.
 func (f *File) pltRelocations() []int {
 	var first, rest []int
 	for i := range f.Sections {

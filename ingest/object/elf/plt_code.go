@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// stubsX86 finds stubs of x86-64, x32 and i386. They begin at multiples of 16
-// bytes, or of 8 in the .plt.got that ld makes without IBT, and are
+// stubsX86 finds stubs of x86-64, x32 and i386. They begin at multiples of 16 bytes, or of 8 in the
+// .plt.got that ld makes without IBT, and are
 //
 //	[endbr64] [bnd] jmp *slot(%rip)    ff 25 disp32; also *slot on i386
 //	[endbr32] jmp *slot(%ebx)          ff a3 disp32, counted from the GOT
@@ -67,8 +67,8 @@ func stubX86(f *File, b []byte, a, got uint64) (stub, bool) {
 //
 //	[bti c]; adrp x16, page; ldr x17, [x16, #off]; add …; [autia1716]; br x17
 //
-// In ILP32 files the load is of w17. The first entry pushes x16 before, and its
-// slot has no relocation.
+// In ILP32 files the load is of w17. The first entry pushes x16 before, and its slot has no
+// relocation.
 func stubsARM64(_ *File, code []byte, a, _ uint64, section int) []stub {
 	const (
 		btiC     = 0xd503245f

@@ -56,9 +56,9 @@ func (n *namer) add(r *reloc, number int64, isPLT, irelative bool) {
 // taken marks a stub that a relocation has been found for, until resolve names it.
 const taken = "?"
 
-// assign marks the stubs of a sorted list that order finds equal: several can share
-// a slot. Of several relocations of a slot the first one met counts, for all its
-// stubs alike, so a hostile file cannot make this quadratic.
+// assign marks the stubs of a sorted list that order finds equal: several can share a slot. Of
+// several relocations of a slot the first one met counts, for all its stubs alike, so a hostile
+// file cannot make this quadratic.
 func (n *namer) assign(list []int, order func(*stub) int, r *reloc, irelative bool) {
 	i, found := slices.BinarySearchFunc(list, r, func(i int, _ *reloc) int {
 		return order(&n.stubs[i])

@@ -51,8 +51,8 @@ func plt0() []byte {
 		rel32(gotAddr+16, pltAddr+12))
 }
 
-// pltFile declares a file of these sections of stubs, whose .dynsym has puts, exit
-// and malloc, in this order.
+// pltFile declares a file of these sections of stubs, whose .dynsym has puts, exit and malloc, in
+// this order.
 func pltFile(machine elf.Machine, sections ...elfbuild.Section) *elfbuild.File {
 	f := &elfbuild.File{Machine: machine, Class: elf.ELFCLASS64}
 	if machine == elf.EM_386 {

@@ -94,8 +94,8 @@ func (f *File) section(b []byte, off uint64) (s Section, name uint32) {
 	return s, name
 }
 
-// nameSections reads the section names. They share one string. A file without
-// them keeps its nameless sections: types and flags are enough for most.
+// nameSections reads the section names. They share one string. A file without them keeps its
+// nameless sections: types and flags are enough for most.
 func (f *File) nameSections(index uint64, names []uint32) error {
 	if index == 0 || index >= uint64(len(f.Sections)) {
 		return nil
@@ -114,8 +114,8 @@ func (f *File) nameSections(index uint64, names []uint32) error {
 // 20,000 bytes.
 const maxName = 64 << 10
 
-// cString returns the name at off of a string table: up to its NUL, the table's
-// end, or maxName. It is "" for an offset outside the table.
+// cString returns the name at off of a string table: up to its NUL, the table's end, or maxName. It
+// is "" for an offset outside the table.
 func cString(table string, off uint64) string {
 	if off >= uint64(len(table)) {
 		return ""
@@ -137,8 +137,7 @@ func (f *File) Section(name string) *Section {
 	return nil
 }
 
-// check returns an error unless the section's contents lie in the file and are at
-// most limit bytes.
+// check returns an error unless the section's contents lie in the file and are at most limit bytes.
 func (f *File) check(s *Section, limit uint64) error {
 	off := uint64(s.Offset)
 	switch {

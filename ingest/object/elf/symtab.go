@@ -69,8 +69,8 @@ type symbolReader struct {
 	block []byte // nil before the first
 }
 
-// symbols returns a reader of a table, to be closed; nil where the file has none.
-// Until the next one is made its names are those of f.table.
+// symbols returns a reader of a table, to be closed; nil where the file has none. Until the next
+// one is made its names are those of f.table.
 func (f *File) symbols(table Table) (*symbolReader, error) {
 	index := f.symbolSection(table)
 	if index < 0 {
@@ -102,8 +102,8 @@ func (f *File) symbols(table Table) (*symbolReader, error) {
 
 func (r *symbolReader) close() { blocks.Put(r.buf) }
 
-// visit visits all entries but the first, which is null, until visit returns
-// false. The symbol is valid during the call.
+// visit visits all entries but the first, which is null, until visit returns false. The symbol is
+// valid during the call.
 func (r *symbolReader) visit(visit func(i int, s *rawSymbol) bool) error {
 	var sym rawSymbol
 	perBlock := blockSize / r.size
@@ -180,8 +180,7 @@ func (f *File) u64(b []byte) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// loadStrings makes f.table the string table with that section index. Only one is
-// kept.
+// loadStrings makes f.table the string table with that section index. Only one is kept.
 func (f *File) loadStrings(index uint32) error {
 	if f.table.section == index && index != 0 {
 		return nil
@@ -197,8 +196,8 @@ func (f *File) loadStrings(index uint32) error {
 	return nil
 }
 
-// sectionIndices reads the SHT_SYMTAB_SHNDX section of a symbol table, which only
-// files of over 65,279 sections have.
+// sectionIndices reads the SHT_SYMTAB_SHNDX section of a symbol table, which only files of over
+// 65,279 sections have.
 func (f *File) sectionIndices(symtab int) ([]uint32, error) {
 	if len(f.Sections) < int(elf.SHN_LORESERVE) {
 		return nil, nil

@@ -13,10 +13,9 @@ const (
 	firstLength  = 257
 )
 
-// Index bits of the first table. Longer codes continue in a second table. A
-// complete code has at least two of them for each entry of the first table that leads
-// there, which bounds the room for second tables. All sizes are powers of two, so that
-// masked indexes need no check.
+// Index bits of the first table. Longer codes continue in a second table. A complete code has at
+// least two of them for each entry of the first table that leads there, which bounds the room for
+// second tables. All sizes are powers of two, so that masked indexes need no check.
 const (
 	litBits  = 11
 	distBits = 9

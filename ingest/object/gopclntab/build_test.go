@@ -279,8 +279,7 @@ func (b *builder) funcStruct(f fn, entry uint64, at int, base uint32,
 	return d
 }
 
-// go12 lays out: header, functab, place of the file table, structs, pctab, names,
-// file table.
+// go12 lays out: header, functab, place of the file table, structs, pctab, names, file table.
 func (b *builder) go12(funcs []fn) built {
 	tab := 8 + b.t.ptr + (2*len(funcs)+1)*b.t.ptr + 4
 	tab += -tab & 15

@@ -3,10 +3,10 @@
 // them, and the source lines of their addresses. It replaces .symtab and DWARF for the Go
 // part of a program, except for columns.
 //
-// Find locates the table of an ELF file: by the name of its section, else by its
-// magic number in the constant data of files that look like Go's. The addresses of the
-// text and of the inline trees of Go 1.18 to 1.25 are not in the table but in
-// runtime.moduledata, which is found by its pointers to the table.
+// Find locates the table of an ELF file: by the name of its section, else by its magic number in
+// the constant data of files that look like Go's. The addresses of the text and of the inline trees
+// of Go 1.18 to 1.25 are not in the table but in runtime.moduledata, which is found by its pointers
+// to the table.
 //
 // # The format
 //

@@ -23,9 +23,9 @@ const (
 // independent programs. External linkers may merge it into another section.
 var sectionNames = []string{".gopclntab", ".data.rel.ro.gopclntab"}
 
-// Find locates and decodes the table of an ELF file. It is nil where there is none,
-// and where its contents are not in this file, as in a separate debug file. Files without
-// a sign of Go in their sections are not searched.
+// Find locates and decodes the table of an ELF file. It is nil where there is none, and where its
+// contents are not in this file, as in a separate debug file. Files without a sign of Go in their
+// sections are not searched.
 func Find(f *ingestelf.File) (*Table, error) {
 	for _, name := range sectionNames {
 		s := f.Section(name)
@@ -82,8 +82,8 @@ type region struct {
 	size uint64
 }
 
-// regions returns the constants of a file, or its variables; in a file without
-// sections all segments, because linkers have put constants next to the code.
+// regions returns the constants of a file, or its variables; in a file without sections all
+// segments, because linkers have put constants next to the code.
 func regions(f *ingestelf.File, writable bool) []region {
 	var all []region
 	for i := range f.Sections {
@@ -261,10 +261,9 @@ func getWord(b []byte, big bool, ptr int) uint64 {
 	return order.Uint64(b)
 }
 
-// Fields of runtime.moduledata, in words from its start: pcHeader, six slices and
-// findfunctab, minpc, maxpc come before text; the eight bounds of data follow, since
-// Go 1.20 the two of coverage counters, then end, gcdata, gcbss, types, etypes, rodata
-// and gofunc.
+// Fields of runtime.moduledata, in words from its start: pcHeader, six slices and findfunctab,
+// minpc, maxpc come before text; the eight bounds of data follow, since Go 1.20 the two of coverage
+// counters, then end, gcdata, gcbss, types, etypes, rodata and gofunc.
 const (
 	moduleText      = 22
 	moduleGofunc118 = 38

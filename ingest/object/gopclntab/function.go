@@ -50,9 +50,8 @@ const (
 	budgetFactor = 16
 )
 
-// Functions visits the functions in order of address until visit returns false. Lost
-// is the number of those that could not be read, or not fully, and err, a
-// *decode.Error, is that of the first.
+// Functions visits the functions in order of address until visit returns false. Lost is the number
+// of those that could not be read, or not fully, and err, a *decode.Error, is that of the first.
 func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
 	return t.FunctionsIn(func(addr.Range) bool { return true }, visit)
 }

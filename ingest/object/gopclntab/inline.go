@@ -68,8 +68,8 @@ func (w *walker) inlines(r *record) (reason string) {
 	return ""
 }
 
-// spans decodes the table of call indexes by address, and returns one more
-// than the greatest index in it.
+// spans decodes the table of call indexes by address, and returns one more than the greatest index
+// in it.
 func (w *walker) spans(r *record, table uint32) (n int) {
 	end := uint64(w.f.End)
 	s := w.t.stream(table, r.entry)
@@ -143,9 +143,8 @@ func (w *walker) callAt(a uint64) int32 {
 	return w.at[i].call
 }
 
-// breakCircles moves calls that are their own callers to the function itself: of
-// each cycle the one that is found first. Those in it, and all others, keep their
-// callers.
+// breakCircles moves calls that are their own callers to the function itself: of each cycle the one
+// that is found first. Those in it, and all others, keep their callers.
 func (w *walker) breakCircles() (found bool) {
 	// The depth marks calls as not seen (0), on the way up from call i (i+1), and sound.
 	const sound = 1<<32 - 1

@@ -10,9 +10,9 @@ type shape struct {
 	relative                    bool // funcdata are 4-byte offsets, else pointers
 }
 
-// findShape returns the shape of a version. That of Go 1.2 changed with Go 1.12, where
-// an int32 count became funcID uint8, two bytes of padding and a count uint8; the
-// first function with a distinguishing value decides. (Without one they are equal.)
+// findShape returns the shape of a version. That of Go 1.2 changed with Go 1.12, where an int32
+// count became funcID uint8, two bytes of padding and a count uint8; the first function with a
+// distinguishing value decides. (Without one they are equal.)
 func (t *Table) findShape() shape {
 	p := t.ptr
 	if t.version >= go118 {

@@ -1,8 +1,8 @@
 package gopclntab
 
-// stream reads a table of values by address: pairs of two varints, the change of the
-// value (zig-zag) and the number of its instructions. A value change of 0
-// ends the table, except in the first pair.
+// stream reads a table of values by address: pairs of two varints, the change of the value
+// (zig-zag) and the number of its instructions. A value change of 0 ends the table, except in the
+// first pair.
 type stream struct {
 	rest    []byte
 	quantum uint64
@@ -11,8 +11,8 @@ type stream struct {
 	end     uint64 // address
 }
 
-// stream returns a reader of the table at an offset of pctab for a function that
-// starts at entry. Offset 0 is none: it has no values.
+// stream returns a reader of the table at an offset of pctab for a function that starts at entry.
+// Offset 0 is none: it has no values.
 func (t *Table) stream(off uint32, entry uint64) stream {
 	s := stream{quantum: t.quantum, first: true, value: -1, end: entry}
 	if off != 0 && uint64(off) < uint64(len(t.pctab)) {

@@ -98,8 +98,8 @@ func magic(b []byte) (v layoutVersion, big, ok bool) {
 	return layoutVersion(i), true, i > 0
 }
 
-// New decodes the header of a table and determines the layout of its inline trees.
-// The error is a *decode.Error.
+// New decodes the header of a table and determines the layout of its inline trees. The error is a
+// *decode.Error.
 func New(in Input) (*Table, error) {
 	t := &Table{in: in}
 	v, big, ok := magic(in.Data)
@@ -133,8 +133,8 @@ func (t *Table) fail(off int, format string, args ...any) error {
 	}
 }
 
-// header12 reads the header of Go 1.2: the number of functions, functab, and the
-// place of the file table. All offsets count from the header.
+// header12 reads the header of Go 1.2: the number of functions, functab, and the place of the file
+// table. All offsets count from the header.
 func (t *Table) header12() error {
 	d := t.in.Data
 	n, ok := t.word(d, 8)
@@ -163,8 +163,8 @@ func (t *Table) header12() error {
 	return nil
 }
 
-// header116 reads the header of Go 1.16 and later: two counts, since Go 1.18 the
-// start of the text, and the offsets of five parts.
+// header116 reads the header of Go 1.16 and later: two counts, since Go 1.18 the start of the text,
+// and the offsets of five parts.
 func (t *Table) header116() error {
 	d := t.in.Data
 	words := make([]uint64, 8)
@@ -229,8 +229,8 @@ func (t *Table) numberFiles(cutab []byte) {
 	}
 }
 
-// File returns the path of a file as the linker wrote it, a part of Input.Data; nil
-// for NoFile and numbers without a name.
+// File returns the path of a file as the linker wrote it, a part of Input.Data; nil for NoFile and
+// numbers without a name.
 func (t *Table) File(number uint32) []byte {
 	if uint64(number) >= uint64(len(t.files)) || t.files[number] == NoFile {
 		return nil
@@ -238,8 +238,7 @@ func (t *Table) File(number uint32) []byte {
 	return cString(t.paths, t.files[number])
 }
 
-// cString returns the string at off, without its NUL. It is cut at maxName and where
-// b ends.
+// cString returns the string at off, without its NUL. It is cut at maxName and where b ends.
 func cString(b []byte, off uint32) []byte {
 	if uint64(off) >= uint64(len(b)) {
 		return nil

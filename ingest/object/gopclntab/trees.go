@@ -33,8 +33,8 @@ func (f form) size() int {
 
 func (f form) byPC() bool { return f.layout == callGo20 }
 
-// forms lists the possible forms of each version, in the order of trials. Those
-// of Go 1.2: Go 1.13 to 1.15, 1.12, 1.9 to 1.11.
+// forms lists the possible forms of each version, in the order of trials. Those of Go 1.2: Go 1.13
+// to 1.15, 1.12, 1.9 to 1.11.
 var forms = [...][]form{
 	go12:  {{4, 2, callGo12}, {2, 1, callGo12}, {2, 1, callGo9}},
 	go116: {{3, 2, callGo12}},

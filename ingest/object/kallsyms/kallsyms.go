@@ -1,14 +1,13 @@
-// Package kallsyms reads the kernel's list of symbols, /proc/kallsyms, or a copy
-// of it such as perf's cache and "perf buildid-cache --kcore" keep.
+// Package kallsyms reads the kernel's list of symbols, /proc/kallsyms, or a copy of it such as
+// perf's cache and "perf buildid-cache --kcore" keep.
 //
 // A line is
 //
 //	ffffffffc0a01000 t ext4_map_blocks	[ext4]
 //
-// the address in hexadecimal, the type letter as nm prints it, the name, and after
-// a tab the module, if any (kernel/kallsyms.c, s_show). The lines of the kernel
-// proper come first, sorted by address; then those of modules, of ftrace's and
-// kprobes' trampolines, and of BPF programs.
+// the address in hexadecimal, the type letter as nm prints it, the name, and after a tab the
+// module, if any (kernel/kallsyms.c, s_show). The lines of the kernel proper come first, sorted by
+// address; then those of modules, of ftrace's and kprobes' trampolines, and of BPF programs.
 package kallsyms
 
 import (
@@ -56,8 +55,8 @@ type Stats struct {
 	FirstBad    error  // *decode.Error about the first of those, or nil
 }
 
-// ErrRestricted is returned for a list in which every address is zero: the kernel
-// hides them from those without CAP_SYSLOG (sysctl kernel.kptr_restrict).
+// ErrRestricted is returned for a list in which every address is zero: the kernel hides them from
+// those without CAP_SYSLOG (sysctl kernel.kptr_restrict).
 var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 
 // maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
@@ -74,10 +73,10 @@ func Read(name string, r io.Reader, visit func(Symbol) bool) error {
 	return err
 }
 
-// scanLines visits the symbols in the order of the file until visit returns false;
-// lines that Stats counts as left out are not visited. The names given stay valid.
-// If every address is zero the error wraps ErrRestricted; a list without one good
-// line is an error, too. Single lines of another form are counted only.
+// scanLines visits the symbols in the order of the file until visit returns false; lines that Stats
+// counts as left out are not visited. The names given stay valid. If every address is zero the
+// error wraps ErrRestricted; a list without one good line is an error, too. Single lines of another
+// form are counted only.
 func scanLines(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
 	return scan(&parser{name: name, modules: map[string]string{}}, r, visit)
 }

@@ -52,8 +52,8 @@ type ProgramReader struct {
 	raw    bpf.RawProgram
 }
 
-// Program returns the kernel's record of the program behind a descriptor. It is
-// valid until the next call.
+// Program returns the kernel's record of the program behind a descriptor. It is valid until the
+// next call.
 func (x *ProgramReader) Program(fd int) (*bpf.RawProgram, error) {
 	n, err := x.fill(fd)
 	for again := 0; err == nil && x.grow() && again < 2; again++ {
@@ -98,8 +98,8 @@ func (x *ProgramReader) fill(fd int) (int, error) {
 	return bpfcall.Info(fd, x.info[:])
 }
 
-// grow enlarges the buffers to the sizes that the kernel reported, and
-// reports whether any was too small.
+// grow enlarges the buffers to the sizes that the kernel reported, and reports whether any was too
+// small.
 func (x *ProgramReader) grow() bool {
 	grown := false
 	for i, n := range recorded {

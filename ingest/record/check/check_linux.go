@@ -46,8 +46,8 @@ func effectiveCaps() (uint64, error) {
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil
 }
 
-// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or if it is unknown,
-// a value above any map's size.
+// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or if it is unknown, a value above
+// any map's size.
 func memlockLimit() uint64 {
 	limit := unix.Rlimit{}
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {

@@ -11,8 +11,8 @@ import (
 // How the program that copies others finds the one that was loaded: its address goes
 // into R6.
 
-// atEntry finds the program in the arguments of perf_event_bpf_event: the program,
-// the event (1: it was loaded), flags.
+// atEntry finds the program in the arguments of perf_event_bpf_event: the program, the event (1: it
+// was loaded), flags.
 func atEntry() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R2, asm.R6, 8, asm.DWord),
@@ -21,8 +21,8 @@ func atEntry() asm.Instructions {
 	}
 }
 
-// sysExit locates in struct pt_regs the number of a system call and its first
-// argument, on machines where those are still there at its exit.
+// sysExit locates in struct pt_regs the number of a system call and its first argument, on machines
+// where those are still there at its exit.
 var sysExit = map[string]struct {
 	number, first string
 	size          int32 // of number
@@ -35,9 +35,9 @@ var sysExit = map[string]struct {
 // maxFD bounds the descriptors that are looked up (sysctl fs.nr_open).
 const maxFD = 1 << 30
 
-// atExit finds the program at the exit of every system call, and skips
-// all but the loads: the result is a descriptor, by which the task's table has the
-// file, which is that of a BPF program if it is closed by the function at release.
+// atExit finds the program at the exit of every system call, and skips all but the loads: the
+// result is a descriptor, by which the task's table has the file, which is that of a BPF program if
+// it is closed by the function at release.
 func atExit(l *kernelbtf.Layout, arch string, release uint64) asm.Instructions {
 	const cmdProgLoad = 5
 	x, ok := sysExit[arch]

@@ -215,8 +215,8 @@ func TestPiecesDamaged(t *testing.T) {
 	}
 }
 
-// TestPiecesBound: programs that never complete occupy at most maxCopying,
-// and later complete ones are not kept either meanwhile.
+// TestPiecesBound: programs that never complete occupy at most maxCopying, and later complete ones
+// are not kept either meanwhile.
 func TestPiecesBound(t *testing.T) {
 	c := collector{}
 	c.bytes = maxCopying - pieceData

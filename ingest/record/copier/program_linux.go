@@ -8,12 +8,11 @@ import (
 	"symbolize/ingest/record/kernelbtf"
 )
 
-// The program that copies others inside the kernel. It runs at the entry of
-// perf_event_bpf_event, which bpf(2) calls when a program is complete and before its
-// loader gets the descriptor; or, where the kernel lets nobody attach there, at the
-// exit of bpf(2), in the loader's own context, before it can do anything with the
-// descriptor. Nobody can unload the program yet. The data goes to a ring in
-// pieces of one size, because the verifier wants sizes that it knows:
+// The program that copies others inside the kernel. It runs at the entry of perf_event_bpf_event,
+// which bpf(2) calls when a program is complete and before its loader gets the descriptor; or,
+// where the kernel lets nobody attach there, at the exit of bpf(2), in the loader's own context,
+// before it can do anything with the descriptor. Nobody can unload the program yet. The data goes
+// to a ring in pieces of one size, because the verifier wants sizes that it knows:
 //
 //	offset  type  field
 //	0       u32   kind of piece
@@ -90,8 +89,8 @@ const (
 	copyFunc  = "copy_func"
 )
 
-// copyProgram returns the program's instructions: those that find out which program
-// was loaded, and put its address into R6, and those that copy it.
+// copyProgram returns the program's instructions: those that find out which program was loaded, and
+// put its address into R6, and those that copy it.
 func copyProgram(l *kernelbtf.Layout, ring int, find asm.Instructions) (asm.Instructions, error) {
 	out := append(copyMain(l, ring, find), pieceCallback(ring)...)
 	out = append(out, funcCallback(l)...)

@@ -118,8 +118,7 @@ func sendArray(a array, label string) asm.Instructions {
 	return append(out, asm.Mov.Imm(asm.R0, 0).WithSymbol(label))
 }
 
-// pieceCallback sends the next piece of the context's array, and ends the loop with
-// the last.
+// pieceCallback sends the next piece of the context's array, and ends the loop with the last.
 func pieceCallback(ring int) asm.Instructions {
 	out := asm.Instructions{
 		function(copyPiece, btf.StaticFunc, "i", "ctx"),

@@ -270,8 +270,8 @@ func (m *Recorder) append(x bundle.Module) {
 	m.list = append(m.list, x)
 }
 
-// read reads /proc/modules and adds those that are not known, with the times of
-// loads; it reports whether there were any.
+// read reads /proc/modules and adds those that are not known, with the times of loads; it reports
+// whether there were any.
 func (m *Recorder) read(loads map[string]uint64) bool {
 	b, err := os.ReadFile(m.root + "/proc/modules")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -118,8 +118,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestBlindModules: without tracepoints for modules, nothing is known of the code
-// where one was found to be gone, or new, since the last look.
+// TestBlindModules: without tracepoints for modules, nothing is known of the code where one was
+// found to be gone, or new, since the last look.
 func TestBlindModules(t *testing.T) {
 	root := t.TempDir()
 	write := writer(t, root)

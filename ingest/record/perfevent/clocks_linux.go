@@ -13,13 +13,12 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// clockTries is the number of readings; the tightest counts: any of them
-// may be interrupted.
+// clockTries is the number of readings; the tightest counts: any of them may be interrupted.
 const clockTries = 20
 
-// ReadClocks reads perf's clock and three others together. perf's has no system call;
-// a record has it: of renaming this thread, to the name that it has, between two
-// readings of the others. The error in ns is half the time between those.
+// ReadClocks reads perf's clock and three others together. perf's has no system call; a record has
+// it: of renaming this thread, to the name that it has, between two readings of the others. The
+// error in ns is half the time between those.
 func ReadClocks() (best bundle.Clocks, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

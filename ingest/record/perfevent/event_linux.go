@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// SampleType selects the identity fields of every record: with the same fields
-// at the same places, whichever event it is of.
+// SampleType selects the identity fields of every record: with the same fields at the same places,
+// whichever event it is of.
 const SampleType = perfdata.SampleTID | perfdata.SampleTime | perfdata.SampleCPU |
 	perfdata.SampleIdentifier
 
@@ -35,8 +35,7 @@ func AttrBits(flags perfdata.AttrFlags) uint64 {
 	return uint64(flags)
 }
 
-// Open opens a perf event on a thread (-1: all) and a CPU, and returns it with
-// its id.
+// Open opens a perf event on a thread (-1: all) and a CPU, and returns it with its id.
 func Open(attr *unix.PerfEventAttr, pid, cpu int) (fd int, id uint64, err error) {
 	attr.Size = uint32(unsafe.Sizeof(*attr))
 	fd, err = unix.PerfEventOpen(attr, pid, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)

@@ -17,8 +17,7 @@ const RingPages = 128
 // RecordHeader is struct perf_event_header: u32 type, u16 misc, u16 size.
 const RecordHeader = 8
 
-// Ring is the buffer that the kernel writes the records of one CPU into. It is for
-// one goroutine.
+// Ring is the buffer that the kernel writes the records of one CPU into. It is for one goroutine.
 type Ring struct {
 	CPU    int
 	FD     int    // of the event
@@ -85,8 +84,7 @@ func (r *Ring) Drain(visit func(rec []byte)) bool {
 	return any
 }
 
-// record returns the record at a position with left bytes behind it; nil if
-// there is none.
+// record returns the record at a position with left bytes behind it; nil if there is none.
 func (r *Ring) record(at, left uint64) []byte {
 	n := uint64(len(r.data))
 	at %= n // records are of 8 bytes or a multiple, so the header is in one piece

@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Changes knows when the code at kernel addresses has changed: BPF programs and
-// modules come and go, and others take their place. Times are of CLOCK_MONOTONIC, in ns.
+// Changes knows when the code at kernel addresses has changed: BPF programs and modules come and
+// go, and others take their place. Times are of CLOCK_MONOTONIC, in ns.
 type Changes interface {
 	// Sync returns when all changes up to its call are known.
 	Sync()

@@ -97,8 +97,8 @@ func (c *counts) renumbered(nums *[2]numbering) counts {
 	return n
 }
 
-// withoutStack counts the samples that miss a stack: for lack of room in
-// the ring, and in the tables.
+// withoutStack counts the samples that miss a stack: for lack of room in the ring, and in the
+// tables.
 func (c *counts) withoutStack(tables [2]*table) (ring, room uint64) {
 	for t, v := range c.of {
 		u, k := tables[userStack], tables[kernelStack]

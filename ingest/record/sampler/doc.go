@@ -17,6 +17,6 @@
 // process may live for a few milliseconds: the first stack that has some wakes the reader,
 // once for each program that a process runs. All other stacks wait for it.
 //
-// Losses are counted by cause: there is no room in the ring or in the counts, or
-// the kernel could not take the stack.
+// Losses are counted by cause: there is no room in the ring or in the counts, or the kernel could
+// not take the stack.
 package sampler

@@ -143,8 +143,8 @@ func TestLiveNoEvent(t *testing.T) {
 	}
 }
 
-// TestLiveSleeper compares the time that a program is off CPU with its own
-// measurement: elapsed time less CPU time.
+// TestLiveSleeper compares the time that a program is off CPU with its own measurement: elapsed
+// time less CPU time.
 func TestLiveSleeper(t *testing.T) {
 	needLive(t)
 	path := compile(t, `

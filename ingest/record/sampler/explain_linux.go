@@ -68,12 +68,11 @@ const noNumber = math.MaxUint32
 
 func (x *tally) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
 
-// Explain replaces the bare addresses in user stacks: by a build ID and
-// offset where the kernel saw none and locate did; else an address marked as one that nothing
-// can name it. Mapped ones stay. Stacks of processes that differed only in their addresses
-// become one. Of a Sampler Stop comes before. at is the address of a frame's code, for all but the
-// first one below the return address. After an error some addresses are still bare, and without
-// mappings.
+// Explain replaces the bare addresses in user stacks: by a build ID and offset where the kernel saw
+// none and locate did; else an address marked as one that nothing can name it. Mapped ones stay.
+// Stacks of processes that differed only in their addresses become one. Of a Sampler Stop comes
+// before. at is the address of a frame's code, for all but the first one below the return address.
+// After an error some addresses are still bare, and without mappings.
 func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
 	defer func() {
@@ -183,8 +182,7 @@ func (c *counts) unnumbered() (list []tally) {
 	return list
 }
 
-// move recounts the samples of a tally under another user stack and the number of
-// its mappings.
+// move recounts the samples of a tally under another user stack and the number of its mappings.
 func (c *counts) move(x tally, user int32, number uint32) {
 	v := c.of[x]
 	if user == x.user && number == x.number && x.program == 0 && x.mapped == 0 || v == nil {

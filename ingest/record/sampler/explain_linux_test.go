@@ -24,9 +24,8 @@ func one(status uint32, id byte, offset uint64) []byte {
 func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 
 // threePlaces knows three places, in every process elsewhere: code of a file with build ID 9 at
-// 0x1000 × the process's number and code without a build ID 0x100 behind it; of process 3
-// it knows nothing.
-// The mappings of process 4 have changed at time 50.
+// 0x1000 × the process's number and code without a build ID 0x100 behind it; of process 3 it knows
+// nothing. The mappings of process 4 have changed at time 50.
 type threePlaces struct{}
 
 func (threePlaces) Number(Process, []int) uint32 { return 4 }

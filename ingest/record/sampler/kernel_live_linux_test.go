@@ -59,8 +59,8 @@ func start(t *testing.T, o Options) *Sampler {
 	return s
 }
 
-// checkHashes checks that each stack has the hash that hashOf computes, and each
-// sample is counted or lost.
+// checkHashes checks that each stack has the hash that hashOf computes, and each sample is counted
+// or lost.
 func checkHashes(t *testing.T, s *Sampler) {
 	t.Helper()
 	buf := make([]byte, Depth*userFrame)
@@ -98,8 +98,8 @@ func TestLiveHash(t *testing.T) {
 	c.Wait()
 }
 
-// TestLiveShortLived: each process with bare addresses is reported while it runs,
-// those too whose stacks were all sent before, by another.
+// TestLiveShortLived: each process with bare addresses is reported while it runs, those too whose
+// stacks were all sent before, by another.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
 	reported := map[int32]bool{}

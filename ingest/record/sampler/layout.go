@@ -49,8 +49,8 @@ const (
 const (
 	userStack   = 0
 	kernelStack = 1
-	// barePID: a process has a user stack with bare addresses; it is without
-	// frames. In the map of seen stacks it marks one of these.
+	// barePID: a process has a user stack with bare addresses; it is without frames. In the map of
+	// seen stacks it marks one of these.
 	barePID = 2
 )
 
@@ -63,8 +63,8 @@ const (
 	kernelFrame = 8
 )
 
-// hash identifies a stack. For a stack that could not be taken the first half is
-// the negative errno and the second noStack.
+// hash identifies a stack. For a stack that could not be taken the first half is the negative errno
+// and the second noStack.
 type hash [2]uint64
 
 const noStack = ^uint64(0)

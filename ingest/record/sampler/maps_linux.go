@@ -9,8 +9,7 @@ import (
 // MaxKernelMemory bounds the memory of the maps in the kernel, bytes.
 const MaxKernelMemory = 64 << 20
 
-// maxNoted bounds the remembered processes whose mappings were
-// requested.
+// maxNoted bounds the remembered processes whose mappings were requested.
 const maxNoted = 1 << 14
 
 // maxSince is how many states of mappings the time is known of from which on they lasted.
@@ -52,8 +51,8 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
 		MaxEntries: size.seen})
 	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: size.ring})
-	// Programs of processes whose mappings were requested, by the bytes that
-	// records have from recordPID on.
+	// Programs of processes whose mappings were requested, by the bytes that records have from
+	// recordPID on.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 4,
 		MaxEntries: maxNoted})
 	if knowing {

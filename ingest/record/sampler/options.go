@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultFrequency is how often a clock samples each CPU, per second, by
-// default. It is perf's advice: no divisor of periodic work at 100 Hz.
+// DefaultFrequency is how often a clock samples each CPU, per second, by default. It is perf's
+// advice: no divisor of periodic work at 100 Hz.
 const DefaultFrequency = 99
 
 // MaxFrequency is the most samples per second and CPU that a clock is asked for.
@@ -101,8 +101,8 @@ type Options struct {
 	// the namespace of this process, and those that it does not see IsOutside.
 	HostPIDs bool
 
-	// Changes distinguishes the stacks within BPF programs or modules by time.
-	// With nil each is counted alone, under its time.
+	// Changes distinguishes the stacks within BPF programs or modules by time. With nil each is
+	// counted alone, under its time.
 	Changes Changes
 
 	sizes mapSizes // tests make them small

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// numbering is the order in which the stacks of a kind are written, in which each has its
-// number: stacks with common callers are adjacent, which compresses to half the
-// size of the order of arrival. Stacks that no count names are left out.
+// numbering is the order in which the stacks of a kind are written, in which each has its number:
+// stacks with common callers are adjacent, which compresses to half the size of the order of
+// arrival. Stacks that no count names are left out.
 type numbering struct {
 	order  []int32 // ids of the table, by number
 	number []int32 // by id; len(order) where there is no such stack in the dump

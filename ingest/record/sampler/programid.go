@@ -1,8 +1,8 @@
 package sampler
 
-// A process's program runs from one exec to the next. Its mappings as read from
-// /proc locate bare addresses in stacks only if they are of the same program: a process
-// may run another since, or its number be another process's.
+// A process's program runs from one exec to the next. Its mappings as read from /proc locate bare
+// addresses in stacks only if they are of the same program: a process may run another since, or its
+// number be another process's.
 
 // Words of struct mm_struct from start_code on, three of which make the ProgramID.
 const (

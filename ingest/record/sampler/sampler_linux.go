@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sampler is a program in the kernel and its counts. Its methods are for one
-// goroutine, but Wake: New, Start, Wait and Drain in turn, Stop, Write, Close.
+// Sampler is a program in the kernel and its counts. Its methods are for one goroutine, but Wake:
+// New, Start, Wait and Drain in turn, Stop, Write, Close.
 type Sampler struct {
 	opts    Options
 	maps    *kernelMaps

@@ -113,8 +113,7 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 // isBare reports whether user frames of a stack have no build ID.
 func (t *table) isBare(id int32) bool { return id >= 0 && id < noID && t.kept[id].bare }
 
-// received reports whether a stack or its errno is there; one without frames
-// is not sent.
+// received reports whether a stack or its errno is there; one without frames is not sent.
 func (t *table) received(id int32) bool {
 	return id < 0 || id != noID && t.kept[id].length != 0
 }

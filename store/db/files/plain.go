@@ -16,9 +16,9 @@ import (
 	"symbolize/store"
 )
 
-// Open opens a regular file of a store, whose directory is taken as it is. Errors
-// about other kinds of file wrap ErrUnsafe. A file to be written that has a
-// second name is refused before it is truncated.
+// Open opens a regular file of a store, whose directory is taken as it is. Errors about other kinds
+// of file wrap ErrUnsafe. A file to be written that has a second name is refused before it is
+// truncated.
 func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return OpenIn(filepath.Dir(path), filepath.Base(path), flag, perm)
 }

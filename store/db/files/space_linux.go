@@ -22,8 +22,8 @@ func FreeBytes(dir string) (int64, error) {
 	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
 }
 
-// Allocate gives a range of a file its blocks without changing its size. File
-// systems that cannot do so are left to the free-space check.
+// Allocate gives a range of a file its blocks without changing its size. File systems that cannot
+// do so are left to the free-space check.
 func Allocate(path string, from, n int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

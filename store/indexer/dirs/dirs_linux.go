@@ -150,8 +150,8 @@ func fromStat(st *unix.Stat_t) Stat {
 	return s
 }
 
-// IsPseudo reports whether a directory is of a file system that has no files of
-// its own, only the kernel's: a walk from above does not enter it.
+// IsPseudo reports whether a directory is of a file system that has no files of its own, only the
+// kernel's: a walk from above does not enter it.
 func (d Handle) IsPseudo() bool {
 	var st unix.Statfs_t
 	if retry(func() error { return unix.Fstatfs(d.fd, &st) }) != nil {

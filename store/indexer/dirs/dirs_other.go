@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest/regular"
 )
 
-// Handle is a directory. There are no inode numbers here: a file is known by
-// its size and time, and read again under each of its paths.
+// Handle is a directory. There are no inode numbers here: a file is known by its size and time, and
+// read again under each of its paths.
 type Handle struct{ path string }
 
 // Open returns the directory at a path.

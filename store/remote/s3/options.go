@@ -41,8 +41,8 @@ const (
 
 const amazon = "s3.amazonaws.com"
 
-// Parse reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME&timeout=TIME&retries=N. What the URL does not
-// have comes from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and AWS_DEFAULT_REGION.
+// Parse reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME&timeout=TIME&retries=N. What the URL does
+// not have comes from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and AWS_DEFAULT_REGION.
 func Parse(text string, getenv func(string) string) (*Options, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -308,8 +308,8 @@ func addLenient(fs *pflag.FlagSet, lenient *bool) {
 		"exit with 0, not 3, where captures cannot be read or are damaged: for tasks that others wait for")
 }
 
-// batchHooks print the events of a run. Captures that cannot be read make the result partial, unless
-// it is lenient.
+// batchHooks print the events of a run. Captures that cannot be read make the result partial,
+// unless it is lenient.
 func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 	return &batch.Hooks{
 		OnFailed: func(capture string, err error) {

@@ -52,8 +52,8 @@ func (a *App) AddFlags(fs *pflag.FlagSet) {
 		"print no progress, summary or warnings; errors are printed")
 }
 
-// RunE wraps a subcommand's body: from here on an error is a failure of the work,
-// not of the command line.
+// RunE wraps a subcommand's body: from here on an error is a failure of the work, not of the
+// command line.
 func (a *App) RunE(body func(ctx context.Context, args []string) error) func(
 	*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

@@ -133,8 +133,7 @@ func (o *InputOptions) Validate(args []string) error {
 	return err
 }
 
-// CaptureArgs returns how many of the arguments are captures: the first, and the
-// files behind it.
+// CaptureArgs returns how many of the arguments are captures: the first, and the files behind it.
 func CaptureArgs(args []string) int {
 	for i, arg := range args {
 		if i == 0 {

@@ -12,12 +12,10 @@ import (
 	"symbolize/ingest"
 )
 
-// errBrokenPipe: the reader of standard output went away: `… | head`
-// has read enough.
+// errBrokenPipe: the reader of standard output went away: `… | head` has read enough.
 var errBrokenPipe = errors.New("standard output was closed")
 
-// pipeWriter marks the broken pipe of standard output, so that no other EPIPE is
-// taken for it.
+// pipeWriter marks the broken pipe of standard output, so that no other EPIPE is taken for it.
 type pipeWriter struct{ w io.Writer }
 
 func (p *pipeWriter) Write(b []byte) (int, error) {
@@ -59,8 +57,8 @@ func (a *App) finish(ctx context.Context, err error) int {
 	return code
 }
 
-// Print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it
-// may come from captures and files: no control character reaches the terminal.
+// Print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it may come from
+// captures and files: no control character reaches the terminal.
 func (a *App) Print(kind, text string) {
 	fmt.Fprintf(a.Env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
 }

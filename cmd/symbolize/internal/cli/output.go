@@ -19,9 +19,9 @@ import (
 // outputBuffer is the size of the buffer before a result's file or pipe.
 const outputBuffer = 256 << 10
 
-// WriteOutput gives write a place for its result: standard output if path is ""
-// or "-", else the file at path. A regular file appears complete or not at all:
-// it is written beside its place and renamed when write has succeeded.
+// WriteOutput gives write a place for its result: standard output if path is "" or "-", else the
+// file at path. A regular file appears complete or not at all: it is written beside its place and
+// renamed when write has succeeded.
 func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		if err := a.RefuseTerminal(path, binary, ""); err != nil {
@@ -46,8 +46,8 @@ func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error)
 	return writeRenamed(path, write)
 }
 
-// RefuseTerminal refuses binary output on a terminal. Callers ask before the
-// work, not after minutes of it. text is how to get a result for terminals, "" for not at all.
+// RefuseTerminal refuses binary output on a terminal. Callers ask before the work, not after
+// minutes of it. text is how to get a result for terminals, "" for not at all.
 func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.Env.StdoutTerminal || path != "" && path != "-" {
 		return nil
@@ -85,9 +85,9 @@ func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 	return buffered(f, write)
 }
 
-// writeRenamed writes a new file and puts it at path when it is complete. A
-// symbolic link is followed, as a plain write would. The new file is
-// created before write runs, so that a place that cannot be written fails early.
+// writeRenamed writes a new file and puts it at path when it is complete. A symbolic link is
+// followed, as a plain write would. The new file is created before write runs, so that a place that
+// cannot be written fails early.
 func writeRenamed(path string, write func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -49,9 +49,8 @@ func StoreError(err error) error {
 	return err
 }
 
-// OpenReader opens a store for reading. It may answer less than was indexed,
-// where a damaged generation was passed over, and names then come from lesser sources: the
-// result is partial.
+// OpenReader opens a store for reading. It may answer less than was indexed, where a damaged
+// generation was passed over, and names then come from lesser sources: the result is partial.
 func (a *App) OpenReader(path string) (*db.Reader, error) {
 	r, err := db.OpenReader(path)
 	if err == nil && len(r.PassedOver()) > 0 {

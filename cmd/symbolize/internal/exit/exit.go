@@ -75,8 +75,8 @@ func AsUsage(cmd *cobra.Command, err error) error {
 // SilentUsage is an error of the command line whose message is printed already.
 func SilentUsage() error { return &Error{Code: Usage} }
 
-// Hint returns the fix for err: its own hint, else that of the well-known
-// failures of operating systems.
+// Hint returns the fix for err: its own hint, else that of the well-known failures of operating
+// systems.
 func Hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

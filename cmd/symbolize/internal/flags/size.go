@@ -7,8 +7,8 @@ import (
 	"symbolize/cmd/symbolize/internal/exit"
 )
 
-// Size is a flag value: a number of bytes with an optional unit, "512MiB",
-// "300M", "1G". Units are powers of 1,024; 0 means "no limit of our own".
+// Size is a flag value: a number of bytes with an optional unit, "512MiB", "300M", "1G". Units are
+// powers of 1,024; 0 means "no limit of our own".
 type Size int64
 
 var byteUnits = []struct {

@@ -147,8 +147,8 @@ func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error)
 	return opts, err
 }
 
-// fetchProgress returns a function that prints how much of a file has come, at most once a second and
-// when it is whole.
+// fetchProgress returns a function that prints how much of a file has come, at most once a second
+// and when it is whole.
 func fetchProgress(a *cli.App) func(url string, got, total int64) {
 	var last time.Time
 	return func(url string, got, total int64) {

@@ -206,8 +206,8 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	return err
 }
 
-// openLookup opens the object that the options name, and the source of one that is named by build ID,
-// which the caller closes, also after an error. reader may be nil.
+// openLookup opens the object that the options name, and the source of one that is named by build
+// ID, which the caller closes, also after an error. reader may be nil.
 func openLookup(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.Reader) (
 	*lookup.Object, *idSource, error) {
 	if o.file != "" {

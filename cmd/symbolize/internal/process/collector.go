@@ -14,8 +14,8 @@ import (
 // recording of 5 MB. Beyond the floor nothing changes.
 const heapFloor = 24 << 20
 
-// mostPercent bounds the percent by which a small heap grows, as the next one is only set some time after
-// a collection has ended.
+// mostPercent bounds the percent by which a small heap grows, as the next one is only set some time
+// after a collection has ended.
 const mostPercent = 400
 
 // collector holds the garbage collector's percent for the process.

@@ -10,18 +10,18 @@ import (
 	"symbolize/cmd/symbolize/internal/flags"
 )
 
-// LimitMemory makes the garbage collector hold the process below max bytes where
-// it can; 0 leaves the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit
-// below the memory in use makes the collector run without end (measured).
+// LimitMemory makes the garbage collector hold the process below max bytes where it can; 0 leaves
+// the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit below the memory in use makes
+// the collector run without end (measured).
 func LimitMemory(max flags.Size) {
 	if max > 0 {
 		debug.SetMemoryLimit(int64(max))
 	}
 }
 
-// FrugalGC is the garbage collector's percent for index: big tables are built and
-// freed, and the default leaves a second heap of freed memory. It costs some 10 %
-// more CPU time and saves a third of the memory.
+// FrugalGC is the garbage collector's percent for index: big tables are built and freed, and the
+// default leaves a second heap of freed memory. It costs some 10 % more CPU time and saves a third
+// of the memory.
 const FrugalGC = 50
 
 // HastyGC is the garbage collector's percent for lookup, which is over before its heap
@@ -29,15 +29,14 @@ const FrugalGC = 50
 // growth is bounded by lookupMemory.
 const HastyGC = 200
 
-// FoldGC is the garbage collector's percent for commands that read captures. Their tables have
-// next to no pointers, so a collection costs milliseconds however large they are, and the
-// time that a higher value saves is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15,
-// 40 and 100 % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
+// FoldGC is the garbage collector's percent for commands that read captures. Their tables have next
+// to no pointers, so a collection costs milliseconds however large they are, and the time that a
+// higher value saves is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15, 40 and 100
+// % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
 const FoldGC = 40
 
-// lookupMemory is the heap of lookup beyond which the garbage collector works
-// harder, in bytes. The names of a big C++ program take 100 MB; the garbage of demangling them would take
-// as much again.
+// lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The
+// names of a big C++ program take 100 MB; the garbage of demangling them would take as much again.
 const lookupMemory = 180 << 20
 
 // HoldLookupMemory sets lookupMemory as the limit, or half as much again as is in use:

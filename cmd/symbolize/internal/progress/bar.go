@@ -13,8 +13,8 @@ import (
 	"symbolize/store/indexer"
 )
 
-// progressDelay is how long a run may take without a progress bar: one that
-// appears for an instant is only a flicker.
+// progressDelay is how long a run may take without a progress bar: one that appears for an instant
+// is only a flicker.
 const progressDelay = 300 * time.Millisecond
 
 // logEvery is the least time between two lines about progress off a terminal.
