@@ -209,6 +209,8 @@ type Meta struct {
 	Recorder   string // "perf 6.1.192"
 	StartNanos int64  // wall clock of the first sample, ns since 1970; 0 if not known
 	Duration   int64  // ns between first and last sample
+	// MapsIDs: the kernel was asked for the build IDs of mappings (`perf record --buildid-mmap`).
+	MapsIDs bool
 	// path of the object with most leaf samples among user executables; pprof's mapping 0
 	MainProgram string
 	Comments    []string

@@ -296,7 +296,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.places, b.places))
 	})
-	recorded := slices.ContainsFunc(p.Objects, func(o ingest.Object) bool {
+	recorded := p.Meta.MapsIDs || slices.ContainsFunc(p.Objects, func(o ingest.Object) bool {
 		return o.Kind == ingest.ELF && o.IDSource == ingest.IDRecorded
 	})
 	ends := newStackEnds(p)

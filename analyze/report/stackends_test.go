@@ -59,3 +59,28 @@ func TestHintsOfStackEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestHintWithoutBuildID: the kernel was asked for build IDs and could not read that of the only
+// program, as of Go's: to ask again is no advice.
+func TestHintWithoutBuildID(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		asked bool
+		want  string
+	}{
+		{name: "asked", asked: true,
+			want: "symbolize index /bin/a && symbolize resolve --trust-paths go.data"},
+		{name: "not asked", want: "perf record --buildid-mmap"},
+	} {
+		b := profilebuild.New(profilebuild.Clock())
+		at := profilebuild.Place{Object: b.Object(ingest.Object{Kind: ingest.ELF,
+			File: ingest.FileRef{Path: "/bin/a"}, Reason: ingest.NoBuildID})}
+		b.Unresolved(at, ingest.NoBuildID)
+		b.Row(profilebuild.Row{Count: 1, Weight: 1, Stack: []profilebuild.Place{at}})
+		p := b.Profile()
+		p.Meta.Captures, p.Meta.MapsIDs = []string{"go.data"}, c.asked
+		if got := NewCoverage(p, CoverageOptions{}).Missing[0].Hint; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -153,6 +153,9 @@ func (f *folder) meta() {
 	x := &f.Records.File.Features
 	m := &f.p.Meta
 	m.Captures = []string{f.file.path}
+	m.MapsIDs = slices.ContainsFunc(f.Records.File.Events, func(e perfdata.Event) bool {
+		return e.Attr.Has(perfdata.FlagBuildID)
+	})
 	m.Host, m.OSRelease, m.Arch = x.Hostname, x.OSRelease, x.Arch
 	m.Command = strings.Join(x.CmdLine, " ")
 	m.Comments = f.Records.Comments

@@ -77,6 +77,10 @@ func TestMeta(t *testing.T) {
 	if m := fold(t, c.Bytes(), Options{}).Meta; m.StartNanos != 5_000_100 {
 		t.Errorf("start %d by CLOCK_DATA, want 5000100", m.StartNanos)
 	}
+	c.Events[0].Flags |= perfbuild.BuildID
+	if m := fold(t, c.Bytes(), Options{}).Meta; !m.MapsIDs {
+		t.Error("no sign that build IDs of mappings were asked for")
+	}
 }
 
 // TestTruncated cuts a capture at every length: an error, or a profile of the records that are

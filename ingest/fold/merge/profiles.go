@@ -220,6 +220,7 @@ func (m *merger) meta() {
 			out.StartNanos = x.StartNanos
 		}
 		out.Duration += x.Duration
+		out.MapsIDs = out.MapsIDs && x.MapsIDs
 		if x.Pprof == nil || out.Pprof == nil || *x.Pprof != *out.Pprof {
 			out.Pprof = nil
 		}
