@@ -3,10 +3,12 @@ package input
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/regular"
 	"symbolize/ingest/sideband"
 )
@@ -48,5 +50,31 @@ func TestJITTimes(t *testing.T) {
 	}
 	if asked[0].EarliestNanos != want {
 		t.Errorf("at the earliest %v, the file is of %v", time.Unix(0, asked[0].EarliestNanos), born)
+	}
+}
+
+// TestJITOrder: the records of an exec and of a fork come behind those of mappings in the file, as
+// those of another CPU do, and before them in time.
+func TestJITOrder(t *testing.T) {
+	b := perfbuild.New()
+	anon := func(pid int32, start, time uint64) {
+		b.Mmap2(perfbuild.Mmap{PID: pid, TID: pid, Addr: start, Len: 0x1000, Prot: 5, Filename: "//anon"},
+			perfbuild.At{PID: pid, TID: pid, Time: time})
+	}
+	anon(7, 0x1000, 10) // before the exec: gone
+	anon(7, 0x5000, 30)
+	b.Comm(7, 7, "app", true, perfbuild.At{PID: 7, TID: 7, Time: 20})
+	b.Fork(8, 7, 8, 7, perfbuild.At{PID: 7, TID: 7, Time: 40})
+	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 50})
+	path := filepath.Join(t.TempDir(), "perf.data")
+	writeFile(t, path, b.Bytes())
+	asked := make(map[int32][]addr.Range)
+	foldPath(t, path, Options{JIT: func(q *sideband.JITQuery) sideband.JITCode {
+		asked[q.PID] = q.Memory
+		return sideband.JITCode{}
+	}})
+	want := []addr.Range{{Start: 0x5000, End: 0x6000}}
+	if !slices.Equal(asked[7], want) || !slices.Equal(asked[8], want) {
+		t.Errorf("asked for %v, want %v of 7 and its child 8", asked, want)
 	}
 }

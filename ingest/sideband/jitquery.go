@@ -93,6 +93,7 @@ func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
 	if ask == nil {
 		return
 	}
+	sb.sortChanges()
 	x := jitScan{sb: sb, processes: make(map[int32]*jitProcess)}
 	x.collect()
 	sb.jit = make(map[int32]*jitProcess)

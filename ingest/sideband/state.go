@@ -172,9 +172,7 @@ func (sb *State) Comm(name string) uint32 {
 
 // Build applies the changes of state in order of time.
 func (sb *State) Build() {
-	slices.SortFunc(sb.changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
-	})
+	sb.sortChanges()
 	sb.matchPrograms()
 	b := addrspace.NewBuilder()
 	b.Comm(0, 0, 0, sb.Comm("swapper"), false) // the idle task, which no record names
@@ -278,4 +276,11 @@ func (sb *State) AddSampled(pid int32) {
 		sb.sampled.processes = make(map[int32]bool)
 	}
 	sb.sampled.processes[pid] = true
+}
+
+// sortChanges brings the changes into the order of time; a file has them by CPU.
+func (sb *State) sortChanges() {
+	slices.SortFunc(sb.changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
+	})
 }
