@@ -60,7 +60,7 @@ func TestLiveContainedJIT(t *testing.T) {
 }
 
 // ownStacks records a command with capture --stacks and finds the names of its compiled functions.
-// Where the program maps memory for code in place of other such memory while it is sampled, its
+// Where the program maps a file's code in place of memory with its own while it is sampled, its
 // stacks are of two sets of mappings, and the list of code is taken for the last alone: then the
 // frames are left without a name, and it records again.
 func (r *jitRun) ownStacks(bundle string, command ...string) {

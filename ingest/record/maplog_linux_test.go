@@ -239,10 +239,19 @@ func TestTablesWiden(t *testing.T) {
 	if got := string(table.text()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	whole := mapTable{whole: []byte("all"), lines: table.lines}
-	if whole.add([]*codeLine{line(0xa000, 0xb000, "")}) || !whole.add([]*codeLine{line(0x2000, 0x3000, "")}) ||
-		string(whole.text()) != "all" {
-		t.Errorf("%q", whole.text())
+	// To all mappings of a process further memory is added, as of a compiler at run time.
+	more := line(0xa000, 0xb000, "")
+	whole := mapTable{whole: []byte("all\n"), copied: table.lines, lines: table.lines}
+	if !whole.add([]*codeLine{line(0x2000, 0x3000, "")}) || string(whole.text()) != "all\n" {
+		t.Errorf("what is there: %q", whole.text())
+	}
+	if !whole.add([]*codeLine{more}) || !whole.add([]*codeLine{more}) ||
+		whole.add([]*codeLine{line(0xa000, 0xb000, "other")}) || string(whole.text()) != "all\n"+more.text {
+		t.Errorf("with more: %q", whole.text())
+	}
+	if !whole.add([]*codeLine{line(0x1000, 0x4800, "")}) ||
+		string(whole.text()) != "all\n"+line(0x1000, 0x4800, "").text+more.text {
+		t.Errorf("grown: %q", whole.text())
 	}
 }
 

@@ -18,7 +18,8 @@ type mapTables struct {
 // mapTable is one of the mappings, of which no two lie one over another.
 type mapTable struct {
 	program uint64
-	whole   []byte // all mappings of a process that is kept whole, to which nothing is added
+	whole   []byte     // all mappings of a process that is kept whole, as they were last
+	copied  []codeLine // the lines of code in whole
 	lines   []codeLine
 }
 
@@ -36,7 +37,9 @@ func (x *places) mapTables(pid int32) *mapTables {
 	for i, program := range t.programs {
 		t.list = append(t.list, mapTable{program: program})
 		if i == 0 && x.p.whole[pid] {
-			t.list[0].whole, t.list[0].lines = x.p.wholeOf(pid, program)
+			m := &t.list[0]
+			m.whole, m.copied = x.p.wholeOf(pid, program)
+			m.lines = m.copied
 		}
 	}
 	return t
@@ -83,10 +86,10 @@ func (t *mapTable) add(lines []*codeLine) bool {
 	for _, l := range lines {
 		i := slices.IndexFunc(next, l.overlaps)
 		switch {
-		case i < 0 && t.whole == nil:
+		case i < 0:
 			next = append(slices.Clip(next), *l)
-		case i >= 0 && next[i].same(l) && next[i].Start <= l.Start && l.End <= next[i].End:
-		case i >= 0 && next[i].same(l) && t.whole == nil:
+		case next[i].same(l) && next[i].Start <= l.Start && l.End <= next[i].End:
+		case next[i].same(l):
 			wide, ok := widened(next, i, l)
 			if !ok {
 				return false
@@ -122,16 +125,25 @@ func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
 
 // text returns the lines, by their addresses.
 func (t *mapTable) text() []byte {
-	if t.whole != nil {
-		return t.whole
-	}
-	sorted := slices.Clone(t.lines)
+	sorted := t.further()
 	slices.SortFunc(sorted, func(a, b codeLine) int { return compareStarts(&a, &b) })
-	var b []byte
+	b := slices.Clip(t.whole)
 	for _, l := range sorted {
 		b = append(b, l.text...)
 	}
 	return b
+}
+
+// further returns the lines that are not in whole: of memory that a compiler at run time has mapped
+// since, or had before.
+func (t *mapTable) further() []codeLine {
+	var list []codeLine
+	for i, l := range t.lines {
+		if i >= len(t.copied) || l.text != t.copied[i].text {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func compareStarts(a, b *codeLine) int {
