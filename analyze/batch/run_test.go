@@ -314,7 +314,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 	work := t.TempDir()
 	for _, i := range rng.Perm(tasks) {
 		c := &batch.Collector{Session: n.session(), Dir: work, Parts: tasks}
-		own := worklist.Shard{I: i, N: tasks}.Of(n.captures)
+		own := worklist.Of(worklist.Shard{I: i, N: tasks}, n.captures)
 		if _, _, err := c.Collect(t.Context(), own, n.captures); err != nil {
 			t.Fatal(err)
 		}

@@ -106,11 +106,11 @@ func TaskIndex(getenv func(string) string) (index, count int, ok bool) {
 }
 
 // Of returns the elements of a list that are the share's. The zero Shard is everything.
-func (s Shard) Of(list []string) []string {
+func Of[T any](s Shard, list []T) []T {
 	if s.N == 0 {
 		return list
 	}
-	var out []string
+	var out []T
 	for i := s.I; i < len(list); i += s.N {
 		out = append(out, list[i])
 	}

@@ -46,7 +46,7 @@ func TestParseShard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, s.Of(list)...)
+		all = append(all, Of(s, list)...)
 	}
 	if slices.Sort(all); !slices.Equal(all, list) {
 		t.Errorf("the shares have %q", all)

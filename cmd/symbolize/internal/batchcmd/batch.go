@@ -96,7 +96,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 		}
 	}
 	share, err := o.share(a)
-	return share.Of(args), args, err
+	return worklist.Of(share, args), args, err
 }
 
 // share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,

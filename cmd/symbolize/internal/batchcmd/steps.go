@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -223,9 +222,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 		return batchError(err)
 	}
 	warnLacking(a, lacking)
-	groups = slices.DeleteFunc(groups, func(g *batch.Group) bool {
-		return share.N > 0 && slices.Index(groups, g)%share.N != share.I
-	})
+	groups = worklist.Of(share, groups)
 	answers, err := batch.OpenAnswers(names)
 	if err != nil {
 		return err
