@@ -21,6 +21,7 @@ const mostPercent = 400
 // collector holds the garbage collector's percent for the process.
 var collector struct {
 	asked atomic.Int64 // the percent of the command
+	set   atomic.Int64 // the percent that the runtime has
 	watch sync.Once
 }
 
@@ -30,7 +31,7 @@ func SetGC(getenv func(string) string, percent int) {
 		return
 	}
 	collector.asked.Store(int64(percent))
-	debug.SetGCPercent(percentFor(liveHeap(), percent))
+	setPercent()
 	collector.watch.Do(func() { runtime.SetFinalizer(new(sentinel), collected) })
 }
 
@@ -40,7 +41,16 @@ type sentinel struct{ _ *byte }
 
 func collected(s *sentinel) {
 	runtime.SetFinalizer(s, collected)
-	debug.SetGCPercent(percentFor(liveHeap(), int(collector.asked.Load())))
+	setPercent()
+}
+
+// setPercent sets the percent for the heap as it is. To set one stops the world, so that an equal
+// one is not set again after each collection of a large heap.
+func setPercent() {
+	percent := percentFor(liveHeap(), int(collector.asked.Load()))
+	if collector.set.Swap(int64(percent)) != int64(percent) {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // percentFor returns the percent by which a heap of which live bytes are in use may grow: asked,
