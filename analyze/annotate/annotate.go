@@ -236,7 +236,7 @@ type Annotation struct {
 	Unnamed *Unnamed `json:"without_name,omitempty"`
 }
 
-// Unnamed is what no function is known of.
+// Unnamed is the part without a known function.
 type Unnamed struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`

@@ -19,7 +19,7 @@ type Case struct {
 	Counted bool
 	// Searched: the files of this host were looked through by build ID, and the object is none.
 	Searched bool
-	// Runtime is what the function of this name returns for their profile.
+	// Runtime is the result of the function of this name for their profile.
 	Runtime string
 	// Copied is how many bytes of each user's stack they were to have, as of `--call-graph
 	// dwarf,BYTES`; 0 without copies.

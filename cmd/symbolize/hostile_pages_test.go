@@ -141,7 +141,7 @@ func TestHostilePagesComplete(t *testing.T) {
 	}
 }
 
-// hostileInputs are the arguments that stand for captures.
+// hostileInputs are the arguments in the place of captures.
 func hostileInputs(t *testing.T) map[string][]string {
 	t.Helper()
 	dir := hostileFiles(t)

@@ -44,7 +44,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) (int64, error) {
 	return n, nil
 }
 
-// Release returns what Acquire took.
+// Release returns the bytes of an Acquire.
 func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	b.free += n

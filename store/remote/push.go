@@ -31,7 +31,7 @@ type PushResult struct {
 // PushOptions are for Push.
 type PushOptions struct {
 	Jobs int // requests at a time; 0 for DefaultJobs
-	// Verify fetches what is there, and replaces what is damaged.
+	// Verify fetches the objects that are there, and replaces damaged ones.
 	Verify bool
 }
 

@@ -1,4 +1,4 @@
-// Package inspectcmd has the commands that show what single files hold: `info`, `map` and `btf`.
+// Package inspectcmd has the commands that describe single files: `info`, `map` and `btf`.
 package inspectcmd
 
 import (
