@@ -46,3 +46,16 @@ func IsAnonymousName(file string) bool {
 	}
 	return false
 }
+
+// IsSignalReturn knows the symbols of code that signal handlers return to, which does nothing but
+// the system call: of C libraries (restorers), of vdsos and of Go, and the names that are made of
+// addresses for it (SignalPrefix).
+func IsSignalReturn(function string) bool {
+	switch function {
+	case "__restore_rt", "__restore", "__default_sa_restorer", "__default_rt_sa_restorer":
+		return true
+	}
+	return strings.HasPrefix(function, "__kernel_") && strings.HasSuffix(function, "sigreturn") ||
+		strings.HasPrefix(function, "runtime.sigreturn") ||
+		strings.HasPrefix(function, SignalPrefix)
+}

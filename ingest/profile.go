@@ -247,7 +247,11 @@ type Stats struct {
 	Copied         CopiedStats
 	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
-	Warnings   []Warning // in file order, capped
+	// NoStarts is set if names of a pprof file are in it: of those SymOff is not known.
+	NoStarts bool
+	// NoReturns is set if callers are places of calls (--call-graph lbr) or of branches.
+	NoReturns bool
+	Warnings  []Warning // in file order, capped
 }
 
 // Add adds the counts and warnings of another part of the input.
@@ -276,6 +280,8 @@ func (s *Stats) Add(o *Stats) {
 	}
 	s.Copied.Add(&o.Copied)
 	s.KernelList = s.KernelList || o.KernelList
+	s.NoStarts = s.NoStarts || o.NoStarts
+	s.NoReturns = s.NoReturns || o.NoReturns
 	s.Warnings = append(s.Warnings, o.Warnings...)
 }
 

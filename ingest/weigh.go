@@ -1,5 +1,7 @@
 package ingest
 
+import "iter"
+
 // FrameSum is a sum over frames.
 type FrameSum struct {
 	Frames uint64
@@ -9,22 +11,34 @@ type FrameSum struct {
 // Add adds another sum.
 func (s *FrameSum) Add(o FrameSum) { s.Frames += o.Frames; s.Weight += o.Weight }
 
-// WeighFrames sums the frames of a profile by location, over all its events. The weight of a
-// frame is that of its sample: the sum of periods or, with count and for events without
-// periods, the number of samples.
-func (p *Profile) WeighFrames(count bool) []FrameSum {
+// SampleSums returns the samples, each with what one of its frames adds to a sum. The weight is that
+// of the sample: the sum of periods or, with count and for events without periods, the number
+// of samples.
+func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 	periods := make([]bool, len(p.Events))
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		periods[s.Event] = periods[s.Event] || s.Weight != 0
 	}
-	locations := make([]FrameSum, len(p.Locations))
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		w := FrameSum{Frames: s.Count, Weight: float64(s.Weight)}
-		if count || !periods[s.Event] {
-			w.Weight = float64(s.Count)
+	return func(yield func(*Sample, FrameSum) bool) {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			w := FrameSum{Frames: s.Count, Weight: float64(s.Weight)}
+			if count || !periods[s.Event] {
+				w.Weight = float64(s.Count)
+			}
+			if !yield(s, w) {
+				return
+			}
 		}
+	}
+}
+
+// WeighFrames sums the frames of a profile by location, over all its events, as SampleSums weighs
+// them.
+func (p *Profile) WeighFrames(count bool) []FrameSum {
+	locations := make([]FrameSum, len(p.Locations))
+	for s, w := range p.SampleSums(count) {
 		for _, l := range p.Stack(s.Stack) {
 			locations[l].Add(w)
 		}

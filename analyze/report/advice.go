@@ -17,7 +17,8 @@ const shallowShare = 30
 const unnamedShare = 50
 
 // Advice returns warnings for readers of a table of functions of a profile: that many samples
-// have no stack, that most frames have no name, and that some names are made of addresses.
+// have no stack, that most frames have no name, that callers are none, and that some names are
+// made of addresses.
 func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	if w := shallow(p); w != nil {
 		list = append(list, *w)
@@ -27,6 +28,9 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 		list = append(list, ingest.Warning{
 			Text: share100(without) + " of the frames have no name, and stand under their files'",
 			Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"})
+	}
+	if w := uncalledAdvice(p, all); w != nil {
+		list = append(list, *w)
 	}
 	made := make(map[ingest.FuncID]bool)
 	for l := range p.Locations {

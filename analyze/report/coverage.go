@@ -37,6 +37,7 @@ type Coverage struct {
 	Lost      uint64           `json:"lost"`
 	Throttled uint64           `json:"throttled"`
 	CutChains uint64           `json:"cut_chains"`
+	Uncalled  *Uncalled        `json:"uncalled,omitempty"` // nil for none
 	Unknown   uint64           `json:"unknown_records,omitempty"`
 	Copied    *Copied          `json:"copied_stacks,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"`
@@ -153,6 +154,7 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	}
 	c.findMissing(p, opts.Searched, locations, objects, all)
 	c.findProbable(p, objects, all)
+	c.Uncalled = newUncalled(p, opts.Count, all)
 	return c
 }
 

@@ -124,7 +124,7 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 			sym.LinkageName = system
 		}
 		off := p.Names.SymOff[l]
-		known := off > 0 || p.Meta.Pprof == nil // pprof files have no starts of functions
+		known := off > 0 || !p.Stats.NoStarts // pprof files have no starts of functions
 		if !f.Inlined && known && off <= uint64(loc.Offset) {
 			sym.StartAddress = fmt.Sprintf("%#x", uint64(loc.Offset)-off)
 		}

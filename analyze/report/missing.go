@@ -93,6 +93,9 @@ func (c *Coverage) losses() string {
 			words = append(words, table.Thousands(l.n)+" "+l.what)
 		}
 	}
+	if u := c.Uncalled; u != nil {
+		words = append(words, u.String())
+	}
 	return strings.Join(words, ", ")
 }
 
@@ -101,6 +104,9 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if c.Copied != nil {
 		fmt.Fprintf(out, "stacks: %s\n", c.Copied)
+	}
+	if u := c.Uncalled; u != nil {
+		fmt.Fprintf(out, "callers: %s: words that code without frame pointers left\n%*s%s\n", u, 9, "", u.Hint)
 	}
 	if len(c.Missing) == 0 {
 		if c.Frames == 0 {

@@ -22,7 +22,7 @@ const (
 // Exact returns ingest's check of offsets in the places of return addresses
 // (input.Options.Exact): which of them no call can precede. These are
 //
-//   - the first byte of the code that signal handlers return to, known by its name (isSignalReturn)
+//   - the first byte of the code that signal handlers return to, known by its name (ingest.IsSignalReturn)
 //     or by its unwind table (augmentation S): the kernel put the address onto the stack,
 //     nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
@@ -137,7 +137,7 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 		return start == at || start == addr.Site(at, true)
 	case start != at:
 		return false
-	case isSignalReturn(f.Text(name)):
+	case ingest.IsSignalReturn(f.Text(name)):
 		return true
 	}
 	p := f.Place(i)
@@ -154,17 +154,5 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 // SignalReturn reports whether a function is code that signal handlers return to: the frame behind
 // it was interrupted, and its address is no return address.
 func (f *Finder) SignalReturn(name Text) bool {
-	text := f.Text(name)
-	return isSignalReturn(text) || strings.HasPrefix(text, ingest.SignalPrefix)
-}
-
-// isSignalReturn knows the symbols of code that signal handlers return to, which does
-// nothing but the system call: of C libraries (restorers), of vdsos and of Go.
-func isSignalReturn(name string) bool {
-	switch name {
-	case "__restore_rt", "__restore", "__default_sa_restorer", "__default_rt_sa_restorer":
-		return true
-	}
-	return strings.HasPrefix(name, "__kernel_") && strings.HasSuffix(name, "sigreturn") ||
-		strings.HasPrefix(name, "runtime.sigreturn")
+	return ingest.IsSignalReturn(f.Text(name))
 }

@@ -73,8 +73,12 @@ func TestCallStacks(t *testing.T) {
 						Branches: tc.branches})
 				}
 				want := []string{":7: " + tc.want + " 2 2"}
-				if got := dump(fold(t, c.Bytes(), Options{})); !slices.Equal(got, want) {
+				p := fold(t, c.Bytes(), Options{})
+				if got := dump(p); !slices.Equal(got, want) {
 					t.Errorf("got  %q\nwant %q", got, want)
+				}
+				if calls := tc.kind&branchCallStack != 0; p.Stats.NoReturns != calls {
+					t.Errorf("NoReturns %t", p.Stats.NoReturns)
 				}
 			})
 		}

@@ -74,6 +74,8 @@ func (f *folder) stats() {
 		st.Add(&w.stats)
 		warnings = append(warnings, w.warnings...)
 	}
+	st.NoReturns = f.opts.Branches || slices.ContainsFunc(f.Records.File.Events,
+		func(e perfdata.Event) bool { return e.Attr.BranchSampleType&perfdata.BranchCallStack != 0 })
 	f.distinct(st)
 	f.sources()
 	f.warn(warnings)

@@ -40,6 +40,8 @@ func (r *reader) readNames(places []place) {
 		n.FrameEnds[i] = uint32(len(n.Frames))
 		if len(pl.lines) == 0 || unresolvedLine(&pl.lines[0]) {
 			n.Reasons[i] = pl.reason
+		} else {
+			r.p.Stats.NoStarts = true
 		}
 	}
 	n.Functions = ingest.SortFunctions(funcs, n.Frames)
