@@ -81,8 +81,19 @@ func finish(t *testing.T, s *Sampler, name string, args ...string) (pid int) {
 	}
 }
 
+// onlyDrained wants no sample lost but by the emptying of counts, a few of them, and returns how many.
+func onlyDrained(t *testing.T, st Stats) uint64 {
+	t.Helper()
+	const few = 8 // it is empty once in 60 runs, by figures of TestLiveDrained
+	n := st.Lost[LostDrain]
+	if len(st.Lost) > 1 || len(st.Lost) == 1 && n == 0 || n > few {
+		t.Errorf("lost: %v", st.Lost)
+	}
+	return n
+}
+
 // TestLiveTracepoint counts the reads of dd, each of them: two runs that differ by 2,000
-// reads differ by 2,000 samples.
+// reads differ by 2,000 samples, but for those that are reported as lost.
 func TestLiveTracepoint(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "syscalls", Name: "sys_enter_read"}})
@@ -94,7 +105,8 @@ func TestLiveTracepoint(t *testing.T) {
 	s.Stop()
 	st := checkTotal(t, s)
 	a, b := s.ofPID(few).Count, s.ofPID(many).Count
-	if len(st.Lost) > 0 || a < 1000 || b-a != 2000 {
+	lost := onlyDrained(t, st)
+	if a+lost < 1000 || b+lost < a+2000 || b > a+2000+lost {
 		t.Errorf("%d and %d reads, %v lost", a, b, st.Lost)
 	}
 }
@@ -112,7 +124,7 @@ int main(void) { for (int i = 0; i < 12345; i++) { hit(); other(); } return 0; }
 	pid := finish(t, s, path)
 	s.Stop()
 	st := checkTotal(t, s)
-	if n := s.ofPID(pid).Count; n != 12345 || st.Samples != n {
+	if n := s.ofPID(pid).Count; st.Samples != 12345 || n+onlyDrained(t, st) != 12345 {
 		t.Errorf("%d calls of 12345, %d samples, %v lost", n, st.Samples, st.Lost)
 	}
 	// hit from main from libc: the probe is at the function's first instruction.
@@ -323,91 +335,4 @@ func TestLiveLoss(t *testing.T) {
 	}
 	t.Logf("%d samples, %d lost; the clocks' time makes %.0f; %d and %d stacks, %.1f MB",
 		st.Samples, lost, ticks, st.UserStacks, st.KernelStacks, float64(st.KernelMemory)/1e6)
-}
-
-// TestLiveFull provokes losses that the maps' usual sizes prevent: each map full, and
-// stacks forgotten by the kernel. Totals hold, and each loss has its cause.
-func TestLiveFull(t *testing.T) {
-	needLive(t)
-	syscalls := Event{Kind: Tracepoint, Group: "raw_syscalls", Name: "sys_enter"}
-	for _, c := range []struct {
-		name  string
-		o     Options
-		drain bool
-		cause string // that must be met
-	}{
-		{name: "ring", o: Options{Frequency: 999, sizes: mapSizes{ring: 8192}}, cause: LostRing},
-		{name: "counts", o: Options{Event: syscalls, sizes: mapSizes{counts: 8}},
-			cause: LostCounts},
-		{name: "threads", o: Options{Event: Event{Kind: OffCPU}, sizes: mapSizes{threads: 2}},
-			drain: true, cause: LostOffCPU},
-		{name: "seen", o: Options{Event: syscalls, sizes: mapSizes{seen: 16}}, drain: true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := start(t, c.o)
-			load := exec.CommandContext(t.Context(), "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do "+
-				"ls -R /usr/lib/x86_64-linux-gnu | sort | cksum; done")
-			done := make(chan error, 1)
-			if err := load.Start(); err != nil {
-				t.Fatal(err)
-			}
-			go func() { done <- load.Wait() }()
-			for ended := false; !ended; {
-				select {
-				case <-done:
-					ended = true
-				case <-time.After(20 * time.Millisecond):
-					if c.drain {
-						s.Drain()
-					}
-				}
-			}
-			s.Stop()
-			st := checkTotal(t, s)
-			checkHashes(t, s)
-			if c.cause != "" && st.Lost[c.cause] == 0 {
-				t.Errorf("lost %v, want %q", st.Lost, c.cause)
-			}
-			for cause := range st.Lost { // repeated records may fill the ring
-				if c.cause == "" && cause != LostRing {
-					t.Errorf("lost %v", st.Lost)
-				}
-			}
-			t.Logf("%+v", st)
-		})
-	}
-}
-
-// TestLiveDrained empties the counts all the time while two CPUs add to them: a sample that
-// falls in between is reported as lost, and there are few.
-func TestLiveDrained(t *testing.T) {
-	needLive(t)
-	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "raw_syscalls", Name: "sys_enter"},
-		sizes: mapSizes{counts: 4096}})
-	dd := exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
-		"count=40000", "status=none")
-	if err := dd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- dd.Wait() }()
-	emptied := 0
-	for ended := false; !ended; emptied++ {
-		select {
-		case <-done:
-			ended = true
-		default:
-			s.readRing()
-			s.readCounts()
-		}
-	}
-	s.Stop()
-	st := checkTotal(t, s)
-	if n := s.ofPID(dd.Process.Pid).Count + st.Lost[LostDrain]; n < 80_000 {
-		t.Errorf("%d of 80000 calls", n)
-	}
-	if n := st.Lost[LostDrain]; n > uint64(2*emptied) {
-		t.Errorf("%d samples are lost by emptying the counts %d times", n, emptied)
-	}
-	t.Logf("emptied %d times: %+v", emptied, st)
 }
