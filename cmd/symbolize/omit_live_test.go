@@ -20,7 +20,7 @@ func omitted(t *testing.T, bin, name string, args ...string) (path, said string)
 	path = filepath.Join(t.TempDir(), name)
 	args = append([]string{"capture", "-o", path, "--stacks", "-F", "999"}, args...)
 	out, err := exec.Command(bin, append(args, "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
-		"count=500000")...).CombinedOutput()
+		"count=2000000")...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
