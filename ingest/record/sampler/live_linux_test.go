@@ -34,9 +34,11 @@ func run(t *testing.T, o Options, d time.Duration) *Sampler {
 	return s
 }
 
-// TestLiveClock samples all CPUs.
+// TestLiveClock samples all CPUs, on which nothing else may run than the program that it starts.
 func TestLiveClock(t *testing.T) {
 	needLive(t)
+	c := spinner(t, time.Minute)
+	defer stop(c)
 	s := run(t, Options{Frequency: 999}, 2*time.Second)
 	st := s.Stats()
 	t.Logf("%+v, %d counts", st, len(s.counts.of))
