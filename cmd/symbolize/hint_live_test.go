@@ -4,11 +4,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"symbolize/ingest"
 )
@@ -35,6 +38,7 @@ func TestLiveHintsFollowed(t *testing.T) {
 			step := hint
 			if _, root, ok := strings.Cut(hint, "as root: "); ok {
 				step = root
+				awaitSettings(t)
 			}
 			r.sh(strings.ReplaceAll(tt.follow, "HINT", step))
 			after, _ := r.missing(tt.reason, tt.misses)
@@ -116,9 +120,32 @@ func restore(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.WriteFile(path, was, 0); err != nil {
-			t.Error(err)
+	t.Cleanup(func() { writeSetting(t, path, was) })
+}
+
+// writeSetting waits while the kernel refuses to change a setting: that of the length of call chains
+// as long as anybody on the host records some.
+func writeSetting(t *testing.T, path string, value []byte) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := os.WriteFile(path, value, 0)
+		if err == nil {
+			return
 		}
-	})
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(end) {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// awaitSettings waits until settings can be changed, by writing what is there.
+func awaitSettings(t *testing.T) {
+	t.Helper()
+	const path = "/proc/sys/kernel/perf_event_max_stack"
+	is, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeSetting(t, path, is)
 }
