@@ -58,7 +58,7 @@ func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Reque
 }
 
 func options(t *testing.T, servers ...string) Options {
-	return Options{Servers: servers, Cache: t.TempDir(), Stall: 300 * time.Millisecond, Retries: 2,
+	return Options{Servers: servers, Cache: t.TempDir(), Stall: time.Minute, Retries: 2,
 		Wait: time.Millisecond}
 }
 
@@ -110,7 +110,8 @@ func TestGet(t *testing.T) {
 			want:   "the server sent another file", is: ErrWrong, requests: 1},
 		{name: "nothing comes",
 			answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			want:   "0 bytes arrived in 300ms", requests: 1},
+			set:    func(o *Options) { o.Stall = 500 * time.Millisecond },
+			want:   "0 bytes arrived in 500ms", requests: 1},
 		{name: "too large", answer: whole, set: func(o *Options) { o.MaxSize = 1000 },
 			want: "more than 1000 bytes: larger than the limit",
 			is:   ErrTooLarge, requests: 1},
@@ -122,8 +123,8 @@ func TestGet(t *testing.T) {
 			want: "bytes: larger than the limit of 1000", is: ErrTooLarge, requests: 1},
 		{name: "too slow",
 			answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			set:    func(o *Options) { o.Stall, o.MaxTime = 0, 50*time.Millisecond },
-			want:   "not complete after 50ms", requests: 1},
+			set:    func(o *Options) { o.Stall, o.MaxTime = 0, 500*time.Millisecond },
+			want:   "not complete after 500ms", requests: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			url, paths := serve(t, tt.answer)
