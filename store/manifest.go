@@ -144,6 +144,27 @@ func CompareSources(a, b SourceInfo) int {
 	)
 }
 
+// Rivals reports whether a source was read from a file with the same build ID and other content
+// than the source before it: of one kind, by one decoder. A function has a table for each tag that
+// it was loaded with, and a debug file has rules for other code than the runtime file.
+func (m *Manifest) Rivals(i int) bool {
+	if i == 0 {
+		return false
+	}
+	a, b := &m.Sources[i-1], &m.Sources[i]
+	return a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT && a.Kind != Unwind
+}
+
+// OtherSegments decodes the PT_LOAD segments of OtherLayouts.
+func (m *Manifest) OtherSegments() (list [][]elf.Segment) {
+	for _, b := range m.OtherLayouts {
+		if segments, _, err := decodeLayout(b); err == nil { // checked by DecodeManifest
+			list = append(list, segments)
+		}
+	}
+	return list
+}
+
 // NewSource is one source as the indexer hands it over.
 type NewSource struct {
 	Info  SourceInfo // Kind, Producer and Path; the rest is taken from Table and Raw

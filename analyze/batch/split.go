@@ -192,6 +192,9 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 	for _, warning := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
 		w.warn(name(values), warning)
 	}
+	if warning := report.UncalledAdvice(p); warning != nil {
+		w.warn(name(values), *warning)
+	}
 	for _, format := range w.Formats {
 		path := filepath.Join(w.Dir, name(values)) + format
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -30,12 +30,14 @@ type finder struct {
 	demangler *report.Demangler
 	objects   map[string]*object // by build ID as the text has it
 	problems  []string           // errors of tables, each once
+	conflicts []string           // objects whose files contradict one another, by ConflictText
 	opened    int                // objects of them that are there
 	texts     int                // strings that the objects hold, about
 }
 
 // object is an object of the view, or the reason why there is none.
 type object struct {
+	conflict bool // it is in conflicts
 	manifest *store.Manifest
 	reason   ingest.Reason
 	finder   *resolve.Finder
@@ -256,6 +258,12 @@ func (f *finder) join(o *object) {
 	f.texts += o.finder.NumTexts() - before
 	for _, e := range o.finder.Errors() {
 		f.problem(o.manifest, e.Source, e.Err)
+	}
+	if !o.conflict {
+		how := resolve.Contradiction(f.view, o.manifest, o.addrs)
+		if o.conflict = how != ""; o.conflict && len(f.conflicts) < maxProblems {
+			f.conflicts = append(f.conflicts, resolve.ConflictText(o.manifest, how))
+		}
 	}
 	for i := range o.asked {
 		f.answer(o, i)

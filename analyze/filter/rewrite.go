@@ -165,3 +165,6 @@ func (r *Rewriter) Stats() *Stats {
 
 // Problems returns the errors of tables, each once.
 func (r *Rewriter) Problems() []string { return r.finder.problems }
+
+// Conflicts returns warnings about files of one build ID that contradict one another.
+func (r *Rewriter) Conflicts() []string { return r.finder.conflicts }

@@ -29,6 +29,7 @@ type Looker struct {
 	llvm         *llvmSymbols
 	llvmNames    []string // by number of a symbol of llvm
 	problems     []string // errors, each once
+	conflict     string   // see Conflict
 
 	list bool // JSON of arguments, in a list
 	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
@@ -171,6 +172,11 @@ func (l *Looker) join() {
 		l.placeOf[i] = int32(k)
 	}
 	l.finder.Join(l.addrs)
+	if l.conflict == "" {
+		if how := resolve.Contradiction(l.obj.view, l.obj.manifest, l.addrs); how != "" {
+			l.conflict = resolve.ConflictText(l.obj.manifest, how)
+		}
+	}
 	for _, e := range l.finder.Errors() {
 		m := l.obj.manifest
 		text := fmt.Sprintf("%s of %s: %v", m.Sources[e.Source].Kind, m.ID, e.Err)
@@ -201,6 +207,10 @@ func (l *Looker) Damage() string { return l.obj.damage }
 
 // Problems lists the symbol tables that could not be read, each once.
 func (l *Looker) Problems() []string { return l.problems }
+
+// Conflict returns the warning that files with the object's build ID contradict one another about
+// addresses that were looked up, or "".
+func (l *Looker) Conflict() string { return l.conflict }
 
 // Close closes the object.
 func (l *Looker) Close() error { return l.obj.Close() }

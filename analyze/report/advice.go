@@ -29,7 +29,7 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 			Text: share100(without) + " of the frames have no name, and stand under their files'",
 			Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"})
 	}
-	if w := uncalledAdvice(p, all); w != nil {
+	if w := UncalledAdvice(p); w != nil {
 		list = append(list, *w)
 	}
 	made := make(map[ingest.FuncID]bool)

@@ -32,54 +32,73 @@ func newUncalled(p *ingest.Profile, count bool, all ingest.FrameSum) *Uncalled {
 	if p.Names == nil || p.Stats.NoStarts || p.Stats.NoReturns {
 		return nil
 	}
-	sums := make(map[ingest.LocationID]ingest.FrameSum)
-	for l := range p.Locations {
-		if id := ingest.LocationID(l); atStart(p, id) {
-			sums[id] = ingest.FrameSum{}
-		}
-	}
-	if len(sums) == 0 {
+	stacks := uncalledStacks(p)
+	if stacks == nil {
 		return nil
 	}
 	u := &Uncalled{Hint: uncalledHint}
 	var sum ingest.FrameSum
+	weights := make([]ingest.FrameSum, len(stacks))
 	for s, w := range p.SampleSums(count) {
-		some := false
-		for _, l := range uncalled(p, p.Stack(s.Stack), sums) {
-			at := sums[l]
-			at.Add(w)
-			sums[l] = at
-			sum.Add(w)
-			some = true
-		}
-		if some {
+		if n := stacks[s.Stack]; n > 0 {
 			u.Samples += s.Count
+			sum.Add(ingest.FrameSum{Frames: w.Frames * uint64(n), Weight: w.Weight * float64(n)})
+			weights[s.Stack].Add(w)
 		}
 	}
 	if sum.Frames == 0 {
 		return nil
 	}
 	u.Frames, u.Share = sum.Frames, share(sum, all)
-	heaviest := ingest.FrameSum{}
-	for l := range p.Locations { // in order, as a map has none
-		at := sums[ingest.LocationID(l)]
-		if cmp.Or(cmp.Compare(at.Weight, heaviest.Weight),
-			cmp.Compare(at.Frames, heaviest.Frames)) > 0 {
-			u.heaviest, heaviest = ingest.LocationID(l), at
-		}
-	}
+	u.heaviest = heaviestUncalled(p, weights)
 	return u
 }
 
-// uncalled returns the frames of a stack that are at places that no call leads to.
-func uncalled(p *ingest.Profile, locs []ingest.LocationID,
-	places map[ingest.LocationID]ingest.FrameSum) (found []ingest.LocationID) {
-	for i := 1; i < len(locs); i++ {
-		if _, ok := places[locs[i]]; ok && calls(p, locs[i-1]) {
-			found = append(found, locs[i])
+// uncalledStacks counts the uncalled frames of each stack; nil if no location can be one.
+func uncalledStacks(p *ingest.Profile) []uint32 {
+	first := make([]bool, len(p.Locations))
+	some := false
+	for l := range first {
+		first[l] = atStart(p, ingest.LocationID(l))
+		some = some || first[l]
+	}
+	if !some {
+		return nil
+	}
+	stacks := make([]uint32, len(p.StackEnds))
+	for s := range stacks {
+		locs := p.Stack(ingest.StackID(s))
+		for i := 1; i < len(locs); i++ {
+			if first[locs[i]] && calls(p, locs[i-1]) {
+				stacks[s]++
+			}
 		}
 	}
-	return found
+	return stacks
+}
+
+// heaviestUncalled returns the uncalled location with most weight, by the weights of the stacks
+// that have such.
+func heaviestUncalled(p *ingest.Profile, stacks []ingest.FrameSum) (heaviest ingest.LocationID) {
+	sums := make([]ingest.FrameSum, len(p.Locations))
+	for s, w := range stacks {
+		if w.Frames == 0 {
+			continue
+		}
+		locs := p.Stack(ingest.StackID(s))
+		for i := 1; i < len(locs); i++ {
+			if atStart(p, locs[i]) && calls(p, locs[i-1]) {
+				sums[locs[i]].Add(w)
+			}
+		}
+	}
+	for l := range sums {
+		if cmp.Or(cmp.Compare(sums[l].Weight, sums[heaviest].Weight),
+			cmp.Compare(sums[l].Frames, sums[heaviest].Frames)) > 0 {
+			heaviest = ingest.LocationID(l)
+		}
+	}
+	return heaviest
 }
 
 // atStart reports whether a location is the first byte of a function of a file, but none of which
@@ -130,9 +149,9 @@ func (u *Uncalled) String() string {
 // table of functions are warned.
 const uncalledShare = 1
 
-// uncalledAdvice is the warning about uncalled frames, nil where they are few.
-func uncalledAdvice(p *ingest.Profile, all ingest.FrameSum) *ingest.Warning {
-	u := newUncalled(p, false, all)
+// UncalledAdvice is the warning about uncalled frames of a named profile, nil where they are few.
+func UncalledAdvice(p *ingest.Profile) *ingest.Warning {
+	u := newUncalled(p, false, ingest.FrameSum{})
 	samples := uint64(0)
 	for i := range p.Samples {
 		samples += p.Samples[i].Count

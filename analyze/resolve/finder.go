@@ -92,6 +92,7 @@ type Finder struct {
 	frames []Frame
 
 	textsLater bool // Joins read no texts
+	only       int  // the number of the one source that Joins ask, plus one; 0 for all
 	keepStarts bool
 	starts     []symtab.CallStart // of frames, with keepStarts
 
@@ -190,7 +191,7 @@ func (f *Finder) Join(addrs []addr.Addr) {
 	f.frames, f.starts, f.errs = f.frames[:0], f.starts[:0], f.errs[:0]
 	for i := range f.manifest.Sources {
 		kind := f.manifest.Sources[i].Kind
-		if kind == store.Unwind {
+		if kind == store.Unwind || f.only > 0 && f.only != i+1 {
 			continue // no names
 		}
 		f.choose(addrs, kind)

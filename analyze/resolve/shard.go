@@ -90,6 +90,7 @@ func (w *worker) join(j *join, s *shard) {
 			Partial: true,
 		})
 	}
+	w.conflict(j, s)
 	s.frames = make([]ingest.Frame, 0, len(w.todo))
 	for i, t := range w.todo {
 		switch {

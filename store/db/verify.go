@@ -166,11 +166,8 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 		}
 	}
 	for i := 1; i < len(m.Sources); i++ {
-		a, b := &m.Sources[i-1], &m.Sources[i]
-		// A function has a table for each tag that it was loaded with, and a debug file has rules
-		// for other code than the runtime file.
-		if a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != store.JIT &&
-			a.Kind != store.Unwind {
+		if m.Rivals(i) {
+			a, b := &m.Sources[i-1], &m.Sources[i]
 			v.add(Conflict, m.ID, "", "two %s tables: %s names %d bytes and is used, %s names %d",
 				a.Kind, a.Path, a.Named, b.Path, b.Named)
 		}

@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/filter"
 	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -165,8 +166,11 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 	out := a.Stdout()
 	err = filterLines.Each(ctx, a.Env.Stdin,
 		func(text []byte) error { return r.Rewrite(out, text) })
+	for _, text := range r.Conflicts() {
+		a.Warn(text, resolve.ConflictHint)
+	}
 	for _, text := range r.Problems() {
-		a.Damage(text, "`symbolize store verify` lists the damage")
+		a.Damage(text, damageHint)
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
 		printFilter(a, r.Stats())

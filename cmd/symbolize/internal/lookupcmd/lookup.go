@@ -274,13 +274,18 @@ func lookupError(err error) error {
 	return cli.StoreError(err)
 }
 
+const damageHint = "`symbolize store verify` lists the damage"
+
 // reportLookup warns of damage in an object that was looked into.
 func reportLookup(a *cli.App, l *lookup.Looker) {
 	if damage := l.Damage(); damage != "" {
 		a.Damage(damage, "")
 	}
+	if text := l.Conflict(); text != "" {
+		a.Warn(text, resolve.ConflictHint)
+	}
 	for _, text := range l.Problems() {
-		a.Damage(text, "`symbolize store verify` lists the damage")
+		a.Damage(text, damageHint)
 	}
 }
 

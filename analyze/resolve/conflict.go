@@ -1,0 +1,95 @@
+package resolve
+
+import (
+	"fmt"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/store"
+)
+
+// conflict looks whether files with one build ID contradict one another about addresses, which were
+// just joined: an edited file, or two builds that were linked with one ID. Differences elsewhere
+// are none of the profile's.
+func (w *worker) conflict(j *join, s *shard) {
+	src, m := &j.p.Objects[s.object.id], s.object.manifest
+	if other, ok := s.object.otherPlace(j, src); ok {
+		s.conflict(src, fmt.Sprintf("their segments differ (%s)", other))
+		return
+	}
+	if how := Contradiction(j.view, m, w.addrs); how != "" {
+		s.conflict(src, how)
+	}
+}
+
+// Contradiction compares what files with one build ID name addresses of an object, ascending: it
+// returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". Files that name
+// fewer addresses contradict none, and objects that are of one file cost nothing.
+func Contradiction(v store.View, m *store.Manifest, addrs []addr.Addr) string {
+	for i := 1; i < len(m.Sources); i++ {
+		if k := m.Sources[i].Kind; !m.Rivals(i) || k == store.PLT || k == store.EhFrame {
+			continue // stubs, and bounds of functions, which separate debug files have others of
+		}
+		first := i - 1
+		for m.Rivals(first) {
+			first--
+		}
+		if a, b, ok := contradict(v, m, first, i, addrs); ok {
+			return ingest.Printable(fmt.Sprintf("%s of %s, %s of %s", a, m.Sources[first].Path, b,
+				m.Sources[i].Path))
+		}
+	}
+	return ""
+}
+
+// conflict adds the warning.
+func (s *shard) conflict(src *ingest.Object, how string) {
+	s.warnings = append(s.warnings, ingest.Warning{
+		Text: ingest.Printable(ingest.ShortName(src)+": ") + ConflictText(s.object.manifest, how),
+		Hint: ConflictHint})
+}
+
+// ConflictHint finds the files of ConflictText.
+const ConflictHint = "`symbolize store verify` lists the files; `--store DIR` takes another store"
+
+// ConflictText is the warning about files of one build ID that contradict one another.
+func ConflictText(m *store.Manifest, how string) string {
+	return fmt.Sprintf("files of different content have the build ID %s, and names may be those of "+
+		"another one: %s", m.ID, how)
+}
+
+// otherPlace returns a location of the object that another runtime file of its build ID has at
+// another address.
+func (o *object) otherPlace(j *join, src *ingest.Object) (text string, found bool) {
+	for _, segments := range o.manifest.OtherSegments() {
+		other, reason := NewAddresses(src, o.manifest, segments)
+		for l := o.from; l < o.to && reason == ingest.ReasonNone; l++ {
+			off := j.p.Locations[l].Offset
+			a, okA := o.addrs.Of(off)
+			b, okB := other.Of(off)
+			if okA && (!okB || a != b) {
+				return fmt.Sprintf("offset %#x", uint64(off)), true
+			}
+		}
+	}
+	return "", false
+}
+
+// contradict returns the names of the first address that two sources of m name differently. A
+// symbol without a size reaches as far as the table knows no other, and contradicts none.
+func contradict(v store.View, m *store.Manifest, first, second int, addrs []addr.Addr) (
+	a, b string, found bool) {
+	one, other := NewFinder(v, m), NewFinder(v, m)
+	one.only, other.only = first+1, second+1
+	one.Join(addrs)
+	other.Join(addrs)
+	for i := range addrs {
+		p, q := one.Place(i), other.Place(i)
+		x, _ := one.Function(p, SymbolNames)
+		y, _ := other.Function(q, SymbolNames)
+		if x != 0 && y != 0 && !p.unsized && !q.unsized && one.Text(x) != other.Text(y) {
+			return one.Text(x), other.Text(y), true
+		}
+	}
+	return "", "", false
+}

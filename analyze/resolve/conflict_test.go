@@ -1,0 +1,73 @@
+package resolve
+
+import (
+	"strings"
+	"testing"
+
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/object/elf"
+	"symbolize/store"
+	"symbolize/store/symtab"
+)
+
+// TestConflict warns of files with one build ID that name sampled addresses differently, and of
+// nothing else.
+func TestConflict(t *testing.T) {
+	moved := []elf.Segment{pie[0], {Offset: 0x1000, Addr: 0x402000, FileSize: 0x3000,
+		MemSize: 0x3000, Flags: 5}, pie[2]}
+	longer := []elf.Segment{pie[0], pie[1], {Offset: 0x3800, Addr: 0x405800, FileSize: 0x1000,
+		MemSize: 0xa000, Flags: 6}}
+	label := function("label", 0x401100, 0x40)
+	label.Flags |= symtab.Unsized
+	for _, tc := range []struct {
+		name   string
+		kind   store.SourceKind
+		second []symtab.Func
+		layout []elf.Segment // of the second file
+		want   string        // in the warning; "" for none
+	}{
+		{name: "another build", kind: store.Symtab, second: []symtab.Func{
+			function("gamma", 0x401100, 0x40)}, want: "alpha of /first, gamma of /second"},
+		{name: "another build, debug information", kind: store.DWARF, second: []symtab.Func{
+			function("gamma", 0x401100, 0x40)}, want: "alpha of /first, gamma of /second"},
+		{name: "fewer symbols", kind: store.Symtab, second: []symtab.Func{
+			function("beta", 0x401200, 0x40)}},
+		{name: "differs where nothing was sampled", kind: store.Symtab, second: []symtab.Func{
+			function("alpha", 0x401100, 0x40), function("other", 0x401200, 0x40)}},
+		{name: "a label without a size", kind: store.Symtab, second: []symtab.Func{label}},
+		{name: "guessed functions", kind: store.EhFrame, second: []symtab.Func{
+			function("fun_401100", 0x401100, 0x40)}},
+		{name: "other segments", kind: store.Symtab, layout: moved, second: []symtab.Func{
+			function("alpha", 0x401100, 0x40)}, want: "their segments differ (offset 0x1110)"},
+		{name: "segments that differ elsewhere", kind: store.Symtab, layout: longer,
+			second: []symtab.Func{function("alpha", 0x401100, 0x40)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := store.NewOverlay()
+			for i, funcs := range [][]symtab.Func{{function("alpha", 0x401100, 0x40),
+				function("beta", 0x401200, 0x40), function("more", 0x401300, 0x400)}, tc.second} {
+				c := store.Contribution{Manifest: store.Manifest{ID: id(1), Kind: ingest.ELF,
+					Layout: pie}}
+				if i == 1 && tc.layout != nil {
+					c.Manifest.Layout = tc.layout
+				}
+				c.Sources = []store.NewSource{{Table: table(t, funcs...), Info: store.SourceInfo{
+					Kind: tc.kind, Producer: 1, Path: []string{"/first", "/second"}[i]}}}
+				if err := o.Merge(t.Context(), &c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}},
+				addr.Offset(0x1110))
+			resolve(t, p, o)
+			got := ""
+			for _, w := range p.Names.Warnings {
+				got += w.Text + "\n"
+			}
+			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("warnings %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
