@@ -39,7 +39,7 @@ mkdir hostproc && mount --bind /proc hostproc && mount -t proc proc /proc
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			run := t.TempDir()
-			host := exec.Command(filepath.Join(dir, "outside"), "3")
+			host := exec.Command(filepath.Join(dir, "outside"), "60") // till it is killed
 			if err := host.Start(); err != nil {
 				t.Fatal(err)
 			}

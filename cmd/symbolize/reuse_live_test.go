@@ -163,7 +163,7 @@ func compareWorkers(t *testing.T, store, stacks, perf, name, ext string) {
 	ours, theirs := counts[0][work], counts[1][work]
 	t.Logf("%s: %d samples, by perf %d; ambiguous %d, gone %d", work, ours, theirs,
 		counts[0]["[ambiguous]"], counts[0]["[unmapped]"])
-	if theirs < 200 || apart(ours, theirs) > noise(ours, theirs) {
+	if theirs < leastCompared || apart(ours, theirs) > noise(ours, theirs) {
 		t.Errorf("%s: %d samples, by perf %d: %v", work, ours, theirs, counts[0])
 	}
 }
