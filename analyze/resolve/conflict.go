@@ -2,9 +2,11 @@ package resolve
 
 import (
 	"fmt"
+	"strings"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
 )
 
@@ -76,7 +78,8 @@ func (o *object) otherPlace(j *join, src *ingest.Object) (text string, found boo
 }
 
 // contradict returns the names of the first address that two sources of m name differently. A
-// symbol without a size reaches as far as the table knows no other, and contradicts none.
+// symbol without a size reaches as far as the table knows no other, and contradicts none, but for
+// lists of the kernel's, which have all symbols and no sizes.
 func contradict(v store.View, m *store.Manifest, first, second int, addrs []addr.Addr) (
 	a, b string, found bool) {
 	one, other := NewFinder(v, m), NewFinder(v, m)
@@ -87,9 +90,48 @@ func contradict(v store.View, m *store.Manifest, first, second int, addrs []addr
 		p, q := one.Place(i), other.Place(i)
 		x, _ := one.Function(p, SymbolNames)
 		y, _ := other.Function(q, SymbolNames)
-		if x != 0 && y != 0 && !p.unsized && !q.unsized && one.Text(x) != other.Text(y) {
+		open := (p.unsized || q.unsized) && m.Sources[first].Kind != store.Kallsyms
+		if x != 0 && y != 0 && !open && one.Text(x) != other.Text(y) {
 			return one.Text(x), other.Text(y), true
 		}
 	}
 	return "", "", false
+}
+
+// A kernel's symbols are of another one if so many of its places, in percent, and at least so many,
+// are padding between functions. Of 31,190 places of the right one none was; where a kernel has
+// code there (FineIBT), little of it is sampled.
+const (
+	paddingShare  = 2
+	paddingPlaces = 3
+)
+
+// warnPadding warns of a kernel whose places are named after the padding between its functions: no
+// code runs there, but a list that was given by hand need not be that of the kernel.
+func (j *join) warnPadding(n *ingest.Names) {
+	for i := range j.objects {
+		o := &j.objects[i]
+		src := &j.p.Objects[o.id]
+		if src.Kind != ingest.Kernel {
+			continue
+		}
+		named, padding := 0, 0
+		for l := o.from; l < o.to; l++ {
+			if frames := n.At(ingest.LocationID(l)); len(frames) > 0 {
+				named++
+				name := n.Functions[frames[len(frames)-1].Func].SystemName
+				if strings.HasPrefix(name, kallsyms.Padding) {
+					padding++
+				}
+			}
+		}
+		if padding >= paddingPlaces && 100*padding >= paddingShare*named {
+			n.Warnings = append(n.Warnings, ingest.Warning{
+				Text: fmt.Sprintf("%s: %d of %d places lie between functions, where no code runs: the "+
+					"symbols are those of another kernel", ingest.Printable(ingest.ShortName(src)),
+					padding, named),
+				Hint: "a copy of /sys/kernel/notes as notes beside FILE shows of which kernel " +
+					"--kallsyms FILE is"})
+		}
+	}
 }

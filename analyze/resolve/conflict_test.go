@@ -36,6 +36,8 @@ func TestConflict(t *testing.T) {
 		{name: "differs where nothing was sampled", kind: store.Symtab, second: []symtab.Func{
 			function("alpha", 0x401100, 0x40), function("other", 0x401200, 0x40)}},
 		{name: "a label without a size", kind: store.Symtab, second: []symtab.Func{label}},
+		{name: "a label without a size in a kernel's list", kind: store.Kallsyms,
+			second: []symtab.Func{label}, want: "alpha of /first, label of /second"},
 		{name: "guessed functions", kind: store.EhFrame, second: []symtab.Func{
 			function("fun_401100", 0x401100, 0x40)}},
 		{name: "other segments", kind: store.Symtab, layout: moved, second: []symtab.Func{
@@ -67,6 +69,45 @@ func TestConflict(t *testing.T) {
 			}
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("warnings %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPadding warns where places of a kernel have the names of padding, as with the list of another
+// kernel: of an interrupt at a first byte there are few.
+func TestPadding(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		inside, padding int
+		want            string
+	}{
+		{name: "another kernel", inside: 20, padding: 3, want: "3 of 23 places lie between functions"},
+		{name: "two", inside: 20, padding: 2},
+		{name: "few of many", inside: 200, padding: 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := store.NewOverlay()
+			merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{
+				{Name: "_text"}}}, map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t,
+				function("_text", 0, 0x10), function("work", 0x10, 0x1000),
+				function("__pfx_rest", 0x1010, 0x10))})
+			var offsets []addr.Offset
+			for i := range tc.inside {
+				offsets = append(offsets, 0x20+addr.Offset(i))
+			}
+			for i := range tc.padding {
+				offsets = append(offsets, 0x1010+addr.Offset(i))
+			}
+			p := one(ingest.Object{Kind: ingest.Kernel, ID: id(3), RefSymbol: "_text",
+				File: ingest.FileRef{Path: "[kernel.kallsyms]"}}, offsets...)
+			resolve(t, p, o)
+			got := ""
+			for _, w := range p.Names.Warnings {
+				got += w.Text
+			}
+			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("warning %q", got)
 			}
 		})
 	}

@@ -208,6 +208,7 @@ func (j *join) finish(shards []*shard, ws []*worker) {
 	}
 	n.Functions = ingest.SortFunctions(funcs, n.Frames)
 	j.report(n, shards)
+	j.warnPadding(n)
 	j.p.Names = n
 }
 
