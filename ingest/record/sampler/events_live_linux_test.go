@@ -84,7 +84,7 @@ func finish(t *testing.T, s *Sampler, name string, args ...string) (pid int) {
 // onlyDrained wants no sample lost but by the emptying of counts, a few of them, and returns how many.
 func onlyDrained(t *testing.T, st Stats) uint64 {
 	t.Helper()
-	const few = 8 // it is empty once in 60 runs, by figures of TestLiveDrained
+	const few = 8 // TestLiveDrained has one in 60 drains
 	n := st.Lost[LostDrain]
 	if len(st.Lost) > 1 || len(st.Lost) == 1 && n == 0 || n > few {
 		t.Errorf("lost: %v", st.Lost)
