@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"symbolize/analyze/calls"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
@@ -122,21 +125,24 @@ func TestFoldedIsThatOfResolve(t *testing.T) {
 	}
 }
 
+// speedscopeFile is a file in speedscope's format.
+type speedscopeFile struct {
+	Schema string `json:"$schema"`
+	Shared struct{ Frames []struct{ Name string } }
+	Active int `json:"activeProfileIndex"`
+
+	Profiles []struct {
+		Type, Name, Unit     string
+		StartValue, EndValue uint64
+		Samples              [][]int
+		Weights              []uint64
+	}
+}
+
 // TestSpeedscope checks a file by the rules of speedscope's schema: numbers of frames that exist,
 // a weight for each sample, and the sum of weights as the end.
 func TestSpeedscope(t *testing.T) {
-	var f struct {
-		Schema string `json:"$schema"`
-		Shared struct{ Frames []struct{ Name string } }
-		Active int `json:"activeProfileIndex"`
-
-		Profiles []struct {
-			Type, Name, Unit     string
-			StartValue, EndValue uint64
-			Samples              [][]int
-			Weights              []uint64
-		}
-	}
+	var f speedscopeFile
 	if err := json.Unmarshal(written(t, shop(), (*flame.Graph).WriteSpeedscope), &f); err != nil {
 		t.Fatal(err)
 	}
@@ -277,4 +283,79 @@ func geckoColumns(t *testing.T, name string, text []byte) (int, map[string][]*fl
 		columns[c] = values
 	}
 	return n, columns
+}
+
+// TestViewers: both viewers show the values of `symbolize top`, all events of them.
+func TestViewers(t *testing.T) {
+	for name, p := range map[string]*ingest.Profile{"every kind": profilebuild.EveryKind(),
+		"shop": shop(), "random": profilebuild.Random(3, profilebuild.Size{Objects: 5,
+			Functions: 60, Locations: 300, Stacks: 400, Depth: 9})} {
+		checkViewers(t, name, p, flame.New(p, options()))
+	}
+}
+
+// checkViewers compares the flat values of functions with those of top. Speedscope and the Firefox
+// Profiler compute them as here: from the leaf of each stack and the sample's weight, by event.
+// Their own importers (importSpeedscopeProfiles; unserializeProfileOfArbitraryFormat, then
+// getCallTree) compute the same of these files.
+func checkViewers(t *testing.T, name string, p *ingest.Profile, g *flame.Graph) {
+	t.Helper()
+	want := make(map[string]map[string]float64)
+	add := func(m map[string]map[string]float64, event, function string, value float64) {
+		if m[event] == nil {
+			m[event] = make(map[string]float64)
+		}
+		m[event][function] += value
+	}
+	scale := make(map[string]float64) // to the units of weights in the Firefox Profiler
+	for i := range p.Events {
+		scale[p.Events[i].Name] = 1
+		if p.Events[i].Unit == "nanoseconds" {
+			scale[p.Events[i].Name] = 1e6
+		}
+		top := calls.NewTop(p, calls.TopOptions{Options: calls.Options{Event: i,
+			Demangler: report.NewDemangler(report.None)}})
+		for _, r := range top.Rows {
+			if r.Flat > 0 {
+				add(want, p.Events[i].Name, r.Name, float64(r.Flat))
+			}
+		}
+	}
+	var text bytes.Buffer
+	if err := g.WriteSpeedscope(&text); err != nil {
+		t.Fatal(err)
+	}
+	var f speedscopeFile
+	if err := json.Unmarshal(text.Bytes(), &f); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]map[string]float64)
+	for _, profile := range f.Profiles {
+		for i, s := range profile.Samples {
+			if len(s) > 0 {
+				add(got, profile.Name, f.Shared.Frames[s[len(s)-1]].Name, float64(profile.Weights[i]))
+			}
+		}
+	}
+	if !reflect.DeepEqual(got, want) || len(want) == 0 {
+		t.Errorf("%s: speedscope has %v, top %v", name, got, want)
+	}
+	text.Reset()
+	if err := g.WriteGecko(&text); err != nil {
+		t.Fatal(err)
+	}
+	file, samples := geckoSamples(t, text.Bytes())
+	got = make(map[string]map[string]float64)
+	for _, s := range samples {
+		_, event, several := strings.Cut(strings.TrimSuffix(file.Threads[s.thread].Name, ")"), " (")
+		if !several {
+			event = p.Events[0].Name
+		}
+		if len(s.stack) > 0 {
+			add(got, event, s.stack[0], math.Round(s.weight*scale[event]))
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: the Firefox Profiler has %v, top %v", name, got, want)
+	}
 }

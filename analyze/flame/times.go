@@ -176,6 +176,7 @@ func (t *Times) share() []*timedThread {
 	order := make([]*timedThread, len(t.threads))
 	for i := range t.threads {
 		order[i] = &t.threads[i]
+		order[i].samples = order[i].samples[:0] // those of an earlier file
 	}
 	slices.SortFunc(order, func(a, b *timedThread) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), compareThreads(a, b))

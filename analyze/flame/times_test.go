@@ -18,9 +18,16 @@ import (
 	"symbolize/ingest/input"
 )
 
-// timedTexts prints the samples of a file with times, by thread and in its order: pid and tid, the
-// time in nanoseconds after the first one, the stack from its root.
-func timedTexts(t *testing.T, data []byte) map[string][]string {
+// geckoSample is a sample of a file for the Firefox Profiler.
+type geckoSample struct {
+	thread int      // in Threads
+	at     float64  // ms since the start of the recording
+	weight float64  // in the thread's type of weight
+	stack  []string // names from the leaf
+}
+
+// geckoSamples decodes a file as the Firefox Profiler does.
+func geckoSamples(t *testing.T, data []byte) (*geckoFile, []geckoSample) {
 	t.Helper()
 	f := checkGecko(t, data)
 	var names []string
@@ -45,14 +52,15 @@ func timedTexts(t *testing.T, data []byte) map[string][]string {
 		}
 	}
 	stacks, frames, functions := columns["stackTable"], columns["frameTable"], columns["funcTable"]
-	out := make(map[string][]string)
-	for _, th := range f.Threads {
+	var out []geckoSample
+	for number, th := range f.Threads {
 		at := 0.0
 		for i, stack := range th.Samples.Stack {
 			at += th.Samples.TimeDeltas[i]
-			var words []string
+			s := geckoSample{thread: number, at: at, weight: th.Samples.Weight[i]}
 			for n := stack; n != nil; {
-				words = append(words, names[functions["name"][frames["func"][stacks["frame"][*n]]]])
+				s.stack = append(s.stack,
+					names[functions["name"][frames["func"][stacks["frame"][*n]]]])
 				distance := stacks["prefixOffset"][*n]
 				if distance == 0 {
 					break
@@ -60,10 +68,22 @@ func timedTexts(t *testing.T, data []byte) map[string][]string {
 				up := *n - distance
 				n = &up
 			}
-			slices.Reverse(words)
-			key := th.PID + " " + th.TID
-			out[key] = append(out[key], fmt.Sprintf("%.0f %s", at*1e6, strings.Join(words, ";")))
+			out = append(out, s)
 		}
+	}
+	return f, out
+}
+
+// timedTexts prints the samples of a file with times, by thread and in its order: pid and tid, the
+// time in nanoseconds after the first one, the stack from its root.
+func timedTexts(t *testing.T, data []byte) map[string][]string {
+	t.Helper()
+	f, samples := geckoSamples(t, data)
+	out := make(map[string][]string)
+	for _, s := range samples {
+		slices.Reverse(s.stack)
+		key := f.Threads[s.thread].PID + " " + f.Threads[s.thread].TID
+		out[key] = append(out[key], fmt.Sprintf("%.0f %s", s.at*1e6, strings.Join(s.stack, ";")))
 	}
 	return out
 }
@@ -94,6 +114,7 @@ func TestGeckoTimes(t *testing.T) {
 				if capture == "fixed.data" {
 					golden.Compare(t, "fixed.gecko.json", b.Bytes())
 				}
+				checkViewers(t, capture, p, g)
 				got := timedTexts(t, b.Bytes())
 				want, err := replayed(t, c, p)
 				if len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {

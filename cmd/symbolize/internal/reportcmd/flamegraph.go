@@ -174,6 +174,7 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 	if err := o.checkOutput(a, paths); err != nil {
 		return err
 	}
+	o.noteWhole(a)
 	if o.format == formatGecko {
 		why := o.untimed(paths)
 		if why == "" {
@@ -190,6 +191,19 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		}
 		return o.write(a, g)
 	})
+}
+
+// noteWhole names the flags that change the page and the picture alone.
+func (o *flamegraphOptions) noteWhole(a *cli.App) {
+	if o.isPage() || o.format == "svg" {
+		return
+	}
+	if o.reverse {
+		a.Note("--reverse: --format " + o.format + " has stacks from the root on")
+	}
+	if o.minShare > 0 {
+		a.Note("--min-share: --format " + o.format + " has all frames")
+	}
 }
 
 // graph makes the graph of a profile.
