@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"symbolize/ingest"
@@ -41,7 +42,47 @@ func Contradiction(v store.View, m *store.Manifest, addrs []addr.Addr) string {
 				m.Sources[i].Path))
 		}
 	}
-	return ""
+	return moved(v, m, addrs)
+}
+
+// Functions of a runtime file whose unwind table has other bounds than debug information of the
+// same build ID: so many, and so many percent, show that it is of another build. Assembly has
+// labels inside of what its table covers, some 1 % of the functions of glibc.
+const (
+	movedFunctions = 3
+	movedShare     = 50
+)
+
+// moved compares where functions begin, by the sources that name them and by the unwind table of a
+// stripped runtime file.
+func moved(v store.View, m *store.Manifest, addrs []addr.Addr) string {
+	table := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
+		return s.Kind == store.EhFrame
+	})
+	if table < 0 || m.Quality() >= store.Dynsym {
+		return ""
+	}
+	names, bounds := NewFinder(v, m), NewFinder(v, m)
+	names.textsLater, bounds.textsLater, bounds.only = true, true, table+1
+	names.Join(addrs)
+	bounds.Join(addrs)
+	other, starts := 0, make(map[addr.Addr]bool) // functions by the unwind table
+	for i := range addrs {
+		p, b := names.Place(i), bounds.Place(i)
+		name, start := names.Function(p, SymbolNames)
+		if name == 0 || b.Symbol == 0 || starts[b.SymbolStart] || p.SymbolKind >= store.Dynsym {
+			continue
+		}
+		starts[b.SymbolStart] = true
+		if start != b.SymbolStart {
+			other++
+		}
+	}
+	if other < movedFunctions || 100*other < movedShare*len(starts) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d functions begin elsewhere by the unwind table of %s", other,
+		len(starts), ingest.Printable(m.Sources[table].Path))
 }
 
 // conflict adds the warning.
@@ -52,7 +93,7 @@ func (s *shard) conflict(src *ingest.Object, how string) {
 }
 
 // ConflictHint finds the files of ConflictText.
-const ConflictHint = "`symbolize store verify` lists the files; `--store DIR` takes another store"
+const ConflictHint = "`symbolize store show ID` lists the files; `--store DIR` takes another store"
 
 // ConflictText is the warning about files of one build ID that contradict one another.
 func ConflictText(m *store.Manifest, how string) string {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,6 +70,52 @@ func TestConflict(t *testing.T) {
 			}
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("warnings %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMoved warns of debug information of another build than the stripped file's, whose unwind table
+// has the functions elsewhere.
+func TestMoved(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		kind  store.SourceKind
+		moved int // of four functions
+		want  string
+	}{
+		{name: "another build", kind: store.Symtab, moved: 4,
+			want: "4 of 4 functions begin elsewhere by the unwind table of /x"},
+		{name: "another build, debug information alone", kind: store.DWARF, moved: 3,
+			want: "3 of 4 functions"},
+		{name: "labels in assembly", kind: store.Symtab, moved: 2},
+		{name: "the file's own symbols", kind: store.Dynsym, moved: 4},
+		{name: "the same build", kind: store.Symtab},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var names, bounds []symtab.Func
+			var offsets []addr.Offset
+			for i := range 4 {
+				at := 0x401000 + addr.Addr(i)*0x100
+				bounds = append(bounds, function(fmt.Sprintf("fun_%x", at), at, 0x80))
+				offsets = append(offsets, addr.Offset(at-0x400000+0x50), addr.Offset(at-0x400000+0x60))
+				if i < tc.moved {
+					at += 0x20
+				}
+				names = append(names, function(fmt.Sprintf("f%d", i), at, 0x70))
+			}
+			o := store.NewOverlay()
+			merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+				map[store.SourceKind]*symtab.Encoded{tc.kind: table(t, names...),
+					store.EhFrame: table(t, bounds...)})
+			p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}}, offsets...)
+			resolve(t, p, o)
+			got := ""
+			for _, w := range p.Names.Warnings {
+				got += w.Text
+			}
+			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("warning %q", got)
 			}
 		})
 	}
