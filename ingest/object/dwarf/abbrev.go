@@ -232,15 +232,20 @@ func (t *abbrevs) add(code uint64, ab abbrev) {
 func (t *abbrevs) readSpecs(r *buf) string {
 	t.specs = t.specs[:0]
 	for {
-		attr, form := r.uleb2()
-		s := attrSpec{attr: uint16(min(attr, 0xffff)), form: uint16(min(form, 0xffff))}
-		if form == formImplicitConst {
+		var s attrSpec
+		if left := r.b[r.off:]; len(left) > 1 && (left[0]|left[1]) < 0x80 { // as a rule
+			s.attr, s.form = uint16(left[0]), uint16(left[1])
+			r.off += 2
+		} else {
+			s.attr, s.form = uint16(min(r.uleb(), 0xffff)), uint16(min(r.uleb(), 0xffff))
+		}
+		if s.form == formImplicitConst {
 			s.value = r.sleb()
 		}
 		switch {
 		case r.bad:
 			return "abbreviation table does not end"
-		case attr == 0 && form == 0:
+		case s.attr|s.form == 0:
 			return ""
 		case lookupExtent(s.form) == extentUnknown:
 			return "unknown form in an abbreviation"

@@ -128,15 +128,6 @@ func (r *buf) offset(is64 bool) uint64 {
 	return uint64(r.u32())
 }
 
-// uleb2 reads two numbers, which in tables of abbreviations have a byte each.
-func (r *buf) uleb2() (a, b uint64) {
-	if left := r.b[r.off:]; len(left) > 1 && (left[0]|left[1]) < 0x80 {
-		r.off += 2
-		return uint64(left[0]), uint64(left[1])
-	}
-	return r.uleb(), r.uleb()
-}
-
 // uleb reads an unsigned LEB128. Bits over 64 are dropped: assemblers pad with zeros.
 func (r *buf) uleb() uint64 {
 	if r.off < len(r.b) && r.b[r.off] < 0x80 {

@@ -1,5 +1,10 @@
 package dwarf
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // A unit is a unit header and the attributes of its root entry that other units need.
 type unit struct {
 	off, end uint64 // of the unit in .debug_info
@@ -215,17 +220,49 @@ func tableLength(b []byte) int64 {
 	for r.uleb() != 0 && !r.bad {
 		r.skipLEB() // tag
 		r.skip(1)
-		for {
-			attr, form := r.uleb2()
-			if form == formImplicitConst {
-				r.skipLEB()
-			}
-			if attr|form == 0 {
-				break
-			}
-		}
+		r.skipSpecs()
 	}
 	return int64(r.off)
+}
+
+// skipSpecs skips the attribute specifications of one abbreviation. Most have a byte for the
+// attribute and one for the form: four such are looked at in one word, for the pair of zeros that
+// ends them and for forms that a value follows.
+func (r *buf) skipSpecs() {
+	const tops, low, forms = 0x8080808080808080, 0x0080008000800080, 0x2100210021002100
+	for {
+		for len(r.b)-r.off >= 8 {
+			x := binary.LittleEndian.Uint64(r.b[r.off:])
+			if x&tops != 0 {
+				break
+			}
+			// A top bit is set where a byte is 0: all are below 0x80, so none borrows.
+			zero, value := (tops-x)&tops, (tops-(x^forms))&(low<<8)
+			end := zero & (zero >> 8) & low
+			if end|value == 0 {
+				r.off += 8
+				continue
+			}
+			// Bit 7 of an ending pair lies below bit 15 of one with a value.
+			pair := bits.TrailingZeros64(end|value) / 16
+			r.off += 2 * pair
+			if end>>(16*pair)&0xff != 0 {
+				r.off += 2
+				return
+			}
+			if pair == 3 {
+				break // the value is in the next word
+			}
+			r.off += 3
+		}
+		attr, form := r.uleb(), r.uleb()
+		if form == formImplicitConst {
+			r.skipLEB()
+		}
+		if attr|form == 0 {
+			return
+		}
+	}
 }
 
 // rootEntry reads the first entry of a unit.
