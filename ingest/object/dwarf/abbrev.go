@@ -309,30 +309,31 @@ func (t *abbrevs) compile(ab *abbrev) {
 // byte sibling reference, or -1.
 func (t *abbrevs) program(slots *slotTable) (p program, at int32) {
 	p.lo, at = uint32(len(t.steps)), -1
-	total, fixed := uint32(0), true
-	for _, s := range t.specs {
+	pre, total, fixed := uint32(0), uint32(0), true
+	for i := range t.specs {
+		s := &t.specs[i]
 		size, sl := t.sizeOf(s.form), slots.of(s.attr)
 		ok := size != variableSize
 		if sl == slotNone && ok {
-			p.tail += uint32(size)
+			pre += uint32(size)
 			total += uint32(size)
 			continue
 		}
 		if sl == slotSibling && s.form == formRef4 && fixed && at < 0 {
 			at = int32(total)
 		}
-		st := step{pre: p.tail, form: s.form, slot: sl}
+		st := step{pre: pre, form: s.form, slot: sl}
 		if s.form == formImplicitConst {
 			st.arg = int32(len(t.implicit))
 			t.implicit = append(t.implicit, s.value)
 		}
 		t.steps = append(t.steps, st)
-		p.tail = 0
+		pre = 0
 		if fixed = fixed && ok; fixed {
 			total += uint32(size)
 		}
 	}
-	p.hi = uint32(len(t.steps))
+	p.tail, p.hi = pre, uint32(len(t.steps))
 	return p, at
 }
 

@@ -263,7 +263,9 @@ func (w *walker) walk() (string, uint64) {
 			child = w.inlined(ab, &r, top, uint64(at))
 		default:
 			jump := ab.class == classOther || ab.class == classType && !into && !top.body
-			if w.pass(ab, &r, jump) {
+			if !ab.children && ab.skip.lo == ab.skip.hi { // most entries
+				r.skip(uint64(ab.skip.tail))
+			} else if w.pass(ab, &r, jump) {
 				if r.bad {
 					return "sibling lies outside the unit or behind", uint64(at)
 				}
@@ -292,9 +294,13 @@ func (w *walker) walk() (string, uint64) {
 func (w *walker) pass(ab *abbrev, r *buf, jump bool) bool {
 	u := w.cur.u
 	if jump && ab.sibling >= 0 {
-		s := buf{b: r.b, off: r.off, big: r.big}
-		s.skip(uint64(ab.sibling))
-		w.jump(r, u.off+uint64(s.u32()), s.bad)
+		from := r.off
+		r.skip(uint64(ab.sibling))
+		to := u.off + uint64(r.u32())
+		if !r.bad {
+			r.off = from
+			w.jump(r, to)
+		}
 		return true
 	}
 	if ab.skip.lo == ab.skip.hi {
@@ -307,15 +313,15 @@ func (w *walker) pass(ab *abbrev, r *buf, jump bool) bool {
 	}
 	switch w.vals.form[slotSibling] {
 	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
-		w.jump(r, u.off+w.vals.val[slotSibling], false)
+		w.jump(r, u.off+w.vals.val[slotSibling])
 		return true
 	}
 	return false
 }
 
 // jump goes forward to an entry of the unit; anything else makes r bad.
-func (w *walker) jump(r *buf, to uint64, bad bool) {
-	if bad || to <= uint64(r.off) || to > uint64(len(r.b)) {
+func (w *walker) jump(r *buf, to uint64) {
+	if to <= uint64(r.off) || to > uint64(len(r.b)) {
 		r.fail()
 		return
 	}
