@@ -260,7 +260,7 @@ func (f *finder) join(o *object) {
 		f.problem(o.manifest, e.Source, e.Err)
 	}
 	if !o.conflict {
-		how := resolve.Contradiction(f.view, o.manifest, o.addrs)
+		how := o.finder.Contradiction(o.addrs)
 		if o.conflict = how != ""; o.conflict && len(f.conflicts) < maxProblems {
 			f.conflicts = append(f.conflicts, resolve.ConflictText(o.manifest, how))
 		}

@@ -173,7 +173,7 @@ func (l *Looker) join() {
 	}
 	l.finder.Join(l.addrs)
 	if l.conflict == "" {
-		if how := resolve.Contradiction(l.obj.view, l.obj.manifest, l.addrs); how != "" {
+		if how := l.finder.Contradiction(l.addrs); how != "" {
 			l.conflict = resolve.ConflictText(l.obj.manifest, how)
 		}
 	}

@@ -15,20 +15,22 @@ import (
 // just joined: an edited file, or two builds that were linked with one ID. Differences elsewhere
 // are none of the profile's.
 func (w *worker) conflict(j *join, s *shard) {
-	src, m := &j.p.Objects[s.object.id], s.object.manifest
+	src := &j.p.Objects[s.object.id]
 	if other, ok := s.object.otherPlace(j, src); ok {
 		s.conflict(src, fmt.Sprintf("their segments differ (%s)", other))
 		return
 	}
-	if how := Contradiction(j.view, m, w.addrs); how != "" {
+	if how := w.finder.Contradiction(w.addrs); how != "" {
 		s.conflict(src, how)
 	}
 }
 
-// Contradiction compares what files with one build ID name addresses of an object, ascending: it
+// Contradiction compares what files with one build ID have of the addresses of the last Join: it
 // returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". Files that name
-// fewer addresses contradict none, and objects that are of one file cost nothing.
-func Contradiction(v store.View, m *store.Manifest, addrs []addr.Addr) string {
+// fewer addresses contradict none. Objects with one source of each kind cost nothing, but for
+// stripped files with debug information, whose unwind table is asked too.
+func (f *Finder) Contradiction(addrs []addr.Addr) string {
+	m := f.manifest
 	for i := 1; i < len(m.Sources); i++ {
 		if k := m.Sources[i].Kind; !m.Rivals(i) || k == store.PLT || k == store.EhFrame {
 			continue // stubs, and bounds of functions, which separate debug files have others of
@@ -37,12 +39,12 @@ func Contradiction(v store.View, m *store.Manifest, addrs []addr.Addr) string {
 		for m.Rivals(first) {
 			first--
 		}
-		if a, b, ok := contradict(v, m, first, i, addrs); ok {
+		if a, b, ok := contradict(f.view, m, first, i, addrs); ok {
 			return ingest.Printable(fmt.Sprintf("%s of %s, %s of %s", a, m.Sources[first].Path, b,
 				m.Sources[i].Path))
 		}
 	}
-	return moved(v, m, addrs)
+	return f.moved(addrs)
 }
 
 // Functions of a runtime file whose unwind table has other bounds than debug information of the
@@ -53,23 +55,23 @@ const (
 	movedShare     = 50
 )
 
-// moved compares where functions begin, by the sources that name them and by the unwind table of a
-// stripped runtime file.
-func moved(v store.View, m *store.Manifest, addrs []addr.Addr) string {
+// moved compares where functions begin, by the sources that name the addresses of the last Join and
+// by the unwind table of a stripped runtime file.
+func (f *Finder) moved(addrs []addr.Addr) string {
+	m := f.manifest
 	table := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
 		return s.Kind == store.EhFrame
 	})
 	if table < 0 || m.Quality() >= store.Dynsym {
 		return ""
 	}
-	names, bounds := NewFinder(v, m), NewFinder(v, m)
-	names.textsLater, bounds.textsLater, bounds.only = true, true, table+1
-	names.Join(addrs)
+	bounds := NewFinder(f.view, m)
+	bounds.textsLater, bounds.only = true, table+1
 	bounds.Join(addrs)
 	other, starts := 0, make(map[addr.Addr]bool) // functions by the unwind table
 	for i := range addrs {
-		p, b := names.Place(i), bounds.Place(i)
-		name, start := names.Function(p, SymbolNames)
+		p, b := f.Place(i), bounds.Place(i)
+		name, start := f.Function(p, SymbolNames)
 		if name == 0 || b.Symbol == 0 || starts[b.SymbolStart] || p.SymbolKind >= store.Dynsym {
 			continue
 		}
