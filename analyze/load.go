@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"symbolize/analyze/resolve"
-	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/input"
@@ -67,7 +66,7 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 			return err
 		}
 	}
-	if path, kernels := c.Kallsyms(), kernelsOf(p); path != "" && len(kernels) == 1 {
+	if path, kernels := c.Kallsyms(), p.Kernels(); path != "" && len(kernels) == 1 {
 		if err := s.Index(ctx, []string{path}, kernels[0]); ctx.Err() != nil {
 			return err
 		} else if err != nil {
@@ -198,7 +197,7 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 	if len(s.opts.Kallsyms) == 0 {
 		return nil
 	}
-	kernels := kernelsOf(p)
+	kernels := p.Kernels()
 	switch len(kernels) {
 	case 0:
 		if !p.Stats.KernelList { // else the profile has warnings about the list
@@ -209,15 +208,4 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 		return s.Index(ctx, s.opts.Kallsyms, kernels[0])
 	}
 	return &KernelsError{Kernels: kernels}
-}
-
-// kernelsOf returns the build IDs of a profile's kernels.
-func kernelsOf(p *ingest.Profile) (kernels []buildid.ID) {
-	for i := range p.Objects {
-		o := &p.Objects[i]
-		if o.Kind == ingest.Kernel && !o.ID.IsZero() && !slices.Contains(kernels, o.ID) {
-			kernels = append(kernels, o.ID)
-		}
-	}
-	return kernels
 }

@@ -32,6 +32,8 @@ type fileCode struct {
 	manifest *store.Manifest
 	base     addr.Addr // address, as linked, of a kernel's table address 0
 	built    time.Time // when the file was written; zero if it comes out of a bundle
+	ran      bool      // a copy of memory, of a kernel that ran
+	unread   error     // why such a copy was not read
 	err      error     // why there is no file
 }
 
@@ -75,11 +77,17 @@ func (c *Finder) inFile(o *ingest.Object, f *annotate.HotFunction) (*annotate.Co
 
 // notes lists possible differences of a file's code to the code that ran.
 func (f *fileCode) notes(o *ingest.Object) []string {
-	switch o.Kind {
-	case ingest.Kernel:
-		return []string{"code of the file: the running kernel patches alternatives, static " +
+	switch {
+	case f.ran:
+		return nil
+	case o.Kind == ingest.Kernel:
+		notes := []string{"code of the file: the running kernel patches alternatives, static " +
 			"calls and tracing into its own"}
-	case ingest.Module:
+		if f.unread != nil {
+			notes = append(notes, "not the code of the recording: "+f.unread.Error())
+		}
+		return notes
+	case o.Kind == ingest.Module:
 		return []string{"code of the file, with relocations inside the module applied: calls " +
 			"of the kernel and of other modules are not linked"}
 	}
@@ -108,11 +116,15 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	if f := c.inBundles(o.ID); f != nil {
 		return &fileCode{file: f, manifest: m, finder: resolve.NewFinder(c.o.View, m)}
 	}
+	copied, unread := c.kernelCode(o, m)
+	if copied != nil {
+		return copied
+	}
 	var others []string // files at the paths of the file
 	for _, name := range c.candidates(o, m) {
 		f, closer, why := openCode(name, o.ID)
 		if why == nil {
-			fc := &fileCode{file: f, closer: closer, manifest: m,
+			fc := &fileCode{file: f, closer: closer, manifest: m, unread: unread,
 				finder: resolve.NewFinder(c.o.View, m)}
 			if fi, err := closer.Stat(); err == nil {
 				fc.built = fi.ModTime()
@@ -128,6 +140,14 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 			others = append(others, why.Error())
 		}
 	}
+	if unread != nil {
+		others = slices.Insert(others, 0, unread.Error())
+	}
+	return &fileCode{err: noFile(o, others)}
+}
+
+// noFile is the error where no file has the code of an object, and what is wrong with others.
+func noFile(o *ingest.Object, others []string) error {
 	why := fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID)
 	hint := "--with FILE names the file that ran"
 	if o.Kind == ingest.Kernel {
@@ -137,7 +157,7 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	if len(others) > 0 {
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
-	return &fileCode{err: ingest.WithHint(errors.New(why), "%s", hint)}
+	return ingest.WithHint(errors.New(why), "%s", hint)
 }
 
 // maxOthers bounds how many files a reason lists.

@@ -49,6 +49,7 @@ type Finder struct {
 	files    map[buildid.Key]*fileCode
 	dumps    map[buildid.Key]*dumpCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
+	copies   map[buildid.Key]kernelCopy    // by build ID of the kernel
 }
 
 // bpfLoad is a load of a function of a BPF program.
@@ -65,7 +66,8 @@ func NewFinder(ctx context.Context, o Options) *Finder {
 	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs, o.Recorded),
 		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
 		dumps: make(map[buildid.Key]*dumpCode),
-		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder)}
+		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder),
+		copies: make(map[buildid.Key]kernelCopy)}
 }
 
 // Close closes the files that code was read from.

@@ -55,6 +55,9 @@ func (c *Capture) Size() int64 { return c.file.size }
 // --kcore has, "" for others.
 func (c *Capture) Kallsyms() string { return container.Kallsyms(c.file.path) }
 
+// Kcore returns the path of the copy of the kernel's code that such a recording has, "" for others.
+func (c *Capture) Kcore() string { return container.Kcore(c.file.path) }
+
 // Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
 // stackmap.Form names it: "bpftool dump".
 func (c *Capture) Kind() string { return c.source.kind() }

@@ -35,8 +35,13 @@ func IsDir(path string) bool {
 
 // Kallsyms returns the path of the copy of /proc/kallsyms in a directory of perf record
 // --kcore, "" if there is none.
-func Kallsyms(dir string) string {
-	path := filepath.Join(dir, "kcore_dir", "kallsyms")
+func Kallsyms(dir string) string { return inKcore(dir, "kallsyms") }
+
+// Kcore returns the path of the copy of the kernel's code that lies there, "" if there is none.
+func Kcore(dir string) string { return inKcore(dir, "kcore") }
+
+func inKcore(dir, name string) string {
+	path := filepath.Join(dir, "kcore_dir", name)
 	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
 		return ""
 	}

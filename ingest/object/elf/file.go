@@ -80,6 +80,16 @@ func IsELF(head []byte) bool {
 // messages. The error is a *decode.Error, or wraps r's. Contents outside the file are an error on
 // access only, not here.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
+	return openFile(name, r, size, false)
+}
+
+// OpenCore opens a file as Open does, and keeps the segments of a core file, which are copies of
+// memory: of the kernel's code in what perf record --kcore writes.
+func OpenCore(name string, r io.ReaderAt, size int64) (*File, error) {
+	return openFile(name, r, size, true)
+}
+
+func openFile(name string, r io.ReaderAt, size int64, core bool) (*File, error) {
 	f := &File{Name: name, r: r, size: size}
 	buf := blocks.Get().(*[]byte)
 	defer blocks.Put(buf)
@@ -94,8 +104,11 @@ func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	if err := f.readSections(h, head); err != nil {
 		return nil, err
 	}
-	if err := f.readSegments(h, head); err != nil {
-		return nil, err
+	// A core dump has thousands of segments, which describe its process.
+	if core || f.Type != elf.ET_CORE {
+		if err := f.readSegments(h, head); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.readID(head); err != nil {
 		return nil, err
@@ -211,8 +224,8 @@ func (f *File) wordSize() uint64 {
 // readSegments decodes the program headers. It follows the sections, because the first of them
 // holds a count over 65,534.
 func (f *File) readSegments(h header, head []byte) error {
-	if h.phoff == 0 || h.phnum == 0 || f.Type == elf.ET_CORE {
-		return nil // a core dump has thousands, which describe its process
+	if h.phoff == 0 || h.phnum == 0 {
+		return nil
 	}
 	const pnXnum = 0xffff // PN_XNUM
 	if h.phnum == pnXnum && len(f.Sections) > 0 {

@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"bytes"
 	"debug/elf"
 	"maps"
 	"testing"
@@ -46,6 +47,32 @@ func TestMapped(t *testing.T) {
 	f := open(t, lib(forms[0]).DebugOnly())
 	if _, _, ok := f.Mapped(elfbuild.TextAddr); ok {
 		t.Error("a debug file has code")
+	}
+}
+
+// TestOpenCore: segments of core files count where they are asked for.
+func TestOpenCore(t *testing.T) {
+	b := lib(forms[0])
+	b.Type, b.NoHeaders = elf.ET_CORE, true
+	data := b.Bytes()
+	for _, core := range []bool{false, true} {
+		read := Open
+		if core {
+			read = OpenCore
+		}
+		f, err := read("kcore", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, n, ok := f.Mapped(elfbuild.TextAddr); ok != core || core && n != 256 {
+			t.Errorf("core %v: %d bytes, %v", core, n, ok)
+		}
+	}
+	for n := range len(data) { // each prefix is read or refused
+		f, err := OpenCore("kcore", bytes.NewReader(data[:n]), int64(n))
+		if err == nil {
+			f.Mapped(elfbuild.TextAddr)
+		}
 	}
 }
 

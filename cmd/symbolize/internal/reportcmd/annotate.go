@@ -225,6 +225,7 @@ func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finde
 		p.Names = nil
 		profiles = append(profiles, p)
 		path := capture.Path()
+		f.AddKernel(capture, p)
 		f.Add(path, bpfprog.CaptureInfoOf(path, capture).Machine, capture)
 		if visit == nil {
 			return nil

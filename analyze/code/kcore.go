@@ -1,0 +1,87 @@
+package code
+
+import (
+	"errors"
+	"fmt"
+
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/input"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/regular"
+	"symbolize/store"
+)
+
+// AddKernel adds the copy of the kernel's code that a recording of perf record --kcore has, for the
+// one kernel of its profile. The capture may be closed afterwards.
+func (c *Finder) AddKernel(capture *input.Capture, p *ingest.Profile) {
+	path, list, kernels := capture.Kcore(), capture.Kallsyms(), p.Kernels()
+	if path == "" || len(kernels) != 1 {
+		return
+	}
+	if key := kernels[0].Key(); c.copies[key].code == "" { // others of the build have the same code
+		c.copies[key] = kernelCopy{code: path, symbols: list}
+	}
+}
+
+// kernelCopy has the paths of a copy of the kernel's code and of its symbols, of the same boot.
+type kernelCopy struct{ code, symbols string }
+
+// kernelCode opens the copy of a kernel's code; nil where none was added, and where it cannot be
+// read.
+func (c *Finder) kernelCode(o *ingest.Object, m *store.Manifest) (*fileCode, error) {
+	k, ok := c.copies[o.ID.Key()]
+	if !ok || o.Kind != ingest.Kernel {
+		return nil, nil
+	}
+	return k.open(c.o.View, m)
+}
+
+// open opens the copy, whose addresses are those of its run.
+func (k *kernelCopy) open(view store.View, m *store.Manifest) (*fileCode, error) {
+	text, err := k.text()
+	if err != nil {
+		return nil, err
+	}
+	file, err := regular.Open(k.code)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	f, err := elf.OpenCore(k.code, file, fi.Size())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &fileCode{file: f, closer: file, manifest: m, finder: resolve.NewFinder(view, m),
+		base: text, ran: true}, nil
+}
+
+// text returns the run-time address of _text, from which tables of kernels count.
+func (k *kernelCopy) text() (at addr.Addr, err error) {
+	if k.symbols == "" {
+		return 0, fmt.Errorf("%s: no kallsyms beside it", k.code)
+	}
+	f, err := regular.Open(k.symbols)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	err = kallsyms.Read(k.symbols, f, func(s kallsyms.Symbol) bool {
+		if s.Module == "" && s.Name == "_text" {
+			at = addr.Addr(s.Addr)
+		}
+		return at == 0
+	})
+	if at == 0 && err == nil {
+		err = fmt.Errorf("%s: no symbol _text", k.symbols)
+	}
+	if at != 0 {
+		err = nil // in lines after it
+	}
+	return at, err
+}
