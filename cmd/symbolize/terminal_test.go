@@ -74,7 +74,7 @@ func TestTerminal(t *testing.T) {
 
 // plainText takes the colours out of a text, and nothing else.
 func plainText(s string) string {
-	for _, code := range []string{"0", "1", "2", "31", "32"} {
+	for _, code := range []string{"0", "1", "2", "31", "32", "34"} {
 		s = strings.ReplaceAll(s, "\x1b["+code+"m", "")
 	}
 	return s
@@ -188,6 +188,61 @@ func TestWidths(t *testing.T) {
 			}
 			if want, _ := numbers(pipe); len(got) == 0 || !slices.Equal(got, want) {
 				t.Errorf("%v, %d columns: numbers %q, in a pipe %q", args, width, got, want)
+			}
+		}
+	}
+}
+
+// TestWidthsOfLists: on a terminal, lines are those of a pipe with names cut in the middle, at most
+// as wide as the terminal or, of those that were cut, as the numbers and build IDs need (most).
+// Code, what is to be copied and sentences are never cut.
+func TestWidthsOfLists(t *testing.T) {
+	const captures, most = "../../fixtures/captures/", 91
+	number := regexp.MustCompile(`^[0-9a-f.:]*…[0-9a-f.:%]*$`)
+	for _, args := range [][]string{{"info", captures + "mixed.data"},
+		{"info", captures + "bpf.data"}, {"info", "../../fixtures/objects/bin/fixed"},
+		{"annotate", "--limit", "0", "--with", "../../fixtures/objects", captures + "mixed.data"},
+		{"map", "--symbols", "key", "--kallsyms", "../../fixtures/drops/kallsyms",
+			"../../fixtures/drops/locations.raw"},
+		{"map", "../../fixtures/maps/ints.json"}} {
+		run := func(width int, env map[string]string) string {
+			e, stdout, stderr := inProcess(append([]string{"--store", t.TempDir(), "-q"}, args...)...)
+			e.StdoutTerminal, e.StdoutWidth = width > 0, width
+			e.Getenv = func(name string) string {
+				return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
+			}
+			if code := Main(t.Context(), e); code != exit.OK {
+				t.Fatalf("%v: status %d: %s", args, code, stderr)
+			}
+			return stdout.String()
+		}
+		pipe := run(0, nil)
+		if strings.ContainsAny(pipe, "\x1b…") || pipe != run(0, map[string]string{"NO_COLOR": "1"}) {
+			t.Errorf("%v: in a pipe it is coloured or cut:\n%s", args, pipe)
+		}
+		whole := slices.Collect(strings.Lines(pipe))
+		for _, width := range []int{40, 80, 200} {
+			plain := run(width, map[string]string{"NO_COLOR": "1"})
+			if strings.Contains(plain, "\x1b") || plain != plainText(run(width, nil)) {
+				t.Errorf("%v, %d columns: NO_COLOR is not the same without colours", args, width)
+			}
+			lines := slices.Collect(strings.Lines(plain))
+			if len(lines) != len(whole) {
+				t.Fatalf("%v, %d columns: %d lines, in a pipe %d", args, width, len(lines), len(whole))
+			}
+			for i, line := range lines {
+				var words []string
+				for _, w := range strings.Fields(line) {
+					if number.MatchString(w) {
+						t.Errorf("%v, %d columns: a number is cut: %q", args, width, line)
+					}
+					words = append(words, strings.ReplaceAll(regexp.QuoteMeta(w), "…", ".*"))
+				}
+				same := regexp.MustCompile(`^\s*` + strings.Join(words, `\s+`) + `\s*$`)
+				n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+				if !same.MatchString(whole[i]) || strings.Contains(line, "…") && n > max(width, most) {
+					t.Errorf("%v, %d columns: %d in %q, in a pipe %q", args, width, n, line, whole[i])
+				}
 			}
 		}
 	}
