@@ -75,7 +75,21 @@
   ];
   const inlinedKind = 4;
 
+  // luminance is that of WCAG, of a colour by hue, saturation and lightness.
+  function luminance(h, s, l) {
+    const a = s / 100 * Math.min(l, 100 - l) / 100;
+    return [[0, 0.2126], [8, 0.7152], [4, 0.0722]].reduce((sum, [n, part]) => {
+      const k = (n + h / 30) % 12, v = l / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+      return sum + part * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    }, 0);
+  }
+
+  // The darkest colour on which the text of frames, #16181d, has a contrast of 4.5, as WCAG asks.
+  const darkest = 0.216;
+
+  // css is a colour for frames, as much lighter as their text needs.
   function css(h, s, l) {
+    while (luminance(h, s, l) < darkest) l++;
     return `hsl(${h} ${s}% ${l}%)`;
   }
 
@@ -93,5 +107,5 @@
   }
 
   root.symbolizeFormat = { quantity, thousands, percent, cutMiddle, shortName, baseName, hash, kinds,
-    inlinedKind, kindColour, objectColour };
+    inlinedKind, luminance, kindColour, objectColour };
 })(globalThis);

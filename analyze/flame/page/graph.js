@@ -162,7 +162,7 @@
       const faded = above || s.searching && !(frame >= 0 && s.hit[frame]);
       g.fillStyle = s.searching && !faded ? (s.dark ? "#e064d8" : "#d63fd0")
         : this.colour(b.node, frame);
-      g.globalAlpha = above ? 0.45 : faded ? (s.dark ? 0.38 : 0.42) : 1;
+      g.globalAlpha = !above && !faded ? 1 : s.dark ? 0.38 : above ? 0.45 : 0.42;
       const h = rowHeight - (s.tree.inlined[b.node] ? 0.2 : 1);
       g.fillRect(b.x, y, Math.max(b.w - gap, 0.4), h);
       if (b.node === this.hover || b.node === this.selected) {
@@ -171,13 +171,12 @@
         g.strokeStyle = s.dark ? "#fff" : "#111";
         g.strokeRect(b.x + 1, y + 1, Math.max(b.w - gap - 2, 0.5), h - 2);
       }
-      g.globalAlpha = above || faded ? 0.75 : 1;
+      g.globalAlpha = !s.dark && (above || faded) ? 0.75 : 1;
       if (b.w >= textFrom) {
         const name = frame < 0 ? s.all : s.model.frames.name[frame];
         const text = this.fit(g, name, b.w - 8);
         if (text) {
-          const strong = s.searching && !faded;
-          g.fillStyle = strong ? "#fff" : s.dark && (above || faded) ? "#e8eaee" : "#16181d";
+          g.fillStyle = s.dark && (above || faded) ? "#e8eaee" : "#16181d";
           g.fillText(text, b.x + 4, y + rowHeight / 2);
         }
       }
@@ -201,7 +200,7 @@
 
     colourOf(frame, inlined) {
       const s = this.shown;
-      if (frame < 0) return s.dark ? "#5b6270" : "#cdd2db";
+      if (frame < 0) return s.dark ? "#7f8797" : "#cdd2db";
       const f = s.model.frames;
       if (s.colour === "object") return objectColour(f.object[frame], f.name[frame], s.dark);
       return kindColour(inlined ? inlinedKind : f.kind[frame], f.name[frame], s.dark);

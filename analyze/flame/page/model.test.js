@@ -157,3 +157,21 @@ test("names are shortened", () => {
   assert.equal(f.cutMiddle("abcdefghij", 5), "ab…ij");
   assert.equal(f.baseName("/usr/lib/libc.so.6"), "libc.so.6");
 });
+
+test("the text of frames has the contrast that WCAG asks for, on all colours", () => {
+  const text = 0.00902; // luminance of #16181d
+  const contrast = (colour) => {
+    const [h, s, l] = /^hsl\((.*) (.*)% (.*)%\)$/.exec(colour).slice(1).map(Number);
+    return (f.luminance(h, s, l) + 0.05) / (text + 0.05);
+  };
+  assert.ok(Math.abs(f.luminance(225, 13.725, 10) - text) < 0.0001);
+  assert.ok(Math.abs(f.luminance(0, 0, 100) - 1) < 1e-9);
+  for (const dark of [false, true]) {
+    for (let n = 0; n < 360; n++) {
+      assert.ok(contrast(f.objectColour(n - 1, `f${n}`, dark)) >= 4.5, `object ${n}, ${dark}`);
+      f.kinds.forEach((k, i) => {
+        assert.ok(contrast(f.kindColour(i, `f${n}`, dark)) >= 4.5, `${k.name} ${n}, ${dark}`);
+      });
+    }
+  }
+});
