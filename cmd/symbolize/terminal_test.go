@@ -136,6 +136,35 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
+// atWidths runs a command for a pipe, and for terminals of a width without colours. The texts are
+// checked to be those with colours, but for these, and a pipe's to be plain and whole.
+func atWidths(t *testing.T, args []string) (pipe string, terminal func(width int) string) {
+	t.Helper()
+	run := func(width int, env map[string]string) string {
+		e, stdout, stderr := inProcess(append([]string{"--store", t.TempDir(), "-q"}, args...)...)
+		e.StdoutTerminal, e.StdoutWidth = width > 0, width
+		e.Getenv = func(name string) string {
+			return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
+		}
+		if code := Main(t.Context(), e); code != exit.OK {
+			t.Fatalf("%v: status %d: %s", args, code, stderr)
+		}
+		return stdout.String()
+	}
+	plain := map[string]string{"NO_COLOR": "1"}
+	pipe = run(0, nil)
+	if strings.ContainsAny(pipe, "\x1b…") || pipe != run(0, plain) {
+		t.Errorf("%v: in a pipe it is coloured or cut:\n%s", args, pipe)
+	}
+	return pipe, func(width int) string {
+		text := run(width, plain)
+		if strings.Contains(text, "\x1b") || text != plainText(run(width, nil)) {
+			t.Errorf("%v, %d columns: NO_COLOR is not the same without colours", args, width)
+		}
+		return text
+	}
+}
+
 // TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most), which
 // are those of a pipe, where all is whole, plain, and the same whatever the environment.
 func TestWidths(t *testing.T) {
@@ -160,26 +189,9 @@ func TestWidths(t *testing.T) {
 		{"top", "--by", "comm,function", path}, {"top", mixed}, {"tree", path}, {"tree", mixed},
 		{"peek", "main", path}, {"diff", path, path}, {"diff", other, other}, {"missing", path},
 		{"missing", mixed}} {
-		run := func(width int, env map[string]string) string {
-			e, stdout, stderr := inProcess(append([]string{"--store", t.TempDir(), "-q"}, args...)...)
-			e.StdoutTerminal, e.StdoutWidth = width > 0, width
-			e.Getenv = func(name string) string {
-				return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
-			}
-			if code := Main(t.Context(), e); code != exit.OK {
-				t.Fatalf("%v: status %d: %s", args, code, stderr)
-			}
-			return stdout.String()
-		}
-		pipe := run(0, nil)
-		if strings.ContainsAny(pipe, "\x1b…") || pipe != run(0, map[string]string{"NO_COLOR": "1"}) {
-			t.Errorf("%v: in a pipe it is coloured or cut:\n%s", args, pipe)
-		}
+		pipe, terminal := atWidths(t, args)
 		for _, width := range []int{40, 80, 200} {
-			plain := run(width, map[string]string{"NO_COLOR": "1"})
-			if strings.Contains(plain, "\x1b") || plain != plainText(run(width, nil)) {
-				t.Errorf("%v, %d columns: NO_COLOR is not the same without colours", args, width)
-			}
+			plain := terminal(width)
 			got, rows := numbers(plain)
 			for _, row := range rows {
 				if n := utf8.RuneCountInString(row); n > max(width, most) {
@@ -205,27 +217,10 @@ func TestWidthsOfLists(t *testing.T) {
 		{"map", "--symbols", "key", "--kallsyms", "../../fixtures/drops/kallsyms",
 			"../../fixtures/drops/locations.raw"},
 		{"map", "../../fixtures/maps/ints.json"}} {
-		run := func(width int, env map[string]string) string {
-			e, stdout, stderr := inProcess(append([]string{"--store", t.TempDir(), "-q"}, args...)...)
-			e.StdoutTerminal, e.StdoutWidth = width > 0, width
-			e.Getenv = func(name string) string {
-				return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
-			}
-			if code := Main(t.Context(), e); code != exit.OK {
-				t.Fatalf("%v: status %d: %s", args, code, stderr)
-			}
-			return stdout.String()
-		}
-		pipe := run(0, nil)
-		if strings.ContainsAny(pipe, "\x1b…") || pipe != run(0, map[string]string{"NO_COLOR": "1"}) {
-			t.Errorf("%v: in a pipe it is coloured or cut:\n%s", args, pipe)
-		}
+		pipe, terminal := atWidths(t, args)
 		whole := slices.Collect(strings.Lines(pipe))
 		for _, width := range []int{40, 80, 200} {
-			plain := run(width, map[string]string{"NO_COLOR": "1"})
-			if strings.Contains(plain, "\x1b") || plain != plainText(run(width, nil)) {
-				t.Errorf("%v, %d columns: NO_COLOR is not the same without colours", args, width)
-			}
+			plain := terminal(width)
 			lines := slices.Collect(strings.Lines(plain))
 			if len(lines) != len(whole) {
 				t.Fatalf("%v, %d columns: %d lines, in a pipe %d", args, width, len(lines), len(whole))
