@@ -1,10 +1,12 @@
 package symtab
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"symbolize/ingest/addr"
 )
@@ -174,4 +176,40 @@ func BenchmarkJoinFrames(b *testing.B) {
 		b.Fatal(err)
 	}
 	benchFrames(b, e)
+}
+
+// candidates makes n candidates in no order; three of four have an address of their own.
+func candidates(n int) []candidate {
+	rng := rand.New(rand.NewPCG(4, 5))
+	cands := make([]candidate, n)
+	for i, k := range rng.Perm(n) {
+		cands[i] = candidate{start: uint64(k-k%4/3) << 4, size: 1, seq: uint32(i),
+			name: fmt.Sprintf("f%d", k), flags: Flags(k % 2)}
+	}
+	return cands
+}
+
+// TestSortCandidates compares the order with that of a sort of the candidates themselves.
+func TestSortCandidates(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 13, 1000} {
+		got, want := candidates(n), candidates(n)
+		sortCandidates(got)
+		slices.SortFunc(want, func(x, y candidate) int {
+			return cmp.Or(cmp.Compare(x.start, y.start), compareAlias(&x, &y))
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%d candidates are in another order", n)
+		}
+	}
+}
+
+// BenchmarkSort sorts the symbols of a large library.
+func BenchmarkSort(b *testing.B) {
+	all := candidates(100_000)
+	cands := make([]candidate, len(all))
+	b.SetBytes(int64(len(all)) * int64(unsafe.Sizeof(all[0])))
+	for b.Loop() {
+		copy(cands, all)
+		sortCandidates(cands)
+	}
 }

@@ -168,13 +168,35 @@ func (b *Builder) Encode() (*Encoded, error) {
 	return b.enc.finish()
 }
 
+// sortCandidates sorts by start, the best alias first. It sorts small elements, and moves each
+// candidate once.
 func sortCandidates(cands []candidate) {
-	slices.SortFunc(cands, func(x, y candidate) int {
+	type place struct {
+		start uint64
+		from  uint32 // index in cands
+	}
+	order := make([]place, len(cands))
+	for i := range cands {
+		order[i] = place{cands[i].start, uint32(i)}
+	}
+	slices.SortFunc(order, func(x, y place) int {
 		if x.start != y.start {
 			return cmp.Compare(x.start, y.start)
 		}
-		return compareAlias(&x, &y)
+		return compareAlias(&cands[x.from], &cands[y.from])
 	})
+	for i := range order {
+		if order[i].from == uint32(i) {
+			continue
+		}
+		// Of a cycle of the permutation each element comes from the place of the next one.
+		first, to := cands[i], uint32(i)
+		for from := order[to].from; from != uint32(i); from = order[to].from {
+			cands[to], order[to].from = cands[from], to
+			to = from
+		}
+		cands[to], order[to].from = first, to
+	}
 }
 
 // flatten resolves the overlaps of the sorted symbols: at each address the one with the latest

@@ -35,9 +35,10 @@ type Builder struct {
 	Rules []Rule   // by number; rule 0 is NoRule
 	Exprs [][]byte // by number
 
-	rules   map[Rule]uint32
+	packed  []packedRule // by number
+	rules   map[packedRule]uint32
 	exprs   map[string]int32
-	recent  [recentRules]uint32 // numbers of rules that were asked for, by recentIndex
+	recent  [recentRules]uint32 // numbers of rules that were asked for, by packedRule.recent
 	done    []span              // of finished sources: sorted and disjoint
 	funcs   []span              // of the present one
 	rows    []row
@@ -47,8 +48,8 @@ type Builder struct {
 
 // NewBuilder returns an empty Builder.
 func NewBuilder(a *Arch) *Builder {
-	return &Builder{Arch: a, Rules: []Rule{{}}, rules: map[Rule]uint32{{}: 0},
-		exprs: make(map[string]int32)}
+	return &Builder{Arch: a, Rules: []Rule{{}}, packed: []packedRule{{}},
+		rules: map[packedRule]uint32{{}: 0}, exprs: make(map[string]int32)}
 }
 
 // Func begins a function, to which the following Rows belong. It reports false for a range
@@ -97,35 +98,65 @@ func (b *Builder) number(r *Rule) uint32 {
 	if r.Kind != Frame {
 		r = &Rule{Kind: r.Kind}
 	}
-	known := &b.recent[recentIndex(r)]
-	if b.Rules[*known] == *r {
+	p := r.pack()
+	known := &b.recent[p.recent()]
+	if b.packed[*known] == p {
 		return *known
 	}
-	n, ok := b.rules[*r]
+	n, ok := b.rules[p]
 	if !ok {
 		if len(b.Rules) >= maxRules {
 			b.dropped++
 			return 0
 		}
 		n = uint32(len(b.Rules))
-		b.Rules = append(b.Rules, *r)
-		b.rules[*r] = n
+		b.Rules, b.packed = append(b.Rules, *r), append(b.packed, p)
+		b.rules[p] = n
 	}
 	*known = n
 	return n
 }
 
-// recentRules is how many rules are found without hashing all of them, a power of two. Real
-// objects have at most 1,155.
-const recentRules = 1 << 11
+// packedRule has all of a Rule in words without padding: it is compared and hashed as memory.
+type packedRule [2 + MaxSaved]uint64
 
-// recentIndex hashes the fields of a rule that differ most among those of one object.
-func recentIndex(r *Rule) uint32 {
-	h := uint32(r.CFA.Off)<<5 ^ uint32(r.CFA.Reg)
-	for i := range r.Saved {
-		h = h*31 ^ uint32(r.Saved[i].Off)>>2 ^ uint32(r.Saved[i].How)
+func (w Where) pack() uint64 {
+	return uint64(w.How) | uint64(w.Reg)<<8 | uint64(uint32(w.Off))<<32
+}
+
+func (r *Rule) pack() (p packedRule) {
+	p[0] = r.CFA.pack() | uint64(r.Kind)<<16
+	if r.Signal {
+		p[0] |= 1 << 24
 	}
-	return h * 0x9e3779b1 >> (32 - 11)
+	p[1] = r.RA.pack()
+	for i := range r.Saved {
+		p[2+i] = r.Saved[i].pack()
+	}
+	return p
+}
+
+// recentRules is how many rules are found without a look-up in the map, a power of two. Real
+// objects have at most 1,155.
+const (
+	recentBits  = 11
+	recentRules = 1 << recentBits
+)
+
+// recent hashes a rule. The products do not wait for one another, and the bits that are used
+// depend on all of a word.
+func (p *packedRule) recent() uint64 {
+	h := uint64(0)
+	for i, w := range p {
+		h += w * multipliers[i]
+	}
+	return h >> (64 - recentBits)
+}
+
+// multipliers are odd, without a pattern: fractions of √2, √3, √5, √7, √11, √13, √17 and √19.
+var multipliers = packedRule{
+	0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
+	0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
 }
 
 // Expr returns the number of a DWARF expression; false if it is too long or there are too

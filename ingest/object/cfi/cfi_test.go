@@ -218,3 +218,39 @@ func TestSignalARM64(t *testing.T) {
 		}
 	})
 }
+
+// TestPack changes one field of a rule at a time: rules are one only where all of their fields are
+// equal.
+func TestPack(t *testing.T) {
+	base := Rule{Kind: Frame}
+	seen := map[packedRule]Rule{base.pack(): base}
+	try := func(r Rule) {
+		t.Helper()
+		if have, ok := seen[r.pack()]; ok && have != r {
+			t.Errorf("%+v and %+v are one", have, r)
+		}
+		seen[r.pack()] = r
+	}
+	for k := range NumKinds {
+		try(Rule{Kind: k})
+		try(Rule{Kind: k, Signal: true})
+	}
+	for i := range 2 + MaxSaved {
+		for _, w := range []Where{{How: Undefined}, {How: Expr}, {Reg: 1}, {Reg: 0xff}, {Off: 1},
+			{Off: -1}, {Off: -1 << 31}, {How: 2, Reg: 1, Off: 1}} {
+			r := base
+			switch i {
+			case 0:
+				r.CFA = w
+			case 1:
+				r.RA = w
+			default:
+				r.Saved[i-2] = w
+			}
+			try(r)
+		}
+	}
+	if want := 2*int(NumKinds) + 8*(2+MaxSaved); len(seen) != want {
+		t.Errorf("%d packed rules of %d", len(seen), want)
+	}
+}

@@ -36,7 +36,7 @@ type cursor struct {
 	bad bool
 }
 
-// fixed reads a number of 1, 2, 4 or 8 bytes.
+// fixed reads a number of 2, 4 or 8 bytes.
 func (c *cursor) fixed(n int) uint64 {
 	if c.bad || len(c.b)-c.at < n {
 		c.bad = true
@@ -49,8 +49,6 @@ func (c *cursor) fixed(n int) uint64 {
 		order = binary.BigEndian
 	}
 	switch n {
-	case 1:
-		return uint64(b[0])
 	case 2:
 		return uint64(order.Uint16(b))
 	case 4:
@@ -59,11 +57,21 @@ func (c *cursor) fixed(n int) uint64 {
 	return order.Uint64(b)
 }
 
+// byte reads a number of one byte.
+func (c *cursor) byte() uint8 {
+	if c.bad || c.at >= len(c.b) {
+		c.bad = true
+		return 0
+	}
+	c.at++
+	return c.b[c.at-1]
+}
+
 // leb reads a LEB128 number of at most 10 bytes.
 func (c *cursor) leb(signed bool) uint64 {
 	var v uint64
 	for shift := uint(0); shift < 70; shift += 7 {
-		x := c.fixed(1)
+		x := uint64(c.byte())
 		v |= (x & 0x7f) << shift
 		if x&0x80 == 0 {
 			if signed && x&0x40 != 0 && shift+7 < 64 {

@@ -244,7 +244,7 @@ func (w *walker) readCIE(at int) (c cie) {
 		return c
 	}
 	r := w.cursor(e)
-	version := r.fixed(1)
+	version := r.byte()
 	augmentation := r.name(maxAugmentation)
 	if version != 1 && version != 3 && version != 4 {
 		c.reason = fmt.Sprintf("common entry of version %d", version)
@@ -259,7 +259,7 @@ func (w *walker) readCIE(at int) (c cie) {
 	}
 	c.codeAlign, c.dataAlign = r.leb(false), r.leb(true)
 	if version == 1 {
-		c.ra = r.fixed(1)
+		c.ra = uint64(r.byte())
 	} else {
 		c.ra = r.leb(false)
 	}
@@ -294,15 +294,15 @@ func (w *walker) augmentation(r *cursor, chars []byte) (encoding uint8, reason s
 	for _, ch := range chars[1:] {
 		switch ch {
 		case 'R':
-			encoding = uint8(r.fixed(1))
+			encoding = r.byte()
 			if encoding == omitted || encoding&indirect != 0 {
 				return 0, fmt.Sprintf("pointers to code have encoding %#x", encoding)
 			}
 			return encoding, ""
 		case 'L':
-			r.fixed(1)
+			r.byte()
 		case 'P':
-			w.pointer(r, uint8(r.fixed(1)))
+			w.pointer(r, r.byte())
 		case 'S', 'B', 'G': // signal frame, signed return addresses, memory tagging
 		default:
 			return 0, fmt.Sprintf("unknown augmentation %q", chars)

@@ -154,7 +154,7 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 	m.w.left -= len(m.c.b) - m.c.at
 	m.at = start
 	for m.c.at < len(m.c.b) && !m.c.bad && reason == "" {
-		op := uint8(m.c.fixed(1))
+		op := m.c.byte()
 		if delta, ok := m.advance(op); ok {
 			if rows {
 				m.row()
@@ -178,11 +178,11 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 
 // row adds the present rule.
 func (m *machine) row() {
-	r := m.rule
+	r := &m.rule
 	if r.RA.How == cfi.Undefined {
-		r = cfi.Rule{Kind: cfi.End}
+		r = &cfi.Rule{Kind: cfi.End}
 	}
-	m.w.rules.Row(m.at, &r)
+	m.w.rules.Row(m.at, r)
 }
 
 // advance returns where an instruction moves to; false if it is another one.
@@ -192,7 +192,7 @@ func (m *machine) advance(op uint8) (to uint64, ok bool) {
 	case op&0xc0 == cfaAdvance:
 		delta = uint64(op & 0x3f)
 	case op == cfaAdvance1:
-		delta = m.c.fixed(1)
+		delta = uint64(m.c.byte())
 	case op == cfaAdvance2:
 		delta = m.c.fixed(2)
 	case op == cfaAdvance4:
