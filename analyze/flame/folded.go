@@ -9,18 +9,16 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 )
-
-// foldedText replaces the separators of folded stacks.
-var foldedText = strings.NewReplacer(";", ":")
 
 // WriteFolded writes the event that is shown first as folded stacks: a line for each, with the
 // comm, the frames from the root on, and the weight, in bytewise order.
 func (g *Graph) WriteFolded(w io.Writer) error {
 	texts := make([]string, len(g.rows.nodes))
 	for i := range g.rows.nodes {
-		texts[i] = foldedText.Replace(g.rows.nodes[i].Name)
+		texts[i] = report.FoldedName(g.rows.nodes[i].Name)
 	}
 	sums := make(map[string]uint64)
 	var line []byte

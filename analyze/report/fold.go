@@ -27,8 +27,8 @@ type FoldedOptions struct {
 //
 //	comm;main;work;memcpy 1234
 //
-// The first element is the comm with '_' for spaces; ';' inside a name becomes ':'. The number is
-// the event's weight. Unresolved frames are those of their object together. Lines are distinct and
+// The first element is the comm with '_' for spaces; FoldedName changes names. The number is the
+// event's weight. Unresolved frames are those of their object together. Lines are distinct and
 // sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
@@ -144,11 +144,28 @@ func (f *folder) sortTexts(t *textTable) {
 }
 
 func (f *folder) functionText(fn *ingest.Function, inlined bool) string {
-	text := strings.ReplaceAll(f.opts.Demangler.Name(fn.SystemName), ";", ":")
+	text := FoldedName(f.opts.Demangler.Name(fn.SystemName))
 	if !f.opts.Annotate {
 		return text
 	}
 	return text + annotation(f.p.Objects[fn.Object].Domain(), inlined)
+}
+
+// FoldedName returns a frame's name fit for a folded stack: ';', which separates frames, becomes
+// ':', and the space before a number at the name's end '_'. flamegraph.pl and inferno take two
+// numbers at the end of a line for a differential stack's base and new value: of "Stub 12 250"
+// they draw a function Stub that was 12 before.
+func FoldedName(name string) string {
+	name = strings.TrimRight(strings.ReplaceAll(name, ";", ":"), " ")
+	at := strings.LastIndexByte(name, ' ')
+	if at < 0 {
+		return name
+	}
+	whole, fraction, _ := strings.Cut(name[at+1:], ".")
+	if whole == "" || strings.Trim(whole+fraction, "0123456789") != "" {
+		return name
+	}
+	return name[:at] + "_" + name[at+1:]
 }
 
 // annotation is stackcollapse's suffix for a frame, "" for user code.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,45 @@ func folded(t testing.TB, p *ingest.Profile, opts FoldedOptions) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
+// numberAtEnd is flamegraph.pl's pattern of a value, /^(.*)\s+?(\d+(?:\.\d*)?)$/, which it applies
+// twice to each line: where a second value comes before the last one, the line is differential.
+// inferno's rule is the same, and it drops spaces at the end before the second look.
+var numberAtEnd = regexp.MustCompile(`\s(\d+(?:\.\d*)?)$`)
+
+// TestFoldedHasOneValue: viewers find a single value in each line, and the whole name before it.
+func TestFoldedHasOneValue(t *testing.T) {
+	for _, test := range []struct{ name, want string }{
+		{name: "Stub 12", want: "Stub_12"},
+		{name: "Stub 12 ", want: "Stub_12"},
+		{name: "Stub 1 2", want: "Stub 1_2"},
+		{name: "Stub 12.", want: "Stub_12."},
+		{name: "Stub 12.5", want: "Stub_12.5"},
+		{name: "Stub 1.2.3", want: "Stub 1.2.3"},
+		{name: "Stub .5", want: "Stub .5"},
+		{name: "Stub ;12", want: "Stub :12"},
+		{name: "Stub 12x", want: "Stub 12x"},
+		{name: " 12", want: "_12"},
+		{name: "12", want: "12"},
+		{name: "operator new [] (unsigned long)", want: "operator new [] (unsigned long)"},
+	} {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/a"}})
+		place := profilebuild.Place{Object: o}
+		b.Name(place, 0, profilebuild.Frame{Name: test.name})
+		b.Row(profilebuild.Row{Comm: "a 9", PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 250,
+			Stack: []profilebuild.Place{place}})
+		for _, line := range folded(t, b.Profile(), FoldedOptions{}) {
+			stack, number := strings.CutSuffix(line, " 250")
+			if stack != "a_9;"+test.want || !number {
+				t.Errorf("%q: the line is %q", test.name, line)
+			}
+			if numberAtEnd.MatchString(strings.TrimSpace(stack)) {
+				t.Errorf("%q: viewers find two values in %q", test.name, line)
+			}
+		}
+	}
+}
+
 // naive folds a profile the plain way: a map of strings.
 func naive(p *ingest.Profile, opts FoldedOptions) []string {
 	d := NewDemangler(Simple)
@@ -60,8 +100,9 @@ func naive(p *ingest.Profile, opts FoldedOptions) []string {
 		for _, l := range slices.Backward(p.Stack(s.Stack)) {
 			frames := p.Names.At(l)
 			for _, f := range slices.Backward(frames) {
-				line += ";" + strings.ReplaceAll(d.Name(p.Names.Functions[f.Func].SystemName), ";",
-					":")
+				name := d.Name(p.Names.Functions[f.Func].SystemName)
+				name = strings.ReplaceAll(strings.TrimRight(name, " "), ";", ":")
+				line += ";" + numberAtEnd.ReplaceAllString(name, "_$1")
 			}
 			if len(frames) == 0 {
 				line += ";[" + ingest.ShortName(&p.Objects[p.Locations[l].Object]) + "]"
