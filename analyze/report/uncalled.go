@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"iter"
+	"slices"
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
@@ -20,8 +22,6 @@ type Uncalled struct {
 	Share   float64 `json:"share_percent"` // of all frames, by weight
 	Samples uint64  `json:"samples"`       // that have such frames
 	Hint    string  `json:"hint"`
-
-	heaviest ingest.LocationID
 }
 
 // uncalledHint makes the chains right.
@@ -29,66 +29,75 @@ const uncalledHint = "gcc -fno-omit-frame-pointer, or perf record --call-graph d
 
 // newUncalled returns nil for a profile without such frames. all is the sum of its frames.
 func newUncalled(p *ingest.Profile, count bool, all ingest.FrameSum) *Uncalled {
+	c := countUncalled(p, count)
+	if c == nil {
+		return nil
+	}
+	return &Uncalled{Frames: c.sum.Frames, Share: share(c.sum, all), Samples: c.samples,
+		Hint: uncalledHint}
+}
+
+// uncalledCount counts the uncalled frames of a profile.
+type uncalledCount struct {
+	p       *ingest.Profile
+	first   []bool            // by location: atStart
+	sum     ingest.FrameSum   // of uncalled frames
+	samples uint64            // that have such
+	weights []ingest.FrameSum // of these samples, by stack
+}
+
+// countUncalled returns nil for a profile without uncalled frames. Stacks are looked at once each,
+// not once a sample.
+func countUncalled(p *ingest.Profile, count bool) *uncalledCount {
 	if p.Names == nil || p.Stats.NoStarts || p.Stats.NoReturns {
 		return nil
 	}
-	stacks := uncalledStacks(p)
-	if stacks == nil {
+	c := &uncalledCount{p: p, first: make([]bool, len(p.Locations))}
+	for l := range c.first {
+		c.first[l] = atStart(p, ingest.LocationID(l))
+	}
+	if !slices.Contains(c.first, true) {
 		return nil
 	}
-	u := &Uncalled{Hint: uncalledHint}
-	var sum ingest.FrameSum
-	weights := make([]ingest.FrameSum, len(stacks))
-	for s, w := range p.SampleSums(count) {
-		if n := stacks[s.Stack]; n > 0 {
-			u.Samples += s.Count
-			sum.Add(ingest.FrameSum{Frames: w.Frames * uint64(n), Weight: w.Weight * float64(n)})
-			weights[s.Stack].Add(w)
+	frames := make([]uint32, len(p.StackEnds)) // uncalled ones of each stack
+	for s := range frames {
+		for range c.in(ingest.StackID(s)) {
+			frames[s]++
 		}
 	}
-	if sum.Frames == 0 {
+	c.weights = make([]ingest.FrameSum, len(frames))
+	for s, w := range p.SampleSums(count) {
+		if n := frames[s.Stack]; n > 0 {
+			c.samples += s.Count
+			c.sum.Add(ingest.FrameSum{Frames: w.Frames * uint64(n), Weight: w.Weight * float64(n)})
+			c.weights[s.Stack].Add(w)
+		}
+	}
+	if c.sum.Frames == 0 {
 		return nil
 	}
-	u.Frames, u.Share = sum.Frames, share(sum, all)
-	u.heaviest = heaviestUncalled(p, weights)
-	return u
+	return c
 }
 
-// uncalledStacks counts the uncalled frames of each stack; nil if no location can be one.
-func uncalledStacks(p *ingest.Profile) []uint32 {
-	first := make([]bool, len(p.Locations))
-	some := false
-	for l := range first {
-		first[l] = atStart(p, ingest.LocationID(l))
-		some = some || first[l]
-	}
-	if !some {
-		return nil
-	}
-	stacks := make([]uint32, len(p.StackEnds))
-	for s := range stacks {
-		locs := p.Stack(ingest.StackID(s))
+// in returns the uncalled frames of a stack.
+func (c *uncalledCount) in(s ingest.StackID) iter.Seq[ingest.LocationID] {
+	return func(yield func(ingest.LocationID) bool) {
+		locs := c.p.Stack(s)
 		for i := 1; i < len(locs); i++ {
-			if first[locs[i]] && calls(p, locs[i-1]) {
-				stacks[s]++
+			if c.first[locs[i]] && calls(c.p, locs[i-1]) && !yield(locs[i]) {
+				return
 			}
 		}
 	}
-	return stacks
 }
 
-// heaviestUncalled returns the uncalled location with most weight, by the weights of the stacks
-// that have such.
-func heaviestUncalled(p *ingest.Profile, stacks []ingest.FrameSum) (heaviest ingest.LocationID) {
-	sums := make([]ingest.FrameSum, len(p.Locations))
-	for s, w := range stacks {
-		if w.Frames == 0 {
-			continue
-		}
-		locs := p.Stack(ingest.StackID(s))
-		for i := 1; i < len(locs); i++ {
-			if atStart(p, locs[i]) && calls(p, locs[i-1]) {
-				sums[locs[i]].Add(w)
+// heaviest returns the uncalled location with most weight.
+func (c *uncalledCount) heaviest() (heaviest ingest.LocationID) {
+	sums := make([]ingest.FrameSum, len(c.first))
+	for s, w := range c.weights {
+		if w.Frames > 0 {
+			for l := range c.in(ingest.StackID(s)) {
+				sums[l].Add(w)
 			}
 		}
 	}
@@ -151,17 +160,20 @@ const uncalledShare = 1
 
 // UncalledAdvice is the warning about uncalled frames of a named profile, nil where they are few.
 func UncalledAdvice(p *ingest.Profile) *ingest.Warning {
-	u := newUncalled(p, false, ingest.FrameSum{})
+	c := countUncalled(p, false)
+	if c == nil {
+		return nil
+	}
 	samples := uint64(0)
 	for i := range p.Samples {
 		samples += p.Samples[i].Count
 	}
-	if u == nil || percent(float64(u.Samples), float64(samples)) < uncalledShare {
+	of := percent(float64(c.samples), float64(samples))
+	if of < uncalledShare {
 		return nil
 	}
-	name := NewDemangler(Simple).Name(functionAt(p, u.heaviest))
-	return &ingest.Warning{Hint: u.Hint,
-		Text: share100(percent(float64(u.Samples), float64(samples))) + " of the samples have callers " +
-			"that called nothing, as " + name + ": words that code without frame pointers left on " +
-			"the stack"}
+	name := NewDemangler(Simple).Name(functionAt(p, c.heaviest()))
+	return &ingest.Warning{Hint: uncalledHint,
+		Text: share100(of) + " of the samples have callers that called nothing, as " + name +
+			": words that code without frame pointers left on the stack"}
 }
