@@ -64,13 +64,7 @@ func TestConflict(t *testing.T) {
 			p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}},
 				addr.Offset(0x1110))
 			resolve(t, p, o)
-			got := ""
-			for _, w := range p.Names.Warnings {
-				got += w.Text + "\n"
-			}
-			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("warnings %q, want %q", got, tc.want)
-			}
+			wantWarning(t, p, tc.want)
 		})
 	}
 }
@@ -110,13 +104,7 @@ func TestMoved(t *testing.T) {
 					store.EhFrame: table(t, bounds...)})
 			p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}}, offsets...)
 			resolve(t, p, o)
-			got := ""
-			for _, w := range p.Names.Warnings {
-				got += w.Text
-			}
-			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("warning %q", got)
-			}
+			wantWarning(t, p, tc.want)
 		})
 	}
 }
@@ -149,13 +137,19 @@ func TestPadding(t *testing.T) {
 			p := one(ingest.Object{Kind: ingest.Kernel, ID: id(3), RefSymbol: "_text",
 				File: ingest.FileRef{Path: "[kernel.kallsyms]"}}, offsets...)
 			resolve(t, p, o)
-			got := ""
-			for _, w := range p.Names.Warnings {
-				got += w.Text
-			}
-			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("warning %q", got)
-			}
+			wantWarning(t, p, tc.want)
 		})
+	}
+}
+
+// wantWarning wants a warning of the names that contains a text, or none for "".
+func wantWarning(t *testing.T, p *ingest.Profile, want string) {
+	t.Helper()
+	got := ""
+	for _, w := range p.Names.Warnings {
+		got += w.Text + "\n"
+	}
+	if (want == "") != (got == "") || !strings.Contains(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
 	}
 }

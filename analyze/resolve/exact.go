@@ -22,9 +22,9 @@ const (
 // Exact returns ingest's check of offsets in the places of return addresses
 // (input.Options.Exact): which of them no call can precede. These are
 //
-//   - the first byte of the code that signal handlers return to, known by its name (ingest.IsSignalReturn)
-//     or by its unwind table (augmentation S): the kernel put the address onto the stack,
-//     nobody called;
+//   - the first byte of the code that signal handlers return to, known by its name
+//     (ingest.IsSignalReturn) or by its unwind table (augmentation S): the kernel put the address
+//     onto the stack, nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
 //     came there, or the address was put onto the stack. A symbol without a size is taken to
 //     end before the padding; those of kallsyms are not, where a kernel with padding names it.
