@@ -11,7 +11,7 @@ import (
 // finish cuts the flat storage of a unit into the slices of its functions and
 // sequences, now that it no longer moves.
 func (res *result) finish() {
-	if res.nested {
+	if res.mixed {
 		res.groupInlines()
 	}
 	for i := range res.Functions {
@@ -52,7 +52,7 @@ func (res *result) keepOwnSequences() {
 }
 
 // groupInlines makes the inlined calls of each function contiguous: those of a function within
-// another are interleaved with the other's.
+// another are mixed with the other's.
 func (res *result) groupInlines() {
 	next := make([]int32, len(res.Functions)+1)
 	for i := range res.inlines {

@@ -386,6 +386,52 @@ func TestWhereFunctionsHide(t *testing.T) {
 	}
 }
 
+// Inlined calls keep their function where another one begins between them: a direct child, as of
+// OpenMP by gcc, GNU C and Ada, or one within a block, an inlined call or a type.
+func TestInlinesBehindNestedFunctions(t *testing.T) {
+	a, b := abstract("a"), abstract("b")
+	tag := func(tag uint16, kids ...*die) *die { return dwarfbuild.D(tag).Add(kids...) }
+	in := func(a *die, at uint64) *die { return inl(a, low(at), length(4)) }
+	for _, c := range []struct {
+		name  string
+		kids  func() []*die // of outer, which has code from 1000 to 1100
+		outer string        // its inlined calls
+		rest  string        // the functions within, with theirs
+	}{
+		{"direct child", func() []*die {
+			return []*die{fn("f", 0x2000, 16), in(a, 0x1000)}
+		}, "a [{1000 1004}] call ?:0:0", "f [{2000 2010}]"},
+		{"before and behind", func() []*die {
+			return []*die{in(b, 0x1020), fn("f", 0x2000, 16).Add(in(b, 0x2000)), in(a, 0x1000)}
+		}, "b [{1020 1024}] call ?:0:0\na [{1000 1004}] call ?:0:0",
+			"f [{2000 2010}]\nb [{2000 2004}] call ?:0:0"},
+		{"in a block", func() []*die {
+			return []*die{tag(tagLexicalBlock, fn("f", 0x2000, 16), in(b, 0x1020)), in(a, 0x1000)}
+		}, "b [{1020 1024}] call ?:0:0\na [{1000 1004}] call ?:0:0", "f [{2000 2010}]"},
+		{"in an inlined call", func() []*die {
+			return []*die{in(a, 0x1000).Add(fn("f", 0x2000, 16), in(b, 0x1002))}
+		}, "a [{1000 1004}] call ?:0:0\nb [{1002 1006}] call ?:0:0", "f [{2000 2010}]"},
+		{"in a call without code", func() []*die {
+			return []*die{inl(a).Add(fn("f", 0x2000, 16), in(b, 0x1002))}
+		}, "a [] call ?:0:0\nb [{1002 1006}] call ?:0:0", "f [{2000 2010}]"},
+		{"in a type", func() []*die {
+			return []*die{tag(tagStructureType, fn("f", 0x2000, 16)), in(a, 0x1000)}
+		}, "a [{1000 1004}] call ?:0:0", "f [{2000 2010}]"},
+		{"two deep", func() []*die {
+			return []*die{
+				fn("f", 0x2000, 16).Add(fn("g", 0x3000, 16), in(b, 0x2000)), in(a, 0x1000),
+			}
+		}, "a [{1000 1004}] call ?:0:0", "f [{2000 2010}]\nb [{2000 2004}] call ?:0:0\ng [{3000 3010}]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := cu(4)
+			u.Root.Add(a, b, fn("outer", 0x1000, 0x100).Add(c.kids()...), fn("last", 0x4000, 16))
+			check(t, one(u), Options{},
+				"outer [{1000 1100}]\n"+c.outer+"\n"+c.rest+"\nlast [{4000 4010}]")
+		})
+	}
+}
+
 // Duplicates that COMDAT folding leaves are visible, each with its own offset.
 func TestCOMDATDuplicates(t *testing.T) {
 	u, v := cu(4), cu(4)

@@ -10,7 +10,7 @@ type result struct {
 	inlines []Inline
 	rows    []Row
 	slab    rangeSlab
-	nested  bool // a function lies within another
+	mixed   bool // an inlined call of a function comes behind the start of a later function
 	// rangeBytes is the number of bytes read from the shared sections of range lists.
 	rangeBytes int64
 	split      *Data // .dwo file that the unit's slices may alias; closed after the visit
@@ -20,7 +20,7 @@ func (res *result) reset() {
 	res.Unit.reset()
 	res.inlines, res.rows = res.inlines[:0], res.rows[:0]
 	res.slab.reset()
-	res.nested, res.rangeBytes = false, 0
+	res.mixed, res.rangeBytes = false, 0
 }
 
 // A walker decodes units into results, one at a time. Each worker has its own.
@@ -343,9 +343,6 @@ func (w *walker) function(ab *abbrev, r *buf, at uint64) frame {
 		res.Dead++
 		return none
 	}
-	for i := len(w.frames) - 1; i >= 0 && !res.nested; i-- {
-		res.nested = w.frames[i].fn >= 0
-	}
 	res.Functions = append(res.Functions, Function{
 		Sub:    w.subOf(v, at),
 		Offset: at,
@@ -386,6 +383,7 @@ func (w *walker) inlined(ab *abbrev, r *buf, top frame, at uint64) frame {
 		in.CallFile = w.fileNumber(v.val[slotCallFile])
 	}
 	res.inlines = append(res.inlines, in)
+	res.mixed = res.mixed || int(top.fn) != len(res.Functions)-1
 	return frame{top.fn, int32(len(res.inlines) - 1), true}
 }
 
