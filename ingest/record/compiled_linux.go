@@ -135,7 +135,7 @@ func (p *processes) perfMap(pid, inner int32) *compiledFile {
 	if f := p.openMap(p.path(pid, "root"), inner); f != nil {
 		return f
 	}
-	return p.openMap(p.root, pid)
+	return p.openMap(p.s.host.Root, pid)
 }
 
 // openMap opens the perf map below a root of the process with a number there; nil if there is none.
@@ -194,7 +194,7 @@ func (p *processes) jitDump(pid, _ int32) *compiledFile {
 	if f := p.openDump(p.path(pid, "root"), pid); f != nil {
 		return f
 	}
-	return p.openDump(p.root, pid)
+	return p.openDump(p.s.host.Root, pid)
 }
 
 // containedAs returns the process as one of another mount namespace; nil if it is not.
@@ -275,12 +275,8 @@ func (p *processes) began(pid int32) uint64 {
 	if !ok {
 		return 0
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0
-	}
-	age := time.Duration(now.Nano()) - time.Duration(ticks)*tick
-	return uint64(time.Now().Add(-age).UnixNano())
+	now := p.s.host.Now()
+	return now.Realtime - now.Boottime + ticks*uint64(tick)
 }
 
 // isOlder reports whether a file was written before its process began. Of one that ended

@@ -14,21 +14,20 @@ import (
 )
 
 // TestPerfMapsOfOthers: a perf map that an earlier process with the same number has left is not
-// taken, whether the process is there or has ended, and counted once.
+// taken, whether the process is there or has ended, and counted once; on a machine of any age.
 func TestPerfMapsOfOthers(t *testing.T) {
+	for _, up := range []time.Duration{time.Minute, 10 * 365 * 24 * time.Hour} {
+		t.Run(up.String(), func(t *testing.T) { perfMapsOfOthers(t, up) })
+	}
+}
+
+func perfMapsOfOthers(t *testing.T, up time.Duration) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	var boot unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	s.manifest.Begin.Realtime = uint64(now.Add(-time.Minute).UnixNano())
+	r.now.Boottime = uint64(up)
+	s := r.session(&Options{})
+	p := r.processes(s)
+	s.manifest.Begin.Realtime = uint64(r.at(time.Minute).UnixNano())
+	began := map[int32]uint64{}
 	want := map[string]string{}
 	for _, tc := range []struct {
 		pid     int32
@@ -43,23 +42,22 @@ func TestPerfMapsOfOthers(t *testing.T) {
 		{pid: 53, began: 10 * time.Second, written: 15 * time.Second, ended: true},
 		{pid: 54, written: 30 * time.Second, ended: true, taken: true},
 		{pid: 55, written: time.Hour, ended: true},
+		// It may have begun before its time namespace did.
 		{pid: 56, began: time.Hour, written: 30 * time.Minute, taken: true},
 	} {
 		dir := fmt.Sprintf("proc/%d", tc.pid)
 		r.write(dir+"/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
 		if tc.began > 0 {
-			ticks := (time.Duration(boot.Nano()) - tc.began) / tick
+			ticks := (uint64(up) - uint64(tc.began)) / uint64(tick) // as the kernel computes it
 			r.write(dir+"/stat", fmt.Sprintf("%d (a) S%s %d%s\n", tc.pid, strings.Repeat(" 1", 18),
-				int64(ticks), strings.Repeat(" 2", 30)))
+				ticks, strings.Repeat(" 2", 30)))
+			began[tc.pid] = uint64(r.at(tc.began).UnixNano())
 		}
 		p.follow(tc.pid)
 		readAll(t, p)
 		name := fmt.Sprintf("tmp/perf-%d.map", tc.pid)
 		r.write(name, "10 20 f\n")
-		at := now.Add(-tc.written)
-		if err := os.Chtimes(filepath.Join(r.dir, name), at, at); err != nil {
-			t.Fatal(err)
-		}
+		r.written(name, tc.written)
 		if tc.ended {
 			os.RemoveAll(filepath.Join(r.dir, dir))
 		}
@@ -76,8 +74,8 @@ func TestPerfMapsOfOthers(t *testing.T) {
 		for _, pid := range []int32{50, 52, 54, 56} {
 			c, err := b.Compiled(pid)
 			if err != nil || c.PerfMap == nil || c.PerfMap.Path != fmt.Sprintf("/tmp/perf-%d.map", pid) ||
-				c.PerfMap.Written == 0 || c.JITDump != nil || (c.Began == 0) != (pid == 54) {
-				t.Errorf("process %d: %+v, %+v, %v", pid, c, c.PerfMap, err)
+				c.PerfMap.Written == 0 || c.JITDump != nil || began[pid]-c.Began >= uint64(tick) {
+				t.Errorf("process %d: %+v, %+v, %v, want %d", pid, c, c.PerfMap, err, began[pid])
 			}
 			got[bundle.CompiledName(pid)] = ""
 		}
@@ -100,12 +98,8 @@ func TestPerfMapsOfOthers(t *testing.T) {
 // mapped.
 func TestCompiledFiles(t *testing.T) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	s := r.session(&Options{})
+	p := r.processes(s)
 	r.write("proc/60/status", "Name:\tx\nNSpid:\t60\t3\n")
 	r.write("proc/60/root/tmp/perf-3.map", "10 20 f\n30 20 half")
 	r.write("proc/60/root/tmp/jit-3.dump", "code")
@@ -154,13 +148,9 @@ func TestContained(t *testing.T) {
 	link("self", "mnt:[1]")
 	link("80", "mnt:[2]")
 	link("81", "mnt:[1]")
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	s.manifest.Begin.Realtime = uint64(time.Now().Add(-time.Minute).UnixNano())
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	s := r.session(&Options{})
+	s.manifest.Begin.Realtime = uint64(r.at(time.Minute).UnixNano())
+	p := r.processes(s)
 	for _, pid := range []string{"80", "81"} {
 		r.write("proc/"+pid+"/status", "Name:\tx\nNSpid:\t"+pid+"\t1\n")
 		r.write("proc/"+pid+"/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
@@ -172,7 +162,7 @@ func TestContained(t *testing.T) {
 	if again := p.hold(); again <= 0 || again > firstLook || p.held != 0 || p.contained[81] != nil {
 		t.Errorf("looks again in %v, %d files held, %+v", again, p.held, p.contained)
 	}
-	p.contained[80].next = time.Now()
+	r.now.Monotonic += uint64(firstLook)
 	if again := p.hold(); p.held != 1 || p.contained[80].inner != 1 || again <= firstLook {
 		t.Errorf("%d files held, %+v, again in %v", p.held, p.contained[80], again)
 	}

@@ -15,7 +15,7 @@ import (
 type contained struct {
 	perfMap, dump *compiledFile // open; nil until they are there
 	inner         int32         // its number in its own namespace
-	next          time.Time     // when to look for the files again
+	next          uint64        // when to look for the files again, ns of CLOCK_MONOTONIC
 	pause         time.Duration
 }
 
@@ -41,7 +41,7 @@ func (p *processes) contain(pid int32) {
 	}
 	var c *contained
 	if p.mounts != "" && of != p.mounts {
-		c = &contained{next: time.Now().Add(firstLook), pause: firstLook}
+		c = &contained{next: p.s.host.Monotonic() + uint64(firstLook), pause: firstLook}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *processes) contain(pid int32) {
 // hold opens the files of contained processes that are there by now, and returns when to look
 // again; 0 if there is nothing to wait for.
 func (p *processes) hold() (again time.Duration) {
-	now := time.Now()
+	now := p.s.host.Monotonic()
 	var due []int32
 	p.mu.Lock()
 	for pid, c := range p.contained {
@@ -63,12 +63,12 @@ func (p *processes) hold() (again time.Duration) {
 			continue
 		case p.held >= maxHeld:
 			continue
-		case !c.next.After(now):
+		case c.next <= now:
 			due = append(due, pid)
 			c.pause = min(2*c.pause, flushEvery)
-			c.next = now.Add(c.pause)
+			c.next = now + uint64(c.pause)
 		}
-		if wait := c.next.Sub(now); again == 0 || wait < again {
+		if wait := time.Duration(c.next - now); again == 0 || wait < again {
 			again = wait
 		}
 	}

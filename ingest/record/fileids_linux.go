@@ -10,7 +10,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -55,7 +54,7 @@ func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id bui
 	if id, ok = readID(name, m, &m.File); ok {
 		return id, true
 	}
-	if id, ok = readID(p.root+m.File.Path, m, &m.File); ok {
+	if id, ok = readID(p.s.host.Path(m.File.Path), m, &m.File); ok {
 		return id, true
 	}
 	// Of overlays the mapping has other numbers than the file.
@@ -69,7 +68,7 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 	if err != nil {
 		return false
 	}
-	now := perfevent.Monotonic()
+	now := p.s.host.Monotonic()
 	for o := range procmaps.Code(b) {
 		if o == *m {
 			p.mapped.sync()

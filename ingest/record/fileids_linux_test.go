@@ -19,11 +19,8 @@ import (
 // other devices, and the end of a recording for so long only. Its device is reported.
 func TestHungDevice(t *testing.T) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := r.session(&Options{})
+	p := r.processes(s)
 	p.patience = 1 // ns
 	p.identify(buildid.ID{})
 	hung := make(chan struct{})
@@ -85,7 +82,7 @@ func (p *processes) ofNow(pid int32) sampler.Process {
 // that was mapped.
 func TestFileOfPath(t *testing.T) {
 	r := newTestRoot(t)
-	p := &processes{root: r.dir}
+	p := &processes{s: r.session(&Options{})}
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {
 		t.Fatal(err)
@@ -123,11 +120,7 @@ func TestFileOfPath(t *testing.T) {
 // kept of who is only sampled.
 func TestVersions(t *testing.T) {
 	r := newTestRoot(t)
-	p, err := newProcesses(&session{opts: &Options{PIDs: []int{60}}, summary: &Summary{}}, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	p := r.processes(r.session(&Options{PIDs: []int{60}}))
 	p.identify(buildid.ID{})
 	p.readID = func(_ int32, m *procmaps.Mapping, _ uint64) (buildid.ID, bool) {
 		return buildid.New([]byte(m.File.Path)), true

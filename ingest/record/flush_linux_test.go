@@ -14,12 +14,8 @@ import (
 // one that has the number of another since its mappings are.
 func TestForgetGone(t *testing.T) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{PIDs: []int{53}}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	s := r.session(&Options{PIDs: []int{53}})
+	p := r.processes(s)
 	const maps = "1000-2000 r-xp 0 08:01 9 /bin/a\n"
 	for _, pid := range []string{"50", "51", "52", "53"} {
 		r.write("proc/"+pid+"/maps", maps)
@@ -57,11 +53,7 @@ func TestForgetGone(t *testing.T) {
 // are still there.
 func TestCompact(t *testing.T) {
 	r := newTestRoot(t)
-	p, err := newProcesses(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { p.close() }()
+	p := r.processes(r.session(&Options{}))
 	line := "1000-2000 r-xp 0 08:01 9 /bin/" + strings.Repeat("a", 1<<20) + "\n"
 	r.write("proc/1/stat", "")
 	for pid := range int32(40) {

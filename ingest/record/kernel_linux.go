@@ -19,6 +19,7 @@ import (
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/host"
 )
 
 // kernel takes the kernel's symbols, its notes and the vdso. They are read at the end,
@@ -26,7 +27,6 @@ import (
 // their symbols.
 type kernel struct {
 	s       *session
-	root    string // before /proc and /sys; "" but in tests
 	modules *moduleRecorder
 	facts   kernelFacts
 	list    []kernelImage
@@ -52,11 +52,11 @@ func (k *kernel) start() error {
 	m := &k.s.manifest
 	m.Machine, m.Host, m.OSRelease = u.machine, u.host, u.release
 	m.ByteOrder, m.PageSize = bundle.OrderName(bigEndian), os.Getpagesize()
-	m.CPUs = possibleCPUs(k.root)
-	if b, err := os.ReadFile(k.root + "/proc/sys/kernel/random/boot_id"); err == nil {
+	m.CPUs = possibleCPUs(&k.s.host)
+	if b, err := os.ReadFile(k.s.host.Path("/proc/sys/kernel/random/boot_id")); err == nil {
 		m.BootID = strings.TrimSpace(string(b))
 	}
-	notes, err := os.ReadFile(k.root + "/sys/kernel/notes")
+	notes, err := os.ReadFile(k.s.host.Path("/sys/kernel/notes"))
 	if err != nil {
 		k.s.warn("the kernel's build ID is not known: %v", err)
 	} else if id, ok := buildid.KernelNotes(notes); ok {
@@ -73,7 +73,7 @@ func (k *kernel) stop() { k.locate() }
 // locate reads where the kernel and trampolines of BPF lie.
 func (k *kernel) locate() {
 	k.facts, k.list = kernelFacts{}, nil
-	f, err := os.Open(k.root + "/proc/kallsyms")
+	f, err := os.Open(k.s.host.Path("/proc/kallsyms"))
 	if err == nil {
 		err = k.scan(f)
 		f.Close()
@@ -136,12 +136,12 @@ func (k *kernel) images(visit func(pc uint64, name string)) {
 // add adds kallsyms, whole: symbols that a store does not keep serve readers of a
 // bundle without one. Symbols of unloaded modules are at its end.
 func (k *kernel) add(w *bundle.Writer) error {
-	if notes, err := os.ReadFile(k.root + "/sys/kernel/notes"); err == nil {
+	if notes, err := os.ReadFile(k.s.host.Path("/sys/kernel/notes")); err == nil {
 		if err := w.Add(bundle.NotesName, notes); err != nil {
 			return err
 		}
 	}
-	if f, err := os.Open(k.root + "/proc/kallsyms"); err == nil {
+	if f, err := os.Open(k.s.host.Path("/proc/kallsyms")); err == nil {
 		var list io.Reader = f
 		if k.known() {
 			k.s.manifest.KernelOmitted = true
@@ -154,7 +154,7 @@ func (k *kernel) add(w *bundle.Writer) error {
 			return err
 		}
 	}
-	image, id, err := ownVDSO(k.root)
+	image, id, err := ownVDSO(&k.s.host)
 	if err != nil {
 		k.s.warn("vdso: %v", err)
 		return nil
@@ -213,8 +213,8 @@ func (k *kernel) close() {}
 const maxVDSO = 1 << 20
 
 // ownVDSO returns the vdso of this process, which all have, and its build ID.
-func ownVDSO(root string) ([]byte, buildid.ID, error) {
-	image, err := readVDSO(root)
+func ownVDSO(h *host.Host) ([]byte, buildid.ID, error) {
+	image, err := readVDSO(h)
 	if err != nil {
 		return nil, buildid.ID{}, err
 	}
@@ -229,8 +229,8 @@ func ownVDSO(root string) ([]byte, buildid.ID, error) {
 }
 
 // readVDSO copies the vdso out of this process's memory.
-func readVDSO(root string) ([]byte, error) {
-	b, err := os.ReadFile(root + "/proc/self/maps")
+func readVDSO(h *host.Host) ([]byte, error) {
+	b, err := os.ReadFile(h.Path("/proc/self/maps"))
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func readVDSO(root string) ([]byte, error) {
 			to-from > maxVDSO {
 			return nil, fmt.Errorf("odd mapping %q", line)
 		}
-		mem, err := os.Open(root + "/proc/self/mem")
+		mem, err := os.Open(h.Path("/proc/self/mem"))
 		if err != nil {
 			return nil, err
 		}
@@ -256,8 +256,8 @@ func readVDSO(root string) ([]byte, error) {
 }
 
 // possibleCPUs returns how many values a per-CPU map has; 0 if that is not known.
-func possibleCPUs(root string) int {
-	b, err := os.ReadFile(root + "/sys/devices/system/cpu/possible")
+func possibleCPUs(h *host.Host) int {
+	b, err := os.ReadFile(h.Path("/sys/devices/system/cpu/possible"))
 	if err != nil {
 		return 0
 	}

@@ -8,7 +8,6 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/record/bpfread"
-	"symbolize/ingest/record/perfevent"
 )
 
 // lookAgainEvery is how often the BPF programs that are there are listed at most because records
@@ -78,7 +77,7 @@ func (x *sideband) lookAgain(now uint64) int {
 	from, to := a.from, a.to
 	a.from, a.to = 0, 0
 	// Those that come and go from here on have records.
-	begin := perfevent.Monotonic()
+	begin := x.s.host.Monotonic()
 	before, there := maps.Clone(a.live), x.list(begin)
 	for _, start := range slices.Sorted(maps.Keys(before)) {
 		if there[start] == before[start] {
@@ -96,7 +95,7 @@ func (x *sideband) lookAgain(now uint64) int {
 		a.found(start, length)
 	}
 	x.modules.LookSince(from)
-	a.last = perfevent.Monotonic()
+	a.last = x.s.host.Monotonic()
 	x.drainRings()
 	x.changes.Settled(to, a.last)
 	x.s.log("after lost records %d functions of BPF programs were there", len(there))

@@ -100,7 +100,7 @@ func TestLookAgain(t *testing.T) {
 		}
 		return 0, os.ErrNotExist
 	}
-	if ms := x.lookAgain(perfevent.Monotonic()); ms != -1 {
+	if ms := x.lookAgain(x.s.host.Monotonic()); ms != -1 {
 		t.Errorf("nothing was lost, and there is a look in %d ms", ms)
 	}
 	delete(k.programs, 5)
@@ -118,13 +118,13 @@ func TestLookAgain(t *testing.T) {
 	x.current.Latest = 100
 	x.record(ringRecord(perfdata.TypeLost, binary.NativeEndian.AppendUint64(make([]byte, 8), 6)))
 	at := uint64(testProgram(4).Funcs[0].Start) + 8
-	if got := x.changes.Epoch([]uint64{at}, perfevent.Monotonic()); got != sampler.UnknownTime {
+	if got := x.changes.Epoch([]uint64{at}, x.s.host.Monotonic()); got != sampler.UnknownTime {
 		t.Errorf("records were lost, and the epoch is %d", got)
 	}
-	if ms := x.lookAgain(perfevent.Monotonic()); ms != -1 {
+	if ms := x.lookAgain(x.s.host.Monotonic()); ms != -1 {
 		t.Errorf("there is another look in %d ms", ms)
 	}
-	if got := x.changes.Epoch([]uint64{at}, perfevent.Monotonic()); got != x.again.last {
+	if got := x.changes.Epoch([]uint64{at}, x.s.host.Monotonic()); got != x.again.last {
 		t.Errorf("it was looked again at %d, and the epoch is %d", x.again.last, got)
 	}
 	x.programs.finish()

@@ -62,7 +62,7 @@ func (l *mapLog) start() error {
 		l.s.warn("changes of mappings are not recorded: %v", err)
 		return nil
 	}
-	l.log, l.done = history.New(perfevent.Monotonic()), make(chan struct{})
+	l.log, l.done = history.New(l.s.host.Monotonic()), make(chan struct{})
 	l.procs.mapped = l
 	fds := make([]unix.PollFd, 0, len(l.rings)+1)
 	for _, r := range l.rings {
@@ -122,7 +122,7 @@ func (l *mapLog) sync() {
 	if l == nil {
 		return
 	}
-	now := perfevent.Monotonic()
+	now := l.s.host.Monotonic()
 	l.mu.Lock()
 	for _, r := range l.rings {
 		r.Drain(func(rec []byte) { l.record(r, rec) })

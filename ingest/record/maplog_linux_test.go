@@ -21,12 +21,14 @@ import (
 func remapped(t *testing.T) *processes {
 	t.Helper()
 	r := newTestRoot(t)
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.close)
+	r.now.Monotonic = 1000
+	return r.remapped()
+}
+
+func (r testRoot) remapped() *processes {
+	r.t.Helper()
+	s := r.session(&Options{})
+	p := r.processes(s)
 	p.identify(buildid.ID{})
 	p.readID = func(int32, *procmaps.Mapping, uint64) (buildid.ID, bool) { return buildid.ID{}, true }
 	p.mapped = newMapLog(s, p)
@@ -283,19 +285,29 @@ func TestMapRecords(t *testing.T) {
 	}
 }
 
-// TestMapLogForgets: records of processes without bare addresses do not add up.
+// TestMapLogForgets: records of processes without bare addresses do not add up; on a machine of
+// any age.
 func TestMapLogForgets(t *testing.T) {
-	p := remapped(t)
-	now := perfevent.Monotonic()
-	p.mapped.log = history.New(now - uint64(time.Hour))
-	p.copyOf(1, "a", now-uint64(time.Minute), now-uint64(time.Minute))
-	for _, pid := range []uint32{50, 51} {
-		p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, now-uint64(time.Minute)+9, 0x1000, 0x1000, 7, "/b"))
-	}
-	p.mapped.sync()
-	for pid, want := range map[int32]bool{50: true, 51: false} {
-		if _, ok := p.mapped.log.At(pid, 0x1000, now); ok != want {
-			t.Errorf("the record of process %d is there: %v", pid, ok)
+	for _, tt := range []struct {
+		up, ago time.Duration
+		forgets bool
+	}{
+		{up: 2 * time.Second, ago: time.Second},
+		{up: time.Minute, ago: 59 * time.Second, forgets: true},
+		{up: 10 * 365 * 24 * time.Hour, ago: time.Hour, forgets: true},
+	} {
+		r := newTestRoot(t)
+		r.now.Monotonic = uint64(tt.up)
+		p, at := r.remapped(), uint64(tt.up-tt.ago)
+		p.copyOf(1, "a", at, at)
+		for _, pid := range []uint32{50, 51} {
+			p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, at+9, 0x1000, 0x1000, 7, "/b"))
+		}
+		p.mapped.sync()
+		for pid, want := range map[int32]bool{50: true, 51: !tt.forgets} {
+			if _, ok := p.mapped.log.At(pid, 0x1000, uint64(tt.up)); ok != want {
+				t.Errorf("up %v: the record of process %d is there: %v", tt.up, pid, ok)
+			}
 		}
 	}
 }
@@ -303,14 +315,14 @@ func TestMapLogForgets(t *testing.T) {
 // TestStillMaps: the build ID of the file mapped now is that of the mapping that was copied if
 // it is still there, and nothing was mapped in its place in between.
 func TestStillMaps(t *testing.T) {
-	p := remapped(t)
-	p.mapped.forgot = perfevent.Monotonic() // these times are long ago
+	r := newTestRoot(t)
+	r.now.Monotonic = 1000
+	p := r.remapped()
 	text := "00001000-00002000 r-xp 00000000 08:01 97  /a\n"
 	m, _ := procmaps.ParseCode(text)
 	if p.stillMaps(50, &m, 200) {
 		t.Error("there are no mappings")
 	}
-	r := testRoot{t, p.root}
 	r.write("proc/50/maps", "00001000-00002000 r-xp 00000000 08:01 98  /b\n")
 	if p.stillMaps(50, &m, 200) {
 		t.Error("another file is mapped")

@@ -70,8 +70,8 @@ type mapBTF struct {
 	blob []byte
 }
 
-func newMapSeries(s *session, root string) *mapSeries {
-	m := &mapSeries{s: s, reader: &bpfread.MapReader{CPUs: possibleCPUs(root)},
+func newMapSeries(s *session) *mapSeries {
+	m := &mapSeries{s: s, reader: &bpfread.MapReader{CPUs: possibleCPUs(&s.host)},
 		blobs: &bpfread.ProgramReader{}}
 	for _, text := range s.opts.Maps {
 		w := &wantedMap{text: text}

@@ -13,8 +13,8 @@ type moduleRecorder struct {
 	s *session
 }
 
-func newModules(s *session, root string) *moduleRecorder {
-	return &moduleRecorder{modules.New(root, modules.Reports{Warn: s.warn, Lost: s.lost,
+func newModules(s *session) *moduleRecorder {
+	return &moduleRecorder{modules.New(s.host, modules.Reports{Warn: s.warn, Lost: s.lost,
 		Wake: s.wake, Clocked: s.clocked}), s}
 }
 

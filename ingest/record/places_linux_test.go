@@ -21,11 +21,7 @@ import (
 func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 	t.Helper()
 	r := newTestRoot(t)
-	p, err := newProcesses(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.close)
+	p = r.processes(r.session(&Options{}))
 	p.identify(buildid.New([]byte("vdso")))
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {

@@ -50,7 +50,6 @@ const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm 
 // answers.
 type processes struct {
 	s        *session
-	root     string // before all paths; "" but in tests
 	proc     string // where processes are read: /proc, or Options.HostProc
 	fds      []int
 	patience time.Duration
@@ -106,17 +105,17 @@ type readTime struct{ begin, end uint64 }
 // device is a file's device.
 type device struct{ major, minor uint32 }
 
-func newProcesses(s *session, root string) (*processes, error) {
-	p := &processes{s: s, root: root, proc: cmp.Or(s.opts.HostProc, root+"/proc"),
-		patience: patience, kept: make(map[int32][]mapsCopy),
+func newProcesses(s *session) (*processes, error) {
+	p := &processes{s: s, proc: cmp.Or(s.opts.HostProc, s.host.Path("/proc")), patience: patience,
+		kept:  make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool),
 		counted: make(map[int32]bool), added: make(map[int32]spooled), compiled: make(map[int32]compiledSizes),
 		dumps:  make(map[int32]procmaps.File),
 		starts: make(map[int32]uint64), stale: make(map[int32]bool)}
 	p.contained = make(map[int32]*contained)
-	p.mounts, _ = os.Readlink(root + "/proc/self/ns/mnt")
-	p.readID, p.bootTicks = p.fileID, bootTicks(root+"/proc/self/timens_offsets")
+	p.mounts, _ = os.Readlink(s.host.Path("/proc/self/ns/mnt"))
+	p.readID, p.bootTicks = p.fileID, bootTicks(s.host.Path("/proc/self/timens_offsets"))
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
 	}
@@ -167,7 +166,7 @@ func (p *processes) record(body []byte) {
 	if len(body) < 4 {
 		return
 	}
-	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != os.Getpid() {
+	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != p.s.host.PID() {
 		p.follow(pid)
 	}
 }
@@ -265,7 +264,7 @@ func (p *processes) all() (pids []int) {
 		p.s.warn("%v", err)
 	}
 	for _, e := range entries {
-		if pid, err := strconv.ParseInt(e.Name(), 10, 32); err == nil && int(pid) != os.Getpid() {
+		if pid, err := strconv.ParseInt(e.Name(), 10, 32); err == nil && int(pid) != p.s.host.PID() {
 			pids = append(pids, int(pid))
 		}
 	}

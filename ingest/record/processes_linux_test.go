@@ -15,15 +15,46 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/host"
 )
 
-// testRoot is a directory that replaces / before /proc and /sys.
+// testRoot is a machine of its own: a directory that replaces / before /proc and /sys, and clocks,
+// which only the test moves. It was booted a minute ago.
 type testRoot struct {
 	t   *testing.T
 	dir string
+	now *bundle.Clocks
 }
 
-func newTestRoot(t *testing.T) testRoot { return testRoot{t, t.TempDir()} }
+func newTestRoot(t *testing.T) testRoot {
+	return testRoot{t, t.TempDir(), &bundle.Clocks{Monotonic: uint64(50 * time.Second),
+		Boottime: uint64(time.Minute), Realtime: 1_700_000_000_000_000_000}}
+}
+
+// ownPID is the number of the recorder on that machine.
+const ownPID = 99
+
+// session is one of a recorder on that machine.
+func (r testRoot) session(opts *Options) *session {
+	return &session{opts: opts, summary: &Summary{}, host: host.Host{Root: r.dir, OwnPID: ownPID,
+		Clocks: func() bundle.Clocks { return *r.now }}}
+}
+
+// processes are those of a session.
+func (r testRoot) processes(s *session) *processes {
+	r.t.Helper()
+	p, err := newProcesses(s)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(p.close)
+	return p
+}
+
+// at is the time so long ago.
+func (r testRoot) at(ago time.Duration) time.Time {
+	return time.Unix(0, int64(r.now.Realtime)).Add(-ago)
+}
 
 func (r testRoot) write(name, text string) {
 	r.t.Helper()
@@ -32,6 +63,15 @@ func (r testRoot) write(name, text string) {
 		r.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+	r.written(name, 0)
+}
+
+// written sets for how long a file was not written.
+func (r testRoot) written(name string, ago time.Duration) {
+	r.t.Helper()
+	if err := os.Chtimes(filepath.Join(r.dir, name), r.at(ago), r.at(ago)); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -95,18 +135,14 @@ func mapping(pid uint32) []byte { return binary.NativeEndian.AppendUint32(nil, p
 // of those that are gone at the end, and perf maps, by the process's own number.
 func TestProcesses(t *testing.T) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{PIDs: []int{70, 71}}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	s := r.session(&Options{PIDs: []int{70, 71}})
+	p := r.processes(s)
 	const first, second = "1000-2000 r-xp 0 08:01 9 /bin/a\n", "1000-2000 r-xp 0 08:01 9 /bin/b\n"
 	r.write("proc/50/maps", first)
 	r.write("proc/51/maps", first)
 	r.write("proc/52/maps", "") // a kernel thread
 	r.write("proc/70/maps", second)
-	for _, pid := range []uint32{50, 51, 52, 53, 0, 1 << 31, uint32(os.Getpid())} {
+	for _, pid := range []uint32{50, 51, 52, 53, 0, 1 << 31, ownPID} {
 		p.record(mapping(pid))
 	}
 	p.record([]byte{1, 2})
@@ -149,19 +185,15 @@ func TestProcesses(t *testing.T) {
 // TestProcessesBound: beyond the bounds processes are counted, and their number is.
 func TestProcessesBound(t *testing.T) {
 	r := newTestRoot(t)
-	s := &session{opts: &Options{AllProcesses: true}, summary: &Summary{}}
-	p, err := newProcesses(s, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	s := r.session(&Options{AllProcesses: true})
+	p := r.processes(s)
 	for pid := range maxProcesses - 1 {
 		p.seen[int32(100000+pid)] = true
 	}
 	r.write("proc/5/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
 	r.write("proc/6/maps", "1000-2000 r-xp 0 08:01 9 /bin/a\n")
 	r.write("proc/self/maps", "")
-	r.write("proc/"+strconv.Itoa(os.Getpid())+"/maps", "mine")
+	r.write("proc/"+strconv.Itoa(ownPID)+"/maps", "mine")
 	p.stop()
 	p.record(mapping(7))
 	if len(p.seen) != maxProcesses || s.summary.Lost["processes beyond the bound"] != 2 ||
@@ -190,8 +222,8 @@ func TestKernel(t *testing.T) {
 	r.write("sys/kernel/notes", string(note))
 	r.write("sys/devices/system/cpu/possible", "0-5\n")
 	r.write("proc/kallsyms", list)
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	mods := newModules(s, r.dir)
+	s := r.session(&Options{})
+	mods := newModules(s)
 	r.write("proc/modules", "gone 4096 0 - Live 0xffffffffc0000000\n")
 	r.write("proc/kallsyms", list+"ffffffffc0000010 t f\t[gone]\n")
 	r.write("sys/module/gone/notes/.note.gnu.build-id", string(note))
@@ -201,7 +233,7 @@ func TestKernel(t *testing.T) {
 	r.write("proc/modules", "")
 	r.write("proc/kallsyms", list)
 	mods.LookSince(0)
-	k := &kernel{s: s, root: r.dir, modules: mods}
+	k := &kernel{s: s, modules: mods}
 	if err := k.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +258,8 @@ func TestKernel(t *testing.T) {
 func TestKernelHidden(t *testing.T) {
 	r := newTestRoot(t)
 	r.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _etext\n")
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	k := &kernel{s: s, root: r.dir, modules: newModules(s, r.dir)}
+	s := r.session(&Options{})
+	k := &kernel{s: s, modules: newModules(s)}
 	if err := k.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -255,12 +287,20 @@ func TestOwnVDSO(t *testing.T) {
 	} {
 		r := newTestRoot(t)
 		r.write("proc/self/maps", maps)
-		if _, _, err := ownVDSO(r.dir); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := ownVDSO(&r.session(nil).host); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", maps, err, want)
 		}
 	}
-	image, id, err := ownVDSO("")
-	if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) || id.IsZero() {
+	r := newTestRoot(t)
+	want, err := os.ReadFile("../../fixtures/objects/bin/fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = 0x1000
+	r.write("proc/self/maps", fmt.Sprintf("%x-%x r-xp 0 00:00 0 [vdso]\n", at, at+len(want)))
+	r.write("proc/self/mem", strings.Repeat("\x00", at)+string(want))
+	image, id, err := ownVDSO(&r.session(nil).host)
+	if err != nil || !bytes.Equal(image, want) || id.Len() != 20 {
 		t.Errorf("%d bytes, build ID %s, %v", len(image), id, err)
 	}
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -27,12 +26,14 @@ func TestParseStat(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	p := &processes{proc: "/proc", starts: make(map[int32]uint64)}
-	own := p.program(int32(os.Getpid()))
-	if own == 0 || own != p.program(int32(os.Getpid())) || own == p.program(1) {
-		t.Errorf("own program %#x, that of process 1 %#x", own, p.program(1))
+	r := newTestRoot(t)
+	p := r.processes(r.session(&Options{}))
+	r.write("proc/77/stat", whole)
+	r.run(1, 1)
+	if own := p.program(77); own == 0 || own != p.program(77) || own == p.program(1) {
+		t.Errorf("its program %#x, that of process 1 %#x", own, p.program(1))
 	}
-	if gone := p.program(1 << 30); gone != 0 {
+	if gone := p.program(78); gone != 0 {
 		t.Errorf("no process has the program %#x", gone)
 	}
 }
@@ -55,11 +56,7 @@ func TestBootTicks(t *testing.T) {
 // neither.
 func TestReadOf(t *testing.T) {
 	r := newTestRoot(t)
-	p, err := newProcesses(&session{opts: &Options{}, summary: &Summary{}}, r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	p := r.processes(r.session(&Options{}))
 	p.identify(buildid.ID{})
 	r.write("proc/50/maps", "1000-2000 r-xp 00000000 00:00 0 \n")
 	r.run(50, 1)

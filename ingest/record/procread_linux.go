@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/record/perfevent"
 )
 
 // readTries is how often mappings are read of a process that runs another program meanwhile.
@@ -33,7 +32,7 @@ func (p *processes) read(pid int32) {
 func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	room := mapRooms.Get().(*[]byte)
 	defer mapRooms.Put(room)
-	begin := perfevent.Monotonic()
+	begin := p.s.host.Monotonic()
 	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
 	if cap(b) <= maxRoom {
 		*room = b
@@ -51,7 +50,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	case !runs():
 		return false
 	default:
-		p.keep(pid, program, b, readTime{begin, perfevent.Monotonic()})
+		p.keep(pid, program, b, readTime{begin, p.s.host.Monotonic()})
 		p.contain(pid)
 	}
 	return true

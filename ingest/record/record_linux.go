@@ -128,9 +128,9 @@ func stopAll(list []recorder) {
 // against that in which they stop: the modules are read before the rings report
 // changes, and kallsyms before the rings add its BPF symbols.
 func (s *session) newRecorders() ([]recorder, error) {
-	mods := newModules(s, "")
+	mods := newModules(s)
 	kern := &kernel{s: s, modules: mods}
-	procs, err := newProcesses(s, "")
+	procs, err := newProcesses(s)
 	list := []recorder{kern, mods, procs}
 	if err != nil {
 		return list[:2], err
@@ -143,7 +143,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	list = append(list, use)
 	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, uses: use}
 	if len(s.opts.Maps) > 0 {
-		side.series = newMapSeries(s, "")
+		side.series = newMapSeries(s)
 		s.set.series = side.series
 		list = append(list, side.series)
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -179,7 +180,7 @@ func TestRunEnds(t *testing.T) {
 			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGTERM, TimeUp: true}},
 		"handed on": {command: sleep, signals: []os.Signal{unix.SIGINT},
 			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGINT, Stopped: unix.SIGINT}},
-		"from terminal": {command: []string{"sleep", "0.3"}, signals: []os.Signal{unix.SIGINT},
+		"from terminal": {command: []string{"cat"}, signals: []os.Signal{unix.SIGINT},
 			terminal: true, want: CommandStatus{Run: true, Stopped: unix.SIGINT}},
 		"not from there": {command: sleep, signals: []os.Signal{unix.SIGTERM}, terminal: true,
 			want: CommandStatus{Run: true, Status: -1, Signal: unix.SIGTERM, Stopped: unix.SIGTERM}},
@@ -188,8 +189,13 @@ func TestRunEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			signals := make(chan os.Signal, len(tt.signals))
-			opts := &Options{Command: tt.command, Duration: tt.duration, Signals: signals,
-				Interrupted: func() bool { return tt.terminal }}
+			stdin, end, err := os.Pipe() // what is from the terminal ends the command
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { stdin.Close(); end.Close() }()
+			opts := &Options{Command: tt.command, Duration: tt.duration, Signals: signals, Stdin: stdin,
+				Interrupted: func() bool { return tt.terminal && end.Close() == nil }}
 			ready := make(chan struct{})
 			if name == "second signal" {
 				opts.Stdout = &once{c: ready}
@@ -243,7 +249,9 @@ func TestRunCancelled(t *testing.T) {
 
 // TestRunDrains drains again after the shortest time that a recorder asks for, and when it
 // is woken; and leaves recorders alone that ask for nothing.
-func TestRunDrains(t *testing.T) {
+func TestRunDrains(t *testing.T) { synctest.Test(t, runDrains) }
+
+func runDrains(t *testing.T) {
 	count := func(again time.Duration, wake bool) (n int) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*drainEvery)
 		defer cancel()

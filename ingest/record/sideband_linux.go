@@ -193,7 +193,7 @@ func (x *sideband) loop() {
 	}
 	fds = append(fds, unix.PollFd{Fd: int32(x.wake), Events: unix.POLLIN})
 	for !x.stopping.Load() {
-		if _, err := unix.Poll(fds, x.lookAgain(perfevent.Monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
+		if _, err := unix.Poll(fds, x.lookAgain(x.s.host.Monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
 			x.s.warn("waiting for BPF programs failed: %v", err)
 			break
 		}
@@ -206,7 +206,7 @@ func (x *sideband) loop() {
 	}
 	x.drainRings()
 	x.again.last = 0 // at once
-	x.lookAgain(perfevent.Monotonic())
+	x.lookAgain(x.s.host.Monotonic())
 }
 
 // drainAsked reads until all rings are empty, and signals those who wait for that.

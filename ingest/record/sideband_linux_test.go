@@ -53,13 +53,9 @@ func bpfEventRecord(kind uint16, id uint32, tag bpf.Tag) []byte {
 // newTestSideband is one whose rings are the test, and whose kernel is k.
 func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	t.Helper()
-	s := &session{opts: &Options{}, summary: &Summary{}}
-	procs, err := newProcesses(s, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(procs.close)
-	mods := newModules(s, t.TempDir())
+	r := newTestRoot(t)
+	s := r.session(&Options{})
+	procs, mods := r.processes(s), newModules(s)
 	x, err := newSideband(s, &kernel{s: s, modules: mods}, mods, procs)
 	if err != nil {
 		t.Fatal(err)

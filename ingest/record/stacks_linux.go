@@ -51,7 +51,7 @@ func (x *stacks) load() error {
 			x.reported[pid] = true
 		}
 	}
-	_, vdso, err := ownVDSO(x.procs.root)
+	_, vdso, err := ownVDSO(&x.s.host)
 	if err != nil {
 		vdso = buildid.ID{}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/record/perfevent"
 )
 
 // look finds, where there are no tracepoints, the modules that came and went since it was
@@ -30,11 +29,11 @@ func (m *Recorder) LookSince(time uint64) {
 
 // compare is look, with m.listed held.
 func (m *Recorder) compare() {
-	b, err := os.ReadFile(m.root + "/proc/modules")
+	b, err := os.ReadFile(m.host.Path("/proc/modules"))
 	if err != nil {
 		return // read has reported it
 	}
-	now, there := perfevent.Monotonic(), make(map[moduleKey]bool)
+	now, there := m.host.Monotonic(), make(map[moduleKey]bool)
 	loads := make(map[string]uint64)
 	for line := range strings.Lines(string(b)) {
 		if x, ok := procmaps.ParseModule(line); ok {

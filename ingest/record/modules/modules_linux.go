@@ -21,6 +21,7 @@ import (
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/ingest/record/changes"
 	"symbolize/ingest/record/check"
+	"symbolize/ingest/record/host"
 	"symbolize/ingest/record/perfevent"
 )
 
@@ -36,7 +37,7 @@ const maxModuleSyms = 64 << 20
 // by any goroutine.
 type Recorder struct {
 	reports Reports
-	root    string // before /proc and /sys; "" but in tests
+	host    host.Host
 	fds     []int
 	points  [2]tracepoint // module_load, module_free
 	// list has every module that there was, in the order in which they were met.
@@ -84,9 +85,9 @@ type tracepoint struct {
 	at   int // offset of the field "name" in the raw data
 }
 
-// New makes a Recorder. root is the directory in which /proc and /sys lie; "" for the host's.
-func New(root string, reports Reports) *Recorder {
-	return &Recorder{reports: reports, root: root, syms: make(map[moduleKey][]byte),
+// New makes a Recorder of the modules of a host.
+func New(h host.Host, reports Reports) *Recorder {
+	return &Recorder{reports: reports, host: h, syms: make(map[moduleKey][]byte),
 		points: [2]tracepoint{{name: "module_load"}, {name: "module_free"}}}
 }
 
@@ -97,7 +98,7 @@ func (m *Recorder) NoteChanges(log *changes.Log) { m.changes = log }
 // Open has the tracepoints write into the rings. A kernel without modules has none; other
 // tracepoints that cannot be opened are reported as a loss.
 func (m *Recorder) Open(rings []*perfevent.Ring) {
-	if _, err := os.Stat(m.root + "/proc/modules"); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(m.host.Path("/proc/modules")); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	for i := range m.points {
@@ -136,7 +137,7 @@ func (m *Recorder) openPoint(t *tracepoint, rings []*perfevent.Ring) error {
 func (m *Recorder) describe(t *tracepoint) (err error) {
 	var number, format []byte
 	for _, dir := range check.TracingDirs {
-		base := m.root + dir + "/events/module/" + t.name
+		base := m.host.Path(dir) + "/events/module/" + t.name
 		if number, err = os.ReadFile(base + "/id"); err == nil {
 			format, err = os.ReadFile(base + "/format")
 		}
@@ -217,7 +218,7 @@ func (m *Recorder) event(e moduleEvent) {
 
 // Start takes in the modules that are there, and their symbols.
 func (m *Recorder) Start() {
-	m.looked = perfevent.Monotonic()
+	m.looked = m.host.Monotonic()
 	if m.read(nil) {
 		m.readSymbols()
 	}
@@ -273,7 +274,7 @@ func (m *Recorder) append(x bundle.Module) {
 // read reads /proc/modules and adds those that are not known, with the times of loads; it reports
 // whether there were any.
 func (m *Recorder) read(loads map[string]uint64) bool {
-	b, err := os.ReadFile(m.root + "/proc/modules")
+	b, err := os.ReadFile(m.host.Path("/proc/modules"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false // a kernel without modules
 	}
@@ -295,7 +296,7 @@ func (m *Recorder) read(loads map[string]uint64) bool {
 		}
 		x := bundle.Module{Name: row.Name, Addr: row.Addr, Size: row.Size,
 			Loaded: loads[row.Name]}
-		notes, err := os.ReadFile(m.root + "/sys/module/" + x.Name + "/notes/.note.gnu.build-id")
+		notes, err := os.ReadFile(m.host.Path("/sys/module/" + x.Name + "/notes/.note.gnu.build-id"))
 		if err == nil {
 			x.BuildID, _ = buildid.FromNotes(notes, perfdata.NativeBigEndian(), 4)
 		}
@@ -317,7 +318,7 @@ func (m *Recorder) Settle() {
 
 // readSymbols keeps the symbols of modules as they are now.
 func (m *Recorder) readSymbols() {
-	f, err := os.Open(m.root + "/proc/kallsyms")
+	f, err := os.Open(m.host.Path("/proc/kallsyms"))
 	if err != nil {
 		m.reports.Warn("symbols of modules: %v", err)
 		return

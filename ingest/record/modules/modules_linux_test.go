@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
+	"time"
+
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/record/changes"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/host"
 	"symbolize/ingest/record/sampler"
-	"testing"
 )
 
 // ignored drops all reports.
@@ -56,7 +59,7 @@ func TestModules(t *testing.T) {
 	root := t.TempDir()
 	write := writer(t, root)
 	there := func(lines, syms string) { write("proc/modules", lines); write("proc/kallsyms", syms) }
-	m := New(root, ignored)
+	m := New(host.Host{Root: root}, ignored)
 	m.NoteChanges(changes.New(func() {}, func() {}))
 	if m.Start(); len(m.list) != 0 {
 		t.Fatalf("a kernel without modules: %v", m.list)
@@ -123,7 +126,12 @@ func TestModules(t *testing.T) {
 func TestBlindModules(t *testing.T) {
 	root := t.TempDir()
 	write := writer(t, root)
-	m := New(root, ignored)
+	now := uint64(time.Second)
+	h := host.Host{Root: root, Clocks: func() bundle.Clocks {
+		now++
+		return bundle.Clocks{Monotonic: now}
+	}}
+	m := New(h, ignored)
 	m.NoteChanges(changes.New(func() {}, func() {}))
 	const stays = "ext4 4096 1 - Live 0xffffffffc0100000\n"
 	write("proc/modules", stays+"usb 4096 0 - Live 0xffffffffc0200000\n")
@@ -131,7 +139,7 @@ func TestBlindModules(t *testing.T) {
 	m.Start()
 	m.Open(nil)
 	write("proc/modules", stays+"nfs 4096 0 - Live 0xffffffffc0300000\n")
-	between := perfevent.Monotonic()
+	between := h.Monotonic()
 	m.Settle()
 	for at, want := range map[uint64]uint64{0xffffffffc0100010: 0,
 		0xffffffffc0200010: sampler.UnknownTime, 0xffffffffc0300010: sampler.UnknownTime} {
@@ -143,7 +151,7 @@ func TestBlindModules(t *testing.T) {
 		t.Errorf("modules %+v", m.list)
 	}
 	m.NoteChanges(changes.New(func() {}, func() {}))
-	between = perfevent.Monotonic()
+	between = h.Monotonic()
 	m.Settle()
 	for i := range m.list {
 		if got := m.changes.Epoch([]uint64{uint64(m.list[i].Addr) + 16}, between); got != 0 {
@@ -156,7 +164,7 @@ func TestBlindModules(t *testing.T) {
 func FuzzSample(f *testing.F) {
 	f.Add(moduleSample(1, 2, "mod"))
 	f.Fuzz(func(t *testing.T, rec []byte) {
-		m := New("", ignored)
+		m := New(host.Host{}, ignored)
 		m.points[0].ids, m.points[0].at = []uint64{1}, 12
 		m.Sample(rec)
 		for _, e := range m.events {

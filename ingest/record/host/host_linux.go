@@ -1,0 +1,48 @@
+// Package host is the machine as the recorder sees it: its files, its clocks and the number of this
+// process. It is the one place that tests replace.
+package host
+
+import (
+	"os"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/perfevent"
+)
+
+// Host is a machine. Its zero value is the one that this process runs on.
+type Host struct {
+	// Root is before all paths of files; "" but in tests.
+	Root string
+	// Clocks reads the clocks that have a system call; nil for the kernel's.
+	Clocks func() bundle.Clocks
+	// OwnPID is the number of this process; 0 for the kernel's.
+	OwnPID int
+}
+
+// Path returns where a file of the machine is.
+func (h *Host) Path(path string) string { return h.Root + path }
+
+// Now returns the time by each clock but perf's.
+func (h *Host) Now() bundle.Clocks {
+	if h.Clocks != nil {
+		return h.Clocks()
+	}
+	now, _ := perfevent.SystemClocks()
+	return now
+}
+
+// Monotonic returns the time of CLOCK_MONOTONIC, ns.
+func (h *Host) Monotonic() uint64 {
+	if h.Clocks != nil {
+		return h.Clocks().Monotonic
+	}
+	return perfevent.Monotonic()
+}
+
+// PID returns the number of this process.
+func (h *Host) PID() int {
+	if h.OwnPID != 0 {
+		return h.OwnPID
+	}
+	return os.Getpid()
+}
