@@ -110,9 +110,6 @@ type Mmap struct {
 	Filename    []byte // aliases the record
 }
 
-// maxMmapIDLen is the size of MMAP2's build ID field.
-const maxMmapIDLen = 20
-
 // Mmap decodes an MMAP or MMAP2 record.
 func (f *File) Mmap(rec *Record, m *Mmap) error {
 	r, err := f.body(rec)
@@ -127,18 +124,10 @@ func (f *File) Mmap(rec *Record, m *Mmap) error {
 		if !m.Data {
 			m.Prot = ProtExec
 		}
-	case rec.Misc&MiscMmapBuildID != 0:
-		n := r.U8()
-		r.Skip(3)
-		id := r.Bytes(maxMmapIDLen)
-		if n >= 1 && n <= maxMmapIDLen && id != nil {
-			m.BuildID = buildid.New(id[:n])
-		} else {
-			m.BuildID = buildid.Padded(id) // no plausible length
-		}
 	default:
-		m.Maj, m.Min = r.U32(), r.U32()
-		m.Ino, m.InoGen = r.U64(), r.U64()
+		if field := r.Bytes(mmapFile); field != nil {
+			m.file(f, rec, field)
+		}
 	}
 	if rec.Type == TypeMmap2 {
 		m.Prot, m.Flags = r.U32(), r.U32()

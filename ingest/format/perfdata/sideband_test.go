@@ -63,8 +63,7 @@ var sideBand = []struct {
 	{name: "MMAP2 with build ID of unbelievable size", build: func(b *perfbuild.File) {
 		b.Mmap2(perfbuild.Mmap{PID: 7, BuildID: id20[:16], BuildIDSize: 200, Filename: "/lib/a"},
 			at)
-	}, typ: TypeMmap2, get: getMmap, want: mmapResult{Mmap{PID: 7, TID: 7, Prot: 5,
-		BuildID: buildid.Padded(id20[:16])}, "/lib/a"}},
+	}, typ: TypeMmap2, get: getMmap, want: mmapResult{Mmap{PID: 7, TID: 7, Prot: 5}, "/lib/a"}},
 	{name: "COMM", build: func(b *perfbuild.File) { b.Comm(7, 8, "kworker/0:1", false, at) },
 		typ: TypeComm, get: getComm, want: commResult{Comm{PID: 7, TID: 8}, "kworker/0:1"}},
 	{name: "COMM by exec", build: func(b *perfbuild.File) { b.Comm(7, 7, "", true, at) },
