@@ -20,6 +20,7 @@ type Options struct {
 	By        []calltree.By // nil is by function
 	Filter    calltree.Filter
 	Demangler *report.Demangler // nil shows simple names
+	Squares   bool              // as in calltree.Options
 }
 
 // Fold adds up one event of a profile. By event, the samples of all events are counted.
@@ -33,7 +34,7 @@ func Fold(p *ingest.Profile, opts *Options) *calltree.Stacks {
 		event = calltree.AllEvents
 	}
 	f := calltree.New(p, calltree.Options{By: opts.By, Filter: opts.Filter,
-		Name: opts.Demangler.Name})
+		Name: opts.Demangler.Name, Squares: opts.Squares})
 	return f.Fold(event, opts.Count)
 }
 

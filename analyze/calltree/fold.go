@@ -27,7 +27,9 @@ type Stacks struct {
 	ends   []int
 	seq    []NodeID // outermost first, with inlinedBit
 	values []uint64
-	base   []uint64 // nil if there is none
+	// squares are the sums of the squares of the samples' values by stack, with Options.Squares.
+	squares []float64
+	base    []uint64 // nil if there is none
 }
 
 // AllEvents is for Fold: the samples of all events, counted.
@@ -48,7 +50,7 @@ func (f *Folder) Fold(event int, count bool) *Stacks {
 		if !s.take(smp, event, value) {
 			continue
 		}
-		s.add(f.Profile.Stack(smp.Stack), smp, value(smp))
+		s.add(f.Profile.Stack(smp.Stack), smp, value(smp), squares(smp, value))
 	}
 	s.Nodes = f.nodes
 	return s
@@ -87,21 +89,34 @@ func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) 
 func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 	p := s.folder.Profile
 	sums := make([]uint64, len(p.StackEnds))
+	squared := make([]float64, len(p.StackEnds)) // untouched pages without Options.Squares
 	for i := range p.Samples {
-		if smp := &p.Samples[i]; s.take(smp, event, value) {
-			sums[smp.Stack] += value(smp)
+		smp := &p.Samples[i]
+		if !s.take(smp, event, value) {
+			continue
+		}
+		sums[smp.Stack] += value(smp)
+		if s.folder.opts.Squares {
+			squared[smp.Stack] += squares(smp, value)
 		}
 	}
 	s.seq = make([]NodeID, 0, len(p.StackLocs))
 	for id, v := range sums {
 		if v > 0 {
-			s.add(p.Stack(ingest.StackID(id)), nil, v)
+			s.add(p.Stack(ingest.StackID(id)), nil, v, squared[id])
 		}
 	}
 }
 
+// squares returns the sum of the squares of the values of samples that were added up as one: they
+// count as equal.
+func squares(smp *ingest.Sample, value func(*ingest.Sample) uint64) float64 {
+	v := float64(value(smp))
+	return v * v / float64(max(1, smp.Count))
+}
+
 // add appends a stack of locations, leaf first, with the labels of a sample.
-func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64) {
+func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64, squares float64) {
 	f := s.folder
 	locs, ok := f.filter(locs)
 	if !ok || value == 0 {
@@ -116,6 +131,9 @@ func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64)
 	s.seq = f.appendNodes(s.seq, locs)
 	s.ends = append(s.ends, len(s.seq))
 	s.values = append(s.values, value)
+	if f.opts.Squares {
+		s.squares = append(s.squares, squares)
+	}
 }
 
 // filter applies the filter of frames to a stack, leaf first: see filtered.stack.

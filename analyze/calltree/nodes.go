@@ -43,6 +43,8 @@ type Options struct {
 	Filter Filter
 	// Name makes the name of a symbol table readable and printable; it must not be nil.
 	Name func(system string) string
+	// Squares also adds up the squares of the samples' values, for Stacks.Squares.
+	Squares bool
 }
 
 // Folder numbers the nodes of a profile and folds its samples by them. Its nodes are the same

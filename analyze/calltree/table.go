@@ -40,11 +40,17 @@ func compareNodes(a, b *Node) int {
 }
 
 // Sums returns the flat and the cumulative value of each node, by its number.
-func (s *Stacks) Sums() (flat, cum []uint64) {
+func (s *Stacks) Sums() (flat, cum []uint64) { return sums(s, s.values) }
+
+// Squares returns for each node the sums of the squares of the values that Sums adds up: the
+// variance that random sampling gives those sums. It needs Options.Squares.
+func (s *Stacks) Squares() (flat, cum []float64) { return sums(s, s.squares) }
+
+func sums[T uint64 | float64](s *Stacks, values []T) (flat, cum []T) {
 	n := len(s.Nodes)
-	flat, cum = make([]uint64, n), make([]uint64, n)
+	flat, cum = make([]T, n), make([]T, n)
 	seen := make([]uint32, n) // number of the last stack that had it, plus one
-	for i, v := range s.values {
+	for i, v := range values {
 		stack := s.stack(i)
 		for k, id := range stack {
 			id &^= inlinedBit

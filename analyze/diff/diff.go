@@ -2,7 +2,6 @@ package diff
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -15,12 +14,15 @@ import (
 // Options are for New.
 type Options struct {
 	calls.Options
-	Raw      bool    // compare values as they are, even if the totals differ
-	Cum      bool    // sort, test and judge by the cumulative value
-	MinShare float64 // leave out rows with less of the total on both sides, 0 to 1
-	Limit    int     // how many rows are printed; 0 for all
-	Alpha    float64 // a corrected p-value below it is significant
-	// FailAbove is the growth from which a function fails, 0.05 for 5 %; nil judges none.
+	// Normalize scales each profile to the base's total, as pprof's -normalize; else values are
+	// compared as measured.
+	Normalize bool
+	Cum       bool    // sort, test and judge by the cumulative value
+	MinShare  float64 // leave out rows with less of their side's total on both sides, 0 to 1
+	Limit     int     // how many rows are printed; 0 for all
+	Alpha     float64 // a corrected p-value below it is significant
+	// FailAbove is the growth above which a function fails if it is beyond chance, 0.05 for 5 %;
+	// nil judges none.
 	FailAbove *float64
 }
 
@@ -36,7 +38,7 @@ type Diff struct {
 	// Normalized is set where the profiles have been scaled to the total that follows.
 	Normalized bool    `json:"normalized"`
 	Total      float64 `json:"total"`
-	// Tested is set where there are several profiles on both sides: P is set then.
+	// Tested is set where a side has several profiles: P is set then.
 	Tested   bool     `json:"tested"`
 	Alpha    float64  `json:"alpha,omitempty"`
 	Rows     []Row    `json:"rows"`
@@ -45,8 +47,11 @@ type Diff struct {
 	Small    Sum      `json:"below_min_share"`
 	Fail     *float64 `json:"fail_above,omitempty"`
 	Failed   []Row    `json:"failed,omitempty"`
+	// Noise is how many rows grew by more than Fail, but not beyond chance.
+	Noise int `json:"within_noise,omitempty"`
 
-	unmatched []string
+	unmatched  []string
+	unevenness float64 // mean of the samples' squares by the square of their mean
 }
 
 // Sum adds up the nodes that are in no row.
@@ -65,6 +70,9 @@ type Row struct {
 	// P is the corrected p-value of the side that is judged.
 	P           *float64 `json:"p,omitempty"`
 	Significant bool     `json:"significant,omitempty"`
+	// Interval contains the true change of the value that is judged with a probability of 95 %,
+	// as far as repetitions and the number of samples show.
+	Interval *[2]float64 `json:"change_interval,omitempty"`
 
 	node          calltree.NodeID
 	label, suffix string // as the table shows them
@@ -118,7 +126,7 @@ func (f *Folded) Diff(opts Options) *Diff {
 	if opts.Cum {
 		d.Value = "cum"
 	}
-	d.Tested = len(f.base) > 1 && len(f.sides) > 1
+	d.Tested = len(f.base) > 1 || len(f.sides) > 1
 	if d.Tested {
 		d.Alpha = opts.Alpha
 	}
@@ -139,6 +147,18 @@ func byText(by []calltree.By) string {
 type side struct {
 	flat, cum [][]float64 // by profile and node
 	weight    float64     // of a sample, scaled, mean over the profiles
+	// flatSquares and cumSquares are the sums of the squares of the samples' scaled values by
+	// node, over all profiles.
+	flatSquares, cumSquares []float64
+}
+
+// weightOf returns the value of a sample of a node, from the values of the node and the sum of
+// its samples' squares: the one that equal samples would have which scatter as these do.
+func (s *side) weightOf(values []float64, squares float64) float64 {
+	if total := sum(values); total > 0 {
+		return squares / total
+	}
+	return s.weight
 }
 
 // valueTable holds both sides.
@@ -148,15 +168,16 @@ type valueTable struct {
 	base, sides side
 }
 
-// newTable scales the values of all profiles, so that all have one total: that of the base,
-// as pprof does.
+// newTable reads the values of all profiles. To normalize them, it scales each to the base's
+// total, as pprof does.
 func (d *Diff) newTable(f *Folded, opts *Options) *valueTable {
 	d.Total = d.Base.Total
+	normalize := opts.Normalize
 	if d.Total == 0 { // nothing to scale to
-		d.Total, opts.Raw = d.New.Total, true
+		d.Total, normalize = d.New.Total, false
 	}
 	for _, s := range slices.Concat(f.New, f.Base) {
-		d.Normalized = d.Normalized || !opts.Raw && float64(s.Total) != d.Total
+		d.Normalized = d.Normalized || normalize && float64(s.Total) != d.Total
 	}
 	t := &valueTable{nodes: f.New[0].Nodes, full: report.NewDemangler(report.Full)}
 	t.base, t.sides = d.scale(f.Base), d.scale(f.New)
@@ -171,6 +192,13 @@ func (d *Diff) scale(list []*calltree.Stacks) (s side) {
 		}
 		flat, cum := stacks.Sums()
 		s.flat, s.cum = append(s.flat, scaled(flat, factor)), append(s.cum, scaled(cum, factor))
+		flatSquares, cumSquares := stacks.Squares()
+		s.flatSquares = addScaled(s.flatSquares, flatSquares, factor*factor)
+		s.cumSquares = addScaled(s.cumSquares, cumSquares, factor*factor)
+		if total := float64(stacks.Total); total > 0 {
+			mean := total / float64(stacks.Samples)
+			d.unevenness = max(d.unevenness, sum(flatSquares)/(total*mean))
+		}
 		if stacks.Samples > 0 {
 			s.weight += float64(stacks.Total) * factor / float64(stacks.Samples) /
 				float64(len(list))
@@ -185,6 +213,17 @@ func scaled(values []uint64, factor float64) []float64 {
 		out[i] = float64(v) * factor
 	}
 	return out
+}
+
+// addScaled adds scaled values to sums, which has none at first.
+func addScaled(sums, values []float64, factor float64) []float64 {
+	if sums == nil {
+		sums = make([]float64, len(values))
+	}
+	for i, v := range values {
+		sums[i] += v * factor
+	}
+	return sums
 }
 
 // of returns the values of a node in all profiles.
@@ -211,6 +250,10 @@ func (d *Diff) label(t *valueTable) {
 
 // addRows makes a row of each node that has enough on either side, tests them, and judges.
 func (d *Diff) addRows(t *valueTable, opts *Options) {
+	least, baseLeast := opts.MinShare*d.Total, opts.MinShare*d.Total
+	if !d.Normalized {
+		least = opts.MinShare * d.New.Total
+	}
 	var tests []twoSides
 	for n := range t.nodes {
 		r := Row{Flat: newPair(of(t.base.flat, n), of(t.sides.flat, n)),
@@ -221,7 +264,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 			continue
 		}
 		v := r.Value()
-		if least := opts.MinShare * d.Total; v.Base < least && v.New < least {
+		if v.Base < baseLeast && v.New < least {
 			d.Small.Rows++
 			d.Small.Base += r.Flat.Base
 			d.Small.New += r.Flat.New
@@ -235,21 +278,45 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 		}
 		node := &t.nodes[n]
 		r.Item, r.suffix = calls.NewItem(node, t.full), calls.ObjectSuffix(node)
-		if d.Tested {
-			if !opts.Cum {
-				bases, news = of(t.base.flat, n), of(t.sides.flat, n)
-			}
-			tests = append(tests, newTwoSides(bases, news, (t.base.weight+t.sides.weight)/2))
-		}
+		tests = append(tests, t.sidesOf(n, opts.Cum))
 		d.Rows = append(d.Rows, r)
 	}
 	d.label(t)
-	p := pValues(tests, len(t.base.flat), len(t.sides.flat))
-	for i, v := range holm(p) {
-		d.Rows[i].P, d.Rows[i].Significant = &v, v < opts.Alpha
-	}
-	d.judge(opts)
+	d.test(tests, len(t.base.flat), len(t.sides.flat), opts)
+	d.judge(tests, opts)
 	d.sort(opts)
+}
+
+// sidesOf returns the input of the tests for a node.
+func (t *valueTable) sidesOf(n int, cum bool) twoSides {
+	base, sides := of(t.base.flat, n), of(t.sides.flat, n)
+	baseSquares, squares := t.base.flatSquares[n], t.sides.flatSquares[n]
+	if cum {
+		base, sides = of(t.base.cum, n), of(t.sides.cum, n)
+		baseSquares, squares = t.base.cumSquares[n], t.sides.cumSquares[n]
+	}
+	return newTwoSides(base, sides, t.base.weightOf(base, baseSquares),
+		t.sides.weightOf(sides, squares))
+}
+
+// test sets the interval of each row's change and, where a side has several profiles, its p. n
+// and m are the numbers of profiles.
+func (d *Diff) test(tests []twoSides, n, m int, opts *Options) {
+	if !d.Tested {
+		for i := range d.Rows {
+			r, t := &d.Rows[i], &tests[i]
+			v := r.Value()
+			r.Interval = changeInterval(v, v.Base*t.baseWeight, v.New*t.weight, math.Inf(1))
+		}
+		return
+	}
+	p, variances, freedom := pValues(tests, n, m)
+	for i, corrected := range holm(p) {
+		r := &d.Rows[i]
+		r.P, r.Significant = &corrected, corrected < opts.Alpha
+		r.Interval = changeInterval(r.Value(), variances[i]/float64(n), variances[i]/float64(m),
+			freedom)
+	}
 }
 
 func newPair(base, sides []float64) Pair {
@@ -261,22 +328,6 @@ func newPair(base, sides []float64) Pair {
 		p.Change = &change
 	}
 	return p
-}
-
-// judge lists the rows that grew by more than FailAbove; with several profiles, significantly.
-func (d *Diff) judge(opts *Options) {
-	if opts.FailAbove == nil {
-		return
-	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		v := r.Value()
-		grew := v.Delta > 0 && (v.Change == nil || *v.Change > *opts.FailAbove)
-		if grew && (!d.Tested || r.Significant) {
-			d.Failed = append(d.Failed, *r)
-		}
-	}
-	slices.SortStableFunc(d.Failed, compareRows)
 }
 
 // sort orders the rows by the size of their change and cuts their list.
@@ -298,14 +349,3 @@ func compareRows(a, b Row) int {
 
 // Unmatched returns the names of those filters that match nothing on either side.
 func (d *Diff) Unmatched() []string { return d.unmatched }
-
-// FailedText describes a row that failed: "f grew by 12.00%, from 1.00s to 1.12s".
-func (d *Diff) FailedText(r *Row) string {
-	v := r.Value()
-	from, to := d.quantity(v.Base), d.quantity(v.New)
-	if v.Change == nil {
-		return fmt.Sprintf("%s is new, with %s", r.label, to)
-	}
-	return fmt.Sprintf("%s grew by %s, from %s to %s", r.label,
-		strings.TrimPrefix(changeText(v), "+"), from, to)
-}

@@ -45,6 +45,7 @@ func Fold(base, sides []Input, opts calls.Options) (*Folded, error) {
 	stacks := make([]*calltree.Stacks, len(all))
 	for i, in := range all {
 		o := opts
+		o.Squares = true
 		o.Event = slices.IndexFunc(in.Profile.Events, func(e ingest.Event) bool {
 			return e.Name == event.Name && e.Unit == event.Unit
 		})

@@ -17,12 +17,12 @@ import (
 //
 //	main;work;memcpy 1234 1300
 //
-// ';' inside a name becomes ':'. Unless raw, the new side is scaled where totals differ. Lines
+// ';' inside a name becomes ':'. With normalize the new side is scaled to the base's total. Lines
 // are sorted bytewise.
-func (f *Folded) WriteFolded(w io.Writer, raw bool) error {
+func (f *Folded) WriteFolded(w io.Writer, normalize bool) error {
 	both := calltree.Compare(f.New, f.Base)
 	scale := 1.0
-	if !raw && both.Total > 0 && both.BaseTotal > 0 {
+	if normalize && both.Total > 0 && both.BaseTotal > 0 {
 		scale = float64(both.BaseTotal) / float64(both.Total)
 	}
 	tree := both.Tree(calltree.TreeOptions{})

@@ -27,24 +27,29 @@ func spread(values []float64) float64 {
 	return (slices.Max(values) - slices.Min(values)) / 2 / m
 }
 
-// twoSides is the input of the test for one function.
+// twoSides is the input of the tests for one function.
 type twoSides struct {
-	delta  float64 // difference of the means
-	mean   float64 // over both sides
-	own    float64 // variance of the values around the mean of their side
-	chance float64 // variance that a draw of that many samples has by itself
+	base, sides float64 // means
+	delta       float64 // their difference
+	mean        float64 // over both sides
+	own         float64 // variance of the values around the mean of their side
+	chance      float64 // variance that a draw of that many samples has by itself
+	// baseWeight and weight are the values of a sample on both sides.
+	baseWeight, weight float64
 }
 
-func mean(values []float64) float64 {
-	sum := 0.0
+func sum(values []float64) float64 {
+	total := 0.0
 	for _, v := range values {
-		sum += v
+		total += v
 	}
-	return sum / float64(len(values))
+	return total
 }
 
-// newTwoSides sums up the values of a function; weight is the mean weight of a sample.
-func newTwoSides(base, sides []float64, weight float64) twoSides {
+func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
+
+// newTwoSides sums up the values of a function; the weights are those of its samples.
+func newTwoSides(base, sides []float64, baseWeight, weight float64) twoSides {
 	b, s := mean(base), mean(sides)
 	squares := 0.0
 	for _, v := range base {
@@ -54,8 +59,12 @@ func newTwoSides(base, sides []float64, weight float64) twoSides {
 		squares += (v - s) * (v - s)
 	}
 	n, m := float64(len(base)), float64(len(sides))
-	t := twoSides{delta: s - b, mean: (b*n + s*m) / (n + m), own: squares / (n + m - 2)}
-	t.chance = t.mean * weight
+	t := twoSides{base: b, sides: s, delta: s - b, own: squares / max(1, n+m-2), baseWeight: baseWeight,
+		weight: weight}
+	if baseWeight > 0 && weight > 0 { // the side with more samples knows the mean better
+		t.mean = (b*n/baseWeight + s*m/weight) / (n/baseWeight + m/weight)
+	}
+	t.chance = t.mean * (baseWeight/n + weight/m) / (1/n + 1/m)
 	return t
 }
 
@@ -64,8 +73,9 @@ func newTwoSides(base, sides []float64, weight float64) twoSides {
 // Bayes methods", 2004). A handful of profiles estimates one function's variance badly, and that of
 // all functions together well. So the variance of each is drawn towards that of the others, the
 // more so the more alike they are, and is never taken for less than random sampling has by itself.
-// n and m are the numbers of profiles.
-func pValues(list []twoSides, n, m int) []float64 {
+// n and m are the numbers of profiles, three or more together. The result has the variances, too,
+// and their degrees of freedom.
+func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64) {
 	degrees := float64(n + m - 2)
 	prior := priorVariances(list)
 	var ratios []float64
@@ -75,10 +85,12 @@ func pValues(list []twoSides, n, m int) []float64 {
 		}
 	}
 	scale, more := fitVariances(ratios, degrees)
-	out := make([]float64, len(list))
+	// All rows together have no more degrees of freedom than this.
+	freedom = min(more+degrees, degrees*float64(max(1, len(ratios))))
+	p, variances = make([]float64, len(list)), make([]float64, len(list))
 	for i, t := range list {
-		if t.delta == 0 || prior[i] == 0 {
-			out[i] = 1
+		if prior[i] == 0 {
+			p[i] = 1
 			continue
 		}
 		variance := t.own
@@ -87,13 +99,11 @@ func pValues(list []twoSides, n, m int) []float64 {
 		} else if more > 0 {
 			variance = (more*prior[i]*scale + degrees*t.own) / (more + degrees)
 		}
-		variance = max(variance, t.chance)
-		score := math.Abs(t.delta) / math.Sqrt(variance*(1/float64(n)+1/float64(m)))
-		// All rows together have no more degrees of freedom than this.
-		freedom := min(more+degrees, degrees*float64(max(1, len(ratios))))
-		out[i] = 2 * (1 - stats.TDist{V: freedom}.CDF(score))
+		variances[i] = max(variance, t.chance)
+		score := math.Abs(t.delta) / math.Sqrt(variances[i]*(1/float64(n)+1/float64(m)))
+		p[i] = 2 * (1 - stats.TDist{V: freedom}.CDF(score))
 	}
-	return out
+	return p, variances, freedom
 }
 
 // fewSamples is how many samples a function has on average in a profile at least, for its

@@ -76,13 +76,15 @@ func (d *Diff) writeTitle(w *bufio.Writer) {
 	if d.Normalized {
 		fmt.Fprintf(w, "the totals differ: each profile is scaled to %s, so that shares compare\n",
 			d.quantity(d.Total))
+	} else if d.TotalsDiffer() {
+		w.WriteString("the totals differ, values are as measured: --normalize compares shares\n")
 	}
 	if d.Tested {
 		fmt.Fprintf(w, "medians of %d and %d profiles; p is corrected for the number of rows, ~ is "+
 			"not significant at %g\n", len(d.Base.Profiles), len(d.New.Profiles), d.Alpha)
 		return
 	}
-	w.WriteString("no test of significance: that takes several profiles on both sides (--base)\n")
+	w.WriteString("no test of significance: that needs several profiles of a side (--base)\n")
 }
 
 // maxTitle is how many profiles of a side are named.

@@ -19,8 +19,9 @@ type Comparison struct {
 	About []Fact
 	// Cover counts the named frames of the new side, BaseCover those of the base.
 	Cover, BaseCover *report.Coverage
-	Raw              bool // compare values as they are, even if the totals differ
-	// Tests are those of functions; nil without several profiles on both sides.
+	// Normalize scales the new side to the base's total; else values are compared as measured.
+	Normalize bool
+	// Tests are those of functions; nil without several profiles on a side.
 	Tests *Tests
 	// Reverse and MinShare are as in Options; a frame is left out if both sides have less.
 	Reverse  bool
@@ -42,7 +43,7 @@ type Scaling struct {
 	Total float64 `json:"total"`
 	// Raw is set where the totals differ and the values were not scaled.
 	Raw bool `json:"raw"`
-	// Tests are those of functions; only several profiles on both sides have them.
+	// Tests are those of functions; only several profiles on a side have them.
 	Tests *testData `json:"tests,omitempty"`
 	// Steps are the percentages from which a change has the colour of its size.
 	Steps []float64 `json:"steps"`
@@ -75,7 +76,7 @@ func NewDifferential(c Comparison) *Graph {
 		g.Events = append(g.Events, Event{Name: [...]string{"new: ", "base: "}[side] + both.Event,
 			Unit: both.Unit, Samples: s.Samples, Total: s.Total, Kept: s.Kept})
 	}
-	g.Scaling = newScaling(both.Total, both.BaseTotal, c.Raw)
+	g.Scaling = newScaling(both.Total, both.BaseTotal, c.Normalize)
 	g.tests = c.Tests
 	g.About = slices.Concat(g.About, c.facts(g.Scaling, both))
 	return g
@@ -105,14 +106,14 @@ func (c *Comparison) facts(s *Scaling, both *calltree.Stacks) (facts []Fact) {
 	return facts
 }
 
-func newScaling(total, base uint64, raw bool) *Scaling {
+func newScaling(total, base uint64, normalize bool) *Scaling {
 	s := &Scaling{Scale: 1, Total: float64(max(1, cmp.Or(base, total))), Steps: changeSteps}
 	switch {
 	case total == base || total == 0 || base == 0:
-	case raw:
-		s.Raw = true
-	default:
+	case normalize:
 		s.Scale = float64(base) / float64(total)
+	default:
+		s.Raw = true
 	}
 	return s
 }

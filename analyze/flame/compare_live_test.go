@@ -13,7 +13,7 @@ import (
 // TestLiveDifferential: the page shows both sides, sorts by change, and lists functions that are
 // gone.
 func TestLiveDifferential(t *testing.T) {
-	b := browser.OpenPage(t, differentialPage(t, side(before), side(after), false), ready, false)
+	b := browser.OpenPage(t, differentialPage(t, side(before), side(after), true), ready, false)
 	text := func(selector string) string {
 		return browser.Value[string](b, `document.querySelector("`+selector+`").textContent`)
 	}
@@ -59,7 +59,7 @@ func TestLiveDifferential(t *testing.T) {
 func TestLiveDifferentialHostile(t *testing.T) {
 	base, sides := profilebuild.Hostile(), side(after)
 	sides.Events[0] = base.Events[0]
-	b := browser.OpenPage(t, differentialPage(t, base, sides, false), ready, true)
+	b := browser.OpenPage(t, differentialPage(t, base, sides, true), ready, true)
 	b.Do(chromedp.Click(chromedp.CSS("#tab-gone")))
 	browser.Expect(b, `document.querySelector("#panel-gone").textContent.includes(";semi colon 7")`, true)
 	browser.Expect(b, `document.querySelector("#panel-top").textContent.includes("<img src=x")`, true)

@@ -54,7 +54,7 @@ var (
 )
 
 // differential compares two profiles.
-func differential(t *testing.T, base, sides *ingest.Profile, raw bool) *flame.Graph {
+func differential(t *testing.T, base, sides *ingest.Profile, normalize bool) *flame.Graph {
 	t.Helper()
 	f, err := diff.Fold([]diff.Input{{Name: "b.data", Profile: base}},
 		[]diff.Input{{Name: "n.data", Profile: sides}}, calls.Options{})
@@ -65,21 +65,21 @@ func differential(t *testing.T, base, sides *ingest.Profile, raw bool) *flame.Gr
 	cover := func(p *ingest.Profile) *report.Coverage {
 		return report.NewCoverage(p, report.CoverageOptions{})
 	}
-	return flame.NewDifferential(flame.Comparison{New: f.New, Base: f.Base, Raw: raw,
+	return flame.NewDifferential(flame.Comparison{New: f.New, Base: f.Base, Normalize: normalize,
 		Title: n.Title() + " against " + b.Title(), Cover: cover(sides), BaseCover: cover(base)})
 }
 
-func differentialPage(t *testing.T, base, sides *ingest.Profile, raw bool) []byte {
+func differentialPage(t *testing.T, base, sides *ingest.Profile, normalize bool) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := differential(t, base, sides, raw).WriteHTML(&b); err != nil {
+	if err := differential(t, base, sides, normalize).WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 func TestDifferentialGolden(t *testing.T) {
-	html := differentialPage(t, side(before), side(after), false)
+	html := differentialPage(t, side(before), side(after), true)
 	var b bytes.Buffer
 	if err := json.Indent(&b, data(t, html), "", " "); err != nil {
 		t.Fatal(err)
@@ -90,12 +90,13 @@ func TestDifferentialGolden(t *testing.T) {
 	if !bytes.Contains(html, []byte(title)) {
 		t.Error("the title does not name both sides")
 	}
-	if again := differentialPage(t, side(before), side(after), false); !bytes.Equal(again, html) {
+	if again := differentialPage(t, side(before), side(after), true); !bytes.Equal(again, html) {
 		t.Error("the page differs from run to run")
 	}
-	for name, raw := range map[string]bool{"differential.svg": false, "differential.raw.svg": true} {
+	for name, normalize := range map[string]bool{"differential.svg": true,
+		"differential.raw.svg": false} {
 		b.Reset()
-		if err := differential(t, side(before), side(after), raw).WriteSVG(&b); err != nil {
+		if err := differential(t, side(before), side(after), normalize).WriteSVG(&b); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, name, b.Bytes())
@@ -111,7 +112,7 @@ func TestDifferentialStacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := decode(t, data(t, differentialPage(t, base, sides, false)))
+	d := decode(t, data(t, differentialPage(t, base, sides, true)))
 	for event, s := range []*calltree.Stacks{f.New[0], f.Base[0]} {
 		want := make(map[string]uint64)
 		for nodes, value := range s.All() {
@@ -151,7 +152,7 @@ func TestScaling(t *testing.T) {
 		{name: "both empty", base: none, sides: none, want: flame.Scaling{Scale: 1, Total: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := differential(t, side(tc.base), side(tc.sides), tc.raw)
+			g := differential(t, side(tc.base), side(tc.sides), !tc.raw)
 			got := *g.Scaling
 			got.Steps = nil
 			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
@@ -168,7 +169,7 @@ func TestScaling(t *testing.T) {
 
 // TestDifferentialHostile: names stay texts in page and picture.
 func TestDifferentialHostile(t *testing.T) {
-	g := differential(t, profilebuild.Hostile(), profilebuild.Hostile(), false)
+	g := differential(t, profilebuild.Hostile(), profilebuild.Hostile(), true)
 	var html, svg bytes.Buffer
 	if err := errors.Join(g.WriteHTML(&html), g.WriteSVG(&svg)); err != nil {
 		t.Fatal(err)
@@ -196,9 +197,9 @@ func TestDifferentialHostile(t *testing.T) {
 
 // TestChangeColours: the page and the picture have the same colours.
 func TestChangeColours(t *testing.T) {
-	html := string(differentialPage(t, side(before), side(after), false))
+	html := string(differentialPage(t, side(before), side(after), true))
 	var svg bytes.Buffer
-	if err := differential(t, side(before), side(after), false).WriteSVG(&svg); err != nil {
+	if err := differential(t, side(before), side(after), true).WriteSVG(&svg); err != nil {
 		t.Fatal(err)
 	}
 	list := regexp.MustCompile(`\.c\d\{fill:(#[0-9a-f]{6})\}`).FindAllStringSubmatch(svg.String(), -1)

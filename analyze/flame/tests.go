@@ -36,7 +36,7 @@ type testData struct {
 // fact ends the remark on the values of several profiles.
 func (t *Tests) fact() string {
 	if t == nil {
-		return "; with several profiles on both sides functions are tested for significance"
+		return "; with several profiles on a side functions are tested for significance"
 	}
 	return fmt.Sprintf("; functions are compared by their medians, and significant where p, "+
 		"corrected for their number, is below %g", t.Alpha)

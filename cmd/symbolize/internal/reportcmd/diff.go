@@ -33,18 +33,22 @@ type diffOptions struct {
 	alpha     float64
 	failAbove float64
 
-	judged bool // --fail-above is given
+	judged   bool // --fail-above is given
+	compared bool // --normalize is given, true or false
 }
 
 const diffLong = `diff compares two captures or profiles, function by function: what grew or shrank,
-what is new and what is gone. Where the totals differ each profile is scaled to the base's, so
-that shares compare; --normalize=false compares the values as they are. Builds of one program
-compare by function and, with --lines, by a line's distance from its function's first.
+what is new and what is gone. Values are compared as measured; --normalize scales each profile to
+the base's total, so that shares compare. Builds of one program compare by function and, with
+--lines, by a line's distance from its function's first.
 
-With several profiles on both sides, --base FILE for each of the base and the others behind, it
+With several profiles on a side, --base FILE for each of the base and the others behind, diff
 shows medians with their spread, and tests each function: p is the probability that such a
-difference is chance, corrected for the number of functions. With one profile a side nothing is
-known of chance.
+difference is chance, corrected for the number of functions.
+
+--fail-above fails for a growth that is significant or, with one profile a side, beyond the noise
+of counting samples. Where the totals differ by more than 5 %, it needs --normalize or
+--normalize=false.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
 was done; 5 a function grew by more than --fail-above; 130 interrupted.`
@@ -59,10 +63,11 @@ func NewDiff(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupMain,
 		Example: "  symbolize diff before.data after.data\n" +
 			"  symbolize diff --base b1.pb.gz --base b2.pb.gz n1.pb.gz n2.pb.gz\n" +
-			"  symbolize diff --fail-above 10 --format json yesterday.pb.gz today.pb.gz",
+			"  symbolize diff --fail-above 10 --normalize yesterday.pb.gz today.pb.gz",
 	}
 	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		o.judged = cmd.Flags().Changed("fail-above")
+		o.compared = cmd.Flags().Changed("normalize")
 		if err := o.validate(args); err != nil {
 			return err
 		}
@@ -85,9 +90,9 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
 	fs.Float64Var(&o.alpha, "alpha", defaultAlpha,
-		"a corrected p below `P` is significant, where there are several profiles a side")
+		"a corrected p below `P` is significant")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
-		"exit with 5 if a function grew by more than `PCT` percent, significantly if that is tested")
+		"exit with 5 if a function grew by more than `PCT` percent, and beyond chance")
 	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
@@ -96,8 +101,8 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 
 // addNormalizeFlag adds the flag of all comparisons.
 func addNormalizeFlag(fs *pflag.FlagSet, normalize *bool) {
-	fs.BoolVar(normalize, "normalize", true,
-		"scale profiles whose totals differ, so that shares compare")
+	fs.BoolVar(normalize, "normalize", false,
+		"scale each profile to the base's total, so that shares compare")
 }
 
 // defaultAlpha is the usual level of tests: of twenty comparisons without a change one has a
@@ -145,6 +150,9 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		d, err := diff.New(before, after, o.options(s, after[0].Profile))
 		if err != nil {
 			return err
+		}
+		if o.judged && !o.compared && d.TotalsDiffer() {
+			return chooseComparison(a, d)
 		}
 		if err := writeReport(a, d, o.format); err != nil {
 			return err
@@ -194,8 +202,8 @@ func capturesOf(side, captures []string) ([]string, error) {
 }
 
 func (o *diffOptions) options(s *cli.Session, p *ingest.Profile) diff.Options {
-	opts := diff.Options{Options: o.calls(s, p), Raw: !o.normalize, Cum: o.sort == "cum",
-		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
+	opts := diff.Options{Options: o.calls(s, p), Normalize: o.normalize,
+		Cum: o.sort == "cum", MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
 	if o.judged {
 		above := o.failAbove / 100
 		opts.FailAbove = &above
@@ -211,7 +219,7 @@ func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []dif
 	}
 	warnUnmatched(a, f.Unmatched())
 	return a.WriteOutput("", false, func(w io.Writer) error {
-		return f.WriteFolded(w, !o.normalize)
+		return f.WriteFolded(w, o.normalize)
 	})
 }
 
@@ -239,10 +247,31 @@ func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) (
 	return inputs, nil
 }
 
+// chooseComparison is the error of a judgement that depends on how totals that differ are compared.
+func chooseComparison(a *cli.App, d *diff.Diff) error {
+	command := func(flag string) string {
+		words := []string{"symbolize"}
+		for _, arg := range slices.Concat(a.Env.Args, []string{flag}) {
+			words = append(words, ingest.ShellWord(arg))
+		}
+		return strings.Join(words, " ")
+	}
+	return ingest.WithHint(exit.Usagef("--fail-above: the totals differ by more than 5%%, %s",
+		d.TotalsText()), "`%s` compares shares, `%s` values as measured",
+		command("--normalize"), command("--normalize=false"))
+}
+
 // failGrown lists the functions that grew too much, which is an exit status of its own.
 func failGrown(a *cli.App, d *diff.Diff, above float64) error {
+	if text := d.NoiseText(); text != "" {
+		a.Note(text)
+	}
 	if len(d.Failed) == 0 {
 		return nil
+	}
+	if d.Uneven() {
+		a.Note("samples differ widely in value: name several profiles of each side (--base), as " +
+			"chance is larger than one shows")
 	}
 	for i := range d.Failed {
 		a.Print("error", d.FailedText(&d.Failed[i]))

@@ -153,7 +153,7 @@ func (o *flamegraphOptions) validate(args []string) (err error) {
 func (o *flamegraphOptions) validateSides() error {
 	page, svg := flamegraphFormats[0].name, flamegraphFormats[1].name
 	switch {
-	case len(o.base) == 0 && !o.normalize:
+	case len(o.base) == 0 && o.normalize:
 		return exit.Usagef("--normalize needs --base")
 	case len(o.base) == 0:
 		return nil
@@ -247,7 +247,7 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 		warnUnmatched(a, both.Unmatched())
 		a.PrintOtherEvents(after[0].Profile, opts.Event)
 		cover := report.CoverageOptions{Count: opts.Count}
-		c := flame.Comparison{New: both.New, Base: both.Base, Raw: !o.normalize,
+		c := flame.Comparison{New: both.New, Base: both.Base, Normalize: o.normalize,
 			Reverse: o.reverse, MinShare: o.minShare / 100,
 			Cover:     report.NewCoverage(after[0].Profile, cover),
 			BaseCover: report.NewCoverage(before[0].Profile, cover)}
@@ -265,8 +265,8 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 func (o *flamegraphOptions) tests(f *diff.Folded, opts calls.Options) *flame.Tests {
 	var t *flame.Tests
 	for _, cum := range []bool{false, true} {
-		d := f.Diff(diff.Options{Options: opts, Raw: !o.normalize, Cum: cum, Alpha: defaultAlpha,
-			MinShare: defaultMin / 100})
+		d := f.Diff(diff.Options{Options: opts, Normalize: o.normalize, Cum: cum,
+			Alpha: defaultAlpha, MinShare: defaultMin / 100})
 		if !d.Tested {
 			return nil
 		}

@@ -1,0 +1,200 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// gate compares sides with a bound of 5 % as diff does by default.
+func gate(t *testing.T, base, sides []Input, normalize bool) *Diff {
+	above := 0.05
+	return compare(t, base, sides, Options{MinShare: 0.005, Alpha: 0.05, Normalize: normalize,
+		FailAbove: &above})
+}
+
+// TestGateEqualRuns: of 200 pairs of equal runs at most 5 % fail, with one profile a side, with
+// several on one, of few samples and of many, as shares and as measured.
+func TestGateEqualRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		base, sides  int
+		samples, new int
+		jitter       float64
+		normalize    bool
+	}{
+		{name: "5,000 samples", base: 1, sides: 1, samples: 5_000, new: 5_000},
+		{name: "shares of unequal runs", base: 1, sides: 1, samples: 2_000, new: 50_000,
+			normalize: true},
+		{name: "shares of a short run", base: 1, sides: 1, samples: 50_000, new: 1_000,
+			normalize: true},
+		{name: "50 samples", base: 1, sides: 1, samples: 50, new: 50},
+		{name: "several of the base", base: 5, sides: 1, samples: 5_000, new: 5_000, jitter: 0.03,
+			normalize: true},
+		{name: "two of the base", base: 2, sides: 1, samples: 5_000, new: 5_000, jitter: 0.03,
+			normalize: true},
+		{name: "several new ones", base: 1, sides: 4, samples: 5_000, new: 5_000, jitter: 0.03},
+	} {
+		red := 0
+		for seed := range uint64(200) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			var both [2][]*ingest.Profile
+			for range tt.base {
+				both[0] = append(both[0], service(rng, tt.samples, tt.jitter, sixty()))
+			}
+			for range tt.sides {
+				both[1] = append(both[1], service(rng, tt.new, tt.jitter, sixty()))
+			}
+			d := gate(t, inputs(both[0]...), inputs(both[1]...), tt.normalize)
+			if len(d.Failed) > 0 {
+				red++
+			}
+		}
+		t.Logf("%s: %d of 200 pairs of equal runs fail", tt.name, red)
+		if red > 10 {
+			t.Errorf("%s: %d of 200 pairs of equal runs fail", tt.name, red)
+		}
+	}
+}
+
+// TestGateFinds: a function of 10 % of 50,000 samples that grew by 10 % is found in 95 % of the
+// pairs, with one profile a side, and its interval contains the growth.
+func TestGateFinds(t *testing.T) {
+	shares := slices.Repeat([]float64{2.25}, 40)
+	shares = append(shares, 10)
+	const pairs = 200
+	found, within, others := 0, 0, 0
+	for seed := range uint64(pairs) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		changed := slices.Clone(shares)
+		changed[40] *= 1.1
+		d := gate(t, inputs(service(rng, 50_000, 0, shares)),
+			inputs(service(rng, 50_500, 0, changed)), false)
+		for i := range d.Failed {
+			if d.Failed[i].Name != "f40" {
+				others++
+				continue
+			}
+			found++
+		}
+		for i := range d.Rows {
+			r := &d.Rows[i]
+			if r.Name == "f40" && r.Interval[0] <= 0.1 && r.Interval[1] >= 0.1 {
+				within++
+			}
+		}
+	}
+	text := fmt.Sprintf("found in %d, within the interval in %d, others fail in %d of %d pairs",
+		found, within, others, pairs)
+	t.Log(text)
+	if found < pairs*95/100 || within < pairs*90/100 || others > pairs*5/100 {
+		t.Error(text)
+	}
+}
+
+// TestGateUnequalWeights: samples whose weights differ by orders of magnitude, as times of waiting,
+// scatter more than their number shows; equal runs do not fail.
+func TestGateUnequalWeights(t *testing.T) {
+	run := func(rng *rand.Rand) *ingest.Profile {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/app"}})
+		for i := range 20 {
+			p := profilebuild.Place{Object: o, Offset: addr.Offset(16 * i)}
+			b.Name(p, 0, profilebuild.Frame{Name: fmt.Sprint("wait", i)})
+			for pid := range 200 {
+				b.Row(profilebuild.Row{PID: int32(pid), TID: -1, CPU: -1, Count: 1,
+					Weight: uint64(math.Exp(10 + rng.NormFloat64())), Stack: []profilebuild.Place{p}})
+			}
+		}
+		return b.Profile()
+	}
+	red := 0
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		if d := gate(t, inputs(run(rng)), inputs(run(rng)), true); len(d.Failed) > 0 {
+			red++
+		}
+	}
+	t.Logf("%d of 200 pairs of equal runs fail", red)
+	if red > 10 {
+		t.Errorf("%d of 200 pairs of equal runs fail", red)
+	}
+}
+
+// TestBetaCDF: the approximation against sums of binomial probabilities.
+func TestBetaCDF(t *testing.T) {
+	for _, tt := range []struct {
+		chance float64
+		n, k   int
+		want   float64 // of at least k of n
+	}{
+		{chance: 0.5, n: 10, k: 8, want: 0.0546875}, {chance: 0.5, n: 60, k: 40, want: 0.0067446},
+		{chance: 0.02, n: 500, k: 18, want: 0.0133911}, {chance: 0.96, n: 300, k: 295, want: 0.0185816},
+		{chance: 0.5, n: 1000, k: 560, want: 8.25249e-05},
+		{chance: 0.02, n: 500, k: 25, want: 3.75e-05},
+	} {
+		got := betaCDF(tt.chance, float64(tt.k), float64(tt.n-tt.k+1))
+		if got < 0.99*tt.want || got > 1.35*tt.want {
+			t.Errorf("%d of %d at %v: %v, want %v", tt.k, tt.n, tt.chance, got, tt.want)
+		}
+	}
+}
+
+// TestFailedText: messages have the values that were measured, with both totals.
+func TestFailedText(t *testing.T) {
+	profile := func(work, rest uint64) *ingest.Profile {
+		b := profilebuild.New(profilebuild.Clock())
+		o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/app"}})
+		for i, count := range []uint64{work, rest} {
+			p := profilebuild.Place{Object: o}
+			if i == 1 {
+				p.Offset = 64
+			}
+			b.Name(p, 0, profilebuild.Frame{Name: []string{"work", "rest"}[i]})
+			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: count,
+				Weight: count * 1_000_000, Stack: []profilebuild.Place{p}})
+		}
+		return b.Profile()
+	}
+	for _, tt := range []struct {
+		name      string
+		base, new *ingest.Profile
+		normalize bool
+		want      string
+		noise     string
+	}{
+		{name: "as measured", base: profile(521, 2000), new: profile(1640, 2010),
+			want: `^work grew by 214\.78% \(95% interval 185\.\d+% to 247\.\d+%\), from ` +
+				`521\.00ms of 2\.52s to 1\.64s of 3\.65s$`},
+		{name: "shares", base: profile(521, 2000), new: profile(1640, 2010), normalize: true,
+			want: `^work: its share grew by 117\.\d+% \(95% interval [0-9.]+% to [0-9.]+%\), from ` +
+				`521\.00ms \(20\.67% of 2\.52s\) to 1\.64s \(44\.93% of 3\.65s\)$`},
+		{name: "faster build", base: profile(1640, 2010), new: profile(521, 2000)},
+		{name: "noise", base: profile(41, 2000), new: profile(44, 2000),
+			noise: "1 function grew by more than 5%, but not beyond the noise of counting samples"},
+		{name: "new", base: profile(0, 2000), new: profile(100, 2000),
+			want: `^work is new, with 100\.00ms of 2\.10s$`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := gate(t, inputs(tt.base), inputs(tt.new), tt.normalize)
+			var texts []string
+			for i := range d.Failed {
+				texts = append(texts, d.FailedText(&d.Failed[i]))
+			}
+			if tt.want == "" && len(texts) > 0 || tt.want != "" && (len(texts) != 1 ||
+				!regexp.MustCompile(tt.want).MatchString(texts[0])) {
+				t.Errorf("failed: %q, want %s", texts, tt.want)
+			}
+			if d.NoiseText() != tt.noise {
+				t.Errorf("noise: %q", d.NoiseText())
+			}
+		})
+	}
+}
