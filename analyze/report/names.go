@@ -85,7 +85,7 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 // NamesRevision is that of the names which a Demangler makes, for those who keep them. It changes
 // with the version of the library, of which it has the end, and with every change here that
 // changes a name.
-const NamesRevision = "83e58baca724.1"
+const NamesRevision = "83e58baca724.2"
 
 // Uncached is Name for several goroutines, each name done every time.
 func (d *Demangler) Uncached(system string) string {
@@ -188,8 +188,8 @@ func (d *Demangler) demangle(s string) (name string) {
 		core, version = s[:at], s[at:]
 	}
 	core, clones := cutClones(core)
-	name, err := demangle.ToString(core, d.options...)
-	if err != nil {
+	name, ok := d.library(core)
+	if !ok {
 		return s
 	}
 	if d.llvm {
@@ -216,6 +216,32 @@ func (d *Demangler) demangle(s string) (name string) {
 	}
 	return name + version
 }
+
+// library has the library demangle a name without clones. It reports false if it cannot, or would do
+// it wrong.
+func (d *Demangler) library(core string) (string, bool) {
+	v0 := strings.HasPrefix(core, "_R")
+	if v0 {
+		clear, ok := clearRust(core)
+		if !ok {
+			return "", false
+		}
+		core = clear
+	} else if !isRust(core) && misnumbers(core) {
+		return "", false
+	}
+	name, err := demangle.ToString(core, d.options...)
+	if v0 {
+		name = emptyParts.Replace(name)
+		name = strings.TrimSuffix(name, "::")
+	}
+	return name, err == nil
+}
+
+// emptyParts takes off the colons that the library writes before a part of a path that has no name,
+// as constructors have: "Option::Some" is what others write.
+var emptyParts = strings.NewReplacer("::>", ">", "::,", ",", "::)", ")", "::]", "]", ":: ", " ",
+	"::::", "::")
 
 // spaced puts the spaces into a name of C++ that LLVM wrote up to version 14 and that the
 // library, which follows later ones, leaves out: "> >", "::* (".
