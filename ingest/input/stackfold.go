@@ -325,6 +325,8 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 		return f.place(sideband.Unmapped, 0)
 	case pc == bundle.GoneAddress:
 		return f.place(f.gone, 0)
+	case pc == bundle.UnreadAddress:
+		return f.place(f.noMap[merge.UserRole], 0)
 	case pc == bundle.AmbiguousAddress:
 		return f.place(f.ambiguous[merge.UserRole], 0)
 	}

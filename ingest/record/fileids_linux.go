@@ -40,8 +40,33 @@ func (p *processes) askID(pid int32, m procmaps.Mapping, since uint64) {
 func (p *processes) mapping(pid int32, m *procmaps.Mapping, at uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ids != nil && len(p.kept[pid]) > 0 {
+	if p.ids != nil && (len(p.kept[pid]) > 0 || p.bare[pid]) {
 		p.askID(pid, *m, at)
+	}
+}
+
+// sampled notes that a process has stacks with bare addresses. The build IDs of files that it has
+// mapped are read, and the mappings of its parent, which it has too until it runs a program: it may
+// be gone when its own are to be read.
+func (p *processes) sampled(pid int32) {
+	for child := true; pid > 0; child = false {
+		p.mu.Lock()
+		known := p.bare[pid]
+		p.bare[pid] = true
+		copied := len(p.kept[pid]) > 0
+		if p.mapped != nil && !known && !copied {
+			for time, m := range p.mapped.log.Mappings(pid) {
+				p.askID(pid, m, time)
+			}
+		}
+		p.mu.Unlock()
+		if known || p.mapped == nil {
+			return
+		}
+		if !child && !copied {
+			p.hurry(pid)
+		}
+		pid = p.mapped.log.Parent(pid)
 	}
 }
 

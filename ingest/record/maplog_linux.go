@@ -152,11 +152,11 @@ func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
 		l.s.lost("records of mappings", order.Uint64(body[8:]))
 	case perfdata.TypeComm:
 		if order.Uint16(rec[4:])&perfdata.MiscCommExec != 0 && pid > 0 {
-			l.log.Begin(pid, at)
+			l.log.Exec(pid, at)
 		}
 	case perfdata.TypeFork:
 		if parent := int32(order.Uint32(body[4:])); pid != parent && pid > 0 { // else a thread
-			l.log.Begin(pid, at)
+			l.log.Fork(pid, parent, at)
 		}
 	case perfdata.TypeMmap2:
 		if m, ok := mappingOf(body); ok && pid > 0 {
@@ -195,10 +195,10 @@ func (l *mapLog) unchanged(pid int32, at, from, to uint64) bool {
 }
 
 // forgetMapped forgets records of mappings before a time, but for processes whose mappings are
-// kept: their stacks may be of any time since.
+// kept, or that have stacks with bare addresses: these may be of any time since.
 func (p *processes) forgetMapped(before uint64) {
 	p.mu.Lock()
-	pids := slices.Collect(maps.Keys(p.kept))
+	pids := slices.AppendSeq(slices.Collect(maps.Keys(p.kept)), maps.Keys(p.bare))
 	p.mu.Unlock()
 	p.mapped.log.Forget(before, pids)
 }

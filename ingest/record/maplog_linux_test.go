@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -79,13 +80,70 @@ func (p *processes) maps50(time uint64, file string) {
 // records, else it is ambiguous.
 func TestPlacesAtTimes(t *testing.T) {
 	const gone, outside, ambiguous = "gone", "outside", "ambiguous"
+	exec := func(p *processes, time uint64) {
+		p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, time,
+			words(uint32(50), uint32(50), uint64(0))))
+	}
+	fork := func(p *processes, pid, parent uint32, time uint64) {
+		p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, time, words(pid, parent,
+			pid, parent, uint64(0))))
+	}
+	maps := func(p *processes, pid uint32, time uint64, file string) {
+		p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
+	}
 	for _, c := range []struct {
 		name  string
 		does  func(p *processes)
 		times map[uint64]string
 	}{
 		{name: "no copy", does: func(p *processes) { p.maps50(200, "a") },
-			times: map[uint64]string{300: gone}},
+			times: map[uint64]string{199: gone, 200: "a", 300: "a"}},
+		{name: "no copy of a program", does: func(p *processes) {
+			p.maps50(200, "a")
+			exec(p, 300)
+			p.maps50(310, "b")
+			exec(p, 400)
+			p.copyOf(2, "c", 500, 510)
+		}, times: map[uint64]string{199: gone, 250: "a", 305: outside, 350: "b", 400: outside}},
+		{name: "no copy, and lost records", does: func(p *processes) {
+			exec(p, 200)
+			p.maps50(210, "a")
+			p.mapped.record(&perfevent.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
+		}, times: map[uint64]string{205: outside, 299: "a", 300: ambiguous, 450: ambiguous}},
+		{name: "child of a process with records", does: func(p *processes) {
+			maps(p, 60, 150, "a")
+			fork(p, 50, 60, 200)
+			maps(p, 60, 300, "b")
+		}, times: map[uint64]string{199: gone, 200: "a", 299: "a", 300: ambiguous}},
+		{name: "child that maps", does: func(p *processes) {
+			maps(p, 60, 150, "a")
+			fork(p, 50, 60, 200)
+			p.maps50(250, "b")
+		}, times: map[uint64]string{249: "a", 250: "b"}},
+		{name: "child of a child of a program", does: func(p *processes) {
+			p.mapped.log.Exec(61, 120)
+			maps(p, 61, 130, "a")
+			fork(p, 60, 61, 150)
+			fork(p, 50, 60, 200)
+		}, times: map[uint64]string{200: "a", 900: "a"}},
+		{name: "child of a process with a copy", does: func(p *processes) {
+			p.keep(60, 9, []byte("1000-2000 r-xp 00000000 08:01 97  /a\n"), readTime{300, 310})
+			fork(p, 50, 60, 200)
+		}, times: map[uint64]string{200: "a", 900: "a"}},
+		{name: "child of a process whose copy is of another program", does: func(p *processes) {
+			p.keep(60, 9, []byte("1000-2000 r-xp 00000000 08:01 97  /a\n"), readTime{300, 310})
+			fork(p, 50, 60, 200)
+			p.mapped.log.Exec(60, 250)
+		}, times: map[uint64]string{200: gone, 251: ambiguous}},
+		{name: "child of its own child's number", does: func(p *processes) {
+			fork(p, 60, 50, 150)
+			fork(p, 50, 60, 200)
+		}, times: map[uint64]string{200: ambiguous}},
+		{name: "unmapped between copies", does: func(p *processes) {
+			p.copyOf(1, "", 200, 210)
+			p.maps50(300, "a")
+			p.copyOf(1, "", 400, 410)
+		}, times: map[uint64]string{250: outside, 350: "a", 500: outside}},
 		{name: "one copy", does: func(p *processes) { p.copyOf(1, "a", 300, 310) },
 			times: map[uint64]string{99: ambiguous, 100: "a", 305: "a", 900: "a"}},
 		{name: "mapped between sample and copy", does: func(p *processes) {
@@ -113,7 +171,7 @@ func TestPlacesAtTimes(t *testing.T) {
 		{name: "unmapped before the copy", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.copyOf(1, "", 300, 310)
-		}, times: map[uint64]string{150: outside, 250: outside}},
+		}, times: map[uint64]string{150: outside, 250: "a"}},
 		{name: "moved without a record", does: func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
 			p.copyOf(1, "b", 300, 310)
@@ -125,16 +183,14 @@ func TestPlacesAtTimes(t *testing.T) {
 		}, times: map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
 		{name: "exec", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, 250,
-				words(uint32(50), uint32(50), uint64(0))))
+			exec(p, 250)
 			p.copyOf(1, "b", 300, 310)
 		}, times: map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
 		{name: "a thread, and a process of the same number", does: func(p *processes) {
 			p.maps50(200, "a")
 			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
 				uint32(51), uint32(50), uint64(0))))
-			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 250, words(uint32(50), uint32(1),
-				uint32(50), uint32(1), uint64(0))))
+			fork(p, 50, 1, 250)
 			p.copyOf(1, "b", 300, 310)
 		}, times: map[uint64]string{240: "a", 249: "a", 250: "b"}},
 		{name: "copies of another program", does: func(p *processes) {
@@ -161,7 +217,103 @@ func locatedIn(x *places, of sampler.Process) string {
 		return strings.TrimPrefix(x.lines[place.Mapping].File.Path, "/")
 	}
 	return map[sampler.PlaceKind]string{sampler.Gone: "gone", sampler.Outside: "outside",
-		sampler.Ambiguous: "ambiguous"}[place.Kind]
+		sampler.Ambiguous: "ambiguous", sampler.Unread: "unread"}[place.Kind]
+}
+
+// TestPlacesUnread: a process is gone if it is not there, or another one has its number.
+func TestPlacesUnread(t *testing.T) {
+	const program = 5
+	for _, c := range []struct {
+		name string
+		does func(p *processes, r testRoot)
+		pid  int32 // 0: 50
+		want string
+	}{
+		{name: "ended", does: func(*processes, testRoot) {}, want: "gone"},
+		{name: "lives", does: func(_ *processes, r testRoot) { r.run(50, program) }, want: "unread"},
+		{name: "another program", does: func(p *processes, r testRoot) {
+			r.run(50, program+1)
+			p.mapped.log.Exec(50, 300)
+		}, want: "unread"},
+		{name: "another process", does: func(p *processes, r testRoot) {
+			r.run(50, program+1)
+			p.mapped.log.Fork(50, 1, 300)
+		}, want: "gone"},
+		{name: "forked before", does: func(p *processes, r testRoot) {
+			r.run(50, program)
+			p.mapped.log.Fork(50, 1, 150)
+		}, want: "unread"},
+		{name: "no records", does: func(p *processes, r testRoot) {
+			r.run(50, program+1)
+			p.mapped = nil
+		}, want: "unread"},
+		{name: "of another container", does: func(*processes, testRoot) {}, pid: 1<<30 + 50, want: "unread"},
+	} {
+		r := newTestRoot(t)
+		p := r.remapped()
+		c.does(p, r)
+		of := sampler.Process{PID: cmp.Or(c.pid, 50), Program: p.program(50), Time: 200}
+		if c.name == "another process" {
+			of.Program++
+		}
+		if got := locatedIn(newPlaces(p), of); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestSampled: of a process with bare addresses the files that records have are looked into, and the
+// mappings of its parent are read, once; of both no record is forgotten.
+func TestSampled(t *testing.T) {
+	r := newTestRoot(t)
+	p := r.remapped()
+	r.run(60, 1)
+	r.write("proc/60/maps", "1000-2000 r-xp 00000000 08:01 97  /parent\n")
+	p.mapped.log.Fork(60, 61, 110)
+	p.mapped.log.Fork(61, 60, 105) // of a number that was used again
+	p.mapped.log.Fork(50, 60, 200)
+	p.maps50(250, "b")
+	p.sampled(50)
+	p.maps50(260, "c")
+	readAll(t, p)
+	for file, want := range map[string]bool{"/parent": true, "/b": true, "/c": true, "/d": false} {
+		asked := false
+		for f := range p.ids {
+			asked = asked || f.Path == file
+		}
+		if asked != want {
+			t.Errorf("%s was looked into: %v", file, asked)
+		}
+	}
+	p.mapped.log.Add(70, 300, procmaps.Mapping{Start: 0x1000, End: 0x2000})
+	p.forgetMapped(1000)
+	if got := locatedIn(newPlaces(p), sampler.Process{PID: 50, Program: 7, Time: 240}); got != "parent" {
+		t.Errorf("at 240: %s", got)
+	}
+	for pid, want := range map[int32]history.Proof{50: history.Mapped, 70: history.Unknown} {
+		if c := p.mapped.log.At(pid, 0x1000, 2000); c.Proof != want {
+			t.Errorf("of process %d the records prove %d", pid, c.Proof)
+		}
+	}
+	p.forget(p.gone())
+	if len(p.bare) != 1 || !p.bare[60] {
+		t.Errorf("%v are remembered, 60 alone is there", p.bare)
+	}
+}
+
+// TestTablesOfRecords: mappings by records are kept of a process without a copy.
+func TestTablesOfRecords(t *testing.T) {
+	p := remapped(t)
+	p.maps50(200, "a")
+	x := newPlaces(p)
+	of := sampler.Process{PID: 50, Program: 1, Time: 300}
+	if n := x.Number(of, []int{x.Locate(of, 0x1000).Mapping}); n != 0 {
+		t.Errorf("number %d", n)
+	}
+	entries := entriesOf(t, bundleOf(t, func(w *bundle.Writer) error { return p.addMappings(w, x) }))
+	if text := entries["proc/50/maps"]; !strings.HasSuffix(text, " /a\n") || len(entries) != 1 {
+		t.Errorf("%q", entries)
+	}
 }
 
 // TestPlacesWithoutProgram: where the kernel cannot compute which program a process runs the
@@ -169,7 +321,7 @@ func locatedIn(x *places, of sampler.Process) string {
 func TestPlacesWithoutProgram(t *testing.T) {
 	p := remapped(t)
 	p.copyOf(7, "a", 200, 210)
-	p.mapped.log.Begin(50, 250)
+	p.mapped.log.Exec(50, 250)
 	p.copyOf(8, "b", 300, 310)
 	x := newPlaces(p)
 	for time, want := range map[uint64]string{220: "a", 249: "a", 250: "b", 400: "b"} {
@@ -273,15 +425,15 @@ func TestMapRecords(t *testing.T) {
 	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
 	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
 	p.mapped.record(&perfevent.Ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
-	m, ok := p.mapped.log.At(52, 0x1000, 200)
-	if !ok || m.File != (procmaps.File{Major: 8, Minor: 1}) {
-		t.Errorf("%+v, %v", m, ok)
+	c := p.mapped.log.At(52, 0x1000, 200)
+	if c.Proof != history.Mapped || c.Mapping.File != (procmaps.File{Major: 8, Minor: 1}) {
+		t.Errorf("%+v", c)
 	}
-	if m, ok := p.mapped.log.At(51, 0x1000, 200); !ok || m.End != 1<<63+0x1000 {
-		t.Errorf("%+v, %v", m, ok)
+	if c := p.mapped.log.At(51, 0x1000, 200); c.Proof != history.Mapped || c.Mapping.End != 1<<63+0x1000 {
+		t.Errorf("%+v", c)
 	}
-	if _, ok := p.mapped.log.At(51, 1<<63+0x5000, 200); ok {
-		t.Error("a mapping that ends before it begins")
+	if c := p.mapped.log.At(51, 1<<63+0x5000, 200); c.Proof != history.Unknown {
+		t.Errorf("a mapping that ends before it begins: %+v", c)
 	}
 }
 
@@ -305,7 +457,7 @@ func TestMapLogForgets(t *testing.T) {
 		}
 		p.mapped.sync()
 		for pid, want := range map[int32]bool{50: true, 51: !tt.forgets} {
-			if _, ok := p.mapped.log.At(pid, 0x1000, uint64(tt.up)); ok != want {
+			if ok := p.mapped.log.At(pid, 0x1000, uint64(tt.up)).Proof == history.Mapped; ok != want {
 				t.Errorf("up %v: the record of process %d is there: %v", tt.up, pid, ok)
 			}
 		}

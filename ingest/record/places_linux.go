@@ -8,6 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -15,23 +16,33 @@ import (
 // the time, and by the build IDs of the files in them, which were read while the processes lived.
 type places struct {
 	p      *processes
-	of     processProgram // that was asked for last
-	copies []codeCopy     // its mappings
-	kept   bool           // mappings of its process were saved
-	found  []*codeLine    // that records have
+	of     programCopies     // that was asked for last
+	parent programCopies     // whose child was
+	found  []*codeLine       // that records have
+	unread sampler.PlaceKind // why there is no copy of the mappings
 
-	lines  []*codeLine          // of the program, that Mapped places are in, by their number
-	tables map[int32]*mapTables // by process
+	lines   []*codeLine          // of the program, that Mapped places are in
+	numbers map[*codeLine]int    // their places in lines
+	tables  map[int32]*mapTables // by process
 }
 
 // processProgram is one of the programs that a process ran, or of the processes with its number.
 type processProgram struct {
 	pid     int32
-	program uint64 // see sampler.ProgramFacts
+	program uint64 // see sampler.ProgramFacts; 0: whichever
+}
+
+// programCopies are the copies of a program's mappings, the newest first.
+type programCopies struct {
+	processProgram
+	copies []codeCopy
+	kept   bool // mappings of its process were saved
 }
 
 func newPlaces(p *processes) *places {
-	return &places{p: p, of: processProgram{pid: -1}, tables: make(map[int32]*mapTables)}
+	none := programCopies{processProgram: processProgram{pid: -1}}
+	return &places{p: p, of: none, parent: none, tables: make(map[int32]*mapTables),
+		numbers: make(map[*codeLine]int)}
 }
 
 // codeCopy is a copy of a program's mappings, as far as they are of code.
@@ -43,30 +54,35 @@ type codeCopy struct {
 // codeLine is a line of /proc/PID/maps that maps code.
 type codeLine struct {
 	procmaps.Mapping
-	id     buildid.ID // zero if there is none
-	text   string
-	number int // of Mapped places in it, from 1 on
+	id   buildid.ID // zero if there is none
+	text string
 }
 
 // Locate implements sampler.Explainer.
 func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
-	if now := (processProgram{of.PID, of.Program}); now != x.of {
-		x.of = now
-		x.copies, x.kept = x.p.code(now)
+	if now := (processProgram{of.PID, of.Program}); now != x.of.processProgram {
+		x.of = x.p.code(now)
+		x.unread = sampler.Unread
+		if len(x.of.copies) == 0 && !x.p.lives(of) {
+			x.unread = sampler.Gone
+		}
 		x.found, x.lines = nil, nil
+		clear(x.numbers)
 	}
 	switch {
 	case procmaps.InVsyscall(at):
 		return sampler.Place{Kind: sampler.Vsyscall}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
-	case of.Program == 0 && x.kept && x.p.mapped == nil: // read of who knows which program
+	case of.Program == 0 && x.of.kept && x.p.mapped == nil: // read of who knows which program
 		return sampler.Place{Kind: sampler.Ambiguous}
-	case len(x.copies) == 0:
-		return sampler.Place{Kind: sampler.Gone}
 	}
-	l, place := x.line(of, at)
-	if place.Kind != sampler.Mapped {
+	l, kind := x.line(of, at)
+	place := sampler.Place{Kind: kind}
+	if len(x.of.copies) > 0 {
+		place.Unproven = x.p.mapped == nil
+	}
+	if l == nil {
 		return place
 	}
 	if !l.id.IsZero() {
@@ -74,96 +90,135 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 		copy(place.BuildID[:], l.id.Bytes())
 		return place
 	}
-	if l.number == 0 {
-		x.lines = append(x.lines, l)
-		l.number = len(x.lines)
+	n, ok := x.numbers[l]
+	if !ok {
+		n = len(x.lines)
+		x.lines, x.numbers[l] = append(x.lines, l), n
 	}
-	place.Mapping = l.number - 1
+	place.Mapping = n
 	return place
 }
 
-// line returns the mapping of an address, and a place of kind Mapped; else another place. Where no
-// copy is certain the records are.
-func (x *places) line(of sampler.Process, at uint64) (l *codeLine, place sampler.Place) {
-	near := x.near(of, at)
-	for _, c := range near {
+// line returns the mapping of an address, and the kind Mapped; else another kind.
+func (x *places) line(of sampler.Process, at uint64) (*codeLine, sampler.PlaceKind) {
+	l, proof := x.proven(&x.of, of.Time, at)
+	switch {
+	case l != nil:
+		return l, sampler.Mapped
+	case proof == history.Nothing:
+		return nil, sampler.Outside
+	case proof == history.Uncertain:
+		return nil, sampler.Ambiguous
+	case len(x.of.copies) == 0:
+		return nil, x.unread
+	case slices.ContainsFunc(x.of.copies, func(c codeCopy) bool { return c.line(at) != nil }):
+		return nil, sampler.Ambiguous
+	}
+	return nil, sampler.Outside
+}
+
+// maxForks bounds how many processes without a copy, each the child of the next, are looked through
+// for a mapping.
+const maxForks = 64
+
+// proven returns the mapping of an address at a time, by copies or else by the records; of a child
+// by those of its parent, unless that has mapped other code since, in memory that it may share.
+func (x *places) proven(of *programCopies, time, at uint64) (*codeLine, history.Proof) {
+	till := time
+	for range maxForks {
+		l, proof, unmapped := x.copied(of, time, at)
+		if x.p.mapped == nil || proof != history.Unknown && !unmapped {
+			return l, proof
+		}
+		c := x.p.mapped.log.At(of.pid, at, time)
+		switch {
+		case c.Proof == history.Mapped:
+			return x.recorded(c.Mapping), history.Mapped
+		case unmapped:
+			return nil, history.Nothing
+		case c.Proof != history.Inherited:
+			return nil, c.Proof
+		}
+		if !x.p.mapped.unchanged(c.Parent, at, c.Forked, till) {
+			return nil, history.Uncertain
+		}
+		if parent := (processProgram{pid: c.Parent}); parent != x.parent.processProgram {
+			x.parent = x.p.code(parent)
+		}
+		of, time = &x.parent, c.Forked
+	}
+	return nil, history.Unknown
+}
+
+// copied returns the mapping of an address at a time by copies that are certain: of kind Mapped or
+// Nothing, or Uncertain where they differ; Unknown if there are no such copies. unmapped: there is
+// a later one alone, which has none, and a mapping may have been unmapped before it.
+func (x *places) copied(of *programCopies, time, at uint64) (l *codeLine, proof history.Proof,
+	unmapped bool) {
+	list, later := x.near(of, time, at)
+	for _, c := range list {
 		m := c.line(at)
 		switch {
 		case m == nil: // it may be unmapped since, of which there is no record
+			if l == nil {
+				proof = history.Nothing
+			}
 		case l == nil:
-			l = m
-		case !m.same(l): // moved, likewise
-			return nil, sampler.Place{Kind: sampler.Ambiguous}
+			l, proof = m, history.Mapped
+		case !m.same(l):
+			return nil, history.Uncertain, false
 		}
 	}
-	certain := len(near) > 0
-	if !certain {
-		l, certain = x.recorded(of, at)
-	}
-	place.Unproven = x.p.mapped == nil
-	switch {
-	case l != nil:
-		place.Kind = sampler.Mapped
-	case !certain && slices.ContainsFunc(x.copies, func(c codeCopy) bool { return c.line(at) != nil }):
-		place.Kind = sampler.Ambiguous
-	default:
-		place.Kind = sampler.Outside
-	}
-	return l, place
+	return l, proof, later && l == nil
 }
 
-// near returns the last copy before the time of a process and the first one after it, as far as it
-// is certain that nothing was mapped at an address in between. Without records they are all copies.
-func (x *places) near(of sampler.Process, at uint64) (list []*codeCopy) {
+// near returns the last copy before a time and the first one after it, as far as it is certain that
+// nothing was mapped at an address in between. Without records they are all copies. later: it is the
+// one after it alone.
+func (x *places) near(of *programCopies, time, at uint64) (list []*codeCopy, later bool) {
 	var before, after struct {
 		*codeCopy
 		read readTime
 	}
-	for i := range x.copies {
-		c := &x.copies[i]
+	for i := range of.copies {
+		c := &of.copies[i]
 		if x.p.mapped == nil {
 			list = append(list, c)
 			continue
 		}
 		for _, read := range [...]readTime{c.first, c.last} {
 			switch {
-			case read.begin <= of.Time && (before.codeCopy == nil || read.begin > before.read.begin):
+			case read.begin <= time && (before.codeCopy == nil || read.begin > before.read.begin):
 				before.codeCopy, before.read = c, read
-			case read.begin > of.Time && (after.codeCopy == nil || read.begin < after.read.begin):
+			case read.begin > time && (after.codeCopy == nil || read.begin < after.read.begin):
 				after.codeCopy, after.read = c, read
 			}
 		}
 	}
 	log := x.p.mapped
 	if c := before.codeCopy; c != nil &&
-		log.unchanged(of.PID, at, before.read.begin, max(of.Time, before.read.end)) {
+		log.unchanged(of.pid, at, before.read.begin, max(time, before.read.end)) {
 		list = append(list, c)
 	}
-	if c := after.codeCopy; c != nil && log.unchanged(of.PID, at, of.Time, after.read.end) {
+	if c := after.codeCopy; c != nil && log.unchanged(of.pid, at, time, after.read.end) {
+		later = len(list) == 0
 		list = append(list, c)
 	}
-	return list
+	return list, later
 }
 
-// recorded returns the mapping of an address by the records.
-func (x *places) recorded(of sampler.Process, at uint64) (l *codeLine, certain bool) {
-	if x.p.mapped == nil {
-		return nil, false
-	}
-	m, ok := x.p.mapped.log.At(of.PID, at, of.Time)
-	if !ok {
-		return nil, false
-	}
-	for i := range x.found {
-		if x.found[i].Mapping == m {
-			return x.found[i], true
+// recorded returns the mapping of a record, the same one each time.
+func (x *places) recorded(m procmaps.Mapping) *codeLine {
+	for _, l := range x.found {
+		if l.Mapping == m {
+			return l
 		}
 	}
 	x.p.mu.Lock()
-	l = x.p.codeLine(m, m.Line())
+	l := x.p.codeLine(m, m.Line())
 	x.p.mu.Unlock()
 	x.found = append(x.found, l)
-	return l, true
+	return l
 }
 
 // line returns the line that maps an address; nil if none does.
@@ -202,11 +257,11 @@ func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
-// code returns the copies of a program's mappings, the newest first, as far as they are of
-// code; those of all programs if it is 0. kept is false if there are none of the process at all.
-func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
+// code returns the copies of a program's mappings, as far as they are of code.
+func (p *processes) code(of processProgram) programCopies {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	x := programCopies{processProgram: of, kept: len(p.kept[of.pid]) > 0}
 	for _, saved := range slices.Backward(p.kept[of.pid]) {
 		if saved.program != of.program && of.program != 0 {
 			continue
@@ -219,9 +274,21 @@ func (p *processes) code(of processProgram) (list []codeCopy, kept bool) {
 		for m, row := range procmaps.Code(text) {
 			c.lines = append(c.lines, *p.codeLine(m, string(row)))
 		}
-		list = append(list, c)
+		x.copies = append(x.copies, c)
 	}
-	return list, len(p.kept[of.pid]) > 0
+	return x
+}
+
+// lives reports whether a process is there still, as far as that is known.
+func (p *processes) lives(of sampler.Process) bool {
+	if sampler.IsOutside(of.PID) {
+		return true // nothing can be read of those
+	}
+	if !p.exists(int(of.PID)) {
+		return false
+	}
+	now := p.program(of.PID)
+	return now == of.Program || p.mapped == nil || !p.mapped.log.ForkedSince(of.PID, of.Time)
 }
 
 // codeLine returns a line with the build ID of its file. p.mu is held.

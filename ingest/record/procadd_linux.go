@@ -26,9 +26,13 @@ func (p *processes) add(w *bundle.Writer) error {
 // addresses in their stacks need, by places, which may be nil.
 func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 	p.mu.Lock()
-	pids := slices.Sorted(maps.Keys(p.kept))
+	pids := slices.Collect(maps.Keys(p.kept))
 	p.mu.Unlock()
-	for _, pid := range pids {
+	if x != nil {
+		pids = slices.AppendSeq(pids, maps.Keys(x.tables))
+	}
+	slices.Sort(pids)
+	for _, pid := range slices.Compact(pids) {
 		b, err := p.wanted(pid, x)
 		if err == nil && len(b) > 0 {
 			if !p.counted[pid] {
@@ -53,21 +57,19 @@ func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	versions := p.kept[pid]
-	if len(versions) == 0 {
+	var newest spooled
+	if len(versions) > 0 {
+		newest = versions[len(versions)-1].spooled
+		if x == nil && p.added[pid] == newest {
+			return nil, nil // as they are in the bundle already
+		}
+		p.added[pid] = newest
+	}
+	switch {
+	case x != nil && x.tables[pid] != nil:
+		return x.tables[pid].list[0].text(), nil
+	case len(versions) == 0 || x != nil && !p.whole[pid]:
 		return nil, nil
-	}
-	newest := versions[len(versions)-1].spooled
-	if x == nil && p.added[pid] == newest {
-		return nil, nil // as they are in the bundle already
-	}
-	p.added[pid] = newest
-	if x != nil {
-		if t := x.tables[pid]; t != nil {
-			return t.list[0].text(), nil
-		}
-		if !p.whole[pid] {
-			return nil, nil
-		}
 	}
 	return p.maps.read(newest, nil)
 }
@@ -107,6 +109,9 @@ func (p *processes) gone() gone {
 	for pid := range p.kept {
 		g.pids[pid] = false
 	}
+	for pid := range p.bare {
+		g.pids[pid] = false
+	}
 	for pid := range p.seen {
 		g.pids[pid] = false
 	}
@@ -136,7 +141,7 @@ func (p *processes) forget(g gone) {
 		if len(left) > 0 || p.dirty[pid] { // another process has its number
 			continue
 		}
-		for _, of := range []map[int32]bool{p.seen, p.dirty, p.counted, p.stale} {
+		for _, of := range []map[int32]bool{p.bare, p.seen, p.dirty, p.counted, p.stale} {
 			delete(of, pid)
 		}
 		delete(p.compiled, pid)

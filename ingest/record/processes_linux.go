@@ -70,6 +70,7 @@ type processes struct {
 	maps   *spool
 	kept   map[int32][]mapsCopy // by pid, the newest last
 	whole  map[int32]bool       // all mappings of these are wanted, not only the needed ones
+	bare   map[int32]bool       // those with bare addresses in their stacks, and their ancestors
 	dirty  map[int32]bool       // mapped something since they were read
 	seen   map[int32]bool
 	closed bool // nothing more is kept
@@ -109,6 +110,7 @@ func newProcesses(s *session) (*processes, error) {
 	p := &processes{s: s, proc: cmp.Or(s.opts.HostProc, s.host.Path("/proc")), patience: patience,
 		kept:  make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
+		bare:  make(map[int32]bool),
 		dirty: make(map[int32]bool), seen: make(map[int32]bool), whole: make(map[int32]bool),
 		counted: make(map[int32]bool), added: make(map[int32]spooled), compiled: make(map[int32]compiledSizes),
 		dumps:  make(map[int32]procmaps.File),

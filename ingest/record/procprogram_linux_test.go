@@ -70,7 +70,7 @@ func TestReadOf(t *testing.T) {
 	for _, c := range []struct {
 		program uint64
 		want    sampler.PlaceKind
-	}{{program: first, want: sampler.Mapped}, {program: p.program(50), want: sampler.Gone}, {program: 0,
+	}{{program: first, want: sampler.Mapped}, {program: p.program(50), want: sampler.Unread}, {program: 0,
 		want: sampler.Ambiguous}} {
 		if got := x.Locate(sampler.Process{PID: 50, Program: c.program}, 0x1010).Kind; got != c.want {
 			t.Errorf("program %#x: %v, want %v", c.program, got, c.want)

@@ -177,6 +177,7 @@ func (x *stacks) take(woken bool) {
 		x.procs.mapped.sync() // it may ask for files that are not mapped for long
 	}
 	for pid := range x.reported {
+		x.procs.sampled(pid)
 		if woken && !x.recent[pid] {
 			x.procs.hurry(pid)
 		} else {
@@ -250,7 +251,17 @@ func (x *stacks) explainPart(p *sampler.Part, by *places) error {
 		x.s.warn("addresses without a build ID have no names: %v", err)
 	}
 	x.unproven += p.Unproven()
+	for kind, cause := range unplaced {
+		x.s.lost(cause, p.Unplaced(kind))
+	}
 	return err
+}
+
+// unplaced are the causes for which samples have addresses without a place.
+var unplaced = map[sampler.PlaceKind]string{
+	sampler.Gone:      "names of samples: their process had ended before its mappings could be read",
+	sampler.Unread:    "names of samples: the mappings of their process could not be read in time",
+	sampler.Ambiguous: "names of samples: their process changed its mappings, at times that are not known",
 }
 
 func (x *stacks) add(w *bundle.Writer) error {

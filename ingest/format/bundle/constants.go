@@ -27,6 +27,7 @@ const (
 	OutsideAddress   = 0         // outside of all that the process could run
 	GoneAddress      = 1<<56 - 1 // the process had ended before its mappings could be read
 	AmbiguousAddress = 1<<56 - 2 // it was one thing or another, as mappings changed
+	UnreadAddress    = 1<<56 - 3 // the process's mappings could not be read
 )
 
 // UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;

@@ -104,8 +104,8 @@
 // stays where code has no build ID: the process's mappings then have that code's line, and other
 // lines only of processes whose mappings were wanted anyway. Address 0 was outside of all that the
 // process could run, and 0xffffffffffffff, 2^56 − 1, is an unknown one: the process had ended
-// before its mappings could be read. 2^56 − 2 is one that mappings explain in two ways, as they
-// changed meanwhile.
+// before its mappings could be read; 2^56 − 3 likewise: they could not be read though the process
+// lived. 2^56 − 2 is one that mappings explain in two ways, as they changed meanwhile.
 //
 // The field program of a count's key numbers the programs that a process ran one after another by
 // exec, and the processes that had its number one after another, as far as they have addresses

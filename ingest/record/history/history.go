@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 
@@ -35,14 +36,24 @@ type process struct {
 	list []record
 }
 
-// record is a mapping that was made, or the begin of a program, which has none yet.
+// record is a change of the code that a process has mapped.
 type record struct {
-	procmaps.Mapping
-	time   uint64
-	begins bool
+	procmaps.Mapping // of kind mapped; of kind moved only Start and End are known
+	kind             kind
+	time             uint64
+	parent           int32 // of kind forked
 }
 
-func (r *record) covers(at uint64) bool { return r.begins || r.Start <= at && at < r.End }
+type kind uint8
+
+const (
+	mapped kind = iota
+	moved       // what was mapped elsewhere came here
+	exec        // a program began, which has mapped nothing yet
+	forked      // a process began, with the mappings of its parent
+)
+
+func (r *record) covers(at uint64) bool { return r.kind >= exec || r.Start <= at && at < r.End }
 
 // loss is a time in which records may have been lost.
 type loss struct{ from, to uint64 }
@@ -68,12 +79,26 @@ func (l *Log) Add(pid int32, time uint64, m procmaps.Mapping) {
 	l.add(pid, record{Mapping: m, time: time})
 }
 
-// Begin notes that a process ran another program, or is new: code that was mapped before is not
-// mapped any more, or has no record.
-func (l *Log) Begin(pid int32, time uint64) {
+// Move notes that a process moved a mapping to these addresses: of which code is not known.
+func (l *Log) Move(pid int32, time, start, end uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(pid, record{time: time, begins: true})
+	l.add(pid, record{kind: moved, time: time, Mapping: procmaps.Mapping{Start: start, End: end}})
+}
+
+// Exec notes that a process ran another program: code that was mapped before is not mapped any
+// more.
+func (l *Log) Exec(pid int32, time uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(pid, record{kind: exec, time: time})
+}
+
+// Fork notes that a process is new: it has the code that its parent had mapped.
+func (l *Log) Fork(pid, parent int32, time uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(pid, record{kind: forked, time: time, parent: parent})
 }
 
 func (l *Log) add(pid int32, r record) {
@@ -165,21 +190,97 @@ func (l *Log) Unchanged(pid int32, at, from, to uint64) bool {
 	return !slices.ContainsFunc(p.list[first:max(first, last)], func(r record) bool { return r.covers(at) })
 }
 
-// At returns the code that a process had at an address at a time, if it mapped that since New or
-// the begin of its program.
-func (l *Log) At(pid int32, at, time uint64) (m procmaps.Mapping, ok bool) {
+// Proof is how far the records prove which code a process had at an address.
+type Proof uint8
+
+// The kinds of proof.
+const (
+	Unknown   Proof = iota // no record is of the address
+	Uncertain              // code came there, and it is not known which, or what came after it
+	Mapped                 // a mapping
+	Nothing                // its program has mapped none there since it began
+	Inherited              // that of its parent when it was forked
+)
+
+// Code is the code at an address by the records.
+type Code struct {
+	Proof   Proof
+	Mapping procmaps.Mapping // of Mapped
+	Parent  int32            // of Inherited
+	Forked  uint64           // of Inherited: the time
+}
+
+// At returns the code that a process had at an address at a time.
+func (l *Log) At(pid int32, at, time uint64) Code {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.of[pid]
 	if p == nil {
-		return m, false
+		return Code{}
 	}
 	for _, r := range slices.Backward(p.list[:p.after(time)]) {
 		if r.covers(at) {
-			return r.Mapping, !r.begins && l.complete(p, r.time, time)
+			return r.code(l.complete(p, r.time, time))
 		}
 	}
-	return m, false
+	return Code{}
+}
+
+// code returns the code of the last record of an address. complete: none after it is missing.
+func (r *record) code(complete bool) Code {
+	switch {
+	case r.kind == moved, r.kind == mapped && !complete:
+		return Code{Proof: Uncertain}
+	case !complete:
+	case r.kind == mapped:
+		return Code{Proof: Mapped, Mapping: r.Mapping}
+	case r.kind == exec:
+		return Code{Proof: Nothing}
+	case r.kind == forked:
+		return Code{Proof: Inherited, Parent: r.parent, Forked: r.time}
+	}
+	return Code{}
+}
+
+// Mappings returns the mappings that a process has made, with their times.
+func (l *Log) Mappings(pid int32) iter.Seq2[uint64, procmaps.Mapping] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []record
+	if p := l.of[pid]; p != nil {
+		list = slices.Clone(p.list)
+	}
+	return func(yield func(uint64, procmaps.Mapping) bool) {
+		for i := range list {
+			if r := &list[i]; r.kind == mapped && !yield(r.time, r.Mapping) {
+				return
+			}
+		}
+	}
+}
+
+// Parent returns the process that forked this one, the last of its number; 0 if it is not known.
+func (l *Log) Parent(pid int32) int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.of[pid]; p != nil {
+		for _, r := range slices.Backward(p.list) {
+			if r.kind == forked {
+				return r.parent
+			}
+		}
+	}
+	return 0
+}
+
+// ForkedSince reports whether a process of this number was forked after a time.
+func (l *Log) ForkedSince(pid int32, time uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of[pid]
+	return p != nil && slices.ContainsFunc(p.list[p.after(time):], func(r record) bool {
+		return r.kind == forked
+	})
 }
 
 // Forget forgets the records before a time, but those of some processes.

@@ -2,19 +2,20 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/ingest/format/procmaps"
 )
 
-func mapped(start, end uint64, path string) procmaps.Mapping {
+func mapping(start, end uint64, path string) procmaps.Mapping {
 	return procmaps.Mapping{Start: start, End: end, File: procmaps.File{Inode: 7, Path: path}}
 }
 
 // events fills a log of the time 100 on, one word an event: "TIME+FILE" maps FILE at [0x1000,
-// 0x2000) of process 5, "TIME*FILE" at [0x3000, 0x4000), "TIME!" begins a program, "TIME?TIME"
-// loses records.
+// 0x2000) of process 5, "TIME*FILE" at [0x3000, 0x4000), "TIME>" moves something to [0x1000,
+// 0x1800), "TIME!" begins a program, "TIME^PARENT" forks the process, "TIME?TIME" loses records.
 func events(t *testing.T, text string) *Log {
 	t.Helper()
 	l := New(100)
@@ -23,13 +24,17 @@ func events(t *testing.T, text string) *Log {
 		var file string
 		switch {
 		case scans(word, "%d+%s", &time, &file):
-			l.Add(5, time, mapped(0x1000, 0x2000, file))
+			l.Add(5, time, mapping(0x1000, 0x2000, file))
 		case scans(word, "%d*%s", &time, &file):
-			l.Add(5, time, mapped(0x3000, 0x4000, file))
+			l.Add(5, time, mapping(0x3000, 0x4000, file))
 		case scans(word, "%d?%d", &time, &to):
 			l.Lost(time, to)
-		case scans(word, "%d!", &time):
-			l.Begin(5, time)
+		case scans(word, "%d^%d", &time, &to):
+			l.Fork(5, int32(to), time)
+		case strings.HasSuffix(word, ">") && scans(word, "%d>", &time):
+			l.Move(5, time, 0x1000, 0x1800)
+		case strings.HasSuffix(word, "!") && scans(word, "%d!", &time):
+			l.Exec(5, time)
 		default:
 			t.Fatalf("event %q", word)
 		}
@@ -61,6 +66,10 @@ func TestUnchanged(t *testing.T) {
 		{events: "200*a 300+b 400*c", at: 0x1000, from: 200, till: 300},
 		{events: "400*c 300+b 200*a", at: 0x1000, from: 200, till: 300}, // read in another order
 		{events: "400*c 300+b 200*a", at: 0x3000, from: 200, till: 399, want: true},
+		{events: "200>", at: 0x1000, from: 100, till: 199, want: true},
+		{events: "200>", at: 0x17ff, from: 100, till: 200},
+		{events: "200>", at: 0x1800, from: 100, till: 200, want: true},
+		{events: "200^7", at: 0x9000, from: 100, till: 200},
 		{events: "200!", at: 0x1000, from: 100, till: 199, want: true},
 		{events: "200!", at: 0x9000, from: 100, till: 200},
 		{events: "200?300", at: 0x1000, from: 100, till: 199, want: true},
@@ -85,27 +94,60 @@ func TestAt(t *testing.T) {
 	for _, c := range []struct {
 		events   string
 		at, time uint64
-		want     string // "": it is not known
+		want     string // the path, or the proof
 	}{
-		{at: 0x1000, time: 200},
-		{events: "200+a", at: 0x1000, time: 199},
+		{at: 0x1000, time: 200, want: "unknown"},
+		{events: "200+a", at: 0x1000, time: 199, want: "unknown"},
 		{events: "200+a", at: 0x1000, time: 200, want: "a"},
 		{events: "200+a 300+b", at: 0x1000, time: 299, want: "a"},
 		{events: "200+a 300+b", at: 0x1000, time: 300, want: "b"},
 		{events: "300+b 200+a", at: 0x1000, time: 299, want: "a"},
 		{events: "200+a 250*c 300!", at: 0x1000, time: 299, want: "a"},
-		{events: "200+a 250*c 300!", at: 0x1000, time: 300},
+		{events: "200+a 250*c 300!", at: 0x1000, time: 300, want: "nothing"},
 		{events: "200+a 250*c 300! 310+d", at: 0x1000, time: 400, want: "d"},
-		{events: "200+a 250*c 300! 310+d", at: 0x3000, time: 400},
+		{events: "200+a 250*c 300! 310+d", at: 0x3000, time: 400, want: "nothing"},
 		{events: "200+a 250?260", at: 0x1000, time: 249, want: "a"},
-		{events: "200+a 250?260", at: 0x1000, time: 250},
-		{events: "200+a 250?260", at: 0x1000, time: 400},
+		{events: "200+a 250?260", at: 0x1000, time: 250, want: "uncertain"},
+		{events: "200+a 250?260", at: 0x1000, time: 400, want: "uncertain"},
 		{events: "250?260 300+a", at: 0x1000, time: 400, want: "a"},
+		{events: "200! 250?260", at: 0x1000, time: 249, want: "nothing"},
+		{events: "200! 250?260", at: 0x1000, time: 250, want: "unknown"},
+		{events: "200+a 300>", at: 0x1000, time: 299, want: "a"},
+		{events: "200+a 300>", at: 0x1000, time: 300, want: "uncertain"},
+		{events: "200+a 300>", at: 0x1800, time: 300, want: "a"},
+		{events: "200+a 300> 400+b", at: 0x1000, time: 400, want: "b"},
+		{events: "200^7", at: 0x1000, time: 199, want: "unknown"},
+		{events: "200^7", at: 0x1000, time: 200, want: "of 7 at 200"},
+		{events: "200^7 250?260", at: 0x1000, time: 260, want: "unknown"},
+		{events: "200^7 300*a", at: 0x1000, time: 300, want: "of 7 at 200"},
+		{events: "200^7 300+a", at: 0x1000, time: 300, want: "a"},
+		{events: "200^7 300!", at: 0x1000, time: 300, want: "nothing"},
+		{events: "200^7 300! 400^8", at: 0x1000, time: 400, want: "of 8 at 400"}, // another process
 	} {
-		m, ok := events(t, c.events).At(5, c.at, c.time)
-		if ok != (c.want != "") || ok && m.File.Path != c.want {
-			t.Errorf("%q: %#x at %d: %+v, %v", c.events, c.at, c.time, m, ok)
+		x := events(t, c.events).At(5, c.at, c.time)
+		got := map[Proof]string{Unknown: "unknown", Uncertain: "uncertain", Mapped: x.Mapping.File.Path,
+			Nothing: "nothing", Inherited: fmt.Sprintf("of %d at %d", x.Parent, x.Forked)}[x.Proof]
+		if got != c.want {
+			t.Errorf("%q: %#x at %d: %s, want %s", c.events, c.at, c.time, got, c.want)
 		}
+	}
+}
+
+// TestProcess: what a process has mapped, and which one forked it.
+func TestProcess(t *testing.T) {
+	l := events(t, "200^7 300+a 350> 400! 450*b 500^8 600+c")
+	var got []string
+	for time, m := range l.Mappings(5) {
+		got = append(got, fmt.Sprint(time, m.File.Path))
+	}
+	if want := []string{"300a", "450b", "600c"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if a, b := l.Parent(5), l.Parent(6); a != 8 || b != 0 {
+		t.Errorf("parents %d and %d", a, b)
+	}
+	if !l.ForkedSince(5, 499) || l.ForkedSince(5, 500) || l.ForkedSince(6, 0) {
+		t.Error("it was forked last at 500")
 	}
 }
 
@@ -115,7 +157,7 @@ func TestForget(t *testing.T) {
 	l := New(100)
 	for pid := int32(1); pid <= 2; pid++ {
 		for time := uint64(200); time <= 600; time += 100 {
-			l.Add(pid, time, mapped(0x1000, 0x2000, fmt.Sprint(time)))
+			l.Add(pid, time, mapping(0x1000, 0x2000, fmt.Sprint(time)))
 		}
 	}
 	l.Forget(0, nil)
@@ -128,10 +170,10 @@ func TestForget(t *testing.T) {
 			t.Errorf("process %d: not everything since 400 is known", pid)
 		}
 	}
-	if _, ok := l.At(1, 0x1000, 250); !ok {
+	if c := l.At(1, 0x1000, 250); c.Proof != Mapped {
 		t.Error("a record of a process that is kept was forgotten")
 	}
-	if m, ok := l.At(2, 0x1000, 450); !ok || m.File.Path != "400" {
+	if c := l.At(2, 0x1000, 450); c.Proof != Mapped || c.Mapping.File.Path != "400" {
 		t.Error("a record of the time was forgotten")
 	}
 	l.Forget(1000, nil)
@@ -149,7 +191,7 @@ func TestForget(t *testing.T) {
 func TestBounds(t *testing.T) {
 	l := New(100)
 	for time := uint64(200); time < 200+3*maxRecords; time++ {
-		l.Add(1, time, mapped(0x1000, 0x2000, "a"))
+		l.Add(1, time, mapping(0x1000, 0x2000, "a"))
 	}
 	last := uint64(200 + 3*maxRecords - 1)
 	if n := len(l.of[1].list); n > maxRecords || n != l.total || !l.Unchanged(1, 0x5000, last, last+9) ||
@@ -157,7 +199,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d records, %d in all", n, l.total)
 	}
 	for i := range int32(maxTotal) {
-		l.Begin(i+2, last)
+		l.Exec(i+2, last)
 	}
 	if l.total != maxTotal || l.Unchanged(1, 0x5000, last, last+9) || !l.Unchanged(1, 0x5000, last+1, last+9) {
 		t.Errorf("%d records", l.total)
@@ -169,7 +211,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d losses", len(l.losses))
 	}
 	for i := range 2 * maxPaths {
-		l.Add(1, last, mapped(0, 1, fmt.Sprint(i)))
+		l.Add(1, last, mapping(0, 1, fmt.Sprint(i)))
 	}
 	if len(l.paths) > maxPaths {
 		t.Errorf("%d paths", len(l.paths))

@@ -16,11 +16,13 @@ type PlaceKind uint8
 // The kinds of places.
 const (
 	Gone      PlaceKind = iota // the process had ended before its mappings could be read
+	Unread                     // its mappings could not be read, and it lives
 	Outside                    // of all code that the process maps: nothing can name it
 	Mapped                     // in code without a build ID, named by its mapping
 	InFile                     // in code of a file with a build ID
 	Ambiguous                  // one thing or another, as mappings changed
 	Vsyscall                   // in the page that all processes have at one address
+	numKinds
 )
 
 // Process is a process while it ran a program, with the mappings of a time.
@@ -63,6 +65,10 @@ type Explainer interface {
 // Unproven returns how many samples were explained by places that are Unproven.
 func (p *Part) Unproven() uint64 { return p.unproven }
 
+// Unplaced returns how many samples have addresses of a kind that is Gone, Unread or Ambiguous, and
+// none of an earlier one of these.
+func (p *Part) Unplaced(kind PlaceKind) uint64 { return p.unplaced[kind] }
+
 // noNumber is that of no mappings: addresses of which it is not known where they lie.
 const noNumber = math.MaxUint32
 
@@ -97,8 +103,15 @@ func (p *Part) Explain(by Explainer) error {
 		if len(e.mappings) > 0 {
 			number = by.Number(x.process(), e.mappings)
 		}
+		n := p.counts.of[x].Count
 		if e.unproven {
-			p.unproven += p.counts.of[x].Count
+			p.unproven += n
+		}
+		for _, kind := range [...]PlaceKind{Gone, Unread, Ambiguous} {
+			if e.kinds[kind] {
+				p.unplaced[kind] += n
+				break
+			}
 		}
 		p.counts.move(x, t.put(e.frames), number)
 	}
@@ -116,15 +129,16 @@ func (t *table) put(frames []byte) int32 {
 // explained is a stack with its places.
 type explained struct {
 	frames   []byte
-	mappings []int // that name addresses
-	unproven bool  // some place is
+	mappings []int          // that name addresses
+	unproven bool           // some place is
+	kinds    [numKinds]bool // of places
 }
 
 // explain explains the frames of a stack in place. Of addresses outside of all code at its
 // end, where a chain of frame pointers ran into data, one is left to represent them.
 func (e *explained) explain(frames []byte, of Process, by Explainer) {
 	o, tail := binary.NativeEndian, 0
-	e.mappings, e.unproven = e.mappings[:0], false
+	e.mappings, e.unproven, e.kinds = e.mappings[:0], false, [numKinds]bool{}
 	for at := 0; at+userFrame <= len(frames); at += userFrame {
 		f := frames[at : at+userFrame]
 		tail++
@@ -135,11 +149,13 @@ func (e *explained) explain(frames []byte, of Process, by Explainer) {
 		pc := o.Uint64(f[frameOffset:])
 		site := addr.Site(pc, at > 0)
 		p := by.Locate(of, site)
-		e.unproven = e.unproven || p.Unproven
+		e.unproven, e.kinds[p.Kind] = e.unproven || p.Unproven, true
 		clear(f[frameID:frameOffset])
 		switch p.Kind {
 		case Gone:
 			pc, tail = bundle.GoneAddress, 0
+		case Unread:
+			pc, tail = bundle.UnreadAddress, 0
 		case Outside:
 			pc = bundle.OutsideAddress
 		case Ambiguous:

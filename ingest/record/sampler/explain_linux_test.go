@@ -37,6 +37,8 @@ func (threePlaces) Locate(of Process, at uint64) Place {
 		return Place{Kind: Ambiguous, Unproven: true}
 	case of.PID == 3:
 		return Place{}
+	case of.PID == 5:
+		return Place{Kind: Unread}
 	case at >= base && at < base+0x100:
 		return Place{Kind: InFile, BuildID: [BuildIDSize]byte(bytes.Repeat([]byte{9}, BuildIDSize)),
 			Offset: at - base + 0x40}
@@ -67,6 +69,7 @@ func TestExplained(t *testing.T) {
 			want: one(ip, 0, 0x2180)},
 		{name: "gone", pid: 3, frames: join(one(ip, 0, 0x3000), one(ip, 0, 0)),
 			want: join(gone, gone)},
+		{name: "unread", pid: 5, frames: one(ip, 0, 0x3000), want: one(ip, 0, bundle.UnreadAddress)},
 		{name: "rubbish at the end", pid: 1,
 			frames: join(one(valid, 5, 1), one(ip, 0, 7), one(ip, 0, 8), one(ip, 0, 0)),
 			want:   join(one(valid, 5, 1), outside)},
@@ -119,6 +122,11 @@ func TestExplain(t *testing.T) {
 	}
 	if s.counts.total() != 6+1+2+2+64 {
 		t.Errorf("%d samples", s.counts.total())
+	}
+	for kind, want := range map[PlaceKind]uint64{Gone: 1, Unread: 0, Ambiguous: 1, Outside: 0} {
+		if got := s.Unplaced(kind); got != want {
+			t.Errorf("%d samples have addresses of kind %d, want %d", got, kind, want)
+		}
 	}
 	users, gone := map[int32]uint64{}, 0
 	buf := make([]byte, x.deep*userFrame)

@@ -13,6 +13,7 @@ type Part struct {
 	written []int             // stacks, by kind, once Write was called
 	// unproven counts the samples with places that are Unproven.
 	unproven uint64
+	unplaced [numKinds]uint64 // see Unplaced
 }
 
 func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
