@@ -200,7 +200,7 @@ func TestBundlePlaces(t *testing.T) {
 	h.Entries = map[string][]byte{
 		bundle.DumpName("stacks"): stackDump(t, [][]byte{stackRecord(valid, id, 0x100),
 			stackRecord(ip, "", bundle.OutsideAddress), stackRecord(ip, "", bundle.GoneAddress),
-			stackRecord(valid, id, 0x200), stackRecord(ip, "", bundle.OutsideAddress)}),
+			stackRecord(ip, "", bundle.UnreadAddress), stackRecord(valid, id, 0x200), stackRecord(ip, "", bundle.OutsideAddress)}),
 		bundle.DumpName("counts"): countDump(t, [5]any{0, -14, 99, "work", 5}),
 	}
 	h.Manifest = map[string]any{"samples": []map[string]any{{"event": "cpu-clock", "unit": "count",
@@ -220,7 +220,7 @@ func TestBundlePlaces(t *testing.T) {
 		}
 	}
 	want := []string{"/bin/work: none", "[unmapped]: outside every mapping",
-		"[unmapped]: process gone", "/bin/work: none"}
+		"[unmapped]: process gone", "[unmapped]: mappings not saved", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
 	}
