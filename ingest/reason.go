@@ -29,6 +29,9 @@ const (
 	// ProcessGone is of an address in a bundle of stacks: its process had ended before its
 	// mappings could be read.
 	ProcessGone
+	// MapsNotRead is of an address in a bundle of stacks: the mappings of its process could not be
+	// read, though it lived.
+	MapsNotRead
 	// AddressReused is of an address that was in several objects, one after another, while the
 	// time of its stack is not known.
 	AddressReused
@@ -67,6 +70,7 @@ var reasonText = [numReasons]string{
 	MapsNotSaved:     "mappings not saved",
 	StackLost:        "stack lost",
 	ProcessGone:      "process gone",
+	MapsNotRead:      "mappings not read",
 	AddressReused:    "address reused",
 	StackTruncated:   "stack truncated",
 	OtherStack:       "other stack",

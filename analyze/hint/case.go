@@ -61,6 +61,7 @@ var steps = [...]func(*Case) string{
 	ingest.GuestCode:        fixed("inside the virtual machine: perf record -a -g"),
 	ingest.MapsNotSaved:     mapsNotSaved,
 	ingest.ProcessGone:      recordAll, // its records have the mappings of all processes
+	ingest.MapsNotRead:      recordAll,
 	ingest.AddressReused:    addressReused,
 	ingest.StackLost:        stackLost,
 	ingest.TableDamaged:     tableDamaged,

@@ -77,7 +77,7 @@ func TestSteps(t *testing.T) {
 			o:    unmapped,
 			want: "perf record -a -g"},
 		{name: "mappings that a recorder could not read",
-			c: Case{Reason: ingest.MapsNotSaved, Counted: true, BuildIDs: true}, o: unmapped,
+			c: Case{Reason: ingest.MapsNotRead, BuildIDs: true}, o: unmapped,
 			want: "perf record -a -g"},
 		{name: "outside", c: Case{Reason: ingest.OutsideMapping}, o: unmapped,
 			want: "code without frame pointers: gcc -fno-omit-frame-pointer, or perf record --call-graph dwarf"},

@@ -169,9 +169,6 @@ func mapsNotSaved(c *Case) string {
 	if c.inKernel() {
 		return "symbolize resolve --kallsyms /proc/kallsyms" + c.captures()
 	}
-	if c.Counted { // its recorder could not read them either
-		return recordAll(c)
-	}
 	return "symbolize resolve --maps PID=/proc/PID/maps" + c.captures()
 }
 

@@ -87,7 +87,7 @@ done`},
 				t.Skipf("SKIPPED: the kernel lost records:\n%s", text)
 			}
 			missing := runMain(t, "missing", "-q", "--store", store, "--trust-paths", data)
-			for _, reason := range []string{"process gone", "mappings not saved"} {
+			for _, reason := range []string{"process gone", "mappings not read"} {
 				if strings.Contains(missing, reason) {
 					t.Errorf("%s", missing)
 				}

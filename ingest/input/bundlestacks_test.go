@@ -220,7 +220,7 @@ func TestBundlePlaces(t *testing.T) {
 		}
 	}
 	want := []string{"/bin/work: none", "[unmapped]: outside every mapping",
-		"[unmapped]: process gone", "[unmapped]: mappings not saved", "/bin/work: none"}
+		"[unmapped]: process gone", "[unmapped]: mappings not read", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
 	}

@@ -44,6 +44,7 @@ type stackFolder struct {
 	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
 	noMap   [merge.NumRoles]uint32 // raw object of addresses in unknown address spaces
 	gone    uint32                 // that of addresses in processes that had ended
+	unread  uint32                 // and in those whose mappings could not be read
 	// That of addresses that were in several objects.
 	ambiguous [merge.NumRoles]uint32
 	// Numbers of distinct kernel addresses: in the kernel's image, in functions that only a
@@ -94,6 +95,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		ingest.MapsNotSaved),
 		merge.UserRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
 	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
+	f.unread = noMap(ingest.UnmappedPath, ingest.MapsNotRead)
 	f.ambiguous = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.AmbiguousKernelPath,
 		ingest.AddressReused),
 		merge.UserRole: noMap(ingest.AmbiguousPath, ingest.AddressReused)}
@@ -326,7 +328,7 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	case pc == bundle.GoneAddress:
 		return f.place(f.gone, 0)
 	case pc == bundle.UnreadAddress:
-		return f.place(f.noMap[merge.UserRole], 0)
+		return f.place(f.unread, 0)
 	case pc == bundle.AmbiguousAddress:
 		return f.place(f.ambiguous[merge.UserRole], 0)
 	}
