@@ -123,8 +123,14 @@ func (c *Case) inGo(others string) string {
 }
 
 // ambiguous is how one of several objects is chosen: a padded build ID has zeros behind the digits
-// that they share.
+// that they share. One that the records have of several has been taken away.
 func ambiguous(c *Case) string {
+	switch {
+	case c.Object.Kind == ingest.Module:
+		return recordPrograms // the recorder reads the build ID of each module
+	case c.Object.ID.IsZero():
+		return noBuildID(c)
+	}
 	const least = 8 // digits
 	digits := c.Object.ID.Hex()
 	shared := strings.TrimRight(digits, "0")

@@ -161,6 +161,8 @@ func TestSameObject(t *testing.T) {
 		pid := int32(7 + i)
 		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x100000, Len: 0x2000, PgOff: uint64(i/2) * 0x1000,
 			BuildID: sum(1), Filename: name}, at(1))
+		c.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x200000, Len: 0x2000, BuildID: sum(1), Filename: name},
+			at(1))
 		c.hit(pid, 2, cU, 0x100010)
 	}
 	for pid := int32(20); pid < 24; pid++ { // without an ID: one file, one object

@@ -72,6 +72,9 @@ type Options struct {
 	// are of the same boot: see Capture.Taken.
 	Bundles []*Capture
 
+	// Kallsyms are paths of copies of /proc/kallsyms, which name modules without a build ID.
+	Kallsyms []string
+
 	// Stacks has the layout of stack maps, and files that belong to them.
 	Stacks StackOptions
 }

@@ -60,7 +60,7 @@ func TestPathFiles(t *testing.T) {
 		{name: "moved away, proven by its new name",
 			maps: []perfbuild.Mmap{by(1, 10, "/x"), by(2, 11, "/x"),
 				by(3, 10, "/old")}, entries: map[string]byte{"/x": 1, "/old": 2},
-			want: "10 /old 02, 11 /x 01"},
+			want: "10 /old 02, 10 /x 02, 11 /x 01"},
 		{name: "moved away, the new one not mapped",
 			maps:    []perfbuild.Mmap{by(1, 10, "/x"), by(3, 10, "/old")},
 			entries: map[string]byte{"/x": 1, "/old": 2}, want: "10 /old -, 10 /x -",

@@ -69,7 +69,10 @@ func (s *perfSource) taken() []sideband.Taken {
 func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 	if s.state == nil {
 		opts := sideband.ScanOptions{ChunkSize: s.chunkSize, Bundles: bundlesOf(s.opts.Bundles),
-			Missing: s.missing, JIT: s.opts.JIT}
+			Missing: s.missing, JIT: s.opts.JIT, Kallsyms: s.opts.Kallsyms}
+		if own := container.Kallsyms(s.file.path); own != "" {
+			opts.Kallsyms = append([]string{own}, opts.Kallsyms...)
+		}
 		if !s.file.mtime.IsZero() {
 			opts.EndNanos = s.file.mtime.UnixNano()
 		}

@@ -45,6 +45,8 @@ type Identifier struct {
 	From, To uint64 // times of the first and the last sample, 0 if they are not known
 	// Disowned are the names of files that may not have the build ID of their path.
 	Disowned []string
+
+	refuted []string // names of those whose recorded build ID proves nothing
 }
 
 // fileKey identifies a file with several names.
@@ -159,11 +161,18 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
 	}
-	if !o.ID.IsZero() || !NeedsID(o.Kind) {
+	switch {
+	case !NeedsID(o.Kind):
 		return
-	}
-	if o.Reason == ingest.ReasonNone {
+	case !o.ID.IsZero():
+		if o.Reason == ingest.Ambiguous { // the recorded ID was, this one is not
+			o.Reason = ingest.ReasonNone
+		}
+		return
+	case o.Reason == ingest.ReasonNone:
 		o.Reason = ingest.NoBuildID
+	case o.Reason == ingest.Ambiguous:
+		x.refuted = append(x.refuted, o.File.Path)
 	}
 	if name := recordedName(&o.File); o.Kind == ingest.ELF && !x.byPath[name].IsZero() {
 		x.Disowned = append(x.Disowned, name)

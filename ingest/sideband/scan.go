@@ -20,6 +20,9 @@ type ScanOptions struct {
 	Bundles   []Bundle // of the same boot, with data that the capture lacks
 	// Missing are programs without code in the list of the bundle that has the records.
 	Missing []bundle.MissingProgram
+	// Kallsyms are paths of copies of /proc/kallsyms, which name the functions of modules without
+	// a build ID if they are of the same boot.
+	Kallsyms []string
 	// JIT returns the code that a process compiled at run time; nil for none. EndNanos is the wall
 	// clock of the recording's end where the recording itself does not have it.
 	JIT      func(*JITQuery) JITCode
@@ -48,10 +51,12 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 		return nil, err
 	}
 	sb.readPrograms()
+	sb.refuteModuleIDs()
 	sb.noteMissing(opts.Missing)
 	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
+	sb.nameModules(opts.Kallsyms)
 	sb.AddJIT(opts.JIT, opts.EndNanos, opts.BornNanos)
 	sb.Build()
 	sb.addMissing(opts.Missing)

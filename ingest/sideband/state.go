@@ -102,6 +102,8 @@ type Records struct {
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
 
+	refutedModules int // that had a build ID in the records, which others have, too
+
 	traces      traces
 	starts      []Position        // of chunks, then the end of the last
 	firstSample Position          // -1 if there is none
@@ -202,6 +204,7 @@ func (sb *State) Build() {
 	sb.changes = nil
 	sb.containment.sortNamespaces()
 	sb.Spaces = b.Build()
+	sb.refuteFileIDs()
 }
 
 // CommNames returns the names of threads, by number.
@@ -231,7 +234,7 @@ func (sb *State) CommName(code uint32) string {
 // mapping, nil if there is none, and the place to look up in it. For a return address (ret)
 // that is the byte before it (addr.Site), unless no call can precede it: because nothing is
 // mapped before it, or because a JITed function begins there, which has an allocator's header
-// before it. Then an interrupt came at its first instruction, and the place is the address.
+// before it, or one with padding before it. Then an interrupt came at its first instruction, and the place is the address.
 func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 	m *addrspace.Mapping, site addr.PC) {
 	site = addr.Site(pc, ret)
@@ -239,8 +242,7 @@ func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 		return m, pc
 	}
 	here := sb.Spaces.InKernel(v, pc)
-	if here != nil && (m == nil ||
-		here.Start == pc && sb.Objects.List[here.Object].Kind == ingest.JIT) {
+	if here != nil && (m == nil || sb.interrupted(here, m, pc)) {
 		return here, pc
 	}
 	return m, site

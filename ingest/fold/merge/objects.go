@@ -1,16 +1,20 @@
 package merge
 
 import (
+	"cmp"
 	"slices"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
 )
 
-// identity is equal for records of one object: the build ID, else all that is recorded.
+// identity is equal for records of one object: the build ID and the file's name without its
+// directory, else all that is recorded. Copies of one program under several names have one ID, and
+// each frame keeps the name of its own file.
 type identity struct {
 	kind      ingest.ObjectKind
 	key       buildid.Key
+	name      string
 	length    int // of an ID shorter than a key: such IDs match only at equal lengths
 	refSymbol string
 	undecided bool
@@ -60,7 +64,31 @@ func identities(objects []ingest.Object) []identity {
 			o.Reason = ingest.Ambiguous
 		}
 	}
+	addNames(ids, objects)
 	return ids
+}
+
+// addNames adds the names of files to the identities of objects with a build ID. Stack maps have
+// none: theirs is the smallest that another record has with the ID.
+func addNames(ids []identity, objects []ingest.Object) {
+	least := make(map[identity]string)
+	name := func(i int) string {
+		o := &objects[i]
+		if o.ID.IsZero() || o.Kind != ingest.ELF && o.Kind != ingest.Module {
+			return ""
+		}
+		return ingest.BaseName(o.File.Path)
+	}
+	for i := range ids {
+		if own, known := name(i), least[ids[i]]; own != "" && (known == "" || own < known) {
+			least[ids[i]] = own
+		}
+	}
+	for i, id := range ids {
+		if least[id] != "" {
+			ids[i].name = cmp.Or(name(i), least[id])
+		}
+	}
 }
 
 // Objects makes one object of each identity, sorted by CompareObjects, and returns the new number

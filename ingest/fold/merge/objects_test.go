@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"slices"
 	"testing"
 
 	"symbolize/buildid"
@@ -17,8 +18,9 @@ func TestPaddedIDs(t *testing.T) {
 			Kernel: ingest.NoObject}
 	}
 	used := []bool{true, true, true}
-	joined, number := Objects([]ingest.Object{object(short, "/b"), object(padded, "/a")}, used)
-	if len(joined) != 1 || !joined[0].ID.Exact() || joined[0].File.Path != "/a" || number[0] != 0 ||
+	joined, number := Objects([]ingest.Object{object(short, "/b/x"), object(padded, "/a/x")},
+		used)
+	if len(joined) != 1 || !joined[0].ID.Exact() || joined[0].File.Path != "/a/x" || number[0] != 0 ||
 		number[1] != 0 {
 		t.Errorf("one exact and one padded: %+v", joined)
 	}
@@ -27,6 +29,21 @@ func TestPaddedIDs(t *testing.T) {
 	if len(joined) != 3 || joined[number[1]].Reason != ingest.Ambiguous ||
 		joined[number[0]].Reason != ingest.ReasonNone {
 		t.Errorf("two exact and one padded: %+v", joined)
+	}
+}
+
+// TestCopies: files with one build ID and several names are as many objects; records without a name
+// belong to the first of them.
+func TestCopies(t *testing.T) {
+	id := buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8})
+	var list []ingest.Object
+	for _, path := range []string{"", "/b/t2", "/t1", "/a/t2"} {
+		list = append(list, ingest.Object{ID: id, File: ingest.FileRef{Path: path}, Kernel: ingest.NoObject})
+	}
+	joined, number := Objects(list, []bool{true, true, true, true})
+	if len(joined) != 2 || joined[0].File.Path != "/a/t2" || joined[1].File.Path != "/t1" ||
+		!slices.Equal(number, []ingest.ObjectID{1, 0, 1, 0}) {
+		t.Errorf("%v: %+v", number, joined)
 	}
 }
 
