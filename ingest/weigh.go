@@ -46,12 +46,25 @@ func (p *Profile) WeighFrames(count bool) []FrameSum {
 	return locations
 }
 
+// WeighInnermost sums the samples of a profile by the location of their innermost frame, and all
+// samples, also those without a frame. A sum counts each sample as one frame.
+func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum) {
+	locations = make([]FrameSum, len(p.Locations))
+	for s, w := range p.SampleSums(count) {
+		all.Add(w)
+		if stack := p.Stack(s.Stack); len(stack) > 0 {
+			locations[stack[0]].Add(w)
+		}
+	}
+	return locations, all
+}
+
 // IsNamed reports whether a location of the profile has the name of a function (see
 // Names.Named).
 func (p *Profile) IsNamed(l LocationID) bool { return p.Names != nil && p.Names.Named(l) }
 
-// NamedFrames adds up the sums of WeighFrames: of all frames, and of those with the name of a
-// function. Every printed share of named frames is made of these.
+// NamedFrames adds up the sums of WeighFrames or WeighInnermost: of all frames, and of those with
+// the name of a function. Every printed share of what is named is made of these.
 func (p *Profile) NamedFrames(locations []FrameSum) (named, all FrameSum) {
 	for l, w := range locations {
 		all.Add(w)

@@ -95,8 +95,8 @@ func (c *Comparison) facts(s *Scaling, both *calltree.Stacks) (facts []Fact) {
 			"scaled by %.4g to the base's, so that shares compare", s.Scale)})
 	}
 	if c.Cover != nil && c.BaseCover != nil {
-		facts = append(facts, Fact{"named", fmt.Sprintf("%.2f%% of the frames of the base, %.2f%% "+
-			"of those of the new side", c.BaseCover.Named, c.Cover.Named)})
+		facts = append(facts, Fact{"named", fmt.Sprintf("%.2f%% of the samples of the base, %.2f%% "+
+			"of the new side's, by their innermost frames", c.BaseCover.Named, c.Cover.Named)})
 	}
 	if len(c.New) > 1 || len(c.Base) > 1 {
 		facts = append(facts, Fact{"values", fmt.Sprintf("sums of %d profiles of the base and "+

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"symbolize/analyze/table"
@@ -12,22 +15,22 @@ import (
 // are misleading.
 const shallowShare = 30
 
-// unnamedShare is the share of frames without a name, in percent, from which a table is mostly of
-// files.
-const unnamedShare = 50
+// unnamedRows is how many of the heaviest functions may not contain a file's unnamed code, for a
+// table to be without a warning. unnamedShare is its least share of the samples, in percent.
+const (
+	unnamedRows  = 10
+	unnamedShare = 0.5
+)
 
 // Advice returns warnings for readers of a table of functions of a profile: that many samples
-// have no stack, that most frames have no name, that callers are none, and that some names are
-// made of addresses.
+// have no stack, that code without a name is among the heaviest functions, that callers are none,
+// and that some names are made of addresses.
 func Advice(p *ingest.Profile) (list []ingest.Warning) {
 	if w := shallow(p); w != nil {
 		list = append(list, *w)
 	}
-	named, all := p.NamedFrames(p.WeighFrames(false))
-	if without := 100 - share(named, all); all.Frames > 0 && without >= unnamedShare {
-		list = append(list, ingest.Warning{
-			Text: share100(without) + " of the frames have no name, and stand under their files'",
-			Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"})
+	if w := unnamed(p); w != nil {
+		list = append(list, *w)
 	}
 	if w := UncalledAdvice(p); w != nil {
 		list = append(list, *w)
@@ -48,6 +51,46 @@ func Advice(p *ingest.Profile) (list []ingest.Warning) {
 				"symbols"})
 	}
 	return list
+}
+
+// unnamed is the warning about files among the heaviest functions: their code without a name is
+// one row of a table.
+func unnamed(p *ingest.Profile) *ingest.Warning {
+	type row struct {
+		object   ingest.ObjectID
+		function ingest.FuncID
+		file     bool // all unnamed code of the object
+	}
+	innermost, all := p.WeighInnermost(false)
+	sums := make(map[row]float64)
+	for l, w := range innermost {
+		r := row{object: p.Locations[l].Object, file: true}
+		if p.Names != nil {
+			if frames := p.Names.At(ingest.LocationID(l)); len(frames) > 0 {
+				r = row{function: frames[0].Func}
+			}
+		}
+		if w.Frames > 0 {
+			sums[r] += w.Weight
+		}
+	}
+	heaviest := slices.SortedFunc(maps.Keys(sums), func(a, b row) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.object, b.object),
+			cmp.Compare(a.function, b.function))
+	})
+	var files []string
+	for _, r := range heaviest[:min(len(heaviest), unnamedRows)] {
+		if r.file && 100*sums[r] >= unnamedShare*all.Weight {
+			files = append(files, "["+ingest.ShortName(&p.Objects[r.object])+"]")
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	named, _ := p.NamedFrames(innermost)
+	return &ingest.Warning{Text: fmt.Sprintf("%s of the samples end in code without a name; among "+
+		"the ten heaviest functions: %s", share100(100-share(named, all)), strings.Join(files, ", ")),
+		Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"}
 }
 
 // shallow is the warning about samples that have no stack: one location, or none that was

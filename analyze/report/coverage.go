@@ -13,7 +13,7 @@ import (
 
 // CoverageOptions are for NewCoverage.
 type CoverageOptions struct {
-	Count bool // weigh frames by samples instead of periods
+	Count bool // weigh samples and frames by number instead of periods
 	// Searched: files of this host were looked through for objects that nothing else had.
 	Searched bool
 	// Origin returns where the symbols of an object came from, "" for nowhere; nil where that is
@@ -21,26 +21,29 @@ type CoverageOptions struct {
 	Origin func(*ingest.Object) string
 }
 
-// Coverage is how much of a profile is named, and why the rest is not. Frames of all events count;
-// "named" is with a function name, and each frame weighs as much as its sample.
+// Coverage is how much of a profile is named, and why the rest is not. Samples and frames of all
+// events count, by weight: each frame weighs as much as its sample. A frame with a function name is
+// named, and a sample is if its innermost frame is: that is where its time was spent.
 type Coverage struct {
-	Captures  []string         `json:"captures,omitempty"`
-	Samples   uint64           `json:"samples"`
-	Events    []EventCoverage  `json:"events"`
-	Frames    uint64           `json:"frames"`
-	Named     float64          `json:"named_percent"` // by weight
-	Domains   []DomainCoverage `json:"domains"`
-	BuildIDs  []IDCoverage     `json:"build_ids"`
-	Objects   []Origin         `json:"objects,omitempty"` // most frames first
-	Missing   []Missing        `json:"missing"`           // heaviest first
-	Probable  []Probable       `json:"probable,omitempty"`
-	Lost      uint64           `json:"lost"`
-	Throttled uint64           `json:"throttled"`
-	CutChains uint64           `json:"cut_chains"`
-	Uncalled  *Uncalled        `json:"uncalled,omitempty"` // nil for none
-	Unknown   uint64           `json:"unknown_records,omitempty"`
-	Copied    *Copied          `json:"copied_stacks,omitempty"`
-	Warnings  []string         `json:"warnings,omitempty"`
+	Captures []string        `json:"captures,omitempty"`
+	Samples  uint64          `json:"samples"`
+	Events   []EventCoverage `json:"events"`
+	Named    float64         `json:"named_samples_percent"`
+	Frames   uint64          `json:"frames"`
+	// NamedFrames is a share by weight, as Named.
+	NamedFrames float64          `json:"named_percent"`
+	Domains     []DomainCoverage `json:"domains"`
+	BuildIDs    []IDCoverage     `json:"build_ids"`
+	Objects     []Origin         `json:"objects,omitempty"` // most frames first
+	Missing     []Missing        `json:"missing"`           // heaviest first
+	Probable    []Probable       `json:"probable,omitempty"`
+	Lost        uint64           `json:"lost"`
+	Throttled   uint64           `json:"throttled"`
+	CutChains   uint64           `json:"cut_chains"`
+	Uncalled    *Uncalled        `json:"uncalled,omitempty"` // nil for none
+	Unknown     uint64           `json:"unknown_records,omitempty"`
+	Copied      *Copied          `json:"copied_stacks,omitempty"`
+	Warnings    []string         `json:"warnings,omitempty"`
 }
 
 // EventCoverage counts the samples of one event.
@@ -59,6 +62,12 @@ type DomainCoverage struct {
 	Named  float64 `json:"named_percent"` // of its own frames, by weight
 
 	NamedFrames uint64 `json:"named_frames"`
+
+	// Samples have their innermost frame in this kind of code.
+	Samples      uint64  `json:"samples"`
+	NamedSamples uint64  `json:"named_samples"`
+	SampleShare  float64 `json:"samples_percent"`       // of all samples, by weight
+	SamplesNamed float64 `json:"named_samples_percent"` // of its own samples, by weight
 }
 
 // IDCoverage is how much comes from objects whose build ID was found this way.
@@ -77,7 +86,7 @@ type Origin struct {
 	Share   float64 `json:"share_percent"` // of all frames, by weight
 }
 
-// Missing counts the unnamed frames of one object for one reason.
+// Missing counts the unnamed frames of one object for one reason, and the samples that end in them.
 type Missing struct {
 	Object  string  `json:"object"`
 	Kind    string  `json:"kind"`
@@ -85,11 +94,14 @@ type Missing struct {
 	Found   string  `json:"found_build_id,omitempty"` // of the file at that path
 	Reason  string  `json:"reason"`
 	Why     string  `json:"why,omitempty"` // more of the reason: why a program's code is not there
+	Samples uint64  `json:"samples"`       // of which this is the innermost frame
 	Frames  uint64  `json:"frames"`        // unresolved frames of all samples
 	Places  int     `json:"locations"`     // distinct unresolved locations
 	Total   uint64  `json:"total_frames"`
 	Share   float64 `json:"share_percent"` // of all frames, by weight
-	Hint    string  `json:"hint,omitempty"`
+	// SampleShare is of all samples, by weight.
+	SampleShare float64 `json:"samples_percent"`
+	Hint        string  `json:"hint,omitempty"`
 }
 
 // Probable is a function captured with name, tag and length only: its lines are those of another
@@ -125,8 +137,10 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	}
 	c.countEvents(p)
 	locations := p.WeighFrames(opts.Count)
+	innermost, samples := p.WeighInnermost(opts.Count)
 	named, all := p.NamedFrames(locations)
-	var domains, domainsNamed [len(domainText)]ingest.FrameSum
+	namedSamples, _ := p.NamedFrames(innermost)
+	var domains, domainsNamed, ends, endsNamed [len(domainText)]ingest.FrameSum
 	objects := make([]ingest.FrameSum, len(p.Objects))
 	hasNames := make([]bool, len(p.Objects))
 	for l, w := range locations {
@@ -134,25 +148,30 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 		d := p.Objects[object].Domain()
 		objects[object].Add(w)
 		domains[d].Add(w)
+		ends[d].Add(innermost[l])
 		if p.IsNamed(ingest.LocationID(l)) {
 			hasNames[object] = true
 			domainsNamed[d].Add(w)
+			endsNamed[d].Add(innermost[l])
 		}
 	}
-	c.Frames, c.Named = all.Frames, share(named, all)
+	c.Frames, c.NamedFrames, c.Named = all.Frames, share(named, all), share(namedSamples, samples)
 	for d := range domains {
 		if domains[d].Frames > 0 {
 			c.Domains = append(c.Domains, DomainCoverage{Domain: domainText[d],
 				Frames: domains[d].Frames,
 				Share:  share(domains[d], all),
-				Named:  share(domainsNamed[d], domains[d]), NamedFrames: domainsNamed[d].Frames})
+				Named:  share(domainsNamed[d], domains[d]), NamedFrames: domainsNamed[d].Frames,
+				Samples: ends[d].Frames, NamedSamples: endsNamed[d].Frames,
+				SampleShare: share(ends[d], samples), SamplesNamed: share(endsNamed[d], ends[d])})
 		}
 	}
 	c.countIDs(p, objects)
 	if opts.Origin != nil {
 		c.countOrigins(p, opts.Origin, hasNames, objects, all)
 	}
-	c.findMissing(p, opts.Searched, locations, objects, all)
+	c.findMissing(p, opts.Searched, &weights{locations: locations, objects: objects, all: all,
+		innermost: innermost, samples: samples})
 	c.findProbable(p, objects, all)
 	c.Uncalled = newUncalled(p, opts.Count, all)
 	return c
@@ -258,9 +277,17 @@ func (c *Coverage) countOrigins(p *ingest.Profile, origin func(*ingest.Object) s
 	})
 }
 
-// findMissing groups the unresolved locations by object and reason.
-func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
-	locations, objects []ingest.FrameSum, all ingest.FrameSum) {
+// weights are the sums of a profile.
+type weights struct {
+	locations, objects []ingest.FrameSum // of frames
+	all                ingest.FrameSum
+	innermost          []ingest.FrameSum // of samples, by location
+	samples            ingest.FrameSum
+}
+
+// findMissing groups the unresolved locations by object and reason, heaviest first: by the samples
+// that end in them, then by frames.
+func (c *Coverage) findMissing(p *ingest.Profile, searched bool, weights *weights) {
 	type key struct {
 		object ingest.ObjectID
 		reason ingest.Reason
@@ -269,11 +296,12 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 	type sum struct {
 		key
 		ingest.FrameSum
-		places int
+		samples ingest.FrameSum
+		places  int
 	}
 	index := make(map[key]int)
 	var sums []sum
-	for l, w := range locations {
+	for l, w := range weights.locations {
 		// A function with a name and no image is missing too: it lacks lines and instructions.
 		if w.Frames == 0 || p.IsNamed(ingest.LocationID(l)) &&
 			p.Names.Reasons[l] == ingest.ReasonNone {
@@ -291,10 +319,12 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 			sums = append(sums, sum{key: k})
 		}
 		sums[i].Add(w)
+		sums[i].samples.Add(weights.innermost[l])
 		sums[i].places++
 	}
 	slices.SortFunc(sums, func(a, b sum) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Frames, a.Frames),
+		return cmp.Or(cmp.Compare(b.samples.Weight, a.samples.Weight),
+			cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Frames, a.Frames),
 			cmp.Compare(a.object, b.object), cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.places, b.places))
 	})
@@ -307,7 +337,8 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool,
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
-			Total: objects[s.object].Frames, Share: share(s.FrameSum, all)}
+			Total: weights.objects[s.object].Frames, Share: share(s.FrameSum, weights.all),
+			Samples: s.samples.Frames, SampleShare: share(s.samples, weights.samples)}
 		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
 			Searched: searched, SignalReturn: s.signal, Runtime: runtime,
 			Copied: copiedBytes(p), Counted: strings.HasPrefix(p.Meta.Recorder, "symbolize")}

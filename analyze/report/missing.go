@@ -18,7 +18,10 @@ const summaryMissing = 10
 func (c *Coverage) WriteSummary(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "samples    %s%s\n", table.Thousands(c.Samples), c.events())
-	named := share100(c.Named) + " named"
+	if c.Frames > 0 {
+		fmt.Fprintf(out, "named      %s of the samples by their innermost frame\n", share100(c.Named))
+	}
+	named := share100(c.NamedFrames) + " named"
 	if c.Frames == 0 {
 		named = "none to be named"
 	}
@@ -56,7 +59,7 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(out, "losses     %s\n", losses)
 	}
 	if len(c.Missing) > 0 {
-		out.WriteString("not named, heaviest first:\n")
+		out.WriteString("not named, heaviest first by the samples that end there:\n")
 		c.writeMissing(out, summaryMissing, table.Style{})
 	}
 	return out.Flush()
@@ -124,12 +127,12 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 // build IDs and commands are whole, for copying: an ID without room has a line of its own.
 func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style) {
 	const (
-		row         = "  %7s  %10s  %-21s  %s%s\n"
-		margin      = 2 + 7 + 2 + 10 + 2
+		row         = "  %8s  %7s  %-21s  %s%s\n"
+		margin      = 2 + 8 + 2 + 7 + 2
 		taken       = margin + 21 + 2 // before the object
 		leastObject = 24
 	)
-	fmt.Fprintf(out, row, "frames%", "frames", "reason", "object, build ID", "")
+	fmt.Fprintf(out, row, "samples%", "frames%", "reason", "object, build ID", "")
 	for i := range c.Missing {
 		if i == limit {
 			fmt.Fprintf(out, "  and %d more (symbolize missing)\n", len(c.Missing)-limit)
@@ -151,7 +154,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 			id, width = "\n"+strings.Repeat(" ", margin-2)+id, 0
 		}
 		object := style.Fit(m.Object, taken+width)
-		fmt.Fprintf(out, row, share100(m.Share), table.Thousands(m.Frames), m.Reason, object, id)
+		fmt.Fprintf(out, row, share100(m.SampleShare), share100(m.Share), m.Reason, object, id)
 		if m.Hint != "" {
 			fmt.Fprintf(out, "%*s%s\n", margin, "", m.Hint)
 		}

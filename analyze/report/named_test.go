@@ -36,7 +36,8 @@ func TestNamedPercentIsOne(t *testing.T) {
 		if bounds == 0 {
 			t.Fatalf("%d bounds", bounds)
 		}
-		named := report.NewCoverage(p, report.CoverageOptions{Count: count}).Named
+		c := report.NewCoverage(p, report.CoverageOptions{Count: count})
+		named := c.NamedFrames
 		var out bytes.Buffer
 		if err := pprof.Write(&out, p, pprof.WriteOptions{Count: count}); err != nil {
 			t.Fatal(err)
@@ -45,7 +46,8 @@ func TestNamedPercentIsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("symbolize: %.1f%% of frames named", named)
+		want := fmt.Sprintf("symbolize: %.1f%% of samples named by their innermost frame, %.1f%% of "+
+			"frames", c.Named, named)
 		if !slices.Contains(back.Comments, want) || named < 1 || named > 99 {
 			t.Errorf("count %v: comments %q, want %q", count, back.Comments, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -66,13 +67,18 @@ func TestCoverageAgainstNaive(t *testing.T) {
 		p := mixed(seed)
 		for _, count := range []bool{false, true} {
 			frames, weight, named := uint64(0), 0.0, 0.0
+			samples, namedSamples := 0.0, 0.0
 			missing, domains := make(map[key]uint64), make(map[string]uint64)
 			for _, s := range p.Samples {
 				w := float64(s.Weight)
 				if count {
 					w = float64(s.Count)
 				}
-				for _, l := range p.Stack(s.Stack) {
+				samples += w
+				for i, l := range p.Stack(s.Stack) {
+					if i == 0 && len(p.Names.At(l)) > 0 {
+						namedSamples += w
+					}
 					o := &p.Objects[p.Locations[l].Object]
 					frames += s.Count
 					weight += w
@@ -85,10 +91,11 @@ func TestCoverageAgainstNaive(t *testing.T) {
 				}
 			}
 			c := NewCoverage(p, CoverageOptions{Count: count})
-			if want := 100 * named / weight; c.Frames != frames || c.Named < want-1e-9 ||
-				c.Named > want+1e-9 {
-				t.Fatalf("seed %d: %d frames, %f named; want %d, %f", seed, c.Frames, c.Named,
-					frames, want)
+			want, wantSamples := 100*named/weight, 100*namedSamples/samples
+			if c.Frames != frames || math.Abs(c.NamedFrames-want) > 1e-9 ||
+				math.Abs(c.Named-wantSamples) > 1e-9 {
+				t.Fatalf("seed %d: %d frames, %f named, %f of the samples; want %d, %f, %f", seed,
+					c.Frames, c.NamedFrames, c.Named, frames, want, wantSamples)
 			}
 			for _, m := range c.Missing {
 				k := key{m.Object, m.Reason}
@@ -191,19 +198,22 @@ func TestSummaryText(t *testing.T) {
 		want string
 	}{
 		{c: Coverage{Samples: 1500, Events: []EventCoverage{{"cycles", 1500, 1_000_000, "count"}},
-			Frames: 3000, Named: 99.999},
-			want: "samples    1,500 cycles (weight 1,000,000)\nframes     3,000, >99.99% named\n"},
+			Frames: 3000, NamedFrames: 99.999, Named: 27.5},
+			want: "samples    1,500 cycles (weight 1,000,000)\n" +
+				"named      27.50% of the samples by their innermost frame\n" +
+				"frames     3,000, >99.99% named\n"},
 		{c: Coverage{}, want: "samples    0\nframes     0, none to be named\n"},
 		{c: Coverage{Lost: 1200, CutChains: 1},
 			want: "samples    0\nframes     0, none to be named\n" +
 				"losses     1,200 records lost, 1 chains cut at rubbish\n"},
 		{c: Coverage{Missing: []Missing{{Object: "/bin/x", BuildID: "aa", Found: "bb",
 			Reason: "build ID mismatch", Frames: 7,
-			Share: 50, Hint: "do this"}}},
-			want: "samples    0\nframes     0, none to be named\nnot named, heaviest first:\n" +
-				"  frames%      frames  reason                 object, build ID\n" +
-				"   50.00%           7  build ID mismatch      /bin/x  aa, the file there is now bb\n" +
-				"                       do this\n"},
+			SampleShare: 12.5, Share: 50, Hint: "do this"}}},
+			want: "samples    0\nframes     0, none to be named\n" +
+				"not named, heaviest first by the samples that end there:\n" +
+				"  samples%  frames%  reason                 object, build ID\n" +
+				"    12.50%   50.00%  build ID mismatch      /bin/x  aa, the file there is now bb\n" +
+				"                     do this\n"},
 	} {
 		var out bytes.Buffer
 		if err := tt.c.WriteSummary(&out); err != nil || out.String() != tt.want {

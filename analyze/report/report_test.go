@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -335,25 +337,20 @@ func TestCoverage(t *testing.T) {
 		t.Errorf("%d samples, %d frames", c.Samples, c.Frames)
 	}
 	if !slices.IsSortedFunc(c.Missing, func(a, b Missing) int {
-		if a.Share == b.Share {
-			return 0
-		}
-		if a.Share > b.Share {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(b.SampleShare, a.SampleShare), cmp.Compare(b.Share, a.Share))
 	}) {
-		t.Error("what is missing is not sorted by weight")
+		t.Error("what is missing is not sorted by samples, then by frames")
 	}
-	var missing float64
+	var missing, samples float64
 	for _, m := range c.Missing {
 		missing += m.Share
+		samples += m.SampleShare
 	}
-	if sum := missing + c.Named; sum < 99.999 || sum > 100.001 {
-		t.Errorf("missing and named make %f", sum)
+	if math.Abs(missing+c.NamedFrames-100) > 0.001 || math.Abs(samples+c.Named-100) > 0.001 {
+		t.Errorf("missing and named make %f and %f", missing+c.NamedFrames, samples+c.Named)
 	}
 	p.Names = nil
-	if c := NewCoverage(p, CoverageOptions{Count: true}); c.Named != 0 ||
+	if c := NewCoverage(p, CoverageOptions{Count: true}); c.Named != 0 || c.NamedFrames != 0 ||
 		c.Missing[0].Reason != "not indexed" {
 		t.Errorf("without names: %+v", c)
 	}

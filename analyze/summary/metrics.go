@@ -34,11 +34,16 @@ func (r *Run) WriteMetrics(w io.Writer) error {
 			one(float64(r.Captures))},
 		{"captures_failed", "Captures that could not be read.", one(float64(r.Failed))},
 		{"samples", "Samples of the profiles.", one(float64(r.Samples))},
+		{"named_samples", "Samples with an innermost frame that has a function name, by kind of code.",
+			r.kinds(func(k *Kind) uint64 { return k.NamedSamples })},
 		{"frames", "Frames of all samples, by kind of code.",
 			r.kinds(func(k *Kind) uint64 { return k.Frames })},
 		{"named_frames", "Frames with a function name, by kind of code.",
 			r.kinds(func(k *Kind) uint64 { return k.Named })},
-		{"unnamed_frames", "Frames without a name, by reason.", r.reasons()},
+		{"unnamed_samples", "Samples with an innermost frame without a name, by reason.",
+			r.reasons(func(g *Gap) uint64 { return g.Samples })},
+		{"unnamed_frames", "Frames without a name, by reason.",
+			r.reasons(func(g *Gap) uint64 { return g.Frames })},
 		{"tables_opened", "Symbol tables that were opened.", one(float64(r.Tables))},
 		{"duration_seconds", "Time that the run took.", one(r.Seconds)},
 		{"cpu_seconds", "Processor time of the run.", one(r.CPU)},
@@ -84,7 +89,7 @@ func (r *Run) kinds(value func(*Kind) uint64) (list []sample) {
 }
 
 // reasons sums the gaps by reason. Objects are no labels: there can be thousands.
-func (r *Run) reasons() (list []sample) {
+func (r *Run) reasons(value func(*Gap) uint64) (list []sample) {
 	for i := range r.Missing {
 		g := &r.Missing[i]
 		at := slices.IndexFunc(list, func(s sample) bool { return s.labels[0].value == g.Reason })
@@ -92,7 +97,7 @@ func (r *Run) reasons() (list []sample) {
 			at = len(list)
 			list = append(list, sample{labels: []label{{"reason", g.Reason}}})
 		}
-		list[at].value += float64(g.Frames)
+		list[at].value += float64(value(g))
 	}
 	slices.SortFunc(list, func(a, b sample) int {
 		return cmp.Compare(a.labels[0].value, b.labels[0].value)

@@ -14,20 +14,22 @@ import (
 
 // Run describes one run of a command. Frames count once for each sample that they are in.
 type Run struct {
-	Command  string  `json:"command"`  // "resolve", "batch run"
-	Captures int     `json:"captures"` // all, also those that could not be read
-	Failed   int     `json:"captures_failed"`
-	Samples  uint64  `json:"samples"`
-	Frames   uint64  `json:"frames"`
-	Named    uint64  `json:"named_frames"`
-	Kinds    []Kind  `json:"kinds"`   // of code: user, kernel, bpf, jit
-	Missing  []Gap   `json:"missing"` // most frames first
-	Tables   uint64  `json:"tables_opened"`
-	Seconds  float64 `json:"seconds"`
-	CPU      float64 `json:"cpu_seconds,omitempty"`       // of all cores; 0 where it is not known
-	Memory   uint64  `json:"peak_memory_bytes,omitempty"` // resident; 0 where it is not known
-	Exit     int     `json:"exit_status"`
-	Finished int64   `json:"finished_unix"` // wall clock, s since 1970
+	Command  string `json:"command"`  // "resolve", "batch run"
+	Captures int    `json:"captures"` // all, also those that could not be read
+	Failed   int    `json:"captures_failed"`
+	Samples  uint64 `json:"samples"`
+	// NamedSamples have an innermost frame with a function name.
+	NamedSamples uint64  `json:"named_samples"`
+	Frames       uint64  `json:"frames"`
+	Named        uint64  `json:"named_frames"`
+	Kinds        []Kind  `json:"kinds"`   // of code: user, kernel, bpf, jit
+	Missing      []Gap   `json:"missing"` // most samples first
+	Tables       uint64  `json:"tables_opened"`
+	Seconds      float64 `json:"seconds"`
+	CPU          float64 `json:"cpu_seconds,omitempty"`       // of all cores; 0 where it is not known
+	Memory       uint64  `json:"peak_memory_bytes,omitempty"` // resident; 0 where it is not known
+	Exit         int     `json:"exit_status"`
+	Finished     int64   `json:"finished_unix"` // wall clock, s since 1970
 	// Remote counts tables from --remote; a batch's is in Batch.
 	Remote remote.PullResult `json:"remote,omitzero"`
 	// Batch has the counts of a batch, nil of other commands.
@@ -41,14 +43,19 @@ type Kind struct {
 	Kind   string `json:"kind"`
 	Frames uint64 `json:"frames"`
 	Named  uint64 `json:"named_frames"`
+	// Samples have their innermost frame in this kind of code.
+	Samples      uint64 `json:"samples"`
+	NamedSamples uint64 `json:"named_samples"`
 }
 
-// Gap counts the frames of one object that have no name for one reason.
+// Gap counts the frames of one object that have no name for one reason, and the samples that end
+// in them.
 type Gap struct {
 	Object  string `json:"object"`
 	Kind    string `json:"kind"`
 	BuildID string `json:"build_id,omitempty"`
 	Reason  string `json:"reason"`
+	Samples uint64 `json:"samples"`
 	Frames  uint64 `json:"frames"`
 	Hint    string `json:"hint,omitempty"`
 }
@@ -67,12 +74,15 @@ func (r *Run) Add(c *report.Coverage) {
 		}
 		r.Kinds[at].Frames += d.Frames
 		r.Kinds[at].Named += d.NamedFrames
+		r.Kinds[at].Samples += d.Samples
+		r.Kinds[at].NamedSamples += d.NamedSamples
 		r.Named += d.NamedFrames
+		r.NamedSamples += d.NamedSamples
 	}
 	for i := range c.Missing {
 		m := &c.Missing[i]
 		r.Missing = append(r.Missing, Gap{Object: m.Object, Kind: m.Kind, BuildID: m.BuildID,
-			Reason: m.Reason, Frames: m.Frames, Hint: m.Hint})
+			Reason: m.Reason, Samples: m.Samples, Frames: m.Frames, Hint: m.Hint})
 	}
 	if len(r.Missing) > 2*maxGaps {
 		r.join()
@@ -91,12 +101,15 @@ func (r *Run) join() *Run {
 	out := r.Missing[:0]
 	for _, g := range r.Missing {
 		if n := len(out); n > 0 && compareGaps(&out[n-1], &g) == 0 {
+			out[n-1].Samples += g.Samples
 			out[n-1].Frames += g.Frames
 		} else {
 			out = append(out, g)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Gap) int { return cmp.Compare(b.Frames, a.Frames) })
+	slices.SortStableFunc(out, func(a, b Gap) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(b.Frames, a.Frames))
+	})
 	r.Missing = out[:min(len(out), maxGaps)]
 	return r
 }

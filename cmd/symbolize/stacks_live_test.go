@@ -225,8 +225,8 @@ func (l *liveStacks) checkNamed(t *testing.T, store string) {
 			t.Errorf("without a name: %+v, %d places of the object are rubbish", m, rubbish[m.BuildID])
 		}
 	}
-	if len(x.Domains) == 0 || x.Named < 50 {
-		t.Errorf("%v%% named\n%s", x.Named, out)
+	if len(x.Domains) == 0 || x.NamedFrames < 50 {
+		t.Errorf("%v%% named\n%s", x.NamedFrames, out)
 	}
 }
 

@@ -147,13 +147,14 @@
     if (c.missing.length === 0) {
       parts.push(make("p", null, `Nothing is missing: ${thousands(c.frames)} frames, all named.`));
     } else {
-      parts.push(make("p", { class: "note" }, `${share(c.named_percent)} of the frames ` +
-        "have a function's name, by weight. The rest, heaviest first:"));
+      parts.push(make("p", { class: "note" }, `${share(c.named_samples_percent)} of the samples are ` +
+        `named by their innermost frame, ${share(c.named_percent)} of the frames have a name. ` +
+        "The rest, heaviest first by the samples that end there:"));
     }
     for (const m of c.missing.slice(0, 60)) {
-      const div = make("div", { class: "missing" }, make("b", null, share(m.share_percent)),
+      const div = make("div", { class: "missing" }, make("b", null, share(m.samples_percent)),
         ` ${m.object} `, make("small", null, `${m.reason}${m.why ? `: ${m.why}` : ""}; ` +
-          `${thousands(m.frames)} frames${m.build_id ? `, build ID ${m.build_id}` : ""}` +
+          `${thousands(m.samples)} samples, ${thousands(m.frames)} frames${m.build_id ? `, build ID ${m.build_id}` : ""}` +
           (m.found_build_id ? `, the file there is now ${m.found_build_id}` : "")));
       if (m.hint) div.append(make("code", null, m.hint));
       parts.push(div);
@@ -179,6 +180,7 @@
       (e.unit === "samples" ? "" : `, ${quantity(e.total, e.unit)}`) +
       (e.kept < e.total ? `; ${percent(e.kept, e.total)} passed the filter` : "")));
     const c = model.coverage;
+    add("named", `${share(c.named_samples_percent)} of the samples, by their innermost frame`);
     add("frames", `${thousands(c.frames)}, ${share(c.named_percent)} named`,
       ...c.domains.map((d) => `${d.domain}: ${share(d.share_percent)} of all, ` +
         `${share(d.named_percent)} named`));
@@ -202,12 +204,14 @@
     };
     for (const d of c.domains) {
       const k = kinds[kindOf[d.domain]];
-      part(d.share_percent * d.named_percent / 100, `hsl(${k.h} ${k.s}% ${k.light - 6}%)`,
-        `${d.domain}: ${share(d.share_percent)} of the frames`);
+      part(d.samples_percent * d.named_samples_percent / 100, `hsl(${k.h} ${k.s}% ${k.light - 6}%)`,
+        `${d.domain}: ${share(d.samples_percent)} of the samples`);
     }
-    part(100 - c.named_percent, "transparent", `without a name: ${share(100 - c.named_percent)}`);
+    const unnamed = 100 - c.named_samples_percent;
+    part(unnamed, "transparent", `without a name: ${share(unnamed)}`);
     const words = make("div", { class: "words" }, make("span", null,
-      make("b", null, share(c.named_percent)), ` of ${model.scaling ? "the new side's " : ""}frames named`),
+      make("b", null, share(c.named_samples_percent)),
+      ` of ${model.scaling ? "the new side's " : ""}samples named`),
     make("span", null, `${thousands(c.samples)} samples`));
     place.replaceChildren(words, stack);
   }

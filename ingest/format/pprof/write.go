@@ -161,9 +161,12 @@ func (e *encoder) comments() []string {
 	}
 	c = append(c, m.Comments...)
 	c = append(c, e.opts.Comments...)
+	innermost, samples := e.p.WeighInnermost(e.opts.Count)
+	namedSamples, _ := e.p.NamedFrames(innermost)
 	named, all := e.p.NamedFrames(e.p.WeighFrames(e.opts.Count))
 	if all.Weight > 0 {
-		c = append(c, fmt.Sprintf("%s%.1f%% of frames named", commentCoverage,
+		c = append(c, fmt.Sprintf("%s%.1f%% of samples named by their innermost frame, "+
+			"%.1f%% of frames", commentCoverage, 100*namedSamples.Weight/samples.Weight,
 			100*named.Weight/all.Weight))
 	}
 	return c

@@ -33,7 +33,7 @@ func (a *App) WithSummary(commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		fs := cmd.Flags()
 		fs.StringVar(&a.outcome.summary, "summary", "",
-			"write what was done to `FILE`, as JSON: samples, frames named and not, memory, exit status; "+
+			"write what was done to `FILE`, as JSON: samples and frames named and not, memory, exit status; "+
 				"- is standard output")
 		fs.StringVar(&a.outcome.metrics, "metrics", "",
 			"write the same to `FILE` for the node exporter of Prometheus")

@@ -32,7 +32,7 @@ const Help = `  0    done; frames that could not be named are no failure
   1    failed
   2    the command line is wrong
   3    partial: an input could not be read or was damaged, the rest was done
-  4    fewer frames named than --min-resolved asks for
+  4    fewer samples named than --min-resolved asks for
   5    a function grew by more than diff --fail-above
   130  interrupted
 `

@@ -85,7 +85,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	o.InputOptions.AddFlags(cmd)
 	flags.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
-		"exit with 4 if less than `PCT` percent of the frames, by weight, have a name")
+		"exit with 4 if less than `PCT` percent of the samples end in code with a name, by weight")
 	flags.AddLabels(fs, &o.labels)
 	flags.AddDemangle(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,

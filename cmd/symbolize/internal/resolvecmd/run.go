@@ -216,7 +216,8 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 
 // belowMinimum is the error of a profile of which --min-resolved asks for more names.
 func belowMinimum(captures string, c *report.Coverage, min float64) error {
-	err := fmt.Errorf("%s: %.2f%% of the frames have a name, --min-resolved asks for %v%%",
+	err := fmt.Errorf("%s: %.2f%% of the samples are named by their innermost frame, "+
+		"--min-resolved asks for %v%%",
 		captures, c.Named, min)
 	hint := "`symbolize missing " + captures + "` lists the fixes"
 	if c.Frames == 0 {
