@@ -18,6 +18,7 @@ import (
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/cpulist"
 	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/moves"
 	"symbolize/ingest/record/perfevent"
 )
 
@@ -42,6 +43,7 @@ type mapLog struct {
 
 	mu       sync.Mutex // guards the rings
 	rings    []*perfevent.Ring
+	moves    *moves.Reporter
 	forgot   uint64 // when old records were forgotten last
 	wake     int    // eventfd that ends the loop
 	stopping atomic.Bool
@@ -97,7 +99,27 @@ func (l *mapLog) open() (err error) {
 		}
 		l.rings = append(l.rings, r)
 	}
+	if l.moves != nil {
+		if err := l.moves.Open(l.rings, l.s.clocked); err != nil {
+			l.moves.Close()
+			l.moves = nil
+			l.warnMoves(err)
+		}
+	}
 	return nil
+}
+
+// load loads what reports moved mappings, before loads of programs are recorded.
+func (l *mapLog) load() {
+	var err error
+	if l.moves, err = moves.Attach(l.s.log); err != nil {
+		l.warnMoves(err)
+	}
+}
+
+func (l *mapLog) warnMoves(err error) {
+	l.s.warn("code that processes move (mremap) is not noticed: samples of files without a build ID may "+
+		"have the name of another one: %v", err)
 }
 
 // loop reads the rings that have filled up.
@@ -140,6 +162,10 @@ func (l *mapLog) sync() {
 // record takes in a record of a ring.
 func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
 	order := binary.NativeEndian
+	if perfdata.Type(order.Uint32(rec)) == perfdata.TypeSample {
+		l.moved(r, rec)
+		return
+	}
 	at, body := perfevent.RecordTime(rec), rec[perfevent.RecordHeader:]
 	was := r.Latest
 	if r.Latest = at; len(body) < 16 {
@@ -163,6 +189,30 @@ func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
 			l.log.Add(pid, at, m)
 			l.procs.mapping(pid, &m, at)
 		}
+	}
+}
+
+// moved takes in that a process has moved a mapping: what was no code is none now, and what was code
+// of a file for certain is that code.
+func (l *mapLog) moved(r *perfevent.Ring, rec []byte) {
+	m, err := moves.Parse(rec)
+	if err != nil {
+		l.log.Lost(r.Latest, r.Latest)
+		return
+	}
+	r.Latest = m.Time
+	if m.PID <= 0 {
+		return
+	}
+	was := l.log.At(m.PID, m.From, m.Time)
+	switch to := was.Mapping; {
+	case was.Proof == history.Nothing:
+	case was.Proof == history.Mapped && m.End-m.Start <= to.End-m.From:
+		to.Start, to.End, to.Offset = m.Start, m.End, to.Offset+m.From-to.Start
+		l.log.Add(m.PID, m.Time, to)
+	default:
+		l.log.Move(m.PID, m.Time, m.Start, m.End)
+		l.procs.moved(m.PID)
 	}
 }
 
@@ -219,6 +269,8 @@ func (l *mapLog) add(*bundle.Writer) error { return nil }
 func (l *mapLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.moves.Close()
+	l.moves = nil
 	for _, r := range l.rings {
 		r.Close()
 	}

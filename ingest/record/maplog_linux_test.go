@@ -71,6 +71,14 @@ func mmapRecord(pid uint32, time, start, length uint64, inode uint64, path strin
 		uint32(8), uint32(1), inode, uint64(0), uint32(5), uint32(2)), name...))
 }
 
+// moveRecord reports that a process has moved so many bytes.
+func moveRecord(pid uint32, time, from, to, length uint64) []byte {
+	body := words(uint64(9), pid, pid, time, uint64(0), uint32(28), from, to, length, uint32(0))
+	o := binary.NativeEndian
+	header := o.AppendUint16(words(uint32(perfdata.TypeSample)), 0)
+	return append(o.AppendUint16(header, uint16(perfevent.RecordHeader+len(body))), body...)
+}
+
 func (p *processes) maps50(time uint64, file string) {
 	p.mapped.record(&perfevent.Ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
 }
@@ -139,6 +147,38 @@ func TestPlacesAtTimes(t *testing.T) {
 			fork(p, 60, 50, 150)
 			fork(p, 50, 60, 200)
 		}, times: map[uint64]string{200: ambiguous}},
+		{name: "moved there, it is known what", does: func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&perfevent.Ring{}, mmapRecord(50, 210, 0x5000, 0x2000, 'b', "/b"))
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 400, 0x1000, 0x8000, 0x1000))
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 500, 0x8000, 0x1000, 0x1000))
+		}, times: map[uint64]string{250: "a", 300: "b", 500: "b"}},
+		{name: "moved there, it is not known what", does: func(p *processes) {
+			p.copyOf(1, "a", 200, 210)
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
+			p.copyOf(1, "b", 400, 410)
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 500, 0x6000, 0x1000, 0x1000))
+		}, times: map[uint64]string{250: "a", 299: "a", 300: "b", 499: "b", 500: ambiguous, 900: ambiguous}},
+		{name: "moved there, with more than is known", does: func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&perfevent.Ring{}, mmapRecord(50, 210, 0x5000, 0x1000, 'b', "/b"))
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x5000, 0x1000, 0x2000))
+		}, times: map[uint64]string{250: "a", 300: ambiguous}},
+		{name: "data moved there", does: func(p *processes) {
+			exec(p, 150)
+			p.maps50(200, "a")
+			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x70000, 0x1000, 0x1000))
+		}, times: map[uint64]string{300: "a"}},
+		{name: "moved in another process", does: func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&perfevent.Ring{}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&perfevent.Ring{}, moveRecord(0, 300, 0x6000, 0x1000, 0x1000))
+		}, times: map[uint64]string{300: "a"}},
+		{name: "a report that is cut", does: func(p *processes) {
+			p.maps50(200, "a")
+			p.mapped.record(&perfevent.Ring{Latest: 300}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000)[:40])
+		}, times: map[uint64]string{299: "a", 300: ambiguous}},
 		{name: "unmapped between copies", does: func(p *processes) {
 			p.copyOf(1, "", 200, 210)
 			p.maps50(300, "a")

@@ -201,6 +201,17 @@ func (p *processes) changed(pid int32) {
 	p.s.wake()
 }
 
+// moved has the mappings of a process that moved some read soon, if it has stacks with bare addresses:
+// only a copy has what is there now.
+func (p *processes) moved(pid int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bare[pid] {
+		p.dirty[pid] = true
+		p.s.wake()
+	}
+}
+
 // hurry has the mappings of a process read at once, for it may not be there for long. It
 // counts as one of those that were seen when there was something to read.
 func (p *processes) hurry(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }

@@ -156,11 +156,12 @@ func (s *session) newRecorders() ([]recorder, error) {
 		side.changes = changes.New(side.ask, mods.Settle)
 		mods.NoteChanges(side.changes)
 		side.lookAgainAfterLoss()
-		list = append(list, newMapLog(s, procs))
+		mapped := newMapLog(s, procs)
 		x := &stacks{s: s, procs: procs, changes: side.changes}
 		s.set.stacks = x
-		list = append(list, x)
-		err = x.load() // before loads are recorded
+		list = append(list, mapped, x)
+		mapped.load() // both before loads are recorded
+		err = x.load()
 	}
 	return list, err
 }

@@ -4,6 +4,6 @@
 // there is no copy, as of a process that lived for a few milliseconds, they have the code themselves:
 // a program maps all of it after its exec, and a child has what its parent had at the fork.
 //
-// There is no record of code that is unmapped, which leaves nothing that could be sampled. Moves by
-// mremap are noted with the addresses that code came to, but not which code that is.
+// There is no record of code that is unmapped, which leaves nothing that could be sampled. What mremap
+// moves has none either: package moves reports it.
 package history
