@@ -104,7 +104,7 @@ func TestWrongValues(t *testing.T) {
 			seen[f.Name+f.Usage] = true
 			for _, value := range values {
 				if f.Name == "output" || f.Name == "store" {
-					value = "missing/" + value + "/" // where nothing appears
+					value = "nowhere/" + value + "/" // what others write is below missing
 				}
 				callWrong(t, append(path[:len(path):len(path)], fmt.Sprintf("--%s=%s", f.Name,
 					value),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/fixtures/sweep"
 	"symbolize/store/db"
 )
 
@@ -79,7 +80,7 @@ func TestEveryBit(t *testing.T) {
 	if len(files) < 8 {
 		t.Fatalf("files %q", files)
 	}
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := sweep.Rand(t)
 	flips, silent := 0, 0
 	for _, file := range files {
 		whole, err := os.ReadFile(file)
@@ -115,9 +116,6 @@ func TestEveryBit(t *testing.T) {
 	t.Logf("%d bits; %d runs did not need them", flips, silent)
 }
 
-// sweepSample is how many bits of a file are flipped, about.
-const sweepSample = 40
-
 // sweepTakes reports whether a bit of a file of so many bytes is to be flipped.
 func sweepTakes(rnd *rand.Rand, bit, size int) bool {
 	switch os.Getenv("SYMBOLIZE_SWEEP") {
@@ -126,7 +124,7 @@ func sweepTakes(rnd *rand.Rand, bit, size int) bool {
 	case "byte":
 		return bit%8 == bit/8%8 // another one in each
 	}
-	return rnd.IntN(size*8) < sweepSample
+	return rnd.IntN(size*8) < sweep.Most(40, 10) // so many of a file, about
 }
 
 // rewrite changes a file's bytes in place: links to it see them too.

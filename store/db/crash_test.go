@@ -17,14 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/sweep"
 	"symbolize/store"
 )
 
-// Environment of TestCrash: how many random cuts it makes (30), and from which seed.
-const (
-	crashCuts = "STORE_CRASH_CUTS"
-	crashSeed = "STORE_CRASH_SEED"
-)
+// crashCuts is the environment variable for the number of random cuts of TestCrash.
+const crashCuts = "STORE_CRASH_CUTS"
 
 // The writer of the crash test publishes crashRounds times, crashObjects objects each time.
 const (
@@ -120,15 +118,12 @@ func childCrash(path string) error {
 // at some moment since it was synced. The published data is in the store all the same;
 // it verifies; and a writer that goes on comes to the digest of one that nobody disturbed.
 func TestCrash(t *testing.T) {
-	cuts, seed := 30, uint64(os.Getpid())
+	t.Parallel()
+	cuts := sweep.Most(30, 10)
 	if text := os.Getenv(crashCuts); text != "" {
 		cuts, _ = strconv.Atoi(text)
 	}
-	if text := os.Getenv(crashSeed); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("%d cuts, seed %d", cuts, seed)
-	c := &crasher{t: t, rnd: rand.New(rand.NewPCG(seed, 0))}
+	c := &crasher{t: t, rnd: sweep.Rand(t)}
 	quiet := filepath.Join(t.TempDir(), "quiet")
 	stops, err := c.run(quiet, func(int, int, *disk) error { return nil })
 	if errors.Is(err, unix.EPERM) {

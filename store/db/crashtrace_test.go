@@ -3,21 +3,17 @@
 package db
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	raw "unsafe" // the package has a function of that name
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/fixtures/tracerun"
 )
 
 // inode names a file or directory of the traced store for its whole life: numbers are used
@@ -179,11 +175,10 @@ func readContent(path string) (content, error) {
 	return c, nil
 }
 
-// tracee is a writer that runs under ptrace, with the calls that its threads are in.
+// tracee is a writer that runs under ptrace.
 type tracee struct {
 	disk    *disk
-	pid     int
-	calls   map[int]uint64 // by thread: number of the system call
+	cmd     *exec.Cmd
 	pending map[int]func() // by thread: the effect of its call when it has succeeded
 	stops   int            // ends of calls that change the store
 	atStop  func(stop int) error
@@ -192,106 +187,21 @@ type tracee struct {
 // traced runs a command under ptrace and calls atStop after each system call that changes a
 // store. The command is killed if atStop fails.
 func traced(cmd *exec.Cmd, d *disk, atStop func(stop int) error) (*tracee, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	t := &tracee{disk: d, pid: cmd.Process.Pid, atStop: atStop,
-		calls: make(map[int]uint64), pending: make(map[int]func())}
-	err := t.run()
-	if err != nil {
-		cmd.Process.Kill()
-		for gone := error(nil); gone == nil || errors.Is(gone, unix.EINTR); {
-			_, gone = unix.Wait4(-1, nil, unix.WALL|unix.WNOTHREAD, nil)
-		}
-	}
-	return t, err
-}
-
-func (t *tracee) run() error {
-	var status unix.WaitStatus
-	if _, err := unix.Wait4(t.pid, &status, unix.WALL, nil); err != nil {
-		return err
-	}
-	err := unix.PtraceSetOptions(t.pid,
-		unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_EXITKILL)
-	if err == nil {
-		err = unix.PtraceSyscall(t.pid, 0)
-	}
-	if err != nil {
-		return err
-	}
-	started := map[int]bool{t.pid: true}
-	for {
-		tid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		signal := 0
-		switch {
-		case status.Exited() || status.Signaled():
-			if tid != t.pid {
-				continue
-			}
-			if status.ExitStatus() != 0 {
-				return fmt.Errorf("the writer ended with %d, signal %v", status.ExitStatus(),
-					status.Signal())
-			}
-			return nil
-		case status.StopSignal() == unix.SIGTRAP|0x80:
-			if err := t.syscall(tid); err != nil {
-				return err
-			}
-		case status.StopSignal() == unix.SIGTRAP:
-		case status.StopSignal() == unix.SIGSTOP && !started[tid]:
-			started[tid] = true
-		default:
-			signal = int(status.StopSignal())
-		}
-		err = unix.PtraceSyscall(tid, signal)
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
-		}
-	}
-}
-
-// changing lists the system calls after which a store may be another.
-var changing = []uint64{
-	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT,
-	unix.SYS_UNLINKAT, unix.SYS_MKDIRAT, unix.SYS_FTRUNCATE, unix.SYS_PWRITE64,
-	unix.SYS_WRITE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_MSYNC,
-	unix.SYS_MUNMAP, unix.SYS_COPY_FILE_RANGE,
+	t := &tracee{disk: d, cmd: cmd, atStop: atStop, pending: make(map[int]func())}
+	return t, tracerun.Run(cmd, t.syscall)
 }
 
 // syscall looks at the begin or the end of a system call.
-func (t *tracee) syscall(tid int) error {
-	// struct ptrace_syscall_info of linux/ptrace.h
-	var info [128]byte
-	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, 0x420e, uintptr(tid), uintptr(len(info)),
-		uintptr(raw.Pointer(&info[0])), 0, 0)
-	if errno == unix.ESRCH {
-		return nil
+func (t *tracee) syscall(c *tracerun.Call) error {
+	if c.Begins {
+		delete(t.pending, c.Thread)
+		return t.enter(c)
 	}
-	if errno != 0 {
-		return errno
-	}
-	word := func(i int) uint64 { return binary.NativeEndian.Uint64(info[24+8*i:]) }
-	if info[0] == 1 { // PTRACE_SYSCALL_INFO_ENTRY
-		t.calls[tid] = word(0)
-		delete(t.pending, tid)
-		return t.enter(tid, word(0), word(1), word(2))
-	}
-	call, failed := t.calls[tid], info[32] != 0
-	if done := t.pending[tid]; done != nil && !failed {
+	if done := t.pending[c.Thread]; done != nil && !c.Failed {
 		done()
 	}
-	delete(t.pending, tid)
-	if failed || !slices.Contains(changing, call) {
+	delete(t.pending, c.Thread)
+	if !c.Changes() {
 		return nil
 	}
 	if err := t.disk.list(); err != nil {
@@ -303,17 +213,17 @@ func (t *tracee) syscall(tid int) error {
 
 // enter notes the data that a sync will have put on disk once it has returned: all data when it
 // began.
-func (t *tracee) enter(tid int, call, first, second uint64) error {
+func (t *tracee) enter(c *tracerun.Call) error {
 	var paths []string
-	switch call {
+	switch c.Number {
 	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
-		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, first))
+		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.cmd.Process.Pid, c.First))
 		if err != nil {
 			return nil
 		}
 		paths = append(paths, path)
 	case unix.SYS_MSYNC:
-		paths = t.mapped(first, first+second)
+		paths = t.mapped(c.First, c.First+c.Then)
 	}
 	for _, path := range paths {
 		if path != t.disk.root && !strings.HasPrefix(path, t.disk.root+"/") {
@@ -328,21 +238,21 @@ func (t *tracee) enter(tid int, call, first, second uint64) error {
 				return err
 			}
 			at := len(t.disk.listings) - 1
-			t.pending[tid] = func() { t.disk.synced[id] = at }
+			t.pending[c.Thread] = func() { t.disk.synced[id] = at }
 			continue
 		}
-		c, err := readContent(path)
+		now, err := readContent(path)
 		if err != nil {
 			return err
 		}
-		t.pending[tid] = func() { t.disk.durable[id] = c }
+		t.pending[c.Thread] = func() { t.disk.durable[id] = now }
 	}
 	return nil
 }
 
 // mapped returns the files that are mapped in a range of the tracee's memory.
 func (t *tracee) mapped(start, end uint64) (paths []string) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid))
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.cmd.Process.Pid))
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		lo, hi, _ := strings.Cut(fields[0], "-")

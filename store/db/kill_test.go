@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"symbolize/fixtures/sweep"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -93,6 +93,7 @@ func child(t *testing.T, role, path string) *exec.Cmd {
 // has every object whose Merge had returned; and at the end a run that is let be leads to the
 // digest of an undisturbed one.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	quiet := t.TempDir()
 	if out, err := child(t, "write", quiet).Output(); err != nil {
 		t.Fatalf("undisturbed run: %v\n%s", err, out)
@@ -100,9 +101,9 @@ func TestKill(t *testing.T) {
 	want := digestOf(t, quiet)
 
 	path := t.TempDir()
-	rnd := rand.New(rand.NewPCG(uint64(os.Getpid()), 5))
+	rnd, rounds := sweep.Rand(t), sweep.Most(24, 8)
 	have, ended := 0, 0
-	for round := range 24 {
+	for round := range rounds {
 		// By progress and by time: at any moment of writing, and of opening too.
 		kill := killAt{
 			line: rnd.IntN(killObjects + 8), after: time.Duration(rnd.IntN(3000)) * time.Microsecond,
@@ -123,7 +124,7 @@ func TestKill(t *testing.T) {
 			path, have = t.TempDir(), 0
 		}
 	}
-	t.Logf("%d of 24 runs ended before they were killed", ended)
+	t.Logf("%d of %d runs ended before they were killed", ended, rounds)
 	if out, err := child(t, "write", path).Output(); err != nil {
 		t.Fatalf("last run: %v\n%s", err, out)
 	}

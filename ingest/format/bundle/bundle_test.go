@@ -18,6 +18,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/sweep"
 )
 
 func testManifest() *Manifest {
@@ -328,9 +329,9 @@ func TestTruncated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	most := 0
+	most, rnd := 0, sweep.Rand(t)
 	for _, data := range [][]byte{whole, plain} {
-		for n := range data {
+		for n := range sweep.Of(rnd, len(data), 500) {
 			b, err := open(t, data[:n])
 			if err != nil {
 				continue

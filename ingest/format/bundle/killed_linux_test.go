@@ -1,49 +1,44 @@
 package bundle
 
 import (
-	"bufio"
 	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/fixtures/sweep"
+	"symbolize/fixtures/tracerun"
 )
 
 const killedEnv = "SYMBOLIZE_TEST_COMMIT"
 
-// TestKilledCommit kills a writer in the middle of its commit: there is the whole bundle, or
+// TestKilledCommit kills a writer at any of its system calls: there is the whole bundle, or
 // nothing at all.
 func TestKilledCommit(t *testing.T) {
 	if path := os.Getenv(killedEnv); path != "" {
-		commitSlowly(t, path)
+		commitOne(t, path)
 		return
 	}
-	for _, after := range []time.Duration{0, 5, 20, 50, 100, 200} {
+	rnd, calls := sweep.Rand(t), 0
+	for round := range sweep.Most(25, 7) {
 		dir := t.TempDir()
 		fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR, 0o600)
 		if err != nil {
 			t.Skipf("SKIPPED: TMPDIR has no files without a name: %v", err)
 		}
 		unix.Close(fd)
-		path := filepath.Join(dir, "out.data")
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledCommit$")
-		cmd.Env = append(os.Environ(), killedEnv+"="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
+		cmd.Env = append(os.Environ(), killedEnv+"="+filepath.Join(dir, "out.data"))
+		after := 0 // the first one is not killed
+		if round > 0 {
+			after = 1 + rnd.IntN(calls)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		if n, killed := tracerun.Kill(t, cmd, after); !killed {
+			calls = n
 		}
-		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(after * time.Millisecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		list, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -58,18 +53,17 @@ func TestKilledCommit(t *testing.T) {
 	}
 }
 
-// commitSlowly commits bytes that take a second to pack.
-func commitSlowly(t *testing.T, path string) {
+// commitOne commits an entry of several writes.
+func commitOne(t *testing.T, path string) {
 	w, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, packBest-1<<10)
+	b := make([]byte, 1<<20)
 	rand.New(rand.NewSource(1)).Read(b)
 	if err := w.Add("dumps/a", b); err != nil {
 		t.Fatal(err)
 	}
-	os.Stdout.WriteString("commits\n")
 	if err := w.Commit(testManifest()); err != nil {
 		t.Fatal(err)
 	}

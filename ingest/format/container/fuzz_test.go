@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
+	"symbolize/fixtures/sweep"
 	"symbolize/ingest/format/perfdata"
 )
 
@@ -71,6 +72,7 @@ func FuzzUnpacked(f *testing.F) {
 
 // TestTruncated opens every prefix of three small files of each container.
 func TestTruncated(t *testing.T) {
+	rnd := sweep.Rand(t)
 	zstdOf := func(in *perfbuild.File, z perfbuild.Zstd) *perfbuild.File { return compress(in, z) }
 	for _, tt := range []struct {
 		name  string
@@ -94,7 +96,7 @@ func TestTruncated(t *testing.T) {
 		}{{samples: 1}, {big: true, samples: 3}, {samples: 10}} {
 			data := tt.build(input(of.big, of.samples))
 			opened := 0
-			for n := range data {
+			for n := range sweep.Of(rnd, len(data), 100) {
 				p, err := Open(t.Context(), tt.name, bytes.NewReader(data[:n]), int64(n))
 				if err == nil {
 					opened++
@@ -116,8 +118,9 @@ func TestTruncatedDir(t *testing.T) {
 	addSamples(b, 0, 2)
 	raw := b.Raw()
 	b.Compress(0, perfbuild.Zstd{Piece: 50})
+	rnd := sweep.Rand(t)
 	for _, part := range [][]byte{raw, b.Raw()} {
-		for n := range part {
+		for n := range sweep.Of(rnd, len(part), 100) {
 			p := openDir(t, map[string][]byte{"data": input(false, 1).Bytes(), "data.0": part[:n],
 				"data.1": part})
 			count := 0

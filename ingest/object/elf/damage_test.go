@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/sweep"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/unpack"
 )
@@ -154,7 +155,7 @@ func TestDamaged(t *testing.T) {
 	for _, fm := range forms {
 		t.Run(fm.String(), func(t *testing.T) {
 			b := everything(t, fm).Bytes()
-			for i := range b {
+			for i := range sweep.Of(sweep.Rand(t), len(b), 1000) {
 				old := b[i]
 				for _, v := range []byte{0xff, old + 1} {
 					b[i] = v

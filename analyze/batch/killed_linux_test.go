@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/batch/worklist"
+	"symbolize/fixtures/sweep"
+	"symbolize/fixtures/tracerun"
 )
 
 // The environment of a process that does one step of a night and nothing else.
@@ -100,16 +100,12 @@ func (n *night) mergeAll(ctx context.Context, collected, names []string, output 
 	return errors.Join(err, answers.Close())
 }
 
-// start starts a step in a process of its own.
-func (n *night) start(t *testing.T, step, input, output string) *exec.Cmd {
-	t.Helper()
+// start is a step in a process of its own.
+func (n *night) start(step, input, output string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), stepVar+"="+step, nightVar+"="+n.dir, storeVar+"="+n.store,
 		inputVar+"="+input, outputVar+"="+output)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	return cmd
 }
 
@@ -125,36 +121,28 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return got
 }
 
-// TestKilledSteps: each step, as a process that is killed at random moments, leaves whole files
+// TestKilledSteps: each step, as a process that is killed at any of its system calls, leaves whole files
 // alone; run again, and in two processes at a time that write to the same directory, it leaves the
 // same bytes.
 func TestKilledSteps(t *testing.T) {
 	n := newNight(t)
 	want := t.TempDir()
-	rng := rand.New(rand.NewPCG(8, 9))
+	rng := sweep.Rand(t)
 	before := ""
 	for _, step := range []string{"collect", "name", "merge", "run"} {
 		reference := mkdir(t, filepath.Join(want, step))
-		begun := time.Now()
-		if err := n.start(t, step, filepath.Join(want, before), reference).Wait(); err != nil {
-			t.Fatalf("%s: %v", step, err)
-		}
-		took := time.Since(begun)
+		calls, _ := tracerun.Kill(t, n.start(step, filepath.Join(want, before), reference), 0)
 		whole := files(t, reference)
 		// The step reads what the reference runs of the steps before wrote.
 		got := mkdir(t, filepath.Join(want, step+"-killed"))
 		killed := 0
-		for range 8 {
+		for range sweep.Most(8, 2) {
 			if err := os.RemoveAll(got); err != nil { // the last one is gone on with
 				t.Fatal(err)
 			}
 			mkdir(t, got)
-			cmd := n.start(t, step, filepath.Join(want, before), got)
-			time.Sleep(took/8 + time.Duration(rng.Int64N(int64(took))))
-			if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				t.Fatal(err)
-			}
-			if cmd.Wait() != nil {
+			cmd := n.start(step, filepath.Join(want, before), got)
+			if _, dead := tracerun.Kill(t, cmd, 1+rng.IntN(calls)); dead {
 				killed++
 			}
 			for name, b := range files(t, got) {
@@ -169,7 +157,7 @@ func TestKilledSteps(t *testing.T) {
 		twice := mkdir(t, filepath.Join(want, step+"-twice"))
 		together(t, n, step, filepath.Join(want, before), twice)
 		compare(t, files(t, twice), whole)
-		t.Logf("%s: %d files in %v; killed %d times", step, len(whole), took.Round(time.Millisecond), killed)
+		t.Logf("%s: %d files in %d calls; killed %d times", step, len(whole), calls, killed)
 		before = step
 	}
 }
@@ -177,7 +165,10 @@ func TestKilledSteps(t *testing.T) {
 // together runs a step in two processes at a time.
 func together(t *testing.T, n *night, step, input, output string) {
 	t.Helper()
-	a, b := n.start(t, step, input, output), n.start(t, step, input, output)
+	a, b := n.start(step, input, output), n.start(step, input, output)
+	if err := errors.Join(a.Start(), b.Start()); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(a.Wait(), b.Wait()); err != nil {
 		t.Errorf("%s, two at a time: %v", step, err)
 	}
