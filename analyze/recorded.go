@@ -11,7 +11,8 @@ import (
 
 // addRecordedSymbols takes the names of functions that simpleperf has put into a recording, for
 // files that neither the store nor this host has. Such a file is known by its path alone in there:
-// names are used where one object of the recording has the path, with a build ID.
+// names are used where one object of the recording has the path. Functions of the kernel are named
+// when the records are read (ingest/sideband/listedfiles.go).
 func (s *Session) addRecordedSymbols(ctx context.Context, c *input.Capture, p *ingest.Profile) error {
 	files, err := c.FileSymbols()
 	if err != nil {
@@ -37,7 +38,7 @@ func (s *Session) addRecordedSymbols(ctx context.Context, c *input.Capture, p *i
 			continue // the join reports it
 		}
 		ids := list[0].ID.AsExact() // the last one has least zeros
-		if err := indexer.AddFileSymbols(ctx, s.overlay, ids[len(ids)-1], c.Path(), f); err != nil {
+		if err := indexer.AddFileSymbols(ctx, s.overlay, ids[len(ids)-1], c.Path(), f, list[0].Segments); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"symbolize/analyze"
@@ -62,7 +63,7 @@ func TestRecordedSymbols(t *testing.T) {
 		got[name] += row.Count
 	}
 	want := map[string]uint64{"known.so_first": 2, "none in /lib/known.so": 2, "none in /lib/twice.so": 8,
-		"none in /lib/noid.so": 4, "short.so_first": 2, "none in /lib/short.so": 2}
+		"noid.so_first": 2, "none in /lib/noid.so": 2, "short.so_first": 2, "none in /lib/short.so": 2}
 	for name, n := range want {
 		if got[name] != n {
 			t.Errorf("%s: %d samples, want %d", name, got[name], n)
@@ -70,6 +71,76 @@ func TestRecordedSymbols(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRecordedKinds names what simpleperf lists besides ELF files with a place: the kernel, whose
+// functions have run-time addresses; DEX files, whose functions have offsets, and whose addresses
+// are never return addresses; compiled code, over which files with its symbols are mapped; symbol
+// maps of processes; and files of old versions, which do not note a place.
+func TestRecordedKinds(t *testing.T) {
+	const kernel = 0xffffff8000080000
+	b := perfbuild.New()
+	b.Mmap(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Len: ^uint64(0), Filename: "[kernel.kallsyms]"},
+		perfbuild.At{})
+	at := perfbuild.At{PID: 7, TID: 7, Time: 1}
+	for i, m := range []perfbuild.Mmap{
+		{Addr: 0x100000, Len: 0x10000, PgOff: 0x2000, Filename: "/app/base.vdex"},
+		{Addr: 0x99fab000, Len: 0x100, PgOff: 0x7808, Prot: 0x4000, Filename: "p.data_jit_app_cache:1-2"},
+		{Addr: 0x99fab100, Len: 0x100, PgOff: 0, Prot: 0x4000, Filename: "./TemporaryFile-x"},
+		{Addr: 0x300000, Len: 0x4000, Filename: "/lib/old.so"},
+		{Addr: 0x304000, Len: 0x1000, PgOff: 0x4000, Filename: "/lib/old.so"},
+	} {
+		m.PID, m.Maj, m.Ino = 7, 8, uint64(i+1)
+		if m.Filename == "/lib/old.so" {
+			m.Ino = 4
+		}
+		b.Mmap2(m, at)
+	}
+	one := func(kind uint32, path string, addr uint64, name string) perfbuild.SymbolFile {
+		return perfbuild.SymbolFile{Path: path, Type: kind, NoOffset: kind == 2,
+			Symbols: []perfbuild.FileSymbol{{Addr: addr, Size: 0x40, Name: name}}}
+	}
+	old := one(2, "/lib/old.so", 0x3010, "old")
+	files := []perfbuild.SymbolFile{one(0, "[kernel.kallsyms]", kernel, "do_work"),
+		one(3, "/app/base.vdex", 0x2800, "com.App.run"), one(2, "p.data_jit_app_cache:1-2", 0x99fab010, "jit"),
+		one(2, "./TemporaryFile-x", 0x99fab110, "jitted"), one(4, "perf-9.map", 0x500000, "mapped"), old}
+	b.Comm(9, 9, "node", true, perfbuild.At{PID: 9, TID: 9, Time: 2})
+	user, inKernel := uint64(perfbuild.ContextUser), uint64(perfbuild.ContextKernel)
+	b.Sample(perfbuild.Sample{PID: 7, Time: 5, Chain: []uint64{inKernel, kernel + 0x10, kernel + 0x20,
+		kernel + 0x80, user, 0x99fab020, 0x100800, 0x99fab130, 0x100840, 0x303030}})
+	b.Sample(perfbuild.Sample{PID: 9, TID: 9, Time: 5, Chain: []uint64{user, 0x500010}})
+	for i, set := range []func(...perfbuild.SymbolFile){b.Files, b.Files2} {
+		if set(files...); i == 1 {
+			b.Files()
+		}
+		path := filepath.Join(t.TempDir(), "perf.data")
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := analyze.Open(t.Context(), analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Load(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range p.Samples {
+			for _, l := range p.Stack(row.Stack) {
+				if f := p.Names.At(l); len(f) > 0 {
+					got = append(got, p.Names.Functions[f[0].Func].SystemName)
+				} else {
+					got = append(got, p.Names.Reasons[l].String())
+				}
+			}
+		}
+		if want := "do_work do_work kernel hidden jit com.App.run jitted stripped old mapped"; strings.Join(
+			got, " ") != want {
+			t.Errorf("feature %d: %q, want %s", i, got, want)
+		}
+		s.Close()
 	}
 }
 

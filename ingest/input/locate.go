@@ -221,6 +221,11 @@ func (l *locator) inUser(k *knownAddress) (offset uint64, ret bool) {
 	if m == nil && k.kind == knownUser {
 		m = l.sb.Spaces.Before(k.version, k.at) // entered execve there
 	}
+	pc := addr.Return(k.at, k.kind == knownUserReturn)
+	if here := l.sb.Spaces.User(k.version, pc); here != nil && l.sb.ExactAddresses(here.Object) {
+		k.object = here.Object
+		return uint64(here.Offset(pc)), false
+	}
 	if m != nil {
 		k.object = m.Object
 		return uint64(m.Offset(k.at)), k.kind == knownUserReturn

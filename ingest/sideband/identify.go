@@ -161,6 +161,11 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	if o.ID.IsZero() {
 		o.ID, o.IDSource = x.find(o)
 	}
+	if o.ID.IsZero() && o.Kind == ingest.ELF && !o.File.Deleted && !x.paths.shared(&o.File) {
+		if id := x.sb.listed[o.File.Path]; !id.IsZero() {
+			o.ID, o.IDSource = id, ingest.IDDerived
+		}
+	}
 	switch {
 	case !NeedsID(o.Kind):
 		return

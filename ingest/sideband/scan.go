@@ -52,6 +52,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	}
 	sb.readPrograms()
 	sb.refuteModuleIDs()
+	sb.useListed()
 	sb.noteMissing(opts.Missing)
 	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
 		return nil, err
@@ -330,6 +331,9 @@ func (sb *State) mapping(rec *perfdata.Record) {
 	case string(m.Filename) == ingest.VsyscallPath:
 		e.ref = Vsyscall
 	default:
+		if m.Prot&jitSymbolFile != 0 {
+			m.PgOff, e.c = m.Addr, m.Addr // its symbols have run-time addresses
+		}
 		e.ref = sb.Objects.user(m, sb.Host.is64())
 		sb.Objects.segment(e.ref, m.PgOff, m.Len)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
@@ -57,6 +58,9 @@ type State struct {
 	containment containment
 	bundles     bundlePrograms
 	jit         map[int32]*jitProcess // those with a list of compiled code
+
+	listed map[string]buildid.ID // by path: of files whose functions simpleperf lists
+	exact  []bool                // by object, see ExactAddresses
 }
 
 // Host is the recorded host.

@@ -1,16 +1,33 @@
 package perfdata
 
 import (
+	"math"
+	"strings"
+
 	"symbolize/ingest/decode"
 )
 
-// FileSymbols are the functions that simpleperf noted of an ELF file: those that samples were in,
-// or all. Addresses are those of its program headers; Offset is that of the byte in the file that
-// lies at Addr, the first address of its code.
+// FileKind is what simpleperf lists functions of: DsoType in its dso.h.
+type FileKind uint32
+
+// The kinds of files, and what the addresses of their functions are.
+const (
+	FileKernel       FileKind = 0 // run-time addresses, of modules, too
+	FileKernelModule FileKind = 1
+	FileELF          FileKind = 2 // addresses of its program headers; of compiled code run-time addresses
+	FileDEX          FileKind = 3 // offsets in the file
+	FileSymbolMap    FileKind = 4 // run-time addresses in the process that /tmp/perf-PID.map is of
+)
+
+// FileSymbols are the functions that simpleperf noted of a file: those that samples were in, or all.
 type FileSymbols struct {
-	Path    string
+	Kind FileKind
+	Path string
+	// Addr is the first address of an ELF file's code; Offset, if Placed, is the place of that byte
+	// in the file. Old versions of simpleperf did not write it.
 	Addr    uint64
 	Offset  uint64
+	Placed  bool
 	Symbols []FileSymbol // as in the file
 }
 
@@ -21,17 +38,21 @@ type FileSymbol struct {
 	Name string
 }
 
-// simpleperfELF is the type of ELF files among DsoType of simpleperf (dso.h); the others are
-// kernels, modules, and code of Android's runtime, which have other addresses.
-const simpleperfELF = 2
+// Compiled reports whether a file is one of those in which simpleperf keeps symbols of code that
+// Android's runtime compiled (JITDebugReader.cpp): it was mapped over that code.
+func (f *FileSymbols) Compiled() bool {
+	base := f.Path[strings.LastIndexByte(f.Path, '/')+1:]
+	return strings.Contains(base, "_jit_app_cache:") || strings.Contains(base, "_jit_zygote_cache:") ||
+		strings.HasPrefix(base, "TemporaryFile-")
+}
 
 // FileSymbols reads simpleperf's FILE and FILE2 features (record_file_format.h,
-// record_file.proto). Files without an offset, as old versions wrote them, are left out. With an
-// error come those before the damage.
+// record_file.proto). Files without functions are left out. With an error come those before the
+// damage.
 func (f *File) FileSymbols() (list []FileSymbols, err error) {
 	for _, form := range []struct {
 		feature Feature
-		read    func(*decode.Reader) (FileSymbols, bool)
+		read    func(*decode.Reader) FileSymbols
 	}{{featureSimpleperfFile, fileSymbols}, {featureSimpleperfFile2, protoFile}} {
 		sec, ok := f.Features.Sections[form.feature]
 		if !ok {
@@ -49,11 +70,11 @@ func (f *File) FileSymbols() (list []FileSymbols, err error) {
 				return list, d.Err()
 			}
 			r := decode.New(f.Name+": "+form.feature.String()+" feature", body, at, f.BigEndian)
-			file, ok := form.read(r)
+			file := form.read(r)
 			if r.Err() != nil {
 				return list, r.Err()
 			}
-			if ok {
+			if len(file.Symbols) > 0 {
 				list = append(list, file)
 			}
 		}
@@ -61,10 +82,10 @@ func (f *File) FileSymbols() (list []FileSymbols, err error) {
 	return list, nil
 }
 
-// fileSymbols reads a file of the FILE feature; ok is false for one that is left out.
-func fileSymbols(r *decode.Reader) (file FileSymbols, ok bool) {
+// fileSymbols reads a file of the FILE feature.
+func fileSymbols(r *decode.Reader) (file FileSymbols) {
 	file.Path = r.CString()
-	kind := r.U32()
+	file.Kind = FileKind(r.U32())
 	file.Addr = r.U64()
 	n := r.U32()
 	const least = 8 + 4 + 1 // bytes of a symbol
@@ -74,43 +95,30 @@ func fileSymbols(r *decode.Reader) (file FileSymbols, ok bool) {
 	for range n {
 		s := FileSymbol{Addr: r.U64(), Size: r.U32(), Name: r.CString()}
 		if r.Err() != nil {
-			return file, false
+			return file
 		}
 		file.Symbols = append(file.Symbols, s)
 	}
-	if kind != simpleperfELF || r.Err() != nil || r.Left() == 0 {
-		return file, false
+	if (file.Kind == FileELF || file.Kind == FileKernelModule) && r.Err() == nil && r.Left() > 0 {
+		file.Offset, file.Placed = r.U64(), true
 	}
-	file.Offset = r.U64()
-	return file, r.Err() == nil
+	return file
 }
 
 // protoFile reads a FileFeature message.
-func protoFile(r *decode.Reader) (file FileSymbols, ok bool) {
-	kind, placed := uint64(0), false
+func protoFile(r *decode.Reader) (file FileSymbols) {
 	message(r, func(field, value uint64, body *decode.Reader) {
 		switch field {
 		case 1:
 			file.Path = string(body.Bytes(uint64(body.Left())))
 		case 2:
-			kind = value
+			file.Kind = FileKind(min(value, math.MaxUint32))
 		case 3:
 			file.Addr = value
 		case 4:
-			var s FileSymbol
-			message(body, func(field, value uint64, body *decode.Reader) {
-				switch field {
-				case 1:
-					s.Addr = value
-				case 2:
-					s.Size = uint32(value)
-				case 3:
-					s.Name = string(body.Bytes(uint64(body.Left())))
-				}
-			})
-			file.Symbols = append(file.Symbols, s)
-		case 6: // ElfFile
-			placed = true
+			file.Symbols = append(file.Symbols, protoSymbol(body))
+		case 6, 7: // ElfFile, KernelModule
+			file.Placed = true
 			message(body, func(field, value uint64, _ *decode.Reader) {
 				if field == 1 {
 					file.Offset = value
@@ -118,7 +126,21 @@ func protoFile(r *decode.Reader) (file FileSymbols, ok bool) {
 			})
 		}
 	})
-	return file, kind == simpleperfELF && placed && r.Err() == nil
+	return file
+}
+
+func protoSymbol(r *decode.Reader) (s FileSymbol) {
+	message(r, func(field, value uint64, body *decode.Reader) {
+		switch field {
+		case 1:
+			s.Addr = value
+		case 2:
+			s.Size = uint32(min(value, math.MaxUint32))
+		case 3:
+			s.Name = string(body.Bytes(uint64(body.Left())))
+		}
+	})
+	return s
 }
 
 // Wire types of protocol buffers (protobuf.dev/programming-guides/encoding).

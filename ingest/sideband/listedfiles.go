@@ -1,0 +1,150 @@
+package sideband
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/kallsyms"
+)
+
+// jitSymbolFile is the bit that simpleperf sets in the protection of mappings of its own: of a file
+// with symbols over code that was compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
+const jitSymbolFile = 0x4000
+
+// maxPlaced bounds the functions of a symbol map that are placed, over all mappings of its process.
+const maxPlaced = 1 << 20
+
+// ListedID returns the ID of a file by simpleperf's list of its functions, for one that has no build
+// ID: what has equal names at equal places.
+func ListedID(f *perfdata.FileSymbols) buildid.ID {
+	sum := sha1.New()
+	text := func(s string) { sum.Write(append([]byte(s), 0)) }
+	number := func(v ...uint64) {
+		for _, v := range v {
+			sum.Write(binary.LittleEndian.AppendUint64(nil, v))
+		}
+	}
+	text(f.Path)
+	number(uint64(f.Kind), f.Addr, f.Offset)
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+		number(s.Addr, uint64(s.Size))
+		text(s.Name)
+	}
+	return buildid.Make(buildid.Content, sum.Sum(nil))
+}
+
+// useListed takes simpleperf's lists of functions: of the kernel and its modules, whose addresses
+// it does not note, where they were; the IDs of files without one; and which files have code of a
+// virtual machine.
+func (sb *State) useListed() {
+	files, _ := sb.Records.File.FileSymbols() // damage is reported where names are read
+	if len(files) == 0 {
+		return
+	}
+	sb.listed = make(map[string]buildid.ID)
+	dex := make(map[string]bool)
+	for i := range files {
+		f := &files[i]
+		switch f.Kind {
+		case perfdata.FileKernel:
+			sb.placeKernel(f)
+		case perfdata.FileSymbolMap:
+			sb.placeSymbolMap(f)
+			sb.listID(f)
+		case perfdata.FileDEX:
+			dex[f.Path] = true
+			sb.listID(f)
+		case perfdata.FileELF:
+			sb.listID(f)
+		}
+	}
+	sb.exact = make([]bool, len(sb.Objects.List))
+	for i := range sb.Objects.List {
+		o := &sb.Objects.List[i]
+		sb.exact[i] = o.Kind == ingest.ELF && dex[o.File.Path]
+	}
+}
+
+// listID enters the ID of a file; a path that is listed twice has none.
+func (sb *State) listID(f *perfdata.FileSymbols) {
+	id := ListedID(f)
+	if known, ok := sb.listed[f.Path]; ok && !known.Matches(id) {
+		id = buildid.ID{}
+	}
+	sb.listed[f.Path] = id
+}
+
+// placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms,
+// and has no reference symbol by which others could be found.
+func (sb *State) placeKernel(f *perfdata.FileSymbols) {
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+		if s.Size == 0 || s.Name == "" || s.Addr < sb.kernelStart() {
+			continue
+		}
+		name, _ := ingest.Unbracket(ingest.KernelMapName)
+		sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
+			b:   endOf(s.Addr, uint64(s.Size)),
+			ref: sb.Objects.listedCode(&kallsyms.Symbol{Name: s.Name, Module: name})})
+	}
+}
+
+// kernelStart is the lowest address that the kernel can have.
+func (sb *State) kernelStart() uint64 {
+	if runsWhereLinked(sb.Host.Arch) {
+		return 1 << 30
+	}
+	return 1 << 63
+}
+
+// placeSymbolMap maps the functions of a copy of a perf map: over memory of the process's first
+// program and of those that it executed, and over what it mapped later without a file.
+func (sb *State) placeSymbolMap(f *perfdata.FileSymbols) {
+	digits := strings.TrimSuffix(strings.TrimPrefix(ingest.BaseName(f.Path), "perf-"), ".map")
+	pid, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return
+	}
+	symbols := slices.SortedFunc(slices.Values(f.Symbols), func(a, b perfdata.FileSymbol) int {
+		return cmp.Compare(a.Addr, b.Addr)
+	})
+	m := perfdata.Mmap{Filename: []byte(f.Path)}
+	ref := sb.Objects.user(&m, true)
+	left := maxPlaced
+	place := func(t, from, to uint64) {
+		i, _ := slices.BinarySearchFunc(symbols, from, func(s perfdata.FileSymbol, at uint64) int {
+			return cmp.Compare(s.Addr, at)
+		})
+		for ; i < len(symbols) && symbols[i].Addr < to && left > 0; i, left = i+1, left-1 {
+			s := &symbols[i]
+			sb.insert(t, change{kind: changeMapping, pid: int32(pid), a: s.Addr,
+				b: endOf(s.Addr, uint64(s.Size)), c: s.Addr, ref: ref})
+		}
+	}
+	mapped := slices.Clone(sb.changes)
+	place(0, 0, 1<<63)
+	for _, e := range mapped {
+		switch {
+		case e.pid != int32(pid):
+		case e.kind == changeName && e.flag: // exec, which ends all mappings
+			place(e.time, 0, 1<<63)
+		case e.kind == changeMapping && sb.Objects.List[e.ref].Kind == ingest.Anonymous:
+			place(e.time, e.a, e.b)
+		}
+	}
+}
+
+// ExactAddresses reports whether all addresses in an object are those of the instructions that they
+// are in: Android's interpreter notes where a method is, not where it returns to.
+func (sb *State) ExactAddresses(object uint32) bool {
+	return int(object) < len(sb.exact) && sb.exact[object]
+}
