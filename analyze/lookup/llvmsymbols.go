@@ -19,7 +19,8 @@ type llvmSymbol struct {
 
 // llvmSymbols chooses symbols as llvm-symbolizer does, for output equal to its own: of those
 // at one address the last one by size, whatever its binding. The store's symbol tables lack
-// these aliases: they have those that perf prints.
+// these aliases: they have those that perf prints. Two kinds of label that it prints name no code:
+// mapping symbols of RISC-V, and data without a size.
 type llvmSymbols struct {
 	symbols  []llvmSymbol // by Start, one at each
 	sections []elf.Section
@@ -43,7 +44,9 @@ func readLLVMSymbols(f *elf.File) (*llvmSymbols, error) {
 		if e.CodeSection > 0 {
 			s.Start, s.section = uint64(e.Code), e.CodeSection
 		}
-		if s.section <= 0 || !f.Sections[s.section].IsCode() || !isLLVMType(e.Type) || isMapping(f.Machine, e.Name) {
+		if s.section <= 0 || !f.Sections[s.section].IsCode() || !isLLVMType(e.Type) ||
+			elf.IsMappingSymbol(f.Machine, e.Name) ||
+			e.Type == debugelf.STT_OBJECT && e.Size == 0 { // as _PROCEDURE_LINKAGE_TABLE_
 			return true
 		}
 		if e.Bind == debugelf.STB_LOCAL {
@@ -79,21 +82,6 @@ func lastOfEach(symbols []llvmSymbol) []llvmSymbol {
 func isLLVMType(t debugelf.SymType) bool {
 	return t == debugelf.STT_NOTYPE || t == debugelf.STT_FUNC || t == debugelf.STT_OBJECT ||
 		t == debugelf.STT_GNU_IFUNC
-}
-
-// isMapping reports whether a symbol marks the start of code or data for disassemblers: those that
-// llvm calls specific to the format (ELFObjectFile::getSymbolFlags).
-func isMapping(m debugelf.Machine, name string) bool {
-	if len(name) < 2 || name[0] != '$' {
-		return false
-	}
-	switch c := name[1]; m {
-	case debugelf.EM_ARM:
-		return c == 'a' || c == 'd' || c == 't'
-	case debugelf.EM_AARCH64:
-		return c == 'd' || c == 'x'
-	}
-	return false
 }
 
 // size returns how many symbols there are; numbers are below it.

@@ -82,6 +82,43 @@ func TestLLVMSymbols(t *testing.T) {
 	}
 }
 
+// Mapping symbols, and objects without a size, as the start of RISC-V's .plt, name no code.
+func TestLLVMSymbolsLabels(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		machine debugelf.Machine
+		symbol  elfbuild.Symbol
+		want    string
+	}{
+		{"RISC-V", debugelf.EM_RISCV, elfbuild.Symbol{Name: "$xrv64i2p1_m2p0"}, "static_one"},
+		{"AArch64", debugelf.EM_AARCH64, elfbuild.Symbol{Name: "$d.1"}, "static_one"},
+		{"dollar elsewhere", debugelf.EM_X86_64, elfbuild.Symbol{Name: "$x"}, "$x"},
+		{"object", debugelf.EM_RISCV, elfbuild.Symbol{Name: "_PROCEDURE_LINKAGE_TABLE_",
+			Type: debugelf.STT_OBJECT}, "static_one"},
+		{"object with a size", debugelf.EM_RISCV, elfbuild.Symbol{Name: "o", Size: 8,
+			Type: debugelf.STT_OBJECT}, "o"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := llvmFile(false)
+			file.Machine = c.machine
+			c.symbol.Section, c.symbol.Value = ".text", 0x1004
+			file.Symbols = append(file.Symbols[:2:2], c.symbol)
+			b := file.Bytes()
+			f, err := elf.Open("x", bytes.NewReader(b), int64(len(b)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := readLLVMSymbols(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := p.find(0x1006); i < 0 || p.symbol(i).Name != c.want {
+				t.Errorf("symbol %d of %v, want %s", i, p.symbols, c.want)
+			}
+		})
+	}
+}
+
 // TestLLVMSymbolsUnsizedLast: a label reaches to the end of its section, not beyond.
 func TestLLVMSymbolsUnsizedLast(t *testing.T) {
 	file := llvmFile(false)

@@ -30,6 +30,7 @@ type Looker struct {
 	llvmNames    []string // by number of a symbol of llvm
 	problems     []string // errors, each once
 	conflict     string   // see Conflict
+	stripped     int      // see Stripped
 
 	list bool // JSON of arguments, in a list
 	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
@@ -133,6 +134,7 @@ func parseHex(digits []byte) (v uint64, ok bool) {
 func (l *Looker) batch(w io.Writer) error {
 	l.join()
 	l.joinLLVM()
+	l.countStripped()
 	l.nameAll()
 	err := l.printAll(w)
 	if l.AfterBatch != nil {
@@ -211,6 +213,9 @@ func (l *Looker) Problems() []string { return l.problems }
 // Conflict returns the warning that files with the object's build ID contradict one another about
 // addresses that were looked up, or "".
 func (l *Looker) Conflict() string { return l.conflict }
+
+// Module is the object as the user named it.
+func (l *Looker) Module() string { return l.obj.Module }
 
 // Close closes the object.
 func (l *Looker) Close() error { return l.obj.Close() }

@@ -35,7 +35,7 @@ type pltDecoder func(f *File, code []byte, a, got uint64, section int) []stub
 // decoded, and the relocation of its GOT slot gives the name, so every order and layout that
 // linkers use is supported. Stubs of functions chosen at load time (IRELATIVE) have their
 // resolver's name where it has one, else "*ABS*+0x4a0ab0@plt" as objdump prints it. For machines
-// other than x86-64, i386 and arm64 it visits none, without an error.
+// other than x86-64, i386, arm64, RISC-V and s390x it visits none, without an error.
 func (f *File) PLT(visit func(Symbol) bool) error {
 	stubs, err := f.stubs()
 	if err != nil || len(stubs) == 0 {
@@ -62,6 +62,12 @@ func (f *File) PLT(visit func(Symbol) bool) error {
 // relocTypes are the relocations that fill GOT slots with addresses of functions.
 type relocTypes struct{ jumpSlot, globDat, irelative uint32 }
 
+// The types of relocations by a resolver that debug/elf lacks.
+const (
+	riscvIRelative = 58
+	s390IRelative  = 61
+)
+
 // pltMachine returns the decoder and the relocation types of a machine's stubs.
 func (f *File) pltMachine() (pltDecoder, relocTypes) {
 	switch f.Machine {
@@ -74,6 +80,15 @@ func (f *File) pltMachine() (pltDecoder, relocTypes) {
 	case elf.EM_AARCH64:
 		return stubsARM64, relocTypes{uint32(elf.R_AARCH64_JUMP_SLOT),
 			uint32(elf.R_AARCH64_GLOB_DAT), uint32(elf.R_AARCH64_IRELATIVE)}
+	case elf.EM_RISCV: // has no GLOB_DAT, but the relocation of any word
+		word := elf.R_RISCV_64
+		if f.Class == elf.ELFCLASS32 {
+			word = elf.R_RISCV_32
+		}
+		return stubsRISCV, relocTypes{uint32(elf.R_RISCV_JUMP_SLOT), uint32(word), riscvIRelative}
+	case elf.EM_S390:
+		return stubsS390, relocTypes{uint32(elf.R_390_JMP_SLOT), uint32(elf.R_390_GLOB_DAT),
+			s390IRelative}
 	}
 	return nil, relocTypes{}
 }

@@ -98,11 +98,78 @@ func stubsARM64(_ *File, code []byte, a, _ uint64, section int) []stub {
 		// immhi:immlo, 21 bits, counts pages.
 		pages := int64(int32((adrp>>5&0x7ffff)<<2|adrp>>29&3)<<11) >> 11
 		slot := (a+uint64(i))&^0xfff + uint64(pages<<12) + off
-		if n := len(stubs); n > 0 {
-			stubs[n-1].end = min(stubs[n-1].end, a+uint64(start))
-		}
-		stubs = append(stubs, stub{addr: a + uint64(start), slot: slot, index: -1, section: section,
+		stubs = appendStub(stubs, stub{addr: a + uint64(start), slot: slot, section: section,
 			end: a + uint64(min(start+longest, len(code)))})
+	}
+	return stubs
+}
+
+// appendStub appends a stub that names its slot. The one before it ends there at the latest.
+func appendStub(stubs []stub, s stub) []stub {
+	if n := len(stubs); n > 0 {
+		stubs[n-1].end = min(stubs[n-1].end, s.addr)
+	}
+	s.index = -1
+	return append(stubs, s)
+}
+
+// stubsRISCV finds the stubs of RISC-V, 16 bytes each:
+//
+//	[lpad 0]; auipc t3, hi; l[wd] t3, lo(t3); jalr t1, t3; [nop]
+//
+// The first entry loads into another register than t3.
+func stubsRISCV(f *File, code []byte, a, _ uint64, section int) []stub {
+	const (
+		lpad     = 0x00000017
+		stubSize = 16
+	)
+	load := uint32(0xe3e03) // ld t3, (t3)
+	if f.Class == elf.ELFCLASS32 {
+		load = 0xe2e03 // lw
+	}
+	var stubs []stub
+	insn := func(i int) uint32 { return binary.LittleEndian.Uint32(code[i:]) }
+	for i := 0; i+12 <= len(code); i += 4 {
+		auipc, ld, jalr := insn(i), insn(i+4), insn(i+8)
+		// The jump may keep the return address in any register, or nowhere.
+		if auipc&0xfff != 0xe17 || ld&0xfffff != load || jalr&0xfffff07f != 0x000e0067 {
+			continue
+		}
+		start := i
+		if i >= 4 && insn(i-4) == lpad {
+			start = i - 4
+		}
+		slot := a + uint64(i) + uint64(int64(int32(auipc&^0xfff))) + uint64(int64(int32(ld)>>20))
+		if f.Class == elf.ELFCLASS32 {
+			slot = uint64(uint32(slot))
+		}
+		stubs = appendStub(stubs, stub{addr: a + uint64(start), slot: slot, section: section,
+			end: a + uint64(min(start+stubSize, len(code)))})
+	}
+	return stubs
+}
+
+// stubsS390 finds the stubs of s390x, 32 bytes each, of which the second half is for lazy binding:
+//
+//	larl %r1, slot; lg %r1, 0(%r1); br %r1; …
+//
+// The first entry copies between the two loads.
+func stubsS390(f *File, code []byte, a, _ uint64, section int) []stub {
+	const (
+		larlR1   = "\xc0\x10"
+		lgAndBr  = "\xe3\x10\x10\x00\x00\x04\x07\xf1"
+		larlSize = 6
+		stubSize = 32
+	)
+	var stubs []stub
+	for i := 0; i+larlSize+len(lgAndBr) <= len(code); i += 2 {
+		if string(code[i:i+2]) != larlR1 ||
+			string(code[i+larlSize:i+larlSize+len(lgAndBr)]) != lgAndBr {
+			continue
+		}
+		halfwords := int64(int32(f.u32(code[i+2:])))
+		stubs = appendStub(stubs, stub{addr: a + uint64(i), slot: a + uint64(i) + uint64(2*halfwords),
+			section: section, end: a + uint64(min(i+stubSize, len(code)))})
 	}
 	return stubs
 }

@@ -265,6 +265,79 @@ func TestPLTarm64(t *testing.T) {
 		"*ABS*+0x1230@plt 0x405000+0x14"})
 }
 
+func TestPLTriscv(t *testing.T) {
+	const (
+		lpad, nop = 0x17, 0x13
+		jalr, jr  = 0x000e0367, 0x000e0067
+	)
+	for _, class := range []elf.Class{elf.ELFCLASS64, elf.ELFCLASS32} {
+		load, word := uint32(0xe3e03), elf.R_RISCV_64
+		if class == elf.ELFCLASS32 {
+			load, word = 0xe2e03, elf.R_RISCV_32
+		}
+		var code []byte
+		put := func(insn ...uint32) {
+			for _, w := range insn {
+				code = binary.LittleEndian.AppendUint32(code, w)
+			}
+		}
+		// jump loads a slot with a jump's instructions around it.
+		jump := func(slot uint64, behind ...uint32) {
+			off := uint32(slot - pltAddr - uint64(len(code)))
+			put((off+0x800)&^0xfff|0xe17, off<<20|load)
+			put(behind...)
+		}
+		put(0x397, 0x41c30333, 0x80003e03|load&0x7000, 0xfd430313, 0x28293, 0x135313, nop, 0xe0067)
+		jump(gotAddr+0x18, jalr, nop)
+		put(lpad)
+		jump(gotAddr+0x20, jalr)
+		jump(gotAddr+0xf28, jr, nop) // a negative low part
+		jump(pltAddr-0x1000, jalr)   // before the stubs
+		plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, Flags: elfbuild.Code, Data: code}
+		b := pltFile(elf.EM_RISCV, plt, rela(".rela.plt", class,
+			elfbuild.Reloc{Offset: gotAddr + 0x18, Symbol: 3, Type: uint32(elf.R_RISCV_JUMP_SLOT)},
+			elfbuild.Reloc{Offset: gotAddr + 0x20, Symbol: 2, Type: uint32(elf.R_RISCV_JUMP_SLOT)},
+			elfbuild.Reloc{Offset: gotAddr + 0xf28, Symbol: 1, Type: uint32(word)},
+			elfbuild.Reloc{Offset: pltAddr - 0x1000, Symbol: 1, Type: uint32(elf.R_RISCV_JUMP_SLOT)}))
+		b.Class = class
+		compare(t, class.String(), stubsOf(t, open(t, b)), []string{
+			"malloc@plt 0x401020+0x10", "exit@plt 0x401030+0x10", "puts@plt 0x401040+0x10",
+			"puts@plt 0x401050+0xc"})
+	}
+}
+
+func TestPLTs390x(t *testing.T) {
+	var code []byte
+	larl := func(to uint64) string {
+		halfwords := int32(int64(to-pltAddr-uint64(len(code))) / 2)
+		return string(binary.BigEndian.AppendUint32([]byte("\xc0\x10"), uint32(halfwords)))
+	}
+	const (
+		load = "\xe3\x10\x10\x00\x00\x04" // lg %r1,0(%r1)
+		br   = "\x07\xf1"
+		rest = "\x0d\x10\xe3\x10\x10\x0c\x00\x14\xc0\xf4\xff\xff\xff\xe5\x00\x00\x00\x18"
+	)
+	code = append(code, "\xe3\x10\xf0\x38\x00\x24"...)
+	code = append(code, larl(gotAddr)+"\xd2\x07\xf0\x30\x10\x08"+
+		"\xe3\x10\x10\x10\x00\x04"+br+"\x07\x00\x07\x00\x07\x00"...)
+	for _, slot := range []uint64{gotAddr + 0x18, pltAddr - 0x2000, gotAddr + 0x20} {
+		code = append(code, larl(slot)+load+br+rest...)
+	}
+	code = append(code, larl(gotAddr+0x28)+load+br...)
+	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, Flags: elfbuild.Code, Data: code}
+	b := pltFile(elf.EM_S390, plt)
+	b.BigEndian = true
+	b.Sections = append(b.Sections, elfbuild.Section{Name: ".rela.plt", Type: elf.SHT_RELA,
+		Flags: elf.SHF_ALLOC, Link: ".dynsym", Data: b.Rela(true,
+			elfbuild.Reloc{Offset: gotAddr + 0x18, Symbol: 1, Type: uint32(elf.R_390_JMP_SLOT)},
+			elfbuild.Reloc{Offset: pltAddr - 0x2000, Symbol: 2, Type: uint32(elf.R_390_JMP_SLOT)},
+			elfbuild.Reloc{Offset: gotAddr + 0x20, Symbol: 3, Type: uint32(elf.R_390_GLOB_DAT)},
+			elfbuild.Reloc{Offset: gotAddr + 0x28, Type: s390IRelative, Addend: 0x1230})})
+	compare(t, "s390x", stubsOf(t, open(t, b)), []string{
+		"puts@plt 0x401020+0x20", "exit@plt 0x401040+0x20", "malloc@plt 0x401060+0x20",
+		"*ABS*+0x1230@plt 0x401080+0xe"})
+}
+
 // TestPLTNone: other machines, debug files and modules have no stubs that we read.
 func TestPLTNone(t *testing.T) {
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, EntSize: 16, Flags: elfbuild.Code,

@@ -100,17 +100,20 @@ func (f *File) isFunction(s *rawSymbol, data bool) bool {
 	return false
 }
 
-// isLocalLabel reports whether a name is not a function's: an assembler's local label, or a
-// mapping symbol of ARM, AArch64 or RISC-V, which marks the start of code or data. A function
-// ".List" is one: on 64-bit PowerPC names of code begin with a dot.
+// isLocalLabel reports whether a name is not a function's: an assembler's local label, or a mapping
+// symbol. A function ".List" is one: on 64-bit PowerPC names of code begin with a dot.
 func (f *File) isLocalLabel(s *rawSymbol, name string) bool {
-	if s.kind() == elf.STT_NOTYPE && strings.HasPrefix(name, ".L") {
-		return true
-	}
+	return s.kind() == elf.STT_NOTYPE && strings.HasPrefix(name, ".L") ||
+		IsMappingSymbol(f.Machine, name)
+}
+
+// IsMappingSymbol reports whether a symbol of ARM, AArch64 or RISC-V only marks the start of code
+// or data for disassemblers.
+func IsMappingSymbol(m elf.Machine, name string) bool {
 	if len(name) < 2 || name[0] != '$' {
 		return false
 	}
-	switch f.Machine {
+	switch m {
 	case elf.EM_ARM, elf.EM_AARCH64:
 		switch name[1] {
 		case 'a', 'd', 't', 'x':

@@ -35,11 +35,13 @@ type Symbol struct {
 }
 
 // IsCode reports whether the type letter is one of code, as perf counts it
-// (tools/lib/symbol/kallsyms.c): text, or weak.
+// (tools/lib/symbol/kallsyms.c): text, or weak. Mapping symbols ("$x", "$xrv64…") and local labels
+// (".L12") are none: kernels before 6.5 list those of RISC-V modules.
 func (s *Symbol) IsCode() bool {
 	switch s.Type {
 	case 'T', 't', 'W', 'w':
-		return true
+		label := len(s.Name) > 2 && s.Name[:2] == ".L" && s.Name[2] <= '9'
+		return !label && !strings.HasPrefix(s.Name, "$")
 	}
 	return false
 }

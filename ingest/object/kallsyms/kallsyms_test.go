@@ -62,6 +62,12 @@ func TestIsCode(t *testing.T) {
 	if string(got) != "TWtw" {
 		t.Errorf("code types are %q", got)
 	}
+	for name, want := range map[string]bool{"f": true, ".List": true, ".L": true, ".L12": false,
+		".L0 ": false, "$x": false, "$d": false, "$xrv64i2p1_m2p0": false} {
+		if s := (Symbol{Type: 't', Name: name}); s.IsCode() != want {
+			t.Errorf("%q is code: %v", name, !want)
+		}
+	}
 }
 
 func TestLines(t *testing.T) {

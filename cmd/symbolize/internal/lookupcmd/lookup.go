@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/lookup"
 	"symbolize/analyze/resolve"
+	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -276,7 +278,7 @@ func lookupError(err error) error {
 
 const damageHint = "`symbolize store verify` lists the damage"
 
-// reportLookup warns of damage in an object that was looked into.
+// reportLookup warns of damage in an object that was looked into, and of a missing debug file.
 func reportLookup(a *cli.App, l *lookup.Looker) {
 	if damage := l.Damage(); damage != "" {
 		a.Damage(damage, "")
@@ -286,6 +288,10 @@ func reportLookup(a *cli.App, l *lookup.Looker) {
 	}
 	for _, text := range l.Problems() {
 		a.Damage(text, damageHint)
+	}
+	if n, step := l.Stripped(); n > 0 {
+		a.Warn(fmt.Sprintf("%s without a function: %s is stripped, and its debug file was not found",
+			table.Count(n, "address", "addresses"), l.Module()), step)
 	}
 }
 
