@@ -30,11 +30,35 @@ func (f *frame) bySignalFrame() bool {
 				next.set(reg, v)
 			}
 		}
+		next.fromSignal(sp)
+		if !w.arch.LinkRegister {
+			next.set(w.arch.PC, next.pc)
+		}
 		w.missed = false
 		*f = next
 		return true
 	}
 	return false
+}
+
+// fromSignal sets the registers of interrupted code that functions need not keep, from the kernel's
+// frame above a stack pointer.
+func (f *frame) fromSignal(sp uint64) {
+	w := f.w
+	for i := range w.arch.Signals {
+		s := &w.arch.Signals[i]
+		pc, ok := w.read(sp+uint64(s.PC), w.arch.Word)
+		old, ok2 := w.read(sp+uint64(s.SP), w.arch.Word)
+		if !ok || !ok2 || w.codeAddress(pc) != f.pc || old != f.regs[w.arch.SP] {
+			continue
+		}
+		for _, r := range s.Others {
+			if v, ok := w.read(sp+uint64(r.At), w.arch.Word); ok {
+				f.set(r.Reg, v)
+			}
+		}
+		return
+	}
 }
 
 // isSignalFrame reports whether the words above a stack pointer are those of the kernel's i-th

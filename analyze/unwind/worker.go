@@ -176,7 +176,7 @@ func (f *frame) byRule(at *found) bool {
 	if !ok {
 		return false
 	}
-	if !f.exact && !r.Signal && cfa <= f.regs[w.arch.SP] {
+	if !f.exact && !r.Signal && cfa <= f.regs[w.arch.SP] && !w.changesStack(r, cfa) {
 		w.missed, w.miss = cfa < w.sp, cfa // another stack, or none
 		return false
 	}
@@ -198,12 +198,28 @@ func (f *frame) byRule(at *found) bool {
 			next.set(reg, v)
 		}
 	}
-	if w.arch.LinkRegister && !r.Signal {
+	if r.Signal {
+		next.fromSignal(f.regs[w.arch.SP])
+	}
+	switch {
+	case !w.arch.LinkRegister:
+		next.set(w.arch.PC, next.pc) // the rule of PLT stubs depends on it
+	case !r.Signal:
 		next.valid &^= 1 << w.arch.PC
 	}
 	w.missed = false // by a register that may not be needed
 	*f = next
 	return true
+}
+
+// changesStack reports whether a rule is that of gcc's __morestack (-fsplit-stack), and the caller's
+// stack, which may be below, is in the copy: it was called behind its caller's return address, and
+// pushed the frame pointer.
+func (w *worker) changesStack(r *cfi.Rule, cfa uint64) bool {
+	word := int32(w.arch.Word)
+	saved, copied := cfi.Where{How: cfi.AtCFA, Off: -3 * word}, uint64(len(w.mem))
+	return r.CFA == cfi.Where{How: cfi.Register, Reg: w.arch.FP, Off: 3 * word} && r.Saved[0] == saved &&
+		r.RA == cfi.Where{How: cfi.AtCFA, Off: -word} && cfa-w.sp >= uint64(3*word) && cfa-w.sp <= copied
 }
 
 // set sets a register.

@@ -27,7 +27,7 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	if runs {
 		s.goRules(b, f)
 		if !s.goProgram {
-			restorers(b, f)
+			patterns(b, f)
 		}
 		sectionRules(s, b, f, ehframe.Find)
 	}
@@ -72,9 +72,10 @@ func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 // searched is how much code is searched for restorers at a time.
 const searched = 1 << 20
 
-// restorers adds the functions that signal handlers return to. They are of the C library, which
-// needs no other: it, and programs that are linked with all they need, are searched.
-func restorers(b *cfi.Builder, f *elf.File) {
+// patterns adds the functions that are known by their code: those that signal handlers return to,
+// and those in which the stacks of contexts end. They are of the C library, which needs no other
+// but the dynamic linker: it, and programs that are linked with all they need, are searched.
+func patterns(b *cfi.Builder, f *elf.File) {
 	defer b.NextSource()
 	if needsLibraries(f) {
 		return
@@ -85,17 +86,19 @@ func restorers(b *cfi.Builder, f *elf.File) {
 		if !sec.IsCode() || sec.Type == stdelf.SHT_NOBITS {
 			continue
 		}
-		for at := uint64(0); at < sec.Size; at += searched - cfi.RestorerSize + 1 {
+		for at := uint64(0); at < sec.Size; at += searched - uint64(cfi.PatternSize) + 1 {
 			code := buf[:min(sec.Size-at, searched)]
 			if f.ReadBytes(sec.Offset+addr.Offset(at), code) != nil {
 				break // its frames have the reason
 			}
 			b.Restorers(sec.Addr+addr.Addr(at), code)
+			b.Bottoms(sec.Addr+addr.Addr(at), code)
 		}
 	}
 }
 
-// needsLibraries reports whether a file lists libraries that it needs: DT_NEEDED.
+// needsLibraries reports whether a file lists libraries that it needs besides the dynamic linker:
+// DT_NEEDED.
 func needsLibraries(f *elf.File) bool {
 	sec := f.Section(".dynamic")
 	if sec == nil {
@@ -110,11 +113,24 @@ func needsLibraries(f *elf.File) bool {
 		word = 4
 	}
 	for ; len(b) >= 2*word; b = b[2*word:] {
-		if stdelf.DynTag(binary.LittleEndian.Uint32(b)) == stdelf.DT_NEEDED {
+		if stdelf.DynTag(binary.LittleEndian.Uint32(b)) == stdelf.DT_NEEDED &&
+			!isDynamicLinker(f, binary.LittleEndian.Uint32(b[word:])) {
 			return true
 		}
 	}
 	return false
+}
+
+// isDynamicLinker reports whether a library is the dynamic linker by its name, at an offset of the
+// strings of dynamic linking.
+func isDynamicLinker(f *elf.File, name uint32) bool {
+	const prefix = "ld-linux" // ld-linux-x86-64.so.2
+	sec := f.Section(".dynstr")
+	if sec == nil || uint64(name)+uint64(len(prefix)) > sec.Size {
+		return false
+	}
+	var b [len(prefix)]byte
+	return f.ReadBytes(sec.Offset+addr.Offset(name), b[:]) == nil && string(b[:]) == prefix
 }
 
 // maxDynamic is the largest dynamic section that is read. Real ones have some hundred bytes.

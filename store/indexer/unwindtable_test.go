@@ -95,6 +95,8 @@ func TestSearchForRestorers(t *testing.T) {
 	copy(text[searched-5:], restorer)
 	needed := make([]byte, 32)
 	needed[0] = byte(stdelf.DT_NEEDED)
+	linker := slices.Clone(needed)
+	linker[8] = 1
 	code := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: 0x401000, Data: text}
 	for _, c := range []struct {
 		name     string
@@ -106,6 +108,10 @@ func TestSearchForRestorers(t *testing.T) {
 		{name: "of a library",
 			sections: []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: make([]byte, 16)}},
 			want:     []addr.Addr{0x40103f, 0x401000 + searched - 6}},
+		{name: "of the C library, which needs the dynamic linker",
+			sections: []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: linker},
+				{Name: ".dynstr", Addr: 0x802000, Data: []byte("\x00ld-linux-x86-64.so.2\x00")}},
+			want: []addr.Addr{0x40103f, 0x401000 + searched - 6}},
 		{name: "with libraries",
 			sections: []elfbuild.Section{code, {Name: ".dynamic", Addr: 0x801000, Data: needed}}},
 	} {
@@ -115,7 +121,7 @@ func TestSearchForRestorers(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := cfi.NewBuilder(cfi.ArchOf(stdelf.EM_X86_64))
-		restorers(b, f)
+		patterns(b, f)
 		var got []addr.Addr
 		b.Rows(func(at addr.Addr, n uint32) {
 			if b.Rules[n].Signal {

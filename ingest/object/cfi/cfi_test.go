@@ -205,6 +205,38 @@ func TestRestorers(t *testing.T) {
 	}
 }
 
+// TestBottoms finds the functions in which the stacks of contexts end, from the byte before, at which
+// return addresses are looked up.
+func TestBottoms(t *testing.T) {
+	const now, old = "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74", "\x48\x89\xdc\x5f\x48\x85\xff\x74"
+	for _, c := range []struct {
+		name    string
+		machine elf.Machine
+		code    string
+		want    string // starts of rows, n for those without a rule
+	}{
+		{name: "of now", machine: elf.EM_X86_64, code: "1234" + now, want: "103 10f:n"},
+		{name: "with endbr64", machine: elf.EM_X86_64, code: "1234\xf3\x0f\x1e\xfa" + now, want: "103 113:n"},
+		{name: "before 2.28", machine: elf.EM_X86_64, code: old, want: "ff 108:n"},
+		{name: "of another machine", machine: elf.EM_386, code: now},
+		{name: "cut off", machine: elf.EM_X86_64, code: now[:10]},
+	} {
+		b := NewBuilder(ArchOf(c.machine))
+		b.Bottoms(0x100, []byte(c.code))
+		var got []string
+		b.Rows(func(at addr.Addr, n uint32) {
+			text := fmt.Sprintf("%x", uint64(at))
+			if b.Rules[n].Kind != End {
+				text += ":n"
+			}
+			got = append(got, text)
+		})
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
+
 // TestSignalARM64: what the vdso's directives say of a signal's frame does not count.
 func TestSignalARM64(t *testing.T) {
 	b := NewBuilder(ArchOf(elf.EM_AARCH64))

@@ -12,20 +12,39 @@ import (
 type SignalFrame struct {
 	PC, SP int
 	Saved  [MaxSaved]int // as Arch.Saved
+	Others []SavedRegister
+}
+
+// SavedRegister is the place of a register that functions need not keep. Interrupted code may have
+// its return address there, as vfork has.
+type SavedRegister struct {
+	Reg uint8 // DWARF number
+	At  int
 }
 
 // The frames of signals: struct rt_sigframe and, second on i386, struct sigframe_ia32, behind
 // the return address. arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h and ucontext.h;
 // arch/arm64/kernel/signal.c and uapi/asm/sigcontext.h.
 var (
-	signalsX86   = []SignalFrame{{PC: 168, SP: 160, Saved: [MaxSaved]int{120, 128, 72, 80, 88, 96}}}
+	signalsX86 = []SignalFrame{{PC: 168, SP: 160, Saved: [MaxSaved]int{120, 128, 72, 80, 88, 96},
+		Others: []SavedRegister{{0, 144}, {1, 136}, {2, 152}, {4, 112}, {5, 104}, {8, 40}, {9, 48},
+			{10, 56}, {11, 64}}}}
 	signalsI386  = []SignalFrame{i386Context(160), i386Context(4)}
-	signalsARM64 = []SignalFrame{{PC: 568, SP: 560, Saved: [MaxSaved]int{544, 552}}}
+	signalsARM64 = []SignalFrame{{PC: 568, SP: 560, Saved: [MaxSaved]int{544, 552}, Others: arm64Others()}}
 )
+
+// arm64Others has x0 to x28.
+func arm64Others() (list []SavedRegister) {
+	for reg := range uint8(29) {
+		list = append(list, SavedRegister{reg, 312 + 8*int(reg)})
+	}
+	return list
+}
 
 // i386Context has the registers of struct sigcontext_32.
 func i386Context(at int) SignalFrame {
-	return SignalFrame{PC: at + 56, SP: at + 28, Saved: [MaxSaved]int{at + 24, at + 32, at + 20, at + 16}}
+	return SignalFrame{PC: at + 56, SP: at + 28, Saved: [MaxSaved]int{at + 24, at + 32, at + 20, at + 16},
+		Others: []SavedRegister{{0, at + 44}, {1, at + 40}, {2, at + 36}}}
 }
 
 // SignalRule returns the rule of code that a signal handler returns to, with the stack pointer
@@ -65,9 +84,51 @@ var restorers = []restorer{
 	{elf.EM_AARCH64, "\x68\x11\x80\xd2\x01\x00\x00\xd4", 0, 0},    // mov x8, #139; svc #0
 }
 
-// RestorerSize is the length of the longest restorer: code that is searched in pieces overlaps
-// by one byte less.
-const RestorerSize = 9
+// PatternSize is the length of the longest function that Restorers and Bottoms find: code that is
+// searched in pieces overlaps by one byte less.
+const PatternSize = len(endbr64) + 11
+
+// endbr64 is the instruction that a function with checks of indirect calls begins with.
+const endbr64 = "\xf3\x0f\x1e\xfa"
+
+// bottoms are the beginnings of functions that no code calls: makecontext(3) puts their address
+// where the return address of a context's function is. glibc's __start_context, since 2.28 and
+// before: mov %rbx, %rsp; mov (%rsp), %rdi, or pop %rdi; test %rdi, %rdi; je.
+var bottoms = []struct {
+	machine elf.Machine
+	code    string
+}{
+	{elf.EM_X86_64, "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"},
+	{elf.EM_X86_64, "\x48\x89\xdc\x5f\x48\x85\xff\x74"},
+}
+
+// Bottoms adds the functions in a piece of code, at an address, in which the stacks of contexts
+// end. Their directives do not show that, and a return to their first byte would be looked up in
+// the function before.
+func (b *Builder) Bottoms(at addr.Addr, code []byte) {
+	for i := range bottoms {
+		p := &bottoms[i]
+		if p.machine != b.Arch.Machine {
+			continue
+		}
+		for from := 0; ; {
+			n := bytes.Index(code[from:], []byte(p.code))
+			if n < 0 {
+				break
+			}
+			start := from + n
+			from = start + len(p.code)
+			end := at + addr.Addr(from)
+			if bytes.HasSuffix(code[:start], []byte(endbr64)) {
+				start -= len(endbr64)
+			}
+			first := at + addr.Addr(start)
+			if first > 0 && b.Func(addr.Range{Start: first - 1, End: end}) {
+				b.Row(first-1, &Rule{Kind: End})
+			}
+		}
+	}
+}
 
 // Restorers adds the functions in a piece of code, at an address, that signal handlers return
 // to, for C libraries that describe them by no directives (musl) or as ordinary ones. Nobody
