@@ -159,13 +159,13 @@ func (s *Session) View() store.View { return s.view }
 // Tables returns how many symbol tables were opened so far, each counted once.
 func (s *Session) Tables() uint64 { return s.counted.Tables() }
 
-// Indexed returns the number of the generation whose content, but for objects that came from
-// Options.Remote, is that of the open one; 0 without a store, or in one of those alone.
-func (s *Session) Indexed() uint64 {
+// StoreIdentity returns what tells the content of the open store from others, but for objects that
+// came from Options.Remote; "" without a store.
+func (s *Session) StoreIdentity() string {
 	if s.reader == nil {
-		return 0
+		return ""
 	}
-	return s.reader.Indexed()
+	return s.reader.Identity()
 }
 
 // Has reports whether a capture of the session, or Options.With, has symbols of an object.

@@ -36,9 +36,11 @@ type Head struct {
 	Samples uint64
 	Named   bool        // it came with names of its own, as pprof files do
 	Keep    ingest.Keep // labels by which samples are apart
-	// Content is a sum of the capture and the bundles beside it. Two files of one path and content
-	// are of one capture.
+	// Content is a digest of the capture and the bundles beside it. Files of one content are of one
+	// capture, wherever it was.
 	Content string
+	// Reading is a digest of the store and the options that the capture was read with.
+	Reading string
 	// Incomplete: tables that analyze.Options.Remote may have did not come, and stacks lack frames.
 	Incomplete bool
 }

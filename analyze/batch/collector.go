@@ -44,7 +44,7 @@ type CollectStats struct {
 // Collect collects captures and returns the files in the order of the captures. A capture whose
 // file is there already is not read again; one that cannot be read, or whose file cannot be
 // written, goes to OnFailed, and the others are done. all has the captures of other tasks, too:
-// bundles in it serve the captures beside them.
+// bundles in it serve the captures beside them, and CheckShares finds out which are not collected.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	[]string, CollectStats, error) {
 	t := &collecting{Collector: c, bundles: bundlesByDir(all),
@@ -63,6 +63,9 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 			}
 			return err
 		})
+	if err == nil && c.shared == nil {
+		err = t.writeShare(captures, all)
+	}
 	files = slices.DeleteFunc(files, func(f string) bool { return f == "" })
 	return files, t.stats, errors.Join(err, end())
 }
@@ -85,7 +88,7 @@ func (t *collecting) openStore(ctx context.Context) (end func() error, err error
 		}
 		end = s.Close
 	}
-	t.generation, t.store = s.Indexed(), s
+	t.identity, t.store = s.StoreIdentity(), s
 	return end, nil
 }
 
@@ -102,14 +105,15 @@ func bundlesByDir(captures []string) map[string][]string {
 // collecting is one run of Collect.
 type collecting struct {
 	*Collector
-	generation uint64           // of the store: tables that come from analyze.Options.Remote leave it as it is
-	store      *analyze.Session // see analyze.Options.Shared
-	bundles    map[string][]string
+	identity string           // of the store: tables that come from analyze.Options.Remote leave it as it is
+	store    *analyze.Session // see analyze.Options.Shared
+	bundles  map[string][]string
 
 	inMemory sync.Once // reported that tables are kept in memory
 
-	mu    sync.Mutex
-	stats CollectStats
+	mu        sync.Mutex
+	stats     CollectStats
+	unwritten []string // captures that this machine failed to collect
 }
 
 func (t *collecting) fail(capture string, err error) {
@@ -118,6 +122,7 @@ func (t *collecting) fail(capture string, err error) {
 	t.stats.Failed++
 	if ofMachine(err) {
 		t.stats.Files++
+		t.unwritten = append(t.unwritten, capture)
 	}
 	t.failed(capture, err)
 }
@@ -154,8 +159,12 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if head.Content, err = contentSum(capture, beside); err != nil {
 		return "", err
 	}
-	path := filepath.Join(t.Dir, t.identity(head)+".stacks")
-	if h, err := ReadHead(path); err == nil && h.Path == capture && h.Parts == t.Parts {
+	name, err := t.fileName(head)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(t.Dir, name)
+	if h, err := ReadHead(path); err == nil && h.Parts == t.Parts {
 		t.count(h, true)
 		return path, nil
 	}
@@ -185,10 +194,20 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	return path, nil
 }
 
-// identity names the file of a collected capture by all that it depends on.
-func (t *collecting) identity(head *Head) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %d %q %s\n", head.Path, t.generation,
-		t.Session.Store, t.Parts, t.Config, head.Content))
+// fileName names the file of a collected capture by all that it depends on, and sets
+// Head.Reading. Relative and absolute paths of a capture give one name.
+func (t *collecting) fileName(head *Head) (string, error) {
+	path, err := filepath.Abs(head.Path)
+	if err != nil {
+		return "", err
+	}
+	head.Reading = digest(fmt.Sprintf("%s %d %q", t.identity, t.Parts, t.Config))
+	return digest(fmt.Sprintf("%q %s %s", path, head.Reading, head.Content)) + ".stacks", nil
+}
+
+// digest returns a short digest of a text, in hexadecimal.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -23,5 +23,10 @@
 // A collected capture has the records "head" (Head), "stacks" (ingest.Profile), "own" (the names
 // that the capture itself gave) and "part-R" ([]places) for each part that has locations. A file of
 // Name has a record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up
-// to 20 bytes with zeros, or "symbol:" and the name that captures gave it.
+// to 20 bytes with zeros, or "symbol:" and the name that captures gave it; and the record "names"
+// (namesHead). Each task of Collect notes in a file of ShareExtension which captures it read, and
+// which all tasks are to read: Merge is refused while one is left, or a part is not named.
+//
+// A capture is known by its content: one that was collected under two paths counts once in a
+// profile. The store is known by its content, too (db.Reader.Identity).
 package batch

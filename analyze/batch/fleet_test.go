@@ -163,7 +163,7 @@ func TestLabelsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := batch.Grouping{Keys: []string{"pid"}}
-	if _, _, err := by.Groups(collected); !errors.Is(err, batch.ErrGrouping) {
+	if _, err := by.Groups(collected); !errors.Is(err, batch.ErrGrouping) {
 		t.Errorf("groups by pid: %v", err)
 	}
 }

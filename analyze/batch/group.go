@@ -51,7 +51,8 @@ type Group struct {
 	Values    []string // of the keys, those of samples ""
 	Collected []string // files, sorted by the paths of their captures
 
-	keys []string // of samples, "" for those of captures
+	keys  []string // of samples, "" for those of captures
+	parts int      // that the locations were cut into
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -154,69 +155,96 @@ func (h *Head) value(key string) string {
 	return ""
 }
 
-// Groups reads the heads of collected captures and sorts them into groups, in the order of their
-// values. lacking are the captures without a value of some key, with the keys.
-func (g *Grouping) Groups(collected []string) (groups []*Group, lacking []string, err error) {
-	if err := g.compile(); err != nil {
-		return nil, nil, err
+// Grouped are the groups of collected captures.
+type Grouped struct {
+	Groups []*Group // in the order of their values
+	// Lacking are the captures without a value of some key, with the keys.
+	Lacking []string
+	// Equal are captures whose content another one of their group has, which counts once: both paths.
+	Equal [][2]string
+}
+
+// Groups reads the heads of collected captures and sorts them into groups.
+func (g *Grouping) Groups(collected []string) (*Grouped, error) {
+	heads, err := g.heads(collected)
+	if err != nil {
+		return nil, err
 	}
-	heads := make(map[string]*Head, len(collected))
-	for _, path := range collected {
-		if heads[path], err = ReadHead(path); err != nil {
-			return nil, nil, err
-		}
-		if err := g.kept(heads[path]); err != nil {
-			return nil, nil, err
-		}
-	}
-	if collected, err = distinct(collected, heads); err != nil {
-		return nil, nil, err
-	}
+	out := &Grouped{}
 	index := make(map[string]*Group)
-	for _, path := range collected {
+	first := make(map[string]string) // path of a capture by group and content
+	for _, path := range byCapture(collected, heads) {
 		h := heads[path]
 		values, missing := g.values(h)
-		if len(missing) > 0 {
-			lacking = append(lacking, h.Path+": "+strings.Join(missing, ", "))
-		}
 		key := strings.Join(values, "\x00")
 		gr := index[key]
 		if gr == nil {
-			gr = &Group{Values: values, keys: g.sampleKeys()}
+			gr = &Group{Values: values, keys: g.sampleKeys(), parts: h.Parts}
 			index[key] = gr
-			groups = append(groups, gr)
+			out.Groups = append(out.Groups, gr)
+		}
+		id := key + "\x00" + h.Content
+		if same, ok := first[id]; ok {
+			if err := sameReading(heads, same, path); err != nil {
+				return nil, err
+			}
+			if heads[same].Path != h.Path {
+				out.Equal = append(out.Equal, [2]string{h.Path, heads[same].Path})
+			}
+			continue
+		}
+		first[id] = path
+		if len(missing) > 0 {
+			out.Lacking = append(out.Lacking, h.Path+": "+strings.Join(missing, ", "))
 		}
 		gr.Collected = append(gr.Collected, path)
 	}
-	slices.SortFunc(groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
-	return groups, lacking, nil
+	slices.SortFunc(out.Groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
+	return out, nil
 }
 
-// distinct sorts files by the paths of their captures. Of a capture that is there twice, one of
-// them incomplete, it takes the other; any other two were collected by different stores or options,
-// and would count each sample twice.
-func distinct(collected []string, heads map[string]*Head) ([]string, error) {
-	collected = slices.Clone(collected)
-	slices.SortFunc(collected, func(a, b string) int {
+// heads reads the heads of collected captures, which have to agree on the number of parts and to
+// have the labels that are keys.
+func (g *Grouping) heads(collected []string) (heads map[string]*Head, err error) {
+	if err := g.compile(); err != nil {
+		return nil, err
+	}
+	heads = make(map[string]*Head, len(collected))
+	for _, path := range collected {
+		h, err := ReadHead(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.kept(h); err != nil {
+			return nil, err
+		}
+		if first := heads[collected[0]]; first != nil && first.Parts != h.Parts {
+			return nil, fmt.Errorf("%s was collected with %d parts, %s with %d", collected[0],
+				first.Parts, path, h.Parts)
+		}
+		heads[path] = h
+	}
+	return heads, nil
+}
+
+// byCapture sorts files by the paths of their captures, and those of one capture so that a whole
+// one is before one that lacks something.
+func byCapture(collected []string, heads map[string]*Head) []string {
+	return slices.SortedFunc(slices.Values(collected), func(a, b string) int {
 		x, y := heads[a], heads[b]
 		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Content, y.Content),
 			strings.Compare(a, b)) // FILE before FILE-incomplete
 	})
-	out := collected[:0]
-	for _, path := range collected {
-		h := heads[path]
-		if n := len(out); n > 0 {
-			if last := heads[out[n-1]]; last.Path == h.Path && last.Content == h.Content {
-				if path == out[n-1]+incompleteName {
-					continue
-				}
-				return nil, ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", h.Path,
-					out[n-1], path), "remove the older one: the store or the options were others then")
-			}
-		}
-		out = append(out, path)
+}
+
+// sameReading refuses two files of one capture that were collected with different stores or
+// options: nothing decides between them.
+func sameReading(heads map[string]*Head, a, b string) error {
+	if heads[a].Reading == heads[b].Reading {
+		return nil
 	}
-	return out, nil
+	return ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", heads[b].Path, a, b),
+		"remove the older one: the store or the options were others then")
 }
 
 // ReadHead reads the description of a collected capture.
@@ -246,8 +274,26 @@ func name(values []string) string {
 	return filepath.Join(path...)
 }
 
-// safeName makes an element of a path of any value: two values never give one name.
+// maxName is the most bytes of an element of a path, without what is added to it: extensions, and
+// the words of a hidden file. File systems allow 255.
+const maxName = 200
+
+// tooLong reports whether the name of a value is shortened.
+func tooLong(v string) bool { return len(escape(v)) > maxName }
+
+// safeName makes an element of a path of any value: two values never give one name. One that is too
+// long ends in a digest of the value behind "%~", which no escaped byte looks like.
 func safeName(v string) string {
+	name := escape(v)
+	if len(name) <= maxName {
+		return name
+	}
+	end := "%~" + digest(v)
+	return name[:maxName-len(end)] + end
+}
+
+// escape writes bytes that have a meaning in paths or in terminals as %XX.
+func escape(v string) string {
 	var b strings.Builder
 	for i := range len(v) {
 		c := v[i]

@@ -73,9 +73,12 @@ func TestBadGrouping(t *testing.T) {
 // TestSafeNames: no value leaves the directory, and different values have different names.
 func TestSafeNames(t *testing.T) {
 	seen := make(map[string]string)
-	for _, v := range []string{"web", "..", ".", "a/b", "a%2Fb", "a\nb", "ü", "a b", `a\b`, ".x", "x."} {
+	for _, v := range []string{"web", "..", ".", "a/b", "a%2Fb", "a\nb", "ü", "a b", `a\b`, ".x", "x.",
+		strings.Repeat("x", 300), strings.Repeat("x", 301), strings.Repeat("/", 90),
+		safeName(strings.Repeat("x", 300))} {
 		got := filepath.Join("out", name([]string{v, "h"})+".pb.gz")
-		if filepath.Dir(filepath.Dir(got)) != "out" || seen[got] != "" {
+		if filepath.Dir(filepath.Dir(got)) != "out" || seen[got] != "" ||
+			len(filepath.Base(filepath.Dir(got))) > maxName {
 			t.Errorf("%q: %s, as of %q", v, got, seen[got])
 		}
 		seen[got] = v

@@ -92,9 +92,9 @@ func (n *night) mergeAll(ctx context.Context, collected, names []string, output 
 		return err
 	}
 	by := n.options(output).By
-	groups, _, err := by.Groups(collected)
+	grouped, err := by.Groups(collected)
 	if err == nil {
-		err = batch.WriteAll(ctx, groups, answers, batch.Output{Dir: output, Formats: formats,
+		err = batch.WriteAll(ctx, grouped.Groups, answers, batch.Output{Dir: output, Formats: formats,
 			Demangler: newDemangler}, func(*batch.Group, *batch.Written) {})
 	}
 	return errors.Join(err, answers.Close())
@@ -256,7 +256,7 @@ func TestCollectedTwice(t *testing.T) {
 		collected = append(collected, files...)
 	}
 	by := batch.Grouping{}
-	_, _, err := by.Groups(collected)
+	_, err := by.Groups(collected)
 	if err == nil || !strings.Contains(err.Error(), n.captures[0]+" was collected twice, as "+work) {
 		t.Errorf("groups: %v", err)
 	}
@@ -267,8 +267,8 @@ func TestCollectedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, left, func(w io.Writer) error { _, err := w.Write(b); return err })
-	groups, _, err := by.Groups([]string{left, collected[0], collected[1]})
-	if err != nil || len(groups) != 1 || len(groups[0].Collected) != 2 {
-		t.Errorf("groups with an incomplete file: %+v, %v", groups, err)
+	grouped, err := by.Groups([]string{left, collected[0], collected[1]})
+	if err != nil || len(grouped.Groups) != 1 || len(grouped.Groups[0].Collected) != 2 {
+		t.Errorf("groups with an incomplete file: %+v, %v", grouped, err)
 	}
 }

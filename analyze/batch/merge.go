@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/report"
@@ -16,19 +18,42 @@ import (
 )
 
 // Answers are the files that Name wrote, of all parts.
-type Answers struct{ files []*recordfile.File }
+type Answers struct {
+	files []*recordfile.File
+	parts map[int]bool // that they are of
+}
 
 // OpenAnswers opens the files of all parts, in any order.
 func OpenAnswers(paths []string) (*Answers, error) {
-	a := &Answers{}
+	a := &Answers{parts: make(map[int]bool)}
 	for _, path := range paths {
 		f, err := recordfile.Open(path)
 		if err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
 		a.files = append(a.files, f)
+		var head namesHead
+		if ok, err := f.Get(namesRecord, &head); !ok || err != nil {
+			return nil, errors.Join(err, f.Fail("no names of a part"), a.Close())
+		}
+		a.parts[head.Part] = true
 	}
 	return a, nil
+}
+
+// have returns an error unless all parts are named.
+func (a *Answers) have(parts int) error {
+	var left []string
+	for part := range parts {
+		if !a.parts[part] {
+			left = append(left, strconv.Itoa(part))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return ingest.WithHint(fmt.Errorf("%d of %d parts are not named: %s", len(left), parts,
+		strings.Join(left, ", ")), "run `symbolize batch name --part` for each")
 }
 
 // Close closes the files.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,16 +62,34 @@ func (s *NameStats) add(o *NameStats) {
 // session, and writes the names to a file.
 func Name(ctx context.Context, s *analyze.Session, part int, collected []string, path string,
 	workers int) (*NameStats, error) {
+	head := namesHead{Part: part}
+	for _, path := range collected[:min(1, len(collected))] {
+		h, err := ReadHead(path)
+		if err != nil {
+			return nil, err
+		}
+		if head.Parts = h.Parts; part >= h.Parts {
+			return nil, fmt.Errorf("part %d: %s was collected with %d parts, from 0", part, path, h.Parts)
+		}
+	}
 	all, err := gather(ctx, part, collected)
 	if err != nil {
 		return nil, err
 	}
-	complete, err := s.Need(ctx, objectsOf(all))
-	if err != nil {
+	if head.Complete, err = s.Need(ctx, objectsOf(all)); err != nil {
 		return nil, err
 	}
-	return nameAll(ctx, s.View(), all, path, complete, workers)
+	return nameAll(ctx, s.View(), all, path, &head, workers)
 }
+
+// namesHead describes a file of names.
+type namesHead struct {
+	Part, Parts int
+	Complete    bool // all that analyze.Options.Remote may have came
+}
+
+// namesRecord is the name of its record; those of objects have a colon.
+const namesRecord = "names"
 
 // objectsOf returns the objects of places.
 func objectsOf(all map[string][]places) (objects []ingest.Object) {
@@ -87,14 +106,17 @@ const incompleteName = "-incomplete"
 
 // nameAll names locations and writes the names to a file.
 func nameAll(ctx context.Context, v store.View, all map[string][]places, path string,
-	complete bool, workers int) (*NameStats, error) {
+	head *namesHead, workers int) (*NameStats, error) {
 	w, err := recordfile.Create(path)
 	if err != nil {
 		return nil, outputErr(err)
 	}
 	n := &namer{view: v, all: all, out: w}
-	n.stats.Incomplete = !complete
-	if err := n.run(ctx, workers); err != nil {
+	n.stats.Incomplete = !head.Complete
+	if err = outputErr(w.Put(namesRecord, recordfile.Pack(head))); err == nil {
+		err = n.run(ctx, workers)
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.Abandon())
 	}
 	return &n.stats, outputErr(w.Publish())

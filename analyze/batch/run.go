@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 	"symbolize/ingest/regular"
+	"symbolize/store/db/files"
 	"symbolize/store/remote"
 )
 
@@ -59,7 +61,8 @@ type Summary struct {
 	GroupsKept int `json:"profiles_kept"` // that an earlier run had written
 	// Remote counts the tables that came from analyze.Options.Remote.
 	Remote  remote.PullResult `json:"remote,omitzero"`
-	Lacking []string          `json:"lacking,omitempty"` // captures without a value of some key, and the keys
+	Lacking []string          `json:"lacking,omitempty"` // see Grouped
+	Equal   [][2]string       `json:"equal,omitempty"`
 }
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
@@ -169,23 +172,24 @@ func (r *runner) namePart(ctx context.Context, part int) (*NameStats, error) {
 	if err != nil {
 		return nil, err
 	}
-	complete, err := r.session.Need(ctx, objectsOf(all))
-	if err != nil {
+	head := &namesHead{Part: part, Parts: r.opts.Parts}
+	if head.Complete, err = r.session.Need(ctx, objectsOf(all)); err != nil {
 		return nil, err
 	}
-	if !complete {
+	if !head.Complete {
 		r.answers[part] += incompleteName
 	}
-	return nameAll(ctx, r.session.View(), all, r.answers[part], complete, r.opts.Workers)
+	return nameAll(ctx, r.session.View(), all, r.answers[part], head, r.opts.Workers)
 }
 
 // mergeGroups writes the profile of each group.
 func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
-	groups, lacking, err := r.opts.By.Groups(r.collected)
+	grouped, err := r.opts.By.Groups(r.collected)
 	if err != nil {
 		return err
 	}
-	r.sum.Lacking = lacking
+	groups := grouped.Groups
+	r.sum.Lacking, r.sum.Equal = grouped.Lacking, grouped.Equal
 	a, err := OpenAnswers(r.answers)
 	if err != nil {
 		return err
@@ -226,6 +230,9 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	if r.sum.Incomplete { // the next run may have more names
 		return nil
 	}
+	if err := r.sync(w.Files); err != nil {
+		return outputErr(err)
+	}
 	return writeFile(mark, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(&d) })
 }
 
@@ -252,12 +259,12 @@ func (r *runner) isDone(mark, state string) (*Written, bool) {
 		return nil, false
 	}
 	has := make(map[string]bool)
-	for _, path := range old.Files {
-		if _, err := os.Stat(path); err != nil {
+	for _, file := range old.Files {
+		if !r.isWhole(&file) {
 			return nil, false
 		}
 		for _, format := range r.opts.Formats {
-			has[format] = has[format] || strings.HasSuffix(path, format)
+			has[format] = has[format] || strings.HasSuffix(file.Path, format)
 		}
 	}
 	for _, format := range r.opts.Formats { // another run may have had others
@@ -268,7 +275,39 @@ func (r *runner) isDone(mark, state string) (*Written, bool) {
 	return &old.Written, true
 }
 
-// writeFile writes a file that appears complete or not at all.
+// isWhole reports whether a file has the content that was written.
+func (r *runner) isWhole(file *WrittenFile) bool {
+	f, err := regular.Open(filepath.Join(r.opts.Out, file.Path))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || fi.Size() != file.Size {
+		return false
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return err == nil && hex.EncodeToString(h.Sum(nil)) == file.Sum
+}
+
+// sync has the names of files written to the disk, as writeFile does with their content, so that no
+// mark of them outlives them when the power fails.
+func (r *runner) sync(list []WrittenFile) error {
+	dirs := make(map[string]bool)
+	for _, file := range list {
+		for path := file.Path; path != "."; path = filepath.Dir(path) {
+			dirs[filepath.Dir(path)] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := files.SyncDir(filepath.Join(r.opts.Out, dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file that appears complete or not at all, also when the power fails.
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := newfile.Create(path, 0o644)
 	if err != nil {
@@ -278,6 +317,9 @@ func writeFile(path string, write func(io.Writer) error) error {
 	err = write(b)
 	if err == nil {
 		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
 	}
 	if err == nil {
 		err = f.Publish(path)

@@ -343,10 +343,11 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 		t.Fatal(err)
 	}
 	by := n.options(out).By
-	groups, lacking, err := by.Groups(piece(t, collected, batch.Stacks))
-	if err != nil || len(lacking) > 0 {
-		t.Fatal(lacking, err)
+	grouped, err := by.Groups(piece(t, collected, batch.Stacks))
+	if err != nil || len(grouped.Lacking) > 0 {
+		t.Fatal(grouped, err)
 	}
+	groups := grouped.Groups
 	for _, i := range rng.Perm(len(groups)) {
 		g := groups[i]
 		_, err := g.Write(t.Context(), answers, batch.Output{Dir: out, Formats: formats,

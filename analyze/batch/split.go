@@ -2,8 +2,11 @@ package batch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"maps"
 	"os"
@@ -97,12 +100,22 @@ type Output struct {
 
 // Written has the files of a group.
 type Written struct {
-	Files []string
+	Files []WrittenFile
 	Facts []json.RawMessage // of the profiles, see Hooks
+}
+
+// WrittenFile is a file below Output.Dir.
+type WrittenFile struct {
+	Path string // below it
+	Size int64
+	Sum  string // SHA-256 of its content, in hexadecimal
 }
 
 // Write makes the profiles of a group and writes them.
 func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, error) {
+	if err := a.have(g.parts); err != nil {
+		return nil, err
+	}
 	gr := newGroup(a)
 	w := &writer{Output: out, d: out.Demangler()}
 	split := slices.ContainsFunc(g.keys, func(key string) bool { return key != "" })
@@ -176,6 +189,20 @@ func (g *Group) split(profiles []*ingest.Profile) map[string]*part {
 	return parts
 }
 
+// summing writes a file and computes its size and sum.
+type summing struct {
+	out  io.Writer
+	hash hash.Hash
+	size int64
+}
+
+func (s *summing) Write(b []byte) (int, error) {
+	n, err := s.out.Write(b)
+	s.hash.Write(b[:n])
+	s.size += int64(n)
+	return n, err
+}
+
 // writer writes the profiles of one group.
 type writer struct {
 	Output
@@ -192,21 +219,29 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 	for _, warning := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
 		w.warn(name(values), warning)
 	}
+	if slices.ContainsFunc(values, tooLong) {
+		w.warn(name(values), ingest.Warning{Text: "a value of a key is too long for the name of a file: " +
+			"it is shortened, with a digest at its end"})
+	}
 	if warning := report.UncalledAdvice(p); warning != nil {
 		w.warn(name(values), *warning)
 	}
 	for _, format := range w.Formats {
-		path := filepath.Join(w.Dir, name(values)) + format
+		f := WrittenFile{Path: name(values) + format}
+		path := filepath.Join(w.Dir, f.Path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return outputErr(err)
 		}
 		err := writeFile(path, func(out io.Writer) error {
-			return Write(out, p, g.layout(), format == FormatFolded, w.d)
+			s := &summing{out: out, hash: sha256.New()}
+			err := Write(s, p, g.layout(), format == FormatFolded, w.d)
+			f.Size, f.Sum = s.size, hex.EncodeToString(s.hash.Sum(nil))
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		w.done.Files = append(w.done.Files, path)
+		w.done.Files = append(w.done.Files, f)
 	}
 	if w.Hooks != nil && w.Facts != nil {
 		w.done.Facts = append(w.done.Facts, w.Facts(p))

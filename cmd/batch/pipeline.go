@@ -110,7 +110,7 @@ func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	groups, _, err := by.Groups(files)
+	grouped, err := by.Groups(files)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (f *collectFn) ProcessElement(ctx context.Context, capture string,
 	if err != nil {
 		return err
 	}
-	stacks(strings.Join(groups[0].Values, "\x00"), b)
+	stacks(strings.Join(grouped.Groups[0].Values, "\x00"), b)
 	return nil
 }
 
@@ -242,7 +242,7 @@ func (f *mergeFn) ProcessElement(ctx context.Context, _ string, stacks, names fu
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	groups, _, err := by.Groups(collected)
+	grouped, err := by.Groups(collected)
 	if err != nil {
 		return err
 	}
@@ -250,14 +250,14 @@ func (f *mergeFn) ProcessElement(ctx context.Context, _ string, stacks, names fu
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
+	for _, g := range grouped.Groups {
 		w, err := g.Write(ctx, answers, batch.Output{Dir: f.Night.Out, Formats: f.Night.Formats,
 			Demangler: func() *report.Demangler { return report.NewDemangler(report.Simple) }})
 		if err != nil {
 			return errors.Join(err, answers.Close())
 		}
-		for _, path := range w.Files {
-			written(path)
+		for _, file := range w.Files {
+			written(filepath.Join(f.Night.Out, file.Path))
 		}
 	}
 	return answers.Close()

@@ -27,7 +27,7 @@ const (
 	tmpPrefix  = ".tmp-"
 
 	journalName = "JOURNAL" // in db/
-	pulledName  = "PULLED"  // in a generation, see indexedGeneration
+	pulledName  = "PULLED"  // in a generation, see identity
 )
 
 // keptGenerations is how many generations stay: the newest, and the one that a reader may be about

@@ -202,9 +202,9 @@ func (r *Reader) PassedOver() []string { return r.passedOver }
 // Generation returns the number of the generation that is open.
 func (r *Reader) Generation() uint64 { return r.gen }
 
-// Indexed returns the number of the generation that the open one has the path rows and objects of,
-// but for objects that were pulled since (WriterOptions.Pulled).
-func (r *Reader) Indexed() uint64 { return indexedGeneration(r.path, r.gen) }
+// Identity returns what tells the content of the open generation from others, also of other stores:
+// equal ones have equal content, but for objects that were pulled. A copied store keeps it.
+func (r *Reader) Identity() string { return identity(r.path, r.gen) }
 
 // Close closes the generation. Tables that were opened from it are of no use after that. A second
 // Close does nothing.

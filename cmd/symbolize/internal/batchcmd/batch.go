@@ -269,7 +269,7 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 	if err != nil && !errors.Is(err, batch.ErrOutput) {
 		return batchError(err)
 	}
-	warnLacking(a, sum.Lacking)
+	warnCaptures(a, sum.Lacking, sum.Equal)
 	if err != nil {
 		reportBatch(a, sum)
 		return batchError(err)
@@ -372,8 +372,12 @@ func batchError(err error) error {
 	return cli.SessionError(err)
 }
 
-// warnLacking reports captures without a value of some key.
-func warnLacking(a *cli.App, lacking []string) {
+// warnCaptures reports captures without a value of some key, and those that are there twice.
+func warnCaptures(a *cli.App, lacking []string, equal [][2]string) {
+	for _, paths := range equal {
+		a.Warn(fmt.Sprintf("%s has the content of %s: it counts once", ingest.Printable(paths[0]),
+			ingest.Printable(paths[1])), "")
+	}
 	for _, text := range lacking {
 		a.Warn("no value of the key for "+text,
 			"it counts as unknown; --path and --manifest give values")

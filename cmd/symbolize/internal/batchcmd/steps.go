@@ -121,7 +121,7 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 		}
 		o.part = index
 	}
-	collected, _, err := o.collected(a, args)
+	collected, err := o.collected(a, args)
 	if err != nil {
 		return err
 	}
@@ -153,13 +153,28 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 	return nil
 }
 
-// collected lists the files of "batch collect" that paths name or lie in directories.
-func (o *batchInputs) collected(a *cli.App, args []string) (own, all []string, err error) {
-	own, all, err = o.paths(a, args, true)
-	if err == nil && len(all) == 0 {
-		err = errors.New("no file of \"batch collect\" is there")
+// collected lists the files of "batch collect" that paths name or that are below directories. All
+// shares of the captures must be there.
+func (o *batchInputs) collected(a *cli.App, args []string) ([]string, error) {
+	_, all, err := o.paths(a, args, true)
+	if err != nil {
+		return nil, err
 	}
-	return own, all, err
+	var files, shares []string
+	for _, path := range all {
+		if filepath.Ext(path) == batch.ShareExtension {
+			shares = append(shares, path)
+		} else {
+			files = append(files, path)
+		}
+	}
+	if err := batch.CheckShares(shares); err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, errors.New("no file of \"batch collect\" is there")
+	}
+	return files, nil
 }
 
 type batchMergeOptions struct {
@@ -205,7 +220,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	if err != nil {
 		return err
 	}
-	_, collected, err := o.collected(a, args)
+	collected, err := o.collected(a, args)
 	if err != nil {
 		return err
 	}
@@ -217,12 +232,12 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	if err != nil {
 		return err
 	}
-	groups, lacking, err := by.Groups(collected)
+	grouped, err := by.Groups(collected)
 	if err != nil {
 		return batchError(err)
 	}
-	warnLacking(a, lacking)
-	groups = worklist.Of(share, groups)
+	warnCaptures(a, grouped.Lacking, grouped.Equal)
+	groups := worklist.Of(share, grouped.Groups)
 	answers, err := batch.OpenAnswers(names)
 	if err != nil {
 		return err
@@ -233,7 +248,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)
 		for _, f := range w.Files {
-			fmt.Fprintln(a.Stdout(), f)
+			fmt.Fprintln(a.Stdout(), filepath.Join(o.out, f.Path))
 		}
 	})
 	return batchError(errors.Join(err, answers.Close()))
