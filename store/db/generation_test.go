@@ -360,9 +360,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		return os.Chmod(p, 0o444)
 	})
 	t.Cleanup(func() {
-		for _, dir := range []string{path, filepath.Join(path, gensName), genDir(path, 1)} {
-			os.Chmod(dir, 0o755)
-		}
+		filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error { return os.Chmod(p, 0o755) })
 	})
 	r := openTestReader(t, path)
 	checkObject(t, r, 3, 23)

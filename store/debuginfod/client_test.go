@@ -270,6 +270,9 @@ func TestFromEnv(t *testing.T) {
 // TestOneRequest: several processes, as clients of their own, ask once for one file.
 func TestOneRequest(t *testing.T) {
 	files, ids := programs(t)
+	const clients = 4
+	var begun sync.WaitGroup
+	begun.Add(clients)
 	url, paths := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, ids[1].Hex()) {
 			http.NotFound(w, r)
@@ -277,19 +280,20 @@ func TestOneRequest(t *testing.T) {
 		}
 		w.Write(files[0][:1000])
 		w.(http.Flusher).Flush()
-		time.Sleep(50 * time.Millisecond)
+		begun.Wait()
 		w.Write(files[0][1000:])
 	})
 	o := options(t, url)
 	var arrived int64
 	var all sync.WaitGroup
-	for i := range 4 {
+	for i := range clients {
 		all.Go(func() {
 			o := o
 			if i == 0 {
 				o.Progress = func(_ string, got, _ int64) { arrived = got }
 			}
 			c := New(o, nil)
+			begun.Done()
 			if path, _, err := c.Get(t.Context(), ids[0], Executable); err != nil || path == "" {
 				t.Error(err)
 			}

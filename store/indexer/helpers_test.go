@@ -182,8 +182,28 @@ func write(t testing.TB, path string, data []byte) {
 	}
 }
 
-// settle waits until files that were just written count as settled.
-func settle() { time.Sleep(racy + 5*time.Millisecond) }
+// settle waits until files that were just written count as settled: until one that is written
+// now has a time that is so much later.
+func settle() {
+	for begin := probe(); probe()-begin <= int64(racy); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// probe returns the time of a new file, ns.
+func probe() int64 {
+	f, err := os.CreateTemp("", "settle-*")
+	if err != nil {
+		panic(err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		panic(err)
+	}
+	return fi.ModTime().UnixNano()
+}
 
 // objectsDir holds recorded programs; see fixtures/README.md.
 const objectsDir = "../../fixtures/objects"

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 
@@ -67,7 +68,9 @@ func TestGolden(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := parse(t, write(t, everyKind(), opts)).String()
+			p := parse(t, write(t, everyKind(), opts))
+			at := time.Unix(0, p.TimeNanos) // String prints it in the local zone
+			got := strings.Replace(p.String(), at.String(), at.UTC().String(), 1)
 			golden.Compare(t, filepath.Join("pprof", name), []byte(got))
 		})
 	}

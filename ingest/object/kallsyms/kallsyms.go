@@ -180,16 +180,16 @@ func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool)
 		module = module[1 : len(module)-1]
 	}
 	switch {
+	case at == 0: // in a hidden list those of BPF programs and trampolines, too
+		p.stats.Zero++
+		return s, false
 	case string(module) == "bpf":
 		p.stats.BPF++
-		if !p.bpf || at == 0 {
+		if !p.bpf {
 			return s, false
 		}
 	case bytes.HasPrefix(module, []byte("__builtin__")): // __builtin__ftrace, __builtin__kprobes
 		p.stats.Trampolines++
-		return s, false
-	case at == 0:
-		p.stats.Zero++
 		return s, false
 	}
 	s.Name, s.Module = p.intern(name), p.module(module)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
@@ -228,7 +227,8 @@ func TestStats(t *testing.T) {
 func TestLiveUnreadable(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Frequency: 999})
-	time.Sleep(200 * time.Millisecond)
+	for s.stat(statSamples) == 0 { // this loop is sampled
+	}
 	s.maps.counts.Close()
 	s.Stop()
 	if st := s.Stats(); s.Err() == nil || st.Samples == 0 || st.Lost[LostRead] != st.Samples {

@@ -1,7 +1,9 @@
 package process
 
 import (
+	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"testing"
 )
@@ -67,6 +69,11 @@ func TestLastWords(t *testing.T) {
 
 // TestWasInterrupted: a child that a signal ends before it has handlers was interrupted.
 func TestWasInterrupted(t *testing.T) {
+	// What a shell starts in the background ignores SIGINT, and its children do; those of a program
+	// that catches it do not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	defer signal.Stop(caught)
 	for _, tc := range []struct {
 		name, script string
 		want         bool
