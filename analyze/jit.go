@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
-	"sort"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -157,7 +155,7 @@ func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, doubt st
 		x.warn(path, q, false, "", "%d of %d lines are left out, the first: %v", m.Bad, m.Lines, m.FirstBad)
 	}
 	x.code.Map = id
-	x.s.noteReused(id, m)
+	x.code.Reused = reusedRanges(m)
 }
 
 // dump takes the functions of a jitdump file that was found.
@@ -282,43 +280,33 @@ type JITLink struct {
 // JITFiles returns the perf maps and jitdump files that gave names to captures read so far.
 func (s *Session) JITFiles() []JITLink { return s.jitFiles }
 
-// noteReused notes the addresses at which a perf map has several functions.
-func (s *Session) noteReused(id buildid.ID, m *perfmap.Map) {
-	var list []addr.Range
+// reusedRanges returns the addresses at which a perf map has several functions, ascending.
+func reusedRanges(m *perfmap.Map) (list []addr.Range) {
 	for i := range m.Symbols {
 		if m.Symbols[i].Reused {
 			list = append(list, m.Symbols[i].Range)
 		}
 	}
-	if s.reused == nil {
-		s.reused = make(map[buildid.ID][]addr.Range)
-	}
-	s.reused[id] = list
+	return list
 }
 
-// warnReused adds a warning about each perf map whose names may be those of later functions.
-func (s *Session) warnReused(p *ingest.Profile) {
-	frames := make(map[ingest.ObjectID]uint64)
-	var sums []ingest.FrameSum
-	for l := range p.Locations {
-		loc := &p.Locations[l]
-		list := s.reused[p.Objects[loc.Object].ID]
-		if p.Objects[loc.Object].Kind != ingest.PerfMap || len(list) == 0 {
-			continue
-		}
-		at := addr.Addr(loc.Offset)
-		i := sort.Search(len(list), func(i int) bool { return list[i].End > at })
-		if i < len(list) && list[i].Start <= at {
-			if sums == nil {
-				sums = p.WeighFrames(true)
-			}
-			frames[loc.Object] += sums[l].Frames
+// warnReused adds a warning about addresses that had several functions of a run-time compiler.
+func warnReused(p *ingest.Profile) {
+	if !slices.ContainsFunc(p.Objects, func(o ingest.Object) bool {
+		return o.File.Path == ingest.AmbiguousJITPath
+	}) {
+		return
+	}
+	frames := uint64(0)
+	for l, sum := range p.WeighFrames(true) {
+		if o := &p.Objects[p.Locations[l].Object]; o.File.Path == ingest.AmbiguousJITPath {
+			frames += sum.Frames
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(frames)) {
+	if frames > 0 {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
-			Text: fmt.Sprintf("%s: %d frames lie where the map has several functions, one after another: "+
-				"they have the name of the last", p.Objects[id].File.Path, frames[id]),
-			Hint: "a jitdump file has times: perf record -k mono, node --perf-prof"})
+			Text: fmt.Sprintf("%d frames lie where a run-time compiler had several functions, one after "+
+				"another, at times that are not known: they are %s", frames, ingest.AmbiguousJITPath),
+			Hint: "a jitdump file has times: node --perf-prof, beside perf record -k mono"})
 	}
 }

@@ -117,7 +117,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
-	s.warnReused(p)
+	warnReused(p)
 	nameCapture(p.Stats.Warnings, path)
 	s.checkPartial(p.Stats.Warnings) // here, as not every report has names
 	return c, p, nil

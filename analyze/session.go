@@ -10,7 +10,6 @@ import (
 	"symbolize/analyze/unwind"
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -40,7 +39,6 @@ type Session struct {
 	tables  *unwind.Tables             // nil until they are needed
 
 	jitFiles []JITLink
-	reused   map[buildid.ID][]addr.Range // by perf map
 
 	unwindMu   sync.Mutex
 	unwindErrs []error // of tables that could not be read, not yet passed on

@@ -12,6 +12,7 @@ const (
 	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
 
 	AmbiguousPath       = "[ambiguous]"        // user addresses that were in several objects
+	AmbiguousJITPath    = "[ambiguous JIT]"    // those where a run-time compiler had several functions
 	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses likewise
 	GuestPath           = "[guest]"
 	HypervisorPath      = "[hypervisor]"

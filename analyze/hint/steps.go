@@ -186,6 +186,9 @@ func recordAll(c *Case) string {
 }
 
 func addressReused(c *Case) string {
+	if c.Object.File.Path == ingest.AmbiguousJITPath { // its records and those of a jitdump file have times
+		return strings.Replace(recordAll(c), "record", "record -k mono", 1)
+	}
 	if c.inKernel() {
 		return recordPrograms
 	}

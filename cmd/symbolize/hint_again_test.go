@@ -150,7 +150,7 @@ var recordedAgain = []again{
 			"file with perf record -k mono",
 		before: func(string) []byte { return jitbuild.Recording(false) },
 		after:  func(string) []byte { return jitbuild.Recording(false) },
-		more:   []string{"--perf-maps", "tmp"}, named: "gamma"},
+		more:   []string{"--perf-maps", "tmp"}, named: "beta of app.js:7"},
 	{reason: ingest.NoBuildID, hint: "perf record --buildid-mmap", after: whole,
 		before: func(string) []byte { return bundlebuild.NewHost().PerfData(0) },
 		args:   []string{"--kallsyms", "kallsyms"}, named: "prog;work_of_prog;work_of_prog"},

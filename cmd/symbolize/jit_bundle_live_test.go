@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -77,5 +79,50 @@ func (r *jitRun) ownStacks(bundle string, command ...string) {
 			return
 		}
 		r.t.Logf("%v: no compiled function has a name, once more", command)
+	}
+}
+
+// replacedScript makes a function in each phase of 100 ms, whose name has the number that the thread's
+// name has, and drops the one before: their code lies at the same addresses.
+const replacedScript = `const t0 = Date.now();
+for (let k = 0; Date.now() - t0 < 4000; k++) {
+  process.title = 'phase' + k;
+  const f = new Function('n', 'function js_hot_' + k + '(n) { let s = 0; for (let i = 0; i < n; i++) ' +
+    's = (s * 31 + i * ' + (k + 1) + ') % 1000003; return s } return js_hot_' + k + '(n)');
+  for (const e = Date.now() + 100; Date.now() < e;) f(20000);
+  if (k % 10 == 0) gc();
+}`
+
+// TestLiveReplacedJIT: no sample of a phase has the function of another one, whose code was at the
+// same address before or after, and most have the phase's own.
+func TestLiveReplacedJIT(t *testing.T) {
+	r := newJITRun(t)
+	if err := os.WriteFile(filepath.Join(r.dir, "phases.js"), []byte(replacedScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.run(r.self, "capture", "-q", "--stacks", "-F", "999", "-o", "phases.data", "--", "node", "--expose-gc",
+		"--perf-prof", "phases.js")
+	own, wrong, samples := 0, 0, 0
+	hot := regexp.MustCompile(`js_hot_(\d+)`)
+	for line := range strings.Lines(r.run(r.self, "resolve", "-q", "--count", "--format", "folded", "phases.data")) {
+		phase, ok := strings.CutPrefix(line[:strings.IndexByte(line, ';')], "phase")
+		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
+		if err != nil || !ok {
+			continue
+		}
+		samples += n
+		found := hot.FindAllStringSubmatch(line, -1)
+		other := slices.ContainsFunc(found, func(m []string) bool { return m[1] != phase })
+		switch {
+		case other:
+			wrong += n
+			t.Errorf("phase %s: %s", phase, line)
+		case len(found) > 0:
+			own += n
+		}
+	}
+	t.Logf("%d samples, %d with their phase's function, %d with another's", samples, own, wrong)
+	if samples < leastCompared || own < samples/2 {
+		t.Errorf("%d of %d samples have their phase's function", own, samples)
 	}
 }

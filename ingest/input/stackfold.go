@@ -146,9 +146,10 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	of := origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed}
-	kernel, depth := f.part(merge.KernelRole, sm.Kernel, of)
-	user, depth2 := f.part(merge.UserRole, sm.User, of)
+	kernel, depth := f.part(merge.KernelRole, sm.Kernel,
+		origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
+	user, depth2 := f.part(merge.UserRole, sm.User,
+		origin{pid: sm.PID, program: sm.Program, time: sm.UserTime})
 	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
 	if f.opts.Keep.PID {
 		l.PID = sm.PID
@@ -188,8 +189,6 @@ func (f *stackFolder) part(role int, p stackmap.Part, of origin) (number uint32,
 		p.Stack, of = 0, origin{}
 	case role == merge.KernelRole:
 		of.pid, of.program = 0, 0
-	default:
-		of.time, of.timed = 0, false
 	}
 	key := partKey{part: p, origin: of}
 	n, ok := f.keyed[role][key]
@@ -332,7 +331,11 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	case pc == bundle.AmbiguousAddress:
 		return f.place(f.ambiguous[merge.UserRole], 0)
 	}
-	v := f.Spaces.Process(f.SpaceOf(of.pid, of.program), addrspace.Forever).Version()
+	space, site := f.SpaceOf(of.pid, of.program), addr.Site(addr.PC(pc), ret)
+	if reused, timed := f.JITReused(space, site); reused {
+		return f.compiledAddress(space, site, ret, of.time, timed)
+	}
+	v := f.Spaces.Process(space, addrspace.Forever).Version()
 	if of.program == 0 && (of.pid < 0 || v == 0) {
 		v = f.Spaces.Process(AnyProcess, addrspace.Forever).Version()
 	}
@@ -342,7 +345,6 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	key := userAddress{pc: pc, ret: ret, version: v}
 	n, ok := f.users[key]
 	if !ok {
-		site := addr.Site(addr.PC(pc), ret)
 		if m := f.Spaces.User(v, site); m != nil {
 			n = f.returnPlace(m.Object, uint64(m.Offset(site)), ret)
 		} else {
@@ -351,6 +353,24 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 		f.users[key] = n
 	}
 	return n
+}
+
+// compileLag is how long before the time of its record, by which it is placed, a function may have
+// been written, ns.
+const compileLag = 1_000_000
+
+// compiledAddress looks up an address at which several functions were, one after another: that which
+// was there in all of the time in which the stack was taken.
+func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time uint64, timed bool) uint32 {
+	if timed && time > compileLag {
+		first := f.Spaces.Process(space, time-compileLag).Version()
+		last := f.Spaces.Process(space, time+bundle.UserTimeSpan+compileLag).Version()
+		a, b := f.Spaces.User(first, site), f.Spaces.User(last, site)
+		if a != nil && b != nil && *a == *b {
+			return f.returnPlace(a.Object, uint64(a.Offset(site)), ret)
+		}
+	}
+	return f.place(f.AmbiguousJIT(), 0)
 }
 
 // profile makes the profile of the samples, and returns the shard that has the locations

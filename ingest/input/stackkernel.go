@@ -14,7 +14,7 @@ import (
 type origin struct {
 	pid     int32
 	program uint32
-	time    uint64 // of the kernel's, if timed
+	time    uint64 // of the kernel's, if timed; of the user's, 0 if it is not known
 	timed   bool
 }
 

@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// timedKey has the fields that capture --stacks writes since format 2 of bundles.
-const timedKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4,kernel_time:32:8"
+// timedKey has the fields that capture --stacks writes since format 3 of bundles.
+const timedKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4,kernel_time:32:8,user_time:40:8"
 
 // timedCount is a key of timedKey.
 type timedCount struct {
@@ -22,6 +22,7 @@ type timedCount struct {
 	comm         string
 	program      uint32
 	time         uint64
+	userTime     uint64
 }
 
 // timedBundle writes a bundle of a host with these samples, one of each.
@@ -35,9 +36,10 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 		key = append(key, (c.comm + strings.Repeat("\x00", 16))[:16]...)
 		key = binary.LittleEndian.AppendUint32(key, c.program)
 		key = binary.LittleEndian.AppendUint64(key, c.time)
+		key = binary.LittleEndian.AppendUint64(key, c.userTime)
 		pairs = append(pairs, [2][]byte{key, {1, 0, 0, 0, 0, 0, 0, 0}})
 	}
-	dump, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 40, ValueSize: 8,
+	dump, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 48, ValueSize: 8,
 		Name: "counts"}, pairs)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +47,7 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 	h.Entries[bundle.DumpName("stacks")] = user
 	h.Entries[bundle.DumpName("kernel_stacks")] = kernel
 	h.Entries[bundle.DumpName("counts")] = dump
-	h.Manifest = map[string]any{"format": 2, "samples": []bundle.Samples{{Event: "cpu-clock",
+	h.Manifest = map[string]any{"format": 3, "samples": []bundle.Samples{{Event: "cpu-clock",
 		Unit: "count", Period: 1, Stacks: bundle.DumpName("stacks"),
 		KernelStacks: bundle.DumpName("kernel_stacks"), Counts: bundle.DumpName("counts"),
 		Key: timedKey, Value: "0:8"}}}

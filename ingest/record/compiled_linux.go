@@ -224,6 +224,13 @@ func (p *processes) openDump(root string, pid int32) *compiledFile {
 	return (&compiledFile{File: f, path: mapped.Path}).again()
 }
 
+// hasDump reports whether a process has mapped a jitdump file.
+func (p *processes) hasDump(pid int32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dumps[pid].Path != ""
+}
+
 // noteDump notes the jitdump file in the mappings of a process. p.mu is held.
 func (p *processes) noteDump(pid int32, text []byte) {
 	if !bytes.Contains(text, []byte(".dump\n")) {

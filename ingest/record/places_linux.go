@@ -20,6 +20,7 @@ type places struct {
 	parent programCopies     // whose child was
 	found  []*codeLine       // that records have
 	unread sampler.PlaceKind // why there is no copy of the mappings
+	timed  bool              // its process has a jitdump file
 
 	lines   []*codeLine          // of the program, that Mapped places are in
 	numbers map[*codeLine]int    // their places in lines
@@ -66,6 +67,7 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 		if len(x.of.copies) == 0 && !x.p.lives(of) {
 			x.unread = sampler.Gone
 		}
+		x.timed = x.p.hasDump(of.PID)
 		x.found, x.lines = nil, nil
 		clear(x.numbers)
 	}
@@ -95,7 +97,7 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 		n = len(x.lines)
 		x.lines, x.numbers[l] = append(x.lines, l), n
 	}
-	place.Mapping = n
+	place.Mapping, place.Timed = n, x.timed
 	return place
 }
 

@@ -3,10 +3,10 @@ package sideband
 import (
 	"crypto/sha1"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"sort"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -67,8 +67,9 @@ func (f *BundledFile) Use() { *f.used++ }
 
 // JITCode is the code that a process compiled at run time.
 type JITCode struct {
-	Map      buildid.ID // of its perf map; zero for none
-	Dump     buildid.ID // of its jitdump file; zero for none
+	Map      buildid.ID   // of its perf map; zero for none
+	Reused   []addr.Range // ascending, where its perf map has several functions, without times
+	Dump     buildid.ID   // of its jitdump file; zero for none
 	File     *jitdump.File
 	Warnings []ingest.Warning
 }
@@ -78,6 +79,9 @@ type jitProcess struct {
 	begin   uint64 // of its program, by the ordering clock
 	query   JITQuery
 	perfMap uint32 // object; 0 for none
+	// Addresses that had several functions: by the perf map, and by the jitdump file.
+	mapReused, dumpReused []addr.Range
+	timed                 bool // the latter at times of CLOCK_MONOTONIC
 }
 
 // jitScan collects the processes that may have compiled code.
@@ -238,6 +242,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	pid := p.query.PID
 	if !code.Map.IsZero() {
 		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, pid)
+		p.mapReused = code.Reused
 		sb.jit[pid] = p
 	}
 	if code.File == nil || code.Dump.IsZero() {
@@ -246,7 +251,9 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	sb.jit[pid] = p
 	object := sb.Objects.jit(ingest.JITDump, p.query.Dump, code.Dump, pid)
 	f := code.File
-	timed := sb.Clock.Timed && clockOf(sb.Records.File) == monotonicClock && !f.ArchTime
+	p.timed = !f.ArchTime && (sb.Records.File == nil ||
+		sb.Clock.Timed && clockOf(sb.Records.File) == monotonicClock)
+	p.dumpReused = f.Reused()
 	place := func(time uint64, at addr.PC, l *jitdump.Load) {
 		e := change{kind: changeMapping, pid: pid, a: uint64(at), b: uint64(at) + l.Size,
 			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: uint32(len(sb.changes))}
@@ -254,20 +261,47 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	}
 	for i := range f.Placed {
 		pl, time := &f.Placed[i], p.begin
-		if timed {
+		if p.timed {
 			time = pl.Time
 		}
 		place(time, pl.Addr, &f.Loads[pl.Load])
 	}
-	if timed {
+	if p.timed || sb.Records.File == nil { // else each sample asks JITReused
 		return
 	}
-	if n := f.Overlaps(); n > 0 {
-		sb.Warn(AtEnd, ingest.Warning{
-			Text: fmt.Sprintf("%s: %d of its functions lay where others did, at times that the recording's "+
-				"clock cannot be compared with: samples may have the name of the last", f.Name, n),
-			Hint: "perf record -k mono"})
+	for _, r := range p.dumpReused {
+		sb.changes = append(sb.changes, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
+			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: uint32(len(sb.changes))})
 	}
+}
+
+// AmbiguousJIT returns the object of addresses that had several functions of a run-time compiler.
+func (sb *State) AmbiguousJIT() uint32 {
+	key := ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(ingest.AmbiguousJITPath))}
+	return sb.Objects.Add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: ingest.AmbiguousJITPath},
+			Reason: ingest.AddressReused}
+	})
+}
+
+// JITReused reports whether functions of a process's jitdump file followed one another at an address,
+// and whether their times are known.
+func (sb *State) JITReused(pid int32, pc addr.PC) (reused, timed bool) {
+	p := sb.jit[pid]
+	if p == nil || !inRanges(p.dumpReused, pc) {
+		return false, false
+	}
+	return true, p.timed
+}
+
+func inRanges(list []addr.Range, pc addr.PC) bool {
+	i := firstAfter(list, addr.Addr(pc))
+	return i < len(list) && list[i].Start <= addr.Addr(pc)
+}
+
+// firstAfter returns the index of the first range that ends after an address.
+func firstAfter(list []addr.Range, at addr.Addr) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].End > at })
 }
 
 // jit returns the object of a process's perf map or jitdump file.
@@ -290,9 +324,22 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	if p.perfMap != 0 {
 		m.Object, m.PgOff = p.perfMap, uint64(m.Start)
 	}
-	b.Fill(e.time, e.pid, m, func(object uint32) bool {
-		return sb.Objects.List[object].Kind == ingest.JITDump
-	})
+	keep := func(object uint32) bool {
+		o := &sb.Objects.List[object]
+		return o.Kind == ingest.JITDump || o.File.Path == ingest.AmbiguousJITPath
+	}
+	b.Fill(e.time, e.pid, m, keep)
+	if p.perfMap == 0 {
+		return
+	}
+	for i := firstAfter(p.mapReused, addr.Addr(m.Start)); i < len(p.mapReused); i++ {
+		r := p.mapReused[i]
+		if addr.PC(r.Start) >= m.End {
+			break
+		}
+		b.Fill(e.time, e.pid, addrspace.Mapping{Start: max(m.Start, addr.PC(r.Start)),
+			End: min(m.End, addr.PC(r.End)), Object: sb.AmbiguousJIT()}, keep)
+	}
 }
 
 // forkJIT gives a child the names of its own perf map in the memory that it has of its parent.

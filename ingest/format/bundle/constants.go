@@ -30,6 +30,10 @@ const (
 	UnreadAddress    = 1<<56 - 3 // the process's mappings could not be read
 )
 
+// UserTimeSpan is how long after its time a user's stack was taken at most, ns; see "Stacks" in the
+// package comment.
+const UserTimeSpan = 1 << 22
+
 // UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;
 // see "Stacks" in the package comment.
 const UnknownTime = 1<<64 - 1

@@ -1,8 +1,9 @@
 // Package bundle reads and writes capture bundles: the one file that `symbolize
 // capture` leaves of a host, with all that resolving needs and perf.data lacks.
 //
-// This comment is the specification, format version 2. Version 1 has no field program, no field
-// kernel_time and no entries proc/PID/program/N/maps; bundles without samples are written as it.
+// This comment is the specification, format version 3. Version 2 has no field user_time, version 1
+// also no field program, no field kernel_time and no entries proc/PID/program/N/maps; bundles without
+// samples are written as it.
 //
 // # Container
 //
@@ -24,7 +25,7 @@
 //
 // One JSON object, at most 16 MiB:
 //
-//	format           2; a reader refuses larger numbers, and reads 1
+//	format           3; a reader refuses larger numbers, and reads smaller ones
 //	recorder         program and version that wrote it
 //	machine          as uname -m prints it: "x86_64", "aarch64"
 //	byte_order       "little" or "big": of perf.data and of keys and values in dumps
@@ -119,6 +120,11 @@
 // that touches one of the addresses, so that samples add up; 0 if there was none, as for all other
 // stacks; 2^64 − 1 if such a record may have been lost. Without the field (version 1) an
 // address is known if only one object ever covered it.
+//
+// The field user_time is for user's stacks with addresses of a process that has a jitdump file: the
+// sample was taken at this time, by CLOCK_MONOTONIC, or less than 2^22 ns after it. The records of
+// that file then have the function that was at an address. It is 0 for all other stacks. Without the
+// field or a time (version 2) an address is known if only one function ever covered it.
 //
 // In the manifest samples is an array, one for each event, of
 //

@@ -11,7 +11,7 @@ import (
 
 // Format is the version of the bundle format that this package writes, and the newest that it
 // reads.
-const Format = 2
+const Format = 3
 
 // formatPlain is the version of bundles without stacks, which readers of it take, too.
 const formatPlain = 1

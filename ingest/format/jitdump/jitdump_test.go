@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/jitbuild"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
 )
 
@@ -192,6 +193,43 @@ func TestOverlaps(t *testing.T) {
 	}
 	if got := f.Overlaps(); got != 1 {
 		t.Errorf("%d functions overlap, want gamma alone", got)
+	}
+}
+
+// TestReused: addresses of several functions, one after another.
+func TestReused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   []uint64 // of functions of 16 bytes, one after another
+		move bool     // the first goes to 0x900 and back
+		want []addr.Range
+	}{
+		{name: "none"},
+		{name: "side by side", at: []uint64{0x100, 0x110}},
+		{name: "one in place of another", at: []uint64{0x100, 0x100},
+			want: []addr.Range{{Start: 0x100, End: 0x110}}},
+		{name: "a part", at: []uint64{0x100, 0x10c, 0x118, 0x200},
+			want: []addr.Range{{Start: 0x10c, End: 0x110}, {Start: 0x118, End: 0x11c}}},
+		{name: "adjacent", at: []uint64{0x100, 0x110, 0x108}, want: []addr.Range{{Start: 0x108, End: 0x118}}},
+		{name: "moved away and back", at: []uint64{0x100}, move: true},
+		{name: "moved away, another, and back", at: []uint64{0x100, 0x100}, move: true,
+			want: []addr.Range{{Start: 0x100, End: 0x110}}},
+	} {
+		d := jitbuild.New(false, 7, 62, 1, 0)
+		for i, at := range c.at {
+			d.Load(uint64(i+1), at, uint64(i), fmt.Sprint("f", i), make([]byte, 16))
+		}
+		if c.move {
+			d.Move(50, c.at[0], 0x900, 16, 0)
+			d.Move(60, 0x900, c.at[0], 16, 0)
+		}
+		f, err := open(d.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Reused(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
 	}
 }
 

@@ -178,6 +178,28 @@ func (f *File) At(off addr.Offset) *Load {
 	return nil
 }
 
+// Reused returns the addresses at which several functions were placed, one after another: ascending
+// ranges.
+func (f *File) Reused() (list []addr.Range) {
+	placed := slices.Clone(f.Placed)
+	slices.SortStableFunc(placed, func(a, b Placement) int { return cmp.Compare(a.Addr, b.Addr) })
+	end := addr.PC(0)
+	for i := range placed {
+		p := &placed[i]
+		till := p.Addr + addr.PC(f.Loads[p.Load].Size)
+		if again := i > 0 && placed[i-1].Addr == p.Addr && placed[i-1].Load == p.Load; p.Addr < end && !again {
+			r := addr.Range{Start: addr.Addr(p.Addr), End: addr.Addr(min(end, till))}
+			if n := len(list); n > 0 && r.Start <= list[n-1].End {
+				list[n-1].End = max(list[n-1].End, r.End)
+			} else if r.Start < r.End {
+				list = append(list, r)
+			}
+		}
+		end = max(end, till)
+	}
+	return list
+}
+
 // Overlaps returns how many functions were placed where others lay before or lie later.
 func (f *File) Overlaps() (n int) {
 	order := make([]int, len(f.Placed))

@@ -76,7 +76,7 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	case file == ingest.HypervisorPath:
 		return ingest.Hypervisor
 	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath,
-		file == ingest.AmbiguousPath, file == ingest.AmbiguousKernelPath:
+		file == ingest.AmbiguousPath, file == ingest.AmbiguousJITPath, file == ingest.AmbiguousKernelPath:
 		return ingest.Unmapped
 	case file == ingest.NoStackPath, ingest.IsStackEnd(file):
 		return ingest.NoStack

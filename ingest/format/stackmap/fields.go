@@ -21,9 +21,10 @@ const (
 	TGID
 	TID
 	Comm
-	// Program and KernelTime are of bundles alone (package bundle): no type or option names them.
+	// Those from Program on are of bundles alone (package bundle): no type or option names them.
 	Program
 	KernelTime
+	UserTime
 	numFields
 )
 
@@ -39,6 +40,7 @@ var fieldNames = [numFields][]string{
 
 	Program:    {"program"},
 	KernelTime: {"kernel_time"},
+	UserTime:   {"user_time"},
 }
 
 // String returns the field's name as --key takes it, "user_stack_id".
@@ -198,6 +200,9 @@ func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	}
 	if b := d.field(KernelTime, key); b != nil {
 		sm.KernelTime, sm.Timed = unsigned(b, d.big), true
+	}
+	if b := d.field(UserTime, key); b != nil {
+		sm.UserTime = unsigned(b, d.big)
 	}
 	if f := d.at[Comm]; f != nil {
 		sm.Comm = s.comm(cString(key[f.Offset : f.Offset+f.Size]))

@@ -120,6 +120,9 @@ type Sample struct {
 	// records, if Timed; else it is unknown when they were taken.
 	KernelTime uint64
 	Timed      bool
+	// The user's part was taken at UserTime, by CLOCK_MONOTONIC, or less than bundle.UserTimeSpan
+	// after it; 0 if that is not known.
+	UserTime uint64
 }
 
 // Event is the event that samples were taken at.

@@ -26,6 +26,7 @@ type tally struct {
 	// same mappings; 0 once they are explained.
 	program, mapped uint64
 	number          uint32 // of the mappings, see Explainer
+	time            uint64 // of a user's stack with places that are Timed, once they are explained
 }
 
 func newCounts() counts {
@@ -76,7 +77,7 @@ func (c *counts) compare(a, b tally) int {
 	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
 		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
 		cmp.Compare(a.program, b.program), cmp.Compare(a.mapped, b.mapped),
-		cmp.Compare(a.number, b.number))
+		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time))
 }
 
 // renumbered returns the counts under the numbers of written stacks. Samples whose stacks

@@ -40,6 +40,8 @@ type Place struct {
 	Mapping int               // of Mapped: the Explainer's number of the mapping
 	// Unproven: nobody knows whether the mappings changed between Process.Time and their copy.
 	Unproven bool
+	// Timed: of Mapped, other code may have been there at another time.
+	Timed bool
 }
 
 // Offsets in struct bpf_stack_build_id, the form of a frame (include/uapi/linux/bpf.h).
@@ -83,7 +85,7 @@ func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
 	defer func() {
 		for _, x := range p.counts.unnumbered() {
-			p.counts.move(x, x.user, noNumber)
+			p.counts.move(x, x.user, noNumber, 0)
 		}
 	}()
 	if t.err != nil {
@@ -113,7 +115,11 @@ func (p *Part) Explain(by Explainer) error {
 				break
 			}
 		}
-		p.counts.move(x, t.put(e.frames), number)
+		time := uint64(0)
+		if e.timed {
+			time = x.mapped
+		}
+		p.counts.move(x, t.put(e.frames), number, time)
 	}
 	t.flush()
 	return t.err
@@ -131,6 +137,7 @@ type explained struct {
 	frames   []byte
 	mappings []int          // that name addresses
 	unproven bool           // some place is
+	timed    bool           // likewise
 	kinds    [numKinds]bool // of places
 }
 
@@ -138,6 +145,7 @@ type explained struct {
 // end, where a chain of frame pointers ran into data, one is left to represent them.
 func (e *explained) explain(frames []byte, of Process, by Explainer) {
 	o, tail := binary.NativeEndian, 0
+	e.timed = false
 	e.mappings, e.unproven, e.kinds = e.mappings[:0], false, [numKinds]bool{}
 	for at := 0; at+userFrame <= len(frames); at += userFrame {
 		f := frames[at : at+userFrame]
@@ -150,6 +158,7 @@ func (e *explained) explain(frames []byte, of Process, by Explainer) {
 		site := addr.Site(pc, at > 0)
 		p := by.Locate(of, site)
 		e.unproven, e.kinds[p.Kind] = e.unproven || p.Unproven, true
+		e.timed = e.timed || p.Timed
 		clear(f[frameID:frameOffset])
 		switch p.Kind {
 		case Gone:
@@ -198,14 +207,16 @@ func (c *counts) unnumbered() (list []tally) {
 	return list
 }
 
-// move recounts the samples of a tally under another user stack and the number of its mappings.
-func (c *counts) move(x tally, user int32, number uint32) {
-	v := c.of[x]
-	if user == x.user && number == x.number && x.program == 0 && x.mapped == 0 || v == nil {
+// move recounts the samples of a tally under another user stack, the number of its mappings and its
+// time.
+func (c *counts) move(x tally, user int32, number uint32, time uint64) {
+	v, to := c.of[x], x
+	to.user, to.number, to.program, to.mapped, to.time = user, number, 0, 0, time
+	if to == x || v == nil {
 		return
 	}
 	delete(c.of, x)
-	x.user, x.number, x.program, x.mapped = user, number, 0, 0
+	x = to
 	if sum := c.of[x]; sum != nil {
 		sum.Count += v.Count
 		sum.Weight += v.Weight

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
 	"testing"
 
@@ -37,6 +38,8 @@ func (threePlaces) Locate(of Process, at uint64) Place {
 		return Place{Kind: Ambiguous, Unproven: true}
 	case of.PID == 3:
 		return Place{}
+	case of.PID == 6:
+		return Place{Kind: Mapped, Timed: true}
 	case of.PID == 5:
 		return Place{Kind: Unread}
 	case at >= base && at < base+0x100:
@@ -90,6 +93,32 @@ func TestExplained(t *testing.T) {
 		if want := bytes.HasSuffix(got, one(ip, 0, 0x2180)) || bytes.HasSuffix(got, one(ip, 0, 0x1200)); mapped != want {
 			t.Errorf("%s: mappings are needed: %v", c.name, mapped)
 		}
+	}
+}
+
+// TestExplainTimes: a stack in code that another may replace keeps its times, others are one count.
+func TestExplainTimes(t *testing.T) {
+	s := withoutKernel(t, Options{})
+	s.files = make(fileSet)
+	x := s.tables[userStack]
+	x.add(hash{1, 1}, one(statusIP, 0, 0x2180))
+	x.flush()
+	for i, pid := range []uint32{2, 2, 6, 6, 6} {
+		s.counts.add(s.tables, &countKey{User: hash{1, 1}, PID: pid, Mapped: []uint64{40, 50, 40, 50, 50}[i]},
+			0, countValue{Count: 1})
+	}
+	if err := s.Explain(threePlaces{}); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[[2]uint64]uint64) // by process and time
+	for k, v := range s.counts.of {
+		got[[2]uint64{uint64(k.pid), k.time}] += v.Count
+		if k.mapped != 0 || k.program != 0 || k.number != 4 {
+			t.Errorf("%+v", k)
+		}
+	}
+	if want := map[[2]uint64]uint64{{2, 0}: 2, {6, 40}: 1, {6, 50}: 2}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -1,6 +1,10 @@
 package sampler
 
-import "github.com/cilium/ebpf/asm"
+import (
+	"github.com/cilium/ebpf/asm"
+
+	"symbolize/ingest/format/bundle"
+)
 
 // identify writes the ProgramID of the process into the key, and half of it into the record, and
 // the time of its mappings. It uses R0 to R5 and R9. Where the kernel's layout is not known the
@@ -33,10 +37,11 @@ func (a *assembler) identify() {
 }
 
 // timeMappings writes the time into the key, or where changes of mappings are counted the one at
-// which a stack was met first since the last change: equal stacks are one count as long as the
-// mappings stay. The count is odd while they are being changed.
+// which a stack was met first since the last change, and no longer ago than bundle.UserTimeSpan:
+// equal stacks are one count in that time as long as the mappings stay. The count is odd while they
+// are being changed.
 //
-//	if ((t = since[process])) { key->mapped = *t; goto end; }
+//	if ((t = since[process]) && bpf_ktime_get_ns() - *t < span) { key->mapped = *t; goto end; }
 //	key->mapped = bpf_ktime_get_ns();
 //	if (task->mm->mm_lock_seq == process.changes && !(process.changes & 1))
 //		since[process] = key->mapped;
@@ -44,8 +49,10 @@ func (a *assembler) timeMappings() {
 	end, unseen := a.label("timed"), a.label("changed")
 	if a.process.knows() {
 		a.lookup(a.maps.since, regScratch, scratchProcess)
-		a.add(asm.JEq.Imm(asm.R0, 0, unseen), asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
-			asm.StoreMem(regScratch, scratchKey+keyMapped, asm.R1, asm.DWord), asm.Ja.Label(end))
+		a.add(asm.JEq.Imm(asm.R0, 0, unseen), asm.LoadMem(asm.R9, asm.R0, 0, asm.DWord),
+			asm.FnKtimeGetNs.Call(), asm.Sub.Reg(asm.R0, asm.R9),
+			asm.JGE.Imm(asm.R0, bundle.UserTimeSpan, unseen),
+			asm.StoreMem(regScratch, scratchKey+keyMapped, asm.R9, asm.DWord), asm.Ja.Label(end))
 		a.here(unseen)
 	}
 	a.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchKey+keyMapped, asm.R0, asm.DWord))

@@ -17,12 +17,12 @@ const (
 )
 
 // Fields of the dump of counts, as listed in the manifest: i32 ids of the stacks, u32
-// process, 16 bytes of comm, u32 number of the program, u64 time of the kernel's stack; u64
-// samples, u64 weight.
+// process, 16 bytes of comm, u32 number of the program, u64 times of the kernel's stack and of the
+// user's; u64 samples, u64 weight.
 const (
 	dumpKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4," +
-		"kernel_time:32:8"
-	dumpKeySize   = 40
+		"kernel_time:32:8,user_time:40:8"
+	dumpKeySize   = 48
 	dumpValue     = "0:8"
 	dumpWeight    = "8:8"
 	dumpValueSize = 16
@@ -107,6 +107,7 @@ func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
 		copy(key[12:], c.names[t.comm][:])
 		order.PutUint32(key[28:], t.number)
 		order.PutUint64(key[32:], t.epoch)
+		order.PutUint64(key[40:], t.time)
 		v := c.of[t]
 		order.PutUint64(value[:], v.Count)
 		order.PutUint64(value[8:], v.Weight)
