@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,7 +18,11 @@ import (
 	"symbolize/cmd/symbolize/internal/resolvecmd"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	code := run()
+	process.NoteEnd()
+	os.Exit(code)
+}
 
 // run is Main in the real surroundings.
 func run() int {
@@ -25,6 +30,7 @@ func run() int {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
 		return exit.Failed
 	}
+	log.SetOutput(process.WithoutHTTP(os.Stderr))
 	os.Args = resolvecmd.CommandLine(os.Args)
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,13 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-retryablehttp"
-	"github.com/sony/gobreaker/v2"
-
 	"symbolize/buildid"
 	"symbolize/ingest/newfile"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
+	"symbolize/store/db/files"
 )
 
 // Kind is which of the files of a build ID is asked for.
@@ -35,12 +34,10 @@ var (
 	ErrNotFound = errors.New("no server has it")
 	ErrTooLarge = errors.New("larger than the limit")
 	ErrWrong    = errors.New("the server sent another file")
+	ErrLater    = errors.New("the server asks to be left alone")
 )
 
-const (
-	failuresOfServer = 5                // one after another, after which it is left out
-	defaultMiss      = 10 * time.Minute // how long an empty file in the cache counts
-)
+const defaultMiss = 10 * time.Minute // how long an empty file in the cache counts
 
 // Client gets files. It may be used by several goroutines, each with other build IDs.
 type Client struct {
@@ -49,41 +46,11 @@ type Client struct {
 	servers []*server
 }
 
-// server is one server and the outcomes of requests to it.
-type server struct {
-	url     string
-	breaker *gobreaker.CircuitBreaker[struct{}]
-}
-
 // New returns a client. The transport is that of requests; nil for that of net/http.
 func New(opts Options, transport http.RoundTripper) *Client {
-	retry := retryablehttp.NewClient()
-	retry.Logger = nil
-	retry.RetryMax = opts.Retries
-	if opts.Wait > 0 {
-		retry.RetryWaitMin = opts.Wait
-	}
-	retry.RetryWaitMax = 10 * time.Second
-	retry.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	if transport == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.RegisterProtocol("file", http.NewFileTransport(http.Dir("/")))
-		transport = t
-	}
-	retry.HTTPClient.Transport = transport
-	c := &Client{opts: opts, http: retry.StandardClient()}
+	c := &Client{opts: opts, http: newHTTP(&opts, transport)}
 	for _, url := range opts.Servers {
-		c.servers = append(c.servers, &server{strings.TrimRight(url, "/"),
-			gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-				Timeout: time.Hour,
-				ReadyToTrip: func(n gobreaker.Counts) bool {
-					return n.ConsecutiveFailures >= failuresOfServer
-				},
-				IsSuccessful: func(err error) bool {
-					return err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrTooLarge) ||
-						errors.Is(err, context.Canceled)
-				},
-			})})
+		c.servers = append(c.servers, &server{url: strings.TrimRight(url, "/")})
 	}
 	return c
 }
@@ -123,16 +90,16 @@ func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 	}
 	var errs []error
 	for _, s := range c.servers {
-		_, err := s.breaker.Execute(func() (struct{}, error) {
-			return struct{}{}, download(ctx, s.url, path)
-		})
+		err := s.leftOut()
+		if err == nil {
+			err = download(ctx, s.url, path)
+			s.note(err)
+		}
 		switch {
 		case err == nil:
 			return path, true, nil
 		case ctx.Err() != nil:
 			return "", false, ctx.Err()
-		case errors.Is(err, gobreaker.ErrOpenState):
-			err = fmt.Errorf("%s: left out after %d failures", s.url, failuresOfServer)
 		}
 		if !errors.Is(err, ErrNotFound) {
 			errs = append(errs, err)
@@ -231,11 +198,13 @@ func (c *Client) try(ctx context.Context, url string,
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
 		return false, ErrNotFound
+	case retryAfter(resp) > maxWait:
+		return false, fmt.Errorf("%w for %v: it answers %s", ErrLater, retryAfter(resp), resp.Status)
 	case resp.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("the server answers %s", resp.Status)
 	}
-	if n := sizeOf(resp); c.opts.MaxSize > 0 && n > c.opts.MaxSize {
-		return false, fmt.Errorf("%d bytes: %w of %d", n, ErrTooLarge, c.opts.MaxSize)
+	if limit, of := c.limit(); sizeOf(resp) > limit {
+		return false, fmt.Errorf("%d bytes: %w of %s", sizeOf(resp), ErrTooLarge, of)
 	}
 	body := watch.reader(resp.Body)
 	if c.opts.Progress != nil {
@@ -269,21 +238,40 @@ func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, e
 		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Discard()) }()
-	limited := body
-	if c.opts.MaxSize > 0 {
-		limited = io.LimitReader(body, c.opts.MaxSize+1)
-	}
-	n, err := io.Copy(f, limited)
+	limit, of := c.limit()
+	n, err := io.Copy(f, io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
 		return true, fmt.Errorf("after %d bytes: %w", n, err)
-	case c.opts.MaxSize > 0 && n > c.opts.MaxSize:
-		return false, fmt.Errorf("more than %d bytes: %w", c.opts.MaxSize, ErrTooLarge)
+	case n > limit:
+		return false, fmt.Errorf("more than %d bytes: %w of %s", limit, ErrTooLarge, of)
 	}
 	if err := checkID(path, f, n, id); err != nil {
 		return false, err
 	}
 	return false, f.Publish(path)
+}
+
+// freeBytes is a variable for tests.
+var freeBytes = files.FreeBytes
+
+// reserve is the free space that files in the cache leave, bytes.
+const reserve = 1 << 30
+
+// limit returns how large a file may be, below the largest number, and what limits it.
+func (c *Client) limit() (bytes int64, of string) {
+	bytes, of = math.MaxInt64-1, "any file"
+	if c.opts.MaxSize > 0 {
+		bytes, of = min(bytes, c.opts.MaxSize), fmt.Sprint(c.opts.MaxSize)
+	}
+	free, err := freeBytes(c.opts.Cache)
+	if err != nil {
+		return bytes, of
+	}
+	if free = max(0, free-reserve); free < bytes {
+		return free, fmt.Sprintf("%d, which %s has free besides %d", free, c.opts.Cache, reserve)
+	}
+	return bytes, of
 }
 
 // check refuses a file that is not that of a build ID.

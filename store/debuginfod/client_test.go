@@ -261,9 +261,119 @@ func TestFromEnv(t *testing.T) {
 		o.MaxTime != 7*time.Second || o.MaxSize != 9 || o.Retries != 0 || o.Header.Get("X-Token") != "a b" {
 		t.Errorf("%+v", o)
 	}
+	o, err = FromEnv(func(string) string { return "" })
+	if err != nil || o.MaxTime != 15*time.Minute || o.MaxSize != 16<<30 || o.Stall != 90*time.Second {
+		t.Errorf("%+v, %v", o, err)
+	}
 	env["DEBUGINFOD_MAXSIZE"] = "1G"
 	if _, err := FromEnv(func(name string) string { return env[name] }); err == nil {
 		t.Error("a size that is no number")
+	}
+}
+
+// TestRedirects: a server may send requests on to others, without the headers of the options, but
+// not to files of this host, nor in a circle.
+func TestRedirects(t *testing.T) {
+	files, ids := programs(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), files[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var token string
+	other, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		token = r.Header.Get("X-Token")
+		w.Write(files[0])
+	})
+	for _, tt := range []struct {
+		name, to string
+		want     string // in the error; "" for none
+	}{
+		{name: "another server", to: other},
+		{name: "a file", to: "file://" + dir + "/file", want: "is not http or https"},
+		{name: "a circle", to: "/circle", want: "redirect refused: there were 10"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			url, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, tt.to, http.StatusFound)
+			})
+			o := options(t, url)
+			o.Header = http.Header{"X-Token": {"secret"}}
+			_, _, err := New(o, nil).Get(t.Context(), ids[0], Executable)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil ||
+				!strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if token != "" {
+		t.Errorf("another server got the header %q", token)
+	}
+}
+
+// TestLater: a server that asks for a long pause gets one request; the others go on.
+func TestLater(t *testing.T) {
+	files, ids := programs(t)
+	for _, after := range []string{"100000", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)} {
+		busy, asked := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		c := New(options(t, busy), nil)
+		for i, want := range []string{"the server asks to be left alone for ", "left out: the server asks"} {
+			_, _, err := c.Get(t.Context(), ids[i], Executable)
+			if !errors.Is(err, ErrLater) || !strings.Contains(err.Error(), want) {
+				t.Errorf("request %d: %v", i, err)
+			}
+		}
+		if got := asked(); len(got) != 1 {
+			t.Errorf("requests %q", got)
+		}
+		other, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { w.Write(files[0]) })
+		if _, _, err := New(options(t, busy, other), nil).Get(t.Context(), ids[0], Executable); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFiles: a server may be a directory, of which only regular files are read.
+func TestFiles(t *testing.T) {
+	files, ids := programs(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "buildid", ids[0].Hex(), "executable")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, files[0], 0o600),
+		os.MkdirAll(filepath.Join(dir, "buildid", ids[1].Hex(), "debuginfo"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	c := New(options(t, "file://"+dir), nil)
+	if _, fetched, err := c.Get(t.Context(), ids[0], Executable); err != nil || !fetched {
+		t.Errorf("%t, %v", fetched, err)
+	}
+	if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, _, err := c.Get(t.Context(), ids[1], Debuginfo); err == nil || errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// TestFreeSpace: files leave a reserve on the disk.
+func TestFreeSpace(t *testing.T) {
+	files, ids := programs(t)
+	defer func(old func(string) (int64, error)) { freeBytes = old }(freeBytes)
+	for _, announced := range []bool{true, false} {
+		freeBytes = func(string) (int64, error) { return reserve + 1000, nil }
+		url, _ := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			if announced {
+				w.Header().Set("Content-Length", fmt.Sprint(len(files[0])))
+			}
+			w.Write(files[0])
+			w.(http.Flusher).Flush()
+		})
+		_, _, err := New(options(t, url), nil).Get(t.Context(), ids[0], Executable)
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "of 1000, which ") {
+			t.Error(err)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	// Stall is the time in which 100 KB have to arrive; 0 for no bound.
 	Stall   time.Duration
 	MaxTime time.Duration // of one file; 0 for no bound
-	MaxSize int64         // bytes of one file; 0 for no bound
+	MaxSize int64         // bytes of one file, besides the free space; 0 for no bound
 	Header  http.Header   // of each request
 	Retries int           // of a request, after the first
 	// Progress gets the bytes of a file that have arrived, and all that the server announces, -1 if
@@ -29,10 +29,13 @@ type Options struct {
 	Wait time.Duration
 }
 
-// The client's defaults (debuginfod-client-config(7)).
+// The client's defaults: of elfutils (debuginfod-client-config(7)), but for a file's time and size,
+// which have no bound there. 0 in the environment takes a bound away.
 const (
 	defaultStall   = 90 * time.Second
 	defaultRetries = 2
+	defaultMaxTime = 15 * time.Minute
+	defaultMaxSize = 16 << 30
 	stallBytes     = 100 << 10
 )
 
@@ -41,7 +44,8 @@ const (
 // DEBUGINFOD_HEADERS_FILE. The words ima:… among the URLs are passed over. Cache is left to the
 // caller.
 func FromEnv(getenv func(string) string) (Options, error) {
-	o := Options{Stall: defaultStall, Retries: defaultRetries}
+	o := Options{Stall: defaultStall, Retries: defaultRetries, MaxTime: defaultMaxTime,
+		MaxSize: defaultMaxSize}
 	for _, word := range strings.Fields(getenv("DEBUGINFOD_URLS")) {
 		if !strings.HasPrefix(word, "ima:") {
 			o.Servers = append(o.Servers, word)
@@ -51,8 +55,8 @@ func FromEnv(getenv func(string) string) (Options, error) {
 		name string
 		set  func(n int64)
 	}{
-		{"DEBUGINFOD_TIMEOUT", func(n int64) { o.Stall = time.Duration(n) * time.Second }},
-		{"DEBUGINFOD_MAXTIME", func(n int64) { o.MaxTime = time.Duration(n) * time.Second }},
+		{"DEBUGINFOD_TIMEOUT", func(n int64) { o.Stall = seconds(n) }},
+		{"DEBUGINFOD_MAXTIME", func(n int64) { o.MaxTime = seconds(n) }},
 		{"DEBUGINFOD_MAXSIZE", func(n int64) { o.MaxSize = n }},
 		{"DEBUGINFOD_RETRY_LIMIT", func(n int64) { o.Retries = int(n) }},
 	} {
@@ -60,7 +64,7 @@ func FromEnv(getenv func(string) string) (Options, error) {
 		if text == "" {
 			continue
 		}
-		n, err := strconv.ParseInt(text, 10, 32)
+		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
 			return o, fmt.Errorf("%s is %q, which is no number", v.name, text)
 		}
@@ -93,3 +97,6 @@ func (o *Options) readHeaders(path string) error {
 	}
 	return in.Err()
 }
+
+// seconds returns a duration; one that is too long for the type is shortened to 100 years.
+func seconds(n int64) time.Duration { return time.Duration(min(n, 100*365*86400)) * time.Second }

@@ -50,10 +50,8 @@ func (c *Client) GetSymbols(ctx context.Context, id buildid.ID) (path string, fe
 
 // section reads a section.
 func (c *Client) section(body io.Reader) ([]byte, error) {
-	limit := int64(maxSection)
-	if c.opts.MaxSize > 0 {
-		limit = min(limit, c.opts.MaxSize)
-	}
+	limit, _ := c.limit()
+	limit = min(limit, maxSection)
 	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		return nil, fmt.Errorf("more than %d bytes: %w", limit, ErrTooLarge)

@@ -63,9 +63,24 @@ func Stderr() *os.File {
 	if os.Getenv(supervisedEnv) == "" || unix.Fstat(supervisedStderr, &st) != nil {
 		return os.Stderr
 	}
+	supervised = true
 	unix.CloseOnExec(supervisedStderr)
 	os.Unsetenv(supervisedEnv) // capture runs a command, which may be this program
 	return os.NewFile(supervisedStderr, "stderr")
+}
+
+// supervised is set in the process that does the work.
+var supervised bool
+
+// endNote ends the standard error of a process that ended by itself: a text before it is not its
+// last words.
+const endNote = "symbolize: end of the work\n"
+
+// NoteEnd notes that this process ends by itself, if it has a supervisor.
+func NoteEnd() {
+	if supervised {
+		os.Stderr.WriteString(endNote)
+	}
 }
 
 // MemoryLimits returns the limits that call for a supervisor, in words; "" if none does.
@@ -112,7 +127,10 @@ func superviseChild(limits string) (int, error) {
 	go passSignals(signals, cmd.Process)
 	err = cmd.Wait()
 	state := cmd.ProcessState
-	reason, memory := words.reason()
+	reason, memory := "", false
+	if !words.cutEndNote() {
+		reason, memory = words.reason()
+	}
 	switch {
 	case memory && limits != "":
 		return exit.Failed, fmt.Errorf("out of memory: %s: %s", limits, reason)
@@ -170,12 +188,23 @@ var memoryDeaths = []string{
 const maxLastWords = 256 << 10
 
 // lastWords keeps the standard error of a process besides its messages.
-type lastWords struct{ text []byte }
+type lastWords struct {
+	text []byte // its beginning
+	tail []byte // its end, as long as endNote
+}
 
 // Write implements io.Writer.
 func (l *lastWords) Write(b []byte) (int, error) {
 	l.text = append(l.text, b[:min(len(b), maxLastWords-len(l.text))]...)
+	l.tail = append(l.tail, b...)
+	l.tail = l.tail[max(0, len(l.tail)-len(endNote)):]
 	return len(b), nil
+}
+
+// cutEndNote removes the note of an end by itself, and reports whether there was one.
+func (l *lastWords) cutEndNote() bool {
+	l.text = bytes.TrimSuffix(l.text, []byte(endNote))
+	return string(l.tail) == endNote
 }
 
 // reason returns why the process ended, in a line: because memory ran out, or by a fault in
@@ -203,8 +232,8 @@ func (l *lastWords) reason() (text string, memory bool) {
 	return first, false
 }
 
-// fatalLog returns the message of a process that package log has ended, in a line. Nothing but the
-// database library uses that.
+// fatalLog returns the message of a process that package log has ended, in a line. Only the database
+// library ends it so; the HTTP client's lines are left out by WithoutHTTP.
 func fatalLog(text string) (line string, ok bool) {
 	const stamp = "2006/01/02 15:04:05"
 	if len(text) < len(stamp) {

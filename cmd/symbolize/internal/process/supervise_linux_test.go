@@ -55,12 +55,18 @@ func TestLastWords(t *testing.T) {
 				"github.com/dgraph-io/badger/v4.(*memTable).Put()\n" + strings.Repeat("x", maxLastWords),
 			reason: "unexpected fault address 0x7f2a4c000000",
 		},
+		{name: "a line of a library, then an end by itself", in: "2026/11/22 11:23:04 Unsolicited " +
+			"response received on idle HTTP channel starting with \"x\"\n" + endNote},
+		{name: "an end by itself after much", in: strings.Repeat("x", 2*maxLastWords) + "\n" + endNote},
 	} {
 		var words lastWords
-		for b := range strings.SplitSeq(tc.in, " ") {
-			words.Write([]byte(b + " "))
+		for b := range strings.SplitAfterSeq(tc.in, " ") {
+			words.Write([]byte(b))
 		}
-		reason, memory := words.reason()
+		reason, memory := "", false
+		if !words.cutEndNote() {
+			reason, memory = words.reason()
+		}
 		if reason != tc.reason || memory != tc.memory {
 			t.Errorf("%s: %q, memory %v", tc.name, reason, memory)
 		}
