@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"symbolize/ingest/format/tracepoint"
 )
 
 // applyFeatures adopts the events' names in the EVENT_DESC feature, and IDs that the
@@ -20,8 +22,32 @@ func (f *File) applyFeatures() {
 				ev.IDs = d.IDs
 			}
 		}
-		if ev.Name == "" {
+	}
+	f.tracepointTypes()
+	for i := range f.Events {
+		if ev := &f.Events[i]; ev.Name == "" {
 			ev.Name = f.eventName(&ev.Attr)
+		}
+	}
+}
+
+// tracepointTypes takes the names of tracepoints that have none from their formats, as perf does:
+// recordings in pipe mode have no others.
+func (f *File) tracepointTypes() {
+	sec, ok := f.Features.Section(FeatureTracingData)
+	if !ok || !slices.ContainsFunc(f.Events, func(ev Event) bool {
+		return ev.Name == "" && ev.Attr.Type == AttrTracepoint && f.types[ev.Attr.Config] == ""
+	}) {
+		return
+	}
+	b, err := f.FeatureBytes(FeatureTracingData, maxFeatureBytes)
+	if err != nil {
+		return // who reads the formats for their fields reports it
+	}
+	formats, _ := tracepoint.Parse(f.Name, b, sec.Offset)
+	for i := range formats {
+		if x := &formats[i]; x.Name != "" && f.types[x.ID] == "" {
+			f.types[x.ID] = x.System + ":" + x.Name
 		}
 	}
 }

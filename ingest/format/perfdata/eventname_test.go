@@ -55,6 +55,37 @@ func TestEventNames(t *testing.T) {
 	}
 }
 
+// TestTracepointNames: without other names, those of the formats; recordings in pipe mode have no
+// others.
+func TestTracepointNames(t *testing.T) {
+	const format = "name: main\nID: 1329\nformat:\n\tfield:unsigned long __probe_ip;" +
+		"\toffset:8;\tsize:8;\tsigned:0;\n"
+	for _, c := range []struct {
+		name   string
+		update string
+		bytes  func(*perfbuild.File) []byte
+		want   string
+	}{
+		{"file", "", (*perfbuild.File).Bytes, "probe_untitled1:main"},
+		{"pipe", "", (*perfbuild.File).Pipe, "probe_untitled1:main"},
+		{"name in a pipe", "mine", (*perfbuild.File).Pipe, "mine"},
+	} {
+		bothOrders(t, func(t *testing.T, b *perfbuild.File) {
+			b.Events = []perfbuild.Event{{Type: 2, Config: 1329, IDs: []uint64{1}},
+				{Type: 2, Config: 7, IDs: []uint64{2}}}
+			b.TracingData("probe_untitled1", format)
+			if c.update != "" {
+				b.EventNameUpdate(1, c.update)
+			}
+			b.FinishedRound()
+			f := openBytes(t, c.bytes(b))
+			if f.Events[0].Name != c.want || f.Events[1].Name != "tracepoint:7" {
+				t.Errorf("%s: %q, %q, want %q", c.name, f.Events[0].Name, f.Events[1].Name, c.want)
+			}
+		})
+	}
+}
+
 // TestEventDesc matches descriptions to events by ID, else by index.
 func TestEventDesc(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {

@@ -54,7 +54,7 @@ type File struct {
 	r       io.ReaderAt
 	records io.ReaderAt // of the range Data; r but for WithRecords
 	place   func(offset int64) (name string, at int64)
-	types   map[uint64]string // names of tracepoints, by attr.config, of old recorders
+	types   map[uint64]string // names of tracepoints, by attr.config
 	ids     eventIDs
 }
 

@@ -36,9 +36,6 @@ func (f *File) simpleperfTypes() {
 		if err != nil || !ok || name == "" {
 			continue
 		}
-		if f.types == nil {
-			f.types = make(map[uint64]string)
-		}
 		if f.types[config] == "" {
 			f.types[config] = name
 		}
