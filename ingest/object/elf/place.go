@@ -1,8 +1,10 @@
 package elf
 
 import (
+	"cmp"
 	"debug/elf"
 	"slices"
+	"sort"
 
 	"symbolize/ingest/addr"
 )
@@ -16,7 +18,13 @@ type placer struct {
 	opd      []byte // contents of .opd, nil without
 	opdIndex int
 	opdAddr  uint64
-	byAddr   []int // sections of code by address, for the targets of .opd
+	code     []placedCode // by address, for the targets of .opd
+}
+
+// placedCode is a section of code at an address.
+type placedCode struct {
+	start, end uint64
+	section    int
 }
 
 func (f *File) placer() (*placer, error) {
@@ -40,8 +48,8 @@ func (f *File) placer() (*placer, error) {
 }
 
 // readDescriptors reads .opd, the table of function descriptors of PowerPC's ELFv1 ABI: a
-// function's symbol points to its descriptor, whose first word points to the code. A debug file has
-// no contents there; its symbols cannot be placed.
+// function's symbol points to its descriptor, whose first word points to the code, in modules by a
+// relocation. A debug file has no contents there; its symbols cannot be placed.
 func (p *placer) readDescriptors() error {
 	i := slices.IndexFunc(p.f.Sections, func(s Section) bool { return s.Name == ".opd" })
 	if i < 0 || p.f.Sections[i].Type == elf.SHT_NOBITS {
@@ -51,15 +59,25 @@ func (p *placer) readDescriptors() error {
 	if err != nil {
 		return err
 	}
-	p.opd, p.opdIndex, p.opdAddr = b, i, uint64(p.f.Sections[i].Addr)
-	for i := range p.f.Sections {
-		if p.f.Sections[i].IsCode() {
-			p.byAddr = append(p.byAddr, i)
+	if p.module != nil {
+		rl, err := p.f.Relocator(func(section int) (addr.Addr, bool) {
+			a, ok := p.module[section]
+			return addr.Addr(a), ok
+		})
+		if err != nil {
+			return err
+		}
+		if err := rl.Apply(i, b); err != nil {
+			return err
 		}
 	}
-	slices.SortFunc(p.byAddr, func(i, j int) int {
-		return int(min(1, max(-1, int64(p.f.Sections[i].Addr)-int64(p.f.Sections[j].Addr))))
-	})
+	p.opd, p.opdIndex, p.opdAddr = b, i, uint64(p.f.Sections[i].Addr)
+	for i := range p.f.Sections {
+		if start, ok := p.start(i); ok && p.f.Sections[i].IsCode() {
+			p.code = append(p.code, placedCode{start, p.end(i), i})
+		}
+	}
+	slices.SortFunc(p.code, func(a, b placedCode) int { return cmp.Compare(a.start, b.start) })
 	return nil
 }
 
@@ -80,9 +98,8 @@ func (p *placer) place(s *rawSymbol) (a uint64, section int, ok bool) {
 			return 0, 0, false
 		}
 		a = p.f.u64(p.opd[off:])
-		if section, ok = p.sectionAt(a); !ok {
-			return 0, 0, false
-		}
+		section, ok = p.sectionAt(a)
+		return a, section, ok
 	}
 	sec := &p.f.Sections[section]
 	if !sec.IsCode() {
@@ -91,45 +108,33 @@ func (p *placer) place(s *rawSymbol) (a uint64, section int, ok bool) {
 	if p.f.Machine == elf.EM_ARM && s.kind() != elf.STT_NOTYPE {
 		a &^= 1 // Thumb
 	}
+	base, placed := p.start(section)
 	if p.module != nil {
-		base, placed := p.module[section]
-		if !placed || a >= sec.Size {
-			return 0, 0, false
-		}
-		return base + a, section, true
+		return base + a, section, placed && a < sec.Size
 	}
 	return a, section, sec.contains(a)
 }
 
+// start returns the address of a section; ok is false if a module does not have it in memory.
+func (p *placer) start(section int) (a uint64, ok bool) {
+	if p.module != nil {
+		a, ok = p.module[section]
+		return a, ok
+	}
+	return uint64(p.f.Sections[section].Addr), true
+}
+
 // sectionAt finds the section of code that contains an address.
 func (p *placer) sectionAt(a uint64) (int, bool) {
-	i, found := slices.BinarySearchFunc(p.byAddr, addr.Addr(a), func(i int, a addr.Addr) int {
-		switch at := p.f.Sections[i].Addr; {
-		case at < a:
-			return -1
-		case at > a:
-			return 1
-		}
-		return 0
-	})
-	if !found {
-		i--
-	}
-	if i < 0 || !p.f.Sections[p.byAddr[i]].contains(a) {
+	i := sort.Search(len(p.code), func(i int) bool { return p.code[i].start > a })
+	if i == 0 || a >= p.code[i-1].end {
 		return 0, false
 	}
-	return p.byAddr[i], true
+	return p.code[i-1].section, true
 }
 
 // end returns where a section ends.
 func (p *placer) end(section int) uint64 {
-	s := &p.f.Sections[section]
-	start := uint64(s.Addr)
-	if p.module != nil {
-		start = p.module[section]
-	}
-	if s.Size > ^uint64(0)-start {
-		return ^uint64(0)
-	}
-	return start + s.Size
+	start, _ := p.start(section)
+	return start + min(p.f.Sections[section].Size, ^uint64(0)-start)
 }

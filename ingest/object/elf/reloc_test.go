@@ -180,10 +180,27 @@ func TestRelocate(t *testing.T) {
 			Type: uint32(elf.R_390_PC32)}, size: 4, want: 0x500c},
 		{name: "s390 PC64", machine: elf.EM_S390, r: rel{Offset: 8, Symbol: symText,
 			Type: uint32(elf.R_390_PC64)}, size: 8, want: 0x5008},
+		{name: "ia64 DIR64LSB", machine: elf.EM_IA_64,
+			r: rel{Symbol: symText, Type: 0x27, Addend: 3}, size: 8, want: 0x5013},
+		{name: "ia64 SECREL32LSB", machine: elf.EM_IA_64,
+			r: rel{Symbol: symString, Type: 0x65, Addend: 3}, size: 4, want: 3},
+		{name: "ia64 PCREL32MSB", machine: elf.EM_IA_64,
+			r: rel{Offset: 4, Symbol: symText, Type: 0x4c}, size: 4, want: 0x500c},
+		{name: "alpha REFQUAD", machine: elf.EM_ALPHA, r: rel{Symbol: symText, Type: 2}, size: 8,
+			want: 0x5010},
+		{name: "alpha SREL32", machine: elf.EM_ALPHA,
+			r: rel{Offset: 4, Symbol: symText, Type: 10}, size: 4, want: 0x500c},
+		{name: "hppa64 DIR64", machine: elf.EM_PARISC, r: rel{Symbol: symText, Type: 80}, size: 8,
+			want: 0x5010},
+		{name: "sh DIR32", machine: elf.EM_SH, r: rel{Symbol: symText, Type: 1}, size: 4,
+			want: 0x5010},
+		{name: "ppc REL32", machine: elf.EM_PPC,
+			r: rel{Offset: 4, Symbol: symText, Type: 26}, size: 4, want: 0x500c},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, fm := range forms {
-				narrow := c.machine == x32 || c.machine == elf.EM_ARM
+				narrow := c.machine == x32 || c.machine == elf.EM_ARM || c.machine == elf.EM_SH ||
+					c.machine == elf.EM_PPC
 				if (fm.class == elf.ELFCLASS32) != narrow {
 					continue
 				}

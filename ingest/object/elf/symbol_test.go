@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/addr"
 )
 
 const text = elfbuild.TextAddr
@@ -200,6 +201,42 @@ func TestDebugFileSymbols(t *testing.T) {
 	b := elfbuild.Lib(testID, 64, elfbuild.Func{Name: "f", Offset: 4, Size: 8}).DebugOnly()
 	compare(t, "debug file", symbols(t, open(t, b), Symtab),
 		[]string{"f 0x401004+0x8 end 0x40100c"})
+}
+
+// TestDescriptorsOfModules: before they are loaded, relocations say what descriptors point to.
+func TestDescriptorsOfModules(t *testing.T) {
+	b := elfbuild.Module(nil, 0x100)
+	b.Machine, b.BigEndian = elf.EM_PPC64, true
+	b.Symbols = []elfbuild.Symbol{{Section: ".text", Type: elf.STT_SECTION},
+		{Section: ".init.text", Type: elf.STT_SECTION}}
+	reloc := func(off uint64, sym uint32, kind elf.R_PPC64, addend int64) elfbuild.Reloc {
+		return elfbuild.Reloc{Offset: off, Symbol: sym, Type: uint32(kind), Addend: uint64(addend)}
+	}
+	b = b.With(elfbuild.Section{Name: ".opd", Flags: elfbuild.Data, Data: make([]byte, 96)})
+	b = b.With(elfbuild.Section{Name: ".rela.opd", Type: elf.SHT_RELA, Link: ".symtab",
+		Info: uint32(len(b.Sections)), Data: b.Rela(true,
+			reloc(0, 1, elf.R_PPC64_ADDR64, 0), reloc(8, 0, elf.R_PPC64_TOC, 0),
+			reloc(24, 1, elf.R_PPC64_ADDR64, 0x40), reloc(48, 2, elf.R_PPC64_ADDR64, 0),
+			reloc(72, 1, elf.R_PPC64_ADDR64, 0x5000))})
+	at := func(name string, off uint64) elfbuild.Symbol {
+		return elfbuild.Symbol{Name: name, Section: ".opd", Value: off, Size: 8, Type: elf.STT_FUNC}
+	}
+	b.Symbols = append(b.Symbols, at("first", 0), at("second", 24), at("init", 48),
+		at("outside", 72), at("far", 0x1000))
+	f := open(t, b)
+	placed, err := f.ModuleLayout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := map[string]addr.Addr{}
+	for _, s := range placed {
+		where[f.Sections[s.Index].Name] = s.Addr
+	}
+	line := func(name string, a addr.Addr) string {
+		return fmt.Sprintf("%s %#x+0x8 end %#x", name, a, a+8)
+	}
+	compare(t, "module", symbols(t, f, Symtab), []string{line("first", where[".text"]),
+		line("second", where[".text"]+0x40), line("init", where[".init.text"])})
 }
 
 // TestDescriptors: on 64-bit PowerPC (ELFv1) symbols point to descriptors.

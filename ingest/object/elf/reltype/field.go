@@ -5,6 +5,7 @@ package reltype
 import (
 	"debug/elf"
 	"encoding/binary"
+	"maps"
 )
 
 // Field is the number that a relocation type writes.
@@ -75,6 +76,16 @@ var fields = map[elf.Machine]map[uint32]Field{
 	emCSKY:     {0: {}, 1: {Size: 4}, 5: {Size: 4, Relative: true}},
 	elf.EM_SPARC: {0: {}, 3: {Size: 4}, 6: {Size: 4, Relative: true}, 23: {Size: 4},
 		32: {Size: 8}, 46: {Size: 8, Relative: true}, 54: {Size: 8}, 78: {Size: 4}, 79: {Size: 8}},
+	// IA-64: the types for the other byte order are one more.
+	elf.EM_IA_64: {0: {}, 0x24: {Size: 4}, 0x26: {Size: 8}, 0x4c: {Size: 4, Relative: true},
+		0x4e: {Size: 8, Relative: true}, 0x64: {Size: 4}, 0x66: {Size: 8}, // SECREL
+		0x74: {Size: 4}, 0x76: {Size: 8}, 0xb6: {Size: 8}}, // LTV, DTPREL
+	elf.EM_PPC: {0: {}, 1: {Size: 4}, 26: {Size: 4, Relative: true}, 78: {Size: 4}},
+	elf.EM_PARISC: {0: {}, 1: {Size: 4}, 9: {Size: 4, Relative: true}, 65: {Size: 4},
+		72: {Size: 8, Relative: true}, 80: {Size: 8}},
+	elf.EM_SH: {0: {}, 1: {Size: 4}, 2: {Size: 4, Relative: true}},
+	elf.EM_ALPHA: {0: {}, 1: {Size: 4}, 2: {Size: 8}, 10: {Size: 4, Relative: true},
+		11: {Size: 8, Relative: true}},
 	elf.EM_MIPS: {0: {}, 2: {Size: 4}, 18: {Size: 8}, 248: {Size: 4, Relative: true},
 		39: {Size: 4}, 41: {Size: 8}}, // the last: TLS_DTPREL
 }
@@ -82,6 +93,12 @@ var fields = map[elf.Machine]map[uint32]Field{
 func init() {
 	fields[elf.EM_SPARCV9] = fields[elf.EM_SPARC]
 	fields[elf.EM_SPARC32PLUS] = fields[elf.EM_SPARC]
+	ia64 := fields[elf.EM_IA_64]
+	for kind, w := range maps.Clone(ia64) {
+		if kind > 0 {
+			ia64[kind|1] = w
+		}
+	}
 }
 
 // Change changes the field at the begin of b by its operation and v. It reports false if the field

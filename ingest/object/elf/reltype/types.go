@@ -52,7 +52,7 @@ func Of(m elf.Machine, kind uint32) (w Field, ok bool) {
 		}
 	case elf.EM_PPC64:
 		switch elf.R_PPC64(kind) {
-		case elf.R_PPC64_NONE:
+		case elf.R_PPC64_NONE, elf.R_PPC64_TOC: // of a descriptor's second word, which nobody reads
 			return Field{}, true
 		case elf.R_PPC64_ADDR64:
 			return Field{Size: 8}, true
