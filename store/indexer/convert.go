@@ -184,20 +184,31 @@ func (c *converter) inlines(f *dwarf.Function) {
 	c.widen(f, first)
 }
 
-// widen makes calls as large as the calls within them. In strict DWARF 2 a call has one
-// range; of one in several pieces gcc records the first, and clang none. The work is
-// bounded, since each range may go to as many callers as there are levels.
+// widen makes calls as large as the calls within them. In strict DWARF 2 a call has one range; of
+// one in several pieces gcc records the first, and clang none. Go 1.14 has calls in later versions
+// with pieces outside of their callers. The work is bounded, since each range may go to as many
+// callers as there are levels.
 func (c *converter) widen(f *dwarf.Function, first int) {
 	left := 16*len(f.Inlines) + 1024
-	for i := len(f.Inlines) - 1; i >= 0 && left > 0; i-- {
+	for i := len(f.Inlines) - 1; i >= 0; i-- {
 		p := f.Inlines[i].Parent
-		if p < 0 || c.u.Version > 2 && len(f.Inlines[p].Ranges) > 0 {
+		if p < 0 {
 			continue
 		}
-		to, from := &c.fn.Inlines[first+int(p)], c.fn.Inlines[first+i].Ranges
-		to.Ranges = append(to.Ranges, from...)
-		left -= len(from)
+		to := &c.fn.Inlines[first+int(p)]
+		for _, r := range c.fn.Inlines[first+i].Ranges {
+			if left > 0 && !isWithin(r, to.Ranges) {
+				to.Ranges = append(to.Ranges, r)
+				left--
+			}
+		}
 	}
+}
+
+// isWithin reports whether a range is known to be within one of others, which are mostly sorted.
+func isWithin(r addr.Range, others []addr.Range) bool {
+	i := sort.Search(len(others), func(i int) bool { return others[i].End > r.Start })
+	return i < len(others) && others[i].Start <= r.Start && r.End <= others[i].End
 }
 
 // moved appends ranges moved down by base.

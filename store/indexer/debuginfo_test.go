@@ -411,10 +411,9 @@ func TestReassignedCalls(t *testing.T) {
 	})
 }
 
-// TestNarrowCallers has strict DWARF 2 as gcc and clang write it: callers that do not
-// cover the calls inlined into them, or nothing at all.
+// TestNarrowCallers has callers that do not cover the calls inlined into them, or nothing at all:
+// strict DWARF 2 as gcc and clang write it, and what Go 1.14 has in DWARF 4.
 func TestNarrowCallers(t *testing.T) {
-	root, m := realDir(t), newMemory()
 	addr := func(at uint16, off uint64) dwarfbuild.Attr {
 		return attr(at, dwarfbuild.FormAddr, text+off)
 	}
@@ -423,19 +422,31 @@ func TestNarrowCallers(t *testing.T) {
 	call := func(of *dwarfbuild.DIE, attrs ...dwarfbuild.Attr) *dwarfbuild.DIE {
 		return dwarfbuild.D(tagInlined, append(attrs, attr(atOrigin, dwarfbuild.FormRef4, of))...)
 	}
-	db := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 2,
-		Root: dwarfbuild.D(tagUnit, named("a.c")).Add(a, b,
-			dwarfbuild.D(tagFunction, named("f"), addr(atLowPC, 0), addr(atHighPC, 0x80)).Add(
-				call(a, addr(atLowPC, 0x10), addr(atHighPC, 0x14)).Add(
-					call(b, addr(atLowPC, 0x20), addr(atHighPC, 0x24))),
-				call(a).Add(call(b, addr(atLowPC, 0x30), addr(atHighPC, 0x34)))))}}}
-	write(t, filepath.Join(root, "lib.so"),
-		withSections(elfbuild.Lib([]byte(debugID), 0x1000), db.Sections()).Bytes())
-	m.index(t, Options{}, root)
-	m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{
-		0x10: "a ?:0 < f ?:0", 0x14: "f ?:0", 0x20: "b ?:0 < a ?:0 < f ?:0", 0x24: "f ?:0",
-		0x30: "b ?:0 < a ?:0 < f ?:0",
-	})
+	at := func(of *dwarfbuild.DIE, from, to uint64) *dwarfbuild.DIE {
+		return call(of, addr(atLowPC, from), addr(atHighPC, to))
+	}
+	for _, version := range []uint16{2, 4} {
+		t.Run(fmt.Sprintf("DWARF %d", version), func(t *testing.T) {
+			root, m := realDir(t), newMemory()
+			db := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: version,
+				Root: dwarfbuild.D(tagUnit, named("a.c")).Add(a, b,
+					dwarfbuild.D(tagFunction, named("f"), addr(atLowPC, 0), addr(atHighPC, 0x80)).Add(
+						at(a, 0x10, 0x14).Add(at(b, 0x20, 0x24)),
+						call(a).Add(at(b, 0x30, 0x34)),
+						at(a, 0x40, 0x48).Add(at(b, 0x44, 0x4c).Add(at(a, 0x4e, 0x50))),
+						at(a, 0x60, 0x64).Add(at(b, 0x7c, 0x84))))}}}
+			write(t, filepath.Join(root, "lib.so"),
+				withSections(elfbuild.Lib([]byte(debugID), 0x1000), db.Sections()).Bytes())
+			m.index(t, Options{}, root)
+			m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{
+				0x10: "a ?:0 < f ?:0", 0x14: "f ?:0", 0x20: "b ?:0 < a ?:0 < f ?:0", 0x24: "f ?:0",
+				0x30: "b ?:0 < a ?:0 < f ?:0",
+				0x40: "a ?:0 < f ?:0", 0x44: "b ?:0 < a ?:0 < f ?:0", 0x48: "b ?:0 < a ?:0 < f ?:0",
+				0x4c: "f ?:0", 0x4e: "a ?:0 < b ?:0 < a ?:0 < f ?:0",
+				0x60: "a ?:0 < f ?:0", 0x7c: "b ?:0 < a ?:0 < f ?:0", 0x80: "",
+			})
+		})
+	}
 }
 
 // TestModuleEmptyRangeAtZero has a range list of DWARF 4 whose first range is empty and

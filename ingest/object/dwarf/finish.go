@@ -33,13 +33,53 @@ func (res *result) finish() {
 	}
 }
 
-// keepOwnSequences drops the sequences in which no function of the unit has code.
-func (res *result) keepOwnSequences() {
+// endSequences gives an end to sequences that have none: that of the function of their last row.
+// Outside of all functions the last row is dropped.
+func (res *result) endSequences() {
+	if !slices.ContainsFunc(res.Sequences, func(s Sequence) bool { return s.endless }) {
+		return
+	}
+	own := res.ownRanges()
+	kept := res.Sequences[:0]
+	for _, s := range res.Sequences {
+		if s.endless {
+			last := s.End
+			if s.End = endOf(own, last); s.End == last {
+				s.hi--
+			}
+			if s.hi == s.lo {
+				res.Dead++
+				continue
+			}
+		}
+		kept = append(kept, s)
+	}
+	res.Sequences = kept
+}
+
+// endOf returns the end of the last of sorted ranges that begins at or before an address, if it
+// contains it, else the address.
+func endOf(ranges []addr.Range, a addr.Addr) addr.Addr {
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].Start > a })
+	if i == 0 {
+		return a
+	}
+	return max(a, ranges[i-1].End)
+}
+
+// ownRanges returns the code of all functions, by address.
+func (res *result) ownRanges() []addr.Range {
 	var own []addr.Range
 	for i := range res.Functions {
 		own = append(own, res.Functions[i].Ranges...)
 	}
 	slices.SortFunc(own, func(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) })
+	return own
+}
+
+// keepOwnSequences drops the sequences in which no function of the unit has code.
+func (res *result) keepOwnSequences() {
+	own := res.ownRanges()
 	end := addr.Addr(0)
 	for i := range own { // ends ascend too: a search by them must find the first
 		end = max(end, own[i].End)

@@ -62,7 +62,13 @@ func TestLineTraps(t *testing.T) {
 		}, want: "seq {2000 2004} 2000=/src/a.c:1:0\ndead 1"},
 		{name: "addresses that go down", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).Row(8, 1).Set(0x1000).Row(0, 5).End(4)
-		}, want: "seq {2000 2008} 2000=/src/a.c:1:0\nseq {1000 1004} 1000=/src/a.c:7:0"},
+		}, want: "seq {1000 2008} 1000=/src/a.c:7:0 2000=/src/a.c:1:0"},
+		{name: "down to an address that is there", program: func(p *dwarfbuild.Prog) {
+			p.Set(0x2000).Row(0, 0).Row(8, 1).Set(0x2000).Row(0, 5).Row(4, 1).End(8)
+		}, want: "seq {2000 200c} 2000=/src/a.c:7:0 2004=/src/a.c:8:0 2008=/src/a.c:2:0"},
+		{name: "down to dropped code", program: func(p *dwarfbuild.Prog) {
+			p.Set(0x2000).Row(0, 0).Row(8, 1).Set(0).Row(0, 5).Row(4, 1).End(8)
+		}, want: "seq {2000 2008} 2000=/src/a.c:1:0\ndead 1"},
 		{name: "an end below the rows", program: func(p *dwarfbuild.Prog) {
 			p.Set(0x2000).Row(0, 0).Row(8, 1).Row(8, 1).Set(0x1000).End(0).
 				Set(0x3000).Row(0, 0).Set(0x1000).End(4)
@@ -111,6 +117,35 @@ func TestLineTraps(t *testing.T) {
 			check(t, lineUnit(dwarfbuild.LineTable{Version: 4, Dirs: []string{"inc"},
 				Files: twoFiles, Program: test.program}), Options{}, test.want)
 		})
+	}
+}
+
+// Functions in another order than that of their code, as Dart lists them in one sequence: the last
+// row of each reaches to the next one, that of the last to its function's end.
+func TestLinesOfUnorderedFunctions(t *testing.T) {
+	unit := func(funcs ...*die) *dwarfbuild.Builder {
+		b := lineUnit(dwarfbuild.LineTable{Version: 2, Files: twoFiles,
+			Program: func(p *dwarfbuild.Prog) {
+				p.Set(0x3000).Row(0, 0).Row(8, 1).Set(0x1000).Row(0, 1).Row(4, 1)
+				p.Set(0x2000).Row(0, 1).Set(0x1800).Row(0, 1).End(4)
+			}})
+		b.Units[0].Root.Add(funcs...)
+		return b
+	}
+	const rows = "1000=/src/a.c:3:0 1004=/src/a.c:4:0 1800=/src/a.c:6:0 2000=/src/a.c:5:0 " +
+		"3000=/src/a.c:1:0"
+	for _, c := range []struct {
+		name  string
+		funcs []*die
+		want  string
+	}{
+		{"functions", []*die{fn("c", 0x3000, 16), fn("a", 0x1000, 16)},
+			"c [{3000 3010}]\na [{1000 1010}]\nseq {1000 3010} " + rows + " 3008=/src/a.c:2:0"},
+		{"code in no function", nil, "seq {1000 3008} " + rows},
+		{"a row behind its function", []*die{fn("c", 0x3000, 8)},
+			"c [{3000 3008}]\nseq {1000 3008} " + rows},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, unit(c.funcs...), Options{}, c.want) })
 	}
 }
 

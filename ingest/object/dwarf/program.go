@@ -1,6 +1,11 @@
 package dwarf
 
-import "symbolize/ingest/addr"
+import (
+	"cmp"
+	"slices"
+
+	"symbolize/ingest/addr"
+)
 
 // lineState is the state machine of section 6.2.2, as far as rows need it.
 type lineState struct {
@@ -64,12 +69,13 @@ func (w *walker) runLines() {
 
 // lineRun collects the rows of one program.
 type lineRun struct {
-	w     *walker
-	h     *lineHeader
-	st    lineState
-	open  bool // rows from first on are of an unfinished sequence
-	dead  bool // which is one of dropped code
-	first int
+	w         *walker
+	h         *lineHeader
+	st        lineState
+	open      bool // rows from first on are of an unfinished sequence
+	dead      bool // which is one of dropped code
+	unordered bool // their addresses do not ascend
+	first     int
 }
 
 func (l *lineRun) advance(ops uint64) {
@@ -82,8 +88,8 @@ func (l *lineRun) advance(ops uint64) {
 	l.st.opIndex = n % l.h.maxOps
 }
 
-// row appends the present state. Of several rows with one address the last counts; an address
-// below the one before begins a new sequence, since the code between the two is unknown.
+// row appends the present state. Of several rows with one address the last counts. Addresses go
+// down where functions are listed in another order than that of their code, as by Dart.
 func (l *lineRun) row() {
 	res := l.w.res
 	if !l.open {
@@ -105,34 +111,53 @@ func (l *lineRun) row() {
 		case row.Addr == last.Addr:
 			*last = row
 			return
-		case row.Addr < last.Addr:
-			l.finish(uint64(last.Addr))
+		case row.Addr < last.Addr && !l.w.text.alive(l.st.address, l.st.address+1):
+			l.finish()
 			l.row()
 			return
+		case row.Addr < last.Addr:
+			l.unordered = true
 		}
 	}
 	res.rows = append(res.rows, row)
 }
 
-// finish ends the sequence at an address, or at its last row if that lies behind, since its
-// length is unknown. A last row of no length is dropped.
-func (l *lineRun) finish(end uint64) {
+// finish ends the sequence at the present address. A last row of no length is dropped; the length
+// of one that lies behind the end is not known yet.
+func (l *lineRun) finish() {
 	res := l.w.res
-	l.open = false
-	n := len(res.rows)
-	if n > l.first && uint64(res.rows[n-1].Addr) >= end {
+	if l.unordered && !l.dead {
+		l.order()
+	}
+	l.open, l.unordered = false, false
+	n, end := len(res.rows), addr.Addr(l.st.address)
+	if n > l.first && res.rows[n-1].Addr == end {
 		n--
-		end = uint64(res.rows[n].Addr)
 		res.rows = res.rows[:n]
 	}
 	if l.dead || n == l.first {
 		res.Dead++
 		return
 	}
-	res.Sequences = append(res.Sequences, Sequence{
-		Range: addr.Range{Start: res.rows[l.first].Addr, End: addr.Addr(end)},
-		lo:    l.first, hi: n,
-	})
+	s := Sequence{Range: addr.Range{Start: res.rows[l.first].Addr, End: end}, lo: l.first, hi: n}
+	if last := res.rows[n-1].Addr; last > end {
+		s.End, s.endless = last, true
+	}
+	res.Sequences = append(res.Sequences, s)
+}
+
+// order sorts the rows of a sequence by address.
+func (l *lineRun) order() {
+	rows := l.w.res.rows[l.first:]
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Addr, b.Addr) })
+	n := 0
+	for i := range rows {
+		if i+1 == len(rows) || rows[i+1].Addr != rows[i].Addr {
+			rows[n] = rows[i]
+			n++
+		}
+	}
+	l.w.res.rows = l.w.res.rows[:l.first+n]
 }
 
 // drop forgets rows that no end of sequence followed.
@@ -155,7 +180,7 @@ func (l *lineRun) extended(r *buf) {
 	switch r.u8() {
 	case lneEndSequence:
 		if l.open {
-			l.finish(l.st.address)
+			l.finish()
 		}
 		l.st = lineState{file: 1, line: 1}
 	case lneSetAddress:

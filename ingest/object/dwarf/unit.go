@@ -77,7 +77,8 @@ type Sequence struct {
 	addr.Range
 	Rows []Row // at least one; the first is at Start; addresses differ
 
-	lo, hi int // of Rows in scratch.rows
+	lo, hi  int  // of Rows in scratch.rows
+	endless bool // the end of the last row is not known, nor is End
 }
 
 // A Row is the source position of the code from Addr to the next row, or the sequence's end. Line

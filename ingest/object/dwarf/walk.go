@@ -91,6 +91,7 @@ func (w *walker) unit(u *unit, res *result) {
 	if u.kind != utSkeleton || !w.complete(u) {
 		w.entries()
 	}
+	res.endSequences()
 	if u.sharesLine {
 		res.keepOwnSequences()
 	}
