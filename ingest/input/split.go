@@ -142,23 +142,36 @@ func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user
 // calls, which are no return addresses. The rest of the part was made by frame pointers. perf
 // has the start of the innermost function, where its call went to, in place of the address
 // (resolve_lbr_callchain_sample in tools/perf/util/machine.c).
+//
+// Calls within the kernel are left out: the processor records them where the branch stack was asked
+// for without exclude_kernel, and the chain has them already, from the address that was sampled to
+// the entry. perf appends them to it once more, and has no address at which user code was.
 func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte {
 	if !sp.lbr[s.Event] || len(s.Branches) == 0 {
 		return part
 	}
 	le := binary.LittleEndian
-	leaf := le.Uint64(s.Branches[8:])
+	branches := s.Branches
+	for len(branches) >= perfdata.BranchSize && le.Uint64(branches) >= kernelHalf &&
+		le.Uint64(branches) < contextMax {
+		branches = branches[perfdata.BranchSize:]
+	}
+	sp.calls = sp.calls[:0]
 	switch {
 	case inUser && s.Fields&perfdata.SampleIP != 0:
-		leaf = s.IP // more precise than the chain's, with precise events
+		sp.calls = le.AppendUint64(sp.calls, s.IP) // more precise than the chain's, with precise events
 	case len(part) >= 8 && le.Uint64(part) < contextMax:
-		leaf = le.Uint64(part)
+		sp.calls = append(sp.calls, part[:8]...)
+	case len(branches) >= perfdata.BranchSize && le.Uint64(branches[8:]) < kernelHalf:
+		sp.calls = append(sp.calls, branches[8:16]...)
 	}
-	sp.calls = le.AppendUint64(sp.calls[:0], leaf)
-	for b := s.Branches; len(b) >= perfdata.BranchSize; b = b[perfdata.BranchSize:] {
+	for b := branches; len(b) >= perfdata.BranchSize; b = b[perfdata.BranchSize:] {
 		from := le.Uint64(b)
 		if from == 0 || from >= contextMax {
 			break
+		}
+		if from >= kernelHalf {
+			continue
 		}
 		sp.calls = le.AppendUint64(sp.calls, contextUser) // the next address is exact
 		sp.calls = le.AppendUint64(sp.calls, from)
