@@ -167,7 +167,7 @@ func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSo
 					"was only copied",
 				Hint: "record with --buildid-mmap, or index the file that ran"}})
 		}}
-	known := resolve.Identify(s.view, opts)
+	known := s.remoteVDSO(resolve.Identify(s.view, opts))
 	if s.finder == nil {
 		return known
 	}

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/remote"
@@ -211,6 +212,37 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 		return nil
 	}
 	return s.view
+}
+
+// remoteVDSO adds to an identification what Options.Remote has of vdsos: the kernel's manifest lists
+// the build IDs of its images, and theirs tell them apart.
+func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)) func(
+	sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
+	if s.opts.Remote == nil {
+		return known
+	}
+	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
+		id, source := known(q)
+		if q.Kind != ingest.VDSO || source != ingest.IDNone || q.Kernel.IsZero() {
+			return id, source
+		}
+		p := &s.pulling
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		ask := []buildid.ID{q.Kernel}
+		for range 2 { // the kernel, then its images
+			if _, err := s.need(p.ctx, ask); err != nil {
+				p.warn(err)
+				return id, source
+			}
+			k, _, _ := store.FindOne(s.view, q.Kernel)
+			if k == nil {
+				return id, source
+			}
+			ask = k.VDSO
+		}
+		return known(q)
+	}
 }
 
 // Pulled returns the figures of the tables that came from Options.Remote.

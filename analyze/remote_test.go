@@ -1,18 +1,25 @@
 package analyze_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 
 	"symbolize/analyze"
+	"symbolize/buildid"
+	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 	"symbolize/store/remote"
+	"symbolize/store/symtab"
 )
 
 // countedBucket counts the requests for each object.
@@ -42,7 +49,13 @@ func (c *countedBucket) List(ctx context.Context, prefix string) ([]string, erro
 // pushed returns a bucket with the tables of the fixtures.
 func pushed(t *testing.T) *countedBucket {
 	t.Helper()
-	r, err := db.OpenReader(newStore(t, "../fixtures/objects"))
+	return pushedFrom(t, newStore(t, "../fixtures/objects"))
+}
+
+// pushedFrom returns a bucket with the tables of a store.
+func pushedFrom(t *testing.T, path string) *countedBucket {
+	t.Helper()
+	r, err := db.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +73,72 @@ func pushed(t *testing.T) *countedBucket {
 	}
 	clear(b.gets)
 	return b
+}
+
+// vdsoStore returns a store with a kernel and its vdso images, of 64 and of 32 bits.
+func vdsoStore(t *testing.T, kernel buildid.ID) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store")
+	w, err := db.OpenWriter(t.Context(), path, db.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(kind ingest.ObjectKind, id buildid.ID, class uint8, name string, vdso ...buildid.ID) {
+		b := symtab.NewBuilder(symtab.Options{})
+		b.Add(symtab.Func{Start: 0x10, Size: 0x100, Name: name})
+		table, err := b.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := store.Manifest{ID: id, Kind: kind, Class: class, VDSO: vdso}
+		if kind == ingest.VDSO {
+			m.Layout = []elf.Segment{{FileSize: 0x1000, MemSize: 0x1000, Flags: 5}}
+		}
+		err = w.Merge(t.Context(), &store.Contribution{Manifest: m, Sources: []store.NewSource{{
+			Info: store.SourceInfo{Kind: store.Symtab, Producer: store.Producer, Path: name}, Table: table}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := func(b byte) buildid.ID { return buildid.New(bytes.Repeat([]byte{b}, 20)) }
+	object(ingest.VDSO, image(2), 2, "clock_64")
+	object(ingest.VDSO, image(3), 1, "clock_32")
+	object(ingest.Kernel, kernel, 2, "do_work", image(2), image(3))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRemoteVDSO: the first run into an empty store names the vdso, whose build ID the manifest of
+// the kernel has, also where that is not known but by the bucket.
+func TestRemoteVDSO(t *testing.T) {
+	kernel := bytes.Repeat([]byte{1}, 20)
+	bucket := pushedFrom(t, vdsoStore(t, buildid.New(kernel)))
+	c := perfbuild.New()
+	c.FeatureString(perfbuild.FeatureArch, "x86_64")
+	c.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.Kernel, ID: kernel, Filename: "[kernel.kallsyms]"})
+	c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
+	c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x7fff00000000, Len: 0x1000, Filename: "[vdso]"}, perfbuild.At{Time: 1})
+	c.Sample(perfbuild.Sample{PID: 7, Time: 2, Chain: []uint64{perfbuild.ContextUser, 0x7fff00000020}})
+	capture := filepath.Join(t.TempDir(), "perf.data")
+	if err := os.WriteFile(capture, c.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "store")
+	for run := range 2 {
+		s, err := analyze.Open(t.Context(), analyze.Options{Store: path, Remote: bucket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Load(t.Context(), capture)
+		if err != nil || !slices.Equal(named(p), []string{"clock_64"}) || s.Partial() {
+			t.Errorf("run %d: %v, %v", run, err, named(p))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 var fixedNames = []string{"collatz", "longest_below", "main"}
