@@ -39,6 +39,8 @@ type Options struct {
 	Kallsyms []string
 	// BCC are directories where bcc left the sources of BPF programs, as /var/tmp/bcc.
 	BCC []string
+	// MaxUnpacked is input.Options.MaxUnpacked.
+	MaxUnpacked int64
 	// Inputs are captures that are open already, see OpenInputs; nil for none.
 	Inputs *Inputs
 
@@ -171,7 +173,7 @@ func (s *Session) InputOptions() input.Options {
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
 		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
-		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
+		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms, MaxUnpacked: o.MaxUnpacked,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,

@@ -21,6 +21,7 @@ var hints = [...]struct {
 	hint     string
 }{
 	{perfdata.ErrCutHeader, "copy or record it again: nothing of it can be read"},
+	{spool.ErrTooLarge, "if it is one, `--max-unpacked SIZE` of resolve and of reports allows more"},
 	{spool.ErrFull, "set TMPDIR to a directory with more room"},
 	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
 	{errPiped, "captures are read more than once: give it as standard input, `… - < PATH`"},

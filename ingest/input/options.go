@@ -75,6 +75,10 @@ type Options struct {
 	// Kallsyms are paths of copies of /proc/kallsyms, which name modules without a build ID.
 	Kallsyms []string
 
+	// MaxUnpacked is how many bytes a packed capture may unpack to; 0 for the default of
+	// spool.Unpacked, by its size.
+	MaxUnpacked int64
+
 	// Stacks has the layout of stack maps, and files that belong to them.
 	Stacks StackOptions
 }

@@ -23,7 +23,7 @@ func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options
 		return openPprof(in, opts)
 	}
 	packed := *in
-	damage, err := in.unpack(ctx)
+	damage, err := in.unpack(ctx, opts.MaxUnpacked)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func packingOf(r io.ReaderAt) magic.Packing {
 }
 
 // unpack makes the content of a packed file the one to be read, as far as it goes.
-func (f *file) unpack(ctx context.Context) (damage, err error) {
-	content, damage, err := container.Unpack(ctx, f.path, f.r, f.size)
+func (f *file) unpack(ctx context.Context, most int64) (damage, err error) {
+	content, damage, err := container.Unpack(ctx, f.path, f.r, f.size, most)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func openStackFile(ctx context.Context, path string) (*stackmap.Input, closers, 
 		return nil, f.closers, err
 	}
 	if packingOf(r) != "" {
-		if damage, err := f.unpack(ctx); damage != nil || err != nil {
+		if damage, err := f.unpack(ctx, 0); damage != nil || err != nil {
 			return nil, f.closers, errors.Join(damage, err)
 		}
 	}

@@ -31,13 +31,13 @@ type foldedSamples struct {
 
 // openPerf opens the perf.data of a capture.
 func openPerf(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
-	p, err := container.Open(ctx, f.path, f.r, f.size)
+	p, err := container.Open(ctx, f.path, f.r, f.size, opts.MaxUnpacked)
 	return f.perf(p, opts), err
 }
 
 // openPerfDir opens a directory of perf.data files.
 func openPerfDir(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
-	p, err := container.OpenDir(ctx, f.path)
+	p, err := container.OpenDir(ctx, f.path, opts.MaxUnpacked)
 	if err == nil {
 		f.size = p.Size
 	}

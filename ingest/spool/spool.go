@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,6 +20,28 @@ import (
 // no room left.
 var ErrFull = errors.New("no room left for a temporary file")
 
+// ErrTooLarge is wrapped by errors of Write if more comes than Bound allows.
+var ErrTooLarge = errors.New("it unpacks to more than a recording does")
+
+// Of a small file no more than free and ratio times its size is unpacked: zstd makes 32,000 bytes
+// of one. Deep stacks, which pack best, grow a hundredfold.
+const (
+	free  = 256 << 20
+	ratio = 256
+)
+
+// Unpacked returns how many bytes a packed file of a size may unpack to; most is what its user
+// allows, 0 for the default.
+func Unpacked(packed, most int64) int64 {
+	switch {
+	case most > 0:
+		return most
+	case packed > (math.MaxInt64-free)/ratio:
+		return math.MaxInt64
+	}
+	return free + packed*ratio
+}
+
 // Spool holds bytes. Writes come from one goroutine; once all is written, ReadAt is safe for
 // concurrent use. The zero value is an empty Spool of the default limit.
 type Spool struct {
@@ -28,6 +51,7 @@ type Spool struct {
 	// limit is how much of it is kept in memory, bytes; 0: memory.
 	limit   int64
 	checked int64 // the size up to which the file system had room
+	bound   int64 // the largest size; 0 for any
 }
 
 // New returns an empty Spool that keeps at most limit bytes in memory.
@@ -35,6 +59,9 @@ func New(limit int64) *Spool { return &Spool{limit: limit} }
 
 // Of returns a Spool of the first size bytes of a file without a name. It owns the file.
 func Of(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
+
+// Bound makes Write fail where the content would have more than n bytes.
+func (s *Spool) Bound(n int64) { s.bound = n }
 
 const (
 	// pieceSize is how much memory a spool takes at a time, bytes: one that grew by copying
@@ -53,6 +80,9 @@ func (s *Spool) Size() int64 { return s.size }
 
 // Write implements io.Writer.
 func (s *Spool) Write(b []byte) (int, error) {
+	if s.bound > 0 && s.size+int64(len(b)) > s.bound {
+		return 0, fmt.Errorf("%w: %d KiB", ErrTooLarge, s.bound>>10)
+	}
 	if s.file == nil && s.size+int64(len(b)) > cmp.Or(s.limit, memory) {
 		if err := s.toFile(); err != nil {
 			return 0, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -105,5 +106,18 @@ func TestNoDirectory(t *testing.T) {
 	s := New(10)
 	if _, err := s.Write(make([]byte, 11)); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestUnpacked: the bound grows with the file's size, and does not overflow.
+func TestUnpacked(t *testing.T) {
+	for _, tt := range []struct{ packed, most, want int64 }{
+		{packed: 128 << 10, want: 288 << 20}, {packed: 0, want: 256 << 20},
+		{packed: 128 << 10, most: 5, want: 5}, {packed: math.MaxInt64, want: math.MaxInt64},
+		{packed: math.MaxInt64 / 256, want: math.MaxInt64},
+	} {
+		if got := Unpacked(tt.packed, tt.most); got != tt.want {
+			t.Errorf("%d packed, %d allowed: %d, want %d", tt.packed, tt.most, got, tt.want)
+		}
 	}
 }

@@ -172,11 +172,7 @@ type tarReader struct {
 }
 
 func newTarReader(r io.Reader, packed int64) *tarReader {
-	limit := int64(maxTotal)
-	if packed < (maxTotal-freeTotal)/maxRatio {
-		limit = freeTotal + packed*maxRatio
-	}
-	return &tarReader{r: r, limit: limit}
+	return &tarReader{r: r, limit: min(maxTotal, spool.Unpacked(packed, 0))}
 }
 
 func (t *tarReader) Read(b []byte) (int, error) {

@@ -7,11 +7,7 @@ const (
 	maxModules  = 64 << 20 // of kernel/modules.json
 	maxCompiled = 64 << 10 // of proc/PID/compiled.json
 	maxEntries  = 1 << 18  // three per process, and the dumps
-	maxTotal    = 8 << 30  // bytes of the unpacked tar
-	// Of a small file no more than freeTotal and maxRatio times its size is unpacked:
-	// zstd makes 32,000 bytes of one.
-	freeTotal   = 256 << 20
-	maxRatio    = 256      // deep stacks, which pack best, a hundredfold
+	maxTotal    = 8 << 30  // bytes of the unpacked tar, see also spool.Unpacked
 	maxWindow   = 64 << 20 // of zstd, allocated: `zstd -19 --long=26` still reads
 	maxName     = 240      // bytes of an entry's name
 	maxWarnings = 100      // kept of one bundle

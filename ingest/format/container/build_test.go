@@ -77,7 +77,7 @@ func listed(t testing.TB, f *perfdata.File) (list []string) {
 
 func open(t testing.TB, data []byte) *Perf {
 	t.Helper()
-	p, err := Open(context.Background(), "test.data", bytes.NewReader(data), int64(len(data)))
+	p, err := Open(context.Background(), "test.data", bytes.NewReader(data), int64(len(data)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func writeDir(t testing.TB, files map[string][]byte) string {
 
 func openDir(t testing.TB, files map[string][]byte) *Perf {
 	t.Helper()
-	p, err := OpenDir(context.Background(), writeDir(t, files))
+	p, err := OpenDir(context.Background(), writeDir(t, files), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

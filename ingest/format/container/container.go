@@ -26,6 +26,7 @@ type Perf struct {
 	// Size is the number of bytes of all files as they lie on disk.
 	Size int64
 
+	most    int64 // bytes that it may unpack to, see spool.Unpacked
 	closers []io.Closer
 }
 
@@ -39,9 +40,10 @@ func (p *Perf) Close() error {
 }
 
 // Open opens a perf.data of size bytes in r, which must stay open and be safe for concurrent
-// ReadAt. Name is for messages. Damage behind the header becomes a warning of the File.
-func Open(ctx context.Context, name string, r io.ReaderAt, size int64) (*Perf, error) {
-	p := &Perf{Size: size}
+// ReadAt. Name is for messages. Damage behind the header becomes a warning of the File. Unpacked, the
+// file may have most bytes, see spool.Unpacked.
+func Open(ctx context.Context, name string, r io.ReaderAt, size, most int64) (*Perf, error) {
+	p := &Perf{Size: size, most: most}
 	if err := p.open(ctx, name, r, size); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -54,6 +56,7 @@ func (p *Perf) open(ctx context.Context, name string, r io.ReaderAt, size int64)
 	var damage error
 	if how := magic.Of(head[:n]); how != "" {
 		s := spool.New(0)
+		s.Bound(spool.Unpacked(size, p.most))
 		p.closers = append(p.closers, s)
 		var err error
 		if damage, err = unpackFile(ctx, s, name, how, io.NewSectionReader(r, 0, size)); err != nil {

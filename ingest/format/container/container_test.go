@@ -228,7 +228,7 @@ func TestOpenErrors(t *testing.T) {
 			want: perfdata.ErrNotPerfData},
 		{name: "bad gzip", data: []byte("\x1f\x8b\x08garbage"), want: perfdata.ErrNotPerfData},
 	} {
-		_, err := Open(t.Context(), "x", bytes.NewReader(tt.data), int64(len(tt.data)))
+		_, err := Open(t.Context(), "x", bytes.NewReader(tt.data), int64(len(tt.data)), 0)
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -236,11 +236,11 @@ func TestOpenErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	data := compress(input(false, 10), perfbuild.Zstd{}).Bytes()
-	if _, err := Open(ctx, "x", bytes.NewReader(data), int64(len(data))); !errors.Is(err,
+	if _, err := Open(ctx, "x", bytes.NewReader(data), int64(len(data)), 0); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if _, err := OpenDir(t.Context(), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenDir(t.Context(), t.TempDir(), 0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a directory without data: %v", err)
 	}
 }
@@ -253,9 +253,45 @@ func TestFullDisk(t *testing.T) {
 	b = compress(b, perfbuild.Zstd{})
 	b.Auxtrace(make([]byte, 100)) // a hole needs a file
 	data := b.Bytes()
-	_, err := Open(t.Context(), "x", bytes.NewReader(data), int64(len(data)))
+	_, err := Open(t.Context(), "x", bytes.NewReader(data), int64(len(data)), 0)
 	if err == nil || !errors.Is(err, os.ErrNotExist) || errors.Is(err, spool.ErrFull) {
 		t.Error(err)
+	}
+}
+
+// TestBomb: what unpacks to more than is allowed ends with an error, packed as a whole, by record and
+// in a directory; with a higher limit it is read.
+func TestBomb(t *testing.T) {
+	plain := input(false, 200).Bytes()
+	recorded := compress(input(false, 2000), perfbuild.Zstd{}).Bytes()
+	dir := writeDir(t, map[string][]byte{"data": recorded})
+	for _, tt := range []struct {
+		name string
+		data []byte // nil for dir
+		need int64
+	}{
+		{name: "packed", data: pack(t, plain, zstded), need: int64(len(plain))},
+		{name: "records", data: recorded, need: input(false, 2000).Len()},
+		{name: "directory", need: input(false, 2000).Len()},
+	} {
+		open := func(most int64) error {
+			p, err := OpenDir(t.Context(), dir, most)
+			if tt.data != nil {
+				p, err = Open(t.Context(), "x", bytes.NewReader(tt.data), int64(len(tt.data)), most)
+			}
+			if err == nil {
+				p.Close()
+			}
+			return err
+		}
+		if err := open(tt.need - 1); !errors.Is(err, spool.ErrTooLarge) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for _, most := range []int64{tt.need + 1<<10, 0} {
+			if err := open(most); err != nil {
+				t.Errorf("%s, %d bytes: %v", tt.name, most, err)
+			}
+		}
 	}
 }
 

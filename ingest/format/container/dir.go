@@ -49,9 +49,9 @@ func inKcore(dir, name string) string {
 }
 
 // OpenDir opens a directory of perf.data files. Files that cannot be opened are warnings, but
-// for the one that has the header.
-func OpenDir(ctx context.Context, path string) (*Perf, error) {
-	p := &Perf{}
+// for the one that has the header. most is as of Open.
+func OpenDir(ctx context.Context, path string, most int64) (*Perf, error) {
+	p := &Perf{most: most}
 	if err := p.openDir(ctx, path); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

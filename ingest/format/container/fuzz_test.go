@@ -35,7 +35,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(pack(f, compress(input(false, 30), perfbuild.Zstd{}).Pipe(), zstded))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		IsPacked(bytes.NewReader(data), int64(len(data)))
-		p, err := Open(context.Background(), "fuzz", bytes.NewReader(data), int64(len(data)))
+		p, err := Open(context.Background(), "fuzz", bytes.NewReader(data), int64(len(data)), 0)
 		if (p == nil) == (err == nil) {
 			t.Fatalf("file %v and error %v", p, err)
 		}
@@ -97,7 +97,7 @@ func TestTruncated(t *testing.T) {
 			data := tt.build(input(of.big, of.samples))
 			opened := 0
 			for n := range sweep.Of(rnd, len(data), 100) {
-				p, err := Open(t.Context(), tt.name, bytes.NewReader(data[:n]), int64(n))
+				p, err := Open(t.Context(), tt.name, bytes.NewReader(data[:n]), int64(n), 0)
 				if err == nil {
 					opened++
 					walk(t, p.File)

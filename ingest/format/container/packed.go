@@ -39,12 +39,14 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 }
 
 // Unpack returns the content of a file of size bytes that is packed as a whole, for the caller to
-// close. Damage is of the packed data; the content before it is there.
-func Unpack(ctx context.Context, name string, r io.ReaderAt, size int64) (
+// close. Damage is of the packed data; the content before it is there. It may have most bytes, see
+// spool.Unpacked.
+func Unpack(ctx context.Context, name string, r io.ReaderAt, size, most int64) (
 	content *spool.Spool, damage, err error) {
 	head := make([]byte, magic.Bytes)
 	n, _ := r.ReadAt(head, 0)
 	content = spool.New(0)
+	content.Bound(spool.Unpacked(size, most))
 	damage, err = unpackFile(ctx, content, name, magic.Of(head[:n]), io.NewSectionReader(r, 0, size))
 	if err != nil {
 		content.Close()

@@ -27,6 +27,11 @@ const (
 // unpacked.
 func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment) error {
 	out := spool.New(0)
+	packed := int64(0)
+	for i := range segments {
+		packed += segments[i].data.Size
+	}
+	out.Bound(spool.Unpacked(packed, p.most))
 	p.closers = append(p.closers, out)
 	var all joined
 	var warnings []error

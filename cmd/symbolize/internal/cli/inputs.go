@@ -42,6 +42,7 @@ type InputOptions struct {
 	TrustPaths bool // a file at its path is the one that ran
 	Jobs       int  // workers; 0 is one for each CPU
 	MaxMemory  flags.Size
+	unpacked   flags.Size // that a capture may unpack to; 0 for the default
 
 	Names      string             // of --names, in subcommands that have it
 	NamePolicy resolve.NamePolicy // Names parsed
@@ -95,6 +96,8 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	if !o.Timed {
 		o.Stacks.AddTo(fs)
 	}
+	fs.Var(&o.unpacked, "max-unpacked",
+		"a compressed capture may unpack to `SIZE` (default 256 MiB and 256 times its own size)")
 	flags.AddWork(fs, &o.Jobs, &o.MaxMemory)
 }
 

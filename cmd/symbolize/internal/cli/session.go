@@ -70,7 +70,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 		TIDs: o.tids, CPUs: o.cpu, Time: o.time, Branches: o.Branches, Runs: o.Runs,
 		Weight: o.weight, Keep: o.Keep, Stacks: o.Stacks.Parsed,
 		Names: o.NamePolicy, NoInlines: o.NoInlines, TrustPaths: o.TrustPaths,
-		Stdin: a.Env.Stdin, Workers: o.Jobs, MaxMemory: int64(o.MaxMemory),
+		Stdin: a.Env.Stdin, Workers: o.Jobs, MaxMemory: int64(o.MaxMemory), MaxUnpacked: int64(o.unpacked),
 		Columns: o.Columns, Relocatable: o.Relocatable,
 		Warn: a.SessionWarning, Problems: a.PrintProblems, Failed: a.FailInput,
 		Taken:      a.PrintTaken,
