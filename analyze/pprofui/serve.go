@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,11 +74,14 @@ const readTimeout = 10 * time.Second
 func (s *server) serve(args *driver.HTTPServerArgs) error {
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := args.Handlers[r.URL.Path]
-		if h == nil {
+		switch {
+		case slices.Contains(changes[:], r.URL.Path):
+			http.Error(w, "views are not kept: the address of the page has them", http.StatusForbidden)
+		case h == nil:
 			http.NotFound(w, r)
-			return
+		default:
+			h.ServeHTTP(w, r)
 		}
-		h.ServeHTTP(w, r)
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/ui/", http.StripPrefix("/ui", pages))
@@ -94,6 +98,20 @@ func (s *server) serve(args *driver.HTTPServerArgs) error {
 	return nil
 }
 
+// changes are pprof's pages that write a file of settings in the user's directory.
+var changes = [...]string{"/saveconfig", "/deleteconfig"}
+
+// fromElsewhere reports whether a page of another site makes a request in the background. A link
+// there to a page here is followed: the site sees nothing of it.
+func fromElsewhere(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+	}
+	origin := r.Header.Get("Origin")
+	return origin != "" && origin != "http://"+r.Host
+}
+
 // policy is the Content-Security-Policy of pprof's pages, whose scripts and styles stand in them:
 // they load nothing and ask this server alone.
 const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
@@ -105,6 +123,10 @@ func (s *server) own(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "127.0.0.1:"+port && r.Host != "localhost:"+port {
 			http.Error(w, "this server answers for 127.0.0.1 alone", http.StatusForbidden)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead || fromElsewhere(r) {
+			http.Error(w, "this server answers its own pages alone", http.StatusForbidden)
 			return
 		}
 		w.Header().Set("Content-Security-Policy", policy)
