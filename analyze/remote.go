@@ -23,7 +23,8 @@ type pulling struct {
 	mu     sync.Mutex // Need may be called by unwinders
 	asked  map[buildid.ID]bool
 	sum    remote.PullResult
-	away   bool // the bucket does not answer: it is not asked again
+	away   bool // the bucket does not answer, or is none of ours: it is not asked again
+	known  bool // the bucket is of this version
 	failed bool // something did not come
 	// kept has the tables that came where the store cannot be written, which inMemory reports.
 	kept     *store.Overlay
@@ -139,7 +140,14 @@ func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, er
 	if len(ask) == 0 || p.away {
 		return !p.failed, nil
 	}
-	res, err := s.pull(ctx, ask)
+	res, err := &remote.PullResult{Asked: len(ask)}, error(nil)
+	if !p.known {
+		err = remote.Check(ctx, s.opts.Remote)
+		p.known = err == nil
+	}
+	if p.known {
+		res, err = s.pull(ctx, ask)
+	}
 	p.sum.Add(res)
 	for _, problem := range res.Problems {
 		p.warn(problem)
@@ -159,8 +167,11 @@ func (s *Session) need(ctx context.Context, ids []buildid.ID) (complete bool, er
 // warn notes that something did not come.
 func (p *pulling) warn(err error) {
 	p.failed = true
-	p.left = append(p.left, Warning{ingest.Warning{Text: err.Error(), Partial: true,
-		Hint: "the rest was done; run it again when that is there"}, err})
+	hint := "the rest was done; run it again when that is there"
+	if errors.Is(err, store.ErrVersion) {
+		hint = "the rest was done; use the newer symbolize that wrote the bucket, or name another"
+	}
+	p.left = append(p.left, Warning{ingest.Warning{Text: err.Error(), Partial: true, Hint: hint}, err})
 }
 
 // pull takes objects to the store, or to memory.
@@ -182,7 +193,7 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		s.keepInMemory(err)
 		p.inMemory = true
 	}
-	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.view,
+	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.view, Checked: true,
 		Notes: func() string { return "" },
 		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.view, nil }})
 }

@@ -202,7 +202,7 @@ func (t *collecting) fileName(head *Head) (string, error) {
 		return "", err
 	}
 	head.Reading = digest(fmt.Sprintf("%s %d %q", t.identity, t.Parts, t.Config))
-	return digest(fmt.Sprintf("%q %s %s", path, head.Reading, head.Content)) + ".stacks", nil
+	return digest(fmt.Sprintf("%q %s %s", path, head.Reading, head.Content)) + stacksExt, nil
 }
 
 // digest returns a short digest of a text, in hexadecimal.

@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze/batch/worklist"
 	"symbolize/fixtures/sweep"
 	"symbolize/fixtures/tracerun"
+	"symbolize/ingest"
 )
 
 // The environment of a process that does one step of a night and nothing else.
@@ -202,8 +203,12 @@ func TestUnwritten(t *testing.T) {
 		if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
 			t.Fatal(err)
 		}
-		blocked := block(t, out, tt.pattern)
-		opts.Hooks = &batch.Hooks{}
+		blocked := ""
+		opts.Hooks = &batch.Hooks{Step: func(string, int) {
+			if blocked == "" { // after the run has looked for such directories
+				blocked = block(t, out, tt.pattern)
+			}
+		}}
 		var messages []string
 		opts.OnFailed = func(_ string, err error) { messages = append(messages, err.Error()) }
 		opts.OnUnwritten = func(err error) { messages = append(messages, err.Error()) }
@@ -227,6 +232,36 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
+// TestSetAside: a directory that is in the place of a file of the run before it began is renamed,
+// which is a warning, and nothing is lost.
+func TestSetAside(t *testing.T) {
+	n := newNight(t)
+	want := n.plain(t)
+	out := t.TempDir()
+	for _, pattern := range []string{".batch/*.stacks", ".batch/*.names", ".batch/*.done", ".batch/*.done"} {
+		if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
+			t.Fatal(err)
+		}
+		blocked := block(t, out, pattern)
+		if err := os.Mkdir(blocked+".aside", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		opts := n.options(out)
+		opts.Hooks = &batch.Hooks{OnWarn: func(_ string, w ingest.Warning) { warnings = append(warnings, w.Text) }}
+		if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
+			t.Errorf("%s: %v", pattern, err)
+		}
+		if len(warnings) == 0 || !strings.HasPrefix(warnings[0], blocked+" is a directory") {
+			t.Errorf("%s: %q", pattern, warnings)
+		}
+		if _, err := os.Stat(filepath.Join(blocked+".aside2", "in the way")); err != nil {
+			t.Error(err)
+		}
+		compare(t, written(t, out), want)
+	}
+}
+
 // block removes all that a run wrote, and makes a directory of the name of its first file of a pattern.
 func block(t *testing.T, out, pattern string) string {
 	t.Helper()
@@ -234,7 +269,8 @@ func block(t *testing.T, out, pattern string) string {
 	if err != nil || len(paths) == 0 {
 		t.Fatal(pattern, err)
 	}
-	err = errors.Join(os.RemoveAll(out), os.MkdirAll(filepath.Join(paths[0], "in the way"), 0o755))
+	err = errors.Join(os.RemoveAll(out), os.MkdirAll(filepath.Join(out, ".batch"), 0o755),
+		os.MkdirAll(filepath.Join(paths[0], "in the way"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}

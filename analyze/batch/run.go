@@ -29,6 +29,15 @@ import (
 // workDir is where Run keeps the files between its steps, below its output.
 const workDir = ".batch"
 
+// Extensions of the files in workDir: collected captures, names, what is done; and what is added to
+// the names of directories in their place.
+const (
+	stacksExt = ".stacks"
+	namesExt  = ".names"
+	doneExt   = ".done"
+	asideExt  = ".aside"
+)
+
 // RunOptions are for Run.
 type RunOptions struct {
 	Session analyze.Options // of each capture; Bundles are those of its directory
@@ -80,7 +89,10 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 	if err := os.MkdirAll(r.work, 0o755); err != nil {
 		return nil, err
 	}
-	var err error
+	err := r.setAside()
+	if err != nil {
+		return nil, err
+	}
 	if r.session, err = analyze.Open(ctx, opts.Session); err != nil {
 		return nil, err
 	}
@@ -94,6 +106,38 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 		err = r.sum.Err()
 	}
 	return &r.sum, errors.Join(err, r.session.Close())
+}
+
+// setAside renames directories that have the names of Run's own files, which cannot be replaced.
+func (r *runner) setAside() error {
+	entries, err := os.ReadDir(r.work)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case stacksExt, namesExt, doneExt:
+		default:
+			continue
+		}
+		if !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(r.work, e.Name())
+		aside := path + asideExt
+		for i := 2; ; i++ {
+			if _, err := os.Lstat(aside); errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			aside = fmt.Sprintf("%s%s%d", path, asideExt, i)
+		}
+		if err := os.Rename(path, aside); err != nil {
+			return err
+		}
+		r.opts.warn(path, ingest.Warning{Text: fmt.Sprintf("%s is a directory where a file of this "+
+			"program belongs: it is now %s", ingest.Printable(path), ingest.BaseName(aside))})
+	}
+	return nil
 }
 
 // runner is one Run.
@@ -130,7 +174,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	r.answers = make([]string, r.opts.Parts)
 	// One part after another: its objects are named in parallel, and memory is that of one.
 	name := func(ctx context.Context, part int) error {
-		path := filepath.Join(r.work, fmt.Sprintf("%s-%d.names", r.names, part))
+		path := filepath.Join(r.work, fmt.Sprintf("%s-%d%s", r.names, part, namesExt))
 		r.answers[part] = path
 		if f, err := recordfile.Open(path); err == nil {
 			r.sum.NamesKept++
@@ -214,7 +258,7 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 		d.State += filepath.Base(path) + "\n"
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", g.Values, g.keys))
-	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+".done")
+	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+doneExt)
 	if old, ok := r.isDone(mark, d.State); ok {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)

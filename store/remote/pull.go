@@ -23,6 +23,8 @@ type PullOptions struct {
 	// none.
 	Notes func() string
 	Jobs  int // requests at a time; 0 for DefaultJobs
+	// Checked: the bucket is known to be of this version, by Check.
+	Checked bool
 }
 
 // PullResult counts the results of Pull.
@@ -60,13 +62,21 @@ func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) 
 	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
 		seen: make(map[buildid.ID]bool), room: parallel.NewBudget(roomSize)}
-	err := p.some(ctx, ids)
-	if err == nil && p.res.Found == 0 && len(p.res.Problems) == 0 {
-		if err = check(ctx, from); err != nil {
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if !opts.Checked {
+		if err := Check(ctx, from); err != nil {
+			return p.res, err
 		}
 	}
-	return p.res, err
+	return p.res, p.some(ctx, ids)
+}
+
+// Check refuses a bucket without tables, and one of a newer version, in which other things may have
+// the names of ours. The error wraps ErrUnavailable.
+func Check(ctx context.Context, b Bucket) error {
+	if err := check(ctx, b); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
 }
 
 // some pulls the objects that IDs match; all for nil.

@@ -378,6 +378,7 @@ func TestRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			if tt.text != "" {
+				push(t, one, OpenDir(dir)) // whatever is in it
 				if err := os.WriteFile(filepath.Join(dir, formatKey), []byte(tt.text), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -15,6 +15,9 @@ import (
 // of the store wrap those of db.OpenWriter; parts that came before are kept.
 func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, jobs int,
 	writer db.WriterOptions) (*PullResult, error) {
+	if err := Check(ctx, from); err != nil {
+		return &PullResult{Asked: len(ids)}, err
+	}
 	reader, err := db.OpenReader(path)
 	if errors.Is(err, store.ErrNoStore) {
 		res, _, err := PullTo(ctx, from, ids, store.NewOverlay(), path, jobs, writer)
@@ -27,13 +30,13 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 	return res, errors.Join(err, reader.Close())
 }
 
-// PullTo is PullStore for one who has the newest generation of the store open, as view. wrote
-// is true if the store was opened for writing: then there may be another.
+// PullTo is PullStore for one who has the newest generation of the store open, as view, and the
+// bucket checked. wrote is true if the store was opened for writing: then there may be another.
 func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
 	jobs int, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
 	writer.Pulled = true
 	var w *db.Writer
-	res, err = Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs,
+	res, err = Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs, Checked: true,
 		Notes: func() string { return db.RemoteNotes(path) },
 		Open: func(ctx context.Context) (store.Sink, store.View, error) {
 			var err error
