@@ -18,6 +18,7 @@ import (
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 	"symbolize/store/db/files"
+	"symbolize/store/httpretry"
 )
 
 // Kind is which of the files of a build ID is asked for.
@@ -198,8 +199,8 @@ func (c *Client) try(ctx context.Context, url string,
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
 		return false, ErrNotFound
-	case retryAfter(resp) > maxWait:
-		return false, fmt.Errorf("%w for %v: it answers %s", ErrLater, retryAfter(resp), resp.Status)
+	case httpretry.After(resp) > httpretry.MaxWait:
+		return false, fmt.Errorf("%w for %v: it answers %s", ErrLater, httpretry.After(resp), resp.Status)
 	case resp.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("the server answers %s", resp.Status)
 	}

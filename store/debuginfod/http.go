@@ -7,13 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strconv"
 	"sync"
-	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 
 	"symbolize/ingest/regular"
+	"symbolize/store/httpretry"
 )
 
 // failuresOfServer is how many requests fail one after another until a server is left out.
@@ -56,35 +53,17 @@ func (s *server) note(err error) {
 	}
 }
 
-// maxWait bounds the pause between two tries, also where the server asks for a longer one.
-const maxWait = 10 * time.Second
-
 // newHTTP returns the client of requests, which repeats those that fail.
 func newHTTP(opts *Options, transport http.RoundTripper) *http.Client {
-	retry := retryablehttp.NewClient()
-	retry.Logger = nil
-	retry.RetryMax = opts.Retries
-	if opts.Wait > 0 {
-		retry.RetryWaitMin = opts.Wait
-	}
-	retry.RetryWaitMax = maxWait
-	retry.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	retry.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
-		if err == nil && retryAfter(resp) > maxWait {
-			return false, nil
-		}
-		if errors.Is(err, errRedirect) {
-			return false, err
-		}
-		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	}
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.RegisterProtocol("file", fileTransport{})
 		transport = t
 	}
-	retry.HTTPClient = &http.Client{Transport: transport, CheckRedirect: opts.checkRedirect}
-	return retry.StandardClient()
+	return httpretry.New(httpretry.Options{
+		Client:  &http.Client{Transport: transport, CheckRedirect: opts.checkRedirect},
+		Retries: opts.Retries, Wait: opts.Wait,
+		Final: func(err error) bool { return errors.Is(err, errRedirect) }}).StandardClient()
 }
 
 // maxRedirects is that of net/http's client.
@@ -108,23 +87,6 @@ func (o *Options) checkRedirect(req *http.Request, via []*http.Request) error {
 		}
 	}
 	return nil
-}
-
-// retryAfter returns how long a server asks to wait; 0 if it does not.
-func retryAfter(resp *http.Response) time.Duration {
-	text := resp.Header.Get("Retry-After")
-	if resp.StatusCode != http.StatusTooManyRequests &&
-		resp.StatusCode != http.StatusServiceUnavailable || text == "" {
-		return 0
-	}
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	t, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	return time.Until(t).Round(time.Second)
 }
 
 // fileTransport answers requests for file URLs with regular files of this host: a pipe or device

@@ -27,6 +27,7 @@ type Bucket struct {
 	name    string
 	prefix  string // "" or ending in a slash
 	retries int
+	maxKeys int // of a listing
 }
 
 // Open returns the bucket of options. It makes no request.
@@ -36,7 +37,8 @@ func Open(o *Options) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{client: *client, name: o.bucket, prefix: o.prefix, retries: o.Retries}, nil
+	return &Bucket{client: *client, name: o.bucket, prefix: o.prefix, retries: o.Retries,
+		maxKeys: maxKeys}, nil
 }
 
 // URL implements remote.Bucket.
@@ -126,6 +128,9 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, opts minio.Pu
 	return err
 }
 
+// maxKeys bounds a listing: a server may send pages without end.
+const maxKeys = 1_000_000
+
 // List implements remote.Bucket.
 func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -135,6 +140,10 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 		minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, b.fail(prefix, o.Err)
+		}
+		if len(keys) == b.maxKeys {
+			return nil, b.fail(prefix, fmt.Errorf("%w: a list of over %d keys", store.ErrTooLarge,
+				b.maxKeys))
 		}
 		keys = append(keys, strings.TrimPrefix(o.Key, b.prefix))
 	}

@@ -275,6 +275,95 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// endless writes a text again and again until the client goes, or has much more than it should read.
+func endless(w http.ResponseWriter, r *http.Request, text string, pause time.Duration) {
+	for sent := 0; sent < 4*maxAnswer && r.Context().Err() == nil; sent += len(text) {
+		io.WriteString(w, text)
+		if pause > 0 {
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(pause):
+			}
+		}
+	}
+}
+
+// TestHostile: a server can neither hold the client nor fill its memory.
+func TestHostile(t *testing.T) {
+	const page = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>%d" +
+		"</NextContinuationToken>%s</ListBucketResult>"
+	const entry = "<Contents><Key>some/prefix/%07d</Key><LastModified>2006-01-02T15:04:05Z</LastModified>" +
+		"</Contents>"
+	get := func(b *Bucket) error { _, err := b.Get(t.Context(), "a", 1<<20); return err }
+	list := func(b *Bucket) error { _, err := b.List(t.Context(), "a"); return err }
+	for _, tt := range []struct {
+		name   string
+		answer func(n int, w http.ResponseWriter, r *http.Request)
+		do     func(b *Bucket) error
+		within time.Duration
+		keys   int // of a listing, at most; 0 for maxKeys
+		want   string
+		is     error
+		tries  int
+	}{
+		{name: "a byte at a time", do: get, within: 500 * time.Millisecond, tries: 1,
+			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
+				head(w, 1<<20)
+				endless(w, r, "x", 10*time.Millisecond)
+			}, want: "nothing came in 500ms", is: ErrStalled},
+		{name: "an object without end", do: get, tries: 1,
+			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
+				head(w, 100)
+				w.Header().Del("Content-Length")
+				endless(w, r, strings.Repeat("x", 1<<16), 0)
+			}, is: store.ErrTooLarge},
+		{name: "an error without end", do: get, tries: 1,
+			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusForbidden)
+				endless(w, r, "<Error><Code>"+strings.Repeat("x", 1<<16), 0)
+			}, want: "s3://bucket/some/prefix/a: "},
+		{name: "a page without end", do: list, tries: 1,
+			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "<ListBucketResult>")
+				endless(w, r, fmt.Sprintf(entry, 1), 0)
+			}, is: store.ErrTooLarge},
+		{name: "pages without end", do: list, keys: 100,
+			answer: func(n int, w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, page, n, fmt.Sprintf(entry, n))
+			}, want: "a list of over 100 keys", is: store.ErrTooLarge},
+		{name: "later", do: get, tries: 1,
+			answer: func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "100000")
+				answer(w, http.StatusServiceUnavailable, "SlowDown")
+			}, want: "the server answers 503 SlowDown"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := &fake{bad: func(n int, w http.ResponseWriter, r *http.Request) bool {
+				tt.answer(n, w, r)
+				return true
+			}}
+			within := time.Minute
+			if tt.within > 0 {
+				within = tt.within
+			}
+			b := startWithin(t, f, within)
+			if tt.keys > 0 {
+				b.maxKeys = tt.keys
+			}
+			err := tt.do(b)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("error %v, want %q, %v", err, tt.want, tt.is)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if tt.tries > 0 && len(f.seen) != tt.tries {
+				t.Errorf("requests %q, want %d", f.seen, tt.tries)
+			}
+		})
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }

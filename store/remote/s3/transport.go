@@ -5,17 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"symbolize/store"
+	"symbolize/store/httpretry"
 )
 
-// ErrStalled: nothing came for Options.Stall.
+// ErrStalled: too little came in Options.Stall.
 var ErrStalled = errors.New("nothing came")
 
-// maxWait bounds the pause between two tries.
-const maxWait = 10 * time.Second
+// stallBytes is how much has to come in Options.Stall, unless the answer ends.
+const stallBytes = 64 << 10
+
+// maxAnswer bounds the bytes of an answer that the client library reads whole: all but the content of
+// an object. A page of a listing has at most 1,000 keys of 1,024 bytes.
+const maxAnswer = 4 << 20
 
 // transport returns the transport of requests: each try is watched, and requests are repeated.
 func (o *Options) transport() http.RoundTripper {
@@ -23,20 +31,11 @@ func (o *Options) transport() http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport.(*http.Transport).Clone()
 	}
-	retry := retryablehttp.NewClient()
-	retry.Logger = nil
-	retry.RetryMax = o.Retries
-	retry.RetryWaitMin, retry.RetryWaitMax = o.Wait, maxWait
-	retry.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	retry.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
-		if errors.Is(err, ErrStalled) {
-			return false, err
-		}
-		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	}
-	retry.HTTPClient = &http.Client{Transport: &watched{base, o.Stall},
+	client := &http.Client{Transport: &watched{base, o.Stall},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &retryablehttp.RoundTripper{Client: retry}
+	return &retryablehttp.RoundTripper{Client: httpretry.New(httpretry.Options{Client: client,
+		Retries: o.Retries, Wait: o.Wait,
+		Final: func(err error) bool { return errors.Is(err, ErrStalled) }})}
 }
 
 // watched ends requests in which nothing comes.
@@ -53,7 +52,8 @@ func (w *watched) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 	out := req.Clone(ctx)
 	if req.Body != nil && req.Body != http.NoBody {
-		out.Body = &watchedBody{req.Body, ctx, func(error) {}, timer, w.stall}
+		out.Body = &watchedBody{ReadCloser: req.Body, ctx: ctx, cancel: func(error) {}, timer: timer,
+			stall: w.stall, left: math.MaxInt64}
 	}
 	resp, err := w.base.RoundTrip(out)
 	if err != nil {
@@ -66,7 +66,12 @@ func (w *watched) RoundTrip(req *http.Request) (*http.Response, error) {
 		timer.Stop()
 		cancel(err)
 	}
-	resp.Body = &watchedBody{resp.Body, ctx, end, timer, w.stall}
+	body := &watchedBody{ReadCloser: resp.Body, ctx: ctx, cancel: end, timer: timer, stall: w.stall,
+		left: math.MaxInt64}
+	if req.URL.RawQuery != "" || resp.StatusCode != http.StatusOK {
+		body.left = maxAnswer
+	}
+	resp.Body = body
 	return resp, nil
 }
 
@@ -85,13 +90,19 @@ type watchedBody struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	stall  time.Duration
+	got    int   // since the timer was reset
+	left   int64 // bytes that it may still have
 }
 
 // Read implements io.Reader.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
+	if b.got += n; b.got >= stallBytes {
+		b.got = 0
 		b.timer.Reset(b.stall)
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("%w: an answer of over %d bytes", store.ErrTooLarge, maxAnswer)
 	}
 	return n, causeOf(b.ctx, err)
 }

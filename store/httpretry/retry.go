@@ -1,0 +1,64 @@
+// Package httpretry repeats HTTP requests that fail for a reason of the network or the server, with
+// growing pauses: for debuginfod servers and buckets.
+package httpretry
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// MaxWait bounds the pause between two tries. A server that asks for a longer one gets no other.
+const MaxWait = 10 * time.Second
+
+// Options are for New.
+type Options struct {
+	Client  *http.Client  // of single requests
+	Retries int           // of a request, after the first
+	Wait    time.Duration // the least pause, which doubles with each; 0 for a second
+	// Final reports whether an error of Client is not worth a repetition.
+	Final func(err error) bool
+}
+
+// New returns a client that repeats requests. The last answer or error is its result.
+func New(opts Options) *retryablehttp.Client {
+	c := retryablehttp.NewClient()
+	c.HTTPClient = opts.Client
+	c.Logger = nil
+	c.RetryMax = opts.Retries
+	if opts.Wait > 0 {
+		c.RetryWaitMin = opts.Wait
+	}
+	c.RetryWaitMax = MaxWait
+	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+		switch {
+		case err != nil && opts.Final(err):
+			return false, err
+		case err == nil && After(resp) > MaxWait:
+			return false, nil
+		}
+		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+	}
+	return c
+}
+
+// After returns how long a server asks to wait (Retry-After); 0 if it does not.
+func After(resp *http.Response) time.Duration {
+	text := resp.Header.Get("Retry-After")
+	if resp.StatusCode != http.StatusTooManyRequests &&
+		resp.StatusCode != http.StatusServiceUnavailable || text == "" {
+		return 0
+	}
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	t, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return time.Until(t).Round(time.Second)
+}
