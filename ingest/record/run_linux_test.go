@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -161,6 +162,10 @@ func TestRecordFails(t *testing.T) {
 // TestRunEnds: a recording ends with its command, its time, its context or a signal,
 // which the command gets; a second one kills it.
 func TestRunEnds(t *testing.T) {
+	// As the program does: else a command of what a shell starts in the background ignores SIGINT.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	defer signal.Stop(caught)
 	sleep := []string{"sh", "-c", "exec sleep 60"}
 	stubborn := []string{"sh", "-c", "trap '' TERM INT; echo ready; while :; do sleep 0.01; done"}
 	for name, tt := range map[string]struct {

@@ -12,5 +12,5 @@ func freeSpace(f *os.File) (free int64, known bool) {
 	if unix.Fstatfs(int(f.Fd()), &st) != nil {
 		return 0, false
 	}
-	return int64(st.Bavail) * st.Bsize, true
+	return int64(st.Bavail) * int64(st.Bsize), true
 }

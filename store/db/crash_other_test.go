@@ -9,3 +9,6 @@ func childFill(string) error { return errors.New("no disk is filled on this syst
 
 // childCrash is of TestCrash, which needs Linux.
 func childCrash(string) error { return errors.New("no power is cut on this system") }
+
+// childLimit is of TestOpenFilesLimit, which needs Linux.
+func childLimit(string) error { return errors.New("no limit is set on this system") }

@@ -1,42 +1,42 @@
-//go:build unix
+//go:build linux
 
 package db
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
 	"symbolize/store"
 )
 
-// TestOpenFilesLimit opens a store for whose files the limit is too low.
+// TestOpenFilesLimit opens a store for whose files the limit is too low, in a process that has no
+// other files open.
 func TestOpenFilesLimit(t *testing.T) {
 	path := t.TempDir()
 	fillStore(t, path, 1, 9)
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	low := old
-	low.Cur = spareFiles + 2
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
-		t.Fatal(err)
-	}
-	r, rerr := OpenReader(path)
-	w, werr := OpenWriter(context.Background(), path, WriterOptions{})
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	if rerr == nil {
-		r.Close()
-	}
-	if werr == nil {
-		w.Close()
-	}
-	if !errors.Is(rerr, store.ErrLimit) || !errors.Is(werr, store.ErrLimit) {
-		t.Errorf("reader %v, writer %v", rerr, werr)
+	if out, err := child(t, "limit", path).Output(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 	mustVerify(t, path)
+}
+
+// childLimit is the process of TestOpenFilesLimit.
+func childLimit(path string) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = spareFiles + 2
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	_, rerr := OpenReader(path)
+	_, werr := OpenWriter(context.Background(), path, WriterOptions{})
+	if !errors.Is(rerr, store.ErrLimit) || !errors.Is(werr, store.ErrLimit) {
+		return fmt.Errorf("reader %w, writer %w", rerr, werr)
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Environment of a test binary that was started again as another process.
 const (
-	childRole  = "STORE_TEST_CHILD" // "write", "hold", "fill" or "crash"
+	childRole  = "STORE_TEST_CHILD" // "write", "hold", "fill", "limit" or "crash"
 	childStore = "STORE_TEST_STORE"
 )
 
@@ -38,6 +38,8 @@ func runChild(role, path string) error {
 		fmt.Println("held")
 		time.Sleep(time.Minute)
 		return w.Close()
+	case "limit":
+		return childLimit(path)
 	case "fill":
 		return childFill(path)
 	case "crash":
