@@ -1,6 +1,10 @@
 // Package newfile makes files that appear complete or not at all. While a file is written it has
 // no name where the file system can have such files, so that nothing is left of it when the
 // program is killed; elsewhere it has a hidden one in the directory of its target.
+//
+// A file takes the place of nothing or of a regular file: what else is there is refused. Commands that
+// write where a user wants it follow symbolic links first (Target), and write into devices and pipes
+// without this package.
 package newfile
 
 import (
@@ -19,6 +23,9 @@ type File struct {
 
 // Create creates a file for a path, readable and writable. Errors name the path.
 func Create(path string, perm fs.FileMode) (*File, error) {
+	if err := replaceable(path); err != nil {
+		return nil, err
+	}
 	if f, ok := unnamed(path, perm); ok {
 		return &File{File: f}, nil
 	}
@@ -70,8 +77,8 @@ func reasonOf(err error) error {
 	return err
 }
 
-// Publish puts the file at a path of the same file system, in place of a file that is there. The
-// file stays open.
+// Publish puts the file at a path of the same file system, in place of a regular file that is there.
+// The file stays open.
 func (f *File) Publish(path string) error {
 	name, err := f.name, error(nil)
 	if name == "" {
@@ -83,7 +90,10 @@ func (f *File) Publish(path string) error {
 		}
 	}
 	if err == nil {
-		if err = os.Rename(name, path); err == nil {
+		if err = replaceable(path); err == nil {
+			err = os.Rename(name, path)
+		}
+		if err == nil {
 			f.name = ""
 			return nil
 		}

@@ -121,10 +121,10 @@ func TestDiscard(t *testing.T) {
 		if err := f.Discard(); err != nil || len(names(t, dir)) != 0 {
 			t.Errorf("%q, %v", names(t, dir), err)
 		}
-		if err := os.MkdirAll(filepath.Join(dir, "taken", "by"), 0o700); err != nil {
+		if f, err = Create(filepath.Join(dir, "taken"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if f, err = Create(filepath.Join(dir, "taken"), 0o600); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "taken", "by"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		var pe *fs.PathError

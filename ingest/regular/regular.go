@@ -42,7 +42,7 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 	if err != nil {
 		return nil, asOpen(err)
 	}
-	if err := check(path, fi); err != nil {
+	if err := Check(path, fi); err != nil {
 		return nil, err
 	}
 	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
@@ -50,7 +50,7 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 		return nil, asOpen(err)
 	}
 	if fi, err = f.Stat(); err == nil {
-		err = check(path, fi)
+		err = Check(path, fi)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -67,7 +67,8 @@ func asOpen(err error) error {
 	return err
 }
 
-func check(path string, fi fs.FileInfo) error {
+// Check returns an error that says what is at a path, unless that is a regular file.
+func Check(path string, fi fs.FileInfo) error {
 	m := fi.Mode()
 	if m.IsRegular() {
 		return nil

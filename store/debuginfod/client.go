@@ -110,7 +110,16 @@ func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 		return "", false, errors.Join(errs...)
 	}
 	// Noted as elfutils does, so that nobody asks again soon.
-	return "", false, errors.Join(ErrNotFound, os.WriteFile(path, nil, 0o400))
+	return "", false, errors.Join(ErrNotFound, note(path))
+}
+
+// note leaves an empty file.
+func note(path string) error {
+	f, err := newfile.Create(path, 0o400)
+	if err == nil {
+		err = f.Commit(path)
+	}
+	return err
 }
 
 // pathIf returns a path if there is something at it.

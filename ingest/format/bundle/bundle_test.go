@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"symbolize/ingest/regular"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -206,18 +208,51 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.error }
 func TestCommitFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "taken")
-	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	w, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(path); !errors.Is(err, regular.ErrNotRegular) {
+		t.Errorf("in place of a directory: %v", err)
 	}
 	if err := w.Commit(testManifest()); err == nil {
 		t.Error("renamed over a directory")
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left %v", left)
+	}
+}
+
+// TestRenameTaken: a bundle takes no name that another file has, before and after its first flush.
+func TestRenameTaken(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken")
+	if err := os.WriteFile(taken, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for _, flushed := range []bool{false, true} {
+		if flushed {
+			if err := w.Flush(testManifest()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Rename(taken); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("flushed %v: %v", flushed, err)
+		}
+	}
+	if err := w.Rename(filepath.Join(dir, "free")); err != nil || w.Path() != filepath.Join(dir, "free") {
+		t.Errorf("%s: %v", w.Path(), err)
+	}
+	if b, err := os.ReadFile(taken); err != nil || string(b) != "old" {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 

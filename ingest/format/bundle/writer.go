@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -61,9 +62,14 @@ type spooled struct {
 // bundlePerm lets nobody else read the record of a host.
 const bundlePerm = 0o600
 
-// Create prepares a bundle that is to be written to path. Nothing is there under that name before
-// Commit; an existing file stays till then.
+// Create prepares a bundle that is to be written to path, of which symbolic links are followed.
+// Nothing is there under that name before Commit; an existing file stays till then, and one that is no
+// regular file is refused.
 func Create(path string) (*Writer, error) {
+	path, err := newfile.Target(path)
+	if err != nil {
+		return nil, err
+	}
 	f, err := newfile.Create(path, bundlePerm)
 	if err != nil {
 		return nil, err
@@ -191,14 +197,16 @@ func (w *Writer) finish() (*Manifest, error) {
 }
 
 // Rename has the bundle at another path, where the flushed part is from then on, and the
-// committed bundle will be.
+// committed bundle will be. If there is something it returns fs.ErrExist.
 func (w *Writer) Rename(path string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unfinished != nil {
-		if err := os.Rename(w.path, path); err != nil {
+		if err := newfile.Rename(w.path, path); err != nil {
 			return err
 		}
+	} else if _, err := os.Lstat(path); err == nil {
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
 	w.path = path
 	return nil

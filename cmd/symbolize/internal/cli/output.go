@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/exit"
@@ -89,8 +88,8 @@ func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 // followed, as a plain write would. The new file is created before write runs, so that a place that
 // cannot be written fails early.
 func writeRenamed(path string, write func(io.Writer) error) (err error) {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	if path, err = newfile.Target(path); err != nil {
+		return err
 	}
 	f, err := newfile.Create(path, outputPerm)
 	if err != nil {

@@ -1,6 +1,7 @@
 package help
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"symbolize/ingest/newfile"
 )
 
 // manSection is the section of the manual that has commands.
@@ -40,7 +43,14 @@ func writeManTree(cmd *cobra.Command, dir, head string) error {
 		}
 	}
 	name := filepath.Join(dir, pageName(cmd)+"."+manSection)
-	return os.WriteFile(name, []byte(head+manPageOf(cmd)), 0o666)
+	f, err := newfile.Create(name, 0o666)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteString(head + manPageOf(cmd)); err == nil {
+		err = f.Commit(name)
+	}
+	return errors.Join(err, f.Discard())
 }
 
 // shown are the subcommands that have pages, by name.

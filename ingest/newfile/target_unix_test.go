@@ -1,0 +1,122 @@
+//go:build unix
+
+package newfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/regular"
+)
+
+// irregular makes in a directory a pipe, a directory, a file, and links to these, to nothing, to a
+// link, and to itself.
+func irregular(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	errs := []error{unix.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("dir"), 0o700),
+		os.WriteFile(at("file"), []byte("old"), 0o600)}
+	for _, name := range []string{"pipe", "dir", "file", "none"} {
+		errs = append(errs, os.Symlink(name, at("to "+name)))
+	}
+	errs = append(errs, os.Symlink(at("to file"), at("to to file")), os.Symlink("loop", at("loop")),
+		os.Symlink("../file", at("dir/up")))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestTarget: links are followed to a file or to where nothing is, and to nothing else.
+func TestTarget(t *testing.T) {
+	dir := irregular(t)
+	for _, c := range []struct{ path, want, err string }{
+		{path: "none", want: "none"},
+		{path: "file", want: "file"},
+		{path: "to file", want: "file"},
+		{path: "to to file", want: "file"},
+		{path: "dir/up", want: "file"},
+		{path: "to none", want: "none"},
+		{path: "pipe", err: "it is a pipe"},
+		{path: "to pipe", err: "it is a pipe"},
+		{path: "dir", err: "it is a directory"},
+		{path: "to dir", err: "it is a directory"},
+		{path: "loop", err: "too many symbolic links"},
+		{path: "file/below", err: "not a directory"},
+		{path: "/dev/null", err: "it is a device"},
+	} {
+		path := c.path
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		got, err := Target(path)
+		switch {
+		case c.err == "" && (err != nil || got != filepath.Join(dir, c.want)):
+			t.Errorf("%s: %s, %v, want %s", c.path, got, err, c.want)
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: %s, %v, want %q", c.path, got, err, c.err)
+		}
+	}
+}
+
+// TestRegularOnly: nothing but a regular file is replaced, neither one that was there before nor one
+// that came meanwhile.
+func TestRegularOnly(t *testing.T) {
+	both(t, func(t *testing.T, _ int) {
+		for _, name := range []string{"pipe", "dir", "to file", "to none", "to pipe"} {
+			dir := irregular(t)
+			path, before := filepath.Join(dir, name), names(t, dir)
+			if f, err := Create(path, 0o600); !errors.Is(err, regular.ErrNotRegular) {
+				t.Errorf("%s: %v", name, err)
+				if err == nil {
+					_ = f.Discard()
+				}
+			}
+			was, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := Create(filepath.Join(dir, "new"), 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Commit(path); !errors.Is(err, regular.ErrNotRegular) {
+				t.Errorf("%s, which came meanwhile: %v", name, err)
+			}
+			if err := f.Discard(); err != nil {
+				t.Error(err)
+			}
+			is, err := os.Lstat(path)
+			if err != nil || !os.SameFile(was, is) || len(names(t, dir)) != len(before) {
+				t.Errorf("%s is another file, or something is left: %q, %v", name, names(t, dir), err)
+			}
+		}
+	})
+}
+
+// TestRename: a file gets another name in place of nothing.
+func TestRename(t *testing.T) {
+	dir := irregular(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, taken := range []string{"pipe", "dir", "to file", "to none"} {
+		if err := Rename(at("file"), at(taken)); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("to %s: %v", taken, err)
+		}
+	}
+	if err := Rename(at("to file"), at("renamed")); !errors.Is(err, regular.ErrNotRegular) {
+		t.Errorf("a link: %v", err)
+	}
+	if err := Rename(at("file"), at("renamed")); err != nil || content(t, at("renamed")) != "old" {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(at("file")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old name: %v", err)
+	}
+}
