@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 )
 
@@ -257,6 +259,11 @@ func (s *soak) check(t *testing.T, said string) {
 	for _, path := range files {
 		n, l := sampledIn(t, path)
 		counted, lost = counted+n, lost+l
+		// The clock gives each CPU so many samples at most; parts are turned within milliseconds.
+		lasted := lastedOf(t, path) + 200*time.Millisecond
+		if most := lasted.Seconds() * 199 * float64(runtime.NumCPU()); float64(n) > most {
+			t.Errorf("%s: %d samples in %v", path, n, lasted)
+		}
 		folded := runMain(t, "resolve", "--quiet", "--store", store, "--with", s.dir,
 			"--trust-paths",
 			"--format", "folded", path)
@@ -276,6 +283,17 @@ func (s *soak) check(t *testing.T, said string) {
 		t.Errorf("%d samples were taken; the files have %d, and say that %d are lost\n%s", total,
 			counted, lost, said)
 	}
+}
+
+// lastedOf returns from when to when a bundle is.
+func lastedOf(t *testing.T, path string) time.Duration {
+	t.Helper()
+	b, err := bundle.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	return time.Duration(b.Manifest.End.Monotonic - b.Manifest.Begin.Monotonic)
 }
 
 // TestLiveCaptureFull: a disk that gets full while it records ends the recording, in one line that

@@ -1,7 +1,9 @@
 package record
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"symbolize/ingest/format/bundle"
@@ -94,6 +96,7 @@ type part struct {
 	stacks *sampler.Part // nil: none are sampled
 	gone   gone          // processes without data in the next part
 	turned uint64        // when the next part began, or before: by the clock of records
+	end    bundle.Clocks // when the next part began: of the samples, if there are any
 }
 
 func (p *part) close() {
@@ -118,7 +121,7 @@ func (f *flusher) flush() error {
 	if err != nil {
 		return err
 	}
-	m := f.manifest(samples)
+	m := f.manifest(samples, p.end)
 	if err := f.w.Flush(m); err != nil {
 		return err
 	}
@@ -145,13 +148,28 @@ func (f *flusher) take(again bool) (p *part, err error) {
 	now, _ := perfevent.ReadClocks()
 	if p.turned = now.Perf; f.set.stacks != nil {
 		p.turned = now.Monotonic
-		p.stacks = f.set.stacks.cut()
+		var at uint64
+		p.stacks, at = f.set.stacks.cut()
+		p.end = atMonotonic(now, at)
 	}
 	f.set.procs.drain()
 	f.set.procs.reads.wait(settle)
 	f.set.procs.opens.wait(settle)
 	p.side, err = f.set.side.cutPart(again) // after the samples, which its records explain
+	if p.end == (bundle.Clocks{}) {
+		p.end, _ = perfevent.ReadClocks()
+	}
 	return p, err
+}
+
+// atMonotonic returns the clocks at a time of CLOCK_MONOTONIC; none if that is 0.
+func atMonotonic(c bundle.Clocks, monotonic uint64) bundle.Clocks {
+	if monotonic == 0 {
+		return bundle.Clocks{}
+	}
+	d := monotonic - c.Monotonic
+	return bundle.Clocks{Perf: c.Perf + d, Monotonic: monotonic, Boottime: c.Boottime + d,
+		Realtime: c.Realtime + d}
 }
 
 // add adds a part to the file at hand, and returns the manifest's entry for its samples.
@@ -191,15 +209,10 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 	return samples, err
 }
 
-// manifest returns that of the part at hand, which ends now.
-func (f *flusher) manifest(samples []bundle.Samples) *bundle.Manifest {
+// manifest returns that of the part at hand, with its end.
+func (f *flusher) manifest(samples []bundle.Samples, end bundle.Clocks) *bundle.Manifest {
 	m := f.s.manifest
-	m.Samples, m.Begin = samples, f.last
-	if now, err := perfevent.ReadClocks(); err == nil {
-		m.End = now
-	} else {
-		m.End = f.last
-	}
+	m.Samples, m.Begin, m.End = samples, f.last, end
 	f.last = m.End
 	f.since(&m)
 	return &m
@@ -265,13 +278,20 @@ func (f *flusher) written(w *bundle.Writer) {
 }
 
 // name gives the file at hand the name that it keeps: as perf record --switch-output does, with
-// the time behind, in UTC.
+// the time behind, in UTC, and a number where that is taken.
 func (f *flusher) name() error {
-	now := time.Now().UTC()
+	now := time.Unix(0, int64(f.s.host.Now().Realtime)).UTC()
 	const hundredth = 10 * time.Millisecond
-	return f.w.Rename(fmt.Sprintf("%s.%s%02d", f.path, now.Format("20060102150405"),
-		now.Nanosecond()/int(hundredth)))
+	name := fmt.Sprintf("%s.%s%02d", f.path, now.Format("20060102150405"), now.Nanosecond()/int(hundredth))
+	err := f.w.Rename(name)
+	for i := 1; errors.Is(err, fs.ErrExist) && i < maxSameNames; i++ {
+		err = f.w.Rename(fmt.Sprintf("%s-%d", name, i))
+	}
+	return err
 }
+
+// maxSameNames bounds the files of one hundredth of a second.
+const maxSameNames = 1000
 
 // end completes the last file, to which the recorders have added the rest.
 func (f *flusher) end(m *bundle.Manifest) error {

@@ -49,6 +49,26 @@ func TestForgetGone(t *testing.T) {
 	}
 }
 
+// TestPartTimes: a part begins where the one before ends: where the samples of the next begin.
+func TestPartTimes(t *testing.T) {
+	clocks := func(n uint64) bundle.Clocks {
+		return bundle.Clocks{Perf: 100 + n, Monotonic: 200 + n, Boottime: 300 + n, Realtime: 400 + n}
+	}
+	f := &flusher{s: newTestRoot(t).session(&Options{}), last: clocks(0), lost: make(map[string]uint64)}
+	for _, c := range []struct{ read, turned, begin, end uint64 }{
+		{read: 10, turned: 25, begin: 0, end: 25}, // the sampler turns some time after it was asked to
+		{read: 30, turned: 30, begin: 25, end: 30},
+	} {
+		m := f.manifest(nil, atMonotonic(clocks(c.read), 200+c.turned))
+		if m.Begin != clocks(c.begin) || m.End != clocks(c.end) {
+			t.Errorf("from %+v to %+v", m.Begin, m.End)
+		}
+	}
+	if c := atMonotonic(clocks(5), 0); c != (bundle.Clocks{}) {
+		t.Errorf("without a time %+v", c)
+	}
+}
+
 // TestCompact: the spool of mappings does not grow with forgotten processes, and kept mappings
 // are still there.
 func TestCompact(t *testing.T) {

@@ -32,6 +32,7 @@ type stacks struct {
 
 	asked  atomic.Bool        // for a part
 	turned time.Time          // when the part was turned; zero: it was not
+	ended  uint64             // likewise, by CLOCK_MONOTONIC; for who has received it from parts
 	parts  chan *sampler.Part // the requested part, nil after an error
 
 	unproven uint64 // samples, see sampler.Part
@@ -116,6 +117,7 @@ func (x *stacks) turn() {
 			x.parts <- nil
 			return
 		}
+		x.ended = x.s.host.Monotonic()
 		x.turned, x.pause = time.Now(), leastTurn
 	case time.Since(x.turned) >= leastTurn:
 		x.turned = time.Time{}
@@ -124,15 +126,18 @@ func (x *stacks) turn() {
 	}
 }
 
-// cut returns the samples since the last cut, complete; nil if that is not possible.
-func (x *stacks) cut() *sampler.Part {
+// cut returns the samples since the last cut, complete, and the time of their end by CLOCK_MONOTONIC;
+// nil if that is not possible.
+func (x *stacks) cut() (p *sampler.Part, end uint64) {
 	x.asked.Store(true)
 	select {
-	case p := <-x.parts:
-		return p
+	case p = <-x.parts:
+		if p != nil {
+			end = x.ended
+		}
 	case <-x.done:
-		return nil
 	}
+	return p, end
 }
 
 // addPart explains a part, and adds it to a bundle as a segment of it. It returns the
