@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,11 +13,18 @@ import (
 )
 
 // ownGroup is a control group that the command is started in, so that the sampler knows it and its
-// children from their first instruction on. It enables no controller: nothing is limited.
+// children from their first instruction on. It enables no controller: nothing is limited. Its file is
+// locked while the recorder lives: a group that nobody locks was left by one that was killed.
 type ownGroup struct {
 	dir  string
 	file *os.File
 }
+
+// groupPrefix begins the names of such groups.
+const groupPrefix = "symbolize-"
+
+// groupTries is how often a group is made anew that another recorder took for an abandoned one.
+const groupTries = 10
 
 // newOwnGroup makes a control group below that of this process, in the hierarchy of version 2.
 func newOwnGroup() (g *ownGroup, err error) {
@@ -24,8 +32,8 @@ func newOwnGroup() (g *ownGroup, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g = &ownGroup{}
-	if g.dir, err = os.MkdirTemp(parent, "symbolize-"); err != nil {
+	removeAbandoned(parent)
+	if g, err = makeGroup(parent); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -40,8 +48,54 @@ func newOwnGroup() (g *ownGroup, err error) {
 	if s := strings.TrimSpace(string(kind)); s != "domain" {
 		return g, fmt.Errorf("%s: a control group of type %q", g.dir, s)
 	}
-	g.file, err = os.Open(g.dir)
-	return g, err
+	return g, nil
+}
+
+// makeGroup makes a directory and locks it.
+func makeGroup(parent string) (g *ownGroup, err error) {
+	for range groupTries {
+		g = &ownGroup{}
+		if g.dir, err = os.MkdirTemp(parent, groupPrefix); err != nil {
+			return nil, err
+		}
+		if g.file, err = lockGroup(g.dir); err == nil {
+			return g, nil
+		}
+		if err = errors.Join(err, os.Remove(g.dir)); !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// lockGroup locks a group; it is an error if another recorder has, or has removed it.
+func lockGroup(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		_, err = os.Stat(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// removeAbandoned removes the groups without processes whose recorders were killed.
+func removeAbandoned(parent string) {
+	list, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
+	if err != nil {
+		return // the pattern is wrong: the parent has characters of one
+	}
+	for _, dir := range list {
+		if f, err := lockGroup(dir); err == nil {
+			_ = unix.Rmdir(dir) // which fails while there are processes
+			f.Close()
+		}
+	}
 }
 
 // groupOf returns the directory of a process's control group of version 2.
