@@ -21,6 +21,8 @@ type Options struct {
 	Shown  int         // number in the Profile of the event that is shown first
 	Count  bool        // samples instead of weight
 	Keep   ingest.Keep // labels that the Profile keeps apart and the page can choose by
+	// Cover is how much of the Profile is named; nil computes it, with steps for any host.
+	Cover *report.Coverage
 	// Name makes the name of a symbol table readable and printable; it must not be nil.
 	Name func(system string) string
 	// Reverse has the graph by leaf: at first in a page, always in a picture.
@@ -131,8 +133,10 @@ func New(p *ingest.Profile, opts Options) *Graph {
 	r := newRows(p, &opts)
 	r.sortValues()
 	g := &Graph{rows: r, Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
-		StartReversed: opts.Reverse, Shown: r.shown,
-		Cover: report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})}
+		StartReversed: opts.Reverse, Shown: r.shown, Cover: opts.Cover}
+	if g.Cover == nil {
+		g.Cover = report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})
+	}
 	for _, s := range r.events {
 		g.Events = append(g.Events, Event{Name: s.Event, Unit: s.Unit, Samples: s.Samples,
 			Total: s.Total, Kept: s.Kept})

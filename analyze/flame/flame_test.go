@@ -15,6 +15,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/flame"
+	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -242,6 +243,18 @@ func TestSamePage(t *testing.T) {
 	first := page(t, profilebuild.Random(7, size), options())
 	if !bytes.Equal(first, page(t, profilebuild.Random(7, size), options())) {
 		t.Error("two pages of one profile differ")
+	}
+}
+
+// TestCoverOfOthers: steps that depend on the host come from who knows it.
+func TestCoverOfOthers(t *testing.T) {
+	opts := options()
+	if g := flame.New(shop(), opts); g.Cover == nil || g.Cover.Samples == 0 {
+		t.Errorf("coverage %+v", g.Cover)
+	}
+	opts.Cover = &report.Coverage{Samples: 7}
+	if g := flame.New(shop(), opts); g.Cover != opts.Cover {
+		t.Errorf("coverage %+v", g.Cover)
 	}
 }
 

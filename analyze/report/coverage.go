@@ -16,6 +16,9 @@ type CoverageOptions struct {
 	Count bool // weigh samples and frames by number instead of periods
 	// Searched: files of this host were looked through for objects that nothing else had.
 	Searched bool
+	// Replaced reports whether the file that is now at an object's path is another one; nil where
+	// that is not known.
+	Replaced func(*ingest.Object) bool
 	// Origin returns where the symbols of an object came from, "" for nowhere; nil where that is
 	// not known.
 	Origin func(*ingest.Object) string
@@ -170,7 +173,7 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	if opts.Origin != nil {
 		c.countOrigins(p, opts.Origin, hasNames, objects, all)
 	}
-	c.findMissing(p, opts.Searched, &weights{locations: locations, objects: objects, all: all,
+	c.findMissing(p, &opts, &weights{locations: locations, objects: objects, all: all,
 		innermost: innermost, samples: samples})
 	c.findProbable(p, objects, all)
 	c.Uncalled = newUncalled(p, opts.Count, all)
@@ -287,7 +290,7 @@ type weights struct {
 
 // findMissing groups the unresolved locations by object and reason, heaviest first: by the samples
 // that end in them, then by frames.
-func (c *Coverage) findMissing(p *ingest.Profile, searched bool, weights *weights) {
+func (c *Coverage) findMissing(p *ingest.Profile, opts *CoverageOptions, weights *weights) {
 	type key struct {
 		object ingest.ObjectID
 		reason ingest.Reason
@@ -340,7 +343,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool, weights *weight
 			Total: weights.objects[s.object].Frames, Share: share(s.FrameSum, weights.all),
 			Samples: s.samples.Frames, SampleShare: share(s.samples, weights.samples)}
 		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
-			Searched: searched, SignalReturn: s.signal, Runtime: runtime,
+			Searched: opts.isElsewhere(o, s.reason), SignalReturn: s.signal, Runtime: runtime,
 			Copied: copiedBytes(p), Counted: strings.HasPrefix(p.Meta.Recorder, "symbolize")}
 		ends.describe(s.object, &fix)
 		m.Hint = fix.For()
@@ -352,6 +355,14 @@ func (c *Coverage) findMissing(p *ingest.Profile, searched bool, weights *weight
 		}
 		c.Missing = append(c.Missing, m)
 	}
+}
+
+// isElsewhere reports whether the file of an object that is not indexed is not where it was.
+func (opts *CoverageOptions) isElsewhere(o *ingest.Object, reason ingest.Reason) bool {
+	if opts.Searched || opts.Replaced == nil {
+		return opts.Searched
+	}
+	return (reason == ingest.NotIndexed || reason == ingest.LayoutUnknown) && opts.Replaced(o)
 }
 
 // copiedBytes is how much of each stack was recorded; of a profile that was written as a pprof file

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"symbolize/analyze"
 	"symbolize/analyze/report"
+	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
+	"symbolize/store/indexer"
 )
 
 // Session is an analyze.Session whose warnings go to standard error and whose losses make the
@@ -179,5 +182,15 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 // Coverage is how much of a profile is named, and where from.
 func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
 	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
-		Origin: s.Origin})
+		Replaced: isReplaced, Origin: s.Origin})
+}
+
+// isReplaced reports whether another file is now at an object's path on this host: to index it
+// would not help.
+func isReplaced(o *ingest.Object) bool {
+	if o.Kind != ingest.ELF || !strings.HasPrefix(o.File.Path, "/") || o.ID.IsZero() {
+		return false
+	}
+	row, err := indexer.FileRow(o.File.Path, o.ID.Space() == buildid.Content)
+	return err == nil && !row.ID.Matches(o.ID)
 }

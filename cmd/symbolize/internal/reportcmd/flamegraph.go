@@ -211,10 +211,17 @@ func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile)
 	opts := o.calls(s, p)
 	opts.Demangler.Warm(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
-		Keep: o.Keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
+		Cover: pageCoverage(s, p, opts.Count), Keep: o.Keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
 		MinShare: o.minShare / 100, Reverse: o.reverse})
 	warnUnmatched(a, g.Unmatched())
 	return g
+}
+
+// pageCoverage is what a page says about names: without the list of objects, which it has itself.
+func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *report.Coverage {
+	c := s.Coverage(p, count)
+	c.Objects = nil
+	return c
 }
 
 // isPage reports whether the output is a page, which is too long for a terminal.
@@ -246,11 +253,10 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 		}
 		warnUnmatched(a, both.Unmatched())
 		a.PrintOtherEvents(after[0].Profile, opts.Event)
-		cover := report.CoverageOptions{Count: opts.Count}
 		c := flame.Comparison{New: both.New, Base: both.Base, Normalize: o.normalize,
 			Reverse: o.reverse, MinShare: o.minShare / 100,
-			Cover:     report.NewCoverage(after[0].Profile, cover),
-			BaseCover: report.NewCoverage(before[0].Profile, cover)}
+			Cover:     pageCoverage(s, after[0].Profile, opts.Count),
+			BaseCover: pageCoverage(s, before[0].Profile, opts.Count)}
 		c.Tests = o.tests(both, opts)
 		base, sides := both.Sides()
 		c.Title = sides.Title() + " against " + base.Title()

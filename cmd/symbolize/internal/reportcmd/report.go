@@ -99,7 +99,8 @@ func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []st
 	demangler := report.NewDemangler(o.mode)
 	demangler.Warm(p)
 	event := s.Event(p)
-	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count, Keep: o.Keep,
+	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
+		Cover: pageCoverage(s, p, o.count), Keep: o.Keep,
 		Name: demangler.Name})
 	g.Kind, g.Heat, g.Tables = "Report", grid, bpfTables(s)
 	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
