@@ -51,8 +51,11 @@ func (a *App) Places(symfs []string, host bool) *local.Options {
 // printLocal prints which objects of the captures did not come from the store.
 func (s *Session) printLocal() {
 	if found := local.Found(s.Local()); found != "" {
+		read := slices.DeleteFunc(slices.Clone(s.paths), func(p string) bool {
+			return slices.Contains(s.failed, p)
+		})
 		s.App.Note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
-			"are faster", found, strings.Join(ForFlags(s.paths), " ")))
+			"are faster", found, strings.Join(ForFlags(read), " ")))
 	}
 }
 

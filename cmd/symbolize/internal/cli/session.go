@@ -24,7 +24,8 @@ type Session struct {
 	App     *App
 	Options *InputOptions // of the captures and sources
 
-	paths []string // of the captures
+	paths  []string // of the captures
+	failed []string // those that could not be read
 }
 
 // OpenSession opens the store and the sources of symbols that the flags name. A store that is
@@ -40,11 +41,15 @@ func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error
 		len(opts.With)+len(opts.Bundles)+len(opts.BCC) == 0 {
 		a.Warn(err.Error(), exit.Hint(err))
 	}
-	s, err := analyze.Open(ctx, opts)
-	if err != nil {
+	s := &Session{App: a, Options: o}
+	opts.Failed = func(path string, err error) {
+		s.failed = append(s.failed, path)
+		a.FailInput(path, err)
+	}
+	if s.Session, err = analyze.Open(ctx, opts); err != nil {
 		return nil, SessionError(err)
 	}
-	return &Session{Session: s, App: a, Options: o}, nil
+	return s, nil
 }
 
 // WithSession opens a session for the captures and bundles among paths, and calls body with it and

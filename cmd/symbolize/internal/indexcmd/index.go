@@ -102,7 +102,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.kernel, "kernel", false,
 		"the running kernel too: /proc/kallsyms, its modules, its vdso")
 	fs.StringArrayVar(&o.captures, "for", nil,
-		"the files on this host that `CAPTURE` needs, and its BPF programs; may be repeated")
+		"the files on this host that `CAPTURE` needs, and its BPF programs; further captures may follow as PATHs")
 	fs.StringArrayVar(&o.symfs, "symfs", nil,
 		"with --for: look for the files below `DIR` first; may be repeated")
 	fs.StringVar(&o.kernelID, "build-id", "",
@@ -137,6 +137,9 @@ func (o *indexOptions) validate(args []string) error {
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
 	}
+	if slices.Contains(args, "") {
+		return exit.Usagef("a PATH is empty")
+	}
 	if len(o.symfs) > 0 && len(o.captures) == 0 {
 		return ingest.WithHint(exit.Usagef("--symfs goes with --for"),
 			"name directories without a flag to index all of them")
@@ -154,6 +157,17 @@ func (o *indexOptions) validate(args []string) error {
 	return cmp.Or(flags.CheckJobs(o.jobs), flags.CheckFormat(o.format, flags.Text, flags.JSON))
 }
 
+// takeCaptures gives the captures among the paths to --for, if that is given, and returns the rest:
+// of `--for *.data` the flag has the first alone.
+func (o *indexOptions) takeCaptures(paths []string) []string {
+	if len(o.captures) == 0 {
+		return paths
+	}
+	more, rest := analyze.SplitCaptures(paths)
+	o.captures = append(o.captures, more...)
+	return rest
+}
+
 func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) (err error) {
 	path, err := a.StorePath()
 	if err != nil {
@@ -161,6 +175,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	}
 	process.LimitMemory(o.maxMemory)
 	process.SetGC(a.Env.Getenv, process.FrugalGC)
+	paths = o.takeCaptures(paths)
 	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
 		return err

@@ -3,8 +3,11 @@ package reportcmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,6 +121,9 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 }
 
 func (o *annotateOptions) validate(args []string) (err error) {
+	if err := patternFirst(args); err != nil {
+		return err
+	}
 	o.captures = args[:cli.CaptureArgs(args)]
 	for _, text := range args[len(o.captures):] {
 		p, err := code.ParsePattern(text)
@@ -146,6 +152,25 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
 	return err
+}
+
+// patternFirst returns an error where a pattern is before the captures: what is no file, and is not
+// called like the captures.
+func patternFirst(args []string) error {
+	captures, rest := analyze.SplitCaptures(args)
+	if len(captures) == 0 || args[0] == "-" || strings.Contains(args[0], "/") ||
+		filepath.Ext(args[0]) == filepath.Ext(captures[0]) {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	words := slices.Concat(captures, rest)
+	for i := range words {
+		words[i] = ingest.ShellWord(words[i])
+	}
+	return ingest.WithHint(exit.Usagef("%s is no file: captures come first, then patterns", args[0]),
+		"symbolize annotate %s", strings.Join(words, " "))
 }
 
 func runAnnotate(ctx context.Context, a *cli.App, o *annotateOptions) error {
