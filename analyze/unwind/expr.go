@@ -73,7 +73,7 @@ func (f *frame) eval(code []byte, push bool, value uint64) (uint64, bool) {
 		m.push(value)
 	}
 	for steps := 0; m.at < len(m.code); steps++ {
-		if steps == maxSteps {
+		if f.w.work++; steps == maxSteps || f.w.work > maxWork {
 			return 0, false
 		}
 		op := m.code[m.at]

@@ -81,3 +81,45 @@ func TestSplitStack(t *testing.T) {
 		})
 	}
 }
+
+// TestBoundedWork: what a stack and rules that were made for it cost is bounded: steps of
+// expressions, and changes of the stack that lead to the same frames again and again.
+func TestBoundedWork(t *testing.T) {
+	const code = codeAt
+	// The caller's stack pointer after many steps: rsp + 16, and 60 times "+ 0".
+	loop := []byte{opBreg0 + rsp, 16}
+	for range 60 {
+		loop = append(loop, opLit0, opPlus, opNop, opNop)
+	}
+	slow := cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Expr}, RA: cfi.Where{How: cfi.AtCFA, Off: -8}}
+	for i := range slow.Saved {
+		slow.Saved[i] = cfi.Where{How: cfi.Expr}
+	}
+	morestack := frameRule(rbp, 24, cfi.Where{How: cfi.AtCFA, Off: -24})
+	up := frameRule(rsp, 8*6, cfi.Where{How: cfi.CFAPlus, Off: -8 * 9})
+	words := make([]uint64, 4096)
+	for i := 1; i < len(words); i += 2 {
+		words[i] = code + 0x605
+	}
+	circle := make([]uint64, 32)
+	circle[2], circle[8] = code+0x705, code+0x605
+	for _, c := range []struct {
+		name   string
+		rules  []function
+		words  []uint64
+		frames int // at most
+	}{
+		{name: "expressions", rules: []function{{start: 0x600, size: 0x10, rules: []any{0, slow}}}, words: words,
+			frames: maxWork / 60},
+		{name: "changes of the stack", words: circle, frames: 4*maxChanges + 4,
+			rules: []function{{start: 0x600, size: 0x10, rules: []any{0, morestack}},
+				{start: 0x700, size: 0x10, rules: []any{0, up}}}},
+	} {
+		w := newTables(t, elf.EM_X86_64, append(slices.Clone(program), c.rules...), false, loop).
+			For(objects()).Worker().(*worker)
+		got, end, _ := w.Unwind(x86Stack(code+0x600, slot(0), 0, c.words...), nil)
+		if len(got) > c.frames || end == input.StackComplete || w.work > maxWork+16 || w.changes > maxChanges+1 {
+			t.Errorf("%s: %d frames, end %d, %d steps, %d changes", c.name, len(got), end, w.work, w.changes)
+		}
+	}
+}

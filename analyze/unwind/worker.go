@@ -9,10 +9,13 @@ import (
 	"symbolize/ingest/object/cfi"
 )
 
-// Bounds of a chain.
+// Bounds of a chain, and of the work for it: steps of expressions. Real rules that have one take
+// under 12 steps, eight times a frame at most, and few have one.
 const (
 	maxFrames  = 1024
 	maxSignals = 16
+	maxChanges = 16 // of stacks downwards: a copy has as many segments of 4 KiB
+	maxWork    = 1 << 16
 )
 
 // maxStack is the farthest that a frame of the same stack is looked for above the copy: the
@@ -60,6 +63,8 @@ type worker struct {
 	stack  *input.CopiedStack
 
 	guessed bool // a step by frame pointer is not proven
+	changes int  // of stacks downwards
+	work    int  // steps of expressions
 }
 
 // frame is a function activation.
@@ -75,7 +80,7 @@ type frame struct {
 // Unwind implements input.StackUnwinder.
 func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.StackEnd, bool) {
 	f := frame{w: w, exact: true}
-	w.stack, w.mem, w.missed, w.guessed = s, s.Memory, false, false
+	w.stack, w.mem, w.missed, w.guessed, w.changes, w.work = s, s.Memory, false, false, 0, 0
 	w.full = len(s.Memory) >= s.Asked
 	if len(s.Memory) == 0 {
 		return words, input.StackNotCopied, false
@@ -218,7 +223,8 @@ func (f *frame) byRule(at *found) bool {
 func (w *worker) changesStack(r *cfi.Rule, cfa uint64) bool {
 	word := int32(w.arch.Word)
 	saved, copied := cfi.Where{How: cfi.AtCFA, Off: -3 * word}, uint64(len(w.mem))
-	return r.CFA == cfi.Where{How: cfi.Register, Reg: w.arch.FP, Off: 3 * word} && r.Saved[0] == saved &&
+	w.changes++
+	return w.changes <= maxChanges && r.CFA == cfi.Where{How: cfi.Register, Reg: w.arch.FP, Off: 3 * word} && r.Saved[0] == saved &&
 		r.RA == cfi.Where{How: cfi.AtCFA, Off: -word} && cfa-w.sp >= uint64(3*word) && cfa-w.sp <= copied
 }
 

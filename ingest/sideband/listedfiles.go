@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // with symbols over code that was compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
 const jitSymbolFile = 0x4000
 
-// maxPlaced bounds the functions of a symbol map that are placed, over all mappings of its process.
+// maxPlaced bounds the functions of symbol maps that are placed, over all mappings of their processes.
 const maxPlaced = 1 << 20
 
 // ListedID returns the ID of a file by simpleperf's list of its functions, for one that has no build
@@ -51,14 +52,14 @@ func (sb *State) useListed() {
 		return
 	}
 	sb.listed = make(map[string]buildid.ID)
-	dex := make(map[string]bool)
+	dex, perfMaps := make(map[string]bool), make(map[int32]*symbolMap)
 	for i := range files {
 		f := &files[i]
 		switch f.Kind {
 		case perfdata.FileKernel:
 			sb.placeKernel(f)
 		case perfdata.FileSymbolMap:
-			sb.placeSymbolMap(f)
+			sb.addSymbolMap(f, perfMaps)
 			sb.listID(f)
 		case perfdata.FileDEX:
 			dex[f.Path] = true
@@ -67,6 +68,7 @@ func (sb *State) useListed() {
 			sb.listID(f)
 		}
 	}
+	sb.placeSymbolMaps(perfMaps)
 	sb.exact = make([]bool, len(sb.Objects.List))
 	for i := range sb.Objects.List {
 		o := &sb.Objects.List[i]
@@ -106,39 +108,52 @@ func (sb *State) kernelStart() uint64 {
 	return 1 << 63
 }
 
-// placeSymbolMap maps the functions of a copy of a perf map: over memory of the process's first
-// program and of those that it executed, and over what it mapped later without a file.
-func (sb *State) placeSymbolMap(f *perfdata.FileSymbols) {
+// symbolMap is a copy of a process's perf map.
+type symbolMap struct {
+	symbols []perfdata.FileSymbol // by address
+	object  uint32
+}
+
+// addSymbolMap enters the functions of a copy of a perf map into perfMaps, by its process.
+func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbolMap) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(ingest.BaseName(f.Path), "perf-"), ".map")
 	pid, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil {
+	if err != nil || perfMaps[int32(pid)] != nil {
 		return
 	}
-	symbols := slices.SortedFunc(slices.Values(f.Symbols), func(a, b perfdata.FileSymbol) int {
-		return cmp.Compare(a.Addr, b.Addr)
-	})
-	m := perfdata.Mmap{Filename: []byte(f.Path)}
-	ref := sb.Objects.user(&m, true)
+	perfMaps[int32(pid)] = &symbolMap{object: sb.Objects.user(&perfdata.Mmap{Filename: []byte(f.Path)}, true),
+		symbols: slices.SortedFunc(slices.Values(f.Symbols), func(a, b perfdata.FileSymbol) int {
+			return cmp.Compare(a.Addr, b.Addr)
+		})}
+}
+
+// placeSymbolMaps maps the functions of perf maps: over memory of a process's first program and of
+// those that it executed, and over what it mapped later without a file.
+func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	left := maxPlaced
-	place := func(t, from, to uint64) {
-		i, _ := slices.BinarySearchFunc(symbols, from, func(s perfdata.FileSymbol, at uint64) int {
+	place := func(pid int32, t, from, to uint64) {
+		m := perfMaps[pid]
+		i, _ := slices.BinarySearchFunc(m.symbols, from, func(s perfdata.FileSymbol, at uint64) int {
 			return cmp.Compare(s.Addr, at)
 		})
-		for ; i < len(symbols) && symbols[i].Addr < to && left > 0; i, left = i+1, left-1 {
-			s := &symbols[i]
-			sb.insert(t, change{kind: changeMapping, pid: int32(pid), a: s.Addr,
-				b: endOf(s.Addr, uint64(s.Size)), c: s.Addr, ref: ref})
+		for ; i < len(m.symbols) && m.symbols[i].Addr < to && left > 0; i, left = i+1, left-1 {
+			s := &m.symbols[i]
+			sb.insert(t, change{kind: changeMapping, pid: pid, a: s.Addr,
+				b: endOf(s.Addr, uint64(s.Size)), c: s.Addr, ref: m.object})
 		}
 	}
-	mapped := slices.Clone(sb.changes)
-	place(0, 0, 1<<63)
-	for _, e := range mapped {
+	recorded := sb.changes[:len(sb.changes):len(sb.changes)]
+	for _, pid := range slices.Sorted(maps.Keys(perfMaps)) {
+		place(pid, 0, 0, 1<<63)
+	}
+	for i := range recorded {
+		e := &recorded[i]
 		switch {
-		case e.pid != int32(pid):
+		case perfMaps[e.pid] == nil:
 		case e.kind == changeName && e.flag: // exec, which ends all mappings
-			place(e.time, 0, 1<<63)
+			place(e.pid, e.time, 0, 1<<63)
 		case e.kind == changeMapping && sb.Objects.List[e.ref].Kind == ingest.Anonymous:
-			place(e.time, e.a, e.b)
+			place(e.pid, e.time, e.a, e.b)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"symbolize/ingest/regular"
 )
 
+// maxLoads bounds the mappings of one module that get names.
+const maxLoads = 64
+
 // nameModules names the functions of modules without a build ID by copies of /proc/kallsyms, if
 // those are of the capture's boot: the kernel's reference symbol has the same address. A function
 // counts where its module was mapped, from then on.
@@ -23,7 +26,7 @@ func (sb *State) nameModules(paths []string) {
 			continue
 		}
 		if o := &sb.Objects.List[e.ref]; o.Kind == ingest.Module && o.ID.IsZero() &&
-			x.module[o.File.Path].IsZero() {
+			x.module[o.File.Path].IsZero() && len(loads[o.File.Path]) < maxLoads {
 			loads[o.File.Path] = append(loads[o.File.Path], e)
 		}
 	}
