@@ -34,8 +34,9 @@ func (d *Diff) judge(tests []twoSides, opts *Options) {
 	var counted []float64
 	if !d.Tested {
 		p := make([]float64, len(tests))
+		excess := dispersion(tests, d.New.Total/d.Base.Total, d.Normalized)
 		for i := range tests {
-			p[i] = countingP(&tests[i])
+			p[i] = countingP(&tests[i], excess)
 		}
 		counted = holm(p)
 	}
@@ -57,13 +58,53 @@ func (d *Diff) judge(tests []twoSides, opts *Options) {
 // countingP returns the probability that two profiles of equal runs show such a growth or a larger
 // one, if samples are drawn independently. Of the samples on both sides, the number on the new one
 // has a binomial distribution then.
-func countingP(t *twoSides) float64 {
+//
+// Samples that follow one another are alike, and runs differ: the number of independent samples is
+// smaller by excess.
+func countingP(t *twoSides, excess float64) float64 {
 	if t.delta <= 0 || t.weight == 0 || t.baseWeight == 0 {
 		return 1
 	}
-	sides, base := t.sides/t.weight, t.base/t.baseWeight // numbers of samples
+	sides, base := t.sides/t.weight/excess, t.base/t.baseWeight/excess // numbers of samples
 	chance := (1 / t.weight) / (1/t.weight + 1/t.baseWeight)
 	return betaCDF(chance, sides, base+1)
+}
+
+// The rows that dispersion needs: with a mean of so many samples, and so many of them.
+const (
+	dispersionSamples = 5
+	dispersionRows    = 8
+)
+
+// medianSquare is the median of the square of a standard normal variable, and medianError, by the
+// square root of their number, the relative standard error of the median of several.
+const (
+	medianSquare = 0.4549
+	medianError  = 2.33
+)
+
+// dispersion returns how much larger the variance of the differences is than that of counting, at
+// least 1, by the median of all rows less its standard error: few rows have changed (quasi-Poisson).
+// Shares are compared, as a change of all rows alike is no noise: ratio is that of the totals, unless
+// values are scaled.
+func dispersion(tests []twoSides, ratio float64, scaled bool) float64 {
+	if scaled {
+		ratio = 1
+	}
+	var squares []float64
+	for _, t := range tests {
+		base, sides, weight := t.base, t.sides/ratio, t.weight/ratio
+		mean := (base/t.baseWeight + sides/weight) / (1/t.baseWeight + 1/weight)
+		variance := mean * (t.baseWeight + weight)
+		if mean*mean < dispersionSamples*variance/2 {
+			continue
+		}
+		squares = append(squares, (sides-base)*(sides-base)/variance)
+	}
+	if len(squares) < dispersionRows {
+		return 1
+	}
+	return max(1, median(squares)/medianSquare/(1+medianError/math.Sqrt(float64(len(squares)))))
 }
 
 // betaCDF approximates the distribution function of a beta distribution, for parameters of any
