@@ -41,6 +41,7 @@ func FuzzCollect(f *testing.F) {
 	f.Add(c.Bytes())
 	for _, big := range []bool{false, true} {
 		f.Add(manyPrograms(big))
+		f.Add(listedFunctions(big))
 	}
 	for _, tc := range stackScenarios[:6] {
 		c := newCapture()
@@ -100,6 +101,30 @@ func FuzzCollect(f *testing.F) {
 			t.Errorf("merged alone: another profile, %v", err)
 		}
 	})
+}
+
+// listedFunctions is a recording of simpleperf with lists of functions of all kinds, modules that
+// share a build ID, and copies of a file.
+func listedFunctions(big bool) []byte {
+	c := capture{perfbuild.NewOrder(big)}
+	const kernel, module = 0xffffff8000080000, 0xffffff8000900000
+	for i := range uint64(2) {
+		c.Mmap2(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: module + i<<16, Len: 0x1000,
+			Filename: []string{"[a]", "[b]"}[i], BuildID: sum(3)}, at(0))
+		c.mapped(0x200000+i<<16, perfbuild.Mmap{BuildID: sum(4), Filename: []string{"/t1", "/t2"}[i]})
+	}
+	c.mapped(0x300000, perfbuild.Mmap{Filename: "/app/base.vdex"})
+	c.mapped(0x400000, perfbuild.Mmap{Filename: "p_jit_app_cache:1-2", Prot: 0x4000})
+	c.Comm(9, 9, "node", true, at(2))
+	c.hit(7, 3, cK, kernel+0x10, module+8, module+1<<16+8, cU, 0x300800, 0x300800, 0x400020)
+	c.hit(9, 3, cU, 0x500010)
+	list := func(kind uint32, path string, addr uint64) perfbuild.SymbolFile {
+		return perfbuild.SymbolFile{Type: kind, Path: path,
+			Symbols: []perfbuild.FileSymbol{{Addr: addr, Size: 64, Name: "f"}}}
+	}
+	c.Files2(list(0, "[kernel.kallsyms]", kernel), list(3, "/app/base.vdex", 0x800),
+		list(2, "p_jit_app_cache:1-2", 0x400010), list(4, "perf-9.map", 0x500000))
+	return c.Bytes()
 }
 
 // BenchmarkProfile folds a capture of many forks, execs, libraries and BPF programs, where the
