@@ -217,8 +217,8 @@ func (d *Demangler) demangle(s string) (name string) {
 	return name + version
 }
 
-// library has the library demangle a name without clones. It reports false if it cannot, or would do
-// it wrong.
+// library has the library demangle a name without clones. It reports false if it cannot, or would
+// do it wrong.
 func (d *Demangler) library(core string) (string, bool) {
 	v0 := strings.HasPrefix(core, "_R")
 	if v0 {

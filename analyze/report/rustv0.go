@@ -8,9 +8,9 @@ import (
 // clearRust returns a name in Rust's mangling v0 in a form that the library reads as the mangling
 // means it. There a decimal number that begins with 0 ends with it, which the length of a name
 // without letters does: a closure within a closure ends in "00", a type within one in "05Inner".
-// The library reads on, and takes 5 letters for a part of the closure's name or fails. Such a 0 gets
-// the underscore that may follow any length; references, which count bytes from the start, are
-// adapted. It reports false if the name has such a 0 and cannot be read.
+// The library reads on, and has 5 letters as the closure's name, or fails. Such a 0 gets the
+// underscore that may follow any length; references, which count bytes from the start, are adapted.
+// It reports false if the name has such a 0 and cannot be read.
 func clearRust(core string) (string, bool) {
 	if !zeroThenDigit(core) {
 		return core, true

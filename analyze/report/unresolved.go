@@ -9,8 +9,8 @@ import (
 // misnumbers reports whether the library can give the substitutions of a C++ name other numbers
 // than the compiler did: those behind a scoped name in an expression ("sr") that has template
 // arguments before its last part. The library counts the name of the template as one, which clang
-// does not. Behind "srN" gcc counts each part and clang none, and nothing in a name decides which of
-// them wrote it. Without a substitution behind it the name is right.
+// does not. Behind "srN" gcc counts each part and clang none, and nothing in a name tells them
+// apart. Without a substitution behind it the name is right.
 func misnumbers(core string) bool {
 	at, tried := 0, 0
 	for {
