@@ -34,6 +34,10 @@ test: ## pass all tests that need no root, no perf and no compiler but Go
 	$(GO) vet ./...
 	$(GO) test -timeout 280s ./...
 
+.PHONY: test-anywhere
+test-anywhere: ## the same as another user, in new namespaces, up for a minute and ten years, on one core, with -race (Linux, root)
+	@GO=$(GO) sh fixtures/anywhere.sh
+
 .PHONY: lint
 lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the layer test; vet for darwin and windows
 	@test -z "$$(gofmt -s -l $$(git ls-files '*.go'))" || { gofmt -s -l $$(git ls-files '*.go'); exit 1; }
