@@ -23,7 +23,7 @@ help: ## print the targets
 build: ## build the binary into build/symbolize, static
 	@mkdir -p $(BUILD)
 	@test -f $(BUILD)/go.mod || echo 'module build' >$(BUILD)/go.mod # keeps ./... out of here
-	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/symbolize
+	CGO_ENABLED=0 $(GO) build $(if $(filter linux/amd64,$(shell $(GO) env GOOS GOARCH | paste -sd /)),-ldflags=-E=entry) -o $(BIN) ./cmd/symbolize
 
 .PHONY: demo
 demo: build ## run the main job: index, resolve a recorded capture, print the top table

@@ -41,6 +41,22 @@ func oneError(messages string, words ...string) bool {
 		strings.HasPrefix(rest, "symbolize: hint: ") && strings.Count(rest, "\n") == 1)
 }
 
+// TestLiveAddressSpace: where Go's runtime cannot start, the program of `make build` ends in a line.
+func TestLiveAddressSpace(t *testing.T) {
+	needLive(t)
+	if entryFlag() == "" {
+		t.Skip("SKIPPED: this machine has no entry of ours")
+	}
+	bin := liveBinary(t)
+	for _, limit := range []string{"100000", "400000", "1200000", "1499000"} {
+		cmd := exec.Command("sh", "-c", "ulimit -v "+limit+"; exec \"$0\" version", bin)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exit.Failed || !oneError(string(out), "ulimit -v") {
+			t.Errorf("ulimit -v %s: %v\n%s", limit, cmd.ProcessState, out)
+		}
+	}
+}
+
 // TestLiveCaptureLimits: a recording that a limit of its process ends leaves one error, status 1
 // and no file. Memory is where the recorder may or may not get along with a limit: the range
 // begins where Go programs and their supervisor always start.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,11 +26,20 @@ const (
 	bySignal  = 128
 )
 
+// entryFlag is the linker's flag for the entry point of ours, where there is one.
+func entryFlag() string {
+	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+		return "-E=entry"
+	}
+	return ""
+}
+
 // liveBinary builds the program.
 func liveBinary(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "symbolize")
-	command(t, ".", "env", "CGO_ENABLED=0", "go", "build", "-o", bin, ".") // as make build does
+	command(t, ".", "env", "CGO_ENABLED=0", "go", "build", "-ldflags="+entryFlag(),
+		"-o", bin, ".") // as make build does
 	return bin
 }
 
