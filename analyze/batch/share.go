@@ -29,13 +29,17 @@ func (t *collecting) writeShare(captures, all []string) error {
 	if s.All, err = absolute(all); err != nil {
 		return err
 	}
-	captures = slices.DeleteFunc(slices.Clone(captures), func(path string) bool {
-		return slices.Contains(t.unwritten, path)
-	})
-	if s.Done, err = absolute(captures); err != nil {
+	own, err := absolute(captures)
+	if err != nil {
 		return err
 	}
-	name := digest(strings.Join(s.All, "\x00")+"\n"+strings.Join(s.Done, "\x00")) + ShareExtension
+	// By the captures that it was to read: run again, the task replaces its note.
+	name := digest(strings.Join(s.All, "\x00")+"\n"+strings.Join(own, "\x00")) + ShareExtension
+	left, err := absolute(t.unwritten)
+	if err != nil {
+		return err
+	}
+	s.Done = slices.DeleteFunc(own, func(path string) bool { return slices.Contains(left, path) })
 	return writeFile(filepath.Join(t.Dir, name), func(w io.Writer) error {
 		return ingest.NewJSONEncoder(w).Encode(&s)
 	})
