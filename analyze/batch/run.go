@@ -257,8 +257,7 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	for _, path := range g.Collected {
 		d.State += filepath.Base(path) + "\n"
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", g.Values, g.keys))
-	mark := filepath.Join(r.work, hex.EncodeToString(sum[:16])+doneExt)
+	mark := filepath.Join(r.work, digest(fmt.Sprintf("%q %q", g.Values, g.keys))+doneExt)
 	if old, ok := r.isDone(mark, d.State); ok {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)

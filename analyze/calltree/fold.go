@@ -89,22 +89,30 @@ func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) 
 func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 	p := s.folder.Profile
 	sums := make([]uint64, len(p.StackEnds))
-	squared := make([]float64, len(p.StackEnds)) // untouched pages without Options.Squares
+	var squared []float64
+	if s.folder.opts.Squares {
+		squared = make([]float64, len(p.StackEnds))
+	}
 	for i := range p.Samples {
 		smp := &p.Samples[i]
 		if !s.take(smp, event, value) {
 			continue
 		}
 		sums[smp.Stack] += value(smp)
-		if s.folder.opts.Squares {
+		if squared != nil {
 			squared[smp.Stack] += squares(smp, value)
 		}
 	}
 	s.seq = make([]NodeID, 0, len(p.StackLocs))
 	for id, v := range sums {
-		if v > 0 {
-			s.add(p.Stack(ingest.StackID(id)), nil, v, squared[id])
+		if v == 0 {
+			continue
 		}
+		q := 0.0
+		if squared != nil {
+			q = squared[id]
+		}
+		s.add(p.Stack(ingest.StackID(id)), nil, v, q)
 	}
 }
 
