@@ -9,7 +9,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/tracepoint"
 	"symbolize/ingest/sideband"
 )
 
@@ -29,10 +28,10 @@ type collector struct {
 	labels   merge.LabelSet
 	tags     tagSet
 	sources  []tagSource // of the tags that are kept
-	formats  []tracepoint.Format
-	weights  []*tracepoint.Field // by event of the file; nil without Options.Weight
-	unwinder Unwinder            // nil if no sample has a copied stack
-	noTable  map[uint32]uint32   // see locator
+	formats  []perfdata.Tracepoint
+	weights  []*perfdata.TracepointField // by event of the file; nil without Options.Weight
+	unwinder Unwinder                    // nil if no sample has a copied stack
+	noTable  map[uint32]uint32           // see locator
 }
 
 // newCollector applies the filters to the events and comms of the file.

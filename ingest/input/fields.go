@@ -7,20 +7,19 @@ import (
 	"strings"
 
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/tracepoint"
 )
-
-// maxTracingData bounds the formats of tracepoints that are read, in bytes.
-const maxTracingData = 64 << 20
 
 // tracepointFields returns the field of a name by event of the file, nil for events that have
 // none, and an error where no event has it.
-func (c *collector) tracepointFields(name string) ([]*tracepoint.Field, error) {
+func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
 	file := c.Records.File
-	if err := c.readFormats(); err != nil {
-		return nil, err
+	if c.formats == nil {
+		var err error
+		if c.formats, err = file.Tracepoints(); len(c.formats) == 0 && err != nil {
+			return nil, err // damage after some formats does not matter
+		}
 	}
-	fields := make([]*tracepoint.Field, len(file.Events))
+	fields := make([]*perfdata.TracepointField, len(file.Events))
 	var has []string
 	found := false
 	for i := range file.Events {
@@ -28,7 +27,7 @@ func (c *collector) tracepointFields(name string) ([]*tracepoint.Field, error) {
 		if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 {
 			continue
 		}
-		f := slices.IndexFunc(c.formats, func(f tracepoint.Format) bool { return f.ID == a.Config })
+		f := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
 		if f < 0 {
 			continue
 		}
@@ -50,24 +49,6 @@ func (c *collector) tracepointFields(name string) ([]*tracepoint.Field, error) {
 	}
 	return nil, fmt.Errorf("%s: no field %s of a tracepoint in it, only %s", file.Name, name,
 		strings.Join(has, ", "))
-}
-
-// readFormats reads the formats of the recording's tracepoints, once. Those before damage are
-// used.
-func (c *collector) readFormats() error {
-	file := c.Records.File
-	if c.formats != nil || !file.Features.Has(perfdata.FeatureTracingData) {
-		return nil
-	}
-	b, err := file.FeatureBytes(perfdata.FeatureTracingData, maxTracingData)
-	if err != nil {
-		return err
-	}
-	section, _ := file.Features.Section(perfdata.FeatureTracingData)
-	if c.formats, err = tracepoint.Parse(file.Name, b, section.Offset); len(c.formats) == 0 {
-		return err
-	}
-	return nil
 }
 
 // fieldTag makes the tags of a tracepoint's field.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"symbolize/ingest/format/tracepoint"
 )
 
 // applyFeatures adopts the events' names in the EVENT_DESC feature, and IDs that the
@@ -31,20 +29,15 @@ func (f *File) applyFeatures() {
 	}
 }
 
-// tracepointTypes takes the names of tracepoints that have none from their formats, as perf does:
-// recordings in pipe mode have no others.
+// tracepointTypes names unnamed tracepoints by their formats, as perf does: recordings in pipe
+// mode have no other names.
 func (f *File) tracepointTypes() {
-	sec, ok := f.Features.Section(FeatureTracingData)
-	if !ok || !slices.ContainsFunc(f.Events, func(ev Event) bool {
+	if !slices.ContainsFunc(f.Events, func(ev Event) bool {
 		return ev.Name == "" && ev.Attr.Type == AttrTracepoint && f.types[ev.Attr.Config] == ""
 	}) {
 		return
 	}
-	b, err := f.FeatureBytes(FeatureTracingData, maxFeatureBytes)
-	if err != nil {
-		return // who reads the formats for their fields reports it
-	}
-	formats, _ := tracepoint.Parse(f.Name, b, sec.Offset)
+	formats, _ := f.Tracepoints() // an error is reported by callers that need the fields
 	for i := range formats {
 		if x := &formats[i]; x.Name != "" && f.types[x.ID] == "" {
 			f.types[x.ID] = x.System + ":" + x.Name

@@ -219,6 +219,15 @@ func TestRecordedAttrs(t *testing.T) {
 	if ev := f.Events[0]; ev.Name != "sched:sched_process_exec" || ev.Attr.Type != AttrTracepoint {
 		t.Errorf("tracepoint: %+v", ev)
 	}
+	list, err := f.Tracepoints()
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	for _, x := range list {
+		if x.Name == "" || x.ID != f.Events[0].Attr.Config && len(f.Events) == 1 || len(x.Fields) == 0 {
+			t.Errorf("%+v", x)
+		}
+	}
 }
 
 // TestRecordedSamples checks the recorded options of the captures' samples.

@@ -1,4 +1,4 @@
-package tracepoint
+package perfdata
 
 import (
 	"encoding/binary"
@@ -23,8 +23,8 @@ format:
 print fmt: "field:no field;	offset:0;	size:8;", REC->pid
 `
 
-// data is TRACING_DATA with one format.
-func data(big bool, format string) []byte {
+// tracingData is TRACING_DATA with one format.
+func tracingData(big bool, format string) []byte {
 	var o binary.AppendByteOrder = binary.LittleEndian
 	order := byte(0)
 	if big {
@@ -43,9 +43,9 @@ func data(big bool, format string) []byte {
 	return sized(b, format)
 }
 
-func TestParse(t *testing.T) {
+func TestTracepoints(t *testing.T) {
 	for _, big := range []bool{false, true} {
-		list, err := Parse("x", data(big, execFormat), 0)
+		list, err := parseTracepoints("x", tracingData(big, execFormat), 0)
 		if err != nil || len(list) != 1 {
 			t.Fatal(list, err)
 		}
@@ -85,22 +85,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts the data at every length.
-func TestTruncated(t *testing.T) {
-	whole := data(false, execFormat)
+// TestTracepointsTruncated cuts the data at every length.
+func TestTracepointsTruncated(t *testing.T) {
+	whole := tracingData(false, execFormat)
 	for n := range whole {
-		if list, err := Parse("x", whole[:n], 0); err == nil {
+		if list, err := parseTracepoints("x", whole[:n], 0); err == nil {
 			t.Errorf("%d of %d bytes: %v and no error", n, len(whole), list)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzTracepoints(f *testing.F) {
 	for _, big := range []bool{false, true} {
-		f.Add(data(big, execFormat), make([]byte, 40), big)
+		f.Add(tracingData(big, execFormat), make([]byte, 40), big)
 	}
 	f.Fuzz(func(t *testing.T, b, raw []byte, big bool) {
-		list, _ := Parse("x", b, 0)
+		list, _ := parseTracepoints("x", b, 0)
 		for _, x := range list {
 			for i := range x.Fields {
 				if s := x.Fields[i].String(raw, big); strings.ContainsRune(s, 0) {

@@ -1,16 +1,4 @@
-// Package tracepoint reads the formats of tracepoints, which perf record takes from tracefs into
-// the feature TRACING_DATA, and the values of their fields in samples.
-//
-// The feature is the head of a trace.dat file (tools/perf/util/trace-event-info.c of Linux):
-//
-//	\x17\x08\x44 "tracing" version NUL; u8 big endian, u8 bytes of a long, u32 size of a page
-//	"header_page" NUL u64 size, text; "header_event" NUL u64 size, text
-//	u32 number of ftrace's own events, of each: u64 size, format
-//	u32 number of systems, of each: name NUL, u32 number of events, of each: u64 size, format
-//
-// A format is a text as tracefs has it in events/SYSTEM/NAME/format: lines with the name, the ID
-// and the fields.
-package tracepoint
+package perfdata
 
 import (
 	"bytes"
@@ -21,42 +9,64 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Format is the layout of a tracepoint's samples.
-type Format struct {
+// Tracepoint is the format of a tracepoint's samples.
+type Tracepoint struct {
 	System, Name string
 	ID           uint64 // perf_event_attr.config of its events
-	Fields       []Field
+	Fields       []TracepointField
 }
 
-// Field is a field of a tracepoint, without those that all tracepoints have (common_pid …).
-type Field struct {
+// TracepointField is a field of a tracepoint's samples.
+type TracepointField struct {
 	Name   string
-	Type   string // as C writes it, without the name: "size_t", "char[16]"
+	Type   string // in C, without the name: "size_t", "char[16]"
 	Offset int    // in the RAW data of a sample
 	Size   int    // in bytes
 	Signed bool
-	// Text is set for strings: arrays of char, and those that lie behind the fields.
-	Text bool
-	// Dynamic is set for data behind the fields: the field has its place (__data_loc), which
-	// Relative counts from the field's end (__rel_loc).
+	Text   bool // a string: an array of char
+	// Dynamic fields hold the offset and size of their data, which follows the fields
+	// (__data_loc). Relative offsets count from the end of the field (__rel_loc).
 	Dynamic, Relative bool
 }
 
 const (
-	maxFormats = 1 << 14 // a kernel has some 2,500; recordings have those that they recorded
-	maxFields  = 256
+	maxTracepoints = 1 << 14 // a kernel has some 2,500; recordings have only those they recorded
+	maxFields      = 256
+
+	tracingMagic = "\x17\x08\x44tracing"
 )
 
-var magic = []byte("\x17\x08\x44tracing")
+// Tracepoints returns the formats of tracepoints in the feature TRACING_DATA, which perf record
+// copies from tracefs. With an error it returns the formats before the damage.
+//
+// The feature is the head of a trace.dat file (tools/perf/util/trace-event-info.c of Linux):
+//
+//	\x17\x08\x44 "tracing" version NUL; u8 big endian, u8 bytes of a long, u32 size of a page
+//	"header_page" NUL u64 size, text; "header_event" NUL u64 size, text
+//	u32 number of ftrace's own events, of each: u64 size, format
+//	u32 number of systems, of each: name NUL, u32 number of events, of each: u64 size, format
+//
+// A format is the text of events/SYSTEM/NAME/format in tracefs: lines with the name, the ID and
+// the fields. Fields that all tracepoints have (common_pid …) are left out.
+func (f *File) Tracepoints() ([]Tracepoint, error) {
+	section, ok := f.Features.Section(FeatureTracingData)
+	if !ok {
+		return nil, nil
+	}
+	b, err := f.FeatureBytes(FeatureTracingData, maxFeatureBytes)
+	if err != nil {
+		return nil, err
+	}
+	return parseTracepoints(f.Name, b, section.Offset)
+}
 
-// Parse reads the formats in the bytes of TRACING_DATA. With an error come those before the
-// damage. name is that of the file, for messages, and base the offset of b in it.
-func Parse(name string, b []byte, base int64) ([]Format, error) {
-	if !bytes.HasPrefix(b, magic) || len(b) < len(magic)+2 {
-		return nil, errors.New(name + ": TRACING_DATA does not begin as tracing data does")
+// parseTracepoints parses TRACING_DATA at an offset of the named file.
+func parseTracepoints(name string, b []byte, base int64) ([]Tracepoint, error) {
+	if !bytes.HasPrefix(b, []byte(tracingMagic)) || len(b) < len(tracingMagic)+2 {
+		return nil, errors.New(name + ": TRACING_DATA has no magic number of tracing data")
 	}
 	head := decode.New(name, b, base, false)
-	head.Skip(uint64(len(magic)))
+	head.Skip(uint64(len(tracingMagic)))
 	head.CString() // version
 	big := head.U8() != 0
 	if head.Err() != nil {
@@ -72,7 +82,7 @@ func Parse(name string, b []byte, base int64) ([]Format, error) {
 	for n := r.U32(); n > 0 && r.Err() == nil; n-- {
 		r.Skip(r.U64())
 	}
-	var list []Format
+	var list []Tracepoint
 	for n := r.U32(); n > 0 && r.Err() == nil; n-- {
 		system := r.CString()
 		for k := r.U32(); k > 0 && r.Err() == nil; k-- {
@@ -80,11 +90,11 @@ func Parse(name string, b []byte, base int64) ([]Format, error) {
 			if r.Err() != nil {
 				break
 			}
-			if len(list) == maxFormats {
-				r.Fail("more than %d formats of tracepoints", maxFormats)
+			if len(list) == maxTracepoints {
+				r.Fail("more than %d tracepoints", maxTracepoints)
 				break
 			}
-			f := parseFormat(string(text))
+			f := parseTracepoint(string(text))
 			f.System = system
 			list = append(list, f)
 		}
@@ -92,8 +102,8 @@ func Parse(name string, b []byte, base int64) ([]Format, error) {
 	return list, r.Err()
 }
 
-// parseFormat reads a format; lines that it does not know are left out.
-func parseFormat(text string) (f Format) {
+// parseTracepoint parses a format; unknown lines are skipped.
+func parseTracepoint(text string) (f Tracepoint) {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
 		switch key, value, _ := strings.Cut(line, ":"); key {
@@ -102,7 +112,7 @@ func parseFormat(text string) (f Format) {
 		case "ID":
 			f.ID, _ = strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 		case "field":
-			x, ok := parseField(value)
+			x, ok := parseTracepointField(value)
 			if ok && !strings.HasPrefix(x.Name, "common_") && len(f.Fields) < maxFields {
 				f.Fields = append(f.Fields, x)
 			}
@@ -113,8 +123,8 @@ func parseFormat(text string) (f Format) {
 	return f
 }
 
-// parseField reads "unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;".
-func parseField(text string) (x Field, ok bool) {
+// parseTracepointField parses "unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;".
+func parseTracepointField(text string) (x TracepointField, ok bool) {
 	parts := strings.Split(text, ";")
 	declaration := strings.TrimSpace(parts[0])
 	at := strings.LastIndexAny(declaration, " \t*")
@@ -151,8 +161,8 @@ func parseField(text string) (x Field, ok bool) {
 	return x, found == 2 && x.Name != ""
 }
 
-// Numeric reports whether a field is a number.
-func (x *Field) Numeric() bool {
+// Numeric reports whether the field is a number.
+func (x *TracepointField) Numeric() bool {
 	switch x.Size {
 	case 1, 2, 4, 8:
 		return !x.Text && !x.Dynamic && !strings.HasSuffix(x.Type, "]")
@@ -160,10 +170,9 @@ func (x *Field) Numeric() bool {
 	return false
 }
 
-// Number returns the value of a field that is a number in the RAW data of a sample, in the byte
-// order of the recording; with its sign, where it has one. It is false where the data is too
-// short.
-func (x *Field) Number(raw []byte, bigEndian bool) (v uint64, ok bool) {
+// Number returns the value of a numeric field in the RAW data of a sample, sign-extended if the
+// field is signed. It returns false if the field is not numeric or the data is too short.
+func (x *TracepointField) Number(raw []byte, bigEndian bool) (v uint64, ok bool) {
 	if !x.Numeric() || x.Offset+x.Size > len(raw) {
 		return 0, false
 	}
@@ -182,14 +191,13 @@ func (x *Field) Number(raw []byte, bigEndian bool) (v uint64, ok bool) {
 	return v, true
 }
 
-// Words of a field that has its data elsewhere: the offset in the low half, the size in the
-// high one.
+// locationSize is the size of a dynamic field: u16 offset of its data, u16 size.
 const locationSize = 4
 
 // String returns the value of a field as text: strings up to their NUL, numbers in decimal,
-// pointers and values as large as the kernel's addresses in hexadecimal. It is "" where the
-// data is too short, and for other arrays.
-func (x *Field) String(raw []byte, bigEndian bool) string {
+// pointers and values as large as kernel addresses in hexadecimal. It returns "" if the data is
+// too short, and for arrays other than strings.
+func (x *TracepointField) String(raw []byte, bigEndian bool) string {
 	if v, ok := x.Number(raw, bigEndian); ok {
 		switch {
 		case x.Signed:
@@ -204,7 +212,7 @@ func (x *Field) String(raw []byte, bigEndian bool) string {
 	}
 	from, size := x.Offset, x.Size
 	if x.Dynamic {
-		place := Field{Type: "u32", Offset: x.Offset, Size: locationSize}
+		place := TracepointField{Type: "u32", Offset: x.Offset, Size: locationSize}
 		v, ok := place.Number(raw, bigEndian)
 		if !ok {
 			return ""
