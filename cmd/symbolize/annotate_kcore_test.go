@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/perfbuild"
 )
@@ -77,15 +77,15 @@ func TestAnnotateKcore(t *testing.T) {
 			}
 		}
 	}
-	out := run(exit.OK)
+	out := run(cli.OK)
 	check(out, copied...)
 	if strings.Contains(out, "note:") {
 		t.Errorf("a note:\n%s", out)
 	}
-	check(run(exit.OK, "--vmlinux", vmlinux), copied[0][:20], "nopl   0x0(%rax,%rax,1)\n")
+	check(run(cli.OK, "--vmlinux", vmlinux), copied[0][:20], "nopl   0x0(%rax,%rax,1)\n")
 	for _, cut := range []int{0, 10, 70} { // no file, no header, no segments
 		write("rec/kcore_dir/kcore", core[:cut])
-		check(run(exit.Failed), "without code:\n", kcore+": offset")
-		check(run(exit.OK, "--vmlinux", vmlinux), ofFile...)
+		check(run(cli.Failed), "without code:\n", kcore+": offset")
+		check(run(cli.OK, "--vmlinux", vmlinux), ofFile...)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/perfbuild"
@@ -129,7 +129,7 @@ func TestAnnotateKernel(t *testing.T) {
 	}
 	write("vmlinux", kernelImage(kernelID).DebugOnly().Bytes())
 	env, stdout, _ := inProcess("--store", store, "annotate", "-q", capture, ".*work")
-	if status := Main(t.Context(), env); status != exit.Failed ||
+	if status := Main(t.Context(), env); status != cli.Failed ||
 		!strings.Contains(stdout.String(), "vmlinux has no code: it is a debug file") {
 		t.Errorf("exit status %d\n%s", status, stdout)
 	}

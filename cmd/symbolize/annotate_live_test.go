@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/perfrepair"
 )
 
@@ -366,7 +366,7 @@ func compareReport(t *testing.T, text string, counts map[string]uint64,
 func runMain(t *testing.T, args ...string) string {
 	t.Helper()
 	env, stdout, stderr := inProcess(args...)
-	if status := Main(t.Context(), env); status != exit.OK {
+	if status := Main(t.Context(), env); status != cli.OK {
 		t.Fatalf("symbolize %v: exit status %d\n%s", args, status, stderr)
 	}
 	return stdout.String()

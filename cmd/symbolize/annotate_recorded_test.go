@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestAnnotateRecordedSource has source text without a flag from where the compiler found it,
@@ -67,7 +66,7 @@ func TestAnnotateRecordedSource(t *testing.T) {
 				localEnv: tt.local}[name]
 		}, Args: append([]string{"annotate", "--with", bin,
 			"../../fixtures/captures/fixed.data", "collatz"}, tt.args...)}
-		if status := Main(t.Context(), env); status != exit.OK {
+		if status := Main(t.Context(), env); status != cli.OK {
 			t.Fatalf("%s: status %d: %s", tt.name, status, &stderr)
 		}
 		if got := strings.Contains(stdout.String(), "text of line 14;"); got != tt.text {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestAnnotateWarns: of a damaged capture annotate does not end with 0, and prints why.
@@ -21,7 +21,7 @@ func TestAnnotateWarns(t *testing.T) {
 	}
 	status, _, messages := sweepRun(t, "--store", filepath.Join(t.TempDir(), "store"), "annotate",
 		path)
-	if status == exit.OK || !strings.Contains(messages, "symbolize: warning: "+path+": ") {
+	if status == cli.OK || !strings.Contains(messages, "symbolize: warning: "+path+": ") {
 		t.Errorf("status %d\n%s", status, messages)
 	}
 }

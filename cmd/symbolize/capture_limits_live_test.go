@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // limitedCapture records for a second under limits that a shell sets first, and returns the
@@ -51,7 +51,7 @@ func TestLiveAddressSpace(t *testing.T) {
 	for _, limit := range []string{"100000", "400000", "1200000", "1499000"} {
 		cmd := exec.Command("sh", "-c", "ulimit -v "+limit+"; exec \"$0\" version", bin)
 		out, _ := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exit.Failed || !oneError(string(out), "ulimit -v") {
+		if cmd.ProcessState.ExitCode() != cli.Failed || !oneError(string(out), "ulimit -v") {
 			t.Errorf("ulimit -v %s: %v\n%s", limit, cmd.ProcessState, out)
 		}
 	}
@@ -80,11 +80,11 @@ func TestLiveCaptureLimits(t *testing.T) {
 		status, messages := limitedCapture(t, bin, dir, tt.limits)
 		t.Logf("%s: status %d: %s", tt.name, status, firstLine(messages))
 		switch list, _ := filepath.Glob(filepath.Join(dir, "stacks*")); {
-		case status == exit.OK && tt.mayWork:
+		case status == cli.OK && tt.mayWork:
 			if n, _ := sampledIn(t, filepath.Join(dir, "stacks.data")); n == 0 {
 				t.Errorf("%s: no samples", tt.name)
 			}
-		case status != exit.Failed || !oneError(messages, tt.words...) || len(list) > 0:
+		case status != cli.Failed || !oneError(messages, tt.words...) || len(list) > 0:
 			t.Errorf("%s: status %d, files %q\n%s", tt.name, status, list, messages)
 		}
 	}
@@ -119,7 +119,7 @@ func TestLiveCaptureFileSize(t *testing.T) {
 		}
 		err := cmd.Wait()
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
-		if cmd.ProcessState.ExitCode() != exit.Failed || !strings.Contains(messages.String(),
+		if cmd.ProcessState.ExitCode() != cli.Failed || !strings.Contains(messages.String(),
 			"ulimit -f") ||
 			!oneError(messages.String(), "file too large", path+" has what was recorded before") {
 			t.Errorf("%s: %v\n%s", tt.name, err, &messages)
@@ -169,7 +169,7 @@ func TestLiveCaptureGroup(t *testing.T) {
 			enter := memoryGroup(t, mb<<20)
 			status, messages := limitedCapture(t, bin, t.TempDir(), "echo $$ >"+enter)
 			t.Logf("status %d: %s", status, firstLine(messages))
-			if status != exit.Failed || !oneError(messages, "memory") {
+			if status != cli.Failed || !oneError(messages, "memory") {
 				t.Errorf("status %d\n%s", status, messages)
 			}
 		})
@@ -213,7 +213,7 @@ func TestLiveCaptureTempFull(t *testing.T) {
 		}
 		err := cmd.Wait()
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
-		if cmd.ProcessState.ExitCode() != exit.Failed || !oneError(messages.String(), words...) ||
+		if cmd.ProcessState.ExitCode() != cli.Failed || !oneError(messages.String(), words...) ||
 			!strings.Contains(messages.String(), "TMPDIR") {
 			t.Errorf("%s: %v\n%s", tt.name, err, messages.String())
 		}

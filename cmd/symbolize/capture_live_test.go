@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/format/bundle"
 )
 
@@ -110,7 +110,7 @@ func TestLiveCaptureInterrupted(t *testing.T) {
 		{sig: syscall.SIGINT, status: 0},
 		{sig: syscall.SIGTERM, args: []string{"--duration", "1m"}, status: 0},
 		{args: []string{"--", "sh", "-c", "kill -INT $PPID; exec sleep 60"},
-			status: exit.Interrupted},
+			status: cli.Interrupted},
 		{args: []string{"--", "sh", "-c", "trap 'exit 0' TERM; sleep 60 >/dev/null 2>&1 & " +
 			"kill -TERM $PPID; wait"}, status: 0},
 		{args: []string{"--", "sh", "-c", "exit 7"}, status: 7},
@@ -143,7 +143,7 @@ func TestLiveCaptureAtOnce(t *testing.T) {
 	cancel()
 	const long = time.Minute
 	env, _, stderr := inProcess("capture", "-o", path, "--duration", long.String())
-	if status := Main(ctx, env); status != exit.OK {
+	if status := Main(ctx, env); status != cli.OK {
 		t.Errorf("exit status %d\n%s", status, stderr)
 	}
 	b, err := bundle.OpenFile(path)
@@ -209,7 +209,7 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 		cmd.Stderr = &said
 		cmd.Run()
 		text := said.String()
-		if cmd.ProcessState.ExitCode() != exit.Failed ||
+		if cmd.ProcessState.ExitCode() != cli.Failed ||
 			strings.Count(text, "symbolize: error: ") != 1 ||
 			strings.Count(text, "symbolize: hint: ") != 1 || !strings.Contains(text,
 			"no space left on device") {
@@ -247,7 +247,7 @@ func TestLiveCaptureCommand(t *testing.T) {
 		{command: []string{text}, status: cannotRun},
 		{command: []string{dir}, status: cannotRun},
 		{command: []string{"sh", "-c", "cat; exit 3"}, status: 3, out: "input", written: true},
-		{command: []string{"true"}, status: exit.OK, written: true},
+		{command: []string{"true"}, status: cli.OK, written: true},
 	} {
 		path := filepath.Join(dir, "capture.data")
 		os.Remove(path)

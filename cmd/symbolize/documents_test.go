@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/golden"
 	"symbolize/ingest"
 )
@@ -195,7 +194,7 @@ func TestManualIsComplete(t *testing.T) {
 			t.Errorf("MANUAL.md has no row for the reason %q", r)
 		}
 	}
-	for line := range strings.Lines(exit.Help) {
+	for line := range strings.Lines(cli.ExitHelp) {
 		if status := strings.Fields(line)[0]; !strings.Contains(text, "| "+status+" |") {
 			t.Errorf("MANUAL.md has no row for exit status %s", status)
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 )
@@ -81,7 +81,7 @@ func TestLiveKilled(t *testing.T) {
 		{"resolve", "--store", store, "--format", "folded", path},
 		{"missing", "--store", store, path}, {"index", "--store", store, path}} {
 		env, stdout, stderr := inProcess(args...)
-		if status := Main(t.Context(), env); status != exit.OK {
+		if status := Main(t.Context(), env); status != cli.OK {
 			t.Errorf("%v: exit status %d\n%s", args, status, stderr)
 		}
 		said := stdout.String() + stderr.String()
@@ -313,7 +313,7 @@ func TestLiveCaptureFull(t *testing.T) {
 	awaitBundle(t, path, 0)
 	exec.Command("dd", "if=/dev/zero", "of="+filepath.Join(dir, "filler"), "bs=4k").Run()
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exit.Failed ||
+	if code := cmd.ProcessState.ExitCode(); code != cli.Failed ||
 		!strings.Contains(said.String(), "no space left on device; "+path+
 			" has what was recorded before") || strings.Count(said.String(), "\n") != 2 { // a hint
 		t.Errorf("%v\n%s", err, said.String())

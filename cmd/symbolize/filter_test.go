@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 const fixedFrame = "25d5bede07880a4717e27339b881f99c414460ba 0x114e"
@@ -40,7 +40,7 @@ func TestFilterFollows(t *testing.T) {
 		}
 	}
 	cancel()
-	if status := <-done; status != exit.Interrupted {
+	if status := <-done; status != cli.Interrupted {
 		t.Errorf("status %d after an interrupt", status)
 	}
 	if !strings.Contains(stderr.String(), "1 of 1 place named") {
@@ -52,7 +52,7 @@ func TestFilterFollows(t *testing.T) {
 func TestFilterReadError(t *testing.T) {
 	env, stdout, stderr := inProcess("filter", "--with", fixedObject)
 	env.Stdin = io.MultiReader(strings.NewReader(fixedFrame+"\nhalf a li"), failingReader{})
-	if status := Main(t.Context(), env); status != exit.Failed {
+	if status := Main(t.Context(), env); status != cli.Failed {
 		t.Errorf("status %d", status)
 	}
 	if want := "collatz+0x18 (/srv/app/src/fixed.c:14)\nhalf a li"; stdout.String() != want {

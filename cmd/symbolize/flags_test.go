@@ -14,8 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
 )
 
 // everyCommand calls visit for each command of the program that does something.
@@ -53,7 +51,7 @@ func TestLetters(t *testing.T) {
 			}
 			name := strings.Join(path, " ") + " -" + f.Shorthand
 			want, ok := letters[f.Shorthand]
-			if other, of := tools[name]; of && (help.GroupOf(f) == help.GroupTools || cmd.Hidden) {
+			if other, of := tools[name]; of && (cli.GroupOf(f) == cli.GroupTools || cmd.Hidden) {
 				want, ok = other, true
 				delete(tools, name)
 			}
@@ -136,7 +134,7 @@ func callWrong(t *testing.T, args []string) {
 		if m := libraryText.FindString(line); m != "" {
 			t.Errorf("%q: text of a library, %q:\n%s", args, m, line)
 		}
-		if code != exit.OK && stdout.Len() == 0 && !strings.HasPrefix(line, "symbolize: ") {
+		if code != cli.OK && stdout.Len() == 0 && !strings.HasPrefix(line, "symbolize: ") {
 			t.Errorf("%q: exit status %d, a line of another form: %q", args, code, line)
 		}
 	}

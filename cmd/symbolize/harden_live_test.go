@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestLiveHardened loads a program of three functions twice while the kernel hardens code:
@@ -42,7 +42,7 @@ func TestLiveHardened(t *testing.T) {
 		"./bpfrun", "-rounds", "3", "-run", "500ms", object)
 	restore()
 	code, out, said := runLive(t, "top", "-n", "0", data)
-	if code != exit.OK { // nothing is damaged
+	if code != cli.OK { // nothing is damaged
 		t.Fatalf("status %d: %s", code, said)
 	}
 	if !strings.Contains(said, "net.core.bpf_jit_harden") {

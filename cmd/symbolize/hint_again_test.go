@@ -14,7 +14,7 @@ import (
 
 	"symbolize/analyze/hint"
 	"symbolize/buildid"
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/jitbuild"
@@ -310,7 +310,7 @@ func TestTableDamagedFollowed(t *testing.T) {
 func hintCall(t *testing.T, args ...string) string {
 	t.Helper()
 	env, stdout, stderr := inProcess(append([]string{"--store", "store", "-q"}, args...)...)
-	if code := Main(t.Context(), env); code != exit.OK && code != exit.Partial {
+	if code := Main(t.Context(), env); code != cli.OK && code != cli.Partial {
 		t.Fatalf("%v: status %d: %s", args, code, stderr)
 	}
 	return stdout.String()

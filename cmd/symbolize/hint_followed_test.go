@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/elfbuild"
 )
 
@@ -32,7 +32,7 @@ func TestAmbiguousFollowed(t *testing.T) {
 		env, stdout, stderr := inProcess(append([]string{"--store", filepath.Join(dir, "store"), "-q"},
 			args...)...)
 		env.Getenv = func(name string) string { return map[string]string{localEnv: "0"}[name] }
-		if code := Main(t.Context(), env); code != exit.OK {
+		if code := Main(t.Context(), env); code != cli.OK {
 			t.Fatalf("%v: status %d: %s", args, code, stderr)
 		}
 		return stdout.String()

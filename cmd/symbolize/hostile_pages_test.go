@@ -18,8 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/fixtures/profilebuild"
 )
@@ -93,7 +91,7 @@ func TestHostilePages(t *testing.T) {
 				words = append(words, "-o", out)
 			}
 			env, stdout, stderr := inProcess(words...)
-			if code := Main(t.Context(), env); code != exit.OK && code != exit.Partial {
+			if code := Main(t.Context(), env); code != cli.OK && code != cli.Partial {
 				t.Errorf("%q: status %d: %s", args, code, stderr)
 				continue
 			}
@@ -122,7 +120,7 @@ func TestHostilePagesComplete(t *testing.T) {
 	visit = func(top string, cmd *cobra.Command) {
 		f := cmd.Flags().Lookup("format")
 		if f != nil && elsewhere[top] == "" {
-			words := f.Annotations[flags.CompletionWords]
+			words := f.Annotations[cli.CompletionWords]
 			if len(words) == 0 {
 				t.Errorf("%s: the words of --format are not known", cmd.CommandPath())
 			}

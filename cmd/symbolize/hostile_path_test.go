@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestStorePathOfAnyBytes has a store in a directory whose name has spaces, newlines, quotes
@@ -22,18 +22,18 @@ func TestStorePathOfAnyBytes(t *testing.T) {
 		args  []string
 		code  int
 	}{
-		{store: path, args: []string{"store", "ls"}, code: exit.Failed},
-		{store: path, args: []string{"index", filepath.Join(fixtures, "objects")}, code: exit.OK},
-		{store: path, args: []string{"store", "ls"}, code: exit.OK},
-		{store: path, args: []string{"store", "stats"}, code: exit.OK},
-		{store: path, args: []string{"store", "stats", "--format", "json"}, code: exit.OK},
-		{store: path, args: []string{"resolve", "--format", "folded", captured}, code: exit.OK},
-		{store: path, args: []string{"store", "gc"}, code: exit.OK},
-		{store: path, args: []string{"store", "rebuild"}, code: exit.OK},
-		{store: path, args: []string{"store", "export", "-o", archive}, code: exit.OK},
-		{store: other, args: []string{"store", "import", archive}, code: exit.OK},
-		{store: path, args: []string{"store", "verify"}, code: exit.OK},
-		{store: other, args: []string{"store", "verify"}, code: exit.OK},
+		{store: path, args: []string{"store", "ls"}, code: cli.Failed},
+		{store: path, args: []string{"index", filepath.Join(fixtures, "objects")}, code: cli.OK},
+		{store: path, args: []string{"store", "ls"}, code: cli.OK},
+		{store: path, args: []string{"store", "stats"}, code: cli.OK},
+		{store: path, args: []string{"store", "stats", "--format", "json"}, code: cli.OK},
+		{store: path, args: []string{"resolve", "--format", "folded", captured}, code: cli.OK},
+		{store: path, args: []string{"store", "gc"}, code: cli.OK},
+		{store: path, args: []string{"store", "rebuild"}, code: cli.OK},
+		{store: path, args: []string{"store", "export", "-o", archive}, code: cli.OK},
+		{store: other, args: []string{"store", "import", archive}, code: cli.OK},
+		{store: path, args: []string{"store", "verify"}, code: cli.OK},
+		{store: other, args: []string{"store", "verify"}, code: cli.OK},
 	} {
 		env, stdout, stderr := inProcess(append([]string{"--store", tc.store}, tc.args...)...)
 		if code := Main(t.Context(), env); code != tc.code {
@@ -51,7 +51,7 @@ func TestStorePathOfAnyBytes(t *testing.T) {
 		}
 	}
 	env, stdout, stderr := inProcess("--store", path, "store", "verify")
-	if code := Main(t.Context(), env); code != exit.Failed {
+	if code := Main(t.Context(), env); code != cli.Failed {
 		t.Errorf("damaged: status %d", code)
 	}
 	checkPlainText(t, []string{"verify"}, stdout.String()+stderr.String())

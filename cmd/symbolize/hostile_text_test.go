@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest/format/bundle"
@@ -229,7 +228,7 @@ func TestHostileText(t *testing.T) {
 	ran := make(map[string]int)
 	for _, args := range calls {
 		out, status := hostileRun(t, store, args)
-		if status == exit.OK || status == exit.Partial {
+		if status == cli.OK || status == cli.Partial {
 			ran[args[0]]++
 		}
 		for where, text := range out {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestExplainPartial: a file that cannot be read makes the list partial, as text and as JSON.
@@ -17,7 +17,7 @@ func TestExplainPartial(t *testing.T) {
 	}
 	for _, format := range []string{"text", "json"} {
 		env, out, stderr := inProcess("index", "--explain", "--format", format, dir)
-		if got := Main(t.Context(), env); got != exit.Partial ||
+		if got := Main(t.Context(), env); got != cli.Partial ||
 			!strings.Contains(out.String()+stderr.String(), "cut.so") {
 			t.Errorf("%s: exit status %d\n%s%s", format, got, out, stderr)
 		}

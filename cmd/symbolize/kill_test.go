@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest/object/elf"
 	"symbolize/store/db"
@@ -130,8 +130,8 @@ func (k *killer) wantInterrupted(path string) {
 		if !cmd.ProcessState.Exited() {
 			continue
 		}
-		if got := cmd.ProcessState.ExitCode(); got != exit.Interrupted {
-			k.t.Errorf("interrupted run: exit status %d, want %d", got, exit.Interrupted)
+		if got := cmd.ProcessState.ExitCode(); got != cli.Interrupted {
+			k.t.Errorf("interrupted run: exit status %d, want %d", got, cli.Interrupted)
 		}
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/elfbuild"
 )
 
@@ -45,7 +45,7 @@ func damagedObject(t *testing.T) string {
 func TestLookupIncomplete(t *testing.T) {
 	file := damagedObject(t)
 	env, stdout, stderr := inProcess("lookup", "-e", file, "0x401200")
-	if status := Main(t.Context(), env); status != exit.Partial ||
+	if status := Main(t.Context(), env); status != cli.Partial ||
 		!strings.HasPrefix(stdout.String(), "main\n") {
 		t.Errorf("exit status %d: %s", status, stdout)
 	}
@@ -60,7 +60,7 @@ func TestResolveWithIncomplete(t *testing.T) {
 	file := damagedObject(t)
 	env, stdout, stderr := inProcess("resolve", "--with", file, "--format", "folded",
 		"../../fixtures/captures/fixed.data")
-	if status := Main(t.Context(), env); status != exit.Partial ||
+	if status := Main(t.Context(), env); status != cli.Partial ||
 		!strings.Contains(stdout.String(), "main") {
 		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
 	}
@@ -89,7 +89,7 @@ func TestLookupRelocatable(t *testing.T) {
 		}
 	}
 	env, _, stderr := inProcess("index", "--store", t.TempDir(), file)
-	if status := Main(t.Context(), env); status != exit.Partial && status != exit.Failed ||
+	if status := Main(t.Context(), env); status != cli.Partial && status != cli.Failed ||
 		!strings.Contains(stderr.String(), "no object: relocatable object") {
 		t.Errorf("index: exit status %d: %s", status, stderr)
 	}
@@ -141,7 +141,7 @@ func TestLookupDebugOnly(t *testing.T) {
 			t.Errorf("%s %v: %q, want %s", c.name, c.args, got, c.want)
 		}
 		env, _, stderr := inProcess("index", "--store", t.TempDir(), file)
-		if status := Main(t.Context(), env); status == exit.OK {
+		if status := Main(t.Context(), env); status == cli.OK {
 			t.Errorf("index %s: exit status %d: %s", c.name, status, stderr)
 		}
 	}

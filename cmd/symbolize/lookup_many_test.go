@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestLookupManyAnswers: answers that several goroutines print come in the order of the
@@ -62,7 +62,7 @@ func TestLookupManyFiles(t *testing.T) {
 func TestLookupListOfJSON(t *testing.T) {
 	env, stdout, stderr := inProcess("lookup", "-e", fixedObject, "--style", "json", "401200", "x",
 		"401050")
-	if status := Main(t.Context(), env); status != exit.OK {
+	if status := Main(t.Context(), env); status != cli.OK {
 		t.Fatalf("exit status %d: %s", status, stderr)
 	}
 	got := stdout.String()

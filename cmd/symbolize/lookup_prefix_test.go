@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestAmbiguousPrefix: digits with which the build IDs of several objects begin are an error that
@@ -29,7 +29,7 @@ func TestAmbiguousPrefix(t *testing.T) {
 		}
 	}
 	env, _, stderr := inProcess("--store", store, "-q", "index", "--no-debug-root", dir)
-	if code := Main(t.Context(), env); code != exit.OK {
+	if code := Main(t.Context(), env); code != cli.OK {
 		t.Fatalf("index: exit status %d: %s", code, stderr)
 	}
 	env, _, stderr = inProcess("--store", store, "lookup", "--build-id", "25d5bede", "0x401200")
@@ -39,7 +39,7 @@ func TestAmbiguousPrefix(t *testing.T) {
 		"hint: " + hex.EncodeToString(id) + " " + filepath.Join(dir, "one") + ", " +
 			hex.EncodeToString(other) + " " + filepath.Join(dir, "two") + "\n",
 	} {
-		if code != exit.Failed || !strings.Contains(stderr.String(), want) {
+		if code != cli.Failed || !strings.Contains(stderr.String(), want) {
 			t.Errorf("exit status %d, %q is not in:\n%s", code, want, stderr)
 		}
 	}

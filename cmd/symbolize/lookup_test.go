@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 const fixedObject = "../../fixtures/objects/bin/fixed"
@@ -62,7 +62,7 @@ func TestLookupInteractive(t *testing.T) {
 	if !lines.Scan() || lines.Text() != "_start" || !lines.Scan() || lines.Scan() {
 		t.Errorf("at the end: %q", lines.Text())
 	}
-	if status := <-done; status != exit.OK {
+	if status := <-done; status != cli.OK {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 }
@@ -72,7 +72,7 @@ func runLookupText(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	env, stdout, stderr := inProcess(append([]string{"lookup"}, args...)...)
 	env.Stdin = strings.NewReader(stdin)
-	if status := Main(t.Context(), env); status != exit.OK {
+	if status := Main(t.Context(), env); status != cli.OK {
 		t.Fatalf("lookup %v: exit status %d: %s", args, status, stderr)
 	}
 	return stdout.String()
@@ -104,20 +104,20 @@ func TestLookupOrder(t *testing.T) {
 func TestLookupBadInput(t *testing.T) {
 	env, _, stderr := inProcess("lookup", "-e", fixedObject)
 	env.Stdin = io.MultiReader(strings.NewReader("0x401050\n"), failingReader{})
-	if status := Main(t.Context(), env); status != exit.Failed ||
+	if status := Main(t.Context(), env); status != cli.Failed ||
 		!strings.Contains(stderr.String(), "standard input: no more") {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, _, stderr = inProcess("lookup", "-e", fixedObject)
 	long := strings.Repeat("1", 64<<10+1)
 	env.Stdin = io.MultiReader(strings.NewReader(long), blocked{t.Context()})
-	if status := Main(t.Context(), env); status != exit.Failed ||
+	if status := Main(t.Context(), env); status != cli.Failed ||
 		!strings.Contains(stderr.String(), "standard input: a line of more than 64 KiB") {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, stdout, stderr := inProcess("lookup", "-e", fixedObject)
 	env.Stdin = strings.NewReader("0x401150\n" + long) // the last line is as long as any other
-	if status := Main(t.Context(), env); status != exit.Failed ||
+	if status := Main(t.Context(), env); status != cli.Failed ||
 		!strings.HasPrefix(stdout.String(), "collatz\n") ||
 		!strings.Contains(stderr.String(), "a line of more than") {
 		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
@@ -125,14 +125,14 @@ func TestLookupBadInput(t *testing.T) {
 	env, _, _ = inProcess("lookup", "-e", fixedObject)
 	env.Stdin = strings.NewReader("0x401050\n")
 	env.Stdout = &failingWriter{err: errors.New("no room")}
-	if status := Main(t.Context(), env); status != exit.Failed {
+	if status := Main(t.Context(), env); status != cli.Failed {
 		t.Errorf("exit status %d", status)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	env, _, _ = inProcess("lookup", "-e", fixedObject)
 	env.Stdin = blocked{t.Context()}
-	if status := Main(ctx, env); status != exit.Interrupted {
+	if status := Main(ctx, env); status != cli.Interrupted {
 		t.Errorf("exit status %d", status)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // machine is a small machine in a directory, for the examples of README.md and MANUAL.md: the
@@ -113,7 +112,7 @@ func (m *machine) run(t *testing.T, args []string) []string {
 	}
 	status := Main(t.Context(), env)
 	lines := splitLines(strings.ReplaceAll(out.String(), m.root, ""))
-	if status != exit.OK {
+	if status != cli.OK {
 		t.Errorf("symbolize %s: exit status %d\n%s", strings.Join(args, " "), status,
 			strings.Join(lines, "\n"))
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/cmd/symbolize/internal/resolvecmd"
 )
@@ -28,7 +27,7 @@ func main() {
 func run() int {
 	if err := process.CheckOpenFiles(); err != nil {
 		fmt.Fprintf(os.Stderr, "symbolize: error: %v\n", err)
-		return exit.Failed
+		return cli.Failed
 	}
 	log.SetOutput(process.WithoutHTTP(os.Stderr))
 	os.Args = resolvecmd.CommandLine(os.Args)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/store/db"
 )
 
@@ -52,11 +51,11 @@ func (f *failingWriter) Write(b []byte) (int, error) {
 func TestClosedPipeIsNoFailure(t *testing.T) {
 	env, _, stderr := inProcess("version")
 	env.Stdout = &failingWriter{err: &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}}
-	if got := Main(t.Context(), env); got != exit.OK || stderr.Len() != 0 {
+	if got := Main(t.Context(), env); got != cli.OK || stderr.Len() != 0 {
 		t.Errorf("exit status %d, stderr %q", got, stderr)
 	}
 	env.Stdout = &failingWriter{err: syscall.EIO}
-	if got := Main(t.Context(), env); got != exit.Failed {
+	if got := Main(t.Context(), env); got != cli.Failed {
 		t.Errorf("with an input/output error: exit status %d", got)
 	}
 }
@@ -79,7 +78,7 @@ func TestInterrupted(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
-	if got := <-status; got != exit.Interrupted || stdout.Len() != 0 {
+	if got := <-status; got != cli.Interrupted || stdout.Len() != 0 {
 		t.Errorf("exit status %d, stdout %q", got, stdout)
 	}
 	if got := stderr.String(); got != "symbolize: error: interrupted\n" {

@@ -6,8 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/help"
-	"symbolize/cmd/symbolize/internal/version"
 )
 
 // newManCommand makes the command behind `make man`: a man page for each subcommand, from the
@@ -18,11 +16,11 @@ func newManCommand(a *cli.App) *cobra.Command {
 		Short:  "Write the man pages into a directory",
 		Long:   "man writes a man page for each subcommand into DIR, which it makes if it is missing.",
 		Hidden: true,
-		Args:   help.OneArg("DIR"),
+		Args:   cli.OneArg("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.RunE(func(context.Context, []string) error {
-				v := version.Read()
-				return help.WriteManPages(cmd.Root(), args[0], v.Version, v.Time)
+				v := cli.ReadVersion()
+				return cli.WriteManPages(cmd.Root(), args[0], v.Version, v.Time)
 			})(cmd, args)
 		},
 	}

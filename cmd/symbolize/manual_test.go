@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // manualFlag is a flag as a table of MANUAL.md lists it.
@@ -128,7 +127,7 @@ func checkManText(t *testing.T, name, page, text string) {
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	env, _, stderr := inProcess("man", dir)
-	if code := Main(t.Context(), env); code != exit.OK {
+	if code := Main(t.Context(), env); code != cli.OK {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	var visit func(cmd *cobra.Command)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // commandLines finds the command lines of symbolize in the examples for engines.
@@ -103,7 +102,7 @@ func newNightRunner(t *testing.T) *nightRunner {
 	if err := os.Symlink(self, filepath.Join(r.bin, "symbolize")); err != nil {
 		t.Fatal(err)
 	}
-	if status := r.run("symbolize index -q \"$1\"", "../../fixtures/objects/bin"); status != exit.OK {
+	if status := r.run("symbolize index -q \"$1\"", "../../fixtures/objects/bin"); status != cli.OK {
 		t.Fatalf("index: status %d", status)
 	}
 	return r
@@ -134,11 +133,11 @@ func TestReadmeNight(t *testing.T) {
 	earlier := "symbolize batch run -q --by service --path '{service}/{host}.data' -o /srv/profiles/$1 " +
 		"/srv/captures/$1"
 	for _, ago := range []int{2, 3} {
-		if status := r.run(earlier, day(ago)); status != exit.OK {
+		if status := r.run(earlier, day(ago)); status != cli.OK {
 			t.Fatalf("the nights before: status %d", status)
 		}
 	}
-	if status := r.run("set -e\n" + blocks[0]); status != exit.OK {
+	if status := r.run("set -e\n" + blocks[0]); status != cli.OK {
 		t.Errorf("exit status %d", status)
 	}
 	for _, name := range []string{day(1) + "/web.pb.gz", day(1) + ".json"} {
@@ -163,9 +162,9 @@ func TestNightlyJobs(t *testing.T) {
 		day  string
 		want int
 	}{
-		{day: "2026-03-01", want: exit.OK},
-		{day: "2026-03-02", want: exit.Grown},
-		{day: "2026-03-03", want: exit.OK}, // two days that differ so much excuse it
+		{day: "2026-03-01", want: cli.OK},
+		{day: "2026-03-02", want: cli.Grown},
+		{day: "2026-03-03", want: cli.OK}, // two days that differ so much excuse it
 	} {
 		if got := r.run(blocks[0], night.day); got != night.want {
 			t.Errorf("%s: exit status %d, want %d", night.day, got, night.want)
@@ -181,7 +180,7 @@ func TestNightlyJobs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.srv, "metrics/night.prom")); err != nil {
 		t.Error(err)
 	}
-	if status := r.run(blocks[1]); status != exit.OK {
+	if status := r.run(blocks[1]); status != cli.OK {
 		t.Errorf("retention: exit status %d", status)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 // TestNightUnits runs the command of the systemd service, and has systemd check both units where it
@@ -24,14 +24,14 @@ func TestNightUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(symbolize .*)$`).FindStringSubmatch(string(b))
-	if command == nil || !strings.Contains(string(b), fmt.Sprintf("SuccessExitStatus=%d\n", exit.Partial)) {
+	if command == nil || !strings.Contains(string(b), fmt.Sprintf("SuccessExitStatus=%d\n", cli.Partial)) {
 		t.Fatalf("%s: no ExecStart, or a capture that cannot be read is a failure", service)
 	}
 	r := newNightRunner(t)
 	r.put("fixed", "web/h1", "2026-03-01")
 	line := strings.ReplaceAll(command[1], " {", " '{")
 	line = strings.ReplaceAll(line, "}.data ", "}.data' ")
-	if status := r.run(line); status != exit.OK {
+	if status := r.run(line); status != cli.OK {
 		t.Errorf("status %d", status)
 	}
 	broken := filepath.Join(r.srv, "captures", "web", "h2", "2026-03-01.data")
@@ -39,7 +39,7 @@ func TestNightUnits(t *testing.T) {
 		os.WriteFile(broken, []byte("no capture\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if status := r.run(line); status != exit.Partial {
+	if status := r.run(line); status != cli.Partial {
 		t.Errorf("with a broken capture: status %d", status)
 	}
 	if fi, err := os.Stat(filepath.Join(r.srv, "profiles", "summary.json")); err != nil || fi.Size() == 0 {
@@ -91,12 +91,12 @@ func TestNightKubernetes(t *testing.T) {
 		for i := range tasks {
 			args := strings.NewReplacer(`"`, "", ", ", " ", "/night/", "/srv/",
 				"$(JOB_COMPLETION_INDEX)", strconv.Itoa(i)).Replace(job[2])
-			if status := r.run(fmt.Sprintf("JOB_COMPLETION_INDEX=%d symbolize %s", i, args)); status != exit.OK {
+			if status := r.run(fmt.Sprintf("JOB_COMPLETION_INDEX=%d symbolize %s", i, args)); status != cli.OK {
 				t.Fatalf("task %d of %q: status %d", i, args, status)
 			}
 		}
 	}
-	if status := r.run("symbolize batch run -q --by host -o /srv/run /srv/captures"); status != exit.Partial {
+	if status := r.run("symbolize batch run -q --by host -o /srv/run /srv/captures"); status != cli.Partial {
 		t.Errorf("batch run: status %d", status)
 	}
 	got := profilesBelow(t, filepath.Join(r.srv, "profiles"))

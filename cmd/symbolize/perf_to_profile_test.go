@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/resolvecmd"
 )
 
@@ -30,11 +30,11 @@ func TestPerfToProfile(t *testing.T) {
 		}
 		return Main(t.Context(), env), stderr.String()
 	}
-	if code, text := run("-i", capture, "-o", out); code != exit.Failed ||
+	if code, text := run("-i", capture, "-o", out); code != cli.Failed ||
 		!strings.Contains(text, "is there already") {
 		t.Errorf("without -f: status %d: %s", code, text)
 	}
-	if code, text := run("-i", capture, "-o", out, "-f"); code != exit.OK {
+	if code, text := run("-i", capture, "-o", out, "-f"); code != cli.OK {
 		t.Fatalf("status %d: %s", code, text)
 	}
 	prof, err := profile.Parse(f)
@@ -44,10 +44,10 @@ func TestPerfToProfile(t *testing.T) {
 	if len(prof.Sample) == 0 || prof.SampleType[1].Type != "cpu" {
 		t.Errorf("%d samples of %v", len(prof.Sample), prof.SampleType)
 	}
-	if code, text := run("-i", out, "-o", out, "-f"); code != exit.Usage {
+	if code, text := run("-i", out, "-o", out, "-f"); code != cli.Usage {
 		t.Errorf("onto itself: status %d: %s", code, text)
 	}
-	if code, _ := run("-i", capture); code != exit.Usage {
+	if code, _ := run("-i", capture); code != cli.Usage {
 		t.Errorf("without -o: status %d", code)
 	}
 	other := []string{"symbolize", "top"}

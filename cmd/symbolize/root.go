@@ -9,16 +9,12 @@ import (
 	"symbolize/cmd/symbolize/internal/batchcmd"
 	"symbolize/cmd/symbolize/internal/capturecmd"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/complete"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/cmd/symbolize/internal/indexcmd"
 	"symbolize/cmd/symbolize/internal/inspectcmd"
 	"symbolize/cmd/symbolize/internal/lookupcmd"
 	"symbolize/cmd/symbolize/internal/reportcmd"
 	"symbolize/cmd/symbolize/internal/resolvecmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
-	"symbolize/cmd/symbolize/internal/version"
 )
 
 // Main runs the command line in env and returns the exit status (package exit). It
@@ -49,7 +45,7 @@ build ID.
   symbolize resolve perf.data -o x.pb.gz   name a capture from any host
 
 Exit status:
-` + exit.Help
+` + cli.ExitHelp
 
 func newRootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
@@ -60,9 +56,9 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          cli.NeedSubcommand,
 		Args:          cobra.ArbitraryArgs,
-		Version:       version.Text(),
+		Version:       cli.VersionText(),
 	}
-	root.SuggestionsMinimumDistance = help.SuggestionDistance
+	root.SuggestionsMinimumDistance = cli.SuggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
 	a.AddFlags(root.PersistentFlags())
@@ -71,10 +67,10 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		if a.Env.StdoutTerminal {
 			width = a.Env.StdoutWidth
 		}
-		return help.PrintUsage(cmd, width)
+		return cli.PrintUsage(cmd, width)
 	})
-	root.SetFlagErrorFunc(help.FlagError)
-	root.SetHelpCommand(help.NewCommand())
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetHelpCommand(cli.NewHelpCommand())
 	root.AddGroup(
 		&cobra.Group{ID: cli.GroupMain, Title: "Main commands:"},
 		&cobra.Group{ID: cli.GroupLook, Title: "Looking into things:"},
@@ -111,9 +107,9 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		newManCommand(a),
 		resolvecmd.NewPerfToProfile(a),
 	)
-	if complete.Requested(a.Env.Args) {
-		complete.Flags(root)
-		complete.Inputs(a, root)
+	if cli.CompletionRequested(a.Env.Args) {
+		cli.CompleteFlags(root)
+		cli.CompleteInputs(a, root)
 	}
 	return root
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
@@ -233,7 +233,7 @@ func TestLiveSamplerTarget(t *testing.T) {
 		args := append([]string{"capture", "-o", data, "--stacks", "--duration", "1ms"}, c.args...)
 		code, _, said := runLive(t, args...)
 		_, err := os.Stat(data)
-		if code != exit.Failed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
+		if code != cli.Failed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
 			!strings.Contains(said, "hint: --pid takes numbers") {
 			t.Errorf("%q: status %d, file: %v\n%s", c.args, code, err, said)
 		}

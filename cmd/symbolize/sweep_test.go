@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/sweep"
 	"symbolize/store/db"
 )
@@ -40,7 +40,7 @@ func sweepStore(t *testing.T) string {
 			t.Fatal(err)
 		}
 		args := append([]string{"index", "-q", "--no-debug-root", "--store", path}, step.args...)
-		if code, _, stderr := sweepRun(t, args...); code != exit.OK {
+		if code, _, stderr := sweepRun(t, args...); code != cli.OK {
 			t.Fatalf("%q: status %d, %s", args, code, stderr)
 		}
 	}
@@ -70,7 +70,7 @@ func TestEveryBit(t *testing.T) {
 	var want []string
 	for _, args := range commands {
 		code, out, stderr := sweepRun(t, args...)
-		if code != exit.OK || out == "" {
+		if code != cli.OK || out == "" {
 			t.Fatalf("%q: status %d, %s", args, code, stderr)
 		}
 		want = append(want, out)
@@ -101,12 +101,12 @@ func TestEveryBit(t *testing.T) {
 			}
 			for i, args := range commands {
 				code, out, _ := sweepRun(t, args...)
-				if code == exit.OK && out != want[i] {
+				if code == cli.OK && out != want[i] {
 					t.Errorf("%s: bit %d of byte %d: %s prints\n%s", filepath.Base(file), bit%8,
 						bit/8,
 						args[0], firstDifference(out, want[i]))
 				}
-				if code == exit.OK {
+				if code == cli.OK {
 					silent++
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/pprof"
@@ -54,7 +54,7 @@ func TestTerminal(t *testing.T) {
 				command...)...)
 			env.StdoutTerminal, env.StdoutWidth = tt.terminal, width
 			env.Getenv = func(name string) string { return tt.env[name] }
-			if code := Main(t.Context(), env); code != exit.OK {
+			if code := Main(t.Context(), env); code != cli.OK {
 				t.Fatalf("%s, %v: status %d: %s", tt.name, command, code, stderr)
 			}
 			if got := strings.Contains(stdout.String(), "\x1b["); got != tt.color {
@@ -114,7 +114,7 @@ func TestTablesFit(t *testing.T) {
 			env, stdout, stderr := inProcess(append([]string{"--store", store, "-q"}, tt.args...)...)
 			env.StdoutTerminal, env.StdoutWidth = terminal, tt.width
 			env.Getenv = func(name string) string { return map[string]string{localEnv: "0"}[name] }
-			if code := Main(t.Context(), env); code != exit.OK {
+			if code := Main(t.Context(), env); code != cli.OK {
 				t.Fatalf("%v: status %d: %s", tt.args, code, stderr)
 			}
 			text := stdout.String()
@@ -146,7 +146,7 @@ func atWidths(t *testing.T, args []string) (pipe string, terminal func(width int
 		e.Getenv = func(name string) string {
 			return cmp.Or(env[name], map[string]string{localEnv: "0", "TERM": "xterm"}[name])
 		}
-		if code := Main(t.Context(), e); code != exit.OK {
+		if code := Main(t.Context(), e); code != cli.OK {
 			t.Fatalf("%v: status %d: %s", args, code, stderr)
 		}
 		return stdout.String()

@@ -7,9 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
-	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 )
 
@@ -18,18 +15,18 @@ func newVersionCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  help.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: a.RunE(func(context.Context, []string) error {
-			if format == flags.JSON {
-				return ingest.WriteJSON(a.Stdout(), version.Read())
+			if format == cli.JSON {
+				return ingest.WriteJSON(a.Stdout(), cli.ReadVersion())
 			}
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(a.Stdout(), version.Text())
+			_, err := fmt.Fprintln(a.Stdout(), cli.VersionText())
 			return err
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }

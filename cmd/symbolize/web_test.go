@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 )
 
 var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
@@ -24,7 +24,7 @@ func startWeb(t *testing.T) (base string) {
 	t.Setenv("HOME", t.TempDir()) // of pprof's settings
 	store := t.TempDir()
 	env, _, stderr := inProcess("--store", store, "index", "-q", filepath.Join(fixtures, "objects"))
-	if code := Main(t.Context(), env); code != exit.OK {
+	if code := Main(t.Context(), env); code != cli.OK {
 		t.Fatalf("index: status %d: %s", code, stderr)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -41,7 +41,7 @@ func startWeb(t *testing.T) (base string) {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if code := <-done; code != exit.OK {
+		if code := <-done; code != cli.OK {
 			t.Errorf("status %d", code)
 		}
 		if stdout.Len() > 0 {

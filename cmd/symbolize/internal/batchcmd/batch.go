@@ -19,10 +19,7 @@ import (
 	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 )
@@ -87,7 +84,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 		args = slices.Concat(args, more)
 	}
 	if len(args) == 0 && o.filesFrom == "" {
-		return nil, nil, ingest.WithHint(exit.Usagef("no capture is named"),
+		return nil, nil, ingest.WithHint(cli.Usagef("no capture is named"),
 			"name files or directories, or a list of them with --files-from")
 	}
 	if walk {
@@ -109,7 +106,7 @@ func (o *batchInputs) share(a *cli.App) (worklist.Shard, error) {
 	if strings.HasPrefix(text, "/") {
 		i, n, ok := worklist.TaskIndex(a.Env.Getenv)
 		if !ok {
-			return worklist.Shard{}, exit.Usagef("--shard %s: this is no task of an array", o.shard)
+			return worklist.Shard{}, cli.Usagef("--shard %s: this is no task of an array", o.shard)
 		}
 		if text == "/" && n > 0 {
 			text = fmt.Sprintf("/%d", n)
@@ -118,7 +115,7 @@ func (o *batchInputs) share(a *cli.App) (worklist.Shard, error) {
 	}
 	share, err := worklist.ParseShard(text)
 	if err != nil {
-		return share, exit.Usagef("--shard %s: %v", o.shard, err)
+		return share, cli.Usagef("--shard %s: %v", o.shard, err)
 	}
 	return share, nil
 }
@@ -143,20 +140,20 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.manifest, "manifest", "",
 		"take keys from `FILE`: columns with tabs between them; the first line names them, the first "+
 			"is path")
-	fs.StringSliceVar(&o.formats, "format", []string{flags.Pprof},
+	fs.StringSliceVar(&o.formats, "format", []string{cli.Pprof},
 		"`FORMAT` of the profiles: pprof, folded, or both")
-	flags.Complete(cmd, "format", []string{flags.Pprof, flags.Folded})
-	flags.AddDemangle(cmd, &o.demangle, "simple")
+	cli.Complete(cmd, "format", []string{cli.Pprof, cli.Folded})
+	cli.AddDemangle(cmd, &o.demangle, "simple")
 }
 
 // grouping checks the flags and reads the manifest.
 func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
 	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
 	for _, f := range o.formats {
-		if err := flags.CheckFormat(f, flags.Pprof, flags.Folded); err != nil {
+		if err := cli.CheckFormat(f, cli.Pprof, cli.Folded); err != nil {
 			return g, nil, err
 		}
-		extensions = append(extensions, flags.Extensions[f])
+		extensions = append(extensions, cli.Extensions[f])
 	}
 	if o.manifest != "" {
 		if g.Manifest, err = batch.ReadManifest(o.manifest); err != nil {
@@ -168,7 +165,7 @@ func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err err
 
 // demangler returns the function that makes the demanglers of groups.
 func (o *batchGroups) demangler() (func() *report.Demangler, error) {
-	mode, err := flags.ParseDemangle(o.demangle, "simple")
+	mode, err := cli.ParseDemangle(o.demangle, "simple")
 	return func() *report.Demangler { return report.NewDemangler(mode) }, err
 }
 
@@ -183,20 +180,20 @@ type batchCaptures struct {
 func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
 	o.batchInputs.addFlags(fs, "of the captures")
 	fs.IntVar(&o.parts, "parts", 8, parts)
-	flags.AddLabels(fs, &o.labels)
+	cli.AddLabels(fs, &o.labels)
 	addBatchSessionFlags(fs, &o.InputOptions)
 }
 
 // session checks the flags and returns the options of each capture's session.
 func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
-	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
+	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return opts, err
 	}
-	if err := flags.CheckJobs(o.Jobs); err != nil {
+	if err := cli.CheckJobs(o.Jobs); err != nil {
 		return opts, err
 	}
 	if o.parts < 1 {
-		return opts, exit.Usagef("--parts %d: it is at least 1", o.parts)
+		return opts, cli.Usagef("--parts %d: it is at least 1", o.parts)
 	}
 	return batchSession(a, &o.InputOptions)
 }
@@ -204,7 +201,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
 	return fmt.Sprintf("%v %q %v %q %s", o.Keep, o.Event, o.TrustPaths, o.Remote.Used,
-		version.Text())
+		cli.VersionText())
 }
 
 type batchRunOptions struct {
@@ -245,12 +242,12 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *cli.InputOptions) {
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	o.Remote.AddFlag(fs)
-	flags.AddWork(fs, &o.Jobs, &o.MaxMemory)
+	cli.AddWork(fs, &o.Jobs, &o.MaxMemory)
 }
 
 func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
+		return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.options(a)
 	if err != nil {
@@ -260,7 +257,7 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 	if err != nil {
 		return err
 	}
-	process.LimitMemory(o.MaxMemory)
+	process.LimitMemory(int64(o.MaxMemory))
 	process.SetGC(a.Env.Getenv, process.FoldGC)
 	progress := a.StartSteps()
 	opts.Step, opts.Done = progress.Step, progress.One
@@ -363,7 +360,7 @@ func batchSession(a *cli.App, o *cli.InputOptions) (opts analyze.Options, err er
 // batchError adds hints in the words of the command line.
 func batchError(err error) error {
 	if errors.Is(err, batch.ErrGrouping) {
-		return ingest.WithHint(exit.Usagef("%v", err),
+		return ingest.WithHint(cli.Usagef("%v", err),
 			"--by names keys; host, day and main need no --path or --manifest")
 	}
 	if errors.Is(err, batch.ErrOutput) {

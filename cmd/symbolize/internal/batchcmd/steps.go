@@ -14,8 +14,6 @@ import (
 	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
@@ -50,7 +48,7 @@ ID. It prints the paths of the files.`,
 
 func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(exit.Usagef("no directory is named"), "name one with -o DIR")
+		return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.session(a)
 	if err != nil {
@@ -63,7 +61,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	process.LimitMemory(o.MaxMemory)
+	process.LimitMemory(int64(o.MaxMemory))
 	process.SetGC(a.Env.Getenv, process.FoldGC)
 	c := &batch.Collector{Session: opts, Dir: o.out, Parts: o.parts, Workers: o.Jobs,
 		Config: o.config(), Hooks: batchHooks(a, o.lenient)}
@@ -106,18 +104,18 @@ the part with the number of the engine's task.`,
 	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
 	o.addFilesFrom(fs)
 	o.Remote.AddFlag(fs)
-	flags.AddJobs(fs, &o.Jobs)
+	cli.AddJobs(fs, &o.Jobs)
 	return cmd
 }
 
 func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(exit.Usagef("no file is named"), "name one with -o FILE")
+		return ingest.WithHint(cli.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
 		index, _, ok := worklist.TaskIndex(a.Env.Getenv)
 		if !ok {
-			return exit.Usagef("no part is named: --part R")
+			return cli.Usagef("no part is named: --part R")
 		}
 		o.part = index
 	}
@@ -209,7 +207,7 @@ the names that "batch name" wrote, and writes them into a directory.`,
 
 func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args []string) error {
 	if o.out == "" || len(o.names) == 0 {
-		return ingest.WithHint(exit.Usagef("--output and --names are both needed"),
+		return ingest.WithHint(cli.Usagef("--output and --names are both needed"),
 			"-o DIR for the profiles, --names DIR with the files of \"batch name\"")
 	}
 	by, formats, err := o.grouping()

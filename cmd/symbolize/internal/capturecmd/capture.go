@@ -21,10 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -100,7 +97,7 @@ func New(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.register(cmd.Flags())
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cmd.Flags().Lookup("format").Usage = "with --check: `FORMAT` of the result: text or json"
 	return cmd
 }
@@ -125,7 +122,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
 	fs.StringVar(&o.summary, "summary", "", "write what was recorded, and lost, to `FILE` as JSON")
 	o.stacks.register(fs)
-	flags.AddPIDs(fs, &o.pids,
+	cli.AddPIDs(fs, &o.pids,
 		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
 		"the mappings of all processes that are there at the end")
@@ -136,32 +133,32 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 func (o *captureOptions) validate(args []string) error {
 	switch {
 	case o.check && (o.output != "" || len(args) > 0):
-		return exit.Usagef("--check records nothing: it goes with neither -o nor COMMAND")
+		return cli.Usagef("--check records nothing: it goes with neither -o nor COMMAND")
 	case o.check:
-		return flags.CheckFormat(o.format, flags.Text, flags.JSON)
-	case o.format != flags.Text:
-		return exit.Usagef("--format is that of --check: a bundle has one form")
+		return cli.CheckFormat(o.format, cli.Text, cli.JSON)
+	case o.format != cli.Text:
+		return cli.Usagef("--format is that of --check: a bundle has one form")
 	case o.output == "":
-		return ingest.WithHint(exit.Usagef("nowhere to write to"), "name a file with -o FILE")
+		return ingest.WithHint(cli.Usagef("nowhere to write to"), "name a file with -o FILE")
 	case o.summary == "-":
-		return ingest.WithHint(exit.Usagef("--summary -: standard output is that of COMMAND"), "name a file")
+		return ingest.WithHint(cli.Usagef("--summary -: standard output is that of COMMAND"), "name a file")
 	case o.output == "-":
-		return ingest.WithHint(exit.Usagef("a bundle is not written to standard output"),
+		return ingest.WithHint(cli.Usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")
 	case o.duration <= 0 && o.timed():
-		return exit.Usagef("--duration %v: it is above 0", o.duration)
+		return cli.Usagef("--duration %v: it is above 0", o.duration)
 	case !o.parseRotate():
 		return ingest.WithHint(
-			exit.Usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
+			cli.Usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
 			"30s, 10m, 1h, or 500K, 100M, 2G")
 	case o.interval < minMapInterval:
-		return exit.Usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
+		return cli.Usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
 	case o.interval != defaultMapInterval && len(o.maps) == 0:
-		return ingest.WithHint(exit.Usagef("--interval without a map"), "name one with --maps NAME")
+		return ingest.WithHint(cli.Usagef("--interval without a map"), "name one with --maps NAME")
 	}
 	for _, pid := range o.pids {
 		if pid <= 0 {
-			return exit.Usagef("--pid %d: not a process", pid)
+			return cli.Usagef("--pid %d: not a process", pid)
 		}
 	}
 	return o.stacks.validate(o.pids)
@@ -224,7 +221,7 @@ func runCaptureCheck(a *cli.App, format string) error {
 		return nil
 	})
 	if err == nil && len(needs) > 0 {
-		err = &exit.Error{Code: exit.Failed}
+		err = &cli.ExitError{Code: cli.Failed}
 	}
 	return err
 }
@@ -283,7 +280,7 @@ func (o *captureOptions) ofCommand() bool {
 
 // recorderName is the recorder's name in the manifest.
 func recorderName() string {
-	return strings.TrimSpace(strings.SplitN(version.Text(), "\n", 2)[0])
+	return strings.TrimSpace(strings.SplitN(cli.VersionText(), "\n", 2)[0])
 }
 
 func recordError(err error) error {
@@ -294,9 +291,9 @@ func recordError(err error) error {
 		return ingest.WithHint(err,
 			"--host-proc names a directory where the /proc of the host is mounted")
 	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
-		return &exit.Error{Code: exitCannotRun, Err: err}
+		return &cli.ExitError{Code: exitCannotRun, Err: err}
 	case errors.Is(err, record.ErrCommand):
-		return &exit.Error{Code: exitNoCommand, Err: err}
+		return &cli.ExitError{Code: exitNoCommand, Err: err}
 	case errors.Is(err, record.ErrNoMap):
 		return ingest.WithHint(err,
 			"`bpftool map list` shows names and ids; with a COMMAND the map may "+
@@ -335,12 +332,12 @@ func commandError(o *captureOptions, sum *record.Summary) error {
 	if !c.Run || c.Status == 0 || c.TimeUp && c.Stopped == nil {
 		return nil
 	}
-	e := &exit.Error{Code: c.Status, Err: fmt.Errorf("%s; %s is written", commandEnd(c), o.output)}
+	e := &cli.ExitError{Code: c.Status, Err: fmt.Errorf("%s; %s is written", commandEnd(c), o.output)}
 	if sig, ok := c.Signal.(syscall.Signal); ok {
 		e.Code = exitSignal + int(sig)
 	}
 	if e.Code <= 0 {
-		e.Code = exit.Failed // nobody knows how it ended
+		e.Code = cli.Failed // nobody knows how it ended
 	}
 	return e
 }

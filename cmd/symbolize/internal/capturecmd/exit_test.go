@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/record"
 )
 
@@ -20,25 +20,25 @@ func TestCaptureExit(t *testing.T) {
 		want int
 		says string
 	}{
-		{end: record.CommandStatus{}, want: exit.OK},
-		{end: record.CommandStatus{Stopped: syscall.SIGINT}, want: exit.OK},
-		{end: record.CommandStatus{Run: true}, want: exit.OK},
+		{end: record.CommandStatus{}, want: cli.OK},
+		{end: record.CommandStatus{Stopped: syscall.SIGINT}, want: cli.OK},
+		{end: record.CommandStatus{Run: true}, want: cli.OK},
 		{end: record.CommandStatus{Run: true, Status: 7}, want: 7, says: "status 7"},
 		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGSEGV}, want: 139,
 			says: "signal 11"},
 		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGINT,
-			Stopped: syscall.SIGINT}, want: exit.Interrupted, says: "signal 2"},
+			Stopped: syscall.SIGINT}, want: cli.Interrupted, says: "signal 2"},
 		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGTERM, TimeUp: true},
-			want: exit.OK},
+			want: cli.OK},
 		{end: record.CommandStatus{Run: true, Status: -1, Signal: syscall.SIGKILL, TimeUp: true,
 			Stopped: syscall.SIGINT}, want: 137, says: "signal 9"},
-		{end: record.CommandStatus{Run: true, Status: -1}, want: exit.Failed, says: "status -1"},
+		{end: record.CommandStatus{Run: true, Status: -1}, want: cli.Failed, says: "status -1"},
 	} {
 		err := commandError(o, &record.Summary{Command: tt.end})
-		code, text := exit.OK, ""
+		code, text := cli.OK, ""
 		if err != nil {
 			text = err.Error()
-			var e *exit.Error
+			var e *cli.ExitError
 			if !errors.As(err, &e) {
 				t.Fatalf("%+v: %v", tt.end, err)
 			}
@@ -67,7 +67,7 @@ func TestRecordError(t *testing.T) {
 		{err: syscall.ENOSPC, code: 0},
 	} {
 		err := recordError(tt.err)
-		var e *exit.Error
+		var e *cli.ExitError
 		var h interface{ Hint() string }
 		if errors.As(err, &e) != (tt.code != 0) || e != nil && e.Code != tt.code ||
 			errors.As(err, &h) != (tt.hint != "") || h != nil && !strings.Contains(h.Hint(),

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/ingest/record/sampler"
 )
@@ -51,7 +50,7 @@ func (o *stackOptions) validate(pids []int) error {
 			o.cgroup != ""},
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
 			if f.set {
-				return ingest.WithHint(exit.Usagef("%s selects the stacks to sample", f.name),
+				return ingest.WithHint(cli.Usagef("%s selects the stacks to sample", f.name),
 					"add --stacks")
 			}
 		}
@@ -59,24 +58,24 @@ func (o *stackOptions) validate(pids []int) error {
 	}
 	switch {
 	case o.offCPU && o.event != "":
-		return exit.Usagef("--off-cpu is an event of its own: it does not go with --event")
+		return cli.Usagef("--off-cpu is an event of its own: it does not go with --event")
 	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
-		return exit.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
+		return cli.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
-		return exit.Usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
+		return cli.Usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
 	}
 	o.parsed = sampler.Event{}
 	if o.event != "" {
 		var err error
 		if o.parsed, err = sampler.ParseEvent(o.event); err != nil {
-			return exit.Usagef("--event: %v", err)
+			return cli.Usagef("--event: %v", err)
 		}
 	}
 	if o.offCPU {
 		o.parsed.Kind = sampler.OffCPU
 	}
 	if o.frequency != 0 && o.parsed.Kind != sampler.Clock {
-		return exit.Usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
+		return cli.Usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
 	}
 	return nil
 }

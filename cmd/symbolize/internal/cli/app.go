@@ -1,6 +1,6 @@
-// Package cli has the parts of the command line that all its commands share: a run with its
-// surroundings, messages, results and exit status, access to the store, and sessions over captures
-// with the flags that select their samples and sources of names.
+// Package cli has what the commands share: the run of a command (App) with its environment,
+// messages, output files and exit status; flags; help and completion; access to the store; sessions
+// over captures.
 package cli
 
 import (
@@ -9,9 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
 )
 
 // App is one run of the command line: its surroundings, the options that every
@@ -39,7 +36,7 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command) int {
 	root.SetErr(a.Env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = exit.AsUsage(cmd, err)
+		err = AsUsage(cmd, err)
 	}
 	return a.writeSummary(a.finish(ctx, err))
 }
@@ -81,9 +78,9 @@ func NeedSubcommand(cmd *cobra.Command, args []string) error {
 		if err := cmd.Help(); err != nil {
 			return err
 		}
-		return exit.SilentUsage()
+		return SilentUsage()
 	}
-	return help.UnknownCommand(cmd, args[0])
+	return UnknownCommand(cmd, args[0])
 }
 
 // Stdout is where results go.

@@ -9,8 +9,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/resolve"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/cpulist"
@@ -37,12 +35,12 @@ type InputOptions struct {
 	Kallsyms []string // lists of the captures' kernel
 	BCCDirs  []string // with programs of bcc
 
-	Stacks flags.StackMap // files that belong to a stack map
+	Stacks StackMap // files that belong to a stack map
 
 	TrustPaths bool // a file at its path is the one that ran
 	Jobs       int  // workers; 0 is one for each CPU
-	MaxMemory  flags.Size
-	unpacked   flags.Size // that a capture may unpack to; 0 for the default
+	MaxMemory  Size
+	unpacked   Size // that a capture may unpack to; 0 for the default
 
 	Names      string             // of --names, in subcommands that have it
 	NamePolicy resolve.NamePolicy // Names parsed
@@ -68,8 +66,8 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVar(&o.Event, "event", "", "only samples of this `EVENT`")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
-	flags.AddPIDs(fs, &o.pids, "only this `PID`; may be repeated")
-	fs.Var((*flags.PIDs[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
+	AddPIDs(fs, &o.pids, "only this `PID`; may be repeated")
+	fs.Var((*PIDs[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
 	fs.StringVar(&o.weight, "weight", "",
 		"weigh samples by this `FIELD` of their tracepoint, as bytes_alloc, in place of the period")
@@ -90,7 +88,7 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.Vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
 	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,
 		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")
-	flags.AddBCCDirs(fs, &o.BCCDirs)
+	AddBCCDirs(fs, &o.BCCDirs)
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
 	if !o.Timed {
@@ -98,7 +96,7 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	}
 	fs.Var(&o.unpacked, "max-unpacked",
 		"a compressed capture may unpack to `SIZE` (default 256 MiB and 256 times its own size)")
-	flags.AddWork(fs, &o.Jobs, &o.MaxMemory)
+	AddWork(fs, &o.Jobs, &o.MaxMemory)
 }
 
 // TakeBundles takes the bundles out of the captures of the command line, see
@@ -112,27 +110,27 @@ func (o *InputOptions) TakeBundles(ctx context.Context, paths []string) []string
 // Validate checks the flags and parses their values; args are the captures.
 func (o *InputOptions) Validate(args []string) error {
 	if len(args) == 0 {
-		return ingest.WithHint(exit.Usagef("no capture is named"),
+		return ingest.WithHint(Usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
 	var err error
 	if o.time, err = input.ParseTimeRange(o.times); err != nil {
-		return exit.Usagef("--time %q: %v", o.times, err)
+		return Usagef("--time %q: %v", o.times, err)
 	}
 	if o.cpus != "" {
 		list, err := cpulist.Parse(o.cpus)
 		if err != nil {
-			return exit.Usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
+			return Usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
 		}
 		for _, n := range list {
 			o.cpu = append(o.cpu, int32(n))
 		}
 	}
-	if err := cmp.Or(flags.CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms)); err != nil ||
+	if err := cmp.Or(CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms)); err != nil ||
 		o.Names == "" {
 		return err
 	}
-	o.NamePolicy, err = flags.ParseNames(o.Names)
+	o.NamePolicy, err = ParseNames(o.Names)
 	return err
 }
 

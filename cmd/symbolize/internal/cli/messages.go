@@ -7,8 +7,6 @@ import (
 	"io"
 	"syscall"
 
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/progress"
 	"symbolize/ingest"
 )
 
@@ -30,28 +28,28 @@ func (p *pipeWriter) Write(b []byte) (int, error) {
 func (a *App) finish(ctx context.Context, err error) int {
 	switch {
 	case errors.Is(err, errBrokenPipe):
-		return exit.OK
+		return OK
 	case err == nil && a.Partial:
-		return exit.Partial
+		return Partial
 	case err == nil:
-		return exit.OK
+		return OK
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		a.Print("error", "interrupted")
-		return exit.Interrupted
+		return Interrupted
 	}
-	code := exit.Failed
-	var coded *exit.Error
+	code := Failed
+	var coded *ExitError
 	if errors.As(err, &coded) {
 		code = coded.Code
 		if coded.Err == nil {
 			return code
 		}
 	}
-	if code == exit.Unresolved && a.Partial {
-		code = exit.Partial // an unread input may be the reason; both are reported
+	if code == Unresolved && a.Partial {
+		code = Partial // an unread input may be the reason; both are reported
 	}
 	a.Print("error", err.Error())
-	if hint := exit.Hint(err); hint != "" {
+	if hint := Hint(err); hint != "" {
 		a.Print("hint", hint)
 	}
 	return code
@@ -98,13 +96,13 @@ func (a *App) drawsBars() bool {
 }
 
 // StartProgress returns a progress bar on stderr, or nil where there is none.
-func (a *App) StartProgress() *progress.Bar {
-	return progress.New(a.progressWriter(), a.Note)
+func (a *App) StartProgress() *Bar {
+	return NewBar(a.progressWriter(), a.Note)
 }
 
 // StartSteps shows the steps of a batch on stderr.
-func (a *App) StartSteps() *progress.Steps {
-	return progress.NewSteps(a.progressWriter(), a.Note)
+func (a *App) StartSteps() *Steps {
+	return NewSteps(a.progressWriter(), a.Note)
 }
 
 // progressWriter returns the terminal that bars are drawn on, nil where lines are printed instead.

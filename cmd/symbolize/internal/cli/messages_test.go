@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -22,32 +21,32 @@ func TestFinishStatus(t *testing.T) {
 		want    int
 		stderr  string
 	}{
-		{name: "done", ctx: t.Context(), want: exit.OK},
-		{name: "partial", ctx: t.Context(), partial: true, want: exit.Partial},
-		{name: "failed", ctx: t.Context(), err: errors.New("no way"), want: exit.Failed,
+		{name: "done", ctx: t.Context(), want: OK},
+		{name: "partial", ctx: t.Context(), partial: true, want: Partial},
+		{name: "failed", ctx: t.Context(), err: errors.New("no way"), want: Failed,
 			stderr: "symbolize: error: no way\n"},
 		{name: "failed wins over partial", ctx: t.Context(), err: errors.New("no way"),
-			partial: true, want: exit.Failed,
+			partial: true, want: Failed,
 			stderr: "symbolize: error: no way\n"},
-		{name: "usage", ctx: t.Context(), err: exit.Usagef("bad flag"), want: exit.Usage,
+		{name: "usage", ctx: t.Context(), err: Usagef("bad flag"), want: Usage,
 			stderr: "symbolize: error: bad flag\n"},
-		{name: "said already", ctx: t.Context(), err: &exit.Error{Code: exit.Usage},
-			want: exit.Usage},
-		{name: "closed pipe", ctx: t.Context(), err: errors.Join(errBrokenPipe), want: exit.OK},
-		{name: "interrupted", ctx: canceled, err: context.Canceled, want: exit.Interrupted,
+		{name: "said already", ctx: t.Context(), err: &ExitError{Code: Usage},
+			want: Usage},
+		{name: "closed pipe", ctx: t.Context(), err: errors.Join(errBrokenPipe), want: OK},
+		{name: "interrupted", ctx: canceled, err: context.Canceled, want: Interrupted,
 			stderr: "symbolize: error: interrupted\n"},
-		{name: "canceled by itself", ctx: t.Context(), err: context.Canceled, want: exit.Failed,
+		{name: "canceled by itself", ctx: t.Context(), err: context.Canceled, want: Failed,
 			stderr: "symbolize: error: context canceled\n"},
 		{name: "hint", ctx: t.Context(),
 			err:    ingest.WithHint(errors.New("locked"), "wait a %s", "bit"),
-			want:   exit.Failed,
+			want:   Failed,
 			stderr: "symbolize: error: locked\nsymbolize: hint: wait a bit\n"},
 		{name: "full disk", ctx: t.Context(),
-			err: &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, want: exit.Failed,
+			err: &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, want: Failed,
 			stderr: "symbolize: error: write x: no space left on device\n" +
 				"symbolize: hint: free some space, or point --store or -o at another disk\n"},
 		{name: "hostile name", ctx: t.Context(), err: errors.New("\x1b[2J a\nb"),
-			want:   exit.Failed,
+			want:   Failed,
 			stderr: "symbolize: error: ?[2J a; b\n"},
 	} {
 		env, stdout, stderr := inProcess()

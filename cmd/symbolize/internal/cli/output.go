@@ -9,8 +9,6 @@ import (
 	"os"
 
 	"symbolize/analyze/table"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/newfile"
 )
@@ -51,14 +49,14 @@ func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.Env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
-	return ingest.WithHint(exit.Usagef("refusing to write binary output to a terminal"),
+	return ingest.WithHint(Usagef("refusing to write binary output to a terminal"),
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 
 // WriteFacts prints facts as JSON or as text.
 func (a *App) WriteFacts(format string, facts any, text func(io.Writer) error) error {
 	return a.WriteOutput("", false, func(w io.Writer) error {
-		if format == flags.JSON {
+		if format == JSON {
 			return ingest.WriteJSON(w, facts)
 		}
 		return text(w)
@@ -148,7 +146,7 @@ func RefuseOverwrite(captures, outputs []string) error {
 		}
 		for _, c := range captures {
 			if other, err := os.Stat(c); err == nil && os.SameFile(fi, other) {
-				return exit.Usagef("-o %s would overwrite the capture %s", out, c)
+				return Usagef("-o %s would overwrite the capture %s", out, c)
 			}
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 func TestRefusesTerminal(t *testing.T) {
@@ -19,8 +17,8 @@ func TestRefusesTerminal(t *testing.T) {
 	write := func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }
 	for _, path := range []string{"", "-"} {
 		err := a.WriteOutput(path, true, write)
-		var coded *exit.Error
-		if !errors.As(err, &coded) || coded.Code != exit.Usage || exit.Hint(err) == "" {
+		var coded *ExitError
+		if !errors.As(err, &coded) || coded.Code != Usage || Hint(err) == "" {
 			t.Errorf("binary to %q: %v", path, err)
 		}
 	}

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"time"
-
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // grace is how long a command may take to end by itself after an interrupt: to publish its
@@ -23,7 +21,7 @@ func (a *App) endOverdue(ctx context.Context, grace time.Duration) (stop func())
 		case <-returned:
 		case <-time.After(grace):
 			a.Print("error", "interrupted, and ended in the middle of the work")
-			a.Env.Exit(exit.Interrupted)
+			a.Env.Exit(Interrupted)
 		}
 	})
 	return func() {

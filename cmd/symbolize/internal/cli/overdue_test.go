@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"symbolize/cmd/symbolize/internal/exit"
 )
 
 // TestEndOverdue interrupts a command that returns and one that hangs.
@@ -24,7 +22,7 @@ func TestEndOverdue(t *testing.T) {
 		stop := a.endOverdue(ctx, wait)
 		cancel()
 		if hangs {
-			if code := <-codes; code != exit.Interrupted ||
+			if code := <-codes; code != Interrupted ||
 				!strings.HasPrefix(stderr.String(), "symbolize: error: interrupted, ") {
 				t.Errorf("status %d, %q", code, stderr.String())
 			}

@@ -9,7 +9,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/table"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store/remote"
 	"symbolize/store/remote/s3"
@@ -73,17 +72,17 @@ func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, exit.Usagef("%v", err)
+		return nil, Usagef("%v", err)
 	case scheme == "file" && u.Host == "" && u.Path != "":
 		return remote.OpenDir(u.Path), nil
 	case scheme == "s3":
 		o, err := s3.Parse(text, a.Env.Getenv)
 		if err != nil {
-			return nil, exit.Usagef("%v", err)
+			return nil, Usagef("%v", err)
 		}
 		return s3.Open(o)
 	}
-	return nil, ingest.WithHint(exit.Usagef("%s: no place for symbol tables", text),
+	return nil, ingest.WithHint(Usagef("%s: no place for symbol tables", text),
 		"it is a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
 }
 

@@ -9,7 +9,6 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/report"
 	"symbolize/buildid"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -31,7 +30,7 @@ type Session struct {
 // OpenSession opens the store and the sources of symbols that the flags name. A store that is
 // not there is no error: everything can come from the others.
 func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error) {
-	process.LimitMemory(o.MaxMemory)
+	process.LimitMemory(int64(o.MaxMemory))
 	opts := a.SessionOptions(o)
 	var err error
 	if opts.Remote, err = a.OpenRemote(&o.Remote); err != nil {
@@ -39,7 +38,7 @@ func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error
 	}
 	if opts.Store, err = a.StorePath(); err != nil &&
 		len(opts.With)+len(opts.Bundles)+len(opts.BCC) == 0 {
-		a.Warn(err.Error(), exit.Hint(err))
+		a.Warn(err.Error(), Hint(err))
 	}
 	s := &Session{App: a, Options: o}
 	opts.Failed = func(path string, err error) {
@@ -91,7 +90,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 func (a *App) SessionWarning(w analyze.Warning) {
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):
-		w.Hint = exit.Hint(StoreError(w.Err))
+		w.Hint = Hint(StoreError(w.Err))
 	case errors.Is(w.Err, analyze.ErrNoKernel):
 		w.Text = "--kallsyms is of no use: " + w.Text
 	}
@@ -103,11 +102,11 @@ func SessionError(err error) error {
 	var kernels *analyze.KernelsError
 	switch {
 	case errors.As(err, &kernels):
-		return ingest.WithHint(exit.Usagef("--kallsyms: the captures are of %d kernels",
+		return ingest.WithHint(Usagef("--kallsyms: the captures are of %d kernels",
 			len(kernels.Kernels)),
 			"resolve those of each kernel for themselves, or `symbolize index --build-id ID FILE`")
 	case errors.Is(err, analyze.ErrNoCapture):
-		return &exit.Error{Code: exit.Failed} // each has been reported
+		return &ExitError{Code: Failed} // each has been reported
 	}
 	return StoreError(err)
 }
@@ -156,7 +155,7 @@ func (a *App) FailInput(_ string, err error) {
 func (a *App) PrintError(err error) {
 	err = SessionError(err)
 	a.Print("error", err.Error())
-	if hint := exit.Hint(err); hint != "" {
+	if hint := Hint(err); hint != "" {
 		a.Print("hint", hint)
 	}
 }

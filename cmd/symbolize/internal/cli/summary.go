@@ -8,7 +8,6 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/summary"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
@@ -64,14 +63,14 @@ func (a *App) checkSummary(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if o.metrics == "-" {
-		return exit.Usagef("--metrics -: the node exporter reads files")
+		return Usagef("--metrics -: the node exporter reads files")
 	}
 	out := cmd.Flags().Lookup("output")
 	each := cmd.Flags().Lookup("each")
 	toFile := out != nil && out.Value.String() != "-" && (out.Value.String() != "" ||
 		each != nil && each.Value.String() == "true")
 	if o.summary == "-" && !toFile {
-		return ingest.WithHint(exit.Usagef("--summary -: standard output has the result"),
+		return ingest.WithHint(Usagef("--summary -: standard output has the result"),
 			"name a file with --summary FILE")
 	}
 	return RefuseOverwrite(args, []string{o.summary, o.metrics})
@@ -80,7 +79,7 @@ func (a *App) checkSummary(cmd *cobra.Command, args []string) error {
 // writeSummary writes the results, when the exit status is known, which it returns.
 func (a *App) writeSummary(code int) int {
 	o := &a.outcome
-	if !o.wanted() || !a.started || code == exit.Usage {
+	if !o.wanted() || !a.started || code == Usage {
 		return code
 	}
 	now := time.Now()
@@ -96,8 +95,8 @@ func (a *App) writeSummary(code int) int {
 		}
 		if err := a.WriteOutput(f.path, false, f.write); err != nil {
 			a.PrintError(err)
-			if code == exit.OK || code == exit.Partial {
-				code = exit.Failed
+			if code == OK || code == Partial {
+				code = Failed
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -87,12 +86,12 @@ func indexCapture(ctx context.Context, path string, opened *analyze.Inputs,
 	open func() (store.Sink, error)) (*bpfprog.Stats, error) {
 	c, err := opened.Take(ctx, path)
 	if err != nil {
-		return nil, indexer.Problem{Path: path, Err: err, Hint: exit.Hint(err), Named: true}
+		return nil, indexer.Problem{Path: path, Err: err, Hint: cli.Hint(err), Named: true}
 	}
 	defer c.Close()
 	programs, err := c.Programs()
 	if err != nil && len(programs) == 0 {
-		return nil, indexer.Problem{Path: path, Err: err, Hint: exit.Hint(err), Named: true}
+		return nil, indexer.Problem{Path: path, Err: err, Hint: cli.Hint(err), Named: true}
 	}
 	if len(programs) == 0 {
 		return nil, ctx.Err()

@@ -14,8 +14,6 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store/db"
 	"symbolize/store/debuginfod"
@@ -27,7 +25,7 @@ type fetchOptions struct {
 	namesOnly bool
 	format    string
 	jobs      int
-	maxMemory flags.Size
+	maxMemory cli.Size
 	writer    db.WriterOptions
 }
 
@@ -53,10 +51,10 @@ func NewFetch(a *cli.App) *cobra.Command {
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
-				return ingest.WithHint(exit.Usagef("no capture is named"),
+				return ingest.WithHint(cli.Usagef("no capture is named"),
 					"name the files that `perf record` wrote")
 			}
-			if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(o.format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return runFetch(ctx, a, o, args)
@@ -69,9 +67,9 @@ func NewFetch(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"take symbol tables in place of debug information from servers that offer them: a tenth of the bytes, no "+
 			"lines nor inlined calls")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
-	flags.AddWriter(fs, &o.writer)
-	flags.AddWork(fs, &o.jobs, &o.maxMemory)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
+	cli.AddWriter(fs, &o.writer)
+	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	return cmd
 }
 
@@ -94,7 +92,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 		return err
 	}
 	if len(opts.Servers) == 0 && !o.dryRun {
-		return ingest.WithHint(exit.Usagef("no server is named"),
+		return ingest.WithHint(cli.Usagef("no server is named"),
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
 	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory}
@@ -115,7 +113,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 		})
 	}
 	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o.format, wanted)
-	if err == nil && o.format == flags.JSON {
+	if err == nil && o.format == cli.JSON {
 		err = a.WriteFacts(o.format, wanted, nil)
 	}
 	if err != nil || len(paths) == 0 {
@@ -130,7 +128,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error) {
 	opts, err := debuginfod.FromEnv(a.Env.Getenv)
 	if err != nil {
-		return opts, exit.Usagef("%v", err)
+		return opts, cli.Usagef("%v", err)
 	}
 	if len(servers) > 0 {
 		opts.Servers = servers
@@ -251,7 +249,7 @@ func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, format st
 			f.Path = path
 			paths = append(paths, path)
 		}
-		if format == flags.JSON {
+		if format == cli.JSON {
 			continue
 		}
 		_, err = fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),

@@ -18,10 +18,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/cmd/symbolize/internal/progress"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -37,7 +34,7 @@ type indexOptions struct {
 	bccDirs    []string
 	noDebug    bool
 	jobs       int
-	maxMemory  flags.Size
+	maxMemory  cli.Size
 	namesOnly  bool
 	demangle   bool
 	noUnwind   bool
@@ -122,10 +119,10 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.explain, "explain", false,
 		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
 			"stack maps and recordings have none, and the fix")
-	flags.AddBCCDirs(fs, &o.bccDirs)
-	flags.AddWriter(fs, &o.writer)
-	flags.AddWork(fs, &o.jobs, &o.maxMemory)
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddBCCDirs(fs, &o.bccDirs)
+	cli.AddWriter(fs, &o.writer)
+	cli.AddWork(fs, &o.jobs, &o.maxMemory)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "names-only")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "no-unwind")
@@ -133,28 +130,28 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 
 func (o *indexOptions) validate(args []string) error {
 	if len(args)+len(o.bccDirs)+len(o.captures) == 0 && !o.kernel {
-		return ingest.WithHint(exit.Usagef("nothing to index"),
+		return ingest.WithHint(cli.Usagef("nothing to index"),
 			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
 				"or ask for --kernel")
 	}
 	if slices.Contains(args, "") {
-		return exit.Usagef("a PATH is empty")
+		return cli.Usagef("a PATH is empty")
 	}
 	if len(o.symfs) > 0 && len(o.captures) == 0 {
-		return ingest.WithHint(exit.Usagef("--symfs goes with --for"),
+		return ingest.WithHint(cli.Usagef("--symfs goes with --for"),
 			"name directories without a flag to index all of them")
 	}
 	if o.explain && (len(args) == 0 || o.kernel) {
-		return exit.Usagef("--explain is about files and directories: name some, without --kernel")
+		return cli.Usagef("--explain is about files and directories: name some, without --kernel")
 	}
 	if o.kernelID != "" {
 		id, err := buildid.Parse(o.kernelID)
 		if err != nil {
-			return exit.Usagef("--build-id: %v", err)
+			return cli.Usagef("--build-id: %v", err)
 		}
 		o.kallsymsID = id
 	}
-	return cmp.Or(flags.CheckJobs(o.jobs), flags.CheckFormat(o.format, flags.Text, flags.JSON))
+	return cmp.Or(cli.CheckJobs(o.jobs), cli.CheckFormat(o.format, cli.Text, cli.JSON))
 }
 
 // takeCaptures gives the captures among the paths to --for, if that is given, and returns the rest:
@@ -173,7 +170,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	if err != nil {
 		return err
 	}
-	process.LimitMemory(o.maxMemory)
+	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.FrugalGC)
 	paths = o.takeCaptures(paths)
 	need, err := filesFor(ctx, a, o, path)
@@ -237,7 +234,7 @@ func markSeen(a *cli.App, path string, sum *indexer.Summary) {
 	}
 }
 
-func (o *indexOptions) indexer(bar *progress.Bar) indexer.Options {
+func (o *indexOptions) indexer(bar *cli.Bar) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
@@ -271,7 +268,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 		err = ingest.WithHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
 	}
-	if o.quality && o.format == flags.Text && sum != nil {
+	if o.quality && o.format == cli.Text && sum != nil {
 		qualityErr := a.WriteOutput("", false, func(w io.Writer) error {
 			return writeQuality(w, sum.Quality)
 		})
@@ -279,7 +276,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 			return cmp.Or(err, qualityErr)
 		}
 	}
-	if o.format == flags.JSON {
+	if o.format == cli.JSON {
 		jsonErr := ingest.WriteJSON(a.Stdout(), indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
@@ -287,7 +284,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 	}
 	if !a.Quiet {
 		a.PrintProblems(sum.Problems)
-		if o.format == flags.Text && (err == nil || sum.Read > 0) {
+		if o.format == cli.Text && (err == nil || sum.Read > 0) {
 			writeIndexSummary(a.Env.Stderr, path, sum, captured)
 		}
 	}
@@ -348,7 +345,7 @@ func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string
 		return err
 	}
 	a.Partial = len(x.Problems) > 0
-	if o.format == flags.JSON {
+	if o.format == cli.JSON {
 		return ingest.WriteJSON(a.Stdout(), x)
 	}
 	cli.WarnEach(a, x.Problems, func(p inspect.Problem) (text, hint string) {

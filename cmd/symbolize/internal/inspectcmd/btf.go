@@ -11,9 +11,6 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
@@ -51,19 +48,19 @@ func NewBTF(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupLook,
 		Example: "  symbolize btf prog.bpf.o\n" +
 			"  symbolize btf /sys/kernel/btf/vmlinux 'struct task_struct'",
-		Args: help.SomeArgs("FILE"),
+		Args: cli.SomeArgs("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBTF(ctx, a, &o, args[0], args[1:])
 		}),
 	}
 	cmd.Flags().StringVar(&o.base, "base", "",
 		"the `FILE` whose types a kernel module's BTF continues, mostly /sys/kernel/btf/vmlinux")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, formatC)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, formatC)
 	return cmd
 }
 
 func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names []string) error {
-	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, formatC); err != nil {
+	if err := cli.CheckFormat(o.format, cli.Text, cli.JSON, formatC); err != nil {
 		return err
 	}
 	blobs, err := readBTF(ctx, a, path, o.base)
@@ -81,7 +78,7 @@ func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names [
 	}
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		switch o.format {
-		case flags.JSON:
+		case cli.JSON:
 			return ingest.WriteJSON(w, out)
 		case formatC:
 			return out.WriteC(w)
@@ -112,7 +109,7 @@ func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF,
 		return nil, ingest.WithHint(err,
 			"btf knows ELF files, BTF as it is, perf.data files and bundles")
 	case errors.Is(err, inspect.ErrNotSplit):
-		return nil, exit.Usagef("--base: %w", err)
+		return nil, cli.Usagef("--base: %w", err)
 	}
 	return blobs, err
 }

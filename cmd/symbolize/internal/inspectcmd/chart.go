@@ -13,8 +13,6 @@ import (
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -56,7 +54,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"counts by code address with names: the `FIELD` of the key that is one; key for all of it")
 	fs.BoolVar(&o.returns, "return-addresses", false,
 		"the addresses of --symbols are where calls return to: show the line of the call")
-	flags.AddLimit(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
+	cli.AddLimit(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
 	fs.StringVar(&o.hist, "hist", "",
 		"draw histograms; the `SCALE` is the scale of the slots: "+chart.ScaleNames)
 	fs.Lookup("hist").NoOptDefVal = autoScale
@@ -74,9 +72,9 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
 	o.remote.AddFlag(fs)
-	flags.AddDemangle(cmd, &o.demangle, "simple")
-	flags.Complete(cmd, "style", chartStyles)
-	flags.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
+	cli.AddDemangle(cmd, &o.demangle, "simple")
+	cli.Complete(cmd, "style", chartStyles)
+	cli.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
 }
 
 // checkHist refuses `--hist log2 FILE`: a flag that can stand alone takes its value with
@@ -91,7 +89,7 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 	if _, err := os.Stat(paths[0]); err == nil {
 		return nil
 	}
-	return ingest.WithHint(exit.Usagef("--hist %s: no such file", paths[0]),
+	return ingest.WithHint(cli.Usagef("--hist %s: no such file", paths[0]),
 		"give the scale by --hist=%s",
 		paths[0])
 }
@@ -102,31 +100,31 @@ func (o *mapChartOptions) wanted() bool { return o.symbols != "" || o.hist != ""
 func (o *mapChartOptions) validate() error {
 	switch {
 	case o.symbols != "" && (o.hist != "" || o.heatmap):
-		return exit.Usagef("--symbols goes with neither --hist nor --heatmap")
+		return cli.Usagef("--symbols goes with neither --hist nor --heatmap")
 	case o.rows < 0:
-		return exit.Usagef("-n %d: it is at least 0", o.rows)
+		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case o.cleared && !o.heatmap:
-		return exit.Usagef("--cleared is for --heatmap")
+		return cli.Usagef("--cleared is for --heatmap")
 	}
 	if o.style != "" {
-		if err := flags.CheckWord("--style", o.style, chartStyles); err != nil {
+		if err := cli.CheckWord("--style", o.style, chartStyles); err != nil {
 			return err
 		}
 	}
 	if o.hist != "" && o.hist != autoScale {
 		s, err := chart.ParseScale(o.hist)
 		if err != nil {
-			return exit.Usagef("--hist: %v", err)
+			return cli.Usagef("--hist: %v", err)
 		}
 		o.scale = &s
 	}
-	if o.format == flags.SVG || o.format == flags.HTML {
+	if o.format == cli.SVG || o.format == cli.HTML {
 		if !o.heatmap {
-			return exit.Usagef("--format %s is for --heatmap", o.format)
+			return cli.Usagef("--format %s is for --heatmap", o.format)
 		}
 	}
 	var err error
-	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
+	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return err
 }
 
@@ -143,7 +141,7 @@ func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
 		return err
 	}
 	format := o.heatFormat()
-	if format == flags.SVG { // the others hold them
+	if format == cli.SVG { // the others hold them
 		for _, note := range m.Notes {
 			a.Note(m.Title + ": " + note)
 		}
@@ -151,11 +149,11 @@ func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
 	return a.WriteOutput(o.output, false, func(w io.Writer) error {
 		var out []byte
 		switch format {
-		case flags.JSON:
+		case cli.JSON:
 			return ingest.WriteJSON(w, bpfmap.NewHeatReport(m))
-		case flags.SVG:
+		case cli.SVG:
 			out = m.AppendSVG(nil)
-		case flags.HTML:
+		case cli.HTML:
 			out = m.AppendHTML(nil)
 		default:
 			terminal := a.Env.StdoutTerminal && (o.output == "" || o.output == "-")
@@ -173,11 +171,11 @@ func (o *mapChartOptions) heatFormat() string {
 	}
 	switch strings.ToLower(filepath.Ext(o.output)) {
 	case ".svg":
-		return flags.SVG
+		return cli.SVG
 	case ".html", ".htm":
-		return flags.HTML
+		return cli.HTML
 	case ".json":
-		return flags.JSON
+		return cli.JSON
 	}
-	return flags.Text
+	return cli.Text
 }

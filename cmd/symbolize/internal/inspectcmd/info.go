@@ -10,8 +10,6 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -30,16 +28,16 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be rea
 // NewInfo makes the command `info`.
 func NewInfo(a *cli.App) *cobra.Command {
 	var format string
-	var stacks flags.StackMap
+	var stacks cli.StackMap
 	cmd := &cobra.Command{
 		Use:     "info FILE",
 		Short:   "Say what a capture or an object file holds",
 		Long:    infoLong,
 		GroupID: cli.GroupLook,
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
-		Args:    help.OneArg("FILE"),
+		Args:    cli.OneArg("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			if err := stacks.Parse(nil); err != nil {
@@ -57,14 +55,14 @@ func NewInfo(a *cli.App) *cobra.Command {
 			}
 			a.Partial = info.Damaged()
 			return a.WriteOutput("", false, func(w io.Writer) error {
-				if format == flags.JSON {
+				if format == cli.JSON {
 					return ingest.WriteJSON(w, info)
 				}
 				return info.WriteText(w)
 			})
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cmd.Flags().SortFlags = false
 	stacks.AddTo(cmd.Flags())
 	return cmd

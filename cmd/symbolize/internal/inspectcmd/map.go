@@ -16,9 +16,6 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
@@ -53,7 +50,7 @@ func NewMap(a *cli.App) *cobra.Command {
 		Example: "  symbolize map --symbols location drops.json\n" +
 			"  symbolize map --hist --unit usecs lat.data\n" +
 			"  symbolize map --heatmap --unit us -o heat.svg lat.data",
-		Args: help.SomeArgs("DUMP"),
+		Args: cli.SomeArgs("DUMP"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runMap(ctx, a, o, args)
 		}),
@@ -64,19 +61,19 @@ func NewMap(a *cli.App) *cobra.Command {
 		"ID=NAME where the kernel cut the name")
 	fs.StringVar(&o.btf, "btf", "",
 		"the BPF object `FILE`, or BTF, with the types of a dump that has none")
-	flags.AddOutput(fs, &o.output)
+	cli.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+
 			"by the name of -o)")
-	flags.Complete(cmd, "format", []string{flags.Text, flags.JSON, flags.SVG, flags.HTML})
+	cli.Complete(cmd, "format", []string{cli.Text, cli.JSON, cli.SVG, cli.HTML})
 	o.addFlags(cmd)
 	return cmd
 }
 
 func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) error {
 	if o.format != "" {
-		if err := flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.SVG,
-			flags.HTML); err != nil {
+		if err := cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.SVG,
+			cli.HTML); err != nil {
 			return err
 		}
 	}
@@ -85,7 +82,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	}
 	if len(paths) == 1 && filetype.OfPath(paths[0]) == filetype.ELF {
 		if o.wanted() {
-			return exit.Usagef("%s is an object: --symbols, --hist and --heatmap want dumps",
+			return cli.Usagef("%s is an object: --symbols, --hist and --heatmap want dumps",
 				paths[0])
 		}
 		return runMapObject(ctx, a, o, paths[0])
@@ -114,7 +111,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	m, err := in.Last(a)
 	switch {
 	case errors.Is(err, bpfmap.ErrSeveral):
-		return ingest.WithHint(exit.Usagef("%w", err), "--heatmap takes several")
+		return ingest.WithHint(cli.Usagef("%w", err), "--heatmap takes several")
 	case err != nil:
 		return err
 	case o.hist != "":
@@ -128,7 +125,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 
 // writeMap writes a result in the format that was asked for.
 func writeMap(a *cli.App, o *mapOptions, json, text func(io.Writer) error) error {
-	if o.format == flags.JSON {
+	if o.format == cli.JSON {
 		text = json
 	}
 	return a.WriteOutput(o.output, false, text)
@@ -146,7 +143,7 @@ func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) e
 
 // runMapValues prints keys and values.
 func runMapValues(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
-	v, err := m.Values(o.format == flags.JSON, a)
+	v, err := m.Values(o.format == cli.JSON, a)
 	if err != nil {
 		return err
 	}

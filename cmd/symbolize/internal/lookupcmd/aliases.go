@@ -4,8 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/lookup"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
+	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
 
@@ -24,7 +23,7 @@ var otherNames = map[string]pflag.NormalizedName{
 }
 
 func (h *toolFlags) addFlags(fs *pflag.FlagSet, o *lookup.Options) {
-	help.AddGroup(fs, help.GroupTools, func(fs *pflag.FlagSet) {
+	cli.AddGroup(fs, cli.GroupTools, func(fs *pflag.FlagSet) {
 		fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
 		fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
 			"print each address before its answer")
@@ -51,10 +50,10 @@ func (h *toolFlags) apply(o *lookupOptions) error {
 	case "none", "false":
 		o.Layout.Nameless = true
 	case "short":
-		return ingest.WithHint(exit.Usagef("--functions=short: names without scope are not kept"),
+		return ingest.WithHint(cli.Usagef("--functions=short: names without scope are not kept"),
 			"--demangle=simple leaves out parameters and template arguments")
 	default:
-		return exit.Usagef("--functions %q: it is one of linkage, none", h.functions)
+		return cli.Usagef("--functions %q: it is one of linkage, none", h.functions)
 	}
 	o.NoInlines = o.NoInlines || !h.inlines
 	if !h.demangled || h.mangled {

@@ -18,10 +18,6 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
-	"symbolize/cmd/symbolize/internal/lines"
 	"symbolize/ingest"
 )
 
@@ -81,7 +77,7 @@ func NewFilter(a *cli.App) *cobra.Command {
 			"symbolize filter\n" +
 			"  symbolize filter --with capture.data < oops.txt",
 		Args: func(cmd *cobra.Command, args []string) error {
-			err := help.NoArgs(cmd, args)
+			err := cli.NoArgs(cmd, args)
 			if err == nil {
 				return nil
 			}
@@ -105,7 +101,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.input.With, "with", nil,
 		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
 			"may be repeated")
-	flags.AddBCCDirs(fs, &o.input.BCCDirs)
+	cli.AddBCCDirs(fs, &o.input.BCCDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
 		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
 			"are its")
@@ -115,38 +111,38 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 		"look for no files on this host that neither the store nor --with has")
 	o.input.Remote.AddFlag(fs)
 	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
-	flags.AddNames(cmd, &o.input.Names, "`symbols` (the default) or dwarf")
-	flags.AddDemangle(cmd, &o.demangle, "simple")
+	cli.AddNames(cmd, &o.input.Names, "`symbols` (the default) or dwarf")
+	cli.AddDemangle(cmd, &o.demangle, "simple")
 	fs.BoolVar(&o.input.NoInlines, "no-inlines", false, "leave out inlined calls")
 	fs.StringVar(&o.summary, "summary", "", "write how many places were named, and what was left, "+
 		"to `FILE` as JSON")
-	flags.AddWork(fs, &o.input.Jobs, &o.input.MaxMemory)
+	cli.AddWork(fs, &o.input.Jobs, &o.input.MaxMemory)
 }
 
 func (o *filterOptions) validate() (err error) {
 	if o.summary == "-" {
-		return ingest.WithHint(exit.Usagef("--summary -: standard output has the text"), "name a file")
+		return ingest.WithHint(cli.Usagef("--summary -: standard output has the text"), "name a file")
 	}
 	if o.kernel != "" {
 		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
-			return exit.Usagef("--kernel: %v", err)
+			return cli.Usagef("--kernel: %v", err)
 		}
 	}
 	if o.input.Names != "" {
-		if o.input.NamePolicy, err = flags.ParseNames(o.input.Names); err != nil {
+		if o.input.NamePolicy, err = cli.ParseNames(o.input.Names); err != nil {
 			return err
 		}
 	}
-	if err := flags.CheckJobs(o.input.Jobs); err != nil {
+	if err := cli.CheckJobs(o.input.Jobs); err != nil {
 		return err
 	}
-	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
+	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return err
 }
 
 // filterLines reads the text to filter. A line above its bound is passed on in pieces, cut
 // between words where it has any.
-var filterLines = lines.Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
+var filterLines = Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
 	Long: func(line []byte) (int, error) {
 		if cut := bytes.LastIndexAny(line, " \t") + 1; cut > 0 {
 			return cut, nil
@@ -194,7 +190,7 @@ func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string
 		}
 		ids, err := s.FilesNamed(ctx, name)
 		if err != nil {
-			a.Damage(err.Error(), exit.Hint(err))
+			a.Damage(err.Error(), cli.Hint(err))
 		}
 		if len(known) >= most {
 			clear(known)

@@ -9,7 +9,6 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -47,7 +46,7 @@ func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.R
 		opts.Index.Workers, opts.Index.MaxMemory = o.jobs, int64(o.maxMemory)
 		opts.Index.Columns, opts.Index.NoUnwind = true, true
 		src.view = local.New(overlay, *opts).Searching(ctx, src.view, func(err error) {
-			a.Warn(err.Error(), exit.Hint(err))
+			a.Warn(err.Error(), cli.Hint(err))
 		})
 	}
 	return src, nil

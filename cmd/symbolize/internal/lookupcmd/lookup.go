@@ -19,9 +19,6 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/lines"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -42,7 +39,7 @@ type lookupOptions struct {
 	aliases  toolFlags
 
 	jobs      int
-	maxMemory flags.Size
+	maxMemory cli.Size
 }
 
 // The words of --style.
@@ -57,7 +54,7 @@ var lookupStyles = []string{lookup.LLVM: styleLLVM, lookup.GNU: styleGNU, lookup
 
 // queryLines reads queries. Addresses of a batch are sorted, so that each chunk of a table is
 // read once.
-var queryLines = lines.Reader{Read: 1 << 20, Batch: 8 << 20, Line: 64 << 10,
+var queryLines = Reader{Read: 1 << 20, Batch: 8 << 20, Line: 64 << 10,
 	Long: func([]byte) (int, error) { return 0, errLongQuery }}
 
 var errLongQuery = errors.New("a line of more than 64 KiB")
@@ -120,44 +117,44 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 		"addresses are file offsets; of a kernel, offsets from _text")
 	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
 	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
-	flags.Complete(cmd, "style", lookupStyles)
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.Complete(cmd, "style", lookupStyles)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
 		"the same as --style json"
-	flags.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
+	cli.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
 		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
-	flags.Complete(cmd, "demangle", flags.DemangleModes)
+	cli.Complete(cmd, "demangle", cli.DemangleModes)
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
-	flags.AddWork(fs, &o.jobs, &o.maxMemory)
+	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
 }
 
 func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.file == "" && o.buildID == "" && slices.ContainsFunc(args, isAddress):
-		return ingest.WithHint(exit.Usagef("no object is named"),
+		return ingest.WithHint(cli.Usagef("no object is named"),
 			"name a file with -e, or one in the store "+
 				"with --build-id")
 	case o.file != "" && o.buildID != "":
-		return exit.Usagef("-e and --build-id: one of them names the object")
+		return cli.Usagef("-e and --build-id: one of them names the object")
 	case o.Offsets && o.Section != "":
-		return exit.Usagef("--offsets and --section: addresses count from one thing only")
+		return cli.Usagef("--offsets and --section: addresses count from one thing only")
 	}
 	if o.buildID != "" {
 		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) {
-			return exit.Usagef("--build-id: %v", err)
+			return cli.Usagef("--build-id: %v", err)
 		}
 		if isHex(o.buildID) && len(o.buildID) < minPrefix {
-			return exit.Usagef("--build-id %s: at least %d digits are needed", o.buildID, minPrefix)
+			return cli.Usagef("--build-id %s: at least %d digits are needed", o.buildID, minPrefix)
 		}
 	}
 	o.style = strings.ToLower(o.style) // llvm-symbolizer's are GNU, JSON, LLVM
-	if o.format == flags.JSON {
+	if o.format == cli.JSON {
 		o.style = styleJSON
 	}
-	err = cmp.Or(flags.CheckFormat(o.format, flags.Text, flags.JSON),
-		flags.CheckWord("--style", o.style, lookupStyles), flags.CheckJobs(o.jobs),
+	err = cmp.Or(cli.CheckFormat(o.format, cli.Text, cli.JSON),
+		cli.CheckWord("--style", o.style, lookupStyles), cli.CheckJobs(o.jobs),
 		o.aliases.apply(o))
 	if err != nil {
 		return err
@@ -166,18 +163,18 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.names != "":
 		o.OwnNames = true
-		if o.Names, err = flags.ParseNames(o.names); err != nil {
+		if o.Names, err = cli.ParseNames(o.names); err != nil {
 			return err
 		}
 	case o.Style == lookup.GNU:
 		o.Names = resolve.DWARFNames
 	}
-	o.Demangle, err = flags.ParseDemangle(o.demangle, "full")
+	o.Demangle, err = cli.ParseDemangle(o.demangle, "full")
 	return err
 }
 
 func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string) (err error) {
-	process.LimitMemory(o.maxMemory)
+	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.HastyGC)
 	reader, err := lookupStore(a, o.file == "" && a.Local(nil, o.noLocal) == nil &&
 		!o.remote.Given(a))
@@ -303,7 +300,7 @@ func isAddress(arg string) bool {
 
 // runLookupMany answers arguments, or lines of standard input, that name their objects.
 func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []string) (err error) {
-	process.LimitMemory(o.maxMemory)
+	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.HastyGC)
 	reader, err := lookupStore(a, false)
 	if err != nil {
@@ -323,7 +320,7 @@ func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []str
 	m.Fail = func(err error) {
 		a.Partial = true
 		err = lookupError(err)
-		a.Warn(err.Error(), exit.Hint(err))
+		a.Warn(err.Error(), cli.Hint(err))
 	}
 	defer func() { err = cmp.Or(err, m.Close()) }()
 	if len(args) > 0 {

@@ -6,16 +6,14 @@ package process
 import (
 	"runtime/debug"
 	"runtime/metrics"
-
-	"symbolize/cmd/symbolize/internal/flags"
 )
 
 // LimitMemory makes the garbage collector hold the process below max bytes where it can; 0 leaves
 // the limit as $GOMEMLIMIT has it. GOGC stays: with it off a limit below the memory in use makes
 // the collector run without end (measured).
-func LimitMemory(max flags.Size) {
+func LimitMemory(max int64) {
 	if max > 0 {
-		debug.SetMemoryLimit(int64(max))
+		debug.SetMemoryLimit(max)
 	}
 }
 

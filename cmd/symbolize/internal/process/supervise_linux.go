@@ -18,7 +18,6 @@ import (
 	"golang.org/x/term"
 
 	"symbolize/analyze/table"
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -72,6 +71,12 @@ func Stderr() *os.File {
 // supervised is set in the process that does the work.
 var supervised bool
 
+// Exit statuses of a supervised process. Package cli, which imports this one, has the same.
+const (
+	statusFailed      = 1
+	statusInterrupted = 130
+)
+
 // endNote ends the standard error of a process that ended by itself: a text before it is not its
 // last words.
 const endNote = "symbolize: end of the work\n"
@@ -105,7 +110,7 @@ var errNotStarted = errors.New("the program cannot be started again")
 func superviseChild(limits string) (int, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return exit.Failed, errNotStarted
+		return statusFailed, errNotStarted
 	}
 	cmd := exec.Command(exe, os.Args[1:]...)
 	cmd.Args[0] = "symbolize" // not by the other name: its subcommand is in place already
@@ -122,7 +127,7 @@ func superviseChild(limits string) (int, error) {
 	if err := cmd.Start(); err != nil {
 		signal.Stop(signals)
 		runtime.UnlockOSThread()
-		return exit.Failed, errNotStarted
+		return statusFailed, errNotStarted
 	}
 	go passSignals(signals, cmd.Process)
 	err = cmd.Wait()
@@ -133,27 +138,27 @@ func superviseChild(limits string) (int, error) {
 	}
 	switch {
 	case memory && limits != "":
-		return exit.Failed, fmt.Errorf("out of memory: %s: %s", limits, reason)
+		return statusFailed, fmt.Errorf("out of memory: %s: %s", limits, reason)
 	case memory:
-		return exit.Failed, fmt.Errorf("out of memory: %s", reason)
+		return statusFailed, fmt.Errorf("out of memory: %s", reason)
 	case reason != "":
-		return exit.Failed,
+		return statusFailed,
 			fmt.Errorf("the store's database has failed: %s; what was published is "+
 				"whole, and the next run goes on", reason)
 	}
 	os.Stderr.Write(words.text) // a fault of ours, or output that GODEBUG requests of the runtime
 	switch {
 	case state == nil:
-		return exit.Failed, err
+		return statusFailed, err
 	case state.Exited():
 		return state.ExitCode(), nil
 	case wasInterrupted(state):
-		return exit.Interrupted, errors.New("interrupted")
+		return statusInterrupted, errors.New("interrupted")
 	}
 	if limits != "" {
 		limits = "; " + limits
 	}
-	return exit.Failed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
+	return statusFailed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
 }
 
 // wasInterrupted reports whether a process was ended by a signal that means an interrupt: it

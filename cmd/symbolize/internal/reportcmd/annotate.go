@@ -21,9 +21,6 @@ import (
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/complete"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/bpfprog"
@@ -83,7 +80,7 @@ func NewAnnotate(a *cli.App) *cobra.Command {
 	}
 	cmd.RunE = a.RunE(func(ctx context.Context, args []string) error {
 		if !cmd.Flags().Changed("format") && filepath.Ext(o.output) == ".html" {
-			o.format = flags.HTML
+			o.format = cli.HTML
 		}
 		if err := o.validate(args); err != nil {
 			return err
@@ -91,14 +88,14 @@ func NewAnnotate(a *cli.App) *cobra.Command {
 		return runAnnotate(ctx, a, o)
 	})
 	o.addFlags(cmd)
-	cmd.ValidArgsFunction = complete.FunctionsAfterCaptures(a, &o.InputOptions)
+	cmd.ValidArgsFunction = cli.CompleteFunctions(a, &o.InputOptions)
 	return cmd
 }
 
 func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddLimit(fs, &o.limit, -1,
+	cli.AddLimit(fs, &o.limit, -1,
 		"annotate the `N` hottest functions; 0 for all "+
 			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
@@ -108,16 +105,16 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
 	fs.StringVar(&o.syntax, "syntax", disasm.Syntaxes[0],
 		"how x86 instructions are written: att or intel as `SYNTAX`")
-	flags.Complete(cmd, "syntax", disasm.Syntaxes)
+	cli.Complete(cmd, "syntax", disasm.Syntaxes)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"take the text of source files from `DIR`, at their recorded paths or the ends of these; "+
 			"may be repeated")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.HTML)
-	flags.AddOutput(fs, &o.output)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.HTML)
+	cli.AddOutput(fs, &o.output)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddCount(fs, &o.count)
-	flags.AddDemangle(cmd, &o.demangle, "simple")
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddCount(fs, &o.count)
+	cli.AddDemangle(cmd, &o.demangle, "simple")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *annotateOptions) validate(args []string) (err error) {
@@ -128,21 +125,21 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	for _, text := range args[len(o.captures):] {
 		p, err := code.ParsePattern(text)
 		if err != nil {
-			return exit.Usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		o.patterns = append(o.patterns, p)
 	}
 	if err := cmp.Or(
 		o.InputOptions.Validate(o.captures),
-		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.HTML),
-		flags.CheckWord("--syntax", o.syntax, disasm.Syntaxes),
+		cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.HTML),
+		cli.CheckWord("--syntax", o.syntax, disasm.Syntaxes),
 	); err != nil {
 		return err
 	}
 	switch {
 	case o.limit < -1:
-		return exit.Usagef("-n %d: it is at least 0", o.limit)
-	case o.limit < 0 && len(o.patterns) == 0 && o.format == flags.HTML:
+		return cli.Usagef("-n %d: it is at least 0", o.limit)
+	case o.limit < 0 && len(o.patterns) == 0 && o.format == cli.HTML:
 		o.limit = pageFunctions
 	case o.limit < 0 && len(o.patterns) == 0:
 		o.limit = 1
@@ -150,7 +147,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	if o.writing, err = disasm.ParseSyntax(o.syntax); err != nil {
 		return err
 	}
-	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
+	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return err
 }
 
@@ -169,7 +166,7 @@ func patternFirst(args []string) error {
 	for i := range words {
 		words[i] = ingest.ShellWord(words[i])
 	}
-	return ingest.WithHint(exit.Usagef("%s is no file: captures come first, then patterns", args[0]),
+	return ingest.WithHint(cli.Usagef("%s is no file: captures come first, then patterns", args[0]),
 		"symbolize annotate %s", strings.Join(words, " "))
 }
 
@@ -205,9 +202,9 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	}
 	err = a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
-		case flags.JSON:
+		case cli.JSON:
 			return an.WriteJSON(w)
-		case flags.HTML:
+		case cli.HTML:
 			return listing.WriteHTML(w, an)
 		}
 		return an.WriteText(w, annotate.TextStyle{Addresses: o.addresses, Bytes: o.bytes,

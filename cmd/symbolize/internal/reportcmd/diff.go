@@ -15,8 +15,6 @@ import (
 	"symbolize/analyze/diff"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -83,9 +81,9 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.base, "base", nil,
 		"compare with this `FILE`; all arguments are then of the new side; may be repeated")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
-	flags.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
+	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
-	flags.Complete(cmd, "sort", topSorts)
+	cli.Complete(cmd, "sort", topSorts)
 	addNormalizeFlag(fs, &o.normalize)
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
@@ -93,10 +91,10 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"a corrected p below `P` is significant")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
 		"exit with 5 if a function grew by more than `PCT` percent, and beyond chance")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON, flags.Folded)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 // addNormalizeFlag adds the flag of all comparisons.
@@ -111,27 +109,27 @@ const defaultAlpha = 0.05
 
 func (o *diffOptions) validate(args []string) error {
 	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
-		return ingest.WithHint(exit.Usagef("%s named: it takes two",
+		return ingest.WithHint(cli.Usagef("%s named: it takes two",
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
 	}
 	switch {
-	case o.format == flags.Folded && o.judged:
-		return exit.Usagef("--fail-above needs --format text or json")
+	case o.format == cli.Folded && o.judged:
+		return cli.Usagef("--fail-above needs --format text or json")
 	case o.rows < 0:
-		return exit.Usagef("-n %d: it is at least 0", o.rows)
+		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case !(o.alpha > 0 && o.alpha < 1):
-		return exit.Usagef("--alpha %v: it lies between 0 and 1", o.alpha)
+		return cli.Usagef("--alpha %v: it lies between 0 and 1", o.alpha)
 	case !(o.failAbove >= 0):
-		return exit.Usagef("--fail-above %v: it is at least 0", o.failAbove)
+		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
 	}
 	if o.lines {
 		o.by = calltree.Line.String()
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		flags.CheckFormat(o.format, flags.Text, flags.JSON, flags.Folded),
-		flags.CheckWord("--sort", o.sort, topSorts),
+		cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.Folded),
+		cli.CheckWord("--sort", o.sort, topSorts),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 	)
@@ -144,7 +142,7 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 	}
 	return withSides(ctx, a, &o.InputOptions, base, sides, func(s *cli.Session, before,
 		after []diff.Input) error {
-		if o.format == flags.Folded {
+		if o.format == cli.Folded {
 			return writeFolded(a, s, o, before, after)
 		}
 		d, err := diff.New(before, after, o.options(s, after[0].Profile))
@@ -194,7 +192,7 @@ func capturesOf(side, captures []string) ([]string, error) {
 	})
 	if len(own) == 0 {
 		return nil,
-			ingest.WithHint(exit.Usagef("%s has no samples: nothing can be compared with it",
+			ingest.WithHint(cli.Usagef("%s has no samples: nothing can be compared with it",
 				side[0]),
 				"name a capture for each side, and the bundle as --with %s", ingest.ShellWord(side[0]))
 	}
@@ -242,7 +240,7 @@ func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) (
 		}
 	}
 	if len(inputs) == 0 {
-		return nil, &exit.Error{Code: exit.Failed} // each has been reported
+		return nil, &cli.ExitError{Code: cli.Failed} // each has been reported
 	}
 	return inputs, nil
 }
@@ -256,7 +254,7 @@ func chooseComparison(a *cli.App, d *diff.Diff) error {
 		}
 		return strings.Join(words, " ")
 	}
-	return ingest.WithHint(exit.Usagef("--fail-above: the totals differ by more than 5%%, %s",
+	return ingest.WithHint(cli.Usagef("--fail-above: the totals differ by more than 5%%, %s",
 		d.TotalsText()), "`%s` compares shares, `%s` values as measured",
 		command("--normalize"), command("--normalize=false"))
 }
@@ -276,7 +274,7 @@ func failGrown(a *cli.App, d *diff.Diff, above float64) error {
 	for i := range d.Failed {
 		a.Print("error", d.FailedText(&d.Failed[i]))
 	}
-	return &exit.Error{Code: exit.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
+	return &cli.ExitError{Code: cli.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
 		strings.TrimSpace(functions(len(d.Failed))))}
 }
 

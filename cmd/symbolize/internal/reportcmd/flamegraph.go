@@ -16,8 +16,6 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -55,7 +53,7 @@ was done; 130 interrupted.`
 // flamegraphFormats are the formats with their extensions; none of speedscope's and the
 // Firefox Profiler's own.
 var flamegraphFormats = []struct{ name, extension string }{
-	{flags.HTML, ".html"}, {"svg", ".svg"}, {flags.Folded, ".folded"},
+	{cli.HTML, ".html"}, {"svg", ".svg"}, {cli.Folded, ".folded"},
 	{"speedscope", ".speedscope.json"}, {formatGecko, ".gecko.json"},
 }
 
@@ -90,10 +88,10 @@ func NewFlamegraph(a *cli.App) *cobra.Command {
 func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddOutput(fs, &o.output)
+	cli.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "", "`FORMAT`: html, svg, folded, speedscope or gecko "+
 		"(default by the name of -o)")
-	flags.Complete(cmd, "format", o.formats())
+	cli.Complete(cmd, "format", o.formats())
 	fs.StringArrayVar(&o.base, "base", nil,
 		"draw what differs from this `FILE`; may be repeated. The arguments are the new side")
 	addNormalizeFlag(fs, &o.normalize)
@@ -105,7 +103,7 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 			"as there is room; the comm always is one")
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *flamegraphOptions) formats() (words []string) {
@@ -118,7 +116,7 @@ func (o *flamegraphOptions) formats() (words []string) {
 // chooseFormat decides by --format and the output's name.
 func (o *flamegraphOptions) chooseFormat() error {
 	if o.format != "" {
-		return flags.CheckFormat(o.format, o.formats()...)
+		return cli.CheckFormat(o.format, o.formats()...)
 	}
 	o.format = flamegraphFormats[0].name
 	name := filepath.Base(o.output)
@@ -129,7 +127,7 @@ func (o *flamegraphOptions) chooseFormat() error {
 		}
 	}
 	if ext := filepath.Ext(name); ext != "" && o.output != "-" && name != ext {
-		return ingest.WithHint(exit.Usagef("-o %s: no format has the extension %s", o.output, ext),
+		return ingest.WithHint(cli.Usagef("-o %s: no format has the extension %s", o.output, ext),
 			"name one with --format, or end the name in .html, .svg, .folded, .speedscope.json or "+
 				".gecko.json")
 	}
@@ -137,7 +135,7 @@ func (o *flamegraphOptions) chooseFormat() error {
 }
 
 func (o *flamegraphOptions) validate(args []string) (err error) {
-	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
+	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	return cmp.Or(
@@ -154,16 +152,16 @@ func (o *flamegraphOptions) validateSides() error {
 	page, svg := flamegraphFormats[0].name, flamegraphFormats[1].name
 	switch {
 	case len(o.base) == 0 && o.normalize:
-		return exit.Usagef("--normalize needs --base")
+		return cli.Usagef("--normalize needs --base")
 	case len(o.base) == 0:
 		return nil
 	case o.labelsGiven:
-		return exit.Usagef("--labels and --base are not for one graph")
-	case o.format == flags.Folded:
-		return ingest.WithHint(exit.Usagef("--base: no folded stacks of two sides"),
+		return cli.Usagef("--labels and --base are not for one graph")
+	case o.format == cli.Folded:
+		return ingest.WithHint(cli.Usagef("--base: no folded stacks of two sides"),
 			"`symbolize diff --format folded` writes them")
 	case o.format != page && o.format != svg:
-		return exit.Usagef("--base: --format %s has no place for two sides, only %s and %s have",
+		return cli.Usagef("--base: --format %s has no place for two sides, only %s and %s have",
 			o.format,
 			page, svg)
 	}
@@ -186,7 +184,7 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		p *ingest.Profile) error {
 		opts := o.calls(s, p)
 		g := o.graph(a, s, p)
-		if o.format == "svg" || o.format == flags.Folded {
+		if o.format == "svg" || o.format == cli.Folded {
 			a.PrintOtherEvents(p, opts.Event)
 		}
 		return o.write(a, g)
@@ -228,7 +226,7 @@ func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *report.Coverag
 func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
 
 func (o *flamegraphOptions) checkOutput(a *cli.App, paths []string) error {
-	return cmp.Or(a.RefuseTerminal(o.output, o.isPage(), flags.FoldedHint),
+	return cmp.Or(a.RefuseTerminal(o.output, o.isPage(), cli.FoldedHint),
 		cli.RefuseOverwrite(paths, []string{o.output}))
 }
 

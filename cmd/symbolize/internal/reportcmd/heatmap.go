@@ -14,8 +14,6 @@ import (
 	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -63,7 +61,7 @@ func NewTimeline(a *cli.App) *cobra.Command {
 	}, o)
 	cmd.Flags().StringVar(&o.by, "by", timelineRows[0], "a row for each `ATTRIBUTE`: "+
 		strings.Join(timelineRows, ", "))
-	flags.Complete(cmd, "by", timelineRows)
+	cli.Complete(cmd, "by", timelineRows)
 	return cmd
 }
 
@@ -77,24 +75,24 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 	})
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddOutput(fs, &o.output)
-	flags.AddFormat(cmd, &o.format, flags.HTML, flags.JSON)
+	cli.AddOutput(fs, &o.output)
+	cli.AddFormat(cmd, &o.format, cli.HTML, cli.JSON)
 	o.Timed = true
 	o.InputOptions.AddFlags(cmd)
 	return cmd
 }
 
 func (o *heatOptions) validate(args []string) error {
-	err := cmp.Or(o.InputOptions.Validate(args), flags.CheckFormat(o.format, flags.HTML,
-		flags.JSON))
+	err := cmp.Or(o.InputOptions.Validate(args), cli.CheckFormat(o.format, cli.HTML,
+		cli.JSON))
 	if o.by != "" {
-		err = cmp.Or(err, flags.CheckWord("--by", o.by, timelineRows))
+		err = cmp.Or(err, cli.CheckWord("--by", o.by, timelineRows))
 	}
 	return err
 }
 
 func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) error {
-	err := cmp.Or(a.RefuseTerminal(o.output, o.format == flags.HTML, "; --format json is text"),
+	err := cmp.Or(a.RefuseTerminal(o.output, o.format == cli.HTML, "; --format json is text"),
 		cli.RefuseOverwrite(paths, []string{o.output}))
 	if err != nil {
 		return err
@@ -102,7 +100,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	paths = o.TakeBundles(ctx, paths)
 	defer o.Opened.Close()
 	if len(paths) != 1 {
-		return ingest.WithHint(exit.Usagef("%d captures: their clocks may differ", len(paths)),
+		return ingest.WithHint(cli.Usagef("%d captures: their clocks may differ", len(paths)),
 			"name one perf.data")
 	}
 	s, err := a.OpenSession(ctx, &o.InputOptions)
@@ -122,8 +120,8 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 			return err
 		}
 		m := flame.NewHeatMap(p, o.kind(), event, grid)
-		return a.WriteOutput(o.output, o.format == flags.HTML, func(w io.Writer) error {
-			if o.format == flags.JSON {
+		return a.WriteOutput(o.output, o.format == cli.HTML, func(w io.Writer) error {
+			if o.format == cli.JSON {
 				return m.WriteJSON(w)
 			}
 			return m.WriteHTML(w)

@@ -11,9 +11,6 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/complete"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -48,30 +45,30 @@ func NewPeek(a *cli.App) *cobra.Command {
 			return runPeek(ctx, a, o, args[1:])
 		}),
 	}
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
-	cmd.ValidArgsFunction = complete.FunctionFirst(a, &cli.InputOptions{})
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cmd.ValidArgsFunction = cli.CompleteFunctionFirst(a, &cli.InputOptions{})
 	return cmd
 }
 
 func (o *peekOptions) validate(args []string) (err error) {
 	if len(args) == 0 {
-		return ingest.WithHint(exit.Usagef("no function is named"),
+		return ingest.WithHint(cli.Usagef("no function is named"),
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
 	if len(args) > 1 && isFile(args[0]) && !isFile(args[len(args)-1]) {
-		return ingest.WithHint(exit.Usagef("%s is a file, and %s is none", args[0],
+		return ingest.WithHint(cli.Usagef("%s is a file, and %s is none", args[0],
 			args[len(args)-1]),
 			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
 	}
 	if o.function, err = regexp.Compile(args[0]); err != nil {
-		return exit.Usagef("FUNCTION: %w", expressionError(err))
+		return cli.Usagef("FUNCTION: %w", expressionError(err))
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args[1:]),
-		flags.CheckFormat(o.format, flags.Text, flags.JSON),
+		cli.CheckFormat(o.format, cli.Text, cli.JSON),
 		o.selectOptions.parse(&o.Keep),
 	)
 }

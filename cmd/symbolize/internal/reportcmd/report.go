@@ -16,7 +16,6 @@ import (
 	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -54,7 +53,7 @@ func NewReport(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupMain,
 		Example: "  symbolize report -o report.html perf.data",
 		RunE: a.RunE(func(ctx context.Context, args []string) (err error) {
-			if o.mode, err = flags.ParseDemangle(o.demangle, "simple"); err != nil {
+			if o.mode, err = cli.ParseDemangle(o.demangle, "simple"); err != nil {
 				return err
 			}
 			o.Keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
@@ -66,11 +65,11 @@ func NewReport(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddOutput(fs, &o.output)
+	cli.AddOutput(fs, &o.output)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"search source files in `DIR`; may be repeated")
-	flags.AddCount(fs, &o.count)
-	flags.AddDemangle(cmd, &o.demangle, "simple")
+	cli.AddCount(fs, &o.count)
+	cli.AddDemangle(cmd, &o.demangle, "simple")
 	o.InputOptions.AddFlags(cmd)
 	return cmd
 }

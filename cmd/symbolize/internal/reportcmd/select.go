@@ -16,8 +16,6 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -45,9 +43,9 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.by, "by", calltree.Function.String(),
 		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+", or a label of "+
 			"--labels as cgroup or time:10s; those of samples before one of frames, as comm,function, become outermost frames")
-	flags.Complete(cmd, "by", calltree.Words())
-	flags.AddCount(fs, &o.count)
-	flags.AddDemangle(cmd, &o.demangle, "simple")
+	cli.Complete(cmd, "by", calltree.Words())
+	cli.AddCount(fs, &o.count)
+	cli.AddDemangle(cmd, &o.demangle, "simple")
 }
 
 // expression is a filter by a regular expression.
@@ -94,14 +92,14 @@ func (o *selectOptions) parseTags(keep *ingest.Keep) (err error) {
 			continue
 		}
 		if *f.to, err = calltree.ParseTagFilter(*f.text); err != nil {
-			return exit.Usagef("--%s: %w", f.name, expressionError(err))
+			return cli.Usagef("--%s: %w", f.name, expressionError(err))
 		}
 		word := ingest.AllLabels
 		if key := (*f.to).Key; key != "" {
 			word = ingest.CanonicalLabel(ingest.LabelTag + key)
 		}
 		if err := keep.Add(word); err != nil {
-			return exit.Usagef("--%s: %v", f.name, err)
+			return cli.Usagef("--%s: %v", f.name, err)
 		}
 		all := word == ingest.AllLabels
 		keep.PID, keep.TID, keep.CPU = keep.PID || all, keep.TID || all, keep.CPU || all
@@ -116,11 +114,11 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 			continue
 		}
 		if *f.to, err = regexp.Compile(*f.text); err != nil {
-			return exit.Usagef("--%s: %w", f.name, expressionError(err))
+			return cli.Usagef("--%s: %w", f.name, expressionError(err))
 		}
 	}
 	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
-		return exit.Usagef("--by %v", err)
+		return cli.Usagef("--by %v", err)
 	}
 	if slices.Contains(o.parsed.By, calltree.Label) {
 		keep.PID, keep.TID, keep.CPU = true, true, true
@@ -130,13 +128,13 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 			continue
 		}
 		if err := keep.Add(string(by)); err != nil {
-			return exit.Usagef("--by %s: %v", o.by, err)
+			return cli.Usagef("--by %s: %v", o.by, err)
 		}
 	}
 	if err := o.parseTags(keep); err != nil {
 		return err
 	}
-	mode, err := flags.ParseDemangle(o.demangle, "simple")
+	mode, err := cli.ParseDemangle(o.demangle, "simple")
 	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
 	return err
 }
@@ -153,7 +151,7 @@ func expressionError(err error) error {
 // checkShare checks --min-share.
 func checkShare(percent float64) error {
 	if !(percent >= 0 && percent <= 100) {
-		return exit.Usagef("--min-share %v: it is a percentage", percent)
+		return cli.Usagef("--min-share %v: it is a percentage", percent)
 	}
 	return nil
 }
@@ -187,7 +185,7 @@ func warnUnmatched(a *cli.App, names []string) {
 func writeReport(a *cli.App, r callReport, format string) error {
 	warnUnmatched(a, r.Unmatched())
 	return a.WriteOutput("", false, func(w io.Writer) error {
-		if format == flags.JSON {
+		if format == cli.JSON {
 			return r.WriteJSON(w)
 		}
 		return r.WriteText(w, a.Style())

@@ -11,8 +11,6 @@ import (
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -62,25 +60,25 @@ func NewTop(a *cli.App) *cobra.Command {
 func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
+	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
 	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
-	flags.Complete(cmd, "sort", topSorts)
+	cli.Complete(cmd, "sort", topSorts)
 	fs.BoolVar(&o.branch, "branches", false,
 		"print the branches of perf record -b, by source and target, with mispredictions")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *topOptions) validate(args []string) error {
 	if o.rows < 0 {
-		return exit.Usagef("-n %d: it is at least 0", o.rows)
+		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		flags.CheckFormat(o.format, flags.Text, flags.JSON),
-		flags.CheckWord("--sort", o.sort, topSorts),
+		cli.CheckFormat(o.format, cli.Text, cli.JSON),
+		cli.CheckWord("--sort", o.sort, topSorts),
 		o.selectOptions.parse(&o.Keep),
 		o.parseBranches(),
 	)
@@ -92,7 +90,7 @@ func (o *topOptions) parseBranches() error {
 		return nil
 	}
 	if by := o.parsed.By; len(by) > 1 || by[0] != calltree.Function && by[0] != calltree.Line {
-		return exit.Usagef("--branches --by %s: it is function or line", o.by)
+		return cli.Usagef("--branches --by %s: it is function or line", o.by)
 	}
 	o.Branches, o.NoInlines = true, true
 	return nil

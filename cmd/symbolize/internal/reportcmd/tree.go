@@ -8,8 +8,6 @@ import (
 
 	"symbolize/analyze/calls"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -55,20 +53,20 @@ func NewTree(a *cli.App) *cobra.Command {
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out subtrees with less than `PCT` percent of what is shown")
 	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 	return cmd
 }
 
 func (o *treeOptions) validate(args []string) error {
 	if o.depth < 0 {
-		return exit.Usagef("--max-depth %d: it is at least 0", o.depth)
+		return cli.Usagef("--max-depth %d: it is at least 0", o.depth)
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		flags.CheckFormat(o.format, flags.Text, flags.JSON),
+		cli.CheckFormat(o.format, cli.Text, cli.JSON),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 	)

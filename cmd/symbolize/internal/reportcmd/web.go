@@ -14,8 +14,6 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -57,16 +55,16 @@ func NewWeb(a *cli.App) *cobra.Command {
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"look for source files below `DIR`; may be repeated")
 	o.InputOptions.AddFlags(cmd)
-	flags.AddDemangle(cmd, &o.demangle, "simple")
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddDemangle(cmd, &o.demangle, "simple")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 	return cmd
 }
 
 func (o *webOptions) validate(args []string) (err error) {
 	if o.port < 0 || o.port > 65535 {
-		return exit.Usagef("--port %d: it is from 0 to 65535", o.port)
+		return cli.Usagef("--port %d: it is from 0 to 65535", o.port)
 	}
-	o.mode, err = flags.ParseDemangle(o.demangle, "simple")
+	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return cmp.Or(o.InputOptions.Validate(args), err)
 }
 

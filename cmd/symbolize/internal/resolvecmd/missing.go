@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
 )
 
 type missingOptions struct {
@@ -39,15 +38,15 @@ func NewMissing(a *cli.App) *cobra.Command {
 			return runMissing(ctx, a, o, args)
 		}),
 	}
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.InputOptions.AddFlags(cmd)
-	flags.AddCount(cmd.Flags(), &o.count)
+	cli.AddCount(cmd.Flags(), &o.count)
 	return cmd
 }
 
 func (o *missingOptions) validate(args []string) error {
-	return cmp.Or(o.InputOptions.Validate(args), flags.CheckFormat(o.format, flags.Text,
-		flags.JSON))
+	return cmp.Or(o.InputOptions.Validate(args), cli.CheckFormat(o.format, cli.Text,
+		cli.JSON))
 }
 
 func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []string) error {
@@ -60,7 +59,7 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 		s.PrintWarnings(p)
 		c := s.Coverage(p, o.count)
 		return a.WriteOutput("", false, func(w io.Writer) error {
-			if o.format == flags.JSON {
+			if o.format == cli.JSON {
 				return c.WriteMissingJSON(w)
 			}
 			return c.WriteMissing(w)

@@ -14,9 +14,6 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 )
 
@@ -46,10 +43,10 @@ func NewPerfToProfile(a *cli.App) *cobra.Command {
 		Use:    perfToProfile + " -i IN -o OUT [-f]",
 		Short:  "Convert a perf.data file as pprof asks for it",
 		Hidden: true,
-		Args:   help.NoArgs,
+		Args:   cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if o.input == "" || o.output == "" {
-				return exit.Usagef("%s: -i IN and -o OUT are needed", perfToProfile)
+				return cli.Usagef("%s: -i IN and -o OUT are needed", perfToProfile)
 			}
 			return o.run(ctx, a)
 		}),
@@ -76,7 +73,7 @@ func (o *convertOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	return a.WithProfile(ctx, &o.InputOptions, []string{o.input},
 		func(s *cli.Session, p *ingest.Profile) error {
-			r := &resolveRun{a: a, o: &resolveOptions{format: flags.Pprof}, s: s,
+			r := &resolveRun{a: a, o: &resolveOptions{format: cli.Pprof}, s: s,
 				demangler: report.NewDemangler(report.Simple)}
 			var b bytes.Buffer
 			if err := r.encode(&b, p); err != nil {

@@ -12,8 +12,6 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 )
 
@@ -76,18 +74,18 @@ func NewResolve(a *cli.App) *cobra.Command {
 func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	flags.AddOutput(fs, &o.output)
+	cli.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT`: pprof, folded, json, script or autofdo (default by the name of -o)")
-	flags.Complete(cmd, "format", resolveFormats)
+	cli.Complete(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
 		"write a file for each capture: beside it, or in the directory that -o names")
 	o.InputOptions.AddFlags(cmd)
-	flags.AddCount(fs, &o.count)
+	cli.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the samples end in code with a name, by weight")
-	flags.AddLabels(fs, &o.labels)
-	flags.AddDemangle(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
+	cli.AddLabels(fs, &o.labels)
+	cli.AddDemangle(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
 		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
@@ -96,7 +94,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"autofdo: the program or library, by `NAME`, path or build ID (default that with most branches)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; a line is then that of the call")
-	flags.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
+	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *resolveOptions) validate(args []string) (err error) {
@@ -106,52 +104,52 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
 		return err
 	}
-	o.Branches, o.Runs = o.format == flags.AutoFDO, o.format == flags.AutoFDO
+	o.Branches, o.Runs = o.format == cli.AutoFDO, o.format == cli.AutoFDO
 	if o.object != "" && !o.Runs {
-		return exit.Usagef("--object: of --format autofdo only")
+		return cli.Usagef("--object: of --format autofdo only")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
-		return exit.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
+		return cli.Usagef("--min-resolved %v: it is a percentage", o.minResolved)
 	}
-	if o.Keep, err = flags.ParseLabels(o.labels); err != nil {
+	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
-	if o.allLabels && (o.format == flags.Pprof || o.format == flags.JSON) {
+	if o.allLabels && (o.format == cli.Pprof || o.format == cli.JSON) {
 		if err := o.Keep.Add(ingest.AllLabels); err != nil {
 			return err
 		}
 	}
-	o.mode, err = flags.ParseDemangle(o.demangle, formatDemangle[o.format])
+	o.mode, err = cli.ParseDemangle(o.demangle, formatDemangle[o.format])
 	return err
 }
 
 // formatDemangle is how much of a name each format shows by default: script as much as
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
-	flags.Pprof: "simple", flags.Folded: "simple", flags.Script: "templates", flags.JSON: "full",
-	flags.AutoFDO: "none",
+	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
+	cli.AutoFDO: "none",
 }
 
 // resolveFormats are the formats of resolve.
-var resolveFormats = []string{flags.Pprof, flags.Folded, flags.JSON, flags.Script, flags.AutoFDO}
+var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO}
 
 // outputFormat decides about the format by --format and the output's name.
 func outputFormat(format, output string, each bool) (string, error) {
 	if format != "" {
-		return format, flags.CheckFormat(format, resolveFormats...)
+		return format, cli.CheckFormat(format, resolveFormats...)
 	}
 	name := filepath.Base(output)
 	for _, f := range resolveFormats {
-		if strings.HasSuffix(name, flags.Extensions[f]) {
+		if strings.HasSuffix(name, cli.Extensions[f]) {
 			return f, nil
 		}
 	}
 	if ext := filepath.Ext(name); ext != "" && output != "-" && !each && name != ext {
-		return "", ingest.WithHint(exit.Usagef("-o %s: no format has the extension %s", output,
+		return "", ingest.WithHint(cli.Usagef("-o %s: no format has the extension %s", output,
 			ext),
 			"name one with --format, or end the name in .pb.gz, .folded, .json, .txt or .afdo")
 	}
-	return flags.Pprof, nil
+	return cli.Pprof, nil
 }
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
@@ -163,7 +161,7 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 		return err
 	}
 	err = cmp.Or(
-		a.RefuseTerminal(outputs[0], o.format == flags.Pprof, flags.FoldedHint),
+		a.RefuseTerminal(outputs[0], o.format == cli.Pprof, cli.FoldedHint),
 		cli.RefuseOverwrite(named, outputs))
 	if err != nil {
 		return err
@@ -180,7 +178,7 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 // run writes the results in their format.
 func (r *resolveRun) run(ctx context.Context, paths, outputs []string) error {
 	switch {
-	case r.o.format == flags.Script:
+	case r.o.format == cli.Script:
 		return r.script(ctx, paths, outputs)
 	case r.o.each:
 		return r.each(ctx, paths, outputs)

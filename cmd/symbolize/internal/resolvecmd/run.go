@@ -13,8 +13,6 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
@@ -33,22 +31,22 @@ type resolveRun struct {
 
 // outputs returns the file of each capture's result; one for all without --each.
 func (o *resolveOptions) outputs(paths []string) ([]string, error) {
-	if !o.each || o.output == "-" && o.format != flags.Pprof {
+	if !o.each || o.output == "-" && o.format != cli.Pprof {
 		return []string{o.output}, nil
 	}
 	if o.output == "-" {
-		return nil, ingest.WithHint(exit.Usagef("--each: several pprof profiles make no stream"),
+		return nil, ingest.WithHint(cli.Usagef("--each: several pprof profiles make no stream"),
 			"name a directory with -o DIR, or leave -o out")
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = p + flags.Extensions[o.format]
+		out[i] = p + cli.Extensions[o.format]
 		if o.output != "" {
 			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
 		}
 		if j := slices.Index(out[:i], out[i]); j >= 0 {
 			return nil, ingest.WithHint(
-				exit.Usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
+				cli.Usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
 				"without -o each is written beside its capture")
 		}
 	}
@@ -84,7 +82,7 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 // write writes the result for a profile, then its warnings and coverage.
 func (r *resolveRun) write(p *ingest.Profile, output string) error {
 	r.dropInlines(p)
-	err := r.a.WriteOutput(output, r.o.format == flags.Pprof, func(w io.Writer) error {
+	err := r.a.WriteOutput(output, r.o.format == cli.Pprof, func(w io.Writer) error {
 		return r.encode(w, p)
 	})
 	if err != nil {
@@ -103,16 +101,16 @@ func (r *resolveRun) dropInlines(p *ingest.Profile) {
 // encode writes the result in the format asked for.
 func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
-	case flags.Folded:
+	case cli.Folded:
 		event := r.s.Event(p)
 		r.a.PrintOtherEvents(p, event)
 		return report.Folded(w, p, report.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
 			PID: r.o.Keep.PID, Demangler: r.demangler,
 		})
-	case flags.JSON:
+	case cli.JSON:
 		return report.JSON(w, p, r.demangler)
-	case flags.AutoFDO:
+	case cli.AutoFDO:
 		return r.autoFDO(w, p)
 	}
 	opts := resolve.Layout(r.s.View(), p)
@@ -203,7 +201,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	a.AddCoverage(c, len(p.Meta.Captures))
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.Quiet {
-		if r.o.each || r.o.format == flags.Script {
+		if r.o.each || r.o.format == cli.Script {
 			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
 		c.WriteSummary(a.Env.Stderr) // there is nowhere to report a failure to
@@ -226,5 +224,5 @@ func belowMinimum(captures string, c *report.Coverage, min float64) error {
 		hint = "`symbolize info " + captures + "` counts the records; --event, --comm and --pid leave " +
 			"samples out"
 	}
-	return &exit.Error{Code: exit.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
+	return &cli.ExitError{Code: cli.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
 }

@@ -13,8 +13,6 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store/db"
 )
@@ -51,9 +49,9 @@ func newStoreStatsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count what the store holds",
-		Args:  help.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
@@ -67,7 +65,7 @@ func newStoreStatsCommand(a *cli.App) *cobra.Command {
 			})
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -130,9 +128,9 @@ func newStoreVerifyCommand(a *cli.App) *cobra.Command {
 		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
 path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
 symbols) and leftovers of interrupted runs are only reported.`,
-		Args: help.NoArgs,
+		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
@@ -141,7 +139,7 @@ symbols) and leftovers of interrupted runs are only reported.`,
 			})
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -225,9 +223,9 @@ func newStoreDigestCommand(a *cli.App) *cobra.Command {
 		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
 tables. Paths and times are left out, so that two machines with the same files have the same
 digest.`,
-		Args: help.NoArgs,
+		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
@@ -244,6 +242,6 @@ digest.`,
 			})
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }

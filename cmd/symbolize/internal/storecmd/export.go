@@ -11,9 +11,6 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/archive"
@@ -30,13 +27,13 @@ func newStoreExportCommand(a *cli.App) *cobra.Command {
 another. With --for it writes those that captures need, so that the archive names them on any
 host. The same objects give the same bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
-		Args:    help.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
-			if format == flags.JSON && (output == "" || output == "-") {
-				return ingest.WithHint(exit.Usagef("--format json: standard output has the archive"),
+			if format == cli.JSON && (output == "" || output == "-") {
+				return ingest.WithHint(cli.Usagef("--format json: standard output has the archive"),
 					"name a file with -o FILE")
 			}
 			if err := a.RefuseTerminal(output, true, ""); err != nil {
@@ -62,8 +59,8 @@ host. The same objects give the same bytes.`,
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
 		"only the objects that `CAPTURE` needs; may be repeated")
-	flags.AddOutput(cmd.Flags(), &output)
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddOutput(cmd.Flags(), &output)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 

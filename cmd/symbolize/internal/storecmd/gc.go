@@ -13,8 +13,6 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store/db"
 )
 
@@ -26,9 +24,9 @@ type dropOptions struct {
 }
 
 func (o *dropOptions) addFlags(cmd *cobra.Command) {
-	flags.AddWriter(cmd.Flags(), &o.writer)
+	cli.AddWriter(cmd.Flags(), &o.writer)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
-	flags.AddFormat(cmd, &o.format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 }
 
 func newStoreGCCommand(a *cli.App) *cobra.Command {
@@ -47,7 +45,7 @@ cannot be made again.
 --keep 30d drops every object that for 30 days was neither met by index nor used by a report or
 look-up, captured ones too. Those who may write to the store note once a day what they use; who
 may only read it leaves no note. Objects without one stay, and count as used today.`,
-		Args: help.NoArgs,
+		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			opts := db.GCOptions{Unreferenced: unreferenced}
 			if keep > 0 {
@@ -68,7 +66,7 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 
 // drop has the store drop the objects that opts ask for, or lists them.
 func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) error {
-	if err := flags.CheckFormat(o.format, flags.Text, flags.JSON); err != nil {
+	if err := cli.CheckFormat(o.format, cli.Text, cli.JSON); err != nil {
 		return err
 	}
 	if o.dryRun {

@@ -5,7 +5,6 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/store/db"
 )
@@ -84,7 +83,7 @@ func errorTexts(errs []error) []string {
 // writeNoted writes facts as JSON to standard output, or else the note that has them to standard
 // error.
 func writeNoted(a *cli.App, format string, facts any, note string) error {
-	if format != flags.JSON {
+	if format != cli.JSON {
 		a.Note(note)
 		return nil
 	}

@@ -8,9 +8,6 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/complete"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/store/db"
 )
@@ -26,7 +23,7 @@ source that an object has. A BPF function has the kernel's name for it in place 
 one of quality "probable" is an entry for those that captures mention without their code:
 their name, tag and length, or their tag alone.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
@@ -34,7 +31,7 @@ their name, tag and length, or their tag alone.`,
 			})
 		}),
 	}
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -53,7 +50,7 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ar
 		}
 	}
 	return a.WriteOutput("", false, func(w io.Writer) error {
-		if format == flags.JSON {
+		if format == cli.JSON {
 			return ingest.WriteJSON(w, list)
 		}
 		return inspect.WriteList(w, list)
@@ -69,9 +66,9 @@ func newStoreShowCommand(a *cli.App) *cobra.Command {
 		Long: `show prints the sources and the layout of the object with this build ID; a prefix
 will do. With --functions it prints the functions of each source, in the order in which
 sources are asked.`,
-		Args: help.OneArg("build ID"),
+		Args: cli.OneArg("build ID"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithReader(func(r *db.Reader) error {
@@ -81,11 +78,11 @@ sources are asked.`,
 				}
 				return a.WriteOutput("", false, func(w io.Writer) error {
 					switch {
-					case functions && format == flags.JSON:
+					case functions && format == cli.JSON:
 						return inspect.WriteFunctionsJSON(ctx, w, r, m)
 					case functions:
 						return inspect.WriteFunctions(ctx, w, r, m)
-					case format == flags.JSON:
+					case format == cli.JSON:
 						return ingest.WriteJSON(w, inspect.NewStored(m))
 					}
 					return inspect.WriteStored(w, m)
@@ -93,8 +90,8 @@ sources are asked.`,
 			})
 		}),
 	}
-	cmd.ValidArgsFunction = complete.StoredIDs(a, false)
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cmd.ValidArgsFunction = cli.CompleteStoredIDs(a, false)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cmd.Flags().BoolVar(&functions, "functions", false,
 		"print all functions: source, address, size, name")
 	return cmd

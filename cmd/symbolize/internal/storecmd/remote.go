@@ -10,9 +10,6 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
@@ -39,7 +36,7 @@ func (o *remoteOptions) addFlags(cmd *cobra.Command) {
 // bucket checks the arguments, a URL and the names of objects, and opens the bucket.
 func (o *remoteOptions) bucket(a *cli.App, args []string) (remote.Bucket, error) {
 	if o.all && len(args) > 1 {
-		return nil, exit.Usagef("--all and the names of objects exclude each other")
+		return nil, cli.Usagef("--all and the names of objects exclude each other")
 	}
 	return a.OpenBucket(args[0])
 }
@@ -59,7 +56,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written
 are there; 130 interrupted.`,
 		Example: "  symbolize store push /mnt/symbols\n" +
 			"  symbolize store push file:///mnt/symbols --for perf.data",
-		Args: help.SomeArgs("URL"),
+		Args: cli.SomeArgs("URL"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			to, err := o.bucket(a, args)
 			if err != nil {
@@ -126,7 +123,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 something did not come or was damaged,
 taken; 130 interrupted.`,
 		Example: "  symbolize store pull /mnt/symbols\n" +
 			"  symbolize store pull file:///mnt/symbols --for perf.data",
-		Args: help.SomeArgs("URL"),
+		Args: cli.SomeArgs("URL"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			from, err := o.bucket(a, args)
 			if err != nil {
@@ -145,7 +142,7 @@ taken; 130 interrupted.`,
 		}),
 	}
 	o.addFlags(cmd)
-	flags.AddWriter(cmd.Flags(), &opts)
+	cli.AddWriter(cmd.Flags(), &opts)
 	return cmd
 }
 
@@ -154,7 +151,7 @@ func parseIDs(words []string) (ids []buildid.ID, err error) {
 	for _, w := range words {
 		id, err := buildid.Parse(w)
 		if err != nil {
-			return nil, exit.Usagef("%v", err)
+			return nil, cli.Usagef("%v", err)
 		}
 		ids = append(ids, id)
 	}

@@ -9,8 +9,6 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -29,7 +27,7 @@ It works as gc does, which copies what stays: there must be room for that. Captu
 kernels go like the rest, and cannot be made again. Files are read anew by the next index.`,
 		Example: `  symbolize store rm --dry-run '/home/me/build/*'
   symbolize store rm 93ac61ec`,
-		Args: help.SomeArgs("build ID, path or pattern"),
+		Args: cli.SomeArgs("build ID, path or pattern"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			var remove map[buildid.ID]bool
 			err := a.WithReader(func(r *db.Reader) (err error) {
@@ -51,7 +49,7 @@ kernels go like the rest, and cannot be made again. Files are read anew by the n
 func selectObjects(ctx context.Context, r *db.Reader, words []string) (map[buildid.ID]bool, error) {
 	s, err := inspect.NewSelector(words)
 	if err != nil {
-		return nil, exit.Usagef("%v", err)
+		return nil, cli.Usagef("%v", err)
 	}
 	have := make(map[buildid.ID]bool)
 	for m, err := range r.Objects() {

@@ -5,7 +5,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/help"
 )
 
 const storeLong = `store looks into the store and keeps it in order. The commands that read work
@@ -23,7 +22,7 @@ func New(a *cli.App) *cobra.Command {
 		RunE:    cli.NeedSubcommand,
 		Args:    cobra.ArbitraryArgs,
 	}
-	cmd.SuggestionsMinimumDistance = help.SuggestionDistance
+	cmd.SuggestionsMinimumDistance = cli.SuggestionDistance
 	cmd.AddCommand(
 		newStoreLsCommand(a),
 		newStoreShowCommand(a),

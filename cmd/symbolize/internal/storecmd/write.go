@@ -10,8 +10,6 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 	"symbolize/store"
@@ -30,9 +28,9 @@ func newStoreRebuildCommand(a *cli.App) *cobra.Command {
 		Short:       "Make the tables of captured inputs anew",
 		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
 this version's decoders. Tables of files are made anew by index, which reads them again.`,
-		Args: help.NoArgs,
+		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			return a.WithExisting(ctx, opts, func(w *db.Writer) error {
@@ -53,8 +51,8 @@ this version's decoders. Tables of files are made anew by index, which reads the
 			})
 		}),
 	}
-	flags.AddWriter(cmd.Flags(), &opts)
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddWriter(cmd.Flags(), &opts)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -65,9 +63,9 @@ func newStoreImportCommand(a *cli.App) *cobra.Command {
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Merge archives that export wrote; - is standard input",
-		Args:        help.SomeArgs("FILE"),
+		Args:        cli.SomeArgs("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := flags.CheckFormat(format, flags.Text, flags.JSON); err != nil {
+			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
 			}
 			merged := []*importFacts{}
@@ -78,20 +76,20 @@ func newStoreImportCommand(a *cli.App) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if format != flags.JSON {
+					if format != cli.JSON {
 						a.Note(facts.text())
 					}
 				}
 				return nil
 			})
-			if format == flags.JSON {
+			if format == cli.JSON {
 				err = errors.Join(err, a.WriteFacts(format, merged, nil))
 			}
 			return err
 		}),
 	}
-	flags.AddWriter(cmd.Flags(), &opts)
-	flags.AddFormat(cmd, &format, flags.Text, flags.JSON)
+	cli.AddWriter(cmd.Flags(), &opts)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 

@@ -1,6 +1,4 @@
-// Package help has the texts that the command line generates about itself: usages with groups of
-// flags, man pages, errors of unknown commands and flags with the one that was probably meant.
-package help
+package cli
 
 import (
 	"context"
@@ -120,8 +118,8 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// NewCommand makes `help`, which refuses the names of commands that are none.
-func NewCommand() *cobra.Command {
+// NewHelpCommand makes `help`, which refuses the names of commands that are none.
+func NewHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
 		Short: "Help about any command",

@@ -1,5 +1,4 @@
-// Package version has the version of this program, as the toolchain noted it in the binary.
-package version
+package cli
 
 import (
 	"fmt"
@@ -8,8 +7,8 @@ import (
 	"time"
 )
 
-// Info is the version. Its JSON names are an interface.
-type Info struct {
+// Version is the version. Its JSON names are an interface.
+type Version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source tree, when it was built from one
 	Modified bool   `json:"modified,omitempty"` // the tree had changes of its own
@@ -19,9 +18,9 @@ type Info struct {
 	Time time.Time `json:"-"` // of the revision
 }
 
-// Read returns the version of the running binary.
-func Read() Info {
-	v := Info{
+// ReadVersion returns the version of the running binary.
+func ReadVersion() Version {
+	v := Version{
 		Version:  "(devel)",
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -46,9 +45,9 @@ func Read() Info {
 	return v
 }
 
-// Text is the version as a line of text.
-func Text() string {
-	v := Read()
+// VersionText is the version as a line of text.
+func VersionText() string {
+	v := ReadVersion()
 	text := "symbolize " + v.Version
 	if v.Revision != "" {
 		text += " " + v.Revision

@@ -1,4 +1,4 @@
-package progress
+package cli
 
 import (
 	"bytes"
@@ -12,16 +12,16 @@ import (
 )
 
 // TestProgress draws a bar on an output that is declared a terminal, and takes it away.
-func TestProgress(t *testing.T) {
+func TestIndexBar(t *testing.T) {
 	var stderr bytes.Buffer
-	pr := New(&stderr, nil)
+	pr := NewBar(&stderr, nil)
 	pr.Update()(indexer.Progress{Objects: 3})
 	if pr.p != nil {
 		t.Error("a bar before progressDelay")
 	}
 	pr.Stop()
 
-	pr = New(&stderr, nil)
+	pr = NewBar(&stderr, nil)
 	pr.start = time.Now().Add(-2 * progressDelay)
 	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
 	pr.Update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
@@ -42,7 +42,7 @@ func TestProgress(t *testing.T) {
 // TestIndexLines: off a terminal there is a line every 30 s.
 func TestIndexLines(t *testing.T) {
 	var lines []string
-	p := New(nil, func(text string) { lines = append(lines, text) })
+	p := NewBar(nil, func(text string) { lines = append(lines, text) })
 	now := time.Now()
 	p.log.now = func() time.Time { return now }
 	update := p.Update()
@@ -54,5 +54,28 @@ func TestIndexLines(t *testing.T) {
 	p.Stop()
 	if len(lines) != 2 || lines[1] != "index: 60 of 100 MiB, 60 of 100 objects" {
 		t.Errorf("lines %q", lines)
+	}
+}
+
+// TestStepLines: off a terminal there is a line every 30 s, not one a capture.
+func TestStepLines(t *testing.T) {
+	var lines []string
+	p := NewSteps(nil, func(text string) { lines = append(lines, text) })
+	now := time.Now()
+	p.log.now = func() time.Time { return now }
+	p.Step("collect", 100)
+	for range 100 {
+		now = now.Add(time.Second)
+		p.One()
+	}
+	p.Stop()
+	want := []string{"collect: 31 of 100", "collect: 61 of 100", "collect: 91 of 100"}
+	if len(lines) != len(want) {
+		t.Fatalf("lines %q", lines)
+	}
+	for i := range want {
+		if lines[i] != want[i] {
+			t.Errorf("line %q, want %q", lines[i], want[i])
+		}
 	}
 }

@@ -1,6 +1,4 @@
-// Package complete completes words in the shell: build IDs, events, functions and maps of the files
-// on the command line, and the fixed words of flags.
-package complete
+package cli
 
 import (
 	"context"
@@ -17,8 +15,6 @@ import (
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
-	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/cmd/symbolize/internal/flags"
 	"symbolize/ingest"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
@@ -36,7 +32,7 @@ const noFiles = cobra.ShellCompDirectiveNoFileComp
 
 // completion makes a completion of words that list finds in bounded time. Nothing is printed, and
 // a failure has no words. Of the words those are taken that begin with the text of the user.
-func completion(a *cli.App, whenNone cobra.ShellCompDirective,
+func completion(a *App, whenNone cobra.ShellCompDirective,
 	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
 ) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
@@ -67,22 +63,22 @@ func completion(a *cli.App, whenNone cobra.ShellCompDirective,
 	}
 }
 
-// Requested reports whether a command line is that of the shell that completes another one.
-func Requested(args []string) bool {
+// CompletionRequested reports whether a command line is that of the shell that completes another one.
+func CompletionRequested(args []string) bool {
 	return slices.Contains(args, cobra.ShellCompRequestCmd) ||
 		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
 }
 
-// Flags registers the completions of the flags of all commands. cobra keeps that in a table
+// CompleteFlags registers the completions of the flags of all commands. cobra keeps that in a table
 // of its own for good, with all that it refers to: it is done only where it is asked for.
-func Flags(cmd *cobra.Command) {
+func CompleteFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if words := f.Annotations[flags.CompletionWords]; words != nil {
+		if words := f.Annotations[CompletionWords]; words != nil {
 			completeFlag(cmd, f.Name, cobra.FixedCompletions(words, noFiles))
 		}
 	})
 	for _, sub := range cmd.Commands() {
-		Flags(sub)
+		CompleteFlags(sub)
 	}
 }
 
@@ -93,8 +89,8 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// StoredIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
-func StoredIDs(a *cli.App, kernels bool) cobra.CompletionFunc {
+// CompleteStoredIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
+func CompleteStoredIDs(a *App, kernels bool) cobra.CompletionFunc {
 	return completion(a, noFiles, func(_ context.Context, _ []string,
 		add func(string, string) bool) error {
 		return a.WithReader(func(r *db.Reader) error {
@@ -113,7 +109,7 @@ func StoredIDs(a *cli.App, kernels bool) cobra.CompletionFunc {
 }
 
 // eventsOf completes the events of the captures among the arguments.
-func eventsOf(a *cli.App) cobra.CompletionFunc {
+func eventsOf(a *App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		for _, path := range args {
@@ -141,23 +137,23 @@ func eventsOf(a *cli.App) cobra.CompletionFunc {
 // functionsOf completes the functions in the samples of the captures at the beginning of the
 // arguments, named with the flags in o, and without a capture BPF programs of the store. Of a
 // capture that cannot be named in time there are none.
-func functionsOf(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
+func functionsOf(a *App, o *InputOptions) cobra.CompletionFunc {
 	return completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 0 {
 			return storedPrograms(a, add)
 		}
-		return functionsIn(ctx, a, o, args[:cli.CaptureArgs(args)], add)
+		return functionsIn(ctx, a, o, args[:CaptureArgs(args)], add)
 	})
 }
 
 // functionsIn adds the names of the functions in the samples of captures.
-func functionsIn(ctx context.Context, a *cli.App, o *cli.InputOptions, paths []string,
+func functionsIn(ctx context.Context, a *App, o *InputOptions, paths []string,
 	add func(string, string) bool) error {
 	if err := o.Validate(paths); err != nil {
 		return err
 	}
-	return a.WithSession(ctx, o, paths, func(s *cli.Session, captures []string) error {
+	return a.WithSession(ctx, o, paths, func(s *Session, captures []string) error {
 		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err
@@ -173,7 +169,7 @@ func functionsIn(ctx context.Context, a *cli.App, o *cli.InputOptions, paths []s
 }
 
 // mapsOf completes the BPF maps in the files among the arguments: dumps, bundles and objects.
-func mapsOf(a *cli.App) cobra.CompletionFunc {
+func mapsOf(a *App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
 		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
@@ -199,7 +195,7 @@ func mapsOf(a *cli.App) cobra.CompletionFunc {
 }
 
 // storedPrograms adds the names of the BPF programs of the store.
-func storedPrograms(a *cli.App, add func(string, string) bool) error {
+func storedPrograms(a *App, add func(string, string) bool) error {
 	return a.WithReader(func(r *db.Reader) error {
 		for m, err := range r.Objects() {
 			if err != nil || m.Kind != ingest.JIT {
@@ -213,8 +209,8 @@ func storedPrograms(a *cli.App, add func(string, string) bool) error {
 	})
 }
 
-// FunctionsAfterCaptures completes functions behind the first argument, which is a file.
-func FunctionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
+// CompleteFunctions completes functions behind the first argument, which is a file.
+func CompleteFunctions(a *App, o *InputOptions) cobra.CompletionFunc {
 	functions := functionsOf(a, o)
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -224,10 +220,10 @@ func FunctionsAfterCaptures(a *cli.App, o *cli.InputOptions) cobra.CompletionFun
 	}
 }
 
-// FunctionFirst completes a function in place of the first argument: of the samples of perf.data in
+// CompleteFunctionFirst completes a function in place of the first argument: of the samples of perf.data in
 // the current directory, if it is there, and BPF programs of the store. The other arguments are
 // files.
-func FunctionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
+func CompleteFunctionFirst(a *App, o *InputOptions) cobra.CompletionFunc {
 	programs := completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {
 		const recording = "perf.data" // perf's own default
@@ -245,15 +241,15 @@ func FunctionFirst(a *cli.App, o *cli.InputOptions) cobra.CompletionFunc {
 	}
 }
 
-// Inputs makes the shell complete build IDs, and the flags of commands that read captures.
-func Inputs(a *cli.App, cmd *cobra.Command) {
+// CompleteInputs makes the shell complete build IDs, and the flags of commands that read captures.
+func CompleteInputs(a *App, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		fs := sub.Flags()
 		switch sub.Name() {
 		case "lookup":
-			completeFlag(sub, "build-id", StoredIDs(a, false))
+			completeFlag(sub, "build-id", CompleteStoredIDs(a, false))
 		case "filter":
-			completeFlag(sub, "kernel", StoredIDs(a, true))
+			completeFlag(sub, "kernel", CompleteStoredIDs(a, true))
 		case "map":
 			completeFlag(sub, "map", mapsOf(a))
 		}
@@ -263,7 +259,7 @@ func Inputs(a *cli.App, cmd *cobra.Command) {
 		completeFlag(sub, "event", eventsOf(a))
 		for _, flag := range []string{"focus", "ignore", "hide", "show", "show-from"} {
 			if fs.Lookup(flag) != nil {
-				completeFlag(sub, flag, functionsOf(a, &cli.InputOptions{}))
+				completeFlag(sub, flag, functionsOf(a, &InputOptions{}))
 			}
 		}
 	}

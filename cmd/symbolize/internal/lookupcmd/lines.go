@@ -1,5 +1,5 @@
 // Package lines reads standard input in batches of whole lines, as they come.
-package lines
+package lookupcmd
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package help
+package cli
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/cmd/symbolize/internal/exit"
 	"symbolize/ingest"
 )
 
@@ -196,7 +195,7 @@ func distance(a, b string) int {
 // invalidValue is the error of a value that its flag cannot take.
 func invalidValue(e *pflag.InvalidValueError) error {
 	f := e.GetFlag()
-	var own *exit.Error
+	var own *ExitError
 	if errors.As(e, &own) { // of a value of ours
 		return fmt.Errorf("--%s %w", f.Name, own.Err)
 	}

@@ -1,4 +1,4 @@
-package flags
+package cli
 
 import (
 	"strconv"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"symbolize/cmd/symbolize/internal/exit"
-	"symbolize/cmd/symbolize/internal/help"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
 )
@@ -24,7 +22,7 @@ type StackMap struct {
 }
 
 // AddTo adds the flags, in a group of their own.
-func (o *StackMap) AddTo(fs *pflag.FlagSet) { help.AddGroup(fs, help.GroupStackMap, o.define) }
+func (o *StackMap) AddTo(fs *pflag.FlagSet) { AddGroup(fs, GroupStackMap, o.define) }
 
 func (o *StackMap) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.counts, "counts", "",
@@ -54,17 +52,17 @@ func (o *StackMap) Parse(kallsyms []string) error {
 	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
 		Stride: o.stride}
 	if o.depth < 0 || o.stride < 0 {
-		return exit.Usagef("--depth and --stride are at least 1")
+		return Usagef("--depth and --stride are at least 1")
 	}
 	var err error
 	if o.key != "" {
 		if p.Key, err = stackmap.ParseFields(o.key); err != nil {
-			return exit.Usagef("--key: %v", err)
+			return Usagef("--key: %v", err)
 		}
 	}
 	if o.value != "" {
 		if p.Value, err = stackmap.ParseValue(o.value); err != nil {
-			return exit.Usagef("--value: %v", err)
+			return Usagef("--value: %v", err)
 		}
 	}
 	for _, m := range o.maps {
@@ -72,7 +70,7 @@ func (o *StackMap) Parse(kallsyms []string) error {
 		if number, path, ok := strings.Cut(m, "="); ok {
 			n, err := strconv.ParseInt(number, 10, 32)
 			if err != nil || n < 1 || path == "" {
-				return exit.Usagef("--maps %s: it is PID=FILE", m)
+				return Usagef("--maps %s: it is PID=FILE", m)
 			}
 			pid, file = int32(n), path
 		}
@@ -80,7 +78,7 @@ func (o *StackMap) Parse(kallsyms []string) error {
 			p.Maps = make(map[int32]string)
 		}
 		if p.Maps[pid] != "" {
-			return exit.Usagef("--maps %s: the process has one already", m)
+			return Usagef("--maps %s: the process has one already", m)
 		}
 		p.Maps[pid] = file
 	}

@@ -1,6 +1,4 @@
-// Package exit holds the exit statuses of the command line, the errors that carry one, and hints
-// at their fixes.
-package exit
+package cli
 
 import (
 	"errors"
@@ -27,8 +25,8 @@ const (
 	Interrupted = 130
 )
 
-// Help describes the exit statuses in the text of --help.
-const Help = `  0    done; frames that could not be named are no failure
+// ExitHelp describes the exit statuses in the text of --help.
+const ExitHelp = `  0    done; frames that could not be named are no failure
   1    failed
   2    the command line is wrong
   3    partial: an input could not be read or was damaged, the rest was done
@@ -37,15 +35,15 @@ const Help = `  0    done; frames that could not be named are no failure
   130  interrupted
 `
 
-// Error carries an exit status. Without an Err there is nothing to print: the messages are printed
+// ExitError carries an exit status. Without an Err there is nothing to print: the messages are printed
 // already.
-type Error struct {
+type ExitError struct {
 	Code int
 	Err  error
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Code)
 	}
@@ -53,27 +51,27 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *ExitError) Unwrap() error { return e.Err }
 
 // Usagef is an error of the command line, status 2.
 func Usagef(format string, args ...any) error {
-	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
+	return &ExitError{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
 // AsUsage marks an error of cmd's flags or arguments as one of the command line.
 func AsUsage(cmd *cobra.Command, err error) error {
-	var coded *Error
+	var coded *ExitError
 	if errors.As(err, &coded) {
 		return err
 	}
 	if Hint(err) == "" {
 		err = ingest.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
 	}
-	return &Error{Code: Usage, Err: err}
+	return &ExitError{Code: Usage, Err: err}
 }
 
 // SilentUsage is an error of the command line whose message is printed already.
-func SilentUsage() error { return &Error{Code: Usage} }
+func SilentUsage() error { return &ExitError{Code: Usage} }
 
 // Hint returns the fix for err: its own hint, else that of the well-known failures of operating
 // systems.

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+	"symbolize/store/db"
+)
+
+// The words of --format. Each subcommand takes some of them.
+const (
+	Text   = "text"
+	JSON   = "json"
+	Pprof  = "pprof"
+	Folded = "folded"
+	Script = "script"
+	HTML   = "html"
+	SVG    = "svg"
+	// AutoFDO is the text form of AutoFDO's input.
+	AutoFDO = "autofdo"
+)
+
+// Extensions are the ends of the names of files, by the format that they mean.
+var Extensions = map[string]string{
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
+}
+
+// FoldedHint is the hint for terminals of commands whose results can be folded stacks.
+const FoldedHint = ", or ask for --format folded"
+
+// AddFormat adds --format with these words, the first of them the default.
+func AddFormat(cmd *cobra.Command, p *string, words ...string) {
+	cmd.Flags().StringVar(p, "format", words[0],
+		"`FORMAT` of the result: "+strings.Join(words, " or "))
+	Complete(cmd, "format", words)
+}
+
+// AddOutput adds -o.
+func AddOutput(fs *pflag.FlagSet, p *string) {
+	fs.StringVarP(p, "output", "o", "",
+		"write to `FILE`; - is standard output, which is the default")
+}
+
+// AddLimit adds -n and its other name, --rows.
+func AddLimit(fs *pflag.FlagSet, p *int, byDefault int, usage string) {
+	fs.IntVarP(p, "limit", "n", byDefault, usage)
+	if byDefault < 0 { // none: usage describes it
+		fs.Lookup("limit").DefValue = "0"
+	}
+	fs.IntVar(p, "rows", byDefault, usage)
+	fs.Lookup("rows").Hidden = true
+}
+
+// AddCount adds --count.
+func AddCount(fs *pflag.FlagSet, p *bool) {
+	fs.BoolVar(p, "count", false, "count samples instead of adding up their periods")
+}
+
+// CompletionWords is the annotation of flags that has the words of Complete.
+const CompletionWords = "symbolize_completion"
+
+// Complete makes the shell complete a flag with these words.
+func Complete(cmd *cobra.Command, flag string, words []string) {
+	if err := cmd.Flags().SetAnnotation(flag, CompletionWords, words); err != nil {
+		panic(err) // a flag that this program does not define: a bug of ours
+	}
+}
+
+// CheckFormat refuses a word that is not among these.
+func CheckFormat(word string, words ...string) error {
+	return CheckWord("--format", word, words)
+}
+
+// CheckWord refuses the word of a flag that is not among these.
+func CheckWord(flag, word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return Usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
+}
+
+// AddNames adds --names.
+func AddNames(cmd *cobra.Command, names *string, usage string) {
+	cmd.Flags().StringVar(names, "names", "",
+		"where symbol and debug information name a function differently, show the name of: "+usage)
+	Complete(cmd, "names", resolve.NamePolicies)
+}
+
+// ParseNames checks the word of --names.
+func ParseNames(names string) (resolve.NamePolicy, error) {
+	if err := CheckWord("--names", names, resolve.NamePolicies); err != nil {
+		return 0, err
+	}
+	return resolve.ParseNamePolicy(names)
+}
+
+// AddLabels adds --labels and its other name, --keep.
+func AddLabels(fs *pflag.FlagSet, labels *[]string) {
+	fs.StringSliceVar(labels, "labels", nil,
+		"keep samples of different `LABELS` apart: pid, tid, cpu, "+ingest.TagWords()+
+			"; the comm always is")
+	fs.StringSliceVar(labels, "keep", nil, "the same as --labels")
+	fs.Lookup("keep").Hidden = true
+}
+
+// ParseLabels parses --labels.
+func ParseLabels(labels []string) (keep ingest.Keep, err error) {
+	for _, l := range labels {
+		word := ingest.CanonicalLabel(l)
+		if !slices.Contains(ingest.FieldLabels[:], word) && ingest.ParseTag(word) != nil {
+			return keep, Usagef("--labels %q: it is one of %s, %s", l,
+				strings.Join(ingest.FieldLabels[:], ", "), ingest.TagWords())
+		}
+		if err := keep.Add(word); err != nil {
+			return keep, Usagef("--labels: %v", err)
+		}
+	}
+	return keep, nil
+}
+
+// DemangleModes are the words of --demangle, which are pprof's.
+var DemangleModes = []string{"simple", "templates", "full", "none"}
+
+// AddDemangle adds --demangle; its usage names the default.
+func AddDemangle(cmd *cobra.Command, mode *string, byDefault string) {
+	cmd.Flags().StringVar(mode, "demangle", "",
+		"how much of C++ and Rust names is shown: simple, templates, full or none as `MODE` (default "+
+			byDefault+")")
+	Complete(cmd, "demangle", DemangleModes)
+}
+
+// ParseDemangle reads --demangle; byDefault is the mode where it is not given.
+func ParseDemangle(mode, byDefault string) (report.Mode, error) {
+	mode = cmp.Or(mode, byDefault)
+	if err := CheckWord("--demangle", mode, DemangleModes); err != nil {
+		return 0, err
+	}
+	return report.ParseMode(mode)
+}
+
+// PIDs is a flag value: IDs of processes, or of threads, with commas between them, each
+// occurrence adding its own.
+type PIDs[T int | int32] []T
+
+// AddPIDs adds --pid.
+func AddPIDs[T int | int32](fs *pflag.FlagSet, p *[]T, usage string) {
+	fs.VarP((*PIDs[T])(p), "pid", "p", usage)
+}
+
+// Set implements pflag.Value.
+func (l *PIDs[T]) Set(s string) error {
+	for text := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+		if err != nil {
+			return Usagef("%q is no ID of a process or thread: 123 and 123,456 are", s)
+		}
+		*l = append(*l, T(n))
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *PIDs[T]) String() string {
+	var texts []string
+	for _, n := range *l {
+		texts = append(texts, strconv.FormatInt(int64(n), 10))
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (*PIDs[T]) Type() string { return "PID" }
+
+// Size is a flag value: a number of bytes with an optional unit, "512MiB", "300M", "1G". Units are
+// powers of 1,024; 0 means "no limit of our own".
+type Size int64
+
+var byteUnits = []struct {
+	suffix string
+	shift  uint
+}{
+	{"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40},
+	{"kb", 10}, {"mb", 20}, {"gb", 30}, {"tb", 40},
+	{"k", 10}, {"m", 20}, {"g", 30}, {"t", 40}, {"b", 0},
+}
+
+// Set implements pflag.Value.
+func (b *Size) Set(s string) error {
+	text, shift := strings.ToLower(strings.TrimSpace(s)), uint(0)
+	for _, u := range byteUnits {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			text, shift = strings.TrimSpace(rest), u.shift
+			break
+		}
+	}
+	n, err := strconv.ParseUint(text, 10, 62)
+	if err != nil || n > 1<<62>>shift {
+		return Usagef("%q is no size: 512MiB, 2G or a number of bytes is", s)
+	}
+	*b = Size(n << shift)
+	return nil
+}
+
+// String implements pflag.Value.
+func (b *Size) String() string {
+	for _, u := range []struct {
+		suffix string
+		shift  uint
+	}{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
+		if n := int64(*b); n >= 1<<u.shift && n%(1<<u.shift) == 0 {
+			return strconv.FormatInt(n>>u.shift, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+// Type implements pflag.Value.
+func (b *Size) Type() string { return "SIZE" }
+
+// AddJobs adds --jobs.
+func AddJobs(fs *pflag.FlagSet, jobs *int) {
+	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
+}
+
+// AddWork adds --jobs and --max-memory.
+func AddWork(fs *pflag.FlagSet, jobs *int, maxMemory *Size) {
+	AddJobs(fs, jobs)
+	fs.Var(maxMemory, "max-memory",
+		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
+}
+
+// AddWriter adds the flags of all commands that write to the store.
+func AddWriter(fs *pflag.FlagSet, o *db.WriterOptions) {
+	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
+		"wait for `TIME` for another writer; 0: not at all")
+	fs.BoolVar(&o.Shared, "shared-store", false,
+		"write although others can write to the store's directory, or to one above it")
+}
+
+// defaultLockTimeout is how long a second writer waits for the first.
+const defaultLockTimeout = time.Minute
+
+// AddBCCDirs adds --bcc-dir. It has no default: text and captures may be of any host, and
+// files in a directory that anybody can write to are used only on request.
+func AddBCCDirs(fs *pflag.FlagSet, dirs *[]string) {
+	fs.StringArrayVar(dirs, "bcc-dir", nil,
+		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
+}
+
+// CheckJobs accepts the number of workers, 0 being one for each CPU.
+func CheckJobs(n int) error {
+	if n < 0 {
+		return Usagef("--jobs %d: it is at least 1", n)
+	}
+	return nil
+}
