@@ -7,7 +7,6 @@ import (
 
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
-	"symbolize/store/indexer/dirs"
 )
 
 // maxIdleAlts is how many supplementary files stay open that no file in work refers to.
@@ -29,7 +28,7 @@ type altFile struct {
 // where the link of the debug file leads to it, independent of earlier reads.
 type altKey struct {
 	path string
-	st   dirs.Stat
+	st   fileStat
 }
 
 // altFiles keeps supplementary files open: inflating one costs more than reading most of
@@ -42,7 +41,7 @@ type altFiles struct {
 
 // take returns the sections of a file, which are read for the first who asks. It takes
 // over file. The result has to be given back.
-func (a *altFiles) take(file *os.File, ef *elf.File, st dirs.Stat, workers int) *altFile {
+func (a *altFiles) take(file *os.File, ef *elf.File, st fileStat, workers int) *altFile {
 	key := altKey{ef.Name, st}
 	a.mu.Lock()
 	f := a.open[key]

@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"symbolize/ingest/object/elf"
-	"symbolize/store/indexer/dirs"
 )
 
 // openAlt takes a supplementary file as relatedFiles does.
 func openAlt(t *testing.T, a *altFiles, path string) *altFile {
 	t.Helper()
-	st, err := dirs.StatFile(path)
+	st, err := statFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +20,7 @@ func openAlt(t *testing.T, a *altFiles, path string) *altFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ef, err := elf.Open(path, f, int64(st.Size))
+	ef, err := elf.Open(path, f, int64(st.size))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestAltFilesAreShared(t *testing.T) {
 	}
 	write(t, paths[0], append(alt, 0)) // another file, though its build ID is the same
 	last := openAlt(t, &a, paths[0])
-	if last.key.st.Size != uint64(len(alt)+1) {
+	if last.key.st.size != uint64(len(alt)+1) {
 		t.Error("a file that was replaced is taken for the old one")
 	}
 	a.give(last)

@@ -12,7 +12,6 @@ import (
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
-	"symbolize/store/indexer/dirs"
 )
 
 // debugFiles looks for the separate debug file of a runtime file, in gdb's order, and queues it;
@@ -25,9 +24,9 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 			t.ds.hold()
 			w.ix.progress(func(p *Progress) {
 				p.Objects++
-				p.Size += d.st.Size
+				p.Size += d.st.size
 			})
-			w.ix.queue.pushObject(d.st.Size, d.run)
+			w.ix.queue.pushObject(d.st.size, d.run)
 			return nil
 		}
 		if refusal != "" {
@@ -75,7 +74,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 	if err != nil {
 		return nil, place.path
 	}
-	if st.Kind != dirs.File || st.Key() == t.st.Key() && st.Ino != 0 {
+	if st.kind != kindFile || st.key() == t.st.key() && st.ino != 0 {
 		return nil, ""
 	}
 	owner, ok, err := w.isDebugOf(place, st, id)
@@ -99,14 +98,14 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 // isDebugOf reports whether a file is the debug file of an object: by an equal build ID, and if it
 // was found by .gnu_debuglink by the CRC, too. owner is set if the file itself does not identify
 // its object. The error is why it could not be read.
-func (w *worker) isDebugOf(place debugPlace, st dirs.Stat, id buildid.ID) (
+func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 	owner buildid.ID, ok bool, err error) {
 	f, err := regular.Open(place.path)
 	if err != nil {
 		return owner, false, err
 	}
 	defer f.Close()
-	ef, err := elf.Open(place.path, f, int64(st.Size))
+	ef, err := elf.Open(place.path, f, int64(st.size))
 	if err != nil {
 		return owner, false, err
 	}
@@ -131,8 +130,8 @@ func (w *worker) isDebugOf(place debugPlace, st dirs.Stat, id buildid.ID) (
 
 // refused is the form in which a row remembers a file that was there and was not the one: it is
 // looked at again when it has become another.
-func refused(path string, st dirs.Stat) string {
-	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.Dev, st.Ino, st.Size, st.Ctime)
+func refused(path string, st fileStat) string {
+	return fmt.Sprintf("%s\x00%d %d %d %d", path, st.dev, st.ino, st.size, st.ctime)
 }
 
 // places cuts a list of places to the limit of a row. The first ones count.
@@ -171,11 +170,11 @@ type absent struct {
 
 var errAbsent = errors.New("no such directory")
 
-func (a *absent) stat(path string) (dirs.Stat, error) {
+func (a *absent) stat(path string) (fileStat, error) {
 	if a.missing(filepath.Dir(path)) {
-		return dirs.Stat{}, errAbsent
+		return fileStat{}, errAbsent
 	}
-	return dirs.StatFile(path)
+	return statFile(path)
 }
 
 // missing reports whether a directory is not there.
@@ -189,8 +188,8 @@ func (a *absent) missing(dir string) bool {
 	if up := filepath.Dir(dir); up != dir && a.missing(up) {
 		gone = true
 	} else {
-		_, err := dirs.StatFile(dir)
-		gone = err != nil && dirs.IsMissing(err)
+		_, err := statFile(dir)
+		gone = err != nil && isMissing(err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
-	"symbolize/store/indexer/dirs"
 )
 
 // TestDebugFileIsFound puts the debug file of a stripped program where gdb looks for it, and only
@@ -167,12 +166,12 @@ func TestStale(t *testing.T) {
 	root := realDir(t)
 	there, gone := filepath.Join(root, "there"), filepath.Join(root, "no/such/dir/x")
 	write(t, there, []byte("x"))
-	st, err := dirs.StatFile(there)
+	st, err := statFile(there)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := st
-	other.Size++
+	other.size++
 	tests := []struct {
 		name   string
 		looked []string

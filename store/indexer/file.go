@@ -14,7 +14,6 @@ import (
 	"symbolize/ingest/regular"
 	"symbolize/ingest/unpack"
 	"symbolize/store"
-	"symbolize/store/indexer/dirs"
 )
 
 // fileTask is one file that is to be read.
@@ -22,7 +21,7 @@ type fileTask struct {
 	ds    *dirState // of the directory whose rows wait for this file
 	path  string    // without links
 	row   store.PathRow
-	st    dirs.Stat
+	st    fileStat
 	class filetype.Type
 	named bool
 	// owner is set for a debug file without build ID that a runtime file was linked to: the object
@@ -58,7 +57,7 @@ func (t *fileTask) run(w *worker) {
 	w.task = nil
 	ix.progress(func(p *Progress) {
 		p.Done++
-		p.Bytes += t.st.Size - t.counted
+		p.Bytes += t.st.size - t.counted
 		if res.skip != "" {
 			ix.sum.Skipped[res.skip]++
 		}
@@ -105,7 +104,7 @@ func (w *worker) advance(done, total uint64) {
 	if t == nil || total == 0 {
 		return
 	}
-	at := uint64(float64(t.st.Size) * min(float64(done)/float64(total), 1))
+	at := uint64(float64(t.st.size) * min(float64(done)/float64(total), 1))
 	if more := at - min(at, t.counted); more > 0 {
 		t.counted = at
 		w.ix.progress(func(p *Progress) { p.Bytes += more })
@@ -127,7 +126,7 @@ func (t *fileTask) read(w *worker) fileResult {
 	if !t.owner.IsZero() {
 		return w.readFile(t, true)
 	}
-	turn := w.ix.claims.take(t.st.Key(), t.path, !t.debug)
+	turn := w.ix.claims.take(t.st.key(), t.path, !t.debug)
 	res := turn.res
 	if turn.read {
 		res = w.readFile(t, turn.first)
@@ -176,8 +175,8 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 		res = w.readObject(t, f, count)
 	}
 	res = res.blame()
-	res.gen = dirs.Generation(f)
-	now, err := dirs.StatFile(t.path)
+	res.gen = generation(f)
+	now, err := statFile(t.path)
 	if err != nil || now != t.st {
 		return fileResult{err: errChanged, skip: SkipChanged, again: true}
 	}
@@ -199,7 +198,7 @@ var errChanged = errors.New("changed while it was read")
 // readObject reads an ELF file or a packed kernel module.
 func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 	var data io.ReaderAt = f
-	size := int64(t.st.Size)
+	size := int64(t.st.size)
 	if t.class.Packed() {
 		// The output is held in memory, and its size is not known before. Modules
 		// shrink to a third or a quarter; their symbols and lines come on top.

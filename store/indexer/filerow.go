@@ -9,7 +9,6 @@ import (
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
 	"symbolize/store"
-	"symbolize/store/indexer/dirs"
 )
 
 // FileRow returns the path row of a file, with the ID under which Index files its object, or the
@@ -17,7 +16,7 @@ import (
 // build ID is read once, for the hash of its content; else it has no ID. Producer is 0: nothing is
 // indexed.
 func FileRow(path string, content bool) (store.PathRow, error) {
-	st, err := dirs.StatFile(path)
+	st, err := statFile(path)
 	if err != nil {
 		return store.PathRow{}, pathReason(err)
 	}
@@ -27,8 +26,8 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 		return row, pathReason(err)
 	}
 	defer f.Close()
-	row.Gen = dirs.Generation(f)
-	ef, err := elf.Open(path, f, int64(st.Size))
+	row.Gen = generation(f)
+	ef, err := elf.Open(path, f, int64(st.size))
 	if err != nil {
 		return row, err
 	}
@@ -40,18 +39,18 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 }
 
 // rowOf returns a new row for the file, as a decoder of that revision reads it.
-func rowOf(s *dirs.Stat, name string, producer uint32) store.PathRow {
+func rowOf(s *fileStat, name string, producer uint32) store.PathRow {
 	return store.PathRow{
-		Name: name, Dev: s.Dev, Inode: s.Ino, Size: s.Size, MtimeNs: s.Mtime, CtimeNs: s.Ctime,
+		Name: name, Dev: s.dev, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
 		Producer: producer,
 	}
 }
 
 // matches reports whether a row was made of this very file, by a decoder of that
 // revision or a newer one, with all that this run wants of it.
-func matches(s *dirs.Stat, r *store.PathRow, producer uint32) bool {
-	now := buildid.FileProof{Dev: s.Dev, Inode: s.Ino, Size: s.Size,
-		MtimeNs: s.Mtime, CtimeNs: s.Ctime}
+func matches(s *fileStat, r *store.PathRow, producer uint32) bool {
+	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
+		MtimeNs: s.mtime, CtimeNs: s.ctime}
 	return r.Proof().Same(now) && r.Producer >= producer &&
 		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)
 }

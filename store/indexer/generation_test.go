@@ -3,7 +3,6 @@ package indexer
 import (
 	"os"
 	"path/filepath"
-	"symbolize/store/indexer/dirs"
 	"testing"
 )
 
@@ -28,7 +27,7 @@ func TestGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	want := dirs.Generation(f)
+	want := generation(f)
 	if want == 0 {
 		t.Skipf("SKIPPED: the file system of %s tells no generations", dir)
 	}

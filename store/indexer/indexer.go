@@ -13,7 +13,6 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/parallel"
 	"symbolize/store"
-	"symbolize/store/indexer/dirs"
 	"symbolize/store/symtab"
 )
 
@@ -126,7 +125,7 @@ type index struct {
 	mu      sync.Mutex // guards the fields below
 	sum     Summary
 	objects map[string]objectState // by ID
-	dirs    map[dirs.Key]bool      // seen
+	dirs    map[fileKey]bool       // seen
 	// completed are the files that were incomplete at first, but not when they were read
 	// as debug files.
 	completed map[string]bool
@@ -177,7 +176,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	ix := &index{
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
 		queue: newQueue(), budget: parallel.NewBudget(opts.MaxMemory),
-		objects: make(map[string]objectState), dirs: make(map[dirs.Key]bool),
+		objects: make(map[string]objectState), dirs: make(map[fileKey]bool),
 		completed: make(map[string]bool),
 	}
 	ix.sum.Skipped = make(map[string]uint64)

@@ -15,7 +15,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/store"
 	"symbolize/store/db"
-	"symbolize/store/indexer/dirs"
 )
 
 // tree copies the recorded programs to a directory of the test.
@@ -426,7 +425,7 @@ func TestJustWritten(t *testing.T) {
 	write(t, filepath.Join(root, "a"), fixture(t, "bin/fixed"))
 	m.index(t, Options{}, root)
 	rows, _, _ := m.Dir(root)
-	st, err := dirs.StatFile(filepath.Join(root, "a"))
+	st, err := statFile(filepath.Join(root, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +439,7 @@ func TestJustWritten(t *testing.T) {
 
 // TestRowMatches changes each thing that a row knows of a file.
 func TestRowMatches(t *testing.T) {
-	st := dirs.Stat{Kind: dirs.File, Dev: 1, Ino: 2, Size: 3, Mtime: 4, Ctime: 5}
+	st := fileStat{kind: kindFile, dev: 1, ino: 2, size: 3, mtime: 4, ctime: 5}
 	for i, change := range []func(r *store.PathRow){
 		func(*store.PathRow) {},
 		func(r *store.PathRow) { r.Dev++ }, func(r *store.PathRow) { r.Inode++ },
@@ -476,7 +475,7 @@ func TestProgressWithinFile(t *testing.T) {
 	ix := &index{}
 	w := &worker{ix: ix}
 	w.advance(1, 2) // no file: the kernel's list
-	w.task = &fileTask{st: dirs.Stat{Size: 1000}}
+	w.task = &fileTask{st: fileStat{size: 1000}}
 	for _, step := range []struct{ done, total, want uint64 }{
 		{done: 1, total: 4, want: 250}, {done: 0, total: 4, want: 250}, {done: 2, total: 4,
 			want: 500}, {done: 1, total: 0, want: 500}, {done: 9, total: 4, want: 1000}, {done: 4,

@@ -31,13 +31,13 @@ var errNoProcess = errors.New("whose perf map it is has to be in its name: perf-
 
 // readJIT reads a perf map or a jitdump file. Whose it is, is known by its number alone.
 func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
-	file := JITFile{Path: t.path, R: f, Size: int64(t.st.Size), Written: t.st.Mtime}
+	file := JITFile{Path: t.path, R: f, Size: int64(t.st.size), Written: t.st.mtime}
 	sink, err := w.ix.openSink()
 	if err != nil {
 		w.ix.cancel(err)
 		return fileResult{err: err, again: true}
 	}
-	hold, err := w.ix.budget.Acquire(w.ix.ctx, jitCost*int64(t.st.Size))
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, jitCost*int64(t.st.size))
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
@@ -56,7 +56,7 @@ func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
 	if count {
 		w.ix.count(func(s *Summary) {
 			s.Read++
-			s.Raw += t.st.Size
+			s.Raw += t.st.size
 			s.JIT++
 		})
 	}

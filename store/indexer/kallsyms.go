@@ -184,7 +184,7 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 		}
 		return res
 	}
-	hold, err := w.ix.budget.Acquire(w.ix.ctx, kallsymsCost*int64(t.st.Size))
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, kallsymsCost*int64(t.st.size))
 	if err != nil {
 		return fileResult{err: err, again: true}
 	}
@@ -208,7 +208,7 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	if count {
 		w.ix.count(func(s *Summary) {
 			s.Read++
-			s.Raw += t.st.Size
+			s.Raw += t.st.size
 			s.Kernels++
 		})
 	}

@@ -3,7 +3,6 @@ package indexer
 import (
 	"cmp"
 	"container/heap"
-	"symbolize/store/indexer/dirs"
 	"sync"
 )
 
@@ -116,7 +115,7 @@ func (q *queue) stop() {
 // met.
 type claims struct {
 	mu sync.Mutex
-	m  map[dirs.Key]*claim
+	m  map[fileKey]*claim
 }
 
 // claim is one file that is read or being read.
@@ -139,8 +138,8 @@ type turn struct {
 // take claims a file. To read it is the turn of the first to come, and of one with a smaller path
 // than those before: the store keeps the smallest, which must not depend on who came first. The
 // others wait for the result.
-func (c *claims) take(key dirs.Key, path string, walked bool) turn {
-	if key.Ino == 0 { // a system without inode numbers
+func (c *claims) take(key fileKey, path string, walked bool) turn {
+	if key.ino == 0 { // a system without inode numbers
 		return turn{read: true, first: true, finish: func(fileResult) {}}
 	}
 	c.mu.Lock()
@@ -154,7 +153,7 @@ func (c *claims) take(key dirs.Key, path string, walked bool) turn {
 	}
 	cl := &claim{path: path, walked: walked || old != nil && old.walked, done: make(chan struct{})}
 	if c.m == nil {
-		c.m = make(map[dirs.Key]*claim)
+		c.m = make(map[fileKey]*claim)
 	}
 	c.m[key] = cl
 	c.mu.Unlock()

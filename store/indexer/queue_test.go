@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"symbolize/ingest/filetype"
-	"symbolize/store/indexer/dirs"
 )
 
 func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {
@@ -91,7 +90,7 @@ func TestQueueStops(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	var c claims
-	key := dirs.Key{Dev: 1, Ino: 2}
+	key := fileKey{dev: 1, ino: 2}
 	first := c.take(key, "m", true)
 	if !first.read || !first.first || first.again {
 		t.Fatalf("the first: %+v", first)
@@ -110,7 +109,7 @@ func TestClaims(t *testing.T) {
 	if d := c.take(key, "a", false); d.read || d.again {
 		t.Errorf("as a debug file: %+v", d)
 	}
-	if n := c.take(dirs.Key{Dev: 1}, "a", true); !n.read || !n.first {
+	if n := c.take(fileKey{dev: 1}, "a", true); !n.read || !n.first {
 		t.Errorf("without inode number: %+v", n)
 	}
 }

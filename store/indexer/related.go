@@ -16,7 +16,6 @@ import (
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/regular"
-	"symbolize/store/indexer/dirs"
 )
 
 // relatedFiles finds the files that one file's debug information refers to: the supplementary file
@@ -96,7 +95,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 			looked = append(looked, p)
 			continue
 		}
-		if st.Kind != dirs.File { // a pipe would hold us up
+		if st.kind != kindFile { // a pipe would hold us up
 			continue
 		}
 		f, err := regular.Open(p)
@@ -105,7 +104,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 			looked = append(looked, p)
 			continue
 		}
-		ef, err := elf.Open(p, f, int64(st.Size))
+		ef, err := elf.Open(p, f, int64(st.size))
 		if err == nil && right(ef) {
 			return f, ef, nil
 		}
@@ -143,9 +142,9 @@ func (t *relatedFiles) openAlt(f *elf.File) {
 		t.miss(fmt.Errorf("dwz file %s with build ID %s was not found", name, id), looked)
 		return
 	}
-	st, err := dirs.StatFile(ef.Name)
+	st, err := statFile(ef.Name)
 	if err != nil { // gone already: nobody else will find it there
-		st = dirs.Stat{}
+		st = fileStat{}
 	}
 	t.alt = t.ix.alts.take(file, ef, st, t.ix.opts.Workers)
 }

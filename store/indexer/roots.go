@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"symbolize/store/indexer/dirs"
 )
 
 // addRoots queues the paths of the command line. Symbolic links are followed here; roots inside
@@ -20,9 +19,9 @@ func (ix *index) addRoots(paths []string) {
 			ix.problem(Problem{Path: p, Err: err, Named: true})
 		case real == string(ix.opts.sys)+"/proc/kallsyms":
 			ix.opts.Kernel = true
-		case st.Kind == dirs.Dir:
+		case st.kind == kindDir:
 			trees = append(trees, real)
-		case st.Kind == dirs.File:
+		case st.kind == kindFile:
 			dir := filepath.Dir(real)
 			files[dir] = append(files[dir], filepath.Base(real))
 		default:
@@ -48,16 +47,16 @@ func (ix *index) addRoots(paths []string) {
 }
 
 // resolveRoot follows the links of a path given by the user.
-func resolveRoot(p string) (dirs.Stat, string, error) {
+func resolveRoot(p string) (fileStat, string, error) {
 	abs, err := filepath.Abs(p)
 	if err != nil {
-		return dirs.Stat{}, "", err
+		return fileStat{}, "", err
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return dirs.Stat{}, "", pathReason(err)
+		return fileStat{}, "", pathReason(err)
 	}
-	st, err := dirs.StatFile(real)
+	st, err := statFile(real)
 	return st, real, err
 }
 

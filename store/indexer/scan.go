@@ -9,7 +9,6 @@ import (
 
 	"symbolize/ingest/filetype"
 	"symbolize/store"
-	"symbolize/store/indexer/dirs"
 	"symbolize/store/symtab"
 )
 
@@ -112,19 +111,19 @@ func (ds *dirState) release() {
 // root.
 func (w *worker) scanDir(dir string, parent uint64) {
 	ix := w.ix
-	d, err := dirs.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		ix.unreadable(dir, err, parent == 0)
 		return
 	}
-	defer d.Close()
-	self, err := d.Self()
-	if err == nil && (!ix.enter(self.Key()) || parent != 0 && self.Dev != parent && d.IsPseudo()) {
+	defer d.close()
+	self, err := d.self()
+	if err == nil && (!ix.enter(self.key()) || parent != 0 && self.dev != parent && d.isPseudo()) {
 		return
 	}
 	ds := ix.newDirState(dir)
 	defer ds.release()
-	entries, err := d.List(w.dirBuf)
+	entries, err := d.list(w.dirBuf)
 	if err != nil {
 		ix.unreadable(dir, err, parent == 0)
 		ds.broken = true
@@ -140,19 +139,19 @@ func (w *worker) scanDir(dir string, parent uint64) {
 		}
 	}
 	for _, sub := range slices.Backward(subdirs) {
-		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, self.Dev) })
+		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, self.dev) })
 	}
 	scan.report(1)
 }
 
 // namedFiles is the task of files that the user named, in one directory. Rows of other files stay.
 func (w *worker) namedFiles(dir string, names []string) {
-	d, err := dirs.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		w.ix.unreadable(dir, err, true)
 		return
 	}
-	defer d.Close()
+	defer d.close()
 	ds := w.ix.newDirState(dir)
 	defer ds.release()
 	for i := range ds.old {
@@ -171,7 +170,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 type dirScan struct {
 	*worker
 	ds    *dirState
-	d     dirs.Handle
+	d     dirHandle
 	named bool // the user named these files
 	links bool // symbolic links are followed: the directory is .build-id/xx
 
@@ -180,21 +179,21 @@ type dirScan struct {
 }
 
 // entry looks at one entry. It returns the path of a directory to go on with.
-func (s *dirScan) entry(e dirs.Entry) (subdir string) {
-	if e.Kind == dirs.Unknown {
-		st, err := s.d.Stat(e.Name, false)
+func (s *dirScan) entry(e dirEntry) (subdir string) {
+	if e.kind == kindUnknown {
+		st, err := s.d.stat(e.name, false)
 		if err != nil {
 			return ""
 		}
-		e.Kind = st.Kind
+		e.kind = st.kind
 	}
 	switch {
-	case e.Kind == dirs.Dir:
-		return filepath.Join(s.ds.dir, e.Name)
-	case e.Kind == dirs.File:
-		s.file(e.Name, false)
-	case e.Kind == dirs.Link && s.links:
-		return s.file(e.Name, true)
+	case e.kind == kindDir:
+		return filepath.Join(s.ds.dir, e.name)
+	case e.kind == kindFile:
+		s.file(e.name, false)
+	case e.kind == kindLink && s.links:
+		return s.file(e.name, true)
 	}
 	return ""
 }
@@ -202,10 +201,10 @@ func (s *dirScan) entry(e dirs.Entry) (subdir string) {
 // file looks at one regular file, or with follow at the target of a link; if that is a directory,
 // its real path is returned.
 func (s *dirScan) file(name string, follow bool) (subdir string) {
-	st, err := s.d.Stat(name, follow)
+	st, err := s.d.stat(name, follow)
 	path := filepath.Join(s.ds.dir, name)
 	if err != nil {
-		if !dirs.IsMissing(err) || s.named { // a link to nothing, or just deleted
+		if !isMissing(err) || s.named { // a link to nothing, or just deleted
 			s.ix.unreadable(path, err, s.named)
 		}
 		return ""
@@ -215,10 +214,10 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 			return ""
 		}
 	}
-	if st.Kind == dirs.Dir {
+	if st.kind == kindDir {
 		return path
 	}
-	if st.Kind != dirs.File {
+	if st.kind != kindFile {
 		return ""
 	}
 	s.files++
@@ -233,14 +232,14 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
-func (s *dirScan) newFile(name, path string, st dirs.Stat) {
+func (s *dirScan) newFile(name, path string, st fileStat) {
 	row := rowOf(&st, name, s.ix.producer())
-	if since := time.Now().UnixNano() - st.Ctime; since >= 0 && since < int64(racy) {
+	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}
 	class := filetype.Unknown
-	if st.Size > 0 {
-		n, err := s.d.Head(name, s.head[:])
+	if st.size > 0 {
+		n, err := s.d.head(name, s.head[:])
 		if err != nil {
 			s.ix.unreadable(path, err, s.named)
 			return
@@ -254,10 +253,10 @@ func (s *dirScan) newFile(name, path string, st dirs.Stat) {
 		s.ds.put(row)
 	default:
 		s.objects++
-		s.size += st.Size
+		s.size += st.size
 		s.ds.hold()
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
-		s.ix.queue.pushObject(st.Size, t.run)
+		s.ix.queue.pushObject(st.size, t.run)
 	}
 }
 
@@ -299,8 +298,8 @@ func (s *dirScan) report(dirs uint64) {
 }
 
 // enter reports whether a directory is met for the first time.
-func (ix *index) enter(key dirs.Key) bool {
-	if key.Ino == 0 {
+func (ix *index) enter(key fileKey) bool {
+	if key.ino == 0 {
 		return true
 	}
 	ix.mu.Lock()

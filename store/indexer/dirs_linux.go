@@ -1,4 +1,4 @@
-package dirs
+package indexer
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handle is an open directory.
-type Handle struct{ fd int }
+// dirHandle is an open directory.
+type dirHandle struct{ fd int }
 
 // retry repeats a system call that a signal interrupted.
 func retry(call func() error) error {
@@ -23,9 +23,9 @@ func retry(call func() error) error {
 	}
 }
 
-// Open opens a directory for reading.
-func Open(path string) (Handle, error) {
-	var d Handle
+// openDir opens a directory for reading.
+func openDir(path string) (dirHandle, error) {
+	var d dirHandle
 	err := retry(func() (err error) {
 		d.fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
@@ -33,15 +33,15 @@ func Open(path string) (Handle, error) {
 	return d, err
 }
 
-// Close closes the directory.
-func (d Handle) Close() { unix.Close(d.fd) }
+// close closes the directory.
+func (d dirHandle) close() { unix.Close(d.fd) }
 
 // direntHeader is the size of struct linux_dirent64 before its name.
 const direntHeader = 19
 
-// List returns the entries, sorted by name. buf is memory to read into.
-func (d Handle) List(buf []byte) ([]Entry, error) {
-	var entries []Entry
+// list returns the entries, sorted by name. buf is memory to read into.
+func (d dirHandle) list(buf []byte) ([]dirEntry, error) {
+	var entries []dirEntry
 	for {
 		n := 0
 		err := retry(func() (err error) {
@@ -64,49 +64,49 @@ func (d Handle) List(buf []byte) ([]Entry, error) {
 				name = name[:i]
 			}
 			if s := string(name); s != "." && s != ".." {
-				entries = append(entries, Entry{s, entryKind(b[18])})
+				entries = append(entries, dirEntry{s, entryKind(b[18])})
 			}
 			b = b[size:]
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b dirEntry) int { return strings.Compare(a.name, b.name) })
 	return entries, nil
 }
 
-func entryKind(t byte) Kind {
+func entryKind(t byte) fileKind {
 	switch t {
 	case unix.DT_REG:
-		return File
+		return kindFile
 	case unix.DT_DIR:
-		return Dir
+		return kindDir
 	case unix.DT_LNK:
-		return Link
+		return kindLink
 	case unix.DT_UNKNOWN:
-		return Unknown
+		return kindUnknown
 	}
-	return Other
+	return kindOther
 }
 
-// Stat returns the stat of an entry, following a symbolic link if asked to.
-func (d Handle) Stat(name string, follow bool) (Stat, error) {
+// stat returns the stat of an entry, following a symbolic link if asked to.
+func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if follow {
 		flags = 0
 	}
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, flags) })
-	return fromStat(&st), err
+	return fileStatOf(&st), err
 }
 
-// Self returns the stat of the directory itself.
-func (d Handle) Self() (Stat, error) {
+// self returns the stat of the directory itself.
+func (d dirHandle) self() (fileStat, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstat(d.fd, &st) })
-	return fromStat(&st), err
+	return fileStatOf(&st), err
 }
 
-// Head reads the first bytes of a file into buf.
-func (d Handle) Head(name string, buf []byte) (int, error) {
+// head reads the first bytes of a file into buf.
+func (d dirHandle) head(name string, buf []byte) (int, error) {
 	var fd int
 	err := retry(func() (err error) {
 		fd, err = unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -124,35 +124,35 @@ func (d Handle) Head(name string, buf []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// StatFile returns the stat of the file at a path, following links.
-func StatFile(path string) (Stat, error) {
+// statFile returns the stat of the file at a path, following links.
+func statFile(path string) (fileStat, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Stat(path, &st) })
 	if err != nil {
-		return Stat{}, err
+		return fileStat{}, err
 	}
-	return fromStat(&st), nil
+	return fileStatOf(&st), nil
 }
 
-func fromStat(st *unix.Stat_t) Stat {
-	s := Stat{
-		Dev: uint64(st.Dev), Ino: st.Ino, Size: uint64(st.Size),
-		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
+func fileStatOf(st *unix.Stat_t) fileStat {
+	s := fileStat{
+		dev: uint64(st.Dev), ino: st.Ino, size: uint64(st.Size),
+		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		s.Kind = File
+		s.kind = kindFile
 	case unix.S_IFDIR:
-		s.Kind = Dir
+		s.kind = kindDir
 	case unix.S_IFLNK:
-		s.Kind = Link
+		s.kind = kindLink
 	}
 	return s
 }
 
-// IsPseudo reports whether a directory is of a file system that has no files of its own, only the
+// isPseudo reports whether a directory is of a file system that has no files of its own, only the
 // kernel's: a walk from above does not enter it.
-func (d Handle) IsPseudo() bool {
+func (d dirHandle) isPseudo() bool {
 	var st unix.Statfs_t
 	if retry(func() error { return unix.Fstatfs(d.fd, &st) }) != nil {
 		return false
@@ -171,9 +171,9 @@ func (d Handle) IsPseudo() bool {
 // generation.
 const getVersion = 0x80087601
 
-// Generation returns the generation of a file's inode, which distinguishes two files that had
+// generation returns the generation of a file's inode, which distinguishes two files that had
 // one inode number, one after the other; 0 if the file system does not report it.
-func Generation(f *os.File) uint64 {
+func generation(f *os.File) uint64 {
 	gen, err := unix.IoctlGetUint32(int(f.Fd()), getVersion)
 	if err != nil {
 		return 0
@@ -181,7 +181,7 @@ func Generation(f *os.File) uint64 {
 	return uint64(gen)
 }
 
-// IsMissing reports whether an error is for an absent path.
-func IsMissing(err error) bool {
+// isMissing reports whether an error is for an absent path.
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
