@@ -12,7 +12,6 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -48,12 +47,12 @@ func TestImportCountsNames(t *testing.T) {
 				{Info: store.SourceInfo{Kind: store.DWARF}, Table: namelessTable(t, end)}}})
 			var whole bytes.Buffer
 			to := openTestWriter(t, "")
-			_, err := archive.Import(t.Context(), &whole, to)
+			_, err := store.Import(t.Context(), &whole, to)
 			if err == nil {
 				t.Fatal("an empty archive is imported")
 			}
-			_, err = archive.Export(t.Context(), &whole, w, nil)
-			if _, importErr := archive.Import(t.Context(), &whole, to); err != nil ||
+			_, err = store.Export(t.Context(), &whole, w, nil)
+			if _, importErr := store.Import(t.Context(), &whole, to); err != nil ||
 				importErr != nil {
 				t.Fatal(errors.Join(err, importErr))
 			}
@@ -88,17 +87,17 @@ func packedArchive(tb testing.TB) []byte {
 		mustMerge(tb, w, testContribution(tb, n, 40))
 	}
 	var b bytes.Buffer
-	if _, err := archive.Export(tb.Context(), &b, w, nil); err != nil {
+	if _, err := store.Export(tb.Context(), &b, w, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 // exportPlain returns an archive without its compression, as programs wrote it before.
-func exportPlain(tb testing.TB, from archive.Store, want func(*store.Manifest) bool) []byte {
+func exportPlain(tb testing.TB, from store.ExportSource, want func(*store.Manifest) bool) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if _, err := archive.Export(context.Background(), &b, from, want); err != nil {
+	if _, err := store.Export(context.Background(), &b, from, want); err != nil {
 		tb.Fatal(err)
 	}
 	z, err := zstd.NewReader(&b)
@@ -121,7 +120,7 @@ func TestExportSome(t *testing.T) {
 	}
 	want := func(m *store.Manifest) bool { return m.ID == testID(1) }
 	var packed bytes.Buffer
-	n, err := archive.Export(t.Context(), &packed, w, want)
+	n, err := store.Export(t.Context(), &packed, w, want)
 	if err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
@@ -132,7 +131,7 @@ func TestExportSome(t *testing.T) {
 	for name, b := range map[string]*bytes.Buffer{"packed": &packed,
 		"plain": bytes.NewBuffer(plain)} {
 		to := openTestWriter(t, "")
-		res, err := archive.Import(t.Context(), b, to)
+		res, err := store.Import(t.Context(), b, to)
 		if err != nil || res.Objects != 1 || len(res.Problems) > 0 {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
@@ -146,7 +145,7 @@ func TestImportPackedTruncated(t *testing.T) {
 	b := packedArchive(t)
 	for n := range b {
 		o := store.NewOverlay()
-		res, err := archive.Import(t.Context(), bytes.NewReader(b[:n]), o)
+		res, err := store.Import(t.Context(), bytes.NewReader(b[:n]), o)
 		if err == nil && (n < len(b)-16 || res.Objects != 3) {
 			t.Fatalf("%d of %d bytes: no error, %d objects", n, len(b), res.Objects)
 		}
@@ -155,7 +154,7 @@ func TestImportPackedTruncated(t *testing.T) {
 		c := bytes.Clone(b)
 		c[n] ^= 0x55
 		o := store.NewOverlay()
-		archive.Import(t.Context(), bytes.NewReader(c), o)
+		store.Import(t.Context(), bytes.NewReader(c), o)
 		for _, m := range o.Objects {
 			for j := range m.Sources {
 				table, err := o.Open(m, j)

@@ -14,7 +14,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -274,7 +273,7 @@ func TestExportImport(t *testing.T) {
 			{Info: store.SourceInfo{Kind: store.EhFrame}, Table: testTable(t, 2, 30000)}}})
 	var first, second bytes.Buffer
 	for _, b := range []*bytes.Buffer{&first, &second} {
-		if n, err := archive.Export(t.Context(), b, w, nil); err != nil || n != 3 {
+		if n, err := store.Export(t.Context(), b, w, nil); err != nil || n != 3 {
 			t.Fatal(n, err)
 		}
 	}
@@ -283,13 +282,13 @@ func TestExportImport(t *testing.T) {
 	}
 	to := openTestWriter(t, "")
 	for range 2 {
-		res, err := archive.Import(t.Context(), bytes.NewReader(first.Bytes()), to)
+		res, err := store.Import(t.Context(), bytes.NewReader(first.Bytes()), to)
 		if err != nil || len(res.Problems) > 0 || res.Objects != 3 {
 			t.Fatalf("import: %+v, %v", res, err)
 		}
 	}
 	var third bytes.Buffer
-	if _, err := archive.Export(t.Context(), &third, to, nil); err != nil {
+	if _, err := store.Export(t.Context(), &third, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first.Bytes(), third.Bytes()) {
@@ -319,7 +318,7 @@ func TestImportTruncated(t *testing.T) {
 	end := bytes.Index(b, []byte("objects 1\n")) + len("objects 1\n")
 	for n := range end {
 		o := store.NewOverlay()
-		res, err := archive.Import(t.Context(), bytes.NewReader(b[:n]), o)
+		res, err := store.Import(t.Context(), bytes.NewReader(b[:n]), o)
 		if err == nil {
 			t.Fatalf("%d of %d bytes: no error", n, len(b))
 		}
@@ -344,7 +343,7 @@ func TestImportDamaged(t *testing.T) {
 		c := bytes.Clone(b)
 		c[n] ^= 0x55
 		o := store.NewOverlay()
-		archive.Import(t.Context(), bytes.NewReader(c), o)
+		store.Import(t.Context(), bytes.NewReader(c), o)
 		ms, _ := o.Find(testID(1))
 		for i := range ms {
 			for j := range ms[i].Sources {
@@ -366,7 +365,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte("symbolize-store"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o := store.NewOverlay()
-		res, err := archive.Import(context.Background(), bytes.NewReader(b), o)
+		res, err := store.Import(context.Background(), bytes.NewReader(b), o)
 		if err == nil && res.Objects == 0 && len(o.Objects) > 0 {
 			t.Fatal("objects from nowhere")
 		}

@@ -5,10 +5,9 @@ import (
 	"strconv"
 
 	"symbolize/store"
-	"symbolize/store/archive"
 )
 
-// EachPart calls put with the parts of m.Sources[i], one at a time, as an archive.Assembly takes
+// EachPart calls put with the parts of m.Sources[i], one at a time, as an store.Assembly takes
 // them. put may keep its argument.
 func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
 	info := &m.Sources[i]
@@ -20,16 +19,16 @@ func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []
 		}
 		return put(name, b)
 	}
-	if err := copyPart(archive.PartTable, partHeader, 0); err != nil {
+	if err := copyPart(store.PartTable, partHeader, 0); err != nil {
 		return err
 	}
 	for i := range info.Chunks {
-		if err := copyPart(archive.PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
+		if err := copyPart(store.PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
 			return err
 		}
 	}
 	for i := range info.Strings {
-		if err := copyPart(archive.PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
+		if err := copyPart(store.PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
 			return err
 		}
 	}
@@ -37,5 +36,5 @@ func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []
 	if err != nil || raw == nil {
 		return err
 	}
-	return put(archive.PartRaw, raw)
+	return put(store.PartRaw, raw)
 }

@@ -14,7 +14,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/symtab"
 )
 
@@ -132,7 +131,7 @@ func TestVariants(t *testing.T) {
 		t.Errorf("%d blobs in the archive, want 5 entries and one BTF", n)
 	}
 	to := openTestWriter(t, "")
-	res, err := archive.Import(t.Context(), bytes.NewReader(whole), to)
+	res, err := store.Import(t.Context(), bytes.NewReader(whole), to)
 	if err != nil || len(res.Problems) > 0 || res.Objects != 6 {
 		t.Fatalf("import: %+v, %v", res, err)
 	}
@@ -303,7 +302,7 @@ func TestImportDamagedBlob(t *testing.T) {
 	}
 	b := bytes.Replace(exportPlain(t, w, nil), []byte("entry 3 "), []byte("entry 9 "), 1)
 	o := store.NewOverlay()
-	res, err := archive.Import(t.Context(), bytes.NewReader(b), o)
+	res, err := store.Import(t.Context(), bytes.NewReader(b), o)
 	if err != nil || len(res.Problems) != 2 || !errors.Is(res.Problems[0], store.ErrDamaged) {
 		t.Fatalf("import: %+v, %v", res, err)
 	}

@@ -34,6 +34,6 @@
 // # Checks
 //
 // Each object that arrives has the SHA-256 that names it, and each table its own digest
-// (archive.Assembly), before anything is merged. A part that is damaged, absent or of another
+// (store.Assembly), before anything is merged. A part that is damaged, absent or of another
 // version is a Problem of the Result with its URL; the rest goes on.
 package remote

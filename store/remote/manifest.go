@@ -9,7 +9,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
-	"symbolize/store/archive"
 )
 
 const (
@@ -118,7 +117,7 @@ func appendPiece(pieces [][]piece, line string) ([][]piece, error) {
 	default:
 		return nil, fmt.Errorf("piece of source %d after %d", source, at)
 	}
-	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > archive.MaxSource+pieceSize {
+	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > store.MaxSource+pieceSize {
 		return nil, fmt.Errorf("source %d: %w", source, store.ErrTooLarge)
 	}
 	return pieces, nil

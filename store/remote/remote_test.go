@@ -13,7 +13,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
@@ -111,7 +110,7 @@ func digest(t *testing.T, path string) string {
 	}
 	defer r.Close()
 	var b bytes.Buffer
-	if _, err := archive.Export(t.Context(), &b, r, nil); err != nil {
+	if _, err := store.Export(t.Context(), &b, r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return sumOf(b.Bytes())

@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"symbolize/store"
-	"symbolize/store/archive"
 )
 
 // partRaw is the name of a piece of the captured input, of store.RawPiece bytes but the last.
-const partRaw = archive.PartRaw + ".zst"
+const partRaw = store.PartRaw + ".zst"
 
 // maxPartLine bounds the line in front of a part.
 const maxPartLine = 64
@@ -53,7 +52,7 @@ func (c *cutter) flush() error {
 
 // writePart writes one part of a source.
 func writePart(w io.Writer, name string, b []byte) error {
-	if name == archive.PartRaw {
+	if name == store.PartRaw {
 		for len(b) > 0 {
 			n := min(len(b), store.RawPiece)
 			if err := writePart(w, partRaw, store.Compress(nil, b[:n])); err != nil {
@@ -73,7 +72,7 @@ func writePart(w io.Writer, name string, b []byte) error {
 // readSource puts the parts of a stream of size bytes together. Errors of the stream itself are
 // returned as they are.
 func readSource(r io.Reader, size int64, info *store.SourceInfo) (*store.NewSource, error) {
-	a := archive.NewAssembly(info)
+	a := store.NewAssembly(info)
 	in := bufio.NewReaderSize(r, 64<<10)
 	var raw []byte
 	for size > 0 {
@@ -88,7 +87,7 @@ func readSource(r io.Reader, size int64, info *store.SourceInfo) (*store.NewSour
 		if name != partRaw {
 			err = a.Add(name, b)
 		} else if raw, err = appendRaw(raw, b, info.RawSize); err == nil && uint64(len(raw)) == info.RawSize {
-			err = a.Add(archive.PartRaw, raw)
+			err = a.Add(store.PartRaw, raw)
 		}
 		if err != nil {
 			return nil, err
@@ -119,7 +118,7 @@ func partHead(in *bufio.Reader, left *int64) (name string, size int64, err error
 // appendRaw unpacks a piece of a captured input of total bytes.
 func appendRaw(raw, frame []byte, total uint64) ([]byte, error) {
 	left := total - uint64(len(raw))
-	if total > archive.MaxSource || left == 0 {
+	if total > store.MaxSource || left == 0 {
 		return nil, damagef("captured input of more than %d bytes", total)
 	}
 	b, err := store.Decompress(frame, min(left, store.RawPiece))

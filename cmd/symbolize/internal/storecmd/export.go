@@ -13,7 +13,6 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/db"
 )
 
@@ -46,7 +45,7 @@ host. The same objects give the same bytes.`,
 			return a.WithReader(func(r *db.Reader) error {
 				objects := 0
 				err := a.WriteOutput(output, true, func(w io.Writer) (err error) {
-					objects, err = archive.Export(ctx, w, r, want)
+					objects, err = store.Export(ctx, w, r, want)
 					return err
 				})
 				if err != nil {

@@ -13,7 +13,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/regular"
 	"symbolize/store"
-	"symbolize/store/archive"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -110,7 +109,7 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) 
 		defer f.Close()
 		in = f
 	}
-	res, err := archive.Import(ctx, in, to)
+	res, err := store.Import(ctx, in, to)
 	if res != nil {
 		a.ReportErrors(res.Problems, res.More)
 		facts.Objects, facts.Sources, facts.More = res.Objects, res.Sources, res.More

@@ -1,10 +1,9 @@
-package archive
+package store
 
 import (
 	"fmt"
 	"strconv"
 
-	"symbolize/store"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -20,20 +19,20 @@ const (
 
 // Assembly puts a source together again of its parts.
 type Assembly struct {
-	src  store.NewSource
+	src  NewSource
 	size int
 }
 
 // NewAssembly returns an Assembly without parts of the source that a manifest describes.
-func NewAssembly(info *store.SourceInfo) *Assembly {
-	return &Assembly{src: store.NewSource{Info: *info}}
+func NewAssembly(info *SourceInfo) *Assembly {
+	return &Assembly{src: NewSource{Info: *info}}
 }
 
 // limitOf bounds the next part in bytes, by its name. A part that must not come next is an error.
 func (a *Assembly) limitOf(name string) (int64, error) {
 	if t := a.src.Table; t == nil {
 		if name == PartTable {
-			return maxHeader, nil
+			return maxTableHeader, nil
 		}
 	} else {
 		switch name {
@@ -55,7 +54,7 @@ func (a *Assembly) Add(name string, b []byte) error {
 		return err
 	}
 	if a.size += len(b); int64(len(b)) > limit || a.size > MaxSource {
-		return fmt.Errorf("%q: source of over %d bytes: %w", name, MaxSource, store.ErrTooLarge)
+		return fmt.Errorf("%q: source of over %d bytes: %w", name, MaxSource, ErrTooLarge)
 	}
 	switch t := a.src.Table; {
 	case t == nil:
@@ -72,13 +71,13 @@ func (a *Assembly) Add(name string, b []byte) error {
 
 // Source returns the source, whose table was read through: it has the digest and the blocks of its
 // header.
-func (a *Assembly) Source() (*store.NewSource, error) {
+func (a *Assembly) Source() (*NewSource, error) {
 	e := a.src.Table
 	if e == nil {
-		return nil, store.Damagef("no table")
+		return nil, Damagef("no table")
 	}
 	var err error
-	if a.src.Info.Kind == store.Unwind {
+	if a.src.Info.Kind == Unwind {
 		err = checkUnwind(e)
 	} else {
 		err = checkTable(e)
@@ -133,7 +132,7 @@ type blockTable interface {
 // in its size.
 func checkBlocks(t blockTable, e *symtab.Encoded) error {
 	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
-		return store.Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
+		return Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
 			len(e.Strings))
 	}
 	sum, err := t.Digest()
@@ -141,7 +140,7 @@ func checkBlocks(t blockTable, e *symtab.Encoded) error {
 		return err
 	}
 	if sum != e.Digest {
-		return store.Damagef("table has digest %x", sum)
+		return Damagef("table has digest %x", sum)
 	}
 	sumSize(e)
 	return nil

@@ -1,4 +1,4 @@
-package archive
+package store
 
 import (
 	"archive/tar"
@@ -9,9 +9,22 @@ import (
 	"iter"
 
 	"github.com/klauspost/compress/zstd"
-
-	"symbolize/store"
 )
+
+// An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
+//
+//	symbolize-store                               "schema N\n"
+//	blob-HASH                                     content of a blob, before the first
+//	                                              object that names it
+//	OBJECT/manifest                               as the store has it
+//	OBJECT/KIND-DIGEST/table                      header of the table
+//	OBJECT/KIND-DIGEST/chunk-N, strings-N         its blocks, from 0
+//	OBJECT/KIND-DIGEST/raw                        captured input, plain
+//	end                                           "objects N\n"
+//
+// OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal. Objects are sorted
+// by key and everything in an object as above, without times and owners: one store gives one
+// sequence of bytes. Path rows stay behind, for they are true on one machine only.
 
 // Names in an archive.
 const (
@@ -22,32 +35,32 @@ const (
 
 // Bounds of an archive, so that a hostile one cannot fill the memory.
 const (
-	maxHeader = 64 << 20  // of a table
-	MaxSource = 512 << 20 // of one source, in memory at once
+	maxTableHeader = 64 << 20  // of a table
+	MaxSource      = 512 << 20 // of one source, in memory at once
 )
 
-// window is the window of the compression, in bytes; readers refuse one over maxWindow.
+// The window of the compression in bytes, and the largest that readers accept.
 const (
-	window    = 4 << 20
-	maxWindow = 64 << 20
+	archiveWindow    = 4 << 20
+	maxArchiveWindow = 64 << 20
 )
 
-// Store is where Export takes objects from: db.Reader.
-type Store interface {
+// ExportSource provides the objects that Export writes: db.Reader.
+type ExportSource interface {
 	// Objects returns all manifests, sorted by ID.
-	Objects() iter.Seq2[*store.Manifest, error]
+	Objects() iter.Seq2[*Manifest, error]
 	// EachPart calls put with the parts of m.Sources[i], one at a time, as an Assembly takes them.
-	EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error
+	EachPart(m *Manifest, i int, put func(name string, b []byte) error) error
 	// Blob returns the content of a blob.
-	Blob(id store.BlobID) ([]byte, error)
+	Blob(id BlobID) ([]byte, error)
 }
 
 // Export writes the objects of a store that want accepts, nil for all, with their sources and
 // captured inputs. It returns how many there were.
-func Export(ctx context.Context, w io.Writer, from Store,
-	want func(*store.Manifest) bool) (objects int, err error) {
+func Export(ctx context.Context, w io.Writer, from ExportSource,
+	want func(*Manifest) bool) (objects int, err error) {
 	// One goroutine: the bytes depend on nothing else.
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
 	if err != nil {
 		return 0, err
 	}
@@ -56,10 +69,10 @@ func Export(ctx context.Context, w io.Writer, from Store,
 }
 
 // exportPlain is Export without the compression.
-func exportPlain(ctx context.Context, w io.Writer, from Store,
-	want func(*store.Manifest) bool) (objects int, err error) {
+func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
+	want func(*Manifest) bool) (objects int, err error) {
 	t := tar.NewWriter(w)
-	x := exporter{from: from, blobs: make(map[store.BlobID]bool)}
+	x := exporter{from: from, blobs: make(map[BlobID]bool)}
 	x.put = func(name string, b []byte) error {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o644}
 		if err := t.WriteHeader(h); err != nil {
@@ -68,7 +81,7 @@ func exportPlain(ctx context.Context, w io.Writer, from Store,
 		_, err := t.Write(b)
 		return err
 	}
-	if err := x.put(headName, fmt.Appendf(nil, "schema %d\n", store.SchemaVersion)); err != nil {
+	if err := x.put(headName, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
 		return 0, err
 	}
 	for m, err := range from.Objects() {
@@ -91,18 +104,18 @@ func exportPlain(ctx context.Context, w io.Writer, from Store,
 
 // exporter is the state of one Export.
 type exporter struct {
-	from  Store
+	from  ExportSource
 	put   func(name string, b []byte) error
-	blobs map[store.BlobID]bool // that are in the archive
+	blobs map[BlobID]bool // that are in the archive
 }
 
 // object writes one object, with the blobs that are not in the archive yet.
-func (x *exporter) object(m *store.Manifest) error {
+func (x *exporter) object(m *Manifest) error {
 	if err := x.putBlobs(m); err != nil {
 		return err
 	}
-	dir := store.ObjectName(m.ID)
-	if err := x.put(dir+"/manifest", store.EncodeManifest(m)); err != nil {
+	dir := ObjectName(m.ID)
+	if err := x.put(dir+"/manifest", EncodeManifest(m)); err != nil {
 		return err
 	}
 	for i := range m.Sources {
@@ -114,7 +127,7 @@ func (x *exporter) object(m *store.Manifest) error {
 }
 
 // putBlobs writes the blobs of an object that are not in the archive yet.
-func (x *exporter) putBlobs(m *store.Manifest) error {
+func (x *exporter) putBlobs(m *Manifest) error {
 	for i := range m.Variants {
 		for _, id := range m.Variants[i].Blobs() {
 			if x.blobs[id] {
@@ -133,14 +146,13 @@ func (x *exporter) putBlobs(m *store.Manifest) error {
 	return nil
 }
 
-func sourceName(dir string, info *store.SourceInfo) string {
+func sourceName(dir string, info *SourceInfo) string {
 	return fmt.Sprintf("%s/%s-%x", dir, info.Kind, info.Digest)
 }
 
-func (x *exporter) source(m *store.Manifest, i int, dir string) error {
+func (x *exporter) source(m *Manifest, i int, dir string) error {
 	name := sourceName(dir, &m.Sources[i])
 	return x.from.EachPart(m, i, func(part string, b []byte) error {
-		return x.put(name+"/"+part,
-			b)
+		return x.put(name+"/"+part, b)
 	})
 }

@@ -1,4 +1,4 @@
-package archive
+package store
 
 import (
 	"archive/tar"
@@ -15,7 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/magic"
-	"symbolize/store"
 )
 
 // maxProblems bounds the problems that are kept.
@@ -31,14 +30,14 @@ type ImportResult struct {
 // Import merges an archive into a Sink. Every table is checked as Verify checks it before it is
 // merged. An archive that is cut off or malformed is an error; objects before it are merged all the
 // same.
-func Import(ctx context.Context, r io.Reader, to store.Sink) (*ImportResult, error) {
+func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
 	in, packed, err := unpacked(r)
 	if err != nil {
 		return new(ImportResult), fmt.Errorf("import: %w", err)
 	}
 	defer in.Close()
 	im := &importer{ctx: ctx, t: tar.NewReader(in), packed: packed, to: to, res: new(ImportResult),
-		blobs: make(map[store.BlobID]bool)}
+		blobs: make(map[BlobID]bool)}
 	return im.res, im.run()
 }
 
@@ -49,7 +48,7 @@ func unpacked(r io.Reader) (in io.ReadCloser, packed bool, err error) {
 		return io.NopCloser(b), false, nil
 	}
 	z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
+		zstd.WithDecoderMaxWindow(maxArchiveWindow))
 	if err != nil {
 		return nil, true, err
 	}
@@ -63,16 +62,16 @@ type importer struct {
 
 	packed bool // t is of a compressed file
 
-	to  store.Sink
+	to  Sink
 	res *ImportResult
 
-	m    *store.Manifest     // the object being read
-	dir  string              // its name in the archive
-	left []*store.SourceInfo // its sources that are still to come, by name
-	src  *Assembly           // the source being read, nil before the first
-	name string              // its name in the archive
+	m    *Manifest     // the object being read
+	dir  string        // its name in the archive
+	left []*SourceInfo // its sources that are still to come, by name
+	src  *Assembly     // the source being read, nil before the first
+	name string        // its name in the archive
 
-	blobs map[store.BlobID]bool // that were read
+	blobs map[BlobID]bool // that were read
 }
 
 func (im *importer) run() error {
@@ -117,7 +116,7 @@ func (im *importer) head() error {
 	if _, err := fmt.Sscanf(string(b), "schema %d\n", &schema); err != nil {
 		return fmt.Errorf("import: no archive of a store")
 	}
-	return store.CheckSchema("import", schema)
+	return CheckSchema("import", schema)
 }
 
 // end checks the last entry of the archive.
@@ -144,7 +143,7 @@ func (im *importer) read(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if n > limit {
-		return nil, fmt.Errorf("entry of over %d bytes: %w", limit, store.ErrTooLarge)
+		return nil, fmt.Errorf("entry of over %d bytes: %w", limit, ErrTooLarge)
 	}
 	return b.Bytes(), nil
 }
@@ -179,12 +178,12 @@ func (im *importer) blob(name string) error {
 	if err := im.finishObject(); err != nil {
 		return err
 	}
-	data, err := im.read(store.MaxBlob)
+	data, err := im.read(MaxBlob)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	if id := store.NewBlobID(data); blobPrefix+id.String() != name {
-		im.problem(store.Damagef("%q: its content is that of %s", name, id))
+	if id := NewBlobID(data); blobPrefix+id.String() != name {
+		im.problem(Damagef("%q: its content is that of %s", name, id))
 		return nil
 	}
 	id, err := im.to.PutBlob(im.ctx, data)
@@ -200,15 +199,15 @@ func (im *importer) object(dir, name string) error {
 	if err := im.finishObject(); err != nil {
 		return err
 	}
-	b, err := im.read(store.MaxManifest)
+	b, err := im.read(MaxManifest)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	m, err := store.DecodeManifest(name, b)
+	m, err := DecodeManifest(name, b)
 	if err != nil {
 		return err
 	}
-	if store.ObjectName(m.ID) != dir {
+	if ObjectName(m.ID) != dir {
 		return fmt.Errorf("%q: manifest is that of %s", name, m.ID)
 	}
 	im.m, im.dir, im.left = m, dir, nil
@@ -216,8 +215,9 @@ func (im *importer) object(dir, name string) error {
 		im.left = append(im.left, &m.Sources[i])
 	}
 	im.res.Objects++
-	m.Variants = slices.DeleteFunc(m.Variants, func(v store.Variant) bool {
-		err := store.CheckBlobs([]store.Variant{v}, func(id store.BlobID) (bool, error) { return im.blobs[id], nil })
+	m.Variants = slices.DeleteFunc(m.Variants, func(v Variant) bool {
+		err := CheckBlobs([]Variant{v},
+			func(id BlobID) (bool, error) { return im.blobs[id], nil })
 		if err != nil {
 			im.problem(fmt.Errorf("variant of %s: %w", m.ID, err))
 		}
@@ -225,7 +225,7 @@ func (im *importer) object(dir, name string) error {
 	})
 	facts := *m
 	facts.Sources = nil
-	return im.to.Merge(im.ctx, &store.Contribution{Manifest: facts})
+	return im.to.Merge(im.ctx, &Contribution{Manifest: facts})
 }
 
 // source begins a source of the object.
@@ -233,7 +233,7 @@ func (im *importer) source(dir, name string) error {
 	if err := im.finishSource(); err != nil {
 		return err
 	}
-	b, err := im.read(maxHeader)
+	b, err := im.read(maxTableHeader)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
@@ -289,7 +289,7 @@ func (im *importer) finishSource() error {
 	im.res.Sources++
 	facts := *im.m
 	facts.Sources = nil
-	return im.to.Merge(im.ctx, &store.Contribution{Manifest: facts, Sources: []store.NewSource{*src}})
+	return im.to.Merge(im.ctx, &Contribution{Manifest: facts, Sources: []NewSource{*src}})
 }
 
 func (im *importer) problem(err error) {
