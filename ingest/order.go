@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"cmp"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -102,4 +104,173 @@ func CompareLocations(a, b Location) int {
 		return c
 	}
 	return cmp.Compare(a.Offset, b.Offset)
+}
+
+// Display names of objects without a file.
+const (
+	UnmappedPath       = "[unmapped]"        // user addresses outside every mapping
+	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
+
+	AmbiguousPath       = "[ambiguous]"        // user addresses that were in several objects
+	AmbiguousJITPath    = "[ambiguous JIT]"    // those where a run-time compiler had several functions
+	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses likewise
+	GuestPath           = "[guest]"
+	HypervisorPath      = "[hypervisor]"
+	NoStackPath         = "[no stack]"
+	AnonymousPath       = "//anon" // as the kernel names memory without a file
+	VsyscallPath        = "[vsyscall]"
+	VDSO32Path          = "[vdso32]" // of a process of 32 bits under a kernel of 64, as perf names it
+)
+
+// PerfMapPath is the display name of code that is named by a process's perf map: the path that
+// profilers look for.
+func PerfMapPath(pid int32) string { return fmt.Sprintf("/tmp/perf-%d.map", pid) }
+
+// NoTablePath is the display name of the frame that stacks end with where the object of a path
+// has no unwind table.
+func NoTablePath(path string) string { return noTablePrefix + path + "]" }
+
+const noTablePrefix = "[no unwind table: "
+
+// NoTableFile is the inverse of NoTablePath; ok is false for another name.
+func NoTableFile(name string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(name, noTablePrefix)
+	path, closed := strings.CutSuffix(path, "]")
+	return path, ok && closed
+}
+
+// IsStackEnd reports whether a display name is that of a frame that unwinding put into a copied
+// stack: the last of one that was not unwound to its end, or one where callers are uncertain.
+func IsStackEnd(name string) bool {
+	if _, ok := NoTableFile(name); ok {
+		return true
+	}
+	for r := StackTruncated; r <= CallersUncertain; r++ {
+		if name == "["+r.String()+"]" {
+			return true
+		}
+	}
+	return false
+}
+
+// CompareObjects is the order in which the objects of a profile are numbered: by kind, path and
+// build ID, then by their other fields. It is 0 only for equal objects.
+func CompareObjects(a, b *Object) int {
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		strings.Compare(a.File.Path, b.File.Path),
+		a.ID.Compare(b.ID),
+		strings.Compare(a.RefSymbol, b.RefSymbol),
+		strings.Compare(a.Symbol, b.Symbol),
+		cmp.Compare(a.Length, b.Length),
+		cmp.Compare(a.PID, b.PID),
+		strings.Compare(a.Capture, b.Capture),
+		CompareFiles(&a.File, &b.File),
+		cmp.Compare(a.Reason, b.Reason),
+		compareBools(a.Undecided, b.Undecided),
+	)
+}
+
+// compareBools sorts false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// Domain returns the division of coverage that the object's frames count in.
+func (o *Object) Domain() Domain {
+	switch o.Kind {
+	case Kernel, Module, Hypervisor:
+		return KernelDomain
+	case JIT:
+		if strings.HasPrefix(o.File.Path, "bpf_") {
+			return BPFDomain
+		}
+		return KernelDomain
+	case PerfMap, JITDump, Anonymous:
+		return JITDomain
+	case Unmapped:
+		if o.File.Path == UnmappedKernelPath || o.File.Path == AmbiguousKernelPath {
+			return KernelDomain
+		}
+	}
+	return UserDomain
+}
+
+// FrameSum is a sum over frames.
+type FrameSum struct {
+	Frames uint64
+	Weight float64 // frames by the weight of their samples; sums pass 2^64
+}
+
+// Add adds another sum.
+func (s *FrameSum) Add(o FrameSum) { s.Frames += o.Frames; s.Weight += o.Weight }
+
+// SampleSums returns the samples, each with what one of its frames adds to a sum. The weight is that
+// of the sample: the sum of periods or, with count and for events without periods, the number
+// of samples.
+func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
+	periods := make([]bool, len(p.Events))
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		periods[s.Event] = periods[s.Event] || s.Weight != 0
+	}
+	return func(yield func(*Sample, FrameSum) bool) {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			w := FrameSum{Frames: s.Count, Weight: float64(s.Weight)}
+			if count || !periods[s.Event] {
+				w.Weight = float64(s.Count)
+			}
+			if !yield(s, w) {
+				return
+			}
+		}
+	}
+}
+
+// WeighFrames sums the frames of a profile by location, over all its events, as SampleSums weighs
+// them.
+func (p *Profile) WeighFrames(count bool) []FrameSum {
+	locations := make([]FrameSum, len(p.Locations))
+	for s, w := range p.SampleSums(count) {
+		for _, l := range p.Stack(s.Stack) {
+			locations[l].Add(w)
+		}
+	}
+	return locations
+}
+
+// WeighInnermost sums the samples of a profile by the location of their innermost frame, and all
+// samples, also those without a frame. A sum counts each sample as one frame.
+func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum) {
+	locations = make([]FrameSum, len(p.Locations))
+	for s, w := range p.SampleSums(count) {
+		all.Add(w)
+		if stack := p.Stack(s.Stack); len(stack) > 0 {
+			locations[stack[0]].Add(w)
+		}
+	}
+	return locations, all
+}
+
+// IsNamed reports whether a location of the profile has the name of a function (see
+// Names.Named).
+func (p *Profile) IsNamed(l LocationID) bool { return p.Names != nil && p.Names.Named(l) }
+
+// NamedFrames adds up the sums of WeighFrames or WeighInnermost: of all frames, and of those with
+// the name of a function. Every printed share of what is named is made of these.
+func (p *Profile) NamedFrames(locations []FrameSum) (named, all FrameSum) {
+	for l, w := range locations {
+		all.Add(w)
+		if p.IsNamed(LocationID(l)) {
+			named.Add(w)
+		}
+	}
+	return named, all
 }

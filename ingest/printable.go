@@ -1,6 +1,9 @@
 package ingest
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -98,4 +101,198 @@ func AppendUnresolved(b []byte, o *Object, off addr.Offset) []byte {
 		b = strconv.AppendUint(b, uint64(off), 16)
 	}
 	return append(b, ']')
+}
+
+// NewJSONEncoder returns an encoder whose text is fit for a terminal. encoding/json escapes
+// the controls of ASCII but for DEL, and passes those above it, which some terminals obey,
+// and format characters: they are escaped here. A reader of JSON sees no difference.
+func NewJSONEncoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(&jsonWriter{w: w})
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// WriteJSON writes v as indented JSON with a final newline.
+func WriteJSON(w io.Writer, v any) error {
+	enc := NewJSONEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// AppendJSONString appends s as a JSON string with the text of NewJSONEncoder.
+func AppendJSONString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			b, _ := json.Marshal(s) // no error: any string can be encoded
+			return appendJSONText(dst, b)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+// jsonWriter escapes JSON text. Encoders write whole values at a time.
+type jsonWriter struct {
+	w   io.Writer
+	buf []byte
+}
+
+func (j *jsonWriter) Write(b []byte) (int, error) {
+	j.buf = appendJSONText(j.buf[:0], b)
+	if _, err := j.w.Write(j.buf); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// appendJSONText copies JSON text. Characters to be escaped are in its strings alone.
+func appendJSONText(dst, text []byte) []byte {
+	from := 0
+	for i := 0; i < len(text); {
+		if c := text[i]; c >= ' ' && c <= '~' || c == '\n' {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(text[i:])
+		if fitRune(r) || r == utf8.RuneError || r < ' ' {
+			i += n
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		dst = appendEscaped(dst, r)
+		i += n
+		from = i
+	}
+	return append(dst, text[from:]...)
+}
+
+// appendEscaped appends a character as JSON escapes it, one above 16 bits as a pair of
+// surrogates.
+func appendEscaped(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	units := []rune{r}
+	if r >= 0x10000 {
+		units = []rune{0xd800 + (r-0x10000)>>10, 0xdc00 + (r-0x10000)&0x3ff}
+	}
+	for _, u := range units {
+		dst = append(dst, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	}
+	return dst
+}
+
+// Names that perf and the kernel have for mappings without a file, or of deleted files.
+const (
+	// KernelMapName is the name of the kernel's mapping without its suffix, the name of the
+	// reference symbol.
+	KernelMapName = "[kernel.kallsyms]"
+	DeletedSuffix = " (deleted)"
+	// LinkedAddresses is the reference symbol of a kernel that runs where it was linked and
+	// whose symbols the recorder did not know: the address 0.
+	LinkedAddresses = "0"
+)
+
+// GuestComm is the name of all threads of a virtual machine, by the process that it is.
+func GuestComm(machine int32) string { return "guest " + strconv.Itoa(int(machine)) }
+
+// Unbracket returns a name without its brackets, and whether it has any.
+func Unbracket(s string) (inner string, ok bool) {
+	if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
+		return s[1 : len(s)-1], true
+	}
+	return s, false
+}
+
+// IsVmlinux reports whether the last element of a path names a kernel image.
+func IsVmlinux(base string) bool {
+	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
+}
+
+// IsAnonymousName reports whether a name is one of perf or /proc/PID/maps for memory without
+// a file.
+func IsAnonymousName(file string) bool {
+	if file == "" || file == "[heap]" || file == "[anon]" {
+		return true
+	}
+	for _, p := range []string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero", "/anon_hugepage",
+		"/memfd:"} {
+		if strings.HasPrefix(file, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsSignalReturn knows the symbols of code that signal handlers return to, which does nothing but
+// the system call: of C libraries (restorers), of vdsos and of Go, and the names that are made of
+// addresses for it (SignalPrefix).
+func IsSignalReturn(function string) bool {
+	switch function {
+	case "__restore_rt", "__restore", "__default_sa_restorer", "__default_rt_sa_restorer":
+		return true
+	}
+	return strings.HasPrefix(function, "__kernel_") && strings.HasSuffix(function, "sigreturn") ||
+		strings.HasPrefix(function, "runtime.sigreturn") ||
+		strings.HasPrefix(function, SignalPrefix)
+}
+
+var objectKindText = [...]string{
+	ELF: "elf", VDSO: "vdso", Kernel: "kernel", Module: "module", JIT: "jit",
+	PerfMap: "perf map", JITDump: "jitdump", Anonymous: "anonymous", Unmapped: "unmapped", Guest: "guest",
+	Hypervisor: "hypervisor", NoStack: "no stack",
+}
+
+// String returns the kind in lower case, as reports print it.
+func (k ObjectKind) String() string {
+	if int(k) < len(objectKindText) {
+		return objectKindText[k]
+	}
+	return "unknown"
+}
+
+var idSourceText = [...]string{
+	IDNone:     "none",
+	IDRecorded: "recorded",
+	IDSibling:  "recorded for the same file",
+	IDByPath:   "listed for the path",
+	IDProven:   "file proven the same",
+	IDTrusted:  "path trusted",
+	IDDerived:  "derived",
+}
+
+// String returns the source in words, as reports print it.
+func (s IDSource) String() string {
+	if int(s) < len(idSourceText) {
+		return idSourceText[s]
+	}
+	return "unknown"
+}
+
+// ShellWord makes a path one word of the shell. Paths come from captures: a hint that
+// is pasted must not run their text.
+func ShellWord(path string) string {
+	path = Printable(path)
+	for i := range len(path) {
+		c := path[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("/._-+,:@%=", c) >= 0 {
+			continue
+		}
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// hintError is an error with the command or step that would fix it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+func (e *hintError) Hint() string  { return e.hint }
+
+// WithHint returns err with the command or step that would fix it, which the method Hint of
+// the result returns. The text of the error and the errors it wraps stay the same.
+func WithHint(err error, format string, args ...any) error {
+	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
 }

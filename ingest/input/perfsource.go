@@ -1,9 +1,12 @@
 package input
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
@@ -107,4 +110,181 @@ func (s *perfSource) profile(ctx context.Context) (*ingest.Profile, error) {
 	p, objects := f.profile()
 	s.folded = &foldedSamples{collector: col, objects: objects, exact: f.exact}
 	return p, nil
+}
+
+// replay calls visit for the samples that p was folded of.
+func (s *perfSource) replay(ctx context.Context, p *ingest.Profile,
+	visit func(*ReplaySample) error) error {
+	r := newReplayer(s.folded, p)
+	return inOrder(ctx, r.c, func(q queuedSample) error {
+		rec, err := r.c.Records.At(r.one, q.at, q.size)
+		if err != nil {
+			return err
+		}
+		r.queued = q.counts
+		if !r.take(rec) {
+			return nil
+		}
+		for r.deliver() {
+			r.fill()
+			if err := visit(&r.out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// replayer turns samples into ReplaySamples.
+type replayer struct {
+	*reader
+	one     *perfdata.RecordReader // of single records
+	p       *ingest.Profile
+	number  []ingest.ObjectID // by raw object
+	exact   map[ingest.Location]struct{}
+	locator locator
+	events  []uint16 // of the profile, by event of the collector
+	out     ReplaySample
+}
+
+func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
+	c := f.collector
+	r := &replayer{reader: newReader(c), one: c.Records.Read(nil, sideband.Chunk{}), p: p,
+		number: f.objects, exact: f.exact}
+	r.locator.sb, r.locator.noTable = c.State, c.noTable
+	r.locator.number = r.location
+	for _, ev := range c.events {
+		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
+		r.events = append(r.events, uint16(max(at, 0)))
+	}
+	return r
+}
+
+// fill sets out to the present sample.
+func (r *replayer) fill() {
+	s := &r.sample
+	r.out = ReplaySample{
+		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
+		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
+	}
+	r.frames(r.kpart)
+	r.frames(r.part)
+}
+
+func (r *replayer) frames(words []byte) {
+	r.locator.locate(words, r.user, r.kernel)
+	for _, s := range r.locator.spots {
+		pc := addr.PC(s.pc)
+		if s.pc >= contextMax {
+			pc = 0 // no address: a stack that was not unwound
+		}
+		r.out.Frames = append(r.out.Frames, ReplayFrame{PC: pc,
+			Location: ingest.LocationID(s.place >> 1), Return: s.place&1 != 0})
+	}
+}
+
+// location returns the location of a place in the profile, shifted by 1; bit 0 is set for
+// return addresses.
+func (r *replayer) location(object uint32, offset uint64, ret bool) uint32 {
+	want := ingest.Location{Object: r.number[object], Offset: addr.Offset(offset)}
+	if ret && markReturned(r.c.Objects, object) != object {
+		exact := ingest.Location{Object: want.Object, Offset: addr.Return(want.Offset, true)}
+		if _, ok := r.exact[exact]; ok {
+			want, ret = exact, false
+		}
+	}
+	at, _ := slices.BinarySearchFunc(r.p.Locations, want, ingest.CompareLocations)
+	n := uint32(at) << 1
+	if ret {
+		n |= 1
+	}
+	return n
+}
+
+// queuedSample is the time of a sample, the place of its record, and the counts of its
+// counters: a count is the difference to the reading before it in the recording, not in time.
+type queuedSample struct {
+	time   uint64
+	at     sideband.Position
+	size   int
+	counts []sideband.Count
+}
+
+// sampleQueue puts the samples of a perf.data in order of time. perf record writes one
+// CPU's buffer after the other, so the file is not in that order. Each pass over all
+// buffers ends with a FINISHED_ROUND record: no later sample is older than the latest one
+// of the round before. That bound is perf's own (tools/perf/util/ordered-events.c), and
+// keeps the queue as short as two rounds.
+type sampleQueue struct {
+	pending  []queuedSample
+	latest   uint64 // of all samples so far
+	complete uint64 // samples up to this time are queued when this round ends
+}
+
+func (q *sampleQueue) add(s queuedSample) {
+	q.pending = append(q.pending, s)
+	q.latest = max(q.latest, s.time)
+}
+
+// round ends a round, and emits the samples that no later one can precede.
+func (q *sampleQueue) round(emit func(queuedSample) error) error {
+	err := q.upTo(q.complete, emit)
+	q.complete = q.latest
+	return err
+}
+
+// rest emits the remaining samples.
+func (q *sampleQueue) rest(emit func(queuedSample) error) error {
+	return q.upTo(^uint64(0), emit)
+}
+
+func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
+	slices.SortFunc(q.pending, func(a, b queuedSample) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at, b.at))
+	})
+	n := 0
+	for n < len(q.pending) && q.pending[n].time <= limit {
+		if err := emit(q.pending[n]); err != nil {
+			return err
+		}
+		n++
+	}
+	q.pending = slices.Delete(q.pending, 0, n)
+	return nil
+}
+
+// inOrder calls emit for the samples of a capture in order of time.
+func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
+	var q sampleQueue
+	var s perfdata.Sample
+	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
+	counters := c.Records.CountersFrom(sideband.Chunk{})
+	for i := range c.Records.NumChunks() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		records = c.Records.Read(records, c.Records.Chunk(i))
+		for records.Next() {
+			rec := records.Record()
+			switch rec.Type {
+			case perfdata.TypeFinishedRound:
+				if err := q.round(emit); err != nil {
+					return err
+				}
+			case perfdata.TypeSample:
+				if c.Records.File.DecodeSample(rec, &s) == nil { // others were counted by Profile
+					at := sideband.PositionOf(rec)
+					next := queuedSample{time: c.Clock.At(s.Time, at), at: at, size: rec.Size}
+					if len(s.Read) > 0 {
+						next.counts = counters.Counts(&s, nil)
+					}
+					q.add(next)
+				}
+			}
+		}
+		if err := records.Err(); err != nil {
+			return err
+		}
+	}
+	return q.rest(emit)
 }

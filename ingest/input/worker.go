@@ -1,13 +1,16 @@
 package input
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"hash/maphash"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/sideband"
@@ -219,4 +222,348 @@ func (w *worker) take(m *queued) {
 	if m.cut || (kernel.flags|user.flags)&partCut != 0 {
 		w.stats.CutChains += n
 	}
+}
+
+// message is a sample, or several equal ones, for the worker that owns its chain.
+type message struct {
+	hash         uint64 // of the user part, or of the kernel part where there is no other
+	weight       uint64 // of all its samples
+	count        uint32 // of samples
+	label        uint32
+	user, kernel addrspace.Version
+	cut          bool
+	adopted      bool // taken by a worker that does not own the chain
+}
+
+// messageSize is the size of a message without its chain, in bytes.
+const messageSize = 44
+
+// The flags of an encoded message.
+const (
+	messageCut = 1 << iota
+	messageAdopted
+)
+
+// encode appends a message with both encoded parts of its chain.
+func (m *message) encode(b, kpart, part []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, m.hash)
+	b = le.AppendUint64(b, m.weight)
+	b = le.AppendUint32(b, m.label)
+	b = le.AppendUint32(b, uint32(m.user))
+	b = le.AppendUint32(b, uint32(m.kernel))
+	b = le.AppendUint32(b, uint32(len(kpart)))
+	b = le.AppendUint32(b, uint32(len(part)))
+	flags := uint32(0)
+	if m.cut {
+		flags |= messageCut
+	}
+	if m.adopted {
+		flags |= messageAdopted
+	}
+	b = le.AppendUint32(b, flags)
+	b = le.AppendUint32(b, m.count)
+	return append(append(b, kpart...), part...)
+}
+
+// decode is the inverse; the parts alias b.
+func (m *message) decode(b []byte) (kpart, part, rest []byte) {
+	le := binary.LittleEndian
+	head, b := b[:messageSize], b[messageSize:]
+	m.hash, m.weight, m.label = le.Uint64(head), le.Uint64(head[8:]), le.Uint32(head[16:])
+	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])),
+		addrspace.Version(le.Uint32(head[24:]))
+	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
+	m.cut, m.adopted = head[36]&messageCut != 0, head[36]&messageAdopted != 0
+	m.count = le.Uint32(head[40:])
+	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
+}
+
+const (
+	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
+	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
+	// In batches: a worker that does not get the processor must not stop the others.
+	inboxSize = 64
+)
+
+// batchQueues carries batches of messages between the workers.
+type batchQueues struct {
+	inbox   []chan []byte // by worker
+	sending atomic.Int64  // workers that may still send
+	sent    chan struct{} // closed when sending is 0
+	free    sync.Pool
+}
+
+func newBatchQueues(workers int) *batchQueues {
+	x := &batchQueues{sent: make(chan struct{})}
+	x.sending.Store(int64(workers))
+	for range workers {
+		x.inbox = append(x.inbox, make(chan []byte, inboxSize))
+	}
+	return x
+}
+
+// owner returns the worker that owns the chains of a hash, by its lower half; tables use the
+// upper half.
+func (x *batchQueues) owner(hash uint64) int {
+	return int(uint64(uint32(hash)) * uint64(len(x.inbox)) >> 32)
+}
+
+func (x *batchQueues) batch() []byte {
+	if b, ok := x.free.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, batchSize+batchSlack)
+}
+
+// outbox collects one worker's messages to the others.
+type outbox struct {
+	x     *batchQueues
+	self  int
+	batch [][]byte // by receiver
+}
+
+func newOutbox(x *batchQueues, self int) *outbox {
+	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
+}
+
+// send adds a message to the batch for a worker. take receives the batches that arrive while
+// it waits.
+func (o *outbox) send(to int, m *message, kpart, part []byte, take func([]byte)) {
+	if o.batch[to] == nil {
+		o.batch[to] = o.x.batch()
+	}
+	o.batch[to] = m.encode(o.batch[to], kpart, part)
+	if len(o.batch[to]) >= batchSize {
+		o.flush(to, take)
+	}
+}
+
+// flush sends the batch for a worker. While that worker's inbox is full it takes batches from
+// its own, so that two workers that send to each other do not block.
+func (o *outbox) flush(to int, take func([]byte)) {
+	for {
+		select {
+		case o.x.inbox[to] <- o.batch[to]:
+			o.batch[to] = nil
+			return
+		case b := <-o.x.inbox[o.self]:
+			o.x.received(b, take)
+		}
+	}
+}
+
+func (x *batchQueues) received(b []byte, take func([]byte)) {
+	take(b)
+	x.free.Put(&b)
+}
+
+// finish sends the remaining batches and takes further ones until all workers have finished.
+func (x *batchQueues) finish(o *outbox, take func([]byte)) {
+	for to := range o.batch {
+		if len(o.batch[to]) > 0 {
+			o.flush(to, take)
+		}
+	}
+	if x.sending.Add(-1) == 0 {
+		close(x.sent)
+	}
+	in := x.inbox[o.self]
+	for {
+		select {
+		case b := <-in:
+			x.received(b, take)
+		case <-x.sent:
+			for len(in) > 0 {
+				x.received(<-in, take)
+			}
+			return
+		}
+	}
+}
+
+const (
+	frequentBits = 12
+	// frequentFrom is how often a worker reads a chain that another one owns before it adopts
+	// it: half the samples of an idle machine have the same few chains, and would all be
+	// folded by one worker.
+	frequentFrom = 16
+	frequentMost = 64
+)
+
+// frequentChains counts the recently frequent chains of other workers, by hash.
+type frequentChains [1 << frequentBits]struct {
+	hash  uint64
+	count uint32
+}
+
+// often counts the chain of this hash and reports whether it is frequent.
+func (h *frequentChains) often(hash uint64) bool {
+	s := &h[hash>>32&(1<<frequentBits-1)]
+	switch {
+	case s.hash == hash:
+		s.count = min(s.count+1, frequentMost)
+		return s.count >= frequentFrom
+	case s.count > 0:
+		s.count--
+	default:
+		s.hash, s.count = hash, 1
+	}
+	return false
+}
+
+// repeats counts the samples whose recorded chains, labels and address spaces were those of a
+// sample shortly before: what a chain becomes depends on nothing else, so that it needs neither be
+// simplified nor encoded, nor looked up in the tables. Samples of a service have few chains; where
+// the chains differ, repeats switches itself off for a time.
+type repeats struct {
+	seed  maphash.Seed
+	slots []repeat // direct-mapped by hash
+	asked int      // look-ups since the last decision
+	found int      // of them
+	off   int      // samples that pass without a look-up
+}
+
+// repeat is a sample that came often, and how often since it was folded last.
+type repeat struct {
+	hash uint64
+	// rival is the hash of the last other sample that fell on the slot. It has to come twice, so
+	// that samples that come once are not copied, and oftener than the present one.
+	rival   uint64
+	message        // its count is 0 in a free slot
+	chain   uint32 // bytes of data that are the recorded chain; the encoded parts follow
+	kpart   uint32 // bytes of the encoded kernel part
+	lead    uint8  // rivals that the slot is kept from
+	data    []byte
+}
+
+const (
+	repeatBits = 13
+	// maxRepeat is the length of the longest chain that is kept, bytes: perf records 127 words at
+	// most unless it is asked for more.
+	maxRepeat = 1 << 10
+	// repeatWindow is after how many look-ups repeats decides whether it stays on.
+	repeatWindow = 4 << repeatBits
+	// repeatLeast is the least share of look-ups, one in so many, that must find something: with
+	// less than a third the time of those that do not was as much as the others saved.
+	repeatLeast = 3
+	// repeatPause is for how many samples repeats is off.
+	repeatPause = 16 * repeatWindow
+	repeatLead  = 3
+	// mostRepeats bounds a count, which must fit into that of a row.
+	mostRepeats = 1 << 30
+)
+
+// find counts the sample of m in the slot that has its chain, and reports true; else it returns the
+// slot that the sample is to take, nil if none.
+func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
+	if t.slots == nil {
+		t.slots = make([]repeat, 1<<repeatBits)
+	}
+	t.asked++
+	h := maphash.Bytes(t.seed, chain)
+	h = (h ^ uint64(m.user)<<32 ^ uint64(m.kernel)<<16 ^ uint64(m.label)) * 0x9e3779b97f4a7c15
+	s := &t.slots[h>>(64-repeatBits)]
+	switch {
+	case s.hash == h && s.count > 0 && s.count < mostRepeats && s.label == m.label &&
+		s.user == m.user && s.kernel == m.kernel && bytes.Equal(s.data[:s.chain], chain):
+		s.count++
+		s.weight += m.weight
+		s.lead = repeatLead
+		t.found++
+		return nil, true
+	case s.lead > 0:
+		s.lead--
+	case s.rival == h:
+		s.hash = h
+		return s, false
+	default:
+		s.rival = h
+	}
+	return nil, false
+}
+
+// pause reports whether the present sample passes without a look-up. It starts pauses, for which
+// the slots are to be folded.
+func (t *repeats) pause() (off, starts bool) {
+	if t.off > 0 {
+		t.off--
+		return true, false
+	}
+	if t.asked < repeatWindow {
+		return false, false
+	}
+	if t.found < t.asked/repeatLeast {
+		t.off, starts = repeatPause, true
+	}
+	t.asked, t.found = 0, 0
+	return starts, starts
+}
+
+// set makes a slot that of a sample.
+func (s *repeat) set(m *message, chain, kpart, part []byte) {
+	s.message, s.lead = *m, 0
+	s.chain, s.kpart = uint32(len(chain)), uint32(len(kpart))
+	s.data = append(append(append(s.data[:0], chain...), kpart...), part...)
+}
+
+// parts returns the encoded parts of a slot's chain.
+func (s *repeat) parts() (kpart, part []byte) {
+	both := s.data[s.chain:]
+	return both[:s.kpart:s.kpart], both[s.kpart:]
+}
+
+// repeated counts the present sample if it is one of repeats. It leaves out those whose parts
+// depend on more than their chain.
+func (w *worker) repeated() bool {
+	s := &w.sample
+	w.slot, w.labelled = nil, false
+	if off, starts := w.repeats.pause(); off {
+		if starts {
+			w.foldRepeats()
+		}
+		return false
+	}
+	if len(w.counts) != 1 || w.guest || s.HasUserStack || s.UserRegsABI != 0 || len(s.Branches) > 0 ||
+		len(s.Chain) < 8 || len(s.Chain) > maxRepeat ||
+		binary.LittleEndian.Uint64(s.Chain) < contextMax {
+		return false
+	}
+	w.event, w.weight = w.counts[0].Event, w.counts[0].Count
+	w.message = message{weight: w.weight, count: 1, label: w.label(), user: w.user, kernel: w.kernel}
+	w.labelled = true
+	found := false
+	if w.slot, found = w.repeats.find(s.Chain, &w.message); found {
+		w.seen(s.Time)
+	}
+	return found
+}
+
+// remember enters the present sample, of an encoded chain, into the slot that repeated has found.
+// It reports false if the sample cannot be kept.
+func (w *worker) remember(m *message, kpart, part []byte) bool {
+	s := w.slot
+	if s == nil || w.lone || w.split.late {
+		return false
+	}
+	w.foldRepeat(s)
+	s.set(m, w.sample.Chain, kpart, part)
+	return true
+}
+
+// foldRepeat folds the samples that a slot has counted, and frees it.
+func (w *worker) foldRepeat(s *repeat) {
+	if s.count > 0 {
+		kpart, part := s.parts()
+		w.forward(&s.message, kpart, part)
+		s.count = 0
+	}
+}
+
+// foldRepeats folds the samples of all slots, and frees these.
+func (w *worker) foldRepeats() {
+	for i := range w.repeats.slots {
+		w.foldRepeat(&w.repeats.slots[i])
+	}
+	w.repeats.slots = nil
 }

@@ -1,6 +1,10 @@
 package addrspace
 
 import (
+	"cmp"
+	"iter"
+	"slices"
+
 	"symbolize/ingest/addr"
 )
 
@@ -224,4 +228,138 @@ func (b *Builder) Build() *Map {
 	m := b.m
 	b.m = nil
 	return m
+}
+
+// change is a change of the kernel's mappings in a range from a Version on.
+type change struct {
+	addrRange
+	version Version
+}
+
+// groupChanges returns the ranges with changes, sorted, adjacent ones joined, and the
+// changes in each.
+func groupChanges(changed []change) (ranges []addrRange, groups [][]change) {
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	all := make([]addrRange, len(changed))
+	for i := range changed {
+		all[i] = changed[i].addrRange
+	}
+	ranges = joinRanges(all)
+	groups = make([][]change, len(ranges))
+	for _, c := range changed {
+		i, _ := findRange(ranges, c.start, c.start)
+		groups[i] = append(groups[i], c)
+	}
+	return ranges, groups
+}
+
+// findRange finds the first of sorted ranges that has an address from first to last.
+func findRange(ranges []addrRange, first, last addr.PC) (i int, ok bool) {
+	return slices.BinarySearchFunc(ranges, first, func(r addrRange, first addr.PC) int {
+		switch {
+		case r.end <= first:
+			return -1
+		case r.start > last:
+			return 1
+		}
+		return 0
+	})
+}
+
+// Steady reports whether InKernel has the same result for pc in every Version.
+func (m *Map) Steady(pc addr.PC) bool {
+	_, found := findRange(m.changing, pc, pc)
+	return !found
+}
+
+// KernelVersions returns Versions of the kernel, in their order, that have all results of
+// InKernel for the addresses from first to last.
+func (m *Map) KernelVersions(first, last addr.PC) iter.Seq[Version] {
+	return func(yield func(Version) bool) {
+		previous := m.Kernel(0).Version()
+		if !yield(previous) {
+			return
+		}
+		i, ok := findRange(m.changing, first, last)
+		if !ok {
+			return
+		}
+		for k := range m.changes[i] {
+			c := &m.changes[i][k]
+			if c.version == previous || c.end <= first || c.start > last {
+				continue
+			}
+			if previous = c.version; !yield(previous) {
+				return
+			}
+		}
+	}
+}
+
+// joinRanges sorts ranges and joins those that touch.
+func joinRanges(ranges []addrRange) []addrRange {
+	slices.SortFunc(ranges, func(a, b addrRange) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+	})
+	out := ranges[:0]
+	for _, r := range ranges {
+		if n := len(out); n > 0 && r.start <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, r.end)
+			continue
+		}
+		out = append(out, r)
+	}
+	return slices.Clip(out)
+}
+
+// maxPieces bounds the pieces that Fill looks at over all its calls. Real recordings need some
+// million; a hostile one could have each of a million records look at a million pieces.
+const maxPieces = 1 << 28
+
+// Fill adds mapping m to process pid from t on, but not over existing mappings of objects for
+// which keep returns true: a run-time compiler's functions lie in its memory, whose protection it
+// changes all the time, and each change is a record of the memory alone.
+func (b *Builder) Fill(t uint64, pid int32, m Mapping, keep func(object uint32) bool) {
+	b.tick(t)
+	if m.Start >= m.End || b.pieces > maxPieces {
+		return
+	}
+	root := b.m.roots[of(b.m.procs, pid).now(0)]
+	var gaps []addrRange
+	at := m.Start
+	look := func(n *node) {
+		b.pieces++
+		old := &b.m.mappings[n.mapping]
+		if old.Object != m.Object && !keep(old.Object) {
+			return
+		}
+		if n.start > at {
+			gaps = append(gaps, addrRange{at, n.start})
+		}
+		at = max(at, min(n.end, m.End))
+	}
+	if n, ok := b.m.forest.find(root, m.Start); ok && n.start < m.Start {
+		look(n)
+	}
+	b.m.forest.within(root, m.Start, m.End, look)
+	if at < m.End {
+		gaps = append(gaps, addrRange{at, m.End})
+	}
+	for _, g := range gaps {
+		b.Map(t, pid, Mapping{Start: g.start, End: g.end, Object: m.Object,
+			PgOff: m.PgOff + uint64(g.start-m.Start)})
+	}
+}
+
+// Mappings returns the pieces of a process's present mappings, ascending.
+func (b *Builder) Mappings(pid int32) (list []Mapping) {
+	root := b.m.roots[of(b.m.procs, pid).now(0)]
+	b.m.forest.within(root, 0, ^addr.PC(0), func(n *node) {
+		m := &b.m.mappings[n.mapping]
+		list = append(list, Mapping{Start: n.start, End: n.end, Object: m.Object,
+			PgOff: m.PgOff + uint64(n.start-m.Start)})
+	})
+	return list
 }

@@ -1,14 +1,20 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
+
+	"symbolize/ingest/format/perfdata"
 )
 
 // mergeWays is how many segments are merged at a time: more are merged in groups first, so
@@ -273,4 +279,164 @@ func (x *merger) addTemp(name string, write func(f *os.File) error) (err error) 
 		return err
 	}
 	return x.to.AddReader(name, f)
+}
+
+// keyFields are where the fields lie in the key of counts by which it is sorted, and rewritten;
+// -1: there is no such field.
+type keyFields struct{ user, kernel, pid, comm, program int }
+
+const commSize = 16
+
+// parseKey finds fields in a key of this size: "user_stack_id:0:4,kernel_stack_id:4:4,…".
+func parseKey(text string, size uint32) (f keyFields, err error) {
+	f = keyFields{-1, -1, -1, -1, -1}
+	for part := range strings.SplitSeq(text, ",") {
+		name, rest, _ := strings.Cut(part, ":")
+		at, length, _ := strings.Cut(rest, ":")
+		to, want := (*int)(nil), "4"
+		switch name {
+		case "user_stack_id":
+			to = &f.user
+		case "kernel_stack_id":
+			to = &f.kernel
+		case "tgid":
+			to = &f.pid
+		case "program":
+			to = &f.program
+		case "comm":
+			to, want = &f.comm, strconv.Itoa(commSize)
+		default:
+			continue
+		}
+		n, _ := strconv.Atoi(want)
+		if *to, err = strconv.Atoi(at); err != nil || length != want || *to < 0 ||
+			*to+n > int(size) {
+			return f, fmt.Errorf("key %q: the field %q is not of this form", text, part)
+		}
+	}
+	if f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 {
+		return f, fmt.Errorf("key %q: a field is missing", text)
+	}
+	return f, nil
+}
+
+// compare is the order of counts: by comm, process and stacks.
+func (f *keyFields) compare(a, b []byte, o binary.ByteOrder) int {
+	return cmp.Or(bytes.Compare(a[f.comm:][:commSize], b[f.comm:][:commSize]),
+		cmp.Compare(o.Uint32(a[f.pid:]), o.Uint32(b[f.pid:])),
+		cmp.Compare(int32(o.Uint32(a[f.user:])), int32(o.Uint32(b[f.user:]))),
+		cmp.Compare(int32(o.Uint32(a[f.kernel:])), int32(o.Uint32(b[f.kernel:]))),
+		bytes.Compare(a, b))
+}
+
+// perfRecordHeader is the size of struct perf_event_header.
+const perfRecordHeader = 8
+
+// sideFile is the perf.data of a segment.
+type sideFile struct {
+	*perfdata.File
+	r io.ReaderAt
+}
+
+// mergePerfData makes one perf.data of those of the segments: the records of all, one after
+// another, with the features of the last, and of BPF programs those of all.
+func (x *merger) mergePerfData(done map[string]bool) error {
+	done[PerfDataName] = true
+	var files []sideFile
+	for _, b := range x.from {
+		r, size, err := b.Entry(PerfDataName)
+		if err != nil {
+			continue // b.Warnings has it, or there is none
+		}
+		f, err := perfdata.Open(b.Name+": "+PerfDataName, r, size)
+		if err == nil && len(f.Events) > 0 && (len(files) == 0 || f.BigEndian == files[0].BigEndian) {
+			files = append(files, sideFile{f, r})
+		} else {
+			x.warn("%s: the side band of a part of the recording cannot be read: %v", x.name, err)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return x.addTemp(PerfDataName, func(f *os.File) error { return x.writePerfData(f, files) })
+}
+
+func (x *merger) writePerfData(to *os.File, files []sideFile) error {
+	last := files[len(files)-1]
+	w, err := perfdata.NewWriter(to, last.BigEndian, last.Events)
+	if err != nil {
+		return err
+	}
+	var raw []byte
+	for _, f := range files {
+		records := f.AllRecords()
+		for records.Next() {
+			rec := records.Record()
+			if rec.Type == perfdata.TypeFinishedRound { // it marks rounds, not data
+				continue
+			}
+			raw = appendRecord(raw[:0], rec, f.BigEndian)
+			if err := w.WriteRecord(raw); err != nil {
+				return err
+			}
+		}
+		if err := records.Err(); err != nil {
+			x.warn("%s: %v", x.name, err)
+		}
+	}
+	features := &last.Features
+	w.SetString(perfdata.FeatureHostname, features.Hostname)
+	w.SetString(perfdata.FeatureOSRelease, features.OSRelease)
+	w.SetString(perfdata.FeatureArch, features.Arch)
+	if len(features.BuildIDs) > 0 {
+		w.SetBuildIDs(features.BuildIDs)
+	}
+	for _, feature := range []perfdata.Feature{perfdata.FeatureBPFProgInfo,
+		perfdata.FeatureBPFBTF} {
+		if r := x.mergeLists(files, feature); r != nil {
+			w.SetFeatureFrom(feature, r)
+		}
+	}
+	return w.Close()
+}
+
+// appendRecord appends a record as it lay in its file.
+func appendRecord(b []byte, rec *perfdata.Record, big bool) []byte {
+	var o binary.AppendByteOrder = binary.LittleEndian
+	if big {
+		o = binary.BigEndian
+	}
+	b = o.AppendUint32(b, uint32(rec.Type))
+	b = o.AppendUint16(b, rec.Misc)
+	b = o.AppendUint16(b, uint16(perfRecordHeader+len(rec.Body)))
+	return append(b, rec.Body...)
+}
+
+// mergeLists joins features that are a u32 number of entries and the entries; nil if no
+// file has any.
+func (x *merger) mergeLists(files []sideFile, feature perfdata.Feature) io.Reader {
+	var parts []io.Reader
+	count := uint32(0)
+	var head [4]byte
+	o := binary.ByteOrder(binary.LittleEndian)
+	if files[0].BigEndian {
+		o = binary.BigEndian
+	}
+	for _, f := range files {
+		sec, ok := f.Features.Section(feature)
+		if !ok || sec.Size < int64(len(head)) {
+			continue
+		}
+		if n, _ := f.r.ReadAt(head[:], sec.Offset); n < len(head) {
+			continue
+		}
+		count += o.Uint32(head[:])
+		parts = append(parts, io.NewSectionReader(f.r, sec.Offset+int64(len(head)),
+			sec.Size-int64(len(head))))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	o.PutUint32(head[:], count)
+	return io.MultiReader(append([]io.Reader{bytes.NewReader(head[:])}, parts...)...)
 }

@@ -1,6 +1,15 @@
 package perfdata
 
-import "strconv"
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"symbolize/buildid"
+	"symbolize/ingest/decode"
+)
 
 // Type is the type of a record: the kernel's are below 64, perf's own from 64.
 type Type uint32
@@ -159,3 +168,474 @@ type Record struct {
 
 // CPUMode returns the mode part of the misc field.
 func (rec *Record) CPUMode() CPUMode { return CPUMode(rec.Misc & cpuModeMask) }
+
+// SampleID is the trailer that the kernel puts behind every record but samples, with sample_id_all.
+// perf fills it with zeros in the records that it synthesizes: Time 0 is before everything.
+type SampleID struct {
+	Has      SampleType // fields below that the record has
+	PID, TID int32
+	Time     uint64 // ns of the recording's clock
+	ID       uint64 // of IDENTIFIER, else of ID
+	StreamID uint64
+	CPU      uint32
+}
+
+// SampleID decodes the trailer of a record. Records without one, perf's own types and files without
+// sample_id_all, give the zero SampleID. For a SAMPLE record it returns the same fields from the
+// sample's start, and does not check the rest of the record.
+func (f *File) SampleID(rec *Record) (SampleID, error) {
+	if rec.Type == TypeSample {
+		return f.sampleHead(rec)
+	}
+	l, err := f.trailerOf(rec)
+	if err != nil {
+		return SampleID{}, err
+	}
+	n := grown(rec, int(l.size))
+	if n < int(l.size) {
+		return SampleID{}, f.recordError(rec, "shorter than its sample ID")
+	}
+	id := SampleID{Has: l.has}
+	if l.tid != 0 {
+		id.PID = int32(u32(rec.Body[n-int(l.tid):], f.BigEndian))
+		id.TID = int32(u32(rec.Body[n-int(l.tid)+4:], f.BigEndian))
+	}
+	if l.time != 0 {
+		id.Time = u64(rec.Body[n-int(l.time):], f.BigEndian)
+	}
+	if p := l.idPos(); p != 0 {
+		id.ID = u64(rec.Body[n-int(p):], f.BigEndian)
+	}
+	if l.streamID != 0 {
+		id.StreamID = u64(rec.Body[n-int(l.streamID):], f.BigEndian)
+	}
+	if l.cpu != 0 {
+		id.CPU = u32(rec.Body[n-int(l.cpu):], f.BigEndian)
+	}
+	return id, nil
+}
+
+func (f *File) sampleHead(rec *Record) (SampleID, error) {
+	i, ok := f.EventOf(rec)
+	if !ok {
+		return SampleID{}, ErrUnknownID
+	}
+	ev := &f.Events[i]
+	if len(rec.Body) < int(ev.sample.fixed) {
+		return SampleID{}, f.recordError(rec, "shorter than the fields of its event")
+	}
+	var s Sample
+	s.fixed(rec.Body, &ev.sample, f.BigEndian)
+	return SampleID{Has: ev.Attr.SampleType & trailerBits, PID: s.PID, TID: s.TID,
+		Time: s.Time, ID: s.ID, StreamID: s.StreamID, CPU: s.CPU}, nil
+}
+
+// body returns a reader over a record's own fields, its trailer left out.
+func (f *File) body(rec *Record) (decode.Reader, error) {
+	l, err := f.trailerOf(rec)
+	if err != nil {
+		return decode.Reader{}, err
+	}
+	n := grown(rec, int(l.size)) - int(l.size)
+	if n < 0 {
+		return decode.Reader{}, f.recordError(rec, "shorter than its sample ID")
+	}
+	name, at := f.placeOf(rec.Offset + headerSize)
+	return *decode.New(name, rec.Body[:n], at, f.BigEndian), nil
+}
+
+// rest returns the rest up to a NUL: a name at the end of a record's fields, which is padded with
+// zeros and in old files with garbage.
+func rest(r *decode.Reader) []byte {
+	b := r.Bytes(uint64(r.Left()))
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return b
+}
+
+// ProtExec is the bit of Mmap.Prot that makes a mapping executable (PROT_EXEC).
+const ProtExec = 4
+
+// Mmap is an MMAP or MMAP2 record: Len bytes of Filename from PgOff are mapped at Addr.
+type Mmap struct {
+	PID, TID         int32 // −1 for the kernel's own
+	Addr, Len, PgOff uint64
+	Maj, Min         uint32 // device; zero in MMAP and with a BuildID in its place
+	Ino, InoGen      uint64
+	BuildID          buildid.ID // zero if the record has none
+	// Prot and Flags are of mmap(2). In MMAP Prot is ProtExec unless Data, and Flags
+	// 0. The MMAP2 records that perf itself writes for the kernel have Prot 0: use
+	// Data, not Prot, to decide whether a kernel mapping is code.
+	Prot, Flags uint32
+	Data        bool   // not executable: only for data addresses
+	Filename    []byte // aliases the record
+}
+
+// Mmap decodes an MMAP or MMAP2 record.
+func (f *File) Mmap(rec *Record, m *Mmap) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*m = Mmap{Data: rec.Misc&MiscMmapData != 0}
+	m.PID, m.TID = int32(r.U32()), int32(r.U32())
+	m.Addr, m.Len, m.PgOff = r.U64(), r.U64(), r.U64()
+	switch {
+	case rec.Type == TypeMmap:
+		if !m.Data {
+			m.Prot = ProtExec
+		}
+	default:
+		if field := r.Bytes(mmapFile); field != nil {
+			m.file(f, rec, field)
+		}
+	}
+	if rec.Type == TypeMmap2 {
+		m.Prot, m.Flags = r.U32(), r.U32()
+	}
+	m.Filename = rest(&r)
+	return r.Err()
+}
+
+// Comm is a COMM record: a thread got a name.
+type Comm struct {
+	PID, TID int32
+	Exec     bool   // by exec: the process's mappings are gone
+	Name     []byte // aliases the record
+}
+
+// Comm decodes a COMM record.
+func (f *File) Comm(rec *Record, c *Comm) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*c = Comm{PID: int32(r.U32()), TID: int32(r.U32()), Exec: rec.Misc&MiscCommExec != 0}
+	c.Name = rest(&r)
+	return r.Err()
+}
+
+// Task is a FORK or EXIT record.
+type Task struct {
+	PID, PPID int32
+	TID, PTID int32
+	Time      uint64
+	// Synthesized marks a FORK that perf synthesized: MMAP records of the child follow, so nothing
+	// is inherited.
+	Synthesized bool
+}
+
+// Task decodes a FORK or EXIT record.
+func (f *File) Task(rec *Record, t *Task) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*t = Task{PID: int32(r.U32()), PPID: int32(r.U32()), TID: int32(r.U32()),
+		PTID: int32(r.U32()), Time: r.U64(),
+		Synthesized: rec.Type == TypeFork && rec.Misc&MiscForkExec != 0}
+	return r.Err()
+}
+
+// mmapFile is the size of MMAP2's field for the file: its device, inode and generation, or four
+// bytes with the length of its build ID and the ID, padded with zeros.
+const (
+	mmapFile     = 24
+	mmapIDHeader = 4
+	maxMmapIDLen = mmapFile - mmapIDHeader
+)
+
+// file decodes MMAP2's field for the file, which may have neither: what only looks like a device
+// must not make two files one.
+func (m *Mmap) file(f *File, rec *Record, field []byte) {
+	if rec.Misc&MiscMmapBuildID != 0 {
+		if id := f.mmapID(rec, field); !id.IsZero() {
+			m.BuildID = id
+			return
+		}
+		if !f.isDevice(field) {
+			return
+		}
+	}
+	m.Maj, m.Min = u32(field, f.BigEndian), u32(field[4:], f.BigEndian)
+	m.Ino, m.InoGen = u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
+}
+
+// mmapID returns the build ID that a record with MiscMmapBuildID has; zero if it has device and
+// inode instead. While any recorder of a machine asks for build IDs, Linux sets that bit in
+// the records of the others too, which did not (perf_event_mmap_output in 5.12 to 6.18 sets it for
+// one event and leaves it for those after it). The event's own attr decides, unless the
+// records were written by perf: `perf inject` puts IDs into a recording and leaves the attrs. Then
+// the bytes decide. Those of an ID of 20 bytes are not read as a device by chance; a short one that
+// is, is believed where the recording lists it.
+func (f *File) mmapID(rec *Record, field []byte) buildid.ID {
+	n := int(field[0])
+	if n == 0 || n > maxMmapIDLen || !zeros(field[1:mmapIDHeader]) || !zeros(field[mmapIDHeader+n:]) {
+		return buildid.ID{}
+	}
+	id := buildid.New(field[mmapIDHeader : mmapIDHeader+n])
+	if !f.asksForIDs(rec) && f.isDevice(field) && !slices.ContainsFunc(f.Features.BuildIDs,
+		func(e BuildIDEntry) bool { return e.ID.Matches(id) }) {
+		return buildid.ID{}
+	}
+	return id
+}
+
+// asksForIDs reports whether the event of a record asks the kernel for build IDs; of one that perf
+// synthesized, whether any event does.
+func (f *File) asksForIDs(rec *Record) bool {
+	if id, err := f.SampleID(rec); err == nil && id.ID != 0 {
+		if i, ok := f.EventOf(rec); ok {
+			return f.Events[i].Attr.Has(FlagBuildID)
+		}
+	}
+	return slices.ContainsFunc(f.Events, func(e Event) bool { return e.Attr.Has(FlagBuildID) })
+}
+
+// isDevice reports whether the field can have a device and an inode: major numbers have 12 bits,
+// minor ones 20, generations 32, and no file system has inodes that need more than 48.
+func (f *File) isDevice(field []byte) bool {
+	major, minor := u32(field, f.BigEndian), u32(field[4:], f.BigEndian)
+	inode, generation := u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
+	return major>>12 == 0 && minor>>20 == 0 && inode>>48 == 0 && generation>>32 == 0
+}
+
+func zeros(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
+}
+
+// Kinds of kernel symbols (KSymbol.Kind).
+const (
+	KSymbolUnknown = 0
+	KSymbolBPF     = 1 // a BPF program, trampoline or dispatcher
+	KSymbolOOL     = 2 // out-of-line code of kprobes and ftrace
+)
+
+// KSymbol is a KSYMBOL record: code appeared in the kernel, or went away.
+type KSymbol struct {
+	Addr       uint64
+	Len        uint32 // bytes; 0: the program is not JITed
+	Kind       uint16
+	Unregister bool
+	Name       []byte // aliases the record
+}
+
+// KSymbol decodes a KSYMBOL record.
+func (f *File) KSymbol(rec *Record, k *KSymbol) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*k = KSymbol{Addr: r.U64(), Len: r.U32(), Kind: r.U16(), Unregister: r.U16()&1 != 0}
+	k.Name = rest(&r)
+	return r.Err()
+}
+
+// Kinds of BPF events (BPFEvent.Kind).
+const (
+	BPFLoad   = 1
+	BPFUnload = 2
+)
+
+// BPFEvent is a BPF_EVENT record: a program was loaded or unloaded. Its address is in the KSYMBOL
+// records just before.
+type BPFEvent struct {
+	Kind  uint16 // BPFLoad or BPFUnload
+	Flags uint16
+	ID    uint32
+	Tag   [8]byte
+}
+
+// BPFEvent decodes a BPF_EVENT record.
+func (f *File) BPFEvent(rec *Record, b *BPFEvent) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*b = BPFEvent{Kind: r.U16(), Flags: r.U16(), ID: r.U32()}
+	copy(b.Tag[:], r.Bytes(uint64(len(b.Tag))))
+	return r.Err()
+}
+
+// Lost is a LOST or LOST_SAMPLES record.
+type Lost struct {
+	ID    uint64 // of the event; LOST only
+	Count uint64 // records lost since the last such record
+	ByBPF bool   // LOST_SAMPLES: a BPF filter dropped them intentionally
+}
+
+// Lost decodes a LOST or LOST_SAMPLES record.
+func (f *File) Lost(rec *Record, l *Lost) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*l = Lost{}
+	if rec.Type == TypeLost {
+		l.ID = r.U64()
+	} else {
+		l.ByBPF = rec.Misc&MiscLostByBPF != 0
+	}
+	l.Count = r.U64()
+	return r.Err()
+}
+
+// Throttle is a THROTTLE or UNTHROTTLE record: the kernel stopped an event that came too often, or
+// resumed it.
+type Throttle struct{ Time, ID, StreamID uint64 }
+
+// Throttle decodes a THROTTLE or UNTHROTTLE record.
+func (f *File) Throttle(rec *Record, t *Throttle) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*t = Throttle{Time: r.U64(), ID: r.U64(), StreamID: r.U64()}
+	return r.Err()
+}
+
+// TextPoke is a TEXT_POKE record: kernel code changed in place.
+type TextPoke struct {
+	Addr     uint64
+	Old, New []byte // alias the record
+}
+
+// TextPoke decodes a TEXT_POKE record.
+func (f *File) TextPoke(rec *Record, t *TextPoke) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*t = TextPoke{Addr: r.U64()}
+	oldLen, newLen := r.U16(), r.U16()
+	t.Old, t.New = r.Bytes(uint64(oldLen)), r.Bytes(uint64(newLen))
+	return r.Err()
+}
+
+// Namespace is one link of a process's namespaces.
+type Namespace struct{ Dev, Inode uint64 }
+
+// NumNamespaces is the number of links that are kept: NR_NAMESPACES of the format, net,
+// uts, ipc, pid, user, mnt and cgroup.
+const NumNamespaces = 7
+
+// Namespaces is a NAMESPACES record.
+type Namespaces struct {
+	PID, TID int32
+	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero where the record ends earlier. Links
+	// that newer kernels add are left out.
+	Links [NumNamespaces]Namespace
+}
+
+// Namespaces decodes a NAMESPACES record.
+func (f *File) Namespaces(rec *Record, n *Namespaces) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*n = Namespaces{PID: int32(r.U32()), TID: int32(r.U32())}
+	nr := r.U64()
+	for i := range min(nr, NumNamespaces) {
+		n.Links[i] = Namespace{Dev: r.U64(), Inode: r.U64()}
+	}
+	return r.Err()
+}
+
+// Cgroup is a CGROUP record: the name of a cgroup's number.
+type Cgroup struct {
+	ID   uint64
+	Path []byte // aliases the record
+}
+
+// Cgroup decodes a CGROUP record.
+func (f *File) Cgroup(rec *Record, c *Cgroup) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*c = Cgroup{ID: r.U64()}
+	c.Path = rest(&r)
+	return r.Err()
+}
+
+// Switch is a SWITCH or SWITCH_CPU_WIDE record; the switched thread is in the trailer.
+type Switch struct {
+	Out      bool  // leaves the CPU, else comes to it
+	Preempt  bool  // preempted
+	PID, TID int32 // of the other side; SWITCH_CPU_WIDE only
+}
+
+// Switch decodes a SWITCH or SWITCH_CPU_WIDE record.
+func (f *File) Switch(rec *Record, s *Switch) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	*s = Switch{Out: rec.Misc&MiscSwitchOut != 0}
+	s.Preempt = s.Out && rec.Misc&MiscSwitchPreempt != 0
+	if rec.Type == TypeSwitchCPUWide {
+		s.PID, s.TID = int32(r.U32()), int32(r.U32())
+	}
+	return r.Err()
+}
+
+// DeferredChain is a CALLCHAIN_DEFERRED record (Linux 6.19): the user part of the call chains of
+// a thread's samples that end with PERF_CONTEXT_USER_DEFERRED and this cookie. The thread is in
+// the trailer; it was unwound when it went back to user mode.
+type DeferredChain struct {
+	Cookie uint64
+	// Chain is as in Sample: words of 8 bytes, little-endian. It aliases the record or a buffer
+	// of the DeferredChain.
+	Chain []byte
+
+	scratch []byte
+}
+
+// DeferredChain decodes a CALLCHAIN_DEFERRED record.
+func (f *File) DeferredChain(rec *Record, d *DeferredChain) error {
+	r, err := f.body(rec)
+	if err != nil {
+		return err
+	}
+	d.Cookie, d.Chain = r.U64(), nil
+	if n := r.U64(); n > uint64(r.Left())/8 {
+		return f.recordError(rec, "call chain overruns the record")
+	} else if d.Chain = r.Bytes(8 * n); f.BigEndian {
+		d.scratch = d.scratch[:0]
+		for b := d.Chain; len(b) >= 8; b = b[8:] {
+			d.scratch = binary.LittleEndian.AppendUint64(d.scratch, binary.BigEndian.Uint64(b))
+		}
+		d.Chain = d.scratch
+	}
+	return r.Err()
+}
+
+// AuxtraceType is the type of an AUX area trace (enum auxtrace_type in
+// tools/perf/util/auxtrace.h).
+type AuxtraceType uint32
+
+var auxtraceNames = [...]string{0: "unknown", "Intel PT", "Intel BTS", "ARM CoreSight ETM",
+	"ARM SPE", "s390 CPU-MF", "HiSilicon PTT", "POWER VPA"}
+
+// String returns the name of the tracing hardware.
+func (t AuxtraceType) String() string {
+	if int64(t) < int64(len(auxtraceNames)) {
+		return auxtraceNames[t]
+	}
+	return fmt.Sprintf("type %d", uint32(t))
+}
+
+// AuxtraceType returns the type in an AUXTRACE_INFO record.
+func (f *File) AuxtraceType(rec *Record) AuxtraceType {
+	if len(rec.Body) < 4 {
+		return 0
+	}
+	return AuxtraceType(u32(rec.Body, f.BigEndian))
+}
+
+// AuxtraceSize returns the number of bytes of the trace behind an AUXTRACE record.
+func (f *File) AuxtraceSize(rec *Record) uint64 {
+	n, _ := f.payload(rec)
+	return n
+}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"symbolize/buildid"
 )
 
 // ErrRecordSize is returned for a record that is larger than its 16-bit size field
@@ -262,3 +264,205 @@ func (x *Writer) frame(typ Type, misc uint16, size int) []byte {
 	b = x.order.AppendUint16(b, misc)
 	return x.order.AppendUint16(b, uint16(min(size, math.MaxUint16)))
 }
+
+// stringAlign is perf's padding of the strings of features (NAME_ALIGN in
+// tools/perf/util/header.c).
+const stringAlign = 64
+
+// appendString appends a string in the format of features: its padded length, then the
+// string with a NUL.
+func (x *Writer) appendString(b []byte, s string) []byte {
+	n := (len(s) + stringAlign) &^ (stringAlign - 1) // at least one more than len(s)
+	b = x.order.AppendUint32(b, uint32(n))
+	return append(append(b, s...), make([]byte, n-len(s))...)
+}
+
+// SetString sets a feature that is one string: HOSTNAME, OSRELEASE, VERSION, ARCH,
+// CPUDESC or CPUID. An empty one is left out.
+func (x *Writer) SetString(f Feature, s string) {
+	if s != "" {
+		x.SetFeature(f, x.appendString(nil, s))
+	}
+}
+
+// SetCmdLine sets the CMDLINE feature.
+func (x *Writer) SetCmdLine(args []string) {
+	b := x.order.AppendUint32(nil, uint32(len(args)))
+	for _, a := range args {
+		b = x.appendString(b, a)
+	}
+	x.SetFeature(FeatureCmdLine, b)
+}
+
+// SetNrCPUs sets the NRCPUS feature.
+func (x *Writer) SetNrCPUs(available, online uint32) {
+	x.SetFeature(FeatureNrCPUs,
+		x.order.AppendUint32(x.order.AppendUint32(nil, available), online))
+}
+
+// SetSampleTime sets the SAMPLE_TIME feature: ns of the recording's clock.
+func (x *Writer) SetSampleTime(first, last uint64) {
+	x.SetFeature(FeatureSampleTime, x.order.AppendUint64(x.order.AppendUint64(nil, first), last))
+}
+
+// clockDataVersion is the only version of CLOCK_DATA.
+const clockDataVersion = 1
+
+// SetClockData sets the CLOCK_DATA feature.
+func (x *Writer) SetClockData(c ClockData) {
+	o := x.order
+	b := o.AppendUint32(o.AppendUint32(nil, clockDataVersion), c.ClockID)
+	x.SetFeature(FeatureClockData, o.AppendUint64(o.AppendUint64(b, c.WallNanos), c.ClockNanos))
+}
+
+// buildIDNameAlign is perf's padding of the names of BUILD_ID entries, which readers before 6.16
+// rely on.
+const buildIDNameAlign = 64
+
+// maxPath bounds the written bytes of a path (PATH_MAX).
+const maxPath = 4095
+
+// SetBuildIDs sets the BUILD_ID feature.
+func (x *Writer) SetBuildIDs(entries []BuildIDEntry) {
+	var b []byte
+	for _, e := range entries {
+		file := e.Filename[:min(len(e.Filename), maxPath)]
+		name := (len(file) + buildIDNameAlign) &^ (buildIDNameAlign - 1)
+		b = x.order.AppendUint32(b, 0)
+		b = x.order.AppendUint16(b, uint16(e.CPUMode)|MiscBuildIDSize)
+		b = x.order.AppendUint16(b, uint16(buildIDNameAt+name))
+		b = x.order.AppendUint32(b, uint32(e.PID))
+		key := e.ID.Key().Sum
+		b = append(b, key[:]...)
+		b = append(b, byte(min(e.ID.Len(), buildid.KeyLen)), 0, 0, 0)
+		b = append(append(b, file...), make([]byte, name-len(file))...)
+	}
+	x.SetFeature(FeatureBuildID, b)
+}
+
+// eventDesc returns the EVENT_DESC feature.
+func (x *Writer) eventDesc() []byte {
+	o := x.order
+	b := o.AppendUint32(o.AppendUint32(nil, uint32(len(x.events))), writtenAttrSize)
+	for i := range x.events {
+		ev := &x.events[i]
+		b = appendAttr(b, &ev.Attr, x.big)
+		b = o.AppendUint32(b, uint32(len(ev.IDs)))
+		b = x.appendString(b, ev.Name)
+		for _, id := range ev.IDs {
+			b = o.AppendUint64(b, id)
+		}
+	}
+	return b
+}
+
+// The records below are those that perf synthesizes for the state before the recording
+// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; the zero SampleID is
+// before everything, as perf writes it.
+
+// finish pads the record in b, adds the trailer and writes it.
+func (x *Writer) finish(b []byte, id SampleID) error {
+	for len(b)%8 != 0 {
+		b = append(b, 0)
+	}
+	b = x.appendTrailer(b, id)
+	x.scratch = b
+	if len(b) > maxRecordSize {
+		return fmt.Errorf("%w: %d bytes", ErrRecordSize, len(b))
+	}
+	x.order.PutUint16(b[6:], uint16(len(b)))
+	return x.WriteRecord(b)
+}
+
+// appendTrailer appends the fields that the first event has, in their order
+// (perf_event__output_id_sample in kernel/events/core.c).
+func (x *Writer) appendTrailer(b []byte, id SampleID) []byte {
+	o, has := x.order, x.trailer.has
+	if has&SampleTID != 0 {
+		b = o.AppendUint32(o.AppendUint32(b, uint32(id.PID)), uint32(id.TID))
+	}
+	if has&SampleTime != 0 {
+		b = o.AppendUint64(b, id.Time)
+	}
+	if has&SampleIDField != 0 {
+		b = o.AppendUint64(b, id.ID)
+	}
+	if has&SampleStreamID != 0 {
+		b = o.AppendUint64(b, id.StreamID)
+	}
+	if has&SampleCPU != 0 {
+		b = o.AppendUint32(o.AppendUint32(b, id.CPU), 0)
+	}
+	if has&SampleIdentifier != 0 {
+		b = o.AppendUint64(b, id.ID)
+	}
+	return b
+}
+
+// WriteKSymbol writes a KSYMBOL record.
+func (x *Writer) WriteKSymbol(k *KSymbol, id SampleID) error {
+	b := x.frame(TypeKSymbol, 0, 0)
+	b = x.order.AppendUint64(b, k.Addr)
+	b = x.order.AppendUint32(b, k.Len)
+	b = x.order.AppendUint16(b, k.Kind)
+	flags := uint16(0)
+	if k.Unregister {
+		flags = 1
+	}
+	b = x.order.AppendUint16(b, flags)
+	return x.finish(appendName(b, k.Name), id)
+}
+
+// WriteBPFEvent writes a BPF_EVENT record.
+func (x *Writer) WriteBPFEvent(e *BPFEvent, id SampleID) error {
+	b := x.frame(TypeBPFEvent, 0, 0)
+	b = x.order.AppendUint16(b, e.Kind)
+	b = x.order.AppendUint16(b, e.Flags)
+	b = x.order.AppendUint32(b, e.ID)
+	return x.finish(append(b, e.Tag[:]...), id)
+}
+
+// WriteMmap writes an MMAP2 record if m has a build ID, else an MMAP record, of the
+// given mode.
+func (x *Writer) WriteMmap(m *Mmap, mode CPUMode, id SampleID) error {
+	misc := uint16(mode)
+	if m.Data {
+		misc |= MiscMmapData
+	}
+	typ := TypeMmap
+	if !m.BuildID.IsZero() {
+		typ, misc = TypeMmap2, misc|MiscMmapBuildID
+	}
+	o := x.order
+	b := x.frame(typ, misc, 0)
+	b = o.AppendUint32(o.AppendUint32(b, uint32(m.PID)), uint32(m.TID))
+	for _, v := range []uint64{m.Addr, m.Len, m.PgOff} {
+		b = o.AppendUint64(b, v)
+	}
+	if typ == TypeMmap2 {
+		b = append(b, byte(min(m.BuildID.Len(), maxMmapIDLen)), 0, 0, 0)
+		key := m.BuildID.Key().Sum
+		b = append(b, key[:]...)
+		b = o.AppendUint32(o.AppendUint32(b, m.Prot), m.Flags)
+	}
+	return x.finish(appendName(b, m.Filename), id)
+}
+
+// WriteComm writes a COMM record.
+func (x *Writer) WriteComm(c *Comm, id SampleID) error {
+	misc := uint16(0)
+	if c.Exec {
+		misc = MiscCommExec
+	}
+	b := x.frame(TypeComm, misc, 0)
+	b = x.order.AppendUint32(x.order.AppendUint32(b, uint32(c.PID)), uint32(c.TID))
+	return x.finish(appendName(b, c.Name), id)
+}
+
+// WriteLost writes a LOST record with the number of lost records.
+func (x *Writer) WriteLost(event, count uint64, id SampleID) error {
+	b := x.frame(TypeLost, 0, 0)
+	return x.finish(x.order.AppendUint64(x.order.AppendUint64(b, event), count), id)
+}
+
+func appendName(b, name []byte) []byte { return append(append(b, name...), 0) }

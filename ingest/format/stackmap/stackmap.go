@@ -1,7 +1,55 @@
+// Package stackmap reads the stacks that BPF programs collected, in every form in which they are
+// dumped or printed, and gives for all of them the same Set: distinct stacks, and samples with
+// counts and labels.
+//
+// # Values of a BPF_MAP_TYPE_STACK_TRACE map
+//
+// A value is an array of addresses, or with BPF_F_STACK_BUILD_ID of struct
+// bpf_stack_build_id (include/uapi/linux/bpf.h), 32 bytes a frame, innermost first:
+//
+//	0   s32      status: 0 the stack ends here, 1 build ID and file offset, 2 address
+//	4   u8[20]   build ID, padded with zeros; its length is not stored
+//	24  u64      offset in the file, or the address where no build ID was to be had
+//
+// An offset below 0 is of an address below the file's mapping, and in none.
+//
+// Counts lie in another map, under a key with the two stack ids that bpf_get_stackid returned, user
+// and kernel, and labels. A negative id is an errno.
+//
+// # Forms
+//
+//   - Raw: the dump that package bundle specifies, of the stack map and of the counts.
+//   - Bpftool: `bpftool map dump` as -j, -p and plain text. Only its hexadecimal bytes
+//     are decoded: its "formatted" output is not always JSON, nor right.
+//   - Bare: values one behind the other, and nothing else; the caller gives their size.
+//   - Bpftrace: `ustack(build_id)` (bpftrace 0.25, format_build_id_stack in
+//     src/types_format.cpp): a line per frame, of 40 hexadecimal digits, a blank and the
+//     offset as 0x…, or of the address alone, in hexadecimal without 0x. They are in
+//     keys, "@[\n…\n, comm, pid]: N", and in the output of printf, where each stack counts 1.
+//     kstack prints "symbol+offset", raw addresses, or both ("perf" mode).
+//   - Systing: the `.systing` export, JSON lines (docs/PROFILE_EXPORT_FORMAT.md there):
+//     records p, t, f, s and x. Frames that systing could not name are
+//     "unknown ([buildid:HEX]) <0xOFF>", or "buildid:HEX+0xOFF" without labels
+//     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read,
+//     on purpose: the folded lines of systing-analyze have lost the offsets of such frames
+//     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
+//     traces and DuckDB files have no more than the export.
+//   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
+//     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with numbers before
+//     frames or without (docs/reference/stack-traces.mdx, readUserStackMap in
+//     pkg/operators/ustack/ustack_linux.go). Kernel stacks are names alone.
+//
+// # Limits of the forms
+//
+// No form has the time of a sample or its CPU. A stack map alone has no counts, no pid and no comm;
+// a count map has the labels that its key has. Bpftrace prints labels as the script's author
+// ordered them: a word is taken for the comm and a number for the pid where there is one of each.
+// Systing has pid, tid and comm. Inspektor Gadget has those of the event.
 package stackmap
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -242,4 +290,72 @@ func (s *Set) isKernel(n uint32) bool {
 		}
 	}
 	return false
+}
+
+// Totals are sums over a Set.
+type Totals struct {
+	// Frames of distinct stacks, by their kind.
+	Valid, Addresses, Named int
+	// Samples that have no such part.
+	NoKernel, NoUser uint64
+	// Samples with a lost part, each by one cause.
+	Lost map[Cause]uint64
+}
+
+// Totals returns the sums over the samples read.
+func (s *Set) Totals() *Totals {
+	if s.totals != nil {
+		return s.totals
+	}
+	t := &Totals{Lost: make(map[Cause]uint64)}
+	for n := range s.NumStacks() {
+		for _, number := range s.Numbers(uint32(n)) {
+			switch s.frames[number].Status {
+			case Valid:
+				t.Valid++
+			case Named:
+				t.Named++
+			default:
+				t.Addresses++
+			}
+		}
+	}
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if sm.Kernel.Cause == Absent {
+			t.NoKernel += sm.Count
+		}
+		if sm.User.Cause == Absent {
+			t.NoUser += sm.Count
+		}
+		if worst := max(sm.Kernel.Cause, sm.User.Cause); worst.Lost() {
+			t.Lost[worst] += sm.Count
+		}
+	}
+	s.totals = t
+	return t
+}
+
+// Discard releases stacks and samples, which are most of a Set. Totals and all else that
+// describes them stay.
+func (s *Set) Discard() {
+	s.Totals()
+	s.Samples, s.frames, s.addresses, s.stacks = nil, nil, nil, intern.NewListSet()
+}
+
+// Addresses returns a Set of addresses in the kernel that somebody counted, whose samples
+// have the order of list: each is of a stack of one address and counts 1. A list that is
+// longer than a Set can be is an error.
+func Addresses(list []uint64) (*Set, error) {
+	if len(list) > maxSamples {
+		return nil, fmt.Errorf("%d addresses, over the limit of %d", len(list), maxSamples)
+	}
+	s := newSet(Raw)
+	s.Counted = true
+	for _, at := range list {
+		part := s.add([]Frame{{Offset: at, Status: IP}})
+		s.count(Sample{Kernel: part, PID: -1, TID: -1, Count: 1})
+	}
+	s.finish()
+	return s, nil
 }

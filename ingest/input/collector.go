@@ -1,0 +1,438 @@
+package input
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/sideband"
+)
+
+// collector is shared by all workers of the second pass. It is read-only but for labels
+// and tags, which have locks.
+type collector struct {
+	*sideband.State
+	opts     *Options
+	events   []ingest.Event
+	event    []int          // by event of the file: index in events, -1 if filtered out
+	wantComm []bool         // by comm: wanted; nil for all
+	pids     map[int32]bool // nil for all, as are tids and cpus
+	tids     map[int32]bool
+	cpus     map[int32]bool
+	after    uint64 // recorded times of wanted samples, both included
+	until    uint64
+	labels   merge.LabelSet
+	tags     tagSet
+	sources  []tagSource // of the tags that are kept
+	formats  []perfdata.Tracepoint
+	weights  []*perfdata.TracepointField // by event of the file; nil without Options.Weight
+	unwinder Unwinder                    // nil if no sample has a copied stack
+	noTable  map[uint32]uint32           // see locator
+}
+
+// newCollector applies the filters to the events and comms of the file.
+func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
+	c := &collector{State: sb, opts: opts}
+	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.chooseWeight(), c.tagSources(),
+		c.chooseBranches()); err != nil {
+		return nil, err
+	}
+	if len(opts.Comms) > 0 {
+		c.wantComm = make([]bool, len(sb.CommNames()))
+		for i, name := range sb.CommNames() {
+			c.wantComm[i] = slices.Contains(opts.Comms, name)
+		}
+	}
+	c.pids, c.tids, c.cpus = setOf(opts.PIDs), setOf(opts.TIDs), setOf(opts.CPUs)
+	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
+		return nil, ingest.WithHint(fmt.Errorf("%s: its samples have no CPU to choose by",
+			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
+	}
+	return c, nil
+}
+
+// setOf returns the set of a list, nil for an empty one.
+func setOf(list []int32) map[int32]bool {
+	if len(list) == 0 {
+		return nil
+	}
+	set := make(map[int32]bool, len(list))
+	for _, n := range list {
+		set[n] = true
+	}
+	return set
+}
+
+// chooseEvents makes one event of the profile for all attrs with one name.
+func (c *collector) chooseEvents() error {
+	var names []string
+	for i := range c.Records.File.Events {
+		ev := &c.Records.File.Events[i]
+		at := -1
+		if !slices.Contains(names, ev.Name) {
+			names = append(names, ev.Name)
+		}
+		if c.opts.Event == "" || c.opts.Event == ev.Name {
+			at = slices.IndexFunc(c.events, func(e ingest.Event) bool { return e.Name == ev.Name })
+			if at < 0 {
+				at = len(c.events)
+				c.events = append(c.events, newEvent(ev))
+			} else if c.events[at].Period != newEvent(ev).Period {
+				c.events[at].Period = 0
+			}
+		}
+		c.event = append(c.event, at)
+	}
+	if c.opts.Event != "" && len(c.events) == 0 {
+		return fmt.Errorf("%s: no event %q in it, only %s", c.Records.File.Name, c.opts.Event,
+			strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func newEvent(ev *perfdata.Event) ingest.Event {
+	e := ingest.Event{Name: ev.Name, Unit: "count"}
+	const cpuClock, taskClock = 0, 1
+	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
+		a.Config == taskClock) {
+		e.Unit = "nanoseconds"
+	}
+	if !ev.Attr.Has(perfdata.FlagFreq) && ev.Attr.SampleType&perfdata.SampleRead == 0 {
+		e.Period = ev.Attr.SamplePeriod
+	}
+	return e
+}
+
+// wanted reports whether a sample of a thread with this name passes the filters.
+func (c *collector) wanted(s *perfdata.Sample, comm uint32) bool {
+	if c.pids != nil && !c.pids[s.PID] || c.tids != nil && !c.tids[s.TID] ||
+		c.cpus != nil && !c.cpus[int32(s.CPU)] {
+		return false
+	}
+	if c.wantComm == nil {
+		return true
+	}
+	if comm&sideband.UnnamedThread != 0 {
+		return slices.Contains(c.opts.Comms, c.CommName(comm))
+	}
+	return c.wantComm[comm]
+}
+
+// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 are
+// none. Readers keep the number of each combination of values.
+type tagSet struct {
+	mu    sync.Mutex
+	index map[string]uint32
+	list  []string // by number
+}
+
+// at returns the text of a number.
+func (s *tagSet) at(n uint32) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list[n]
+}
+
+func (s *tagSet) number(text string) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index == nil {
+		s.index, s.list = map[string]uint32{"": 0}, []string{""}
+	}
+	n, ok := s.index[text]
+	if !ok {
+		n = uint32(len(s.list))
+		s.list = append(s.list, text)
+		s.index[text] = n
+	}
+	return n
+}
+
+// tagSource makes one tag: a number for the value that a sample has, 0 for none, and
+// the text of a number.
+type tagSource struct {
+	key   string
+	value func(r *reader) uint64
+	text  func(r *reader, value uint64) string
+}
+
+// tagger makes the tags of the samples of one reader.
+type tagger struct {
+	sources []tagSource
+	set     *tagSet
+	values  []byte // of the present sample, a word each
+	last    []byte // of the sample before, whose tags have the number code
+	code    uint32
+	known   map[string]uint32
+}
+
+// tagSources returns the sources of the tags that are kept, and an error for those that no
+// sample of the capture can have.
+func (c *collector) tagSources() error {
+	labels, tags := c.opts.Keep.LabelWords()
+	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
+		return err
+	}
+	for _, word := range tags {
+		src := tagSource{key: ingest.TagKey(word)}
+		namespace := slices.Index(ingest.NamespaceTags[:], word)
+		switch length, isTime := strings.CutPrefix(word, ingest.TimeTag); {
+		case isTime:
+			d, err := time.ParseDuration(length)
+			if err != nil {
+				return err
+			}
+			src.value, src.text = intervals(uint64(d))
+		case word == ingest.CgroupTag, word == ingest.ContainerTag:
+			src.value = func(r *reader) uint64 { return r.sample.Cgroup }
+			src.text = cgroupText
+			if word == ingest.ContainerTag {
+				src.text = containerText
+			}
+		case strings.HasPrefix(word, ingest.FieldTag):
+			if err := c.fieldTag(&src, src.key); err != nil {
+				return err
+			}
+		case namespace >= 0:
+			src.value = func(r *reader) uint64 {
+				return r.c.Namespace(r.sample.TID, r.time, namespace)
+			}
+			src.text = func(_ *reader, n uint64) string { return strconv.FormatUint(n, 10) }
+		}
+		c.sources = append(c.sources, src)
+	}
+	return c.checkTags(tags)
+}
+
+// refuseLabels refuses labels of pprof files that were asked for by their keys, for a capture that
+// has none.
+func refuseLabels(name string, words []string) error {
+	for _, word := range words {
+		if word != ingest.AllLabels {
+			return fmt.Errorf("%s: its samples have no label %s: only pprof files have such labels",
+				name, ingest.Printable(ingest.TagKey(word)))
+		}
+	}
+	return nil
+}
+
+// checkTags refuses tags for which nothing was recorded: with the option that records it.
+func (c *collector) checkTags(words []string) error {
+	cgroups, namespaces := false, false
+	for i := range c.Records.File.Events {
+		a := &c.Records.File.Events[i].Attr
+		cgroups = cgroups || a.SampleType&perfdata.SampleCgroup != 0
+		namespaces = namespaces || a.Has(perfdata.FlagNamespaces)
+	}
+	for _, word := range words {
+		need, has := "", true
+		switch {
+		case word == ingest.CgroupTag, word == ingest.ContainerTag:
+			need, has = "perf record --all-cgroups", cgroups
+		case slices.Contains(ingest.NamespaceTags[:], word):
+			need, has = "perf record --namespaces", namespaces
+		case strings.HasPrefix(word, ingest.TimeTag):
+			need, has = "perf record --timestamp", c.allHave(perfdata.SampleTime)
+		}
+		if !has {
+			return ingest.WithHint(fmt.Errorf("%s: its samples have no %s", c.Records.File.Name,
+				ingest.TagKey(word)), "record it with `%s`", need)
+		}
+	}
+	return nil
+}
+
+// intervals makes tags of the start of the interval of a length that a sample's time lies in,
+// in seconds of the recording's clock.
+func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) string) {
+	digits := 0
+	for unit := uint64(time.Second); length%unit != 0 && unit > 1; unit /= 10 {
+		digits++
+	}
+	value := func(r *reader) uint64 { return r.sample.Time/length + 1 }
+	return value, func(_ *reader, n uint64) string {
+		at := (n - 1) * length
+		text := strconv.FormatUint(at/1e9, 10)
+		if digits > 0 {
+			text += "." + fmt.Sprintf("%09d", at%1e9)[:digits]
+		}
+		return text
+	}
+}
+
+// cgroupText is the path of a control group, or its number where no record has the path.
+func cgroupText(r *reader, number uint64) string {
+	if path := r.c.CgroupPath(number); path != "" {
+		return path
+	}
+	return "cgroup " + strconv.FormatUint(number, 10)
+}
+
+// containerID is the ID of a container as runtimes put it into paths of control groups:
+// docker, containerd, CRI-O, podman; and that of a task of ECS.
+var containerID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`)
+})
+
+// containerText is the ID of the innermost container in the path of a control group.
+func containerText(r *reader, number uint64) string {
+	path := r.c.CgroupPath(number)
+	for path != "" {
+		at := strings.LastIndexByte(path, '/')
+		if m := containerID().FindStringSubmatch(path[at+1:]); m != nil {
+			return m[1]
+		}
+		path = path[:max(at, 0)]
+	}
+	return ""
+}
+
+// newTagger returns the tagger of a reader; nil if no tags are kept.
+func (c *collector) newTagger() *tagger {
+	if len(c.sources) == 0 {
+		return nil
+	}
+	return &tagger{sources: c.sources, set: &c.tags, known: make(map[string]uint32)}
+}
+
+// number returns the number of the tags of the reader's present sample.
+func (t *tagger) number(r *reader) uint32 {
+	t.values = t.values[:0]
+	for i := range t.sources {
+		t.values = binary.LittleEndian.AppendUint64(t.values, t.sources[i].value(r))
+	}
+	if slices.Equal(t.values, t.last) {
+		return t.code
+	}
+	t.last = append(t.last[:0], t.values...)
+	code, ok := t.known[string(t.values)]
+	if !ok {
+		var list []string
+		for i := range t.sources {
+			if v := binary.LittleEndian.Uint64(t.values[8*i:]); v != 0 {
+				list = append(list, t.sources[i].key, t.sources[i].text(r, v))
+			}
+		}
+		code = t.set.number(ingest.JoinTags(list...))
+		t.known[string(t.values)] = code
+	}
+	t.code = code
+	return code
+}
+
+// tracepointFields returns the field of a name by event of the file, nil for events that have
+// none, and an error where no event has it.
+func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
+	file := c.Records.File
+	if c.formats == nil {
+		var err error
+		if c.formats, err = file.Tracepoints(); len(c.formats) == 0 && err != nil {
+			return nil, err // damage after some formats does not matter
+		}
+	}
+	fields := make([]*perfdata.TracepointField, len(file.Events))
+	var has []string
+	found := false
+	for i := range file.Events {
+		a := &file.Events[i].Attr
+		if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 {
+			continue
+		}
+		f := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
+		if f < 0 {
+			continue
+		}
+		for k := range c.formats[f].Fields {
+			x := &c.formats[f].Fields[k]
+			if x.Name == name {
+				fields[i], found = x, true
+			} else if !slices.Contains(has, x.Name) {
+				has = append(has, x.Name)
+			}
+		}
+	}
+	switch {
+	case found:
+		return fields, nil
+	case len(has) == 0:
+		return nil, fmt.Errorf("%s: no tracepoint with its format in it, so no field %s", file.Name,
+			name)
+	}
+	return nil, fmt.Errorf("%s: no field %s of a tracepoint in it, only %s", file.Name, name,
+		strings.Join(has, ", "))
+}
+
+// fieldTag makes the tags of a tracepoint's field.
+func (c *collector) fieldTag(src *tagSource, name string) error {
+	fields, err := c.tracepointFields(name)
+	if err != nil {
+		return err
+	}
+	texts := new(tagSet)
+	src.value = func(r *reader) uint64 {
+		x := fields[r.sample.Event]
+		if x == nil {
+			return 0
+		}
+		return uint64(texts.number(x.String(r.sample.Raw, c.Records.File.BigEndian)))
+	}
+	src.text = func(_ *reader, n uint64) string { return texts.at(uint32(n)) }
+	return nil
+}
+
+// chooseWeight prepares Options.Weight: events without the field are left out.
+func (c *collector) chooseWeight() (err error) {
+	name := c.opts.Weight
+	if name == "" {
+		return nil
+	}
+	if c.weights, err = c.tracepointFields(name); err != nil {
+		return err
+	}
+	numeric := false
+	for i, x := range c.weights {
+		if x == nil || !x.Numeric() {
+			c.weights[i], c.event[i] = nil, -1
+			continue
+		}
+		numeric = true
+	}
+	if !numeric {
+		return fmt.Errorf("%s: the field %s is no number", c.Records.File.Name, name)
+	}
+	for i := range c.events {
+		c.events[i].Unit, c.events[i].Period = "count", 0
+		if strings.HasPrefix(name, "bytes") || strings.HasSuffix(name, "bytes") {
+			c.events[i].Unit = "bytes"
+		}
+	}
+	return nil
+}
+
+// weigh makes the value of the chosen field the sample's count.
+func (r *reader) weigh(rec *perfdata.Record) {
+	s := &r.sample
+	x := r.c.weights[s.Event]
+	if x == nil {
+		return // its event is not wanted
+	}
+	v, ok := x.Number(s.Raw, r.c.Records.File.BigEndian)
+	if !ok || x.Signed && v > math.MaxInt64 {
+		r.bad(rec, fmt.Errorf("%s: offset %#x: %s is below 0 or behind the sample's end",
+			r.c.Records.File.Name, rec.Offset, x.Name))
+		r.counts = r.counts[:0]
+		return
+	}
+	r.counts[0].Count = v
+}

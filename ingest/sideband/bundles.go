@@ -1,0 +1,646 @@
+package sideband
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/kallsyms"
+)
+
+// Taken counts the facts that a capture took from a bundle of the same boot, or gives the
+// reason why it took none.
+type Taken struct {
+	From      string // path of the bundle
+	Refused   string // why nothing could be taken; "" if it could
+	Programs  int    // BPF programs whose code and lines came from it
+	Symbols   int    // functions of BPF that no record of the capture names
+	Modules   int    // kernel modules for which the capture has no record
+	Processes int    // processes for whose mappings it has no record
+	Compiled  int    // perf maps and jitdump files
+	Kernel    bool   // the address of the kernel, which the capture does not have
+}
+
+// String is a line of text: "taken from NAME: code and lines of 3 BPF programs, …",
+// "nothing taken from NAME: it is of another boot …".
+func (b *Taken) String() string {
+	if b.Refused != "" {
+		return "nothing taken from " + b.From + ": " + b.Refused
+	}
+	var parts []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{
+		{b.Programs, "code and lines of 1 BPF program", "code and lines of %d BPF programs"},
+		{b.Symbols, "the name of 1 BPF function", "names of %d BPF functions"},
+		{b.Modules, "the place of 1 kernel module", "places of %d kernel modules"},
+		{b.Processes, "the mappings of 1 process", "mappings of %d processes"},
+		{b.Compiled, "1 list of code compiled at run time", "%d lists of code compiled at run time"},
+	} {
+		switch {
+		case x.n == 1:
+			parts = append(parts, x.one)
+		case x.n > 1:
+			parts = append(parts, fmt.Sprintf(x.many, x.n))
+		}
+	}
+	if b.Kernel {
+		parts = append(parts, "where the kernel lies")
+	}
+	if len(parts) == 0 {
+		return "nothing taken from " + b.From + ": the capture has all that the bundle has"
+	}
+	return "taken from " + b.From + ": " + strings.Join(parts, ", ")
+}
+
+// Bundle is a bundle that may be of the boot that a capture is of.
+type Bundle struct {
+	Path    string
+	Bundle  *bundle.Bundle // nil if the file is none
+	Records *perfdata.File // its side band, nil if it has none
+	// Programs reads the bundle's BPF programs. The profile of the bundle itself reports
+	// damage of them.
+	Programs func() ([]bpf.Program, error)
+}
+
+// bundlePrograms are the programs of bundles, and the counts for each bundle.
+type bundlePrograms struct {
+	taken       []Taken
+	open        []*bootBundle // those that were taken from
+	programs    []bpf.Program
+	programFrom []int // by program: number in taken
+}
+
+// bootBundle is a bundle of the same boot.
+type bootBundle struct {
+	*bundle.Bundle
+	records  *perfdata.File
+	programs []bpf.Program
+	convert  func(uint64) uint64 // of a time in its records to the clock of the capture
+	taken    int                 // number in bundlePrograms.taken
+}
+
+// Taken returns the counts for each bundle, in their order.
+func (sb *State) Taken() []Taken { return sb.bundles.taken }
+
+// takeFromBundles takes the facts that the capture lacks. It is called after all records were
+// read, and before the changes are applied.
+func (sb *State) takeFromBundles(ctx context.Context, from []Bundle) error {
+	for i := range from {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		x, taken := &from[i], sb.addBundle(&from[i])
+		if taken.Refused != "" {
+			continue
+		}
+		l := bootBundle{Bundle: x.Bundle, records: x.Records, taken: len(sb.bundles.taken) - 1}
+		if taken.Refused = sb.compare(&l); taken.Refused != "" {
+			continue
+		}
+		l.programs, _ = x.Programs()
+		sb.take(&l)
+	}
+	return nil
+}
+
+// addBundle appends the counts for a bundle.
+func (sb *State) addBundle(x *Bundle) *Taken {
+	taken := Taken{From: x.Path}
+	if x.Bundle == nil {
+		taken.Refused = "it is no bundle"
+	}
+	sb.bundles.taken = append(sb.bundles.taken, taken)
+	return &sb.bundles.taken[len(sb.bundles.taken)-1]
+}
+
+// TakeAll takes all facts of a bundle without a check of the boot: a dump of a stack map has
+// none that could be compared.
+func (sb *State) TakeAll(x Bundle) {
+	if sb.addBundle(&x).Refused != "" {
+		return
+	}
+	programs, _ := x.Programs()
+	sb.Host.Arch = x.Bundle.Manifest.Machine
+	sb.Host.BigEndian = x.Bundle.Manifest.BigEndian()
+	sb.Clock.Timed = true // the bundle's clock orders the states
+	sb.take(&bootBundle{Bundle: x.Bundle, records: x.Records, programs: programs,
+		taken:   len(sb.bundles.taken) - 1,
+		convert: func(t uint64) uint64 { return t }})
+}
+
+// takePrograms puts programs of bundles that were matched with records into the capture's
+// list, in place of those without code.
+func (sb *State) takePrograms(t *programMatcher) {
+	taken := make(map[*bpf.Program]bool)
+	for _, r := range t.of {
+		taken[r.p] = true
+	}
+	last := make(map[uint32]int) // by ID: the last one that is taken
+	for i := range sb.bundles.programs {
+		if p := &sb.bundles.programs[i]; taken[p] {
+			last[p.ID] = i
+			sb.bundles.taken[sb.bundles.programFrom[i]].Programs++
+		}
+	}
+	if len(last) == 0 {
+		return
+	}
+	sb.Programs.recorded = true
+	sb.Programs.List = slices.DeleteFunc(slices.Clone(sb.Programs.List), func(o bpf.Program) bool {
+		_, ok := last[o.ID]
+		return ok && o.Missing != ""
+	})
+	for i := range sb.bundles.programs {
+		p := &sb.bundles.programs[i]
+		if taken[p] && (p.Missing == "" || last[p.ID] == i) {
+			sb.Programs.List = append(sb.Programs.List, *p)
+		}
+	}
+}
+
+// addBuildID adds a build ID of the bundle that the capture may lack.
+func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
+	if !id.IsZero() {
+		sb.buildIDs = append(sb.buildIDs, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
+			Filename: name})
+	}
+}
+
+// noteTime enters the time and the process of a record in sampled.
+func (sb *State) noteTime(rec *perfdata.Record) {
+	id, err := sb.Records.File.SampleID(rec)
+	if rec.Type == perfdata.TypeSample && err == nil && !sb.sampled.processes[id.PID] {
+		sb.AddSampled(id.PID)
+	}
+	if err != nil || id.Time == 0 || id.Time == NoTime || id.Has&perfdata.SampleTime == 0 {
+		return
+	}
+	if sb.sampled.from == 0 || id.Time < sb.sampled.from {
+		sb.sampled.from = id.Time
+	}
+	sb.sampled.to = max(sb.sampled.to, id.Time)
+}
+
+// clockKind is a clock that both a capture and a bundle can have times of.
+type clockKind uint8
+
+const (
+	noClock clockKind = iota
+	perfClock
+	monotonicClock
+	boottimeClock
+	realtimeClock
+)
+
+// clockOf returns the clock of a file's records (perf record -k).
+func clockOf(f *perfdata.File) clockKind {
+	if f == nil || len(f.Events) == 0 {
+		return noClock
+	}
+	a := &f.Events[0].Attr
+	if a.SampleType&perfdata.SampleTime == 0 {
+		return noClock
+	}
+	if !a.Has(perfdata.FlagUseClockID) {
+		return perfClock
+	}
+	const realtime, monotonic, boottime = 0, 1, 7 // clock_gettime(2)
+	switch a.ClockID {
+	case realtime:
+		return realtimeClock
+	case monotonic:
+		return monotonicClock
+	case boottime:
+		return boottimeClock
+	}
+	return noClock
+}
+
+// read returns one of the readings.
+func (k clockKind) read(c *bundle.Clocks) uint64 {
+	switch k {
+	case monotonicClock:
+		return c.Monotonic
+	case boottimeClock:
+		return c.Boottime
+	case realtimeClock:
+		return c.Realtime
+	}
+	return c.Perf
+}
+
+// converter returns the conversion of times of clock from to clock to. It is linear between
+// the two readings of both in the bundle, as clocks drift.
+func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
+	if from == to {
+		return func(t uint64) uint64 { return t }
+	}
+	begin, end := from.read(&m.Begin), from.read(&m.End)
+	first := int64(to.read(&m.Begin) - begin)
+	drift := float64(int64(to.read(&m.End)-end) - first)
+	length := float64(max(end-begin, 1))
+	if end < begin {
+		drift = 0
+	}
+	return func(t uint64) uint64 {
+		if t == 0 || t == NoTime {
+			return t // the start, and the order of the file: no times of a clock
+		}
+		part := float64(int64(t-begin)) / length
+		return t + uint64(first+int64(drift*part))
+	}
+}
+
+// compare returns the reason why a bundle is not of the capture's boot, "" if it is: by the
+// kernel's build ID, the run-time address of _text and a common time.
+func (sb *State) compare(l *bootBundle) string {
+	m := &l.Manifest
+	own, theirs := NewIdentifier(sb, ObjectQuery{}, nil).kernel, m.KernelID()
+	sameID := !own.IsZero() && !theirs.IsZero()
+	if sameID && !own.Matches(theirs) {
+		return fmt.Sprintf("it is of another kernel: %s, the capture is of %s", theirs, own)
+	}
+	text := uint64(m.Text)
+	if sb.Kernel.symbol != "_text" {
+		text = l.symbol(sb.Kernel.symbol)
+	}
+	sameText := sb.Kernel.address != 0 && text != 0
+	if sameText && text != sb.Kernel.address {
+		return fmt.Sprintf("it is of another boot: %s at %#x, in the capture at %#x", sb.Kernel.symbol,
+			text, sb.Kernel.address)
+	}
+	x := &sb.Records.File.Features
+	switch {
+	case !sameID && !sameText:
+		return "neither the kernel's build ID nor its address is in both"
+	case !sameID && (x.OSRelease == "" || x.OSRelease != m.OSRelease):
+		return "the capture does not name its kernel"
+	case !sameText && (x.Hostname == "" || x.Hostname != m.Host):
+		return "the kernel's address is hidden, and the host is not the same"
+	}
+	return sb.compareTimes(l)
+}
+
+// symbol returns the address of a symbol in the bundle's kernel mapping, which is named after the
+// symbol that it begins with; 0 if there is none.
+func (l *bootBundle) symbol(name string) uint64 {
+	if l.records == nil || name == "" {
+		return 0
+	}
+	var m perfdata.Mmap
+	for r := l.records.AllRecords(); r.Next(); {
+		rec := r.Record()
+		if rec.Type != perfdata.TypeMmap && rec.Type != perfdata.TypeMmap2 ||
+			rec.CPUMode() != perfdata.CPUModeKernel || l.records.Mmap(rec, &m) != nil {
+			continue
+		}
+		if string(m.Filename) == ingest.KernelMapName+name {
+			return m.PgOff
+		}
+	}
+	return l.kallsym(name)
+}
+
+// maxClockStep is the largest step of the wall clock between two captures of one boot.
+const maxClockStep = uint64(time.Hour)
+
+// compareTimes returns the reason if bundle and capture have no common time, "" if they
+// have, and prepares the conversion of times.
+func (sb *State) compareTimes(l *bootBundle) string {
+	m := &l.Manifest
+	clock := clockOf(sb.Records.File)
+	switch {
+	case clock == noClock || sb.sampled.from == 0:
+		return "the capture's records have no times that the bundle could be compared with"
+	case m.End.Perf == 0:
+		return "the bundle has no creation time"
+	}
+	begin, end := clock.read(&m.Begin), clock.read(&m.End)
+	switch {
+	case sb.sampled.to < begin:
+		return fmt.Sprintf("no time in common: the capture ends %v before the bundle begins",
+			span(sb.sampled.to, begin))
+	case sb.sampled.from > end:
+		return fmt.Sprintf("no time in common: the capture begins %v after the bundle ends",
+			span(end, sb.sampled.from))
+	}
+	if cd := sb.Records.File.Features.ClockData; cd != nil {
+		wall := cd.WallNanos + (begin - cd.ClockNanos)
+		if step := max(wall, m.Begin.Realtime) - min(wall, m.Begin.Realtime); step > maxClockStep {
+			return fmt.Sprintf("it is of another boot: the wall clocks are %v apart", span(0, step))
+		}
+	}
+	from := clockOf(l.records)
+	if from == noClock {
+		from = perfClock // of the modules' times
+	}
+	l.convert = converter(m, from, clock)
+	return ""
+}
+
+// span formats the time between two readings.
+func span(from, to uint64) time.Duration {
+	return time.Duration(min(to-from, math.MaxInt64)).Round(time.Millisecond)
+}
+
+// take adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
+func (sb *State) take(l *bootBundle) {
+	sb.bundles.open = append(sb.bundles.open, l)
+	sb.noteMissing(l.Manifest.Missing)
+	for i := range l.programs {
+		p := l.programs[i]
+		if p.Raw == nil {
+			continue // known by its records only, which takeSymbols reads
+		}
+		p.Funcs = slices.Clone(p.Funcs) // the match may complete their names
+		sb.bundles.programs = append(sb.bundles.programs, p)
+		sb.bundles.programFrom = append(sb.bundles.programFrom, l.taken)
+	}
+	sb.takeSymbols(l)
+	sb.takeKernel(l)
+	sb.takeModules(l)
+	sb.takeProcesses(l)
+	sb.takeVDSO(l)
+}
+
+// insert adds a change of state for which the capture has no record, at a time of its clock.
+func (sb *State) insert(time uint64, e change) {
+	e.time, e.seq = time, uint32(len(sb.changes))
+	if !sb.Clock.Timed {
+		e.time = 0
+	}
+	sb.changes = append(sb.changes, e)
+}
+
+// codeRange identifies a function by its addresses.
+type codeRange struct{ start, end uint64 }
+
+// symbolGroup is the KSYMBOL records of a program that one thread loads.
+type symbolGroup struct {
+	symbols []change
+	missing bool // the capture has no record of one of them
+}
+
+// takeSymbols takes the loads and unloads of BPF code for which the capture has no records:
+// its recorder lacked the right to list loaded programs, or lost records.
+func (sb *State) takeSymbols(l *bootBundle) {
+	if l.records == nil {
+		return
+	}
+	known := make(map[codeRange]bool)
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer != addrspace.Base &&
+			e.layer != addrspace.Around {
+			known[codeRange{e.a, e.b}] = true
+		}
+	}
+	x := symbolTaker{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
+	for r := l.records.AllRecords(); r.Next(); {
+		switch rec := r.Record(); rec.Type {
+		case perfdata.TypeKSymbol:
+			x.symbol(rec)
+		case perfdata.TypeBPFEvent:
+			x.event(rec)
+		}
+	}
+	tids := make([]int32, 0, len(x.open))
+	for tid := range x.open {
+		tids = append(tids, tid)
+	}
+	slices.Sort(tids)
+	for _, tid := range tids {
+		x.flush(tid)
+	}
+}
+
+type symbolTaker struct {
+	sb    *State
+	l     *bootBundle
+	known map[codeRange]bool // by records of the capture
+	open  map[int32]*symbolGroup
+}
+
+func (x *symbolTaker) symbol(rec *perfdata.Record) {
+	var k perfdata.KSymbol
+	id, err := x.l.records.SampleID(rec)
+	if err != nil || x.l.records.KSymbol(rec, &k) != nil || k.Len == 0 {
+		return // reported by the profile of the bundle
+	}
+	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
+	e := change{kind: changeKernelMapping, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
+		time: x.l.convert(id.Time)}
+	program := bpf.IsSymbol(k.Name)
+	if program {
+		e.layer = addrspace.Program
+	}
+	if k.Unregister {
+		if e.kind = changeKernelUnmapping; !x.known[at] {
+			x.sb.insert(e.time, e)
+		}
+		return
+	}
+	e.ref = x.sb.Objects.ksymbol(&k, x.sb.Host.Arch)
+	if !program {
+		if !x.known[at] {
+			x.sb.insert(e.time, e)
+			x.count()
+		}
+		return
+	}
+	g := x.open[id.TID]
+	if g == nil {
+		g = new(symbolGroup)
+		x.open[id.TID] = g
+	}
+	g.symbols = append(g.symbols, e)
+	g.missing = g.missing || !x.known[at]
+}
+
+func (x *symbolTaker) count() { x.sb.bundles.taken[x.l.taken].Symbols++ }
+
+// event ends a group of symbols: they belong to its program.
+func (x *symbolTaker) event(rec *perfdata.Record) {
+	var b perfdata.BPFEvent
+	id, err := x.l.records.SampleID(rec)
+	if err != nil || x.l.records.BPFEvent(rec, &b) != nil || b.Kind != perfdata.BPFLoad {
+		return
+	}
+	if x.flush(id.TID) {
+		t := x.l.convert(id.Time)
+		x.sb.insert(t, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag), tid: id.TID})
+	}
+}
+
+// flush takes the symbols of a group, if the capture lacks one of them, and reports
+// whether it did.
+func (x *symbolTaker) flush(tid int32) bool {
+	g := x.open[tid]
+	delete(x.open, tid)
+	if g == nil || !g.missing {
+		return false
+	}
+	for _, e := range g.symbols {
+		x.sb.insert(e.time, e)
+		x.sb.Programs.symbols++
+		x.count()
+	}
+	return true
+}
+
+// takeKernel takes the kernel's build ID, and its address if the capture's recorder was not
+// allowed to read that.
+func (sb *State) takeKernel(l *bootBundle) {
+	id := l.Manifest.KernelID()
+	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
+		sb.addBuildID(id, perfdata.CPUModeKernel, ingest.KernelMapName)
+	}
+	text := uint64(l.Manifest.Text)
+	if sb.Kernel.Mapped || text == 0 {
+		return
+	}
+	sb.Kernel.Mapped = true
+	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
+		b: kernelReach(sb.Host.Arch, text), ref: sb.Objects.kernel("_text", id)})
+	sb.bundles.taken[l.taken].Kernel = true
+}
+
+// takeModules takes modules that were loaded or unloaded during the recording, for which
+// perf.data has no record, those that its recorder was not allowed to list, and the build
+// IDs of all.
+func (sb *State) takeModules(l *bootBundle) {
+	modules, err := l.Modules()
+	if err != nil {
+		return // reported by the profile of the bundle
+	}
+	known := make(map[uint64]bool)
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.layer == addrspace.Base {
+			known[e.a] = true
+		}
+	}
+	for i := range modules {
+		m := &modules[i]
+		name := "[" + m.Name + "]"
+		sb.addBuildID(m.BuildID, perfdata.CPUModeKernel, name)
+		start := uint64(m.Addr)
+		if start == 0 || m.Size == 0 || known[start] {
+			continue
+		}
+		e := change{kind: changeKernelMapping, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
+			ref: sb.Objects.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID})}
+		sb.insert(l.convert(m.Loaded), e)
+		if m.Unloaded != 0 {
+			e.kind = changeKernelUnmapping
+			sb.insert(l.convert(m.Unloaded), e)
+		}
+		sb.bundles.taken[l.taken].Modules++
+	}
+}
+
+// takeProcesses takes the mappings of processes with samples for which the capture has none.
+func (sb *State) takeProcesses(l *bootBundle) {
+	known := make(map[int32]bool)
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeMapping || e.kind == changeFork && e.pid != int32(e.a) {
+			known[e.pid] = true
+		}
+	}
+	for _, name := range l.Names() {
+		pid, program, ok := bundle.MapsProgram(name)
+		if !ok || known[pid] || !sb.sampled.processes[pid] || program != 0 && sb.Programs.spaces == nil {
+			continue
+		}
+		if program != 0 {
+			pid = sb.SpaceOf(pid, program)
+		}
+		r, size, err := l.Entry(name)
+		if err != nil {
+			continue
+		}
+		if sb.AddProcessMaps(pid, io.NewSectionReader(r, 0, size)) {
+			sb.bundles.taken[l.taken].Processes++
+		}
+	}
+}
+
+// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether one was of code.
+func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
+	found := false
+	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
+	for lines.Scan() {
+		m, ok := parseMapsLine(lines.Text())
+		if !ok {
+			continue
+		}
+		m.PID, m.TID = pid, pid
+		found = true
+		e := change{kind: changeMapping, pid: pid, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
+		if string(m.Filename) == ingest.VsyscallPath {
+			e.ref = Vsyscall
+		} else {
+			e.ref = sb.Objects.user(&m, sb.Host.is64())
+			sb.Objects.segment(e.ref, m.PgOff, m.Len)
+		}
+		sb.insert(0, e)
+	}
+	return found
+}
+
+// parseMapsLine parses a line of /proc/PID/maps as the record that perf has for such a
+// mapping. ok is false for mappings without code, and for other text.
+func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
+	code, ok := procmaps.ParseCode(line)
+	if !ok {
+		return m, false
+	}
+	return perfdata.Mmap{Addr: code.Start, Len: code.End - code.Start, PgOff: code.Offset,
+		Maj: code.File.Major, Min: code.File.Minor, Ino: code.File.Inode, Prot: perfdata.ProtExec,
+		Filename: []byte(cmp.Or(code.File.Path, ingest.AnonymousPath))}, true
+}
+
+// takeVDSO takes the build ID of the vdso, if the bundle has only one.
+func (sb *State) takeVDSO(l *bootBundle) {
+	var ids []buildid.ID
+	for _, name := range l.Names() {
+		if hex, ok := bundle.CutVDSO(name); ok {
+			if id, err := buildid.Parse(hex); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 1 {
+		sb.addBuildID(ids[0], perfdata.CPUModeUser, "[vdso]")
+	}
+}
+
+// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if
+// it is not there.
+func (l *bootBundle) kallsym(name string) (addr uint64) {
+	r, size, err := l.Entry(bundle.KallsymsName)
+	if err != nil {
+		return 0
+	}
+	// A list with an error is cut off; its lines before that are good.
+	_ = kallsyms.Read(l.Name, io.NewSectionReader(r, 0, size), func(s kallsyms.Symbol) bool {
+		if s.Name == name && s.Module == "" {
+			addr = s.Addr
+		}
+		return addr == 0
+	})
+	return addr
+}

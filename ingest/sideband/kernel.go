@@ -1,0 +1,375 @@
+package sideband
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/regular"
+)
+
+// kernelMapping makes e the kernel's own map or a module's.
+func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
+	m := &sb.Records.mmap
+	name := string(m.Filename)
+	e.kind, e.layer = changeKernelMapping, addrspace.Base
+	ref, isKernel := strings.CutPrefix(name, ingest.KernelMapName)
+	switch {
+	case strings.HasPrefix(name, "[guest."):
+		return false
+	case isKernel, ingest.IsVmlinux(name), name == "[kernel]":
+		return sb.kernelImage(rec, e, ref, isKernel)
+	}
+	e.ref, e.c = sb.Objects.module(m), 0
+	return true
+}
+
+// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol
+// that its name ends with, 0 if it was hidden (kptr_restrict): then no address of the kernel can be
+// located.
+func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
+	m := &sb.Records.mmap
+	if ref == "" || !named {
+		ref = "_text"
+	}
+	if id := m.BuildID; !id.IsZero() {
+		hidden := &sb.Objects.List[HiddenKernel]
+		hidden.ID, hidden.IDSource = id, ingest.IDRecorded
+	}
+	if m.PgOff == 0 {
+		if m.Addr != 0 || !runsWhereLinked(sb.Host.Arch) {
+			return false
+		}
+		ref = ingest.LinkedAddresses
+	}
+	if m.Addr == 0 && m.PgOff>>63 != 0 { // perf before 3.x
+		e.a = m.PgOff &^ (1<<12 - 1)
+		e.b = endOf(e.a, m.Len)
+		if m.Len > e.a { // a length counted from 0
+			e.b = m.Len
+		}
+	}
+	sb.Kernel.Mapped = true
+	sb.Kernel.symbol, sb.Kernel.address = ref, m.PgOff
+	e.ref = sb.Objects.kernel(ref, m.BuildID)
+	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
+	around := *e
+	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
+	sb.add(rec, around)
+	return true
+}
+
+// runsWhereLinked reports whether the kernel of a machine is never relocated: that of 32-bit
+// ARM. Recorders there map it as all addresses from 0 where they do not know its symbols
+// (simpleperf, and perf under kptr_restrict), and perf takes the addresses as they are.
+func runsWhereLinked(arch string) bool {
+	return arch == "arm" || strings.HasPrefix(arch, "armv") && arch != "armv8l"
+}
+
+// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but
+// .init.text, with the outer frames of the idle task of the first CPU, is behind the data.
+func kernelReach(arch string, start uint64) uint64 {
+	const (
+		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, behind KERNEL_IMAGE_SIZE
+		reach      = 128 << 20
+	)
+	if arch == "x86_64" && start < x86Modules {
+		return x86Modules
+	}
+	return endOf(start, reach)
+}
+
+// kallsymsFunctions are functions of modules and BPF programs that only a kallsyms text has.
+type kallsymsFunctions struct {
+	symbols []kallsyms.Symbol // sorted by address
+	numbers []uint32          // raw object + 1
+}
+
+// bpfModule is the module of BPF programs in a list.
+const bpfModule = "bpf"
+
+// maxListed is the largest size of a function in bytes, as a list has no ends of functions.
+const maxListed = 64 << 10
+
+// maxNotes bounds the notes beside a kallsyms text, in bytes.
+const maxNotes = 64 << 10
+
+// AddKallsyms enters the kernel's address space of a kallsyms text: the kernel by the address
+// of _text, and modules and BPF programs function by function.
+func (sb *State) AddKallsyms(path string) error {
+	f, err := regular.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha1.New()
+	var text, stext, end uint64
+	_, err = kallsyms.ScanAll(path, io.TeeReader(f, sum), func(s kallsyms.Symbol) bool {
+		switch {
+		case s.Module != "":
+			if s.IsCode() {
+				sb.Kernel.functions.symbols = append(sb.Kernel.functions.symbols, s)
+			}
+		case s.Name == "_text":
+			text = s.Addr
+		case s.Name == "_stext":
+			stext = s.Addr
+		case s.Name == "_end":
+			end = s.Addr
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(sb.Kernel.functions.symbols, func(a, b kallsyms.Symbol) int {
+		return cmp.Compare(a.Addr, b.Addr)
+	})
+	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
+	id := kernelIDBeside(path)
+	if id.IsZero() {
+		id = buildid.Make(buildid.Content, sum.Sum(nil))
+	}
+	ref, at := "_text", text
+	if text == 0 {
+		ref, at = "_stext", stext
+	}
+	if at == 0 {
+		return fmt.Errorf("%s: neither _text nor _stext is in it", path)
+	}
+	sb.Kernel.Mapped, sb.Kernel.symbol, sb.Kernel.address = true, ref, at
+	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: at,
+		b: max(end, kernelReach(sb.Host.Arch, at)), ref: sb.Objects.kernel(ref, id)})
+	return nil
+}
+
+// kernelIDBeside returns the build ID of the kernel of a list: by a copy of /sys/kernel/notes
+// in the same directory, for /proc/kallsyms by the running kernel's notes.
+func kernelIDBeside(path string) buildid.ID {
+	notes := filepath.Join(filepath.Dir(path), "notes")
+	if path == "/proc/kallsyms" {
+		notes = "/sys/kernel/notes"
+	}
+	f, err := regular.Open(notes)
+	if err != nil {
+		return buildid.ID{}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxNotes))
+	if err != nil {
+		return buildid.ID{}
+	}
+	id, _ := buildid.KernelNotes(b)
+	return id
+}
+
+// InKallsyms finds the function of a module or BPF program that an address is in, and its
+// distance from the start. The rule of KernelCode for return addresses (ret) that no call can
+// precede applies here too: none precedes the first instruction of a program, of a module, or
+// of a function with padding before it.
+func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
+	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
+	if i, found := c.find(pc); found &&
+		(i == 0 || c.symbols[i].Module == bpfModule ||
+			c.symbols[i-1].Module != c.symbols[i].Module ||
+			strings.HasPrefix(c.symbols[i-1].Name, kallsyms.Padding)) {
+		at = pc
+	}
+	i, found := c.find(at)
+	if !found {
+		i--
+	}
+	if i < 0 || at-c.symbols[i].Addr >= maxListed {
+		return 0, 0, false
+	}
+	s := &c.symbols[i]
+	if c.numbers[i] == 0 {
+		c.numbers[i] = 1 + sb.Objects.listedCode(s)
+	}
+	return c.numbers[i] - 1, at - s.Addr, true
+}
+
+// find returns the index of the function that begins at an address, or its insertion point.
+func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
+		return cmp.Compare(s.Addr, at)
+	})
+}
+
+// listedCode returns the object of a function in a list.
+func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
+	if s.Module == bpfModule {
+		key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))}
+		return r.Add(key, func() ingest.Object {
+			return ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true}
+		})
+	}
+	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(s.Module + "\x00" + s.Name))}
+	return r.Add(key, func() ingest.Object {
+		return ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name}
+	})
+}
+
+// maxLoads bounds the mappings of one module that get names.
+const maxLoads = 64
+
+// nameModules names the functions of modules without a build ID by copies of /proc/kallsyms, if
+// those are of the capture's boot: the kernel's reference symbol has the same address. A function
+// counts where its module was mapped, from then on.
+func (sb *State) nameModules(paths []string) {
+	x := NewIdentifier(sb, ObjectQuery{}, nil)
+	loads := make(map[string][]change) // by display name
+	for _, e := range sb.changes {
+		if e.kind != changeKernelMapping || e.layer != addrspace.Base {
+			continue
+		}
+		if o := &sb.Objects.List[e.ref]; o.Kind == ingest.Module && o.ID.IsZero() &&
+			x.module[o.File.Path].IsZero() && len(loads[o.File.Path]) < maxLoads {
+			loads[o.File.Path] = append(loads[o.File.Path], e)
+		}
+	}
+	if len(loads) == 0 || sb.Kernel.address == 0 {
+		return
+	}
+	for _, path := range paths {
+		if symbols := sb.listedFunctions(path, loads); symbols != nil {
+			sb.addListed(symbols, loads)
+		}
+	}
+}
+
+// listedFunctions reads the symbols of modules from a list, by address; nil if the list is of
+// another boot or cannot be read, which is reported where the kernel's own symbols are read.
+func (sb *State) listedFunctions(path string, loads map[string][]change) []kallsyms.Symbol {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var symbols []kallsyms.Symbol
+	sameBoot := false
+	_ = kallsyms.Read(path, f, func(s kallsyms.Symbol) bool {
+		switch {
+		case s.Module == "":
+			sameBoot = sameBoot || s.Name == sb.Kernel.symbol && s.Addr == sb.Kernel.address
+		case loads["["+s.Module+"]"] != nil:
+			symbols = append(symbols, s)
+		}
+		return true
+	})
+	if !sameBoot {
+		return nil
+	}
+	slices.SortStableFunc(symbols, func(a, b kallsyms.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	return symbols
+}
+
+// addListed maps functions over the modules that have them. Padding before a function belongs to
+// it: an interrupt comes to its first byte, and a call returns to none.
+func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change) {
+	for i := range symbols {
+		s := &symbols[i]
+		if !s.IsCode() || strings.HasPrefix(s.Name, kallsyms.Padding) ||
+			i > 0 && symbols[i-1].Addr == s.Addr {
+			continue
+		}
+		end := s.Addr + maxListed
+		for j := i + 1; j < len(symbols); j++ {
+			if symbols[j].Addr > s.Addr {
+				end = min(end, symbols[j].Addr)
+				break
+			}
+		}
+		for _, e := range loads["["+s.Module+"]"] {
+			if s.Addr < e.a || s.Addr >= e.b {
+				continue // initialization, which is gone, or a load at another place
+			}
+			e.a, e.b, e.c, e.ref = s.Addr, min(end, e.b), 0, sb.Objects.listedCode(s)
+			sb.insert(e.time, e)
+		}
+	}
+}
+
+// interrupted reports whether a kernel address that looks like a return address is where a listed
+// function begins, before which no call is: padding, or the function of another module.
+func (sb *State) interrupted(here, before *addrspace.Mapping, pc addr.PC) bool {
+	if here.Start != pc {
+		return false
+	}
+	o, b := &sb.Objects.List[here.Object], &sb.Objects.List[before.Object]
+	return o.Kind == ingest.JIT || o.Kind == ingest.Module && o.Symbol != "" && b.Symbol == ""
+}
+
+// KernelMap is the kernel's address space at one time of a capture, for the targets of
+// pointers in captured code. It stays usable when the capture is closed, and is safe for
+// concurrent use.
+type KernelMap struct {
+	spaces  *addrspace.Map
+	version addrspace.Version
+	objects []ingest.Object // by raw object
+}
+
+// KernelMap returns the kernel's address space at the last time at which all functions of a
+// BPF program were mapped at their addresses; at the end if they never were.
+func (sb *State) KernelMap(p *bpf.Program) *KernelMap {
+	m := &KernelMap{spaces: sb.Spaces, objects: slices.Clone(sb.Objects.List)}
+	x := NewIdentifier(sb, ObjectQuery{}, nil)
+	for i := range m.objects { // no sample may lie in the kernel itself
+		if o := &m.objects[i]; o.Kind == ingest.Kernel || o.Kind == ingest.Module {
+			x.Identify(o)
+		}
+	}
+	_, n := sb.Spaces.Versions()
+	m.version = addrspace.Version(n - 1)
+	for v := m.version; ; v-- {
+		if m.has(v, p) {
+			m.version = v
+			break
+		}
+		if v == 0 {
+			break
+		}
+	}
+	return m
+}
+
+// has reports whether all functions of a program, under the kernel's or perf's names, are at
+// their addresses in a version.
+func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
+	for i := range p.Funcs {
+		start := p.Funcs[i].Start
+		at := m.spaces.InKernel(v, start)
+		if at == nil || at.Start != start {
+			return false
+		}
+		name := m.objects[at.Object].Symbol
+		if name != p.Symbol(i) && name != p.PerfSymbol(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the object of an address, and the offset in it. The object's Kernel field is
+// not set.
+func (m *KernelMap) Find(pc addr.PC) (ingest.Object, addr.Offset, bool) {
+	if m == nil {
+		return ingest.Object{}, 0, false
+	}
+	at := m.spaces.InKernel(m.version, pc)
+	if at == nil || m.objects[at.Object].Kind.Collapsed() {
+		return ingest.Object{}, 0, false
+	}
+	return m.objects[at.Object], at.Offset(pc), true
+}
