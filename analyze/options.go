@@ -99,7 +99,7 @@ type Options struct {
 	// makes it the error of Each and Load.
 	Failed func(path string, err error)
 	// Taken gets the data that a capture took from a bundle. nil gives the refused ones to Warn.
-	Taken func(path string, b *sideband.Taken)
+	Taken func(path string, b *sideband.Contribution)
 }
 
 // Warning is one thing about the sources of symbols or a capture that a user should know.
@@ -135,7 +135,7 @@ func (s *Session) problems(list []indexer.Problem) {
 
 // reportTaken passes on the data that a capture took from bundles, other than its own stacks.
 func (s *Session) reportTaken(c *input.Capture) {
-	for _, b := range c.Taken() {
+	for _, b := range c.Contributions() {
 		switch {
 		case b.From == c.Path():
 		case s.opts.Taken != nil:

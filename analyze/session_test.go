@@ -301,7 +301,7 @@ func TestBundleRefused(t *testing.T) {
 			}
 		}}
 		if own {
-			opts.Taken = func(path string, b *sideband.Taken) {
+			opts.Taken = func(path string, b *sideband.Contribution) {
 				if path == recording && b.From == bundle && b.Refused != "" {
 					refused++
 				}

@@ -33,10 +33,10 @@ type bundleSource struct {
 	file     *file
 	bundle   *bundle.Bundle
 	opts     Options
-	sideBand *perfSource // nil without one
-	damage   error       // the reason for that
+	sideBand *perfSource // nil if it is missing or damaged, for the reason in damage
+	damage   error
 
-	// stacks are read by stackMap; nil if the bundle has none, or none can be read, for the
+	// stacks are read by readStacks; nil if the bundle has none, or none can be read, for the
 	// reason in stacksErr.
 	stacks     *stackSource
 	stacksRead bool
@@ -45,9 +45,27 @@ type bundleSource struct {
 	paths map[buildid.Key][]recordedFile // see recordedPath
 }
 
-// openBundle unpacks a bundle and opens its side band. A bundle whose side band is missing
-// or damaged still has kallsyms, modules and dumps.
-func openBundle(f *file, opts *Options) (*bundleSource, error) {
+// recordedBundle is a bundle with a side band.
+type recordedBundle struct{ *bundleSource }
+
+func (s recordedBundle) perfData() *perfdata.File { return s.sideBand.data }
+
+func (s recordedBundle) scan(ctx context.Context) (*sideband.State, error) {
+	return s.sideBand.scan(ctx)
+}
+
+// replay replays the side band; a bundle with stacks has no other samples.
+func (s recordedBundle) replay(ctx context.Context,
+	profile func(context.Context) (*ingest.Profile, error), visit func(*ReplaySample) error) error {
+	if s.readStacks() != nil {
+		return ErrNoReplay
+	}
+	return s.sideBand.replay(ctx, profile, visit)
+}
+
+// openBundle unpacks a bundle and opens its side band. A bundle with a missing or damaged side
+// band still has kallsyms, modules and dumps.
+func openBundle(f *file, opts *Options) (source, error) {
 	b, err := bundle.Open(f.path, f.r, f.size)
 	if err != nil {
 		return nil, err
@@ -76,10 +94,10 @@ func openBundle(f *file, opts *Options) (*bundleSource, error) {
 		x.CmdLine = m.Command
 	}
 	s.sideBand = &perfSource{file: f, data: data, opts: s.opts, missing: m.Missing}
-	return s, nil
+	return recordedBundle{s}, nil
 }
 
-// newBundleSource makes a source of an unpacked bundle, yet without its side band.
+// newBundleSource returns a source of an unpacked bundle, without its side band.
 func newBundleSource(f *file, b *bundle.Bundle, opts *Options) *bundleSource {
 	s := &bundleSource{file: f, bundle: b, opts: *opts}
 	s.opts.Bundles = nil // another bundle of its boot has no more than it has
@@ -88,32 +106,34 @@ func newBundleSource(f *file, b *bundle.Bundle, opts *Options) *bundleSource {
 
 // with returns a source of the same bundle with other options. It shares the decoded side
 // band, on which no option has an effect.
-func (s *bundleSource) with(f *file, opts *Options) *bundleSource {
+func (s *bundleSource) with(f *file, opts *Options) source {
 	n := newBundleSource(f, s.bundle, opts)
 	n.damage = s.damage
-	if old := s.sideBand; old != nil {
-		n.sideBand = &perfSource{file: f, data: old.data, opts: n.opts, missing: old.missing,
-			chunkSize: old.chunkSize, state: old.state}
+	old := s.sideBand
+	if old == nil {
+		return n
 	}
-	return n
+	n.sideBand = &perfSource{file: f, data: old.data, opts: n.opts, missing: old.missing,
+		chunkSize: old.chunkSize, state: old.state}
+	return recordedBundle{n}
 }
 
-func (s *bundleSource) kind() string         { return kindBundle }
-func (s *bundleSource) records() *perfSource { return s.sideBand }
+func (s *bundleSource) kind() string           { return kindBundle }
+func (s *bundleSource) opened() *bundle.Bundle { return s.bundle }
 
-func (s *bundleSource) replayed() *perfSource {
-	if s.stackMap() != nil {
-		return nil
+func (s *bundleSource) stackMap() *stackmap.Set {
+	if stacks := s.readStacks(); stacks != nil {
+		return stacks.set
 	}
-	return s.sideBand
+	return nil
 }
 
-func (s *bundleSource) taken() []sideband.Taken {
+func (s *bundleSource) sideBandState() *sideband.State {
 	switch {
 	case s.stacks != nil && s.stacks.state != nil:
-		return s.stacks.taken()
+		return s.stacks.state
 	case s.sideBand != nil:
-		return s.sideBand.taken()
+		return s.sideBand.state
 	}
 	return nil
 }
@@ -121,7 +141,7 @@ func (s *bundleSource) taken() []sideband.Taken {
 // profile folds the stacks of a bundle, else the samples of its side band.
 func (s *bundleSource) profile(ctx context.Context) (p *ingest.Profile, err error) {
 	switch {
-	case s.stackMap() != nil:
+	case s.readStacks() != nil:
 		p, err = s.foldStacks(ctx)
 	case s.sideBand != nil:
 		p, err = s.sideBand.profile(ctx)
@@ -133,35 +153,6 @@ func (s *bundleSource) profile(ctx context.Context) (p *ingest.Profile, err erro
 	}
 	s.describe(p)
 	return p, nil
-}
-
-// Bundle returns the opened bundle of a capture of kind "bundle", which stays open
-// until Close; nil for others.
-func (c *Capture) Bundle() *bundle.Bundle {
-	if s, ok := c.source.(*bundleSource); ok {
-		return s.bundle
-	}
-	return nil
-}
-
-// HasSamples reports whether a capture has samples to resolve. Of bundles those with stacks
-// have; before the Profile is made that is known by the headers of their dumps.
-func (c *Capture) HasSamples() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, ok := c.source.(*bundleSource)
-	return !ok || s.hasStacks()
-}
-
-// With returns the capture of a bundle with other options, for another profile of it. It
-// shares the open files, and the decoded side band, with c: to close it does nothing, and
-// it must not be used after c is closed. c must be of kind "bundle".
-func (c *Capture) With(opts Options) *Capture {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f := *c.file
-	f.closers = nil
-	return &Capture{file: &f, source: c.source.(*bundleSource).with(&f, &opts)}
 }
 
 // noProfile makes the profile of a bundle without a side band and without stacks.
@@ -246,9 +237,9 @@ func (s *bundleSource) dumps() (list []bundleDump, damage error) {
 	return list, damage
 }
 
-// stackMap reads the stacks in a bundle, once: those that the manifest lists, else those of
-// the dumps. The profile reports damage among them.
-func (s *bundleSource) stackMap() *stackSource {
+// readStacks reads the stacks of a bundle, once: the ones that the manifest lists, otherwise those
+// of the dumps. It returns nil if there are none. The profile reports damage of them.
+func (s *bundleSource) readStacks() *stackSource {
 	if !s.stacksRead {
 		s.stacksRead = true
 		if len(s.bundle.Manifest.Samples) == 0 {

@@ -21,6 +21,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
@@ -28,11 +29,11 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// ErrNoReplay is the error of Replay for captures that hold counts of stacks alone.
+// ErrNoReplay is the error of Replay for captures that hold only counts of stacks.
 var ErrNoReplay = errors.New("this kind of capture holds no single samples")
 
 // Capture is an opened capture. Its methods may be called one after another from any
-// goroutine. Damage in it becomes a warning of its Profile.
+// goroutine. Damage of the capture is reported as warnings of its Profile.
 type Capture struct {
 	file    *file
 	mu      sync.Mutex // guards profile and the state of source
@@ -40,22 +41,39 @@ type Capture struct {
 	profile *ingest.Profile // once it was made
 }
 
-// source is the content of a capture of one kind. The Capture's lock is held when its
-// methods are called.
+// source is the content of a capture of one kind. Sources implement those of the optional
+// interfaces below that apply to their content. The Capture's lock is held during all calls
+// except replay.
 type source interface {
-	kind() string // as Capture.Kind returns it
+	kind() string // the result of Capture.Kind
 	// profile reads the samples and folds them. It is called until it succeeds.
 	profile(ctx context.Context) (*ingest.Profile, error)
-	// replayed returns the perf.data whose samples the profile has, if it can be read
-	// sample by sample; else nil.
-	replayed() *perfSource
-	// records returns the perf.data that has the side band; nil if there is none.
-	records() *perfSource
-	// stackMap returns the stacks that were counted when they were recorded; nil if there
-	// are none.
-	stackMap() *stackSource
-	// taken is Capture.Taken.
-	taken() []sideband.Taken
+}
+
+// eventSource is a source with records in the format of perf.data.
+type eventSource interface {
+	perfData() *perfdata.File
+	scan(ctx context.Context) (*sideband.State, error) // the first pass, once
+}
+
+// replaySource is a source whose samples may be read one by one. replay returns ErrNoReplay if the
+// samples are counted stacks; p is only called otherwise.
+type replaySource interface {
+	replay(ctx context.Context, p func(context.Context) (*ingest.Profile, error),
+		visit func(*ReplaySample) error) error
+}
+
+// stackMapSource is a source that may have stacks which its recorder counted: nil if not.
+type stackMapSource interface{ stackMap() *stackmap.Set }
+
+// stateSource is a source with a sideband.State, which is nil until it is first used.
+type stateSource interface{ sideBandState() *sideband.State }
+
+// bundledSource is a capture bundle.
+type bundledSource interface {
+	opened() *bundle.Bundle
+	hasStacks() bool
+	with(f *file, opts *Options) source // the same bundle with other options
 }
 
 // Path returns the path that the capture was opened by.
@@ -64,41 +82,70 @@ func (c *Capture) Path() string { return c.file.path }
 // Size returns the number of bytes of the capture's files.
 func (c *Capture) Size() int64 { return c.file.size }
 
-// Kallsyms returns the path of the copy of /proc/kallsyms that a recording of perf record
-// --kcore has, "" for others.
+// Kallsyms returns the path of the copy of /proc/kallsyms in a recording of perf record --kcore,
+// "" for other captures.
 func (c *Capture) Kallsyms() string { return container.Kallsyms(c.file.path) }
 
-// Kcore returns the path of the copy of the kernel's code that such a recording has, "" for others.
+// Kcore returns the path of the copy of the kernel's code in such a recording, "" for others.
 func (c *Capture) Kcore() string { return container.Kcore(c.file.path) }
 
-// Kind returns "perf.data", "bundle", "pprof", or the form of a stack map, as
-// stackmap.Form names it: "bpftool dump".
+// Kind returns "perf.data", "bundle", "pprof", or the form of a stack map as named by
+// stackmap.Form: "bpftool dump".
 func (c *Capture) Kind() string { return c.source.kind() }
 
-// PerfData returns the decoded file of a perf.data capture, or the side band of a
-// bundle, which stays open until Close; nil for others.
+// PerfData returns the decoded file of a perf.data capture or of a bundle's side band, which
+// stays open until Close; nil for other captures.
 func (c *Capture) PerfData() *perfdata.File {
-	if s := c.source.records(); s != nil {
-		return s.data
+	if s, ok := c.source.(eventSource); ok {
+		return s.perfData()
 	}
 	return nil
 }
 
-// Stacks returns the stacks of a stack map or of a bundle that has any; nil for other
-// captures. After Profile the stacks and samples themselves are gone.
+// Stacks returns the stacks of a stack map or of a bundle with stacks; nil for other
+// captures. Profile discards the stacks and samples in it.
 func (c *Capture) Stacks() *stackmap.Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.source.stackMap(); s != nil {
-		return s.set
+	if s, ok := c.source.(stackMapSource); ok {
+		return s.stackMap()
 	}
 	return nil
+}
+
+// Bundle returns the opened bundle of a capture of kind "bundle", which stays open
+// until Close; nil for others.
+func (c *Capture) Bundle() *bundle.Bundle {
+	if s, ok := c.source.(bundledSource); ok {
+		return s.opened()
+	}
+	return nil
+}
+
+// HasSamples reports whether a capture has samples to resolve. A bundle has samples if it has
+// stacks; before the Profile is made this is determined by the headers of their dumps.
+func (c *Capture) HasSamples() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.source.(bundledSource)
+	return !ok || s.hasStacks()
+}
+
+// With returns the capture of a bundle with other options, for another profile of it. It shares
+// the open files and the decoded side band with c: closing it does nothing, and it must not be
+// used after c is closed. It panics if c is not of kind "bundle".
+func (c *Capture) With(opts Options) *Capture {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := *c.file
+	f.closers = nil
+	return &Capture{file: &f, source: c.source.(bundledSource).with(&f, &opts)}
 }
 
 // Close closes the file. The Profile stays usable.
 func (c *Capture) Close() error { return c.file.closers.Close() }
 
-// Profile reads the samples and folds them. It is computed once.
+// Profile reads the samples and folds them, once.
 func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,95 +159,93 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 	return c.profile, nil
 }
 
-// Replay reads the samples again, one after another in order of time, with the same
-// filters, and calls visit for each. Samples of one time, and all samples of captures
-// without times, come in the order of the file. It calls Profile first, if that was not
-// done. An error of visit ends it and is returned. Captures that hold no single samples
-// give ErrNoReplay.
+// Replay reads the samples again, in order of time, with the same filters, and calls visit for
+// each. Samples of the same time, and all samples of captures without times, come in the order of
+// the file. It calls Profile first, if that was not done. An error of visit ends the replay and is
+// returned. For captures that hold no single samples it returns ErrNoReplay.
 func (c *Capture) Replay(ctx context.Context, visit func(*ReplaySample) error) error {
-	c.mu.Lock()
-	s := c.source.replayed()
-	c.mu.Unlock()
-	if s == nil {
-		return fmt.Errorf("%s: %w", c.file.path, ErrNoReplay)
+	err := ErrNoReplay
+	if s, ok := c.source.(replaySource); ok {
+		err = s.replay(ctx, c.Profile, visit)
 	}
-	p, err := c.Profile(ctx)
-	if err != nil {
-		return err
+	if errors.Is(err, ErrNoReplay) {
+		return fmt.Errorf("%s: %w", c.file.path, err)
 	}
-	return s.replay(ctx, p, visit)
+	return err
 }
 
-// FileSymbols returns the functions of files that simpleperf noted in the capture; none of another
-// recorder's. With an error come those before the damage.
+// FileSymbols returns the functions of files that simpleperf listed in the capture; none for other
+// recorders. With an error it returns the functions before the damage.
 func (c *Capture) FileSymbols() ([]perfdata.FileSymbols, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.source.records(); s != nil {
-		return s.data.FileSymbols()
+	if f := c.PerfData(); f != nil {
+		return f.FileSymbols()
 	}
 	return nil, nil
 }
 
-// Programs returns the BPF programs of the capture, by ID: those whose information was
-// recorded, and those that only records name, with the reason why no more is known
-// (bpf.Program.Missing, Raw nil). They are decoded once and shared; nobody may change
-// them. With an error come the programs that were whole: those of the features alone where
-// the records cannot be read. A capture of another kind has none.
+// Programs returns the BPF programs of the capture, by ID: those with recorded information, and
+// those that only records name, with the reason why no more is known (bpf.Program.Missing, Raw
+// nil). They are decoded once and shared, and must not be changed. With an error it returns the
+// undamaged programs; if the records cannot be read, only those of the features. Captures of other
+// kinds have none.
 func (c *Capture) Programs() ([]bpf.Program, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.source.records()
-	if s == nil {
-		return nil, nil
-	}
-	sb, err := s.scan(context.Background())
-	if err != nil {
-		programs, damage := sideband.ReadPrograms(s.data)
+	sb, err := c.scan(context.Background())
+	switch {
+	case err != nil:
+		programs, damage := sideband.ReadPrograms(c.PerfData())
 		return programs, errors.Join(err, damage)
+	case sb == nil:
+		return nil, nil
 	}
 	return sb.Programs.List, sb.Programs.Err
 }
 
-// Types returns the BTF of a perf.data or a bundle, by its id in the kernel; none for other
+// scan returns the state of the records; nil for captures without records.
+func (c *Capture) scan(ctx context.Context) (*sideband.State, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.source.(eventSource); ok {
+		return s.scan(ctx)
+	}
+	return nil, nil
+}
+
+// Types returns the BTF of a perf.data or a bundle, by its ID in the kernel; none for other
 // captures. Damage of it is reported with the programs.
 func (c *Capture) Types() map[uint32]*btf.Types {
-	if s := c.source.records(); s != nil {
-		return sideband.Types(c.file.path, s.data)
+	if f := c.PerfData(); f != nil {
+		return sideband.Types(c.file.path, f)
 	}
 	return nil
 }
 
-// Taken returns the counts of facts taken from each bundle of Options.Bundles, in their order.
-// It is known after Profile or Programs.
-func (c *Capture) Taken() []sideband.Taken {
+// Contributions counts the facts that came from each bundle of Options.Bundles, in their order.
+// They are known after Profile or Programs.
+func (c *Capture) Contributions() []sideband.Contribution {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.source.taken()
+	if s, ok := c.source.(stateSource); ok {
+		return s.sideBandState().Contributions()
+	}
+	return nil
 }
 
 // KernelMap returns the kernel's address space at the last time at which all functions of a BPF
 // program were mapped at their addresses; at the end if they never were. The objects in it have the
 // build IDs that Profile found. It is nil for captures without records of the kernel. It may be
-// called after Close, if Profile was before.
+// called after Close, if Profile was called before.
 func (c *Capture) KernelMap(ctx context.Context, p *bpf.Program) (*sideband.KernelMap, error) {
 	if _, err := c.Profile(ctx); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.source.records()
-	if s == nil {
-		return nil, nil
-	}
-	sb, err := s.scan(ctx)
-	if err != nil {
+	sb, err := c.scan(ctx)
+	if sb == nil || err != nil {
 		return nil, err
 	}
 	return sb.KernelMap(p), nil
 }
 
-// bundlesOf returns the captures of Options.Bundles in the form of the side band's.
+// bundlesOf returns the bundles of Options.Bundles in the form of ingest/sideband.
 func bundlesOf(captures []*Capture) []sideband.Bundle {
 	list := make([]sideband.Bundle, 0, len(captures))
 	for _, c := range captures {

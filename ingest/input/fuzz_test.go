@@ -26,7 +26,15 @@ func openReader(data []byte, workers int) (*Capture, error) {
 }
 
 // setChunkSize sets the chunk size of a perf.data.
-func (c *Capture) setChunkSize(size int64) { c.source.records().chunkSize = size }
+func (c *Capture) setChunkSize(size int64) { recordsOf(c).chunkSize = size }
+
+// recordsOf returns the records of a capture of kind perf.data or bundle.
+func recordsOf(c *Capture) *perfSource {
+	if s, ok := c.source.(recordedBundle); ok {
+		return s.sideBand
+	}
+	return c.source.(*perfSource)
+}
 
 // FuzzCollect holds for any bytes that a profile keeps its promises, that workers make no
 // difference, and that a replay sees the same samples.

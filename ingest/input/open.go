@@ -18,7 +18,6 @@ import (
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/magic"
 	"symbolize/ingest/regular"
-	"symbolize/ingest/sideband"
 	"symbolize/ingest/spool"
 )
 
@@ -320,10 +319,6 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 
 func (s *pprofSource) kind() string                                     { return "pprof" }
 func (s *pprofSource) profile(context.Context) (*ingest.Profile, error) { return s.folded, nil }
-func (s *pprofSource) replayed() *perfSource                            { return nil }
-func (s *pprofSource) records() *perfSource                             { return nil }
-func (s *pprofSource) stackMap() *stackSource                           { return nil }
-func (s *pprofSource) taken() []sideband.Taken                          { return nil }
 
 // keyHint is the hint for stackmap.ErrKey.
 const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +

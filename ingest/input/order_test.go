@@ -123,7 +123,7 @@ func TestReplayMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := c.source.records().state.Records.NumChunks(); n < 50 {
+	if n := recordsOf(c).state.Records.NumChunks(); n < 50 {
 		t.Fatalf("%d chunks", n)
 	}
 	var before, after runtime.MemStats

@@ -56,17 +56,9 @@ func (f *file) perf(p *container.Perf, opts *Options) *perfSource {
 	return &perfSource{file: f, data: p.File, opts: *opts}
 }
 
-func (s *perfSource) kind() string           { return "perf.data" }
-func (s *perfSource) replayed() *perfSource  { return s }
-func (s *perfSource) records() *perfSource   { return s }
-func (s *perfSource) stackMap() *stackSource { return nil }
-
-func (s *perfSource) taken() []sideband.Taken {
-	if s.state == nil {
-		return nil
-	}
-	return s.state.Taken()
-}
+func (s *perfSource) kind() string                   { return "perf.data" }
+func (s *perfSource) perfData() *perfdata.File       { return s.data }
+func (s *perfSource) sideBandState() *sideband.State { return s.state }
 
 // scan makes the first pass, once.
 func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
@@ -112,9 +104,13 @@ func (s *perfSource) profile(ctx context.Context) (*ingest.Profile, error) {
 	return p, nil
 }
 
-// replay calls visit for the samples that p was folded of.
-func (s *perfSource) replay(ctx context.Context, p *ingest.Profile,
-	visit func(*ReplaySample) error) error {
+// replay calls visit for the samples of the profile.
+func (s *perfSource) replay(ctx context.Context,
+	profile func(context.Context) (*ingest.Profile, error), visit func(*ReplaySample) error) error {
+	p, err := profile(ctx)
+	if err != nil {
+		return err
+	}
 	r := newReplayer(s.folded, p)
 	return inOrder(ctx, r.c, func(q queuedSample) error {
 		rec, err := r.c.Records.At(r.one, q.at, q.size)

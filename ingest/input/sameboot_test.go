@@ -134,7 +134,7 @@ func TestTaken(t *testing.T) {
 			h.Drift = 1000
 			_, want := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 			c, got := withBundles(t, h.PerfData(tt.lacks), openBuilt(t, h.Bundle()))
-			taken := c.Taken()
+			taken := c.Contributions()
 			if len(taken) != 1 || taken[0].Refused != "" ||
 				taken[0].String() != "taken from "+taken[0].From+": "+tt.want {
 				t.Errorf("taken %+v, want %q", taken, tt.want)
@@ -150,7 +150,7 @@ func TestTaken(t *testing.T) {
 	h := bundlebuild.NewHost()
 	h.Entries = map[string][]byte{bundle.ModulesName: nil}
 	c, _ := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
-	if b := c.Taken()[0]; b.String() != "nothing taken from "+b.From+none {
+	if b := c.Contributions()[0]; b.String() != "nothing taken from "+b.From+none {
 		t.Errorf("taken %q, want %q", b.String(), none)
 	}
 }
@@ -218,7 +218,7 @@ func TestTakenNothing(t *testing.T) {
 			other := bundlebuild.NewHost()
 			tt.change(other)
 			c, got := withBundles(t, h.PerfData(lacks), openBuilt(t, other.Bundle()))
-			taken := c.Taken()
+			taken := c.Contributions()
 			if len(taken) != 1 || !strings.Contains(taken[0].Refused, tt.want) ||
 				taken[0].String() != "nothing taken from "+taken[0].From+": "+taken[0].Refused {
 				t.Errorf("taken %+v, want %q", taken, tt.want)
@@ -246,7 +246,7 @@ func TestTakenTwice(t *testing.T) {
 	c, got := withBundles(t, data, plain, openBuilt(t, h.Bundle()), openBuilt(t, h.Bundle()))
 	_, want := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	sameStacks(t, got, want)
-	taken := c.Taken()
+	taken := c.Contributions()
 	if len(taken) != 3 || taken[0].Refused != "it is no bundle" || taken[1].Programs != 2 ||
 		taken[1].Symbols != 3 || !strings.HasPrefix(taken[2].String(), "nothing taken from ") {
 		t.Errorf("taken %+v", taken)

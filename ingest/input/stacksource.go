@@ -94,17 +94,9 @@ func readOptions(ctx context.Context, o *StackOptions) (*stackmap.Options, close
 	return opts, files, err
 }
 
-func (s *stackSource) kind() string           { return s.set.Form.String() }
-func (s *stackSource) replayed() *perfSource  { return nil }
-func (s *stackSource) records() *perfSource   { return nil }
-func (s *stackSource) stackMap() *stackSource { return s }
-
-func (s *stackSource) taken() []sideband.Taken {
-	if s.state == nil {
-		return nil
-	}
-	return s.state.Taken()
-}
+func (s *stackSource) kind() string                   { return s.set.Form.String() }
+func (s *stackSource) stackMap() *stackmap.Set        { return s.set }
+func (s *stackSource) sideBandState() *sideband.State { return s.state }
 
 func (s *stackSource) profile(ctx context.Context) (*ingest.Profile, error) {
 	sb, err := s.newState(ctx)

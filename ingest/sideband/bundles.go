@@ -21,9 +21,9 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// Taken counts the facts that a capture took from a bundle of the same boot, or gives the
-// reason why it took none.
-type Taken struct {
+// Contribution counts the facts that a bundle of the same boot adds to a capture, or gives the
+// reason why it adds none.
+type Contribution struct {
 	From      string // path of the bundle
 	Refused   string // why nothing could be taken; "" if it could
 	Programs  int    // BPF programs whose code and lines came from it
@@ -36,7 +36,7 @@ type Taken struct {
 
 // String is a line of text: "taken from NAME: code and lines of 3 BPF programs, …",
 // "nothing taken from NAME: it is of another boot …".
-func (b *Taken) String() string {
+func (b *Contribution) String() string {
 	if b.Refused != "" {
 		return "nothing taken from " + b.From + ": " + b.Refused
 	}
@@ -79,7 +79,7 @@ type Bundle struct {
 
 // bundlePrograms are the programs of bundles, and the counts for each bundle.
 type bundlePrograms struct {
-	taken       []Taken
+	taken       []Contribution
 	open        []*bootBundle // those that were taken from
 	programs    []bpf.Program
 	programFrom []int // by program: number in taken
@@ -94,8 +94,13 @@ type bootBundle struct {
 	taken    int                 // number in bundlePrograms.taken
 }
 
-// Taken returns the counts for each bundle, in their order.
-func (sb *State) Taken() []Taken { return sb.bundles.taken }
+// Contributions returns the counts for each bundle, in their order; none for a nil State.
+func (sb *State) Contributions() []Contribution {
+	if sb == nil {
+		return nil
+	}
+	return sb.bundles.taken
+}
 
 // takeFromBundles takes the facts that the capture lacks. It is called after all records were
 // read, and before the changes are applied.
@@ -119,8 +124,8 @@ func (sb *State) takeFromBundles(ctx context.Context, from []Bundle) error {
 }
 
 // addBundle appends the counts for a bundle.
-func (sb *State) addBundle(x *Bundle) *Taken {
-	taken := Taken{From: x.Path}
+func (sb *State) addBundle(x *Bundle) *Contribution {
+	taken := Contribution{From: x.Path}
 	if x.Bundle == nil {
 		taken.Refused = "it is no bundle"
 	}

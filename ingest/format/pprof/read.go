@@ -1,3 +1,14 @@
+// Package pprof reads and writes the pprof format, profile.proto
+// (https://github.com/google/pprof/blob/main/proto/profile.proto): Profiles of other profilers are
+// the input, and resolved Profiles the output, in the layout of DESIGN.md section 6. The output
+// carries the reasons of unresolved locations, so that a later resolve tries again.
+//
+// The package google/pprof/profile decodes everything but samples, and is the oracle of the tests.
+// Samples and the whole output are coded here, because the library makes a struct of about a
+// kilobyte of each sample. For a profile of 3.6 MB (BenchmarkWrite, BenchmarkRead and
+// BenchmarkLibrary…), Write takes 157 ms and allocates 12 MB, the library 555 ms and 115 MB once
+// its structs are built; Read allocates 153 MB including the resulting Profile, the library
+// 275 MB before it.
 package pprof
 
 import (
@@ -16,6 +27,34 @@ import (
 	"symbolize/ingest/decode"
 	"symbolize/ingest/fold/intern"
 )
+
+// Detect reports whether the first fields of a file can be those of a profile.proto: known numbers,
+// with the wire types that they have, in bounds.
+func Detect(head []byte) bool {
+	const varint, bytes = 0, 2
+	fields := 0
+	for b := head; len(b) > 0; fields++ {
+		number, wire := b[0]>>3, b[0]&7
+		isVarint := number == 7 || number == 8 || number >= 9 && number <= 10 || number >= 12 &&
+			number <= 15
+		isBytes := number >= 1 && number <= 6 || number == 11 || number == 13
+		if b[0] >= 0x80 || !(wire == varint && isVarint) && !(wire == bytes && isBytes) {
+			return false
+		}
+		v, n := binary.Uvarint(b[1:])
+		if n <= 0 {
+			break // cut off by the size of head
+		}
+		b = b[1+n:]
+		if wire == bytes {
+			if v > uint64(len(b)) {
+				return fields > 0 || len(head) == 512
+			}
+			b = b[v:]
+		}
+	}
+	return fields > 0
+}
 
 const (
 	// maxSize caps a pprof file after decompression.

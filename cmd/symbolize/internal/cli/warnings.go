@@ -40,7 +40,7 @@ func (a *App) PrintOtherEvents(p *ingest.Profile, shown int) {
 }
 
 // PrintTaken prints the data that a capture took from other bundles, or why it took none.
-func (a *App) PrintTaken(path string, b *sideband.Taken) {
+func (a *App) PrintTaken(path string, b *sideband.Contribution) {
 	text := path + ": " + b.String()
 	if b.Refused == "" {
 		a.Note(text)
