@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -21,28 +20,24 @@ const (
 	separateLine          // empty, or the "," between the parts of a key
 )
 
-// scanFrame decodes a line that is a frame.
+// scanFrame decodes a line that may be a frame.
 func scanFrame(s *Set, line []byte) (f Frame, kind lineKind) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || string(line) == "," {
 		return f, separateLine
 	}
-	digits := 0
-	for digits < len(line) {
-		if _, ok := hexDigit(line[digits]); !ok {
-			break
-		}
-		digits++
-	}
+	digits := hexDigits(line)
 	switch {
 	case digits == 2*buildid.KeyLen && len(line) > digits:
-		return buildIDFrame(s, line[:digits], line[digits:])
-	case digits == len(line) && digits <= 16:
-		v, err := strconv.ParseUint(string(line), 16, 64)
-		if err != nil {
-			return f, otherLine
+		if offset, ok := bytes.CutPrefix(line[digits:], []byte(" 0x")); ok {
+			if f, ok = s.buildIDFrame(line[:digits], string(offset)); ok {
+				return f, frameLine
+			}
 		}
-		return Frame{Offset: v, Status: IP}, addressLine
+		return f, otherLine
+	case digits == len(line) && digits <= 16:
+		f, _ = addressFrame(string(line))
+		return f, addressLine
 	case digits >= 8 && digits <= 16 && line[digits] == ' ': // perf mode
 		line = line[digits+1:]
 		if i := bytes.Index(line, []byte(" (")); i > 0 {
@@ -52,41 +47,7 @@ func scanFrame(s *Set, line []byte) (f Frame, kind lineKind) {
 	return symbolFrame(s, line)
 }
 
-// buildIDFrame decodes " 0xOFFSET" behind a build ID of 40 digits.
-func buildIDFrame(s *Set, id, rest []byte) (f Frame, kind lineKind) {
-	hex, ok := bytes.CutPrefix(rest, []byte(" 0x"))
-	if !ok {
-		return f, otherLine
-	}
-	offset, err := strconv.ParseUint(string(hex), 16, 64)
-	if err != nil {
-		return f, otherLine
-	}
-	return validFrame(s, id, offset)
-}
-
-// validFrame makes a frame of a build ID in hexadecimal, padded to 20 bytes.
-func validFrame(s *Set, hex []byte, offset uint64) (f Frame, kind lineKind) {
-	var raw [buildid.KeyLen]byte
-	if len(hex)%2 != 0 || len(hex) == 0 || len(hex) > 2*len(raw) {
-		return f, otherLine
-	}
-	for i := range len(hex) / 2 {
-		hi, ok := hexDigit(hex[2*i])
-		lo, ok2 := hexDigit(hex[2*i+1])
-		if !ok || !ok2 {
-			return f, otherLine
-		}
-		raw[i] = hi<<4 | lo
-	}
-	if raw == ([buildid.KeyLen]byte{}) {
-		return Frame{Offset: offset, Status: IP}, frameLine
-	}
-	return s.valid(raw, offset), frameLine
-}
-
-// symbolFrame decodes "do_mmap+1", with "@FILE:LINE" behind it where bpftrace had debug
-// information.
+// symbolFrame decodes "do_mmap+1", followed by "@FILE:LINE" where bpftrace had debug information.
 func symbolFrame(s *Set, line []byte) (f Frame, kind lineKind) {
 	if i := bytes.IndexByte(line, '@'); i > 0 {
 		line = line[:i]
@@ -114,7 +75,7 @@ func isIdentifier(b []byte) bool {
 	return len(b) > 0
 }
 
-// isBpftrace looks for a stack: a build ID with an offset, or a key of a map that
+// isBpftrace reports whether text has a stack: a build ID with an offset, or a key of a map that
 // begins with an address.
 func isBpftrace(text []byte) bool {
 	s := newSet(Bpftrace)
@@ -132,7 +93,7 @@ func isBpftrace(text []byte) bool {
 	return false
 }
 
-// mapKey reports whether a line begins a map's key in which a stack follows: "@[",
+// mapKey reports whether a line begins a map's key that continues with a stack: "@[",
 // "@name[comm, ". labels are the parts of the key in the line.
 func mapKey(line []byte) (labels []byte, ok bool) {
 	if len(line) == 0 || line[0] != '@' {
@@ -158,13 +119,13 @@ func mapKey(line []byte) (labels []byte, ok bool) {
 type traceReader struct {
 	set    *Set
 	inKey  bool
-	parts  [][]Frame // of the present sample: runs of frames
+	parts  [][]Frame // runs of frames of the current sample
 	run    []Frame
-	sure   bool     // the run is a stack: not only digits
-	words  []string // labels of the present key
+	sure   bool     // the run is a stack, not only digits
+	words  []string // labels of the current key
 	before []byte   // the last line that is no frame
-	noted  bool     // that a value is no count
-	twice  bool     // that a key has two stacks of a side
+	noted  bool     // a value that is no count was reported
+	twice  bool     // a key with two user or two kernel stacks was reported
 }
 
 // readBpftrace reads the text of a script.
@@ -173,13 +134,9 @@ func readBpftrace(set *Set, in *Input) error {
 	t := traceReader{set: set}
 	set.Counted = true
 	cut := false
-	for {
-		line, ended, ok := lines.next()
-		if !ok {
-			break
-		}
-		if cut = !ended; cut {
-			break // who knows how the line goes on
+	for line, whole := range lines.all() {
+		if cut = !whole; cut {
+			break // the rest of the line is unknown
 		}
 		t.line(line)
 	}
@@ -192,8 +149,7 @@ func readBpftrace(set *Set, in *Input) error {
 		set.warn(fmt.Errorf("%s: the text breaks off in a line; the stack before it is left out",
 			in.Name))
 	}
-	set.warnLong(in.Name, lines.skipped)
-	return lines.damage()
+	return lines.finish(set)
 }
 
 func (t *traceReader) line(line []byte) {
@@ -214,7 +170,7 @@ func (t *traceReader) line(line []byte) {
 			return
 		}
 		t.set.Skipped++
-		t.inKey, t.parts = false, nil // no key after all
+		t.inKey, t.parts = false, nil // it was no key
 	}
 	t.printed()
 	if labels, ok := mapKey(text); ok {
@@ -225,8 +181,8 @@ func (t *traceReader) line(line []byte) {
 	t.set.Skipped++
 }
 
-// plausible reports whether digits alone can be an address at the beginning of a stack, and no
-// number that a script printed.
+// plausible reports whether digits can be an address at the beginning of a stack, rather than a
+// number printed by a script.
 func plausible(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) >= 8 && bytes.ContainsAny(line, "abcdef")
@@ -240,8 +196,8 @@ func (t *traceReader) endRun() {
 	t.run = nil
 }
 
-// key takes a line inside a key, or that ends it: ", comm, 123]: 9". It is false for a
-// line that is neither.
+// key processes a line inside a key, or the line that ends it: ", comm, 123]: 9". It returns false
+// for other lines.
 func (t *traceReader) key(text []byte) bool {
 	i := bytes.LastIndex(text, []byte("]:"))
 	if i < 0 {
@@ -257,7 +213,7 @@ func (t *traceReader) key(text []byte) bool {
 	t.inKey = false
 	if err != nil {
 		if !t.noted {
-			t.set.warn(fmt.Errorf("a map's value is no count, %q: such stacks count 1", value))
+			t.set.warn(fmt.Errorf("a map's value is not a count, %q: such stacks count 1", value))
 		}
 		t.noted = true
 		n = 1
@@ -271,8 +227,8 @@ func (t *traceReader) key(text []byte) bool {
 	return true
 }
 
-// firstOfEach leaves of several stacks in a key the first of each side, so that the count
-// is not counted twice.
+// firstOfEach drops all but the first user stack and the first kernel stack of a key, so that the
+// count is not added twice.
 func (t *traceReader) firstOfEach() {
 	var have [2]bool
 	kept := t.parts[:0]
@@ -288,7 +244,7 @@ func (t *traceReader) firstOfEach() {
 		}
 		if !t.twice {
 			t.set.warn(errors.New(
-				"keys with more than one stack of a side: the first one is taken"))
+				"keys with several user or kernel stacks: only the first one is used"))
 		}
 		t.twice = true
 	}
@@ -304,8 +260,7 @@ func appendWords(words []string, text []byte) []string {
 	return words
 }
 
-// printed makes a sample of a stack that printf printed, with the line before it for
-// labels.
+// printed makes a sample of a stack printed by printf, with labels from the line before it.
 func (t *traceReader) printed() {
 	stack := t.sure
 	t.flush(1, strings.Fields(string(t.before)))
@@ -314,7 +269,7 @@ func (t *traceReader) printed() {
 	}
 }
 
-// flush makes a sample of the runs of frames that have come.
+// flush makes a sample of the runs of frames read so far.
 func (t *traceReader) flush(count uint64, words []string) {
 	t.endRun()
 	parts := t.parts
@@ -334,7 +289,7 @@ func (t *traceReader) flush(count uint64, words []string) {
 			sm.Kernel = p
 		case !kernel && sm.User.Cause == Absent:
 			sm.User = p
-		default: // the next of several that were printed one behind the other
+		default: // several stacks were printed one after another
 			t.set.count(sm)
 			sm.Kernel, sm.User = Part{}, Part{}
 			if kernel {
@@ -350,19 +305,21 @@ func (t *traceReader) flush(count uint64, words []string) {
 	t.set.count(sm)
 }
 
-// labels takes the one number among words for the pid and the one other for the comm.
+// labels sets the pid if there is exactly one number among the words, and the comm if there is
+// exactly one other word.
 func (t *traceReader) labels(sm *Sample, words []string) {
-	var numbers, names []string
+	var names []string
+	pid, numbers := int32(-1), 0
 	for _, w := range words {
-		if n, err := strconv.ParseInt(w, 10, 64); err == nil && n >= 0 && n <= math.MaxInt32 {
-			numbers = append(numbers, w)
+		if n, err := strconv.ParseInt(w, 10, 64); err == nil && processID(n) >= 0 {
+			pid = int32(n)
+			numbers++
 		} else {
 			names = append(names, w)
 		}
 	}
-	if len(numbers) == 1 {
-		n, _ := strconv.ParseInt(numbers[0], 10, 32) // was checked above
-		sm.PID = int32(n)
+	if numbers == 1 {
+		sm.PID = pid
 		t.set.Labels.PID = true
 	}
 	if len(names) == 1 {

@@ -18,9 +18,9 @@ const (
 	maxWarnings = 20
 )
 
-// Of a small file less is kept, however well it is packed: frames and samples up to a floor
-// and so many for each of its bytes. Recordings have up to 20 frames a byte, where deep
-// stacks differ at their leaves alone, and a sample in two bytes or more.
+// The limits of a small file are lower, however well it is compressed: a floor, and so many frames
+// and samples for each of its bytes. Recordings have up to 20 frames per byte, if deep stacks
+// differ only at their leaves, and two bytes or more per sample.
 const (
 	floorFrames, framesPerByte   = 1 << 22, 64
 	floorSamples, samplesPerByte = 1 << 18, 4
@@ -33,8 +33,8 @@ func (s *Set) bound(size int64) {
 	s.maxSamples = int(min(maxSamples, floorSamples+samplesPerByte*size))
 }
 
-// maxTotal bounds the sum of all counts, and of all weights: it is the largest value of a
-// profile. Only damage gets there.
+// maxTotal bounds the sum of all counts, and of all weights: it is the largest value in a
+// profile. Only damaged files reach it.
 const maxTotal = math.MaxInt64
 
 func newSet(form Form) *Set {
@@ -57,9 +57,9 @@ func (s *Set) id(raw [buildid.KeyLen]byte) uint32 {
 	return n
 }
 
-// valid makes the frame of a build ID. Of an address that is in no mapping the kernel takes
-// the one above it (find_vma in stack_map_get_build_id_offset), as for the 0 that chains of
-// frame pointers end in: the offset then is below 0, and nothing is known of the place.
+// valid makes the frame of a build ID. For an address in no mapping, such as the 0 that ends chains
+// of frame pointers, the kernel uses the next higher mapping (find_vma in
+// stack_map_get_build_id_offset): the offset is below 0 and the location unknown.
 func (s *Set) valid(raw [buildid.KeyLen]byte, offset uint64) Frame {
 	if int64(offset) < 0 {
 		return Frame{Status: IP}
@@ -77,10 +77,10 @@ func (s *Set) symbol(sym Symbol) uint32 {
 	return n
 }
 
-// statusBits is how many bits of a word a Status takes.
+// statusBits is the number of bits of a Status.
 const statusBits = 2
 
-// frame numbers a frame; equal ones have one number.
+// frame numbers a frame; equal frames have the same number.
 func (s *Set) frame(f Frame) uint32 {
 	n := s.frameOf.Add(intern.Pair{Offset: f.Offset,
 		Object: f.Ref<<statusBits | uint32(f.Status)})
@@ -90,7 +90,7 @@ func (s *Set) frame(f Frame) uint32 {
 	return n
 }
 
-// add numbers a stack; equal ones have one number. An empty one is NotTaken.
+// add numbers a stack; equal stacks have the same number. An empty stack is NotTaken.
 func (s *Set) add(frames []Frame) Part {
 	if s.full() {
 		return Part{Cause: NotDumped}
@@ -102,7 +102,7 @@ func (s *Set) add(frames []Frame) Part {
 	return s.addNumbers(s.scratch)
 }
 
-// addNumbers is add for frames that have their numbers.
+// addNumbers is add for the numbers of frames.
 func (s *Set) addNumbers(frames []uint32) Part {
 	switch {
 	case len(frames) == 0:
@@ -120,7 +120,7 @@ func (s *Set) addNumbers(frames []uint32) Part {
 	return Part{Stack: n, Cause: Present}
 }
 
-// full reports whether there is no room for another stack, which then is NotDumped.
+// full reports whether no further stack fits; such stacks are NotDumped.
 func (s *Set) full() bool {
 	if s.stacks.Words() <= s.maxFrames-maxDepth {
 		return false
@@ -132,7 +132,7 @@ func (s *Set) full() bool {
 	return true
 }
 
-// comm returns a name of a thread, which equal ones share.
+// comm returns the name of a thread as a string that equal names share.
 func (s *Set) comm(name []byte) string {
 	shared, ok := s.commOf[string(name)]
 	if !ok {
@@ -142,7 +142,7 @@ func (s *Set) comm(name []byte) string {
 	return shared
 }
 
-// count adds a sample: of the latest event, but for those of systing, which name theirs.
+// count adds a sample of the latest event; samples of systing have their own event.
 func (s *Set) count(sm Sample) {
 	if s.Form != Systing {
 		sm.Event = uint16(len(s.Events) - 1)
@@ -167,8 +167,8 @@ func (s *Set) count(sm Sample) {
 	}
 }
 
-// spend takes a number from the rest of the i-th total. It is false for one that had to be made
-// smaller.
+// spend subtracts a number from what is left of total i. It returns false if the number had to be
+// reduced.
 func (s *Set) spend(i int, v *uint64) bool {
 	whole := *v <= s.left[i]
 	*v = min(*v, s.left[i])
@@ -176,7 +176,7 @@ func (s *Set) spend(i int, v *uint64) bool {
 	return whole
 }
 
-// product and sum stop at the largest number.
+// product and sum saturate at the largest number.
 func product(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	if high > 0 {
@@ -198,14 +198,7 @@ func (s *Set) warn(err error) {
 		s.Warnings = append(s.Warnings, err)
 		return
 	}
-	s.unsaid++
-}
-
-// warnLong reports lines that were skipped because of their length.
-func (s *Set) warnLong(name string, lines uint64) {
-	if lines > 0 {
-		s.warn(fmt.Errorf("%s: %d lines of more than %d bytes are left out", name, lines, maxLine))
-	}
+	s.unreported++
 }
 
 // addUnclassified adds a sample whose stack may be kernel or user.
@@ -218,14 +211,14 @@ func (s *Set) addUnclassified(p Part, sm Sample) {
 	s.count(sm)
 }
 
-// finish releases the tables that only reading needs.
+// finish releases the tables that are needed only for reading.
 func (s *Set) finish() {
 	if s.leftOut > 0 {
 		s.warn(fmt.Errorf("more than %d pairs of stack and labels: %d samples are left out",
 			s.maxSamples, s.leftOut))
 	}
-	if s.unsaid > 0 {
-		s.Warnings = append(s.Warnings, fmt.Errorf("and %d warnings more", s.unsaid))
+	if s.unreported > 0 {
+		s.Warnings = append(s.Warnings, fmt.Errorf("and %d more warnings", s.unreported))
 	}
 	s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch = nil, nil, nil, nil, nil
 	s.stacks.Forget()

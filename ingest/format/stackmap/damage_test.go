@@ -25,7 +25,7 @@ func (s *Set) lines() []string {
 func small() *Set {
 	s := newSet(Raw)
 	id := func(text string) uint32 {
-		f, _ := validFrame(s, []byte(text), 0)
+		f, _ := s.buildIDFrame([]byte(text), "0")
 		return f.Ref
 	}
 	a, b := id("aa00000000000000000000000000000000000000"), id("0102030405060708")

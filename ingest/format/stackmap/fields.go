@@ -19,16 +19,16 @@ import (
 // FieldKind is the kind of a field of a count map's key.
 type FieldKind uint8
 
-// The fields that a key can have. A StackID is of a stack that may be the user's or the kernel's.
+// The fields of keys. A StackID identifies a user or a kernel stack.
 const (
 	UserStackID FieldKind = iota
 	KernelStackID
 	StackID
-	PID // a process, unless there is a TGID: then a thread, in the kernel's words
+	PID // a process, or in keys with a TGID a thread, as the kernel uses the word
 	TGID
 	TID
 	Comm
-	// Those from Program on are of bundles alone (package bundle): no type or option names them.
+	// The fields from Program on occur only in bundles (package bundle), not in types or options.
 	Program
 	KernelTime
 	UserTime
@@ -50,7 +50,7 @@ var fieldNames = [numFields][]string{
 	UserTime:   {"user_time"},
 }
 
-// String returns the field's name as --key takes it, "user_stack_id".
+// String returns the field's name for --key, "user_stack_id".
 func (k FieldKind) String() string {
 	if k < numFields {
 		return fieldNames[k][0]
@@ -58,7 +58,7 @@ func (k FieldKind) String() string {
 	return "unknown field"
 }
 
-// FieldKindOf returns the field that has a name in a program's source.
+// FieldKindOf returns the kind of a field by its name in a program's source.
 func FieldKindOf(name string) (FieldKind, bool) {
 	k, ok := fieldKind(name)
 	return k, ok && k <= Comm
@@ -74,7 +74,7 @@ func fieldKind(name string) (FieldKind, bool) {
 	return 0, false
 }
 
-// Field is where in a key or value something lies, in bytes.
+// Field is the place of a field in a key or value, in bytes.
 type Field struct {
 	Kind         FieldKind
 	Offset, Size int
@@ -95,8 +95,8 @@ const (
 	intSize  = 4
 )
 
-// ParseFields reads "user_stack_id:0:4,kernel_stack_id:4,pid:8,comm:16:16": fields with
-// their offset and size in bytes.
+// ParseFields parses "user_stack_id:0:4,kernel_stack_id:4,pid:8,comm:16:16": fields with
+// offset and size in bytes.
 func ParseFields(text string) ([]Field, error) {
 	var out []Field
 	for word := range strings.SplitSeq(text, ",") {
@@ -132,7 +132,7 @@ func ParseFields(text string) ([]Field, error) {
 	return out, nil
 }
 
-// ParseValue reads "OFFSET[:SIZE]": where in a value the count lies.
+// ParseValue parses "OFFSET[:SIZE]", the place of the count in a value.
 func ParseValue(text string) (*Field, error) {
 	at, size, sized := strings.Cut(text, ":")
 	f := &Field{Size: 8}
@@ -151,8 +151,7 @@ func ParseValue(text string) (*Field, error) {
 type keyDecoder struct {
 	at  [numFields]*Field
 	big bool
-	// end is how long a key has to be.
-	end int
+	end int // the minimum length of a key
 }
 
 func newKeyDecoder(fields []Field, big bool) keyDecoder {
@@ -187,7 +186,7 @@ func (d *keyDecoder) number(kind FieldKind, key []byte) (int64, bool) {
 	return signed(b, d.big), true
 }
 
-// sample reads the labels of a key, which is at least d.end long.
+// sample reads the labels of a key of at least d.end bytes.
 func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	sm := Sample{PID: -1, TID: -1}
 	if v, ok := d.number(PID, key); ok {
@@ -224,30 +223,30 @@ func cString(b []byte) []byte {
 	return b
 }
 
-// ErrTypes: BTF does not describe the key of a count map, or several types could.
+// ErrTypes is the error for a count map with a key that BTF does not describe, or describes by
+// several types.
 var ErrTypes = errors.New("the BTF does not describe the fields of the key")
 
-// Limits of the search in a key's type: how deep structs lie in each other, and members altogether.
+// Limits of the search in a key's type: nesting of structs, and members altogether.
 const (
 	maxTypeDepth   = 8
 	maxTypeMembers = 1 << 12
 )
 
-// described are the fields of a key, and of a value where the types have it.
+// described holds the fields of a key, and of a value if its type is known.
 type described struct {
 	key   []Field
 	value *Field
-	seen  int // members that were looked at
+	seen  int // members visited
 }
 
 func (d *described) hasStack() bool {
 	return slices.ContainsFunc(d.key, func(f Field) bool { return f.Kind <= StackID })
 }
 
-// describe finds the fields of a count map by BTF: by the type ids that a raw dump has of
-// the kernel's BTF; else by the definition of the map in a BPF object, by its name or
-// because no other has stacks in its keys; else by the one struct of the key's size
-// that has a stack.
+// describe finds the fields of a count map in BTF: by the type IDs of a raw dump; otherwise by
+// the definition of the map in a BPF object, found by its name or as the only one with stacks in
+// its keys; otherwise by the only struct of the key's size that has a stack.
 func describe(t *btf.Types, h *rawdump.Header) (*described, error) {
 	size := int(h.KeySize)
 	if h.KeyType != 0 {
@@ -257,7 +256,7 @@ func describe(t *btf.Types, h *rawdump.Header) (*described, error) {
 		}
 	}
 	var found candidates
-	var named candidates // a name of the kernel's may be cut, and of several maps
+	var named candidates // the kernel truncates names, so that several maps can match
 	for _, m := range t.Maps() {
 		if m.Key == 0 {
 			continue
@@ -291,23 +290,23 @@ func describe(t *btf.Types, h *rawdump.Header) (*described, error) {
 	return found.only("types", size)
 }
 
-// candidates are the different things that a key may be.
+// candidates are the possible descriptions of a key.
 type candidates struct {
 	names []string
 	list  []*described
 }
 
-// add adds a type that a key of size bytes may have, if it has stacks.
+// add adds a type of a key of size bytes, if it has stacks and is new.
 func (c *candidates) add(name string, d *described, size int) {
 	if d.hasStack() && keyEnd(d.key) <= size && !slices.ContainsFunc(c.list, d.equal) {
 		c.names, c.list = append(c.names, name), append(c.list, d)
 	}
 }
 
-// maxNamed is how many candidates an error names.
+// maxNamed bounds the candidates that an error names.
 const maxNamed = 4
 
-// only returns the candidate that is the only one.
+// only returns the only candidate.
 func (c *candidates) only(what string, size int) (*described, error) {
 	if len(c.list) == 1 {
 		return c.list[0], nil
@@ -320,12 +319,11 @@ func (c *candidates) only(what string, size int) (*described, error) {
 		names += ", …"
 	}
 	return nil, fmt.Errorf("%w: %d %s have stacks in keys of %d bytes%s", ErrTypes, len(c.list),
-		what,
-		size, names)
+		what, size, names)
 }
 
-// HasStacks reports whether the keys of a map have stacks by BTF: that it counts them. types may be
-// nil.
+// HasStacks reports whether by BTF the keys of a map have stacks, which the map then counts. types
+// may be nil.
 func HasStacks(types *btf.Types, h *rawdump.Header) bool {
 	if types == nil {
 		return false
@@ -356,7 +354,7 @@ func describeTypes(t *btf.Types, key, value btf.ID) *described {
 	return d
 }
 
-// members takes in the members of a struct in a key, at an offset in bytes.
+// members adds the members of a struct in a key, at an offset in bytes.
 func (d *described) members(t *btf.Types, id btf.ID, at, depth int) {
 	if depth > maxTypeDepth || t.Kind(id) != btf.KindStruct {
 		return
@@ -384,8 +382,8 @@ func (d *described) members(t *btf.Types, id btf.ID, at, depth int) {
 	}
 }
 
-// array takes in a member that is an array: of characters, the name of a task; of 16
-// bytes, a hash that identifies a stack.
+// array adds a member that is an array: characters are the name of a task, 16 bytes a hash that
+// identifies a stack.
 func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
 	kind, ok := FieldKindOf(name)
 	elem, err := t.Size(t.Array(typ).Elem)
@@ -395,9 +393,9 @@ func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
 	}
 }
 
-// number takes in a member that is a number.
+// number adds a member that is a number.
 func (d *described) number(t *btf.Types, name string, offset, size int) {
-	const both = 8 // the value of bpf_get_current_pid_tgid: the process above, the thread below
+	const both = 8 // bpf_get_current_pid_tgid: the process in the upper half, the thread in the lower
 	if strings.EqualFold(name, "pid_tgid") && size == both {
 		process, thread := offset+intSize, offset
 		if t.BigEndian() {
@@ -413,7 +411,7 @@ func (d *described) number(t *btf.Types, name string, offset, size int) {
 	}
 }
 
-// add takes the first field of a kind.
+// add adds a field, if it is the first of its kind.
 func (d *described) add(f Field) {
 	if !slices.ContainsFunc(d.key, func(o Field) bool { return o.Kind == f.Kind }) {
 		d.key = append(d.key, f)
@@ -424,8 +422,7 @@ func (d *described) add(f Field) {
 var countNames = []string{"count", "cnt", "counts", "samples", "nr_samples", "nr", "value", "val",
 	"total", "hits"}
 
-// valueField finds the count in a value; nil for a value that is the count, and where
-// it is unknown.
+// valueField finds the count in a value; nil if the whole value is the count, or if it is unknown.
 func valueField(t *btf.Types, id btf.ID) *Field {
 	if t.Kind(id) != btf.KindStruct {
 		return nil
@@ -465,20 +462,19 @@ const (
 type layout struct {
 	buildID bool // BPF_F_STACK_BUILD_ID: records of 32 bytes, else addresses
 	big     bool
-	depth   int // frames that are read of a value; 0 for all
+	depth   int // frames to read from a value; 0 for all
 }
 
-// Where addresses of code lie, with upper bytes of 0 or 0xff: those of user code from
-// lowestAddress, below which counts are, those of the kernel from kernelTop.
+// Ranges of code addresses: user code from lowestAddress (smaller numbers are counts) to userEnd,
+// the kernel from kernelTop.
 const (
 	lowestAddress = 1 << 16
 	userEnd       = 1 << 56
 	kernelTop     = 0xff << 56
 )
 
-// guess finds the layout from a value, where no header has it: a record begins with its status in 4
-// bytes, which as the half of an address is no code. ok is false for an inconclusive value, as an
-// empty one.
+// guess finds the layout by a value: a record begins with a status of 4 bytes, which as half of an
+// address would not be code. It returns false for an inconclusive value, such as an empty one.
 func (l *layout) guess(value []byte) (ok bool) {
 	if len(value) < addressSize {
 		return false
@@ -507,8 +503,8 @@ func (l *layout) guess(value []byte) (ok bool) {
 	return true
 }
 
-// frameDecoder numbers the frames in values. Most frames of a dump were in a value before:
-// those are known by their bytes.
+// frameDecoder numbers the frames in values. Most frames occur in several values, and are found by
+// their bytes.
 type frameDecoder struct {
 	layout
 	set   *Set
@@ -528,7 +524,7 @@ func (l layout) frameSize() int {
 	return addressSize
 }
 
-// stack numbers the stack that a value is.
+// stack numbers the stack in a value.
 func (d *frameDecoder) stack(value []byte) Part {
 	if d.set.full() {
 		return Part{Cause: NotDumped}
@@ -551,7 +547,7 @@ func (d *frameDecoder) decode(value []byte) []uint32 {
 	return d.list
 }
 
-// number returns the number of a frame; ok is false for one that ends the stack.
+// number returns the number of a frame; false for a frame that ends the stack.
 func (d *frameDecoder) number(b []byte) (number uint32, ok bool) {
 	v, _, fresh := d.known.Add(b)
 	if fresh {
@@ -562,7 +558,7 @@ func (d *frameDecoder) number(b []byte) (number uint32, ok bool) {
 	return *v - 1, *v != 0
 }
 
-// frame decodes one frame; ok is false for one that ends the stack.
+// frame decodes one frame; it returns false for a frame that ends the stack.
 func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
 	order := binary.ByteOrder(binary.LittleEndian)
 	if l.big {
@@ -582,6 +578,6 @@ func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
 			return s.valid(raw, offset), true
 		}
 	}
-	// A status of later kernels: its further fields are not known.
+	// IP, or a status of later kernels, with unknown fields.
 	return Frame{Offset: offset, Status: IP}, true
 }

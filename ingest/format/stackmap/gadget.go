@@ -2,16 +2,16 @@ package stackmap
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// isGadget looks for a user stack in the output of Inspektor Gadget: JSON or YAML.
+// isGadget reports whether text is output of Inspektor Gadget, JSON or YAML, with a user stack.
 func isGadget(text []byte) bool {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		return bytes.Contains(text, []byte(`"buildid"`)) ||
@@ -57,13 +57,12 @@ func readGadgetJSON(set *Set, in *Input) error {
 	}
 	if objects.skipped > 0 {
 		set.warn(fmt.Errorf("%s: %d events are damaged or larger than %d bytes and left out",
-			in.Name,
-			objects.skipped, maxLine))
+			in.Name, objects.skipped, maxLine))
 	}
 	return objects.err
 }
 
-// flatten enters the values of nested objects under their names with dots between.
+// flatten adds the values of nested objects under their names joined by dots.
 func flatten(to map[string]string, prefix string, from map[string]any) {
 	for name, v := range from {
 		switch v := v.(type) {
@@ -82,12 +81,8 @@ func flatten(to map[string]string, prefix string, from map[string]any) {
 func readGadgetYAML(set *Set, in *Input) error {
 	lines := newLineReader(in.Name, in.reader())
 	y := yamlReader{fields: make(map[string]string)}
-	for {
-		line, ended, ok := lines.next()
-		if !ok {
-			break
-		}
-		if !ended {
+	for line, whole := range lines.all() {
+		if !whole {
 			set.warn(fmt.Errorf("%s: the output breaks off in a line; its last event is left out",
 				in.Name))
 			clear(y.fields)
@@ -104,15 +99,14 @@ func readGadgetYAML(set *Set, in *Input) error {
 		clear(y.fields)
 	}
 	y.document(set)
-	set.warnLong(in.Name, lines.skipped)
-	return lines.damage()
+	return lines.finish(set)
 }
 
 // yamlReader holds the document that is being read.
 type yamlReader struct {
 	fields map[string]string
-	path   []yamlName // the mappings that the present line lies in
-	quote  byte       // of a value that goes on, or 0
+	path   []yamlName // the mappings that contain the current line
+	quote  byte       // of a value that continues on the next line, or 0
 	field  string
 	value  strings.Builder
 }
@@ -125,7 +119,7 @@ type yamlName struct {
 // Limits of a document.
 const (
 	maxFields = 1 << 12
-	maxNames  = 64 // of mappings in each other
+	maxNames  = 64 // of nested mappings
 )
 
 func (y *yamlReader) line(text string) {
@@ -162,7 +156,7 @@ func (y *yamlReader) line(text string) {
 	}
 }
 
-// more takes another line of a quoted value: lines are folded to one with blanks.
+// more adds another line to a quoted value: lines are joined with blanks.
 func (y *yamlReader) more(text string) {
 	if y.value.Len()+len(text) > maxLine {
 		text = ""
@@ -175,7 +169,7 @@ func (y *yamlReader) more(text string) {
 		y.value.WriteString(strings.TrimRight(text, " "))
 		return
 	}
-	y.value.WriteString(text[:end]) // nested quotes are of no stack
+	y.value.WriteString(text[:end]) // stacks have no nested quotes
 	y.set(y.field, y.value.String())
 	y.quote = 0
 }
@@ -199,7 +193,7 @@ func (s *Set) gadget(fields map[string]string) {
 	sm := Sample{PID: -1, TID: -1, Count: 1}
 	var buildIDs, addresses, kernel string
 	stack := false
-	for _, name := range slices.Sorted(maps.Keys(fields)) { // of several stacks always the same
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // always the same of several stacks
 		v := fields[name]
 		switch name[strings.LastIndexByte(name, '.')+1:] {
 		case "buildid":
@@ -223,21 +217,19 @@ func (s *Set) gadget(fields map[string]string) {
 	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
 		sm.User.Cause = NotTaken
 	}
-	first := func(names ...string) string {
-		for _, n := range names {
-			if v := fields[n]; v != "" {
-				return v
-			}
+	number := func(name string) int32 {
+		n, err := strconv.ParseInt(cmp.Or(fields["proc."+name], fields[name]), 10, 64)
+		if err != nil {
+			return -1
 		}
-		return ""
+		return processID(n)
 	}
-	sm.Comm = first("proc.comm", "comm")
-	sm.PID = processID(first("proc.pid", "pid"))
-	sm.TID = processID(first("proc.tid", "tid"))
+	sm.Comm = cmp.Or(fields["proc.comm"], fields["comm"])
+	sm.PID, sm.TID = number("pid"), number("tid")
 	s.Labels.Comm = s.Labels.Comm || sm.Comm != ""
 	s.Labels.PID = s.Labels.PID || sm.PID >= 0
 	s.Labels.TID = s.Labels.TID || sm.TID >= 0
-	if n, err := strconv.ParseUint(first("samples"), 10, 64); err == nil {
+	if n, err := strconv.ParseUint(fields["samples"], 10, 64); err == nil {
 		sm.Count = n
 	}
 	if sm.Count > 0 {
@@ -245,15 +237,7 @@ func (s *Set) gadget(fields map[string]string) {
 	}
 }
 
-func processID(text string) int32 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n > math.MaxInt32 {
-		return -1
-	}
-	return int32(n)
-}
-
-// frameItems cuts "[0]A; [1]B; " into A and B; the numbers may be missing.
+// frameItems splits "[0]A; [1]B; " into A and B; the numbers may be missing.
 func frameItems(text string) []string {
 	var out []string
 	for item := range strings.SplitSeq(text, ";") {
@@ -273,38 +257,29 @@ func frameItems(text string) []string {
 	return out
 }
 
-// gadgetUser makes frames of "HEX +OFF" and "ADDRESS", and of the addresses where that
-// list is shorter, as without --collect-build-id.
+// gadgetUser makes frames of "HEX +OFF" and "ADDRESS", and of further addresses if that list is
+// shorter, as without --collect-build-id.
 func (s *Set) gadgetUser(buildIDs, addresses string) []Frame {
 	var run []Frame
 	for _, item := range frameItems(buildIDs) {
-		if id, off, ok := strings.Cut(item, " +"); ok {
-			offset, err := strconv.ParseUint(off, 16, 64)
-			if err != nil {
-				break
-			}
-			f, kind := validFrame(s, []byte(id), offset)
-			if kind != frameLine {
-				break
-			}
-			run = append(run, f)
-			continue
+		f, ok := addressFrame(item)
+		if id, offset, isID := strings.Cut(item, " +"); isID {
+			f, ok = s.buildIDFrame([]byte(id), offset)
 		}
-		pc, err := strconv.ParseUint(item, 16, 64)
-		if err != nil {
+		if !ok {
 			break
 		}
-		run = append(run, Frame{Offset: pc, Status: IP})
+		run = append(run, f)
 	}
 	for i, item := range frameItems(addresses) {
 		if i < len(run) {
 			continue
 		}
-		pc, err := strconv.ParseUint(strings.TrimPrefix(item, "0x"), 16, 64)
-		if err != nil {
+		f, ok := addressFrame(item)
+		if !ok {
 			break
 		}
-		run = append(run, Frame{Offset: pc, Status: IP})
+		run = append(run, f)
 	}
 	return run
 }
@@ -313,11 +288,9 @@ func (s *Set) gadgetUser(buildIDs, addresses string) []Frame {
 func (s *Set) gadgetKernel(text string) []Frame {
 	var run []Frame
 	for _, item := range frameItems(text) {
-		if pc, ok := strings.CutPrefix(item, "0x"); ok {
-			if v, err := strconv.ParseUint(pc, 16, 64); err == nil {
-				run = append(run, Frame{Offset: v, Status: IP})
-				continue
-			}
+		if f, ok := addressFrame(item); ok && strings.HasPrefix(item, "0x") {
+			run = append(run, f)
+			continue
 		}
 		run = append(run, Frame{Ref: s.symbol(Symbol{Name: item, Kernel: true}), Status: Named})
 	}

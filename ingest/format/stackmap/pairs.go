@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// Input is a file that Read takes, whole or a part of another.
+// Input is a file to read, or a part of one.
 type Input struct {
 	Name string // for messages
 	R    io.ReaderAt
@@ -34,30 +34,27 @@ func (in *Input) head(n int) []byte {
 // table is a stack map: stacks by their ids.
 type table struct {
 	layout layout
-	byID   map[stackID]uint32 // number in list
-	list   []tableEntry       // as they came
+	byID   map[stackID]uint32 // index in list
+	list   []tableEntry       // in the order of the dump
 }
 
 // tableEntry is a stack of a table.
 type tableEntry struct {
 	part    Part
-	counted bool // a count was of it
+	counted bool // a count refers to it
 }
 
-// bpf_map_type and map flag of stack maps (include/uapi/linux/bpf.h).
-const (
-	mapTypeStackTrace = 7
-)
+// mapTypeStackTrace is BPF_MAP_TYPE_STACK_TRACE (include/uapi/linux/bpf.h).
+const mapTypeStackTrace = 7
 
-// stackID is the key of a stack: a bucket or an errno, as a number of 128 bits, or the
-// bytes of a key that is longer than a number, such as a hash. Numbers and bytes do not
-// meet in one map.
+// stackID is the key of a stack: a bucket or an errno, as a number of 128 bits, or the bytes of a
+// longer key, such as a hash. One map has only one of the two.
 type stackID [maxStackID]byte
 
 // maxStackID bounds the key of a stack, in bytes.
 const maxStackID = 16
 
-// idOf reads an id of up to maxStackID bytes.
+// idOf reads an ID of up to maxStackID bytes.
 func idOf(b []byte, big bool) (id stackID) {
 	if len(b) > 8 {
 		copy(id[:], b)
@@ -69,8 +66,8 @@ func idOf(b []byte, big bool) (id stackID) {
 	return id
 }
 
-// IsStacks reports whether a raw dump is of stacks: a map of the kernel's, or one where
-// the header has their depth.
+// IsStacks reports whether a raw dump has stacks: it is a stack map of the kernel, or its header has
+// a depth of stacks.
 func IsStacks(h *rawdump.Header) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
 
 // readTable reads a stack map. The table holds the whole stacks before the error.
@@ -113,11 +110,11 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 // warnLost reports the losses in a dump's header.
 func warnLost(set *Set, name string, lost map[string]uint64) {
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
-		set.warn(fmt.Errorf("%s: lost, by whoever wrote it: %d %s", name, lost[cause], cause))
+		set.warn(fmt.Errorf("%s: lost while it was recorded: %d %s", name, lost[cause], cause))
 	}
 }
 
-// guessLayout finds the layout of values of a dump without one, by the first conclusive one.
+// guessLayout finds the layout of values of a dump without a header, by the first conclusive value.
 func guessLayout(in *Input) (l layout, err error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)
 	if err != nil {
@@ -137,9 +134,8 @@ func guessLayout(in *Input) (l layout, err error) {
 	if empty {
 		return l, nil
 	}
-	return l, fmt.Errorf(
-		"%s: %w: the values are no addresses and no build IDs; is it the map that "+
-			"counts them?", in.Name, ErrNotStacks)
+	return l, fmt.Errorf("%s: %w: the values are neither addresses nor build IDs; is it the map that "+
+		"counts them?", in.Name, ErrNotStacks)
 }
 
 func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
@@ -153,15 +149,15 @@ func (t *table) put(id stackID, p Part) {
 	t.list[n].part = p
 }
 
-// Errnos that bpf_get_stackid returns in place of an id.
+// Errnos that bpf_get_stackid returns instead of an ID.
 const (
 	errNoMemory = -12
 	errFault    = -14
 	errExists   = -17
 )
 
-// part returns the stack that a field of a key names, which then is counted, or why there
-// is none. A hash of zeros names none.
+// part returns the stack identified by a field of a key and marks it as counted, or returns why
+// there is none. A hash of zeros means no stack.
 func (t *table) part(field []byte, big bool) Part {
 	id := idOf(field, big)
 	if n, ok := t.byID[id]; ok {
@@ -187,7 +183,7 @@ func (t *table) part(field []byte, big bool) Part {
 	return Part{Cause: OtherError}
 }
 
-// signed reads a number of 1 to 8 bytes in the machine's order, with its sign.
+// signed reads a signed number of 1 to 8 bytes in the machine's order.
 func signed(b []byte, big bool) int64 {
 	v := unsigned(b, big)
 	shift := 64 - 8*uint(len(b))

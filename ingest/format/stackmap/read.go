@@ -14,34 +14,32 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// Options describe inputs that do not describe themselves.
+// Options describe inputs that are not self-describing.
 type Options struct {
-	// Counts is the map that counts the stacks; nil if there is none.
-	Counts *Input
-	// Kernel is the map of kernel stacks, where it is another than that of the user's.
-	Kernel *Input
-	// Key are the fields of the count map's key; none: by BTF, or of a key of 4 bytes a stack id.
+	Counts *Input // the map that counts the stacks; nil if there is none
+	Kernel *Input // the map of kernel stacks, if it is not the map of the user stacks
+	// Key holds the fields of the count map's key; if empty they come from BTF, and a key of 4
+	// bytes is a stack ID.
 	Key []Field
-	// BTF has the types of the count map's keys and values: the kernel's, whose ids a raw
-	// dump has, or that of the program's object file. nil if there is none.
+	// BTF has the types of the count map's keys and values: the kernel's BTF, by the IDs in a raw
+	// dump, or the BTF of the program's object file; nil if there is none.
 	BTF *btf.Types
-	// Value is where the count lies in a value; nil: the whole value. Weight likewise of
-	// the weight; nil: the period of the event for each sample.
+	// Value is the field of a value with the count; nil for the whole value. Weight is the field
+	// with the weight; nil for the period of the event.
 	Value, Weight *Field
-	// Depth is how many frames a value holds, 0 for all that fit. Stride is the size of
-	// a value of the Bare form in bytes, 0 for that of Depth records.
+	// Depth is the number of frames in a value, 0 for all that fit. Stride is the size of a value
+	// of the Bare form in bytes, 0 for Depth records.
 	Depth, Stride int
-	// Addresses: values of the Bare form are addresses, not build IDs.
-	Addresses bool
-	// Packed is the size of the file that all was unpacked from, which bounds the Set;
-	// 0: the inputs are files.
+	Addresses     bool // values of the Bare form are addresses, not build IDs
+	// Packed is the size of the file that contained all inputs, which bounds the Set; 0 if the
+	// inputs are files.
 	Packed int64
 }
 
-// bare reports whether the options describe values without anything else.
+// bare reports whether the options describe bare values.
 func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
 
-// size is that of the file or files that bounds the Set.
+// size returns the size of the input files, which bounds the Set.
 func (o *Options) size(in *Input) int64 {
 	if o.Packed > 0 {
 		return o.Packed
@@ -55,8 +53,8 @@ func (o *Options) size(in *Input) int64 {
 	return size
 }
 
-// Read reads stacks in any form; Sniff finds which. An error comes with the whole stacks before it;
-// the Set is nil where there are none.
+// Read reads stacks in any form, which Sniff detects. With an error it returns the whole stacks
+// before it; the Set is nil if there are none.
 func Read(in *Input, opts *Options) (*Set, error) {
 	form := Sniff(in)
 	if form == NoForm && opts.bare() {
@@ -98,16 +96,16 @@ func readMaps(set *Set, in *Input, opts *Options) error {
 	return countStacks(set, user, opts, err)
 }
 
-// Sampled is the samples of one event: a stack map, and in its options the map that
-// counts its stacks.
+// Sampled holds the samples of one event: a stack map, and in Options the map that counts its
+// stacks.
 type Sampled struct {
 	Event   Event
 	Stacks  Input
 	Options Options
 }
 
-// ReadSampled reads the samples of several events into one Set. An error comes with the whole
-// stacks before it; the Set is nil where there are none.
+// ReadSampled reads the samples of several events into one Set. With an error it returns the whole
+// stacks before it; the Set is nil if there are none.
 func ReadSampled(list []Sampled) (*Set, error) {
 	set := newSet(Raw)
 	defer set.finish()
@@ -128,8 +126,7 @@ func ReadSampled(list []Sampled) (*Set, error) {
 	return set, err
 }
 
-// countStacks makes the samples of a stack map that was read, with the damage that it
-// had.
+// countStacks makes the samples of a stack map that was read with the given damage.
 func countStacks(set *Set, user *table, opts *Options, damage error) error {
 	kernel := user
 	if opts.Kernel != nil {
@@ -149,14 +146,14 @@ func countStacks(set *Set, user *table, opts *Options, damage error) error {
 	return errors.Join(damage, countByMap(set, user, kernel, opts))
 }
 
-// countEach lets each stack of a map count 1.
+// countEach counts each stack of a map once.
 func countEach(set *Set, t *table) {
 	for i := range t.list {
 		set.addUnclassified(t.list[i].part, Sample{PID: -1, TID: -1, Count: 1})
 	}
 }
 
-// countByMap takes counts and labels from the count map.
+// countByMap makes samples with the counts and labels of the count map.
 func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	d, err := mapdump.Open(opts.Counts.Name, opts.Counts.R, opts.Counts.Size)
 	if err != nil {
@@ -244,7 +241,7 @@ func (c *counter) add(key []byte, values [][]byte) error {
 		}
 	}
 	if sm.Count == 0 {
-		return nil // a CPU's part of a map that was never counted in
+		return nil
 	}
 	part := func(t *table, kind FieldKind) (p Part, ok bool) {
 		field := c.key.field(kind, key)
@@ -266,12 +263,11 @@ func (c *counter) add(key []byte, values [][]byte) error {
 	return nil
 }
 
-// number reads a field of a value, nil for all of it.
+// number reads a field of a value; nil for the whole value.
 func (c *counter) number(f *Field, v []byte) (uint64, error) {
 	if f == nil {
 		if len(v) != 4 && len(v) != 8 {
-			return 0, fmt.Errorf(
-				"values have %d bytes: the offset of the count in them is needed",
+			return 0, fmt.Errorf("values have %d bytes: the offset of the count in them is needed",
 				len(v))
 		}
 		return unsigned(v, c.key.big), nil
@@ -282,7 +278,7 @@ func (c *counter) number(f *Field, v []byte) (uint64, error) {
 	return unsigned(v[f.Offset:f.Offset+f.Size], c.key.big), nil
 }
 
-// readBare reads values that lie one behind the other.
+// readBare reads concatenated values.
 func readBare(set *Set, in *Input, opts *Options) error {
 	size := frameSize
 	if opts.Addresses {
@@ -299,8 +295,7 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	for at := int64(0); at < in.Size; at += int64(stride) {
 		if in.Size-at < int64(stride) {
 			return fmt.Errorf("%s: offset %#x: the last value is cut off: %d of %d bytes", in.Name,
-				at,
-				in.Size-at, stride)
+				at, in.Size-at, stride)
 		}
 		if n, err := in.R.ReadAt(buf, at); n < stride {
 			return fmt.Errorf("%s: offset %#x: %w", in.Name, at, err)
@@ -318,19 +313,19 @@ func readBare(set *Set, in *Input, opts *Options) error {
 		if frames == nil || frames.layout != l {
 			frames = newFrameDecoder(l, set)
 		}
-		if p := frames.stack(buf); p.Cause != NotTaken { // that is a free bucket
+		if p := frames.stack(buf); p.Cause != NotTaken { // else it is a free bucket
 			set.addUnclassified(p, Sample{PID: -1, TID: -1, Count: 1})
 		}
 	}
 	return nil
 }
 
-// sniffBytes is how much of a file is used to find its form: a script may print much before its
-// first stack.
+// sniffBytes is how many bytes of a file are used to detect its form: a script may print much before
+// its first stack.
 const sniffBytes = 64 << 10
 
-// Sniff finds the form of stacks by the first bytes of a file; NoForm for others. A
-// bare concatenation of values has no mark.
+// Sniff detects the form of stacks by the first bytes of a file; NoForm for other files, and for the
+// Bare form, which has no magic number.
 func Sniff(in *Input) Form {
 	head := in.head(sniffBytes)
 	if rawdump.Is(head) {
@@ -357,7 +352,7 @@ func Sniff(in *Input) Form {
 	return NoForm
 }
 
-// gunzipHead unpacks the beginning of a gzipped file, as far as it goes.
+// gunzipHead unpacks the beginning of a gzipped file.
 func gunzipHead(packed []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -366,18 +361,4 @@ func gunzipHead(packed []byte) []byte {
 	head := make([]byte, 512)
 	n, _ := io.ReadFull(z, head)
 	return head[:n]
-}
-
-// squeeze returns the first n bytes that are no blanks.
-func squeeze(text []byte, n int) []byte {
-	var out []byte
-	for _, c := range text {
-		if len(out) == n {
-			break
-		}
-		if !isSpace(c) {
-			out = append(out, c)
-		}
-	}
-	return out
 }

@@ -1,50 +1,50 @@
 // Package stackmap reads the stacks that BPF programs collected, in every form in which they are
-// dumped or printed, and gives for all of them the same Set: distinct stacks, and samples with
-// counts and labels.
+// dumped or printed, and returns a Set for all of them: distinct stacks, and samples with counts
+// and labels.
 //
 // # Values of a BPF_MAP_TYPE_STACK_TRACE map
 //
-// A value is an array of addresses, or with BPF_F_STACK_BUILD_ID of struct
-// bpf_stack_build_id (include/uapi/linux/bpf.h), 32 bytes a frame, innermost first:
+// A value is an array of addresses or, with BPF_F_STACK_BUILD_ID, of struct bpf_stack_build_id
+// (include/uapi/linux/bpf.h), 32 bytes per frame, innermost first:
 //
 //	0   s32      status: 0 the stack ends here, 1 build ID and file offset, 2 address
 //	4   u8[20]   build ID, padded with zeros; its length is not stored
-//	24  u64      offset in the file, or the address where no build ID was to be had
+//	24  u64      offset in the file, or the address if the kernel found no build ID
 //
-// An offset below 0 is of an address below the file's mapping, and in none.
+// An offset below 0 belongs to an address below the file's mapping, in no mapping.
 //
-// Counts lie in another map, under a key with the two stack ids that bpf_get_stackid returned, user
-// and kernel, and labels. A negative id is an errno.
+// Counts are in another map, under a key with labels and the two stack IDs that bpf_get_stackid
+// returned, user and kernel. A negative ID is an errno.
 //
 // # Forms
 //
-//   - Raw: the dump that package bundle specifies, of the stack map and of the counts.
+//   - Raw: the dump specified in package rawdump, of the stack map and of the counts.
 //   - Bpftool: `bpftool map dump` as -j, -p and plain text. Only its hexadecimal bytes
-//     are decoded: its "formatted" output is not always JSON, nor right.
-//   - Bare: values one behind the other, and nothing else; the caller gives their size.
+//     are decoded: its "formatted" output is not always valid JSON, nor correct.
+//   - Bare: concatenated values, and nothing else; the caller gives their size.
 //   - Bpftrace: `ustack(build_id)` (bpftrace 0.25, format_build_id_stack in
-//     src/types_format.cpp): a line per frame, of 40 hexadecimal digits, a blank and the
-//     offset as 0x…, or of the address alone, in hexadecimal without 0x. They are in
-//     keys, "@[\n…\n, comm, pid]: N", and in the output of printf, where each stack counts 1.
+//     src/types_format.cpp): a line per frame, with 40 hexadecimal digits, a blank and the
+//     offset as 0x…, or with only the address, in hexadecimal without 0x. Stacks are in
+//     keys, "@[\n…\n, comm, pid]: N", and in the output of printf, where each counts 1.
 //     kstack prints "symbol+offset", raw addresses, or both ("perf" mode).
 //   - Systing: the `.systing` export, JSON lines (docs/PROFILE_EXPORT_FORMAT.md there):
 //     records p, t, f, s and x. Frames that systing could not name are
 //     "unknown ([buildid:HEX]) <0xOFF>", or "buildid:HEX+0xOFF" without labels
-//     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read,
-//     on purpose: the folded lines of systing-analyze have lost the offsets of such frames
+//     (render_unresolved_build_id in src/stack_recorder.rs). Its other outputs are not read:
+//     the folded lines of systing-analyze lack the offsets of such frames
 //     ("unknown [[buildid:HEX]]", format_frame in src/analyze/flamegraph.rs), and Perfetto
 //     traces and DuckDB files have no more than the export.
 //   - Gadget: Inspektor Gadget's `-o json`, `jsonpretty` and `yaml`: the field buildid
-//     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with numbers before
-//     frames or without (docs/reference/stack-traces.mdx, readUserStackMap in
-//     pkg/operators/ustack/ustack_linux.go). Kernel stacks are names alone.
+//     beside addresses of a user stack, "[0]HEX +OFF; [1]ADDRESS; …", with or without numbers
+//     before frames (docs/reference/stack-traces.mdx, readUserStackMap in
+//     pkg/operators/ustack/ustack_linux.go). Kernel stacks have only names.
 //
 // # Limits of the forms
 //
-// No form has the time of a sample or its CPU. A stack map alone has no counts, no pid and no comm;
-// a count map has the labels that its key has. Bpftrace prints labels as the script's author
-// ordered them: a word is taken for the comm and a number for the pid where there is one of each.
-// Systing has pid, tid and comm. Inspektor Gadget has those of the event.
+// No form has the time or the CPU of a sample. A stack map without a count map has no counts, pid or
+// comm; the labels of a count map are in its key. Bpftrace prints labels in the order of the
+// script: a word is used as comm and a number as pid if there is one of each. Systing has pid, tid
+// and comm, Inspektor Gadget the labels of the event.
 package stackmap
 
 import (
@@ -60,7 +60,7 @@ import (
 // Form is a way in which stacks are dumped or printed.
 type Form uint8
 
-// The forms, see the package comment.
+// The forms; see the package comment.
 const (
 	NoForm Form = iota
 	Raw
@@ -84,8 +84,8 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
-// Errors of Read. ErrNotStacks is data that hold no stacks, ErrKey a count map without a
-// description of its key.
+// Errors of Read: ErrNotStacks for data without stacks, ErrKey for a count map without a description
+// of its key.
 var (
 	ErrNotStacks = errors.New("no stacks in it")
 	ErrKey       = errors.New("the fields of its key are not known")
@@ -99,12 +99,12 @@ const (
 	Empty Status = iota
 	Valid        // a build ID and an offset in that file
 	IP           // an address
-	Named        // the name of a function, that whoever printed the stack found
+	Named        // the name of a function, found by the program that printed the stack
 )
 
 // Frame is one frame as it was dumped: return addresses are as recorded.
 type Frame struct {
-	Offset uint64 // in the file; the address; of a Named frame the distance from its function
+	Offset uint64 // in the file; an IP's address; a Named frame's distance from the function
 	Ref    uint32 // Valid: in Set.IDs; Named: in Set.Symbols
 	Status Status
 }
@@ -112,21 +112,21 @@ type Frame struct {
 // Symbol is the name of a Named frame.
 type Symbol struct {
 	Name   string
-	Object string // its file, as printed; "" if not
+	Object string // its file, as printed; "" if not printed
 	Kernel bool
 }
 
-// Cause is whether a part of a stack is there, or why not.
+// Cause tells why a part of a stack is missing, or that it is present.
 type Cause uint8
 
-// The causes. Those from BucketTaken on are losses.
+// The causes. From BucketTaken on they are losses.
 const (
 	Absent      Cause = iota // there is no such part: a user stack of a kernel thread
 	Present                  // Part.Stack is it
-	BucketTaken              // -EEXIST: another stack lay in its bucket
+	BucketTaken              // -EEXIST: another stack occupied its bucket
 	NoMemory                 // -ENOMEM
 	NotTaken                 // -EFAULT for both parts, or an empty stack
-	NotDumped                // its id is not in the dump: overwritten or deleted since
+	NotDumped                // its ID is not in the dump: since overwritten or deleted
 	OtherError               // another errno
 	NumCauses   = iota
 )
@@ -144,7 +144,7 @@ func (c Cause) String() string {
 	return "unknown cause"
 }
 
-// Lost reports whether a stack was there that could not be kept.
+// Lost reports whether there was a stack that could not be kept.
 func (c Cause) Lost() bool { return c >= BucketTaken }
 
 // Part is the kernel's or the user's part of a sample's stack.
@@ -153,7 +153,7 @@ type Part struct {
 	Cause Cause
 }
 
-// Sample is a stack with its labels, and how often it was met.
+// Sample is a stack with its labels and its count.
 type Sample struct {
 	Kernel, User Part
 	PID, TID     int32 // of the process and the thread; -1 if not known
@@ -161,19 +161,19 @@ type Sample struct {
 	Event        uint16 // in Set.Events
 	Count        uint64
 	Weight       uint64
-	// Program is which of the programs that the process ran, or of the processes that had its
-	// number, user addresses are of: 0 but in bundles.
+	// Program selects the program of user addresses among those that the process ran, or among
+	// the processes that had its number: 0 except in bundles.
 	Program uint32
-	// KernelTime is when the kernel's addresses are to be looked up, by the clock of the bundle's
-	// records, if Timed; else it is unknown when they were taken.
+	// KernelTime, if Timed, is the time for which kernel addresses are looked up, by the clock of
+	// the bundle's records; otherwise their time is unknown.
 	KernelTime uint64
 	Timed      bool
-	// The user's part was taken at UserTime, by CLOCK_MONOTONIC, or less than bundle.UserTimeSpan
-	// after it; 0 if that is not known.
+	// The user part was recorded at UserTime, by CLOCK_MONOTONIC, or less than
+	// bundle.UserTimeSpan after it; 0 if the time is unknown.
 	UserTime uint64
 }
 
-// Event is the event that samples were taken at.
+// Event is the event that triggered samples.
 type Event struct {
 	Name, Unit string
 	Period     uint64 // weight of one, 0 if it varies
@@ -182,7 +182,7 @@ type Event struct {
 // Labels are the labels that the samples of a Set have.
 type Labels struct{ PID, TID, Comm bool }
 
-// Names lists the labels that there are.
+// Names lists the labels that samples have.
 func (l Labels) Names() (out []string) {
 	for i, has := range [...]bool{l.PID, l.TID, l.Comm} {
 		if has {
@@ -198,7 +198,7 @@ func (l Labels) with(o Labels) Labels {
 	return Labels{PID: l.PID || o.PID, TID: l.TID || o.TID, Comm: l.Comm || o.Comm}
 }
 
-// Missing lists the labels that there are not, times and CPU among them, which no form has.
+// Missing lists the labels that samples lack, among them times and CPU, which no form has.
 func (l Labels) Missing() (out []string) {
 	have := l.Names()
 	for _, name := range labelNames {
@@ -209,50 +209,47 @@ func (l Labels) Missing() (out []string) {
 	return out
 }
 
-// Set is the result of reading: stacks, numbered as they came, and samples. With an error
-// come the whole stacks before it.
+// Set is the result of reading: stacks, numbered in order of their first occurrence, and samples.
+// With an error it holds the whole stacks before it.
 type Set struct {
 	Form    Form
-	IDs     []buildid.ID // distinct, inexact but for those that a text gives in full
+	IDs     []buildid.ID // distinct; inexact
 	Symbols []Symbol
 	Events  []Event
 	Samples []Sample
 	Labels  Labels
-	// Counted: samples have counts of their own; without a count map each stack of a map counts 1.
-	Counted bool
-	// LostSamples are those that the recorder reports as lost.
-	LostSamples uint64
-	// Unused are stacks of the dump that no count refers to.
-	Unused int
-	// Skipped counts skipped input that is no stack: other lines, events, records.
-	Skipped uint64
-	// Warnings are errors that could be skipped, the first ones of many.
-	Warnings []error
+	// Counted reports that samples have counts of their own; without a count map each stack of a
+	// map counts 1.
+	Counted     bool
+	LostSamples uint64  // as reported by the recorder
+	Unused      int     // stacks of the dump that no count refers to
+	Skipped     uint64  // lines, events and records that are not stacks
+	Warnings    []error // the first ones of skipped errors
 
 	frames    []Frame         // distinct ones
 	stacks    *intern.ListSet // stacks as numbers of frames
 	addresses []bool          // by stack: whether one of its frames is an IP
-	totals    *Totals         // once they were wanted
+	totals    *Totals         // once computed
 
 	idOf     map[[buildid.KeyLen]byte]uint32
 	symbolOf map[Symbol]uint32
 	frameOf  *intern.Pairs     // numbers frames
-	commOf   map[string]string // so that equal ones share their bytes
+	commOf   map[string]string // so that equal names share their bytes
 	scratch  []uint32
-	unsaid   int // warnings beyond those that are kept
-	// left bounds the sums of counts and weights of further samples.
-	left [2]uint64
-	cut  bool // one was cut: it is reported once
-	// maxFrames and maxSamples are the limits; less in tests.
-	maxFrames, maxSamples int
+
+	unreported int       // warnings beyond maxWarnings
+	left       [2]uint64 // what counts and weights of further samples may add up to
+	cut        bool      // a count or weight was cut, which is reported once
+
+	maxFrames, maxSamples int    // see bound
 	overfull              bool   // stacks were left out
 	leftOut               uint64 // samples beyond maxSamples
 }
 
-// NumStacks returns how many distinct stacks there are.
+// NumStacks returns the number of distinct stacks.
 func (s *Set) NumStacks() int { return s.stacks.Len() }
 
-// Stack gives the frames of a stack, innermost first, with their places in it.
+// Stack returns the frames of a stack, innermost first, with their indices.
 func (s *Set) Stack(n uint32) iter.Seq2[int, Frame] {
 	return func(yield func(int, Frame) bool) {
 		for i, number := range s.stacks.At(n) {
@@ -263,21 +260,21 @@ func (s *Set) Stack(n uint32) iter.Seq2[int, Frame] {
 	}
 }
 
-// Numbers returns the frames of a stack as numbers, innermost first. The slice is the
-// Set's own.
+// Numbers returns the frames of a stack as numbers, innermost first. The slice belongs to the Set.
 func (s *Set) Numbers(stack uint32) []uint32 { return s.stacks.At(stack) }
 
-// Frames returns the distinct frames of all stacks, by number. The slice is the Set's own.
+// Frames returns the distinct frames of all stacks, by number. The slice belongs to
+// the Set.
 func (s *Set) Frames() []Frame { return s.frames }
 
-// HasAddresses reports whether a stack has frames that are an IP.
+// HasAddresses reports whether a stack has frames of status IP.
 func (s *Set) HasAddresses(stack uint32) bool { return s.addresses[stack] }
 
 // kernelHalf is where the kernel's addresses begin on all machines with 64 bits.
 const kernelHalf = 1 << 63
 
-// isKernel reports whether a stack is one of the kernel, by its frames: those have no
-// build IDs, and addresses in the upper half.
+// isKernel reports whether a stack is a kernel stack: without build IDs, and with addresses in the
+// upper half.
 func (s *Set) isKernel(n uint32) bool {
 	for _, f := range s.Stack(n) {
 		switch f.Status {
@@ -296,7 +293,7 @@ func (s *Set) isKernel(n uint32) bool {
 type Totals struct {
 	// Frames of distinct stacks, by their kind.
 	Valid, Addresses, Named int
-	// Samples that have no such part.
+	// Samples without a kernel or user part.
 	NoKernel, NoUser uint64
 	// Samples with a lost part, each by one cause.
 	Lost map[Cause]uint64
@@ -336,16 +333,15 @@ func (s *Set) Totals() *Totals {
 	return t
 }
 
-// Discard releases stacks and samples, which are most of a Set. Totals and all else that
-// describes them stay.
+// Discard releases stacks and samples, which take most of the memory of a Set. Totals and the other
+// fields stay.
 func (s *Set) Discard() {
 	s.Totals()
 	s.Samples, s.frames, s.addresses, s.stacks = nil, nil, nil, intern.NewListSet()
 }
 
-// Addresses returns a Set of addresses in the kernel that somebody counted, whose samples
-// have the order of list: each is of a stack of one address and counts 1. A list that is
-// longer than a Set can be is an error.
+// Addresses returns a Set of kernel addresses: a sample with a stack of one address and count 1 for
+// each element of list, in order. It fails if list has more elements than a Set can hold.
 func Addresses(list []uint64) (*Set, error) {
 	if len(list) > maxSamples {
 		return nil, fmt.Errorf("%d addresses, over the limit of %d", len(list), maxSamples)

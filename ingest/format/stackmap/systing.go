@@ -2,12 +2,12 @@ package stackmap
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -16,7 +16,13 @@ import (
 const systingVersion = 1
 
 func isSysting(text []byte) bool {
-	return bytes.HasPrefix(squeeze(text, 26), []byte(`{"systing_profile_export":`))
+	for _, word := range []string{"{", `"systing_profile_export"`, ":"} {
+		var ok bool
+		if text, ok = bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte(word)); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // systingHeader is the first line.
@@ -71,10 +77,7 @@ func readSysting(set *Set, in *Input) error {
 func (x *systingReader) begin(lines *lineReader) error {
 	line, _, ok := lines.next()
 	if !ok {
-		if err := lines.damage(); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: %w", lines.name, ErrNotStacks)
+		return cmp.Or(lines.finish(x.set), fmt.Errorf("%s: %w", lines.name, ErrNotStacks))
 	}
 	if err := json.Unmarshal(line, &x.header); err != nil {
 		return fmt.Errorf("%s: header: %w", lines.name, err)
@@ -91,43 +94,39 @@ func (x *systingReader) records(lines *lineReader) error {
 	set := x.set
 	set.Labels, set.Counted = Labels{PID: true, TID: true, Comm: true}, true
 	set.Events = nil
-	for {
-		at := lines.at
-		line, ended, ok := lines.next()
-		if !ok {
-			break
-		}
+	for line, whole := range lines.all() {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		if err := x.record(line); err != nil {
+			err = fmt.Errorf("%s: offset %#x: %w", lines.name, lines.start, err)
 			switch {
 			case errors.Is(err, errLarge):
-				return fmt.Errorf("%s: offset %#x: %w: the rest is not read", lines.name, at, err)
-			case !ended:
-				return fmt.Errorf("%s: offset %#x: the export is cut off in a line", lines.name, at)
+				return fmt.Errorf("%w: the rest is not read", err)
+			case !whole:
+				return fmt.Errorf("%s: offset %#x: the export is cut off in a line", lines.name,
+					lines.start)
 			}
-			set.warn(fmt.Errorf("%s: offset %#x: %w", lines.name, at, err))
+			set.warn(err)
 		}
 	}
-	set.warnLong(lines.name, lines.skipped)
 	if len(set.Events) == 0 {
 		set.Events = []Event{{Name: "samples", Unit: "count", Period: 1}}
 	}
-	return lines.damage()
+	return lines.finish(set)
 }
 
-// Limits of an export: bytes when it is unpacked, and entries of one kind, frames or stacks or
-// threads.
+// Limits of an export: unpacked bytes, and entries of one kind (frames, stacks, threads or
+// processes).
 const (
 	maxExport   = 8 << 30
 	maxReferred = 1 << 22
 )
 
-// errLarge ends the reading of an export that has too much of one kind.
+// errLarge ends the reading of an export with too many entries of one kind.
 var errLarge = fmt.Errorf("more than %d frames, stacks, threads or processes", maxReferred)
 
-// record takes in one line.
+// record decodes one line.
 func (x *systingReader) record(line []byte) error {
 	var fields []json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -158,7 +157,7 @@ func (x *systingReader) record(line []byte) error {
 		x.frames[d.int(1)] = x.frame(d.text(2))
 	case "s":
 		var ids []int64
-		d.take(2, &ids)
+		d.decode(2, &ids)
 		if d.err == nil {
 			d.err = x.stack(d.int(1), ids)
 		}
@@ -174,33 +173,27 @@ type fieldReader struct {
 	err    error
 }
 
-func (d *fieldReader) take(i int, to any) {
+func (d *fieldReader) decode(i int, to any) {
 	if err := json.Unmarshal(d.fields[i], to); err != nil && d.err == nil {
 		d.err = fmt.Errorf("field %d: %w", i, err)
 	}
 }
 
 func (d *fieldReader) int(i int) (v int64) {
-	d.take(i, &v) // null is 0
+	d.decode(i, &v) // null is 0
 	return v
 }
 
 // text reads a string; null is "".
 func (d *fieldReader) text(i int) (v string) {
-	d.take(i, &v)
+	d.decode(i, &v)
 	return v
 }
 
-func (d *fieldReader) pid(i int) int32 {
-	v := d.int(i)
-	if v < 0 || v > math.MaxInt32 {
-		return -1
-	}
-	return int32(v)
-}
+func (d *fieldReader) pid(i int) int32 { return processID(d.int(i)) }
 
-// stack takes a list of frames, leaf first, apart into the kernel's and the user's: the
-// kernel's come first.
+// stack splits a list of frames, leaf first, into kernel frames, which come first, and user
+// frames.
 func (x *systingReader) stack(id int64, frames []int64) error {
 	var parts [2][]Frame
 	for _, n := range frames {
@@ -290,25 +283,21 @@ func (x *systingReader) event(kind int64) uint16 {
 // "func (object [file:line]) <0xPC>", "unknown ([buildid:HEX]) <0xOFF>",
 // "buildid:HEX+0xOFF", "0xPC".
 func (x *systingReader) frame(text string) Frame {
-	if hex, ok := strings.CutPrefix(text, "0x"); ok {
-		if pc, err := strconv.ParseUint(hex, 16, 64); err == nil {
-			return Frame{Offset: pc, Status: IP}
-		}
+	if f, ok := addressFrame(text); ok && strings.HasPrefix(text, "0x") {
+		return f
 	}
 	if id, ok := strings.CutPrefix(text, "buildid:"); ok {
-		if hex, off, ok := strings.Cut(id, "+0x"); ok {
-			if offset, err := strconv.ParseUint(off, 16, 64); err == nil {
-				if f, kind := validFrame(x.set, []byte(hex), offset); kind == frameLine {
-					return f
-				}
+		if id, offset, ok := strings.Cut(id, "+0x"); ok {
+			if f, ok := x.set.buildIDFrame([]byte(id), offset); ok {
+				return f
 			}
 		}
 	}
-	head, offset, placed := text, uint64(0), false
+	head, offset := text, ""
+	var address Frame
 	if i := strings.LastIndex(text, " <0x"); i >= 0 && strings.HasSuffix(text, ">") {
-		v, err := strconv.ParseUint(text[i+4:len(text)-1], 16, 64)
-		if err == nil {
-			head, offset, placed = text[:i], v, true
+		if f, ok := addressFrame(text[i+2 : len(text)-1]); ok {
+			head, offset, address = text[:i], text[i+4:len(text)-1], f
 		}
 	}
 	name, object := head, ""
@@ -318,15 +307,14 @@ func (x *systingReader) frame(text string) Frame {
 			object = object[:j] // file and line
 		}
 	}
-	if name == "unknown" && placed {
-		if hex, ok := strings.CutPrefix(object, "[buildid:"); ok {
-			f, kind := validFrame(x.set, []byte(strings.TrimSuffix(hex, "]")), offset)
-			if kind == frameLine {
+	if name == "unknown" && address.Status == IP {
+		if id, ok := strings.CutPrefix(object, "[buildid:"); ok {
+			if f, ok := x.set.buildIDFrame([]byte(strings.TrimSuffix(id, "]")), offset); ok {
 				return f
 			}
 		}
 		if object == "[kernel]" || object == "" {
-			return Frame{Offset: offset, Status: IP}
+			return address
 		}
 	}
 	sym := Symbol{Name: name, Object: object, Kernel: object == "[kernel]" || object == "vmlinux"}

@@ -72,10 +72,10 @@ func TestText(t *testing.T) {
 			text:    "@[\n" + id + " 0x1\n]: (count 3, average 2)\n@[\n" + id + " 0x2\n]: 4\n",
 			want:    []string{"1 × (absent) | " + id + "+0x1", "4 × (absent) | " + id + "+0x2"},
 			labels:  Labels{},
-			warning: "a map's value is no count", skipped: 0},
+			warning: "a map's value is not a count", skipped: 0},
 		{name: "two stacks", text: "@[\n" + id + " 0x1\n, \n" + id + " 0x2\n]: 3\n",
 			want: []string{
-				"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, warning: "more than one stack",
+				"3 × (absent) | " + id + "+0x1"}, labels: Labels{}, warning: "several user or kernel stacks",
 			skipped: 0},
 		{name: "cut in a key", text: "@[\n" + id + " 0x1\n]: 3\n@[\n" + id + " 0x2\n",
 			want: []string{
