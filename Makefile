@@ -87,8 +87,8 @@ peers: build ## compare with peers: frames of all kinds of debug information, pe
 	@sh fixtures/peers/peers.sh $(BIN) $(BUILD)
 
 .PHONY: man
-man: build ## write the man pages into build/man, from the texts of --help
-	$(BIN) man $(BUILD)/man
+man: ## write the man pages into build/man, from the pages of docs
+	$(GO) run ./fixtures/release/man docs $(BUILD)/man "$$(git describe --always)" "$$(git log -1 --format=%cs)"
 
 TARGETS ?= linux/amd64 linux/arm64
 .PHONY: release

@@ -12,7 +12,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 )
 
-// machine is a small machine in a directory, for the examples of README.md and MANUAL.md: the
+// machine is a small machine in a directory, for the examples of README.md and the manual: the
 // recorded programs lie below /srv/app, where they were recorded, and some captures and a kallsyms
 // text in the directory of the user "me".
 type machine struct {
@@ -38,6 +38,11 @@ func newMachine(t *testing.T) *machine {
 		"stacks.syms": "sampled/kallsyms",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
+	}
+	// README.md runs in a clone of the repository.
+	copyTree(t, filepath.Join(home, "fixtures/objects"), "../../fixtures/objects")
+	for _, name := range []string{"captures/mixed-buildid.data", "kernel/kallsyms"} {
+		copyFile(t, filepath.Join(home, "fixtures", name), filepath.Join("../../fixtures", name))
 	}
 	stacks := t.TempDir()
 	if err := unpackStacks(stacks, "load"); err != nil {

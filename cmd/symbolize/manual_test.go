@@ -1,169 +1,165 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/golden"
+	"symbolize/ingest"
 )
 
-// manualFlag is a flag as a table of MANUAL.md lists it.
-type manualFlag struct{ name, arg, short string }
-
-var (
-	manualSection = regexp.MustCompile("(?m)^## symbolize ([a-z]+)$")
-	manualRow     = regexp.MustCompile("(?m)^\\| (`-[^|]*) \\|")
-	manualWord    = regexp.MustCompile("`(-[^`]*)`")
+// Bounds of the pages of the manual and of README.md, in lines and columns. Rows of tables may be
+// longer than a line.
+const (
+	maxPageLines = 150
+	maxColumns   = 100
 )
 
-// manualFlags returns the flags in the tables of one section.
-func manualFlags(section string) (flags []manualFlag) {
-	for _, row := range manualRow.FindAllStringSubmatch(section, -1) {
-		for _, word := range manualWord.FindAllStringSubmatch(row[1], -1) {
-			text := word[1]
-			if short, ok := strings.CutPrefix(text, "-"); ok && !strings.HasPrefix(short, "-") {
-				if n := len(flags); n > 0 {
-					flags[n-1].short = short
-				}
-				continue
-			}
-			name, arg, _ := strings.Cut(strings.TrimPrefix(text, "--"), " ")
-			name, _, _ = strings.Cut(name, "=")
-			flags = append(flags, manualFlag{name: name, arg: arg})
-		}
-	}
-	return flags
-}
-
-// TestManualFlags compares the tables of flags in MANUAL.md with the flags of the commands: a
-// row names a flag of its command with its letter, and each flag has a row, in the section of
-// its command or in that of resolve or "Stack maps", to which the others refer.
-func TestManualFlags(t *testing.T) {
-	b, err := os.ReadFile("../../MANUAL.md")
+// manualPages returns the absolute paths of the manual's pages, sorted.
+func manualPages(t *testing.T) []string {
+	t.Helper()
+	dir, err := filepath.Abs("../../docs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := make(map[string]string)
-	marks := manualSection.FindAllSubmatchIndex(b, -1)
-	for _, m := range marks {
-		text := string(b[m[1]:])
-		if i := strings.Index(text, "\n## symbolize "); i >= 0 {
-			text = text[:i]
-		}
-		sections[string(b[m[2]:m[3]])] = text
+	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d pages in %s, %v", len(pages), dir, err)
 	}
-	shared := manualFlags(sections["resolve"]) // "Stack maps" follows it
+	return pages
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// flagBlock is the block of a page that lists flags, with the heading above it.
+var flagBlock = regexp.MustCompile("(?m)^## (Options|Options of ([a-z]+)|symbolize store ([a-z]+)|Flags)" +
+	"\n\n```text\n((?s:.*?))```\n")
+
+// TestManualFlags compares the lists of flags in the manual with the help texts. With -update it
+// writes them.
+func TestManualFlags(t *testing.T) {
+	env, _, _ := inProcess()
+	root := newRootCommand(&cli.App{Env: env})
+	for _, page := range manualPages(t) {
+		text := readText(t, page)
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		now := flagBlock.ReplaceAllStringFunc(text, func(block string) string {
+			m := flagBlock.FindStringSubmatch(block)
+			flags := cli.SharedFlags(root, maxColumns-2)
+			if m[1] != "Flags" {
+				command := strings.Fields(strings.TrimPrefix(name, "symbolize-") + " " + m[2] + m[3])
+				cmd, rest, err := root.Find(command)
+				if err != nil || len(rest) > 0 {
+					t.Errorf("%s: no command %v", name, command)
+					return block
+				}
+				cmd.InitDefaultHelpFlag()
+				flags = cli.OwnFlags(cmd, maxColumns-2)
+			}
+			return fmt.Sprintf("## %s\n\n```text\n%s```\n", m[1], flags)
+		})
+		if now == text {
+			continue
+		}
+		if !golden.Update() {
+			t.Errorf("%s: flags are not those of the command; run the test with -update", name)
+		} else if err := os.WriteFile(page, []byte(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestManualCommands: each command has a page, which begins with its short description and its
+// command line, or those of its subcommands, and has a list of flags for each.
+func TestManualCommands(t *testing.T) {
 	env, _, _ := inProcess()
 	for _, cmd := range newRootCommand(&cli.App{Env: env}).Commands() {
-		if cmd.Hidden || cmd.HasSubCommands() || cmd.Name() == "version" {
+		if cmd.Hidden || cmd.Name() == "version" || cmd.Name() == "help" {
 			continue
 		}
-		section, ok := sections[cmd.Name()]
-		if !ok {
-			t.Errorf("MANUAL.md has no section for `%s`", cmd.Name())
-			continue
+		text := readText(t, "../../docs/symbolize-"+cmd.Name()+".md")
+		title := "# " + cmd.CommandPath() + "\n\n" + cmd.Short + ".\n\n```text\n"
+		if !strings.HasPrefix(text, title) {
+			t.Errorf("the page of %s does not begin with\n%s", cmd.Name(), title)
 		}
-		compareFlags(t, cmd, manualFlags(section), shared, section)
-	}
-}
-
-func compareFlags(t *testing.T, cmd *cobra.Command, own, shared []manualFlag, section string) {
-	t.Helper()
-	for _, row := range own {
-		f := cmd.Flags().Lookup(row.name)
-		switch {
-		case f == nil && cmd.Name() == "resolve": // flags of stack maps are not all of resolve
-		case f == nil:
-			t.Errorf("%s: MANUAL.md lists --%s, which is no flag of it", cmd.Name(), row.name)
-		case row.short != "" && f.Shorthand != row.short:
-			t.Errorf("%s: MANUAL.md gives --%s the letter %q, the command %q", cmd.Name(),
-				row.name, row.short, f.Shorthand)
-		}
-	}
-	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		is := func(row manualFlag) bool { return row.name == f.Name }
-		switch {
-		case f.Hidden || f.Name == "help":
-		case slices.ContainsFunc(own, is), slices.ContainsFunc(shared, is):
-		case strings.Contains(section, "`--"+f.Name):
-		default:
-			t.Errorf("%s: MANUAL.md does not describe --%s", cmd.Name(), f.Name)
-		}
-	})
-}
-
-// withoutRoff takes the requests and fonts out of a man page, and has one blank between words.
-func withoutRoff(page string) string {
-	var kept []string
-	for line := range strings.Lines(page) {
-		if !strings.HasPrefix(line, ".") {
-			kept = append(kept, line)
-		}
-	}
-	text := strings.NewReplacer(`\fB`, "", `\fR`, "", `\fP`, "", `\&`, "", `\\`, `\`).Replace(
-		strings.Join(kept, ""))
-	return strings.Join(strings.Fields(text), " ")
-}
-
-// checkManText wants the words of a text in a page, paragraph by paragraph.
-func checkManText(t *testing.T, name, page, text string) {
-	t.Helper()
-	for part := range strings.SplitSeq(strings.ReplaceAll(text, "`", ""), "\n\n") {
-		words := strings.Join(strings.Fields(part), " ")
-		if !strings.HasPrefix(words, "####") && !strings.Contains(page, words) {
-			t.Errorf("%s lacks the text\n%s", name, words)
-		}
-	}
-}
-
-// TestManPages checks that each visible command has a page with its help text and flags.
-func TestManPages(t *testing.T) {
-	dir := t.TempDir()
-	env, _, stderr := inProcess("man", dir)
-	if code := Main(t.Context(), env); code != cli.OK {
-		t.Fatalf("exit status %d: %s", code, stderr)
-	}
-	var visit func(cmd *cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		if cmd.Hidden || cmd.Name() == "help" {
-			return
-		}
-		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if !strings.HasPrefix(string(b), ".nh\n.TH ") {
-			t.Errorf("%s is no man page of %q", name, cmd.CommandPath())
-		}
-		if strings.Contains(cmd.Long, "\n\t") && cmd.Parent().Name() != "completion" { // cobra's own
-			t.Errorf("%s: a line of the text begins with a tab", cmd.CommandPath())
-		}
-		page := withoutRoff(string(b))
-		for _, text := range []string{cmd.Short, cmd.Long, cmd.Example} {
-			checkManText(t, name, page, text)
-		}
-		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden {
-				return
+		for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
+			switch {
+			case !c.HasParent() || c.Hidden:
+			case c.HasSubCommands() || cmd.Name() == "store":
+				if !strings.Contains(text, "`"+c.CommandPath()) && !strings.Contains(text, c.CommandPath()+" ") {
+					t.Errorf("the page of %s does not name `%s`", cmd.Name(), c.CommandPath())
+				}
+			case !strings.Contains(text, "\n"+c.UseLine()+"\n"):
+				t.Errorf("the page of %s lacks the command line\n%s", cmd.Name(), c.UseLine())
+			case !strings.Contains(text, "\n## Options"):
+				t.Errorf("the page of %s has no options", cmd.Name())
 			}
-			if !strings.Contains(page, "--"+f.Name) {
-				t.Errorf("%s does not list --%s", name, f.Name)
-			}
-			checkManText(t, name, page, f.Usage)
-		})
-		for _, sub := range cmd.Commands() {
-			visit(sub)
 		}
 	}
-	env, _, _ = inProcess()
-	visit(newRootCommand(&cli.App{Env: env}))
+}
+
+// manualLink is a link to a file.
+var manualLink = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
+
+// TestManualForm: pages and README.md are short, in short lines, and their links lead to files.
+func TestManualForm(t *testing.T) {
+	for _, page := range append(manualPages(t), "../../README.md") {
+		text := readText(t, page)
+		if n := strings.Count(text, "\n"); n > maxPageLines {
+			t.Errorf("%s has %d lines, more than %d", page, n, maxPageLines)
+		}
+		inBlock, output := false, false
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "```") {
+				inBlock, output = !inBlock, strings.HasPrefix(line, "```console")
+			}
+			if utf8.RuneCountInString(line)-1 > maxColumns && !strings.HasPrefix(line, "|") &&
+				!(inBlock && output) {
+				t.Errorf("%s: a line of more than %d columns:\n%s", page, maxColumns, line)
+			}
+		}
+		for _, m := range manualLink.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s: link: %v", page, err)
+			}
+		}
+	}
+	index := readText(t, "../../docs/README.md")
+	for _, page := range manualPages(t) {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
+// TestManualReasons: the page of missing has every reason, docs/README.md every exit status.
+func TestManualReasons(t *testing.T) {
+	text := readText(t, "../../docs/symbolize-missing.md")
+	for r := ingest.ReasonNone + 1; r.String() != "unknown reason"; r++ {
+		if !strings.Contains(text, "- **"+r.String()+"**: ") {
+			t.Errorf("symbolize-missing.md lacks the reason %q", r)
+		}
+	}
+	text = readText(t, "../../docs/README.md")
+	for _, status := range []int{cli.OK, cli.Failed, cli.Usage, cli.Partial, cli.Unresolved, cli.Grown,
+		cli.Interrupted} {
+		if !strings.Contains(text, fmt.Sprintf("\n| %d | ", status)) {
+			t.Errorf("docs/README.md lacks exit status %d", status)
+		}
+	}
 }

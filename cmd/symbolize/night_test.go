@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
 )
@@ -54,7 +53,7 @@ func nightBlocks(t *testing.T, document, head string) (blocks []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, chapter, ok := strings.Cut(string(b), "\n"+head+"\n")
+	_, chapter, ok := strings.Cut("\n"+string(b), "\n"+head+"\n")
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	for ok {
 		var block string
@@ -119,38 +118,10 @@ func (r *nightRunner) put(from, day, service string) {
 	}
 }
 
-// TestReadmeNight runs the recipe of the README, for yesterday and the day before.
-func TestReadmeNight(t *testing.T) {
-	blocks := nightBlocks(t, "README.md", "### Every night")
-	if len(blocks) != 1 {
-		t.Fatalf("%d blocks of shell text", len(blocks))
-	}
-	r := newNightRunner(t)
-	day := func(ago int) string { return time.Now().AddDate(0, 0, -ago).Format(time.DateOnly) }
-	for ago := 1; ago <= 3; ago++ { // three: midnight may come meanwhile
-		r.put("fixed", day(ago), "web")
-	}
-	earlier := "symbolize batch run -q --by service --path '{service}/{host}.data' -o /srv/profiles/$1 " +
-		"/srv/captures/$1"
-	for _, ago := range []int{2, 3} {
-		if status := r.run(earlier, day(ago)); status != cli.OK {
-			t.Fatalf("the nights before: status %d", status)
-		}
-	}
-	if status := r.run("set -e\n" + blocks[0]); status != cli.OK {
-		t.Errorf("exit status %d", status)
-	}
-	for _, name := range []string{day(1) + "/web.pb.gz", day(1) + ".json"} {
-		if fi, err := os.Stat(filepath.Join(r.srv, "profiles", name)); err != nil || fi.Size() == 0 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestNightlyJobs runs the commands of the manual's chapter: three nights, of which the second has
 // functions that grew, then the retention.
 func TestNightlyJobs(t *testing.T) {
-	blocks := nightBlocks(t, "MANUAL.md", "## Nightly jobs")
+	blocks := nightBlocks(t, "docs/nightly.md", "# Nightly jobs")
 	if len(blocks) != 2 {
 		t.Fatalf("%d blocks of shell text", len(blocks))
 	}

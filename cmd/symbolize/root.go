@@ -36,16 +36,16 @@ func (p *program) main(ctx context.Context) int {
 	return p.Execute(ctx, p.root)
 }
 
-const rootLong = `symbolize gives names to the addresses in profiles: offline, in batches, by
-build ID.
+const rootLong = `symbolize names the addresses in profiles: offline, in batches, by build ID.
 
-  symbolize top perf.data               where the time went, on the host that recorded
-  symbolize index --for perf.data       keep the symbols that the capture needs
-  symbolize index /usr/lib /usr/bin     put the symbols of this machine into the store
-  symbolize resolve perf.data -o x.pb.gz   name a capture from any host
+  symbolize top perf.data                  where the time went, on the host that recorded
+  symbolize index --for perf.data          keep the symbols that the capture needs
+  symbolize index /usr/lib /usr/bin        put the symbols of this machine into the store
+  symbolize resolve -o x.pb.gz perf.data   name a capture from any host
 
-Exit status:
-` + cli.ExitHelp
+Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 partial: an input is damaged
+or unreadable, the others were used; 4 fewer samples have names than --min-resolved; 5 a function
+grew by more than diff --fail-above; 130 interrupted.`
 
 func newRootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
@@ -62,18 +62,18 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().SortFlags = false
 	a.AddFlags(root.PersistentFlags())
-	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		width := 0
+	width := func() int {
 		if a.Env.StdoutTerminal {
-			width = a.Env.StdoutWidth
+			return a.Env.StdoutWidth
 		}
-		return cli.PrintUsage(cmd, width)
-	})
+		return 0
+	}
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return cli.PrintUsage(cmd, width()) })
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.SetHelpCommand(cli.NewHelpCommand())
+	root.SetHelpCommand(cli.NewHelpCommand(width))
 	root.AddGroup(
 		&cobra.Group{ID: cli.GroupMain, Title: "Main commands:"},
-		&cobra.Group{ID: cli.GroupLook, Title: "Looking into things:"},
+		&cobra.Group{ID: cli.GroupLook, Title: "Other commands:"},
 	)
 	naming := []*cobra.Command{
 		resolvecmd.NewResolve(a),
@@ -104,7 +104,6 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		inspectcmd.NewInfo(a),
 		storecmd.New(a),
 		newVersionCommand(a),
-		newManCommand(a),
 		resolvecmd.NewPerfToProfile(a),
 	)
 	if cli.CompletionRequested(a.Env.Args) {

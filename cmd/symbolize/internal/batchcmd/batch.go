@@ -24,19 +24,18 @@ import (
 	"symbolize/ingest/regular"
 )
 
-const batchLong = `batch makes the profiles of many captures, those of a night and a fleet: by
-service, host and day, or by any key of the captures, their paths or a manifest. Each symbol table
-of the store is opened once for all captures.
+const batchLong = `batch makes the profiles of many captures, grouped by service, host, day or any other key of the
+captures, their paths or a manifest. Each symbol table of the store is opened once for all captures.
 
-"batch run" does all of it on this machine. Its three steps are commands of their own, for engines
-that run tasks on many: "batch collect" reads captures, "batch name" names one part of their
-locations, "batch merge" makes the profiles. Each may be killed and run again.`
+batch run does all of it on this machine. Engines with many machines run its three steps as tasks:
+batch collect reads captures, batch name names one part of their locations, batch merge writes the
+profiles. Each step can be killed and run again.`
 
 // New makes the command `batch` with its subcommands.
 func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "batch",
-		Short:   "Make the profiles of a night's captures: by service, host and day",
+		Short:   "Make the profiles of many captures, by service, host or day",
 		Long:    batchLong,
 		GroupID: cli.GroupMain,
 		Args:    cobra.ArbitraryArgs,
@@ -61,7 +60,7 @@ func (o *batchInputs) addFlags(fs *pflag.FlagSet, whatFor string) {
 
 func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 	fs.StringVar(&o.filesFrom, "files-from", "",
-		"read further paths from `FILE`, one a line; - is standard input")
+		"read more paths from `FILE`, one per line; - is standard input")
 }
 
 // paths returns the share of --shard of the arguments and the lines of --files-from, and all of
@@ -215,10 +214,10 @@ func newBatchRunCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -o DIR CAPTURE|DIR…",
 		Short: "Collect, name and merge on this machine",
-		Long: `run reads captures, and all that lie below directories, and writes a profile for each
-group into a directory: DIR/SERVICE/HOST.pb.gz with --by service,host. What it did is kept in
-DIR/.batch, so that a second run goes on where the first was stopped, and reads only new captures.
-A bundle serves the captures beside it. A capture that cannot be read is listed and left out.`,
+		Long: `run reads captures, and all captures below directories, and writes a profile for each group:
+DIR/SERVICE/HOST.pb.gz with --by service,host. DIR/.batch keeps what was done, so that another run
+continues, and reads only new captures. A bundle completes the captures beside it. Unreadable
+captures are listed and left out.`,
 		Example: "  symbolize batch run -o profiles captures\n" +
 			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +
 			"      -o profiles captures",
@@ -229,7 +228,7 @@ A bundle serves the captures beside it. A capture that cannot be read is listed 
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.out, "output", "o", "", "write the profiles below `DIR`")
+	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
 	o.batchGroups.addFlags(cmd)
 	o.batchCaptures.addFlags(fs,
 		"cut the locations into `N` parts; the locations of one are in memory at a time")

@@ -28,10 +28,9 @@ func newBatchCollectCommand(a *cli.App) *cobra.Command {
 	o := &batchCollectOptions{}
 	cmd := &cobra.Command{
 		Use:   "collect -o DIR CAPTURE|DIR…",
-		Short: "Read captures: their stacks, and their locations cut into parts",
-		Long: `collect reads captures, and all that lie below directories, and writes a file for each
-into a directory, with its stacks and with the distinct locations in them, cut into parts by build
-ID. It prints the paths of the files.`,
+		Short: "Read captures and cut their locations into parts",
+		Long: `collect reads captures, and all captures below directories, and writes a file for each: its stacks,
+and its distinct locations cut into parts by build ID. It prints the paths of the files.`,
 		Example: "  symbolize batch collect --parts 4 -o collected captures",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchCollect(ctx, a, o, args)
@@ -39,7 +38,7 @@ ID. It prints the paths of the files.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.out, "output", "o", "", "write the files below `DIR`")
+	fs.StringVarP(&o.out, "output", "o", "", "write the files to `DIR`")
 	o.batchCaptures.addFlags(fs,
 		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
 	addLenient(fs, &o.lenient)
@@ -89,10 +88,10 @@ func newBatchNameCommand(a *cli.App) *cobra.Command {
 	o := &batchNameOptions{}
 	cmd := &cobra.Command{
 		Use:   "name --part R -o FILE DIR|FILE…",
-		Short: "Name one part of the locations of all collected captures",
-		Long: `name gathers the locations of one part from all files that "batch collect" wrote, joins
-them with the store, each symbol table once, and writes the names to a file. Without --part it is
-the part with the number of the engine's task.`,
+		Short: "Name one part of the locations of collected captures",
+		Long: `name reads the locations of one part from all files of batch collect, joins them with the store,
+each symbol table once, and writes the names to a file. Without --part the part has the number of
+the engine's task.`,
 		Example: "  symbolize batch name --part 0 -o 0.names collected",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchName(ctx, a, o, args)
@@ -187,9 +186,9 @@ func newBatchMergeCommand(a *cli.App) *cobra.Command {
 	o := &batchMergeOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge --names FILE… -o DIR DIR|FILE…",
-		Short: "Make the profiles of collected captures and their names",
-		Long: `merge makes a profile for each group of the captures that "batch collect" read, with
-the names that "batch name" wrote, and writes them into a directory.`,
+		Short: "Write the profiles of collected captures and their names",
+		Long: `merge writes a profile for each group of the captures that batch collect read, with the names that
+batch name wrote.`,
 		Example: "  symbolize batch merge --names names --by host -o profiles collected",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchMerge(ctx, a, o, args)
@@ -197,7 +196,7 @@ the names that "batch name" wrote, and writes them into a directory.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.out, "output", "o", "", "write the profiles below `DIR`")
+	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
 	fs.StringSliceVar(&o.names, "names", nil, "files of \"batch name\", or `DIR` with them")
 	o.batchGroups.addFlags(cmd)
 	o.batchInputs.addFlags(fs, "of the groups")

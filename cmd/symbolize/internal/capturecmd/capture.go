@@ -55,34 +55,25 @@ const (
 	minMapInterval     = 10 * time.Millisecond
 )
 
-const captureLong = `capture records what resolving needs later and what perf.data lacks: the code,
-lines and BTF of every BPF program that is there or comes meanwhile, the kernel's symbols and
-modules, the vdso, and the mappings of COMMAND's processes. It ends with COMMAND, after --duration,
-or with an interrupt, and writes FILE in any case: a tar, packed with zstd. COMMAND may be
-` + "`perf record …`" + `: its perf.data then resolves with the bundle. With --stacks it samples by
-itself: COMMAND and its children, as perf record does, or all processes with -a or without COMMAND,
-or those of --pid or --cgroup. A BPF program counts stacks inside the kernel, and the bundle is a
-capture that resolves alone.
+const captureLong = `capture records what perf.data lacks and names need: code, lines and BTF of all BPF programs, the
+kernel's symbols and modules, the vdso, and the mappings of COMMAND's processes. It ends with
+COMMAND, such as perf record, after --duration or on an interrupt. FILE is a bundle (tar with zstd).
+With --stacks capture samples by itself, and the bundle is a capture: COMMAND and its children, or
+--pid, or --cgroup, else all processes. It needs root, or the capabilities that --check lists.
 
-It holds no program alive, and needs root, or CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYSLOG and
-CAP_SYS_PTRACE; --check lists those that are missing, and their use.
-
-Exit status, as that of perf record: COMMAND's own, or 128 and the number of the signal that
-ended it; FILE is written in any case. Without COMMAND, or if --duration ended it: 0. 1 nothing
-was recorded; 2 usage; 127 there is no such COMMAND, 126 it cannot be run. With --check:
-0 nothing is missing, 1 something is.`
+Exit status: COMMAND's own, or 128 and the number of the signal that ended it; 0 without COMMAND or
+if --duration ended it; 1 nothing was recorded; 2 usage; 126 COMMAND cannot be run, 127 it does not
+exist. With --check: 0 nothing is missing, 1 something is.`
 
 // New makes the command `capture`.
 func New(a *cli.App) *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:     "capture -o FILE [-- COMMAND…]",
-		Short:   "Record BPF programs and what else resolving needs of this host",
+		Short:   "Record BPF programs and other facts of this host that names need",
 		Long:    captureLong,
 		GroupID: cli.GroupMain,
-		Example: "  symbolize capture --check\n" +
-			"  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
-			"  symbolize capture -o capture.data --duration 30s\n" +
+		Example: "  symbolize capture -o capture.data -- perf record -a -g ./test\n" +
 			"  symbolize capture -o stacks.data --stacks -- ./test\n" +
 			"  symbolize capture -o stacks.data --stacks -a -F 99 --duration 60s",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
@@ -104,30 +95,30 @@ func New(a *cli.App) *cobra.Command {
 
 func (o *captureOptions) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.output, "output", "o", "", "write the bundle to `FILE`")
-	fs.DurationVar(&o.duration, "duration", 0, "end after this `TIME`, as 30s or 5m")
+	fs.DurationVar(&o.duration, "duration", 0, "end after `TIME`, such as 30s or 5m")
 	o.timed = func() bool { return fs.Changed("duration") }
 	fs.BoolVar(&o.check, "check", false,
-		"record nothing: list the rights and settings that are missing")
+		"record nothing: list missing rights and settings")
 	fs.BoolVar(&o.kernelCopy, "kernel-copy", false,
-		"have the kernel copy each program while it is loaded: none is too short-lived")
+		"let the kernel copy each BPF program at its load, however short it lives")
 	fs.BoolVar(&o.bpfStats, "bpf-stats", false,
-		"have the kernel count how often and how long each BPF program runs meanwhile")
+		"count runs and run time of each BPF program")
 	fs.StringSliceVar(&o.maps, "maps", nil,
-		"dump the BPF map of this `NAME|ID` at intervals; may be repeated")
+		"dump the BPF map `NAME|ID` at intervals; may be repeated")
 	fs.DurationVar(&o.interval, "interval", defaultMapInterval,
-		"the `TIME` between dumps of --maps")
+		"`TIME` between dumps of --maps")
 	fs.BoolVar(&o.omitIndexed, "omit-indexed", false,
-		"leave out the kernel's symbols if the store has them: resolve needs such a store too")
+		"omit the kernel's symbols if the store has them: resolve then needs that store")
 	fs.StringVar(&o.rotate, "rotate", "",
-		"begin a new file after `TIME|SIZE`, as 1h or 100M: each is FILE.YYYYMMDDhhmmsscc, in UTC")
-	fs.StringVar(&o.summary, "summary", "", "write what was recorded, and lost, to `FILE` as JSON")
+		"start a new file after `TIME|SIZE`, such as 1h or 100M: FILE.YYYYMMDDhhmmsscc, in UTC")
+	fs.StringVar(&o.summary, "summary", "", "write the counts of recorded and lost items to `FILE`, as JSON")
 	o.stacks.register(fs)
 	cli.AddPIDs(fs, &o.pids,
-		"the mappings of process `PID` too; with --stacks sample only it; may be repeated")
+		"record the mappings of process `PID` too; with --stacks sample only it; may be repeated")
 	fs.BoolVar(&o.allProcesses, "all-processes", false,
-		"the mappings of all processes that are there at the end")
+		"record the mappings of all processes at the end")
 	fs.StringVar(&o.hostProc, "host-proc", "",
-		"in a container: the `DIR` where the host's /proc is mounted; processes have its numbers")
+		"in a container: `DIR` is the mounted /proc of the host; process IDs are the host's")
 }
 
 func (o *captureOptions) validate(args []string) error {

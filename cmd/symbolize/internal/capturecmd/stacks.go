@@ -27,17 +27,17 @@ type stackOptions struct {
 
 func (o *stackOptions) register(fs *pflag.FlagSet) {
 	o.given = fs.Changed
-	fs.BoolVar(&o.on, "stacks", false, "sample stacks, and count them inside the kernel")
+	fs.BoolVar(&o.on, "stacks", false, "sample stacks; a BPF program counts them in the kernel")
 	fs.IntVarP(&o.frequency, "frequency", "F", 0,
 		fmt.Sprintf("sample each CPU `N` times a second (default %d)", sampler.DefaultFrequency))
 	fs.BoolVarP(&o.all, "all-cpus", "a", false,
-		"sample all processes, as without COMMAND, --pid and --cgroup")
+		"sample all processes, also with COMMAND")
 	fs.StringVar(&o.cgroup, "cgroup", "",
-		"sample only what is in the control group of this `DIR`, or below it")
+		"sample only the control group of `DIR` and those below it")
 	fs.StringVar(&o.event, "event", "",
-		"sample at `EVENT`: cpu-clock, GROUP:TRACEPOINT, uprobe:PATH:FUNCTION (default cpu-clock)")
+		"sample at `EVENT`: cpu-clock (default), GROUP:TRACEPOINT, uprobe:PATH:FUNCTION")
 	fs.BoolVar(&o.offCPU, "off-cpu", false,
-		"sample threads that stop running, by the time until they go on")
+		"sample threads that stop running, weighted by the time until they continue")
 }
 
 // validate checks the flags, and reads --event.

@@ -44,9 +44,9 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command) int {
 // AddFlags adds the flags of all commands.
 func (a *App) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.store, "store", "",
-		"the store's `DIR` (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
+		"`DIR` of the store (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false,
-		"print no progress, summary or warnings; errors are printed")
+		"print errors only: no progress, summary or warnings")
 }
 
 // RunE wraps a subcommand's body: from here on an error is a failure of the work, not of the

@@ -25,16 +25,6 @@ const (
 	Interrupted = 130
 )
 
-// ExitHelp describes the exit statuses in the text of --help.
-const ExitHelp = `  0    done; frames that could not be named are no failure
-  1    failed
-  2    the command line is wrong
-  3    partial: an input could not be read or was damaged, the rest was done
-  4    fewer samples named than --min-resolved asks for
-  5    a function grew by more than diff --fail-above
-  130  interrupted
-`
-
 // ExitError carries an exit status. Without an Err there is nothing to print: the messages are printed
 // already.
 type ExitError struct {
@@ -105,3 +95,9 @@ func isTemporary(err error) bool {
 	return errors.As(err, &p) && filepath.Dir(p.Path) == filepath.Clean(os.TempDir()) &&
 		strings.HasPrefix(filepath.Base(p.Path), "symbolize-")
 }
+
+// CaptureStatus ends the help text of commands that read captures.
+const CaptureStatus = `
+
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture is damaged or unreadable, the others were used;
+130 interrupted.`

@@ -40,14 +40,14 @@ const FoldedHint = ", or ask for --format folded"
 // AddFormat adds --format with these words, the first of them the default.
 func AddFormat(cmd *cobra.Command, p *string, words ...string) {
 	cmd.Flags().StringVar(p, "format", words[0],
-		"`FORMAT` of the result: "+strings.Join(words, " or "))
+		"`FORMAT` of the result: "+strings.Join(words, ", "))
 	Complete(cmd, "format", words)
 }
 
 // AddOutput adds -o.
 func AddOutput(fs *pflag.FlagSet, p *string) {
 	fs.StringVarP(p, "output", "o", "",
-		"write to `FILE`; - is standard output, which is the default")
+		"write to `FILE`; - is standard output (default)")
 }
 
 // AddLimit adds -n and its other name, --rows.
@@ -91,7 +91,7 @@ func CheckWord(flag, word string, words []string) error {
 // AddNames adds --names.
 func AddNames(cmd *cobra.Command, names *string, usage string) {
 	cmd.Flags().StringVar(names, "names", "",
-		"where symbol and debug information name a function differently, show the name of: "+usage)
+		"choose between different names of a function in symbol table and debug information: "+usage)
 	Complete(cmd, "names", resolve.NamePolicies)
 }
 
@@ -106,8 +106,7 @@ func ParseNames(names string) (resolve.NamePolicy, error) {
 // AddLabels adds --labels and its other name, --keep.
 func AddLabels(fs *pflag.FlagSet, labels *[]string) {
 	fs.StringSliceVar(labels, "labels", nil,
-		"keep samples of different `LABELS` apart: pid, tid, cpu, "+ingest.TagWords()+
-			"; the comm always is")
+		"keep samples with different `LABELS` apart, besides comm: pid, tid, cpu, "+ingest.TagWords())
 	fs.StringSliceVar(labels, "keep", nil, "the same as --labels")
 	fs.Lookup("keep").Hidden = true
 }
@@ -133,7 +132,7 @@ var DemangleModes = []string{"simple", "templates", "full", "none"}
 // AddDemangle adds --demangle; its usage names the default.
 func AddDemangle(cmd *cobra.Command, mode *string, byDefault string) {
 	cmd.Flags().StringVar(mode, "demangle", "",
-		"how much of C++ and Rust names is shown: simple, templates, full or none as `MODE` (default "+
+		"how much of C++ and Rust names to print: `MODE` is simple, templates, full or none (default "+
 			byDefault+")")
 	Complete(cmd, "demangle", DemangleModes)
 }
@@ -228,22 +227,25 @@ func (b *Size) Type() string { return "SIZE" }
 
 // AddJobs adds --jobs.
 func AddJobs(fs *pflag.FlagSet, jobs *int) {
-	fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
+	AddGroup(fs, GroupLimits, func(fs *pflag.FlagSet) {
+		fs.IntVarP(jobs, "jobs", "j", 0, "use at most `N` cores (default all)")
+	})
 }
 
 // AddWork adds --jobs and --max-memory.
 func AddWork(fs *pflag.FlagSet, jobs *int, maxMemory *Size) {
 	AddJobs(fs, jobs)
-	fs.Var(maxMemory, "max-memory",
-		"try to stay below `SIZE` of memory, as 512MiB or 2G (default: no limit of our own)")
+	AddGroup(fs, GroupLimits, func(fs *pflag.FlagSet) {
+		fs.Var(maxMemory, "max-memory", "try to use less memory than `SIZE`, such as 512MiB or 2G (default: no limit)")
+	})
 }
 
 // AddWriter adds the flags of all commands that write to the store.
 func AddWriter(fs *pflag.FlagSet, o *db.WriterOptions) {
 	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
-		"wait for `TIME` for another writer; 0: not at all")
+		"wait up to `TIME` for another writer of the store")
 	fs.BoolVar(&o.Shared, "shared-store", false,
-		"write although others can write to the store's directory, or to one above it")
+		"write even if other users can write to the store's directory or one above it")
 }
 
 // defaultLockTimeout is how long a second writer waits for the first.
@@ -252,8 +254,10 @@ const defaultLockTimeout = time.Minute
 // AddBCCDirs adds --bcc-dir. It has no default: text and captures may be of any host, and
 // files in a directory that anybody can write to are used only on request.
 func AddBCCDirs(fs *pflag.FlagSet, dirs *[]string) {
-	fs.StringArrayVar(dirs, "bcc-dir", nil,
-		"take BPF programs from `DIR` too, where bcc left their sources: /var/tmp/bcc on its host")
+	AddGroup(fs, GroupSymbols, func(fs *pflag.FlagSet) {
+		fs.StringArrayVar(dirs, "bcc-dir", nil,
+			"read the BPF programs that bcc left in `DIR` (/var/tmp/bcc on the host that ran them)")
+	})
 }
 
 // CheckJobs accepts the number of workers, 0 being one for each CPU.

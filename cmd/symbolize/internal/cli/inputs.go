@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze"
 	"symbolize/analyze/resolve"
@@ -64,39 +65,48 @@ type InputOptions struct {
 func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.Event, "event", "", "only samples of this `EVENT`")
-	fs.StringSliceVar(&o.comms, "comm", nil, "only threads of this `NAME`; may be repeated")
-	AddPIDs(fs, &o.pids, "only this `PID`; may be repeated")
-	fs.Var((*PIDs[int32])(&o.tids), "tid", "only this thread, by its `TID`; may be repeated")
-	fs.StringVar(&o.cpus, "cpu", "", "only these CPUs, a `LIST` as 0,2-3")
-	fs.StringVar(&o.weight, "weight", "",
-		"weigh samples by this `FIELD` of their tracepoint, as bytes_alloc, in place of the period")
-	fs.StringVar(&o.times, "time", "",
-		"only samples of this time: `FROM,TO` in seconds of the recording, or FROM%-TO%")
-	fs.StringArrayVar(&o.With, "with", nil,
-		"take symbols from `PATH` too, for this run, before the store: files, directories, "+
-			"what `capture` wrote; may be repeated")
-	fs.StringArrayVar(&o.Symfs, "symfs", nil,
-		"look for the files of captures below `DIR`, by their paths or build IDs, as perf does; may be "+
-			"repeated")
-	fs.BoolVar(&o.NoLocal, "no-local", false,
-		"look for no files on this host that neither the store nor another flag has")
-	o.Remote.AddFlag(fs)
-	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil,
-		"look for the perf-PID.map and jit-PID.dump files of run-time compilers in `DIR`, besides "+
-			"the captures' own directories; may be repeated")
-	fs.StringArrayVar(&o.Vmlinux, "vmlinux", nil, "as --with: a kernel image `FILE`")
-	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,
-		"as --with: a kallsyms `FILE`, taken for the kernel of the captures")
+	AddGroup(fs, GroupFilters, o.addFilters)
+	AddGroup(fs, GroupSymbols, o.addSources)
 	AddBCCDirs(fs, &o.BCCDirs)
-	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
-		"where a capture has no build ID, take the file now at the path for the one that ran")
 	if !o.Timed {
 		o.Stacks.AddTo(fs)
 	}
-	fs.Var(&o.unpacked, "max-unpacked",
-		"a compressed capture may unpack to `SIZE` (default 256 MiB and 256 times its own size)")
 	AddWork(fs, &o.Jobs, &o.MaxMemory)
+	AddGroup(fs, GroupLimits, func(fs *pflag.FlagSet) {
+		fs.Var(&o.unpacked, "max-unpacked", "unpack a compressed capture to at most `SIZE` "+
+			"(default 256 MiB and 256 times its own size)")
+	})
+}
+
+// addFilters adds the flags that select samples.
+func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Event, "event", "", "only samples of `EVENT`")
+	fs.StringSliceVar(&o.comms, "comm", nil, "only threads with this `NAME`; may be repeated")
+	AddPIDs(fs, &o.pids, "only the process `PID`; may be repeated")
+	fs.Var((*PIDs[int32])(&o.tids), "tid", "only the thread `TID`; may be repeated")
+	fs.StringVar(&o.cpus, "cpu", "", "only the CPUs in `LIST`, such as 0,2-3")
+	fs.StringVar(&o.weight, "weight", "",
+		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
+	fs.StringVar(&o.times, "time", "",
+		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")
+}
+
+// addSources adds the flags that name sources of symbols.
+func (o *InputOptions) addSources(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&o.With, "with", nil, "read symbols from `PATH` for this run, before the store: "+
+		"files, directories, bundles; may be repeated")
+	fs.StringArrayVar(&o.Symfs, "symfs", nil,
+		"search `DIR` for the files of captures, by path or build ID, as perf does; may be repeated")
+	fs.BoolVar(&o.NoLocal, "no-local", false,
+		"do not search this host for files that the store and the other flags lack")
+	o.Remote.AddFlag(fs)
+	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil, "search `DIR` for perf-PID.map and jit-PID.dump "+
+		"files of JIT compilers, besides the captures' directories; may be repeated")
+	fs.StringArrayVar(&o.Vmlinux, "vmlinux", nil, "read symbols from the kernel image `FILE`")
+	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,
+		"read symbols of the captures' kernel from `FILE`, a copy of /proc/kallsyms")
+	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
+		"where a capture has no build ID, assume that the file now at the path is the one that ran")
 }
 
 // TakeBundles takes the bundles out of the captures of the command line, see

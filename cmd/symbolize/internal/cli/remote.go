@@ -28,9 +28,10 @@ type RemoteFlag struct {
 // AddFlag adds the flag to a command.
 func (f *RemoteFlag) AddFlag(fs *pflag.FlagSet) {
 	f.set = true
-	fs.StringVar(&f.url, "remote", "",
-		"take the symbol tables that the store lacks from `URL`, a directory or bucket that \"store push\" "+
-			"filled, and keep them in the store (default $"+remoteEnv+")")
+	AddGroup(fs, GroupSymbols, func(fs *pflag.FlagSet) {
+		fs.StringVar(&f.url, "remote", "", "fetch symbol tables that the store lacks from `URL`, a "+
+			"directory or bucket that `store push` filled, and keep them (default $"+remoteEnv+")")
+	})
 }
 
 // Given reports whether the flag or its variable is given.

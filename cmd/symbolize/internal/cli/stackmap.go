@@ -26,24 +26,23 @@ func (o *StackMap) AddTo(fs *pflag.FlagSet) { AddGroup(fs, GroupStackMap, o.defi
 
 func (o *StackMap) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.counts, "counts", "",
-		"the dump `FILE` of the map that counts its stacks")
+		"`FILE` is the dump of the map that counts the stacks")
 	fs.StringVar(&o.key, "key", "",
-		"`FIELD:OFFSET[:SIZE],…` in the keys of --counts, in bytes: user_stack_id, "+
+		"fields in the keys of --counts, `FIELD:OFFSET[:SIZE],…` in bytes: user_stack_id, "+
 			"kernel_stack_id, stack_id, pid, tgid, tid, comm")
 	fs.StringVar(&o.btf, "btf", "",
-		"the BPF object `FILE`, or BTF, that has the fields in keys and values of --counts")
+		"`FILE` is the BPF object, or BTF, with the types of keys and values of --counts")
 	fs.StringVar(&o.value, "value", "",
-		"`OFFSET[:SIZE]` of the count in the values of --counts (default the whole "+
-			"value)")
+		"`OFFSET[:SIZE]` of the count in the values of --counts (default: the whole value)")
 	fs.StringVar(&o.kernel, "kernel-stacks", "",
-		"the dump `FILE` of the kernel's stacks, where they have a map of their own")
+		"`FILE` is the dump of the kernel's stacks, if they have their own map")
 	fs.IntVar(&o.depth, "depth", 0,
-		"where a dump is of values alone: `N` frames of 32 bytes in a value")
+		"a dump without keys has values of `N` frames of 32 bytes")
 	fs.IntVar(&o.stride, "stride", 0,
-		"where a dump is of values alone: `BYTES` from one to the next")
+		"a dump without keys has values of `BYTES`")
 	fs.StringArrayVar(&o.maps, "maps", nil,
-		"`PID=FILE`, a copy of /proc/PID/maps, for frames without a build ID; FILE "+
-			"alone for a dump without process IDs; may be repeated")
+		"mappings of frames without a build ID: `PID=FILE`, a copy of /proc/PID/maps, or FILE "+
+			"for a dump without process IDs; may be repeated")
 }
 
 // Parse checks the flags.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/summary"
@@ -31,11 +32,12 @@ func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }
 func (a *App) WithSummary(commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		fs := cmd.Flags()
-		fs.StringVar(&a.outcome.summary, "summary", "",
-			"write what was done to `FILE`, as JSON: samples and frames named and not, memory, exit status; "+
-				"- is standard output")
-		fs.StringVar(&a.outcome.metrics, "metrics", "",
-			"write the same to `FILE` for the node exporter of Prometheus")
+		AddGroup(fs, GroupLimits, func(fs *pflag.FlagSet) {
+			fs.StringVar(&a.outcome.summary, "summary", "", "write the counts of the run to `FILE`, as JSON: "+
+				"samples and frames with and without names, memory, exit status; - is standard output")
+			fs.StringVar(&a.outcome.metrics, "metrics", "",
+				"write the same to `FILE` for the node exporter of Prometheus")
+		})
 		body := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.outcome.run.Command = commandName(cmd)

@@ -11,11 +11,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The groups of flags that the help text lists apart from a command's other flags.
+// The groups of flags. Those of sharedGroups are listed by `symbolize help filters` in place of
+// each command's help text, GroupTools after the command's other flags.
 const (
-	GroupStackMap = "for stack maps"
+	GroupFilters  = "filters"
+	GroupSymbols  = "symbols"
+	GroupStackMap = "stack maps"
+	GroupLimits   = "limits"
 	GroupTools    = "as of addr2line and llvm-symbolizer"
 )
+
+// sharedGroups are the groups of flags that many commands have, with their titles.
+var sharedGroups = []struct{ group, title string }{
+	{GroupFilters, "Filters: which samples and frames count"},
+	{GroupSymbols, "Symbols: where names come from, before the store"},
+	{GroupStackMap, "Stack maps: files that belong to a dump, and its layout"},
+	{GroupLimits, "Limits, and results for other programs"},
+}
+
+// TopicFilters is the topic of `symbolize help` that lists the flags of sharedGroups.
+const TopicFilters = "filters"
 
 // flagGroup is the annotation of flags that names their group.
 const flagGroup = "symbolize_flag_group"
@@ -42,27 +57,73 @@ func GroupOf(f *pflag.Flag) string {
 	return ""
 }
 
-// groupedFlags returns the visible flags of fs by group, in the order of their first flags and
-// those without a group first.
-func groupedFlags(fs *pflag.FlagSet) (groups []string, sets map[string]*pflag.FlagSet) {
-	groups, sets = []string{""}, map[string]*pflag.FlagSet{"": newFlagSet(fs)}
+// groupedFlags returns the visible flags of fs by group, "" for flags without one.
+func groupedFlags(fs *pflag.FlagSet) map[string]*pflag.FlagSet {
+	sets := make(map[string]*pflag.FlagSet)
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+		if !f.Hidden {
+			addToGroup(sets, f, fs.SortFlags)
 		}
-		g := GroupOf(f)
-		if sets[g] == nil {
-			groups, sets[g] = append(groups, g), newFlagSet(fs)
-		}
-		sets[g].AddFlag(f)
 	})
-	return groups, sets
+	return sets
 }
 
-func newFlagSet(like *pflag.FlagSet) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fs.SortFlags = like.SortFlags
-	return fs
+func addToGroup(sets map[string]*pflag.FlagSet, f *pflag.Flag, sorted bool) {
+	g := GroupOf(f)
+	if sets[g] == nil {
+		sets[g] = pflag.NewFlagSet(g, pflag.ContinueOnError)
+		sets[g].SortFlags = sorted
+	}
+	if sets[g].Lookup(f.Name) == nil {
+		sets[g].AddFlag(f)
+	}
+}
+
+// SharedFlags returns the text of `symbolize help filters`: the flags of sharedGroups of all
+// commands below root, in lines of width columns.
+func SharedFlags(root *cobra.Command, width int) string {
+	sets := make(map[string]*pflag.FlagSet)
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if GroupOf(f) != "" && !f.Hidden {
+				addToGroup(sets, f, false)
+			}
+		})
+	}
+	var b strings.Builder
+	for _, g := range sharedGroups {
+		if sets[g.group] != nil {
+			writeFlags(&b, g.title, sets[g.group], width)
+		}
+	}
+	return strings.TrimLeft(b.String(), "\n") + "\n"
+}
+
+// writeShared writes the groups of shared flags that a command has.
+func writeShared(b *strings.Builder, cmd *cobra.Command, sets map[string]*pflag.FlagSet) {
+	var groups []string
+	for _, g := range sharedGroups {
+		if sets[g.group] != nil {
+			groups = append(groups, g.group)
+		}
+	}
+	if len(groups) > 0 {
+		fmt.Fprintf(b, "\n\nFlags for %s: %s help %s", strings.Join(groups, ", "), cmd.Root().Name(),
+			TopicFilters)
+	}
+}
+
+// OwnFlags returns the flags of a command without those of sharedGroups, in lines of width columns.
+func OwnFlags(cmd *cobra.Command, width int) string {
+	sets := groupedFlags(cmd.LocalFlags())
+	var b strings.Builder
+	for _, g := range []string{"", GroupTools} {
+		if sets[g] != nil {
+			writeFlags(&b, strings.TrimSpace("Flags "+g), sets[g], width)
+		}
+	}
+	writeShared(&b, cmd, sets)
+	return strings.TrimLeft(b.String(), "\n") + "\n"
 }
 
 // PrintUsage prints how a command is called, as cobra does, with the groups of flags apart and
@@ -80,10 +141,10 @@ func PrintUsage(cmd *cobra.Command, width int) error {
 		fmt.Fprintf(&b, "\n\nExamples:\n%s", cmd.Example)
 	}
 	writeCommands(&b, cmd)
-	groups, sets := groupedFlags(cmd.LocalFlags())
-	for _, g := range groups {
-		writeFlags(&b, strings.TrimSpace("Flags "+g), sets[g], width)
-	}
+	sets := groupedFlags(cmd.LocalFlags())
+	writeFlags(&b, "Flags", sets[""], width)
+	writeFlags(&b, "Flags "+GroupTools, sets[GroupTools], width)
+	writeShared(&b, cmd, sets)
 	writeFlags(&b, "Global Flags", cmd.InheritedFlags(), width)
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.",
@@ -95,6 +156,9 @@ func PrintUsage(cmd *cobra.Command, width int) error {
 }
 
 func writeFlags(b *strings.Builder, title string, fs *pflag.FlagSet, width int) {
+	if fs == nil {
+		return
+	}
 	if text := strings.TrimRight(fs.FlagUsagesWrapped(width), " \n"); text != "" {
 		fmt.Fprintf(b, "\n\n%s:\n%s", title, text)
 	}
@@ -118,11 +182,12 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// NewHelpCommand makes `help`, which refuses the names of commands that are none.
-func NewHelpCommand() *cobra.Command {
+// NewHelpCommand makes `help`, which has the topic TopicFilters beside the commands and refuses
+// other words. Lines have width() columns.
+func NewHelpCommand(width func() int) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
+		Use:   "help [command|" + TopicFilters + "]",
+		Short: "Print the help text of a command, or the flags that commands share",
 		Args:  cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (
 			names []string, _ cobra.ShellCompDirective) {
@@ -138,6 +203,10 @@ func NewHelpCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{TopicFilters}) {
+				_, err := io.WriteString(cmd.OutOrStdout(), SharedFlags(cmd.Root(), width()))
+				return err
+			}
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return err

@@ -29,14 +29,12 @@ type fetchOptions struct {
 	writer    db.WriterOptions
 }
 
-const fetchLong = `fetch gets the files that captures lack names of from debuginfod servers, by build
-ID, and puts their symbols into the store. It lists each file on standard output. The servers are
-those of --server, else of $DEBUGINFOD_URLS; no other command opens a connection to them. Files are
-kept in the cache of debuginfod's client, whose settings it keeps to, and a file with another build
-ID than the one asked for is refused.
+const fetchLong = `fetch downloads the files that captures need from debuginfod servers, by build ID, puts their
+symbols into the store and lists each file. Servers are --server, else $DEBUGINFOD_URLS. No other
+command connects to them. Files are kept in the cache of debuginfod's client.
 
-Exit status: 0 done, also where no server has a file; 1 failed; 2 usage; 3 a server failed or sent
-something else, or a capture could not be read, and the rest was done; 130 interrupted.`
+Exit status: 0 done, even if no server has a file; 1 failed; 2 usage; 3 a server failed or sent a
+file with another build ID, or a capture is damaged or unreadable; 130 interrupted.`
 
 // NewFetch makes the command `fetch`.
 func NewFetch(a *cli.App) *cobra.Command {
@@ -44,7 +42,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "fetch CAPTURE…",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
-		Short:       "Get the files that captures need from debuginfod servers",
+		Short:       "Download the files that captures need from debuginfod servers",
 		Long:        fetchLong,
 		GroupID:     cli.GroupMain,
 		Example: "  symbolize fetch --dry-run perf.data\n" +
@@ -63,10 +61,10 @@ func NewFetch(a *cli.App) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.servers, "server", nil, "ask the server at `URL`; may be repeated")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "list the files that would be asked for, and open no connection")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "list the needed files, without a connection")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
-		"take symbol tables in place of debug information from servers that offer them: a tenth of the bytes, no "+
-			"lines nor inlined calls")
+		"download symbol tables instead of debug information where servers offer sections: a "+
+			"tenth of the bytes, without lines and inlined calls")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cli.AddWriter(fs, &o.writer)
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)

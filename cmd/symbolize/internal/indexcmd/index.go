@@ -47,22 +47,15 @@ type indexOptions struct {
 	kallsymsID buildid.ID // kernelID parsed
 }
 
-const indexLong = `index reads the objects in files and directories and puts their symbols into
-the store, under their build IDs. It takes ELF files of any machine, separate debug files,
-kernel modules (plain or packed), vmlinux, kallsyms texts, perf's ~/.debug and debuginfod's
-cache, BPF object files, and the lists of code that processes compiled at run time (perf-PID.map,
-jit-PID.dump), and recognises them by what is in them. Of a capture that is named
-it keeps the BPF programs: their images, their lines and their BTF, which nothing could make again.
+const indexLong = `index puts the symbols of files and directories into the store, by build ID. It reads ELF files of
+any machine, separate debug files, kernel modules, vmlinux, kallsyms texts, BPF object files,
+perf's ~/.debug, debuginfod's cache, and lists of JIT compilers (perf-PID.map, jit-PID.dump). From a
+capture it keeps the BPF programs. Unchanged files cost one stat; an interrupted run loses at most
+the files in progress.
 
-Files that have not changed since the last run cost one stat. An interrupted run loses at
-most the files in work.
-
-A file that asks for far more memory or work than its size explains is read up to a limit, which
-the summary counts; --max-memory raises it. One that could not be read whole for want of space in
-$TMPDIR, memory or descriptors counts as failed in this run, and the next run reads it again.
-
-Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH could not be read, a file failed
-in this run, or with --strict any file that looks like an object and is none; 130 interrupted.`
+Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH is unreadable, a file failed in this
+run (no space in $TMPDIR, no memory, no descriptors) or, with --strict, a file is damaged;
+130 interrupted.`
 
 // NewIndex makes the command `index`.
 func NewIndex(a *cli.App) *cobra.Command {
@@ -97,28 +90,27 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&o.kernel, "kernel", false,
-		"the running kernel too: /proc/kallsyms, its modules, its vdso")
+		"index the running kernel too: /proc/kallsyms, modules, vdso")
 	fs.StringArrayVar(&o.captures, "for", nil,
-		"the files on this host that `CAPTURE` needs, and its BPF programs; further captures may follow as PATHs")
+		"index the files of this host that `CAPTURE` needs, and its BPF programs; more captures may follow as PATHs")
 	fs.StringArrayVar(&o.symfs, "symfs", nil,
-		"with --for: look for the files below `DIR` first; may be repeated")
+		"with --for: search `DIR` for the files first; may be repeated")
 	fs.StringVar(&o.kernelID, "build-id", "",
-		"the `ID` of the kernel that kallsyms texts among the paths are of")
+		"build `ID` of the kernel of kallsyms texts among the paths")
 	fs.StringArrayVar(&o.debugRoots, "debug-root", nil,
-		"look for separate debug files in `DIR` (default /usr/lib/debug); may be repeated")
-	fs.BoolVar(&o.noDebug, "no-debug-root", false, "look for no separate debug files elsewhere")
-	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file was damaged or unreadable")
+		"search `DIR` for separate debug files (default /usr/lib/debug); may be repeated")
+	fs.BoolVar(&o.noDebug, "no-debug-root", false, "do not search for separate debug files outside the paths")
+	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file is damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
-		"no lines and no inlined calls; with --no-unwind symbol tables alone, in a fifth of the time and space")
+		"omit lines and inlined calls; with --no-unwind a fifth of the time and space")
 	fs.BoolVar(&o.demangle, "demangle", false,
-		"keep the names of debug information demangled, too, for look-ups of many addresses")
+		"also store demangled names of debug information, for look-ups of many addresses")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
-		"leave out the rules by which stacks of perf record --call-graph dwarf are unwound")
+		"omit unwind tables, which stacks of perf record --call-graph dwarf need")
 	fs.BoolVar(&o.quality, "quality", false,
-		"print what each object resolves to: lines, names only or nothing")
+		"print what each object resolves to: lines, names or nothing")
 	fs.BoolVar(&o.explain, "explain", false,
-		"index nothing: list the files whose build ID kernels cannot see, so that their frames in "+
-			"stack maps and recordings have none, and the fix")
+		"index nothing: list files with a build ID that kernels cannot read, and the fix")
 	cli.AddBCCDirs(fs, &o.bccDirs)
 	cli.AddWriter(fs, &o.writer)
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)

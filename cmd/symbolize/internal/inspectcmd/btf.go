@@ -16,22 +16,19 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-const btfLong = `btf lists the types in a file's BTF, the type information of BPF and of the kernel:
-number, kind, size in bytes, name. With TYPE it prints the types of that name as C, with
-offset and size of each member in bytes, holes and padding, as pahole does. TYPE is a name
-("list_head"), a name of one kind ("struct list_head", "var jiffies") or a number from the
-list ("#12").
+const btfLong = `btf lists the types in a file's BTF, the type information of BPF programs and the kernel: number,
+kind, size in bytes, name. With TYPE it prints types as C, with the offset and size of each member,
+holes and padding, as pahole does. TYPE is a name (list_head), a name of one kind
+('struct list_head'), or a number of the list ('#12').
 
---format c prints a C header that compiles, as ` + "`bpftool btf dump FILE format c`" + `: all types,
-or those that are named, with what they need, in the order that C wants. A name that C does
-not allow a second time gets a suffix, NAME___2. Of 8-byte enumerations that clang before 15
-compiled, BTF has the low halves of the values only: there are comments on these.
+--format c prints a C header that compiles, as bpftool btf dump FILE format c: all types, or the
+named ones with everything they need.
 
-FILE is a BPF object or another ELF file with a section .BTF (also packed: .ko.zst), BTF as
-it is (/sys/kernel/btf/vmlinux), or a capture or bundle, whose BPF programs have BTF.
+FILE is a BPF object, an ELF file with a .BTF section, BTF itself (/sys/kernel/btf/vmlinux), or a
+capture or bundle with BPF programs.
 
-Exit status: 0 done; 1 failed, or no type of a name; 2 usage; 3 of a capture only some could
-be read; 130 interrupted.`
+Exit status: 0 done; 1 failed, or no such type; 2 usage; 3 only a part of a capture could be read;
+130 interrupted.`
 
 // btfOptions are the flags of btf.
 type btfOptions struct {
@@ -54,7 +51,7 @@ func NewBTF(a *cli.App) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&o.base, "base", "",
-		"the `FILE` whose types a kernel module's BTF continues, mostly /sys/kernel/btf/vmlinux")
+		"`FILE` has the types that a kernel module's BTF continues: /sys/kernel/btf/vmlinux")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, formatC)
 	return cmd
 }

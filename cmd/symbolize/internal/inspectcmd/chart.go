@@ -51,26 +51,26 @@ const defaultSymbolRows = 30
 func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&o.symbols, "symbols", "",
-		"counts by code address with names: the `FIELD` of the key that is one; key for all of it")
+		"print counts by code address, with names; `FIELD` of the key is the address, or key")
 	fs.BoolVar(&o.returns, "return-addresses", false,
-		"the addresses of --symbols are where calls return to: show the line of the call")
+		"addresses of --symbols are return addresses: print the line of the call")
 	cli.AddLimit(fs, &o.rows, defaultSymbolRows, "print the `N` heaviest of --symbols; 0 for all")
 	fs.StringVar(&o.hist, "hist", "",
-		"draw histograms; the `SCALE` is the scale of the slots: "+chart.ScaleNames)
+		"draw histograms; `SCALE` of the slots: "+chart.ScaleNames)
 	fs.Lookup("hist").NoOptDefVal = autoScale
 	fs.BoolVar(&o.heatmap, "heatmap", false,
-		"draw values against time, of several dumps or of a bundle with a series")
+		"draw values against time, from several dumps or a bundle with a series")
 	fs.BoolVar(&o.cleared, "cleared", false,
-		"whoever reads the map clears it: each dump of --heatmap holds the counts of its interval")
-	fs.StringVar(&o.slot, "slot", "", "the `FIELD` of the key that is the slot of a histogram")
+		"the map is cleared by its reader: each dump of --heatmap has the counts of one interval")
+	fs.StringVar(&o.slot, "slot", "", "`FIELD` of the key is the slot of a histogram")
 	fs.StringVar(&o.count, "count", "",
-		"the `FIELD` of the value that is the count, or the array of slots")
+		"`FIELD` of the value is the count, or the array of slots")
 	fs.StringVar(&o.style, "style", "", "draw histograms as `TOOL` does: bcc or bpftrace")
-	fs.StringVar(&o.unit, "unit", "", "the `UNIT` of values: ns, us, bytes …")
+	fs.StringVar(&o.unit, "unit", "", "`UNIT` of values: ns, us, bytes …")
 	fs.StringArrayVar(&o.with, "with", nil,
-		"take symbols from `PATH` too, for --symbols; may be repeated")
+		"read symbols for --symbols from `PATH`; may be repeated")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
-		"kallsyms `FILE` of the boot that the dump is of, for --symbols")
+		"read symbols for --symbols from `FILE`, a copy of /proc/kallsyms of that boot")
 	o.remote.AddFlag(fs)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 	cli.Complete(cmd, "style", chartStyles)

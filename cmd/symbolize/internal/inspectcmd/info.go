@@ -15,14 +15,12 @@ import (
 	"symbolize/ingest/input"
 )
 
-const infoLong = `info describes a file. Of a capture: what recorded it, events, counts of
-records, time span, the objects in its stacks with their build IDs, and every function of
-every BPF program: what was captured of it, or why its image is missing. Of an object file,
-plain or packed: kind, machine, build ID, segments, the sources of symbols with their
-counts, and the DWARF: versions, split units, compression, and files with more of it that are
-missing. Of a perf map or a jitdump file: the process, functions and addresses.
+const infoLong = `info describes a file. Captures: recorder, events, counts of records, time span, the objects in
+stacks with their build IDs, and the BPF programs with what was captured of each. Object files: kind,
+machine, build ID, segments, symbol sources, and DWARF versions, compression and missing files. Perf
+maps and jitdump files: process, functions, addresses.
 
-Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, what could be read is printed;
+Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, the readable part is printed;
 130 interrupted.`
 
 // NewInfo makes the command `info`.
@@ -31,7 +29,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 	var stacks cli.StackMap
 	cmd := &cobra.Command{
 		Use:     "info FILE",
-		Short:   "Say what a capture or an object file holds",
+		Short:   "Describe a capture or an object file",
 		Long:    infoLong,
 		GroupID: cli.GroupLook,
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",

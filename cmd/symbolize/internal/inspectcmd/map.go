@@ -21,17 +21,15 @@ import (
 	"symbolize/ingest/input"
 )
 
-const mapLong = `map shows what dumps of BPF maps hold: keys and values by BTF; counts by code
-address with functions and lines (--symbols); histograms as bcc and bpftrace draw them (--hist);
-values against time (--heatmap), on a terminal or as a picture.
+const mapLong = `map shows dumps of BPF maps: keys and values by BTF, counts by code address with names (--symbols),
+histograms as bcc and bpftrace draw them (--hist), values against time (--heatmap).
 
-DUMP is a raw dump, what bpftool -j map dump printed, or the plain text that it prints of maps
-without BTF. BUNDLE is what capture wrote: with --maps it has dumps of maps at intervals; if they
-are several they are listed, and --map chooses one. Of a
-BPF OBJECT the maps are shown that it defines, and what its variables are at the beginning.
+DUMP is a raw dump or the output of bpftool map dump, with or without -j. BUNDLE is a file of
+capture --maps; --map selects one of several maps. Of a BPF OBJECT map shows the maps that it
+defines and the initial values of its variables.
 
-Exit status: 0 done; 1 failed; 2 usage; 3 a dump was damaged, all before the damage was done; 130
-interrupted.`
+Exit status: 0 done; 1 failed; 2 usage; 3 a dump is damaged, the entries before the damage were used;
+130 interrupted.`
 
 // mapOptions are the flags of map.
 type mapOptions struct {
@@ -57,10 +55,9 @@ func NewMap(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.name, "map", "", "of several maps that of this `NAME|ID`; "+
-		"ID=NAME where the kernel cut the name")
+	fs.StringVar(&o.name, "map", "", "select the map `NAME|ID`; ID=NAME where the kernel cut the name")
 	fs.StringVar(&o.btf, "btf", "",
-		"the BPF object `FILE`, or BTF, with the types of a dump that has none")
+		"`FILE` is the BPF object, or BTF, with the types of a dump without BTF")
 	cli.AddOutput(fs, &o.output)
 	fs.StringVar(&o.format, "format", "",
 		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+

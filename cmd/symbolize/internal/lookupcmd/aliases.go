@@ -24,12 +24,12 @@ var otherNames = map[string]pflag.NormalizedName{
 
 func (h *toolFlags) addFlags(fs *pflag.FlagSet, o *lookup.Options) {
 	cli.AddGroup(fs, cli.GroupTools, func(fs *pflag.FlagSet) {
-		fs.BoolVarP(&o.Basenames, "basenames", "s", false, "leave out the directories of files")
+		fs.BoolVarP(&o.Basenames, "basenames", "s", false, "print file names without directories")
 		fs.BoolVarP(&o.Layout.Addresses, "addresses", "a", false,
-			"print each address before its answer")
+			"print each address before its frames")
 		fs.BoolVarP(&o.Layout.Pretty, "pretty-print", "p", false, "print each frame on one line")
 		fs.StringVarP(&h.functions, "functions", "f", "linkage",
-			"print names of functions: `linkage` or none")
+			"print function names: `linkage` or none")
 		fs.Lookup("functions").NoOptDefVal = "linkage"
 		fs.BoolVarP(&h.inlines, "inlines", "i", true, "print inlined calls")
 		fs.BoolVarP(&h.demangled, "demangled", "C", true, "demangle names")

@@ -32,44 +32,29 @@ type filterOptions struct {
 	mode     report.Mode // demangle parsed
 }
 
-const filterLong = `filter copies standard input to standard output and puts names to the places
-in code that it finds on the way, from the store, from --with and from the files of this host
-that have the build IDs in the text; all other bytes stay as they are.
-It reads what is there, writes it, and waits for more: ` + "`dmesg -w | symbolize filter`" + ` shows
-each line when it comes.
+const filterLong = `filter copies standard input to standard output and adds names to the code addresses in it, from
+the store, from --with, and from files of this host that have the build IDs in the text. All other
+bytes stay as they are. Lines are printed as they arrive: dmesg -w | symbolize filter.
 
-It knows what kernels print in stack traces (sym+0x1f/0x40 [module BUILDID], and
-bpf_prog_TAG_name+0x1f/0x40 of BPF programs), what bpftrace's ustack(build_id) prints (BUILDID
-0x1f), Inspektor Gadget (BUILDID +1f), systing ([buildid:HEX]), LLVM's sanitizers ((file+0x1f)
-(BuildId: HEX)) and LLVM's symbolizer markup ({{{bt:0:0x1f}}}), BUILDID+0x1f, and bpf_prog_TAG
-alone. Offsets behind a build ID are file offsets.
+It knows stack traces of kernels, bpftrace, Inspektor Gadget, systing, LLVM's sanitizers and
+symbolizer markup, gdb, Rust and Go, and crash reports of Android, systemd-coredump, glibc and the
+kernel; docs/filter.md lists the forms. A file without a build ID in the text is found by its name if
+exactly one file of --with has that name, or by its absolute path with --trust-paths. Addresses of a
+process are looked up in the mappings that precede them in the text.
 
-Of crash reports it knows Android's (#00 pc 1f /lib/libc.so (BuildId: HEX)), systemd-coredump's
-(#0 0x7f1f n/a (prog + 0x1f), by the lines "Module prog with build-id HEX"), glibc's
-(./prog(+0x1f) [0x7f1f]) and the kernel's (segfault at … in prog[1f,7f00+1000]). Where the text
-has no build ID, a file is taken by its name if exactly one of --with has it, or with
---trust-paths by its absolute path. Addresses of a process (gdb's 0x7f1f in ?? (), Rust's 1:
-0x7f1f - <unknown>, Go's [signal … pc=0x7f1f]) are looked up in the mappings before them in the text,
-as /proc/PID/maps or gdb's "info proc mappings" has them; without any they are those of the
-program of --with that is linked to fixed addresses.
+Source lines follow in parentheses, inlined calls first: parse+0x12 (peek at lex.h:3, parse.c:97).
+Addresses in stacks are looked up one byte before, except where the code was interrupted; --exact
+looks up all addresses as they are. Addresses without a name are counted on stderr.
 
-What has a name keeps it, and what has none gets one; the source follows in parentheses, inlined
-calls first: parse+0x12 (peek at lex.h:3, parse.c:97). What is not known stays, and is
-counted on standard error.
-
-Addresses in stacks are return addresses and are looked up one byte before, but for the first of a
-run of frames, those behind RIP: and "pc :" of kernels, and those that say otherwise. --exact takes
-all as they are.
-
-Exit status: 0 done, unknown places included; 1 failed; 2 usage; 3 a table is damaged, what could be
-read has been used; 130 interrupted.`
+Exit status: 0 done, even if addresses have no name; 1 failed; 2 usage; 3 a table is damaged, the
+others were used; 130 interrupted.`
 
 // NewFilter makes the command `filter`.
 func NewFilter(a *cli.App) *cobra.Command {
 	o := &filterOptions{}
 	cmd := &cobra.Command{
 		Use:     "filter",
-		Short:   "Put names into text: kernel stack traces, output of tracing tools",
+		Short:   "Add names to text: stack traces, crash reports, output of tracers",
 		Long:    filterLong,
 		GroupID: cli.GroupLook,
 		Example: "  dmesg -w | symbolize filter\n" +
@@ -99,23 +84,21 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.input.With, "with", nil,
-		"take names from `PATH` too, before the store: files, directories, what `capture` wrote; "+
-			"may be repeated")
+		"read symbols from `PATH` before the store: files, directories, bundles; may be repeated")
 	cli.AddBCCDirs(fs, &o.input.BCCDirs)
 	fs.StringVar(&o.kernel, "kernel", "",
-		"build `ID` of the kernel, for traces that do not name it: symbols without a module "+
-			"are its")
+		"build `ID` of the kernel in traces that do not name it")
 	fs.BoolVar(&o.input.TrustPaths, "trust-paths", false,
-		"where the text has no build ID, take the file now at an absolute path for the one that ran")
+		"where the text has no build ID, assume that the file now at an absolute path is the one that ran")
 	fs.BoolVar(&o.input.NoLocal, "no-local", false,
-		"look for no files on this host that neither the store nor --with has")
+		"do not search this host for files that the store and --with lack")
 	o.input.Remote.AddFlag(fs)
-	fs.BoolVar(&o.exact, "exact", false, "take no address for a return address")
+	fs.BoolVar(&o.exact, "exact", false, "look up all addresses as they are, none as a return address")
 	cli.AddNames(cmd, &o.input.Names, "`symbols` (the default) or dwarf")
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 	fs.BoolVar(&o.input.NoInlines, "no-inlines", false, "leave out inlined calls")
-	fs.StringVar(&o.summary, "summary", "", "write how many places were named, and what was left, "+
-		"to `FILE` as JSON")
+	fs.StringVar(&o.summary, "summary", "", "write the counts of named and unnamed addresses to `FILE`, "+
+		"as JSON")
 	cli.AddWork(fs, &o.input.Jobs, &o.input.MaxMemory)
 }
 

@@ -59,32 +59,22 @@ var queryLines = Reader{Read: 1 << 20, Batch: 8 << 20, Line: 64 << 10,
 
 var errLongQuery = errors.New("a line of more than 64 KiB")
 
-const lookupLong = `lookup gives function, file and line for addresses of one object, with all
-inlined calls, innermost first. Addresses are ELF virtual addresses, hexadecimal with or without 0x:
-arguments, or lines of standard input, each of which is answered when it comes.
+const lookupLong = `lookup prints function, file and line for addresses of one object, inlined calls first. Addresses
+are hexadecimal ELF addresses: arguments, or lines of standard input.
 
-The object is a file (-e), whose symbols are taken from the store if they are there with
-lines, else from the file itself and its separate debug files; or it is named by build ID.
-Without both the arguments or the lines of standard input name it: FILE ADDR, "FILE" ADDR,
-CODE "FILE" ADDR or BUILDID:ID ADDR. An object that is named by build ID and not in the store is
-looked for on this host, as resolve does.
-Sections of kernel modules and .o files all begin at 0: --section chooses one.
-Without it they lie one after another as the kernel loads them, .text first as a rule.
+The object is a file (-e) or the object with a build ID. Without either, arguments or input lines
+name it as for llvm-symbolizer: FILE ADDR, "FILE" ADDR, CODE "FILE" ADDR or BUILDID:ID ADDR. Symbols
+come from the store if it has lines for the object, else from the file and its separate debug files.
 
-The styles print what the tools print that lookup stands in for: llvm what
-` + "`llvm-symbolizer --inlines`" + ` does, gnu what ` + "`addr2line -f -i -C`" + ` does, json what
-` + "`llvm-symbolizer --output-style=JSON`" + ` does. Names are chosen as those tools do: llvm and
-json take the symbol that covers the address, gnu the name in the debug information.
-
-Exit status: 0 done, unknown addresses included; 1 failed; 2 usage; 3 the object is damaged,
-what could be read has been used; 130 interrupted.`
+Exit status: 0 done, even if addresses are unknown; 1 failed; 2 usage; 3 the object is damaged, the
+readable part was used; 130 interrupted.`
 
 // NewLookup makes the command `lookup`.
 func NewLookup(a *cli.App) *cobra.Command {
 	o := &lookupOptions{}
 	cmd := &cobra.Command{
 		Use:     "lookup [-e FILE|--build-id ID] [ADDR…|'FILE ADDR'…]",
-		Short:   "Give function, file and line for addresses, as addr2line does",
+		Short:   "Print function, file and line of addresses, as addr2line does",
 		Long:    lookupLong,
 		GroupID: cli.GroupLook,
 		Example: "  symbolize lookup -e ./server 0x401136\n" +
@@ -107,23 +97,22 @@ func NewLookup(a *cli.App) *cobra.Command {
 func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.file, "exe", "e", "", "the object: a `FILE`, plain or packed")
+	fs.StringVarP(&o.file, "exe", "e", "", "the object: `FILE`, plain or compressed")
 	fs.StringVar(&o.buildID, "build-id", "",
-		"the object: the one with this `ID`, of which the first "+
-			"8 digits will do, in the store or on this host")
-	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: look for no files on this host")
+		"the object: the one with build `ID`, or its first 8 digits, in the store or on this host")
+	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: do not search this host for files")
 	o.remote.AddFlag(fs)
 	fs.BoolVar(&o.Offsets, "offsets", false,
-		"addresses are file offsets; of a kernel, offsets from _text")
-	fs.StringVar(&o.Section, "section", "", "addresses count from the start of section `NAME`")
-	fs.StringVar(&o.style, "style", styleLLVM, "`STYLE` of the output: llvm, gnu or json")
+		"addresses are file offsets, or for kernels offsets from _text")
+	fs.StringVar(&o.Section, "section", "", "addresses are offsets in section `NAME`")
+	fs.StringVar(&o.style, "style", styleLLVM, "print as `STYLE`: llvm-symbolizer --inlines (llvm) or --output-style=JSON (json), addr2line -f -i -C (gnu)")
 	cli.Complete(cmd, "style", lookupStyles)
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
 		"the same as --style json"
 	cli.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
 	fs.StringVar(&o.demangle, "demangle", "full",
-		"how much of C++ and Rust names is shown: simple, templates, `full` or none")
+		"how much of C++ and Rust names to print: simple, templates, `full` or none")
 	cli.Complete(cmd, "demangle", cli.DemangleModes)
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)

@@ -45,22 +45,19 @@ type annotateOptions struct {
 	writing  disasm.Syntax // syntax parsed
 }
 
-const annotateLong = `annotate prints the instructions of functions with the share of the
-function's samples that each has, and between them the source lines they come from: of BPF
-programs from the capture itself, long after they were unloaded, and of user and kernel functions
-from the file that ran, if one with that build ID is at hand (named with --with, or at its
-recorded path, or where index read it).
+const annotateLong = `annotate prints the instructions of functions with their share of the function's samples, and the
+source lines between them. Code and C lines of BPF programs come from the capture, a bundle or the
+store; code of user and kernel functions comes from a file with the recorded build ID: one of --with,
+at the recorded path, or where index read it.
 
-A PATTERN is a name, a glob or a regular expression for whole names (bpf_prog_.*, main, 'sum_*'), a
-program by its ID (123, or id:123), or a tag (91621db7a64bdc62, or tag:91621db7a64bdc62). Without
-one the hottest function is annotated. Arguments are captures as long as such files exist; the
-first is one always.
+PATTERN is a name, a glob or a regular expression for whole names (main, 'bpf_prog_.*'), or a BPF
+program by its ID (123, id:123) or tag (tag:91621db7a64bdc62). The default is the hottest function.
+Arguments are captures as long as such files exist.
 
-Samples count for the instruction that was interrupted. The processor may report one that comes
-later (skid); that is not corrected.
+A sample counts for the interrupted instruction; skid of the processor is not corrected.
 
-Exit status: 0 done; 1 failed, or of no function the code could be had; 2 usage; 3 a capture could
-not be read or was damaged, the rest was done; 130 interrupted.`
+Exit status: 0 done; 1 failed, or no function has code; 2 usage; 3 a capture is damaged or
+unreadable, the others were used; 130 interrupted.`
 
 // pageFunctions is how many functions a page has by default.
 const pageFunctions = 10
@@ -99,16 +96,15 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 		"annotate the `N` hottest functions; 0 for all "+
 			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
-		"count samples for the calls on their stacks, too, not for the leaf alone")
+		"count samples for all frames of their stacks, not only for the leaf")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"print addresses in place of offsets from the function's start")
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
 	fs.StringVar(&o.syntax, "syntax", disasm.Syntaxes[0],
-		"how x86 instructions are written: att or intel as `SYNTAX`")
+		"`SYNTAX` of x86 instructions: att or intel")
 	cli.Complete(cmd, "syntax", disasm.Syntaxes)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
-		"take the text of source files from `DIR`, at their recorded paths or the ends of these; "+
-			"may be repeated")
+		"search `DIR` for source files, by their paths or the ends of these; may be repeated")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.HTML)
 	cli.AddOutput(fs, &o.output)
 	o.InputOptions.AddFlags(cmd)

@@ -35,21 +35,21 @@ type diffOptions struct {
 	compared bool // --normalize is given, true or false
 }
 
-const diffLong = `diff compares two captures or profiles, function by function: what grew or shrank,
-what is new and what is gone. Values are compared as measured; --normalize scales each profile to
-the base's total, so that shares compare. Builds of one program compare by function and, with
---lines, by a line's distance from its function's first.
+const diffLong = `diff compares two captures or profiles function by function: what grew, what shrank, what is new
+and what is gone. Values are compared as measured; --normalize scales each profile to the base's
+total, so that shares compare. Functions of two builds match by name, with --lines also by a line's
+distance from the first line of its function.
 
-With several profiles on a side, --base FILE for each of the base and the others behind, diff
-shows medians with their spread, and tests each function: p is the probability that such a
-difference is chance, corrected for the number of functions.
+With several profiles on a side (--base FILE for each of the base, the others as arguments) diff
+prints medians with their spread and tests each function: p is the probability of such a difference
+by chance, corrected for the number of functions.
 
---fail-above fails for a growth that is significant or, with one profile a side, beyond the noise
-of counting samples. Where the totals differ by more than 5 %, it needs --normalize or
---normalize=false.
+--fail-above fails if a growth is significant or, with one profile on a side, larger than the noise
+of counting samples. If the totals differ by more than 5 %, --normalize or --normalize=false must be
+given.
 
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 5 a function grew by more than --fail-above; 130 interrupted.`
+Exit status: 0 done; 1 failed; 2 usage; 3 a capture is damaged or unreadable, the others were used;
+5 a function grew by more than --fail-above; 130 interrupted.`
 
 // NewDiff makes the command `diff`.
 func NewDiff(a *cli.App) *cobra.Command {
@@ -79,18 +79,18 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&o.base, "base", nil,
-		"compare with this `FILE`; all arguments are then of the new side; may be repeated")
+		"compare with `FILE`; may be repeated; the arguments are the new side")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
 	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
-	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `flat` or cum")
+	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `COLUMN`: flat or cum")
 	cli.Complete(cmd, "sort", topSorts)
 	addNormalizeFlag(fs, &o.normalize)
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
 	fs.Float64Var(&o.alpha, "alpha", defaultAlpha,
-		"a corrected p below `P` is significant")
+		"a difference with a corrected p below `P` is significant")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
-		"exit with 5 if a function grew by more than `PCT` percent, and beyond chance")
+		"exit with 5 if a function grew by more than `PCT` percent and by more than chance explains")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
@@ -100,7 +100,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 // addNormalizeFlag adds the flag of all comparisons.
 func addNormalizeFlag(fs *pflag.FlagSet, normalize *bool) {
 	fs.BoolVar(normalize, "normalize", false,
-		"scale each profile to the base's total, so that shares compare")
+		"scale each profile to the base's total: compare shares")
 }
 
 // defaultAlpha is the usual level of tests: of twenty comparisons without a change one has a

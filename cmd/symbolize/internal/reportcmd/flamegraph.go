@@ -34,21 +34,14 @@ type flamegraphOptions struct {
 	labelsGiven bool
 }
 
-const flamegraphLong = `flamegraph draws where time went: each frame is as wide as what was sampled in it
-and in what it called. The result is one file of HTML that loads nothing and opens in any
-browser: with zoom, search, callers and callees of a function, a table of functions, and the list
-of what is missing. It takes captures, and pprof files that resolve wrote.
+const flamegraphLong = `flamegraph draws a flame graph: the width of a frame is the weight of its samples, callees
+included. The result is one HTML file that loads nothing: with zoom, search, callers and callees of
+a function, a table of functions, and the list of missing symbols. svg is a still picture; folded,
+speedscope and gecko (Firefox Profiler) are files for other viewers. The format is --format, else it
+follows from the name of the -o file, else html.
 
-The format is that of --format, else that of the -o file's name, else html: svg is a still
-picture, folded are folded stacks, speedscope and gecko are files for speedscope and the
-Firefox Profiler.
-
-With --base FILE it draws what differs from it: frames are as wide as on the new side, red where
-they grew and blue where they shrank; the page lists what only the base has. Where the totals
-differ the new side is scaled to the base's, so that shares compare.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 130 interrupted.`
+--base FILE draws a differential flame graph: widths are of the new side, red frames grew, blue
+frames shrank, and the page lists the calls that only the base has.` + cli.CaptureStatus
 
 // flamegraphFormats are the formats with their extensions; none of speedscope's and the
 // Firefox Profiler's own.
@@ -64,7 +57,7 @@ func NewFlamegraph(a *cli.App) *cobra.Command {
 	o := &flamegraphOptions{}
 	cmd := &cobra.Command{
 		Use:     "flamegraph CAPTURE|PROFILE…",
-		Short:   "Draw a flame graph: a page of HTML, or a file for another viewer",
+		Short:   "Draw a flame graph: an HTML page, or a file for another viewer",
 		Long:    flamegraphLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize flamegraph -o x.html perf.data\n" +
@@ -93,9 +86,9 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 		"(default by the name of -o)")
 	cli.Complete(cmd, "format", o.formats())
 	fs.StringArrayVar(&o.base, "base", nil,
-		"draw what differs from this `FILE`; may be repeated. The arguments are the new side")
+		"draw the difference from `FILE`; may be repeated; the arguments are the new side")
 	addNormalizeFlag(fs, &o.normalize)
-	fs.BoolVar(&o.reverse, "reverse", false, "by leaf: what was sampled, and its callers above it")
+	fs.BoolVar(&o.reverse, "reverse", false, "draw from the sampled functions to their callers")
 	fs.Float64Var(&o.minShare, "min-share", 0,
 		"leave out frames with less than `PCT` percent of each event")
 	fs.StringSliceVar(&o.labels, "labels", []string{"pid", ingest.AllLabels},

@@ -26,19 +26,13 @@ type heatOptions struct {
 	by     string // of timeline: the attribute of its rows
 }
 
-const heatmapLong = `heatmap draws when samples were taken: a column is a second, from left to right, and
-its rows are the 50 parts of that second. Idle and busy phases, and what comes periodically, show
-as patterns. A range that is chosen in the page is printed as --time FROM,TO, which resolve,
-flamegraph and the other reports take. It needs a perf.data whose samples have times.`
+const heatmapLong = `heatmap draws when samples were taken: each column is a second, its 50 rows are parts of that
+second. Idle phases and periodic work show as patterns. A range selected in the page is printed as
+--time FROM,TO, an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
 
-const timelineLong = `timeline draws when samples were taken, by thread, process or CPU: a row each, time from
-left to right. A range that is chosen in the page is printed as --time FROM,TO, which resolve,
-flamegraph and the other reports take. It needs a perf.data whose samples have times.`
-
-const heatStatus = `
-
-Exit status: 0 done; 1 failed; 2 usage; 3 the capture was damaged, the rest was done;
-130 interrupted.`
+const timelineLong = `timeline draws when samples were taken, with a row for each thread, process or CPU. A range
+selected in the page is printed as --time FROM,TO, an option of all reports. The perf.data must have
+sample times.` + cli.CaptureStatus
 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
@@ -47,7 +41,7 @@ var timelineRows = []string{"thread", "process", "comm", "cpu"}
 func NewHeatmap(a *cli.App) *cobra.Command {
 	return newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
-		Long: heatmapLong + heatStatus, Example: "  symbolize heatmap -o x.html perf.data",
+		Long: heatmapLong, Example: "  symbolize heatmap -o x.html perf.data",
 	}, &heatOptions{})
 }
 
@@ -56,7 +50,7 @@ func NewTimeline(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
 		Use: "timeline CAPTURE", Short: "Draw when samples were taken, by thread or CPU",
-		Long:    timelineLong + heatStatus,
+		Long:    timelineLong,
 		Example: "  symbolize timeline --by cpu -o x.html perf.data",
 	}, o)
 	cmd.Flags().StringVar(&o.by, "by", timelineRows[0], "a row for each `ATTRIBUTE`: "+

@@ -22,12 +22,11 @@ type peekOptions struct {
 	function *regexp.Regexp
 }
 
-const peekLong = `peek prints the direct callers and callees of functions whose name matches a
-regular expression: callers above, callees below, each with the weight of the samples that have the
-call. Give ^name$ for one function alone.
+const peekLong = `peek prints the direct callers and callees of the functions that match a regular expression,
+callers first, each with the weight of the samples in that call. ^name$ selects one function.
 
-Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture could not be read
-or was damaged, the rest was done; 130 interrupted.`
+Exit status: 0 done; 1 failed, or no function matches; 2 usage; 3 a capture is damaged or unreadable,
+the others were used; 130 interrupted.`
 
 // NewPeek makes the command `peek`.
 func NewPeek(a *cli.App) *cobra.Command {

@@ -35,20 +35,16 @@ type reportOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const reportLong = `report writes one page about captures: what was recorded where, how much of it has
-names, a flame graph, the functions, the code of the hottest ten of them, what BPF programs cost, when
-samples were taken, and what is missing, with the commands that fix it. It is a file that loads
-nothing.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 130 interrupted.`
+const reportLong = `report writes one HTML page about captures that loads nothing: what was recorded and where, the
+share of samples with names, a flame graph, the code of the ten hottest functions, the cost of BPF
+programs, a heat map, and the missing symbols with the commands that fix them.` + cli.CaptureStatus
 
 // NewReport makes the command `report`.
 func NewReport(a *cli.App) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
 		Use:     "report CAPTURE…",
-		Short:   "Write one page with all about captures",
+		Short:   "Write one HTML page about captures",
 		Long:    reportLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize report -o report.html perf.data",
@@ -67,7 +63,7 @@ func NewReport(a *cli.App) *cobra.Command {
 	fs.SortFlags = false
 	cli.AddOutput(fs, &o.output)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
-		"search source files in `DIR`; may be repeated")
+		"search `DIR` for source files; may be repeated")
 	cli.AddCount(fs, &o.count)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 	o.InputOptions.AddFlags(cmd)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
@@ -34,15 +35,17 @@ type selectOptions struct {
 func (o *selectOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	for _, f := range o.expressions() {
-		fs.StringVar(f.text, f.name, "", f.usage)
-	}
-	for _, f := range o.tagExpressions() {
-		fs.StringVar(f.text, f.name, "", f.usage)
-	}
-	fs.StringVar(&o.by, "by", calltree.Function.String(),
-		"add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+", or a label of "+
-			"--labels as cgroup or time:10s; those of samples before one of frames, as comm,function, become outermost frames")
+	cli.AddGroup(fs, cli.GroupFilters, func(fs *pflag.FlagSet) {
+		for _, f := range o.expressions() {
+			fs.StringVar(f.text, f.name, "", f.usage)
+		}
+		for _, f := range o.tagExpressions() {
+			fs.StringVar(f.text, f.name, "", f.usage)
+		}
+	})
+	fs.StringVar(&o.by, "by", calltree.Function.String(), "add up by `ATTRIBUTE`: "+
+		strings.Join(calltree.Words(), ", ")+", or a label of --labels such as cgroup or time:10s; "+
+		"attributes of samples before one of frames (comm,function) become outermost frames")
 	cli.Complete(cmd, "by", calltree.Words())
 	cli.AddCount(fs, &o.count)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
@@ -58,12 +61,12 @@ type expression struct {
 func (o *selectOptions) expressions() []expression {
 	f := &o.parsed.Filter
 	return []expression{
-		{"focus", "only samples with a frame whose function, file or object matches `REGEXP`",
+		{"focus", "only samples with a frame that matches `REGEXP` by function, file or object",
 			&o.focus, &f.Focus},
 		{"ignore", "no samples with a frame that matches `REGEXP`", &o.ignore, &f.Ignore},
 		{"hide", "leave out frames that match `REGEXP`", &o.hide, &f.Hide},
 		{"show", "leave out frames that do not match `REGEXP`", &o.show, &f.Show},
-		{"show-from", "leave out frames above the outermost that matches `REGEXP`", &o.showFrom,
+		{"show-from", "leave out frames above the outermost one that matches `REGEXP`", &o.showFrom,
 			&f.ShowFrom},
 	}
 }
@@ -78,8 +81,8 @@ type tagExpression struct {
 func (o *selectOptions) tagExpressions() []tagExpression {
 	f := &o.parsed.Filter
 	return []tagExpression{
-		{"tag-focus", "only samples with a label that matches `[KEY=]VALUE`, a regular expression, a " +
-			"number or a range as 1kb:4kb", &o.tagFocus, &f.TagFocus},
+		{"tag-focus", "only samples with a label that matches `[KEY=]VALUE`: a regular expression, a " +
+			"number or a range such as 1kb:4kb", &o.tagFocus, &f.TagFocus},
 		{"tag-ignore", "no samples with a label that matches `[KEY=]VALUE`", &o.tagIgnore,
 			&f.TagIgnore},
 	}

@@ -26,12 +26,9 @@ type topOptions struct {
 	branch bool
 }
 
-const topLong = `top prints a table of functions: flat is what was sampled in the function itself,
-cum what was sampled in it and in what it called. It takes captures, and pprof files that
-resolve wrote. The filters are those of pprof; shares are of all samples of the event.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 130 interrupted.`
+const topLong = `top prints a table of functions. flat is the weight of the samples in the function itself, cum
+includes the functions that it called. Arguments are captures, and pprof files that resolve wrote.
+Shares refer to all samples of the event.` + cli.CaptureStatus
 
 // The words of --sort.
 var topSorts = []string{"flat", "cum"}
@@ -61,10 +58,10 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
-	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `flat` or cum")
+	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `COLUMN`: flat or cum")
 	cli.Complete(cmd, "sort", topSorts)
 	fs.BoolVar(&o.branch, "branches", false,
-		"print the branches of perf record -b, by source and target, with mispredictions")
+		"print the branches of perf record -b by source and target, with the share of mispredictions")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)

@@ -23,12 +23,9 @@ type treeOptions struct {
 	depth    int
 }
 
-const treeLong = `tree prints who calls whom as a tree: from the outermost functions to what they
-call or, with --callers, from where samples were taken to the callers. Subtrees with less than
---min-share percent are left out, and what they hold is summed up below the tree.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 130 interrupted.`
+const treeLong = `tree prints who calls whom as a tree: from the outermost functions to their callees or, with
+--callers, from the sampled functions to their callers. Subtrees below --min-share are summed up in
+a line under the tree.` + cli.CaptureStatus
 
 // NewTree makes the command `tree`.
 func NewTree(a *cli.App) *cobra.Command {
@@ -49,10 +46,10 @@ func NewTree(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&o.callers, "callers", false, "from the leaves of stacks to their callers")
+	fs.BoolVar(&o.callers, "callers", false, "print callers: from the sampled functions to the outermost")
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
-		"leave out subtrees with less than `PCT` percent of what is shown")
-	fs.IntVar(&o.depth, "max-depth", 0, "leave out what lies deeper than `N` calls; 0 is no limit")
+		"leave out subtrees with less than `PCT` percent of the selected samples")
+	fs.IntVar(&o.depth, "max-depth", 0, "leave out calls deeper than `N`; 0 is no limit")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)

@@ -26,19 +26,16 @@ type webOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const webLong = `web serves the pages of pprof over captures or profiles: graph, flame graph, top,
-source and disassembly, which come from the store and the captures. It listens on 127.0.0.1
-alone, prints the address, and ends with ^C. The graph needs Graphviz's dot.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done.`
+const webLong = `web serves pprof's pages over captures or profiles: graph, flame graph, top, source and
+disassembly. It listens on 127.0.0.1 only, prints the address, and ends with ^C. The graph needs dot
+of Graphviz.` + cli.CaptureStatus
 
 // NewWeb makes the command `web`.
 func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
 		Use:     "web CAPTURE|PROFILE…",
-		Short:   "Look at a profile in the browser: the pages of pprof",
+		Short:   "Show a profile in the browser, with pprof's pages",
 		Long:    webLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize web perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
@@ -51,9 +48,9 @@ func NewWeb(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 is any that is free")
+	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 chooses a free one")
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
-		"look for source files below `DIR`; may be repeated")
+		"search `DIR` for source files; may be repeated")
 	o.InputOptions.AddFlags(cmd)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")

@@ -16,18 +16,15 @@ type missingOptions struct {
 	count  bool
 }
 
-const missingLong = `missing lists what could not be named in captures: by object and reason,
-heaviest first, each with the build ID and the command that fixes it.
-
-Exit status: 0 done; 1 failed; 2 usage; 3 a capture could not be read or was damaged, the rest
-was done; 130 interrupted.`
+const missingLong = `missing lists the code without names by object and reason, heaviest first, each with the build ID
+and the command that fixes it.` + cli.CaptureStatus
 
 // NewMissing makes the command `missing`.
 func NewMissing(a *cli.App) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{
 		Use:     "missing CAPTURE…",
-		Short:   "List what could not be named, why, and the command that fixes it",
+		Short:   "List code without names, the reasons, and the commands that fix them",
 		Long:    missingLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data",

@@ -32,26 +32,23 @@ type resolveOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and
-writes a named profile. A capture is a perf.data file, as perf record -g writes it, a pprof
-profile whose mappings have build IDs, or stacks that BPF programs kept: dumps of stack maps
-(bpftool, raw, a bundle), and what bpftrace, systing and Inspektor Gadget print. Several
-captures become one profile; --each keeps them apart.
+const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a profile with
+names. A capture is a perf.data file, a pprof file with build IDs in its mappings, a bundle of
+capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or Inspektor Gadget.
+Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
-The format is that of --format, else that of the -o file's name: .pb.gz pprof, .folded
-folded stacks, .json JSON lines, .txt the layout of perf script, .afdo AutoFDO's input; else pprof. A file
-appears when it is complete. What could not be named, and why, is printed on stderr.
+The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
+for the layout of perf script, .afdo), else pprof.
 
-Exit status: 0 done, unresolved frames included; 1 failed; 2 usage; 3 a capture could not be
-read or was damaged, the rest was done; 4 less was named than --min-resolved asks for;
-130 interrupted.`
+Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 a capture is damaged or
+unreadable, the others were used; 4 fewer samples have names than --min-resolved; 130 interrupted.`
 
 // NewResolve makes the command `resolve`.
 func NewResolve(a *cli.App) *cobra.Command {
 	o := &resolveOptions{}
 	cmd := &cobra.Command{
 		Use:     "resolve CAPTURE…",
-		Short:   "Name the addresses of captures: pprof, folded stacks and others",
+		Short:   "Name the addresses of captures: as pprof, folded stacks and others",
 		Long:    resolveLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize resolve -o x.pb.gz perf.data\n" +
@@ -79,21 +76,21 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"`FORMAT`: pprof, folded, json, script or autofdo (default by the name of -o)")
 	cli.Complete(cmd, "format", resolveFormats)
 	fs.BoolVar(&o.each, "each", false,
-		"write a file for each capture: beside it, or in the directory that -o names")
+		"write one file for each capture: beside it, or in the directory of -o")
 	o.InputOptions.AddFlags(cmd)
 	cli.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
-		"exit with 4 if less than `PCT` percent of the samples end in code with a name, by weight")
+		"exit with 4 if less than `PCT` percent of the samples, by weight, have a named innermost frame")
 	cli.AddLabels(fs, &o.labels)
 	cli.AddDemangle(cmd, &o.demangle, "simple; script: templates, as perf; json: full")
 	fs.BoolVar(&o.annotate, "annotate", false,
-		"folded: mark kernel and BPF frames with _[k], JITed ones with _[j], inlined ones with _[i]")
+		"folded: mark kernel and BPF frames with _[k], JIT frames with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
-		"folded: unresolved frames with their offsets, [libc.so.6+0x27220]")
+		"folded: print frames without names with their offsets, [libc.so.6+0x27220]")
 	fs.StringVar(&o.object, "object", "",
-		"autofdo: the program or library, by `NAME`, path or build ID (default that with most branches)")
+		"autofdo: the program or library, by `NAME`, path or build ID (default: the one with most branches)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
-		"leave out inlined calls; a line is then that of the call")
+		"leave out inlined calls; lines are then those of the calls")
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 

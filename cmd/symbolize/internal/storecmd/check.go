@@ -48,7 +48,7 @@ func newStoreStatsCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count what the store holds",
+		Short: "Print counts of objects, tables and bytes",
 		Args:  cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
@@ -124,10 +124,10 @@ func newStoreVerifyCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Read everything back and check it",
-		Long: `verify reads the whole newest generation: checksums, the invariants of the tables,
-path rows. Damage makes it exit with 1; conflicts (two files of one build ID with different
-symbols) and leftovers of interrupted runs are only reported.`,
+		Short: "Read everything and check it",
+		Long: `verify reads the newest generation completely: checksums, invariants of tables, rows of paths.
+Damage makes it exit with 1. Conflicts (two files with one build ID and different symbols) and
+leftovers of interrupted runs are only reported.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
@@ -219,10 +219,9 @@ func newStoreDigestCommand(a *cli.App) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "digest",
-		Short: "Print a hash over the contents: equal stores, equal digests",
-		Long: `digest prints the SHA-256 over the sorted contents: objects, layouts, sources,
-tables. Paths and times are left out, so that two machines with the same files have the same
-digest.`,
+		Short: "Print a hash of the contents: equal stores, equal digests",
+		Long: `digest prints the SHA-256 of the sorted contents: objects, layouts, sources, tables. Paths and
+times do not count, so that machines with the same files have the same digest.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {

@@ -22,9 +22,9 @@ func newStoreExportCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write objects into one archive, compressed with zstd",
-		Long: `export writes all objects of the store into one archive, which import merges into
-another. With --for it writes those that captures need, so that the archive names them on any
-host. The same objects give the same bytes.`,
+		Long: `export writes all objects of the store to one archive, which import merges into another store. With
+--for it writes the objects that captures need, so that the archive names them on any host. Equal
+objects give equal bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
 		Args:    cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
@@ -57,7 +57,7 @@ host. The same objects give the same bytes.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
-		"only the objects that `CAPTURE` needs; may be repeated")
+		"only only the objects that `CAPTURE` needs; may be repeated")
 	cli.AddOutput(cmd.Flags(), &output)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd

@@ -25,7 +25,7 @@ type dropOptions struct {
 
 func (o *dropOptions) addFlags(cmd *cobra.Command) {
 	cli.AddWriter(cmd.Flags(), &o.writer)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would go, and change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the objects to remove, and change nothing")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 }
 
@@ -36,15 +36,14 @@ func newStoreGCCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "gc",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
-		Short:       "Drop what serves nobody, and what is damaged",
-		Long: `gc copies what is whole and named into a fresh database: leftovers of interrupted
-runs, damaged tables and path rows of vanished files stay behind. With --unreferenced objects go
-too that no file the store knows has any more; kernels and captured inputs stay, they
-cannot be made again.
+		Short:       "Drop unused and damaged contents",
+		Long: `gc copies the whole and used contents to a new database. Leftovers of interrupted runs, damaged
+tables and rows of vanished paths are dropped. --unreferenced also drops objects without a file;
+kernels and captured inputs stay, because they cannot be made again.
 
---keep 30d drops every object that for 30 days was neither met by index nor used by a report or
-look-up, captured ones too. Those who may write to the store note once a day what they use; who
-may only read it leaves no note. Objects without one stay, and count as used today.`,
+--keep 30d drops every object, captured ones too, that index has not met and no report or look-up has
+used for 30 days. Use is noted once a day by processes that may write to the store. Objects without
+a note count as used today.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			opts := db.GCOptions{Unreferenced: unreferenced}
@@ -56,10 +55,10 @@ may only read it leaves no note. Objects without one stay, and count as used tod
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&unreferenced, "unreferenced", false,
-		"drop objects that no file has any more")
+		"also drop objects without a file")
 	cmd.Flags().Var(&keep, "keep",
-		"drop objects neither indexed nor used for this `TIME`: days as 30d, weeks as 8w")
-	cmd.Flags().Var((*daysOnly)(&keep), "keep-days", "the same as --keep, as a number of days `N`")
+		"also drop objects neither indexed nor used for `TIME`, such as 30d or 8w")
+	cmd.Flags().Var((*daysOnly)(&keep), "keep-days", "the same as --keep `N`d")
 	o.addFlags(cmd)
 	return cmd
 }

@@ -17,11 +17,10 @@ func newStoreLsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX|TEXT…]",
 		Short: "List the objects: build ID, kind, quality, size, path",
-		Long: `ls lists the objects of the store, sorted by build ID. Arguments leave those whose
-build ID begins with one of them or whose path contains one. Quality is the best kind of
-source that an object has. A BPF function has the kernel's name for it in place of a path;
-one of quality "probable" is an entry for those that captures mention without their code:
-their name, tag and length, or their tag alone.`,
+		Long: `ls lists the objects of the store, sorted by build ID. Arguments select objects by the beginning of
+the build ID or by a part of the path. Quality is the best kind of source that an object has. BPF
+functions have the kernel's name in place of a path; quality "probable" marks an entry for functions
+that captures name without their code.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
 				return err
@@ -62,10 +61,9 @@ func newStoreShowCommand(a *cli.App) *cobra.Command {
 	var functions bool
 	cmd := &cobra.Command{
 		Use:   "show BUILD-ID",
-		Short: "Show what the store knows of one object",
-		Long: `show prints the sources and the layout of the object with this build ID; a prefix
-will do. With --functions it prints the functions of each source, in the order in which
-sources are asked.`,
+		Short: "Show one object: its sources, layout and functions",
+		Long: `show prints the sources and the layout of the object with this build ID or prefix. --functions
+prints the functions of each source, in the order in which sources are asked.`,
 		Args: cli.OneArg("build ID"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {

@@ -27,9 +27,9 @@ type remoteOptions struct {
 func (o *remoteOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringArrayVar(&o.captures, "for", nil, "the objects that `CAPTURE` needs; may be repeated")
-	fs.BoolVar(&o.all, "all", false, "all objects, as without names")
-	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "have at most `N` requests under way")
+	fs.StringArrayVar(&o.captures, "for", nil, "only the objects that `CAPTURE` needs; may be repeated")
+	fs.BoolVar(&o.all, "all", false, "all objects, as without arguments")
+	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "send at most `N` requests at a time")
 	cmd.MarkFlagsMutuallyExclusive("for", "all")
 }
 
@@ -47,13 +47,12 @@ func newStorePushCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
 		Short: "Write symbol tables to a directory or bucket that many machines share",
-		Long: `push writes the tables of the store's objects to a directory or bucket, from which pull and
---remote take them on other machines: all of them, or those that are named as for rm, or those that
-captures need. What is there is not written again, and nothing that is there is changed, unless
---verify finds it damaged.
+		Long: `push writes symbol tables to a directory or bucket, from which pull and --remote fetch them on other
+machines: of all objects, of named ones (as for rm), or of those that captures need. Existing tables
+are neither written again nor changed; --verify replaces damaged ones.
 
-Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written, and the others
-are there; 130 interrupted.`,
+Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written, the others were
+written; 130 interrupted.`,
 		Example: "  symbolize store push /mnt/symbols\n" +
 			"  symbolize store push file:///mnt/symbols --for perf.data",
 		Args: cli.SomeArgs("URL"),
@@ -73,7 +72,7 @@ are there; 130 interrupted.`,
 		}),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().BoolVar(&verify, "verify", false, "fetch what is there, and replace what is damaged")
+	cmd.Flags().BoolVar(&verify, "verify", false, "fetch existing tables, and replace damaged ones")
 	return cmd
 }
 
@@ -114,13 +113,13 @@ func newStorePullCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "pull URL [BUILD-ID…]",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
-		Short:       "Take symbol tables from a directory or bucket into the store",
-		Long: `pull takes the tables that push wrote into the store: of all objects, of those whose build
-IDs are named, or of those that captures need. What the store has is not fetched again. Everything
-is checked by its sum when it arrives: what is damaged or lost is named, and the rest is taken.
+		Short:       "Fetch symbol tables from a directory or bucket into the store",
+		Long: `pull fetches symbol tables that push wrote into the store: of all objects, of those with the named
+build IDs, or of those that captures need. Tables that the store has are not fetched again. Each is
+checked on arrival; damaged and lost ones are reported.
 
-Exit status: 0 done; 1 failed; 2 usage; 3 something did not come or was damaged, and the rest was
-taken; 130 interrupted.`,
+Exit status: 0 done; 1 failed; 2 usage; 3 a table is damaged or missing, the others were stored;
+130 interrupted.`,
 		Example: "  symbolize store pull /mnt/symbols\n" +
 			"  symbolize store pull file:///mnt/symbols --for perf.data",
 		Args: cli.SomeArgs("URL"),

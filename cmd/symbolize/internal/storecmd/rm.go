@@ -19,12 +19,12 @@ func newStoreRmCommand(a *cli.App) *cobra.Command {
 		Use:         "rm BUILD-ID|PATH|PATTERN…",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Remove objects from the store",
-		Long: `rm removes the objects named by a build ID or its beginning, by the path of a file,
-by a directory for all below it, or by a pattern of paths. A name or pattern without a slash is
-that of a file in any directory, or the kernel's name of a BPF function.
+		Long: `rm removes objects by build ID or its beginning, by file, by directory with everything below it, or
+by a pattern for paths. A name or pattern without a slash matches file names in all directories and
+the kernel's names of BPF functions.
 
-It works as gc does, which copies what stays: there must be room for that. Captured inputs and
-kernels go like the rest, and cannot be made again. Files are read anew by the next index.`,
+Like gc it copies what remains, and needs the disk space for that. Captured inputs and kernels are
+removed like other objects and cannot be made again. The next index reads removed files again.`,
 		Example: `  symbolize store rm --dry-run '/home/me/build/*'
   symbolize store rm 93ac61ec`,
 		Args: cli.SomeArgs("build ID, path or pattern"),

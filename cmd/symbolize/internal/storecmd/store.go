@@ -7,8 +7,8 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 )
 
-const storeLong = `store looks into the store and keeps it in order. The commands that read work
-on the newest published generation, also while another process writes.
+const storeLong = `store lists, checks, copies and cleans the store. The commands that read use the newest published
+generation, also while another process writes.
 
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
@@ -16,7 +16,7 @@ Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 i
 func New(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
-		Short:   "Look into the store and keep it in order",
+		Short:   "List, check, copy and clean the store",
 		Long:    storeLong,
 		GroupID: cli.GroupLook,
 		RunE:    cli.NeedSubcommand,

@@ -24,9 +24,9 @@ func newStoreRebuildCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "rebuild",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
-		Short:       "Make the tables of captured inputs anew",
-		Long: `rebuild makes the tables of inputs that the store keeps, as kallsyms texts, anew with
-this version's decoders. Tables of files are made anew by index, which reads them again.`,
+		Short:       "Make the tables of captured inputs again",
+		Long: `rebuild makes the tables of inputs that the store keeps, such as kallsyms texts, again with the
+decoders of this version. Tables of files are made again by index.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
@@ -61,7 +61,7 @@ func newStoreImportCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "import ARCHIVE…",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
-		Short:       "Merge archives that export wrote; - is standard input",
+		Short:       "Merge archives of export; - is standard input",
 		Args:        cli.SomeArgs("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
