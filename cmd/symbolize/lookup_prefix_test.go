@@ -35,7 +35,7 @@ func TestAmbiguousPrefix(t *testing.T) {
 	env, _, stderr = inProcess("--store", store, "lookup", "--build-id", "25d5bede", "0x401200")
 	code := Main(t.Context(), env)
 	for _, want := range []string{
-		"error: 2 objects have build IDs that begin with 25d5bede\n",
+		"error: 2 objects have a build ID that begins with 25d5bede\n",
 		"hint: " + hex.EncodeToString(id) + " " + filepath.Join(dir, "one") + ", " +
 			hex.EncodeToString(other) + " " + filepath.Join(dir, "two") + "\n",
 	} {

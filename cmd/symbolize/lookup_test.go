@@ -112,14 +112,14 @@ func TestLookupBadInput(t *testing.T) {
 	long := strings.Repeat("1", 64<<10+1)
 	env.Stdin = io.MultiReader(strings.NewReader(long), blocked{t.Context()})
 	if status := Main(t.Context(), env); status != cli.Failed ||
-		!strings.Contains(stderr.String(), "standard input: a line of more than 64 KiB") {
+		!strings.Contains(stderr.String(), "standard input: a line is longer than 64 KiB") {
 		t.Errorf("exit status %d: %s", status, stderr)
 	}
 	env, stdout, stderr := inProcess("lookup", "-e", fixedObject)
 	env.Stdin = strings.NewReader("0x401150\n" + long) // the last line is as long as any other
 	if status := Main(t.Context(), env); status != cli.Failed ||
 		!strings.HasPrefix(stdout.String(), "collatz\n") ||
-		!strings.Contains(stderr.String(), "a line of more than") {
+		!strings.Contains(stderr.String(), "a line is longer than") {
 		t.Errorf("exit status %d: %s%s", status, stdout, stderr)
 	}
 	env, _, _ = inProcess("lookup", "-e", fixedObject)

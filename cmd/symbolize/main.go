@@ -55,7 +55,7 @@ func run() int {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second interrupt kills: whoever presses ^C twice does not want to wait.
+	// A second interrupt kills the process without waiting.
 	context.AfterFunc(ctx, stop)
 	return p.main(ctx)
 }

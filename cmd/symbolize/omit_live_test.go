@@ -98,7 +98,7 @@ func TestLiveOmitIndexed(t *testing.T) {
 	if n, left := kernelSymbols(t, kept); n < 10000 || left {
 		t.Errorf("with a store without the kernel %d symbols, omitted: %t", n, left)
 	}
-	if !strings.Contains(said, "--omit-indexed left nothing out: the store has no symbols of kernel ") {
+	if !strings.Contains(said, "--omit-indexed omitted nothing: the store has no symbols of kernel ") {
 		t.Errorf("with a store without the kernel it says\n%s", said)
 	}
 	small, said := omitted(t, bin, "small.data", "--omit-indexed", "--store", full)

@@ -113,7 +113,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	return root
 }
 
-// writesStore reports whether a command line is that of a command that writes a store.
+// writesStore reports whether a command line is of a command that writes a store.
 func (p *program) writesStore(args []string) bool {
 	cmd, _, err := p.root.Find(args)
 	return err == nil && (cmd.Annotations[cli.WritesAnnotation] != "" ||

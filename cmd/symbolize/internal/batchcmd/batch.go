@@ -298,7 +298,7 @@ func (o *batchRunOptions) options(a *cli.App) (opts batch.RunOptions, err error)
 	return opts, nil
 }
 
-// addLenient adds the flag for tasks of an engine, which takes every status but 0 for a failure.
+// addLenient adds the flag for tasks of an engine that treats every status but 0 as a failure.
 func addLenient(fs *pflag.FlagSet, lenient *bool) {
 	fs.BoolVar(lenient, "lenient", false,
 		"exit with 0, not 3, where captures cannot be read or are damaged: for tasks that others wait for")
@@ -341,7 +341,7 @@ func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 }
 
 // batchSession are the options of a session for one of many captures. Files of this host are not
-// looked for: the results of a night must not depend on the machine that it runs on.
+// searched: results must not depend on the machine that runs the batch.
 func batchSession(a *cli.App, o *cli.InputOptions) (opts analyze.Options, err error) {
 	opts = a.SessionOptions(o)
 	opts.Local = nil
@@ -368,7 +368,7 @@ func batchError(err error) error {
 	return cli.SessionError(err)
 }
 
-// warnCaptures reports captures without a value of some key, and those that are there twice.
+// warnCaptures reports captures without a value for a key, and captures given twice.
 func warnCaptures(a *cli.App, lacking []string, equal [][2]string) {
 	for _, paths := range equal {
 		a.Warn(fmt.Sprintf("%s has the content of %s: it counts once", ingest.Printable(paths[0]),

@@ -124,13 +124,13 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 func (o *captureOptions) validate(args []string) error {
 	switch {
 	case o.check && (o.output != "" || len(args) > 0):
-		return cli.Usagef("--check records nothing: it goes with neither -o nor COMMAND")
+		return cli.Usagef("--check records nothing: omit -o and COMMAND")
 	case o.check:
 		return cli.CheckFormat(o.format, cli.Text, cli.JSON)
 	case o.format != cli.Text:
-		return cli.Usagef("--format is that of --check: a bundle has one form")
+		return cli.Usagef("--format is only for --check")
 	case o.output == "":
-		return ingest.WithHint(cli.Usagef("nowhere to write to"), "name a file with -o FILE")
+		return ingest.WithHint(cli.Usagef("no output file"), "name a file with -o FILE")
 	case o.summary == "-":
 		return ingest.WithHint(cli.Usagef("--summary -: standard output is that of COMMAND"), "name a file")
 	case o.output == "-":
@@ -155,7 +155,7 @@ func (o *captureOptions) validate(args []string) error {
 	return o.stacks.validate(o.pids)
 }
 
-// leastRotation is the least time of --rotate: a file takes some tenths of a second.
+// leastRotation is the least time of --rotate: writing a file needs some tenths of a second.
 const leastRotation = time.Second
 
 // parseRotate reads --rotate, as perf record reads --switch-output.
@@ -184,7 +184,7 @@ type checkNeed struct {
 	Name   string `json:"name"` // capability, sysctl or file
 	For    string `json:"for"`
 	Fix    string `json:"fix"`
-	Option string `json:"option,omitempty"` // the flag that alone needs it
+	Option string `json:"option,omitempty"` // the only flag that needs it
 	Needed bool   `json:"needed"`           // without it there is no capture
 }
 
@@ -244,7 +244,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 		HostProc: o.hostProc, Rotate: o.rotation,
 		Written: func(path string) {
 			written = path
-			a.Note(ingest.OneLine(path) + " is written")
+			a.Note(ingest.OneLine(path) + " written")
 		},
 		Flushed: process.ReleaseMemory,
 		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
@@ -264,7 +264,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 	return cmp.Or(err, commandError(o, sum))
 }
 
-// ofCommand reports whether stacks of COMMAND alone are sampled.
+// ofCommand reports whether only stacks of COMMAND are sampled.
 func (o *captureOptions) ofCommand() bool {
 	return !o.stacks.all && o.stacks.cgroup == "" && len(o.pids) == 0
 }
@@ -291,8 +291,8 @@ func recordError(err error) error {
 				"come later")
 	case errors.Is(err, sampler.ErrTarget):
 		return ingest.WithHint(err,
-			"--pid takes numbers as `ps -e` shows them, --cgroup a directory for "+
-				"whose `stat -f -c %%T DIR` is cgroup2fs")
+			"--pid is a number of `ps -e`, --cgroup a directory with "+
+				"`stat -f -c %%T DIR` = cgroup2fs")
 	case errors.Is(err, syscall.ENOMEM):
 		return ingest.WithHint(err,
 			"memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")

@@ -26,8 +26,7 @@ func newOmission(a *cli.App, o *captureOptions) (*omission, error) {
 	}
 	err := a.WithReader(func(*db.Reader) error { return nil })
 	if errors.Is(err, store.ErrNoStore) {
-		err = ingest.WithHint(err, "`symbolize index --kernel` makes one that has this kernel; "+
-			"without --omit-indexed none is needed")
+		err = ingest.WithHint(err, "run `symbolize index --kernel` first, or drop --omit-indexed")
 	}
 	return &omission{a: a}, err
 }
@@ -59,6 +58,6 @@ func (x *omission) knows(id buildid.ID) bool {
 // warn reports symbols that are not left out.
 func (x *omission) warn() {
 	if x != nil && x.kept != "" {
-		x.a.Warn("--omit-indexed left nothing out: "+x.kept, "`symbolize index --kernel` adds them")
+		x.a.Warn("--omit-indexed omitted nothing: "+x.kept, "`symbolize index --kernel` adds them")
 	}
 }

@@ -58,11 +58,11 @@ func (o *stackOptions) validate(pids []int) error {
 	}
 	switch {
 	case o.offCPU && o.event != "":
-		return cli.Usagef("--off-cpu is an event of its own: it does not go with --event")
+		return cli.Usagef("--off-cpu and --event exclude each other")
 	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
 		return cli.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
-		return cli.Usagef("--all-cpus samples everything: it goes with neither --pid nor --cgroup")
+		return cli.Usagef("--all-cpus excludes --pid and --cgroup")
 	}
 	o.parsed = sampler.Event{}
 	if o.event != "" {
@@ -75,7 +75,7 @@ func (o *stackOptions) validate(pids []int) error {
 		o.parsed.Kind = sampler.OffCPU
 	}
 	if o.frequency != 0 && o.parsed.Kind != sampler.Clock {
-		return cli.Usagef("--frequency is that of a clock: %s is sampled each time", o.parsed)
+		return cli.Usagef("--frequency needs a clock: %s is sampled at every occurrence", o.parsed)
 	}
 	return nil
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// App is one run of the command line: its surroundings, the options that every
-// subcommand has, and the messages for its end.
+// App is one run of the command line: its environment, the options of every subcommand, and facts
+// for the messages at its end.
 type App struct {
 	Env *Env
-	// Quiet is --quiet: errors alone are printed on standard error.
+	// Quiet is --quiet: only errors are printed on standard error.
 	Quiet bool
-	// Partial: an input could not be read or was damaged, the rest was done. It makes the exit
-	// status 3.
+	// Partial: an input is damaged or unreadable, the others were used. The exit status is 3.
 	Partial bool
 
 	store   string          // of --store

@@ -46,7 +46,7 @@ func TestBundleOpenedOnce(t *testing.T) {
 			env, _, stderr := inProcess()
 			env.Getenv = func(string) string { return filepath.Join(dir, "store") }
 			a, o := &App{Env: env}, &InputOptions{}
-			captures := o.TakeBundles(t.Context(), paths)
+			captures := o.SplitBundles(t.Context(), paths)
 			defer o.Opened.Close()
 			if slices.Sort(captures); !slices.Equal(captures, want) {
 				t.Fatalf("captures %q, want %q", captures, want)

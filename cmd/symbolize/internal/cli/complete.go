@@ -21,7 +21,7 @@ import (
 	"symbolize/store/db"
 )
 
-// Bounds of completion in the shell: whoever presses a key does not wait, nor read long lists.
+// Bounds of completion in the shell, so that users neither wait nor read long lists.
 const (
 	completionTime = 2 * time.Second
 	completionMost = 200
@@ -31,7 +31,7 @@ const (
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
 // completion makes a completion of words that list finds in bounded time. Nothing is printed, and
-// a failure has no words. Of the words those are taken that begin with the text of the user.
+// a failure gives no words. Words must begin with the text of the user.
 func completion(a *App, whenNone cobra.ShellCompDirective,
 	list func(ctx context.Context, args []string, add func(word, about string) bool) error,
 ) cobra.CompletionFunc {
@@ -63,7 +63,7 @@ func completion(a *App, whenNone cobra.ShellCompDirective,
 	}
 }
 
-// CompletionRequested reports whether a command line is that of the shell that completes another one.
+// CompletionRequested reports whether the shell runs this command line to complete another one.
 func CompletionRequested(args []string) bool {
 	return slices.Contains(args, cobra.ShellCompRequestCmd) ||
 		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
@@ -89,7 +89,7 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// CompleteStoredIDs completes build IDs of the store, with their paths. kernels: of kernels alone.
+// CompleteStoredIDs completes build IDs of the store, with their paths; kernels selects kernels.
 func CompleteStoredIDs(a *App, kernels bool) cobra.CompletionFunc {
 	return completion(a, noFiles, func(_ context.Context, _ []string,
 		add func(string, string) bool) error {
@@ -209,7 +209,7 @@ func storedPrograms(a *App, add func(string, string) bool) error {
 	})
 }
 
-// CompleteFunctions completes functions behind the first argument, which is a file.
+// CompleteFunctions completes functions after the first argument, which is a file.
 func CompleteFunctions(a *App, o *InputOptions) cobra.CompletionFunc {
 	functions := functionsOf(a, o)
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
@@ -220,9 +220,8 @@ func CompleteFunctions(a *App, o *InputOptions) cobra.CompletionFunc {
 	}
 }
 
-// CompleteFunctionFirst completes a function in place of the first argument: of the samples of perf.data in
-// the current directory, if it is there, and BPF programs of the store. The other arguments are
-// files.
+// CompleteFunctionFirst completes a function as the first argument: functions in the samples of
+// perf.data in the current directory, and BPF programs of the store. The other arguments are files.
 func CompleteFunctionFirst(a *App, o *InputOptions) cobra.CompletionFunc {
 	programs := completion(a, cobra.ShellCompDirectiveDefault, func(ctx context.Context, _ []string,
 		add func(string, string) bool) error {

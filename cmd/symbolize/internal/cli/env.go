@@ -4,8 +4,8 @@ import (
 	"io"
 )
 
-// Env is everything that the command line takes from its surroundings, so that a test can run it
-// without a process of its own.
+// Env is the environment of the command line. Tests run a command line in an environment of their
+// own, without another process.
 type Env struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader

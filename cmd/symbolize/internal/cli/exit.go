@@ -60,11 +60,10 @@ func AsUsage(cmd *cobra.Command, err error) error {
 	return &ExitError{Code: Usage, Err: err}
 }
 
-// SilentUsage is an error of the command line whose message is printed already.
+// SilentUsage is an error of the command line with a message that is printed already.
 func SilentUsage() error { return &ExitError{Code: Usage} }
 
-// Hint returns the fix for err: its own hint, else that of the well-known failures of operating
-// systems.
+// Hint returns the fix for err: its own hint, else one for well-known failures of operating systems.
 func Hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

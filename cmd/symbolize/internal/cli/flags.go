@@ -16,7 +16,7 @@ import (
 	"symbolize/store/db"
 )
 
-// The words of --format. Each subcommand takes some of them.
+// The words of --format. Each subcommand accepts some of them.
 const (
 	Text   = "text"
 	JSON   = "json"
@@ -160,7 +160,7 @@ func (l *PIDs[T]) Set(s string) error {
 	for text := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 		if err != nil {
-			return Usagef("%q is no ID of a process or thread: 123 and 123,456 are", s)
+			return Usagef("%q is not a list of process or thread IDs, such as 123 or 123,456", s)
 		}
 		*l = append(*l, T(n))
 	}
@@ -203,7 +203,7 @@ func (b *Size) Set(s string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 62)
 	if err != nil || n > 1<<62>>shift {
-		return Usagef("%q is no size: 512MiB, 2G or a number of bytes is", s)
+		return Usagef("%q is not a size, such as 512MiB, 2G or a number of bytes", s)
 	}
 	*b = Size(n << shift)
 	return nil

@@ -57,8 +57,8 @@ type InputOptions struct {
 	weight string // of --weight
 
 	Keep    ingest.Keep     // labels that keep samples apart
-	Bundles []string        // of the arguments, see TakeBundles
-	Opened  *analyze.Inputs // those that no session has yet
+	Bundles []string        // of the arguments, see SplitBundles
+	Opened  *analyze.Inputs // opened captures that no session has yet
 }
 
 // AddFlags adds the flags to a command.
@@ -109,9 +109,9 @@ func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 		"where a capture has no build ID, assume that the file now at the path is the one that ran")
 }
 
-// TakeBundles takes the bundles out of the captures of the command line, see
-// analyze.OpenInputs, and returns the captures.
-func (o *InputOptions) TakeBundles(ctx context.Context, paths []string) []string {
+// SplitBundles opens the arguments, keeps the bundles and returns the captures; see
+// analyze.OpenInputs.
+func (o *InputOptions) SplitBundles(ctx context.Context, paths []string) []string {
 	o.Opened = analyze.OpenInputs(ctx, paths)
 	o.Bundles = o.Opened.Bundles
 	return o.Opened.Captures
@@ -144,7 +144,7 @@ func (o *InputOptions) Validate(args []string) error {
 	return err
 }
 
-// CaptureArgs returns how many of the arguments are captures: the first, and the files behind it.
+// CaptureArgs returns how many of the arguments are captures: the first, and the files after it.
 func CaptureArgs(args []string) int {
 	for i, arg := range args {
 		if i == 0 {

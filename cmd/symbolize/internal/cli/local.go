@@ -11,11 +11,11 @@ import (
 	"symbolize/store/local"
 )
 
-// hostEnv is the environment variable that switches the search on this host off, if it is 0.
+// hostEnv is the environment variable that switches off the search on this host, if it is 0.
 const hostEnv = "SYMBOLIZE_LOCAL"
 
-// Local returns where the objects of captures are looked for that the store lacks: below symfs, and
-// unless off on this host; nil for nowhere.
+// Local returns the directories to search for objects that the store lacks: symfs and, unless off,
+// this host; nil for none.
 func (a *App) Local(symfs []string, off bool) *local.Options {
 	off = off || a.Env.Getenv(hostEnv) == "0"
 	if off && len(symfs) == 0 {
@@ -24,7 +24,7 @@ func (a *App) Local(symfs []string, off bool) *local.Options {
 	return a.Places(symfs, !off)
 }
 
-// Places are the directories below symfs, and with host those of this host.
+// Places are the directories below symfs, and with host the directories of this host.
 func (a *App) Places(symfs []string, host bool) *local.Options {
 	o := &local.Options{Roots: symfs, Host: host}
 	o.Start = func() (func(indexer.Progress), func()) {

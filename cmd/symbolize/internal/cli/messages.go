@@ -10,10 +10,10 @@ import (
 	"symbolize/ingest"
 )
 
-// errBrokenPipe: the reader of standard output went away: `… | head` has read enough.
+// errBrokenPipe: the reader of standard output has closed it, as `… | head` does.
 var errBrokenPipe = errors.New("standard output was closed")
 
-// pipeWriter marks the broken pipe of standard output, so that no other EPIPE is taken for it.
+// pipeWriter marks the broken pipe of standard output, to tell it from every other EPIPE.
 type pipeWriter struct{ w io.Writer }
 
 func (p *pipeWriter) Write(b []byte) (int, error) {
@@ -61,8 +61,8 @@ func (a *App) Print(kind, text string) {
 	fmt.Fprintf(a.Env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
 }
 
-// Warn prints a warning, with its hint unless that is empty, and no warning twice: a bundle is
-// read for its samples and for its programs.
+// Warn prints a warning and its hint, if any. It prints no warning twice: a bundle is
+// read once for its samples and once for its programs.
 func (a *App) Warn(text, hint string) {
 	if a.Quiet || a.warned[text] {
 		return
@@ -77,7 +77,7 @@ func (a *App) Warn(text, hint string) {
 	}
 }
 
-// Damage prints a warning about an input of which a part could not be read: the result is partial.
+// Damage prints a warning about a damaged input and makes the result partial.
 func (a *App) Damage(text, hint string) {
 	a.Partial = true
 	a.Warn(text, hint)
@@ -90,12 +90,12 @@ func (a *App) Note(text string) {
 	}
 }
 
-// drawsBars reports whether stderr is a terminal on which progress bars are drawn.
+// drawsBars reports whether progress bars are drawn on stderr.
 func (a *App) drawsBars() bool {
 	return !a.Quiet && a.Env.StderrTerminal && a.Env.Getenv("TERM") != "dumb"
 }
 
-// StartProgress returns a progress bar on stderr, or nil where there is none.
+// StartProgress returns a progress bar on stderr.
 func (a *App) StartProgress() *Bar {
 	return NewBar(a.progressWriter(), a.Note)
 }
@@ -105,7 +105,7 @@ func (a *App) StartSteps() *Steps {
 	return NewSteps(a.progressWriter(), a.Note)
 }
 
-// progressWriter returns the terminal that bars are drawn on, nil where lines are printed instead.
+// progressWriter returns the terminal for progress bars, nil if lines are printed instead.
 func (a *App) progressWriter() io.Writer {
 	if a.drawsBars() {
 		return a.Env.Stderr

@@ -11,7 +11,7 @@ import (
 	"symbolize/store/db"
 )
 
-// FindObject returns the only object whose build ID begins with prefix.
+// FindObject returns the only object with a build ID that begins with prefix.
 func FindObject(r *db.Reader, prefix string) (*store.Manifest, error) {
 	if id, err := buildid.Parse(prefix); err == nil {
 		if m, _, _ := store.FindOne(r, id); m != nil {
@@ -42,7 +42,7 @@ type PrefixError struct {
 
 // Error implements error.
 func (e *PrefixError) Error() string {
-	return fmt.Sprintf("%d objects have build IDs that begin with %s", len(e.found), e.prefix)
+	return fmt.Sprintf("%d objects have a build ID that begins with %s", len(e.found), e.prefix)
 }
 
 // Hint lists the objects.

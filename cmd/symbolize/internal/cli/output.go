@@ -16,9 +16,8 @@ import (
 // outputBuffer is the size of the buffer before a result's file or pipe.
 const outputBuffer = 256 << 10
 
-// WriteOutput gives write a place for its result: standard output if path is "" or "-", else the
-// file at path. A regular file appears complete or not at all: it is written beside its place and
-// renamed when write has succeeded.
+// WriteOutput calls write with standard output if path is "" or "-", else with the file at path.
+// Regular files are written atomically: beside their place, and renamed when write has succeeded.
 func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		if err := a.RefuseTerminal(path, binary, ""); err != nil {
@@ -43,8 +42,8 @@ func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error)
 	return writeRenamed(path, write)
 }
 
-// RefuseTerminal refuses binary output on a terminal. Callers ask before the work, not after
-// minutes of it. text is how to get a result for terminals, "" for not at all.
+// RefuseTerminal refuses binary output on a terminal. Callers ask before they begin the work. text
+// is appended to the hint.
 func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.Env.StdoutTerminal || path != "" && path != "-" {
 		return nil
@@ -71,8 +70,7 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 	return bw.Flush()
 }
 
-// WriteInPlace writes to a file that cannot be replaced: a device, a pipe, one that others have
-// open.
+// WriteInPlace writes to a file that cannot be replaced, such as a device or a pipe.
 func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -83,8 +81,8 @@ func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 }
 
 // writeRenamed writes a new file and puts it at path when it is complete. A symbolic link is
-// followed, as a plain write would. The new file is created before write runs, so that a place that
-// cannot be written fails early.
+// followed, as a plain write would. The new file is created before write runs, so that an
+// unwritable directory fails early.
 func writeRenamed(path string, write func(io.Writer) error) (err error) {
 	if path, err = newfile.Target(path); err != nil {
 		return err
@@ -112,8 +110,7 @@ func writeRenamed(path string, write func(io.Writer) error) (err error) {
 // outputPerm leaves the permissions to the umask, as for any file that a program writes.
 const outputPerm = 0o666
 
-// writing makes an error of the new file, which has a name of its own, one about writing to path:
-// the user asked for that.
+// writing makes an error of the temporary file one of path, which the user named.
 func writing(err error, name, path string) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) && pe.Path == name {
@@ -122,8 +119,8 @@ func writing(err error, name, path string) error {
 	return err
 }
 
-// Style is how tables are printed: cut to the width of a terminal and coloured there, unless
-// NO_COLOR is set or the terminal is a dumb one; plain and whole everywhere else.
+// Style is how tables are printed: on a terminal cut to its width, and coloured unless NO_COLOR is
+// set or the terminal is dumb; otherwise plain and whole.
 func (a *App) Style() table.Style {
 	if !a.Env.StdoutTerminal {
 		return table.Style{}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// grace is how long a command may take to end by itself after an interrupt: to publish its
-// work, and to close the store. The next run repeats unpublished work.
+// grace is the time in which a command may publish its work and close the store after an interrupt.
+// The next run repeats unpublished work.
 const grace = 10 * time.Second
 
-// endOverdue ends the process if a command does not return in time after ctx was cancelled,
-// whatever it hangs in. stop is called when it has returned.
+// endOverdue ends the process if a command does not return in time after ctx is cancelled. The
+// command calls stop when it returns.
 func (a *App) endOverdue(ctx context.Context, grace time.Duration) (stop func()) {
 	if a.Env.Exit == nil {
 		return func() {}

@@ -12,8 +12,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// progressDelay is how long a run may take without a progress bar: one that appears for an instant
-// is only a flicker.
+// progressDelay is the time without a progress bar: short runs would only make it flicker.
 const progressDelay = 300 * time.Millisecond
 
 // logEvery is the least time between two lines about progress off a terminal.
@@ -103,7 +102,7 @@ func (pr *Bar) draw() {
 	)
 }
 
-// Stop takes the bar away.
+// Stop removes the bar.
 func (pr *Bar) Stop() {
 	if pr == nil || pr.p == nil {
 		return
@@ -162,7 +161,7 @@ func (p *Steps) endBar() {
 	}
 }
 
-// Stop takes the bar away.
+// Stop removes the bar.
 func (p *Steps) Stop() {
 	p.endBar()
 	if p.bars != nil {

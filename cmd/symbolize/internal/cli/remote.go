@@ -51,7 +51,7 @@ func (a *App) OpenRemote(f *RemoteFlag) (remote.Bucket, error) {
 	return a.OpenBucket(text)
 }
 
-// WritesRemote reports whether a command line has the tables of a bucket written to the store.
+// WritesRemote reports whether a command line writes tables of a bucket to the store.
 func WritesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) bool {
 	if fs.Lookup("remote") == nil {
 		return false
@@ -83,8 +83,8 @@ func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 		}
 		return s3.Open(o)
 	}
-	return nil, ingest.WithHint(Usagef("%s: no place for symbol tables", text),
-		"it is a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
+	return nil, ingest.WithHint(Usagef("%s: not a directory or bucket for symbol tables", text),
+		"name a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
 }
 
 // NotePulled prints how many objects of a session came from where.

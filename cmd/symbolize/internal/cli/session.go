@@ -16,19 +16,19 @@ import (
 	"symbolize/store/indexer"
 )
 
-// Session is an analyze.Session whose warnings go to standard error and whose losses make the
-// exit status 3.
+// Session is an analyze.Session that prints warnings on standard error. Losses make the exit
+// status 3.
 type Session struct {
 	*analyze.Session
 	App     *App
 	Options *InputOptions // of the captures and sources
 
 	paths  []string // of the captures
-	failed []string // those that could not be read
+	failed []string // unreadable ones
 }
 
-// OpenSession opens the store and the sources of symbols that the flags name. A store that is
-// not there is no error: everything can come from the others.
+// OpenSession opens the store and the sources of symbols that the flags name. A missing store is no
+// error: other sources may have all symbols.
 func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error) {
 	process.LimitMemory(int64(o.MaxMemory))
 	opts := a.SessionOptions(o)
@@ -51,11 +51,10 @@ func (a *App) OpenSession(ctx context.Context, o *InputOptions) (*Session, error
 	return s, nil
 }
 
-// WithSession opens a session for the captures and bundles among paths, and calls body with it and
-// the captures.
+// WithSession opens a session for paths and calls body with it and the captures among paths.
 func (a *App) WithSession(ctx context.Context, o *InputOptions, paths []string,
 	body func(s *Session, captures []string) error) error {
-	captures := o.TakeBundles(ctx, paths)
+	captures := o.SplitBundles(ctx, paths)
 	defer o.Opened.Close()
 	s, err := a.OpenSession(ctx, o)
 	if err != nil {
@@ -104,7 +103,7 @@ func SessionError(err error) error {
 	case errors.As(err, &kernels):
 		return ingest.WithHint(Usagef("--kallsyms: the captures are of %d kernels",
 			len(kernels.Kernels)),
-			"resolve those of each kernel for themselves, or `symbolize index --build-id ID FILE`")
+			"resolve the captures of each kernel separately, or `symbolize index --build-id ID FILE`")
 	case errors.Is(err, analyze.ErrNoCapture):
 		return &ExitError{Code: Failed} // each has been reported
 	}
@@ -144,7 +143,7 @@ func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
 	return SessionError(s.Session.Name(ctx, p))
 }
 
-// FailInput reports an input that could not be read while others can.
+// FailInput reports an unreadable input; the others are used.
 func (a *App) FailInput(_ string, err error) {
 	a.Facts().Captures++
 	a.Facts().Failed++
@@ -160,8 +159,8 @@ func (a *App) PrintError(err error) {
 	}
 }
 
-// Event returns the number of the event that a report of one event shows: that of
-// --event, else the first that has samples.
+// Event returns the number of the event that a report of one event shows: the one of --event, else
+// the first with samples.
 func (s *Session) Event(p *ingest.Profile) int {
 	if s.Options.Event != "" {
 		return analyze.EventIndex(p, s.Options.Event)
@@ -189,8 +188,8 @@ func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
 		Replaced: isReplaced, Origin: s.Origin})
 }
 
-// isReplaced reports whether another file is now at an object's path on this host: to index it
-// would not help.
+// isReplaced reports whether another file is now at an object's path on this host, so that indexing
+// it would not help.
 func isReplaced(o *ingest.Object) bool {
 	if o.Kind != ingest.ELF || !strings.HasPrefix(o.File.Path, "/") || o.ID.IsZero() {
 		return false

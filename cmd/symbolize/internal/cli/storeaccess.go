@@ -10,7 +10,7 @@ import (
 	"symbolize/store/db"
 )
 
-// StorePath returns where the store lies: --store, else the default of db.DefaultPath.
+// StorePath returns the directory of the store: --store, else db.DefaultPath.
 func (a *App) StorePath() (string, error) {
 	if a.store != "" {
 		return a.store, nil
@@ -18,39 +18,37 @@ func (a *App) StorePath() (string, error) {
 	if p := db.DefaultPath(a.Env.Getenv); p != "" {
 		return p, nil
 	}
-	return "", ingest.WithHint(errors.New("there is no place for the store: HOME is not set"),
-		"name one with --store DIR or $SYMBOLIZE_STORE")
+	return "", ingest.WithHint(errors.New("no directory for the store: HOME is not set"),
+		"set --store DIR or $SYMBOLIZE_STORE")
 }
 
 // StoreError adds to an error of the store the hint that fixes it.
 func StoreError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoStore):
-		return ingest.WithHint(err, "`symbolize index PATH…` makes one; --store names another")
+		return ingest.WithHint(err, "run `symbolize index PATH…` to create one, or name another with --store")
 	case errors.Is(err, store.ErrVersion):
 		return ingest.WithHint(err,
-			"use the newer symbolize that wrote it, or name another with --store")
+			"use the newer symbolize that wrote it, or another store with --store")
 	case errors.Is(err, store.ErrLocked):
-		return ingest.WithHint(err, "wait until it is done; --lock-timeout sets how long, "+
-			"--store names another")
+		return ingest.WithHint(err, "wait until it ends (--lock-timeout), or use another store (--store)")
 	case errors.Is(err, store.ErrNoSpace):
 		return ingest.WithHint(err,
-			"free some space, or name a store on another disk with --store; "+
-				"what was written before is whole")
+			"free some space, or use a store on another disk with --store; "+
+				"earlier writes are complete")
 	case errors.Is(err, store.ErrUnsafe):
 		return ingest.WithHint(err,
-			"name a store in a directory of your own with --store, or run as its "+
-				"owner; a link or pipe in it somebody put there: remove it; --shared-store trusts "+
-				"all who can write there")
+			"use a store in your own directory with --store, or run as the store's owner; "+
+				"remove links and pipes in it; --shared-store trusts everyone who can write there")
 	case errors.Is(err, store.ErrDamaged):
-		return ingest.WithHint(err, "`symbolize store verify` lists the losses; "+
+		return ingest.WithHint(err, "run `symbolize store verify` to list the losses; "+
 			"index into another --store")
 	}
 	return err
 }
 
-// OpenReader opens a store for reading. It may answer less than was indexed, where a damaged
-// generation was passed over, and names then come from lesser sources: the result is partial.
+// OpenReader opens a store for reading. If it passes over a damaged generation, symbols indexed last
+// are missing, and the result is partial.
 func (a *App) OpenReader(path string) (*db.Reader, error) {
 	r, err := db.OpenReader(path)
 	if err == nil && len(r.PassedOver()) > 0 {
@@ -60,7 +58,7 @@ func (a *App) OpenReader(path string) (*db.Reader, error) {
 	return r, err
 }
 
-// WarnStore prints the warnings of a store: damage that it got around.
+// WarnStore prints the warnings of a store about damage.
 func (a *App) WarnStore(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
 		a.Warn("store: "+text, "`symbolize store verify` lists the losses")
@@ -90,7 +88,7 @@ func (a *App) WithReader(body func(r *db.Reader) error) error {
 	return StoreError(err)
 }
 
-// OpenWriter opens the store for writing, and reports if another writer must be waited for.
+// OpenWriter opens the store for writing, and reports if it waits for another writer.
 func (a *App) OpenWriter(ctx context.Context, path string, opts db.WriterOptions) (
 	*db.Writer, error) {
 	opts.Waiting = func(e *store.LockedError) { a.Note(e.Waiting()) }
@@ -113,7 +111,7 @@ func (a *App) WithWriter(ctx context.Context, opts db.WriterOptions,
 	return StoreError(err)
 }
 
-// WithExisting is WithWriter for commands that make no store where there is none.
+// WithExisting is WithWriter for commands that do not create a store.
 func (a *App) WithExisting(ctx context.Context, opts db.WriterOptions,
 	body func(w *db.Writer) error) error {
 	path, err := a.StorePath()

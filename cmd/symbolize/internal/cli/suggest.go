@@ -62,13 +62,13 @@ var toolFlagHints = map[string]string{
 	"input":        "captures are arguments, without a flag",
 	"list":         "`symbolize annotate CAPTURE FUNCTION` prints the code of functions",
 	"lines":        "--by line adds up by line",
-	"no-children":  "--sort flat sorts by what was sampled in functions themselves",
+	"no-children":  "--sort flat sorts by the samples in functions themselves",
 	"nodecount":    "-n N prints the N heaviest",
-	"nodefraction": "--min-share PCT leaves out what is lighter",
+	"nodefraction": "--min-share PCT leaves out lighter ones",
 	"sample_index": "--event EVENT chooses the event",
-	"show_from":    "--show-from REGEXP leaves out what is above",
+	"show_from":    "--show-from REGEXP leaves out the frames above",
 	"stdio":        "`symbolize top` prints text; report writes a page",
-	"sort":         "--by adds up by other things than functions, as --by object",
+	"sort":         "--by adds up by other attributes, such as --by object",
 	"svg":          "`symbolize flamegraph -o x.svg` draws",
 	"tagfocus":     "--comm, --pid and --by select and group by labels",
 	"text":         "`symbolize top` prints text",
@@ -115,7 +115,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		return invalidValue(invalid)
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s: no flag is written like this", syntax.GetSpecifiedFlag())
+		return fmt.Errorf("%s: not the form of a flag", syntax.GetSpecifiedFlag())
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 }
 
 // nearFlag returns the visible flag of cmd that word is a beginning of, or a misspelling, "" for
-// none. Of several the nearest is taken, and of equally near ones the first by name.
+// none. The nearest one wins, of equally near ones the first by name.
 func nearFlag(cmd *cobra.Command, word string) (near string) {
 	best := SuggestionDistance + 1
 	visit := func(f *pflag.Flag) {
@@ -192,39 +192,39 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// invalidValue is the error of a value that its flag cannot take.
+// invalidValue is the error of a value that its flag does not accept.
 func invalidValue(e *pflag.InvalidValueError) error {
 	f := e.GetFlag()
 	var own *ExitError
 	if errors.As(e, &own) { // of a value of ours
 		return fmt.Errorf("--%s %w", f.Name, own.Err)
 	}
-	wanted := "a value of another form"
+	expected := "a value of another form"
 	switch kind := f.Value.Type(); kind {
 	case "int", "int32", "int64", "uint", "uint32", "uint64":
-		wanted = "a whole number"
+		expected = "a whole number"
 		if isNumber(e.GetValue()) {
 			return fmt.Errorf("--%s %s: the number is too large", f.Name, e.GetValue())
 		}
 	case "intSlice", "int32Slice":
-		wanted = "whole numbers, with commas between them"
+		expected = "whole numbers separated by commas"
 	case "float64":
-		wanted = "a number"
+		expected = "a number"
 	case "bool":
-		wanted = "true or false"
+		expected = "true or false"
 	case "duration":
-		wanted = "a time with its unit: 30s, 5m or 1h"
+		expected = "a time with its unit: 30s, 5m or 1h"
 	case "stringSlice":
-		wanted = "names with commas between them; one with a quote is quoted twice"
+		expected = "names separated by commas; quotes are doubled"
 	default:
 		if cause := errors.Unwrap(e); cause != nil { // a value of ours names its form
-			wanted = cause.Error()
+			expected = cause.Error()
 		}
 	}
-	return fmt.Errorf("--%s %q: it takes %s", f.Name, e.GetValue(), wanted)
+	return fmt.Errorf("--%s %q: expected %s", f.Name, e.GetValue(), expected)
 }
 
-// isNumber reports whether s has digits alone, after a sign.
+// isNumber reports whether s has only digits, after a sign.
 func isNumber(s string) bool {
 	s = strings.TrimLeft(s, "+-")
 	return s != "" && !slices.ContainsFunc([]byte(s), func(c byte) bool {

@@ -19,7 +19,7 @@ type captureResult struct {
 	Captures  int            `json:"captures"`
 	Programs  int            `json:"programs"`
 	Functions int            `json:"functions"`
-	Images    int            `json:"images"` // functions whose code was captured
+	Images    int            `json:"images"` // functions with captured code
 	Lined     int            `json:"with_lines"`
 	Missing   map[string]int `json:"missing"` // programs without code, by why
 }
@@ -137,7 +137,7 @@ func parens(text string) string {
 	return " (" + text + ")"
 }
 
-// openOnce returns open so that its first call alone opens.
+// openOnce returns a function that opens at its first call.
 func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
 	var sink store.Sink
 	var err error

@@ -133,7 +133,7 @@ func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error)
 	}
 	caches := a.Places(nil, true).Debuginfod
 	if len(caches) == 0 {
-		return opts, ingest.WithHint(errors.New("there is no place for a cache"),
+		return opts, ingest.WithHint(errors.New("no directory for the cache of debuginfod's client"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
 	if a.Env.Getenv("DEBUGINFOD_PROGRESS") != "" {

@@ -72,7 +72,7 @@ func (n *captureFiles) apply(opts *indexer.Options) {
 	}
 }
 
-// unname makes problems of files that were found for captures those of files that nobody named.
+// unname marks problems of files that were found for captures: no PATH names them.
 func (n *captureFiles) unname(problems []indexer.Problem) {
 	for i := range problems {
 		if slices.Contains(n.found, problems[i].Path) {

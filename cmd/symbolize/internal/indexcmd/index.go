@@ -123,14 +123,14 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 func (o *indexOptions) validate(args []string) error {
 	if len(args)+len(o.bccDirs)+len(o.captures) == 0 && !o.kernel {
 		return ingest.WithHint(cli.Usagef("nothing to index"),
-			"name files or directories, as `symbolize index /usr/lib /usr/bin`, "+
-				"or ask for --kernel")
+			"name files or directories: `symbolize index /usr/lib /usr/bin`, "+
+				"or use --kernel")
 	}
 	if slices.Contains(args, "") {
 		return cli.Usagef("a PATH is empty")
 	}
 	if len(o.symfs) > 0 && len(o.captures) == 0 {
-		return ingest.WithHint(cli.Usagef("--symfs goes with --for"),
+		return ingest.WithHint(cli.Usagef("--symfs needs --for"),
 			"name directories without a flag to index all of them")
 	}
 	if o.explain && (len(args) == 0 || o.kernel) {
@@ -216,7 +216,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	return need.report(a, o, err)
 }
 
-// markSeen notes that the objects of an index run are in use, also those that are unchanged.
+// markSeen notes that the objects of an index run are in use, unchanged ones too.
 func markSeen(a *cli.App, path string, sum *indexer.Summary) {
 	if len(sum.Seen) == 0 {
 		return
@@ -330,7 +330,7 @@ func writeQuality(w io.Writer, list []indexer.ObjectQuality) error {
 	return t.Print(w)
 }
 
-// runExplain lists the files whose build ID kernels cannot read. Nothing is indexed.
+// runExplain lists the files with a build ID that kernels cannot read. It indexes nothing.
 func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string) error {
 	x, err := inspect.Invisible(ctx, paths)
 	if err != nil {

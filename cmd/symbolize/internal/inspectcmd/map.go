@@ -79,7 +79,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	}
 	if len(paths) == 1 && filetype.OfPath(paths[0]) == filetype.ELF {
 		if o.wanted() {
-			return cli.Usagef("%s is an object: --symbols, --hist and --heatmap want dumps",
+			return cli.Usagef("%s is an object file: --symbols, --hist and --heatmap need dumps",
 				paths[0])
 		}
 		return runMapObject(ctx, a, o, paths[0])
@@ -162,7 +162,7 @@ func runHist(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
 	return writeMap(a, o, r.WriteJSON, func(w io.Writer) error { return r.WriteText(w, style) })
 }
 
-// runSymbols prints the counts of a map whose keys are code addresses, with names.
+// runSymbols prints the counts of a map with code addresses as keys, with names.
 func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	bundles []string) error {
 	r, err := m.Addresses(bpfmap.SymbolOptions{Key: o.symbols, Count: o.count, Rows: o.rows,

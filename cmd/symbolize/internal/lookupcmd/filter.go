@@ -38,7 +38,7 @@ bytes stay as they are. Lines are printed as they arrive: dmesg -w | symbolize f
 
 It knows stack traces of kernels, bpftrace, Inspektor Gadget, systing, LLVM's sanitizers and
 symbolizer markup, gdb, Rust and Go, and crash reports of Android, systemd-coredump, glibc and the
-kernel; docs/filter.md lists the forms. A file without a build ID in the text is found by its name if
+kernel; docs/symbolize-filter.md lists the forms. A file without a build ID in the text is found by its name if
 exactly one file of --with has that name, or by its absolute path with --trust-paths. Addresses of a
 process are looked up in the mappings that precede them in the text.
 
@@ -66,7 +66,7 @@ func NewFilter(a *cli.App) *cobra.Command {
 			if err == nil {
 				return nil
 			}
-			return ingest.WithHint(err, "it reads standard input: symbolize filter < %s",
+			return ingest.WithHint(err, "filter reads standard input: symbolize filter < %s",
 				ingest.ShellWord(args[0]))
 		},
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
@@ -189,7 +189,7 @@ const leftShown = 10
 // printFilter prints the summary.
 func printFilter(a *cli.App, st *filter.Stats) {
 	if st.Places == 0 {
-		a.Note("no place in code was found in the text: `symbolize filter --help` lists the forms")
+		a.Note("no code address found in the text: docs/symbolize-filter.md lists the forms")
 		return
 	}
 	text := fmt.Sprintf("%d of %s named", st.Named, table.Count(st.Places, "place", "places"))

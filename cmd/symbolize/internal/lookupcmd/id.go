@@ -83,12 +83,12 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 	}
 	if err != nil {
 		return nil, id, ingest.WithHint(fmt.Errorf("no object %q in the store", text),
-			"the first %d digits of a build ID will do", minPrefix)
+			"name it by the first %d or more digits of its build ID", minPrefix)
 	}
 	return nil, id, &lookup.IDError{ID: id}
 }
 
-// isHex reports whether a text has hexadecimal digits alone.
+// isHex reports whether a text has only hexadecimal digits.
 func isHex(text string) bool {
 	return strings.Trim(strings.ToLower(text), "0123456789abcdef") == ""
 }

@@ -1,5 +1,5 @@
-// Package lookupcmd has the commands that answer addresses without a capture: `lookup` for those of
-// objects, `filter` for those in text.
+// Package lookupcmd has the commands that name addresses without a capture: `lookup` for addresses
+// of an object, `filter` for addresses in text.
 package lookupcmd
 
 import (
@@ -57,7 +57,7 @@ var lookupStyles = []string{lookup.LLVM: styleLLVM, lookup.GNU: styleGNU, lookup
 var queryLines = Reader{Read: 1 << 20, Batch: 8 << 20, Line: 64 << 10,
 	Long: func([]byte) (int, error) { return 0, errLongQuery }}
 
-var errLongQuery = errors.New("a line of more than 64 KiB")
+var errLongQuery = errors.New("a line is longer than 64 KiB")
 
 const lookupLong = `lookup prints function, file and line for addresses of one object, inlined calls first. Addresses
 are hexadecimal ELF addresses: arguments, or lines of standard input.
@@ -126,9 +126,9 @@ func (o *lookupOptions) validate(args []string) (err error) {
 			"name a file with -e, or one in the store "+
 				"with --build-id")
 	case o.file != "" && o.buildID != "":
-		return cli.Usagef("-e and --build-id: one of them names the object")
+		return cli.Usagef("-e and --build-id exclude each other")
 	case o.Offsets && o.Section != "":
-		return cli.Usagef("--offsets and --section: addresses count from one thing only")
+		return cli.Usagef("--offsets and --section exclude each other")
 	}
 	if o.buildID != "" {
 		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) {
@@ -281,7 +281,7 @@ func reportLookup(a *cli.App, l *lookup.Looker) {
 	}
 }
 
-// isAddress reports whether an argument is an address alone.
+// isAddress reports whether an argument is an address and nothing else.
 func isAddress(arg string) bool {
 	arg = strings.TrimSpace(arg)
 	return !strings.Contains(arg, " ") && isHex(strings.TrimPrefix(strings.ToLower(arg), "0x"))

@@ -57,7 +57,7 @@ func setPercent() {
 // or more up to heapFloor.
 func percentFor(live uint64, asked int) int {
 	switch {
-	case live == 0: // before the first collection, when the runtime takes 4 MB as in use
+	case live == 0: // before the first collection, when the runtime counts 4 MB as in use
 		return max(asked, heapFloor/(4<<20)*100)
 	case live >= heapFloor:
 		return asked

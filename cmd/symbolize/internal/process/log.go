@@ -6,7 +6,7 @@ import (
 )
 
 // WithoutHTTP returns a writer for package log that leaves out the lines of net/http: its client
-// prints what servers send against the protocol, and the requests' errors are reported elsewhere.
+// prints violations of the protocol by servers; errors of requests are reported elsewhere.
 func WithoutHTTP(w io.Writer) io.Writer { return withoutHTTP{w} }
 
 type withoutHTTP struct{ io.Writer }

@@ -34,7 +34,7 @@ const HastyGC = 200
 const FoldGC = 40
 
 // lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The
-// names of a big C++ program take 100 MB; the garbage of demangling them would take as much again.
+// names of a big C++ program take 100 MB; demangling them makes as much garbage.
 const lookupMemory = 180 << 20
 
 // HoldLookupMemory sets lookupMemory as the limit, or half as much again as is in use:

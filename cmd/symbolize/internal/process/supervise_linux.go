@@ -26,7 +26,7 @@ import (
 // little memory the kernel kills it without a word; and a fault in one of the database
 // library's own goroutines ends it too, as a bus error does where the disk under a mapped file
 // fails. So commands that write a store, and all commands where memory is limited so, do their
-// work in a process of its own, whose end the first one reports in one line.
+// work in another process, and the first one reports its end in one line.
 
 // supervisedEnv marks the process that does the work.
 const supervisedEnv = "SYMBOLIZE_SUPERVISED"
@@ -35,8 +35,8 @@ const supervisedEnv = "SYMBOLIZE_SUPERVISED"
 // the runtime at its end go to the usual one.
 const supervisedStderr = 3
 
-// Supervise runs the command line in another process if it is one of those, and returns its
-// exit status. writes reports whether a command line, without the program's name, is that of a
+// Supervise runs the command line in another process if it writes a store, and returns its exit
+// status. writes reports whether a command line, without the program's name, is of a
 // command that writes a store.
 func Supervise(writes func(args []string) bool) (code int, done bool) {
 	if os.Getenv(supervisedEnv) != "" {
@@ -105,7 +105,7 @@ func MemoryLimits() string {
 // errNotStarted is the error where this program cannot be started once more: /proc is not mounted,
 // which has the way to its file, or an emulator runs it that the kernel does not know. The work is
 // done in this process then.
-var errNotStarted = errors.New("the program cannot be started again")
+var errNotStarted = errors.New("cannot start the program again")
 
 func superviseChild(limits string) (int, error) {
 	exe, err := os.Executable()
@@ -158,7 +158,7 @@ func superviseChild(limits string) (int, error) {
 	if limits != "" {
 		limits = "; " + limits
 	}
-	return statusFailed, fmt.Errorf("the process that did the work was ended: %s%s", state, limits)
+	return statusFailed, fmt.Errorf("the working process was ended: %s%s", state, limits)
 }
 
 // wasInterrupted reports whether a process was ended by a signal that means an interrupt: it

@@ -28,7 +28,7 @@ func bpfTables(s *cli.Session) []flame.Table {
 	return t.tables()
 }
 
-// add takes the programs of a bundle, if it has them.
+// add appends the programs of a bundle.
 func (t *bpfTable) add(c *input.Capture) error {
 	programs, _ := c.Programs() // their damage is in the profile's warnings
 	u, err := inspect.NewBPFUsage(c.Bundle(), programs)

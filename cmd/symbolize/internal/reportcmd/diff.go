@@ -111,7 +111,7 @@ func (o *diffOptions) validate(args []string) error {
 	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
 		return ingest.WithHint(cli.Usagef("%s named: it takes two",
 			table.Count(len(args), "capture is", "captures are")),
-			"`symbolize diff BASE NEW`, or --base FILE for each of several and the new ones behind")
+			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
 	}
 	switch {
 	case o.format == cli.Folded && o.judged:
@@ -119,7 +119,7 @@ func (o *diffOptions) validate(args []string) error {
 	case o.rows < 0:
 		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case !(o.alpha > 0 && o.alpha < 1):
-		return cli.Usagef("--alpha %v: it lies between 0 and 1", o.alpha)
+		return cli.Usagef("--alpha %v: expected a number between 0 and 1", o.alpha)
 	case !(o.failAbove >= 0):
 		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
 	}
@@ -192,9 +192,9 @@ func capturesOf(side, captures []string) ([]string, error) {
 	})
 	if len(own) == 0 {
 		return nil,
-			ingest.WithHint(cli.Usagef("%s has no samples: nothing can be compared with it",
+			ingest.WithHint(cli.Usagef("%s has no samples to compare",
 				side[0]),
-				"name a capture for each side, and the bundle as --with %s", ingest.ShellWord(side[0]))
+				"name a capture for each side, and the bundle with --with %s", ingest.ShellWord(side[0]))
 	}
 	return own, nil
 }
@@ -268,8 +268,8 @@ func failGrown(a *cli.App, d *diff.Diff, above float64) error {
 		return nil
 	}
 	if d.Uneven() {
-		a.Note("samples differ widely in value: name several profiles of each side (--base), as " +
-			"chance is larger than one shows")
+		a.Note("samples differ widely in value: name several profiles on each side (--base), " +
+			"because one understates chance")
 	}
 	for i := range d.Failed {
 		a.Print("error", d.FailedText(&d.Failed[i]))

@@ -184,7 +184,7 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 	})
 }
 
-// noteWhole names the flags that change the page and the picture alone.
+// noteWhole names the flags that only change the page and the picture.
 func (o *flamegraphOptions) noteWhole(a *cli.App) {
 	if o.isPage() || o.format == "svg" {
 		return
@@ -208,7 +208,7 @@ func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile)
 	return g
 }
 
-// pageCoverage is what a page says about names: without the list of objects, which it has itself.
+// pageCoverage is the coverage in a page, without the list of objects, which the page has itself.
 func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *report.Coverage {
 	c := s.Coverage(p, count)
 	c.Objects = nil

@@ -91,7 +91,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	if err != nil {
 		return err
 	}
-	paths = o.TakeBundles(ctx, paths)
+	paths = o.SplitBundles(ctx, paths)
 	defer o.Opened.Close()
 	if len(paths) != 1 {
 		return ingest.WithHint(cli.Usagef("%d captures: their clocks may differ", len(paths)),

@@ -128,7 +128,7 @@ func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Fin
 	return p, grid, err
 }
 
-// hottestCode returns the code of the hottest functions as HTML: of as many as there is room for.
+// hottestCode returns the code of the hottest functions as HTML: of as many as fit into the page.
 func hottestCode(p *ingest.Profile, finder *code.Finder, opts annotate.Options) (
 	string, error) {
 	an := annotate.New(p, finder, opts)

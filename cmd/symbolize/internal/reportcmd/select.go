@@ -88,7 +88,7 @@ func (o *selectOptions) tagExpressions() []tagExpression {
 	}
 }
 
-// parseTags checks the filters by labels and has the labels kept that they ask for.
+// parseTags checks the filters by labels and adds their labels to keep.
 func (o *selectOptions) parseTags(keep *ingest.Keep) (err error) {
 	for _, f := range o.tagExpressions() {
 		if *f.text == "" {
@@ -110,7 +110,7 @@ func (o *selectOptions) parseTags(keep *ingest.Keep) (err error) {
 	return nil
 }
 
-// parse checks the flags and has the labels kept that --by asks for.
+// parse checks the flags and adds the labels of --by to keep.
 func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	for _, f := range o.expressions() {
 		if *f.text == "" {
@@ -146,7 +146,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 func expressionError(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) {
-		return fmt.Errorf("no regular expression: %s in `%s`", e.Code, e.Expr)
+		return fmt.Errorf("not a regular expression: %s in `%s`", e.Code, e.Expr)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func noteTimes(a *cli.App, why string, g *flame.Graph) {
 	a.Note("times of samples are not those of the recording: " + why)
 }
 
-// untimed returns why the samples of a graph cannot stand at their times, "" if they can.
+// untimed returns why the samples of a graph cannot be drawn at their times, "" if they can.
 func (o *flamegraphOptions) untimed(paths []string) string {
 	_, tags := o.Keep.LabelWords()
 	f := &o.parsed.Filter

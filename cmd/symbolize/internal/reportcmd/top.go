@@ -81,7 +81,7 @@ func (o *topOptions) validate(args []string) error {
 	)
 }
 
-// parseBranches sets the options that --branches needs: a frame of each end alone.
+// parseBranches sets the options that --branches needs: one frame for each end.
 func (o *topOptions) parseBranches() error {
 	if !o.branch {
 		return nil

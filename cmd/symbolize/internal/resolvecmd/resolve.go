@@ -151,7 +151,7 @@ func outputFormat(format, output string, each bool) (string, error) {
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths
-	paths = o.TakeBundles(ctx, paths)
+	paths = o.SplitBundles(ctx, paths)
 	defer o.Opened.Close()
 	outputs, err := o.outputs(paths)
 	if err != nil {

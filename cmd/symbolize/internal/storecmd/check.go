@@ -206,7 +206,7 @@ func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string
 		return err
 	}
 	return ingest.WithHint(errors.New("the store is damaged"),
-		"`symbolize store gc` drops what is, then `symbolize index PATH…` reads those files again")
+		"run `symbolize store gc` to drop it, then `symbolize index PATH…`")
 }
 
 // digestResult is the output of `store digest --format json`. Its names are an interface.

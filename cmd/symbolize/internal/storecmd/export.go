@@ -57,7 +57,7 @@ objects give equal bytes.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
-		"only only the objects that `CAPTURE` needs; may be repeated")
+		"only the objects that `CAPTURE` needs; may be repeated")
 	cli.AddOutput(cmd.Flags(), &output)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
@@ -70,7 +70,7 @@ func neededObjects(ctx context.Context, a *cli.App, captures []string) (
 		return nil, nil
 	}
 	o := &cli.InputOptions{NoLocal: true}
-	captures = o.TakeBundles(ctx, captures)
+	captures = o.SplitBundles(ctx, captures)
 	defer o.Opened.Close()
 	s, err := a.OpenSession(ctx, o)
 	if err != nil {

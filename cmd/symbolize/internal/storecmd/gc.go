@@ -16,7 +16,7 @@ import (
 	"symbolize/store/db"
 )
 
-// dropOptions are those of the commands that drop objects.
+// dropOptions are options of the commands that drop objects.
 type dropOptions struct {
 	writer db.WriterOptions
 	dryRun bool

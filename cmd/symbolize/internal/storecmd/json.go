@@ -15,7 +15,7 @@ type gcFacts struct {
 	DryRun      bool         `json:"dry_run"`
 	Objects     int          `json:"objects"` // kept
 	Dropped     int          `json:"dropped"`
-	Undated     int          `json:"undated"` // without a day of use, taken for used today
+	Undated     int          `json:"undated"` // without a day of use: they count as used today
 	Superseded  int          `json:"superseded_tables"`
 	Damaged     int          `json:"damaged_values"`
 	Rows        int          `json:"path_rows"` // kept

@@ -171,7 +171,7 @@ func idsOf(ctx context.Context, a *cli.App, captures []string, ids []buildid.ID)
 	return ids, err
 }
 
-// pull takes objects into the store: those of ids, all for nil.
+// pull fetches the objects of ids into the store, all objects for nil.
 func pull(ctx context.Context, a *cli.App, from remote.Bucket, ids []buildid.ID, jobs int,
 	opts db.WriterOptions) error {
 	path, err := a.StorePath()
@@ -183,7 +183,7 @@ func pull(ctx context.Context, a *cli.App, from remote.Bucket, ids []buildid.ID,
 	a.ReportErrors(res.Problems, 0)
 	a.Note(from.URL("") + ": " + cli.PulledText(res))
 	if errors.Is(err, remote.ErrNoTables) {
-		return ingest.WithHint(err, "`symbolize store push %s` writes some there", from.URL(""))
+		return ingest.WithHint(err, "write tables there with `symbolize store push %s`", from.URL(""))
 	}
 	return cli.StoreError(err)
 }

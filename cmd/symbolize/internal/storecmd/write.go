@@ -119,7 +119,7 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) 
 		err = fmt.Errorf("%s: %w", path, err)
 		if facts.Objects > 0 {
 			a.Note(facts.text())
-			err = ingest.WithHint(err, "what stands before that was imported")
+			err = ingest.WithHint(err, "the archive up to there was imported")
 		}
 	}
 	return facts, err
