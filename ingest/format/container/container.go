@@ -114,7 +114,7 @@ func compressed(f *perfdata.File) bool {
 		switch t := r.Record().Type; {
 		case t.Compressed():
 			return true
-		case t == perfdata.TypeSample && f.Features.Compressed == nil:
+		case t == perfdata.TypeSample && !f.Features.Compressed:
 			return false
 		}
 	}

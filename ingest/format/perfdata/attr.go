@@ -55,8 +55,8 @@ const (
 	SampleCodePageSize SampleType = 1 << 23
 	SampleWeightStruct SampleType = 1 << 24
 
-	// knownSampleBits are those with a known position in a sample. A higher bit is a
-	// field of unknown size, so the layout of that event's samples is unknown.
+	// knownSampleBits are the fields with a known position in a sample. A higher bit is a field of
+	// unknown size, so that the layout of the event's samples is unknown.
 	knownSampleBits SampleType = 1<<25 - 1
 )
 
@@ -78,7 +78,7 @@ const (
 // little-endian machine in both byte orders.
 type AttrFlags uint64
 
-// The flags of perf_event_attr that readers ask for.
+// The flags of perf_event_attr in use.
 const (
 	FlagInherit       AttrFlags = 1 << 1
 	FlagExcludeUser   AttrFlags = 1 << 4
@@ -108,7 +108,7 @@ const (
 	preciseShift = 15 // of the two bits precise_ip
 )
 
-// Attr is struct perf_event_attr as far as a reader of samples needs it.
+// Attr holds the members of struct perf_event_attr that readers of samples need.
 type Attr struct {
 	Type             AttrType
 	Size             uint32 // as recorded: 64 (VER0) to 144 (VER9), larger from newer recorders
@@ -131,7 +131,7 @@ type Attr struct {
 // PreciseIP returns the attr's precise_ip, 0 to 3.
 func (a *Attr) PreciseIP() int { return int(a.Flags>>preciseShift) & 3 }
 
-// Has reports whether all these flags are set.
+// Has reports whether all flags are set.
 func (a *Attr) Has(flags AttrFlags) bool { return a.Flags&flags == flags }
 
 const (
@@ -139,8 +139,8 @@ const (
 	maxAttrSize  = 1 << 12 // the kernel's own limit is a page
 )
 
-// parseAttr decodes an attr from b, which may end early (older recorders) or late (newer ones):
-// missing members are zero.
+// parseAttr decodes an attr from b, which may end early (older recorders) or late (newer
+// recorders): missing members are zero.
 func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 	r := decode.New(name, b, base, big)
 	var a Attr
@@ -171,8 +171,7 @@ func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 	return a, nil
 }
 
-// parseTail decodes the members after VER0, as far as r reaches; members beyond its end
-// are zero, their value before they existed.
+// parseTail decodes the members after VER0 up to the end of r; further members are zero.
 func (a *Attr) parseTail(r *decode.Reader) {
 	a.Config2 = r.U64()
 	a.BranchSampleType = r.U64()
@@ -184,9 +183,9 @@ func (a *Attr) parseTail(r *decode.Reader) {
 	a.SampleMaxStack = r.U16()
 }
 
-// attrFlags converts the flag word to its little-endian numbering. A big-endian compiler allots bit
-// fields from the most significant bit, so the word is reversed, and so are the two bits of
-// precise_ip.
+// attrFlags converts the flag word to its little-endian numbering. A big-endian compiler allocates
+// bit fields from the most significant bit, so that the word is reversed, except for the order of
+// the two bits of precise_ip.
 func attrFlags(v uint64, big bool) AttrFlags {
 	if !big {
 		return AttrFlags(v)
@@ -197,8 +196,8 @@ func attrFlags(v uint64, big bool) AttrFlags {
 	return AttrFlags(v | lo<<(preciseShift+1) | hi<<preciseShift)
 }
 
-// GuestIDs calls visit for the IDs of events that by an ID_INDEX record were recorded in a
-// virtual machine, with the process of that machine (perf inject --guest-data). The record has
+// GuestIDs calls visit for the IDs of events that were recorded in a virtual machine, according to
+// an ID_INDEX record, with the process of the machine (perf inject --guest-data). The record has
 // u64 n, n times {u64 ID, index, CPU, thread}, and since Linux 6.0 n times {u64 machine, vCPU};
 // machine 0 is the host.
 func (f *File) GuestIDs(rec *Record, visit func(id uint64, machine int32)) error {
@@ -207,7 +206,7 @@ func (f *File) GuestIDs(rec *Record, visit func(id uint64, machine int32)) error
 	r := decode.New(name, rec.Body, at, f.BigEndian)
 	n := r.U64()
 	if r.Err() == nil && n > uint64(r.Left())/entry {
-		r.Fail("ID_INDEX has %d entries, more than it has room for", n)
+		r.Fail("ID_INDEX declares %d entries, more than its size allows", n)
 	}
 	if r.Err() != nil || uint64(r.Left()) < n*(entry+machineEntry) {
 		return r.Err()
@@ -226,8 +225,8 @@ func (f *File) GuestIDs(rec *Record, visit func(id uint64, machine int32)) error
 	return nil
 }
 
-// applyFeatures adopts the events' names in the EVENT_DESC feature, and IDs that the
-// attrs lack, and derives the other names.
+// applyFeatures sets the events' names and missing IDs from the EVENT_DESC feature, and derives the
+// other names.
 func (f *File) applyFeatures() {
 	f.simpleperfTypes()
 	descs := f.Features.EventDesc
@@ -264,8 +263,8 @@ func (f *File) tracepointTypes() {
 	}
 }
 
-// findDesc returns the description of an event: the one with its first ID, else the one with its
-// index if there are as many descriptions as events.
+// findDesc returns the description of an event: the one with its first ID, otherwise the one with
+// its index if there are as many descriptions as events.
 func findDesc(descs []EventDesc, ev *Event, i, events int) *EventDesc {
 	if len(ev.IDs) > 0 {
 		for j := range descs {
@@ -301,8 +300,8 @@ func (f *File) eventName(a *Attr) string {
 	return f.baseName(a) + modifiers(a)
 }
 
-// Name returns perf's name of an event, as far as its attr alone has it: without modifiers, and
-// numbers for tracepoints and PMUs.
+// Name returns perf's name of an event by its attr alone: without modifiers, and with numbers for
+// tracepoints and PMUs.
 func (a *Attr) Name() string { return new(File).baseName(a) }
 
 func (f *File) baseName(a *Attr) string {
@@ -321,7 +320,7 @@ func (f *File) baseName(a *Attr) string {
 	case AttrHWCache:
 		return f.hybrid(a) + cacheName(config)
 	case AttrRaw:
-		return rawName(a)
+		return "r" + strconv.FormatUint(a.Config, 16)
 	case AttrBreakpoint:
 		return breakpointName(a)
 	}
@@ -331,7 +330,7 @@ func (f *File) baseName(a *Attr) string {
 	return fmt.Sprintf("unknown attr type: %d", a.Type)
 }
 
-// hybrid returns the prefix "cpu_core/" style PMU of a hybrid machine's event, "" elsewhere.
+// hybrid returns the prefix "cpu_core/" for the PMU of a hybrid machine's event, "" for others.
 func (f *File) hybrid(a *Attr) string {
 	if pmu := a.Config >> 32; pmu != 0 {
 		if name := f.pmuName(AttrType(pmu)); name != "" {
@@ -357,8 +356,6 @@ func tableName(names []string, config uint64, unknown string) string {
 	return unknown
 }
 
-func rawName(a *Attr) string { return "r" + strconv.FormatUint(a.Config, 16) }
-
 // cacheName names a cache event: config holds cache, operation and result, a byte each.
 func cacheName(config uint64) string {
 	cache, op, result := config&0xff, config>>8&0xff, config>>16&0xff
@@ -381,8 +378,8 @@ func breakpointName(a *Attr) string {
 	return fmt.Sprintf("mem:%#x:%s", a.Config1, access)
 }
 
-// modifiers returns ":u" and the like. Those for host and guest are left out: a derived name should
-// be the requested one, and users do not request them.
+// modifiers returns ":u" and the like. Modifiers for host and guest are left out: users do not
+// request them, and a derived name should be the requested one.
 func modifiers(a *Attr) string {
 	var b strings.Builder
 	if a.Flags&(FlagExcludeKernel|FlagExcludeUser|FlagExcludeHV) != 0 {

@@ -47,8 +47,8 @@ const (
 	FeatureHybridTopology Feature = 30
 	FeaturePMUCaps        Feature = 31
 
-	// Those of simpleperf (record_file_format.h): symbols of files, facts as text, what is needed
-	// to unwind stacks again, a later form of the first, branches of traces.
+	// The features of simpleperf (record_file_format.h): symbols of files, facts as text, data for
+	// unwinding stacks again, a later form of the first, branches of traces.
 	featureSimpleperfFile   Feature = 128
 	featureSimpleperfMeta   Feature = 129
 	featureSimpleperfUnwind Feature = 130
@@ -81,7 +81,7 @@ var featureNames = [...]string{
 }
 
 // String returns the name without its prefix, "BUILD_ID" for HEADER_BUILD_ID, and "FEATURE_40" for
-// one that is not known.
+// an unknown feature.
 func (x Feature) String() string {
 	if x.Known() {
 		return featureNames[x]
@@ -89,13 +89,13 @@ func (x Feature) String() string {
 	return "FEATURE_" + strconv.Itoa(int(x))
 }
 
-// Known reports whether the feature is one that this package has a name for.
+// Known reports whether this package has a name for the feature.
 func (x Feature) Known() bool { return int(x) < len(featureNames) && featureNames[x] != "" }
 
 // BuildIDEntry is an entry of the BUILD_ID feature: an object with the leaf of a sample.
 type BuildIDEntry struct {
-	ID       buildid.ID // inexact where the recorder did not store the length
-	PID      int32      // −1 for the host, else the process of a virtual machine
+	ID       buildid.ID // inexact if the recorder did not store the length
+	PID      int32      // −1 for the host, otherwise the process of a virtual machine
 	CPUMode  CPUMode
 	Filename string // "[kernel.kallsyms]" or a path of vmlinux for the kernel
 }
@@ -115,20 +115,17 @@ type PMU struct {
 
 // ClockData relates the recording's clock to the wall clock: both were read at the same time.
 type ClockData struct {
-	ClockID    uint32 // as clock_gettime(2) numbers them
+	ClockID    uint32 // as for clock_gettime(2)
 	WallNanos  uint64 // since 1970
 	ClockNanos uint64
 }
-
-// Compression is the COMPRESSED feature.
-type Compression struct{ Type, Level, Ratio, MmapLen uint32 } // Type 1 is zstd
 
 // Features are the feature sections. A member is zero if its section is absent, unknown to this
 // package, or damaged, which is a warning.
 type Features struct {
 	Present  [4]uint64           // bitmap; empty if the recorder was killed or the file cut off
-	Sections map[Feature]Section // positions of those that lie wholly in the file
-	Unknown  []Feature           // those present without a name here, ascending
+	Sections map[Feature]Section // positions of the features that are wholly in the file
+	Unknown  []Feature           // features present but not Known, ascending
 
 	BuildIDs    []BuildIDEntry // in file order
 	Hostname    string
@@ -136,22 +133,16 @@ type Features struct {
 	Version     string // of perf, without "perf version"; "simpleperf 1.build.7"
 	Arch        string // "x86_64"
 	CPUDesc     string
-	CPUID       string
-	CPUsAvail   uint32
 	CPUsOnline  uint32
-	TotalMemKiB uint64
 	CmdLine     []string
 	EventDesc   []EventDesc
 	PMUMappings []PMU
 	FirstTime   uint64 // of SAMPLE_TIME: ns of the recording's clock; 0 if perf did not look
 	LastTime    uint64
-	ClockRes    uint64 // ns
 	ClockData   *ClockData
-	DirFormat   uint64
-	Compressed  *Compression // nil: not compressed, or the recorder was killed
-	BranchStack bool
+	Compressed  bool // false also if the recorder was killed
 
-	// Simpleperf has the facts that simpleperf notes of a recording: "event_type_info",
+	// Simpleperf has the facts that simpleperf writes about a recording: "event_type_info",
 	// "kernel_version", "simpleperf_version" …
 	Simpleperf map[string]string
 }
@@ -161,8 +152,7 @@ func (x *Features) Has(feature Feature) bool {
 	return x.Present[feature/64]>>(feature%64)&1 != 0
 }
 
-// Section returns the position of a feature in the file, for those that are not decoded:
-// BPF_PROG_INFO, BPF_BTF, TRACING_DATA and others.
+// Section returns the position of a feature in the file.
 func (x *Features) Section(feature Feature) (Section, bool) {
 	s, ok := x.Sections[feature]
 	return s, ok
@@ -181,7 +171,7 @@ func (f *File) FeatureBytes(feature Feature, limit int64) ([]byte, error) {
 // bytes per object.
 const maxFeatureBytes = 64 << 20
 
-// readFeatures finds the sections by the table behind the data, and decodes the known ones. No
+// readFeatures finds the sections by the table after the data, and decodes the known ones. No
 // error here is fatal.
 func (f *File) readFeatures(head []byte) {
 	if f.Header.Size < fileHeaderSize || len(head) < fileHeaderSize {
@@ -189,7 +179,7 @@ func (f *File) readFeatures(head []byte) {
 	}
 	f.Header.Features = featureBitmap(head[bitmapOffset:], f.BigEndian)
 	if f.Header.Data.Size == 0 || f.Header.Data.End() > f.Size {
-		return // killed or cut off: reported already
+		return // killed or cut off, which was reported
 	}
 	f.Features.Present = f.Header.Features
 	var present []Feature
@@ -243,8 +233,8 @@ func (f *File) noteUnknown(x Feature) {
 // decodeFeature decodes the bytes of a feature from an offset of the file.
 func (f *File) decodeFeature(x Feature, b []byte, offset int64) {
 	decodeBytes := featureDecoders[x]
-	if decodeBytes == nil || len(b) == 0 && x != FeatureBranchStack {
-		return // perf on some machines writes an empty CPUDESC, by which nothing is lost
+	if decodeBytes == nil || len(b) == 0 {
+		return // on some machines perf writes an empty CPUDESC
 	}
 	d := decode.New(f.Name+": "+x.String()+" feature", b, offset, f.BigEndian)
 	decodeBytes(&f.Features, d)
@@ -263,21 +253,17 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	FeatureVersion:   func(x *Features, d *decode.Reader) { x.Version = featureString(d) },
 	FeatureArch:      func(x *Features, d *decode.Reader) { x.Arch = featureString(d) },
 	FeatureNrCPUs: func(x *Features, d *decode.Reader) {
-		x.CPUsAvail, x.CPUsOnline = d.U32(), d.U32()
+		d.U32() // configured
+		x.CPUsOnline = d.U32()
 	},
 	FeatureCPUDesc:     func(x *Features, d *decode.Reader) { x.CPUDesc = featureString(d) },
-	FeatureCPUID:       func(x *Features, d *decode.Reader) { x.CPUID = featureString(d) },
-	FeatureTotalMem:    func(x *Features, d *decode.Reader) { x.TotalMemKiB = d.U64() },
 	FeatureCmdLine:     decodeCmdLine,
 	FeatureEventDesc:   decodeEventDesc,
-	FeatureBranchStack: func(x *Features, _ *decode.Reader) { x.BranchStack = true },
 	FeaturePMUMappings: decodePMUMappings,
 	FeatureSampleTime:  decodeSampleTime,
-	FeatureClockID:     func(x *Features, d *decode.Reader) { x.ClockRes = d.U64() },
-	FeatureDirFormat:   func(x *Features, d *decode.Reader) { x.DirFormat = d.U64() },
 	FeatureCompressed: func(x *Features, d *decode.Reader) {
-		d.U32() // version
-		x.Compressed = &Compression{Type: d.U32(), Level: d.U32(), Ratio: d.U32(), MmapLen: d.U32()}
+		d.Skip(5 * 4) // version, type, level, ratio, size of the buffer
+		x.Compressed = d.Err() == nil
 	},
 	FeatureClockData: func(x *Features, d *decode.Reader) {
 		d.U32() // version
@@ -288,14 +274,12 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	},
 }
 
-// featureString reads a string of a feature section: its padded length, then that many bytes with a
-// NUL in them.
-func featureString(d *decode.Reader) string {
-	return d.FixedString(uint64(d.U32()))
-}
+// featureString reads a string of a feature section: its padded length, then that many bytes, with
+// a NUL.
+func featureString(d *decode.Reader) string { return d.FixedString(uint64(d.U32())) }
 
-// decodeSampleTime leaves both times 0 where perf saw none: it writes ~0 without TIME in the attr,
-// and 0 where it did not examine the samples.
+// decodeSampleTime leaves both times 0 if perf recorded none: it writes ~0 without TIME in the attr,
+// and 0 if it did not examine the samples.
 func decodeSampleTime(x *Features, d *decode.Reader) {
 	first, last := d.U64(), d.U64()
 	if first <= last && last != ^uint64(0) {
@@ -356,8 +340,8 @@ const (
 	buildIDNameAt = 36
 )
 
-// oldKernelName is the beginning of the first entry's name, the kernel's, in files of perf before
-// 2010 with entries without a pid: everything lies 4 bytes earlier
+// oldKernelName begins the name of the first entry, the kernel, in files of perf before 2010:
+// entries have no pid, and their other fields are 4 bytes earlier
 // (perf_header__read_build_ids_abi_quirk in tools/perf/util/header.c).
 const oldKernelName = "nel.kallsyms]"
 
@@ -381,7 +365,7 @@ func decodeBuildIDs(x *Features, d *decode.Reader) {
 	}
 }
 
-// buildIDEntry decodes an entry from its bytes behind the header.
+// buildIDEntry decodes an entry from its bytes after the header.
 func buildIDEntry(b []byte, misc uint16, noPID, big bool) BuildIDEntry {
 	e := BuildIDEntry{PID: -1, CPUMode: CPUMode(misc & cpuModeMask)}
 	shift := headerSize

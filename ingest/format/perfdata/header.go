@@ -28,7 +28,7 @@ import (
 // Errors of Open.
 var (
 	ErrNotPerfData = errors.New("not a perf.data file")
-	// ErrCutHeader: the file ends before the records can be found.
+	// ErrCutHeader is the error of a file that ends before the position of the records.
 	ErrCutHeader = errors.New("a recording cut off at its header")
 )
 
@@ -39,12 +39,12 @@ var ErrUnfinished = errors.New("the recorder was killed before it finished the f
 // Section is a range of the file, in bytes.
 type Section struct{ Offset, Size int64 }
 
-// End returns the offset behind the section.
+// End returns the offset after the section.
 func (s Section) End() int64 { return s.Offset + s.Size }
 
-// Header is struct perf_file_header as recorded. In pipe mode there is only its size.
+// Header is struct perf_file_header as recorded. In pipe mode only Size is set.
 type Header struct {
-	Size     uint64 // 104; 72 in files of before features; 16 in pipe mode
+	Size     uint64 // 104; 72 in old files without features; 16 in pipe mode
 	AttrSize uint64 // stride of the attrs section
 	Attrs    Section
 	Data     Section
@@ -59,15 +59,15 @@ type File struct {
 	Header    Header
 	Events    []Event
 	Features  Features
-	// Data is the range of the records: that of the header, clipped to the file's size.
+	// Data is the range of the records, clipped to the file's size.
 	Data Section
 	// Warnings report damage that did not prevent reading the rest, in the order of detection: each
-	// a *decode.Error, an error that wraps ErrUnfinished, or one of the file itself. There are
-	// never more than 100.
+	// is a *decode.Error, an error that wraps ErrUnfinished, or an I/O error. There are at most
+	// 100.
 	Warnings []error
 
 	r       io.ReaderAt
-	records io.ReaderAt // of the range Data; r but for WithRecords
+	records io.ReaderAt // of the range Data; differs from r only after WithRecords
 	place   func(offset int64) (name string, at int64)
 	types   map[uint64]string // names of tracepoints, by attr.config
 	ids     eventIDs
@@ -92,7 +92,7 @@ const (
 	magicLen    = 8
 )
 
-// IsPerfData reports whether the first bytes of a file, 8 are enough, are those of a perf.data of
+// IsPerfData reports whether the first bytes of a file (8 are enough) are those of a perf.data of
 // any version, byte order and mode.
 func IsPerfData(head []byte) bool {
 	if len(head) < magicLen {
@@ -105,10 +105,10 @@ func IsPerfData(head []byte) bool {
 	return false
 }
 
-// Open reads header, attrs and features of a perf.data file; in pipe mode these are records,
-// and all headers of records are read for them. r must be safe for concurrent ReadAt, as files
-// are, and stay open as long as the File is used. Damage behind the header becomes a warning;
-// an error means that nothing of the file can be read. name is for messages only.
+// Open reads header, attrs and features of a perf.data file. In pipe mode these are records, and
+// Open reads the headers of all records to find them. r must be safe for concurrent ReadAt, as
+// files are, and stay open as long as the File is used. Damage after the header becomes a warning;
+// an error means that nothing of the file can be read. name is used in messages only.
 func Open(name string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{Name: name, Size: size, r: r, records: r, types: make(map[uint64]string)}
 	f.Features.Sections = make(map[Feature]Section)
@@ -166,9 +166,9 @@ func (f *File) parseHeader(head []byte) error {
 	return f.placeData()
 }
 
-// bigEndian returns the byte order of a header. The magic of version 1, until perf of Linux
-// 3.5, has none: there the size of the attrs decides, or that of the header in pipe mode
-// (try_all_file_abis and try_all_pipe_abis in tools/perf/util/header.c).
+// bigEndian returns the byte order of a header. The magic of version 1, used until perf of Linux
+// 3.5, has no byte order: there the size of the attrs decides, or in pipe mode the size of the
+// header (try_all_file_abis and try_all_pipe_abis in tools/perf/util/header.c).
 func bigEndian(head []byte) bool {
 	if string(head[:magicLen]) != magicV1 {
 		return string(head[:magicLen]) == magicBig
@@ -256,7 +256,7 @@ func (f *File) readAttrs() error {
 		f.warnAt(h.Attrs.Offset, "the file has no events")
 	}
 	if n > maxEvents || h.Attrs.Size > maxAttrBytes {
-		f.warnAt(h.Attrs.Offset, "%d events are more than are read, %d", n, maxEvents)
+		f.warnAt(h.Attrs.Offset, "%d events are over the limit of %d", n, maxEvents)
 		n = min(maxEvents, maxAttrBytes/int64(h.AttrSize))
 	}
 	b, err := f.read(Section{Offset: h.Attrs.Offset, Size: n * int64(h.AttrSize)}, maxAttrBytes)
@@ -275,9 +275,9 @@ func (f *File) readAttrs() error {
 	return nil
 }
 
-// readEvent decodes an entry of the attrs section at offset base. The position of its
-// IDs is at its end, also in the files of old perf inject, whose attrs declare a size
-// smaller than their room. idBytes sums the bytes of IDs.
+// readEvent decodes an entry of the attrs section at offset base. The entry ends with the position
+// of its IDs, also if its attr declares a smaller size, as in files of old perf inject. idBytes
+// sums the bytes of IDs.
 func (f *File) readEvent(entry []byte, base int64, idBytes *int64) (Event, error) {
 	attr, err := parseAttr(f.Name, entry[:len(entry)-sectionRefSize], base, f.BigEndian)
 	if err != nil {
@@ -316,7 +316,7 @@ func (f *File) readIDs(sec Section) []uint64 {
 	return ids
 }
 
-// read returns the bytes of a section that must lie within the file and be no larger than limit.
+// read returns the bytes of a section that must be within the file and at most limit bytes.
 func (f *File) read(sec Section, limit int64) ([]byte, error) {
 	if sec.Offset < 0 || sec.Size < 0 || sec.Offset > f.Size || sec.Size > f.Size-sec.Offset {
 		return nil, &decode.Error{Name: f.Name, Offset: sec.Offset,
@@ -324,7 +324,7 @@ func (f *File) read(sec Section, limit int64) ([]byte, error) {
 	}
 	if sec.Size > limit {
 		return nil, &decode.Error{Name: f.Name, Offset: sec.Offset,
-			Reason: fmt.Sprintf("%d bytes are more than the %d that are read", sec.Size, limit)}
+			Reason: fmt.Sprintf("%d bytes are over the limit of %d", sec.Size, limit)}
 	}
 	b := make([]byte, sec.Size)
 	if n, err := f.r.ReadAt(b, sec.Offset); n < len(b) {
@@ -337,9 +337,9 @@ func (f *File) read(sec Section, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// featureBitmap decodes the bitmap of a header. It was written as an array of unsigned long, so a
-// big-endian recorder of 32 bits has the halves of each word swapped; HOSTNAME, which every perf
-// writes, distinguishes them (perf_file_header__read in tools/perf/util/header.c).
+// featureBitmap decodes the bitmap of a header. It is an array of unsigned long, so that a
+// big-endian recorder of 32 bits has the halves of each word swapped. HOSTNAME, which every perf
+// writes, distinguishes the two (perf_file_header__read in tools/perf/util/header.c).
 func featureBitmap(b []byte, big bool) [4]uint64 {
 	var m [4]uint64
 	for i := range m {

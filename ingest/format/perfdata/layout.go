@@ -15,7 +15,7 @@ var ErrUnknownID = errors.New("event ID of no attr")
 // it.
 type Event struct {
 	Attr Attr
-	Name string   // of the EVENT_DESC feature, else derived as perf does
+	Name string   // from the EVENT_DESC feature, otherwise derived as perf does
 	IDs  []uint64 // one per CPU or thread it was opened on; none in some files of one event
 	Err  error    // why its samples cannot be decoded; nil if they can
 
@@ -34,7 +34,7 @@ type sampleLayout struct {
 	fixed     int32  // size of the fixed part
 	chainOnly bool   // only a CALLCHAIN follows the fixed part
 	variable  bool   // something follows it
-	constant  uint64 // the period where samples have none of their own
+	constant  uint64 // the period, if samples have no PERIOD field
 	idPos     int32  // of the ID that identifies the event
 }
 
@@ -74,7 +74,7 @@ func newSampleLayout(a *Attr) sampleLayout {
 	rest := a.SampleType &^ fixedBits
 	l.variable = rest != 0
 	l.chainOnly = rest == SampleCallchain
-	// A frequency is no period: without a PERIOD field such a sample counts as one.
+	// A frequency is not a period: without a PERIOD field such a sample counts 1.
 	l.constant = 1
 	if !a.Has(FlagFreq) && a.SamplePeriod != 0 {
 		l.constant = a.SamplePeriod
@@ -82,8 +82,8 @@ func newSampleLayout(a *Attr) sampleLayout {
 	return l
 }
 
-// trailerLayout holds the offsets of the fields of the sample_id trailer, counted from
-// the end of the record. The zero value is that of a record without one.
+// trailerLayout holds the offsets of the fields of the sample_id trailer, counted from the end of
+// the record. The zero value is the layout of a record without trailer.
 type trailerLayout struct {
 	has                               SampleType
 	size                              int32
@@ -125,7 +125,7 @@ func (l *trailerLayout) idPos() int32 {
 }
 
 // maxDenseIDs bounds the table that finds an event by its ID without hashing. The kernel numbers
-// events one after another, so the IDs of a recording lie close together.
+// events consecutively, so that the IDs of a recording are close together.
 const maxDenseIDs = 1 << 16
 
 // eventIDs finds the event of a record.
@@ -160,8 +160,8 @@ func (f *File) indexIDs() {
 	f.ids.collect(f.Events)
 }
 
-// unknownLayout returns the member of an attr and its lowest bit that make the layout of its
-// samples unknown, or −1.
+// unknownLayout returns the member of an attr, and its lowest unknown bit, that make the layout of
+// samples unknown; −1 if none does.
 func unknownLayout(a *Attr) (member string, bit int) {
 	if high := uint64(a.SampleType &^ knownSampleBits); high != 0 {
 		return "sample_type", bits.TrailingZeros64(high)
@@ -204,7 +204,7 @@ func (x *eventIDs) collect(events []Event) {
 	}
 }
 
-// add enters an ID; the first event that has it keeps it.
+// add adds an ID; the first event with it keeps it.
 func (x *eventIDs) add(id uint64, event int) {
 	if old, ok := x.find(id); ok {
 		if old != event {
@@ -231,10 +231,9 @@ func (x *eventIDs) find(id uint64) (event int, ok bool) {
 	return int(i), ok
 }
 
-// EventOf returns the index in Events of a record's event. In a file of one event that is always 0;
-// else the record's ID determines it, where records have one. ID 0 is that of records synthesized
-// by perf, and counts as the first event. It is false for perf's own record types, which belong to
-// none, and for an ID that no attr has.
+// EventOf returns the index in Events of a record's event. It is 0 in a file of one event, and if
+// records have no IDs. Records synthesized by perf have ID 0 and belong to the first event. It
+// returns false for perf's own record types, which belong to no event, and for unknown IDs.
 func (f *File) EventOf(rec *Record) (index int, ok bool) {
 	if rec.Type >= firstUserType || len(f.Events) == 0 {
 		return 0, false
@@ -284,7 +283,7 @@ func (f *File) trailerEvent(body []byte) (int, bool) {
 	return 0, synthesized
 }
 
-// trailerOf returns the layout of a record's trailer: the zero layout for types that have none.
+// trailerOf returns the layout of a record's trailer: the zero layout for types without trailer.
 func (f *File) trailerOf(rec *Record) (*trailerLayout, error) {
 	if (rec.Type >= firstUserType && rec.Type != TypeBPFMetadata) || len(f.Events) == 0 {
 		return &trailerLayout{}, nil

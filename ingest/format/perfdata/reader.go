@@ -12,22 +12,23 @@ import (
 )
 
 // blockSize is the size of a RecordReader's buffer. 1 MiB fits the second level cache and measured
-// better than smaller and larger ones; it must be more than a record's largest size, 65,535.
+// better than smaller and larger blocks; it must exceed the largest size of a record, 65,535.
 const blockSize = 1 << 20
 
-// maxRecordSize is the maximum of a record's 16-bit size field. Larger records of simpleperf are
-// returned as their headers, with the rest behind them as a payload.
+// maxRecordSize is the maximum of a record's 16-bit size field. Of larger records of simpleperf only
+// the header is returned, and the rest is skipped like a payload.
 const maxRecordSize = 1<<16 - 1
 
-// RecordReader returns the raw records of a range of the file, in file order. It is for one
-// goroutine. It reads the file in blocks into a buffer of its own and allocates nothing per record.
+// RecordReader returns the raw records of a range of the file, in file order. It reads the file in
+// blocks into a buffer of its own and allocates nothing per record. It is not safe for concurrent
+// use.
 type RecordReader struct {
 	f    *File
 	rec  Record
 	buf  []byte // capacity blockSize
 	pos  int    // of the next record in buf
 	base int64  // file offset of buf[0]
-	to   int64  // records at or behind this offset are not returned
+	to   int64  // records at or after this offset are not returned
 	end  int64  // of the data section
 	err  error
 }
@@ -58,7 +59,7 @@ func (r *RecordReader) Reset(from, to int64) {
 }
 
 // Next advances to the next record and reports whether there is one. It returns false at the end of
-// the range and at an error; Err distinguishes them.
+// the range and at an error; Err distinguishes the two.
 func (r *RecordReader) Next() bool {
 	p := r.pos
 	if r.base+int64(p) >= r.to || r.err != nil {
@@ -107,9 +108,8 @@ func (r *RecordReader) Next() bool {
 	return true
 }
 
-// At reads the one record at an offset, with the size from an earlier Record.Size. It is
-// the current record then, valid until the next call of At or Reset; Next must not be called
-// before a Reset.
+// At reads the record at an offset, with the size of an earlier Record.Size. It becomes the current
+// record, valid until the next call of At or Reset; call Reset before Next.
 func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 	r.Reset(offset, offset)
 	if cap(r.buf) < size {
@@ -129,13 +129,13 @@ func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 // Record returns the current record. The reader owns it, and Next overwrites it.
 func (r *RecordReader) Record() *Record { return &r.rec }
 
-// Offset returns the start of the next record. After Next has returned false without an error that
-// is at or behind the end of the range: the start of the next chunk's records.
+// Offset returns the start of the next record. After Next has returned false without an error, it is
+// at or after the end of the range: the start of the next chunk's records.
 func (r *RecordReader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Err returns the reason why the reader stopped: nil at the end of the range, else a *decode.Error
-// with the position of the damage (or, wrapped, the file's I/O error). All records before it have
-// been returned.
+// Err returns the reason why the reader stopped: nil at the end of the range, otherwise a
+// *decode.Error with the position of the damage, or a wrapped I/O error. All records before it were
+// returned.
 func (r *RecordReader) Err() error { return r.err }
 
 // fill reads the block that starts at the current record, at least want bytes.
@@ -150,8 +150,8 @@ func (r *RecordReader) fill(want int) bool {
 	if r.buf == nil {
 		r.buf = make([]byte, 0, min(blockSize, r.f.Data.Size))
 	}
-	// Not past the longest record that can cross the end of the range: the rest is another
-	// reader's.
+	// Stop after the longest record that can cross the end of the range: another reader reads the
+	// rest.
 	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
 	got, err := r.f.records.ReadAt(r.buf[:n], start)
@@ -176,12 +176,12 @@ func (r *RecordReader) skipPayload() bool {
 	return r.skip(n)
 }
 
-// skip skips bytes behind the current record.
+// skip skips bytes after the current record.
 func (r *RecordReader) skip(n uint64) bool {
 	if next := r.Offset(); n > uint64(r.end-next) {
 		// The record itself is whole, and is returned; its payload is not.
 		r.pos -= r.rec.Size
-		r.fail(fmt.Sprintf("the %d bytes behind the %s record overrun the data", n, r.rec.Type))
+		r.fail(fmt.Sprintf("the %d bytes after the %s record overrun the data", n, r.rec.Type))
 		r.pos += r.rec.Size
 		return true
 	}
@@ -195,9 +195,9 @@ func (r *RecordReader) skip(n uint64) bool {
 	return true
 }
 
-// payload returns the number of bytes that follow a record without being counted in its
-// size; false if the record is too short to have the number. simpleperf's TRACING_DATA records
-// have their data within.
+// payload returns the number of bytes that follow a record without being counted in its size; false
+// if the record is too short to hold the number. simpleperf's TRACING_DATA records include their
+// data.
 func (f *File) payload(rec *Record) (n uint64, ok bool) {
 	switch {
 	case rec.Type == TypeAuxtrace && len(rec.Body) >= 8:
@@ -246,22 +246,21 @@ const eventNameUpdate = 2
 // maxBuildIDs bounds the entries of a stream.
 const maxBuildIDs = 1 << 20
 
-// maxEventTypes bounds the section of event types, which have 72 bytes each.
 const (
-	maxEventTypes = 1 << 22
+	maxEventTypes = 1 << 22 // bytes of the section of event types
 	eventTypeSize = 8 + 64
 )
 
-// readStream fills the tables of a file in pipe mode from the records that replace the
-// parts of a header. They can come anywhere: perf inject adds HEADER_BUILD_ID records between
-// samples. Damage of the records ends it; whoever reads the records reports that.
+// readStream fills the tables of a file in pipe mode from the records that replace the parts of a
+// header. They can be anywhere: perf inject adds HEADER_BUILD_ID records between samples. Damage of
+// the records ends it, and is reported by readers of the records.
 func (f *File) readStream() {
 	idBytes := int64(0)
 	for r := f.AllRecords(); r.Next(); {
 		if rec := r.Record(); rec.Type == TypeHeaderAttr {
-			f.takeAttr(rec, &idBytes)
+			f.addAttr(rec, &idBytes)
 		} else {
-			f.takeHeader(rec)
+			f.addHeader(rec)
 		}
 	}
 	if len(f.Events) == 0 {
@@ -269,29 +268,29 @@ func (f *File) readStream() {
 	}
 }
 
-// takeHeader takes in a record that replaces a part of a header other than an attr; others
-// have no effect.
-func (f *File) takeHeader(rec *Record) {
+// addHeader decodes a record that replaces a part of a header other than an attr; other records have
+// no effect.
+func (f *File) addHeader(rec *Record) {
 	switch rec.Type {
 	case TypeHeaderEventType:
 		f.eventTypes(rec.Body)
 	case TypeHeaderFeature:
-		f.takeFeature(rec)
+		f.addFeature(rec)
 	case TypeHeaderBuildID:
-		f.takeBuildID(rec)
+		f.addBuildID(rec)
 	case TypeHeaderTracingData:
 		at := rec.Offset + int64(rec.Size)
-		// Data that was cut off is reported by whoever reads the records.
+		// Readers of the records report data that was cut off.
 		if n, ok := f.payload(rec); ok && n > 0 && n <= uint64(f.Data.End()-at) {
-			f.haveFeature(FeatureTracingData, Section{Offset: at, Size: int64(n)})
+			f.setFeature(FeatureTracingData, Section{Offset: at, Size: int64(n)})
 		}
 	case TypeEventUpdate:
-		f.takeUpdate(rec)
+		f.updateName(rec)
 	}
 }
 
-// takeAttr takes in an attr and the IDs behind it. idBytes sums the bytes of IDs.
-func (f *File) takeAttr(rec *Record, idBytes *int64) {
+// addAttr decodes an attr and the IDs after it. idBytes sums the bytes of IDs.
+func (f *File) addAttr(rec *Record, idBytes *int64) {
 	attr, err := parseAttr(f.Name+": HEADER_ATTR record", rec.Body, rec.Offset+headerSize,
 		f.BigEndian)
 	if err != nil {
@@ -300,7 +299,7 @@ func (f *File) takeAttr(rec *Record, idBytes *int64) {
 	}
 	ids := rec.Body[min(int64(attr.Size), int64(len(rec.Body))):]
 	if *idBytes += int64(len(ids)); *idBytes > maxIDBytes || len(f.Events) >= maxEvents {
-		f.warn(f.recordError(rec, "more events or IDs than are read"))
+		f.warn(f.recordError(rec, "events or IDs are over the limit"))
 		return
 	}
 	ev := Event{Attr: attr, IDs: make([]uint64, len(ids)/8)}
@@ -310,9 +309,9 @@ func (f *File) takeAttr(rec *Record, idBytes *int64) {
 	f.Events = append(f.Events, ev)
 }
 
-// takeFeature takes in the section of a feature. The last record of this type marks the end:
-// it has no bytes, and the first number that its writer does not know as a feature.
-func (f *File) takeFeature(rec *Record) {
+// addFeature decodes the section of a feature. The last record of this type marks the end: it has
+// no bytes, and the first number that is not a feature of its writer.
+func (f *File) addFeature(rec *Record) {
 	if len(rec.Body) <= 8 {
 		return
 	}
@@ -323,22 +322,22 @@ func (f *File) takeFeature(rec *Record) {
 	}
 	x, at := Feature(n), rec.Offset+headerSize+8
 	if f.Features.Has(x) && x != FeatureBuildID {
-		return // the first has been taken in
+		return // only the first one counts
 	}
 	f.noteUnknown(x)
-	f.haveFeature(x, Section{Offset: at, Size: int64(len(rec.Body)) - 8})
+	f.setFeature(x, Section{Offset: at, Size: int64(len(rec.Body)) - 8})
 	f.decodeFeature(x, rec.Body[8:], at)
 }
 
-func (f *File) haveFeature(x Feature, sec Section) {
+func (f *File) setFeature(x Feature, sec Section) {
 	f.Features.Present[x/64] |= 1 << (x % 64)
 	f.Features.Sections[x] = sec
 }
 
-// takeBuildID takes in an entry as the BUILD_ID feature has them: the record itself is one.
-func (f *File) takeBuildID(rec *Record) {
+// addBuildID adds a record that has the form of an entry of the BUILD_ID feature.
+func (f *File) addBuildID(rec *Record) {
 	if rec.Size < buildIDNameAt || len(f.Features.BuildIDs) >= maxBuildIDs {
-		f.warn(f.recordError(rec, "shorter than an entry, or more entries than are read"))
+		f.warn(f.recordError(rec, "shorter than an entry, or entries are over the limit"))
 		return
 	}
 	f.Features.Present[0] |= 1 << FeatureBuildID
@@ -346,8 +345,8 @@ func (f *File) takeBuildID(rec *Record) {
 		buildIDEntry(rec.Body, rec.Misc, false, f.BigEndian))
 }
 
-// takeUpdate takes in the name of an event: u64 type, u64 ID, the name.
-func (f *File) takeUpdate(rec *Record) {
+// updateName sets the name of an event: u64 type, u64 ID, the name.
+func (f *File) updateName(rec *Record) {
 	d := decode.New(f.Name, rec.Body, rec.Offset+headerSize, f.BigEndian)
 	kind, id := d.U64(), d.U64()
 	if d.Err() != nil || kind != eventNameUpdate {
@@ -359,8 +358,8 @@ func (f *File) takeUpdate(rec *Record) {
 	}
 }
 
-// readEventTypes reads the section of event types, the names of tracepoints, which perf
-// wrote until Linux 3.11. Newer files have an empty one.
+// readEventTypes reads the section of event types, the names of tracepoints, written by perf until
+// Linux 3.11. It is empty in newer files.
 func (f *File) readEventTypes(head []byte) {
 	d := decode.New(f.Name, head, 0, f.BigEndian)
 	d.Seek(typesOffset)
@@ -376,7 +375,7 @@ func (f *File) readEventTypes(head []byte) {
 	f.eventTypes(b)
 }
 
-// eventTypes takes in {u64 config, char name[64]}, any number of them.
+// eventTypes decodes any number of {u64 config, char name[64]}.
 func (f *File) eventTypes(b []byte) {
 	d := decode.New(f.Name, b, 0, f.BigEndian)
 	for d.Left() >= eventTypeSize && len(f.types) < maxEventTypes/eventTypeSize {
@@ -385,9 +384,9 @@ func (f *File) eventTypes(b []byte) {
 	}
 }
 
-// WithRecords returns a File with the tables of f and other records: those in the range data of r,
-// which are in the byte order of f. The place of a record in messages is the result of place for
-// its offset in r, a name and an offset. f is unchanged.
+// WithRecords returns a File with the tables of f and other records: the range data of r, in the
+// byte order of f. place returns the name and offset of a record for messages, by its offset in r.
+// f is unchanged.
 func (f *File) WithRecords(r io.ReaderAt, data Section,
 	place func(offset int64) (name string, at int64)) *File {
 	x := *f
@@ -396,14 +395,14 @@ func (f *File) WithRecords(r io.ReaderAt, data Section,
 	return &x
 }
 
-// Warn adds warnings to a File that nobody else has yet.
+// Warn adds warnings to a File that is not yet in use.
 func (f *File) Warn(warnings ...error) {
 	for _, w := range warnings {
 		f.warn(w)
 	}
 }
 
-// placeOf returns the name and offset by which a message refers to an offset of the records.
+// placeOf returns the name and offset of a position in the records for messages.
 func (f *File) placeOf(offset int64) (name string, at int64) {
 	if f.place == nil {
 		return f.Name, offset
@@ -411,19 +410,19 @@ func (f *File) placeOf(offset int64) (name string, at int64) {
 	return f.place(offset)
 }
 
-// AppendHeader appends the header of a record with this size, as the file has it.
+// AppendHeader appends the header of a record with its size, as in the file.
 func (rec *Record) AppendHeader(b []byte, bigEndian bool) []byte {
 	o := orderOf(bigEndian)
 	b = o.AppendUint32(b, uint32(rec.Type))
 	return o.AppendUint16(o.AppendUint16(b, rec.Misc), uint16(rec.Size))
 }
 
-// grown returns the valid length of a record's body, including a trailer of this size: all, except
-// for two types that the kernel makes too long. Where several events on a CPU ask for KSYMBOL or
-// BPF_EVENT (two recorders run), each gets the record longer by the trailers of those before it
-// (perf_event_ksymbol_output and perf_event_bpf_output, which do not restore the size), with
-// uninitialised bytes there: the trailer follows the record's own fields, not its end. perf itself
-// reads time 0 from those.
+// grown returns the valid length of a record's body, including a trailer of the given size. It is
+// the whole body, except for two types that the kernel makes too long: if several events on a CPU
+// ask for KSYMBOL or BPF_EVENT (two recorders are running), the record of each is longer by the
+// trailers of the previous events, with uninitialised bytes (perf_event_ksymbol_output and
+// perf_event_bpf_output do not restore the size). The trailer follows the record's own fields, not
+// these bytes, from which perf reads time 0.
 func grown(rec *Record, trailer int) int {
 	own := OwnFields(rec.Type, rec.Body)
 	if own == 0 || own+trailer > len(rec.Body) {
@@ -432,10 +431,10 @@ func grown(rec *Record, trailer int) int {
 	return own + trailer
 }
 
-// OwnFields returns the number of bytes of a KSYMBOL or BPF_EVENT record after its header
-// and before its trailer; 0 for other types, whose trailer is at the end, and for records
-// that are cut off. KSYMBOL: u64 addr, u32 len, u16 type, u16 flags, the name with a NUL,
-// padded to 8. BPF_EVENT: u16 type, u16 flags, u32 id, u8 tag[8].
+// OwnFields returns the number of bytes of a KSYMBOL or BPF_EVENT record between its header and its
+// trailer; 0 for other types, which have the trailer at the end, and for records that are cut off.
+// KSYMBOL: u64 addr, u32 len, u16 type, u16 flags, the name with a NUL, padded to 8. BPF_EVENT: u16
+// type, u16 flags, u32 id, u8 tag[8].
 func OwnFields(kind Type, body []byte) int {
 	const fixed, align = 16, 8
 	if len(body) < fixed {

@@ -70,7 +70,7 @@ const (
 	firstSimpleperf Type = 32768
 )
 
-// maxSimpleperf bounds the types of simpleperf, which has 10.
+// maxSimpleperf bounds the record types of simpleperf, which has 10.
 const maxSimpleperf = 256
 
 var typeNames = [...]string{
@@ -94,8 +94,8 @@ var typeNames = [...]string{
 	TypeCompressed2: "COMPRESSED2", TypeBPFMetadata: "BPF_METADATA",
 }
 
-// simpleperfNames are those of records of simpleperf, from firstSimpleperf on. Nothing in stacks or
-// labels needs them: samples have their callers, and symbols are in a feature.
+// simpleperfNames are the names of simpleperf's record types from firstSimpleperf on. These records
+// are not decoded: samples have their callers, and symbols are in a feature.
 var simpleperfNames = [...]string{1: "SIMPLEPERF_KERNEL_SYMBOL", "SIMPLEPERF_DSO",
 	"SIMPLEPERF_SYMBOL", "SIMPLEPERF_SPLIT", "SIMPLEPERF_SPLIT_END", "SIMPLEPERF_EVENT_ID",
 	"SIMPLEPERF_CALLCHAIN", "SIMPLEPERF_UNWINDING_RESULT", "SIMPLEPERF_TRACING_DATA",
@@ -121,8 +121,8 @@ func (t Type) Known() bool {
 	return uint64(t) < uint64(len(typeNames)) && typeNames[t] != ""
 }
 
-// Compressed reports whether a record of this type holds zstd-compressed records (perf record -z).
-// Package container unpacks them before anybody reads the records.
+// Compressed reports whether a record of this type holds zstd-compressed records (perf record -z),
+// which package container unpacks.
 func (t Type) Compressed() bool { return t == TypeCompressed || t == TypeCompressed2 }
 
 // CPUMode is the mode of the CPU: bits 0 to 2 of a record's misc field.
@@ -142,16 +142,12 @@ const (
 
 // Bits of a record's misc field. Their definition depends on the record's type.
 const (
-	MiscProcMapTimeout = 1 << 12 // MMAP, MMAP2: perf gave up reading /proc/PID/maps
-	MiscMmapData       = 1 << 13 // MMAP, MMAP2: not executable
-	MiscCommExec       = 1 << 13 // COMM: by exec
-	MiscForkExec       = 1 << 13 // FORK: synthesized by perf, the child's maps follow
-	MiscSwitchOut      = 1 << 13 // SWITCH, SWITCH_CPU_WIDE: leaves the CPU
-	MiscExactIP        = 1 << 14 // SAMPLE: IP is the instruction that caused the event
-	MiscSwitchPreempt  = 1 << 14 // SWITCH, SWITCH_CPU_WIDE: was preempted
-	MiscMmapBuildID    = 1 << 14 // MMAP2: a build ID in place of device and inode
-	MiscBuildIDSize    = 1 << 15 // HEADER_BUILD_ID: the entry has its ID's length
-	MiscLostByBPF      = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
+	MiscMmapData    = 1 << 13 // MMAP, MMAP2: not executable
+	MiscCommExec    = 1 << 13 // COMM: by exec
+	MiscForkExec    = 1 << 13 // FORK: synthesized by perf, the child's maps follow
+	MiscMmapBuildID = 1 << 14 // MMAP2: a build ID instead of device and inode
+	MiscBuildIDSize = 1 << 15 // HEADER_BUILD_ID: the entry has the length of its ID
+	MiscLostByBPF   = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
 )
 
 // headerSize is the size of struct perf_event_header, and the minimum size of a record.
@@ -161,18 +157,18 @@ const headerSize = 8
 type Record struct {
 	Type   Type
 	Misc   uint16
-	Size   int    // with the header, without bytes behind the record that its header does not count
+	Size   int    // with the header, without a payload that the header's size does not include
 	Offset int64  // in the file
-	Body   []byte // behind the header; in the file's byte order, valid until the next call of Next
+	Body   []byte // after the header; in the file's byte order, valid until the next call of Next
 }
 
 // CPUMode returns the mode part of the misc field.
 func (rec *Record) CPUMode() CPUMode { return CPUMode(rec.Misc & cpuModeMask) }
 
-// SampleID is the trailer that the kernel puts behind every record but samples, with sample_id_all.
-// perf fills it with zeros in the records that it synthesizes: Time 0 is before everything.
+// SampleID is the trailer of all records except samples, with sample_id_all. perf fills it with
+// zeros in the records that it synthesizes: Time 0 is before everything.
 type SampleID struct {
-	Has      SampleType // fields below that the record has
+	Has      SampleType // the fields below that the record has
 	PID, TID int32
 	Time     uint64 // ns of the recording's clock
 	ID       uint64 // of IDENTIFIER, else of ID
@@ -180,9 +176,9 @@ type SampleID struct {
 	CPU      uint32
 }
 
-// SampleID decodes the trailer of a record. Records without one, perf's own types and files without
-// sample_id_all, give the zero SampleID. For a SAMPLE record it returns the same fields from the
-// sample's start, and does not check the rest of the record.
+// SampleID decodes the trailer of a record. It returns the zero SampleID for records without one:
+// perf's own types, and files without sample_id_all. For a SAMPLE record it returns the same fields
+// from the start of the sample, without checking the rest of the record.
 func (f *File) SampleID(rec *Record) (SampleID, error) {
 	if rec.Type == TypeSample {
 		return f.sampleHead(rec)
@@ -230,7 +226,7 @@ func (f *File) sampleHead(rec *Record) (SampleID, error) {
 		Time: s.Time, ID: s.ID, StreamID: s.StreamID, CPU: s.CPU}, nil
 }
 
-// body returns a reader over a record's own fields, its trailer left out.
+// body returns a reader over a record's own fields, without the trailer.
 func (f *File) body(rec *Record) (decode.Reader, error) {
 	l, err := f.trailerOf(rec)
 	if err != nil {
@@ -244,8 +240,8 @@ func (f *File) body(rec *Record) (decode.Reader, error) {
 	return *decode.New(name, rec.Body[:n], at, f.BigEndian), nil
 }
 
-// rest returns the rest up to a NUL: a name at the end of a record's fields, which is padded with
-// zeros and in old files with garbage.
+// rest returns the rest up to a NUL: a name at the end of a record's fields, padded with zeros or,
+// in old files, with garbage.
 func rest(r *decode.Reader) []byte {
 	b := r.Bytes(uint64(r.Left()))
 	if i := bytes.IndexByte(b, 0); i >= 0 {
@@ -259,14 +255,14 @@ const ProtExec = 4
 
 // Mmap is an MMAP or MMAP2 record: Len bytes of Filename from PgOff are mapped at Addr.
 type Mmap struct {
-	PID, TID         int32 // −1 for the kernel's own
+	PID, TID         int32 // −1 for the kernel
 	Addr, Len, PgOff uint64
-	Maj, Min         uint32 // device; zero in MMAP and with a BuildID in its place
+	Maj, Min         uint32 // device; zero in MMAP and if there is a BuildID
 	Ino, InoGen      uint64
 	BuildID          buildid.ID // zero if the record has none
-	// Prot and Flags are of mmap(2). In MMAP Prot is ProtExec unless Data, and Flags
-	// 0. The MMAP2 records that perf itself writes for the kernel have Prot 0: use
-	// Data, not Prot, to decide whether a kernel mapping is code.
+	// Prot and Flags are those of mmap(2). For MMAP records Prot is ProtExec unless Data is set,
+	// and Flags is 0. MMAP2 records that perf writes for the kernel have Prot 0: use Data to decide
+	// whether a kernel mapping is code.
 	Prot, Flags uint32
 	Data        bool   // not executable: only for data addresses
 	Filename    []byte // aliases the record
@@ -338,16 +334,16 @@ func (f *File) Task(rec *Record, t *Task) error {
 	return r.Err()
 }
 
-// mmapFile is the size of MMAP2's field for the file: its device, inode and generation, or four
-// bytes with the length of its build ID and the ID, padded with zeros.
+// mmapFile is the size of MMAP2's field for the file: device, inode and generation, or four bytes
+// with the length of the build ID followed by the ID, padded with zeros.
 const (
 	mmapFile     = 24
 	mmapIDHeader = 4
 	maxMmapIDLen = mmapFile - mmapIDHeader
 )
 
-// file decodes MMAP2's field for the file, which may have neither: what only looks like a device
-// must not make two files one.
+// file decodes MMAP2's field for the file, which may hold neither a device nor a build ID: it must
+// not be mistaken for a device, which would make two files one.
 func (m *Mmap) file(f *File, rec *Record, field []byte) {
 	if rec.Misc&MiscMmapBuildID != 0 {
 		if id := f.mmapID(rec, field); !id.IsZero() {
@@ -362,13 +358,13 @@ func (m *Mmap) file(f *File, rec *Record, field []byte) {
 	m.Ino, m.InoGen = u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
 }
 
-// mmapID returns the build ID that a record with MiscMmapBuildID has; zero if it has device and
-// inode instead. While any recorder of a machine asks for build IDs, Linux sets that bit in
-// the records of the others too, which did not (perf_event_mmap_output in 5.12 to 6.18 sets it for
-// one event and leaves it for those after it). The event's own attr decides, unless the
-// records were written by perf: `perf inject` puts IDs into a recording and leaves the attrs. Then
-// the bytes decide. Those of an ID of 20 bytes are not read as a device by chance; a short one that
-// is, is believed where the recording lists it.
+// mmapID returns the build ID of a record with MiscMmapBuildID; zero if it has device and inode
+// instead. While any recorder of a machine asks for build IDs, Linux sets that bit also in the
+// records of other recorders (perf_event_mmap_output in 5.12 to 6.18 sets it for one event and
+// leaves it set for the next ones). The attr of the event decides, unless perf wrote the records:
+// `perf inject` adds IDs to a recording and leaves the attrs unchanged. Then the bytes decide. An
+// ID of 20 bytes never looks like a device; a shorter one that does is accepted if the recording
+// lists it.
 func (f *File) mmapID(rec *Record, field []byte) buildid.ID {
 	n := int(field[0])
 	if n == 0 || n > maxMmapIDLen || !zeros(field[1:mmapIDHeader]) || !zeros(field[mmapIDHeader+n:]) {
@@ -382,8 +378,8 @@ func (f *File) mmapID(rec *Record, field []byte) buildid.ID {
 	return id
 }
 
-// asksForIDs reports whether the event of a record asks the kernel for build IDs; of one that perf
-// synthesized, whether any event does.
+// asksForIDs reports whether the event of a record asks the kernel for build IDs; for synthesized
+// records, whether any event does.
 func (f *File) asksForIDs(rec *Record) bool {
 	if id, err := f.SampleID(rec); err == nil && id.ID != 0 {
 		if i, ok := f.EventOf(rec); ok {
@@ -393,8 +389,8 @@ func (f *File) asksForIDs(rec *Record) bool {
 	return slices.ContainsFunc(f.Events, func(e Event) bool { return e.Attr.Has(FlagBuildID) })
 }
 
-// isDevice reports whether the field can have a device and an inode: major numbers have 12 bits,
-// minor ones 20, generations 32, and no file system has inodes that need more than 48.
+// isDevice reports whether the field can hold a device and an inode: major numbers have 12 bits,
+// minor numbers 20, generations 32, and inodes of all file systems fit in 48.
 func (f *File) isDevice(field []byte) bool {
 	major, minor := u32(field, f.BigEndian), u32(field[4:], f.BigEndian)
 	inode, generation := u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
@@ -407,12 +403,11 @@ func zeros(b []byte) bool {
 
 // Kinds of kernel symbols (KSymbol.Kind).
 const (
-	KSymbolUnknown = 0
-	KSymbolBPF     = 1 // a BPF program, trampoline or dispatcher
-	KSymbolOOL     = 2 // out-of-line code of kprobes and ftrace
+	KSymbolBPF = 1 // a BPF program, trampoline or dispatcher
+	KSymbolOOL = 2 // out-of-line code of kprobes and ftrace
 )
 
-// KSymbol is a KSYMBOL record: code appeared in the kernel, or went away.
+// KSymbol is a KSYMBOL record: code was added to the kernel or removed from it.
 type KSymbol struct {
 	Addr       uint64
 	Len        uint32 // bytes; 0: the program is not JITed
@@ -432,16 +427,13 @@ func (f *File) KSymbol(rec *Record, k *KSymbol) error {
 	return r.Err()
 }
 
-// Kinds of BPF events (BPFEvent.Kind).
-const (
-	BPFLoad   = 1
-	BPFUnload = 2
-)
+// BPFLoad is the BPFEvent.Kind of loads.
+const BPFLoad = 1
 
 // BPFEvent is a BPF_EVENT record: a program was loaded or unloaded. Its address is in the KSYMBOL
-// records just before.
+// records before it.
 type BPFEvent struct {
-	Kind  uint16 // BPFLoad or BPFUnload
+	Kind  uint16 // BPFLoad, or 2 for an unload
 	Flags uint16
 	ID    uint32
 	Tag   [8]byte
@@ -481,50 +473,18 @@ func (f *File) Lost(rec *Record, l *Lost) error {
 	return r.Err()
 }
 
-// Throttle is a THROTTLE or UNTHROTTLE record: the kernel stopped an event that came too often, or
-// resumed it.
-type Throttle struct{ Time, ID, StreamID uint64 }
-
-// Throttle decodes a THROTTLE or UNTHROTTLE record.
-func (f *File) Throttle(rec *Record, t *Throttle) error {
-	r, err := f.body(rec)
-	if err != nil {
-		return err
-	}
-	*t = Throttle{Time: r.U64(), ID: r.U64(), StreamID: r.U64()}
-	return r.Err()
-}
-
-// TextPoke is a TEXT_POKE record: kernel code changed in place.
-type TextPoke struct {
-	Addr     uint64
-	Old, New []byte // alias the record
-}
-
-// TextPoke decodes a TEXT_POKE record.
-func (f *File) TextPoke(rec *Record, t *TextPoke) error {
-	r, err := f.body(rec)
-	if err != nil {
-		return err
-	}
-	*t = TextPoke{Addr: r.U64()}
-	oldLen, newLen := r.U16(), r.U16()
-	t.Old, t.New = r.Bytes(uint64(oldLen)), r.Bytes(uint64(newLen))
-	return r.Err()
-}
-
 // Namespace is one link of a process's namespaces.
 type Namespace struct{ Dev, Inode uint64 }
 
-// NumNamespaces is the number of links that are kept: NR_NAMESPACES of the format, net,
-// uts, ipc, pid, user, mnt and cgroup.
+// NumNamespaces is the number of decoded links: NR_NAMESPACES of the format, net, uts, ipc, pid,
+// user, mnt and cgroup.
 const NumNamespaces = 7
 
 // Namespaces is a NAMESPACES record.
 type Namespaces struct {
 	PID, TID int32
-	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero where the record ends earlier. Links
-	// that newer kernels add are left out.
+	// Links are net, uts, ipc, pid, user, mnt and cgroup; zero if the record ends earlier. Links
+	// added by newer kernels are left out.
 	Links [NumNamespaces]Namespace
 }
 
@@ -542,7 +502,7 @@ func (f *File) Namespaces(rec *Record, n *Namespaces) error {
 	return r.Err()
 }
 
-// Cgroup is a CGROUP record: the name of a cgroup's number.
+// Cgroup is a CGROUP record: the path of a control group, by number.
 type Cgroup struct {
 	ID   uint64
 	Path []byte // aliases the record
@@ -559,34 +519,13 @@ func (f *File) Cgroup(rec *Record, c *Cgroup) error {
 	return r.Err()
 }
 
-// Switch is a SWITCH or SWITCH_CPU_WIDE record; the switched thread is in the trailer.
-type Switch struct {
-	Out      bool  // leaves the CPU, else comes to it
-	Preempt  bool  // preempted
-	PID, TID int32 // of the other side; SWITCH_CPU_WIDE only
-}
-
-// Switch decodes a SWITCH or SWITCH_CPU_WIDE record.
-func (f *File) Switch(rec *Record, s *Switch) error {
-	r, err := f.body(rec)
-	if err != nil {
-		return err
-	}
-	*s = Switch{Out: rec.Misc&MiscSwitchOut != 0}
-	s.Preempt = s.Out && rec.Misc&MiscSwitchPreempt != 0
-	if rec.Type == TypeSwitchCPUWide {
-		s.PID, s.TID = int32(r.U32()), int32(r.U32())
-	}
-	return r.Err()
-}
-
-// DeferredChain is a CALLCHAIN_DEFERRED record (Linux 6.19): the user part of the call chains of
-// a thread's samples that end with PERF_CONTEXT_USER_DEFERRED and this cookie. The thread is in
-// the trailer; it was unwound when it went back to user mode.
+// DeferredChain is a CALLCHAIN_DEFERRED record (Linux 6.19): the user part of call chains that end
+// with PERF_CONTEXT_USER_DEFERRED and this cookie. The trailer has the thread, which was unwound
+// when it returned to user mode.
 type DeferredChain struct {
 	Cookie uint64
-	// Chain is as in Sample: words of 8 bytes, little-endian. It aliases the record or a buffer
-	// of the DeferredChain.
+	// Chain has words of 8 bytes, little-endian, as in Sample. It aliases the record or a buffer of
+	// the DeferredChain.
 	Chain []byte
 
 	scratch []byte
@@ -634,7 +573,7 @@ func (f *File) AuxtraceType(rec *Record) AuxtraceType {
 	return AuxtraceType(u32(rec.Body, f.BigEndian))
 }
 
-// AuxtraceSize returns the number of bytes of the trace behind an AUXTRACE record.
+// AuxtraceSize returns the number of bytes of the trace after an AUXTRACE record.
 func (f *File) AuxtraceSize(rec *Record) uint64 {
 	n, _ := f.payload(rec)
 	return n

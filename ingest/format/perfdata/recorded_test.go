@@ -166,7 +166,7 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, f.Warnings, x)
 		}
 		zstd := name == "zstd"
-		if (x.Compressed != nil) != zstd || (counts[TypeCompressed] > 0) != zstd {
+		if x.Compressed != zstd || (counts[TypeCompressed] > 0) != zstd {
 			t.Errorf("%s: compressed %v, %v", name, x.Compressed, counts)
 		}
 		noTime := name == "per-thread" || zstd || strings.HasSuffix(name, "-buildid")
@@ -337,9 +337,8 @@ func walk(f *File) (map[Type]int, error) {
 var getters = map[Type]func(*File, *Record) (any, error){
 	TypeMmap: getMmap, TypeMmap2: getMmap, TypeComm: getComm, TypeFork: getTask, TypeExit: getTask,
 	TypeKSymbol: getKSymbol, TypeBPFEvent: getBPFEvent, TypeLost: getLost,
-	TypeLostSamples: getLost, TypeThrottle: getThrottle, TypeUnthrottle: getThrottle,
-	TypeCallchainDeferred: getDeferredChain, TypeTextPoke: getTextPoke, TypeNamespaces: getNamespaces, TypeCgroup: getCgroup,
-	TypeSwitch: getSwitch, TypeSwitchCPUWide: getSwitch,
+	TypeLostSamples: getLost, TypeCallchainDeferred: getDeferredChain,
+	TypeNamespaces: getNamespaces, TypeCgroup: getCgroup,
 }
 
 // TestRecordedSwept opens recorded captures truncated at many lengths.

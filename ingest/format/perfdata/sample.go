@@ -19,11 +19,11 @@ type Sample struct {
 	PID, TID int32 // −1: no process; 0: the idle task
 	Time     uint64
 	Addr     uint64
-	ID       uint64 // of IDENTIFIER, else of ID
+	ID       uint64 // of IDENTIFIER, otherwise of ID
 	StreamID uint64
-	Period   uint64 // of PERIOD, else the attr's fixed period, else 1
+	Period   uint64 // of PERIOD, otherwise the attr's fixed period, otherwise 1
 	CPU      uint32
-	// Chain is the call chain as recorded, leaf first, 8 bytes a word, with its context markers
+	// Chain is the call chain as recorded, leaf first, in words of 8 bytes, with context markers
 	// (words from −4095 up).
 	Chain []byte
 	// HasUserStack is set if user registers and a copy of the user stack were recorded instead of a
@@ -35,7 +35,7 @@ type Sample struct {
 	scratch []byte // words that had to be swapped
 }
 
-// SampleExtra holds the fields of a sample behind its call chain.
+// SampleExtra holds the fields of a sample that are not fixed, except its call chain.
 type SampleExtra struct {
 	Read         []byte // the read_format block, words
 	Raw          []byte // RAW as recorded: a tracepoint's fields, the bytes of a bpf-output event
@@ -44,8 +44,8 @@ type SampleExtra struct {
 	BranchCounts []byte // a word per branch, with PERF_SAMPLE_BRANCH_COUNTERS
 	UserRegsABI  uint64 // 0 none, 1 32-bit, 2 64-bit
 	UserRegs     []byte // a word for each bit of Attr.SampleRegsUser, lowest first
-	UserStack    []byte // memory as recorded from the user's stack pointer up, its valid part
-	UserAsked    int    // bytes of it that were asked for
+	UserStack    []byte // the valid part of the copied memory, from the user's stack pointer up
+	UserAsked    int    // requested bytes of it
 	Weight       uint64 // WEIGHT, or WEIGHT_STRUCT: u32, u16, u16 from the low end
 	DataSrc      uint64
 	Transaction  uint64
@@ -58,8 +58,8 @@ type SampleExtra struct {
 	Aux          []byte
 }
 
-// DecodeSample decodes a SAMPLE record into s. Its errors are ErrUnknownID, the Err of the sample's
-// event, or a *decode.Error for an inconsistent record; s is invalid then. It allocates only to
+// DecodeSample decodes a SAMPLE record into s. Its error is ErrUnknownID, the Err of the sample's
+// event, or a *decode.Error for an inconsistent record; s is then invalid. It allocates only to
 // report damage and to grow the buffer of s.
 func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	event, body := 0, rec.Body
@@ -108,8 +108,8 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	return nil
 }
 
-// chain decodes the rest after the fixed fields if it is only a call chain, the usual case, in the
-// usual byte order. It returns the reason of damage, or "".
+// chain decodes a little-endian rest that has only a call chain, the usual case. It returns the
+// reason of damage, or "".
 func (s *Sample) chain(b []byte) (reason string) {
 	if len(b) < 8 {
 		return "ends before its call chain"
@@ -171,7 +171,7 @@ type sampleDecoder struct {
 	reason string
 }
 
-// decode reads all fields behind the fixed ones, in the order of perf_output_sample
+// decode reads the fields after the fixed ones, in the order of perf_output_sample
 // (kernel/events/core.c).
 func (d *sampleDecoder) decode() {
 	s, has := d.s, d.a.SampleType
@@ -197,7 +197,7 @@ func (d *sampleDecoder) decode() {
 	d.decodeLast()
 }
 
-// decodeLast reads the fields behind the user stack.
+// decodeLast reads the fields after the user stack.
 func (d *sampleDecoder) decodeLast() {
 	s, has := d.s, d.a.SampleType
 	if has&(SampleWeight|SampleWeightStruct) != 0 {
@@ -276,8 +276,7 @@ func (d *sampleDecoder) words(n uint64, what string) []byte {
 	return out
 }
 
-// readWords returns the number of words of the READ field. perf always sets ID in
-// samples, but this code does not rely on it.
+// readWords returns the number of words of the READ field.
 func (d *sampleDecoder) readWords() uint64 {
 	rf := d.a.ReadFormat
 	times, each := uint64(rf.times()), uint64(rf.each())
@@ -296,15 +295,15 @@ func (d *sampleDecoder) readWords() uint64 {
 	return 1 + times + nr*each
 }
 
-// times is the number of words for times, which stand once in a READ field.
+// times is the number of words for times, which occur once in a READ field.
 func (rf ReadFormat) times() int {
 	return bits.OnesCount64(uint64(rf & (ReadTimeEnabled | ReadTimeRunning)))
 }
 
-// each is the number of words of a counter: its value, its ID, and how many samples it lost.
+// each is the number of words of a counter: its value, its ID, and its number of lost samples.
 func (rf ReadFormat) each() int { return 1 + bits.OnesCount64(uint64(rf&(ReadID|ReadLost))) }
 
-// raw reads RAW: a 32-bit size, the bytes, and no padding: the kernel counts it in the size.
+// raw reads RAW: a 32-bit size and the bytes; the size includes the padding.
 func (d *sampleDecoder) raw() {
 	if len(d.left) < 4 {
 		d.fail("ends before its RAW data")
@@ -315,8 +314,8 @@ func (d *sampleDecoder) raw() {
 	d.s.Raw = d.bytes(uint64(n), "RAW data")
 }
 
-// BranchCallStack is the bit of Attr.BranchSampleType for branch stacks that are call stacks:
-// the calls that have not returned, innermost first (perf record --call-graph lbr).
+// BranchCallStack is the bit of Attr.BranchSampleType for branch stacks with the calls that have not
+// returned, innermost first (perf record --call-graph lbr).
 const BranchCallStack = 1 << 11
 
 // Bits of perf_event_attr.branch_sample_type that change the layout of BRANCH_STACK.
@@ -354,8 +353,8 @@ func (d *sampleDecoder) branches() {
 // in_tx, abort, cycles, type, spec, new_type, priv.
 var branchFlagWidths = [...]uint{1, 1, 1, 1, 16, 4, 2, 4, 3}
 
-// branchFlags converts the flag word of a big-endian recorder, whose first bit field is the most
-// significant, to the little-endian one.
+// branchFlags converts the flag word of a big-endian recorder, which has the first bit field in the
+// most significant bits, to the little-endian one.
 func branchFlags(v uint64) uint64 {
 	var out uint64
 	at := uint(0)
@@ -374,12 +373,12 @@ func (d *sampleDecoder) regs(mask uint64) (abi uint64, regs []byte) {
 	return abi, d.words(uint64(bits.OnesCount64(mask)), "registers")
 }
 
-// fullRecord is the least size of a record in which the kernel has copied less of a stack than
-// it was asked for, to keep within the 16 bits of the size (perf_sample_ustack_size).
+// fullRecord is the minimum size of a record in which the kernel has copied less of a stack than
+// requested, because the size has only 16 bits (perf_sample_ustack_size).
 const fullRecord = 1<<16 - 16
 
-// stack reads STACK_USER, with dyn_size valid bytes. Recorders that store the valid bytes alone
-// (simpleperf) leave the number that was asked for in the attribute.
+// stack reads STACK_USER, with dyn_size valid bytes. If a recorder stores only the valid bytes, as
+// simpleperf does, the attr has the requested size.
 func (d *sampleDecoder) stack() {
 	n := d.word()
 	if n == 0 {
@@ -400,9 +399,9 @@ type Reading struct {
 	Value uint64
 }
 
-// Readings appends the counters of a sample's READ field to list, in the order of the record:
-// those of all members of the sample's group, or the sample's own. A reading without an ID of
-// its own has the sample's; nothing is appended if that has none either.
+// Readings appends the counters of a sample's READ field to list, in the order of the record: the
+// counters of all members of the sample's group, or the sample's own. A reading without an ID has
+// the ID of the sample; nothing is appended if the sample has none.
 func (f *File) Readings(s *Sample, list []Reading) []Reading {
 	if len(s.Read) == 0 || s.Event >= len(f.Events) {
 		return list
@@ -420,7 +419,7 @@ func (f *File) Readings(s *Sample, list []Reading) []Reading {
 		return append(list, r)
 	}
 	if format&ReadID == 0 {
-		return list // nothing assigns the values to counters
+		return list // the values cannot be assigned to counters
 	}
 	for at := 1 + format.times(); at+format.each() <= len(s.Read)/8; at += format.each() {
 		list = append(list, Reading{Value: word(at), ID: word(at + 1)})
@@ -428,7 +427,7 @@ func (f *File) Readings(s *Sample, list []Reading) []Reading {
 	return list
 }
 
-// EventOfID returns the index in Events of the event that has a counter.
+// EventOfID returns the index in Events of the event of a counter.
 func (f *File) EventOfID(id uint64) (index int, ok bool) {
 	if f.ids.first {
 		return 0, len(f.Events) > 0

@@ -97,15 +97,6 @@ var sideBand = []struct {
 		typ: TypeLostSamples, get: getLost, want: Lost{Count: 6}},
 	{name: "LOST_SAMPLES by BPF", build: func(b *perfbuild.File) { b.LostSamples(6, true, at) },
 		typ: TypeLostSamples, get: getLost, want: Lost{Count: 6, ByBPF: true}},
-	{name: "THROTTLE", build: func(b *perfbuild.File) { b.Throttle(false, 11, 12, at) },
-		typ: TypeThrottle, get: getThrottle, want: Throttle{Time: at.Time, ID: 11, StreamID: 12}},
-	{name: "UNTHROTTLE", build: func(b *perfbuild.File) { b.Throttle(true, 11, 12, at) },
-		typ: TypeUnthrottle, get: getThrottle,
-		want: Throttle{Time: at.Time, ID: 11, StreamID: 12}},
-	{name: "TEXT_POKE", build: func(b *perfbuild.File) {
-		b.TextPoke(0xffffffff81000010, []byte{0x90}, []byte{0xe8, 1, 2, 3, 4}, at)
-	}, typ: TypeTextPoke, get: getTextPoke, want: textPokeResult{0xffffffff81000010, "\x90",
-		"\xe8\x01\x02\x03\x04"}},
 	{name: "CALLCHAIN_DEFERRED",
 		build: func(b *perfbuild.File) { b.DeferredChain(9, []uint64{1, 1 << 40}, at) },
 		typ:   TypeCallchainDeferred, get: getDeferredChain,
@@ -116,13 +107,6 @@ var sideBand = []struct {
 		Links: [7]Namespace{{4, 100}, {4, 101}, {4, 102}}}},
 	{name: "CGROUP", build: func(b *perfbuild.File) { b.Cgroup(1<<33, "/system.slice", at) },
 		typ: TypeCgroup, get: getCgroup, want: cgroupResult{1 << 33, "/system.slice"}},
-	{name: "SWITCH in", build: func(b *perfbuild.File) { b.Switch(false, false, at) },
-		typ: TypeSwitch, get: getSwitch, want: Switch{}},
-	{name: "SWITCH out", build: func(b *perfbuild.File) { b.Switch(true, true, at) },
-		typ: TypeSwitch, get: getSwitch, want: Switch{Out: true, Preempt: true}},
-	{name: "SWITCH_CPU_WIDE",
-		build: func(b *perfbuild.File) { b.SwitchCPUWide(true, false, 5, 6, at) },
-		typ:   TypeSwitchCPUWide, get: getSwitch, want: Switch{Out: true, PID: 5, TID: 6}},
 }
 
 const User = uint16(CPUModeUser)
@@ -139,10 +123,6 @@ type (
 	ksymbolResult struct {
 		KSymbol
 		name string
-	}
-	textPokeResult struct {
-		addr     uint64
-		old, new string
 	}
 	cgroupResult struct {
 		id   uint64
@@ -192,18 +172,6 @@ func getLost(f *File, rec *Record) (any, error) {
 	return x, err
 }
 
-func getThrottle(f *File, rec *Record) (any, error) {
-	var x Throttle
-	err := f.Throttle(rec, &x)
-	return x, err
-}
-
-func getTextPoke(f *File, rec *Record) (any, error) {
-	var x TextPoke
-	err := f.TextPoke(rec, &x)
-	return textPokeResult{x.Addr, string(x.Old), string(x.New)}, err
-}
-
 type deferredResult struct {
 	cookie uint64
 	chain  string
@@ -225,12 +193,6 @@ func getCgroup(f *File, rec *Record) (any, error) {
 	var x Cgroup
 	err := f.Cgroup(rec, &x)
 	return cgroupResult{x.ID, string(x.Path)}, err
-}
-
-func getSwitch(f *File, rec *Record) (any, error) {
-	var x Switch
-	err := f.Switch(rec, &x)
-	return x, err
 }
 
 // trailers are the possible ends of a record.

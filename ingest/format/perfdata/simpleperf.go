@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// decodeSimpleperf decodes simpleperf's META_INFO feature: keys and values, each with a NUL behind
-// it (RecordFileReader::ReadMetaInfoFeature in record_file_reader.cpp).
+// decodeSimpleperf decodes simpleperf's META_INFO feature: keys and values, each terminated by a NUL
+// (RecordFileReader::ReadMetaInfoFeature in record_file_reader.cpp).
 func decodeSimpleperf(x *Features, d *decode.Reader) {
 	facts := make(map[string]string)
 	for d.Left() > 0 && d.Err() == nil {
@@ -26,8 +26,8 @@ func decodeSimpleperf(x *Features, d *decode.Reader) {
 	x.OSRelease = cmp.Or(x.OSRelease, facts["kernel_version"])
 }
 
-// simpleperfTypes takes the names of tracepoints that simpleperf noted: a line each,
-// "sched:sched_switch,2,91", with the type and the config of their attrs.
+// simpleperfTypes reads simpleperf's names of tracepoints: lines "sched:sched_switch,2,91", with the
+// type and the config of the attr.
 func (f *File) simpleperfTypes() {
 	for line := range strings.Lines(f.Features.Simpleperf["event_type_info"]) {
 		line = strings.TrimSuffix(line, "\n")
@@ -43,24 +43,24 @@ func (f *File) simpleperfTypes() {
 	}
 }
 
-// FileKind is what simpleperf lists functions of: DsoType in its dso.h.
+// FileKind is the kind of a file with functions listed by simpleperf: DsoType in its dso.h.
 type FileKind uint32
 
 // The kinds of files, and what the addresses of their functions are.
 const (
-	FileKernel       FileKind = 0 // run-time addresses, of modules, too
+	FileKernel       FileKind = 0 // run-time addresses, also of modules
 	FileKernelModule FileKind = 1
-	FileELF          FileKind = 2 // addresses of its program headers; of compiled code run-time addresses
+	FileELF          FileKind = 2 // addresses of its program headers; compiled code: run-time addresses
 	FileDEX          FileKind = 3 // offsets in the file
-	FileSymbolMap    FileKind = 4 // run-time addresses in the process that /tmp/perf-PID.map is of
+	FileSymbolMap    FileKind = 4 // run-time addresses in the process of /tmp/perf-PID.map
 )
 
-// FileSymbols are the functions that simpleperf noted of a file: those that samples were in, or all.
+// FileSymbols are the functions of a file listed by simpleperf: all, or those with samples.
 type FileSymbols struct {
 	Kind FileKind
 	Path string
-	// Addr is the first address of an ELF file's code; Offset, if Placed, is the place of that byte
-	// in the file. Old versions of simpleperf did not write it.
+	// Addr is the first address of an ELF file's code; Offset, if Placed, is its offset in the file,
+	// which old versions of simpleperf did not write.
 	Addr    uint64
 	Offset  uint64
 	Placed  bool
@@ -74,8 +74,8 @@ type FileSymbol struct {
 	Name string
 }
 
-// Compiled reports whether a file is one of those in which simpleperf keeps symbols of code that
-// Android's runtime compiled (JITDebugReader.cpp): it was mapped over that code.
+// Compiled reports whether simpleperf keeps in this file the symbols of code compiled by Android's
+// runtime (JITDebugReader.cpp): it was mapped over that code.
 func (f *FileSymbols) Compiled() bool {
 	base := f.Path[strings.LastIndexByte(f.Path, '/')+1:]
 	return strings.Contains(base, "_jit_app_cache:") || strings.Contains(base, "_jit_zygote_cache:") ||
@@ -83,8 +83,8 @@ func (f *FileSymbols) Compiled() bool {
 }
 
 // FileSymbols reads simpleperf's FILE and FILE2 features (record_file_format.h,
-// record_file.proto). Files without functions are left out. With an error come those before the
-// damage.
+// record_file.proto). Files without functions are left out. With an error it returns the files
+// before the damage.
 func (f *File) FileSymbols() (list []FileSymbols, err error) {
 	for _, form := range []struct {
 		feature Feature
@@ -187,8 +187,8 @@ const (
 	wire32     = 5
 )
 
-// message visits the fields of a message: its number with its value or, of texts and messages, a
-// reader of its bytes; of other fields that is empty. Its damage is r's.
+// message visits the fields of a message: the number with the value or, for texts and messages, a
+// reader of the bytes, which is empty for other fields. Damage in the bytes is damage of r.
 func message(r *decode.Reader, visit func(field, value uint64, body *decode.Reader)) {
 	for r.Left() > 0 && r.Err() == nil {
 		tag := r.Uvarint()

@@ -17,16 +17,16 @@ import (
 // allows, or smaller than its header.
 var ErrRecordSize = errors.New("size of a record is not in 8..65535")
 
-// writtenAttrSize is PERF_ATTR_SIZE_VER5: with sample_max_stack, the last member that Attr has. Any
-// perf after 2016 reads attrs up to its own size and refuses larger ones, so the smallest size with
+// writtenAttrSize is PERF_ATTR_SIZE_VER5, up to sample_max_stack, the last member of Attr. Any perf
+// after 2016 reads attrs up to its own size and refuses larger ones, so that the smallest size with
 // all members is the most compatible.
 const writtenAttrSize = 112
 
 // Writer writes a perf.data file in file mode as perf record does: header, IDs, attrs, records, the
-// table of features and the features. Records are written immediately; only features are kept until
-// Close, which sets the data size in the header: without Close the file is like that of a killed
-// recorder, which readers accept. It is for one goroutine. After an error all later calls return
-// it.
+// table of features and the features. Records are written immediately; features are kept until
+// Close, which sets the data size in the header: without Close the file looks like the file of a
+// killed recorder, which readers accept. After an error all later calls return it. A Writer is not
+// safe for concurrent use.
 type Writer struct {
 	w        io.WriteSeeker
 	buf      *bufio.Writer
@@ -41,7 +41,7 @@ type Writer struct {
 	err      error
 }
 
-// byteOrder has the methods of both orders of encoding/binary.
+// byteOrder has the methods of the byte orders in encoding/binary.
 type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -54,15 +54,15 @@ func orderOf(big bool) byteOrder {
 	return binary.LittleEndian
 }
 
-// section is the content of a feature: its bytes, or their source.
+// section is the content of a feature: bytes, or a reader of them.
 type section struct {
 	bytes []byte
 	from  io.Reader
 }
 
-// NewWriter begins a file at the current position of w with these events; it uses Attr, IDs and
-// Name; there must be at least one. Attr.Size is ignored. Records with a trailer have that of the
-// first event.
+// NewWriter begins a file at the current position of w with the Attr, IDs and Name of events, of
+// which there must be at least one. Attr.Size is ignored. Records have the trailer of the first
+// event.
 func NewWriter(w io.WriteSeeker, bigEndian bool, events []Event) (*Writer, error) {
 	if len(events) == 0 {
 		return nil, errors.New("perf.data: no events")
@@ -160,8 +160,8 @@ func appendAttr(b []byte, a *Attr, big bool) []byte {
 	return o.AppendUint16(b, 0)
 }
 
-// WriteRecord writes a whole record as the kernel recorded it: header, body and
-// trailer, in the file's byte order. raw may hold several, one after another.
+// WriteRecord writes one or more whole records as the kernel recorded them: header, body and
+// trailer, in the file's byte order.
 func (x *Writer) WriteRecord(raw []byte) error {
 	for b := raw; len(b) > 0 && x.err == nil; {
 		size := 0
@@ -187,18 +187,17 @@ func (x *Writer) Err() error { return x.err }
 // Len returns the size of the records so far, in bytes.
 func (x *Writer) Len() int64 { return x.data.Size }
 
-// SetFeature sets a feature section to these bytes, which must stay unchanged until
-// Close.
+// SetFeature sets a feature section to payload, which must not change until Close.
 func (x *Writer) SetFeature(f Feature, payload []byte) {
 	x.features[f] = section{bytes: payload}
 }
 
-// SetFeatureFrom sets a feature section to the content of r, which is read in Close:
-// for sections that are too large for memory.
+// SetFeatureFrom sets a feature section to the content of r, which Close reads: for sections that
+// are too large for memory.
 func (x *Writer) SetFeatureFrom(f Feature, r io.Reader) { x.features[f] = section{from: r} }
 
-// Close writes the features and completes the header. It does not close the underlying file, whose
-// position is then the end of the written data.
+// Close writes the features and completes the header. It does not close the underlying file, and
+// leaves its position at the end of the written data.
 func (x *Writer) Close() error {
 	if x.data.Size == 0 {
 		// Data of size 0 mean that the recorder was killed.
@@ -278,41 +277,11 @@ func (x *Writer) appendString(b []byte, s string) []byte {
 }
 
 // SetString sets a feature that is one string: HOSTNAME, OSRELEASE, VERSION, ARCH,
-// CPUDESC or CPUID. An empty one is left out.
+// CPUDESC or CPUID. An empty string is left out.
 func (x *Writer) SetString(f Feature, s string) {
 	if s != "" {
 		x.SetFeature(f, x.appendString(nil, s))
 	}
-}
-
-// SetCmdLine sets the CMDLINE feature.
-func (x *Writer) SetCmdLine(args []string) {
-	b := x.order.AppendUint32(nil, uint32(len(args)))
-	for _, a := range args {
-		b = x.appendString(b, a)
-	}
-	x.SetFeature(FeatureCmdLine, b)
-}
-
-// SetNrCPUs sets the NRCPUS feature.
-func (x *Writer) SetNrCPUs(available, online uint32) {
-	x.SetFeature(FeatureNrCPUs,
-		x.order.AppendUint32(x.order.AppendUint32(nil, available), online))
-}
-
-// SetSampleTime sets the SAMPLE_TIME feature: ns of the recording's clock.
-func (x *Writer) SetSampleTime(first, last uint64) {
-	x.SetFeature(FeatureSampleTime, x.order.AppendUint64(x.order.AppendUint64(nil, first), last))
-}
-
-// clockDataVersion is the only version of CLOCK_DATA.
-const clockDataVersion = 1
-
-// SetClockData sets the CLOCK_DATA feature.
-func (x *Writer) SetClockData(c ClockData) {
-	o := x.order
-	b := o.AppendUint32(o.AppendUint32(nil, clockDataVersion), c.ClockID)
-	x.SetFeature(FeatureClockData, o.AppendUint64(o.AppendUint64(b, c.WallNanos), c.ClockNanos))
 }
 
 // buildIDNameAlign is perf's padding of the names of BUILD_ID entries, which readers before 6.16
@@ -356,9 +325,9 @@ func (x *Writer) eventDesc() []byte {
 	return b
 }
 
-// The records below are those that perf synthesizes for the state before the recording
-// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; the zero SampleID is
-// before everything, as perf writes it.
+// The methods below write records that perf synthesizes for the state before the recording
+// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; with the zero SampleID,
+// which perf writes, the record is before everything.
 
 // finish pads the record in b, adds the trailer and writes it.
 func (x *Writer) finish(b []byte, id SampleID) error {
@@ -374,7 +343,7 @@ func (x *Writer) finish(b []byte, id SampleID) error {
 	return x.WriteRecord(b)
 }
 
-// appendTrailer appends the fields that the first event has, in their order
+// appendTrailer appends the trailer of the first event
 // (perf_event__output_id_sample in kernel/events/core.c).
 func (x *Writer) appendTrailer(b []byte, id SampleID) []byte {
 	o, has := x.order, x.trailer.has
@@ -422,8 +391,7 @@ func (x *Writer) WriteBPFEvent(e *BPFEvent, id SampleID) error {
 	return x.finish(append(b, e.Tag[:]...), id)
 }
 
-// WriteMmap writes an MMAP2 record if m has a build ID, else an MMAP record, of the
-// given mode.
+// WriteMmap writes an MMAP2 record if m has a build ID, otherwise an MMAP record, of the given mode.
 func (x *Writer) WriteMmap(m *Mmap, mode CPUMode, id SampleID) error {
 	misc := uint16(mode)
 	if m.Data {
@@ -446,23 +414,6 @@ func (x *Writer) WriteMmap(m *Mmap, mode CPUMode, id SampleID) error {
 		b = o.AppendUint32(o.AppendUint32(b, m.Prot), m.Flags)
 	}
 	return x.finish(appendName(b, m.Filename), id)
-}
-
-// WriteComm writes a COMM record.
-func (x *Writer) WriteComm(c *Comm, id SampleID) error {
-	misc := uint16(0)
-	if c.Exec {
-		misc = MiscCommExec
-	}
-	b := x.frame(TypeComm, misc, 0)
-	b = x.order.AppendUint32(x.order.AppendUint32(b, uint32(c.PID)), uint32(c.TID))
-	return x.finish(appendName(b, c.Name), id)
-}
-
-// WriteLost writes a LOST record with the number of lost records.
-func (x *Writer) WriteLost(event, count uint64, id SampleID) error {
-	b := x.frame(TypeLost, 0, 0)
-	return x.finish(x.order.AppendUint64(x.order.AppendUint64(b, event), count), id)
 }
 
 func appendName(b, name []byte) []byte { return append(append(b, name...), 0) }
