@@ -158,7 +158,7 @@ func TestDamage(t *testing.T) {
 		{name: "cut trace of a directory", open: func() *Perf {
 			return openDir(t, map[string][]byte{"data": input(false, 0).Bytes(),
 				"data.0": trace.Raw()[:90], "data.1": raw(10, 20)})
-		}, samples: 10, warning: "behind the AUXTRACE record overrun"},
+		}, samples: 10, warning: "after the AUXTRACE record overrun"},
 		{name: "no record in the stream", open: func() *Perf {
 			b := perfbuild.New()
 			b.Damage(make([]byte, 100))
