@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,13 +26,13 @@ import (
 
 // Errors of Open and Entry.
 var (
-	// ErrNotBundle: the file is no tar whose first entry is the manifest.
+	// ErrNotBundle is the error of a file that is not a tar with the manifest as first entry.
 	ErrNotBundle = errors.New("not a capture bundle")
-	// ErrNewer: the manifest has a format that this package does not know.
+	// ErrNewer is the error of a manifest with an unknown format.
 	ErrNewer = errors.New("bundle is of a newer format")
-	// ErrNoEntry: there is no such entry, or it was damaged.
+	// ErrNoEntry is the error of a missing or damaged entry.
 	ErrNoEntry = errors.New("no such entry in the bundle")
-	// ErrTooLarge: an entry is larger than the caller reads.
+	// ErrTooLarge is the error of an entry over the caller's limit.
 	ErrTooLarge = errors.New("entry is too large")
 )
 
@@ -39,12 +40,11 @@ var (
 type Bundle struct {
 	Name     string // as given to Open, for messages
 	Manifest Manifest
-	// Warnings list the damaged or missing parts of the bundle, in the order in which they
-	// were found; a *decode.Error has the offset in the unpacked tar. There are never more
-	// than 100.
+	// Warnings list the damaged or missing parts of the bundle, in the order of detection; a
+	// *decode.Error has the offset in the unpacked tar. There are at most 100.
 	Warnings []error
 
-	room    []byte // through which entries are read
+	copyBuf []byte
 	spool   *spool.Spool
 	entries []entry // in the order of the tar
 	index   map[string]int
@@ -60,12 +60,12 @@ const (
 	tarBlock    = 512
 	tarMagic    = "ustar"
 	tarMagicAt  = 257
-	detectBytes = 256 << 10 // more than a zstd block can be
+	detectBytes = 256 << 10 // more than the maximum of a zstd block
 )
 
-// IsBundle reports whether the first bytes of a file are those of a bundle. 512 are
-// enough for one that a Writer made or that is not compressed; of one that some other
-// program packed a whole zstd block is needed, which Detect reads.
+// IsBundle reports whether the first bytes of a file are those of a bundle. 512 bytes are enough for
+// bundles made by a Writer or uncompressed ones; bundles packed by other programs need a whole zstd
+// block, which Detect reads.
 func IsBundle(head []byte) bool {
 	if isSegment(head) {
 		return true
@@ -83,7 +83,7 @@ func IsBundle(head []byte) bool {
 	return isTar(head)
 }
 
-// isTar reports whether the first block of a tar is the manifest's header.
+// isTar reports whether the first block of a tar is the header of the manifest.
 func isTar(head []byte) bool {
 	if len(head) < tarBlock || string(head[tarMagicAt:][:len(tarMagic)]) != tarMagic {
 		return false
@@ -92,7 +92,7 @@ func isTar(head []byte) bool {
 	return strings.TrimPrefix(name, "./") == ManifestName
 }
 
-// Detect is IsBundle for a file, it reads as much as it needs, at most 256 KiB.
+// Detect is IsBundle for a file, of which it reads at most 256 KiB.
 func Detect(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(max(size, 0), tarBlock))
 	if n, err := r.ReadAt(head, 0); n < len(head) && err != nil {
@@ -114,9 +114,9 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(maxWindow))
 }
 
-// Open reads a bundle whole and unpacks it, to a temporary file if it is large. r is not used after
-// Open. Damage behind the manifest becomes a warning; an error: nothing of the bundle can be used.
-// name is for messages only.
+// Open reads a whole bundle and unpacks it, to a temporary file if it is large. r is not used after
+// Open. Damage after the manifest becomes a warning; an error means that nothing of the bundle can
+// be used. name is used in messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(0)}
 	head := make([]byte, segmentHead)
@@ -150,7 +150,7 @@ func (b *Bundle) open(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// OpenFile is Open for the file of this name.
+// OpenFile opens the bundle at a path.
 func OpenFile(path string) (*Bundle, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -164,7 +164,7 @@ func OpenFile(path string) (*Bundle, error) {
 	return Open(path, f, fi.Size())
 }
 
-// tarReader counts the bytes of the unpacked tar, and ends it at the limit.
+// tarReader counts and limits the bytes of the unpacked tar.
 type tarReader struct {
 	r     io.Reader
 	read  int64
@@ -184,7 +184,7 @@ func (t *tarReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read takes in the manifest, and all entries up to the end or the damage.
+// read reads the manifest and all entries up to the end or to damage.
 func (b *Bundle) read(counted *tarReader) error {
 	t := tar.NewReader(counted)
 	h, err := t.Next()
@@ -207,7 +207,7 @@ func (b *Bundle) read(counted *tarReader) error {
 			return nil
 		}
 		if len(b.entries) >= maxEntries {
-			b.damage(counted, "more than the %d entries that are read", maxEntries)
+			b.damage(counted, "over the limit of %d entries", maxEntries)
 			return nil
 		}
 		if !b.readEntry(t, h, counted) {
@@ -222,7 +222,7 @@ func (b *Bundle) readManifest(t io.Reader, size int64, at *tarReader) error {
 			Reason: fmt.Sprintf(format, args...)}
 	}
 	if size > maxManifest {
-		return fail("%d bytes are more than the %d that are read", size, maxManifest)
+		return fail("%d bytes are over the limit of %d", size, maxManifest)
 	}
 	text, err := io.ReadAll(io.LimitReader(t, maxManifest))
 	if err != nil {
@@ -241,29 +241,29 @@ func (b *Bundle) readManifest(t io.Reader, size int64, at *tarReader) error {
 	return nil
 }
 
-// readEntry spools an entry and reports whether the tar goes on.
+// readEntry spools an entry and reports whether reading can continue.
 func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	name := path.Clean(h.Name)
 	switch {
 	case h.Typeflag == tar.TypeDir:
 		return true
 	case h.Typeflag != tar.TypeReg || isSparse(h):
-		b.damage(at, "entry %q is no regular file, it is left out", h.Name)
+		b.damage(at, "entry %q is not a regular file and is left out", h.Name)
 		return true
 	case !validName(name), name == ManifestName:
-		b.damage(at, "entry %q has a name that no entry can have, it is left out", h.Name)
+		b.damage(at, "entry %q has an invalid name and is left out", h.Name)
 		return true
 	}
 	if _, ok := b.index[name]; ok {
-		b.damage(at, "a second entry %q, it is left out", name)
+		b.damage(at, "a second entry %q is left out", name)
 		return true
 	}
 	e := entry{name: name, at: b.spool.Size()}
 	sum := sha256.New()
-	if b.room == nil {
-		b.room = make([]byte, copyRoom)
+	if b.copyBuf == nil {
+		b.copyBuf = make([]byte, copySize)
 	}
-	n, err := io.CopyBuffer(io.MultiWriter(b.spool, sum), t, b.room)
+	n, err := io.CopyBuffer(io.MultiWriter(b.spool, sum), t, b.copyBuf)
 	if err != nil {
 		b.spool.Truncate(e.at)
 		b.damage(at, "entry %q is left out: %v", name, unexpected(err))
@@ -276,8 +276,7 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	return true
 }
 
-// isSparse reports whether an entry has holes, which take no bytes in the tar and may be of any
-// size.
+// isSparse reports whether an entry has holes, which take no bytes in the tar and can have any size.
 func isSparse(h *tar.Header) bool {
 	for key := range h.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
@@ -287,7 +286,7 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// unexpected makes the end of the input an error of this place.
+// unexpected replaces the errors for the end of the input.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file is cut off")
@@ -306,15 +305,11 @@ func (b *Bundle) check() {
 		}
 		listed[want.Name] = true
 		i, ok := b.index[want.Name]
-		if !ok {
+		switch {
+		case !ok:
 			missing++
-			if first == "" {
-				first = want.Name
-			}
-			continue
-		}
-		e := &b.entries[i]
-		if want.SHA256 != hex.EncodeToString(e.sum[:]) {
+			first = cmp.Or(first, want.Name)
+		case want.SHA256 != hex.EncodeToString(b.entries[i].sum[:]):
 			delete(b.index, want.Name)
 			b.warn(fmt.Errorf("%s: entry %q is left out: its content is not what was recorded",
 				b.Name, want.Name))
@@ -346,7 +341,7 @@ func (b *Bundle) damage(at *tarReader, format string, args ...any) {
 // Close releases the bundle's resources.
 func (b *Bundle) Close() error { return b.spool.Close() }
 
-// Names returns the names of all entries but the manifest, in the order of the tar.
+// Names returns the names of all entries except the manifest, in the order of the tar.
 func (b *Bundle) Names() []string {
 	names := make([]string, len(b.entries))
 	for i := range b.entries {
@@ -372,15 +367,15 @@ func (b *Bundle) Entry(name string) (io.ReaderAt, int64, error) {
 	return io.NewSectionReader(b.spool, e.at, e.size), e.size, nil
 }
 
-// ReadEntry returns the content of an entry that is no larger than limit bytes.
+// ReadEntry returns the content of an entry of at most limit bytes.
 func (b *Bundle) ReadEntry(name string, limit int64) ([]byte, error) {
 	r, size, err := b.Entry(name)
 	if err != nil {
 		return nil, err
 	}
 	if size > min(limit, math.MaxInt) {
-		return nil, fmt.Errorf("%s: %s: %w: %d bytes, %d are read", b.Name, name, ErrTooLarge, size,
-			limit)
+		return nil, fmt.Errorf("%s: %s: %w: %d bytes, over the limit of %d", b.Name, name,
+			ErrTooLarge, size, limit)
 	}
 	data := make([]byte, size)
 	if n, err := r.ReadAt(data, 0); n < len(data) {

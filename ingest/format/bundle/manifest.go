@@ -16,18 +16,18 @@ import (
 // reads.
 const Format = 3
 
-// formatPlain is the version of bundles without stacks, which readers of it take, too.
+// formatPlain is the version of bundles without stacks, so that older readers accept them.
 const formatPlain = 1
 
 // Manifest describes the host and boot of a bundle. Its JSON form is specified in the package
-// comment. Fields that could not be had are zero.
+// comment. Unknown fields are zero.
 type Manifest struct {
 	Format        int               `json:"format"` // set by Commit
 	Recorder      string            `json:"recorder"`
 	Machine       string            `json:"machine"`    // uname -m
 	ByteOrder     string            `json:"byte_order"` // "little" or "big"
 	PageSize      int               `json:"page_size"`
-	CPUs          int               `json:"cpus,omitempty"` // possible ones
+	CPUs          int               `json:"cpus,omitempty"` // possible CPUs
 	Host          string            `json:"host"`
 	BootID        string            `json:"boot_id"`
 	OSRelease     string            `json:"os_release"`      // uname -r
@@ -40,8 +40,8 @@ type Manifest struct {
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
 	Samples       []Samples         `json:"samples,omitempty"`
-	// KernelOmitted: kernel/kallsyms has no symbols of the kernel itself but those with its
-	// addresses: a store has the others.
+	// KernelOmitted is set if kernel/kallsyms has only the symbols of the kernel that locate it: a
+	// store has the others.
 	KernelOmitted bool        `json:"kernel_omitted,omitempty"`
 	Entries       []EntryInfo `json:"entries"` // set by Commit
 }
@@ -49,26 +49,26 @@ type Manifest struct {
 // MissingProgram is a BPF program whose code was not recorded.
 type MissingProgram struct {
 	ID     uint32 `json:"id"`
-	Symbol string `json:"symbol,omitempty"` // as the kernel calls it; "" if not even that is known
-	Reason string `json:"reason"`           // why: in the words of package bpf where it has them
+	Symbol string `json:"symbol,omitempty"` // the kernel's name; "" if unknown
+	Reason string `json:"reason"`           // a text of package bpf, or another
 }
 
-// Samples names the dumps with the stacks that were sampled at an event, and the weight
-// of its samples. Key, Value and Weight name fields as package stackmap parses them.
+// Samples names the dumps with the stacks sampled at an event, and the weight of its samples. Key,
+// Value and Weight are in the syntax of package stackmap.
 type Samples struct {
-	Event        string `json:"event"`         // as perf names it, "cpu-clock"
+	Event        string `json:"event"`         // perf's name, "cpu-clock"
 	Unit         string `json:"unit"`          // of weights: "nanoseconds" or "count"
-	Period       uint64 `json:"period"`        // weight of one sample; 0: Weight has it
-	Stacks       string `json:"stacks"`        // entry with the user's stacks
-	KernelStacks string `json:"kernel_stacks"` // entry with the kernel's
+	Period       uint64 `json:"period"`        // weight of one sample; 0: see Weight
+	Stacks       string `json:"stacks"`        // entry with the user stacks
+	KernelStacks string `json:"kernel_stacks"` // entry with the kernel stacks
 	Counts       string `json:"counts"`        // entry with the counts
 	Key          string `json:"key"`           // fields of its key
-	Value        string `json:"value"`         // where in its value the number of samples is
+	Value        string `json:"value"`         // place of the number of samples in its value
 	Weight       string `json:"weight,omitempty"`
 	Files        []File `json:"files,omitempty"`
 }
 
-// File is a file with a build ID in stacks, which the recorder read.
+// File is a file with a build ID in stacks.
 type File struct {
 	BuildID string `json:"build_id"` // hexadecimal
 	Path    string `json:"path"`
@@ -92,8 +92,7 @@ type EntryInfo struct {
 // bare is a Manifest without its methods.
 type bare Manifest
 
-// manifestJSON puts the address as text, which programs that keep numbers as floating point would
-// round.
+// manifestJSON has the address as text: programs that keep numbers as floating point would round it.
 type manifestJSON struct {
 	*bare
 	Text string `json:"text"`
@@ -104,7 +103,7 @@ func (m *Manifest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(manifestJSON{(*bare)(m), hexAddr(m.Text)})
 }
 
-// UnmarshalJSON reads a manifest from JSON. Members that it does not know are passed over.
+// UnmarshalJSON reads a manifest from JSON. Unknown members are skipped.
 func (m *Manifest) UnmarshalJSON(data []byte) error {
 	v := manifestJSON{bare: (*bare)(m)}
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -154,8 +153,7 @@ func parseAddr(s string) (addr.PC, error) {
 	return addr.PC(v), nil
 }
 
-// Module is an entry of kernel/modules.json: a kernel module that was loaded at some time of the
-// recording.
+// Module is an entry of kernel/modules.json: a kernel module loaded before or during the recording.
 type Module struct {
 	Name     string     `json:"name"`
 	BuildID  buildid.ID `json:"-"` // zero if it has none
@@ -224,9 +222,9 @@ func encodeJSON(v any) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// readJSON reads an entry of at most so many bytes into v, which stays if there is none.
-func (b *Bundle) readJSON(name string, most int64, v any) error {
-	data, err := b.ReadEntry(name, most)
+// readJSON decodes an entry of at most limit bytes into v, which is unchanged if there is none.
+func (b *Bundle) readJSON(name string, limit int64, v any) error {
+	data, err := b.ReadEntry(name, limit)
 	if errors.Is(err, ErrNoEntry) {
 		return nil
 	}
@@ -239,19 +237,19 @@ func (b *Bundle) readJSON(name string, most int64, v any) error {
 	return nil
 }
 
-// Compiled is an entry proc/PID/compiled.json: the process whose run-time compiler left the
-// entries beside it.
+// Compiled is an entry proc/PID/compiled.json: the process of the perf map and jitdump file beside
+// it.
 type Compiled struct {
-	Began   uint64       `json:"began,omitempty"` // when the process did, ns of REALTIME; 0 if not known
-	VDSO    addr.PC      `json:"-"`               // where its vdso lies; 0 if not known
+	Began   uint64       `json:"began,omitempty"` // start of the process, ns of REALTIME; 0 if unknown
+	VDSO    addr.PC      `json:"-"`               // address of its vdso; 0 if unknown
 	PerfMap *ForeignFile `json:"perf_map,omitempty"`
 	JITDump *ForeignFile `json:"jit_dump,omitempty"`
 }
 
-// ForeignFile is a file of another program that an entry is a copy of.
+// ForeignFile is a file of another program, copied into an entry.
 type ForeignFile struct {
-	Path    string `json:"path"`    // as the process has it
-	Written uint64 `json:"written"` // when it was last, ns of REALTIME
+	Path    string `json:"path"`    // as seen by the process
+	Written uint64 `json:"written"` // last modification, ns of REALTIME
 }
 
 type bareCompiled Compiled
@@ -279,7 +277,7 @@ func (c *Compiled) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// Compiled returns the entry proc/PID/compiled.json; it has no facts if there is none.
+// Compiled returns the entry proc/PID/compiled.json; the zero Compiled if there is none.
 func (b *Bundle) Compiled(pid int32) (c Compiled, err error) {
 	if err := b.readJSON(CompiledName(pid), maxCompiled, &c); err != nil {
 		return Compiled{}, err

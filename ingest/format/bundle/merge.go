@@ -17,12 +17,12 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// mergeWays is how many segments are merged at a time: more are merged in groups first, so
+// mergeWays is how many segments are merged at a time: more segments are first merged in groups, so
 // that memory and open files do not grow with the length of a recording.
 const mergeWays = 8
 
-// mergeSegments adds to a writer all that segments have, as if they had been recorded as one
-// bundle, and returns the manifest of that. An error of a segment becomes a warning.
+// mergeSegments adds the content of segments to a writer as if they had been recorded as one bundle,
+// and returns its manifest. An error of a segment becomes a warning.
 func mergeSegments(name string, r io.ReaderAt, list []segment, to *Writer) (*Manifest, []error,
 	error) {
 	var warnings []error
@@ -48,7 +48,7 @@ func mergeSegments(name string, r io.ReaderAt, list []segment, to *Writer) (*Man
 	return m, append(warnings, w...), err
 }
 
-// mergeGroups makes one segment of each mergeWays ones, in a temporary file without a name.
+// mergeGroups merges each mergeWays segments into one, in a temporary file without a name.
 func mergeGroups(name string, r io.ReaderAt, list []segment) (f *os.File, groups []segment,
 	warnings []error, err error) {
 	w, err := createTemp()
@@ -82,12 +82,11 @@ type merger struct {
 	to       *Writer
 	from     []*Bundle
 	manifest Manifest
-	programs map[programKey]uint32 // new numbers, where they are others
+	programs map[programKey]uint32 // new numbers that differ from the old
 	warnings []error
 }
 
-// programKey is a program of a process in one of the segments, see "Stacks" in the package
-// comment.
+// programKey is a program of a process in a segment; see "Stacks" in the package comment.
 type programKey struct {
 	from    int
 	pid     int32
@@ -104,7 +103,7 @@ func mergeGroup(name string, r io.ReaderAt, list []segment, to *Writer) (_ *Mani
 	}()
 	for _, s := range list {
 		b, err := openSegment(name, r, s)
-		if err != nil { // its digest is right: nobody wrote this
+		if err != nil { // unexpected, as its digest is right
 			x.warn("%v", err)
 			b.Close()
 			continue
@@ -129,7 +128,7 @@ func (x *merger) warn(format string, args ...any) {
 	}
 }
 
-// mergeManifests adds the manifests up: the last one has most fields.
+// mergeManifests merges the manifests: most fields come from the last one.
 func (x *merger) mergeManifests() {
 	x.manifest = x.from[len(x.from)-1].Manifest
 	m := &x.manifest
@@ -159,8 +158,8 @@ func (x *merger) mergeManifests() {
 	slices.SortFunc(m.Missing, func(a, b MissingProgram) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// mergeEntries adds the entries: those of stacks and of the side band merged, of mappings each
-// that is another one, of all others the last of a name.
+// mergeEntries adds the entries: stacks and the side band are merged, distinct mappings are kept, and
+// of other entries the last one of a name is used.
 func (x *merger) mergeEntries() error {
 	done := make(map[string]bool)
 	if err := x.mergeMappings(done); err != nil {
@@ -196,14 +195,14 @@ func (x *merger) add(name string, r io.Reader) error {
 		if x.manifest.Lost == nil {
 			x.manifest.Lost = make(map[string]uint64)
 		}
-		x.manifest.Lost["entries beyond what a bundle holds"]++
+		x.manifest.Lost["entries over the limit of a bundle"]++
 		return nil
 	}
 	return x.to.AddReader(name, r)
 }
 
-// mergeMappings adds the mappings of processes. Those of a process that are the same in two
-// segments are of one program; the newest keep their numbers.
+// mergeMappings adds the mappings of processes. Equal mappings of a process in two segments are of
+// one program; the newest mappings keep their numbers.
 func (x *merger) mergeMappings(done map[string]bool) error {
 	type mappings struct {
 		pid  int32
@@ -240,7 +239,7 @@ func (x *merger) mergeMappings(done map[string]bool) error {
 	return nil
 }
 
-// mergeFiles returns the files of all, sorted by build ID, each ID once.
+// mergeFiles returns the files of all segments, sorted by build ID, each ID once.
 func (x *merger) mergeFiles(event string) []File {
 	paths := make(map[string]string)
 	for _, b := range x.from {
@@ -262,7 +261,7 @@ func (x *merger) mergeFiles(event string) []File {
 	return list
 }
 
-// addTemp adds an entry that is written, first to a temporary file.
+// addTemp adds an entry that is first written to a temporary file.
 func (x *merger) addTemp(name string, write func(f *os.File) error) (err error) {
 	f, err := os.CreateTemp("", "symbolize-bundle-*")
 	if err != nil {
@@ -281,8 +280,8 @@ func (x *merger) addTemp(name string, write func(f *os.File) error) (err error) 
 	return x.to.AddReader(name, f)
 }
 
-// keyFields are where the fields lie in the key of counts by which it is sorted, and rewritten;
-// -1: there is no such field.
+// keyFields are the offsets of the fields of a count's key by which counts are sorted, or which are
+// renumbered; -1 for a missing field.
 type keyFields struct{ user, kernel, pid, comm, program int }
 
 const commSize = 16
@@ -311,7 +310,7 @@ func parseKey(text string, size uint32) (f keyFields, err error) {
 		n, _ := strconv.Atoi(want)
 		if *to, err = strconv.Atoi(at); err != nil || length != want || *to < 0 ||
 			*to+n > int(size) {
-			return f, fmt.Errorf("key %q: the field %q is not of this form", text, part)
+			return f, fmt.Errorf("key %q: invalid field %q", text, part)
 		}
 	}
 	if f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 {
@@ -320,7 +319,7 @@ func parseKey(text string, size uint32) (f keyFields, err error) {
 	return f, nil
 }
 
-// compare is the order of counts: by comm, process and stacks.
+// compare orders counts by comm, process and stacks.
 func (f *keyFields) compare(a, b []byte, o binary.ByteOrder) int {
 	return cmp.Or(bytes.Compare(a[f.comm:][:commSize], b[f.comm:][:commSize]),
 		cmp.Compare(o.Uint32(a[f.pid:]), o.Uint32(b[f.pid:])),
@@ -329,24 +328,21 @@ func (f *keyFields) compare(a, b []byte, o binary.ByteOrder) int {
 		bytes.Compare(a, b))
 }
 
-// perfRecordHeader is the size of struct perf_event_header.
-const perfRecordHeader = 8
-
 // sideFile is the perf.data of a segment.
 type sideFile struct {
 	*perfdata.File
 	r io.ReaderAt
 }
 
-// mergePerfData makes one perf.data of those of the segments: the records of all, one after
-// another, with the features of the last, and of BPF programs those of all.
+// mergePerfData writes one perf.data with the records of all segments in their order, the features of
+// the last, and the BPF programs of all.
 func (x *merger) mergePerfData(done map[string]bool) error {
 	done[PerfDataName] = true
 	var files []sideFile
 	for _, b := range x.from {
 		r, size, err := b.Entry(PerfDataName)
 		if err != nil {
-			continue // b.Warnings has it, or there is none
+			continue // it is missing, or reported in b.Warnings
 		}
 		f, err := perfdata.Open(b.Name+": "+PerfDataName, r, size)
 		if err == nil && len(f.Events) > 0 && (len(files) == 0 || f.BigEndian == files[0].BigEndian) {
@@ -375,7 +371,7 @@ func (x *merger) writePerfData(to *os.File, files []sideFile) error {
 			if rec.Type == perfdata.TypeFinishedRound { // it marks rounds, not data
 				continue
 			}
-			raw = appendRecord(raw[:0], rec, f.BigEndian)
+			raw = append(rec.AppendHeader(raw[:0], f.BigEndian), rec.Body...)
 			if err := w.WriteRecord(raw); err != nil {
 				return err
 			}
@@ -400,20 +396,8 @@ func (x *merger) writePerfData(to *os.File, files []sideFile) error {
 	return w.Close()
 }
 
-// appendRecord appends a record as it lay in its file.
-func appendRecord(b []byte, rec *perfdata.Record, big bool) []byte {
-	var o binary.AppendByteOrder = binary.LittleEndian
-	if big {
-		o = binary.BigEndian
-	}
-	b = o.AppendUint32(b, uint32(rec.Type))
-	b = o.AppendUint16(b, rec.Misc)
-	b = o.AppendUint16(b, uint16(perfRecordHeader+len(rec.Body)))
-	return append(b, rec.Body...)
-}
-
-// mergeLists joins features that are a u32 number of entries and the entries; nil if no
-// file has any.
+// mergeLists joins features that have a u32 number of entries and the entries; nil if no file has
+// the feature.
 func (x *merger) mergeLists(files []sideFile, feature perfdata.Feature) io.Reader {
 	var parts []io.Reader
 	count := uint32(0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// CompareCallers compares stacks by their frames of this size, from the outermost in: the
-// order of stacks in a dump.
+// CompareCallers compares stacks by their frames of the given size, outermost first: the order of
+// stacks in a dump.
 func CompareCallers(a, b []byte, size int) int {
 	for len(a) >= size && len(b) >= size {
 		x, y := len(a)-size, len(b)-size
@@ -26,8 +25,8 @@ func CompareCallers(a, b []byte, size int) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// mergeSamples merges the stacks and counts that the manifests list. Those of segments
-// that describe them in another way than the last are left out, with a warning.
+// mergeSamples merges the stacks and counts listed in the manifests. Samples that a segment describes
+// in another way than the last segment are left out, with a warning.
 func (x *merger) mergeSamples(done map[string]bool) error {
 	last := x.manifest.Samples
 	x.manifest.Samples = nil
@@ -37,7 +36,7 @@ func (x *merger) mergeSamples(done map[string]bool) error {
 		var runs sampleRuns
 		for from, b := range x.from {
 			if len(b.Manifest.Samples) == 0 {
-				continue // it has the side band alone
+				continue // it has only the side band
 			}
 			j := slices.IndexFunc(b.Manifest.Samples, func(s Samples) bool { return alike(&s, &want) })
 			if j < 0 || !runs.open(b, from, &want) {
@@ -59,7 +58,7 @@ func (x *merger) mergeSamples(done map[string]bool) error {
 	return nil
 }
 
-// alike reports whether two describe samples in the same way.
+// alike reports whether a and b describe samples in the same way.
 func alike(a, b *Samples) bool {
 	return a.Event == b.Event && a.Unit == b.Unit && a.Period == b.Period && a.Stacks == b.Stacks &&
 		a.KernelStacks == b.KernelStacks && a.Counts == b.Counts && a.Key == b.Key &&
@@ -83,7 +82,7 @@ type sampleRun struct {
 
 type sampleRuns struct{ list []*sampleRun }
 
-// open opens the dumps of a segment; ok is false if they cannot be read.
+// open opens the dumps of a segment; it returns false if they cannot be read.
 func (s *sampleRuns) open(b *Bundle, from int, m *Samples) (ok bool) {
 	run := &sampleRun{from: from}
 	for i, name := range []string{m.Stacks, m.KernelStacks, m.Counts} {
@@ -153,7 +152,7 @@ func (s *sampleRuns) header(kind int) rawdump.Header {
 	return h
 }
 
-// mergedDump is a dump whose number of pairs is known when it is complete.
+// mergedDump is a dump that gets its number of pairs when it is complete.
 type mergedDump struct {
 	name string // of the entry
 	f    *os.File
@@ -180,11 +179,11 @@ func (d *mergedDump) close(x *merger) error {
 type stackHead struct {
 	run    *sampleRun
 	d      *rawdump.Reader
-	frames []byte // without the zeros behind
+	frames []byte // without the padding
 	ok     bool
 }
 
-// next reads the next stack, whose key is to be its number.
+// next reads the next stack; its key must be its number.
 func (h *stackHead) next(kind int, x *merger) {
 	key, value, ok := h.d.Next()
 	n := len(h.run.numbers[kind])
@@ -192,7 +191,7 @@ func (h *stackHead) next(kind int, x *merger) {
 	case !ok && h.d.Err() != nil:
 		x.warn("%s: %v", x.name, h.d.Err())
 	case ok && (n >= math.MaxInt32 || int(order(h.d).Uint32(key)) != n):
-		x.warn("%s: %s: stacks have other numbers than 0, 1, 2 and so on", x.name, h.d.Name())
+		x.warn("%s: %s: stacks are not numbered 0, 1, 2 and so on", x.name, h.d.Name())
 		ok = false
 	}
 	if h.ok = ok; !ok {
@@ -213,7 +212,7 @@ func order(d *rawdump.Reader) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// writeStacks merges the stacks of a kind, and numbers them.
+// writeStacks merges and numbers the stacks of a kind.
 func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) error {
 	h := s.header(kind)
 	h.Packing = rawdump.Trimmed
@@ -246,7 +245,7 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) e
 		}
 		if number < 0 || !bytes.Equal(least.frames, last) {
 			if number++; number == math.MaxInt32 {
-				return errors.New("more stacks than numbers")
+				return fmt.Errorf("over the limit of %d stacks", math.MaxInt32)
 			}
 			last = append(last[:0], least.frames...)
 			clear(value[copy(value, last):])
@@ -260,7 +259,7 @@ func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) e
 	}
 }
 
-// countHead is the next count of a run, whose key has the merged numbers.
+// countHead is the next count of a run; its key has the merged numbers.
 type countHead struct {
 	run        *sampleRun
 	d          *rawdump.Reader
@@ -283,7 +282,7 @@ func (h *countHead) next(x *merger, f *keyFields) {
 		if id < 0 {
 			continue // an errno
 		}
-		number := int32(math.MaxInt32) // of stacks that are lost
+		number := int32(math.MaxInt32) // of lost stacks
 		if int(id) < len(h.run.numbers[kind]) {
 			number = h.run.numbers[kind][id]
 		}
@@ -297,7 +296,7 @@ func (h *countHead) next(x *merger, f *keyFields) {
 	}
 }
 
-// writeCounts merges the counts, and adds up those of one key.
+// writeCounts merges the counts, and adds up counts of equal keys.
 func (s *sampleRuns) writeCounts(x *merger, f keyFields, name string, file *os.File) error {
 	h := s.header(countsRun)
 	h.Packing = rawdump.Columns
@@ -336,7 +335,7 @@ func (s *sampleRuns) writeCounts(x *merger, f keyFields, name string, file *os.F
 	}
 }
 
-// addWords adds the u64 words of a value to those of another.
+// addWords adds the u64 words of value to sum.
 func addWords(sum, value []byte, o binary.ByteOrder) {
 	for at := 0; at+8 <= len(sum); at += 8 {
 		o.PutUint64(sum[at:], o.Uint64(sum[at:])+o.Uint64(value[at:]))

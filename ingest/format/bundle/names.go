@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// Bounds on reading a bundle, independent of its own sizes. They are far above the sizes that
-// recorders write and keep a hostile file of a few KB from filling memory or disk.
+// Bounds on reading a bundle, independent of its declared sizes. They are far above the sizes that
+// recorders write, and keep a hostile file of a few KB from filling memory or disk.
 const (
 	maxManifest = 16 << 20 // bytes of manifest.json
 	maxModules  = 64 << 20 // of kernel/modules.json
 	maxCompiled = 64 << 10 // of proc/PID/compiled.json
 	maxEntries  = 1 << 18  // three per process, and the dumps
-	maxTotal    = 8 << 30  // bytes of the unpacked tar, see also spool.Unpacked
-	maxWindow   = 64 << 20 // of zstd, allocated: `zstd -19 --long=26` still reads
+	maxTotal    = 8 << 30  // bytes of the unpacked tar; see also spool.Unpacked
+	maxWindow   = 64 << 20 // of zstd, allocated: enough for `zstd -19 --long=26`
 	maxName     = 240      // bytes of an entry's name
-	maxWarnings = 100      // kept of one bundle
+	maxWarnings = 100      // of one bundle
 
-	// maxMerged is how many entries are made of an unfinished bundle, whose manifest is to be
-	// no larger than maxManifest.
+	// maxMerged bounds the entries made from an unfinished bundle, so that the manifest stays
+	// below maxManifest.
 	maxMerged  = 1 << 16
-	maxMissing = 10_000 // programs whose code is missing, of an unfinished bundle
+	maxMissing = 10_000 // programs without code, of an unfinished bundle
 )
 
-// Addresses in users' stacks that no process has; see "Stacks" in the package comment.
+// Invalid addresses in user stacks, with the reason; see "Stacks" in the package comment.
 const (
-	OutsideAddress   = 0         // outside of all that the process could run
-	GoneAddress      = 1<<56 - 1 // the process had ended before its mappings could be read
-	AmbiguousAddress = 1<<56 - 2 // it was one thing or another, as mappings changed
-	UnreadAddress    = 1<<56 - 3 // the process's mappings could not be read
+	OutsideAddress   = 0         // in no executable mapping of the process
+	GoneAddress      = 1<<56 - 1 // the process ended before its mappings were read
+	AmbiguousAddress = 1<<56 - 2 // mappings changed: the address had two meanings
+	UnreadAddress    = 1<<56 - 3 // the mappings of the process could not be read
 )
 
-// UserTimeSpan is how long after its time a user's stack was taken at most, ns; see "Stacks" in the
-// package comment.
+// UserTimeSpan is the maximum time between user_time and the recording of the stack, ns; see
+// "Stacks" in the package comment.
 const UserTimeSpan = 1 << 22
 
-// UnknownTime is the time of kernel's stacks whose addresses may have been one thing or another;
-// see "Stacks" in the package comment.
+// UnknownTime is the time of kernel stacks with addresses that may have had several meanings; see
+// "Stacks" in the package comment.
 const UnknownTime = 1<<64 - 1
 
 // Names of entries.
@@ -64,15 +64,14 @@ const (
 	pidDigits  = 32 // bits
 )
 
-// VDSOName returns the name of the entry with the vdso image of this build ID, in
-// hexadecimal.
+// VDSOName returns the name of the entry with the vdso image of a build ID in hexadecimal.
 func VDSOName(buildID string) string { return vdsoDir + buildID + vdsoExt }
 
 // MapsName returns the name of the entry with a process's /proc/PID/maps.
 func MapsName(pid int32) string { return procEntry(pid, mapsName) }
 
-// ProgramMapsName returns the name of the entry with the mappings of one of the programs that a
-// process ran, which are numbered from 0: MapsName of the first.
+// ProgramMapsName returns the name of the entry with the mappings of a program of a process; programs
+// are numbered from 0, for which it is MapsName.
 func ProgramMapsName(pid int32, program uint32) string {
 	if program == 0 {
 		return MapsName(pid)
@@ -86,7 +85,7 @@ func PerfMapName(pid int32) string { return procEntry(pid, perfMap) }
 // JITDumpName returns the name of the entry with a process's jitdump file.
 func JITDumpName(pid int32) string { return procEntry(pid, jitDump) }
 
-// CompiledName returns the name of the entry with the facts about both.
+// CompiledName returns the name of the entry that describes both.
 func CompiledName(pid int32) string { return procEntry(pid, compiled) }
 
 func procEntry(pid int32, file string) string {
@@ -96,8 +95,8 @@ func procEntry(pid int32, file string) string {
 // DumpName returns the name of the entry with a raw dump.
 func DumpName(name string) string { return dumpsDir + name }
 
-// SeriesName returns the name of the entry with the n-th dump, counted from 1, of a map
-// that is dumped at intervals. Other characters become '_'.
+// SeriesName returns the name of the entry with the n-th dump, counted from 1, of a map that is
+// dumped at intervals. Special characters become '_'.
 func SeriesName(mapName string, id uint32, n int) string {
 	clean := func(r rune) rune {
 		switch {
@@ -109,7 +108,7 @@ func SeriesName(mapName string, id uint32, n int) string {
 	return fmt.Sprintf("%s%d-%s/%06d", seriesDir, id, strings.Map(clean, mapName), n)
 }
 
-// CutSeries returns the map, as "ID-NAME", and the number of the dump that an entry is.
+// CutSeries returns the map, as "ID-NAME", and the number of the dump from the name of an entry.
 func CutSeries(entry string) (series string, n int, ok bool) {
 	rest, ok := strings.CutPrefix(entry, seriesDir)
 	if !ok {
@@ -120,7 +119,7 @@ func CutSeries(entry string) (series string, n int, ok bool) {
 	return series, n, ok && err == nil && n > 0 && series != ""
 }
 
-// CutVDSO returns the build ID, in hexadecimal, of the vdso whose image an entry is.
+// CutVDSO returns the build ID in hexadecimal from the name of an entry with a vdso image.
 func CutVDSO(entry string) (buildID string, ok bool) {
 	s, ok := strings.CutPrefix(entry, vdsoDir)
 	if !ok {
@@ -129,14 +128,13 @@ func CutVDSO(entry string) (buildID string, ok bool) {
 	return strings.CutSuffix(s, vdsoExt)
 }
 
-// CutDump returns the name of the dump that an entry is.
+// CutDump returns the name of a dump from the name of its entry.
 func CutDump(entry string) (name string, ok bool) { return strings.CutPrefix(entry, dumpsDir) }
 
-// MapsPID returns the process whose /proc/PID/maps an entry is.
+// MapsPID returns the process from the name of an entry with /proc/PID/maps.
 func MapsPID(entry string) (pid int32, ok bool) { return cutPID(entry, mapsName) }
 
-// MapsProgram returns the process and its program whose mappings an entry is: MapsPID for
-// program 0.
+// MapsProgram returns the process and program from the name of an entry with mappings.
 func MapsProgram(entry string) (pid int32, program uint32, ok bool) {
 	if pid, ok = MapsPID(entry); ok {
 		return pid, 0, true
@@ -152,10 +150,10 @@ func MapsProgram(entry string) (pid int32, program uint32, ok bool) {
 	return pid, uint32(n), ok
 }
 
-// PerfMapPID returns the process whose perf-PID.map an entry is.
+// PerfMapPID returns the process from the name of an entry with a perf-PID.map.
 func PerfMapPID(entry string) (pid int32, ok bool) { return cutPID(entry, perfMap) }
 
-// JITDumpPID returns the process whose jitdump file an entry is.
+// JITDumpPID returns the process from the name of an entry with a jitdump file.
 func JITDumpPID(entry string) (pid int32, ok bool) { return cutPID(entry, jitDump) }
 
 func cutPID(entry, file string) (int32, bool) {
@@ -167,8 +165,8 @@ func cutPID(entry, file string) (int32, bool) {
 	return 0, false
 }
 
-// validName reports whether an entry may have this name: a clean relative path of
-// printable bytes that leads nowhere else.
+// validName reports whether an entry may have this name: a clean relative path of printable bytes
+// without "..".
 func validName(name string) bool {
 	if name == "" || len(name) > maxName || name == "." || name == ".." ||
 		strings.HasPrefix(name, "/") || strings.HasPrefix(name, "../") ||
@@ -183,7 +181,7 @@ func validName(name string) bool {
 	return true
 }
 
-// entryOrder compares names in the order in which a writer puts the entries.
+// entryOrder compares names in the order of a written bundle.
 func entryOrder(a, b string) int {
 	switch {
 	case a == b:

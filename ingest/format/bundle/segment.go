@@ -18,23 +18,21 @@ import (
 	"symbolize/ingest/spool"
 )
 
-// A segment's head, see "Unfinished" in the package comment.
+// A segment's head; see "Unfinished" in the package comment.
 const (
-	segmentMagic   = "\x5e\x2a\x4d\x18\x38\x00\x00\x00BUNDSEG\n" // a zstd frame to be skipped
+	segmentMagic   = "\x5e\x2a\x4d\x18\x38\x00\x00\x00BUNDSEG\n" // a skippable zstd frame
 	segmentVersion = 1
 	segmentHead    = 64
 	versionAt      = 16
 	lengthAt       = 24
 	digestAt       = 32
 
-	// segmentWindow bounds the memory for packing and unpacking a segment, bytes.
-	segmentWindow = 1 << 20
-	// segmentSpool is how much of a segment that is merged is kept in memory.
-	segmentSpool = 64 << 10
-	maxSegments  = 1 << 16 // read of one file: at one in 10 s a week
+	segmentWindow = 1 << 20  // of zstd in bytes, which bounds the memory
+	segmentSpool  = 64 << 10 // bytes of a merged segment kept in memory
+	maxSegments   = 1 << 16  // of one file: a week, with one segment in 10 s
 )
 
-// errSegment: a segment is damaged.
+// errSegment reports a damaged segment.
 var errSegment = errors.New("a part of the recording is damaged and left out")
 
 // segment is a whole segment of an unfinished bundle.
@@ -42,10 +40,10 @@ type segment struct {
 	at, size int64 // of its packed tar
 }
 
-// isSegment reports whether a file begins as an unfinished bundle.
+// isSegment reports whether a file begins like an unfinished bundle.
 func isSegment(head []byte) bool { return bytes.HasPrefix(head, []byte(segmentMagic)) }
 
-// segmentAt reads the head of the segment that begins at an offset of a file of this size.
+// segmentAt reads the head of the segment at an offset of a file of the given size.
 func segmentAt(r io.ReaderAt, at, size int64) (s segment, digest []byte, ok bool) {
 	if size-at < segmentHead {
 		return s, nil, false
@@ -62,8 +60,8 @@ func segmentAt(r io.ReaderAt, at, size int64) (s segment, digest []byte, ok bool
 	return segment{at + segmentHead, int64(length)}, head[digestAt:], true
 }
 
-// segments finds the whole segments of an unfinished bundle. Data behind the last head
-// was being written when the recorder ended; a damaged segment before it is a warning.
+// segments finds the whole segments of an unfinished bundle. Data after the last head was being
+// written when the recorder ended; a damaged segment before it is a warning.
 func segments(name string, r io.ReaderAt, size int64) (list []segment, damage []error) {
 	var bad []int64
 	for at := int64(0); len(list) < maxSegments; {
@@ -94,8 +92,8 @@ func openSegment(name string, r io.ReaderAt, s segment) (*Bundle, error) {
 	return b, b.open(io.NewSectionReader(r, s.at, s.size), s.size)
 }
 
-// appendSegment packs the writer's entries with this manifest, and appends it to f, at
-// *size, as a segment. After an error the file is as it was.
+// appendSegment packs the writer's entries with a manifest and appends them as a segment to f, at
+// *size. After an error the file is unchanged.
 func (w *Writer) appendSegment(f *os.File, size *int64, m *Manifest) (err error) {
 	head, err := w.manifest(m)
 	if err != nil {
@@ -126,12 +124,12 @@ func segmentHeader(length int64, digest []byte) []byte {
 	return append(o.AppendUint64(b, uint64(length)), digest...)
 }
 
-// modified is the time that entries of a bundle have.
+// modified is the modification time of the entries of a bundle.
 func modified(m *Manifest) time.Time {
 	return time.Unix(int64(m.End.Realtime/uint64(time.Second)), 0)
 }
 
-// segmentPacker returns the encoder of segments, which is kept.
+// segmentPacker returns the encoder of segments, which is reused.
 func (w *Writer) segmentPacker(to io.Writer) (pack *zstd.Encoder, err error) {
 	if w.packer == nil {
 		w.packer, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
@@ -156,10 +154,9 @@ func (c *countedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Flush makes the entries since the last Flush durable, and forgets them: they are appended
-// to the file at the writer's path, an unfinished bundle that the first Flush puts there. m
-// describes that part as Commit's manifest describes all, with Begin, End and Lost; Commit
-// then adds them up.
+// Flush makes the entries since the last Flush durable, and forgets them: they are appended to the
+// file at the writer's path, an unfinished bundle created by the first Flush. m describes these
+// entries, with Begin, End and Lost; Commit merges the manifests.
 func (w *Writer) Flush(m *Manifest) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,14 +207,13 @@ func (w *Writer) forget() error {
 	return w.spool.Truncate(0)
 }
 
-// openUnfinished opens an unfinished bundle: its segments become one bundle, in a temporary
+// openUnfinished opens an unfinished bundle: it merges its segments into one bundle in a temporary
 // file.
 func (b *Bundle) openUnfinished(r io.ReaderAt, size int64) error {
 	list, damage := segments(b.Name, r, size)
 	b.Warnings = append(b.Warnings, damage...)
 	if len(list) == 0 {
-		return fmt.Errorf("%s: %w: it is cut off before anything of it is whole", b.Name,
-			ErrNotBundle)
+		return fmt.Errorf("%s: %w: it is cut off in its first part", b.Name, ErrNotBundle)
 	}
 	w, err := createTemp()
 	if err != nil {
@@ -231,15 +227,15 @@ func (b *Bundle) openUnfinished(r io.ReaderAt, size int64) error {
 	for _, warning := range warnings {
 		b.warn(warning)
 	}
-	b.take(w, m)
+	b.adopt(w, m)
 	end := time.Unix(0, int64(m.End.Realtime)).UTC().Format(time.RFC3339)
 	b.Manifest.Warnings = append(b.Manifest.Warnings,
 		"the recording was cut off: the bundle is complete to "+end)
 	return nil
 }
 
-// take makes the bundle that of all that was added to a writer, whose file it takes over.
-func (b *Bundle) take(w *Writer, m *Manifest) {
+// adopt makes the entries of a writer those of the bundle, which takes over the writer's file.
+func (b *Bundle) adopt(w *Writer, m *Manifest) {
 	w.sort()
 	b.Manifest = *m
 	b.Manifest.Format, b.Manifest.Entries = Format, w.listed()

@@ -23,17 +23,17 @@ import (
 
 // Errors of a Writer.
 var (
-	// ErrName: an entry's name is no clean relative path, is too long, or is the
-	// manifest's.
+	// ErrName is the error of a name that is not a clean relative path, is too long, or is the
+	// name of the manifest.
 	ErrName = errors.New("not a name for an entry of a bundle")
-	// ErrDuplicate: the bundle has an entry of this name.
-	ErrDuplicate = errors.New("entry is there already")
-	// ErrClosed: Commit or Abort was called before.
+	// ErrDuplicate is the error of a second entry of one name.
+	ErrDuplicate = errors.New("entry exists already")
+	// ErrClosed is the error after Commit or Abort.
 	ErrClosed = errors.New("bundle writer is closed")
 )
 
-// Writer makes a bundle. Entries are collected in a temporary file beside the target, which
-// appears, complete, with Commit. It is safe for concurrent use.
+// Writer makes a bundle. Entries are collected in a temporary file beside the target; Commit writes
+// the target atomically. A Writer is safe for concurrent use.
 type Writer struct {
 	path string
 
@@ -44,13 +44,12 @@ type Writer struct {
 	entries []spooled
 	names   map[string]bool
 
-	// The file of Flush: nil, and a size of 0, without one.
-	unfinished *os.File
-	flushed    int64
-	packer     *zstd.Encoder // of segments
-	merged     map[string]uint64
-	room       []byte // through which entries are copied
-	lean       bool   // it is committed in little memory
+	unfinished *os.File          // of Flush, nil before
+	flushed    int64             // its size
+	packer     *zstd.Encoder     // of segments
+	merged     map[string]uint64 // see Merged
+	copyBuf    []byte
+	lean       bool // commit in little memory
 }
 
 type spooled struct {
@@ -59,12 +58,11 @@ type spooled struct {
 	at  int64 // in the spool
 }
 
-// bundlePerm lets nobody else read the record of a host.
+// bundlePerm lets no other user read the record of a host.
 const bundlePerm = 0o600
 
-// Create prepares a bundle that is to be written to path, of which symbolic links are followed.
-// Nothing is there under that name before Commit; an existing file stays till then, and one that is no
-// regular file is refused.
+// Create prepares a bundle to be written to path, following symbolic links. The file appears with
+// Commit; an existing file stays until then. If path exists it must be a regular file.
 func Create(path string) (*Writer, error) {
 	path, err := newfile.Target(path)
 	if err != nil {
@@ -74,12 +72,11 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nothing is left of it after a crash; where this fails drop tries again.
-	named := f.Unname() != nil
+	named := f.Unname() != nil // without a name nothing is left after a crash; else drop removes it
 	return &Writer{path: path, spool: f.File, named: named, names: make(map[string]bool)}, nil
 }
 
-// createTemp makes a writer whose entries nobody commits, in a file without a name.
+// createTemp makes a writer of temporary entries, in a file without a name.
 func createTemp() (*Writer, error) {
 	f, err := os.CreateTemp("", "symbolize-bundle-*")
 	if err != nil {
@@ -91,16 +88,16 @@ func createTemp() (*Writer, error) {
 	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
 }
 
-// Lean has the bundle committed in 10 MB of memory in place of 40; the file is a tenth larger.
+// Lean reduces the memory for Commit from 40 MB to 10; the file is a tenth larger.
 func (w *Writer) Lean() { w.lean = true }
 
-// Add adds an entry with this content. Names are those of the package comment.
+// Add adds an entry. The package comment lists the names.
 func (w *Writer) Add(name string, data []byte) error {
 	return w.AddReader(name, bytes.NewReader(data))
 }
 
-// AddReader adds an entry with all that r gives. If that fails there is no such entry, and the
-// writer can be used further.
+// AddReader adds an entry with the content of r. If that fails there is no such entry, and the writer
+// stays usable.
 func (w *Writer) AddReader(name string, r io.Reader) error {
 	if !validName(name) || name == ManifestName {
 		return fmt.Errorf("%q: %w", name, ErrName)
@@ -117,10 +114,10 @@ func (w *Writer) AddReader(name string, r io.Reader) error {
 	}
 	sum := sha256.New()
 	to := io.MultiWriter(io.NewOffsetWriter(w.spool, w.size), sum)
-	if w.room == nil {
-		w.room = make([]byte, copyRoom)
+	if w.copyBuf == nil {
+		w.copyBuf = make([]byte, copySize)
 	}
-	n, err := io.CopyBuffer(to, io.LimitReader(r, maxTotal-w.size+1), w.room)
+	n, err := io.CopyBuffer(to, io.LimitReader(r, maxTotal-w.size+1), w.copyBuf)
 	if err == nil && n > maxTotal-w.size {
 		err = fmt.Errorf("a bundle holds at most %d GiB", maxTotal>>30)
 	}
@@ -142,9 +139,9 @@ func (w *Writer) Has(name string) bool {
 	return w.names[name]
 }
 
-// Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries.
-// The file appears under its name when it is complete and on disk, in place of the file of Flush,
-// which is part of it. The writer is closed, whether that worked or not.
+// Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries. The
+// file appears under its name when it is complete and on disk, and replaces the file of Flush, whose
+// content it includes. The writer is closed, also after an error.
 func (w *Writer) Commit(m *Manifest) error {
 	if w.Flushed() == 0 {
 		return w.commit(m)
@@ -163,8 +160,8 @@ func (w *Writer) Commit(m *Manifest) error {
 	return err
 }
 
-// Finish is Commit where all was flushed, and at least once, for who goes on to record: it takes
-// 10 MB of memory in place of 40, and makes the file a tenth larger. It returns the manifest.
+// Finish is Commit after all entries were flushed, for callers that continue to record: it uses 10
+// MB of memory instead of 40, and the file is a tenth larger. It returns the manifest.
 func (w *Writer) Finish() (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +173,7 @@ func (w *Writer) Finish() (*Manifest, error) {
 	return w.finish()
 }
 
-// finish puts a bundle of all segments in the place of the unfinished one.
+// finish replaces the unfinished bundle by a bundle of all its segments.
 func (w *Writer) finish() (*Manifest, error) {
 	list, damage := segments(w.path, w.unfinished, w.flushed)
 	if len(damage) > 0 {
@@ -196,8 +193,8 @@ func (w *Writer) finish() (*Manifest, error) {
 	return m, merged.commit(m)
 }
 
-// Rename has the bundle at another path, where the flushed part is from then on, and the
-// committed bundle will be. If there is something it returns fs.ErrExist.
+// Rename moves the flushed part to another path, which becomes the path of the bundle. It returns
+// fs.ErrExist if the path exists.
 func (w *Writer) Rename(path string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,10 +209,10 @@ func (w *Writer) Rename(path string) error {
 	return nil
 }
 
-// Path returns where the bundle is, or will be.
+// Path returns the path of the bundle.
 func (w *Writer) Path() string { return w.path }
 
-// Merged returns how many pairs an entry has that was merged when the bundle was committed.
+// Merged returns the number of pairs of an entry that Commit merged.
 func (w *Writer) Merged(name string) (pairs int, ok bool) {
 	n, ok := w.merged[name]
 	return int(n), ok
@@ -278,22 +275,23 @@ func (w *Writer) listed() []EntryInfo {
 func EncodeManifest(m *Manifest) ([]byte, error) {
 	b, err := encodeJSON(m)
 	if err == nil && len(b) > maxManifest {
-		return nil, fmt.Errorf("%d bytes are more than the %d that are read", len(b), maxManifest)
+		return nil, fmt.Errorf("%d bytes are over the limit of %d", len(b), maxManifest)
 	}
 	return b, err
 }
 
-// packBest is up to how many bytes entries are packed as well as can be, which takes ten
-// times as long: a second for these.
+// packBest is the maximum size in bytes of bundles that are packed at the best level, which takes ten
+// times as long: a second.
 const packBest = 16 << 20
 
-const writeBuffer = 256 << 10 // bytes
+// Sizes of buffers, bytes.
+const (
+	writeBuffer = 256 << 10
+	copySize    = 32 << 10
+)
 
-// copyRoom is how much of an entry is copied at a time, bytes.
-const copyRoom = 32 << 10
-
-// Windows of the encoders, bytes: larger ones take as much more memory, and make files smaller by
-// a thousandth.
+// Windows of the encoders, bytes: larger windows take more memory, and make files smaller by a
+// thousandth.
 const (
 	bestWindow   = 4 << 20
 	betterWindow = 1 << 20
@@ -309,7 +307,7 @@ func (w *Writer) bestPacker(to io.Writer) (*zstd.Encoder, error) {
 		zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
 }
 
-// write puts the packed tar to out.
+// write writes the packed tar to out.
 func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,
 	packer func(io.Writer) (*zstd.Encoder, error)) error {
 	buffered := bufio.NewWriterSize(out, writeBuffer)
@@ -322,15 +320,15 @@ func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,
 	if err := t.WriteHeader(header(ManifestName, int64(len(manifest)), modified)); err != nil {
 		return err
 	}
-	if err := pack.Close(); err != nil { // the frame by which the file is recognised
+	if err := pack.Close(); err != nil { // ends the frame by which the file is recognized
 		return err
 	}
 	pack.Reset(buffered)
 	if _, err := t.Write(manifest); err != nil {
 		return err
 	}
-	// The kept part of a truncated file ends with a block of zstd, of 128 KiB: the
-	// manifest and the side band, without which the rest is of little use, have theirs.
+	// A truncated file is readable up to the end of a zstd block of 128 KiB: the manifest and the
+	// side band, which the rest depends on, end with a block.
 	if err := cmp.Or(t.Flush(), pack.Flush()); err != nil {
 		return err
 	}
@@ -356,8 +354,7 @@ func header(name string, size int64, modified time.Time) *tar.Header {
 		ModTime: modified}
 }
 
-// Abort gives the bundle up: no file appears, but for the unfinished bundle that Flush put
-// there, which stays. After Commit it does nothing.
+// Abort discards the bundle. The unfinished bundle of Flush stays. After Commit it does nothing.
 func (w *Writer) Abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
