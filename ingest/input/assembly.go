@@ -16,23 +16,22 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// assembly makes the objects, strings, events and sources of build IDs of a Profile, for
-// samples of any kind of capture.
+// assembly makes the objects, strings, events and sources of build IDs of a Profile, for all kinds of
+// captures.
 type assembly struct {
 	*collector
-	file  *file
-	p     *ingest.Profile
-	exact map[ingest.Location]struct{} // see correctReturns
-	// The recorded times of the first and the last sample, 0 if they have none.
-	from, to uint64
+	file     *file
+	p        *ingest.Profile
+	exact    map[ingest.Location]struct{} // see correctReturns
+	from, to uint64                       // recorded times of the first and the last sample, 0 without times
 }
 
-// objects makes the profile's objects of the raw ones that samples lie in, and returns
-// their numbers by raw object. lists has the places of the samples.
+// objects makes the profile's objects from the raw objects with samples, and returns their numbers by
+// raw object. lists has the places of the samples.
 func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
-	belongs := false // an object belongs to the kernel
+	needsKernel := false // an object refers to the kernel
 	for _, places := range lists {
 		for _, pl := range places {
 			used[pl.Object&^returned] = true
@@ -45,10 +44,10 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 	for i := range raw {
 		if used[i] {
 			x.Identify(&raw[i])
-			belongs = belongs || raw[i].Kind == ingest.VDSO || raw[i].Kind == ingest.Module
+			needsKernel = needsKernel || raw[i].Kind == ingest.VDSO || raw[i].Kind == ingest.Module
 		}
 	}
-	if belongs {
+	if needsKernel {
 		f.useKernel(x, used)
 	}
 	if len(x.Disowned) > 0 {
@@ -74,7 +73,7 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 	return number
 }
 
-// useKernel keeps the kernel among the objects, because modules and the vdso refer to it.
+// useKernel keeps the kernel as an object, because modules and the vdso refer to it.
 func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 	for i := range f.Objects.List {
 		if o := &f.Objects.List[i]; o.Kind == ingest.Kernel && i != sideband.HiddenKernel {
@@ -85,8 +84,8 @@ func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 	}
 }
 
-// query returns the common part of all queries. endNanos is the wall clock of the end of
-// the recording; 0 takes the file's time of modification.
+// query returns the common part of all queries. endNanos is the wall clock of the end of the
+// recording; 0 stands for the file's time of modification.
 func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
 	if file := f.Records.File; file != nil {
@@ -98,8 +97,8 @@ func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	return q
 }
 
-// strings fills the string table with the comms and tags of the labels, sorted, and returns the
-// string of each comm code, and of each number of tags.
+// strings fills the string table with the sorted comms and tags of the labels, and returns the string
+// of each comm code and of each number of tags.
 func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
@@ -123,8 +122,8 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	return ids, tags
 }
 
-// eventsUsed enters the events that have samples, in the order of the file, and returns
-// their numbers: perf opens some events only for records of mappings.
+// eventsUsed adds the events with samples to the profile, in the order of the file, and returns their
+// numbers: perf opens some events only for records of mappings.
 func (f *assembly) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, l := range f.labels.List {
@@ -170,7 +169,7 @@ func (f *assembly) sources() {
 	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)
 }
 
-// folder makes a Profile of the tables of all workers.
+// folder makes a Profile from the tables of all workers.
 type folder struct {
 	assembly
 	workers []*worker
@@ -186,7 +185,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		w.numbers = nil
 		places = append(places, w.places)
 	}
-	f.from, f.to = f.firstTime(), f.lastTime()
+	f.from, f.to = f.times()
 	end, _ := f.wall(f.to)
 	number := f.objects(f.query(end), places...)
 	number = f.separateUndecided(number, places...)
@@ -250,9 +249,8 @@ func (f *folder) recordType(t perfdata.Type, n uint64) {
 	}
 }
 
-// warn adds the warnings of the file, then those of its records in the order of the file.
-// Each worker keeps its first ones, so that the first of all are among them, and one that is
-// not shown.
+// warn adds the warnings of the file, then those of its records in the order of the file. The first
+// warnings of all workers include the first warnings of the file.
 func (f *folder) warn(records []sideband.Warning) {
 	st := &f.p.Stats
 	for _, err := range f.Records.File.Warnings {
@@ -266,7 +264,7 @@ func (f *folder) warn(records []sideband.Warning) {
 	}
 	if len(records) > sideband.MaxWarnings {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
-			"%s: %d bad records in all, the first are shown", f.Records.File.Name, st.BadRecords),
+			"%s: %d bad records in total; only the first are shown", f.Records.File.Name, st.BadRecords),
 			Partial: true})
 	}
 	if st.UnknownIDs > 0 {
@@ -276,28 +274,20 @@ func (f *folder) warn(records []sideband.Warning) {
 	}
 }
 
-// lastTime returns the recorded time of the last sample, 0 if there is none.
-func (f *folder) lastTime() uint64 {
-	last := uint64(0)
+// times returns the recorded times of the first and the last sample, 0 if there is none.
+func (f *folder) times() (first, last uint64) {
+	first = sideband.NoTime
 	for _, w := range f.workers {
-		last = max(last, w.last)
-	}
-	return last
-}
-
-func (f *folder) firstTime() uint64 {
-	first := uint64(sideband.NoTime)
-	for _, w := range f.workers {
-		first = min(first, w.first)
+		first, last = min(first, w.first), max(last, w.last)
 	}
 	if first == sideband.NoTime {
-		return 0
+		first = 0
 	}
-	return first
+	return first, last
 }
 
-// wall converts a time of the recording's clock to wall time, if the recorder wrote both
-// clocks (perf record -k).
+// wall converts a time of the recording's clock to wall time, if the recording has both clocks (perf
+// record -k).
 func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
@@ -306,8 +296,8 @@ func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	return int64(cd.WallNanos + (t - cd.ClockNanos)), true
 }
 
-// meta sets the description of the capture. Most recordings have no wall clock. The file's
-// time of modification is no substitute: a copy of a capture has to give the same profile.
+// meta sets the description of the capture. Most recordings have no wall clock. The file's time of
+// modification is not a substitute: a copy of a capture must give the same profile.
 func (f *folder) meta() {
 	x := &f.Records.File.Features
 	m := &f.p.Meta
@@ -324,21 +314,19 @@ func (f *folder) meta() {
 			m.Recorder = x.Version
 		}
 	}
-	first, last := f.firstTime(), f.lastTime()
-	if last != sideband.NoTime && last-first < 1<<62 {
-		m.Duration = int64(last - first)
+	if f.to != sideband.NoTime && f.to-f.from < 1<<62 {
+		m.Duration = int64(f.to - f.from)
 	}
-	if start, ok := f.wall(first); ok {
+	if start, ok := f.wall(f.from); ok {
 		m.StartNanos = start
 	}
 }
 
-// returned is the bit in a place's object that marks a return address, whose place is the
-// byte before it, until correctReturns has decided whether it is one.
+// returned is the bit in a place's object that marks a return address: its place is the byte before
+// it, until correctReturns has decided.
 const returned = 1 << 31
 
-// markReturned marks the place of a return address in an object, if it is to be checked
-// with symbol tables.
+// markReturned marks the place of a return address in an object, if symbol tables have to confirm it.
 func markReturned(r *sideband.Objects, object uint32) uint32 {
 	if o := &r.List[object]; sideband.NeedsID(o.Kind) && o.Symbol == "" {
 		return object | returned
@@ -346,9 +334,8 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 	return object
 }
 
-// correctReturns removes the marks of return addresses. Those of which Options.Exact knows that
-// no call can precede them get the place of the address itself; it returns these places, for
-// a replay.
+// correctReturns removes the marks of return addresses. Addresses that by Options.Exact no call can
+// precede get their own place; these places are returned for a replay.
 func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
@@ -378,30 +365,30 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 	return exact
 }
 
-// exactOffsets asks Options.Exact about the return addresses in lists, and returns its answers by object.
+// exactOffsets returns the exact addresses among the return addresses in lists, by object.
 func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair) [][]addr.Offset {
-	behind := make([][]addr.Offset, len(f.p.Objects)) // by object
+	offsets := make([][]addr.Offset, len(f.p.Objects))
 	for _, list := range lists {
 		for _, pl := range list {
 			if pl.Object&returned != 0 {
 				id := number[pl.Object&^returned]
-				behind[id] = append(behind[id], addr.Return(addr.Offset(pl.Offset), true))
+				offsets[id] = append(offsets[id], addr.Return(addr.Offset(pl.Offset), true))
 			}
 		}
 	}
-	ask := func(_ context.Context, id int) error {
-		if offsets := behind[id]; len(offsets) > 0 {
-			slices.Sort(offsets)
-			behind[id] = f.opts.Exact(&f.p.Objects[id], slices.Compact(offsets))
+	exact := func(_ context.Context, id int) error {
+		if list := offsets[id]; len(list) > 0 {
+			slices.Sort(list)
+			offsets[id] = f.opts.Exact(&f.p.Objects[id], slices.Compact(list))
 		}
 		return nil
 	}
-	_ = parallel.Each(context.Background(), f.opts.Workers, len(behind), ask) // fails with ask alone
-	return behind
+	_ = parallel.Each(context.Background(), f.opts.Workers, len(offsets), exact) // exact never fails
+	return offsets
 }
 
-// separateUndecided moves the marked places of objects that Options.Undecided selects to an object
-// of their own, and returns the new numbers of the objects, by raw object.
+// separateUndecided moves the marked places of objects selected by Options.Undecided to an object of
+// their own, and returns the new numbers of the objects by raw object.
 func (f *assembly) separateUndecided(number []ingest.ObjectID,
 	lists ...[]intern.Pair) []ingest.ObjectID {
 	if f.opts.Undecided == nil {

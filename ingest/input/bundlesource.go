@@ -22,7 +22,7 @@ import (
 // kindBundle is the Kind of a capture bundle.
 const kindBundle = "bundle"
 
-// NoSamples ends the warning about a bundle without samples.
+// NoSamples is the end of the warning about a bundle without samples.
 const NoSamples = "the bundle holds no samples"
 
 // noSamplesHint is the hint of that warning.
@@ -100,7 +100,7 @@ func openBundle(f *file, opts *Options) (source, error) {
 // newBundleSource returns a source of an unpacked bundle, without its side band.
 func newBundleSource(f *file, b *bundle.Bundle, opts *Options) *bundleSource {
 	s := &bundleSource{file: f, bundle: b, opts: *opts}
-	s.opts.Bundles = nil // another bundle of its boot has no more than it has
+	s.opts.Bundles = nil // other bundles of its boot cannot add anything
 	return s
 }
 
@@ -160,7 +160,7 @@ func (s *bundleSource) noProfile() *ingest.Profile {
 	p := &ingest.Profile{Strings: []string{""},
 		Events: []ingest.Event{{Name: "samples", Unit: "count"}}}
 	p.Stats.Warnings = []ingest.Warning{{Text: s.damage.Error(), Partial: true,
-		Hint: "BPF programs are named by what other captures say of them"}}
+		Hint: "BPF programs are named by the data of other captures"}}
 	return p
 }
 
@@ -201,7 +201,7 @@ func (s *bundleSource) describe(p *ingest.Profile) {
 	}
 	if p.Stats.Samples == 0 {
 		w := ingest.Warning{Text: s.file.path + ": " + NoSamples}
-		if len(m.Samples) == 0 { // else some were wanted, and none came
+		if len(m.Samples) == 0 { // else sampling was requested
 			w.Hint = fmt.Sprintf(noSamplesHint, s.file.path)
 		}
 		warn(w)
@@ -251,7 +251,7 @@ func (s *bundleSource) readStacks() *stackSource {
 	return s.stacks
 }
 
-// setStacks makes the source of the stacks that were read; err is the damage after them.
+// setStacks makes the source of stacks; err is the damage after them.
 func (s *bundleSource) setStacks(set *stackmap.Set, err error) {
 	s.stacksErr = errors.Join(s.stacksErr, err)
 	if set == nil {
@@ -266,7 +266,7 @@ func (s *bundleSource) setStacks(set *stackmap.Set, err error) {
 	}
 	s.stacks = &stackSource{file: s.file, set: set, opts: opts,
 		damage: errors.Join(s.stacksErr, s.damage)}
-	if s.bundle.Manifest.Text == 0 { // else the list only has names, and may be of another boot
+	if s.bundle.Manifest.Text == 0 { // else the list only has names, possibly of another boot
 		s.stacks.kallsyms = opts.Stacks.Kallsyms
 	}
 }
@@ -290,11 +290,11 @@ func (s *bundleSource) foldStacks(ctx context.Context) (*ingest.Profile, error) 
 		own.Programs = func() ([]bpf.Program, error) { return side.Programs.List, nil }
 		warnings = side.Records.Warnings
 	}
-	sb.TakeAll(own)
+	sb.AddBundle(own)
 	return s.stacks.fold(sb, warnings)
 }
 
-// sampledStacks reads the stacks that the manifest lists.
+// sampledStacks reads the stacks listed in the manifest.
 func (s *bundleSource) sampledStacks() {
 	var list []stackmap.Sampled
 	for i := range s.bundle.Manifest.Samples {
@@ -312,8 +312,8 @@ func (s *bundleSource) sampledStacks() {
 	}
 }
 
-// recordedPath returns the path that the manifest has for a build ID in stacks, [vdso] for
-// that of a vdso, and "" for others.
+// recordedPath returns the path of a build ID in stacks by the manifest, [vdso] for a vdso, and "" for
+// unknown IDs.
 func (s *bundleSource) recordedPath(id buildid.ID) string {
 	if s.bundle.Has(bundle.VDSOName(id.Hex())) {
 		return "[vdso]"
@@ -337,13 +337,13 @@ func (s *bundleSource) recordedPath(id buildid.ID) string {
 	return ""
 }
 
-// recordedFile is a file of a build ID that a bundle's manifest lists.
+// recordedFile is a file with a build ID in a bundle's manifest.
 type recordedFile struct {
 	id   buildid.ID
 	path string
 }
 
-// sampled opens the dumps that the manifest lists for the samples of an event.
+// sampled opens the dumps of the samples of an event.
 func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	x := &stackmap.Sampled{Event: stackmap.Event{Name: m.Event, Unit: m.Unit, Period: m.Period}}
 	if m.Period == 0 && m.Weight == "" {
@@ -385,10 +385,9 @@ func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	return x, nil
 }
 
-// dumpedStacks reads the stack maps among the dumps of a bundle. The first has all stacks,
-// or those of the user if another, with "kern" or "kstack" in its name, has those of the
-// kernel. The count map is the one with the name "counts", else the first whose key has
-// stacks by its BTF.
+// dumpedStacks reads the stack maps among the dumps of a bundle. The first one has all stacks, or the
+// user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks. The count
+// map is named "counts", or else is the first map with stacks in its key by BTF.
 func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
 	list, damage := s.dumps()
@@ -445,8 +444,8 @@ func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, type
 	return counts, types
 }
 
-// hasStacks reports whether the bundle has stacks, by the headers of their dumps if they
-// were not read yet.
+// hasStacks reports whether the bundle has stacks, by the headers of their dumps if the dumps were not
+// read yet.
 func (s *bundleSource) hasStacks() bool {
 	switch {
 	case s.stacksRead:

@@ -14,18 +14,18 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// chainTable interns the parts of call chains, kernel or user, before any address is
-// looked up, with the result of each. The key is the words of a chain alone: processes
-// share chains, and the address space or the time enters only where a result changed. So
-// the number of keys is that of the distinct chains and results, also on hosts that fork,
-// load libraries and load BPF programs all the time.
+// chainTable interns the parts of call chains, kernel or user, before any address is looked up, with
+// the result of each. The key consists only of the words of a chain: processes share chains, and the
+// address space or the time matters only if a result changes. The number of keys is therefore the
+// number of distinct chains and results, also on hosts that constantly fork, load libraries and load
+// BPF programs.
 type chainTable struct {
 	chains *intern.Table[chainValue]
 	seed   maphash.Seed
 	parts  *intern.Lists // results, in local locations; 0 is the empty list
 	// recent caches results by (chain, context) for chains with several contexts.
 	recent []chainAnswer
-	// results are the parts of each chain that has several, in the order of their coming.
+	// results are the parts of each chain with several parts, in order of occurrence.
 	results map[intern.Ref][]uint32
 
 	finder  *locator
@@ -35,7 +35,7 @@ type chainTable struct {
 
 // chainValue is the last result of a chain.
 type chainValue struct {
-	user, kernel addrspace.Version // of the result, 0 where it does not depend on them
+	user, kernel addrspace.Version // of the result, 0 if it does not depend on them
 	part         uint32
 	frames       uint16
 	flags        uint8
@@ -58,7 +58,7 @@ func newChainTable(seed maphash.Seed, finder *locator) *chainTable {
 	return t
 }
 
-// context returns the versions that the result of the chain depends on, 0 for others.
+// context returns the versions on which the result of the chain depends, 0 for others.
 func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Version) {
 	if v.flags&partUser != 0 {
 		u = user
@@ -69,8 +69,8 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns an encoded part of a chain and returns its result in these versions of the
-// address spaces. hash is that of part; adopted marks a chain that another worker owns.
+// add interns an encoded part of a chain, with its hash, and returns its result in these versions of
+// the address spaces. adopted marks a chain that another worker owns.
 func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
 ) chainValue {
 	if len(part) == 0 {
@@ -142,13 +142,12 @@ func (t *chainTable) locate(part []byte, user, kernel addrspace.Version) []uint3
 // chainHead is the size of the number of words, which precedes the bitmap.
 const chainHead = 2
 
-// maxWords is the most words of a part of a chain; a record holds fewer.
+// maxWords bounds the words of a part of a chain; a record has fewer.
 const maxWords = 1<<16 - 1
 
-// encodeChain appends the words of a part of a chain in about half their size, the form in
-// which chains are kept and compared: the number of words; a bit for each, set if its
-// difference from the word before takes 8 bytes; the differences, most of which fit into 4.
-// Different words have different forms.
+// encodeChain appends the words of a part of a chain in about half their size, the form in which
+// chains are kept and compared: the number of words; a bit for each word, set if its difference from
+// the previous word takes 8 bytes; the differences, most of which fit in 4. The encoding is unique.
 func encodeChain(dst, words []byte) []byte {
 	n := min(len(words)/8, maxWords)
 	start := len(dst)
@@ -175,7 +174,7 @@ func encodeChain(dst, words []byte) []byte {
 	return dst
 }
 
-// decodeChain appends the words of a part that encodeChain encoded.
+// decodeChain appends the words of an encoded part.
 func decodeChain(dst, b []byte) []byte {
 	if len(b) < chainHead {
 		return dst
@@ -196,8 +195,8 @@ func decodeChain(dst, b []byte) []byte {
 	return dst
 }
 
-// altResult is a further part that one raw chain resolved to, in another worker, address
-// space or time. It is mostly equal to the first.
+// altResult is a further result of a raw chain, in another worker, address space or time. It mostly
+// equals the first.
 type altResult struct {
 	owner int        // the first worker that has the chain
 	chain intern.Ref // its number there
@@ -212,8 +211,8 @@ type chainCount struct {
 	altResults []altResult
 }
 
-// joinChains finds the chains that several workers have, and frees the words: they are
-// most of the memory of the second pass, and only the results are needed after it.
+// joinChains finds the chains that several workers have, and frees the words: they take most of the
+// memory of the second pass, after which only the results are needed.
 func (f *folder) joinChains() {
 	for role := range f.counts {
 		tables := make([]*chainTable, len(f.workers))
@@ -233,8 +232,8 @@ func (f *folder) joinChains() {
 	}
 }
 
-// manyChains is from how many distinct chains, or rows, on freed tables are given back at once:
-// some 10 MB. Below it a collection costs more than all the rest.
+// manyChains is the number of distinct chains, or rows, from which freed tables are collected at once:
+// some 10 MB. With fewer a collection costs more than everything else.
 const manyChains = 64 << 10
 
 // countChains compares the tables of the workers on all cores.
@@ -262,9 +261,8 @@ func countChains(tables []*chainTable, role int) chainCount {
 	return all
 }
 
-// count counts some chains of table i. A user part has one owner, by its hash, and is in a
-// second table only if that worker adopted it; a kernel part is in the tables of all owners
-// of its user parts.
+// count counts some chains of table i. A user part has one owner, by its hash, and is in another table
+// only if that worker adopted it; a kernel part is in the tables of all owners of its user parts.
 func (c *chainCount) count(tables []*chainTable, i int,
 	chains iter.Seq[intern.Entry[chainValue]], role int,
 ) {
@@ -308,8 +306,8 @@ func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
 	return v.part
 }
 
-// distinct counts chains, and keys, which are pairs of a chain and a result. The parts of
-// all workers have common ranks by then.
+// distinct counts chains, and keys, which are pairs of a chain and a result. It needs the common ranks
+// of the parts of all workers.
 func (f *folder) distinct(st *ingest.Stats) {
 	type key struct {
 		owner int

@@ -18,22 +18,22 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// collector is shared by all workers of the second pass. It is read-only but for labels
-// and tags, which have locks.
+// collector is shared by all workers of the second pass. It is read-only except labels and tags,
+// which have locks.
 type collector struct {
 	*sideband.State
 	opts     *Options
 	events   []ingest.Event
 	event    []int          // by event of the file: index in events, -1 if filtered out
-	wantComm []bool         // by comm: wanted; nil for all
+	comms    []bool         // selected, by comm; nil for all
 	pids     map[int32]bool // nil for all, as are tids and cpus
 	tids     map[int32]bool
 	cpus     map[int32]bool
-	after    uint64 // recorded times of wanted samples, both included
+	after    uint64 // recorded times of selected samples, both inclusive
 	until    uint64
 	labels   merge.LabelSet
 	tags     tagSet
-	sources  []tagSource // of the tags that are kept
+	sources  []tagSource // of the kept tags
 	formats  []perfdata.Tracepoint
 	weights  []*perfdata.TracepointField // by event of the file; nil without Options.Weight
 	unwinder Unwinder                    // nil if no sample has a copied stack
@@ -48,14 +48,14 @@ func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 		return nil, err
 	}
 	if len(opts.Comms) > 0 {
-		c.wantComm = make([]bool, len(sb.CommNames()))
+		c.comms = make([]bool, len(sb.CommNames()))
 		for i, name := range sb.CommNames() {
-			c.wantComm[i] = slices.Contains(opts.Comms, name)
+			c.comms[i] = slices.Contains(opts.Comms, name)
 		}
 	}
 	c.pids, c.tids, c.cpus = setOf(opts.PIDs), setOf(opts.TIDs), setOf(opts.CPUs)
 	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
-		return nil, ingest.WithHint(fmt.Errorf("%s: its samples have no CPU to choose by",
+		return nil, ingest.WithHint(fmt.Errorf("%s: samples have no CPUs; --cpu cannot select",
 			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
 	}
 	return c, nil
@@ -73,7 +73,7 @@ func setOf(list []int32) map[int32]bool {
 	return set
 }
 
-// chooseEvents makes one event of the profile for all attrs with one name.
+// chooseEvents makes one event of the profile for all attrs with the same name.
 func (c *collector) chooseEvents() error {
 	var names []string
 	for i := range c.Records.File.Events {
@@ -113,23 +113,23 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	return e
 }
 
-// wanted reports whether a sample of a thread with this name passes the filters.
-func (c *collector) wanted(s *perfdata.Sample, comm uint32) bool {
+// selected reports whether a sample of a thread with the given name passes the filters.
+func (c *collector) selected(s *perfdata.Sample, comm uint32) bool {
 	if c.pids != nil && !c.pids[s.PID] || c.tids != nil && !c.tids[s.TID] ||
 		c.cpus != nil && !c.cpus[int32(s.CPU)] {
 		return false
 	}
-	if c.wantComm == nil {
+	if c.comms == nil {
 		return true
 	}
 	if comm&sideband.UnnamedThread != 0 {
 		return slices.Contains(c.opts.Comms, c.CommName(comm))
 	}
-	return c.wantComm[comm]
+	return c.comms[comm]
 }
 
-// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 are
-// none. Readers keep the number of each combination of values.
+// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 means none.
+// Readers keep the number of each combination of values.
 type tagSet struct {
 	mu    sync.Mutex
 	index map[string]uint32
@@ -158,8 +158,7 @@ func (s *tagSet) number(text string) uint32 {
 	return n
 }
 
-// tagSource makes one tag: a number for the value that a sample has, 0 for none, and
-// the text of a number.
+// tagSource makes one tag: the number of a sample's value, 0 for none, and the text of a number.
 type tagSource struct {
 	key   string
 	value func(r *reader) uint64
@@ -170,14 +169,14 @@ type tagSource struct {
 type tagger struct {
 	sources []tagSource
 	set     *tagSet
-	values  []byte // of the present sample, a word each
-	last    []byte // of the sample before, whose tags have the number code
+	values  []byte // of the current sample, a word each
+	last    []byte // of the previous sample, with the number code
 	code    uint32
 	known   map[string]uint32
 }
 
-// tagSources returns the sources of the tags that are kept, and an error for those that no
-// sample of the capture can have.
+// tagSources sets the sources of the kept tags. It fails if no sample of the capture can have one of
+// the tags.
 func (c *collector) tagSources() error {
 	labels, tags := c.opts.Keep.LabelWords()
 	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
@@ -214,8 +213,7 @@ func (c *collector) tagSources() error {
 	return c.checkTags(tags)
 }
 
-// refuseLabels refuses labels of pprof files that were asked for by their keys, for a capture that
-// has none.
+// refuseLabels refuses requested labels of pprof files, for other captures.
 func refuseLabels(name string, words []string) error {
 	for _, word := range words {
 		if word != ingest.AllLabels {
@@ -226,7 +224,7 @@ func refuseLabels(name string, words []string) error {
 	return nil
 }
 
-// checkTags refuses tags for which nothing was recorded: with the option that records it.
+// checkTags refuses tags for which nothing was recorded, and names the option that records them.
 func (c *collector) checkTags(words []string) error {
 	cgroups, namespaces := false, false
 	for i := range c.Records.File.Events {
@@ -252,8 +250,8 @@ func (c *collector) checkTags(words []string) error {
 	return nil
 }
 
-// intervals makes tags of the start of the interval of a length that a sample's time lies in,
-// in seconds of the recording's clock.
+// intervals makes tags with the start of the interval that contains a sample's time, in seconds of the
+// recording's clock.
 func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) string) {
 	digits := 0
 	for unit := uint64(time.Second); length%unit != 0 && unit > 1; unit /= 10 {
@@ -270,7 +268,7 @@ func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) strin
 	}
 }
 
-// cgroupText is the path of a control group, or its number where no record has the path.
+// cgroupText is the path of a control group, or its number if no record has the path.
 func cgroupText(r *reader, number uint64) string {
 	if path := r.c.CgroupPath(number); path != "" {
 		return path
@@ -278,8 +276,8 @@ func cgroupText(r *reader, number uint64) string {
 	return "cgroup " + strconv.FormatUint(number, 10)
 }
 
-// containerID is the ID of a container as runtimes put it into paths of control groups:
-// docker, containerd, CRI-O, podman; and that of a task of ECS.
+// containerID matches the ID of a container in the paths of control groups of docker, containerd,
+// CRI-O and podman, and the ID of a task of ECS.
 var containerID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`)
@@ -306,7 +304,7 @@ func (c *collector) newTagger() *tagger {
 	return &tagger{sources: c.sources, set: &c.tags, known: make(map[string]uint32)}
 }
 
-// number returns the number of the tags of the reader's present sample.
+// number returns the number of the tags of the reader's current sample.
 func (t *tagger) number(r *reader) uint32 {
 	t.values = t.values[:0]
 	for i := range t.sources {
@@ -331,8 +329,8 @@ func (t *tagger) number(r *reader) uint32 {
 	return code
 }
 
-// tracepointFields returns the field of a name by event of the file, nil for events that have
-// none, and an error where no event has it.
+// tracepointFields returns the field with a name for each event of the file, nil for events without
+// it. It fails if no event has the field.
 func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
 	file := c.Records.File
 	if c.formats == nil {
@@ -366,8 +364,7 @@ func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, 
 	case found:
 		return fields, nil
 	case len(has) == 0:
-		return nil, fmt.Errorf("%s: no tracepoint with its format in it, so no field %s", file.Name,
-			name)
+		return nil, fmt.Errorf("%s: no field %s: no tracepoint with a format in it", file.Name, name)
 	}
 	return nil, fmt.Errorf("%s: no field %s of a tracepoint in it, only %s", file.Name, name,
 		strings.Join(has, ", "))
@@ -391,7 +388,7 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 	return nil
 }
 
-// chooseWeight prepares Options.Weight: events without the field are left out.
+// chooseWeight prepares Options.Weight; events without the field are left out.
 func (c *collector) chooseWeight() (err error) {
 	name := c.opts.Weight
 	if name == "" {
@@ -409,7 +406,7 @@ func (c *collector) chooseWeight() (err error) {
 		numeric = true
 	}
 	if !numeric {
-		return fmt.Errorf("%s: the field %s is no number", c.Records.File.Name, name)
+		return fmt.Errorf("%s: the field %s is not a number", c.Records.File.Name, name)
 	}
 	for i := range c.events {
 		c.events[i].Unit, c.events[i].Period = "count", 0
@@ -420,16 +417,16 @@ func (c *collector) chooseWeight() (err error) {
 	return nil
 }
 
-// weigh makes the value of the chosen field the sample's count.
+// weigh sets the sample's count to the value of the chosen field.
 func (r *reader) weigh(rec *perfdata.Record) {
 	s := &r.sample
 	x := r.c.weights[s.Event]
 	if x == nil {
-		return // its event is not wanted
+		return // its event is not selected
 	}
 	v, ok := x.Number(s.Raw, r.c.Records.File.BigEndian)
 	if !ok || x.Signed && v > math.MaxInt64 {
-		r.bad(rec, fmt.Errorf("%s: offset %#x: %s is below 0 or behind the sample's end",
+		r.bad(rec, fmt.Errorf("%s: offset %#x: %s is negative or after the sample's end",
 			r.c.Records.File.Name, rec.Offset, x.Name))
 		r.counts = r.counts[:0]
 		return

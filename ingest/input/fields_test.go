@@ -69,9 +69,9 @@ func TestFieldErrors(t *testing.T) {
 		{name: "unknown", c: allocCapture(false), opts: Options{Weight: "size"},
 			want: "no field size of a tracepoint in it, only call_site, bytes_alloc, node, comm"},
 		{name: "text", c: allocCapture(false), opts: Options{Weight: "comm"},
-			want: "the field comm is no number"},
+			want: "the field comm is not a number"},
 		{name: "no tracepoint", c: plain, opts: Options{Keep: ingest.Keep{Tags: "field:size"}},
-			want: "no tracepoint with its format in it"},
+			want: "no field size: no tracepoint with a format in it"},
 	} {
 		cp, err := openBytes(t, tc.c.Bytes(), tc.opts)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// Context markers in call chains (enum perf_callchain_context). Words from contextMax up are no
+// Context markers in call chains (enum perf_callchain_context). Words from contextMax up are not
 // addresses.
 const (
 	contextHV           = ^uint64(32) + 1
@@ -23,15 +23,15 @@ const (
 )
 
 const (
-	kernelHalf = 1 << 63 // addresses from here up are the kernel's
+	kernelHalf = 1 << 63 // the lowest kernel address
 	lowestCode = procmaps.Lowest
 )
 
-// spot is an address that was looked up.
+// spot is a located address.
 type spot struct {
 	pc     uint64 // as recorded
 	object uint32 // raw
-	place  uint32 // the result of number
+	place  uint32 // the result of locator.number
 }
 
 // knownAddress is a cached result: the stacks of a process share most of their addresses.
@@ -51,43 +51,42 @@ const (
 	knownReturn // the kernel's, before a return address
 )
 
-// knownBits is log2 of the number of cached results, which fit into a level 2 cache beside
-// other data.
+// knownBits is log2 of the number of cached results, which fit in a level 2 cache beside other data.
 const knownBits = 14
 
 // Properties of a part of a chain.
 const (
-	partCut     uint8 = 1 << iota // rubbish was cut off
-	partUser                      // its result depends on the Version of the process
-	partKernel                    // its result depends on the Version of the kernel
-	partAdopted                   // another worker's chain, adopted because it is frequent
+	partCut     uint8 = 1 << iota // invalid addresses were cut off
+	partUser                      // the result depends on the Version of the process
+	partKernel                    // the result depends on the Version of the kernel
+	partAdopted                   // a frequent chain owned by another worker
 )
 
-// locator looks addresses up: return addresses at the byte before them (addr.Site). The
-// kernel's that no call can precede are exact, see sideband.State.KernelCode; those of others
-// are found by symbol tables, see correctReturns, for which their places are marked.
+// locator locates addresses: return addresses at the byte before them (addr.Site). Kernel addresses
+// that no call can precede are exact, see sideband.State.KernelCode; in other objects correctReturns
+// finds them by symbol tables, for which the places of return addresses are marked.
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate
-	// rubbish is the index in spots of the first of the last addresses that cannot be code,
-	// -1 if there are none.
+	// rubbish is the index in spots where a tail of addresses that cannot be code begins, -1 if
+	// there is none.
 	rubbish int
 	known   []knownAddress // direct-mapped
-	// number returns the number of a place for spots; ret if its address is a return address.
+	// number returns the number of a place for spots; ret marks return addresses.
 	number func(object uint32, offset uint64, ret bool) uint32
 	flags  uint8
-	// noTable gives by object the one for stacks that end there for want of an unwind table.
+	// noTable maps an object to the object for stacks that end in it without an unwind table.
 	noTable map[uint32]uint32
 }
 
-// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a
-// context marker, or in user mode. The address after a marker is exact (the interrupted
-// instruction, or the user's at a system call); all others are return addresses.
+// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a context
+// marker, or in user mode. The address after a marker is exact (the interrupted instruction, or the
+// user address of a system call); all others are return addresses.
 //
-// A chain is cut before rubbish: a word that is no marker and no address, and a tail of
-// addresses that cannot be code (below any mapping, or the kernel's in user mode). perf
-// drops chains of the first kind whole, and prints the second. A first address that the
-// kernel recorded twice is kept twice, as perf does.
+// A chain is cut before a word that is neither a marker nor an address, and before a tail of
+// addresses that cannot be code (below any mapping, or kernel addresses in user mode). perf drops
+// whole chains of the first kind, and prints the second. A first address that the kernel recorded
+// twice is kept twice, as in perf.
 func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.spots = l.spots[:0]
 	l.flags = 0
@@ -121,7 +120,7 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.cut()
 }
 
-// cut removes a tail of rubbish.
+// cut removes a tail of addresses that cannot be code.
 func (l *locator) cut() {
 	if l.rubbish >= 0 {
 		l.spots = l.spots[:l.rubbish]
@@ -153,12 +152,12 @@ func (l *locator) address(mode, pc uint64, exact bool, user, kernel addrspace.Ve
 	}
 }
 
-// add adds a spot in an object whose addresses are one place.
+// add adds a spot in an object that is one place.
 func (l *locator) add(pc uint64, object uint32) {
 	l.spots = append(l.spots, spot{pc, object, l.number(object, 0, false)})
 }
 
-// one looks up an address in a mode; ret if it is a return address.
+// one locates an address in a mode; ret marks return addresses.
 func (l *locator) one(mode, pc uint64, ret bool, user, kernel addrspace.Version) {
 	at := addr.PC(addr.Site(pc, ret))
 	switch mode {
@@ -167,7 +166,7 @@ func (l *locator) one(mode, pc uint64, ret bool, user, kernel addrspace.Version)
 		case procmaps.InVsyscall(pc):
 			l.spots = append(l.spots, spot{pc, sideband.Vsyscall,
 				l.number(sideband.Vsyscall, uint64(at-procmaps.Vsyscall), ret)})
-		case pc >= kernelHalf: // exact: the mode was wrong
+		case pc >= kernelHalf: // it is exact, so that the mode is wrong
 			l.lookUp(pc, at, kernel, knownKernel)
 		default:
 			kind := knownUser
@@ -189,8 +188,7 @@ func (l *locator) one(mode, pc uint64, ret bool, user, kernel addrspace.Version)
 	}
 }
 
-// lookUp finds the mapping of an address in a version of a process's address space or of the
-// kernel's.
+// lookUp finds the mapping of an address in a version of an address space.
 func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8) {
 	if l.known == nil {
 		l.known = make([]knownAddress, 1<<knownBits)
@@ -213,8 +211,8 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 	l.spots = append(l.spots, spot{pc, k.object, k.place})
 }
 
-// inUser finds the object of an address in a process, and the offset in it. ret reports
-// whether that is of the byte before a return address.
+// inUser finds the object of an address in a process, and the offset in it. ret reports whether the
+// offset is of the byte before a return address.
 func (l *locator) inUser(k *knownAddress) (offset uint64, ret bool) {
 	k.flags = partUser
 	m := l.sb.Spaces.User(k.version, k.at)

@@ -21,8 +21,8 @@ import (
 	"symbolize/ingest/spool"
 )
 
-// ErrNotCapture is the error of Open for files of other kinds. It is wrapped together with
-// a description of the file.
+// ErrNotCapture is the error of Open for files of other kinds, wrapped with a description of the
+// file.
 var ErrNotCapture = errors.New("not a capture")
 
 // file is the opened file of a capture.
@@ -30,15 +30,15 @@ type file struct {
 	path    string
 	r       io.ReaderAt
 	size    int64
-	mtime   time.Time // zero if not known
-	born    time.Time // when the file was created; zero if not known
+	mtime   time.Time // zero if unknown
+	born    time.Time // creation of the file; zero if unknown
 	closers closers   // the file, and resources that were opened with it
 }
 
-// Open opens a capture and recognizes its type by its first bytes: perf.data in any
-// container, a capture bundle, a stack map, or a pprof profile, gzipped or not. The samples are
-// read by Profile and Replay; for a pprof file already here. Errors of files that are no capture
-// wrap ErrNotCapture.
+// Open opens a capture and recognizes its type by its first bytes: perf.data in any container, a
+// capture bundle, a stack map, or a pprof profile, gzipped or not. Profile and Replay read the
+// samples; those of a pprof file are read by Open. Errors of files that are not captures wrap
+// ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -61,7 +61,12 @@ func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 		return openSource(ctx, f, opts)
 	}
 	if container.IsDir(f.path) {
-		return asSource(openPerfDir(ctx, f, opts))
+		p, err := container.OpenDir(ctx, f.path, opts.MaxUnpacked)
+		if err != nil {
+			return nil, err
+		}
+		f.size = p.Size
+		return f.perf(p, opts), nil
 	}
 	r, err := regular.Open(f.path)
 	if errors.Is(err, regular.ErrNotRegular) {
@@ -77,7 +82,7 @@ func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 	return openSource(ctx, f, opts)
 }
 
-// use makes an opened file the one to be read.
+// use sets the opened file to read.
 func (f *file) use(r *os.File) error {
 	info, err := r.Stat()
 	if err != nil {
@@ -88,8 +93,8 @@ func (f *file) use(r *os.File) error {
 	return nil
 }
 
-// readInput makes standard input readable more than once: where it is a file, from its
-// beginning, by itself, else as a copy.
+// readInput makes standard input readable more than once: a file is read from its beginning, other
+// input is copied.
 func (f *file) readInput(ctx context.Context, r io.Reader) error {
 	if in, ok := r.(*os.File); ok {
 		info, err := in.Stat()
@@ -107,19 +112,19 @@ func (f *file) readInput(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// noCapture returns the reason why a path without a regular file is no capture.
+// noCapture returns the reason why a path without a regular file is not a capture.
 func noCapture(path string, err error) error {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
-		return fmt.Errorf("%s: %w: it is a directory, and none of perf's", path, ErrNotCapture)
+		return fmt.Errorf("%s: %w: it is a directory, but not a perf.data directory", path,
+			ErrNotCapture)
 	}
-	return fmt.Errorf("%s: %w: %w, and a capture is read twice", path, errPiped,
-		errors.Unwrap(err))
+	return fmt.Errorf("%s: %w: %w, and a capture is read twice", path, errPiped, errors.Unwrap(err))
 }
 
 // errPiped is the error of a path that leads to a pipe or device.
 var errPiped = fmt.Errorf("%w", ErrNotCapture)
 
-// openSource recognizes the kind of a file and opens it as that.
+// openSource recognizes the kind of a file and opens it.
 func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
 	kind, err := filetype.Of(in.path, in.r, in.size)
 	if err != nil {
@@ -128,7 +133,11 @@ func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
 	bare := opts.Stacks.bare()
 	switch {
 	case kind == filetype.PerfData:
-		return asSource(openPerf(ctx, in, opts))
+		p, err := container.Open(ctx, in.path, in.r, in.size, opts.MaxUnpacked)
+		if err != nil {
+			return nil, err
+		}
+		return in.perf(p, opts), nil
 	case kind == filetype.Bundle:
 		return openBundle(in, opts)
 	case kind == filetype.Stacks:
@@ -147,7 +156,7 @@ func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
 	return nil, fmt.Errorf("%s: %w: %s", in.path, ErrNotCapture, looksLike(kind, in.size))
 }
 
-// errPointer is the error of a file that Git LFS has elsewhere.
+// errPointer is the error of a file with its content in Git LFS.
 var errPointer = fmt.Errorf("%w: it is a pointer of Git LFS, not the file itself", ErrNotCapture)
 
 // isPointer reports whether a file is a pointer of Git LFS.
@@ -156,14 +165,6 @@ func isPointer(r io.ReaderAt) bool {
 	var head [len(first)]byte
 	n, _ := r.ReadAt(head[:], 0)
 	return string(head[:n]) == first
-}
-
-// asSource returns a nil interface for a nil pointer.
-func asSource(s *perfSource, err error) (source, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // looksLike describes the file of an ErrNotCapture.
@@ -177,10 +178,10 @@ func looksLike(kind filetype.Type, size int64) string {
 	return "it begins neither like a perf.data file nor like a pprof profile"
 }
 
-// closers closes several resources as one.
+// closers closes several resources.
 type closers []io.Closer
 
-// Close closes all, the last first.
+// Close closes all in reverse order.
 func (list closers) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(list) {
@@ -189,8 +190,8 @@ func (list closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// openPacked opens a packed file that is no recording of perf and no bundle: a pprof file, which is
-// usually one, or stacks.
+// openPacked opens a packed file that is neither a recording of perf nor a bundle: a pprof file, which
+// is usually packed, or stacks.
 func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options) (source, error) {
 	first := make([]byte, filetype.HeadBytes)
 	n := unpackedHead(in.r, in.size, first)
@@ -219,7 +220,7 @@ func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options
 			return src, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w: it is packed, and what is in it begins neither like a pprof profile "+
+	return nil, fmt.Errorf("%s: %w: it is packed, and its content begins neither like a pprof profile "+
 		"nor like stacks of BPF programs", in.path, ErrNotCapture)
 }
 
@@ -233,8 +234,7 @@ func damagedStacks(ctx context.Context, in *file, opts *Options, damage error) (
 	return nil, errors.Join(damage, err)
 }
 
-// unpackedHead fills head with the first bytes of a packed file's content, and returns how many
-// there are.
+// unpackedHead fills head with the first bytes of a packed file's content, and returns their number.
 func unpackedHead(r io.ReaderAt, size int64, head []byte) int {
 	in, err := container.Unpacking(packingOf(r), io.NewSectionReader(r, 0, size))
 	if err != nil {
@@ -252,9 +252,9 @@ func packingOf(r io.ReaderAt) magic.Packing {
 	return magic.Of(head[:n])
 }
 
-// unpack makes the content of a packed file the one to be read, as far as it goes.
-func (f *file) unpack(ctx context.Context, most int64) (damage, err error) {
-	content, damage, err := container.Unpack(ctx, f.path, f.r, f.size, most)
+// unpack replaces a packed file by its content up to damage.
+func (f *file) unpack(ctx context.Context, limit int64) (damage, err error) {
+	content, damage, err := container.Unpack(ctx, f.path, f.r, f.size, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -263,8 +263,8 @@ func (f *file) unpack(ctx context.Context, most int64) (damage, err error) {
 	return damage, nil
 }
 
-// openStackFile opens a file that belongs to a stack map, packed or not. The caller closes it, also
-// after an error.
+// openStackFile opens a file that belongs to a stack map, packed or not. The caller must close it,
+// also after an error.
 func openStackFile(ctx context.Context, path string) (*stackmap.Input, closers, error) {
 	r, err := regular.Open(path)
 	if err != nil {
@@ -285,19 +285,13 @@ func openStackFile(ctx context.Context, path string) (*stackmap.Input, closers, 
 // maxPprofFile bounds a pprof file, which is read whole, in bytes.
 const maxPprofFile = 1 << 30
 
-// pprofSource is a pprof file, whose samples were folded by its recorder.
+// pprofSource is a pprof file; its recorder folded the samples.
 type pprofSource struct{ folded *ingest.Profile }
 
 // openPprof reads a pprof file, gzipped or not.
 func openPprof(f *file, opts *Options) (*pprofSource, error) {
-	if err := opts.refuseTimes(f.path); err != nil {
+	if err := opts.refuseRecords(f.path); err != nil {
 		return nil, err
-	}
-	if opts.Weight != "" {
-		return nil, fmt.Errorf("%s: no tracepoints in it", f.path)
-	}
-	if opts.Branches {
-		return nil, fmt.Errorf("%s: no branch stacks in it", f.path)
 	}
 	if f.size > maxPprofFile {
 		return nil, fmt.Errorf("%s: pprof file of %d MiB, over the limit of %d MiB",
@@ -324,15 +318,15 @@ func (s *pprofSource) profile(context.Context) (*ingest.Profile, error) { return
 const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +
 	"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes"
 
-// hints are for captures that are recognised and not read, by sentinel. An error that wraps
-// several has the hint of the first.
+// hints are the hints for captures that are recognized but cannot be read, by sentinel. An error that
+// wraps several sentinels has the hint of the first.
 var hints = [...]struct {
 	sentinel error
 	hint     string
 }{
 	{perfdata.ErrCutHeader, "copy or record it again: nothing of it can be read"},
 	{spool.ErrTooLarge, "if it is one, `--max-unpacked SIZE` of resolve and of reports allows more"},
-	{spool.ErrFull, "set TMPDIR to a directory with more room"},
+	{spool.ErrFull, "set TMPDIR to a directory with more space"},
 	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
 	{errPiped, "captures are read more than once: give it as standard input, `… - < PATH`"},
 	{errPointer, "`git lfs pull` brings the file"},

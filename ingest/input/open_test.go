@@ -207,7 +207,7 @@ func TestOpenErrors(t *testing.T) {
 		{path: write("text", "hello, world\n"), want: "not a capture", is: ErrNotCapture},
 		{path: write("elf", "\x7fELF\x02\x01\x01"), want: "index reads those", is: ErrNotCapture},
 		{path: write("zst", "\x28\xb5\x2f\xfd...."), want: "compressed", is: ErrNotCapture},
-		{path: dir, want: "it is a directory, and none of perf's", is: ErrNotCapture},
+		{path: dir, want: "it is a directory, but not a perf.data directory", is: ErrNotCapture},
 		{path: filepath.Join(dir, "rec"),
 			want: "data: offset 0x8: 8 bytes wanted, 0 left: a recording " +
 				"cut off at its header",

@@ -18,7 +18,7 @@ import (
 // StandardInput is the path of Options.Stdin.
 const StandardInput = "-"
 
-// Options select the samples of a capture, and have the sources of facts beside it.
+// Options select the samples of a capture, and provide other sources of facts.
 type Options struct {
 	Event string      // only this event; "" for all
 	Comms []string    // only these thread names; none for all
@@ -27,61 +27,60 @@ type Options struct {
 	CPUs  []int32     // only these CPUs; none for all
 	Time  TimeRange   // only samples of this range; of captures with times only
 	Keep  ingest.Keep // labels to keep apart when folding
-	// Weight is the field of tracepoints whose value is the weight of their samples, in place of
-	// the period; "" for none. Samples of events without it are left out.
+	// Weight is a field of tracepoints; its value replaces the period as the weight of samples. ""
+	// for none. Samples of events without the field are left out.
 	Weight string
-	// Branches takes the entries of branch stacks (perf record -b) in place of the samples that
-	// have them: the stack of each is the target of the branch and its source, its weight 1, and
-	// it has the tag ingest.PredictionTag where the processor recorded that.
+	// Branches replaces samples by the entries of their branch stacks (perf record -b): each
+	// becomes a sample of weight 1, its stack being target and source of the branch, with the tag
+	// ingest.PredictionTag if the processor recorded the prediction.
 	Branches bool
-	// Runs, with Branches, adds what profile-guided optimization wants: the sampled addresses, and
-	// the code that ran between two branches. ingest.BranchTag has which of them a sample is.
+	// Runs, with Branches, adds data for profile-guided optimization: the sampled addresses, and
+	// the code between two branches. ingest.BranchTag distinguishes the samples.
 	Runs    bool
 	Workers int // 0 for GOMAXPROCS
 
-	// Stdin is read for the path StandardInput, once; nil makes that a file's name.
+	// Stdin is read for the path StandardInput, once; nil makes that path a file name.
 	Stdin io.Reader
 
-	// Identify returns the build ID of a mapping whose records have none: same file proven, the
-	// vdso of a known kernel, or the path with --trust-paths. It is called once per distinct
-	// object, from one goroutine; nil finds none. It is also called for files whose ID the capture
-	// has by their path alone, ByPath of the query: it returns that unless it can refute it.
+	// Identify returns the build ID of a mapping recorded without one: of a file proven to be the
+	// same, the vdso of a known kernel, or the path with --trust-paths. It is called once per
+	// distinct object, from one goroutine; nil finds none. It is also called for files with an ID
+	// that the capture has only for their path, ByPath of the query: it returns that ID unless it
+	// can refute it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
-	// Seen gets the objects that samples lie in, once all have their build IDs: before Exact is
-	// asked about them. It is called once, from one goroutine.
+	// Seen receives the objects with samples when they have their build IDs, before Exact is
+	// called. It is called once.
 	Seen func(Seen)
 
-	// Exact returns, by symbol tables, those of the offsets in the places of return
-	// addresses, ascending, that no call can precede. An interrupt or a signal came there, or
-	// code wrote the address onto the stack, and the location is the address itself and not
-	// the byte before it. It is called at most once per object, from several goroutines
-	// at once; nil returns none.
+	// Exact returns the offsets among the ascending return addresses that, by symbol tables, no
+	// call can precede: an interrupt or a signal came there, or code wrote the address onto the
+	// stack. Their location is the address itself and not the byte before it. It is called at most
+	// once per object, from several goroutines; nil returns none.
 	Exact func(o *ingest.Object, returns []addr.Offset) []addr.Offset
 
 	// JIT returns the code that a process compiled at run time. It is called once for each process
 	// with memory for such code, from one goroutine; nil returns none.
 	JIT func(*sideband.JITQuery) sideband.JITCode
 
-	// Undecided selects objects about which Exact is not asked: the tables are somewhere else. The
-	// places of return addresses in them get an object of their own (ingest.Object.Undecided) in
-	// the Profile, which no replay is possible of. nil selects none.
+	// Undecided selects objects for which Exact is not called, because their tables are elsewhere.
+	// Their return addresses get an object of their own (ingest.Object.Undecided) in the Profile,
+	// which cannot be replayed. nil selects none.
 	Undecided func(o *ingest.Object) bool
 
-	// Unwinder makes the unwinder of the copied user stacks of a capture; it is called only if a
-	// capture has such. nil leaves them as they are: the address in user mode, and a frame with
-	// the reason StackNotUnwound.
+	// Unwinder makes the unwinder of the copied user stacks of a capture that has any. Without it
+	// such stacks have the address in user mode and a frame with the reason StackNotUnwound.
 	Unwinder UnwinderFor
 
-	// Bundles are opened bundles, which stay open until the Profile is made. Their BPF
-	// programs, symbols, modules and mappings serve where a perf.data lacks them, if they
-	// are of the same boot: see Capture.Taken.
+	// Bundles are opened bundles, which must stay open until the Profile is made. Their BPF
+	// programs, symbols, modules and mappings are used if a perf.data of the same boot lacks them;
+	// see Capture.Contributions.
 	Bundles []*Capture
 
 	// Kallsyms are paths of copies of /proc/kallsyms, which name modules without a build ID.
 	Kallsyms []string
 
-	// MaxUnpacked is how many bytes a packed capture may unpack to; 0 for the default of
+	// MaxUnpacked bounds the unpacked bytes of a packed capture; 0 for the default of
 	// spool.Unpacked, by its size.
 	MaxUnpacked int64
 
@@ -92,8 +91,8 @@ type Options struct {
 // ReplayFrame is one frame of a replayed sample.
 type ReplayFrame struct {
 	PC       addr.PC           // as recorded: return addresses unadjusted
-	Location ingest.LocationID // in the Profile that the same Capture returned
-	Return   bool              // PC is a return address, Location that of the byte before it
+	Location ingest.LocationID // in the Profile of the same Capture
+	Return   bool              // PC is a return address, Location is of the byte before it
 }
 
 // ReplaySample is one sample of a replay. Slices are valid until the callback returns.
@@ -107,18 +106,18 @@ type ReplaySample struct {
 	Frames   []ReplayFrame // leaf first
 }
 
-// Seen are the facts of a capture that are known before return addresses are decided.
+// Seen has the objects of a capture before return addresses are decided.
 type Seen struct {
 	Host    string // of the recording
 	Objects []ingest.Object
-	// Offsets has for each object the offsets of its locations, in no order and with
-	// duplicates. Of a return address it has that of the byte before it, and its own.
+	// Offsets has for each object the offsets of its locations, unordered and with duplicates: for
+	// a return address both its offset and the one before it.
 	Offsets [][]addr.Offset
 }
 
-// TimeRange selects samples by their times, as perf script --time does: from From to To, both
-// included, in ns of the recording's clock or, with Percent, in millionths of the time
-// between the first and the last sample. The zero value selects all.
+// TimeRange selects samples from From to To inclusive, like perf script --time: in ns of the
+// recording's clock or, with Percent, in millionths of the time between the first and the last
+// sample. The zero value selects all.
 type TimeRange struct {
 	From, To uint64
 	Percent  bool
@@ -126,7 +125,7 @@ type TimeRange struct {
 }
 
 // errTimeRange describes the forms of a range.
-var errTimeRange = errors.New("it is FROM,TO in seconds of the recording's clock, of which " +
+var errTimeRange = errors.New("a range is FROM,TO in seconds of the recording's clock, where " +
 	"either can be empty, or FROM%-TO%")
 
 // ParseTimeRange parses "12.5,13", "12.5,", ",13" and "10%-20%". The empty text selects all.
@@ -178,7 +177,7 @@ func (c *collector) chooseTimes() error {
 	}
 	file := c.Records.File
 	if !c.allHave(perfdata.SampleTime) {
-		return fmt.Errorf("%s: its samples have no times to choose by", file.Name)
+		return errNoTimes(file.Name)
 	}
 	c.after, c.until = t.From, t.To
 	if !t.Percent {
@@ -207,7 +206,7 @@ func (c *collector) allHave(field perfdata.SampleType) bool {
 	return true
 }
 
-// anyHas reports whether samples of an event that is wanted have a field.
+// anyHas reports whether samples of a selected event have a field.
 func (c *collector) anyHas(field perfdata.SampleType) bool {
 	for i := range c.Records.File.Events {
 		if c.event[i] >= 0 && c.Records.File.Events[i].Attr.SampleType&field != 0 {
@@ -217,8 +216,8 @@ func (c *collector) anyHas(field perfdata.SampleType) bool {
 	return false
 }
 
-// sampleTimes reads the times of the first and the last sample, which recorders other than perf
-// record do not write.
+// sampleTimes reads the times of the first and the last sample, which only perf record writes as a
+// feature.
 func (c *collector) sampleTimes() (first, last uint64, err error) {
 	first = math.MaxUint64
 	var s perfdata.Sample
@@ -240,10 +239,20 @@ func (c *collector) sampleTimes() (first, last uint64, err error) {
 	return min(first, last), last, nil
 }
 
-// refuseTimes is the error of captures whose samples have no times.
-func (o *Options) refuseTimes(path string) error {
-	if !o.Time.set {
-		return nil
+// errNoTimes is the error of Options.Time for captures without times.
+func errNoTimes(path string) error {
+	return fmt.Errorf("%s: samples have no times; --time cannot select", path)
+}
+
+// refuseRecords refuses options that need single samples, for captures of counted stacks.
+func (o *Options) refuseRecords(path string) error {
+	switch {
+	case o.Time.set:
+		return errNoTimes(path)
+	case o.Weight != "":
+		return fmt.Errorf("%s: no tracepoints in it", path)
+	case o.Branches:
+		return fmt.Errorf("%s: no branch stacks in it", path)
 	}
-	return fmt.Errorf("%s: its samples have no times to choose by", path)
+	return nil
 }

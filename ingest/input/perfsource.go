@@ -18,7 +18,7 @@ type perfSource struct {
 	file      *file
 	data      *perfdata.File
 	opts      Options
-	missing   []bundle.MissingProgram // of the manifest of the bundle that has it
+	missing   []bundle.MissingProgram // of the manifest of its bundle
 	chunkSize int64                   // of the second pass, in bytes; 0 for the default
 
 	state  *sideband.State // after the first pass
@@ -32,26 +32,8 @@ type foldedSamples struct {
 	exact     map[ingest.Location]struct{}
 }
 
-// openPerf opens the perf.data of a capture.
-func openPerf(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
-	p, err := container.Open(ctx, f.path, f.r, f.size, opts.MaxUnpacked)
-	return f.perf(p, opts), err
-}
-
-// openPerfDir opens a directory of perf.data files.
-func openPerfDir(ctx context.Context, f *file, opts *Options) (*perfSource, error) {
-	p, err := container.OpenDir(ctx, f.path, opts.MaxUnpacked)
-	if err == nil {
-		f.size = p.Size
-	}
-	return f.perf(p, opts), err
-}
-
-// perf makes the source of an opened perf.data, which f closes; nil for nil.
+// perf makes the source of an opened perf.data, which f closes.
 func (f *file) perf(p *container.Perf, opts *Options) *perfSource {
-	if p == nil {
-		return nil
-	}
 	f.closers = append(f.closers, p)
 	return &perfSource{file: f, data: p.File, opts: *opts}
 }
@@ -118,7 +100,7 @@ func (s *perfSource) replay(ctx context.Context,
 			return err
 		}
 		r.queued = q.counts
-		if !r.take(rec) {
+		if !r.decode(rec) {
 			return nil
 		}
 		for r.deliver() {
@@ -156,7 +138,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 	return r
 }
 
-// fill sets out to the present sample.
+// fill sets out to the current sample.
 func (r *replayer) fill() {
 	s := &r.sample
 	r.out = ReplaySample{
@@ -197,8 +179,8 @@ func (r *replayer) location(object uint32, offset uint64, ret bool) uint32 {
 	return n
 }
 
-// queuedSample is the time of a sample, the place of its record, and the counts of its
-// counters: a count is the difference to the reading before it in the recording, not in time.
+// queuedSample is the time of a sample, the position of its record, and the counts of its counters:
+// a count is the difference from the previous reading in the file, not in time.
 type queuedSample struct {
 	time   uint64
 	at     sideband.Position
@@ -206,11 +188,10 @@ type queuedSample struct {
 	counts []sideband.Count
 }
 
-// sampleQueue puts the samples of a perf.data in order of time. perf record writes one
-// CPU's buffer after the other, so the file is not in that order. Each pass over all
-// buffers ends with a FINISHED_ROUND record: no later sample is older than the latest one
-// of the round before. That bound is perf's own (tools/perf/util/ordered-events.c), and
-// keeps the queue as short as two rounds.
+// sampleQueue sorts the samples of a perf.data by time. perf record writes the buffers of the CPUs
+// one after another. Each pass over all buffers ends with a FINISHED_ROUND record: no later sample
+// is older than the latest sample of the previous round. This bound is perf's own
+// (tools/perf/util/ordered-events.c), and limits the queue to two rounds.
 type sampleQueue struct {
 	pending  []queuedSample
 	latest   uint64 // of all samples so far
@@ -268,7 +249,7 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 					return err
 				}
 			case perfdata.TypeSample:
-				if c.Records.File.DecodeSample(rec, &s) == nil { // others were counted by Profile
+				if c.Records.File.DecodeSample(rec, &s) == nil { // Profile reported the others
 					at := sideband.PositionOf(rec)
 					next := queuedSample{time: c.Clock.At(s.Time, at), at: at, size: rec.Size}
 					if len(s.Read) > 0 {

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// threadState is a thread's name and its process's address space in a span of time without
+// threadState is a thread's name and its process's address space during a span of time without
 // changes.
 type threadState struct {
 	pid, tid    int32
@@ -30,30 +30,29 @@ type threadState struct {
 
 const threadCache = 1 << 10
 
-// reader decodes the samples of the wanted events, processes and comms, for folding and
-// replay. It is for one goroutine.
+// reader decodes the selected samples for folding and replay. It is not safe for concurrent use.
 type reader struct {
 	c       *collector
 	records *perfdata.RecordReader
 	sample  perfdata.Sample
 	split   *splitter
-	// counters has the readings of a group's counters before the sample; nil if no sample has
-	// any, and in a replay, which takes the counts from its queue.
+	// counters has the previous readings of counters; nil if no sample has readings, and in a
+	// replay, which has the counts in queued.
 	counters *sideband.Counters
 	queued   []sideband.Count
 	threads  []threadState // direct-mapped by tid
 	tagger   *tagger       // nil if no tags are kept
-	plain    bool          // chains may be simplified, as their addresses do not matter
-	// counted reports that the present sample has been counted and need not be split; may be nil.
+	plain    bool          // chains may be simplified, as recorded addresses are not output
+	// counted reports that the current sample was counted and need not be split; may be nil.
 	counted func() bool
 	kspan   addrspace.Span
 	haveK   bool
 
-	// Of the present sample.
+	// The current sample.
 	rec         *perfdata.Record
 	time        uint64
 	counts      []sideband.Count // of its counters
-	delivered   int              // of counts
+	delivered   int              // number of counts delivered
 	branches    branchReader
 	event       int
 	weight      uint64
@@ -61,8 +60,8 @@ type reader struct {
 	user        addrspace.Version
 	kernel      addrspace.Version
 	kpart, part []byte
-	cut         bool // the chain was rubbish: the parts are made of the sample's own address
-	lone        bool // the chain had no address: likewise
+	cut         bool // the chain was invalid, and replaced by the sample's own address
+	lone        bool // the chain had no address, and was replaced likewise
 	thread      *threadState
 	guest       bool // of a virtual machine, by ID_INDEX
 
@@ -87,23 +86,23 @@ func (r *reader) chunk(c sideband.Chunk) {
 	r.counters = r.c.Records.CountersFrom(c)
 }
 
-// next advances to the next wanted sample.
+// next advances to the next selected sample.
 func (r *reader) next() bool {
 	if r.deliver() {
 		return true
 	}
 	for r.records.Next() {
 		rec := r.records.Record()
-		if rec.Type == perfdata.TypeSample && r.take(rec) && r.deliver() {
+		if rec.Type == perfdata.TypeSample && r.decode(rec) && r.deliver() {
 			return true
 		}
 	}
 	return false
 }
 
-// take decodes the sample of a record, and reports whether any of its counts is wanted, which
-// deliver then returns one after another.
-func (r *reader) take(rec *perfdata.Record) bool {
+// decode decodes the sample of a record, and reports whether any of its counts is selected. deliver
+// then returns these one after another.
+func (r *reader) decode(rec *perfdata.Record) bool {
 	if err := r.c.Records.File.DecodeSample(rec, &r.sample); err != nil {
 		r.bad(rec, err)
 		return false
@@ -115,7 +114,7 @@ func (r *reader) take(rec *perfdata.Record) bool {
 	s := &r.sample
 	r.rec = rec
 	r.time = r.c.Clock.At(s.Time, sideband.PositionOf(rec))
-	if s.Time < r.c.after || s.Time > r.c.until || !r.who() {
+	if s.Time < r.c.after || s.Time > r.c.until || !r.process() {
 		r.stats.FilteredOut += uint64(len(r.counts))
 		r.counts = r.counts[:0]
 		return false
@@ -132,9 +131,9 @@ func (r *reader) take(rec *perfdata.Record) bool {
 	return true
 }
 
-// count sets the counts to be delivered, those of events that are wanted: the sample's period,
-// or the counts of the counters of its group since the sample before. perf delivers no count
-// of 0 (deliver_sample_value in tools/perf/util/session.c).
+// count sets the counts to deliver, of selected events: the sample's period, or the counts of its
+// group's counters since the previous sample. As in perf, counts of 0 are not delivered
+// (deliver_sample_value in tools/perf/util/session.c).
 func (r *reader) count(rec *perfdata.Record) {
 	s := &r.sample
 	r.counts, r.delivered = r.counts[:0], 0
@@ -151,7 +150,7 @@ func (r *reader) count(rec *perfdata.Record) {
 			r.weigh(rec)
 		}
 	}
-	wanted := 0
+	selected := 0
 	for _, n := range r.counts {
 		switch {
 		case n.Event < 0:
@@ -164,15 +163,14 @@ func (r *reader) count(rec *perfdata.Record) {
 			r.stats.FilteredOut++
 		default:
 			n.Event = r.c.event[n.Event]
-			r.counts[wanted] = n
-			wanted++
+			r.counts[selected] = n
+			selected++
 		}
 	}
-	r.counts = r.counts[:wanted]
+	r.counts = r.counts[:selected]
 }
 
-// deliver makes the next count of the present sample the one whose event and weight the reader
-// has; false if there is none.
+// deliver sets event and weight to the next count of the current sample; false if there is none.
 func (r *reader) deliver() bool {
 	switch {
 	case r.c.opts.Runs:
@@ -189,8 +187,8 @@ func (r *reader) deliver() bool {
 	return true
 }
 
-// parts splits the chain of the present sample. A chain without any address gives way to the
-// sample's own; where that is none either, the stack was not recorded.
+// parts splits the chain of the current sample. A chain without any address is replaced by the
+// sample's own address; without that the stack was not recorded.
 func (r *reader) parts() {
 	if r.sample.HasUserStack {
 		r.countCopy()
@@ -235,9 +233,9 @@ func (r *reader) bad(rec *perfdata.Record, err error) {
 	}
 }
 
-// who finds the thread's name and the address spaces, and reports whether the sample passes
-// the filters.
-func (r *reader) who() bool {
+// process finds the thread's name and the address spaces, and reports whether the sample passes the
+// filters.
+func (r *reader) process() bool {
 	s := &r.sample
 	st := &r.threads[uint32(s.TID)%threadCache]
 	if !st.valid || st.tid != s.TID || st.pid != s.PID || r.time < st.from ||
@@ -253,7 +251,7 @@ func (r *reader) who() bool {
 	if comm, r.guest = r.c.Records.Guest(s); r.guest {
 		r.comm, r.user = comm, 0
 	}
-	return r.c.wanted(s, r.comm)
+	return r.c.selected(s, r.comm)
 }
 
 func (r *reader) threadState(pid, tid int32, t uint64) threadState {
@@ -264,8 +262,8 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 	}
 }
 
-// label numbers the labels of the present sample, which mostly are those of the thread's
-// last sample.
+// label numbers the labels of the current sample, which mostly equal those of the thread's last
+// sample.
 func (r *reader) label() uint32 {
 	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
 	l := merge.Labels{Comm: r.comm, PID: -1, TID: -1, CPU: -1, Event: uint16(r.event)}
@@ -294,27 +292,27 @@ const (
 
 	branchSpecShift = 24 // PERF_BR_SPEC_…
 	branchSpecMask  = 3
-	branchWrongPath = 1 // it was speculated, and not taken
+	branchWrongPath = 1 // speculated, not taken
 )
 
-// branchReader makes samples of the entries of branch stacks: each is one whose stack is the
-// target of the branch, called by its source.
+// branchReader makes samples of the entries of branch stacks: the stack of each is the target of the
+// branch, called by its source.
 type branchReader struct {
-	left  []byte // entries of the present sample that are still to be delivered
-	flags uint64 // of the present one
+	left  []byte // undelivered entries of the current sample
+	flags uint64 // of the current entry
 	words []byte
 
-	parts []branchPart // of Options.Runs, still to be delivered, the last first
-	part  string       // of the present one
+	parts []branchPart // of Options.Runs, undelivered, the last first
+	part  string       // of the current one
 }
 
-// branchPart is a sample that Options.Runs makes; its stack is pcs, as far as they are not 0.
+// branchPart is a sample made for Options.Runs; its stack has the nonzero elements of pcs.
 type branchPart struct {
 	part string
 	pcs  [2]uint64
 }
 
-// The values of the tag for the prediction of a branch; 0 where the processor reports none.
+// The values of the tag for the prediction of a branch; 0 if the processor reports none.
 const (
 	wasPredicted uint64 = 1 + iota
 	wasMispredicted
@@ -358,11 +356,11 @@ func (c *collector) chooseBranches() error {
 	return nil
 }
 
-// branchParts are the values of ingest.BranchTag; 0 is none.
+// branchParts are the values of ingest.BranchTag; 0 means none.
 var branchParts = [...]string{"", ingest.BranchSampled, ingest.BranchTaken, ingest.BranchRun,
 	ingest.BranchBogus}
 
-// startBranches takes the branch stack of a sample, and reports whether anything is to be delivered.
+// startBranches prepares the branch stack of a sample, and reports whether it has anything to deliver.
 func (r *reader) startBranches(s *perfdata.Sample) bool {
 	b := &r.branches
 	if !r.c.opts.Runs {
@@ -377,16 +375,16 @@ func (r *reader) startBranches(s *perfdata.Sample) bool {
 	return len(b.parts) > 0
 }
 
-// Bounds of code between two branches, bytes; that of a loop which is the newest branch, and which
-// a processor has recorded twice, is the lower.
+// Bounds of the code between two branches, bytes. The lower bound is for a loop that is the newest
+// branch and that the processor has recorded twice.
 const (
 	longestRun  = 1 << 20
 	longestLoop = 1 << 12
 )
 
-// addRuns adds the branches of a stack, the newest first, and the code that ran between two. It
-// decides as AutoFDO does (PerfDataSampleReader::Append in sample_reader.cc), but for code between
-// branches of which one was only speculated: that is of the branches around it.
+// addRuns adds the branches of a stack, the newest first, and the code between two of them. It
+// follows AutoFDO (PerfDataSampleReader::Append in sample_reader.cc), except that it ignores branches
+// that were only speculated.
 func (b *branchReader) addRuns(entries []byte) {
 	le := binary.LittleEndian
 	var newer [2]uint64 // source and target of the branch after this one; 0 for none
@@ -396,7 +394,7 @@ func (b *branchReader) addRuns(entries []byte) {
 			flags>>branchSpecShift&branchSpecMask == branchWrongPath {
 			continue
 		}
-		// Code that enters or leaves the kernel is none between two branches.
+		// There is no run between branches if the kernel is entered or left.
 		if n++; n > 1 && (to < kernelHalf) == (newer[0] < kernelHalf) {
 			part := branchPart{ingest.BranchRun, [2]uint64{to, newer[0]}}
 			twice := n == 2 && newer == [2]uint64{from, to}
@@ -414,7 +412,7 @@ func (b *branchReader) addRuns(entries []byte) {
 	}
 }
 
-// nextPart makes the next part the reader's present sample; false if there is none.
+// nextPart makes the next part the reader's current sample; false if there is none.
 func (r *reader) nextPart() bool {
 	b := &r.branches
 	n := len(b.parts) - 1
@@ -432,7 +430,7 @@ func (r *reader) nextPart() bool {
 	return true
 }
 
-// addWord adds an address to the chain at hand, an exact one of its mode.
+// addWord adds an exact address with its mode to the chain.
 func (b *branchReader) addWord(pc uint64) {
 	mode := uint64(contextUser)
 	if pc >= kernelHalf {
@@ -441,8 +439,8 @@ func (b *branchReader) addWord(pc uint64) {
 	b.words = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b.words, mode), pc)
 }
 
-// nextBranch makes the next entry of the branch stack the reader's present sample; false if
-// there is none. Entries that were never filled are none.
+// nextBranch makes the next entry of the branch stack the reader's current sample; false if there is
+// none. Empty entries are skipped.
 func (r *reader) nextBranch() bool {
 	b := &r.branches
 	le := binary.LittleEndian

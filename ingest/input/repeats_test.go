@@ -137,7 +137,7 @@ func TestRepeats(t *testing.T) {
 		t.Error("a sample of another address space is found")
 	}
 	m.user--
-	slot.count = mostRepeats
+	slot.count = maxRepeats
 	if _, found := look(chain); found {
 		t.Error("a full count grows")
 	}

@@ -13,8 +13,8 @@ import (
 // a user part, which does not.
 type splitter struct {
 	file    *perfdata.File
-	userIP  []int  // by event: index of the instruction pointer in UserRegs, -1 if not there
-	lbr     []bool // by event: its branch stacks are the calls that have not returned
+	userIP  []int  // by event: index of the instruction pointer in UserRegs, -1 if missing
+	lbr     []bool // by event: branch stacks have the calls that have not returned
 	scratch []byte
 	plain   []byte
 	calls   []byte
@@ -22,16 +22,15 @@ type splitter struct {
 	unwind func(s *perfdata.Sample) []byte
 	// deferred returns the user chain of a cookie, nil if there is none.
 	deferred func(tid int32, cookie uint64) []byte
-	late     bool // the user part of the present sample is that of a cookie
-	// leaf completes a user part whose sample has the link register; may be nil.
+	late     bool // the current sample has a deferred user part
+	// leaf completes the user part of a sample with a link register; may be nil.
 	leaf func(s *perfdata.Sample, part []byte) []byte
 }
 
-// notUnwound is the word in a user part for a user stack that is still to be unwound.
+// notUnwound is the word in a user part for a user stack that was not unwound.
 var notUnwound = binary.LittleEndian.AppendUint64(nil, contextUserDeferred)
 
-// guestPart is the user part of samples of virtual machines, whose addresses are none of the
-// host's.
+// guestPart is the user part of samples of virtual machines, with addresses unrelated to the host.
 var guestPart = binary.LittleEndian.AppendUint64(
 	binary.LittleEndian.AppendUint64(nil, contextGuest), 0)
 
@@ -45,7 +44,7 @@ func newSplitter(f *perfdata.File) *splitter {
 	return sp
 }
 
-// userIPIndex returns where the instruction pointer lies among the user registers of a mask
+// userIPIndex returns the index of the instruction pointer in the user registers of a mask
 // (arch/*/include/uapi/asm/perf_regs.h of Linux).
 func userIPIndex(arch string, mask uint64) int {
 	bit := -1
@@ -65,8 +64,8 @@ func userIPIndex(arch string, mask uint64) int {
 	return n
 }
 
-// split returns the two parts of a sample's chain, which alias the sample or the
-// splitter. A sample without a chain has a chain of its own address.
+// split returns the two parts of a sample's chain, which alias the sample or the splitter. Without a
+// chain they consist of the sample's own address.
 func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
 	chain := s.Chain
 	if len(chain) < 8 {
@@ -95,8 +94,7 @@ func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, use
 	return chain, nil
 }
 
-// later returns the user part of a sample whose user stack was unwound after it: words begins
-// with its cookie.
+// later returns the deferred user part of a sample; words begins with its cookie.
 func (sp *splitter) later(s *perfdata.Sample, words []byte) []byte {
 	sp.late = true
 	if len(words) < 8 || sp.deferred == nil {
@@ -112,7 +110,7 @@ func (sp *splitter) later(s *perfdata.Sample, words []byte) []byte {
 	return part
 }
 
-// withCaller adds the leaf's caller, where that is in the link register.
+// withCaller adds the leaf's caller if it is in the link register.
 func (sp *splitter) withCaller(s *perfdata.Sample, part []byte) []byte {
 	if sp.leaf == nil || s.UserRegsABI == 0 {
 		return part
@@ -137,15 +135,15 @@ func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user
 	return sp.scratch, nil
 }
 
-// callers returns the user part of a sample whose branch stack has the calls that have not
-// returned (--call-graph lbr): the address at which the user's code was, then the places of the
-// calls, which are no return addresses. The rest of the part was made by frame pointers. perf
-// has the start of the innermost function, where its call went to, in place of the address
+// callers returns the user part of a sample with a branch stack of the calls that have not returned
+// (--call-graph lbr): the address of the user code, then the places of the calls, which are not
+// return addresses. The rest of the part, made by frame pointers, is dropped. Instead of the address
+// perf uses the target of the innermost call, the start of the function
 // (resolve_lbr_callchain_sample in tools/perf/util/machine.c).
 //
-// Calls within the kernel are left out: the processor records them where the branch stack was asked
-// for without exclude_kernel, and the chain has them already, from the address that was sampled to
-// the entry. perf appends them to it once more, and has no address at which user code was.
+// Calls within the kernel are left out: the processor records them if the branch stack was requested
+// without exclude_kernel, and the chain has them, too, from the sampled address to the entry. perf
+// appends them again, and has no address of user code.
 func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte {
 	if !sp.lbr[s.Event] || len(s.Branches) == 0 {
 		return part
@@ -159,7 +157,7 @@ func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte
 	sp.calls = sp.calls[:0]
 	switch {
 	case inUser && s.Fields&perfdata.SampleIP != 0:
-		sp.calls = le.AppendUint64(sp.calls, s.IP) // more precise than the chain's, with precise events
+		sp.calls = le.AppendUint64(sp.calls, s.IP) // with precise events better than the chain's
 	case len(part) >= 8 && le.Uint64(part) < contextMax:
 		sp.calls = append(sp.calls, part[:8]...)
 	case len(branches) >= perfdata.BranchSize && le.Uint64(branches[8:]) < kernelHalf:
@@ -179,7 +177,7 @@ func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte
 	return sp.calls
 }
 
-// withStack appends to a user part that the rest of the stack is to be unwound.
+// withStack unwinds the copied stack, or appends to a user part that it was not unwound.
 func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 	if !s.HasUserStack {
 		return part
@@ -190,8 +188,8 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 	return append(part[:len(part):len(part)], notUnwound...)
 }
 
-// userStack is the user part of a kernel sample with a copy of the user stack: the address at which
-// the user program entered the kernel, then notUnwound.
+// userStack is the user part of a kernel sample with a copy of the user stack: unwound, or the address
+// at which the program entered the kernel followed by notUnwound.
 func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	if sp.unwind != nil {
 		return sp.unwind(s)
@@ -207,21 +205,21 @@ func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	return append(ip, notUnwound...)
 }
 
-// Words that replace all others of their kind in a user part.
+// Words that represent all others of their kind in a user part.
 const (
 	plainRubbish = 1       // an address that cannot be code
-	plainJunk    = 1 << 62 // an address that no process has mapped; no machine has it
+	plainJunk    = 1 << 62 // an address unmapped in all processes; impossible on all machines
 	plainEnd     = ^uint64(0)
 )
 
-// simplify makes user parts equal that differ in junk only: unwinding by frame pointers takes
-// the data on the stack of functions without them for addresses, and every such word would
-// make a chain of its own. The part has the same result, since the rules are those of locate.
+// simplify makes user parts equal that differ only in junk: unwinding by frame pointers interprets data
+// on the stack of functions without them as addresses, and every such word would make a distinct
+// chain. The result of the part is unchanged, since the rules are those of locate.
 func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	if len(part) < 8 || binary.LittleEndian.Uint64(part) >= contextMax {
-		return part // not in user mode, or rubbish from the start
+		return part // not in user mode, or invalid from the start
 	}
-	rubbish := -1 // where rubbish begins that no code follows
+	rubbish := -1 // the start of rubbish that is not followed by code
 	out := part
 	for i := 8; i+8 <= len(part); i += 8 {
 		pc := binary.LittleEndian.Uint64(part[i:])
@@ -229,7 +227,7 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 		switch {
 		case pc >= contextMax:
 			if isMarker(pc) || isStackEnd(pc) || pc == UserGuess {
-				return part // rare, or an unwound stack: leave it as it is
+				return part // rare, or an unwound stack
 			}
 			plain, part = plainEnd, part[:i+8]
 			out = out[:i+8]
@@ -258,8 +256,8 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	return out
 }
 
-// hasFrames reports whether a part has an address, or a stack that is still to be unwound,
-// before the first rubbish.
+// hasFrames reports whether a part has an address, or a stack that was not unwound, before the first
+// invalid word.
 func hasFrames(part []byte) bool {
 	for ; len(part) >= 8; part = part[8:] {
 		word := binary.LittleEndian.Uint64(part)
@@ -273,7 +271,7 @@ func hasFrames(part []byte) bool {
 	return false
 }
 
-// hasRubbish reports whether a part without frames has any.
+// hasRubbish reports whether a part without frames has invalid words.
 func hasRubbish(part []byte) bool {
 	for ; len(part) >= 8; part = part[8:] {
 		if !isMarker(binary.LittleEndian.Uint64(part)) {
@@ -286,15 +284,14 @@ func hasRubbish(part []byte) bool {
 func isMarker(word uint64) bool {
 	switch word {
 	case contextHV, contextKernel, contextUser, contextUserDeferred, contextGuest,
-		contextGuestKernel,
-		contextGuestUser:
+		contextGuestKernel, contextGuestUser:
 		return true
 	}
 	return false
 }
 
-// modeMarker returns the context marker of a sample's CPU mode, or of its address if the mode
-// is not known.
+// modeMarker returns the context marker of a sample's CPU mode, or of its address if the mode is
+// unknown.
 func modeMarker(rec *perfdata.Record, s *perfdata.Sample) uint64 {
 	switch rec.CPUMode() {
 	case perfdata.CPUModeKernel:

@@ -30,32 +30,33 @@ type stackFolder struct {
 	counts []uint64 // of rows; those of maps, such as nanoseconds, can exceed 32 bits
 	stats  ingest.Stats
 
-	// Number + 1 in lists of parts that were located: by stack where they are the same in all
+	// Number + 1 in lists of located parts: by stack if the locations are the same in all
 	// processes; by key for others and for lost parts.
 	located [merge.NumRoles][]uint32
 	keyed   [merge.NumRoles]map[partKey]uint32
 	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and return addresses
 	users   map[userAddress]uint32      // place of an address in a process
-	changed map[kernelAddress]uint32    // that of a kernel address whose mapping changed
+	changed map[kernelAddress]uint32    // place of a kernel address with changing mappings
 	scratch []uint32
-	label   merge.Labels // of the last sample, and its number
-	labelID uint32
+	label   merge.Labels // of the last sample
+	labelID uint32       // its number
 
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
 	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
-	noMap   [merge.NumRoles]uint32 // raw object of addresses in unknown address spaces
-	gone    uint32                 // that of addresses in processes that had ended
-	unread  uint32                 // and in those whose mappings could not be read
-	// That of addresses that were in several objects.
-	ambiguous [merge.NumRoles]uint32
-	// Numbers of distinct kernel addresses: in the kernel's image, in functions that only a
-	// kallsyms text has, and in neither.
+
+	// Raw objects of addresses without one of their own: in unknown address spaces, in processes
+	// that had ended, in processes with unreadable mappings, and in several objects.
+	noMap        [merge.NumRoles]uint32
+	gone, unread uint32
+	ambiguous    [merge.NumRoles]uint32
+	// Numbers of distinct kernel addresses: in the kernel's image, in functions known only by a
+	// kallsyms text, and in neither.
 	inKernel, inListed, inNothing int
 }
 
-// partKey identifies a part with addresses, whose locations depend on the address space or
-// the time, and a lost part.
+// partKey identifies a part with addresses that depend on the address space or the time, and a lost
+// part.
 type partKey struct {
 	part stackmap.Part
 	origin
@@ -108,24 +109,25 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 func (f *stackFolder) checkFilters() error {
 	o := f.opts
 	labels, tags := o.Keep.LabelWords()
-	if err := cmp.Or(o.refuseTimes(f.file.path), refuseLabels(f.file.path, labels)); err != nil {
+	if err := cmp.Or(o.refuseRecords(f.file.path), refuseLabels(f.file.path, labels)); err != nil {
 		return err
 	}
+	for _, x := range []struct {
+		lacks        bool
+		labels, flag string
+	}{
+		{len(o.PIDs) > 0 && !f.set.Labels.PID, "process IDs", "--pid"},
+		{len(o.TIDs) > 0 && !f.set.Labels.TID, "thread IDs", "--tid"},
+		{len(o.CPUs) > 0, "CPUs", "--cpu"},
+		{len(o.Comms) > 0 && !f.set.Labels.Comm, "thread names", "--comm"},
+	} {
+		if x.lacks {
+			return fmt.Errorf("%s: samples have no %s; %s cannot select", f.file.path, x.labels, x.flag)
+		}
+	}
 	switch {
-	case o.Weight != "":
-		return fmt.Errorf("%s: no tracepoints in it", f.file.path)
-	case o.Branches:
-		return fmt.Errorf("%s: no branch stacks in it", f.file.path)
 	case len(tags) > 0:
 		return fmt.Errorf("%s: its samples have no %s", f.file.path, ingest.TagKey(tags[0]))
-	case len(o.PIDs) > 0 && !f.set.Labels.PID:
-		return fmt.Errorf("%s: no process IDs in it that could be chosen by", f.file.path)
-	case len(o.TIDs) > 0 && !f.set.Labels.TID:
-		return fmt.Errorf("%s: no thread IDs in it that could be chosen by", f.file.path)
-	case len(o.CPUs) > 0:
-		return fmt.Errorf("%s: no CPUs in it that could be chosen by", f.file.path)
-	case len(o.Comms) > 0 && !f.set.Labels.Comm:
-		return fmt.Errorf("%s: no names of threads in it that could be chosen by", f.file.path)
 	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
 		return e.Name == o.Event
 	}):
@@ -134,7 +136,7 @@ func (f *stackFolder) checkFilters() error {
 	return nil
 }
 
-func (f *stackFolder) wanted(sm *stackmap.Sample) bool {
+func (f *stackFolder) selected(sm *stackmap.Sample) bool {
 	o := f.opts
 	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
 		(len(o.TIDs) == 0 || slices.Contains(o.TIDs, sm.TID)) &&
@@ -144,7 +146,7 @@ func (f *stackFolder) wanted(sm *stackmap.Sample) bool {
 
 // sample folds a sample of the set.
 func (f *stackFolder) sample(sm *stackmap.Sample) {
-	if !f.wanted(sm) {
+	if !f.selected(sm) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
@@ -167,7 +169,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.counts = append(f.counts, sm.Count)
 }
 
-// labelled numbers the labels of a sample, which are often those of the sample before.
+// labelled numbers the labels of a sample, which often equal those of the previous sample.
 func (f *stackFolder) labelled(l merge.Labels) uint32 {
 	if len(f.rows) == 0 || l != f.label {
 		f.label, f.labelID = l, f.labels.Number(l)
@@ -175,7 +177,7 @@ func (f *stackFolder) labelled(l merge.Labels) uint32 {
 	return f.labelID
 }
 
-// part returns the number of a part of a stack by its locations, and how many it has.
+// part returns the number and length of a part of a stack, by its locations.
 func (f *stackFolder) part(role int, p stackmap.Part, of origin) (number uint32, depth int) {
 	present := p.Cause == stackmap.Present
 	switch {
@@ -229,10 +231,9 @@ func (f *stackFolder) returnPlace(object uint32, offset uint64, ret bool) uint32
 	return f.place(object, offset)
 }
 
-// locate appends the locations of a part. Its first address is exact, all others are
-// return addresses, but for the kernel's that no call can precede, see
-// sideband.State.KernelCode. A tail of addresses that cannot be code comes of a chain of
-// frame pointers that ran into code without them.
+// locate appends the locations of a part. Its first address is exact, all others are return
+// addresses except kernel addresses that no call can precede, see sideband.State.KernelCode. A tail
+// of addresses that cannot be code is the result of following frame pointers into code without them.
 func (f *stackFolder) locate(role int, numbers []uint32, of origin) {
 	frames, n := f.set.Frames(), len(numbers)
 	rubbish := func(fr *stackmap.Frame) bool {
@@ -265,10 +266,10 @@ func (f *stackFolder) locate(role int, numbers []uint32, of origin) {
 	}
 }
 
-// inKernel reports whether an address in a part is the kernel's.
+// inKernel reports whether an address in a part is a kernel address.
 func inKernel(role int, pc uint64) bool { return role == merge.KernelRole || pc >= kernelHalf }
 
-// frame locates a frame that is the same in all processes.
+// frame locates a frame that has the same location in all processes.
 func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
 	switch fr.Status {
 	case stackmap.Valid:
@@ -295,7 +296,7 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 	return f.validOf[ref] - 1
 }
 
-// named returns the object of a function that has the name in the dump.
+// named returns the object of a function with a name in the dump.
 func (f *stackFolder) named(ref uint32) uint32 {
 	if f.namedOf[ref] == 0 {
 		sym := f.set.Symbols[ref]
@@ -305,7 +306,7 @@ func (f *stackFolder) named(ref uint32) uint32 {
 	return f.namedOf[ref] - 1
 }
 
-// lost returns the object of the parts that were lost for a cause.
+// lost returns the object of parts lost for a cause.
 func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	if f.lostOf[cause][role] == 0 {
 		path := "[lost: " + cause.String() + "]"
@@ -357,12 +358,11 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	return n
 }
 
-// compileLag is how long before the time of its record, by which it is placed, a function may have
-// been written, ns.
+// compileLag is how long before the time of its record a function may have been written, ns.
 const compileLag = 1_000_000
 
-// compiledAddress looks up an address at which several functions were, one after another: that which
-// was there in all of the time in which the stack was taken.
+// compiledAddress looks up an address of several successive functions: it finds the function that was
+// there during all of the time in which the stack was recorded.
 func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time uint64, timed bool) uint32 {
 	if timed && time > compileLag {
 		first := f.Spaces.Process(space, time-compileLag).Version()
@@ -375,8 +375,7 @@ func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time 
 	return f.place(f.AmbiguousJIT(), 0)
 }
 
-// profile makes the profile of the samples, and returns the shard that has the locations
-// of its places.
+// profile makes the profile of the samples, and returns the shard with the locations of its places.
 func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	p := f.p
 	places := f.places.List()
@@ -415,16 +414,16 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	return p, s
 }
 
-// origin is the process and the time of a stack, for which its addresses are looked up.
+// origin is the process and the time for which the addresses of a stack are looked up.
 type origin struct {
 	pid     int32
 	program uint32
-	time    uint64 // of the kernel's, if timed; of the user's, 0 if it is not known
+	time    uint64 // kernel stacks: if timed; user stacks: 0 if unknown
 	timed   bool
 }
 
-// always reports whether a stack has the same locations in all processes and at all times.
-// The kernel's stacks without a time, or of time 0, do.
+// always reports whether a stack has the same locations in all processes and at all times, as kernel
+// stacks without a time or of time 0.
 func (f *stackFolder) always(role int, stack uint32, of origin) bool {
 	if role == merge.KernelRole {
 		return !of.timed || of.time == 0
@@ -484,18 +483,18 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 	return f.place(sideband.UnmappedKernel, 0)
 }
 
-// lasts reports whether an object of the kernel stays mapped for the whole boot.
+// lasts reports whether a kernel object stays mapped for the whole boot.
 func (f *stackFolder) lasts(object uint32) bool { return f.Objects.List[object].Kind == ingest.Kernel }
 
 // kernelPlace is a possible place of an address of the kernel.
 type kernelPlace struct {
 	object uint32
 	offset uint64
-	ret    bool // it is the byte before a return address
+	ret    bool // the byte before a return address
 }
 
-// kernelPlaces returns the places of an address: at most one at the time of its stack; if that
-// is not known, those that it ever had, or the first two of them.
+// kernelPlaces returns the places of an address: at most one at the time of its stack; if the time is
+// unknown, all places that it ever had, or the first two.
 func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of origin) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
 		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, ret)
@@ -506,14 +505,13 @@ func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of origin) (list []kern
 			break // two make it ambiguous
 		}
 		if looked++; looked == maxKernelStates {
-			return append(list, kernelPlace{}, kernelPlace{}) // ambiguous, as far as was looked
+			return append(list, kernelPlace{}, kernelPlace{}) // ambiguous: too many to look at
 		}
 	}
 	return list
 }
 
-// maxKernelStates bounds the states of the kernel in which an address without a known time
-// is looked up.
+// maxKernelStates bounds the states of the kernel in which an address of unknown time is looked up.
 const maxKernelStates = 1 << 12
 
 // kernelPlace appends the place of an address in a version of the kernel's address space, if
@@ -525,19 +523,15 @@ func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc ad
 		return list
 	}
 	x := kernelPlace{m.Object, uint64(m.Offset(site)), site != pc}
-	for _, known := range list {
-		if known == x {
-			return list
-		}
+	if slices.Contains(list, x) {
+		return list
 	}
 	return append(list, x)
 }
 
-// Addresses makes a Profile of addresses in the kernel, of its modules and of BPF
-// programs, and returns the location of each. The mappings are those of Options.Bundles
-// and of the kallsyms in Options.Stacks; name is for messages.
-//
-// No address is taken for a return address.
+// Addresses makes a Profile of addresses in the kernel, its modules and BPF programs, and returns the
+// location of each. The mappings come from Options.Bundles and from the kallsyms in Options.Stacks;
+// name is for messages. No address is treated as a return address.
 func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	*ingest.Profile, []ingest.LocationID, error) {
 	set, err := stackmap.Addresses(list)

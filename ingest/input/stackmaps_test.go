@@ -404,7 +404,7 @@ func TestStackErrors(t *testing.T) {
 		}, want: "no process IDs"},
 		{name: "no names", file: "stacks.json", opts: func(o *Options) {
 			o.Stacks.Counts, o.Stacks.Key, o.Comms = "", nil, []string{"x"}
-		}, want: "no names of threads"},
+		}, want: "no thread names"},
 	} {
 		opts := stackOptions(t, dir, "bare.raw")
 		if c.opts != nil {

@@ -19,25 +19,25 @@ import (
 // StackOptions are the files that belong to a stack map, and its layout.
 type StackOptions struct {
 	Counts   string           // path of the dump of the count map; "" for none
-	Kernel   string           // path of the dump of kernel stacks, where it is another
+	Kernel   string           // path of the dump of kernel stacks, if they have their own
 	Key      []stackmap.Field // fields of the count map's key
-	Value    *stackmap.Field  // the count in a value; nil: all of it
-	BTF      string           // path of BTF, or of an object with it, of the key; "" for none
-	Depth    int              // frames in a value of a bare concatenation; 0 if not known
-	Stride   int              // bytes of such a value; 0 if not known
+	Value    *stackmap.Field  // the count in a value; nil for the whole value
+	BTF      string           // path of BTF of the key, or of an object with it; "" for none
+	Depth    int              // frames in a bare value; 0 if unknown
+	Stride   int              // bytes of a bare value; 0 if unknown
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
-	// Maps are paths of copies of /proc/PID/maps, by process; that of AnyProcess is for
-	// all stacks of unknown processes.
+	// Maps are paths of copies of /proc/PID/maps, by process; AnyProcess is the key for all stacks
+	// of unknown processes.
 	Maps map[int32]string
-	// PathOf returns the path of the file with a build ID, which a stack map does not have;
-	// "" if it is not known. nil knows none.
+	// PathOf returns the path of the file with a build ID, which stack maps lack; "" if it is
+	// unknown. May be nil.
 	PathOf func(buildid.ID) string
 }
 
 // AnyProcess is the key in StackOptions.Maps for stacks of unknown processes.
 const AnyProcess int32 = -1
 
-// bare reports whether the options describe a bare concatenation of values.
+// bare reports whether the options describe bare values.
 func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
 
 // stackSource is a stack map: stacks that were counted when they were recorded.
@@ -46,11 +46,11 @@ type stackSource struct {
 	set      *stackmap.Set
 	opts     Options
 	damage   error           // after the stacks that were read
-	kallsyms string          // path of the list that has the kernel's place; "" for none
+	kallsyms string          // path of the list with the kernel's address; "" for none
 	state    *sideband.State // of the profile, once it was made
 }
 
-// openStacks reads a stack map whole: the kernel bounds the size of maps.
+// openStacks reads a whole stack map: the kernel bounds the size of maps.
 func openStacks(ctx context.Context, f *file, form stackmap.Form, o *Options) (*stackSource, error) {
 	opts, files, err := readOptions(ctx, &o.Stacks)
 	defer func() { files.Close() }()
@@ -68,8 +68,8 @@ func openStacks(ctx context.Context, f *file, form stackmap.Form, o *Options) (*
 		kallsyms: o.Stacks.Kallsyms}, nil
 }
 
-// readOptions opens the files that belong to a stack map. The caller closes them, also
-// after an error.
+// readOptions opens the files that belong to a stack map. The caller must close them, also after an
+// error.
 func readOptions(ctx context.Context, o *StackOptions) (*stackmap.Options, closers, error) {
 	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
 	var files closers
@@ -106,8 +106,8 @@ func (s *stackSource) profile(ctx context.Context) (*ingest.Profile, error) {
 	return s.fold(sb, nil)
 }
 
-// fold makes the profile of the stacks, whose addresses lie in the spaces of sb. warnings
-// are of the side band of the bundle that has them.
+// fold makes the profile of the stacks with the address spaces of sb. warnings are those of the side
+// band of their bundle.
 func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
 	sb.AddJIT(s.opts.JIT, 0, 0)
@@ -137,8 +137,8 @@ func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 	}
 }
 
-// newState returns a State with the changes of the maps and kallsyms in StackOptions and of
-// Options.Bundles, which are not applied yet.
+// newState returns a State with the unapplied changes of the maps and kallsyms in StackOptions and of
+// Options.Bundles.
 func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb, o := sideband.New(), &s.opts.Stacks
 	if s.kallsyms != "" {
@@ -159,12 +159,12 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sb.TakeAll(b) // unchecked: a stack map has no boot to compare
+		sb.AddBundle(b) // unchecked: a stack map has no boot to compare
 	}
 	return sb, nil
 }
 
-// addMaps enters a copy of /proc/PID/maps.
+// addMaps adds the mappings of a copy of /proc/PID/maps.
 func addMaps(sb *sideband.State, pid int32, path string) error {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -175,7 +175,7 @@ func addMaps(sb *sideband.State, pid int32, path string) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%s: no mapping of code in it: a copy of /proc/PID/maps is wanted", path)
+		return fmt.Errorf("%s: no mapping of code in it: expected a copy of /proc/PID/maps", path)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 			Text: fmt.Sprintf(format, args...)})
 	}
 	if s.damage != nil {
-		warn(true, "dump it again", "%v; all before it is used", s.damage)
+		warn(true, "dump it again", "%v; all stacks before it are used", s.damage)
 	}
 	for _, err := range set.Warnings {
 		warn(true, "", "%v", err)
@@ -208,25 +208,25 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 	if n := countObjects(p, func(o *ingest.Object) bool {
 		return o.Kind == ingest.ELF && o.Reason == ingest.NoBuildID
 	}); n > 0 {
-		files, whose := fmt.Sprintf("%d files have", n), "their"
+		files, their := fmt.Sprintf("%d files have", n), "their"
 		if n == 1 {
-			files, whose = "1 file has", "its"
+			files, their = "1 file has", "its"
 		}
-		warn(false, "`symbolize index --explain FILE…` shows why the kernel saw none; --trust-paths "+
-			"takes what is indexed of their paths",
-			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, whose)
+		warn(false, "`symbolize index --explain FILE…` shows why the kernel found none; --trust-paths "+
+			"uses the indexed files of their paths",
+			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, their)
 	}
 	if set.Form >= stackmap.Systing && set.Skipped > 0 {
 		warn(false, "", "%s: %d records have no stack and are left out", s.file.path, set.Skipped)
 	}
 	if k := s.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {
-		warn(false, "", "%s: labels that it cannot carry: %s", s.file.path,
+		warn(false, "", "%s: labels that it cannot have: %s", s.file.path,
 			strings.Join(set.Labels.Missing(), ", "))
 	}
 	s.lossWarning(warn)
 }
 
-// listWarning warns of a kallsyms text that names nothing.
+// listWarning warns about a kallsyms text that is of no use.
 func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, args ...any)) {
 	list := f.source.kallsyms
 	switch {
@@ -235,11 +235,11 @@ func (f *stackFolder) listWarning(warn func(partial bool, hint, format string, a
 	case f.inKernel == 0 && f.inNothing > 0:
 		warn(false, "copy /proc/kallsyms while the stacks are taken, or right after",
 			"%s: of another boot, so that the kernel's functions have no names: none of %d kernel "+
-				"addresses lies where it has the kernel", list, f.inNothing)
+				"addresses is in its kernel", list, f.inNothing)
 	}
 }
 
-// lossWarning warns of stacks that were lost.
+// lossWarning warns about lost stacks.
 func (s *stackSource) lossWarning(warn func(partial bool, hint, format string, args ...any)) {
 	lost := s.set.Totals().Lost
 	var parts []string

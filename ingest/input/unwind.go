@@ -11,29 +11,29 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// StackEnd is where the unwinding of a copied stack ended, and why.
+// StackEnd is the reason why the unwinding of a copied stack ended.
 type StackEnd uint8
 
-// The ends. The first is the only one that leaves nothing out.
+// The ends. Only with StackComplete no frame is missing.
 const (
 	StackComplete  StackEnd = iota // the outermost function of the thread
 	StackTruncated                 // the copy ends before the stack does
 	StackElsewhere                 // the rest is on another stack: sigaltstack, Go's systemstack
 	StackNoTable                   // the store has no unwind table for the last frame's object
-	StackBroken                    // no rule for the last frame, or it leads to an impossible frame
-	StackNotCopied                 // no byte was copied: the program was being replaced
+	StackBroken                    // no rule for the last frame, or it gives an impossible frame
+	StackNotCopied                 // nothing was copied: the program was being replaced
 	NumStackEnds
 )
 
-// CopiedStack is a user stack as perf record --call-graph dwarf records it. Its slices are
-// valid during the call.
+// CopiedStack is a user stack recorded by perf record --call-graph dwarf. Its slices are valid during
+// the call.
 type CopiedStack struct {
 	Arch   string // of the machine: "x86_64", "aarch64"
 	ABI    uint64 // 1: of a 32-bit task, 2: of a 64-bit one
 	Mask   uint64 // bits of the registers, perf_event_attr.sample_regs_user
 	Regs   []byte // a word each, lowest bit first
 	Memory []byte // from the stack pointer up
-	Asked  int    // bytes that were asked for; Memory is shorter where the mapping ended
+	Asked  int    // requested bytes; Memory is shorter if the mapping ended
 
 	Spaces  *addrspace.Map
 	Version addrspace.Version // of the process's address space
@@ -47,28 +47,29 @@ type Unwinder interface {
 
 // StackUnwinder unwinds stacks one after another.
 type StackUnwinder interface {
-	// Unwind appends the addresses of a stack to words, leaf first, return addresses as they
-	// are. An address that no call left, other than the first, is preceded by UserMarker, one
-	// that may not be the next caller's by UserGuess; guessed is set if there is any such.
+	// Unwind appends the addresses of a stack to words, leaf first, with unadjusted return
+	// addresses. UserMarker precedes addresses after the first that are not return addresses,
+	// UserGuess precedes addresses that may not belong to the next caller; guessed reports whether
+	// there are any.
 	Unwind(s *CopiedStack, words []uint64) (_ []uint64, _ StackEnd, guessed bool)
-	// InLinkRegister reports whether the code at pc has its return address in the link
-	// register. Of s only the fields of the machine and the address space are set.
+	// InLinkRegister reports whether the code at pc has its return address in the link register.
+	// In s only the fields of the machine and the address space are set.
 	InLinkRegister(s *CopiedStack, pc uint64) bool
 }
 
-// Words in the result of StackUnwinder: UserMarker before an exact address, and UserGuess
-// before one between which and the one before there may be callers that were not found.
+// Words in the result of StackUnwinder: UserMarker precedes an exact address, UserGuess an address
+// before which callers may be missing.
 const (
 	UserMarker = contextUser
 	UserGuess  = lastStackEnd
 )
 
-// UnwinderFor makes the Unwinder of a capture. objects are those of its mappings, by the number
-// that addrspace.Mapping has, each with the build ID that could be found for it.
+// UnwinderFor makes the Unwinder of a capture. objects are those of its mappings, by
+// addrspace.Mapping.Object, with the build IDs that were found.
 type UnwinderFor func(objects []ingest.Object) Unwinder
 
-// Words that stand in a user part for how its unwinding ended; StackComplete has none. They lie
-// outside of the range that the kernel uses.
+// Words in a user part for the end of its unwinding, except StackComplete. The kernel does not use
+// them.
 const (
 	firstStackEnd = ^uint64(3000) + 1
 	lastStackEnd  = firstStackEnd + uint64(NumStackEnds)
@@ -76,7 +77,7 @@ const (
 
 func isStackEnd(word uint64) bool { return word >= firstStackEnd && word < lastStackEnd }
 
-// endObject returns the object of a stack's end, whose last frame is the last of l.spots.
+// endObject returns the object for the end of a stack; its last frame is the last of l.spots.
 func (l *locator) endObject(word uint64) uint32 {
 	switch StackEnd(word - firstStackEnd) {
 	case StackTruncated:
@@ -129,21 +130,21 @@ func (u *stackReader) part(s *perfdata.Sample) []byte {
 	return u.buf
 }
 
-// linkRegister is the mask of the registers that perf record --call-graph fp asks for on arm64,
-// the link register alone: functions that call nothing have no frame, so that the chain of frame
-// pointers lacks their caller.
+// linkRegister is the mask of the registers requested by perf record --call-graph fp on arm64, only
+// the link register: leaf functions have no frame, so that the chain of frame pointers lacks their
+// caller.
 const linkRegister = 1 << 30
 
-// recordsLinkRegister reports whether the samples of an event have it.
+// recordsLinkRegister reports whether the samples of an event have the link register.
 func recordsLinkRegister(arch string, a *perfdata.Attr) bool {
 	const chain = perfdata.SampleRegsUser | perfdata.SampleCallchain
 	return (arch == "aarch64" || arch == "arm64") && a.SampleRegsUser == linkRegister &&
 		a.SampleType&chain == chain
 }
 
-// withCaller adds the caller of the first function to a user part, where the function's rule has
-// it in the link register; as perf does (get_leaf_frame_caller_aarch64), but by the table alone.
-// The result is valid until the next call.
+// withCaller adds the caller of the first function to a user part if the function's rule has it in the
+// link register, as perf does (get_leaf_frame_caller_aarch64), but only by the table. The result is
+// valid until the next call.
 func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
 	c := u.r.c
 	f := c.Records.File
@@ -162,7 +163,7 @@ func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
 	return append(u.buf, part[8:]...)
 }
 
-// codeBits are those of an address of arm64, without its authentication code.
+// codeBits masks an address of arm64, without its authentication code.
 const codeBits = 1<<48 - 1
 
 // count counts a stack.
@@ -184,9 +185,9 @@ func (u *stackReader) count(end StackEnd) {
 	}
 }
 
-// prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of
-// objects before any sample is read; those that they get later, when it is known which of them
-// occur and when the last sample was, are the same.
+// prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of objects
+// before any sample is read. They equal the build IDs determined later with the objects and times of
+// samples.
 func (c *collector) prepareUnwinding(f *file) {
 	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
 	file := c.Records.File
@@ -201,7 +202,7 @@ func (c *collector) prepareUnwinding(f *file) {
 	x := sideband.NewIdentifier(c.State, a.query(end), c.opts.Identify)
 	if c.Clock.Timed {
 		if x.From, x.To = first, last; last == 0 {
-			x.To = sideband.NoTime // no proof holds of a recording whose end is not known
+			x.To = sideband.NoTime // nothing can be proven without the end of the recording
 		}
 	}
 	objects := slices.Clone(c.Objects.List)

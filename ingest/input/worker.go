@@ -16,10 +16,10 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// worker reads the samples of some chunks of the file, and folds those of some chains into
-// tables of its own. The hash of a chain decides which worker owns it, so that few chains and
-// folded rows are in two tables: if each worker folded the samples that it reads, the tables
-// of each would have all stacks of a long recording.
+// worker reads the samples of some chunks of the file, and folds the samples of some chains into
+// tables of its own. The hash of a chain determines the worker that owns it, so that few chains and
+// folded rows are in two tables: if each worker folded the samples that it reads, each would have
+// all stacks of a long recording.
 type worker struct {
 	*reader
 	index  int
@@ -33,9 +33,9 @@ type worker struct {
 	rows         *merge.RowTable
 	frequent     frequentChains // of other workers
 	repeats      repeats
-	message      message // of the present sample
-	labelled     bool    // message has the label of the present sample
-	slot         *repeat // of repeats, that the present sample takes; may be nil
+	message      message // of the current sample
+	labelled     bool    // message has the label of the current sample
+	slot         *repeat // the slot of repeats for the current sample; may be nil
 	encoded      []byte
 	own          []byte // encoded messages to itself
 	group        [intern.GroupSize]queued
@@ -48,7 +48,7 @@ type worker struct {
 func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
 	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
 		index: index, out: newOutbox(peers, index)}
-	// A damaged file may have code mapped where no machine has any.
+	// A damaged file may map code at addresses that no machine uses.
 	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
 	if !c.opts.Branches && !c.opts.Runs {
 		w.counted, w.repeats.seed = w.repeated, seed
@@ -66,8 +66,7 @@ func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *
 	return w
 }
 
-// collect is the second pass: workers take chunks of the file, in any order, and fold the samples
-// in them.
+// collect is the second pass: workers fold the samples in chunks of the file, in any order.
 func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	n := c.opts.Workers
 	if n <= 0 {
@@ -92,8 +91,8 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	return workers, nil
 }
 
-// run reads chunks until none is left, then takes the batches of the other workers. A worker
-// that fails goes on receiving: the others may be waiting for it.
+// run reads chunks until none is left, then receives the batches of the other workers. A worker that
+// fails continues to receive: the others may be waiting for it.
 func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 	for w.err == nil {
 		k := int(next.Add(1)) - 1
@@ -105,8 +104,8 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 		}
 	}
 	w.foldRepeats()
-	w.takeOwn()
-	w.queues.finish(w.out, w.takeBatch)
+	w.foldOwn()
+	w.queues.finish(w.out, w.foldBatch)
 }
 
 // fold reads one chunk.
@@ -132,7 +131,7 @@ func (w *worker) fold(c sideband.Chunk) {
 		w.seen(w.sample.Time)
 	}
 	if err := w.records.Err(); err != nil && w.err == nil {
-		w.err = err // the file changed since the first pass, or cannot be read any more
+		w.err = err // the file changed since the first pass, or became unreadable
 	}
 }
 
@@ -146,24 +145,24 @@ func (w *worker) forward(m *message, kpart, part []byte) {
 	if owner == w.index || m.adopted {
 		w.keep(m, kpart, part)
 	} else {
-		w.out.send(owner, m, kpart, part, w.takeBatch)
+		w.out.send(owner, m, kpart, part, w.foldBatch)
 	}
 }
 
-// ownSize is the size of a batch of messages to itself, bytes: some groups, in a level 1 cache.
+// ownSize is the size in bytes of a worker's batch to itself: some groups, in a level 1 cache.
 const ownSize = 16 << 10
 
 // keep puts a message into the batch for the worker itself.
 func (w *worker) keep(m *message, kpart, part []byte) {
 	w.own = m.encode(w.own, kpart, part)
 	if len(w.own) >= ownSize {
-		w.takeOwn()
+		w.foldOwn()
 	}
 }
 
-// takeOwn folds the worker's own batch.
-func (w *worker) takeOwn() {
-	w.takeBatch(w.own)
+// foldOwn folds the worker's own batch.
+func (w *worker) foldOwn() {
+	w.foldBatch(w.own)
 	w.own = w.own[:0]
 }
 
@@ -174,9 +173,9 @@ type queued struct {
 	khash, uhash uint64
 }
 
-// takeBatch folds the samples of a batch, a group at a time: the tables are read ahead for all of
-// it before the first is looked up, because the time goes to cache misses, and those overlap.
-func (w *worker) takeBatch(b []byte) {
+// foldBatch folds the samples of a batch, a group at a time: the tables are read ahead for the whole
+// group before the first look-up, so that cache misses, which take most of the time, overlap.
+func (w *worker) foldBatch(b []byte) {
 	for len(b) > 0 {
 		n := 0
 		for ; n < len(w.group) && len(b) > 0; n++ {
@@ -204,13 +203,13 @@ func (w *worker) takeBatch(b []byte) {
 			}
 		}
 		for i := range group {
-			w.take(&group[i])
+			w.foldMessage(&group[i])
 		}
 	}
 }
 
-// take folds the samples of a message.
-func (w *worker) take(m *queued) {
+// foldMessage folds the samples of a message.
+func (w *worker) foldMessage(m *queued) {
 	kernel := w.kernelChains.add(m.khash, m.kpart, m.user, m.kernel, false)
 	user := w.userChains.add(m.uhash, m.part, m.user, m.kernel, m.adopted)
 	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: m.count,
@@ -224,15 +223,15 @@ func (w *worker) take(m *queued) {
 	}
 }
 
-// message is a sample, or several equal ones, for the worker that owns its chain.
+// message is a sample, or several equal samples, for the worker that owns the chain.
 type message struct {
-	hash         uint64 // of the user part, or of the kernel part where there is no other
+	hash         uint64 // of the user part, or of the kernel part if there is no user part
 	weight       uint64 // of all its samples
 	count        uint32 // of samples
 	label        uint32
 	user, kernel addrspace.Version
 	cut          bool
-	adopted      bool // taken by a worker that does not own the chain
+	adopted      bool // folded by a worker that does not own the chain
 }
 
 // messageSize is the size of a message without its chain, in bytes.
@@ -281,9 +280,8 @@ func (m *message) decode(b []byte) (kpart, part, rest []byte) {
 
 const (
 	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
-	batchSlack = 4 << 10  // of a batch's memory: most messages fit, append makes room for the rest
-	// In batches: a worker that does not get the processor must not stop the others.
-	inboxSize = 64
+	batchSlack = 4 << 10  // of a batch's memory: enough for most messages, append grows for others
+	inboxSize  = 64       // batches: a worker without a processor must not block the others
 )
 
 // batchQueues carries batches of messages between the workers.
@@ -327,42 +325,42 @@ func newOutbox(x *batchQueues, self int) *outbox {
 	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
 }
 
-// send adds a message to the batch for a worker. take receives the batches that arrive while
-// it waits.
-func (o *outbox) send(to int, m *message, kpart, part []byte, take func([]byte)) {
+// send adds a message to the batch for a worker. receive is called for the batches that arrive
+// meanwhile.
+func (o *outbox) send(to int, m *message, kpart, part []byte, receive func([]byte)) {
 	if o.batch[to] == nil {
 		o.batch[to] = o.x.batch()
 	}
 	o.batch[to] = m.encode(o.batch[to], kpart, part)
 	if len(o.batch[to]) >= batchSize {
-		o.flush(to, take)
+		o.flush(to, receive)
 	}
 }
 
-// flush sends the batch for a worker. While that worker's inbox is full it takes batches from
-// its own, so that two workers that send to each other do not block.
-func (o *outbox) flush(to int, take func([]byte)) {
+// flush sends the batch for a worker. While that worker's inbox is full it receives batches from its
+// own, so that two workers that send to each other do not block.
+func (o *outbox) flush(to int, receive func([]byte)) {
 	for {
 		select {
 		case o.x.inbox[to] <- o.batch[to]:
 			o.batch[to] = nil
 			return
 		case b := <-o.x.inbox[o.self]:
-			o.x.received(b, take)
+			o.x.received(b, receive)
 		}
 	}
 }
 
-func (x *batchQueues) received(b []byte, take func([]byte)) {
-	take(b)
+func (x *batchQueues) received(b []byte, receive func([]byte)) {
+	receive(b)
 	x.free.Put(&b)
 }
 
-// finish sends the remaining batches and takes further ones until all workers have finished.
-func (x *batchQueues) finish(o *outbox, take func([]byte)) {
+// finish sends the remaining batches and receives further ones until all workers have finished.
+func (x *batchQueues) finish(o *outbox, receive func([]byte)) {
 	for to := range o.batch {
 		if len(o.batch[to]) > 0 {
-			o.flush(to, take)
+			o.flush(to, receive)
 		}
 	}
 	if x.sending.Add(-1) == 0 {
@@ -372,10 +370,10 @@ func (x *batchQueues) finish(o *outbox, take func([]byte)) {
 	for {
 		select {
 		case b := <-in:
-			x.received(b, take)
+			x.received(b, receive)
 		case <-x.sent:
 			for len(in) > 0 {
-				x.received(<-in, take)
+				x.received(<-in, receive)
 			}
 			return
 		}
@@ -384,20 +382,20 @@ func (x *batchQueues) finish(o *outbox, take func([]byte)) {
 
 const (
 	frequentBits = 12
-	// frequentFrom is how often a worker reads a chain that another one owns before it adopts
-	// it: half the samples of an idle machine have the same few chains, and would all be
-	// folded by one worker.
+	// frequentFrom is how often a worker reads a chain of another owner before it adopts the
+	// chain: half the samples of an idle machine have the same few chains, and would all be folded
+	// by one worker.
 	frequentFrom = 16
 	frequentMost = 64
 )
 
-// frequentChains counts the recently frequent chains of other workers, by hash.
+// frequentChains counts recent frequent chains of other workers, by hash.
 type frequentChains [1 << frequentBits]struct {
 	hash  uint64
 	count uint32
 }
 
-// often counts the chain of this hash and reports whether it is frequent.
+// often counts the chain with a hash and reports whether it is frequent.
 func (h *frequentChains) often(hash uint64) bool {
 	s := &h[hash>>32&(1<<frequentBits-1)]
 	switch {
@@ -412,50 +410,46 @@ func (h *frequentChains) often(hash uint64) bool {
 	return false
 }
 
-// repeats counts the samples whose recorded chains, labels and address spaces were those of a
-// sample shortly before: what a chain becomes depends on nothing else, so that it needs neither be
-// simplified nor encoded, nor looked up in the tables. Samples of a service have few chains; where
-// the chains differ, repeats switches itself off for a time.
+// repeats counts samples with the same recorded chain, labels and address spaces as a recent sample.
+// The result of a chain depends on nothing else, so that such samples need not be simplified,
+// encoded, or looked up in the tables. Samples of a service have few chains; if most chains are
+// new, repeats switches itself off for a time.
 type repeats struct {
 	seed  maphash.Seed
 	slots []repeat // direct-mapped by hash
 	asked int      // look-ups since the last decision
-	found int      // of them
-	off   int      // samples that pass without a look-up
+	found int      // successful look-ups of these
+	off   int      // samples to skip without a look-up
 }
 
-// repeat is a sample that came often, and how often since it was folded last.
+// repeat is a repeated sample, with the number of repetitions since it was last folded.
 type repeat struct {
 	hash uint64
-	// rival is the hash of the last other sample that fell on the slot. It has to come twice, so
-	// that samples that come once are not copied, and oftener than the present one.
+	// rival is the hash of the last other sample of this slot. It replaces the sample of the slot
+	// if it comes twice, so that unique samples are not copied, and more often than that sample.
 	rival   uint64
 	message        // its count is 0 in a free slot
-	chain   uint32 // bytes of data that are the recorded chain; the encoded parts follow
+	chain   uint32 // bytes of the recorded chain in data; the encoded parts follow
 	kpart   uint32 // bytes of the encoded kernel part
-	lead    uint8  // rivals that the slot is kept from
+	lead    uint8  // rivals before the sample can be replaced
 	data    []byte
 }
 
 const (
 	repeatBits = 13
-	// maxRepeat is the length of the longest chain that is kept, bytes: perf records 127 words at
-	// most unless it is asked for more.
-	maxRepeat = 1 << 10
-	// repeatWindow is after how many look-ups repeats decides whether it stays on.
+	maxRepeat  = 1 << 10 // bytes of a chain; by default perf records at most 127 words
+	// repeatWindow is the number of look-ups after which repeats decides whether to stay on.
 	repeatWindow = 4 << repeatBits
-	// repeatLeast is the least share of look-ups, one in so many, that must find something: with
-	// less than a third the time of those that do not was as much as the others saved.
+	// repeatLeast: one look-up in so many must be successful. With fewer than a third, failed
+	// look-ups took as much time as the others saved.
 	repeatLeast = 3
-	// repeatPause is for how many samples repeats is off.
-	repeatPause = 16 * repeatWindow
+	repeatPause = 16 * repeatWindow // samples to skip
 	repeatLead  = 3
-	// mostRepeats bounds a count, which must fit into that of a row.
-	mostRepeats = 1 << 30
+	maxRepeats  = 1 << 30 // must fit in the count of a row
 )
 
-// find counts the sample of m in the slot that has its chain, and reports true; else it returns the
-// slot that the sample is to take, nil if none.
+// find counts the sample of m in the slot with its chain, and reports true; otherwise it returns the
+// slot to be used for the sample, nil if none.
 func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 	if t.slots == nil {
 		t.slots = make([]repeat, 1<<repeatBits)
@@ -465,7 +459,7 @@ func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 	h = (h ^ uint64(m.user)<<32 ^ uint64(m.kernel)<<16 ^ uint64(m.label)) * 0x9e3779b97f4a7c15
 	s := &t.slots[h>>(64-repeatBits)]
 	switch {
-	case s.hash == h && s.count > 0 && s.count < mostRepeats && s.label == m.label &&
+	case s.hash == h && s.count > 0 && s.count < maxRepeats && s.label == m.label &&
 		s.user == m.user && s.kernel == m.kernel && bytes.Equal(s.data[:s.chain], chain):
 		s.count++
 		s.weight += m.weight
@@ -483,8 +477,7 @@ func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 	return nil, false
 }
 
-// pause reports whether the present sample passes without a look-up. It starts pauses, for which
-// the slots are to be folded.
+// pause reports whether to skip the current sample. If a pause starts the slots must be folded.
 func (t *repeats) pause() (off, starts bool) {
 	if t.off > 0 {
 		t.off--
@@ -500,7 +493,7 @@ func (t *repeats) pause() (off, starts bool) {
 	return starts, starts
 }
 
-// set makes a slot that of a sample.
+// set assigns the slot to a sample.
 func (s *repeat) set(m *message, chain, kpart, part []byte) {
 	s.message, s.lead = *m, 0
 	s.chain, s.kpart = uint32(len(chain)), uint32(len(kpart))
@@ -513,8 +506,8 @@ func (s *repeat) parts() (kpart, part []byte) {
 	return both[:s.kpart:s.kpart], both[s.kpart:]
 }
 
-// repeated counts the present sample if it is one of repeats. It leaves out those whose parts
-// depend on more than their chain.
+// repeated counts the current sample if it is a repetition. It skips samples with parts that depend on
+// more than the chain.
 func (w *worker) repeated() bool {
 	s := &w.sample
 	w.slot, w.labelled = nil, false
@@ -539,8 +532,8 @@ func (w *worker) repeated() bool {
 	return found
 }
 
-// remember enters the present sample, of an encoded chain, into the slot that repeated has found.
-// It reports false if the sample cannot be kept.
+// remember assigns the slot found by repeated to the current sample with its encoded chain. It returns
+// false if the sample cannot be kept.
 func (w *worker) remember(m *message, kpart, part []byte) bool {
 	s := w.slot
 	if s == nil || w.lone || w.split.late {
@@ -551,7 +544,7 @@ func (w *worker) remember(m *message, kpart, part []byte) bool {
 	return true
 }
 
-// foldRepeat folds the samples that a slot has counted, and frees it.
+// foldRepeat folds the samples counted in a slot, and frees the slot.
 func (w *worker) foldRepeat(s *repeat) {
 	if s.count > 0 {
 		kpart, part := s.parts()
@@ -560,7 +553,7 @@ func (w *worker) foldRepeat(s *repeat) {
 	}
 }
 
-// foldRepeats folds the samples of all slots, and frees these.
+// foldRepeats folds the samples of all slots, and frees the slots.
 func (w *worker) foldRepeats() {
 	for i := range w.repeats.slots {
 		w.foldRepeat(&w.repeats.slots[i])

@@ -133,9 +133,9 @@ func (sb *State) addBundle(x *Bundle) *Contribution {
 	return &sb.bundles.taken[len(sb.bundles.taken)-1]
 }
 
-// TakeAll takes all facts of a bundle without a check of the boot: a dump of a stack map has
+// AddBundle takes all facts of a bundle without a check of the boot: a dump of a stack map has
 // none that could be compared.
-func (sb *State) TakeAll(x Bundle) {
+func (sb *State) AddBundle(x Bundle) {
 	if sb.addBundle(&x).Refused != "" {
 		return
 	}
