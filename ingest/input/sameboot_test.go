@@ -121,7 +121,7 @@ func TestTaken(t *testing.T) {
 		{name: "another clock", lacks: bundlebuild.NoSymbols | bundlebuild.MonotonicClock,
 			want: "code and lines of 2 BPF programs, names of 3 BPF functions, the place of 1 kernel module"},
 		{name: "no kernel",
-			lacks: bundlebuild.NoKernel, want: "the place of 1 kernel module, where the kernel lies"},
+			lacks: bundlebuild.NoKernel, want: "the place of 1 kernel module, the address of the kernel"},
 		{name: "no process", lacks: bundlebuild.NoProcess,
 			want: "the place of 1 kernel module, the mappings of 1 process"},
 		{name: "nothing",
@@ -208,7 +208,7 @@ func TestTakenNothing(t *testing.T) {
 			want:   "does not name its kernel"},
 		{name: "no address, other host", lacks: bundlebuild.NoKernel,
 			change: func(h *bundlebuild.Host) { h.Name = "other" },
-			want:   "the host is not the same"},
+			want:   "the hosts differ"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestTakenTwice(t *testing.T) {
 	_, want := withBundles(t, h.PerfData(0), openBuilt(t, h.Bundle()))
 	sameStacks(t, got, want)
 	taken := c.Contributions()
-	if len(taken) != 3 || taken[0].Refused != "it is no bundle" || taken[1].Programs != 2 ||
+	if len(taken) != 3 || taken[0].Refused != "it is not a bundle" || taken[1].Programs != 2 ||
 		taken[1].Symbols != 3 || !strings.HasPrefix(taken[2].String(), "nothing taken from ") {
 		t.Errorf("taken %+v", taken)
 	}

@@ -154,7 +154,7 @@ func TestSharedFileIDs(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 			warned := slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
-				return strings.Contains(w.Text, "2 files with samples, /t1 among them")
+				return strings.Contains(w.Text, "2 files with samples, among them /t1")
 			})
 			if want := strings.Contains(tc.want, "ambiguous"); warned != want {
 				t.Errorf("warnings %v", p.Stats.Warnings)

@@ -60,7 +60,7 @@ func TestTracesLost(t *testing.T) {
 		switch {
 		case samples > 0 && len(w) == 0:
 		case samples == 0 && len(w) == 1 && w[0].Partial && w[0].Hint != "" &&
-			strings.Contains(w[0].Text, "no samples, and nothing of the ARM CoreSight ETM trace"):
+			strings.Contains(w[0].Text, "no samples, and no data of the recorded ARM CoreSight ETM trace"):
 		default:
 			t.Errorf("%d samples: %+v", samples, w)
 		}

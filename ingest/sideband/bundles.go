@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,13 +26,13 @@ import (
 // reason why it adds none.
 type Contribution struct {
 	From      string // path of the bundle
-	Refused   string // why nothing could be taken; "" if it could
-	Programs  int    // BPF programs whose code and lines came from it
-	Symbols   int    // functions of BPF that no record of the capture names
-	Modules   int    // kernel modules for which the capture has no record
-	Processes int    // processes for whose mappings it has no record
+	Refused   string // why the bundle was not used; "" if it was
+	Programs  int    // BPF programs with code and lines from it
+	Symbols   int    // BPF functions without a record in the capture
+	Modules   int    // kernel modules without a record in the capture
+	Processes int    // processes without records of mappings in the capture
 	Compiled  int    // perf maps and jitdump files
-	Kernel    bool   // the address of the kernel, which the capture does not have
+	Kernel    bool   // the address of the kernel, which the capture lacks
 }
 
 // String is a line of text: "taken from NAME: code and lines of 3 BPF programs, …",
@@ -59,7 +60,7 @@ func (b *Contribution) String() string {
 		}
 	}
 	if b.Kernel {
-		parts = append(parts, "where the kernel lies")
+		parts = append(parts, "the address of the kernel")
 	}
 	if len(parts) == 0 {
 		return "nothing taken from " + b.From + ": the capture has all that the bundle has"
@@ -67,22 +68,22 @@ func (b *Contribution) String() string {
 	return "taken from " + b.From + ": " + strings.Join(parts, ", ")
 }
 
-// Bundle is a bundle that may be of the boot that a capture is of.
+// Bundle is a bundle that may be of the same boot as a capture.
 type Bundle struct {
 	Path    string
-	Bundle  *bundle.Bundle // nil if the file is none
+	Bundle  *bundle.Bundle // nil if the file is not a bundle
 	Records *perfdata.File // its side band, nil if it has none
-	// Programs reads the bundle's BPF programs. The profile of the bundle itself reports
-	// damage of them.
+	// Programs reads the bundle's BPF programs. Damage of them is reported by the profile of the
+	// bundle itself.
 	Programs func() ([]bpf.Program, error)
 }
 
-// bundlePrograms are the programs of bundles, and the counts for each bundle.
+// bundlePrograms are the programs of bundles, and the contribution of each bundle.
 type bundlePrograms struct {
-	taken       []Contribution
-	open        []*bootBundle // those that were taken from
-	programs    []bpf.Program
-	programFrom []int // by program: number in taken
+	contributions []*Contribution
+	open          []*bootBundle // the bundles in use
+	programs      []bpf.Program
+	programFrom   []*Contribution // by program
 }
 
 // bootBundle is a bundle of the same boot.
@@ -90,76 +91,78 @@ type bootBundle struct {
 	*bundle.Bundle
 	records  *perfdata.File
 	programs []bpf.Program
-	convert  func(uint64) uint64 // of a time in its records to the clock of the capture
-	taken    int                 // number in bundlePrograms.taken
+	convert  func(uint64) uint64 // a time in its records to the clock of the capture
+	gives    *Contribution
 }
 
-// Contributions returns the counts for each bundle, in their order; none for a nil State.
-func (sb *State) Contributions() []Contribution {
+// Contributions returns the contribution of each bundle, in their order; none for a nil State.
+func (sb *State) Contributions() (list []Contribution) {
 	if sb == nil {
 		return nil
 	}
-	return sb.bundles.taken
+	for _, c := range sb.bundles.contributions {
+		list = append(list, *c)
+	}
+	return list
 }
 
-// takeFromBundles takes the facts that the capture lacks. It is called after all records were
-// read, and before the changes are applied.
-func (sb *State) takeFromBundles(ctx context.Context, from []Bundle) error {
+// addSameBoot adds the facts of bundles of the same boot that the capture lacks. It is called after
+// all records were read, and before the changes are applied.
+func (sb *State) addSameBoot(ctx context.Context, from []Bundle) error {
 	for i := range from {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		x, taken := &from[i], sb.addBundle(&from[i])
-		if taken.Refused != "" {
+		x := &from[i]
+		l, ok := sb.bootBundle(x)
+		if !ok {
 			continue
 		}
-		l := bootBundle{Bundle: x.Bundle, records: x.Records, taken: len(sb.bundles.taken) - 1}
-		if taken.Refused = sb.compare(&l); taken.Refused != "" {
-			continue
+		if l.gives.Refused = sb.compare(l); l.gives.Refused == "" {
+			l.programs, _ = x.Programs()
+			sb.add(l)
 		}
-		l.programs, _ = x.Programs()
-		sb.take(&l)
 	}
 	return nil
 }
 
-// addBundle appends the counts for a bundle.
-func (sb *State) addBundle(x *Bundle) *Contribution {
-	taken := Contribution{From: x.Path}
+// bootBundle adds a Contribution for a bundle; false if the file is not a bundle.
+func (sb *State) bootBundle(x *Bundle) (l *bootBundle, ok bool) {
+	l = &bootBundle{Bundle: x.Bundle, records: x.Records, gives: &Contribution{From: x.Path}}
 	if x.Bundle == nil {
-		taken.Refused = "it is no bundle"
+		l.gives.Refused = "it is not a bundle"
 	}
-	sb.bundles.taken = append(sb.bundles.taken, taken)
-	return &sb.bundles.taken[len(sb.bundles.taken)-1]
+	sb.bundles.contributions = append(sb.bundles.contributions, l.gives)
+	return l, x.Bundle != nil
 }
 
-// AddBundle takes all facts of a bundle without a check of the boot: a dump of a stack map has
-// none that could be compared.
+// AddBundle adds all facts of a bundle without checking the boot: dumps of stack maps have nothing to
+// compare it with.
 func (sb *State) AddBundle(x Bundle) {
-	if sb.addBundle(&x).Refused != "" {
+	l, ok := sb.bootBundle(&x)
+	if !ok {
 		return
 	}
-	programs, _ := x.Programs()
 	sb.Host.Arch = x.Bundle.Manifest.Machine
 	sb.Host.BigEndian = x.Bundle.Manifest.BigEndian()
 	sb.Clock.Timed = true // the bundle's clock orders the states
-	sb.take(&bootBundle{Bundle: x.Bundle, records: x.Records, programs: programs,
-		taken:   len(sb.bundles.taken) - 1,
-		convert: func(t uint64) uint64 { return t }})
+	l.programs, _ = x.Programs()
+	l.convert = func(t uint64) uint64 { return t }
+	sb.add(l)
 }
 
-// takePrograms puts programs of bundles that were matched with records into the capture's
-// list, in place of those without code.
-func (sb *State) takePrograms(t *programMatcher) {
-	taken := make(map[*bpf.Program]bool)
+// addMatched adds programs of bundles that were matched with records to the capture's list, replacing
+// programs without code.
+func (sb *State) addMatched(t *programMatcher) {
+	matched := make(map[*bpf.Program]bool)
 	for _, r := range t.of {
-		taken[r.p] = true
+		matched[r.p] = true
 	}
-	last := make(map[uint32]int) // by ID: the last one that is taken
+	last := make(map[uint32]int) // by ID: the last matched program
 	for i := range sb.bundles.programs {
-		if p := &sb.bundles.programs[i]; taken[p] {
+		if p := &sb.bundles.programs[i]; matched[p] {
 			last[p.ID] = i
-			sb.bundles.taken[sb.bundles.programFrom[i]].Programs++
+			sb.bundles.programFrom[i].Programs++
 		}
 	}
 	if len(last) == 0 {
@@ -172,13 +175,13 @@ func (sb *State) takePrograms(t *programMatcher) {
 	})
 	for i := range sb.bundles.programs {
 		p := &sb.bundles.programs[i]
-		if taken[p] && (p.Missing == "" || last[p.ID] == i) {
+		if matched[p] && (p.Missing == "" || last[p.ID] == i) {
 			sb.Programs.List = append(sb.Programs.List, *p)
 		}
 	}
 }
 
-// addBuildID adds a build ID of the bundle that the capture may lack.
+// addBuildID adds a build ID of a bundle that the capture may lack.
 func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	if !id.IsZero() {
 		sb.buildIDs = append(sb.buildIDs, perfdata.BuildIDEntry{ID: id, PID: -1, CPUMode: mode,
@@ -186,7 +189,7 @@ func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	}
 }
 
-// noteTime enters the time and the process of a record in sampled.
+// noteTime adds the time and the process of a record to sampled.
 func (sb *State) noteTime(rec *perfdata.Record) {
 	id, err := sb.Records.File.SampleID(rec)
 	if rec.Type == perfdata.TypeSample && err == nil && !sb.sampled.processes[id.PID] {
@@ -201,7 +204,7 @@ func (sb *State) noteTime(rec *perfdata.Record) {
 	sb.sampled.to = max(sb.sampled.to, id.Time)
 }
 
-// clockKind is a clock that both a capture and a bundle can have times of.
+// clockKind is a clock that both captures and bundles can have times of.
 type clockKind uint8
 
 const (
@@ -236,7 +239,7 @@ func clockOf(f *perfdata.File) clockKind {
 	return noClock
 }
 
-// read returns one of the readings.
+// read returns the reading of the clock.
 func (k clockKind) read(c *bundle.Clocks) uint64 {
 	switch k {
 	case monotonicClock:
@@ -249,8 +252,8 @@ func (k clockKind) read(c *bundle.Clocks) uint64 {
 	return c.Perf
 }
 
-// converter returns the conversion of times of clock from to clock to. It is linear between
-// the two readings of both in the bundle, as clocks drift.
+// converter returns the conversion of times of clock from to clock to. As clocks drift it is linear
+// between the two readings in the bundle.
 func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
 	if from == to {
 		return func(t uint64) uint64 { return t }
@@ -264,15 +267,15 @@ func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
 	}
 	return func(t uint64) uint64 {
 		if t == 0 || t == NoTime {
-			return t // the start, and the order of the file: no times of a clock
+			return t // not times of a clock: the start, and the order of the file
 		}
 		part := float64(int64(t-begin)) / length
 		return t + uint64(first+int64(drift*part))
 	}
 }
 
-// compare returns the reason why a bundle is not of the capture's boot, "" if it is: by the
-// kernel's build ID, the run-time address of _text and a common time.
+// compare returns the reason why a bundle is not of the capture's boot, "" if it is. It compares the
+// kernel's build ID, the run-time address of _text and the time span.
 func (sb *State) compare(l *bootBundle) string {
 	m := &l.Manifest
 	own, theirs := NewIdentifier(sb, ObjectQuery{}, nil).kernel, m.KernelID()
@@ -292,17 +295,17 @@ func (sb *State) compare(l *bootBundle) string {
 	x := &sb.Records.File.Features
 	switch {
 	case !sameID && !sameText:
-		return "neither the kernel's build ID nor its address is in both"
+		return "they have neither the kernel's build ID nor its address in common"
 	case !sameID && (x.OSRelease == "" || x.OSRelease != m.OSRelease):
 		return "the capture does not name its kernel"
 	case !sameText && (x.Hostname == "" || x.Hostname != m.Host):
-		return "the kernel's address is hidden, and the host is not the same"
+		return "the kernel's address is hidden, and the hosts differ"
 	}
 	return sb.compareTimes(l)
 }
 
-// symbol returns the address of a symbol in the bundle's kernel mapping, which is named after the
-// symbol that it begins with; 0 if there is none.
+// symbol returns the address of the symbol at the start of the bundle's kernel mapping, otherwise of a
+// symbol in its kallsyms; 0 if it is unknown.
 func (l *bootBundle) symbol(name string) uint64 {
 	if l.records == nil || name == "" {
 		return 0
@@ -324,14 +327,14 @@ func (l *bootBundle) symbol(name string) uint64 {
 // maxClockStep is the largest step of the wall clock between two captures of one boot.
 const maxClockStep = uint64(time.Hour)
 
-// compareTimes returns the reason if bundle and capture have no common time, "" if they
-// have, and prepares the conversion of times.
+// compareTimes returns the reason why the time spans of bundle and capture do not overlap, "" if they
+// do, and prepares the conversion of times.
 func (sb *State) compareTimes(l *bootBundle) string {
 	m := &l.Manifest
 	clock := clockOf(sb.Records.File)
 	switch {
 	case clock == noClock || sb.sampled.from == 0:
-		return "the capture's records have no times that the bundle could be compared with"
+		return "the capture's records have no times to compare with the bundle"
 	case m.End.Perf == 0:
 		return "the bundle has no creation time"
 	}
@@ -363,27 +366,27 @@ func span(from, to uint64) time.Duration {
 	return time.Duration(min(to-from, math.MaxInt64)).Round(time.Millisecond)
 }
 
-// take adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
-func (sb *State) take(l *bootBundle) {
+// add adds the programs, symbols, modules and mappings of a bundle that the capture lacks.
+func (sb *State) add(l *bootBundle) {
 	sb.bundles.open = append(sb.bundles.open, l)
 	sb.noteMissing(l.Manifest.Missing)
 	for i := range l.programs {
 		p := l.programs[i]
 		if p.Raw == nil {
-			continue // known by its records only, which takeSymbols reads
+			continue // known only by its records, which addSymbols reads
 		}
 		p.Funcs = slices.Clone(p.Funcs) // the match may complete their names
 		sb.bundles.programs = append(sb.bundles.programs, p)
-		sb.bundles.programFrom = append(sb.bundles.programFrom, l.taken)
+		sb.bundles.programFrom = append(sb.bundles.programFrom, l.gives)
 	}
-	sb.takeSymbols(l)
-	sb.takeKernel(l)
-	sb.takeModules(l)
-	sb.takeProcesses(l)
-	sb.takeVDSO(l)
+	sb.addSymbols(l)
+	sb.addKernel(l)
+	sb.addModules(l)
+	sb.addProcesses(l)
+	sb.addVDSO(l)
 }
 
-// insert adds a change of state for which the capture has no record, at a time of its clock.
+// insert adds a change of state without a record in the capture, at a time of its clock.
 func (sb *State) insert(time uint64, e change) {
 	e.time, e.seq = time, uint32(len(sb.changes))
 	if !sb.Clock.Timed {
@@ -395,15 +398,15 @@ func (sb *State) insert(time uint64, e change) {
 // codeRange identifies a function by its addresses.
 type codeRange struct{ start, end uint64 }
 
-// symbolGroup is the KSYMBOL records of a program that one thread loads.
+// symbolGroup is the KSYMBOL records of a program loaded by one thread.
 type symbolGroup struct {
 	symbols []change
 	missing bool // the capture has no record of one of them
 }
 
-// takeSymbols takes the loads and unloads of BPF code for which the capture has no records:
-// its recorder lacked the right to list loaded programs, or lost records.
-func (sb *State) takeSymbols(l *bootBundle) {
+// addSymbols adds the loads and unloads of BPF code without records in the capture: its recorder lacked
+// the right to list loaded programs, or lost records.
+func (sb *State) addSymbols(l *bootBundle) {
 	if l.records == nil {
 		return
 	}
@@ -414,7 +417,7 @@ func (sb *State) takeSymbols(l *bootBundle) {
 			known[codeRange{e.a, e.b}] = true
 		}
 	}
-	x := symbolTaker{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
+	x := symbolAdder{sb: sb, l: l, known: known, open: make(map[int32]*symbolGroup)}
 	for r := l.records.AllRecords(); r.Next(); {
 		switch rec := r.Record(); rec.Type {
 		case perfdata.TypeKSymbol:
@@ -423,24 +426,19 @@ func (sb *State) takeSymbols(l *bootBundle) {
 			x.event(rec)
 		}
 	}
-	tids := make([]int32, 0, len(x.open))
-	for tid := range x.open {
-		tids = append(tids, tid)
-	}
-	slices.Sort(tids)
-	for _, tid := range tids {
+	for _, tid := range slices.Sorted(maps.Keys(x.open)) {
 		x.flush(tid)
 	}
 }
 
-type symbolTaker struct {
+type symbolAdder struct {
 	sb    *State
 	l     *bootBundle
-	known map[codeRange]bool // by records of the capture
+	known map[codeRange]bool // recorded in the capture
 	open  map[int32]*symbolGroup
 }
 
-func (x *symbolTaker) symbol(rec *perfdata.Record) {
+func (x *symbolAdder) symbol(rec *perfdata.Record) {
 	var k perfdata.KSymbol
 	id, err := x.l.records.SampleID(rec)
 	if err != nil || x.l.records.KSymbol(rec, &k) != nil || k.Len == 0 {
@@ -463,7 +461,7 @@ func (x *symbolTaker) symbol(rec *perfdata.Record) {
 	if !program {
 		if !x.known[at] {
 			x.sb.insert(e.time, e)
-			x.count()
+			x.l.gives.Symbols++
 		}
 		return
 	}
@@ -476,10 +474,8 @@ func (x *symbolTaker) symbol(rec *perfdata.Record) {
 	g.missing = g.missing || !x.known[at]
 }
 
-func (x *symbolTaker) count() { x.sb.bundles.taken[x.l.taken].Symbols++ }
-
-// event ends a group of symbols: they belong to its program.
-func (x *symbolTaker) event(rec *perfdata.Record) {
+// event ends a group of symbols, which belong to its program.
+func (x *symbolAdder) event(rec *perfdata.Record) {
 	var b perfdata.BPFEvent
 	id, err := x.l.records.SampleID(rec)
 	if err != nil || x.l.records.BPFEvent(rec, &b) != nil || b.Kind != perfdata.BPFLoad {
@@ -491,9 +487,8 @@ func (x *symbolTaker) event(rec *perfdata.Record) {
 	}
 }
 
-// flush takes the symbols of a group, if the capture lacks one of them, and reports
-// whether it did.
-func (x *symbolTaker) flush(tid int32) bool {
+// flush adds the symbols of a group if the capture lacks one of them, and reports whether it did.
+func (x *symbolAdder) flush(tid int32) bool {
 	g := x.open[tid]
 	delete(x.open, tid)
 	if g == nil || !g.missing {
@@ -502,14 +497,14 @@ func (x *symbolTaker) flush(tid int32) bool {
 	for _, e := range g.symbols {
 		x.sb.insert(e.time, e)
 		x.sb.Programs.symbols++
-		x.count()
+		x.l.gives.Symbols++
 	}
 	return true
 }
 
-// takeKernel takes the kernel's build ID, and its address if the capture's recorder was not
-// allowed to read that.
-func (sb *State) takeKernel(l *bootBundle) {
+// addKernel adds the kernel's build ID, and its address if the capture's recorder was not allowed to
+// read it.
+func (sb *State) addKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
 	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
 		sb.addBuildID(id, perfdata.CPUModeKernel, ingest.KernelMapName)
@@ -521,13 +516,12 @@ func (sb *State) takeKernel(l *bootBundle) {
 	sb.Kernel.Mapped = true
 	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
 		b: kernelReach(sb.Host.Arch, text), ref: sb.Objects.kernel("_text", id)})
-	sb.bundles.taken[l.taken].Kernel = true
+	l.gives.Kernel = true
 }
 
-// takeModules takes modules that were loaded or unloaded during the recording, for which
-// perf.data has no record, those that its recorder was not allowed to list, and the build
-// IDs of all.
-func (sb *State) takeModules(l *bootBundle) {
+// addModules adds modules that were loaded or unloaded during the recording, which perf does not record,
+// modules that the recorder was not allowed to list, and the build IDs of all.
+func (sb *State) addModules(l *bootBundle) {
 	modules, err := l.Modules()
 	if err != nil {
 		return // reported by the profile of the bundle
@@ -553,12 +547,12 @@ func (sb *State) takeModules(l *bootBundle) {
 			e.kind = changeKernelUnmapping
 			sb.insert(l.convert(m.Unloaded), e)
 		}
-		sb.bundles.taken[l.taken].Modules++
+		l.gives.Modules++
 	}
 }
 
-// takeProcesses takes the mappings of processes with samples for which the capture has none.
-func (sb *State) takeProcesses(l *bootBundle) {
+// addProcesses adds the mappings of processes with samples and without mappings in the capture.
+func (sb *State) addProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
 	for i := range sb.changes {
 		if e := &sb.changes[i]; e.kind == changeMapping || e.kind == changeFork && e.pid != int32(e.a) {
@@ -578,12 +572,12 @@ func (sb *State) takeProcesses(l *bootBundle) {
 			continue
 		}
 		if sb.AddProcessMaps(pid, io.NewSectionReader(r, 0, size)) {
-			sb.bundles.taken[l.taken].Processes++
+			l.gives.Processes++
 		}
 	}
 }
 
-// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether one was of code.
+// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether there is code among them.
 func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	found := false
 	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
@@ -606,8 +600,8 @@ func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	return found
 }
 
-// parseMapsLine parses a line of /proc/PID/maps as the record that perf has for such a
-// mapping. ok is false for mappings without code, and for other text.
+// parseMapsLine converts a line of /proc/PID/maps to a record of the mapping. It returns false for
+// mappings without code, and for other text.
 func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 	code, ok := procmaps.ParseCode(line)
 	if !ok {
@@ -618,8 +612,8 @@ func parseMapsLine(line string) (m perfdata.Mmap, ok bool) {
 		Filename: []byte(cmp.Or(code.File.Path, ingest.AnonymousPath))}, true
 }
 
-// takeVDSO takes the build ID of the vdso, if the bundle has only one.
-func (sb *State) takeVDSO(l *bootBundle) {
+// addVDSO adds the build ID of the vdso, if the bundle has only one.
+func (sb *State) addVDSO(l *bootBundle) {
 	var ids []buildid.ID
 	for _, name := range l.Names() {
 		if hex, ok := bundle.CutVDSO(name); ok {
@@ -633,14 +627,14 @@ func (sb *State) takeVDSO(l *bootBundle) {
 	}
 }
 
-// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if
-// it is not there.
+// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if there is
+// none.
 func (l *bootBundle) kallsym(name string) (addr uint64) {
 	r, size, err := l.Entry(bundle.KallsymsName)
 	if err != nil {
 		return 0
 	}
-	// A list with an error is cut off; its lines before that are good.
+	// With an error the text is cut off, and the lines before it are good.
 	_ = kallsyms.Read(l.Name, io.NewSectionReader(r, 0, size), func(s kallsyms.Symbol) bool {
 		if s.Name == name && s.Module == "" {
 			addr = s.Addr

@@ -10,45 +10,43 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// ObjectQuery asks for the build ID of an object whose records have none.
+// ObjectQuery is a query for the build ID of an object recorded without one.
 type ObjectQuery struct {
-	Kind   ingest.ObjectKind
-	File   ingest.FileRef
-	Kernel buildid.ID // of the capture's kernel, zero if not known
-	Host   string     // of the recording
-	// Release is that of the recording host's kernel, as of uname -r; "" if not known. Of a
-	// query for the kernel, Symbol and Address are the reference symbol that was recorded and
-	// its run-time address, 0 if it was hidden.
-	Release string
+	Kind    ingest.ObjectKind
+	File    ingest.FileRef
+	Kernel  buildid.ID // of the capture's kernel, zero if unknown
+	Host    string     // of the recording
+	Release string     // of the recording host's kernel, uname -r; "" if unknown
+	// Symbol and Address, for the kernel, are the recorded reference symbol and its run-time
+	// address, 0 if it was hidden.
 	Symbol  string
 	Address uint64
-	// EndNanos is the wall clock of the recording's end, in ns since 1970: by CLOCK_DATA,
-	// else the file's time of modification, which perf sets at the end and a copy later. 0
-	// if not known.
+	// EndNanos is the wall clock of the recording's end, in ns since 1970: by CLOCK_DATA, otherwise
+	// the file's time of modification, which perf sets at the end and copying changes. 0 if
+	// unknown.
 	EndNanos int64
-	// MappedNanos is the latest possible time of the file's first mapping; EndNanos if that is
-	// not known. Until then another file may have had its inode.
+	// MappedNanos is the latest possible time of the file's first mapping; EndNanos if unknown.
+	// Before that another file may have had its inode.
 	MappedNanos int64
-	ByPath      buildid.ID // that the capture has for the file's path, zero if none
+	ByPath      buildid.ID // the capture's build ID for the path, zero if none
 	Shared      bool       // the capture has other files at the same path
 }
 
-// Identifier finds the build IDs of objects whose records have none, in the order of DESIGN.md
-// section 4.
+// Identifier finds the build IDs of objects recorded without one, in the order of DESIGN.md section 4.
 type Identifier struct {
 	sb       *State
-	byPath   map[string]buildid.ID  // by recorded name; the zero ID if two differ
-	byFile   map[fileKey]buildid.ID // by device, inode and generation; the same
+	byPath   map[string]buildid.ID  // by recorded name; zero if two IDs differ
+	byFile   map[fileKey]buildid.ID // by device, inode and generation; likewise
 	paths    pathFiles
 	module   map[string]buildid.ID // by display name
 	kernel   buildid.ID            // of the kernel, from the BUILD_ID feature
 	query    ObjectQuery           // common part of all queries
-	ask      func(ObjectQuery) (buildid.ID, ingest.IDSource)
-	From, To uint64 // times of the first and the last sample, 0 if they are not known
+	answer   func(ObjectQuery) (buildid.ID, ingest.IDSource)
+	From, To uint64 // times of the first and the last sample, 0 if unknown
 	// Disowned are the names of files that may not have the build ID of their path.
 	Disowned []string
 
-	refuted []string // names of those whose recorded build ID proves nothing
+	refuted []string // names of objects with a recorded build ID that proves nothing
 }
 
 // fileKey identifies a file with several names.
@@ -61,8 +59,7 @@ func keyOf(f *ingest.FileRef) (fileKey, bool) {
 	return fileKey{f.Major, f.Minor, f.Inode, f.Generation}, f.Inode != 0
 }
 
-// recordedName is the path as the records have it. A deleted file is another one than the
-// file at its path.
+// recordedName is the path in the records. A deleted file differs from the file at its path.
 func recordedName(f *ingest.FileRef) string {
 	if f.Deleted {
 		return f.Path + ingest.DeletedSuffix
@@ -70,13 +67,13 @@ func recordedName(f *ingest.FileRef) string {
 	return f.Path
 }
 
-// NewIdentifier returns an Identifier of the objects in sb. ask is asked for those whose ID no
-// record has, as query describes them; nil asks nobody.
-func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.ID,
+// NewIdentifier returns an Identifier of the objects in sb. answer, if it is not nil, is called for
+// objects without a recorded ID; query has the common fields of all queries.
+func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (buildid.ID,
 	ingest.IDSource)) *Identifier {
 	x := &Identifier{
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
-		module: make(map[string]buildid.ID), query: query, ask: ask, paths: pathFilesOf(sb.Objects),
+		module: make(map[string]buildid.ID), query: query, answer: answer, paths: pathFilesOf(sb.Objects),
 	}
 	for i := range sb.buildIDs {
 		x.entry(&sb.buildIDs[i])
@@ -110,8 +107,8 @@ func NewIdentifier(sb *State, query ObjectQuery, ask func(ObjectQuery) (buildid.
 	return x
 }
 
-// claim enters an ID under a name. A name with two IDs, as of an upgraded file, is ambiguous
-// and gets the zero ID.
+// claim adds an ID under a key. A key with two IDs, like the path of an upgraded file, is ambiguous and
+// gets the zero ID.
 func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	old, ok := m[key]
 	switch {
@@ -126,15 +123,15 @@ func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	}
 }
 
-// entry enters an entry of the BUILD_ID feature.
+// entry adds an entry of the BUILD_ID feature.
 func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	switch {
 	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel,
-		e.CPUMode == perfdata.CPUModeGuestUser: // of a virtual machine, whose code is one object
+		e.CPUMode == perfdata.CPUModeGuestUser: // all code of virtual machines is one object
 	case e.CPUMode != perfdata.CPUModeKernel:
 		claim(x.byPath, e.Filename, e.ID)
-	case strings.HasPrefix(e.Filename,
-		ingest.KernelMapName), ingest.IsVmlinux(e.Filename), e.Filename == "[kernel]":
+	case strings.HasPrefix(e.Filename, ingest.KernelMapName), ingest.IsVmlinux(e.Filename),
+		e.Filename == "[kernel]":
 		x.kernel = e.ID
 	case strings.HasPrefix(e.Filename, "[vdso"):
 		claim(x.byPath, e.Filename, e.ID)
@@ -145,10 +142,10 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	}
 }
 
-// userModule enters the file of a module that is listed as one of user mode, as perf 4.4 does
-// (kvm.ko), where no other entry has the module.
+// userModule adds the file of a module listed with user mode, as by perf 4.4 (kvm.ko), if no other entry
+// has the module.
 func (x *Identifier) userModule(e *perfdata.BuildIDEntry) {
-	base := e.Filename[strings.LastIndexByte(e.Filename, '/')+1:]
+	base := ingest.BaseName(e.Filename)
 	if e.ID.IsZero() || e.PID > 0 || e.CPUMode != perfdata.CPUModeUser ||
 		!strings.Contains(base, ".ko") {
 		return
@@ -172,7 +169,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	case !NeedsID(o.Kind):
 		return
 	case !o.ID.IsZero():
-		if o.Reason == ingest.Ambiguous { // the recorded ID was, this one is not
+		if o.Reason == ingest.Ambiguous { // of the recorded ID, unlike this one
 			o.Reason = ingest.ReasonNone
 		}
 		return
@@ -208,7 +205,7 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	if !id.IsZero() && o.Kind != ingest.ELF {
 		source, doubtful = ingest.IDByPath, false
 	}
-	if x.ask == nil || !doubtful {
+	if x.answer == nil || !doubtful {
 		return id, source
 	}
 	q := x.query
@@ -218,17 +215,17 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	}
 	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
-	switch answer, why := x.ask(q); {
-	case answer.IsZero():
-		return answer, ingest.IDNone
-	case answer != id:
-		return answer, why
+	switch found, why := x.answer(q); {
+	case found.IsZero():
+		return found, ingest.IDNone
+	case found != id:
+		return found, why
 	}
 	return id, source
 }
 
-// mapped returns the wall clock of the first mapping of a file. Mappings from before the
-// recording have time 0, and a mapped file keeps its inode.
+// mapped returns the wall clock of the first mapping of a file. Mappings made before the recording have
+// time 0, and a mapped file keeps its inode.
 func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	first, ok := x.paths.first(f)
 	first = max(first, x.From)
@@ -238,8 +235,7 @@ func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	return x.query.EndNanos - int64(x.To-first)
 }
 
-// file returns the ID that the capture has for a file: that of its path, or of another name
-// of the file.
+// file returns the capture's ID for a file: by its path, or by another name of the file.
 func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	id := x.byPath[recordedName(f)]
 	if !x.paths.last(f) {
@@ -248,7 +244,7 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	if key, ok := keyOf(f); ok {
 		switch sibling, named := x.byFile[key]; {
 		case named && sibling.IsZero():
-			return sibling, ingest.IDNone // its names have IDs that differ
+			return sibling, ingest.IDNone // its names have different IDs
 		case id.IsZero() && named:
 			return sibling, ingest.IDSibling
 		}
@@ -259,14 +255,14 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	return id, ingest.IDByPath
 }
 
-// pathFiles are the files that the records have at each path, by recorded name. perf reads
-// the build ID of a path in the BUILD_ID feature when the recording ends: it is that of the
-// file that was mapped there last, if every other was mapped before. No file is certain to
-// have it if they were mapped by turns or are on several devices, as files of containers:
-// perf looks outside of a container whose processes have ended.
+// pathFiles are the recorded files at each path, by recorded name. perf reads the build ID of a path in
+// the BUILD_ID feature when the recording ends: it belongs to the file that was mapped last, if all
+// others were mapped before it. It is uncertain if the files were mapped alternately or are on
+// several devices, like files of containers: perf does not look into a container after its processes
+// have ended.
 type pathFiles map[string][]fileSpan
 
-// fileSpan is when one of the files at a path was mapped first and last.
+// fileSpan is the time of the first and last mapping of a file at a path.
 type fileSpan struct {
 	key         fileKey
 	first, last uint64
@@ -294,7 +290,7 @@ func pathFilesOf(raw *Objects) pathFiles {
 	return p
 }
 
-// shared reports whether several files were at the path of f.
+// shared reports whether there were several files at the path of f.
 func (p pathFiles) shared(f *ingest.FileRef) bool { return len(p[recordedName(f)]) > 1 }
 
 // first returns the time at which f was first mapped under its path.
@@ -308,7 +304,7 @@ func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
 	return 0, false
 }
 
-// last reports whether by the records f was the file at its path when the recording ended.
+// last reports whether f was the file at its path when the recording ended, by the records.
 func (p pathFiles) last(f *ingest.FileRef) bool {
 	key, ok := keyOf(f)
 	if ok && !f.Deleted && slices.ContainsFunc(p[f.Path+ingest.DeletedSuffix],
@@ -329,7 +325,7 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	return true
 }
 
-// mapped enters a mapping of an object; times are ascending.
+// mapped records a mapping of an object; times are ascending.
 func (r *Objects) mapped(object uint32, t uint64) {
 	for len(r.spans) <= int(object) {
 		r.spans = append(r.spans, fileSpan{first: NoTime})
@@ -342,32 +338,30 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 	if int(object) < len(r.spans) {
 		return r.spans[object]
 	}
-	return fileSpan{} // without a record of a mapping
+	return fileSpan{} // it was never mapped
 }
 
-// DisownedWarning is the warning about files without a build ID of their own that were
-// refused that of their path, by name.
+// DisownedWarning is the warning about files, by name, without a build ID of their own that do not get
+// the build ID of their path.
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
-	text := fmt.Sprintf("%s was replaced while it was recorded, or is of several containers: "+
-		"the build ID of the path is not that of every file that ran there",
-		ingest.Printable(names[0]))
+	paths := ingest.Printable(names[0]) + " was"
 	if len(names) > 1 {
-		text = fmt.Sprintf("%s and %d more paths were replaced while they were recorded, or are "+
-			"of several containers: the build ID of a path is not that of every file that ran there",
-			ingest.Printable(names[0]), len(names)-1)
+		paths = fmt.Sprintf("%s and %d more paths were", ingest.Printable(names[0]), len(names)-1)
 	}
+	text := paths + " replaced during the recording, or differ between containers: " +
+		"not all files that ran there have the build ID of the path"
 	return ingest.Warning{Text: text,
 		Hint: "perf record --buildid-mmap notes the build ID of each mapping"}
 }
 
-// refuteModuleIDs takes away recorded build IDs that several modules have, or a module and the
-// kernel: perf from 5.12 until March 2026 gives all modules that were there before the recording
-// the ID of the first (perf_event__synthesize_modules writes them from one buffer), and lists
-// those IDs in the BUILD_ID feature. It is called before bundles add the IDs that they know.
+// refuteModuleIDs removes recorded build IDs shared by several modules, or by a module and the kernel:
+// perf from 5.12 until March 2026 gives all modules loaded before the recording the ID of the first
+// one (perf_event__synthesize_modules writes them from one buffer), and lists these IDs in the
+// BUILD_ID feature. It is called before bundles add IDs.
 func (sb *State) refuteModuleIDs() {
-	owner := make(map[buildid.Key]string) // the name of a module; "" for several
+	owner := make(map[buildid.Key]string) // name of the module; "" for several
 	claimed := func(id buildid.ID, name string) {
 		if known, ok := owner[id.Key()]; ok && known != name {
 			name = ""
@@ -405,8 +399,8 @@ func (sb *State) refuteModuleIDs() {
 	}
 }
 
-// listedModule returns the display name of the module that an entry of the BUILD_ID feature is of;
-// "" if it is of none.
+// listedModule returns the display name of the module of an entry of the BUILD_ID feature; "" for other
+// entries.
 func listedModule(e *perfdata.BuildIDEntry) string {
 	base := ingest.BaseName(e.Filename)
 	_, bracketed := ingest.Unbracket(base)
@@ -420,8 +414,8 @@ func listedModule(e *perfdata.BuildIDEntry) string {
 	return ""
 }
 
-// refuteFileIDs takes away build IDs that files of different content have: of one file, all
-// mappings of code begin at the same offsets. It is called when the times of mappings are known.
+// refuteFileIDs removes build IDs shared by files of different content: all mappings of a file's code
+// begin at the same offsets. It needs the times of mappings.
 func (sb *State) refuteFileIDs() {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	contents := make(map[buildid.Key][]content)
@@ -450,12 +444,12 @@ func (sb *State) refuteFileIDs() {
 	})
 }
 
-// comparedSegments bounds the segments by which contents are compared: files have one or two.
+// comparedSegments bounds the segments used to compare contents: files have one or two.
 const comparedSegments = 16
 
-// content is the code that was mapped of a file. Mappings from before the recording (listed, as
-// the file's segments are) and those seen when they were made (noted, up to the end of all segments
-// in old files) can have other lengths.
+// content is the mapped code of a file. Mappings listed at the start of the recording (with the length
+// of a segment) and mappings noted when they were made (in old files up to the end of all segments)
+// can have different lengths.
 type content struct {
 	segments      []ingest.SegmentRef
 	listed, noted bool
@@ -468,7 +462,7 @@ func (sb *State) contentOf(object uint32) content {
 		listed: span.first == 0, noted: span.last > 0}
 }
 
-// same reports whether two contents can be of one file: if they have a segment in common.
+// same reports whether two contents can belong to one file: they have a segment in common.
 func (c *content) same(o *content) bool {
 	alike := c.listed == o.listed && c.noted == o.noted
 	return slices.ContainsFunc(c.segments, func(s ingest.SegmentRef) bool {
@@ -478,7 +472,7 @@ func (c *content) same(o *content) bool {
 	})
 }
 
-// addContent adds a content to those that differ.
+// addContent adds a content to a list of different contents.
 func addContent(list []content, c content) []content {
 	for i := range list {
 		if !list[i].same(&c) {
@@ -494,12 +488,12 @@ func addContent(list []content, c content) []content {
 		return list
 	}
 	if len(list) > 1 {
-		return list // they differ already
+		return list // two are enough
 	}
 	return append(list, c)
 }
 
-// RefutedWarning is the warning about modules and files with samples whose recorded build IDs prove
+// RefutedWarning is the warning about modules and files with samples and recorded build IDs that prove
 // nothing; false if there are none.
 func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	slices.Sort(x.refuted)
@@ -508,12 +502,11 @@ func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	case len(names) == 0:
 		return w, false
 	case n > 0:
-		w.Text = fmt.Sprintf("%d kernel modules have a build ID in the records that another one has, "+
-			"too: it proves nothing, and %d modules and files with samples have no other", n, len(names))
+		w.Text = fmt.Sprintf("%d kernel modules share a recorded build ID with another module, which "+
+			"proves nothing; %d modules and files with samples have no other build ID", n, len(names))
 	default:
-		w.Text = fmt.Sprintf("%d files with samples, %s among them, have a build ID in the records "+
-			"that a file of other content has, too: it proves nothing", len(names),
-			ingest.Printable(names[0]))
+		w.Text = fmt.Sprintf("%d files with samples, among them %s, share a recorded build ID with a "+
+			"file of other content, which proves nothing", len(names), ingest.Printable(names[0]))
 	}
 	return w, true
 }

@@ -16,30 +16,29 @@ import (
 	"symbolize/ingest/format/jitdump"
 )
 
-// JITQuery asks for the lists of code that a process compiled at run time.
+// JITQuery is a query for the lists of code that a process compiled at run time.
 type JITQuery struct {
 	PID  int32
-	Host string // of the recording
-	// VDSO is where the process's vdso lies, which is random; 0 if that is not recorded.
-	VDSO addr.PC
-	// Wall clock, ns since 1970, 0 if not known: when the recording began and ended, and when
-	// the process began to run its program; 0 for before the recording.
+	Host string  // of the recording
+	VDSO addr.PC // random address of the process's vdso; 0 if it was not recorded
+	// Wall clock, ns since 1970, 0 if unknown: the start and the end of the recording, and when the
+	// process began to run its program; 0 for before the recording.
 	FirstNanos, EndNanos, BeginNanos int64
-	// EarliestNanos is when the process may have begun at the earliest, where these times are only
-	// known by when the recording's file was closed: perf can be long about that.
+	// EarliestNanos is a lower bound of BeginNanos, if these times are derived from the
+	// modification of the recording's file: perf may write for long after the end.
 	EarliestNanos int64
-	Memory        []addr.Range // without a file and with code
-	Dump          string       // path of the jitdump file that it has mapped
-	// PerfMaps and Dumps are what bundles have of a process with this number.
+	Memory        []addr.Range // anonymous, with code
+	Dump          string       // path of the mapped jitdump file
+	// PerfMaps and Dumps are the files in bundles of a process with this number.
 	PerfMaps, Dumps []BundledFile
 }
 
 // Process identifies the process over all recordings of it.
 func (q *JITQuery) Process() buildid.ID { return ProcessIdentity(q.Host, q.PID, q.VDSO) }
 
-// ProcessIdentity identifies a process by its host, its number and the place of its vdso, which
-// the kernel chooses at random when a program is started; it is zero without a vdso. A process
-// with another number is another one, and so is a later one with the same number.
+// ProcessIdentity identifies a process by its host, its number and the address of its vdso, which the
+// kernel chooses at random for each program, so that later processes with the same number differ. It
+// is zero without a vdso.
 func ProcessIdentity(host string, pid int32, vdso addr.PC) buildid.ID {
 	if vdso == 0 {
 		return buildid.ID{}
@@ -55,20 +54,20 @@ type BundledFile struct {
 	Name    string // of the bundle and of the entry
 	R       io.ReaderAt
 	Size    int64
-	Written int64   // when it was last, ns since 1970
-	Began   int64   // when its process did, ns since 1970; 0 if not known
-	VDSO    addr.PC // where that process has it; 0 if not known
+	Written int64   // last modification, ns since 1970
+	Began   int64   // start of its process, ns since 1970; 0 if unknown
+	VDSO    addr.PC // address of the process's vdso; 0 if unknown
 
-	used *int
+	gives *Contribution
 }
 
-// Use counts the file as one that names were taken from.
-func (f *BundledFile) Use() { *f.used++ }
+// Use counts the file as a source of names.
+func (f *BundledFile) Use() { f.gives.Compiled++ }
 
 // JITCode is the code that a process compiled at run time.
 type JITCode struct {
 	Map      buildid.ID   // of its perf map; zero for none
-	Reused   []addr.Range // ascending, where its perf map has several functions, without times
+	Reused   []addr.Range // ascending: addresses of several functions of the perf map
 	Dump     buildid.ID   // of its jitdump file; zero for none
 	File     *jitdump.File
 	Warnings []ingest.Warning
@@ -79,9 +78,9 @@ type jitProcess struct {
 	begin   uint64 // of its program, by the ordering clock
 	query   JITQuery
 	perfMap uint32 // object; 0 for none
-	// Addresses that had several functions: by the perf map, and by the jitdump file.
+	// Addresses of several functions in the perf map, and in the jitdump file.
 	mapReused, dumpReused []addr.Range
-	timed                 bool // the latter at times of CLOCK_MONOTONIC
+	timed                 bool // dumpReused has times of CLOCK_MONOTONIC
 }
 
 // jitScan collects the processes that may have compiled code.
@@ -90,11 +89,11 @@ type jitScan struct {
 	processes map[int32]*jitProcess
 }
 
-// AddJIT asks for the code of each process that has memory for it, and places it. It is called
-// before Build; end is the wall clock of the recording's end where that does not have it itself,
-// born when its file was created, 0 if not known.
-func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
-	if ask == nil {
+// AddJIT maps the code of each process with memory for it, returned by find. It is called before Build.
+// end is the wall clock of the recording's end, used if the recording does not have it, born the
+// creation of its file, 0 if unknown.
+func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
+	if find == nil {
 		return
 	}
 	sb.sortChanges()
@@ -104,13 +103,13 @@ func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
 	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
 		p := x.processes[pid]
 		if pid <= 0 || len(p.query.Memory) == 0 && p.query.Dump == "" {
-			continue // the numbers of SpaceOf are of earlier programs
+			continue // numbers of SpaceOf belong to earlier programs
 		}
 		p.query.PID = pid
 		sb.describeTimes(p, end, born)
 		p.query.PerfMaps = sb.bundledFiles(pid, bundle.PerfMapName(pid))
 		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
-		code := ask(&p.query)
+		code := find(&p.query)
 		for _, w := range code.Warnings {
 			sb.Warn(AtEnd, w)
 		}
@@ -118,7 +117,7 @@ func (sb *State) AddJIT(ask func(*JITQuery) JITCode, end, born int64) {
 	}
 }
 
-// describeTimes enters the host of a process and the times that are known of it.
+// describeTimes sets the host of a process and its known times.
 func (sb *State) describeTimes(p *jitProcess, end, born int64) {
 	q := &p.query
 	q.Host = sb.Host.Name
@@ -143,12 +142,12 @@ func (sb *State) describeTimes(p *jitProcess, end, born int64) {
 	}
 }
 
-// bundledFiles returns the entries of a name, of a process, in the bundles that were taken from.
+// bundledFiles returns the entries with a name, of a process, in the bundles in use.
 func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 	for _, b := range sb.bundles.open {
 		r, size, err := b.Entry(name)
 		if err != nil {
-			continue // it has none, or its warnings report it
+			continue // it is missing, or reported by the bundle's warnings
 		}
 		c, err := b.Compiled(pid)
 		if err != nil {
@@ -156,7 +155,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 		}
 		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
 			Written: int64(b.Manifest.End.Realtime), VDSO: c.VDSO,
-			used: &sb.bundles.taken[b.taken].Compiled}
+			gives: b.gives}
 		of := c.PerfMap
 		if name == bundle.JITDumpName(pid) {
 			of = c.JITDump
@@ -169,8 +168,8 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 	return list
 }
 
-// wall returns the wall clock at a time of the records, ns since 1970; 0 if it is not known. end is
-// that of the recording's end, where the recording does not have its own.
+// wall returns the wall clock at a time of the records, ns since 1970; 0 if unknown. end is the wall
+// clock of the recording's end, used if the recording does not have it.
 func (sb *State) wall(t uint64, end int64) int64 {
 	x := &sb.Records.File.Features
 	switch {
@@ -184,8 +183,8 @@ func (sb *State) wall(t uint64, end int64) int64 {
 	return end - int64(x.LastTime-t)
 }
 
-// collect finds when each process began its program, then its memory. A child that runs no
-// program of its own has its parent's.
+// collect finds the start of each process's program, then its memory. A child without a program of its
+// own has the memory of its parent.
 func (x *jitScan) collect() {
 	changes := x.sb.changes
 	begins := make(map[int32]uint64)
@@ -212,7 +211,7 @@ func (x *jitScan) collect() {
 	}
 }
 
-// mapping enters a mapping of a process.
+// mapping adds a mapping of a process.
 func (x *jitScan) mapping(e *change, begin uint64) {
 	o := &x.sb.Objects.List[e.ref]
 	dump := false
@@ -237,7 +236,7 @@ func (x *jitScan) mapping(e *change, begin uint64) {
 	}
 }
 
-// placeJIT enters the code of a process.
+// placeJIT maps the code of a process.
 func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	pid := p.query.PID
 	if !code.Map.IsZero() {
@@ -266,7 +265,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 		}
 		place(time, pl.Addr, &f.Loads[pl.Load])
 	}
-	if p.timed || sb.Records.File == nil { // else each sample asks JITReused
+	if p.timed || sb.Records.File == nil { // samples of stack maps use JITReused
 		return
 	}
 	for _, r := range p.dumpReused {
@@ -275,7 +274,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	}
 }
 
-// AmbiguousJIT returns the object of addresses that had several functions of a run-time compiler.
+// AmbiguousJIT returns the object for addresses of several functions of a run-time compiler.
 func (sb *State) AmbiguousJIT() uint32 {
 	key := ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(ingest.AmbiguousJITPath))}
 	return sb.Objects.Add(key, func() ingest.Object {
@@ -284,8 +283,8 @@ func (sb *State) AmbiguousJIT() uint32 {
 	})
 }
 
-// JITReused reports whether functions of a process's jitdump file followed one another at an address,
-// and whether their times are known.
+// JITReused reports whether a process's jitdump file has several successive functions at an address, and
+// whether their times are known.
 func (sb *State) JITReused(pid int32, pc addr.PC) (reused, timed bool) {
 	p := sb.jit[pid]
 	if p == nil || !inRanges(p.dumpReused, pc) {
@@ -313,8 +312,8 @@ func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, pid in
 	return n
 }
 
-// mapUser applies the mapping of a process. Memory without a file in one that has a list of code
-// has the names of its perf map, and stays below functions of its jitdump file.
+// mapUser applies the mapping of a process. Anonymous memory in a process with a list of code gets the
+// names of its perf map, and does not cover functions of its jitdump file.
 func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	p := sb.jit[e.pid]
 	if p == nil || e.time < p.begin || sb.Objects.List[e.ref].Kind != ingest.Anonymous {
@@ -342,7 +341,7 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	}
 }
 
-// forkJIT gives a child the names of its own perf map in the memory that it has of its parent.
+// forkJIT gives a child the names of its own perf map in memory inherited from its parent.
 func (sb *State) forkJIT(b *addrspace.Builder, e *change) {
 	p := sb.jit[e.pid]
 	if p == nil || p.perfMap == 0 || e.time != p.begin {

@@ -35,9 +35,8 @@ func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
 	return true
 }
 
-// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol
-// that its name ends with, 0 if it was hidden (kptr_restrict): then no address of the kernel can be
-// located.
+// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol at
+// the end of its name, 0 if it was hidden (kptr_restrict): then no kernel address can be located.
 func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
 	m := &sb.Records.mmap
 	if ref == "" || !named {
@@ -56,7 +55,7 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 	if m.Addr == 0 && m.PgOff>>63 != 0 { // perf before 3.x
 		e.a = m.PgOff &^ (1<<12 - 1)
 		e.b = endOf(e.a, m.Len)
-		if m.Len > e.a { // a length counted from 0
+		if m.Len > e.a { // the length is an end
 			e.b = m.Len
 		}
 	}
@@ -66,22 +65,22 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e
 	around.layer, around.b = addrspace.Around, max(e.b, kernelReach(sb.Host.Arch, e.a))
-	sb.add(rec, around)
+	sb.addChange(rec, around)
 	return true
 }
 
-// runsWhereLinked reports whether the kernel of a machine is never relocated: that of 32-bit
-// ARM. Recorders there map it as all addresses from 0 where they do not know its symbols
-// (simpleperf, and perf under kptr_restrict), and perf takes the addresses as they are.
+// runsWhereLinked reports whether the kernel of a machine is never relocated, as on 32-bit ARM. If
+// recorders there do not know its symbols (simpleperf, and perf under kptr_restrict) they map it at
+// all addresses from 0, and perf uses the addresses unchanged.
 func runsWhereLinked(arch string) bool {
 	return arch == "arm" || strings.HasPrefix(arch, "armv") && arch != "armv8l"
 }
 
-// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but
-// .init.text, with the outer frames of the idle task of the first CPU, is behind the data.
+// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but .init.text,
+// with the outer frames of the idle task of the first CPU, follows the data.
 func kernelReach(arch string, start uint64) uint64 {
 	const (
-		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, behind KERNEL_IMAGE_SIZE
+		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, after KERNEL_IMAGE_SIZE
 		reach      = 128 << 20
 	)
 	if arch == "x86_64" && start < x86Modules {
@@ -90,23 +89,23 @@ func kernelReach(arch string, start uint64) uint64 {
 	return endOf(start, reach)
 }
 
-// kallsymsFunctions are functions of modules and BPF programs that only a kallsyms text has.
+// kallsymsFunctions are functions of modules and BPF programs known only by a kallsyms text.
 type kallsymsFunctions struct {
 	symbols []kallsyms.Symbol // sorted by address
 	numbers []uint32          // raw object + 1
 }
 
-// bpfModule is the module of BPF programs in a list.
+// bpfModule is the module of BPF programs in a kallsyms text.
 const bpfModule = "bpf"
 
-// maxListed is the largest size of a function in bytes, as a list has no ends of functions.
+// maxListed bounds the size of a function in bytes: a kallsyms text has no ends of functions.
 const maxListed = 64 << 10
 
 // maxNotes bounds the notes beside a kallsyms text, in bytes.
 const maxNotes = 64 << 10
 
-// AddKallsyms enters the kernel's address space of a kallsyms text: the kernel by the address
-// of _text, and modules and BPF programs function by function.
+// AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of _text,
+// and modules and BPF programs by function.
 func (sb *State) AddKallsyms(path string) error {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -154,8 +153,8 @@ func (sb *State) AddKallsyms(path string) error {
 	return nil
 }
 
-// kernelIDBeside returns the build ID of the kernel of a list: by a copy of /sys/kernel/notes
-// in the same directory, for /proc/kallsyms by the running kernel's notes.
+// kernelIDBeside returns the build ID of the kernel of a kallsyms text: by a copy of /sys/kernel/notes
+// in the same directory or, for /proc/kallsyms, by the running kernel's notes.
 func kernelIDBeside(path string) buildid.ID {
 	notes := filepath.Join(filepath.Dir(path), "notes")
 	if path == "/proc/kallsyms" {
@@ -174,10 +173,9 @@ func kernelIDBeside(path string) buildid.ID {
 	return id
 }
 
-// InKallsyms finds the function of a module or BPF program that an address is in, and its
-// distance from the start. The rule of KernelCode for return addresses (ret) that no call can
-// precede applies here too: none precedes the first instruction of a program, of a module, or
-// of a function with padding before it.
+// InKallsyms finds the function of a module or BPF program at an address, and the offset in it. As in
+// KernelCode, return addresses (ret) are exact if no call can precede them: at the first instruction
+// of a program, of a module, or of a function after padding.
 func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
 	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
 	if i, found := c.find(pc); found &&
@@ -207,7 +205,7 @@ func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
 	})
 }
 
-// listedCode returns the object of a function in a list.
+// listedCode returns the object of a function in a kallsyms text.
 func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 	if s.Module == bpfModule {
 		key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))}
@@ -221,12 +219,12 @@ func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 	})
 }
 
-// maxLoads bounds the mappings of one module that get names.
+// maxLoads bounds the named mappings of one module.
 const maxLoads = 64
 
-// nameModules names the functions of modules without a build ID by copies of /proc/kallsyms, if
-// those are of the capture's boot: the kernel's reference symbol has the same address. A function
-// counts where its module was mapped, from then on.
+// nameModules names the functions of modules without a build ID by copies of /proc/kallsyms of the same
+// boot, in which the kernel's reference symbol has the same address. A function is mapped from the
+// time of its module's mapping.
 func (sb *State) nameModules(paths []string) {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	loads := make(map[string][]change) // by display name
@@ -249,8 +247,8 @@ func (sb *State) nameModules(paths []string) {
 	}
 }
 
-// listedFunctions reads the symbols of modules from a list, by address; nil if the list is of
-// another boot or cannot be read, which is reported where the kernel's own symbols are read.
+// listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is of
+// another boot or unreadable, which is reported when the kernel's symbols are read.
 func (sb *State) listedFunctions(path string, loads map[string][]change) []kallsyms.Symbol {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -275,8 +273,8 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []kalls
 	return symbols
 }
 
-// addListed maps functions over the modules that have them. Padding before a function belongs to
-// it: an interrupt comes to its first byte, and a call returns to none.
+// addListed maps functions over their modules. A function begins after its padding: an interrupt can
+// come at its first byte, but no call returns to it.
 func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change) {
 	for i := range symbols {
 		s := &symbols[i]
@@ -293,7 +291,7 @@ func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change)
 		}
 		for _, e := range loads["["+s.Module+"]"] {
 			if s.Addr < e.a || s.Addr >= e.b {
-				continue // initialization, which is gone, or a load at another place
+				continue // discarded initialization code, or a load at another address
 			}
 			e.a, e.b, e.c, e.ref = s.Addr, min(end, e.b), 0, sb.Objects.listedCode(s)
 			sb.insert(e.time, e)
@@ -301,8 +299,8 @@ func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change)
 	}
 }
 
-// interrupted reports whether a kernel address that looks like a return address is where a listed
-// function begins, before which no call is: padding, or the function of another module.
+// interrupted reports whether a kernel address that looks like a return address is the start of a
+// listed function without a call before it: after padding, or after another module's function.
 func (sb *State) interrupted(here, before *addrspace.Mapping, pc addr.PC) bool {
 	if here.Start != pc {
 		return false
@@ -311,9 +309,8 @@ func (sb *State) interrupted(here, before *addrspace.Mapping, pc addr.PC) bool {
 	return o.Kind == ingest.JIT || o.Kind == ingest.Module && o.Symbol != "" && b.Symbol == ""
 }
 
-// KernelMap is the kernel's address space at one time of a capture, for the targets of
-// pointers in captured code. It stays usable when the capture is closed, and is safe for
-// concurrent use.
+// KernelMap is the kernel's address space at one time of a capture, for the targets of pointers in
+// captured code. It stays usable after the capture is closed, and is safe for concurrent use.
 type KernelMap struct {
 	spaces  *addrspace.Map
 	version addrspace.Version
@@ -325,27 +322,24 @@ type KernelMap struct {
 func (sb *State) KernelMap(p *bpf.Program) *KernelMap {
 	m := &KernelMap{spaces: sb.Spaces, objects: slices.Clone(sb.Objects.List)}
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
-	for i := range m.objects { // no sample may lie in the kernel itself
+	for i := range m.objects { // the kernel may have no samples
 		if o := &m.objects[i]; o.Kind == ingest.Kernel || o.Kind == ingest.Module {
 			x.Identify(o)
 		}
 	}
 	_, n := sb.Spaces.Versions()
 	m.version = addrspace.Version(n - 1)
-	for v := m.version; ; v-- {
-		if m.has(v, p) {
-			m.version = v
-			break
-		}
-		if v == 0 {
+	for v := n - 1; v >= 0; v-- {
+		if m.has(addrspace.Version(v), p) {
+			m.version = addrspace.Version(v)
 			break
 		}
 	}
 	return m
 }
 
-// has reports whether all functions of a program, under the kernel's or perf's names, are at
-// their addresses in a version.
+// has reports whether all functions of a program, with the kernel's or perf's names, are at their
+// addresses in a version.
 func (m *KernelMap) has(v addrspace.Version, p *bpf.Program) bool {
 	for i := range p.Funcs {
 		start := p.Funcs[i].Start

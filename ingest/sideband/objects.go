@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// Numbers of the raw objects that every capture has, without a record.
+// Numbers of the raw objects of every capture.
 const (
 	Unmapped = iota
 	UnmappedKernel
@@ -27,18 +27,18 @@ const (
 	NumFixed
 )
 
-// Objects are the raw objects of a capture: those that differ in their records, of which
-// several can turn out to be the same. Locations of the second pass refer to them.
+// Objects are the raw objects of a capture, which differ in their records; several can turn out to be
+// the same. Locations of the second pass refer to them.
 type Objects struct {
 	List     []ingest.Object
 	index    map[ObjectKey]uint32
-	paths    map[string]uint32 // recorded name → number, so that a known one costs no allocation
+	paths    map[string]uint32 // by recorded name, without an allocation for known names
 	names    []string
 	segments map[segmentKey]struct{}
 	spans    []fileSpan // by object: when it was mapped
 }
 
-// ObjectKey has the fields by which mapped files are one object.
+// ObjectKey identifies an object by fields of its records.
 type ObjectKey struct {
 	Kind   ingest.ObjectKind
 	Path   uint32
@@ -52,8 +52,7 @@ type segmentKey struct {
 	ref    ingest.SegmentRef
 }
 
-// maxSegments bounds the observed pieces that are kept of one object: thousands of pieces are
-// no segments of a file.
+// maxSegments bounds the segments of one object: thousands of pieces are not segments of a file.
 const maxSegments = 256
 
 // NewObjects returns a table without objects.
@@ -92,7 +91,7 @@ func (r *Objects) Path(name []byte) uint32 {
 	return n
 }
 
-// Add returns the number of the object of a key, which describe makes if it is new.
+// Add returns the number of the object with a key; describe makes a new object.
 func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	n, ok := r.index[key]
 	if !ok {
@@ -108,13 +107,12 @@ func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
 	return n
 }
 
-// user returns the object of a process's mapping, on a host whose kernel is known to have 64
-// bits or not.
+// user returns the object of a process's mapping. is64 is that of the Host.
 func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	path := r.Path(m.Filename)
 	kind := userKind(r.names[path], m)
 	if kind == ingest.VDSO && is64 && m.Addr < 1<<32 {
-		path = r.Path([]byte(ingest.VDSO32Path)) // another image than that of 64-bit processes
+		path = r.Path([]byte(ingest.VDSO32Path)) // 64-bit processes have another image
 	}
 	key := ObjectKey{Kind: kind, Path: path}
 	switch kind {
@@ -138,8 +136,8 @@ func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	})
 }
 
-// userKind returns the kind of a mapping of a process by its recorded name. One with a build
-// ID of its own is a file, under any name (memfd:runc).
+// userKind returns the kind of a mapping of a process by its recorded name. A mapping with a build ID
+// is a file, whatever its name (memfd:runc).
 func userKind(name string, m *perfdata.Mmap) ingest.ObjectKind {
 	const mapHugeTLB = 0x40000 // MAP_HUGETLB: text remapped into huge pages, or a JIT's
 	switch {
@@ -154,8 +152,7 @@ func userKind(name string, m *perfdata.Mmap) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// anonymousPath is the display name of memory without a file, without the numbers of
-// threads.
+// anonymousPath is the display name of memory without a file, without thread IDs.
 func anonymousPath(name string) string {
 	switch {
 	case name == "":
@@ -168,7 +165,7 @@ func anonymousPath(name string) string {
 	return strings.TrimSuffix(name, ingest.DeletedSuffix)
 }
 
-// segment remembers a piece of an object that was mapped.
+// segment records a mapped piece of an object.
 func (r *Objects) segment(object uint32, pgoff, length uint64) {
 	o := &r.List[object]
 	if o.Kind != ingest.ELF && o.Kind != ingest.VDSO || len(o.Segments) >= maxSegments {
@@ -181,8 +178,7 @@ func (r *Objects) segment(object uint32, pgoff, length uint64) {
 	}
 }
 
-// kernel returns the object of the kernel's own map. ref is the symbol that the map's name ends
-// with.
+// kernel returns the object of the kernel's own mapping. ref is the symbol at the end of its name.
 func (r *Objects) kernel(ref string, id buildid.ID) uint32 {
 	key := ObjectKey{Kind: ingest.Kernel, Path: r.Path([]byte(ref)), ID: id}
 	return r.Add(key, func() ingest.Object {
@@ -197,7 +193,7 @@ func (r *Objects) module(m *perfdata.Mmap) uint32 {
 	return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: name}} })
 }
 
-// moduleName is the display name of a module, "[xt_conntrack]". In file names '-' and '_' are one.
+// moduleName is the display name of a module, "[xt_conntrack]". In file names '-' equals '_'.
 func moduleName(file string) string {
 	base := ingest.BaseName(file)
 	if inner, ok := ingest.Unbracket(base); ok {
@@ -208,7 +204,7 @@ func moduleName(file string) string {
 	return "[" + strings.ReplaceAll(base, "-", "_") + "]"
 }
 
-// ksymbol returns the object of code that appeared in the kernel under a name.
+// ksymbol returns the object of code added to the kernel with a name.
 func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	key := ObjectKey{Kind: ingest.JIT, Path: r.Path(k.Name), length: uint64(k.Len)}
 	n := r.Add(key, func() ingest.Object {
@@ -225,7 +221,7 @@ func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	return n
 }
 
-// program returns the object of function i of a program whose information was recorded.
+// program returns the object of function i of a program with recorded information.
 func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
 	symbol := p.Symbol(i)
 	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol)), length: length,
@@ -243,8 +239,7 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 	return n
 }
 
-// NoTable returns the object that is the last frame of stacks which cannot be unwound further
-// because an object has no unwind table.
+// NoTable returns the object for the last frame of stacks that end in an object without unwind table.
 func (r *Objects) NoTable(object uint32) uint32 {
 	path := ingest.NoTablePath(r.List[object].File.Path)
 	key := ObjectKey{Kind: ingest.NoStack, Path: r.Path([]byte(path))}
@@ -253,8 +248,7 @@ func (r *Objects) NoTable(object uint32) uint32 {
 	})
 }
 
-// NamedCode returns the object of a function of which only its name and its module or file
-// are known.
+// NamedCode returns the object of a function known only by its name and its module or file.
 func (r *Objects) NamedCode(name, part string, kernel bool) uint32 {
 	key := ObjectKey{Kind: ingest.ELF, Path: r.Path([]byte(part + "\x00" + name))}
 	path := part

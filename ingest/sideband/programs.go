@@ -2,6 +2,7 @@ package sideband
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,12 +17,11 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF, which are read whole, in bytes. A
-// thousand programs take about 3 MB.
+// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF in bytes. A thousand programs take about
+// 3 MB.
 const maxBPFSection = 64 << 20
 
-// ReadPrograms decodes the features of a perf.data file that hold BPF programs, without
-// its records.
+// ReadPrograms decodes the features of a perf.data file with BPF programs, without its records.
 func ReadPrograms(f *perfdata.File) ([]bpf.Program, error) {
 	sb := New()
 	sb.Records.File = f
@@ -29,8 +29,8 @@ func ReadPrograms(f *perfdata.File) ([]bpf.Program, error) {
 	return sb.Programs.List, sb.Programs.Err
 }
 
-// Types returns the BTF in a perf.data file, by its id in the kernel. Damage of it is
-// reported with the programs; name is for messages.
+// Types returns the BTF in a perf.data file, by its ID in the kernel. Damage of it is reported with the
+// programs; name is for messages.
 func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 	sec, ok := f.Features.Section(perfdata.FeatureBPFBTF)
 	if !ok {
@@ -41,7 +41,7 @@ func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 	return types
 }
 
-// readPrograms decodes the features that hold BPF programs. Damage becomes warnings.
+// readPrograms decodes the features with BPF programs. Damage becomes warnings.
 func (sb *State) readPrograms() {
 	read := func(x perfdata.Feature) (name string, b []byte, base int64) {
 		sec, ok := sb.Records.File.Features.Section(x)
@@ -86,7 +86,7 @@ func (sb *State) readPrograms() {
 func (sb *State) programsDamaged(offset int64, err error) {
 	sb.Programs.Err = errors.Join(sb.Programs.Err, err)
 	sb.Warn(Position(offset), ingest.Warning{Text: err.Error(), Partial: true,
-		Hint: "BPF programs of which nothing was read keep the names of their records"})
+		Hint: "unread BPF programs keep the names of their records"})
 }
 
 // metadata adds the metadata of a program to the comments of the profile.
@@ -107,12 +107,12 @@ const maxComments = 1000
 // programLoad is the records of a load of a program.
 type programLoad struct {
 	id      uint32 // 0 if no BPF_EVENT followed
-	symbols []int  // KSYMBOL records, by number in sideband.events; main first
+	symbols []int  // KSYMBOL records, by index in State.changes; main first
 }
 
-// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT that follows them: one
-// per function, then the event, all of the thread that loads. Records whose event was lost are a
-// load without an ID.
+// programLoads groups the KSYMBOL records of BPF programs by the BPF_EVENT after them: the loading
+// thread has one record per function, then the event. If the event was lost, each record is a load
+// without an ID.
 func (sb *State) programLoads() []programLoad {
 	var loads []programLoad
 	open := make(map[int32][]int) // by thread
@@ -143,8 +143,8 @@ func (sb *State) programLoads() []programLoad {
 	return loads
 }
 
-// firstOf returns the index in a group of the main function of the program with this tag,
-// which has it in its name. In synthesized records it has another one; none of those is lost.
+// firstOf returns the index in a group of the main function of the program with a tag, which is in the
+// function's name. Synthesized records have another tag; they are never lost.
 func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 	for i := len(group) - 1; i >= 0; i-- {
 		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
@@ -154,25 +154,18 @@ func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 	return 0
 }
 
-// symbolOf is the name in a KSYMBOL record, by number in events.
+// symbolOf is the name in a KSYMBOL record, by index in changes.
 func (sb *State) symbolOf(at int) string { return sb.Objects.List[sb.changes[at].ref].Symbol }
 
-// tagBytes and tagWord keep a tag in a word of a change.
+// tagBytes and tagWord convert a tag to a word of a change and back.
 func tagBytes(w uint64) (b [8]byte) {
-	for i := range b {
-		b[i] = byte(w >> (8 * i))
-	}
+	binary.LittleEndian.PutUint64(b[:], w)
 	return b
 }
 
-func tagWord(b [8]byte) (w uint64) {
-	for i := range b {
-		w |= uint64(b[i]) << (8 * i)
-	}
-	return w
-}
+func tagWord(b [8]byte) uint64 { return binary.LittleEndian.Uint64(b[:]) }
 
-// funcRef is a function of a program whose information was recorded.
+// funcRef is a function of a program with recorded information.
 type funcRef struct {
 	p *bpf.Program
 	i int
@@ -186,26 +179,26 @@ type programMatcher struct {
 	byID   map[uint32][]*bpf.Program // the best first
 	starts map[*bpf.Program]map[addr.PC]int
 	byCode map[codeKey]*codeFuncs
-	of     map[int]funcRef // by number of the record in events
+	of     map[int]funcRef // by index of the record in changes
 }
 
 // codeKey is the description of a function in a KSYMBOL record.
 type codeKey struct {
 	start  addr.PC
-	length uint32 // 0: not known
+	length uint32 // 0 if unknown
 	tag    bpf.Tag
 }
 
-// codeFuncs are the functions of one codeKey, in the order of loading. Records take one after
-// another, further records the last.
+// codeFuncs are the functions of one codeKey, in the order of loading. Successive records get successive
+// functions, further records the last one.
 type codeFuncs struct {
 	refs []funcRef
 	next int
 }
 
-// matchPrograms finds the functions of the KSYMBOL records of BPF programs and gives the
-// records' objects their identity, which name and length alone do not determine. Programs
-// whose information was not read are added to sb.Programs. The changes are in order of time.
+// matchPrograms finds the functions of the KSYMBOL records of BPF programs and gives the records'
+// objects their identity, which name and length alone do not determine. Programs without recorded
+// information are added to sb.Programs. The changes must be sorted by time.
 func (sb *State) matchPrograms() {
 	if sb.Programs.symbols == 0 {
 		return
@@ -226,7 +219,7 @@ func (sb *State) matchPrograms() {
 		}
 	}
 	t.finish()
-	sb.takePrograms(t)
+	sb.addMatched(t)
 	for i := range gone {
 		p := sb.goneProgram(&gone[i])
 		for _, at := range gone[i].symbols {
@@ -242,8 +235,8 @@ func (sb *State) matchPrograms() {
 	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
 }
 
-// sameGone reports whether two programs without information are one: perf records a program
-// twice that is loaded while it lists the loaded ones.
+// sameGone reports whether two programs without information are one: perf records a program twice that
+// is loaded while it lists the loaded programs.
 func sameGone(a, b bpf.Program) bool {
 	return a.Raw == nil && b.Raw == nil && a.ID == b.ID && a.ID != 0 &&
 		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
@@ -261,14 +254,8 @@ func (sb *State) newProgramMatcher() *programMatcher {
 		}
 	}
 	for _, list := range t.byID {
-		slices.SortStableFunc(list, func(a, b *bpf.Program) int {
-			switch {
-			case a.Missing == "" && b.Missing != "":
-				return -1
-			case a.Missing != "" && b.Missing == "":
-				return 1
-			}
-			return 0
+		slices.SortStableFunc(list, func(a, b *bpf.Program) int { // complete programs first
+			return min(len(a.Missing), 1) - min(len(b.Missing), 1)
 		})
 	}
 	for _, l := range t.byCode {
@@ -277,7 +264,7 @@ func (sb *State) newProgramMatcher() *programMatcher {
 	return t
 }
 
-// add enters the functions of a program by the facts that records have.
+// add adds the functions of a program by the facts in records.
 func (t *programMatcher) add(p *bpf.Program) {
 	starts := make(map[addr.PC]int, len(p.Funcs))
 	t.starts[p] = starts
@@ -319,8 +306,8 @@ func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 	return t.byAddress(at)
 }
 
-// within returns the index of the record's function in program p, or −1: the one at its
-// address or, where addresses were hidden, the one at its place.
+// within returns the index of the record's function in program p, or −1: the function at its address
+// or, if addresses were hidden, with its index.
 func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 	e := &t.sb.changes[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
@@ -333,11 +320,11 @@ func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 	return -1
 }
 
-// fits reports whether a function can be that long.
+// fits reports whether a function can have a length.
 func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
 
-// byAddress finds the function of a record without a BPF_EVENT: of those with its address,
-// length and tag, the next one to be loaded.
+// byAddress finds the function of a record without a BPF_EVENT: the next loaded one with its address,
+// length and tag.
 func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 	e := &t.sb.changes[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
@@ -355,9 +342,9 @@ func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 	return r, true
 }
 
-// bind enters the function of a record, and takes from the record the facts that the kernel
-// hid from the recorder. Without BTF the record has the better name: that of the program is
-// cut to 15 bytes, or made up.
+// bind assigns a function to a record, and adds facts of the record that the kernel hid from the
+// recorder. Without BTF the record has the better name: the name in the program is truncated to 15
+// bytes, or made up.
 func (t *programMatcher) bind(at int, r funcRef) {
 	t.of[at] = r
 	e := &t.sb.changes[at]
@@ -374,7 +361,7 @@ func (t *programMatcher) bind(at int, r funcRef) {
 		f.Length = uint32(e.b - e.a)
 	}
 	if old := r.fn(); f.Name != old.Name || f.Start != old.Start || f.Length != old.Length {
-		r.p.Funcs = slices.Clone(r.p.Funcs) // a bundle shares those of its programs
+		r.p.Funcs = slices.Clone(r.p.Funcs) // a bundle shares its functions
 		*r.fn() = f
 	}
 }
@@ -402,7 +389,7 @@ func (t *programMatcher) finish() {
 	}
 }
 
-// goneProgram makes a program whose information was not read of its records.
+// goneProgram makes a program without recorded information from its records.
 func (sb *State) goneProgram(load *programLoad) bpf.Program {
 	p := bpf.Program{ID: load.id, Missing: bpf.MissingGone, BigEndian: sb.Host.BigEndian}
 	switch why := sb.Programs.missing[load.id]; {
@@ -422,8 +409,8 @@ func (sb *State) goneProgram(load *programLoad) bpf.Program {
 	return p
 }
 
-// noteMissing enters the reasons of a bundle's recorder for programs without code. Those of
-// the first bundle have precedence.
+// noteMissing adds the reasons of a bundle's recorder for programs without code. Reasons of the first
+// bundle have precedence.
 func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
 		m := &list[i]
@@ -437,9 +424,8 @@ func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	}
 }
 
-// addMissing adds the programs of a bundle's own list that no record names: they were loaded
-// before the recording and unloaded before they could be read. It sets the reasons of the
-// others.
+// addMissing adds the programs in a bundle's own list without records: they were loaded before the
+// recording and unloaded before they could be read. It sets the reasons of the other programs.
 func (sb *State) addMissing(list []bundle.MissingProgram) {
 	known := make(map[uint32]bool, len(sb.Programs.List))
 	for i := range sb.Programs.List {

@@ -9,9 +9,8 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// Position is where a record is in a capture. Positions grow in the order in which records
-// are read; the distance of two is not a number of bytes in general. The Position of a record
-// in a perf.data file is its file offset.
+// Position is the position of a record in a capture. Positions increase in the order of reading;
+// their difference is in general not a number of bytes. In a perf.data file it is the file offset.
 type Position int64
 
 // AtEnd is the position after all records.
@@ -23,7 +22,7 @@ func PositionOf(rec *perfdata.Record) Position { return Position(rec.Offset) }
 // order is the position as the time of captures without recorded times.
 func (p Position) order() uint64 { return uint64(p) }
 
-// Chunk is the records from one position to before another.
+// Chunk is a range of records, without those at To.
 type Chunk struct{ From, To Position }
 
 // NumChunks is the number of chunks of the records.
@@ -32,7 +31,7 @@ func (x *Records) NumChunks() int { return max(0, len(x.starts)-1) }
 // Chunk returns chunk i.
 func (x *Records) Chunk(i int) Chunk { return Chunk{x.starts[i], x.starts[i+1]} }
 
-// Read makes r, nil for a new reader, read a chunk.
+// Read makes r, or a new reader if r is nil, read a chunk.
 func (x *Records) Read(r *perfdata.RecordReader, c Chunk) *perfdata.RecordReader {
 	if r == nil {
 		return x.File.Records(int64(c.From), int64(c.To))
@@ -46,27 +45,26 @@ func (x *Records) At(r *perfdata.RecordReader, at Position, size int) (*perfdata
 	return r.At(int64(at), size)
 }
 
-// counterKey is one counter. An inherited one counts in each thread apart from the others, and
-// its readings have the same ID (perf_evsel__attr_has_per_thread_sample_period in
-// tools/lib/perf/evsel.c).
+// counterKey is one counter. An inherited counter counts separately in each thread, with the same ID
+// (perf_evsel__attr_has_per_thread_sample_period in tools/lib/perf/evsel.c).
 type counterKey struct {
 	id  uint64
-	tid int32 // 0 for those that are not inherited
+	tid int32 // 0 if it is not inherited
 }
 
-// chunkReading is the last reading of a counter in the chunk that starts at a position.
+// chunkReading is the last reading of a counter in the chunk that starts at a Position.
 type chunkReading struct {
 	chunk Position
 	value uint64
 }
 
-// readings are the values of counters that samples have (PERF_SAMPLE_READ), as far as chunks
-// need them that are read apart from those before them: by counter the last one of each chunk.
+// readings are values of counters in samples (PERF_SAMPLE_READ) for chunks that are read separately: by
+// counter the last value in each chunk.
 type readings map[counterKey][]chunkReading
 
-// Counters turns the readings of a recording's samples into the counts since the reading
-// before. The samples are to be given in the order of the recording, from the start of a chunk
-// on. It is for one goroutine.
+// Counters turns the readings of a recording's samples into counts since the previous reading. The
+// samples must be passed in the order of the recording, from the start of a chunk. It is not safe for
+// concurrent use.
 type Counters struct {
 	x    *Records
 	from Position
@@ -82,15 +80,15 @@ func (x *Records) CountersFrom(c Chunk) *Counters {
 	return &Counters{x: x, from: c.From, last: make(map[counterKey]uint64)}
 }
 
-// Count is the difference of a counter from its reading before.
+// Count is the difference of a counter from its previous reading.
 type Count struct {
-	Event int // index in File.Events, -1 for a counter of none
+	Event int // index in File.Events, -1 for an unknown counter
 	Count uint64
-	Lower bool // the reading is lower than the one before, which no counter does
+	Lower bool // the reading is lower than the previous one, which is impossible
 }
 
-// Counts appends the counts of a sample's readings, in their order; nothing for a sample
-// without. A first reading is a count in itself, as perf has it.
+// Counts appends the counts of a sample's readings, in their order; nothing for a sample without
+// readings. As in perf, a first reading is a count.
 func (c *Counters) Counts(s *perfdata.Sample, out []Count) []Count {
 	c.list = c.x.File.Readings(s, c.list[:0])
 	for _, r := range c.list {
@@ -128,7 +126,7 @@ func (m readings) before(key counterKey, chunk Position) uint64 {
 	return list[n-1].value
 }
 
-// hasReadings reports whether an event's samples have the values of counters.
+// hasReadings reports whether samples of an event have the values of counters.
 func hasReadings(f *perfdata.File) bool {
 	for i := range f.Events {
 		if f.Events[i].Attr.SampleType&perfdata.SampleRead != 0 {
@@ -138,8 +136,8 @@ func hasReadings(f *perfdata.File) bool {
 	return false
 }
 
-// noteReadings enters the readings of a sample in the present chunk. Damage is reported when
-// samples are read.
+// noteReadings records the readings of a sample in the current chunk. Damage is reported when samples
+// are read.
 func (x *Records) noteReadings(rec *perfdata.Record) {
 	if x.File.DecodeSample(rec, &x.sample) != nil {
 		return
@@ -157,10 +155,10 @@ func (x *Records) noteReadings(rec *perfdata.Record) {
 	}
 }
 
-// deferred are the user chains that came in records of their own, behind their samples. Equal
-// ones are kept once; one of a sample takes 24 bytes beside.
+// deferred are the user chains that came in records of their own, after their samples. Equal chains are
+// kept once; each record takes 24 bytes besides.
 type deferred struct {
-	refs    []deferredRef // sorted when all records are read
+	refs    []deferredRef // sorted after all records are read
 	chains  [][]byte
 	numbers map[string]uint32
 	record  perfdata.DeferredChain // scratch
@@ -169,7 +167,7 @@ type deferred struct {
 // deferredRef is one record.
 type deferredRef struct {
 	cookie uint64
-	tid    int32 // 0 if the records do not have it
+	tid    int32 // 0 if records do not have it
 	chain  uint32
 	at     Position
 }
@@ -178,7 +176,7 @@ func compareDeferred(a, b deferredRef) int {
 	return cmp.Or(cmp.Compare(a.cookie, b.cookie), cmp.Compare(a.tid, b.tid), cmp.Compare(a.at, b.at))
 }
 
-// deferredChain enters a CALLCHAIN_DEFERRED record.
+// deferredChain adds a CALLCHAIN_DEFERRED record.
 func (x *Records) deferredChain(rec *perfdata.Record) error {
 	d := &x.deferred
 	if err := x.File.DeferredChain(rec, &d.record); err != nil {
@@ -202,15 +200,15 @@ func (x *Records) deferredChain(rec *perfdata.Record) error {
 	return nil
 }
 
-// finish makes the chains ready to be looked up.
+// finish prepares the chains for look-ups.
 func (d *deferred) finish() {
 	d.numbers = nil
 	slices.SortFunc(d.refs, compareDeferred)
 }
 
-// DeferredChain returns the user chain that a sample of a thread refers to by its cookie, words
-// as recorded; nil if it was never delivered. Several samples can share one: the thread was not
-// in user mode between them.
+// DeferredChain returns the recorded words of the user chain with a cookie, of a sample of a thread;
+// nil if it was not delivered. Several samples share a chain if the thread was not in user mode
+// between them.
 func (x *Records) DeferredChain(tid int32, cookie uint64) []byte {
 	d := &x.deferred
 	for _, tid := range []int32{tid, 0} {
@@ -222,19 +220,19 @@ func (x *Records) DeferredChain(tid int32, cookie uint64) []byte {
 	return nil
 }
 
-// containment has the facts of a capture's records on control groups and namespaces.
+// containment holds the control groups and namespaces of a capture's records.
 type containment struct {
 	cgroups    map[uint64]string // paths by number
 	namespaces map[int32][]threadNamespaces
 }
 
-// threadNamespaces are the namespaces of a thread from a time on.
+// threadNamespaces are the namespaces of a thread from a given time.
 type threadNamespaces struct {
 	time  uint64
 	links [perfdata.NumNamespaces]perfdata.Namespace
 }
 
-// cgroup enters a CGROUP record.
+// cgroup adds a CGROUP record.
 func (sb *State) cgroup(rec *perfdata.Record) error {
 	var c perfdata.Cgroup
 	if err := sb.Records.File.Cgroup(rec, &c); err != nil {
@@ -247,8 +245,8 @@ func (sb *State) cgroup(rec *perfdata.Record) error {
 	return nil
 }
 
-// enterNamespaces enters a NAMESPACES record. The kernel writes one for each new thread, and
-// when one changes its namespaces.
+// enterNamespaces adds a NAMESPACES record. The kernel writes one for each new thread, and when a
+// thread changes its namespaces.
 func (sb *State) enterNamespaces(rec *perfdata.Record) error {
 	var n perfdata.Namespaces
 	if err := sb.Records.File.Namespaces(rec, &n); err != nil {
@@ -263,7 +261,7 @@ func (sb *State) enterNamespaces(rec *perfdata.Record) error {
 	return nil
 }
 
-// sortNamespaces brings the namespaces of each thread into the order of time.
+// sortNamespaces sorts the namespaces of each thread by time.
 func (x *containment) sortNamespaces() {
 	for _, list := range x.namespaces {
 		slices.SortStableFunc(list, func(a, b threadNamespaces) int {

@@ -16,31 +16,29 @@ import (
 
 // ScanOptions are inputs of Scan besides the records.
 type ScanOptions struct {
-	ChunkSize int64    // bytes that a chunk has at least; 0 for the default
-	Bundles   []Bundle // of the same boot, with data that the capture lacks
-	// Missing are programs without code in the list of the bundle that has the records.
+	ChunkSize int64    // minimum bytes of a chunk; 0 for the default
+	Bundles   []Bundle // possibly of the same boot, with facts that the capture lacks
+	// Missing are programs without code, listed by the bundle that contains the records.
 	Missing []bundle.MissingProgram
-	// Kallsyms are paths of copies of /proc/kallsyms, which name the functions of modules without
-	// a build ID if they are of the same boot.
+	// Kallsyms are paths of copies of /proc/kallsyms. Those of the same boot name the functions of
+	// modules without a build ID.
 	Kallsyms []string
-	// JIT returns the code that a process compiled at run time; nil for none. EndNanos is the wall
-	// clock of the recording's end where the recording itself does not have it.
-	JIT      func(*JITQuery) JITCode
-	EndNanos int64
-	// BornNanos is when the recording's file was created, before the first sample; 0 if not known.
-	BornNanos int64
+	// JIT returns the code that a process compiled at run time; nil for none.
+	JIT       func(*JITQuery) JITCode
+	EndNanos  int64 // wall clock of the recording's end, used if the recording does not have it
+	BornNanos int64 // creation of the recording's file, before the first sample; 0 if unknown
 }
 
-// errCompressed is the error of a COMPRESSED record that was not unpacked when the file was
-// opened: other records than COMPRESSED ones hold samples before it, which no recorder does.
-var errCompressed = errors.New("COMPRESSED record behind samples that are not compressed")
+// errCompressed is the error of a COMPRESSED record that was not unpacked when the file was opened,
+// because it follows uncompressed samples, which no recorder writes.
+var errCompressed = errors.New("COMPRESSED record after samples that are not compressed")
 
-// defaultChunkSize is the size of the chunks that workers of the second pass take, in bytes.
-// The first pass notes where records start near its multiples.
+// defaultChunkSize is the size in bytes of the chunks read by workers of the second pass. The first
+// pass records where they start.
 const defaultChunkSize = 4 << 20
 
-// Scan is the first pass over a perf.data file: it reads all records once, keeps the changes
-// of state of processes and kernel, and applies them in order of time.
+// Scan is the first pass over a perf.data file: it reads all records once, collects the changes of
+// state of processes and kernel, and applies them in order of time.
 func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, error) {
 	sb := New()
 	sb.Records.File = f
@@ -54,7 +52,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	sb.refuteModuleIDs()
 	sb.useListed()
 	sb.noteMissing(opts.Missing)
-	if err := sb.takeFromBundles(ctx, opts.Bundles); err != nil {
+	if err := sb.addSameBoot(ctx, opts.Bundles); err != nil {
 		return nil, err
 	}
 	sb.nameModules(opts.Kallsyms)
@@ -64,7 +62,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	return sb, nil
 }
 
-// scanRecords reads the records and finds where chunks of them start.
+// scanRecords reads the records and divides them into chunks.
 func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	x := &sb.Records
 	chunk := opts.ChunkSize
@@ -118,24 +116,24 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	return nil
 }
 
-// warnTraces reports traces, of which perf inject makes samples. A recording without any other
-// samples is read in part only.
+// warnTraces reports traces, from which perf inject makes samples. Without other samples the recording
+// is only partially read.
 func (x *Records) warnTraces() {
 	name := x.File.Name
 	if x.traces.size == 0 {
 		if x.Types[perfdata.TypeAuxtraceInfo] > 0 && x.Types[perfdata.TypeSample] == 0 {
 			x.Warnings = append(x.Warnings, Warning{0, ingest.Warning{Partial: true,
-				Text: fmt.Sprintf("%s: no samples, and nothing of the %s trace that was recorded", name,
+				Text: fmt.Sprintf("%s: no samples, and no data of the recorded %s trace", name,
 					x.traces.kind),
 				Hint: "record it again, with more memory for traces: perf record -m ,16M"}})
 		}
 		return
 	}
 	x.Warnings = append(x.Warnings, Warning{0, ingest.Warning{
-		Text: fmt.Sprintf("%s: %d KiB of %s trace, from which no samples are made here", name,
+		Text: fmt.Sprintf("%s: %d KiB of %s trace, which is not decoded into samples", name,
 			(x.traces.size+1<<10-1)>>10, x.traces.kind),
-		Hint: fmt.Sprintf("`perf inject --itrace -i %s -o DECODED` makes them where the trace "+
-			"was recorded: read DECODED", name),
+		Hint: fmt.Sprintf("run `perf inject --itrace -i %s -o DECODED` on the recording host, and "+
+			"read DECODED", name),
 		Partial: x.Types[perfdata.TypeSample] == 0}})
 }
 
@@ -158,7 +156,7 @@ func timed(f *perfdata.File) bool {
 	return len(f.Events) > 0
 }
 
-// guestEvents enters the events of virtual machines.
+// guestEvents adds the events of virtual machines.
 func (sb *State) guestEvents(rec *perfdata.Record) error {
 	return sb.Records.File.GuestIDs(rec, func(id uint64, machine int32) {
 		if sb.Records.guests == nil {
@@ -168,8 +166,8 @@ func (sb *State) guestEvents(rec *perfdata.Record) error {
 	})
 }
 
-// Guest returns the name that all threads of a virtual machine have, and false for samples of
-// the host: their numbers of processes and threads are the machine's own.
+// Guest returns the comm of all threads of a virtual machine, which has process and thread IDs of its
+// own, and false for samples of the host.
 func (x *Records) Guest(s *perfdata.Sample) (comm uint32, ok bool) {
 	if x.guests == nil {
 		return 0, false
@@ -178,7 +176,7 @@ func (x *Records) Guest(s *perfdata.Sample) (comm uint32, ok bool) {
 	return comm, ok
 }
 
-// ofGuest reports whether a record that is no sample is of a virtual machine.
+// ofGuest reports whether a record other than a sample is of a virtual machine.
 func (x *Records) ofGuest(rec *perfdata.Record) bool {
 	if x.guests == nil || rec.Type >= perfdata.TypeHeaderAttr {
 		return false
@@ -191,7 +189,7 @@ func (x *Records) ofGuest(rec *perfdata.Record) bool {
 	return ok
 }
 
-// record enters a record that is no sample.
+// record processes a record other than a sample.
 func (sb *State) record(rec *perfdata.Record) error {
 	if sb.Records.ofGuest(rec) {
 		return nil // all guest code is one location
@@ -213,13 +211,13 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if !ok {
 			id = sb.Comm(string(c.Name))
 		}
-		sb.add(rec, change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec})
+		sb.addChange(rec, change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec})
 	case perfdata.TypeFork:
 		var t perfdata.Task
 		if err := sb.Records.File.Task(rec, &t); err != nil {
 			return err
 		}
-		sb.add(rec, change{kind: changeFork, pid: t.PID, tid: t.TID, flag: t.Synthesized,
+		sb.addChange(rec, change{kind: changeFork, pid: t.PID, tid: t.TID, flag: t.Synthesized,
 			a: uint64(uint32(t.PPID)), b: uint64(uint32(t.PTID))})
 	case perfdata.TypeKSymbol:
 		return sb.ksymbol(rec)
@@ -229,7 +227,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 			return err
 		}
 		if b.Kind == perfdata.BPFLoad {
-			sb.add(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
+			sb.addChange(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
 		}
 	case perfdata.TypeBPFMetadata:
 		return sb.metadata(rec)
@@ -254,12 +252,12 @@ func (sb *State) record(rec *perfdata.Record) error {
 	case perfdata.TypeAuxtrace:
 		sb.Records.traces.size += sb.Records.File.AuxtraceSize(rec)
 	}
-	// EXIT changes nothing: late samples of an ended process still find its mappings, and the
-	// next process with its number has a FORK.
+	// EXIT is ignored: late samples of an ended process still find its mappings, and the next
+	// process with its number has a FORK.
 	return nil
 }
 
-func (sb *State) add(rec *perfdata.Record, e change) {
+func (sb *State) addChange(rec *perfdata.Record, e change) {
 	id, err := sb.Records.File.SampleID(rec)
 	if e.kind >= changeKernelMapping {
 		e.tid = id.TID
@@ -269,7 +267,7 @@ func (sb *State) add(rec *perfdata.Record, e change) {
 	sb.changes = append(sb.changes, e)
 }
 
-// timeOf returns the time of a record that is no sample, by the clock that orders them all.
+// timeOf returns the ordering time of a record other than a sample.
 func (sb *State) timeOf(rec *perfdata.Record) uint64 {
 	id, err := sb.Records.File.SampleID(rec)
 	return sb.timeIn(rec, &id, err)
@@ -302,11 +300,11 @@ func (sb *State) ksymbol(rec *perfdata.Record) error {
 	} else {
 		e.ref = sb.Objects.ksymbol(&k, sb.Host.Arch)
 	}
-	sb.add(rec, e)
+	sb.addChange(rec, e)
 	return nil
 }
 
-// endOf is start + length, cut at the end of the address space.
+// endOf returns start + length, limited to the end of the address space.
 func endOf(start, length uint64) uint64 {
 	if end := start + length; end >= start {
 		return end
@@ -314,7 +312,7 @@ func endOf(start, length uint64) uint64 {
 	return math.MaxUint64
 }
 
-// mapping enters the MMAP or MMAP2 record in sb.Records.mmap.
+// mapping processes the MMAP or MMAP2 record in sb.Records.mmap.
 func (sb *State) mapping(rec *perfdata.Record) {
 	m := &sb.Records.mmap
 	if m.Data {
@@ -337,5 +335,5 @@ func (sb *State) mapping(rec *perfdata.Record) {
 		e.ref = sb.Objects.user(m, sb.Host.is64())
 		sb.Objects.segment(e.ref, m.PgOff, m.Len)
 	}
-	sb.add(rec, e)
+	sb.addChange(rec, e)
 }

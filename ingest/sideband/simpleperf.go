@@ -16,15 +16,14 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// jitSymbolFile is the bit that simpleperf sets in the protection of mappings of its own: of a file
-// with symbols over code that was compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
+// jitSymbolFile is the bit that simpleperf sets in the protection of synthetic mappings: of a file with
+// symbols over code compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
 const jitSymbolFile = 0x4000
 
-// maxPlaced bounds the functions of symbol maps that are placed, over all mappings of their processes.
+// maxPlaced bounds the mapped functions of symbol maps, over all mappings of their processes.
 const maxPlaced = 1 << 20
 
-// ListedID returns the ID of a file by simpleperf's list of its functions, for one that has no build
-// ID: what has equal names at equal places.
+// ListedID returns an ID for a file without build ID, by simpleperf's list of its functions.
 func ListedID(f *perfdata.FileSymbols) buildid.ID {
 	sum := sha1.New()
 	text := func(s string) { sum.Write(append([]byte(s), 0)) }
@@ -43,11 +42,11 @@ func ListedID(f *perfdata.FileSymbols) buildid.ID {
 	return buildid.Make(buildid.Content, sum.Sum(nil))
 }
 
-// useListed takes simpleperf's lists of functions: of the kernel and its modules, whose addresses
-// it does not note, where they were; the IDs of files without one; and which files have code of a
-// virtual machine.
+// useListed processes simpleperf's lists of functions. It maps the functions of the kernel and its
+// modules, for which simpleperf records no mappings, sets the IDs of files without one, and finds the
+// files with code of a virtual machine.
 func (sb *State) useListed() {
-	files, _ := sb.Records.File.FileSymbols() // damage is reported where names are read
+	files, _ := sb.Records.File.FileSymbols() // damage is reported when names are read
 	if len(files) == 0 {
 		return
 	}
@@ -76,7 +75,7 @@ func (sb *State) useListed() {
 	}
 }
 
-// listID enters the ID of a file; a path that is listed twice has none.
+// listID adds the ID of a file; a path with two IDs has none.
 func (sb *State) listID(f *perfdata.FileSymbols) {
 	id := ListedID(f)
 	if known, ok := sb.listed[f.Path]; ok && !known.Matches(id) {
@@ -85,8 +84,8 @@ func (sb *State) listID(f *perfdata.FileSymbols) {
 	sb.listed[f.Path] = id
 }
 
-// placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms,
-// and has no reference symbol by which others could be found.
+// placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms, and
+// records no reference symbol for finding others.
 func (sb *State) placeKernel(f *perfdata.FileSymbols) {
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
@@ -100,7 +99,7 @@ func (sb *State) placeKernel(f *perfdata.FileSymbols) {
 	}
 }
 
-// kernelStart is the lowest address that the kernel can have.
+// kernelStart is the lowest possible address of the kernel.
 func (sb *State) kernelStart() uint64 {
 	if runsWhereLinked(sb.Host.Arch) {
 		return 1 << 30
@@ -114,7 +113,7 @@ type symbolMap struct {
 	object  uint32
 }
 
-// addSymbolMap enters the functions of a copy of a perf map into perfMaps, by its process.
+// addSymbolMap adds the functions of a copy of a perf map to perfMaps, by process.
 func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbolMap) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(ingest.BaseName(f.Path), "perf-"), ".map")
 	pid, err := strconv.ParseInt(digits, 10, 32)
@@ -127,8 +126,8 @@ func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbo
 		})}
 }
 
-// placeSymbolMaps maps the functions of perf maps: over memory of a process's first program and of
-// those that it executed, and over what it mapped later without a file.
+// placeSymbolMaps maps the functions of perf maps: over the memory of each program of a process, and
+// over later anonymous mappings.
 func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	left := maxPlaced
 	place := func(pid int32, t, from, to uint64) {
@@ -150,7 +149,7 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 		e := &recorded[i]
 		switch {
 		case perfMaps[e.pid] == nil:
-		case e.kind == changeName && e.flag: // exec, which ends all mappings
+		case e.kind == changeName && e.flag: // exec removes all mappings
 			place(e.pid, e.time, 0, 1<<63)
 		case e.kind == changeMapping && sb.Objects.List[e.ref].Kind == ingest.Anonymous:
 			place(e.pid, e.time, e.a, e.b)
@@ -158,8 +157,8 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	}
 }
 
-// ExactAddresses reports whether all addresses in an object are those of the instructions that they
-// are in: Android's interpreter notes where a method is, not where it returns to.
+// ExactAddresses reports whether all addresses in an object are exact: Android's interpreter records the
+// current position in a method, not a return address.
 func (sb *State) ExactAddresses(object uint32) bool {
 	return int(object) < len(sb.exact) && sb.exact[object]
 }

@@ -36,8 +36,7 @@ const (
 // change is a change of state. It has 56 bytes and no pointers, so that sorting is cheap.
 type change struct {
 	time uint64
-	// Of mappings start, end and pgoff; of forks the parent's pid and tid; of programs
-	// the tag.
+	// Mappings: start, end and pgoff; forks: the parent's pid and tid; programs: the tag.
 	a, b, c uint64
 	pid     int32
 	tid     int32
@@ -45,30 +44,29 @@ type change struct {
 	seq     uint32 // order in the file
 	kind    uint8
 	layer   addrspace.Layer
-	flag    bool // exec of a comm, synthesized of a fork
+	flag    bool // names: by exec; forks: synthesized
 }
 
-// State is the state of processes and of the kernel over the time of a capture: from the
-// records of a perf.data file, by Scan, or from files that were saved beside a stack map.
+// State is the state of processes and of the kernel over the time of a capture: from the records of a
+// perf.data file, by Scan, or from files that belong to a stack map.
 type State struct {
 	Host     Host
-	Objects  *Objects       // all that was mapped
+	Objects  *Objects       // all mapped objects
 	Spaces   *addrspace.Map // mappings by address and time; made by Build
-	Clock    Clock          // the one that orders changes and samples
+	Clock    Clock          // orders changes and samples
 	Kernel   Kernel
 	Programs Programs
 	Records  Records
 
-	comms    comms
-	buildIDs []perfdata.BuildIDEntry // as recorders list them
-	changes  []change                // until Build has applied them
-	sampled  sampled
-	// containment has control groups and namespaces.
-	containment containment
+	comms       comms
+	buildIDs    []perfdata.BuildIDEntry // as listed by recorders
+	changes     []change                // until Build has applied them
+	sampled     sampled
+	containment containment // control groups and namespaces
 	bundles     bundlePrograms
-	jit         map[int32]*jitProcess // those with a list of compiled code
+	jit         map[int32]*jitProcess // processes with a list of compiled code
 
-	listed map[string]buildid.ID // by path: of files whose functions simpleperf lists
+	listed map[string]buildid.ID // by path: files with functions listed by simpleperf
 	exact  []bool                // by object, see ExactAddresses
 }
 
@@ -79,11 +77,11 @@ type Host struct {
 	BigEndian bool
 }
 
-// is64 reports whether the host's kernel is one of 64 bits that runs programs of 32 bits besides,
-// with a vdso of their own.
+// is64 reports whether the host has a 64-bit kernel that also runs 32-bit programs, which have a vdso
+// of their own.
 func (h *Host) is64() bool { return h.Arch == "x86_64" || h.Arch == "aarch64" }
 
-// Kernel is the place of the kernel's image, and functions that only a kallsyms text has.
+// Kernel is the place of the kernel's image, and functions known only by a kallsyms text.
 type Kernel struct {
 	Mapped bool // a map with a usable reference symbol was recorded
 
@@ -98,11 +96,11 @@ type Programs struct {
 	Err  error         // damage of the features
 
 	recorded bool              // the capture has the information of programs
-	missing  map[uint32]string // the reason why a recorder has no code of a program, by its ID
+	missing  map[uint32]string // by ID: why a recorder has no code of the program
 	symbols  int               // records that name functions of programs
 
-	// Address spaces of all programs of a process but the first, see SpaceOf; nil where
-	// samples do not distinguish programs.
+	// Address spaces of the programs of a process after the first, see SpaceOf; nil if samples do
+	// not distinguish programs.
 	spaces map[processProgram]int32
 }
 
@@ -115,20 +113,20 @@ type Records struct {
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
 
-	refutedModules int // that had a build ID in the records, which others have, too
+	refutedModules int // modules with a recorded build ID that others have, too
 
 	traces      traces
 	starts      []Position        // of chunks, then the end of the last
 	firstSample Position          // -1 if there is none
-	guests      map[uint64]uint32 // by ID of an event of a virtual machine: the name of its code
-	readings    readings          // nil if no event has any
+	guests      map[uint64]uint32 // by event ID of a virtual machine: the comm of its code
+	readings    readings          // nil if no event has readings
 	deferred    deferred
 	mmap        perfdata.Mmap // scratch, as are sample and list
 	sample      perfdata.Sample
 	list        []perfdata.Reading
 }
 
-// traces are the AUX area traces of a recording, which this program does not decode.
+// traces are the AUX area traces of a recording, which are not decoded.
 type traces struct {
 	kind perfdata.AuxtraceType
 	size uint64 // bytes
@@ -140,25 +138,24 @@ type comms struct {
 	numbers map[string]uint32
 }
 
-// sampled is the time of all records, by the recording's clock, and the processes with
-// samples, which decide on the data that bundles can add.
+// sampled is the time span of all records, by the recording's clock, and the processes with samples.
+// They determine the facts that bundles can add.
 type sampled struct {
 	from, to  uint64
 	processes map[int32]bool
 }
 
-// Warning is a warning and its place in the capture.
+// Warning is a warning with its place in the capture.
 type Warning struct {
 	At Position
 	ingest.Warning
 }
 
-// MaxWarnings bounds the warnings about single records that are shown; the rest is only counted.
-// Each list of them has room for one more: that there are more is then known of one list as of
-// many.
+// MaxWarnings bounds the shown warnings about single records. Lists keep one more, so that it is known
+// that there are more.
 const MaxWarnings = 20
 
-// New returns a State to which nothing was added.
+// New returns an empty State.
 func New() *State {
 	sb := &State{Objects: NewObjects()}
 	sb.Records.firstSample, sb.Records.OtherTypes = -1, make(map[perfdata.Type]uint64)
@@ -167,7 +164,7 @@ func New() *State {
 	return sb
 }
 
-// Warn keeps a warning with its place, up to one more than MaxWarnings.
+// Warn adds a warning, up to one more than MaxWarnings.
 func (sb *State) Warn(at Position, w ingest.Warning) {
 	if len(sb.Records.Warnings) <= MaxWarnings {
 		sb.Records.Warnings = append(sb.Records.Warnings, Warning{at, w})
@@ -198,7 +195,7 @@ func (sb *State) Build() {
 		case changeMapping:
 			sb.mapUser(b, e, m)
 			if sb.Objects.List[e.ref].Kind == ingest.VDSO {
-				b.Loaded(e.pid) // the vdso is the last that an exec maps
+				b.Loaded(e.pid) // an exec maps the vdso last
 			}
 			sb.Objects.mapped(e.ref, e.time)
 		case changeName:
@@ -223,8 +220,8 @@ func (sb *State) Build() {
 // CommNames returns the names of threads, by number.
 func (sb *State) CommNames() []string { return sb.comms.names }
 
-// UnnamedThread is the bit in a comm code for a thread that no record names: the other bits
-// are its number.
+// UnnamedThread is the bit in a comm code for a thread without a recorded name: the other bits are its
+// number.
 const UnnamedThread = 1 << 31
 
 // CommCode returns the code of a thread's name, or of its number if it has none.
@@ -235,7 +232,7 @@ func CommCode(comm uint32, tid int32) uint32 {
 	return comm
 }
 
-// CommName returns the name of a code; ":TID", as perf prints it, for threads without one.
+// CommName returns the name of a code; ":TID", as perf prints it, for unnamed threads.
 func (sb *State) CommName(code uint32) string {
 	if code&UnnamedThread != 0 {
 		return ":" + strconv.Itoa(int(int32(code<<1)>>1))
@@ -243,11 +240,11 @@ func (sb *State) CommName(code uint32) string {
 	return sb.comms.names[code]
 }
 
-// KernelCode finds the code of an address in a version of the kernel's address space: its
-// mapping, nil if there is none, and the place to look up in it. For a return address (ret)
-// that is the byte before it (addr.Site), unless no call can precede it: because nothing is
-// mapped before it, or because a JITed function begins there, which has an allocator's header
-// before it, or one with padding before it. Then an interrupt came at its first instruction, and the place is the address.
+// KernelCode finds the code of an address in a version of the kernel's address space: the mapping, nil
+// if there is none, and the address to look up in it. For a return address (ret) this is the byte
+// before it (addr.Site), unless no call can precede it: nothing is mapped before it, or a JITed
+// function begins there, with an allocator's header or padding before it. Then an interrupt came at
+// the first instruction, and the address itself is looked up.
 func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 	m *addrspace.Mapping, site addr.PC) {
 	site = addr.Site(pc, ret)
@@ -261,14 +258,14 @@ func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 	return m, site
 }
 
-// processProgram is one of the programs that a process ran, or of the processes with its number.
+// processProgram is one of the successive programs of a process, or of processes with its number.
 type processProgram struct {
 	pid     int32
 	program uint32
 }
 
-// SpaceOf returns the number of a program's address space: that of the process for its first
-// program; others get numbers that no process has.
+// SpaceOf returns the number of a program's address space: the process ID for its first program, and
+// numbers that no process has for others.
 func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	if program == 0 {
 		return pid
@@ -282,10 +279,10 @@ func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	return n
 }
 
-// SeparatePrograms gives each program that a process ran its own address space.
+// SeparatePrograms gives each program of a process its own address space.
 func (sb *State) SeparatePrograms() { sb.Programs.spaces = make(map[processProgram]int32) }
 
-// AddSampled enters a process that has samples.
+// AddSampled adds a process with samples.
 func (sb *State) AddSampled(pid int32) {
 	if sb.sampled.processes == nil {
 		sb.sampled.processes = make(map[int32]bool)
@@ -293,7 +290,7 @@ func (sb *State) AddSampled(pid int32) {
 	sb.sampled.processes[pid] = true
 }
 
-// sortChanges brings the changes into the order of time; a file has them by CPU.
+// sortChanges sorts the changes by time; a file has them by CPU.
 func (sb *State) sortChanges() {
 	slices.SortFunc(sb.changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
@@ -303,17 +300,17 @@ func (sb *State) sortChanges() {
 // Clock converts the times of records and samples to times that order both.
 type Clock struct {
 	Timed bool // by recorded time; else by position in the file
-	// The latest time of the records before each position, for records with time ~0, which
-	// take their place in the file.
+	// The latest time of the records before each position, for records with time ~0, which are
+	// ordered by position.
 	pos    []Position
 	latest []uint64
 }
 
-// NoTime is the time of a record that has none.
+// NoTime is the time of records without a time.
 const NoTime = math.MaxUint64
 
 // At returns the ordering time of a sample. In a file without times state records before the first
-// sample count as 0, so positions are never that.
+// sample have time 0, which is less than all positions.
 func (c *Clock) At(recorded uint64, at Position) uint64 {
 	switch {
 	case !c.Timed:
@@ -328,7 +325,7 @@ func (c *Clock) At(recorded uint64, at Position) uint64 {
 	return c.latest[i-1]
 }
 
-// note enters a state record's time, and returns the one that orders it.
+// note adds a state record's time, and returns its ordering time.
 func (c *Clock) note(recorded uint64, at Position, beforeSamples bool) uint64 {
 	if !c.Timed {
 		if beforeSamples {
