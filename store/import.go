@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"symbolize/ingest/magic"
+	"symbolize/ingest/files"
 )
 
 // maxProblems bounds the problems that are kept.
@@ -44,7 +44,7 @@ func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
 // unpacked returns an archive as a tar file, and whether it was compressed.
 func unpacked(r io.Reader) (in io.ReadCloser, packed bool, err error) {
 	b := bufio.NewReader(r)
-	if head, _ := b.Peek(magic.Bytes); magic.Of(head) != magic.Zstd {
+	if head, _ := b.Peek(files.MagicBytes); files.PackingOf(head) != files.Zstd {
 		return io.NopCloser(b), false, nil
 	}
 	z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),

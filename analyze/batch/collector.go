@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"symbolize/analyze"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/remote"
 )
@@ -232,7 +232,7 @@ func hashFile(h io.Writer, path string) error {
 		}
 		return nil
 	}
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

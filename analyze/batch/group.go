@@ -15,7 +15,7 @@ import (
 
 	"symbolize/analyze/batch/recordfile"
 	"symbolize/ingest"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // The keys that captures have values of themselves.
@@ -309,7 +309,7 @@ func escape(v string) string {
 // ReadManifest reads values by path: lines of fields with tabs between them, of which the first
 // line names the keys, the first one being "path".
 func ReadManifest(path string) (map[string]map[string]string, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,8 @@ import (
 	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/newfile"
-	"symbolize/ingest/regular"
-	"symbolize/store/db/files"
+	"symbolize/ingest/files"
+	dbfiles "symbolize/store/db/files"
 	"symbolize/store/remote"
 )
 
@@ -292,7 +291,7 @@ func (r *runner) count(files int, kept *int) {
 
 // isDone reports whether the files of a group are those of the same inputs.
 func (r *runner) isDone(mark, state string) (*Written, bool) {
-	f, err := regular.Open(mark)
+	f, err := files.Open(mark)
 	if err != nil {
 		return nil, false
 	}
@@ -320,7 +319,7 @@ func (r *runner) isDone(mark, state string) (*Written, bool) {
 
 // isWhole reports whether a file has the content that was written.
 func (r *runner) isWhole(file *WrittenFile) bool {
-	f, err := regular.Open(filepath.Join(r.opts.Out, file.Path))
+	f, err := files.Open(filepath.Join(r.opts.Out, file.Path))
 	if err != nil {
 		return false
 	}
@@ -343,7 +342,7 @@ func (r *runner) sync(list []WrittenFile) error {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := files.SyncDir(filepath.Join(r.opts.Out, dir)); err != nil {
+		if err := dbfiles.SyncDir(filepath.Join(r.opts.Out, dir)); err != nil {
 			return err
 		}
 	}
@@ -352,7 +351,7 @@ func (r *runner) sync(list []WrittenFile) error {
 
 // writeFile writes a file that appears complete or not at all, also when the power fails.
 func writeFile(path string, write func(io.Writer) error) error {
-	f, err := newfile.Create(path, 0o644)
+	f, err := files.Create(path, 0o644)
 	if err != nil {
 		return outputErr(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // ShareExtension is the extension of the files in which tasks of Collect note their share.
@@ -95,7 +95,7 @@ func CheckShares(paths []string) error {
 }
 
 func readShare(path string) (*share, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

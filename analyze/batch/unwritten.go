@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"symbolize/ingest/spool"
+	"symbolize/ingest/files"
 )
 
 // ErrOutput is wrapped by the errors of files that could not be written, as on a full disk. All
@@ -30,7 +30,7 @@ func outputErr(err error) error {
 // ofMachine reports whether an error is of this machine's disks rather than of the input: temporary
 // files are written while captures are read.
 func ofMachine(err error) bool {
-	for _, is := range []error{ErrOutput, spool.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+	for _, is := range []error{ErrOutput, files.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, is) {
 			return true
 		}

@@ -10,12 +10,12 @@ import (
 
 	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
-	"symbolize/ingest/regular"
 )
 
 // Dumps are open dumps: of one map, unless Source asks for a list of all.
@@ -90,7 +90,7 @@ func (in *Dumps) file(ctx context.Context, path string, log Log) error {
 	if filetype.OfPath(path) == filetype.Bundle {
 		return in.bundle(ctx, path, log)
 	}
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 )
 
 // maxDataSection bounds a section of variables, bytes.
@@ -50,7 +50,7 @@ type ObjectMaps struct {
 // ReadObject reads the maps that a BPF object defines, or the one of a name, with its
 // variables. Definitions that are damaged are logged, the others are returned.
 func ReadObject(ctx context.Context, path, name string, log Log) (*ObjectMaps, error) {
-	r, err := regular.Open(path)
+	r, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

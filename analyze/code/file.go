@@ -17,10 +17,9 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/unpack"
 	"symbolize/store"
 )
 
@@ -208,7 +207,7 @@ func unique(list []string) []string {
 // openCode opens a file and proves it to be the object: by its build ID, and with code
 // in it.
 func openCode(name string, want buildid.ID) (*elf.File, *os.File, error) {
-	file, err := regular.Open(name)
+	file, err := files.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -244,7 +243,7 @@ func (c *Finder) inBundles(id buildid.ID) *elf.File {
 }
 
 func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
-	data, size, _, err := unpack.File(name, r, size)
+	data, size, _, err := files.Unpack(name, r, size)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
-	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -45,7 +45,7 @@ func (k *kernelCopy) open(view store.View, m *store.Manifest) (*fileCode, error)
 	if err != nil {
 		return nil, err
 	}
-	file, err := regular.Open(k.code)
+	file, err := files.Open(k.code)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (k *kernelCopy) text() (at addr.Addr, err error) {
 	if k.symbols == "" {
 		return 0, fmt.Errorf("%s: no kallsyms beside it", k.code)
 	}
-	f, err := regular.Open(k.symbols)
+	f, err := files.Open(k.symbols)
 	if err != nil {
 		return 0, err
 	}

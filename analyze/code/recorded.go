@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"symbolize/ingest"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // sourceNames are the extensions that files of source code have. Debug information may be
@@ -34,7 +34,7 @@ func (s *sourceDirs) recordedSource(file, object string, built time.Time) [][]by
 	if real, err := filepath.EvalSymlinks(file); err != nil || !isSource(real) {
 		return nil
 	}
-	f, err := regular.Open(file)
+	f, err := files.Open(file)
 	if err != nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // maxSource bounds a source file that is read, in bytes.
@@ -94,7 +94,7 @@ func (s *sourceDirs) read(file string) [][]byte {
 }
 
 func readSource(root *os.Root, name string) ([]byte, error) {
-	f, err := regular.OpenIn(root, name)
+	f, err := files.OpenIn(root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,10 @@ import (
 	"io"
 	"os"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/unpack"
 )
 
 // Info describes a file: *Object, *Compiled or *Capture.
@@ -27,7 +26,7 @@ type Info interface {
 func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	if path != input.StandardInput || opts.Stdin == nil {
 		info, err := openFile(path)
-		if err != nil && !errors.Is(err, regular.ErrNotRegular) {
+		if err != nil && !errors.Is(err, files.ErrNotRegular) {
 			return nil, err
 		}
 		if info != nil {
@@ -49,7 +48,7 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 // openFile describes a file that is no capture. Without an error the description is nil if it may
 // be one.
 func openFile(path string) (Info, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +82,10 @@ func readObject(path string, f *os.File, size int64) (*Object, error) {
 	if filetype.Head(head[:n]) == filetype.ELF {
 		return describe(path, f, size, "")
 	}
-	if !elf.IsELF(unpack.Head(f, size)) {
+	if !elf.IsELF(files.UnpackHead(f, size)) {
 		return nil, nil // a bundle, a gzipped pprof, or damaged: input.Open finds out
 	}
-	data, length, kind, err := unpack.File(path, f, size)
+	data, length, kind, err := files.Unpack(path, f, size)
 	if err != nil {
 		return nil, nil
 	}

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 
 	"symbolize/analyze/table"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 )
 
 // InvisibleIDs lists the files whose build ID kernels cannot read. Its JSON names are an
@@ -77,7 +77,7 @@ func (x *InvisibleIDs) problem(path string, err error) {
 
 // file looks at a file; only those that are mapped to be run count.
 func (x *InvisibleIDs) file(path string) error {
-	r, err := regular.Open(path)
+	r, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/unpack"
 	"symbolize/store"
 )
 
@@ -100,7 +99,7 @@ func (obj *Object) anySource() *elf.File {
 
 // openFile opens an ELF file, plain or packed.
 func (obj *Object) openFile(path string) (*elf.File, error) {
-	file, err := regular.Open(path)
+	file, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func (obj *Object) openFile(path string) (*elf.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	obj.closers = append(obj.closers, file)
-	data, size, _, err := unpack.File(path, file, fi.Size())
+	data, size, _, err := files.Unpack(path, file, fi.Size())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/newfile"
+	"symbolize/ingest/files"
 )
 
 // Night is what a pipeline works on. Runners move it to workers as JSON.
@@ -158,7 +158,7 @@ func (f *listFn) ProcessElement(_ int, lines func(*string) bool) error {
 		return err
 	}
 	path := filepath.Join(f.Out, FailedList)
-	out, err := newfile.Create(path, 0o644)
+	out, err := files.Create(path, 0o644)
 	if err != nil {
 		return err
 	}

@@ -6,17 +6,16 @@ import (
 	"errors"
 	"io"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
-	"symbolize/ingest/magic"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/ingest/object/perfmap"
-	"symbolize/ingest/regular"
 )
 
 // Type is the type of a file.
@@ -44,12 +43,12 @@ const HeadBytes = 512
 
 // Head returns the type of a file by its first HeadBytes bytes, or fewer of a shorter file.
 func Head(head []byte) Type {
-	switch magic.Of(head) {
-	case magic.Gzip:
+	switch files.PackingOf(head) {
+	case files.Gzip:
 		return Gzip
-	case magic.XZ:
+	case files.XZ:
 		return XZ
-	case magic.Zstd:
+	case files.Zstd:
 		return Zstd
 	}
 	switch {
@@ -100,7 +99,7 @@ func OfPath(path string) Type {
 	if container.IsDir(path) {
 		return PerfData
 	}
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return Unknown
 	}

@@ -9,7 +9,7 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"symbolize/ingest/sideband"
 )
 
@@ -34,7 +34,7 @@ func TestJITTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	born := regular.Born(f)
+	born := files.Born(f)
 	f.Close()
 	var asked []sideband.JITQuery
 	foldPath(t, path, Options{JIT: func(q *sideband.JITQuery) sideband.JITCode {

@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/spool"
 )
 
 // ErrNotCapture is the error of Open for files of other kinds, wrapped with a description of the
@@ -68,8 +66,8 @@ func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 		f.size = p.Size
 		return f.perf(p, opts), nil
 	}
-	r, err := regular.Open(f.path)
-	if errors.Is(err, regular.ErrNotRegular) {
+	r, err := files.Open(f.path)
+	if errors.Is(err, files.ErrNotRegular) {
 		return nil, noCapture(f.path, err)
 	}
 	if err != nil {
@@ -89,7 +87,7 @@ func (f *file) use(r *os.File) error {
 		return err
 	}
 	f.r, f.mtime, f.size = r, info.ModTime(), info.Size()
-	f.born = regular.Born(r)
+	f.born = files.Born(r)
 	return nil
 }
 
@@ -102,9 +100,9 @@ func (f *file) readInput(ctx context.Context, r io.Reader) error {
 			return f.use(in)
 		}
 	}
-	s := spool.New(0)
+	s := files.NewSpool(0)
 	f.closers = append(f.closers, s)
-	damage, err := spool.Copy(ctx, s, r)
+	damage, err := files.CopyToSpool(ctx, s, r)
 	if err := errors.Join(damage, err); err != nil {
 		return err
 	}
@@ -246,10 +244,10 @@ func unpackedHead(r io.ReaderAt, size int64, head []byte) int {
 }
 
 // packingOf returns how a file is packed; "" if it is not.
-func packingOf(r io.ReaderAt) magic.Packing {
-	head := make([]byte, magic.Bytes)
+func packingOf(r io.ReaderAt) files.Packing {
+	head := make([]byte, files.MagicBytes)
 	n, _ := r.ReadAt(head, 0)
-	return magic.Of(head[:n])
+	return files.PackingOf(head[:n])
 }
 
 // unpack replaces a packed file by its content up to damage.
@@ -266,7 +264,7 @@ func (f *file) unpack(ctx context.Context, limit int64) (damage, err error) {
 // openStackFile opens a file that belongs to a stack map, packed or not. The caller must close it,
 // also after an error.
 func openStackFile(ctx context.Context, path string) (*stackmap.Input, closers, error) {
-	r, err := regular.Open(path)
+	r, err := files.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -325,8 +323,8 @@ var hints = [...]struct {
 	hint     string
 }{
 	{perfdata.ErrCutHeader, "copy or record it again: nothing of it can be read"},
-	{spool.ErrTooLarge, "if it is one, `--max-unpacked SIZE` of resolve and of reports allows more"},
-	{spool.ErrFull, "set TMPDIR to a directory with more space"},
+	{files.ErrTooLarge, "if it is one, `--max-unpacked SIZE` of resolve and of reports allows more"},
+	{files.ErrFull, "set TMPDIR to a directory with more space"},
 	{bundle.ErrNewer, "read it with the newer symbolize that wrote it"},
 	{errPiped, "captures are read more than once: give it as standard input, `… - < PATH`"},
 	{errPointer, "`git lfs pull` brings the file"},

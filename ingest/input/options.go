@@ -81,7 +81,7 @@ type Options struct {
 	Kallsyms []string
 
 	// MaxUnpacked bounds the unpacked bytes of a packed capture; 0 for the default of
-	// spool.Unpacked, by its size.
+	// files.MaxUnpacked, by its size.
 	MaxUnpacked int64
 
 	// Stacks has the layout of stack maps, and files that belong to them.

@@ -10,9 +10,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/btf"
-	"symbolize/ingest/regular"
 	"symbolize/ingest/sideband"
 )
 
@@ -166,7 +166,7 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 
 // addMaps adds the mappings of a copy of /proc/PID/maps.
 func addMaps(sb *sideband.State, pid int32, path string) error {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/perfmap"
-	"symbolize/ingest/regular"
 )
 
 // A perf map names code by the address, and belongs to a process by its number alone, which an
@@ -141,7 +141,7 @@ func (p *processes) perfMap(pid, inner int32) *compiledFile {
 // openMap opens the perf map below a root of the process with a number there; nil if there is none.
 func (p *processes) openMap(root string, pid int32) *compiledFile {
 	path := "/tmp/" + perfmap.FileName(pid)
-	f, err := regular.OpenNoLink(root + path) // whoever owns /tmp may have put anything there
+	f, err := files.OpenNoLink(root + path) // whoever owns /tmp may have put anything there
 	if err != nil {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (p *processes) openDump(root string, pid int32) *compiledFile {
 	if mapped.Path == "" {
 		return nil
 	}
-	f, err := regular.OpenNoLink(root + mapped.Path)
+	f, err := files.OpenNoLink(root + mapped.Path)
 	if err != nil {
 		return nil
 	}

@@ -12,11 +12,11 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/object/kallsyms"
-	"symbolize/ingest/regular"
 )
 
 // kernelMapping makes e the kernel's own map or a module's.
@@ -107,7 +107,7 @@ const maxNotes = 64 << 10
 // AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of _text,
 // and modules and BPF programs by function.
 func (sb *State) AddKallsyms(path string) error {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func kernelIDBeside(path string) buildid.ID {
 	if path == "/proc/kallsyms" {
 		notes = "/sys/kernel/notes"
 	}
-	f, err := regular.Open(notes)
+	f, err := files.Open(notes)
 	if err != nil {
 		return buildid.ID{}
 	}
@@ -250,7 +250,7 @@ func (sb *State) nameModules(paths []string) {
 // listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is of
 // another boot or unreadable, which is reported when the kernel's symbols are read.
 func (sb *State) listedFunctions(path string, loads map[string][]change) []kallsyms.Symbol {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // Bounds: how much of a source is looked at, how often its name may look like the
@@ -22,7 +22,7 @@ var errSource = errors.New("source of a BPF program")
 // definedAt returns the line of a C file that has the name of a function where its
 // definition begins; 0 if there is none.
 func definedAt(path, name string) (uint32, error) {
-	f, err := regular.OpenNoLink(path)
+	f, err := files.OpenNoLink(path)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errSource, err)
 	}

@@ -14,10 +14,9 @@ import (
 	"time"
 
 	"symbolize/buildid"
-	"symbolize/ingest/newfile"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/store/db/files"
+	dbfiles "symbolize/store/db/files"
 	"symbolize/store/httpretry"
 )
 
@@ -115,7 +114,7 @@ func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 
 // note leaves an empty file.
 func note(path string) error {
-	f, err := newfile.Create(path, 0o400)
+	f, err := files.Create(path, 0o400)
 	if err == nil {
 		err = f.Commit(path)
 	}
@@ -148,7 +147,7 @@ func (c *Client) cached(path string, id buildid.ID) (bool, error) {
 
 // miss returns how long an empty file counts: the number of seconds in a file of the cache.
 func (c *Client) miss() time.Duration {
-	f, err := regular.Open(filepath.Join(c.opts.Cache, "cache_miss_s"))
+	f, err := files.Open(filepath.Join(c.opts.Cache, "cache_miss_s"))
 	if err != nil {
 		return defaultMiss
 	}
@@ -243,7 +242,7 @@ func sizeOf(resp *http.Response) int64 {
 
 // save writes a file to the cache, if it is that of the build ID.
 func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, err error) {
-	f, err := newfile.Create(path, 0o400)
+	f, err := files.Create(path, 0o400)
 	if err != nil {
 		return false, err
 	}
@@ -263,7 +262,7 @@ func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, e
 }
 
 // freeBytes is a variable for tests.
-var freeBytes = files.FreeBytes
+var freeBytes = dbfiles.FreeBytes
 
 // reserve is the free space that files in the cache leave, bytes.
 const reserve = 1 << 30
@@ -286,7 +285,7 @@ func (c *Client) limit() (bytes int64, of string) {
 
 // check refuses a file that is not that of a build ID.
 func check(path string, id buildid.ID) error {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

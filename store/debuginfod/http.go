@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"sync"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"symbolize/store/httpretry"
 )
 
@@ -97,7 +97,7 @@ type fileTransport struct{}
 func (fileTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp := &http.Response{Proto: "HTTP/1.0", ProtoMajor: 1, Request: req, Header: make(http.Header),
 		Body: http.NoBody, StatusCode: http.StatusOK}
-	f, err := regular.Open(req.URL.Path)
+	f, err := files.Open(req.URL.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		resp.StatusCode = http.StatusNotFound

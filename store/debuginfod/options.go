@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // Options are the settings of a Client.
@@ -78,7 +78,7 @@ func FromEnv(getenv func(string) string) (Options, error) {
 
 // readHeaders reads a file of HTTP headers, one a line.
 func (o *Options) readHeaders(path string) error {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

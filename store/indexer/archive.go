@@ -14,11 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/spool"
 	"symbolize/store"
 )
 
@@ -52,7 +50,7 @@ func (a *archives) unpack(ctx context.Context, paths []string) (replaced []strin
 		}
 		if err := errors.Join(err, r.Close()); err != nil {
 			problem := Problem{Path: p, Err: err, Named: true}
-			if errors.Is(err, spool.ErrFull) {
+			if errors.Is(err, files.ErrFull) {
 				problem.Run, problem.Hint = true, "set TMPDIR to a directory with more room"
 			}
 			problems = append(problems, problem)
@@ -121,14 +119,14 @@ func (r *archiveReader) Close() error {
 
 // openArchive opens a tar file that is no bundle; the reader is nil for other files.
 func openArchive(path string) (*archiveReader, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	r := &archiveReader{closers: []io.Closer{f}}
 	in := bufio.NewReader(f)
-	if head, _ := in.Peek(magic.Bytes); magic.Of(head) != "" {
-		unpacked, err := container.Unpacking(magic.Of(head), in)
+	if head, _ := in.Peek(files.MagicBytes); files.PackingOf(head) != "" {
+		unpacked, err := container.Unpacking(files.PackingOf(head), in)
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
@@ -189,7 +187,7 @@ func unpackMember(ctx context.Context, root *os.Root, name string, r io.Reader) 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return spool.Fill(ctx, f, r)
+	return files.Fill(ctx, f, r)
 }
 
 func unpackNested(ctx context.Context, dir, name string) error {

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 )
 
 // debugFiles looks for the separate debug file of a runtime file, in gdb's order, and queues it;
@@ -100,7 +100,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 // its object. The error is why it could not be read.
 func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 	owner buildid.ID, ok bool, err error) {
-	f, err := regular.Open(place.path)
+	f, err := files.Open(place.path)
 	if err != nil {
 		return owner, false, err
 	}

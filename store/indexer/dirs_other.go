@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // dirHandle is a directory. There are no inode numbers here: a file is identified by its size and
@@ -61,7 +61,7 @@ func (d dirHandle) self() (fileStat, error) { return statFile(d.path) }
 
 // head reads the first bytes of a file into buf.
 func (d dirHandle) head(name string, buf []byte) (int, error) {
-	f, err := regular.Open(filepath.Join(d.path, name))
+	f, err := files.Open(filepath.Join(d.path, name))
 	if err != nil {
 		return 0, err
 	}

@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/unpack"
 	"symbolize/store"
 )
 
@@ -159,7 +158,7 @@ func (t *fileTask) complements(w *worker, res fileResult) bool {
 
 // readFile opens and reads a file. With count its numbers go into the Summary.
 func (w *worker) readFile(t *fileTask, count bool) fileResult {
-	f, err := regular.Open(t.path)
+	f, err := files.Open(t.path)
 	if err != nil {
 		res := fileResult{err: pathReason(err), skip: SkipUnreadable, again: true}
 		return res.blame()
@@ -207,7 +206,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 			return fileResult{err: err, again: true}
 		}
 		defer w.ix.budget.Release(hold)
-		data, size, _, err = unpack.FileWith(t.path, f, size, unpack.Options{
+		data, size, _, err = files.UnpackWith(t.path, f, size, files.UnpackOptions{
 			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
 		})
 		if w.ix.ctx.Err() != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -21,7 +21,7 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 		return store.PathRow{}, pathReason(err)
 	}
 	row := rowOf(&st, filepath.Base(path), 0)
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return row, pathReason(err)
 	}

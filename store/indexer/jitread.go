@@ -6,9 +6,9 @@ import (
 	"os"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
 	"symbolize/ingest/object/perfmap"
-	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -90,7 +90,7 @@ const jitCost = 3
 // AddJITFile merges a perf map or jitdump file, by its content, that is proven to be of a process.
 func AddJITFile(ctx context.Context, sink store.Sink, path, host string, pid int32,
 	process buildid.ID) error {
-	r, err := regular.Open(path)
+	r, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
-	"symbolize/ingest/regular"
 	"symbolize/store"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // notesID reads the build ID of a file of notes.
 func notesID(path string) (buildid.ID, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return buildid.ID{}, err
 	}
@@ -229,7 +229,7 @@ func (w *worker) vdsos() []buildid.ID {
 	modules := sys.path("/lib/modules/" + strings.TrimSpace(string(release)))
 	shipped, _ := filepath.Glob(modules + "/vdso/*.so")
 	for _, path := range shipped {
-		f, err := regular.Open(path)
+		f, err := files.Open(path)
 		if err != nil {
 			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
 			continue

@@ -13,9 +13,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
 )
 
 // relatedFiles finds the files that one file's debug information refers to: the supplementary file
@@ -98,7 +98,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 		if st.kind != kindFile { // a pipe would hold us up
 			continue
 		}
-		f, err := regular.Open(p)
+		f, err := files.Open(p)
 		t.fail(ofRun(err))
 		if err != nil {
 			looked = append(looked, p)

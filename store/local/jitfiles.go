@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/perfmap"
-	"symbolize/ingest/regular"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
 )
@@ -96,7 +96,7 @@ func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
 		return "", 0
 	}
 	dir = filepath.Join(cmp.Or(p.proc, "/proc"), strconv.Itoa(int(q.PID)))
-	maps, err := regular.Open(filepath.Join(dir, "maps"))
+	maps, err := files.Open(filepath.Join(dir, "maps"))
 	if err != nil {
 		return "", 0
 	}
@@ -117,7 +117,7 @@ func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
 
 // innerPID returns the number that a process has in its own namespace.
 func innerPID(status string, pid int32) (int32, error) {
-	f, err := regular.Open(status)
+	f, err := files.Open(status)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func appendInRoot(list []jitPath, dir, path, host string) []jitPath {
 // openFirst opens the first of the paths that is there.
 func openFirst(list []jitPath, q *sideband.JITQuery) *JITFile {
 	for _, at := range list {
-		f, err := regular.OpenNoLink(at.path)
+		f, err := files.OpenNoLink(at.path)
 		if err != nil {
 			continue
 		}

@@ -102,18 +102,18 @@ type Finder struct {
 	rows    *store.Overlay  // path rows alone
 	looked  map[string]bool // recorded paths that AddRow has looked at
 
-	found   files                // to be indexed
-	filesOf map[buildid.ID]files // those of each object
+	found   fileSet                // to be indexed
+	filesOf map[buildid.ID]fileSet // those of each object
 }
 
-// files are the sources of an object, or of several. Program files are indexed before the debug
+// fileSet lists the sources of an object, or of several. Program files are indexed before the debug
 // files that the indexer does not find by itself.
-type files struct {
+type fileSet struct {
 	programs, debug []string
 	kernel          bool // the running one, too
 }
 
-func (f *files) add(o files) {
+func (f *fileSet) add(o fileSet) {
 	f.programs = append(f.programs, o.programs...)
 	f.debug = append(f.debug, o.debug...)
 	f.kernel = f.kernel || o.kernel
@@ -125,7 +125,7 @@ func New(sink store.Sink, opts Options) *Finder {
 		opts.DebugRoots = []string{"/usr/lib/debug"}
 	}
 	return &Finder{opts: opts, sink: rowless{sink}, asked: make(map[buildid.ID]bool),
-		filesOf: make(map[buildid.ID]files),
+		filesOf: make(map[buildid.ID]fileSet),
 		rows:    store.NewOverlay(), looked: make(map[string]bool)}
 }
 
@@ -182,7 +182,7 @@ func (f *Finder) Index(ctx context.Context,
 		return sum, ctx.Err()
 	}
 	found := f.found
-	f.found = files{}
+	f.found = fileSet{}
 	if len(found.programs)+len(found.debug) == 0 && !found.kernel {
 		return sum, ctx.Err()
 	}

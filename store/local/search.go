@@ -15,7 +15,7 @@ import (
 // look is the search for one object.
 type look struct {
 	*Finder
-	found files
+	found fileSet
 }
 
 // find looks for one object, and notes its files.

@@ -11,8 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest/newfile"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -29,7 +28,7 @@ func (d *Dir) URL(key string) string { return d.path(key) }
 
 // Get implements Bucket.
 func (d *Dir) Get(_ context.Context, key string, limit int64) ([]byte, error) {
-	f, err := regular.Open(d.path(key))
+	f, err := files.Open(d.path(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", d.URL(key), ErrNotFound)
 	}
@@ -78,7 +77,7 @@ func (d *Dir) write(key string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := newfile.Create(path, 0o644)
+	f, err := files.Create(path, 0o644)
 	if err != nil {
 		return err
 	}

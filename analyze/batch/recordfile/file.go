@@ -14,8 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/newfile"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 const (
@@ -39,7 +38,7 @@ type entry struct {
 
 // Writer writes the records of a file, which appears when it is complete.
 type Writer struct {
-	f     *newfile.File
+	f     *files.File
 	path  string
 	at    uint64
 	index []entry
@@ -47,7 +46,7 @@ type Writer struct {
 
 // Create begins a file for a path. The caller ends it with Publish or Abandon.
 func Create(path string) (*Writer, error) {
-	f, err := newfile.Create(path, 0o644)
+	f, err := files.Create(path, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +103,7 @@ type File struct {
 
 // Open opens a file and reads its index.
 func Open(path string) (*File, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

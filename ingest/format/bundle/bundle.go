@@ -19,9 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/spool"
+	"symbolize/ingest/files"
 )
 
 // Errors of Open and Entry.
@@ -45,7 +43,7 @@ type Bundle struct {
 	Warnings []error
 
 	copyBuf []byte
-	spool   *spool.Spool
+	spool   *files.Spool
 	entries []entry // in the order of the tar
 	index   map[string]int
 }
@@ -70,7 +68,7 @@ func IsBundle(head []byte) bool {
 	if isSegment(head) {
 		return true
 	}
-	if magic.Of(head) == magic.Zstd {
+	if files.PackingOf(head) == files.Zstd {
 		r, err := unpacker(bytes.NewReader(head))
 		if err != nil {
 			return false
@@ -101,7 +99,7 @@ func Detect(r io.ReaderAt, size int64) bool {
 	if IsBundle(head) {
 		return true
 	}
-	if magic.Of(head) != magic.Zstd || size <= tarBlock {
+	if files.PackingOf(head) != files.Zstd || size <= tarBlock {
 		return false
 	}
 	head = make([]byte, min(size, detectBytes))
@@ -118,7 +116,7 @@ func unpacker(r io.Reader) (*zstd.Decoder, error) {
 // Open. Damage after the manifest becomes a warning; an error means that nothing of the bundle can
 // be used. name is used in messages only.
 func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
-	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(0)}
+	b := &Bundle{Name: name, index: make(map[string]int), spool: files.NewSpool(0)}
 	head := make([]byte, segmentHead)
 	n, _ := r.ReadAt(head, 0)
 	open := b.open
@@ -134,8 +132,8 @@ func Open(name string, r io.ReaderAt, size int64) (*Bundle, error) {
 // open reads a bundle that is one tar.
 func (b *Bundle) open(r io.ReaderAt, size int64) error {
 	var in io.Reader = bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)
-	head := make([]byte, magic.Bytes)
-	if n, _ := r.ReadAt(head, 0); magic.Of(head[:n]) == magic.Zstd {
+	head := make([]byte, files.MagicBytes)
+	if n, _ := r.ReadAt(head, 0); files.PackingOf(head[:n]) == files.Zstd {
 		z, err := unpacker(in)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)
@@ -152,7 +150,7 @@ func (b *Bundle) open(r io.ReaderAt, size int64) error {
 
 // OpenFile opens the bundle at a path.
 func OpenFile(path string) (*Bundle, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +170,7 @@ type tarReader struct {
 }
 
 func newTarReader(r io.Reader, packed int64) *tarReader {
-	return &tarReader{r: r, limit: min(maxTotal, spool.Unpacked(packed, 0))}
+	return &tarReader{r: r, limit: min(maxTotal, files.MaxUnpacked(packed, 0))}
 }
 
 func (t *tarReader) Read(b []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -215,7 +215,7 @@ func TestCommitFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path); !errors.Is(err, regular.ErrNotRegular) {
+	if _, err := Create(path); !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("in place of a directory: %v", err)
 	}
 	if err := w.Commit(testManifest()); err == nil {

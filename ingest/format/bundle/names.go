@@ -14,7 +14,7 @@ const (
 	maxModules  = 64 << 20 // of kernel/modules.json
 	maxCompiled = 64 << 10 // of proc/PID/compiled.json
 	maxEntries  = 1 << 18  // three per process, and the dumps
-	maxTotal    = 8 << 30  // bytes of the unpacked tar; see also spool.Unpacked
+	maxTotal    = 8 << 30  // bytes of the unpacked tar; see also files.MaxUnpacked
 	maxWindow   = 64 << 20 // of zstd, allocated: enough for `zstd -19 --long=26`
 	maxName     = 240      // bytes of an entry's name
 	maxWarnings = 100      // of one bundle

@@ -14,8 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/newfile"
-	"symbolize/ingest/spool"
+	"symbolize/ingest/files"
 )
 
 // A segment's head; see "Unfinished" in the package comment.
@@ -88,7 +87,7 @@ func segments(name string, r io.ReaderAt, size int64) (list []segment, damage []
 
 // openSegment opens a segment.
 func openSegment(name string, r io.ReaderAt, s segment) (*Bundle, error) {
-	b := &Bundle{Name: name, index: make(map[string]int), spool: spool.New(segmentSpool)}
+	b := &Bundle{Name: name, index: make(map[string]int), spool: files.NewSpool(segmentSpool)}
 	return b, b.open(io.NewSectionReader(r, s.at, s.size), s.size)
 }
 
@@ -177,7 +176,7 @@ func (w *Writer) Flush(m *Manifest) (err error) {
 		}
 		return w.forget()
 	}
-	f, err := newfile.Create(w.path, bundlePerm)
+	f, err := files.Create(w.path, bundlePerm)
 	if err != nil {
 		return err
 	}
@@ -239,7 +238,7 @@ func (b *Bundle) adopt(w *Writer, m *Manifest) {
 	w.sort()
 	b.Manifest = *m
 	b.Manifest.Format, b.Manifest.Entries = Format, w.listed()
-	b.spool = spool.Of(w.spool, w.size)
+	b.spool = files.SpoolOf(w.spool, w.size)
 	w.spool = nil
 	for i := range w.entries {
 		e := &w.entries[i]

@@ -16,9 +16,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
-	"symbolize/ingest/magic"
 )
 
 // The stacks and counts of a test's segment: users' stacks of one frame, by name.
@@ -282,7 +282,7 @@ func TestFlush(t *testing.T) {
 		t.Errorf("it left %v", left)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil || magic.Of(data) != magic.Zstd {
+	if err != nil || files.PackingOf(data) != files.Zstd {
 		t.Errorf("not the form that all bundles have: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"symbolize/ingest/newfile"
+	"symbolize/ingest/files"
 )
 
 // Errors of a Writer.
@@ -64,11 +64,11 @@ const bundlePerm = 0o600
 // Create prepares a bundle to be written to path, following symbolic links. The file appears with
 // Commit; an existing file stays until then. If path exists it must be a regular file.
 func Create(path string) (*Writer, error) {
-	path, err := newfile.Target(path)
+	path, err := files.Target(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := newfile.Create(path, bundlePerm)
+	f, err := files.Create(path, bundlePerm)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (w *Writer) Rename(path string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unfinished != nil {
-		if err := newfile.Rename(w.path, path); err != nil {
+		if err := files.Rename(w.path, path); err != nil {
 			return err
 		}
 	} else if _, err := os.Lstat(path); err == nil {
@@ -229,7 +229,7 @@ func (w *Writer) commit(m *Manifest) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := newfile.Create(w.path, bundlePerm)
+	out, err := files.Create(w.path, bundlePerm)
 	if err != nil {
 		return err
 	}

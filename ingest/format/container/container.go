@@ -15,9 +15,8 @@ import (
 	"io"
 	"slices"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/spool"
 )
 
 // Perf is an opened perf.data. The File can be used until Close.
@@ -26,7 +25,7 @@ type Perf struct {
 	// Size is the number of bytes of all files as they lie on disk.
 	Size int64
 
-	most    int64 // bytes that it may unpack to, see spool.Unpacked
+	most    int64 // bytes that it may unpack to, see files.MaxUnpacked
 	closers []io.Closer
 }
 
@@ -41,7 +40,7 @@ func (p *Perf) Close() error {
 
 // Open opens a perf.data of size bytes in r, which must stay open and be safe for concurrent
 // ReadAt. Name is for messages. Damage behind the header becomes a warning of the File. Unpacked, the
-// file may have most bytes, see spool.Unpacked.
+// file may have most bytes, see files.MaxUnpacked.
 func Open(ctx context.Context, name string, r io.ReaderAt, size, most int64) (*Perf, error) {
 	p := &Perf{Size: size, most: most}
 	if err := p.open(ctx, name, r, size); err != nil {
@@ -51,12 +50,12 @@ func Open(ctx context.Context, name string, r io.ReaderAt, size, most int64) (*P
 }
 
 func (p *Perf) open(ctx context.Context, name string, r io.ReaderAt, size int64) error {
-	head := make([]byte, magic.Bytes)
+	head := make([]byte, files.MagicBytes)
 	n, _ := r.ReadAt(head, 0)
 	var damage error
-	if how := magic.Of(head[:n]); how != "" {
-		s := spool.New(0)
-		s.Bound(spool.Unpacked(size, p.most))
+	if how := files.PackingOf(head[:n]); how != "" {
+		s := files.NewSpool(0)
+		s.Bound(files.MaxUnpacked(size, p.most))
 		p.closers = append(p.closers, s)
 		var err error
 		if damage, err = unpackFile(ctx, s, name, how, io.NewSectionReader(r, 0, size)); err != nil {

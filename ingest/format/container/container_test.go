@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/spool"
 )
 
 // samples is the number of samples of most tests.
@@ -254,7 +254,7 @@ func TestFullDisk(t *testing.T) {
 	b.Auxtrace(make([]byte, 100)) // a hole needs a file
 	data := b.Bytes()
 	_, err := Open(t.Context(), "x", bytes.NewReader(data), int64(len(data)), 0)
-	if err == nil || !errors.Is(err, os.ErrNotExist) || errors.Is(err, spool.ErrFull) {
+	if err == nil || !errors.Is(err, os.ErrNotExist) || errors.Is(err, files.ErrFull) {
 		t.Error(err)
 	}
 }
@@ -284,7 +284,7 @@ func TestBomb(t *testing.T) {
 			}
 			return err
 		}
-		if err := open(tt.need - 1); !errors.Is(err, spool.ErrTooLarge) {
+		if err := open(tt.need - 1); !errors.Is(err, files.ErrTooLarge) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		for _, most := range []int64{tt.need + 1<<10, 0} {

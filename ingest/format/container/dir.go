@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/regular"
 )
 
 // dataFile is the file of a directory that has header, attrs and features, and records that
@@ -23,7 +23,7 @@ func IsDir(path string) bool {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return false
 	}
-	f, err := regular.Open(filepath.Join(path, dataFile))
+	f, err := files.Open(filepath.Join(path, dataFile))
 	if err != nil {
 		return false
 	}
@@ -86,7 +86,7 @@ func (p *Perf) openDir(ctx context.Context, path string) error {
 
 // openFile opens a file as a segment of all its bytes.
 func (p *Perf) openFile(path string) (segment, error) {
-	f, err := regular.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return segment{}, err
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/therootcompany/xz"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/spool"
 )
 
 // maxDictionary is the dictionary of xz's highest preset, in bytes.
@@ -22,9 +21,9 @@ const maxDictionary = 64 << 20
 // IsPacked reports whether a file of size bytes is a perf.data packed as a whole, by its first
 // unpacked bytes.
 func IsPacked(r io.ReaderAt, size int64) bool {
-	head := make([]byte, magic.Bytes)
+	head := make([]byte, files.MagicBytes)
 	n, _ := r.ReadAt(head, 0)
-	how := magic.Of(head[:n])
+	how := files.PackingOf(head[:n])
 	if how == "" {
 		return false
 	}
@@ -40,14 +39,14 @@ func IsPacked(r io.ReaderAt, size int64) bool {
 
 // Unpack returns the content of a file of size bytes that is packed as a whole, for the caller to
 // close. Damage is of the packed data; the content before it is there. It may have most bytes, see
-// spool.Unpacked.
+// files.MaxUnpacked.
 func Unpack(ctx context.Context, name string, r io.ReaderAt, size, most int64) (
-	content *spool.Spool, damage, err error) {
-	head := make([]byte, magic.Bytes)
+	content *files.Spool, damage, err error) {
+	head := make([]byte, files.MagicBytes)
 	n, _ := r.ReadAt(head, 0)
-	content = spool.New(0)
-	content.Bound(spool.Unpacked(size, most))
-	damage, err = unpackFile(ctx, content, name, magic.Of(head[:n]), io.NewSectionReader(r, 0, size))
+	content = files.NewSpool(0)
+	content.Bound(files.MaxUnpacked(size, most))
+	damage, err = unpackFile(ctx, content, name, files.PackingOf(head[:n]), io.NewSectionReader(r, 0, size))
 	if err != nil {
 		content.Close()
 		return nil, nil, err
@@ -57,14 +56,14 @@ func Unpack(ctx context.Context, name string, r io.ReaderAt, size, most int64) (
 
 // unpackFile writes the unpacked content of a file into a spool. An error is of the spool or
 // the context; the data before damage is kept.
-func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Packing,
+func unpackFile(ctx context.Context, out *files.Spool, name string, how files.Packing,
 	packed io.Reader) (damage, err error) {
 	in, damage := Unpacking(how, bufio.NewReaderSize(packed, readSize))
 	if damage != nil {
 		return fmt.Errorf("%s: %s: %w", name, how, damage), nil
 	}
 	defer in.Close()
-	damage, err = spool.Copy(ctx, out, &safeReader{in})
+	damage, err = files.CopyToSpool(ctx, out, &safeReader{in})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -75,13 +74,13 @@ func unpackFile(ctx context.Context, out *spool.Spool, name string, how magic.Pa
 }
 
 // Unpacking returns a reader of the content that r holds packed. Damage is an error of its Read.
-func Unpacking(how magic.Packing, r io.Reader) (io.ReadCloser, error) {
+func Unpacking(how files.Packing, r io.Reader) (io.ReadCloser, error) {
 	switch how {
-	case magic.Gzip:
+	case files.Gzip:
 		return gzip.NewReader(r)
-	case magic.Bzip2:
+	case files.Bzip2:
 		return io.NopCloser(bzip2.NewReader(r)), nil
-	case magic.XZ:
+	case files.XZ:
 		x, err := xz.NewReader(r, maxDictionary)
 		return io.NopCloser(x), err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/spool"
 )
 
 const (
@@ -26,12 +26,12 @@ const (
 // unpack spools the records of all segments, in their order, those that are compressed
 // unpacked.
 func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment) error {
-	out := spool.New(0)
+	out := files.NewSpool(0)
 	packed := int64(0)
 	for i := range segments {
 		packed += segments[i].data.Size
 	}
-	out.Bound(spool.Unpacked(packed, p.most))
+	out.Bound(files.MaxUnpacked(packed, p.most))
 	p.closers = append(p.closers, out)
 	var all joined
 	var warnings []error
@@ -39,7 +39,7 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 		s := &segments[i]
 		start := out.Size()
 		u := unpacker{ctx: ctx, in: s.file(f).AllRecords(), big: f.BigEndian,
-			out: spool.NewQueue(out), name: s.name + " unpacked"}
+			out: files.NewQueue(out), name: s.name + " unpacked"}
 		if err := u.run(); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -59,7 +59,7 @@ type unpacker struct {
 	name string // of the unpacked file, for messages
 	in   *perfdata.RecordReader
 	big  bool
-	out  *spool.Queue
+	out  *files.Queue
 
 	payload  []byte // of the present COMPRESSED record: the rest that the decoder has not taken yet
 	at       int64  // of that record
@@ -188,7 +188,7 @@ func (u *unpacker) split(b []byte) (damage error) {
 	}
 	u.block = append(u.block, b[:whole]...)
 	u.rest = append(u.rest[:0], b[whole:]...)
-	if len(u.block) >= spool.BlockSize {
+	if len(u.block) >= files.QueueBlock {
 		u.flush(0)
 	}
 	return damage

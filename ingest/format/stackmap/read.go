@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/format/rawdump"
-	"symbolize/ingest/magic"
 	"symbolize/ingest/object/btf"
 )
 
@@ -331,7 +331,7 @@ func Sniff(in *Input) Form {
 	if rawdump.Is(head) {
 		return Raw
 	}
-	if magic.Of(head) == magic.Gzip {
+	if files.PackingOf(head) == files.Gzip {
 		head = gunzipHead(head)
 		if isSysting(head) {
 			return Systing

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/regular"
-	"symbolize/ingest/unpack"
 )
 
 // Errors of ReadFile, wrapped with the file's name.
@@ -21,8 +20,8 @@ var (
 // (.BTF.base). .BTF.ext is not read. Other files are ErrNoFile, ELF files without .BTF
 // ErrNoSection.
 func ReadFile(path string, base *Types) (*Types, error) {
-	f, err := regular.Open(path)
-	if errors.Is(err, regular.ErrNotRegular) {
+	f, err := files.Open(path)
+	if errors.Is(err, files.ErrNotRegular) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
 	}
 	if err != nil {
@@ -33,11 +32,11 @@ func ReadFile(path string, base *Types) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed := unpack.Head(f, fi.Size())
+	packed := files.UnpackHead(f, fi.Size())
 	if len(packed) > 0 && !elf.IsELF(packed) && !isBTF(packed) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoFile) // a bundle may unpack to gigabytes
 	}
-	r, size, _, err := unpack.File(path, f, fi.Size())
+	r, size, _, err := files.Unpack(path, f, fi.Size())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrNoFile), err)
 	}

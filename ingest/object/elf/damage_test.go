@@ -10,7 +10,7 @@ import (
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/unpack"
+	"symbolize/ingest/files"
 )
 
 // everything declares a small file with one of each structure that the package reads.
@@ -35,7 +35,7 @@ func everything(t testing.TB, fm form) *elfbuild.File {
 		elfbuild.Section{Name: ".rela.plt", Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC,
 			Data: b.Rela(true, elfbuild.Reloc{Offset: gotAddr, Symbol: 1, Type: 7})},
 		elfbuild.Section{Name: ".debug_str", Flags: elf.SHF_COMPRESSED,
-			Data: chdr(t, b, elf.COMPRESS_ZLIB, unpack.Zlib, 5, []byte("hello"))},
+			Data: chdr(t, b, elf.COMPRESS_ZLIB, files.Zlib, 5, []byte("hello"))},
 		b.DebugLink("test.debug", 1), b.AltLink("test.dwz", testID), elfbuild.DebugData(inner))
 	return b
 }

@@ -11,8 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/unpack"
+	"symbolize/ingest/files"
 )
 
 // readID finds the GNU build ID. Segments come first, as for the kernel when it records one;
@@ -267,8 +266,8 @@ func (f *File) DebugData() (inner *File, release func(), err error) {
 			buffers.Put(buf)
 		}
 	}
-	limit := unpack.Bound(s.Size, maxDebugData)
-	if err := unpack.To(buf, magic.XZ, f.reader(s), limit); err != nil {
+	limit := files.UnpackBound(s.Size, maxDebugData)
+	if err := files.UnpackTo(buf, files.XZ, f.reader(s), limit); err != nil {
 		free()
 		return nil, release, f.fail(uint64(s.Offset), ".gnu_debugdata does not unpack: %v", err)
 	}

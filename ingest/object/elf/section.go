@@ -8,8 +8,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/unpack"
+	"symbolize/ingest/files"
 )
 
 // Section is one section header. Its contents are read by File.Data.
@@ -214,22 +213,22 @@ func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if limit = unpack.Bound(s.Size, limit); size > limit {
+	if limit = files.UnpackBound(s.Size, limit); size > limit {
 		return nil, f.fail(uint64(s.Offset), "section %s inflates to %d bytes, at most %d are read",
 			s.Name, size, limit)
 	}
 	hdr := int64(s.Offset) + int64(len(head)-r.Left())
 	in := io.NewSectionReader(f.r, hdr, int64(s.Offset)+int64(s.Size)-hdr)
-	var how unpack.Packing
+	var how files.Packing
 	switch kind {
 	case elf.COMPRESS_ZLIB:
-		how = unpack.Zlib
+		how = files.Zlib
 	case elf.COMPRESS_ZSTD:
-		how = magic.Zstd
+		how = files.Zstd
 	default:
 		return nil, f.fail(uint64(s.Offset), "section %s: unknown compression %d", s.Name, kind)
 	}
-	b, err := unpack.All(how, in, size)
+	b, err := files.UnpackAll(how, in, size)
 	if err == nil && uint64(len(b)) != size {
 		err = io.ErrUnexpectedEOF
 	}

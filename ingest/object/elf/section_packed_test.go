@@ -9,12 +9,11 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
-	"symbolize/ingest/magic"
-	"symbolize/ingest/unpack"
+	"symbolize/ingest/files"
 )
 
 // chdr packs a section in the SHF_COMPRESSED format.
-func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how unpack.Packing, size uint64,
+func chdr(t testing.TB, b *elfbuild.File, kind elf.CompressionType, how files.Packing, size uint64,
 	data []byte) []byte {
 	t.Helper()
 	o := binary.AppendByteOrder(binary.LittleEndian)
@@ -38,19 +37,19 @@ func TestCompressedSections(t *testing.T) {
 	n := uint64(len(data))
 	for _, fm := range forms {
 		b := lib(fm, elfbuild.Func{Name: "f", Size: 8})
-		add := func(name string, kind elf.CompressionType, how unpack.Packing, size uint64) {
+		add := func(name string, kind elf.CompressionType, how files.Packing, size uint64) {
 			b = b.With(elfbuild.Section{Name: name, Flags: elf.SHF_COMPRESSED,
 				Data: chdr(t, b, kind, how, size, data)})
 		}
-		add("zlib", elf.COMPRESS_ZLIB, unpack.Zlib, n)
-		add("zstd", elf.COMPRESS_ZSTD, magic.Zstd, n)
-		add("long", elf.COMPRESS_ZLIB, unpack.Zlib, n-1)
-		add("short", elf.COMPRESS_ZSTD, magic.Zstd, n+1)
-		add("unknown", 9, unpack.Zlib, n)
-		add("huge", elf.COMPRESS_ZLIB, unpack.Zlib, maxSection+1)
+		add("zlib", elf.COMPRESS_ZLIB, files.Zlib, n)
+		add("zstd", elf.COMPRESS_ZSTD, files.Zstd, n)
+		add("long", elf.COMPRESS_ZLIB, files.Zlib, n-1)
+		add("short", elf.COMPRESS_ZSTD, files.Zstd, n+1)
+		add("unknown", 9, files.Zlib, n)
+		add("huge", elf.COMPRESS_ZLIB, files.Zlib, maxSection+1)
 		b = b.With(elfbuild.Section{Name: "head", Flags: elf.SHF_COMPRESSED, Data: make([]byte, 7)},
 			elfbuild.Section{Name: "rubbish", Flags: elf.SHF_COMPRESSED,
-				Data: append(chdr(t, b, elf.COMPRESS_ZLIB, unpack.Zlib, n, nil)[:ehdrLen(fm)],
+				Data: append(chdr(t, b, elf.COMPRESS_ZLIB, files.Zlib, n, nil)[:ehdrLen(fm)],
 					"rubbish"...)})
 		f := open(t, b)
 		for _, name := range []string{"zlib", "zstd"} {
@@ -82,7 +81,7 @@ func TestCompressedStrings(t *testing.T) {
 	b := elfbuild.Lib(nil, 64).With(elfbuild.Section{Name: ".names", Type: elf.SHT_STRTAB,
 		Flags: elf.SHF_COMPRESSED})
 	s := &b.Sections[len(b.Sections)-1]
-	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, magic.Zstd, 6, []byte("\x00main\x00"))
+	s.Data = chdr(t, b, elf.COMPRESS_ZSTD, files.Zstd, 6, []byte("\x00main\x00"))
 	b.Symbols = []elfbuild.Symbol{{Name: "x", Section: ".text", Value: text, Size: 8,
 		Type: elf.STT_FUNC}}
 	f := open(t, b)
@@ -120,7 +119,7 @@ func TestDebugData(t *testing.T) {
 
 // TestSectionBombs: sections that grow a thousandfold are refused before they are in memory.
 func TestSectionBombs(t *testing.T) {
-	xz, err := os.ReadFile("../../unpack/testdata/bomb.xz")
+	xz, err := os.ReadFile("../../files/testdata/bomb.xz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +130,7 @@ func TestSectionBombs(t *testing.T) {
 	wantError(t, err, "unpacks to more than the bound")
 	b := elfbuild.Lib(nil, 64)
 	f := open(t, b.With(elfbuild.Section{Name: "bomb", Flags: elf.SHF_COMPRESSED,
-		Data: chdr(t, b, elf.COMPRESS_ZLIB, unpack.Zlib, uint64(len(zeros)), zeros)}))
+		Data: chdr(t, b, elf.COMPRESS_ZLIB, files.Zlib, uint64(len(zeros)), zeros)}))
 	_, err = f.Data(f.Section("bomb"), 0)
 	wantError(t, err, "at most 16777216 are read")
 }

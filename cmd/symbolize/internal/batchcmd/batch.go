@@ -21,7 +21,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 const batchLong = `batch makes the profiles of many captures, grouped by service, host, day or any other key of the
@@ -69,7 +69,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 	if o.filesFrom != "" {
 		var in io.Reader = a.Env.Stdin
 		if o.filesFrom != "-" {
-			f, err := regular.Open(o.filesFrom)
+			f, err := files.Open(o.filesFrom)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
-	"symbolize/ingest/newfile"
+	"symbolize/ingest/files"
 )
 
 // outputBuffer is the size of the buffer before a result's file or pipe.
@@ -84,10 +84,10 @@ func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 // followed, as a plain write would. The new file is created before write runs, so that an
 // unwritable directory fails early.
 func writeRenamed(path string, write func(io.Writer) error) (err error) {
-	if path, err = newfile.Target(path); err != nil {
+	if path, err = files.Target(path); err != nil {
 		return err
 	}
-	f, err := newfile.Create(path, outputPerm)
+	f, err := files.Create(path, outputPerm)
 	if err != nil {
 		return writing(err, path, path)
 	}

@@ -11,7 +11,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
@@ -102,7 +102,7 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) 
 	facts = &importFacts{Archive: path, Problems: []string{}}
 	var in io.Reader = a.Env.Stdin
 	if path != "-" {
-		f, err := regular.Open(path)
+		f, err := files.Open(path)
 		if err != nil {
 			return facts, err
 		}

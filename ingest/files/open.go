@@ -1,10 +1,23 @@
-// Package regular opens files by untrusted paths: those in captures, in links of debug
-// information, in tables of a store, and on command lines. Such a path can lead
-// anywhere by the time it is followed. Opening a pipe waits for a writer, for ever and
-// without reaction to signals; opening a device can start it. So only regular files are
-// opened. All files are opened here except those of the kernel (/proc, /sys), of the store,
-// and those that are written; a test in fixtures/house checks it.
-package regular
+// Package files opens, creates, keeps and unpacks files.
+//
+// Open is for untrusted paths: paths in captures, in links of debug information, in tables of a
+// store, and on command lines. Such a path can lead anywhere by the time it is followed. Opening a
+// pipe waits for a writer, forever and without reaction to signals; opening a device can start it.
+// So only regular files are opened. All files are opened here except those of the kernel (/proc,
+// /sys), of the store, and new ones; a test in fixtures/house checks it.
+//
+// Create makes files that appear complete or not at all. While a file is written it has no name,
+// where the file system supports that, so that nothing is left of it when the program is killed;
+// elsewhere it has a hidden name in the directory of its target. It replaces a regular file only:
+// anything else at its path is refused. Commands that write where a user wants it follow symbolic
+// links first (Target), and write into devices and pipes without this package.
+//
+// A Spool keeps bytes that can be read only once, or only in order: in memory as long as they are
+// few, then in a temporary file without a name, of which nothing is left after a crash.
+//
+// Unpack unpacks files and sections of ELF files, within bounds on the result: by the packed size,
+// and absolute ones.
+package files
 
 import (
 	"errors"
@@ -42,7 +55,7 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 	if err != nil {
 		return nil, asOpen(err)
 	}
-	if err := Check(path, fi); err != nil {
+	if err := CheckRegular(path, fi); err != nil {
 		return nil, err
 	}
 	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
@@ -50,7 +63,7 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 		return nil, asOpen(err)
 	}
 	if fi, err = f.Stat(); err == nil {
-		err = Check(path, fi)
+		err = CheckRegular(path, fi)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -67,8 +80,8 @@ func asOpen(err error) error {
 	return err
 }
 
-// Check returns an error that says what is at a path, unless that is a regular file.
-func Check(path string, fi fs.FileInfo) error {
+// CheckRegular returns an error that says what is at a path, unless that is a regular file.
+func CheckRegular(path string, fi fs.FileInfo) error {
 	m := fi.Mode()
 	if m.IsRegular() {
 		return nil

@@ -1,6 +1,6 @@
 //go:build unix
 
-package newfile
+package files
 
 import (
 	"errors"
@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"symbolize/ingest/regular"
 )
 
 // irregular makes in a directory a pipe, a directory, a file, and links to these, to nothing, to a
@@ -73,7 +71,7 @@ func TestRegularOnly(t *testing.T) {
 		for _, name := range []string{"pipe", "dir", "to file", "to none", "to pipe"} {
 			dir := irregular(t)
 			path, before := filepath.Join(dir, name), names(t, dir)
-			if f, err := Create(path, 0o600); !errors.Is(err, regular.ErrNotRegular) {
+			if f, err := Create(path, 0o600); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("%s: %v", name, err)
 				if err == nil {
 					_ = f.Discard()
@@ -87,7 +85,7 @@ func TestRegularOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.Commit(path); !errors.Is(err, regular.ErrNotRegular) {
+			if err := f.Commit(path); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("%s, which came meanwhile: %v", name, err)
 			}
 			if err := f.Discard(); err != nil {
@@ -110,7 +108,7 @@ func TestRename(t *testing.T) {
 			t.Errorf("to %s: %v", taken, err)
 		}
 	}
-	if err := Rename(at("to file"), at("renamed")); !errors.Is(err, regular.ErrNotRegular) {
+	if err := Rename(at("to file"), at("renamed")); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("a link: %v", err)
 	}
 	if err := Rename(at("file"), at("renamed")); err != nil || content(t, at("renamed")) != "old" {

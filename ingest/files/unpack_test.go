@@ -1,4 +1,4 @@
-package unpack
+package files
 
 import (
 	"bytes"
@@ -9,16 +9,15 @@ import (
 	"strings"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
 	"testing"
 )
 
 func TestFile(t *testing.T) {
 	raw := bytes.Repeat([]byte("symbolize "), 10_000)
-	for _, how := range []Packing{magic.XZ, magic.Zstd, magic.Gzip} {
+	for _, how := range []Packing{XZ, Zstd, Gzip} {
 		for range 2 { // decoders are used again
 			b := elfbuild.Pack(string(how), raw)
-			data, size, kind, err := File("demo.ko", bytes.NewReader(b), int64(len(b)))
+			data, size, kind, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
 			if err != nil || kind != string(how) || size != int64(len(raw)) {
 				t.Fatalf("%s: %d bytes, kind %q, %v", how, size, kind, err)
 			}
@@ -29,39 +28,39 @@ func TestFile(t *testing.T) {
 		}
 	}
 	r := bytes.NewReader(raw)
-	data, size, kind, err := File("demo.ko", r, int64(len(raw)))
+	data, size, kind, err := Unpack("demo.ko", r, int64(len(raw)))
 	if data != io.ReaderAt(r) || size != int64(len(raw)) || kind != "" || err != nil {
 		t.Errorf("a file that is not packed: %v, %d, %q, %v", data, size, kind, err)
 	}
-	if _, size, _, err := File("empty", bytes.NewReader(nil), 0); size != 0 || err != nil {
+	if _, size, _, err := Unpack("empty", bytes.NewReader(nil), 0); size != 0 || err != nil {
 		t.Errorf("an empty file: %d, %v", size, err)
 	}
 }
 
 func TestFileBad(t *testing.T) {
 	raw := bytes.Repeat([]byte("symbolize "), 1000)
-	for _, how := range []Packing{magic.XZ, magic.Zstd, magic.Gzip} {
+	for _, how := range []Packing{XZ, Zstd, Gzip} {
 		b := elfbuild.Pack(string(how), raw)
 		for n := 6; n < len(b); n += max(1, len(b)/200) {
-			_, _, _, err := File("demo.ko", bytes.NewReader(b[:n]), int64(n))
+			_, _, _, err := Unpack("demo.ko", bytes.NewReader(b[:n]), int64(n))
 			if de := (*decode.Error)(nil); !errors.As(err, &de) {
 				t.Errorf("%s cut at %d of %d: %v", how, n, len(b), err)
 			}
 		}
-		_, err := All(how, bytes.NewReader(b), uint64(len(raw)-1))
+		_, err := UnpackAll(how, bytes.NewReader(b), uint64(len(raw)-1))
 		if !errors.Is(err, errTooLong) {
 			t.Errorf("%s over its bound: %v", how, err)
 		}
-		if got, err := All(how, bytes.NewReader(b), uint64(len(raw))); err != nil ||
+		if got, err := UnpackAll(how, bytes.NewReader(b), uint64(len(raw))); err != nil ||
 			!bytes.Equal(got, raw) {
 			t.Errorf("%s at its bound: %v", how, err)
 		}
 	}
-	_, _, _, err := File("gone", failing{}, 10)
+	_, _, _, err := Unpack("gone", failing{}, 10)
 	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	_, _, _, err = File("short", bytes.NewReader(nil), 10)
+	_, _, _, err = Unpack("short", bytes.NewReader(nil), 10)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that shrank: %v", err)
 	}
@@ -75,21 +74,21 @@ func TestBombs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := File("demo.ko", bytes.NewReader(xz), int64(len(xz))); err == nil ||
+	if _, _, _, err := Unpack("demo.ko", bytes.NewReader(xz), int64(len(xz))); err == nil ||
 		!strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("xz: %v", err)
 	}
-	if b, err := All(magic.XZ, bytes.NewReader(xz), unpackFloor+1); err != nil ||
+	if b, err := UnpackAll(XZ, bytes.NewReader(xz), unpackFloor+1); err != nil ||
 		len(b) != unpackFloor+1 {
 		t.Errorf("xz without the bound: %d bytes, %v", len(b), err)
 	}
-	for _, how := range []Packing{magic.Zstd, magic.Gzip} {
+	for _, how := range []Packing{Zstd, Gzip} {
 		for _, size := range []int{unpackFloor, unpackFloor + 1} {
 			b := elfbuild.Pack(string(how), make([]byte, size))
 			if len(b) > size/maxRatio {
 				t.Fatalf("%s: %d bytes pack to %d, no bomb", how, size, len(b))
 			}
-			_, n, _, err := File("demo.ko", bytes.NewReader(b), int64(len(b)))
+			_, n, _, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
 			if size == unpackFloor && (err != nil || n != int64(size)) ||
 				size > unpackFloor && (err == nil || !strings.Contains(err.Error(), errTooLong.Error())) {
 				t.Errorf("%s: %d bytes in %d: %d, %v", how, size, len(b), n, err)
@@ -102,7 +101,7 @@ func TestBombs(t *testing.T) {
 		{packed: 1 << 30, limit: maxUnpacked, want: maxUnpacked}, {packed: 1 << 63,
 			limit: maxUnpacked, want: maxUnpacked},
 	} {
-		if got := Bound(c.packed, c.limit); got != c.want {
+		if got := UnpackBound(c.packed, c.limit); got != c.want {
 			t.Errorf("%d bytes may unpack to %d, want %d", c.packed, got, c.want)
 		}
 	}
@@ -113,7 +112,7 @@ func TestHead(t *testing.T) {
 	const whole = 64 << 20
 	data := make([]byte, whole)
 	copy(data, "\x7fELF, and much behind it")
-	gz, zst := elfbuild.Pack(string(magic.Gzip), data), elfbuild.Pack(string(magic.Zstd), data)
+	gz, zst := elfbuild.Pack(string(Gzip), data), elfbuild.Pack(string(Zstd), data)
 	for _, tt := range []struct {
 		name string
 		file []byte
@@ -122,12 +121,12 @@ func TestHead(t *testing.T) {
 		{name: "not packed", file: data}, {name: "empty"},
 		{name: "gzip", file: gz, want: data[:peekBytes]}, {name: "zstd", file: zst,
 			want: data[:peekBytes]},
-		{name: "short", file: elfbuild.Pack(string(magic.XZ), []byte("ab")), want: []byte("ab")},
+		{name: "short", file: elfbuild.Pack(string(XZ), []byte("ab")), want: []byte("ab")},
 		{name: "magic alone", file: zst[:4]}, {name: "cut in the header", file: gz[:8]},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		got := Head(bytes.NewReader(tt.file), int64(len(tt.file)))
+		got := UnpackHead(bytes.NewReader(tt.file), int64(len(tt.file)))
 		runtime.ReadMemStats(&after)
 		if !bytes.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -140,11 +139,11 @@ func TestHead(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	raw := bytes.Repeat([]byte("symbolize"), 100)
-	for _, how := range []Packing{magic.XZ, magic.Zstd, magic.Gzip} {
+	for _, how := range []Packing{XZ, Zstd, Gzip} {
 		f.Add(elfbuild.Pack(string(how), raw))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		data, size, kind, err := File("demo.ko", bytes.NewReader(b), int64(len(b)))
+		data, size, kind, err := Unpack("demo.ko", bytes.NewReader(b), int64(len(b)))
 		if (data == nil) != (err != nil) || kind == "" && err == nil && size != int64(len(b)) {
 			t.Errorf("data %v of %d bytes, kind %q, error %v", data, size, kind, err)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package regular_test
+package files_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"symbolize/ingest/regular"
+	"symbolize/ingest/files"
 )
 
 // place makes a directory with one of each kind of file.
@@ -47,9 +47,9 @@ func TestOpen(t *testing.T) {
 	}
 	defer root.Close()
 	openers := map[string]func(name string) (*os.File, error){
-		"Open":       func(n string) (*os.File, error) { return regular.Open(filepath.Join(dir, n)) },
-		"OpenIn":     func(n string) (*os.File, error) { return regular.OpenIn(root, n) },
-		"OpenNoLink": func(n string) (*os.File, error) { return regular.OpenNoLink(filepath.Join(dir, n)) },
+		"Open":       func(n string) (*os.File, error) { return files.Open(filepath.Join(dir, n)) },
+		"OpenIn":     func(n string) (*os.File, error) { return files.OpenIn(root, n) },
+		"OpenNoLink": func(n string) (*os.File, error) { return files.OpenNoLink(filepath.Join(dir, n)) },
 	}
 	for _, c := range []struct {
 		name, kind string
@@ -75,13 +75,13 @@ func TestOpen(t *testing.T) {
 				}
 			case c.kind == "" && err != nil:
 				t.Errorf("%s %s: %v", how, c.name, err)
-			case c.kind != "" && (!errors.Is(err, regular.ErrNotRegular) ||
+			case c.kind != "" && (!errors.Is(err, files.ErrNotRegular) ||
 				!strings.HasSuffix(err.Error(), "it is "+c.kind)):
 				t.Errorf("%s %s: %v, want %s", how, c.name, err, c.kind)
 			}
 		}
 	}
-	_, err = regular.Open(filepath.Join(dir, "nowhere"))
+	_, err = files.Open(filepath.Join(dir, "nowhere"))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "open ") {
 		t.Errorf("no file: %v", err)
 	}

@@ -1,11 +1,4 @@
-// Package newfile makes files that appear complete or not at all. While a file is written it has
-// no name where the file system can have such files, so that nothing is left of it when the
-// program is killed; elsewhere it has a hidden one in the directory of its target.
-//
-// A file takes the place of nothing or of a regular file: what else is there is refused. Commands that
-// write where a user wants it follow symbolic links first (Target), and write into devices and pipes
-// without this package.
-package newfile
+package files
 
 import (
 	"errors"

@@ -1,12 +1,10 @@
-package newfile
+package files
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"symbolize/ingest/regular"
 )
 
 // maxLinks bounds the symbolic links that are followed one after another, as kernels do.
@@ -14,7 +12,7 @@ const maxLinks = 40
 
 // Target follows the symbolic links of a path that a user wants written: it returns the path of the
 // regular file that is to be replaced, or where nothing is yet. What else is there is an error that
-// wraps regular.ErrNotRegular: a device, a pipe or a directory is never replaced.
+// wraps ErrNotRegular: a device, a pipe or a directory is never replaced.
 func Target(path string) (string, error) {
 	target := path
 	for range maxLinks {
@@ -42,7 +40,7 @@ func Target(path string) (string, error) {
 // asTarget checks that a file can be replaced, and that it is what a path leads to: links of /proc
 // lead elsewhere than they read.
 func asTarget(path, target string, fi fs.FileInfo) error {
-	if err := regular.Check(path, fi); err != nil {
+	if err := CheckRegular(path, fi); err != nil {
 		return err
 	}
 	if at, err := os.Stat(path); err != nil || !os.SameFile(at, fi) {
@@ -57,7 +55,7 @@ func replaceable(path string) error {
 	if err != nil {
 		return nil // creating it will fail with the reason if there is one
 	}
-	return regular.Check(path, fi)
+	return CheckRegular(path, fi)
 }
 
 // Rename gives a file another name, in place of nothing: fs.ErrExist if there is something.

@@ -1,7 +1,4 @@
-// Package spool keeps bytes that can be read only once, or only in order: in memory as long
-// as they are few, else in a temporary file without a name, of which nothing is left
-// after a crash.
-package spool
+package files
 
 import (
 	"cmp"
@@ -12,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"symbolize/ingest/newfile"
 )
 
 // ErrFull is wrapped by errors of Write if the file system of the temporary directory has
@@ -30,9 +25,9 @@ const (
 	ratio = 256
 )
 
-// Unpacked returns how many bytes a packed file of a size may unpack to; most is what its user
+// MaxUnpacked returns how many bytes a packed file of a size may unpack to; most is what its user
 // allows, 0 for the default.
-func Unpacked(packed, most int64) int64 {
+func MaxUnpacked(packed, most int64) int64 {
 	switch {
 	case most > 0:
 		return most
@@ -54,11 +49,11 @@ type Spool struct {
 	bound   int64 // the largest size; 0 for any
 }
 
-// New returns an empty Spool that keeps at most limit bytes in memory.
-func New(limit int64) *Spool { return &Spool{limit: limit} }
+// NewSpool returns an empty Spool that keeps at most limit bytes in memory.
+func NewSpool(limit int64) *Spool { return &Spool{limit: limit} }
 
-// Of returns a Spool of the first size bytes of a file without a name. It owns the file.
-func Of(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
+// SpoolOf returns a Spool of the first size bytes of a file without a name. It owns the file.
+func SpoolOf(f *os.File, size int64) *Spool { return &Spool{file: f, size: size, checked: size} }
 
 // Bound makes Write fail where the content would have more than n bytes.
 func (s *Spool) Bound(n int64) { s.bound = n }
@@ -153,7 +148,7 @@ func (s *Spool) keep(b []byte) {
 
 // toFile moves the spool to a file.
 func (s *Spool) toFile() error {
-	f, err := newfile.Create(filepath.Join(os.TempDir(), "symbolize-spool"), 0o600)
+	f, err := Create(filepath.Join(os.TempDir(), "symbolize-spool"), 0o600)
 	if err == nil {
 		err = f.Unname()
 	}

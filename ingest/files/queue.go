@@ -1,4 +1,4 @@
-package spool
+package files
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// BlockSize is the capacity of a Queue's buffers, in bytes.
-const BlockSize = 1 << 20
+// QueueBlock is the capacity of a Queue's buffers, in bytes.
+const QueueBlock = 1 << 20
 
 // Queue writes to a Spool from a goroutine of its own, so that whoever makes the bytes need
 // not wait for the file. It is for one goroutine.
@@ -92,9 +92,9 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Copy writes all that a reader gives into a Spool. Damage is the error of the reader, err that
+// CopyToSpool writes all that a reader gives into a Spool. Damage is the error of the reader, err that
 // of the spool or the context; the data before is kept.
-func Copy(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
+func CopyToSpool(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
 	q := NewQueue(s)
 	for damage == nil && err == nil {
 		block := q.Buffer()
@@ -118,12 +118,12 @@ func Copy(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
 	return damage, err
 }
 
-// copySize is how much Copy reads before it writes, in bytes.
+// copySize is how much CopyToSpool reads before it writes, in bytes.
 const copySize = 256 << 10
 
 // Fill writes all that a reader gives to a temporary file, as long as there is room.
 func Fill(ctx context.Context, f *os.File, r io.Reader) error {
 	s := &Spool{file: f}
-	damage, err := Copy(ctx, s, r)
+	damage, err := CopyToSpool(ctx, s, r)
 	return errors.Join(damage, err)
 }

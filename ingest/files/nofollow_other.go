@@ -1,5 +1,5 @@
 //go:build !unix
 
-package regular
+package files
 
 const noFollow = 0 // the look before must do

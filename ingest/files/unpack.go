@@ -1,6 +1,4 @@
-// Package unpack unpacks kernel modules and sections of ELF files, within bounds on the result:
-// by the packed size, and absolute ones.
-package unpack
+package files
 
 import (
 	"bytes"
@@ -15,7 +13,6 @@ import (
 	"github.com/therootcompany/xz"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/magic"
 	"symbolize/ingest/object/flate"
 )
 
@@ -32,16 +29,13 @@ const (
 	unpackFloor = 16 << 20
 )
 
-// Bound returns the bound for the unpacked size of packed bytes, at most limit.
-func Bound(packed, limit uint64) uint64 {
+// UnpackBound returns the bound for the unpacked size of packed bytes, at most limit.
+func UnpackBound(packed, limit uint64) uint64 {
 	if packed >= limit/maxRatio {
 		return limit
 	}
 	return min(limit, max(packed*maxRatio, unpackFloor))
 }
-
-// Packing is a compression format: those of files, and that of sections.
-type Packing = magic.Packing
 
 // Zlib is the packing of sections only.
 const Zlib Packing = "zlib"
@@ -49,44 +43,44 @@ const Zlib Packing = "zlib"
 // errTooLong is returned before memory for the declared size is allocated.
 var errTooLong = errors.New("limit reached: it unpacks to more than the bound")
 
-// Options bound the work of File. The zero value keeps the default bounds, which depend
+// UnpackOptions bound the work of Unpack. The zero value keeps the default bounds, which depend
 // on the size of the file.
-type Options struct {
+type UnpackOptions struct {
 	// Limit is the maximum unpacked size in bytes, at most 1 GiB; 0 is 1 GiB.
 	Limit int64
 	// Stop is called periodically; its error ends the work. It may be nil.
 	Stop func() error
 }
 
-// File returns the contents of a file that may be packed, as kernel modules are (.ko.xz,
+// Unpack returns the contents of a file that may be packed, as kernel modules are (.ko.xz,
 // .ko.zst, .ko.gz), by its magic, not its name. An unpacked file is held in memory, at most 1 GiB
 // and 32 times its packed size. Kind is "xz", "zstd", "gzip", or "" with data == r for a file
 // that is not packed.
-func File(name string, r io.ReaderAt, size int64) (
+func Unpack(name string, r io.ReaderAt, size int64) (
 	data io.ReaderAt, n int64, kind string, err error) {
-	return FileWith(name, r, size, Options{})
+	return UnpackWith(name, r, size, UnpackOptions{})
 }
 
-// FileWith is File with options.
-func FileWith(name string, r io.ReaderAt, size int64, o Options) (
+// UnpackWith is Unpack with options.
+func UnpackWith(name string, r io.ReaderAt, size int64, o UnpackOptions) (
 	data io.ReaderAt, n int64, kind string, err error) {
 	limit := uint64(maxUnpacked)
 	if o.Limit > 0 {
 		limit = min(limit, uint64(o.Limit))
 	}
-	head := make([]byte, min(max(size, 0), magic.Bytes))
+	head := make([]byte, min(max(size, 0), MagicBytes))
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, 0, "", fmt.Errorf("%s: %w", name, err)
 	}
-	how := magic.Of(head)
+	how := PackingOf(head)
 	if how == "" {
 		return r, size, "", nil
 	}
 	b := &blockList{stop: o.Stop}
-	err = To(b, how, io.NewSectionReader(r, 0, size), Bound(uint64(size), limit))
+	err = UnpackTo(b, how, io.NewSectionReader(r, 0, size), UnpackBound(uint64(size), limit))
 	if err != nil {
 		return nil, 0, string(how), &decode.Error{Name: name,
 			Reason: fmt.Sprintf("%s data does not unpack: %v", how, err)}
@@ -97,35 +91,35 @@ func FileWith(name string, r io.ReaderAt, size int64, o Options) (
 // peekBytes is the number of bytes to unpack for identifying the content.
 const peekBytes = 64
 
-// Head returns the first bytes of a packed file's content, at most 64, without unpacking
+// UnpackHead returns the first bytes of a packed file's content, at most 64, without unpacking
 // the rest; nil for a file that is not packed, or damaged there.
-func Head(r io.ReaderAt, size int64) []byte {
-	head := make([]byte, min(max(size, 0), magic.Bytes))
+func UnpackHead(r io.ReaderAt, size int64) []byte {
+	head := make([]byte, min(max(size, 0), MagicBytes))
 	n, _ := r.ReadAt(head, 0)
-	how := magic.Of(head[:n])
+	how := PackingOf(head[:n])
 	if how == "" {
 		return nil
 	}
 	var out bytes.Buffer
-	err := To(&out, how, io.NewSectionReader(r, 0, size), peekBytes-1)
+	err := UnpackTo(&out, how, io.NewSectionReader(r, 0, size), peekBytes-1)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return nil
 	}
 	return out.Bytes()
 }
 
-// All unpacks all of r, at most limit bytes.
-func All(how Packing, r io.Reader, limit uint64) ([]byte, error) {
+// UnpackAll unpacks all of r, at most limit bytes.
+func UnpackAll(how Packing, r io.Reader, limit uint64) ([]byte, error) {
 	var out bytes.Buffer
-	if err := To(&out, how, r, limit); err != nil {
+	if err := UnpackTo(&out, how, r, limit); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
 }
 
-// To is All into any destination. A panic of a third-party decoder is returned as an
+// UnpackTo is UnpackAll into any destination. A panic of a third-party decoder is returned as an
 // error of the input.
-func To(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err error) {
+func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s decoder failed: %v", how, p)
@@ -135,13 +129,13 @@ func To(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err error) {
 	switch how {
 	case Zlib:
 		in = flate.NewZlibReader(r)
-	case magic.Gzip:
+	case Gzip:
 		in, err = gzip.NewReader(r)
-	case magic.Bzip2:
+	case Bzip2:
 		in = bzip2.NewReader(r)
-	case magic.XZ:
+	case XZ:
 		in, err = xz.NewReader(r, maxDictionary)
-	case magic.Zstd:
+	case Zstd:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		defer func() {
 			if d.Reset(nil) == nil {

@@ -1,13 +1,24 @@
-package newfile
+package files
 
 import (
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Born returns when a file was created; zero where the file system does not have that.
+func Born(f *os.File) time.Time {
+	var st unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}
+	}
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+}
 
 // createUnnamed creates a file without a name in the directory of a path. ok is false where the
 // file system has no such files, or /proc is absent, by which they get their names.
@@ -30,4 +41,13 @@ func self(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd()
 // link gives a file without a name a name that no file has.
 func link(f *os.File, path string) error {
 	return unix.Linkat(unix.AT_FDCWD, self(f), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+}
+
+// freeSpace returns the bytes that the user can still write to the file system of a file.
+func freeSpace(f *os.File) (free int64, known bool) {
+	var st unix.Statfs_t
+	if unix.Fstatfs(int(f.Fd()), &st) != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true
 }

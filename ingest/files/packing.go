@@ -1,5 +1,4 @@
-// Package magic identifies compressed files by their first bytes.
-package magic
+package files
 
 import "strings"
 
@@ -14,8 +13,8 @@ const (
 	Bzip2 Packing = "bzip2"
 )
 
-// Bytes is the number of first bytes of a file that Of needs.
-const Bytes = 6
+// MagicBytes is the number of first bytes of a file that PackingOf needs.
+const MagicBytes = 6
 
 var packings = [...]struct {
 	magic   string
@@ -27,9 +26,9 @@ var packings = [...]struct {
 	{"BZh", Bzip2},
 }
 
-// Of returns the packing of a file that begins with head, "" for a file that is not packed.
-func Of(head []byte) Packing {
-	head = head[:min(len(head), Bytes)]
+// PackingOf returns the packing of a file that begins with head, "" for a file that is not packed.
+func PackingOf(head []byte) Packing {
+	head = head[:min(len(head), MagicBytes)]
 	for i := range packings {
 		if p := &packings[i]; strings.HasPrefix(string(head), p.magic) {
 			return p.packing

@@ -1,4 +1,4 @@
-package spool
+package files
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func TestSpoolToFile(t *testing.T) {
 
 // TestSkip leaves a hole, which reads as zeros.
 func TestSkip(t *testing.T) {
-	s := New(1 << 20)
+	s := NewSpool(1 << 20)
 	defer s.Close()
 	s.Write([]byte("before"))
 	if err := s.Skip(1 << 40); err != nil {
@@ -103,7 +103,7 @@ func TestSkip(t *testing.T) {
 // TestNoDirectory reports a temporary directory that is not there.
 func TestNoDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/absent")
-	s := New(10)
+	s := NewSpool(10)
 	if _, err := s.Write(make([]byte, 11)); err == nil {
 		t.Error("no error")
 	}
@@ -116,7 +116,7 @@ func TestUnpacked(t *testing.T) {
 		{packed: 128 << 10, most: 5, want: 5}, {packed: math.MaxInt64, want: math.MaxInt64},
 		{packed: math.MaxInt64 / 256, want: math.MaxInt64},
 	} {
-		if got := Unpacked(tt.packed, tt.most); got != tt.want {
+		if got := MaxUnpacked(tt.packed, tt.most); got != tt.want {
 			t.Errorf("%d packed, %d allowed: %d, want %d", tt.packed, tt.most, got, tt.want)
 		}
 	}
