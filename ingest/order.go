@@ -12,7 +12,7 @@ import (
 func CompareFiles(a, b *FileRef) int {
 	return cmp.Or(
 		strings.Compare(a.Path, b.Path),
-		cmp.Compare(btoi(a.Deleted), btoi(b.Deleted)),
+		compareBools(a.Deleted, b.Deleted),
 		cmp.Compare(a.Major, b.Major),
 		cmp.Compare(a.Minor, b.Minor),
 		cmp.Compare(a.Inode, b.Inode),
@@ -20,22 +20,12 @@ func CompareFiles(a, b *FileRef) int {
 	)
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// CompareSegments orders by Offset, then the longer first: its mapping was not cut short.
+// CompareSegments orders segments by Offset, then by falling length.
 func CompareSegments(a, b SegmentRef) int {
-	if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
-		return c
-	}
-	return cmp.Compare(b.Len, a.Len)
+	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Len, a.Len))
 }
 
-// CompareSamples is the order of Profile.Samples; it leaves out the values.
+// CompareSamples is the order of Profile.Samples. It ignores the values.
 func CompareSamples(a, b Sample) int {
 	if c := cmp.Compare(a.Event, b.Event); c != 0 {
 		return c
@@ -89,13 +79,8 @@ func compareFunctions(a, b *Function) int {
 	if c := cmp.Compare(a.Object, b.Object); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(a.SystemName, b.SystemName); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.File, b.File); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.StartLine, b.StartLine)
+	return cmp.Or(cmp.Compare(a.SystemName, b.SystemName), cmp.Compare(a.File, b.File),
+		cmp.Compare(a.StartLine, b.StartLine))
 }
 
 // CompareLocations is the order of Profile.Locations.
@@ -108,39 +93,38 @@ func CompareLocations(a, b Location) int {
 
 // Display names of objects without a file.
 const (
-	UnmappedPath       = "[unmapped]"        // user addresses outside every mapping
-	UnmappedKernelPath = "[unmapped kernel]" // kernel addresses outside every mapping
+	UnmappedPath       = "[unmapped]"        // unmapped user addresses
+	UnmappedKernelPath = "[unmapped kernel]" // unmapped kernel addresses
 
-	AmbiguousPath       = "[ambiguous]"        // user addresses that were in several objects
-	AmbiguousJITPath    = "[ambiguous JIT]"    // those where a run-time compiler had several functions
-	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses likewise
+	AmbiguousPath       = "[ambiguous]"        // user addresses of several objects
+	AmbiguousJITPath    = "[ambiguous JIT]"    // addresses of several functions of a run-time compiler
+	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses of several objects
 	GuestPath           = "[guest]"
 	HypervisorPath      = "[hypervisor]"
 	NoStackPath         = "[no stack]"
-	AnonymousPath       = "//anon" // as the kernel names memory without a file
+	AnonymousPath       = "//anon" // the kernel's name of memory without a file
 	VsyscallPath        = "[vsyscall]"
-	VDSO32Path          = "[vdso32]" // of a process of 32 bits under a kernel of 64, as perf names it
+	VDSO32Path          = "[vdso32]" // perf's name for a 32-bit process under a 64-bit kernel
 )
 
-// PerfMapPath is the display name of code that is named by a process's perf map: the path that
-// profilers look for.
+// PerfMapPath is the display name of code named by a process's perf map: the path of that map.
 func PerfMapPath(pid int32) string { return fmt.Sprintf("/tmp/perf-%d.map", pid) }
 
-// NoTablePath is the display name of the frame that stacks end with where the object of a path
-// has no unwind table.
+// NoTablePath is the display name of the last frame of stacks that end in an object without unwind
+// table, by its path.
 func NoTablePath(path string) string { return noTablePrefix + path + "]" }
 
 const noTablePrefix = "[no unwind table: "
 
-// NoTableFile is the inverse of NoTablePath; ok is false for another name.
+// NoTableFile is the inverse of NoTablePath; ok is false for other names.
 func NoTableFile(name string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(name, noTablePrefix)
 	path, closed := strings.CutSuffix(path, "]")
 	return path, ok && closed
 }
 
-// IsStackEnd reports whether a display name is that of a frame that unwinding put into a copied
-// stack: the last of one that was not unwound to its end, or one where callers are uncertain.
+// IsStackEnd reports whether a display name is of a frame inserted by unwinding: after the last unwound
+// frame of an incomplete stack, or where callers are uncertain.
 func IsStackEnd(name string) bool {
 	if _, ok := NoTableFile(name); ok {
 		return true
@@ -153,8 +137,8 @@ func IsStackEnd(name string) bool {
 	return false
 }
 
-// CompareObjects is the order in which the objects of a profile are numbered: by kind, path and
-// build ID, then by their other fields. It is 0 only for equal objects.
+// CompareObjects is the order of Profile.Objects: by kind, path and build ID, then by other fields. It is
+// 0 only for equal objects.
 func CompareObjects(a, b *Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
@@ -182,7 +166,7 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// Domain returns the division of coverage that the object's frames count in.
+// Domain returns the Domain of the object's frames.
 func (o *Object) Domain() Domain {
 	switch o.Kind {
 	case Kernel, Module, Hypervisor:
@@ -211,9 +195,8 @@ type FrameSum struct {
 // Add adds another sum.
 func (s *FrameSum) Add(o FrameSum) { s.Frames += o.Frames; s.Weight += o.Weight }
 
-// SampleSums returns the samples, each with what one of its frames adds to a sum. The weight is that
-// of the sample: the sum of periods or, with count and for events without periods, the number
-// of samples.
+// SampleSums returns the samples, each with the FrameSum of one of its frames. The weight is the sum of
+// periods or, with count and for events without periods, the number of samples.
 func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 	periods := make([]bool, len(p.Events))
 	for i := range p.Samples {
@@ -234,8 +217,7 @@ func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 	}
 }
 
-// WeighFrames sums the frames of a profile by location, over all its events, as SampleSums weighs
-// them.
+// WeighFrames sums the frames of a profile by location over all its events, weighted as by SampleSums.
 func (p *Profile) WeighFrames(count bool) []FrameSum {
 	locations := make([]FrameSum, len(p.Locations))
 	for s, w := range p.SampleSums(count) {
@@ -247,7 +229,7 @@ func (p *Profile) WeighFrames(count bool) []FrameSum {
 }
 
 // WeighInnermost sums the samples of a profile by the location of their innermost frame, and all
-// samples, also those without a frame. A sum counts each sample as one frame.
+// samples, including those without frames. Each sample counts as one frame.
 func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum) {
 	locations = make([]FrameSum, len(p.Locations))
 	for s, w := range p.SampleSums(count) {
@@ -263,8 +245,8 @@ func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum
 // Names.Named).
 func (p *Profile) IsNamed(l LocationID) bool { return p.Names != nil && p.Names.Named(l) }
 
-// NamedFrames adds up the sums of WeighFrames or WeighInnermost: of all frames, and of those with
-// the name of a function. Every printed share of what is named is made of these.
+// NamedFrames adds up the sums of WeighFrames or WeighInnermost, over all frames and over frames with
+// the name of a function. All printed shares of named frames are computed from these.
 func (p *Profile) NamedFrames(locations []FrameSum) (named, all FrameSum) {
 	for l, w := range locations {
 		all.Add(w)

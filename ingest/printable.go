@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,9 +15,8 @@ import (
 )
 
 // Printable returns s fit for a terminal, a line of text and a protobuf string: control and format
-// characters (escape sequences, line breaks, bidirectional overrides) and bytes that are no UTF-8
-// become '?'. Names come from captures and debug files and are not trusted. Plain ASCII is returned
-// as it is.
+// characters (escape sequences, line breaks, bidirectional overrides) and invalid UTF-8 become '?'.
+// Names come from captures and debug files and are not trusted.
 func Printable(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
@@ -54,8 +54,8 @@ func fitRune(r rune) bool {
 // BaseName returns the last element of a path; "" if it ends in a slash.
 func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// ShortName is the name of an object in the text of an unresolved frame: the last element of its
-// path without brackets, or a substitute.
+// ShortName is the name of an object in unresolved frames: the last element of its path without
+// brackets, or a substitute.
 func ShortName(o *Object) string {
 	name := o.File.Path
 	if file, ok := NoTableFile(name); ok && o.Kind == NoStack {
@@ -63,10 +63,7 @@ func ShortName(o *Object) string {
 	} else if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]
 	}
-	if n := len(name); n > 2 && name[0] == '[' && name[n-1] == ']' {
-		name = name[1 : n-1]
-	}
-	if name != "" {
+	if name, _ = Unbracket(name); name != "" {
 		return Printable(name)
 	}
 	if !o.ID.IsZero() {
@@ -87,8 +84,7 @@ func ShortName(o *Object) string {
 	return "unknown"
 }
 
-// Collapsed reports whether all addresses of such objects are one location, whose Offset is
-// 0.
+// Collapsed reports whether all addresses of such objects are one location with Offset 0.
 func (k ObjectKind) Collapsed() bool { return k >= Anonymous }
 
 // AppendUnresolved appends the text of an unresolved frame to b: "[libc.so.6+0x27220]",
@@ -103,9 +99,9 @@ func AppendUnresolved(b []byte, o *Object, off addr.Offset) []byte {
 	return append(b, ']')
 }
 
-// NewJSONEncoder returns an encoder whose text is fit for a terminal. encoding/json escapes
-// the controls of ASCII but for DEL, and passes those above it, which some terminals obey,
-// and format characters: they are escaped here. A reader of JSON sees no difference.
+// NewJSONEncoder returns an encoder of text fit for a terminal. encoding/json does not escape DEL, C1
+// controls, which some terminals obey, and format characters: they are escaped here. Readers of JSON
+// see no difference.
 func NewJSONEncoder(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(&jsonWriter{w: w})
 	enc.SetEscapeHTML(false)
@@ -119,7 +115,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// AppendJSONString appends s as a JSON string with the text of NewJSONEncoder.
+// AppendJSONString appends s as a JSON string as NewJSONEncoder writes it.
 func AppendJSONString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -144,7 +140,7 @@ func (j *jsonWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// appendJSONText copies JSON text. Characters to be escaped are in its strings alone.
+// appendJSONText copies JSON text. Characters to escape occur only in strings.
 func appendJSONText(dst, text []byte) []byte {
 	from := 0
 	for i := 0; i < len(text); {
@@ -165,8 +161,7 @@ func appendJSONText(dst, text []byte) []byte {
 	return append(dst, text[from:]...)
 }
 
-// appendEscaped appends a character as JSON escapes it, one above 16 bits as a pair of
-// surrogates.
+// appendEscaped appends an escaped character, as a surrogate pair if it has more than 16 bits.
 func appendEscaped(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	units := []rune{r}
@@ -179,18 +174,18 @@ func appendEscaped(dst []byte, r rune) []byte {
 	return dst
 }
 
-// Names that perf and the kernel have for mappings without a file, or of deleted files.
+// Names of perf and the kernel for mappings without a file, or of deleted files.
 const (
 	// KernelMapName is the name of the kernel's mapping without its suffix, the name of the
 	// reference symbol.
 	KernelMapName = "[kernel.kallsyms]"
 	DeletedSuffix = " (deleted)"
-	// LinkedAddresses is the reference symbol of a kernel that runs where it was linked and
-	// whose symbols the recorder did not know: the address 0.
+	// LinkedAddresses is the reference symbol of a kernel that runs where it was linked, if the
+	// recorder did not know its symbols: the address 0.
 	LinkedAddresses = "0"
 )
 
-// GuestComm is the name of all threads of a virtual machine, by the process that it is.
+// GuestComm is the comm of all threads of a virtual machine, by its process on the host.
 func GuestComm(machine int32) string { return "guest " + strconv.Itoa(int(machine)) }
 
 // Unbracket returns a name without its brackets, and whether it has any.
@@ -206,24 +201,18 @@ func IsVmlinux(base string) bool {
 	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
 }
 
-// IsAnonymousName reports whether a name is one of perf or /proc/PID/maps for memory without
-// a file.
+// IsAnonymousName reports whether a name of perf or /proc/PID/maps is for memory without a file.
 func IsAnonymousName(file string) bool {
 	if file == "" || file == "[heap]" || file == "[anon]" {
 		return true
 	}
-	for _, p := range []string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero", "/anon_hugepage",
-		"/memfd:"} {
-		if strings.HasPrefix(file, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"//anon", "[stack", "[anon:", "/SYSV", "/dev/zero",
+		"/anon_hugepage", "/memfd:"}, func(p string) bool { return strings.HasPrefix(file, p) })
 }
 
-// IsSignalReturn knows the symbols of code that signal handlers return to, which does nothing but
-// the system call: of C libraries (restorers), of vdsos and of Go, and the names that are made of
-// addresses for it (SignalPrefix).
+// IsSignalReturn reports whether a symbol is of code that signal handlers return to, which only makes
+// the system call: in C libraries (restorers), vdsos and Go, and names made of its address
+// (SignalPrefix).
 func IsSignalReturn(function string) bool {
 	switch function {
 	case "__restore_rt", "__restore", "__default_sa_restorer", "__default_rt_sa_restorer":
@@ -266,8 +255,8 @@ func (s IDSource) String() string {
 	return "unknown"
 }
 
-// ShellWord makes a path one word of the shell. Paths come from captures: a hint that
-// is pasted must not run their text.
+// ShellWord quotes a path for the shell. Paths come from captures: pasting a hint must not run their
+// text.
 func ShellWord(path string) string {
 	path = Printable(path)
 	for i := range len(path) {
@@ -281,7 +270,7 @@ func ShellWord(path string) string {
 	return path
 }
 
-// hintError is an error with the command or step that would fix it.
+// hintError is an error with the command or step that fixes it.
 type hintError struct {
 	err  error
 	hint string
@@ -291,8 +280,8 @@ func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 func (e *hintError) Hint() string  { return e.hint }
 
-// WithHint returns err with the command or step that would fix it, which the method Hint of
-// the result returns. The text of the error and the errors it wraps stay the same.
+// WithHint returns err with the command or step that fixes it, which the method Hint of the result
+// returns. The text of the error and the errors it wraps are unchanged.
 func WithHint(err error, format string, args ...any) error {
 	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
 }

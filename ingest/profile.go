@@ -1,7 +1,7 @@
-// Package ingest has the Profile that all stages share: stacks of (object, offset), the
-// reasons why an object or location has no name, and the orders by which equal inputs give
-// equal bytes. Captures become Profiles in ingest/input, and pprof files in
-// ingest/format/pprof; names come later, in analyze/resolve, by a join on Locations.
+// Package ingest defines the Profile that all stages share: stacks of (object, offset), the reasons
+// why an object or location has no name, and the orders by which equal inputs give equal bytes.
+// ingest/input turns captures into Profiles, ingest/format/pprof pprof files; analyze/resolve adds
+// names by a join on Locations.
 package ingest
 
 import (
@@ -41,7 +41,7 @@ const (
 	NoStack                      // a chain that was not recorded or not unwound: collapsed to 0
 )
 
-// Domain is the coarse division that coverage is reported by.
+// Domain is a coarse division of objects for reports of coverage.
 type Domain uint8
 
 // The domains.
@@ -58,15 +58,13 @@ type IDSource uint8
 
 // The sources of a build ID (DESIGN.md section 4).
 const (
-	IDNone     IDSource = iota // it has none
-	IDRecorded                 // in the mapping's own record
-	// in another record or feature entry, same (device, inode, generation)
-	IDSibling
-	IDByPath // in another record or feature entry, same path
-	// same file proven against the store's path rows, on the recording host
-	IDProven
-	IDTrusted // by path alone, with --trust-paths
-	IDDerived // computed: a JITed function's identity, a kernel's vdso
+	IDNone     IDSource = iota // no build ID
+	IDRecorded                 // the mapping's own record
+	IDSibling                  // another record or feature entry of the same device, inode and generation
+	IDByPath                   // another record or feature entry of the same path
+	IDProven                   // on the recording host: the file equals a path row of the store
+	IDTrusted                  // the path, with --trust-paths
+	IDDerived                  // computed: a JITed function's identity, a kernel's vdso
 )
 
 // FileRef is the record of a mapped file in a capture, without its build ID.
@@ -79,46 +77,43 @@ type FileRef struct {
 	Generation uint64
 }
 
-// SegmentRef is a piece of an object that a process had mapped: file bytes [Offset, Offset+Len).
-// Used for pprof mappings when the object's own program headers are not known.
+// SegmentRef is a mapped piece of an object: file bytes [Offset, Offset+Len). It is used for pprof
+// mappings if the object's own program headers are unknown.
 type SegmentRef struct {
 	Offset addr.Offset
 	Len    uint64
 }
 
-// Object is a piece of code with an identity in a capture. Exported fields are set by ingest
-// and not changed later, save by Merge.
+// Object is a piece of code with an identity in a capture.
 type Object struct {
 	Kind     ObjectKind
-	ID       buildid.ID // zero if none is known
+	ID       buildid.ID // zero if unknown
 	IDSource IDSource
 	// Path is also the display name: "/usr/lib/libc.so.6", "[vdso]", "[kernel.kallsyms]", "[ext4]",
 	// "bpf_prog_TAG_name"
 	File FileRef
 
-	// RefSymbol is for kernels the reference symbol, "_text" or "_stext", that Offsets count from;
-	// LinkedAddresses for the address 0.
+	// RefSymbol is the reference symbol of a kernel's Offsets, "_text" or "_stext"; LinkedAddresses
+	// stands for the address 0.
 	RefSymbol string
 
-	// Symbol is the name that the capture itself gives the whole object (KSYMBOL
-	// records), "" if none. Such an object has a name without any table.
+	// Symbol is the capture's own name of the whole object (KSYMBOL records), "" if none. Such an
+	// object has a name without any table.
 	Symbol string
-	// NoImage is set for a BPF program of which only that name is known: its code and lines
-	// were not read while it was loaded. Its locations have the name, and the reason
-	// ImageNotCaptured.
+	// NoImage is set for a BPF program of which only the name is known: its code and lines were not
+	// read while it was loaded. Its locations have the name, and the reason ImageNotCaptured.
 	NoImage bool
 	// WhyNoImage is the cause of NoImage, if the capture or a bundle of the same boot has
 	// it: one of the Missing constants of package bpf, or an error of the kernel.
 	WhyNoImage string
-	Length     uint64 // of a JITed function, bytes; 0 if not known
+	Length     uint64 // of a JITed function, bytes; 0 if unknown
 
-	// Unseen is set for a file of which a stack map has bare addresses: the kernel that took
-	// the stacks found no build ID in it, or could not look then. No recorder's option helps.
+	// Unseen is set for a file with bare addresses in a stack map: the recording kernel found no
+	// build ID in it, or could not look for one. No option of a recorder helps.
 	Unseen bool
 
-	// Undecided is set for a second record of an object, for the addresses of which symbol tables
-	// have yet to decide whether they are return addresses: Offset is that of the byte before. See
-	// input.Options.Undecided.
+	// Undecided is set for a second record of an object with return addresses that symbol tables
+	// have not yet confirmed: Offset is of the byte before. See input.Options.Undecided.
 	Undecided bool
 
 	// why nothing in this object can get a name from any store; ReasonNone otherwise
@@ -135,19 +130,18 @@ const NoObject = ^ObjectID(0)
 // Location is a place in an object: the unit of symbolization.
 type Location struct {
 	Object ObjectID
-	Offset addr.Offset // return addresses have been moved back by one already
+	Offset addr.Offset // of a return address: of the byte before it
 }
 
 // Event is one perf event (or pprof sample type) of a profile.
 type Event struct {
 	Name string // "cycles", "cpu-clock", "sched:sched_switch"
 	Unit string // unit of the weight: "nanoseconds" for the clocks, else "count"
-	// Period is the fixed period, or 0 where it varied (frequency mode).
+	// Period is the fixed period, or 0 if it varied (frequency mode).
 	Period uint64
 
-	// CountColumn and OneColumn are set for events that come from a pprof file: the
-	// name of the sample type that holds the counts, or that the file has only one
-	// column for the event, so that Count and Weight are the same.
+	// For events of a pprof file, CountColumn is the name of the sample type with the counts;
+	// OneColumn is set if the event has only one column, so that Count and Weight are the same.
 	CountColumn string
 	OneColumn   bool
 }
@@ -157,7 +151,7 @@ type Sample struct {
 	Stack  StackID
 	Event  uint16 // index into Profile.Events
 	Comm   StringID
-	PID    int32 // -1 where Options.Keep leaves it out
+	PID    int32 // -1 if it is not kept
 	TID    int32
 	CPU    int32
 	Tags   StringID // see Profile.AllTags
@@ -165,16 +159,16 @@ type Sample struct {
 	Weight uint64   // sum of their periods
 }
 
-// Keep are the labels that stay apart when samples are folded, besides the comm.
+// Keep selects the labels, besides the comm, that distinguish folded samples.
 type Keep struct {
 	PID, TID, CPU bool
-	Tags          string // words of tags, with commas between them: see AddTag
+	Tags          string // words of tags, separated by commas: see Add
 }
 
-// Profile holds the interned tables that all stages share. Everything is numbered by sorted order,
-// never by the order in which workers came, so equal inputs give equal Profiles: Objects by
+// Profile holds the interned tables that all stages share. Everything is numbered in sorted order,
+// independently of the order of workers, so that equal inputs give equal Profiles: Objects by
 // CompareObjects, Locations by (Object, Offset), Stacks by their location lists, Samples by (Event,
-// Comm, PID, TID, CPU, tags, Stack). A Profile is immutable once built, but for Names.
+// Comm, PID, TID, CPU, tags, Stack). A Profile is immutable once built, except Names.
 type Profile struct {
 	Strings   []string
 	Objects   []Object
@@ -191,7 +185,7 @@ type Profile struct {
 	Stats Stats
 }
 
-// Stack returns the locations of a stack, leaf first. The slice is the profile's own.
+// Stack returns the locations of a stack, leaf first. The slice belongs to the profile.
 func (p *Profile) Stack(s StackID) []LocationID {
 	start := uint32(0)
 	if s > 0 {
@@ -200,8 +194,7 @@ func (p *Profile) Stack(s StackID) []LocationID {
 	return p.StackLocs[start:p.StackEnds[s]]
 }
 
-// Meta is the description of a capture in itself; merged captures keep a value that all
-// have, else "" or 0.
+// Meta describes a capture; merged captures keep values that all have in common, others are "" or 0.
 type Meta struct {
 	Captures   []string // paths as given
 	Host       string
@@ -209,18 +202,17 @@ type Meta struct {
 	Arch       string // as uname -m: "x86_64"
 	Command    string // command line of the recorder
 	Recorder   string // "perf 6.1.192"
-	StartNanos int64  // wall clock of the first sample, ns since 1970; 0 if not known
+	StartNanos int64  // wall clock of the first sample, ns since 1970; 0 if unknown
 	Duration   int64  // ns between first and last sample
-	// MapsIDs: the kernel was asked for the build IDs of mappings (`perf record --buildid-mmap`).
-	MapsIDs bool
-	// path of the object with most leaf samples among user executables; pprof's mapping 0
+	MapsIDs    bool   // mappings were recorded with build IDs (`perf record --buildid-mmap`)
+	// MainProgram is the path of the user executable with most leaf samples; pprof's mapping 0.
 	MainProgram string
 	Comments    []string
-	Pprof       *PprofHeader // of a pprof input, else nil
+	Pprof       *PprofHeader // of a pprof input, otherwise nil
 }
 
-// PprofHeader has the fields of a pprof file for which a Profile has no other place, so that
-// the file of another profiler keeps them.
+// PprofHeader has fields of a pprof file without another place in a Profile, so that files of other
+// profilers keep them.
 type PprofHeader struct {
 	PeriodType, PeriodUnit string
 	Period                 int64
@@ -229,31 +221,31 @@ type PprofHeader struct {
 	DocURL                 string
 }
 
-// Stats counts records, samples and frames that were read. Weights are by period.
+// Stats counts the records, samples and frames read. Weights are by period.
 type Stats struct {
 	Records        uint64
 	RecordTypes    map[string]uint64 // by PERF_RECORD name
 	Samples        uint64
 	Weight         uint64
-	Frames         uint64 // frames of all samples, markers left out
-	FilteredOut    uint64 // samples that --event, --comm, --pid and the like left out
+	Frames         uint64 // frames of all samples, without markers
+	FilteredOut    uint64 // samples left out by --event, --comm, --pid and the like
 	Lost           uint64 // PERF_RECORD_LOST and LOST_SAMPLES
 	Throttled      uint64
-	CutChains      uint64 // chains with rubbish in them, cut there
+	CutChains      uint64 // chains cut at an invalid address
 	DistinctChains uint64 // distinct raw chains; compare DistinctKeys
 	DistinctKeys   uint64
 	BadRecords     uint64
 	UnknownRecords uint64
-	UnknownIDs     uint64 // samples whose event id no attr has
+	UnknownIDs     uint64 // samples with an unknown event ID
 	ByIDSource     [8]uint64
 	Copied         CopiedStats
 	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
-	// NoStarts is set if names of a pprof file are in it: of those SymOff is not known.
+	// NoStarts is set if there are names of a pprof file, which have no SymOff.
 	NoStarts bool
 	// NoReturns is set if callers are places of calls (--call-graph lbr) or of branches.
 	NoReturns bool
-	Warnings  []Warning // in file order, capped
+	Warnings  []Warning // in file order, limited
 }
 
 // Add adds the counts and warnings of another part of the input.
@@ -290,22 +282,22 @@ func (s *Stats) Add(o *Stats) {
 // CopiedStats counts the samples with a copied user stack (--call-graph dwarf).
 type CopiedStats struct {
 	Samples uint64
-	Bytes   uint64 // that were asked for, of the largest
-	Full    uint64 // whose copy is as long as was asked for: the stack may be longer
+	Bytes   uint64 // requested bytes of the largest
+	Full    uint64 // copies of the requested size: the stack may be longer
 
-	// By where unwinding came to; all are 0 where nothing was there to unwind them.
+	// Counts by the end of unwinding; all are 0 if the stacks were not unwound.
 
-	Complete   uint64 // to the outermost function of the thread
+	Complete   uint64 // the outermost function of the thread
 	Truncated  uint64
 	OtherStack uint64
 	NoTable    uint64
 	Broken     uint64
 	NotCopied  uint64
 
-	Guessed uint64 // with a step by a frame pointer that is not proven
+	Guessed uint64 // with an unproven step by a frame pointer
 }
 
-// Unwound reports whether the stacks were unwound, as far as they could be.
+// Unwound reports whether the stacks were unwound.
 func (c *CopiedStats) Unwound() bool {
 	return c.Complete+c.Truncated+c.OtherStack+c.NoTable+c.Broken+c.NotCopied > 0
 }
@@ -324,7 +316,7 @@ func (c *CopiedStats) Add(o *CopiedStats) {
 	c.Bytes = max(c.Bytes, o.Bytes)
 }
 
-// Warning is a defect of an input, or another fact for the user; a Partial one makes the exit
+// Warning is a defect of an input, or another fact for the user. A Partial warning results in exit
 // status 3.
 type Warning struct {
 	Text    string
@@ -336,41 +328,37 @@ type Warning struct {
 type Function struct {
 	Object     ObjectID
 	SystemName string // as in the symbol table, mangled
-	File       string // "" if not known
-	StartLine  int32  // 0 if not known
+	File       string // "" if unknown
+	StartLine  int32  // 0 if unknown
 }
 
 // Frame is one function activation at a location.
 type Frame struct {
 	Func    FuncID
-	Line    int32 // 0 if not known
+	Line    int32 // 0 if unknown
 	Column  int32
-	Inlined bool // true for all but the last frame of a location
+	Inlined bool // true for all frames of a location except the last
 }
 
 // Names is the result of resolution, parallel to Profile.Locations.
 type Names struct {
 	Functions []Function // sorted by (Object, SystemName, File, StartLine)
 	// FrameEnds and Frames: location l has Frames[FrameEnds[l-1]:FrameEnds[l]],
-	// innermost first. Reasons[l] is the reason why a location has no name. It still has a
-	// frame where only the function's bounds are known, from an unwind table: of a function
-	// whose name is made of its address ("fun_4290"); and where only the name of a BPF program
-	// is known (ImageNotCaptured).
+	// innermost first. Reasons[l] is the reason why a location has no name. Such a location still
+	// has a frame if the function's bounds are known from an unwind table, with a name made of its
+	// address ("fun_4290"), or if the name of a BPF program is known (ImageNotCaptured).
 	FrameEnds []uint32
 	Frames    []Frame
 	Reasons   []Reason
 	// SymOff is the distance of each location from the start of its physical function, for
-	// `sym+0xOFF`; 0 for unresolved ones.
+	// `sym+0xOFF`; 0 for unresolved locations.
 	SymOff []uint64
-	// Found is the build ID of the file at the recorded path, for objects whose locations
-	// have the reason Mismatch.
+	// Found is the build ID of the file at the recorded path, for objects with the reason Mismatch.
 	Found map[ObjectID]buildid.ID
-	// Probable is, for JITed functions whose image was not captured, the object that their
-	// lines are taken from. It has the same name, tag and length, and may have been compiled
-	// from other source.
+	// Probable is the object that provides the lines of a JITed function without a captured image.
+	// It has the same name, tag and length, but may have been compiled from other source.
 	Probable map[ObjectID]buildid.ID
-	// Warnings are about tables that could not be read.
-	Warnings []Warning
+	Warnings []Warning // about unreadable tables
 }
 
 // At returns the frames of a location, innermost first; none if unresolved.
@@ -382,23 +370,23 @@ func (n *Names) At(l LocationID) []Frame {
 	return n.Frames[start:n.FrameEnds[l]]
 }
 
-// Prefixes of the names that are made of a function's address, where only its bounds are known
-// from an unwind table. SignalPrefix is of code that signal handlers return to; it begins at the
-// address or one byte later (ehframe.Frame).
+// Prefixes of names made of a function's address, if only its bounds are known from an unwind table.
+// SignalPrefix is for code that signal handlers return to; it begins at the address or one byte later
+// (ehframe.Frame).
 const (
 	MadePrefix   = "fun_"
 	SignalPrefix = "signal_return_"
 )
 
-// Made reports whether a location has a name with a prefix, made of its function's address.
+// Made reports whether a location has a name with the prefix, made of its function's address.
 func (n *Names) Made(l LocationID, prefix string) bool {
 	frames := n.At(l)
 	return n.Reasons[l] == Stripped && len(frames) > 0 &&
 		strings.HasPrefix(n.Functions[frames[len(frames)-1].Func].SystemName, prefix)
 }
 
-// Named reports whether a location has the name of a function, and not one that was made up of its
-// address. A BPF program whose image was not captured has its name from the capture itself.
+// Named reports whether a location has the name of a function that is not made of its address. The
+// capture itself names BPF programs without a captured image.
 func (n *Names) Named(l LocationID) bool {
 	r := n.Reasons[l]
 	return (r == ReasonNone || r == ImageNotCaptured) && len(n.At(l)) > 0
@@ -408,7 +396,7 @@ func (n *Names) Named(l LocationID) bool {
 type EventError struct {
 	Capture string
 	Event   string
-	Has     []string // names of the events that it has, if known
+	Has     []string // names of the capture's events, if known
 }
 
 // Error names the capture, the event and the capture's own events.
@@ -420,7 +408,7 @@ func (e *EventError) Error() string {
 	return text
 }
 
-// Kernels returns the build IDs of the kernels whose code the profile has.
+// Kernels returns the build IDs of the kernels in the profile.
 func (p *Profile) Kernels() (kernels []buildid.ID) {
 	for i := range p.Objects {
 		o := &p.Objects[i]
@@ -431,8 +419,8 @@ func (p *Profile) Kernels() (kernels []buildid.ID) {
 	return kernels
 }
 
-// MainProgram returns the path of the executable with most leaf samples, by object: of the files
-// that are not named like a shared library; "" if there is none.
+// MainProgram returns the path of the file with most leaf samples, given by object, that is not named
+// like a shared library; "" if there is none.
 func MainProgram(objects []Object, leaves []uint64) string {
 	best := -1
 	for i := range objects {
@@ -452,9 +440,8 @@ func MainProgram(objects []Object, leaves []uint64) string {
 	return objects[best].File.Path
 }
 
-// WithoutInlines returns names in which each location has only the frame of its physical
-// function. They are n itself if it has no inlined frames; else they share all but FrameEnds
-// and Frames with n.
+// WithoutInlines returns names with only the frame of the physical function at each location: n itself
+// if it has no inlined frames, otherwise Names that share all fields except FrameEnds and Frames.
 func (n *Names) WithoutInlines() *Names {
 	physical := 0
 	for i := range n.Frames {
@@ -479,8 +466,8 @@ func (n *Names) WithoutInlines() *Names {
 	return &out
 }
 
-// Reason is the reason why a location has no name. The list is closed: every unresolved frame
-// has exactly one, and each has the command that fixes it (analyze/hint).
+// Reason is the reason why a location has no name. Every unresolved frame has exactly one, and hints
+// name the command that fixes it.
 type Reason uint8
 
 // The reasons. Their texts, not their numbers, appear in files.
@@ -497,34 +484,34 @@ const (
 	KernelHidden            // kptr_restrict hid the kernel's addresses
 	StackNotUnwound         // --call-graph dwarf: the user stack is still to be unwound
 	OutsideMapping          // no mapping covers the address: a junk chain tail, or a lost record
-	OutsideObject           // the offset lies in no segment of the object
+	OutsideObject           // the offset is in no segment of the object
 	GuestCode               // code of a virtual machine
 	HypervisorCode
 	TableDamaged // the store's table could not be read
-	// MapsNotSaved is of a bare address in a stack map without the mappings: there is no
-	// /proc/PID/maps of the process, and no kallsyms of the boot.
+	// MapsNotSaved: a bare address in a stack map without mappings, neither /proc/PID/maps of the
+	// process nor kallsyms of the boot.
 	MapsNotSaved
-	StackLost // a stack map had no room for the stack, or it was not taken
-	// ProcessGone is of an address in a bundle of stacks: its process had ended before its
-	// mappings could be read.
+	StackLost // a stack map was full, or the stack was not recorded
+	// ProcessGone: an address in a bundle of stacks; the process ended before its mappings were
+	// read.
 	ProcessGone
-	// MapsNotRead is of an address in a bundle of stacks: the mappings of its process could not be
-	// read, though it lived.
+	// MapsNotRead: an address in a bundle of stacks; the mappings of the running process could not
+	// be read.
 	MapsNotRead
-	// AddressReused is of an address that was in several objects, one after another, while the
-	// time of its stack is not known.
+	// AddressReused: an address of several successive objects, in a stack of unknown time.
 	AddressReused
-	// The reasons below are of the frame that a copied user stack (--call-graph dwarf) ends with
-	// where it could not be unwound to its end.
+
+	// The reasons below are for the last frame of a copied user stack (--call-graph dwarf) that was
+	// not unwound to its end.
 
 	StackTruncated // the copy of the stack ends before the stack does
 	OtherStack     // the rest is on a stack that was not copied
-	NoUnwindTable  // the store has no unwind table for the object of the frame before
-	ChainBroken    // the code of the frame before has no rule, or led nowhere
+	NoUnwindTable  // the store has no unwind table for the object of the previous frame
+	ChainBroken    // the code of the previous frame has no rule, or its rule is wrong
 	StackNotCopied // nothing was copied: the program was being replaced
 
-	// CallersUncertain is of the frame that a copied stack has where code without unwind rules
-	// was stepped over by its frame pointer, which may be that of a function further out.
+	// CallersUncertain: a frame inserted into a copied stack after code without unwind rules, which
+	// was left by its frame pointer: that may belong to an outer function.
 	CallersUncertain
 	numReasons
 )
@@ -577,8 +564,8 @@ func ReasonFromString(s string) (r Reason, ok bool) {
 	return ReasonNone, false
 }
 
-// ReasonWithoutID returns the reason of locations in an object of this kind that has no build
-// ID and no name of its own.
+// ReasonWithoutID returns the reason of locations in an object of a kind without build ID and without
+// a name of its own.
 func ReasonWithoutID(k ObjectKind) Reason {
 	switch k {
 	case JIT:

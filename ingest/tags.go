@@ -10,42 +10,43 @@ import (
 	"time"
 )
 
-// Words of tags, the labels of samples that only some captures have. Tags by TimeTag are
-// followed by a duration, those by FieldTag by the name of a tracepoint's field, those by LabelTag
-// by the key of a label of pprof files.
+// Words of tags, the labels that only samples of some captures have. TimeTag is followed by a
+// duration, FieldTag by the name of a tracepoint's field, LabelTag by the key of a label of pprof
+// files.
 const (
 	CgroupTag    = "cgroup"    // the path of the control group
-	ContainerTag = "container" // the ID that the path has, "" if none
+	ContainerTag = "container" // the ID in that path, "" if none
 	TimeTag      = "time:"     // "time:10s": the start of an interval of that length
 	FieldTag     = "field:"    // "field:call_site"
 	LabelTag     = "label:"    // "label:thread_name"
-	AllLabels    = "label"     // all labels that a pprof file has
+	AllLabels    = "label"     // all labels of a pprof file
 )
 
-// FieldLabels are the words of the labels that are no tags: fields of Sample.
+// FieldLabels are the words of the labels that are fields of Sample, not tags.
 var FieldLabels = [...]string{"comm", "pid", "tid", "cpu"}
 
-// PredictionTag is the key of the tag of branches, with its values.
+// PredictionTag is the key of the tag of branches; the other constants are its values.
 const (
 	PredictionTag = "prediction"
 	Predicted     = "predicted"
 	Mispredicted  = "mispredicted"
 )
 
-// BranchTag is the key of the tag of what input.Options.Runs makes of branch stacks, with its values.
+// BranchTag is the key of the tag for samples made by input.Options.Runs; the other constants are its
+// values.
 const (
 	BranchTag     = "part"
 	BranchSampled = "sampled" // a stack of the sampled address
 	BranchTaken   = "taken"   // a branch: its target, and its source
 	BranchRun     = "run"     // code between two branches: the first instruction, and the last
-	BranchBogus   = "bogus"   // what cannot be such code
+	BranchBogus   = "bogus"   // impossible code between two branches
 )
 
 // NamespaceTags are the words of tags for the number of a namespace, in the order of
 // perfdata.Namespaces.
 var NamespaceTags = [...]string{"netns", "utsns", "ipcns", "pidns", "userns", "mntns", "cgroupns"}
 
-// MaxTags bounds how many tags samples can have at once.
+// MaxTags bounds the tags of samples.
 const MaxTags = 8
 
 // ParseTag checks a word of a tag.
@@ -68,13 +69,13 @@ func ParseTag(word string) error {
 	return errors.New("no such label")
 }
 
-// plainTag reports whether a word is that of a tag that perf.data files have, without a parameter.
+// plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
 	return word == CgroupTag || word == ContainerTag || slices.Contains(NamespaceTags[:], word)
 }
 
-// CanonicalLabel returns the word for LabelTag with a key that has a word of its own, as "cgroup"
-// or "pid", else the word itself.
+// CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or "pid",
+// otherwise the word itself.
 func CanonicalLabel(word string) string {
 	if key, ok := strings.CutPrefix(word, LabelTag); ok &&
 		(plainTag(key) || slices.Contains(FieldLabels[:], key)) {
@@ -89,7 +90,7 @@ func TagWords() string {
 		", time:DURATION, field:NAME, label:KEY"
 }
 
-// Add adds a label to those that are kept, by its word.
+// Add adds a label by its word.
 func (k *Keep) Add(word string) error {
 	switch word {
 	case "comm":
@@ -100,25 +101,19 @@ func (k *Keep) Add(word string) error {
 	case "cpu":
 		k.CPU = true
 	default:
-		return k.addTag(word)
+		words := k.TagList()
+		if slices.Contains(words, word) {
+			break
+		}
+		if len(words) == MaxTags {
+			return fmt.Errorf("more than %d such labels", MaxTags)
+		}
+		k.Tags = strings.Join(append(words, word), ",")
 	}
 	return nil
 }
 
-// addTag adds a tag to those that are kept.
-func (k *Keep) addTag(word string) error {
-	words := k.TagList()
-	if slices.Contains(words, word) {
-		return nil
-	}
-	if len(words) == MaxTags {
-		return fmt.Errorf("more than %d such labels", MaxTags)
-	}
-	k.Tags = strings.Join(append(words, word), ",")
-	return nil
-}
-
-// TagList returns the words of the tags that are kept.
+// TagList returns the words of the tags.
 func (k *Keep) TagList() []string {
 	if k.Tags == "" {
 		return nil
@@ -126,8 +121,7 @@ func (k *Keep) TagList() []string {
 	return strings.Split(k.Tags, ",")
 }
 
-// LabelWords returns the tags of pprof files among those that are kept, and those that captures
-// of kernels have.
+// LabelWords returns the tags of pprof files, and the tags of other captures.
 func (k *Keep) LabelWords() (labels, others []string) {
 	for _, word := range k.TagList() {
 		if word == AllLabels || strings.HasPrefix(word, LabelTag) {
@@ -139,8 +133,8 @@ func (k *Keep) LabelWords() (labels, others []string) {
 	return labels, others
 }
 
-// TagKey is the name of a tag in the samples of a profile and in pprof files: that of the field
-// for FieldTag, the key for LabelTag, "time" for TimeTag, else its word.
+// TagKey is the name of a tag in the samples of a profile and in pprof files: the field for FieldTag,
+// the key for LabelTag, "time" for TimeTag, otherwise its word.
 func TagKey(word string) string {
 	for _, prefix := range []string{FieldTag, LabelTag} {
 		if name, ok := strings.CutPrefix(word, prefix); ok {
@@ -159,7 +153,7 @@ type Tag struct {
 	Text    string
 	Numeric bool
 	Number  int64
-	Unit    string // "" if none is known
+	Unit    string // "" if unknown
 }
 
 // Value returns the text of a tag, or its number and unit.
@@ -173,8 +167,8 @@ func (t Tag) Value() string {
 	return strconv.FormatInt(t.Number, 10) + " " + t.Unit
 }
 
-// tagSeparator divides keys and values of tags, numberMark is in front of a number and of its
-// unit: no name that a kernel makes has them.
+// tagSeparator separates keys and values of tags; numberMark precedes a number and its unit. They do
+// not occur in names of the kernel.
 const (
 	tagSeparator = "\x00"
 	numberMark   = "\x01"
@@ -182,8 +176,8 @@ const (
 
 var withoutMarks = strings.NewReplacer(tagSeparator, "", numberMark, "")
 
-// JoinTags makes the text of Sample.Tags of keys and values, one after the other; a tag without
-// a value is left out.
+// JoinTags returns the text of Sample.Tags for alternating keys and values; tags without a value are
+// left out.
 func JoinTags(keysAndValues ...string) string {
 	var list []Tag
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
@@ -192,7 +186,7 @@ func JoinTags(keysAndValues ...string) string {
 	return EncodeTags(list)
 }
 
-// EncodeTags makes the text of Sample.Tags of tags; one with an empty text is left out.
+// EncodeTags returns the text of Sample.Tags; tags with an empty text are left out.
 func EncodeTags(tags []Tag) string {
 	var b strings.Builder
 	for _, t := range tags {
@@ -214,8 +208,7 @@ func EncodeTags(tags []Tag) string {
 	return b.String()
 }
 
-// AllTags returns the tags of a sample, in the order in which it has them. A key can occur more
-// than once.
+// AllTags returns the tags of a sample in their order. A key can occur several times.
 func (p *Profile) AllTags(s *Sample) iter.Seq[Tag] {
 	return func(yield func(Tag) bool) {
 		for text := p.Strings[s.Tags]; text != ""; {

@@ -31,7 +31,7 @@ func TestParseTag(t *testing.T) {
 func TestKeepTags(t *testing.T) {
 	var k Keep
 	for _, word := range []string{"netns", "cgroup", "netns"} {
-		if err := k.addTag(word); err != nil {
+		if err := k.Add(word); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestKeepTags(t *testing.T) {
 	}
 	var err error
 	for _, word := range append(NamespaceTags[:], "time:1s", "time:2s") {
-		if err = k.addTag(word); err != nil {
+		if err = k.Add(word); err != nil {
 			break
 		}
 	}
