@@ -1,17 +1,17 @@
 // Package addrspace keeps the history of mappings: the address spaces of processes and of the
 // kernel over the time of a recording.
 //
-// A Builder gets the side-band records in order of time, and Build returns an immutable Map that
-// returns, for any number of goroutines, the mapping of an address at a time. Objects and thread
-// names are the caller's numbers: this package does not interpret files or their names.
+// A Builder receives the side-band records in order of time. Build returns an immutable Map, which is
+// safe for concurrent use and returns the mapping of an address at a time. Objects and thread names
+// are numbers of the caller: this package does not interpret files or their names.
 //
-// Time is any number that orders records and samples alike: nanoseconds of the recording's clock,
-// or positions in the file where there is no clock. 0 is "before everything". A state that begins
-// at a time holds for samples of that same time.
+// Time is any number that orders both records and samples: nanoseconds of the recording's clock, or
+// positions in the file if there is no clock. 0 is "before everything". A state that begins at a time
+// holds for samples of that time.
 //
 // States of an address space are numbered: a Version is the set of mappings at a time. A fork
 // shares its parent's Version until one of the two changes it, and a redundant mapping makes no new
-// one, so that equal Versions have equal mappings.
+// Version, so that equal Versions have equal mappings.
 package addrspace
 
 import (
@@ -34,34 +34,33 @@ func (m *Mapping) Offset(pc addr.PC) addr.Offset {
 	return addr.Offset(uint64(pc-m.Start) + m.PgOff)
 }
 
-// delta is equal for two mappings of one object that show the same bytes at the same addresses.
+// delta is equal for mappings of one object with the same bytes at the same addresses.
 func (m *Mapping) delta() uint64 { return uint64(m.Start) - m.PgOff }
 
 // Layer is the priority among mappings of the same kernel addresses.
 type Layer uint8
 
-// The layers of the kernel's address space, lowest first: a higher one wins.
+// The layers of the kernel's address space, lowest first: higher layers win.
 const (
-	Around Layer = iota // addresses that can only be the kernel's if nothing else claims them
-	Base                // the kernel image and its modules
-	// trampolines, dispatchers, out-of-line code: whole pages, wherever they start
-	Image
-	Program // BPF programs: exact ranges
+	Around  Layer = iota // possible kernel addresses without another mapping
+	Base                 // the kernel image and its modules
+	Image                // whole pages: trampolines, dispatchers, out-of-line code
+	Program              // BPF programs: exact ranges
 	numLayers
 )
 
-// Version is the number of a state of one address space; 0 is the empty one. Versions of processes
-// and of the kernel are counted apart.
+// Version is the number of a state of an address space; 0 is the empty state. Processes and the kernel
+// have separate numbers.
 type Version uint32
 
-// NoComm is the name of a thread without a recorded one.
+// NoComm is the name of a thread without a recorded name.
 const NoComm = ^uint32(0)
 
 // Forever is the end of a state that lasts to the end of the recording.
 const Forever = ^uint64(0)
 
-// Span is a state and the time [From, Until) in which it held. Until is Forever for the last one,
-// which holds at Forever too.
+// Span is a state and its time [From, Until). Until is Forever for the last state, which also holds at
+// Forever.
 type Span struct {
 	Value       uint32 // a Version, or a thread name's number
 	From, Until uint64
@@ -77,11 +76,11 @@ func (s Span) Holds(t uint64) bool {
 
 // track is the history of one value.
 type track struct {
-	at    []uint64 // ascending; the value before the first is the zero one
+	at    []uint64 // ascending; before the first time the value is zero
 	value []uint32
 }
 
-// set makes the value v from time t on; t is not less than any time before.
+// set sets the value from time t on; t must not be less than previous times.
 func (tr *track) set(t uint64, v uint32) {
 	if n := len(tr.at); n > 0 && tr.at[n-1] == t {
 		tr.value[n-1] = v
@@ -124,7 +123,7 @@ type Map struct {
 	forest   *forest
 	mappings []Mapping
 	roots    []tree // by Version of processes
-	before   []tree // by Version of processes: those that an exec removed just now
+	before   []tree // by Version of processes: the mappings just removed by an exec
 	procs    map[int32]*track
 	threads  map[int32]*track
 	kernels  []kernelState // by Version of the kernel
@@ -150,9 +149,9 @@ func (m *Map) User(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.roots[v], pc)
 }
 
-// Before returns the mapping that covers pc in the address space that a process had before the
-// program that it is executing, or nil. While the kernel maps the new program, the address at
-// which the old one entered the kernel is still that of the sample.
+// Before returns the mapping that covers pc in a process's address space before its current program,
+// or nil. While the kernel maps the new program, samples still have the address at which the old
+// program entered the kernel.
 func (m *Map) Before(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.before[v], pc)
 }
@@ -178,18 +177,18 @@ func (m *Map) lookup(t tree, pc addr.PC) *Mapping {
 	return nil
 }
 
-// Versions returns the numbers of states of the processes' address spaces and of the kernel's.
+// Versions returns the number of Versions of processes and of the kernel.
 func (m *Map) Versions() (processes, kernel int) { return len(m.roots), len(m.kernels) }
 
 const (
 	granuleBits = 16      // log2 of the bytes per bit of the filter
-	maxGranules = 1 << 14 // of one mapping; larger ones are kept as ranges
-	maxLarge    = 16      // such ranges; with more the filter passes everything
+	maxGranules = 1 << 14 // of one mapping; larger mappings are kept as ranges
+	maxLarge    = 16      // ranges; with more the filter passes everything
 	maxBits     = 1 << 25 // of the filter: 4 MiB
 )
 
-// anywhere is a filter for addresses that no process ever had mapped: most of the addresses that
-// frame-pointer unwinding takes from functions without frame pointers.
+// anywhere is a filter for addresses that were never mapped in any process, as most addresses from
+// following frame pointers into functions without them.
 type anywhere struct {
 	bitmap []uint64
 	shift  uint
@@ -242,8 +241,8 @@ func (a *anywhere) bit(granule addr.PC) uint64 {
 	return uint64(granule) * 0x9e3779b97f4a7c15 >> a.shift
 }
 
-// Anywhere reports whether some process may have had something mapped at pc, at any time. false is
-// certain, and cheap.
+// Anywhere reports whether pc may have been mapped in any process at any time. false is certain, and
+// fast.
 func (m *Map) Anywhere(pc addr.PC) bool {
 	a := &m.anywhere
 	bit := a.bit(pc >> granuleBits)

@@ -8,15 +8,15 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Builder builds a Map. Its methods are called in order of time; records of one time in the order
+// Builder builds a Map. Its methods must be called in order of time; records of one time in the order
 // of the file.
 type Builder struct {
 	m       *Map
 	now     uint64
-	owned   map[int32]Version // versions made at this very time and shared with nobody
-	loaded  map[int32]bool    // processes whose program the kernel has mapped whole
+	owned   map[int32]Version // unshared Versions made at the current time
+	loaded  map[int32]bool    // processes with a completely mapped program
 	changed []change
-	pieces  int // that Fill has looked at
+	pieces  int // visited by Fill
 }
 
 // NewBuilder returns a Builder of an empty history.
@@ -35,7 +35,7 @@ func NewBuilder() *Builder {
 	}
 }
 
-// tick advances to time t. Time does not go back: a smaller t is the current time.
+// tick advances to time t. Time does not decrease: a smaller t means the current time.
 func (b *Builder) tick(t uint64) {
 	if t > b.now {
 		b.now = t
@@ -54,7 +54,7 @@ func of(tracks map[int32]*track, id int32) *track {
 }
 
 // Comm sets the name of thread tid of process pid to comm from t on. An exec removes the process's
-// mappings: they are its mappings before, see Map.Before.
+// mappings, see Map.Before.
 func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	b.tick(t)
 	of(b.m.threads, tid).set(b.now, comm)
@@ -63,8 +63,7 @@ func (b *Builder) Comm(t uint64, pid, tid int32, comm uint32, exec bool) {
 	}
 }
 
-// exec makes the present mappings of a process those before its new program, which has none
-// yet.
+// exec removes the mappings of a process, which become those before its new program.
 func (b *Builder) exec(pid int32) {
 	delete(b.loaded, pid)
 	delete(b.owned, pid)
@@ -72,7 +71,7 @@ func (b *Builder) exec(pid int32) {
 	v := proc.now(0)
 	old := b.m.roots[v]
 	if old == 0 {
-		old = b.m.before[v] // no sample is of a program that had no mapping
+		old = b.m.before[v] // programs without mappings have no samples
 	}
 	if old == 0 {
 		proc.set(b.now, 0)
@@ -90,21 +89,21 @@ func (b *Builder) version(pid int32, root, before tree) {
 	of(b.m.procs, pid).set(b.now, uint32(v))
 }
 
-// Loaded records that the kernel has mapped all that it maps of a new program, so that the
-// process runs it: the next mapping or fork is the program's own doing, and ends the state that
-// Before returns.
+// Loaded records that the kernel has completely mapped a new program, so that the process runs it: the
+// next mapping or fork, made by the program itself, ends the state returned by Before.
 func (b *Builder) Loaded(pid int32) { b.loaded[pid] = true }
 
-// endExec makes a process that forks have nothing before its program.
+// endExec ends the state returned by Before for a process that forks.
 func (b *Builder) endExec(pid int32) {
 	if v := b.m.procs[pid].now(0); b.m.before[v] != 0 {
 		b.version(pid, b.m.roots[v], 0)
 	}
 }
 
-// Fork records that thread ptid of process ppid made thread tid of process pid. A new thread takes
-// its maker's name; a new process takes the maker's current mappings, and earlier state of its
-// number is dropped. Mappings of a synthesized record follow one by one, so none are taken.
+// Fork records that thread ptid of process ppid made thread tid of process pid. A new thread inherits
+// the name, a new process inherits the current mappings, replacing the state of an earlier process
+// with its number. After a synthesized record, the mappings follow in records of their own, and
+// nothing is inherited.
 func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	b.tick(t)
 	if synthesized {
@@ -149,8 +148,8 @@ func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	b.version(pid, root, before)
 }
 
-// known reports whether a tree already has m. Run-time compilers change the protection of their
-// memory frequently, and each change is a record.
+// known reports whether a tree already has m. Run-time compilers often change the protection of their
+// memory, and each change is a record.
 func (b *Builder) known(t tree, m Mapping) bool {
 	n, ok := b.m.forest.find(t, m.Start)
 	if !ok || n.end < m.End {
@@ -204,7 +203,7 @@ func (b *Builder) KernelGone(t uint64, l Layer, start, end addr.PC) {
 	})
 }
 
-// changeKernel makes a new version of the kernel, or changes that of this time.
+// changeKernel makes a new Version of the kernel, or changes the one of the current time.
 func (b *Builder) changeKernel(l Layer, start, end addr.PC, alter func(tree) tree) {
 	v := Version(b.m.kernel.now(0))
 	state := b.m.kernels[v]
@@ -221,7 +220,7 @@ func (b *Builder) changeKernel(l Layer, start, end addr.PC, alter func(tree) tre
 	}
 }
 
-// Build returns the history. The Builder is not to be used after it.
+// Build returns the history. The Builder must not be used after it.
 func (b *Builder) Build() *Map {
 	b.m.changing, b.m.changes = groupChanges(b.changed)
 	b.m.anywhere = newAnywhere(b.m.mappings)
@@ -236,8 +235,7 @@ type change struct {
 	version Version
 }
 
-// groupChanges returns the ranges with changes, sorted, adjacent ones joined, and the
-// changes in each.
+// groupChanges returns the sorted and joined ranges with changes, and the changes in each.
 func groupChanges(changed []change) (ranges []addrRange, groups [][]change) {
 	if len(changed) == 0 {
 		return nil, nil
@@ -255,7 +253,7 @@ func groupChanges(changed []change) (ranges []addrRange, groups [][]change) {
 	return ranges, groups
 }
 
-// findRange finds the first of sorted ranges that has an address from first to last.
+// findRange finds the first of the sorted ranges with an address from first to last.
 func findRange(ranges []addrRange, first, last addr.PC) (i int, ok bool) {
 	return slices.BinarySearchFunc(ranges, first, func(r addrRange, first addr.PC) int {
 		switch {
@@ -274,8 +272,8 @@ func (m *Map) Steady(pc addr.PC) bool {
 	return !found
 }
 
-// KernelVersions returns Versions of the kernel, in their order, that have all results of
-// InKernel for the addresses from first to last.
+// KernelVersions returns, in their order, Versions of the kernel with all results of InKernel for the
+// addresses from first to last.
 func (m *Map) KernelVersions(first, last addr.PC) iter.Seq[Version] {
 	return func(yield func(Version) bool) {
 		previous := m.Kernel(0).Version()
@@ -298,7 +296,7 @@ func (m *Map) KernelVersions(first, last addr.PC) iter.Seq[Version] {
 	}
 }
 
-// joinRanges sorts ranges and joins those that touch.
+// joinRanges sorts ranges and joins adjacent and overlapping ones.
 func joinRanges(ranges []addrRange) []addrRange {
 	slices.SortFunc(ranges, func(a, b addrRange) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
@@ -314,13 +312,13 @@ func joinRanges(ranges []addrRange) []addrRange {
 	return slices.Clip(out)
 }
 
-// maxPieces bounds the pieces that Fill looks at over all its calls. Real recordings need some
-// million; a hostile one could have each of a million records look at a million pieces.
+// maxPieces bounds the pieces visited by all calls of Fill. Real recordings need some million; in a
+// hostile recording each of a million records could visit a million pieces.
 const maxPieces = 1 << 28
 
-// Fill adds mapping m to process pid from t on, but not over existing mappings of objects for
-// which keep returns true: a run-time compiler's functions lie in its memory, whose protection it
-// changes all the time, and each change is a record of the memory alone.
+// Fill adds mapping m to process pid from t on, but not over existing mappings of objects for which
+// keep returns true: functions of a run-time compiler in memory with frequent changes of protection,
+// each of which is a record.
 func (b *Builder) Fill(t uint64, pid int32, m Mapping, keep func(object uint32) bool) {
 	b.tick(t)
 	if m.Start >= m.End || b.pieces > maxPieces {
@@ -353,7 +351,7 @@ func (b *Builder) Fill(t uint64, pid int32, m Mapping, keep func(object uint32) 
 	}
 }
 
-// Mappings returns the pieces of a process's present mappings, ascending.
+// Mappings returns the pieces of a process's current mappings, ascending.
 func (b *Builder) Mappings(pid int32) (list []Mapping) {
 	root := b.m.roots[of(b.m.procs, pid).now(0)]
 	b.m.forest.within(root, 0, ^addr.PC(0), func(n *node) {

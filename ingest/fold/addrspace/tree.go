@@ -11,8 +11,7 @@ import (
 // that the trees of all times, and of all forks, share their common nodes. (Copying a sorted slice
 // per change is quadratic: 10,000 mappings in one process took 2.7 GB.)
 //
-// Nodes are numbered and lie in pages without pointers: nothing for the garbage
-// collector to follow.
+// Nodes are numbered and stored in pages without pointers, which the garbage collector skips.
 type tree uint32 // number of the root node; 0 is the empty tree
 
 type node struct {
@@ -28,8 +27,8 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// A forest is the memory of many trees. Nodes made in the current epoch belong to one tree only and
-// are changed in place; older ones may be shared.
+// A forest is the memory of many trees. Nodes made in the current epoch belong to one tree and are
+// changed in place; older nodes may be shared.
 type forest struct {
 	pages [][]node
 	n     uint32
@@ -55,7 +54,7 @@ func (f *forest) alloc(n node) tree {
 	return t
 }
 
-// own returns t, or a copy of it that may be changed.
+// own returns t, or a copy that may be changed.
 func (f *forest) own(t tree) tree {
 	if n := f.at(t); n.epoch != f.epoch {
 		return f.alloc(*n)
@@ -63,8 +62,7 @@ func (f *forest) own(t tree) tree {
 	return t
 }
 
-// priority is the heap order of a node. It is a function of the piece, so that copies keep their
-// place.
+// priority is the heap order of a node. It depends only on the piece, so that copies keep their place.
 func (f *forest) priority(n *node) uint64 {
 	x := (uint64(n.start) ^ f.seed) * 0x9e3779b97f4a7c15
 	x ^= x >> 32
@@ -88,7 +86,7 @@ func (f *forest) find(t tree, pc addr.PC) (*node, bool) {
 	return nil, false
 }
 
-// split parts t into the pieces that start below pc and those that do not.
+// split splits t into the pieces that start below pc and the others.
 func (f *forest) split(t tree, pc addr.PC) (below, above tree) {
 	if t == 0 {
 		return 0, 0
@@ -104,7 +102,7 @@ func (f *forest) split(t tree, pc addr.PC) (below, above tree) {
 	return l, t
 }
 
-// merge joins two trees; every piece of a lies below every piece of b.
+// merge joins two trees; every piece of a must be below every piece of b.
 func (f *forest) merge(a, b tree) tree {
 	switch {
 	case a == 0:
@@ -139,7 +137,7 @@ func (f *forest) last(t tree) *node {
 func (f *forest) cut(t tree, start, end addr.PC) (below, above tree) {
 	below, rest := f.split(t, start)
 	inside, above := f.split(rest, end)
-	var tail node // of a piece that reaches over end
+	var tail node // of a piece across end
 	if n := f.last(inside); n != nil && n.end > end {
 		tail = node{start: end, end: n.end, mapping: n.mapping}
 	}

@@ -5,11 +5,10 @@ import (
 	"unsafe"
 )
 
-// hugePage is the size of a huge page on x86-64 and arm64; elsewhere the advice has no
-// effect.
+// hugePage is the size of a huge page on x86-64 and arm64; on other machines the advice has no effect.
 const hugePage = 2 << 20
 
-// minPopulate is the least size for which populate is worth its system call, bytes.
+// minPopulate is the minimum size in bytes for which populating is worth the system call.
 const minPopulate = 16 << 10
 
 // populateWrite is MADV_POPULATE_WRITE (Linux 5.14).
@@ -19,8 +18,8 @@ const populateWrite = 23
 // their cost is address translation and first faults: with 2 MiB pages the second pass
 // took 15 to 20 % less time. A slot is read before it is written, so that the kernel would map
 // the zero page first and copy it at the first write, with a TLB shoot-down of the other cores:
-// 15 % of all CPU time. Populating pages for writing saves both faults. It is advice about
-// memory that the garbage collector owns; a refusal is no error.
+// 15 % of all CPU time. Populating pages for writing saves both faults. It is only advice about
+// memory of the garbage collector: errors are ignored.
 func advise[E any](s []E) {
 	var e E
 	size := uintptr(len(s)) * unsafe.Sizeof(e)

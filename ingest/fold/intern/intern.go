@@ -1,15 +1,15 @@
-// Package intern stores equal values once, so that a capture's millions of call chains are looked
-// up once each.
+// Package intern stores equal values once, so that each distinct call chain of a capture with
+// millions is looked up only once.
 //
-// A table belongs to one goroutine: on the hot path each worker has its own, and duplicates between
-// workers are cheaper than a lock (measured: a table shared under 64 locks costs 28 % more). Keys
-// are hashed with hash/maphash and always compared: without the comparison, different stacks would
-// be merged. Hash seeds are random, so nothing may depend on the order of a table's entries.
+// Tables are not safe for concurrent use: each worker has its own, and duplicates between workers are
+// cheaper than a lock (measured: a table shared under 64 locks costs 28 % more). Keys are hashed with
+// hash/maphash and always compared: otherwise different stacks could be merged. Hash seeds are
+// random, so that nothing may depend on the order of a table's entries.
 //
-// The cost is in cache misses, not arithmetic, and in the first access to pages. So slots hold the
-// entries themselves; tables are in parts that grow one by one, into the memory that others have
-// left; and a part is laid out in the order of the hash, so that growing is one pass through old
-// and new memory.
+// The cost is in cache misses and in the first access to pages, not in arithmetic. Slots therefore
+// hold the entries themselves; tables consist of parts that grow one by one, into memory released by
+// other parts; and a part is in the order of the hash, so that growing is one pass through old and
+// new memory.
 package intern
 
 import (
@@ -26,7 +26,7 @@ const (
 	firstChunk = 1 << 12 // small tables stay small
 )
 
-// MaxKey is the length of the longest key, bytes. It is far over the size of a perf record.
+// MaxKey is the maximum length of a key, bytes: far more than a perf record.
 const MaxKey = chunkSize - unit
 
 // Ref identifies a key in its table by its position in the arena.
@@ -55,7 +55,7 @@ type part[V any] struct {
 	n     int
 }
 
-// New returns an empty table that hashes with this seed.
+// New returns an empty table with a hash seed.
 func New[V any](seed maphash.Seed) *Table[V] { return &Table[V]{seed: seed} }
 
 const partBits = 3
@@ -71,7 +71,7 @@ func Home(hash uint32, slots int) int {
 	return int(uint64(hash<<partBits) * uint64(slots) >> 32)
 }
 
-// Crowded reports whether a part with this number of slots must grow for n entries.
+// Crowded reports whether a part with the given number of slots must grow for n entries.
 func Crowded(n, slots int) bool { return n*5 > slots*4 }
 
 // Grown returns a larger, empty slice of slots for a part.
@@ -82,19 +82,18 @@ func Grown[S any](slots []S) []S {
 	return out
 }
 
-// Add returns the value and the Ref of key, and whether it is new; then its value is
-// zero. The key is copied. The pointer is valid until the next Add. Keys longer than
-// MaxKey are truncated.
+// Add returns the value and the Ref of key, and whether it is new, with a zero value. The key is
+// copied. The pointer is valid until the next Add. Keys longer than MaxKey are truncated.
 func (t *Table[V]) Add(key []byte) (value *V, ref Ref, fresh bool) {
 	return t.AddHashed(maphash.Bytes(t.seed, key), key)
 }
 
-// GroupSize is how many entries are read ahead before the first of them is compared: more than
-// the cache misses that a core keeps in flight.
+// GroupSize is the number of entries to read ahead before the first is compared: more than the
+// concurrent cache misses of a core.
 const GroupSize = 32
 
-// ReadAhead reads the slot where a hash is looked for first, so that the misses of several
-// look-ups overlap. It returns a part of the slot, for the compiler to keep the read.
+// ReadAhead reads the first slot of the look-up of a hash, so that the misses of several look-ups
+// overlap. It returns a part of the slot, so that the compiler keeps the read.
 func (t *Table[V]) ReadAhead(hash uint64) uint32 {
 	h := uint32(hash >> 32)
 	p := &t.parts[PartOf(h)]
@@ -104,8 +103,7 @@ func (t *Table[V]) ReadAhead(hash uint64) uint32 {
 	return p.slots[Home(h, len(p.slots))].len
 }
 
-// ReadAheadKey reads the key in the slot that ReadAhead has read, if it may be the one of the
-// hash.
+// ReadAheadKey reads the key in the slot of ReadAhead, if the hashes are equal.
 func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
 	h := uint32(hash >> 32)
 	p := &t.parts[PartOf(h)]
@@ -120,8 +118,8 @@ func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
 	return uint32(key[0]) + uint32(key[len(key)-1])
 }
 
-// AddHashed is Add for a key whose hash by the table's seed is known. The table uses the upper half
-// of the hash; the lower is free for other uses.
+// AddHashed is Add for a key with a known hash by the table's seed. The table uses the upper half of
+// the hash; the lower half is free for other uses.
 func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh bool) {
 	if len(key) > MaxKey {
 		key = key[:MaxKey]
@@ -202,7 +200,7 @@ func (t *Table[V]) store(key []byte) Ref {
 	}
 	ref := Ref(last)<<(chunkBits-unitBits) | Ref(t.fill/unit)
 	copy(t.chunks[last][t.fill:], key)
-	t.fill += max(unit, (len(key)+unit-1)&^(unit-1)) // an empty key has a place of its own too
+	t.fill += max(unit, (len(key)+unit-1)&^(unit-1)) // an empty key has a Ref of its own, too
 	return ref
 }
 
@@ -219,8 +217,8 @@ type Entry[V any] struct {
 	Value *V
 }
 
-// Part visits the entries of the i-th of NumParts parts of the table, for several
-// goroutines to share the work.
+// Part returns the entries of the i-th of NumParts parts of the table, so that several goroutines can
+// share the work.
 func (t *Table[V]) Part(i int) iter.Seq[Entry[V]] {
 	slots := t.parts[i].slots
 	return func(yield func(Entry[V]) bool) {

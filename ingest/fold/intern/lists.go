@@ -13,11 +13,11 @@ const (
 	pageSize      = 1 << pageBits
 )
 
-// MaxList is the length of the longest list.
+// MaxList is the maximum length of a list.
 const MaxList = listChunk
 
-// Lists stores lists of 32-bit numbers contiguously, numbered from 0 in the order of
-// addition, without a search for equal ones.
+// Lists stores lists of 32-bit numbers contiguously, numbered from 0 in the order of addition. Equal
+// lists are not joined.
 type Lists struct {
 	chunks [][]uint32
 	fill   int // words used of the last chunk
@@ -37,7 +37,7 @@ func (l *Lists) Len() int { return l.n }
 // Words returns the total length of the lists.
 func (l *Lists) Words() int { return l.words }
 
-// Add copies a list and returns its number. Lists over 2^20 words are cut there.
+// Add copies a list and returns its number. Lists over MaxList words are truncated.
 func (l *Lists) Add(list []uint32) uint32 {
 	list = list[:min(len(list), MaxList)]
 	last := len(l.chunks) - 1
@@ -67,16 +67,15 @@ func (l *Lists) Add(list []uint32) uint32 {
 	return uint32(l.n) - 1
 }
 
-// At returns a list, which the container owns.
+// At returns a list. The slice belongs to Lists.
 func (l *Lists) At(id uint32) []uint32 {
 	r := l.refs[id>>pageBits][id&(pageSize-1)]
 	at := r.pos & (listChunk - 1)
 	return l.chunks[r.pos>>listChunkBits][at : at+r.len : at+r.len]
 }
 
-// ListSet stores lists of 32-bit numbers as Lists does, and gives equal ones one number. It
-// is built like Table, without a copy of the keys. The zero ListSet is not usable; use
-// NewListSet.
+// ListSet stores distinct lists of 32-bit numbers. It is built like Table, without a copy of the keys.
+// The zero ListSet is not usable; use NewListSet.
 type ListSet struct {
 	Lists
 	seed  maphash.Seed
@@ -89,7 +88,7 @@ type listPart struct {
 	n     int
 }
 
-// listSlot is an entry: the number of its list, and the hash of it.
+// listSlot is an entry: the number of its list, and its hash.
 type listSlot struct {
 	hash uint32
 	id   uint32 // number + 1; 0 if the slot is free
@@ -98,8 +97,8 @@ type listSlot struct {
 // NewListSet returns an empty set.
 func NewListSet() *ListSet { return &ListSet{seed: maphash.MakeSeed()} }
 
-// Add returns the number of a list, which is copied if it is new. Lists over 2^20 words
-// are cut there.
+// Add returns the number of a list, which is copied if it is new. Lists over MaxList words are
+// truncated.
 func (t *ListSet) Add(list []uint32) (id uint32, fresh bool) {
 	list = list[:min(len(list), MaxList)]
 	h := t.hash(list)
@@ -155,7 +154,7 @@ func (p *listPart) grow() {
 	}
 }
 
-// Forget releases the memory for adding; the lists stay.
+// Forget releases the memory for adding and keeps the lists.
 func (t *ListSet) Forget() { t.parts, t.key = [NumParts]listPart{}, nil }
 
 // Pair is a key of Pairs: an object and an offset in it.

@@ -1,6 +1,6 @@
-// Package merge makes one Profile of many parts: the results of one capture's workers (Assemble),
+// Package merge makes one Profile from many parts: the results of one capture's workers (Assemble),
 // or the Profiles of several captures (Profiles). Everything is numbered in sorted order, so that
-// equal inputs give equal bytes, for any division of work.
+// equal inputs give equal bytes for any division of work.
 package merge
 
 import (
@@ -13,20 +13,20 @@ import (
 )
 
 // Shard is a set of folded samples with numbers of its own: the result of one worker, or a profile
-// to merge. Assemble makes one Profile of many, in an order that depends on the contents only.
+// to merge. Assemble makes one Profile of many, in an order that depends only on the contents.
 type Shard struct {
 	Places []intern.Pair           // by local location: number in objects, and offset
-	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty one
+	Parts  [NumRoles]*intern.Lists // lists of local locations; 0 is the empty list
 	Rows   [][]Row                 // in several lists
-	// Counts are those of the rows, in one list, where they can exceed a row's field;
-	// nil: the rows have theirs.
+	// Counts replaces the counts of the rows, which are in one list, if they can exceed the field
+	// of a Row; nil otherwise.
 	Counts []uint64
 	Labels []Labels
 	// Objects maps the shard's object numbers to objects of the profile.
 	Objects []ingest.ObjectID
 	// Comms maps a comm of the shard's rows to a string of the profile.
 	Comms func(code uint32) ingest.StringID
-	// Tags maps the tags of the shard's rows to a string of the profile; nil: they have none.
+	// Tags maps the tags of the shard's rows to a string of the profile; nil without tags.
 	Tags func(code uint32) ingest.StringID
 	// Events maps the shard's events to those of the profile; nil if they are the same.
 	Events []uint16
@@ -114,12 +114,12 @@ func joinLocations(shards []*Shard) []ingest.Location {
 type partList struct {
 	locs  []ingest.LocationID // locations of all parts, one after another
 	parts []partRef
-	last  []uint32 // by part: the last part that begins with all of it
+	last  []uint32 // by part: the last part with this prefix
 }
 
 type partRef struct {
 	at, n  uint32 // in locs
-	source uint32 // until sorting is over: the target of the part's rank
+	source uint32 // during sorting: the target of the part's rank
 }
 
 func (l *partList) list(i uint32) []ingest.LocationID {
@@ -160,16 +160,16 @@ func (l *partList) collect(shards []*Shard, role int) {
 	for _, s := range shards {
 		n := s.Parts[role].Len()
 		s.Rank[role], ranks = ranks[:n:n], ranks[n:]
-		s.Parts[role] = nil // not needed any more, and large
+		s.Parts[role] = nil // no longer needed, and large
 	}
 	l.findLast()
 }
 
-// findLast finds for each part the last one that it is a prefix of; in sorted order those follow it
+// findLast finds for each part the last part that begins with it; in sorted order these follow it
 // without a gap.
 func (l *partList) findLast() {
 	l.last = make([]uint32, len(l.parts))
-	var open []uint32 // parts that are prefixes of the present one, shortest first
+	var open []uint32 // prefixes of the current part, shortest first
 	closeFrom := func(k, end int) {
 		for _, p := range open[k:] {
 			l.last[p] = uint32(end - 1)
@@ -195,15 +195,15 @@ func hasPrefix(list, prefix []ingest.LocationID) bool {
 // parallelSort is the number of parts from which sorting on another goroutine pays off.
 const parallelSort = 1 << 13
 
-// sortParts sorts parts by their location lists, which agree up to depth: a multikey quicksort
-// (Bentley and Sedgewick), which compares each location few times; a comparison sort would compare
-// long common prefixes repeatedly. wg is nil except in recursive calls.
+// sortParts sorts parts by their location lists, which are equal up to depth: a multikey quicksort
+// (Bentley and Sedgewick), which compares each location few times, while a comparison sort would
+// compare long common prefixes repeatedly. wg is nil except in recursive calls.
 func sortParts(locs []ingest.LocationID, parts []partRef, depth uint32, wg *sync.WaitGroup) {
 	if wg == nil {
 		wg = new(sync.WaitGroup)
 		defer wg.Wait()
 	}
-	key := func(r *partRef) uint64 { // 0 behind the end
+	key := func(r *partRef) uint64 { // 0 after the end
 		if depth >= r.n {
 			return 0
 		}

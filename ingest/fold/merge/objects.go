@@ -8,9 +8,9 @@ import (
 	"symbolize/ingest"
 )
 
-// identity is equal for records of one object: the build ID and the file's name without its
-// directory, else all that is recorded. Copies of one program under several names have one ID, and
-// each frame keeps the name of its own file.
+// identity is equal for records of one object: the build ID and the file's base name, or without a
+// build ID all recorded fields. Copies of a program under several names have one ID, and frames keep
+// the name of their file.
 type identity struct {
 	kind      ingest.ObjectKind
 	key       buildid.Key
@@ -19,15 +19,15 @@ type identity struct {
 	refSymbol string
 	undecided bool
 	reason    ingest.Reason
-	file      ingest.FileRef // and the rest only without an ID
+	file      ingest.FileRef // this and the following only without an ID
 	symbol    string
 	codeLen   uint64
 	pid       int32
 	capture   string
 }
 
-// identities numbers the objects of a list by identity. An inexact ID joins the exact one it
-// matches; if it matches two of different lengths it stays alone and is ambiguous.
+// identities returns the identities of objects. An inexact ID joins the exact ID that it matches; if it
+// matches IDs of different lengths it is ambiguous and joins none.
 func identities(objects []ingest.Object) []identity {
 	exact := make(map[identity][]int) // lengths by identity of length 0
 	ids := make([]identity, len(objects))
@@ -68,8 +68,8 @@ func identities(objects []ingest.Object) []identity {
 	return ids
 }
 
-// addNames adds the names of files to the identities of objects with a build ID. Stack maps have
-// none: theirs is the smallest that another record has with the ID.
+// addNames adds the names of files to the identities of objects with a build ID. Objects of stack maps
+// have no names: they get the smallest name of other records with the ID.
 func addNames(ids []identity, objects []ingest.Object) {
 	least := make(map[identity]string)
 	name := func(i int) string {
@@ -139,8 +139,8 @@ func Objects(objects []ingest.Object, used []bool) (joined []ingest.Object,
 	return sorted, number
 }
 
-// joinObject adds the fields of another record of the same object. The smallest path is displayed,
-// in any order of the records; stack maps have none.
+// joinObject adds the fields of another record of the same object, independently of the order of
+// records. It keeps the smallest path.
 func joinObject(o, other *ingest.Object) {
 	if o.File.Path == "" || other.File.Path != "" && ingest.CompareFiles(&other.File, &o.File) < 0 {
 		o.File = other.File

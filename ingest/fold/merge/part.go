@@ -7,9 +7,8 @@ import (
 	"symbolize/ingest"
 )
 
-// Part returns the profile of some samples of another, with the entries of its tables that they
-// use, as if nothing else had been recorded. Only the description is that of the whole: its times,
-// and the counts of Stats that are not of samples. samples are in the order of p.Samples.
+// Part returns the profile of some samples of p, in the order of p.Samples, with only the table entries
+// that they use. The description, and counts of Stats other than of samples, are those of p.
 func Part(p *ingest.Profile, samples []ingest.Sample) *ingest.Profile {
 	c := &cutter{in: p, out: &ingest.Profile{Meta: p.Meta, Stats: p.Stats,
 		Samples: slices.Clone(samples)}}
@@ -27,10 +26,10 @@ func Part(p *ingest.Profile, samples []ingest.Sample) *ingest.Profile {
 // cutter is one call of Part.
 type cutter struct {
 	in, out   *ingest.Profile
-	locations []ingest.LocationID // of in that are used
+	locations []ingest.LocationID // used ones of in
 }
 
-// unused is the number of entries that are left out.
+// unused is the number of unused entries.
 const unused = ^uint32(0)
 
 // renumber numbers the used entries in their order, and lists them.
@@ -46,7 +45,7 @@ func renumber[T ~uint32](used []bool) (number []uint32, list []T) {
 	return number, list
 }
 
-// stacks takes the stacks of the samples, and the locations in them.
+// stacks copies the stacks of the samples, and their locations.
 func (c *cutter) stacks() {
 	p, q := c.in, c.out
 	used := make([]bool, len(p.StackEnds))
@@ -75,7 +74,7 @@ func (c *cutter) stacks() {
 	}
 }
 
-// events takes the events of the samples; of none, the first.
+// events copies the events of the samples; without samples the first event.
 func (c *cutter) events() {
 	used := make([]bool, len(c.in.Events))
 	for i := range c.out.Samples {
@@ -94,7 +93,7 @@ func (c *cutter) events() {
 	}
 }
 
-// strings takes the comms and tags of the samples, and "".
+// strings copies the comms and tags of the samples, and "".
 func (c *cutter) strings() {
 	used := make([]bool, len(c.in.Strings))
 	used[0] = true
@@ -111,8 +110,8 @@ func (c *cutter) strings() {
 	}
 }
 
-// objects takes the objects of the locations and of the functions there, and the kernels of
-// modules among them.
+// objects copies the objects of the locations and of their functions, and the kernels of modules among
+// them.
 func (c *cutter) objects() {
 	p, q := c.in, c.out
 	used := make([]bool, len(p.Objects))
@@ -146,7 +145,7 @@ func (c *cutter) objects() {
 	}
 	q.Names = &ingest.Names{Warnings: p.Names.Warnings, Found: keep(p.Names.Found, number),
 		Probable: keep(p.Names.Probable, number)}
-	for _, fn := range p.Names.Functions { // those that are not used go in names
+	for _, fn := range p.Names.Functions { // names removes unused ones
 		if number[fn.Object] != unused {
 			fn.Object = ingest.ObjectID(number[fn.Object])
 		}
@@ -154,7 +153,7 @@ func (c *cutter) objects() {
 	}
 }
 
-// keep takes the entries of objects that have a number.
+// keep returns the entries of used objects.
 func keep(m map[ingest.ObjectID]buildid.ID, number []uint32) map[ingest.ObjectID]buildid.ID {
 	var out map[ingest.ObjectID]buildid.ID
 	for o, id := range m {
@@ -169,7 +168,7 @@ func keep(m map[ingest.ObjectID]buildid.ID, number []uint32) map[ingest.ObjectID
 	return out
 }
 
-// names takes the names of the locations.
+// names copies the names of the locations.
 func (c *cutter) names() {
 	n, out := c.in.Names, c.out.Names
 	used := make([]bool, len(n.Functions))

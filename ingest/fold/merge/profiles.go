@@ -8,9 +8,9 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Profiles makes one profile of several, which stay as they are. Objects with the same build ID
-// become one; events of the same name become one, and are otherwise added in the order of the
-// profiles. Names are kept if all profiles have them. A merge of one profile gives an equal one.
+// Profiles makes one profile of several, which are not changed. Objects with the same build ID are
+// joined, as are events of the same name; other events are added in the order of the profiles. Names
+// are kept if all profiles have them. Merging one profile gives an equal profile.
 func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	if len(profiles) == 0 {
 		return nil, errors.New("no profiles to merge")
@@ -75,8 +75,7 @@ func (m *merger) events() {
 		var number []uint16
 		for _, ev := range p.Events {
 			at := slices.IndexFunc(m.p.Events, func(e ingest.Event) bool {
-				return e.Name == ev.Name &&
-					e.Unit == ev.Unit
+				return e.Name == ev.Name && e.Unit == ev.Unit
 			})
 			if at < 0 {
 				at = len(m.p.Events)
@@ -113,7 +112,7 @@ func (m *merger) strings() {
 	}
 }
 
-// shard converts a profile to the form of a worker's result. A whole stack is a user part.
+// shard converts a profile to the form of a worker's result. Stacks become user parts.
 func (m *merger) shard(i int) *Shard {
 	p := m.in[i]
 	s := &Shard{
@@ -193,8 +192,8 @@ func (m *merger) names() {
 	m.p.Names = out
 }
 
-// meta keeps the values that all profiles have in common. The merged time runs from the
-// first start; durations add up, as pprof's do.
+// meta keeps the values that all profiles have in common. The start is the first of all; durations add
+// up as in pprof.
 func (m *merger) meta() {
 	out := &m.p.Meta
 	*out = m.in[0].Meta

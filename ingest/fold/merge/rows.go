@@ -12,20 +12,20 @@ import (
 // Labels separate samples with equal stacks.
 type Labels struct {
 	Comm          uint32 // decoded by the shard's Comms
-	PID, TID, CPU int32  // -1 where input.Options.Keep leaves it out
+	PID, TID, CPU int32  // -1 if they are not kept
 	Event         uint16
 	Tags          uint32 // decoded by the shard's Tags
 }
 
-// LabelSet numbers labels for all workers. It is called rarely: readers keep the last result for
-// each thread.
+// LabelSet numbers labels for all workers. It is rarely called: readers keep the last result of each
+// thread.
 type LabelSet struct {
 	mu    sync.Mutex
 	index map[Labels]uint32
-	List  []Labels // by number; valid when all workers are done
+	List  []Labels // by number; valid after all workers are done
 }
 
-// Number returns the number of labels in List, to which new ones are added.
+// Number returns the index of labels in List, and adds new labels.
 func (s *LabelSet) Number(l Labels) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *LabelSet) Number(l Labels) uint32 {
 	return n
 }
 
-// Row is a folded sample: 24 bytes, because there are as many as distinct stacks. A count of 0 is
+// Row is a folded sample, in 24 bytes because there are as many as distinct stacks. A count of 0 means
 // no row.
 type Row struct {
 	Kernel, User uint32 // numbers of parts
@@ -50,10 +50,10 @@ type Row struct {
 	Weight       uint64
 }
 
-// RowTable folds samples. It is built like intern.Table, the keys in the values.
+// RowTable folds samples. It is built like intern.Table, with the keys in the values.
 //
-// Rows are added a group at a time, because nearly all of the time went to cache misses, one after
-// another: the slots of a whole group are read before any is compared, and the misses overlap.
+// Rows are added in groups, because nearly all of the time went to cache misses: the slots of a group
+// are read before any is compared, so that the misses overlap.
 type RowTable struct {
 	seed  maphash.Seed
 	parts [intern.NumParts]rowPart
@@ -83,8 +83,8 @@ func (t *RowTable) hash(r *Row) uint32 {
 	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
-// Add counts a row; its count is at least 1. A row whose count is full is followed by another of
-// the same key.
+// Add counts a row; its count is at least 1. If the count of a row would overflow, a second row of the
+// same key is added.
 func (t *RowTable) Add(r Row) {
 	t.group[t.n] = hashedRow{r, t.hash(&r)}
 	if t.n++; t.n == len(t.group) {

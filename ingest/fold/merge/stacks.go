@@ -21,8 +21,8 @@ type stackAssembler struct {
 // pair is a stack as two ranks.
 type pair struct{ kernel, user uint32 }
 
-// compare is the order of stacks by their location lists. Ranks decide it unless one kernel part is
-// the beginning of the other.
+// compare is the order of stacks by their location lists. Ranks determine it unless one kernel part is
+// a prefix of the other.
 func (a *stackAssembler) compare(x, y pair) int {
 	if x.kernel == y.kernel {
 		return cmp.Compare(x.user, y.user)
@@ -34,7 +34,7 @@ func (a *stackAssembler) compare(x, y pair) int {
 	if y.kernel > kernels.last[x.kernel] {
 		return -1
 	}
-	// The rest of y's kernel part, then its user part, against x's user part.
+	// Compare x's user part with the rest of y's kernel part followed by its user part.
 	rest, user := kernels.list(y.kernel)[kernels.parts[x.kernel].n:], users.list(x.user)
 	n := min(len(rest), len(user))
 	if c := slices.Compare(user[:n], rest[:n]); c != 0 {
@@ -54,13 +54,13 @@ type foldedRow struct {
 	weight uint64
 }
 
-// Assemble makes the stacks that rows use, each once, and the samples.
+// assemble makes the distinct stacks of rows, and the samples.
 func (a *stackAssembler) assemble() {
 	labels := a.rankLabels()
 	distinct := a.pairs()
 	sorted := a.sortPairs(distinct)
 	number := make([]uint32, len(distinct)) // stack by pair
-	// Two pairs can be one stack: a place may be in either part.
+	// Two pairs can be one stack: a place can be in either part.
 	unique := sorted[:0]
 	for _, i := range sorted {
 		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
@@ -77,7 +77,7 @@ func (a *stackAssembler) assemble() {
 	wg.Wait()
 }
 
-// stacks writes the stacks that are the given pairs.
+// stacks writes the stacks of the given pairs.
 func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 	kernels, users := &a.roles[KernelRole], &a.roles[UserRole]
 	words := 0
@@ -93,8 +93,8 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 	}
 }
 
-// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows, which
-// are in the same order. The shards' own rows are released.
+// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows in the same
+// order. The shards' own rows are released.
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
@@ -144,9 +144,9 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 	return distinct
 }
 
-// sortPairs returns the numbers of pairs in the order of the stacks. The pairs come in the order of
-// their ranks, which is the same unless one kernel part is the beginning of another (the empty one
-// is, of all): the pairs of such a part are a run of their own, and the runs are merged.
+// sortPairs returns the numbers of pairs in the order of the stacks. The pairs are in the order of their
+// ranks, which is the same unless one kernel part is a prefix of another (like the empty one): the
+// pairs of such a part are a run of their own, and the runs are merged.
 func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 	last := a.roles[KernelRole].last
 	rest := make([]uint32, 0, len(pairs))
@@ -166,7 +166,7 @@ func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 		}
 	}
 	runs[0] = rest
-	for len(runs) > 1 { // neighbours in pairs: few rounds
+	for len(runs) > 1 { // merge neighbours, in few rounds
 		for i := 0; i < len(runs); i += 2 {
 			if i+1 < len(runs) {
 				runs[i/2] = a.mergeRuns(pairs, runs[i], runs[i+1])
@@ -246,7 +246,7 @@ func (s *Shard) eventOf(l *Labels) uint16 {
 	return s.Events[l.Event]
 }
 
-// samples sorts the rows by labels and stack, and makes equal ones one.
+// samples sorts the rows by labels and stack, and joins equal ones.
 func (a *stackAssembler) samples(labels []ingest.Sample) {
 	order := make([]uint32, len(a.rows))
 	for i := range order {
@@ -284,8 +284,8 @@ const (
 	radixSize = 1 << radixBits
 )
 
-// radixSort sorts numbers by a 32-bit key, stably, and returns the result, in the given slice or a
-// new one. Digits in which all keys agree cost nothing.
+// radixSort stably sorts numbers by a 32-bit key and returns the result, in the given slice or a new
+// one. Digits that are equal in all keys cost nothing.
 func radixSort(order []uint32, key func(uint32) uint32) []uint32 {
 	n := len(order)
 	if n < 2 {

@@ -12,24 +12,24 @@ import (
 	"symbolize/ingest"
 )
 
-// maxTagText bounds the texts of all distinct combinations of labels of a file, in bytes: a
-// sample refers to strings of any size by a few bytes each.
+// maxTagText bounds the texts of all distinct combinations of labels of a file, in bytes: samples refer
+// to strings of any size by a few bytes.
 const maxTagText = 64 << 20
 
-// tagReader makes the tags of samples of their labels.
+// tagReader makes the tags of samples from their labels.
 type tagReader struct {
 	all   bool     // every label is kept
-	keys  []string // of the labels that are kept, unless all are
+	keys  []string // of kept labels, unless all are kept
 	known map[string]ingest.StringID
-	seen  map[string]bool // keys of labels that have no field in Profile; true if kept
-	room  int             // bytes left of maxTagText
-	cut   uint64          // samples whose labels did not fit
+	seen  map[string]bool // keys of labels without a field in Profile; true if kept
+	left  int             // bytes left of maxTagText
+	cut   uint64          // samples with labels that did not fit
 	refs  []byte          // scratch: the labels of a sample as numbers
 	list  []ingest.Tag    // scratch
 }
 
 func (t *tagReader) init(keep *ingest.Keep) {
-	t.room = maxTagText
+	t.left = maxTagText
 	for _, word := range keep.TagList() {
 		if word == ingest.AllLabels {
 			t.all = true
@@ -39,34 +39,21 @@ func (t *tagReader) init(keep *ingest.Keep) {
 	}
 }
 
-// kept reports whether labels of a key are kept.
+// kept records that a key occurs, and reports whether its labels are kept.
 func (t *tagReader) kept(key []byte) bool {
-	if t.all {
-		return true
-	}
-	for _, k := range t.keys {
-		if k == string(key) {
-			return true
-		}
-	}
-	return false
-}
-
-// note remembers that a key occurs.
-func (t *tagReader) note(key []byte) bool {
 	kept, ok := t.seen[string(key)] // without an allocation
 	if !ok {
 		if t.seen == nil {
 			t.seen = make(map[string]bool)
 		}
-		kept = t.kept(key)
+		kept = t.all || slices.Contains(t.keys, string(key))
 		t.seen[string(key)] = kept
 	}
 	return kept
 }
 
-// findLabels returns the numeric labels that occur: a label that other samples have is
-// 0 where it is absent, because writers leave zeros out.
+// findLabels returns the numeric labels that occur. If other samples have a label, a missing one is 0,
+// because writers omit zeros.
 func (r *reader) findLabels() (has ingest.Keep, err error) {
 	for in := r.samples(); ; {
 		s, err := in.next()
@@ -91,7 +78,7 @@ func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
 	t.refs = t.refs[:0]
 	for i := range s.labels {
 		l := &s.labels[i]
-		if hasField(l, comm) || !t.note(l.key) {
+		if hasField(l, comm) || !t.kept(l.key) {
 			continue
 		}
 		for _, n := range []uint64{l.keyAt, l.textAt, uint64(l.number), l.unitAt} {
@@ -107,8 +94,8 @@ func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
 	}
 }
 
-// hasField reports whether a label is kept in a field of ingest.Sample, which is that of the
-// thread's name for comm.
+// hasField reports whether a label is stored in a field of ingest.Sample; comm is the label with the
+// thread's name.
 func hasField(l, comm *label) bool {
 	switch string(l.key) {
 	case "comm", "thread_comm":
@@ -119,8 +106,8 @@ func hasField(l, comm *label) bool {
 	return false
 }
 
-// readTags returns the tags of a sample that has labels to keep. Each combination of labels is
-// made a text once.
+// readTags returns the tags of a sample with kept labels. The text of each combination of labels is made
+// once.
 func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
 	t := &r.tags
 	if id, ok := t.known[string(t.refs)]; ok {
@@ -133,14 +120,14 @@ func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
 		if hasField(l, comm) || !t.seen[string(l.key)] {
 			continue
 		}
-		if size += len(l.key) + len(l.text) + len(l.unit) + 24; size > t.room {
+		if size += len(l.key) + len(l.text) + len(l.unit) + 24; size > t.left {
 			t.cut++
 			return 0
 		}
 		t.list = append(t.list, ingest.Tag{Key: string(l.key), Text: string(l.text),
 			Numeric: l.text == nil, Number: l.number, Unit: string(l.unit)})
 	}
-	t.room -= size
+	t.left -= size
 	slices.SortStableFunc(t.list, t.compare)
 	id := r.str([]byte(ingest.EncodeTags(t.list)))
 	if t.known == nil {
@@ -150,8 +137,7 @@ func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
 	return id
 }
 
-// compare orders the tags of a sample: in the order of the keys that are kept, or by key; values
-// of one key stay in their order.
+// compare orders the tags of a sample in the order of the kept keys, or by key if all are kept.
 func (t *tagReader) compare(a, b ingest.Tag) int {
 	if t.all {
 		return cmp.Compare(a.Key, b.Key)
@@ -159,7 +145,7 @@ func (t *tagReader) compare(a, b ingest.Tag) int {
 	return cmp.Compare(slices.Index(t.keys, a.Key), slices.Index(t.keys, b.Key))
 }
 
-// dropLabels removes the numbers that are not kept apart.
+// dropLabels removes the numbers that are not kept.
 func (r *reader) dropLabels(row *ingest.Sample) {
 	if !r.opts.Keep.PID {
 		row.PID = -1
@@ -183,7 +169,7 @@ func numLabel(s *sample, key string, has bool) int32 {
 	return int32(l.number)
 }
 
-// warnLabels reports labels that were left out, and those that were asked for and do not occur.
+// warnLabels reports labels that were left out, and requested labels that do not occur.
 func (r *reader) warnLabels() {
 	t := &r.tags
 	var left, all []string
@@ -210,7 +196,7 @@ func (r *reader) warnLabels() {
 		warn("", "labels not kept: %s", strings.Join(left, ", "))
 	}
 	if t.cut > 0 {
-		warn("name the labels that are needed, as in --labels label:KEY",
-			"labels of %d samples left out: over %d MiB of different ones", t.cut, maxTagText>>20)
+		warn("select labels, as in --labels label:KEY",
+			"labels of %d samples left out: over %d MiB of distinct labels", t.cut, maxTagText>>20)
 	}
 }

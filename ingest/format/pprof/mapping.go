@@ -12,17 +12,17 @@ import (
 )
 
 // Start addresses of the mappings in written files. The values are arbitrary but fixed, so that
-// files of different runs and hosts agree.
+// files of different runs and hosts have equal addresses.
 const (
 	pageSize = 4096
-	// baseAddr is the lowest address of an object's offset 0. It must not be 0 (pprof takes a Start
-	// of 0 in an ET_EXEC for a relocated kernel), nor the p_vaddr of a PIE's segment (pprof's
-	// kernelBase would take that for a kernel too).
+	// baseAddr is the lowest address of an object's offset 0. It must not be 0 (pprof interprets a
+	// Start of 0 in an ET_EXEC as a relocated kernel), nor the p_vaddr of a PIE's segment (pprof's
+	// kernelBase would also interpret it as a kernel).
 	baseAddr = 0x7_0000_0000
 	// numSlots slots of 1<<slotShift bytes from there on hold an object each. They must not
-	// overlap: `pprof -disasm` distinguishes the samples of different objects by their addresses
-	// alone. (With one slot for all, a merge of two programs showed 709 ms in a function that had
-	// 577.) They stay below the addresses of the user space, which perf maps keep.
+	// overlap: `pprof -disasm` distinguishes the samples of different objects only by address.
+	// (With one slot for all, a merge of two programs showed 709 ms in a function that had 577.)
+	// They are below the addresses of user space, which perf maps keep.
 	numSlots  = 1 << 13
 	slotShift = 32
 	// kernelStart is the address of `_text` in a kernel without KASLR on x86-64; kernelEnd is
@@ -33,7 +33,7 @@ const (
 
 func pageFloor(x uint64) uint64 { return x &^ (pageSize - 1) }
 
-// pageCeil rounds up, and stops at the last page of the address space.
+// pageCeil rounds up, at most to the last page of the address space.
 func pageCeil(x uint64) uint64 {
 	if x > ^uint64(pageSize-1) {
 		return ^uint64(pageSize - 1)
@@ -58,8 +58,8 @@ type plan struct {
 	taken    map[uint64]bool
 }
 
-// base returns the address of an object's offset 0: by its identity, so that it is the same in all
-// files, or the next free one.
+// base returns the address of an object's offset 0: a slot by its identity, so that it is the same in
+// all files, or the next free slot.
 func (plan *plan) base(o *ingest.Object) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, buildIDText(o.ID))
@@ -126,9 +126,8 @@ func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID,
 	}
 }
 
-// elfSegments returns the page-rounded executable segments of a user object in order of their
-// offsets, so that each location lies in one. Locations outside every known segment get one of
-// their own between the others.
+// elfSegments returns the page-rounded executable segments of a user object in order of their offsets,
+// so that each location is in one. Locations outside every known segment get additional segments.
 func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions,
 	locs []ingest.Location) []ingest.SegmentRef {
 	var segs []ingest.SegmentRef
@@ -179,8 +178,8 @@ func roundSegment(off, size uint64) ingest.SegmentRef {
 	return ingest.SegmentRef{Offset: addr.Offset(start), Len: end - start}
 }
 
-// kernelMapping is the mapping of a kernel: the same for all of them, so that kernels that were
-// loaded at different addresses agree.
+// kernelMapping is the mapping of a kernel: equal for all, so that kernels loaded at different addresses
+// have equal addresses.
 func kernelMapping(id ingest.ObjectID, opts *WriteOptions) mapping {
 	m := mapping{object: id, start: kernelStart, limit: kernelEnd, delta: kernelStart}
 	if shift, ok := kernelShift(opts, id); ok {
@@ -189,14 +188,14 @@ func kernelMapping(id ingest.ObjectID, opts *WriteOptions) mapping {
 	return m
 }
 
-// perfMapMapping covers code of a perf map, which keeps its addresses.
+// perfMapMapping covers code of a perf map at its own addresses.
 func perfMapMapping(id ingest.ObjectID, locs []ingest.Location) mapping {
 	start := pageFloor(uint64(locs[0].Offset))
 	end := pageCeil(uint64(locs[len(locs)-1].Offset) + 1)
 	return mapping{object: id, start: start, limit: end, offset: start}
 }
 
-// otherMapping is the one mapping of a module, a JITed function or of addresses without an object.
+// otherMapping is the mapping of a module, a JITed function or of addresses without an object.
 func otherMapping(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions, locs []ingest.Location,
 	base uint64) mapping {
 	end := uint64(locs[len(locs)-1].Offset) + 1
@@ -269,9 +268,8 @@ func fileText(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions) string {
 	return name
 }
 
-// buildIDText is the build_id of a mapping: lower-case hexadecimal at true length, as pprof
-// expects. The SHA-1 of a file without a build ID is left out: pprof would refuse that file for
-// having none.
+// buildIDText is the build_id of a mapping: lower-case hexadecimal at true length, as pprof expects.
+// The SHA-1 of a file without build ID is left out: pprof would refuse the file without one.
 func buildIDText(id buildid.ID) string {
 	if id.Space() == buildid.Content {
 		return ""

@@ -90,8 +90,8 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// kernelBase is the run-time address of the reference symbol: perf_data_converter keeps perf's
-// pgoff, which is that address, as file_offset; others start the mapping there.
+// kernelBase is the run-time address of the reference symbol: in perf_data_converter the file_offset,
+// which is perf's pgoff, in others the start of the mapping.
 func kernelBase(m *profile.Mapping) uint64 {
 	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
 		return m.Offset
@@ -140,8 +140,8 @@ func (r *reader) readLocations() {
 	}
 }
 
-// namedLines returns the lines of a location that have a function name, and for a location that
-// Write marked as unresolved the reason.
+// namedLines returns the lines of a location with a function name, and the reason of a location marked
+// as unresolved by Write.
 func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	for _, ln := range l.Line {
 		f := ln.Function
@@ -162,13 +162,12 @@ func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	return l.Line, ingest.ReasonNone
 }
 
-// unresolvedLine reports whether Write marked a line's function as one without a name of its own.
+// unresolvedLine reports whether Write marked a line's function as unresolved.
 func unresolvedLine(ln *profile.Line) bool {
 	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
 }
 
-// ofObject reports whether a reason holds for all of an object, independently of the
-// store.
+// ofObject reports whether a reason holds for a whole object, independently of the store.
 func ofObject(r ingest.Reason) bool {
 	switch r {
 	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured,
@@ -267,34 +266,20 @@ func (r *reader) numberObjects(objects []ingest.Object) []ingest.ObjectID {
 	return number
 }
 
-// comparePlaces orders by location; of equal ones those with more names first.
+// comparePlaces orders places by location; places with more names come first.
 func comparePlaces(a, b place) int {
-	if c := cmp.Compare(a.object, b.object); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.offset, b.offset); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(len(b.lines), len(a.lines)); c != 0 {
+	if c := cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset),
+		cmp.Compare(len(b.lines), len(a.lines))); c != 0 {
 		return c
 	}
 	return slices.CompareFunc(a.lines, b.lines, compareLines)
 }
 
 func compareLines(a, b profile.Line) int {
-	if c := cmp.Compare(systemName(a.Function), systemName(b.Function)); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.Function.Filename, b.Function.Filename); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.Function.StartLine, b.Function.StartLine); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.Line, b.Line); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Column, b.Column)
+	return cmp.Or(cmp.Compare(systemName(a.Function), systemName(b.Function)),
+		cmp.Compare(a.Function.Filename, b.Function.Filename),
+		cmp.Compare(a.Function.StartLine, b.Function.StartLine),
+		cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
 func systemName(f *profile.Function) string {
@@ -304,9 +289,9 @@ func systemName(f *profile.Function) string {
 	return f.Name
 }
 
-// numberPlaces makes Locations and returns the number of each place. Places at one address are one
-// location, unless they have different names, as in files without real addresses: then the next
-// free Offsets distinguish them.
+// numberPlaces makes Locations and returns the kept places. Places at one address are one location,
+// unless they have different names, as in files without real addresses: these get the next free
+// Offsets.
 func (r *reader) numberPlaces(places []place) []place {
 	r.places = make(map[*profile.Location]ingest.LocationID, len(places))
 	kept := places[:0]     // never overtakes the reading
@@ -335,7 +320,7 @@ func (r *reader) numberPlaces(places []place) []place {
 	return kept
 }
 
-// readNames makes Names of the lines of the places.
+// readNames makes Names from the lines of the places.
 func (r *reader) readNames(places []place) {
 	n := &ingest.Names{
 		FrameEnds: make([]uint32, len(places)),
@@ -375,8 +360,8 @@ func (r *reader) readNames(places []place) {
 
 func clampLine(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
-// stackBuilder interns stacks of a profile whose Locations are final, and sorts stacks, comms and
-// samples at the end.
+// stackBuilder interns stacks of a profile with final Locations, and finally sorts stacks, comms and
+// samples.
 type stackBuilder struct {
 	p      *ingest.Profile
 	stacks *intern.ListSet
@@ -394,7 +379,7 @@ func (b *stackBuilder) stack(locs []uint32) ingest.StackID {
 
 func (b *stackBuilder) add(s ingest.Sample) { b.p.Samples = append(b.p.Samples, s) }
 
-// finish sorts and renumbers stacks, strings and samples; equal samples become one.
+// finish sorts and renumbers stacks, strings and samples, and joins equal samples.
 func (b *stackBuilder) finish() {
 	p := b.p
 	b.stacks.Forget()
@@ -442,7 +427,7 @@ func sortStrings(p *ingest.Profile) []ingest.StringID {
 	return number
 }
 
-// mergeSamples adds up adjacent samples that differ in their values only.
+// mergeSamples adds up adjacent samples that differ only in their values.
 func mergeSamples(samples []ingest.Sample) []ingest.Sample {
 	out := samples[:0]
 	for _, s := range samples {

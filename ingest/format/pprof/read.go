@@ -73,10 +73,9 @@ type ReadOptions struct {
 	Keep  ingest.Keep
 }
 
-// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. Objects are made
-// from its mappings, Locations from its addresses, unchanged. Its function names are kept in Names;
-// locations without one, and those that Write marked as unresolved, are left to resolve. The data
-// is not kept.
+// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. It makes Objects from
+// mappings, and Locations from unchanged addresses. Function names are kept in Names; locations
+// without a name, or marked as unresolved by Write, are left to resolve. The data is not retained.
 func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	data, err := unzip(name, data, maxSize)
 	if err != nil {
@@ -132,8 +131,8 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 // maxDeflate is deflate's maximum ratio.
 const maxDeflate = 1032
 
-// unzippedSize returns the size in the trailer of gzipped data, so that the buffer need not grow: a
-// hint, limited to the possible ratio.
+// unzippedSize returns the size in the trailer of gzipped data, limited to the possible ratio: a hint
+// for the size of the buffer.
 func unzippedSize(data []byte, limit int64) int64 {
 	const trailer = 4
 	if len(data) < trailer {
@@ -143,9 +142,8 @@ func unzippedSize(data []byte, limit int64) int64 {
 	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
-// memoryFor estimates the memory of google/pprof's decoder, in bytes, for a profile without
-// samples: it makes a struct of 100 to 200 bytes of each message, and eight bytes of each packed
-// number.
+// memoryFor estimates the memory of google/pprof's decoder in bytes for a profile without samples: each
+// message takes a struct of 100 to 200 bytes, and each packed number eight bytes.
 func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
@@ -172,14 +170,14 @@ func memoryFor(data []byte) uint64 {
 	return need
 }
 
-// reader turns one profile.Profile into a Profile.
+// reader converts a profile.Profile to a Profile.
 type reader struct {
 	name string
 	prof *profile.Profile
 	opts ReadOptions
 	p    *ingest.Profile
 	tags tagReader
-	// samples returns a reader of the samples, from the first on.
+	// samples returns a reader of all samples.
 	samples func() *sampleReader
 
 	events   []eventColumns
@@ -203,9 +201,8 @@ func (r *reader) read() error {
 	return err
 }
 
-// readEvents pairs the columns: a count followed by a weight is one event, as samples/count with
-// cpu/nanoseconds or inuse_objects/count with inuse_space/bytes; any other column is an event of
-// its own.
+// readEvents pairs the columns: a count followed by a weight is one event, like samples/count with
+// cpu/nanoseconds or inuse_objects/count with inuse_space/bytes; each other column is an event.
 func (r *reader) readEvents() {
 	types := r.prof.SampleType
 	for i := 0; i < len(types); i++ {
@@ -231,7 +228,7 @@ func (r *reader) readEvents() {
 	}
 }
 
-// isCountOf reports whether a column of counts called name belongs to the weights of the next one.
+// isCountOf reports whether a column of counts called name belongs to the weights of the next column.
 func isCountOf(name string, next *profile.ValueType) bool {
 	return next.Unit != "count" || name == "samples" || strings.HasSuffix(name, "_samples") ||
 		strings.HasSuffix(name, "_sample")
@@ -254,7 +251,7 @@ func (r *reader) readMeta() {
 			m.Command = c[len(commentCommand):]
 		case strings.HasPrefix(c, commentVersion) && m.Recorder == "":
 			m.Recorder = c[len(commentVersion):]
-		case strings.HasPrefix(c, commentCoverage): // made anew by Write
+		case strings.HasPrefix(c, commentCoverage): // Write makes a new one
 		default:
 			m.Comments = append(m.Comments, c)
 		}
@@ -281,7 +278,7 @@ func (r *reader) readSamples() error {
 		}
 		row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 		r.readLabels(s, &row, labels)
-		if !r.wanted(&row) {
+		if !r.selected(&row) {
 			r.p.Stats.FilteredOut++
 			continue
 		}
@@ -314,16 +311,11 @@ func (r *reader) readSamples() error {
 	return nil
 }
 
-func (r *reader) wanted(s *ingest.Sample) bool {
-	for _, x := range []struct {
-		wanted []int32
-		has    int32
-	}{{r.opts.PIDs, s.PID}, {r.opts.TIDs, s.TID}, {r.opts.CPUs, s.CPU}} {
-		if len(x.wanted) > 0 && !slices.Contains(x.wanted, x.has) {
-			return false
-		}
-	}
-	return len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm])
+// selected reports whether a sample passes the filters.
+func (r *reader) selected(s *ingest.Sample) bool {
+	passes := func(list []int32, v int32) bool { return len(list) == 0 || slices.Contains(list, v) }
+	return passes(r.opts.PIDs, s.PID) && passes(r.opts.TIDs, s.TID) && passes(r.opts.CPUs, s.CPU) &&
+		(len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm]))
 }
 
 func (r *reader) str(s []byte) ingest.StringID {
@@ -336,7 +328,7 @@ func (r *reader) str(s []byte) ingest.StringID {
 	return id
 }
 
-// warn reports the parts left out.
+// warn reports what was left out.
 func (r *reader) warn() {
 	if r.negative > 0 {
 		r.p.Stats.Warnings = append(r.p.Stats.Warnings, ingest.Warning{

@@ -28,7 +28,7 @@ const (
 	wireBytes  = 2
 )
 
-// errMalformed: a sample is no message of its type.
+// errMalformed is the error of a sample that is not a valid message.
 var errMalformed = errors.New("malformed sample")
 
 // field is a field of a message.
@@ -77,9 +77,9 @@ func nextField(b []byte) (f field, rest []byte, ok bool) {
 	return f, nil, false
 }
 
-// withoutSamples returns a profile without its samples, and its strings. google/pprof makes of a
-// sample of 30 frames more than a kilobyte, and of most profiles samples are by far the most: they
-// are decoded one by one instead. It ends where a field is malformed, for the decoder to report.
+// withoutSamples returns a profile without its samples, and its strings. In google/pprof a sample of 30
+// frames takes more than a kilobyte, and samples are by far the largest part of most profiles: they
+// are decoded one by one instead. It stops at a malformed field, which the decoder reports.
 func withoutSamples(data []byte) (others []byte, texts [][]byte) {
 	for left := data; len(left) > 0; {
 		f, rest, ok := nextField(left)
@@ -97,7 +97,7 @@ func withoutSamples(data []byte) (others []byte, texts [][]byte) {
 	return others, texts
 }
 
-// sample is a decoded sample. Its parts are used again for the next one.
+// sample is a decoded sample. Its slices are reused for the next one.
 type sample struct {
 	locations []uint64 // ids
 	values    []int64
@@ -111,7 +111,7 @@ type label struct {
 	number                int64
 }
 
-// find returns the first label of a key that is of a text or number.
+// find returns the first label with a key and a text or a number.
 func (s *sample) find(key string, text bool) *label {
 	for i := range s.labels {
 		if l := &s.labels[i]; string(l.key) == key && (l.text != nil) == text {
@@ -129,7 +129,7 @@ type sampleReader struct {
 	s     sample
 }
 
-// next returns the next sample, which is valid until the call after; nil at the end.
+// next returns the next sample, valid until the following call; nil at the end.
 func (r *sampleReader) next() (*sample, error) {
 	for len(r.left) > 0 {
 		f, rest, ok := nextField(r.left)
@@ -188,7 +188,7 @@ func numbers(f *field, add func(v uint64)) bool {
 	return true
 }
 
-// label adds a label: one with neither text nor number nor unit is none.
+// label adds a label, unless it has neither text nor number nor unit.
 func (r *sampleReader) label(b []byte) bool {
 	var key, text, number, unit uint64
 	for len(b) > 0 {
@@ -215,7 +215,7 @@ func (r *sampleReader) label(b []byte) bool {
 		}
 		*to = f.value
 	}
-	if most := uint64(len(r.texts)); key >= most || text >= most || unit >= most {
+	if n := uint64(len(r.texts)); key >= n || text >= n || unit >= n {
 		return false
 	}
 	l := label{key: r.texts[key], unit: r.texts[unit], keyAt: key, textAt: text, unitAt: unit,
@@ -229,15 +229,15 @@ func (r *sampleReader) label(b []byte) bool {
 	return true
 }
 
-// locationIndex finds locations by their ids.
+// locationIndex finds locations by their IDs.
 type locationIndex struct {
-	dense []uint32 // by id, one more than the number; 0 for none
+	dense []uint32 // number + 1 by ID; 0 for none
 	rest  map[uint64]uint32
 }
 
-// newLocationIndex indexes the locations of a profile by the numbers that they got.
+// newLocationIndex indexes the numbers of a profile's locations.
 func newLocationIndex(list []*profile.Location, numbers map[*profile.Location]ingest.LocationID) *locationIndex {
-	const sparse = 4 // ids are dense up to so many times their count
+	const sparse = 4 // IDs are dense up to so many times their count
 	x := &locationIndex{dense: make([]uint32, sparse*len(list)+1), rest: make(map[uint64]uint32)}
 	for _, l := range list {
 		n := uint32(numbers[l]) + 1

@@ -31,7 +31,7 @@ type WriteOptions struct {
 	// empty result keeps the segments that the capture observed.
 	Layout func(ingest.ObjectID) []Segment
 	// RefShift returns the distance of a kernel object's RefSymbol from `_text`. If it is unknown
-	// the mapping is named after the RefSymbol.
+	// the mapping is named by the RefSymbol.
 	RefShift func(ingest.ObjectID) (addr.Offset, bool)
 	// Demangle returns Function.name for a SystemName; nil keeps the latter.
 	Demangle func(string) string
@@ -44,7 +44,7 @@ type WriteOptions struct {
 
 // Write writes p as a gzipped pprof profile.proto
 // (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of DESIGN.md
-// section 6. Equal profiles give equal bytes. Two columns per event: samples and weight. Strings
+// section 6. Equal profiles give equal bytes. Each event has two columns, samples and weight. Strings
 // are valid UTF-8 without control characters.
 func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
 	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
@@ -68,8 +68,8 @@ type column struct {
 }
 
 // columnsOf returns the sample types of a profile's events. A lone event, or the only clock among
-// several, is `samples/count` and its weight, because Go's PGO and most readers look for that;
-// others have the event's name in front, as perf_data_converter does.
+// several, has the column `samples/count`, which Go's PGO and most readers look for; columns of other
+// events begin with the event's name, as in perf_data_converter.
 func columnsOf(events []ingest.Event) []column {
 	clocks := 0
 	for i := range events {
@@ -109,7 +109,7 @@ func isClock(ev *ingest.Event) bool {
 	return name == "cpu-clock" || name == "task-clock"
 }
 
-// defaultEvent is the event that reports show when none is named: the first that has samples.
+// defaultEvent is the event that reports show by default: the first one with samples.
 func defaultEvent(p *ingest.Profile) int {
 	if len(p.Samples) == 0 {
 		return 0
@@ -119,8 +119,8 @@ func defaultEvent(p *ingest.Profile) int {
 	}).Event)
 }
 
-// header returns the head of the file: kept from a pprof input where its default column still
-// exists, else made from the default event.
+// header returns the header of the file: that of a pprof input if its default column still exists,
+// otherwise made from the default event.
 func (e *encoder) header(cols []column) ingest.PprofHeader {
 	var h ingest.PprofHeader
 	def := ""
@@ -143,11 +143,11 @@ func (e *encoder) header(cols []column) ingest.PprofHeader {
 	return h
 }
 
-// The forms in which perf_data_converter writes these comments.
+// Prefixes of comments, as written by perf_data_converter.
 const (
 	commentCommand = "perf-command:"
 	commentVersion = "perf-version:"
-	// commentCoverage begins the line that is rewritten at every writing.
+	// commentCoverage begins the line that every Write replaces.
 	commentCoverage = "symbolize: "
 )
 
@@ -180,8 +180,8 @@ const (
 	blocks = 4
 )
 
-// blockWriter collects protobuf fields in blocks and has them gzipped, level 1, by a second
-// goroutine: encoding and compressing cost about the same.
+// blockWriter collects protobuf fields in blocks, which a second goroutine compresses by gzip, level 1:
+// encoding and compressing take about the same time.
 type blockWriter struct {
 	buf  []byte
 	full chan []byte
@@ -214,7 +214,7 @@ func (b *blockWriter) compress(w io.Writer) {
 	b.done <- err
 }
 
-// flush passes the block to gzip and takes an empty one.
+// flush passes the block to gzip and gets an empty one.
 func (b *blockWriter) flush() {
 	b.full <- b.buf
 	select {
@@ -231,7 +231,7 @@ func (b *blockWriter) Close() error {
 	return <-b.done
 }
 
-// message appends a message field, empty ones too: they count in a table.
+// message appends a message field, also an empty one, which counts in a table.
 func (b *blockWriter) message(field int, msg []byte) {
 	b.buf = appendBytes(b.buf, field, msg)
 	if len(b.buf) >= block {
@@ -262,7 +262,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return binary.AppendUvarint(b, v)
 }
 
-// appendField appends a varint field; zero is the default and left out.
+// appendField appends a varint field, unless it is zero, the default.
 func appendField(b []byte, field int, v uint64) []byte {
 	if v == 0 {
 		return b
@@ -302,8 +302,8 @@ const (
 	profDocURL      = 15
 )
 
-// encoder writes one profile. Messages are assembled in msg and copied to out with their length in
-// front; strings are numbered on first use and written last.
+// encoder writes one profile. Messages are assembled in msg and copied to out after their length;
+// strings are numbered on first use and written last.
 type encoder struct {
 	p       *ingest.Profile
 	opts    WriteOptions
@@ -345,7 +345,7 @@ func (e *encoder) str(s string) uint64 {
 	return n
 }
 
-// fresh numbers a string that is known to occur only once.
+// fresh numbers a string that occurs only once.
 func (e *encoder) fresh(s string) uint64 {
 	e.table = append(e.table, s)
 	return uint64(len(e.table))
@@ -357,8 +357,8 @@ func (e *encoder) valueType(field int, typ, unit string) {
 	e.out.message(field, e.msg)
 }
 
-// samples writes one Sample per (stack, labels), in this order: with equal leaves adjacent
-// level 1 of gzip does better than the default level unsorted.
+// samples writes one Sample per (stack, labels), in this order: with adjacent equal leaves level 1 of
+// gzip compresses better than the default level does unsorted.
 func (e *encoder) samples(cols []column) {
 	p := e.p
 	rows := sortByStack(p)
@@ -470,7 +470,7 @@ func newLabels(e *encoder) *labels {
 	return &labels{e: e, comms: make([]uint64, len(e.p.Strings))}
 }
 
-// append writes the labels of a sample; those that folding left out are absent.
+// append appends the labels of a sample, except those left out by folding.
 func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 	if s.Comm != 0 {
 		if l.comm == 0 {
@@ -504,8 +504,8 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 	return b
 }
 
-// number writes a numeric label. A zero is left out: readers do not distinguish it from
-// an absent one (readLabels restores it).
+// number appends a numeric label unless it is zero, which readers do not distinguish from an absent
+// label (readLabels restores it).
 func (l *labels) number(b []byte, key *uint64, name string, v int32) []byte {
 	if v <= 0 {
 		return b
@@ -518,8 +518,8 @@ func (l *labels) number(b []byte, key *uint64, name string, v int32) []byte {
 	return appendBytes(b, 3, l.sub)
 }
 
-// locations writes all locations; unresolved ones refer to functions numbered after the named ones,
-// in order of location.
+// locations writes all locations; unresolved locations refer to functions numbered after the named
+// ones, in order of location.
 func (e *encoder) locations() {
 	names := e.p.Names
 	unresolved := uint64(0)
@@ -621,7 +621,7 @@ func (e *encoder) functions() {
 	}
 }
 
-// guessedNames returns the functions that have no name of their own, with the reason.
+// guessedNames returns the functions without a name of their own, with the reason.
 func guessedNames(n *ingest.Names) map[ingest.FuncID]ingest.Reason {
 	found := make(map[ingest.FuncID]ingest.Reason)
 	for l, reason := range n.Reasons {
