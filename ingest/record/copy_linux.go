@@ -7,7 +7,7 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/copier"
+	"symbolize/ingest/record/reporter"
 )
 
 // notWhole is the cause of loss of a copy that misses a piece.
@@ -17,12 +17,12 @@ const notWhole = "copies inside the kernel that are not whole"
 // rings' reader could read itself are dropped at the end; the others fill the gaps.
 type copies struct {
 	s       *session
-	copier  *copier.Copier
+	copier  *reporter.Copier
 	stopped bool
 	done    chan struct{}
 
 	mu     sync.Mutex // guards the fields below
-	pieces copier.Pieces
+	pieces reporter.Pieces
 	copySpools
 	before copySpools // those of the part before
 	err    error
@@ -32,7 +32,7 @@ type copies struct {
 // warns.
 func (c *copies) start() (err error) {
 	if c.copySpools, err = newCopySpools(); err == nil {
-		c.copier, err = copier.Attach(c.s.log)
+		c.copier, err = reporter.AttachCopier(c.s.log)
 	}
 	if err != nil {
 		c.s.warn("programs are not copied inside the kernel: %v", err)
@@ -156,7 +156,7 @@ func (x copySpools) close() {
 }
 
 // keep stores a copy.
-func (x copySpools) keep(c *copier.Copy) error {
+func (x copySpools) keep(c *reporter.Copy) error {
 	err := x.infos.add(c.ID, bpf.AppendProgram(nil, c.Program))
 	if len(c.BTF) > 0 {
 		err = errors.Join(err, x.blobs.add(c.BTFID, bpf.AppendBTF(nil, c.BTFID, c.BTF)))

@@ -5,7 +5,7 @@ import (
 
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/record/copier"
+	"symbolize/ingest/record/reporter"
 )
 
 func newTestCopies(t *testing.T) *copies {
@@ -24,7 +24,7 @@ func TestFill(t *testing.T) {
 	c := newTestCopies(t)
 	for _, id := range []uint32{4, 5, 6} {
 		p := testProgram(id)
-		err := c.keep(&copier.Copy{ID: id, Program: rawOf(p), BTFID: p.BTFID,
+		err := c.keep(&reporter.Copy{ID: id, Program: rawOf(p), BTFID: p.BTFID,
 			BTF: bpfbuild.BTF(bigEndian, &p)})
 		if err != nil {
 			t.Fatal(err)

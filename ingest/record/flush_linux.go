@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/record/sys"
 )
 
 const (
@@ -145,7 +145,7 @@ func (f *flusher) flush() error {
 // take takes the part at hand. again: the next one begins a file.
 func (f *flusher) take(again bool) (p *part, err error) {
 	p = &part{gone: f.set.procs.gone()}
-	now, _ := perfevent.ReadClocks()
+	now, _ := sys.ReadClocks()
 	if p.turned = now.Perf; f.set.stacks != nil {
 		p.turned = now.Monotonic
 		var at uint64
@@ -157,7 +157,7 @@ func (f *flusher) take(again bool) (p *part, err error) {
 	f.set.procs.opens.wait(settle)
 	p.side, err = f.set.side.cutPart(again) // after the samples, which its records explain
 	if p.end == (bundle.Clocks{}) {
-		p.end, _ = perfevent.ReadClocks()
+		p.end, _ = sys.ReadClocks()
 	}
 	return p, err
 }

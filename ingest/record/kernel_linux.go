@@ -18,8 +18,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/record/cpulist"
-	"symbolize/ingest/record/host"
+	"symbolize/ingest/record/sys"
 )
 
 // kernel takes the kernel's symbols, its notes and the vdso. They are read at the end,
@@ -213,7 +212,7 @@ func (k *kernel) close() {}
 const maxVDSO = 1 << 20
 
 // ownVDSO returns the vdso of this process, which all have, and its build ID.
-func ownVDSO(h *host.Host) ([]byte, buildid.ID, error) {
+func ownVDSO(h *sys.Host) ([]byte, buildid.ID, error) {
 	image, err := readVDSO(h)
 	if err != nil {
 		return nil, buildid.ID{}, err
@@ -229,7 +228,7 @@ func ownVDSO(h *host.Host) ([]byte, buildid.ID, error) {
 }
 
 // readVDSO copies the vdso out of this process's memory.
-func readVDSO(h *host.Host) ([]byte, error) {
+func readVDSO(h *sys.Host) ([]byte, error) {
 	b, err := os.ReadFile(h.Path("/proc/self/maps"))
 	if err != nil {
 		return nil, err
@@ -256,12 +255,12 @@ func readVDSO(h *host.Host) ([]byte, error) {
 }
 
 // possibleCPUs returns how many values a per-CPU map has; 0 if that is not known.
-func possibleCPUs(h *host.Host) int {
+func possibleCPUs(h *sys.Host) int {
 	b, err := os.ReadFile(h.Path("/sys/devices/system/cpu/possible"))
 	if err != nil {
 		return 0
 	}
-	list, err := cpulist.Parse(string(b))
+	list, err := sys.ParseCPUs(string(b))
 	if err != nil || len(list) == 0 {
 		return 0
 	}

@@ -19,8 +19,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/bpfread"
-	"symbolize/ingest/record/check"
+	"symbolize/ingest/record/sys"
 )
 
 // loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE": each is there
@@ -85,7 +84,7 @@ func needLive(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")
 	}
-	for _, n := range check.Host() {
+	for _, n := range CheckHost() {
 		if n.Fatal {
 			t.Skipf("SKIPPED: %s is missing, so that %s", n.Name, n.For)
 		}
@@ -260,7 +259,7 @@ func TestLiveKernelCopyEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	x := &bpfread.ProgramReader{}
+	x := &sys.ProgramReader{}
 	raw, err := x.Program(p.FD())
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +317,7 @@ func TestLiveEnds(t *testing.T) {
 	}
 	p.Close()
 	for range 3000 { // the kernel frees it when all CPUs have passed it
-		if _, err = bpfread.OpenProgram(uint32(id)); err != nil {
+		if _, err = sys.OpenProgram(uint32(id)); err != nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

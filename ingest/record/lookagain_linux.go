@@ -7,7 +7,7 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/sys"
 )
 
 // lookAgainEvery is how often the BPF programs that are there are listed at most because records
@@ -28,7 +28,7 @@ const maxLive = 1 << 20
 
 // lookAgainAfterLoss has lost records followed by a list of the loaded programs.
 func (x *sideband) lookAgainAfterLoss() {
-	x.again = again{live: make(map[uint64]uint32), next: bpfread.NextProgram}
+	x.again = again{live: make(map[uint64]uint32), next: sys.NextProgram}
 	x.programs.found = x.again.found
 }
 

@@ -11,14 +11,14 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/changes"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/record/sys"
 )
 
 // TestSettled: after a list of the loaded programs addresses have an epoch of their own again.
 func TestSettled(t *testing.T) {
-	c := changes.New(func() {}, func() {})
+	c := history.NewCodeLog(func() {}, func() {})
 	c.Add(10, 0x5000, 0x200)
 	c.Lost(50, 60)
 	c.Lost(70, 80)
@@ -40,7 +40,7 @@ func TestSettled(t *testing.T) {
 	if got := c.Epoch([]uint64{0x777}, 93); got != 90 {
 		t.Errorf("after the second look: %d", got)
 	}
-	var none *changes.Log
+	var none *history.CodeLog
 	none.Settled(1, 2)
 }
 
@@ -90,7 +90,7 @@ func symbolRecords(t *testing.T, out *perfOut) (list []string, times map[uint64]
 func TestLookAgain(t *testing.T) {
 	k := newFakeKernel(3, 4, 5)
 	x := newTestSideband(t, k)
-	x.changes = changes.New(func() {}, func() {})
+	x.changes = history.NewCodeLog(func() {}, func() {})
 	x.lookAgainAfterLoss()
 	x.again.next = func(id uint32) (uint32, error) {
 		for _, next := range slices.Sorted(maps.Keys(k.programs)) {
@@ -109,7 +109,7 @@ func TestLookAgain(t *testing.T) {
 		p := testProgram(id)
 		for _, f := range p.Funcs {
 			rec := ksymbolRecord(uint64(f.Start), "bpf_prog_0501000000000000_"+f.Name, false)
-			binary.NativeEndian.PutUint32(rec[perfevent.RecordHeader+8:], uint32(len(f.Code)))
+			binary.NativeEndian.PutUint32(rec[sys.RecordHeader+8:], uint32(len(f.Code)))
 			x.record(rec)
 		}
 		x.record(bpfEventRecord(perfdata.BPFLoad, id, tag))

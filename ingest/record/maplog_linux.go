@@ -16,10 +16,9 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/record/cpulist"
 	"symbolize/ingest/record/history"
-	"symbolize/ingest/record/moves"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/reporter"
+	"symbolize/ingest/record/sys"
 )
 
 // mapLogFlags request the code mappings of all processes, and when programs begin.
@@ -42,8 +41,8 @@ type mapLog struct {
 	log   *history.Log // nil: the records cannot be had
 
 	mu       sync.Mutex // guards the rings
-	rings    []*perfevent.Ring
-	moves    *moves.Reporter
+	rings    []*sys.Ring
+	moves    *reporter.MoveReporter
 	forgot   uint64 // when old records were forgotten last
 	wake     int    // eventfd that ends the loop
 	stopping atomic.Bool
@@ -78,16 +77,16 @@ func (l *mapLog) open() (err error) {
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	cpus, err := cpulist.Online()
+	cpus, err := sys.OnlineCPUs()
 	if err != nil {
 		return err
 	}
 	for _, cpu := range cpus {
-		var r *perfevent.Ring
+		var r *sys.Ring
 		for _, pages := range mapLogPages {
-			attr := l.s.clocked(perfevent.DummyAttr(mapLogFlags))
+			attr := l.s.clocked(sys.DummyAttr(mapLogFlags))
 			attr.Wakeup = uint32(pages * os.Getpagesize() / 2)
-			if r, err = perfevent.OpenRing(attr, -1, cpu, pages); !errors.Is(err, unix.EPERM) {
+			if r, err = sys.OpenRing(attr, -1, cpu, pages); !errors.Is(err, unix.EPERM) {
 				break
 			}
 		}
@@ -112,7 +111,7 @@ func (l *mapLog) open() (err error) {
 // load loads what reports moved mappings, before loads of programs are recorded.
 func (l *mapLog) load() {
 	var err error
-	if l.moves, err = moves.Attach(l.s.log); err != nil {
+	if l.moves, err = reporter.AttachMoves(l.s.log); err != nil {
 		l.warnMoves(err)
 	}
 }
@@ -160,13 +159,13 @@ func (l *mapLog) sync() {
 }
 
 // record takes in a record of a ring.
-func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
+func (l *mapLog) record(r *sys.Ring, rec []byte) {
 	order := binary.NativeEndian
 	if perfdata.Type(order.Uint32(rec)) == perfdata.TypeSample {
 		l.moved(r, rec)
 		return
 	}
-	at, body := perfevent.RecordTime(rec), rec[perfevent.RecordHeader:]
+	at, body := sys.RecordTime(rec), rec[sys.RecordHeader:]
 	was := r.Latest
 	if r.Latest = at; len(body) < 16 {
 		return
@@ -194,8 +193,8 @@ func (l *mapLog) record(r *perfevent.Ring, rec []byte) {
 
 // moved takes in that a process has moved a mapping: what was no code is none now, and what was code
 // of a file for certain is that code.
-func (l *mapLog) moved(r *perfevent.Ring, rec []byte) {
-	m, err := moves.Parse(rec)
+func (l *mapLog) moved(r *sys.Ring, rec []byte) {
+	m, err := reporter.ParseMove(rec)
 	if err != nil {
 		l.log.Lost(r.Latest, r.Latest)
 		return

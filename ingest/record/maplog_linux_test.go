@@ -14,8 +14,8 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/history"
-	"symbolize/ingest/record/perfevent"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/record/sys"
 )
 
 // remapped is process 50, whose mappings nobody reads but the test, with records since time 100.
@@ -51,7 +51,7 @@ func mapLogRecord(kind perfdata.Type, misc uint16, time uint64, body []byte) []b
 	o := binary.NativeEndian
 	b := o.AppendUint32(nil, uint32(kind))
 	b = o.AppendUint16(b, misc)
-	b = o.AppendUint16(b, uint16(perfevent.RecordHeader+len(body)+32))
+	b = o.AppendUint16(b, uint16(sys.RecordHeader+len(body)+32))
 	b = append(append(b, body...), make([]byte, 32)...)
 	o.PutUint64(b[len(b)-24:], time)
 	return b
@@ -76,11 +76,11 @@ func moveRecord(pid uint32, time, from, to, length uint64) []byte {
 	body := words(uint64(9), pid, pid, time, uint64(0), uint32(28), from, to, length, uint32(0))
 	o := binary.NativeEndian
 	header := o.AppendUint16(words(uint32(perfdata.TypeSample)), 0)
-	return append(o.AppendUint16(header, uint16(perfevent.RecordHeader+len(body))), body...)
+	return append(o.AppendUint16(header, uint16(sys.RecordHeader+len(body))), body...)
 }
 
 func (p *processes) maps50(time uint64, file string) {
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
+	p.mapped.record(&sys.Ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
 }
 
 // TestPlacesAtTimes: an address is that of the file which was mapped at the time of the sample, by
@@ -89,15 +89,15 @@ func (p *processes) maps50(time uint64, file string) {
 func TestPlacesAtTimes(t *testing.T) {
 	const gone, outside, ambiguous = "gone", "outside", "ambiguous"
 	exec := func(p *processes, time uint64) {
-		p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, time,
+		p.mapped.record(&sys.Ring{}, mapLogRecord(perfdata.TypeComm, perfdata.MiscCommExec, time,
 			words(uint32(50), uint32(50), uint64(0))))
 	}
 	fork := func(p *processes, pid, parent uint32, time uint64) {
-		p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, time, words(pid, parent,
+		p.mapped.record(&sys.Ring{}, mapLogRecord(perfdata.TypeFork, 0, time, words(pid, parent,
 			pid, parent, uint64(0))))
 	}
 	maps := func(p *processes, pid uint32, time uint64, file string) {
-		p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
+		p.mapped.record(&sys.Ring{}, mmapRecord(pid, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
 	}
 	for _, c := range []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestPlacesAtTimes(t *testing.T) {
 		{name: "no copy, and lost records", does: func(p *processes) {
 			exec(p, 200)
 			p.maps50(210, "a")
-			p.mapped.record(&perfevent.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
+			p.mapped.record(&sys.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
 		}, times: map[uint64]string{205: outside, 299: "a", 300: ambiguous, 450: ambiguous}},
 		{name: "child of a process with records", does: func(p *processes) {
 			maps(p, 60, 150, "a")
@@ -149,35 +149,35 @@ func TestPlacesAtTimes(t *testing.T) {
 		}, times: map[uint64]string{200: ambiguous}},
 		{name: "moved there, it is known what", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, mmapRecord(50, 210, 0x5000, 0x2000, 'b', "/b"))
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 400, 0x1000, 0x8000, 0x1000))
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 500, 0x8000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, mmapRecord(50, 210, 0x5000, 0x2000, 'b', "/b"))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 400, 0x1000, 0x8000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 500, 0x8000, 0x1000, 0x1000))
 		}, times: map[uint64]string{250: "a", 300: "b", 500: "b"}},
 		{name: "moved there, it is not known what", does: func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 300, 0x6000, 0x1000, 0x1000))
 			p.copyOf(1, "b", 400, 410)
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 500, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 500, 0x6000, 0x1000, 0x1000))
 		}, times: map[uint64]string{250: "a", 299: "a", 300: "b", 499: "b", 500: ambiguous, 900: ambiguous}},
 		{name: "moved there, with more than is known", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, mmapRecord(50, 210, 0x5000, 0x1000, 'b', "/b"))
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x5000, 0x1000, 0x2000))
+			p.mapped.record(&sys.Ring{}, mmapRecord(50, 210, 0x5000, 0x1000, 'b', "/b"))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 300, 0x5000, 0x1000, 0x2000))
 		}, times: map[uint64]string{250: "a", 300: ambiguous}},
 		{name: "data moved there", does: func(p *processes) {
 			exec(p, 150)
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, moveRecord(50, 300, 0x70000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(50, 300, 0x70000, 0x1000, 0x1000))
 		}, times: map[uint64]string{300: "a"}},
 		{name: "moved in another process", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000))
-			p.mapped.record(&perfevent.Ring{}, moveRecord(0, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000))
+			p.mapped.record(&sys.Ring{}, moveRecord(0, 300, 0x6000, 0x1000, 0x1000))
 		}, times: map[uint64]string{300: "a"}},
 		{name: "a report that is cut", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{Latest: 300}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000)[:40])
+			p.mapped.record(&sys.Ring{Latest: 300}, moveRecord(51, 300, 0x6000, 0x1000, 0x1000)[:40])
 		}, times: map[uint64]string{299: "a", 300: ambiguous}},
 		{name: "unmapped between copies", does: func(p *processes) {
 			p.copyOf(1, "", 200, 210)
@@ -218,7 +218,7 @@ func TestPlacesAtTimes(t *testing.T) {
 		}, times: map[uint64]string{150: "a", 250: ambiguous, 350: "b"}},
 		{name: "lost records", does: func(p *processes) {
 			p.copyOf(1, "a", 200, 210)
-			p.mapped.record(&perfevent.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
+			p.mapped.record(&sys.Ring{Latest: 300}, mapLogRecord(perfdata.TypeLost, 0, 400, words(uint64(1), uint64(3))))
 			p.copyOf(1, "a", 500, 510)
 		}, times: map[uint64]string{250: "a", 350: ambiguous, 450: "a"}},
 		{name: "exec", does: func(p *processes) {
@@ -228,7 +228,7 @@ func TestPlacesAtTimes(t *testing.T) {
 		}, times: map[uint64]string{220: "a", 249: "a", 250: "b", 290: "b"}},
 		{name: "a thread, and a process of the same number", does: func(p *processes) {
 			p.maps50(200, "a")
-			p.mapped.record(&perfevent.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
+			p.mapped.record(&sys.Ring{}, mapLogRecord(perfdata.TypeFork, 0, 230, words(uint32(50), uint32(50),
 				uint32(51), uint32(50), uint64(0))))
 			fork(p, 50, 1, 250)
 			p.copyOf(1, "b", 300, 310)
@@ -457,14 +457,14 @@ func TestTablesWiden(t *testing.T) {
 func TestMapRecords(t *testing.T) {
 	p := remapped(t)
 	whole := mmapRecord(50, 200, 0x1000, 0x1000, 7, "/a")
-	for n := perfevent.RecordHeader; n < len(whole); n++ {
-		p.mapped.record(&perfevent.Ring{}, whole[:n:n])
+	for n := sys.RecordHeader; n < len(whole); n++ {
+		p.mapped.record(&sys.Ring{}, whole[:n:n])
 	}
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(0, 200, 0x1000, 0x1000, 7, "/a"))
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 0x1000, 0, 7, "/a"))
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
-	p.mapped.record(&perfevent.Ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
+	p.mapped.record(&sys.Ring{}, mmapRecord(0, 200, 0x1000, 0x1000, 7, "/a"))
+	p.mapped.record(&sys.Ring{}, mmapRecord(51, 200, 0x1000, 0, 7, "/a"))
+	p.mapped.record(&sys.Ring{}, mmapRecord(51, 200, 0x1000, 1<<63, 7, "/a"))
+	p.mapped.record(&sys.Ring{}, mmapRecord(51, 200, 1<<63, 1<<63, 7, "/a")) // it goes round
+	p.mapped.record(&sys.Ring{}, mmapRecord(52, 200, 0x1000, 0x1000, 0, anonymous))
 	c := p.mapped.log.At(52, 0x1000, 200)
 	if c.Proof != history.Mapped || c.Mapping.File != (procmaps.File{Major: 8, Minor: 1}) {
 		t.Errorf("%+v", c)
@@ -493,7 +493,7 @@ func TestMapLogForgets(t *testing.T) {
 		p, at := r.remapped(), uint64(tt.up-tt.ago)
 		p.copyOf(1, "a", at, at)
 		for _, pid := range []uint32{50, 51} {
-			p.mapped.record(&perfevent.Ring{}, mmapRecord(pid, at+9, 0x1000, 0x1000, 7, "/b"))
+			p.mapped.record(&sys.Ring{}, mmapRecord(pid, at+9, 0x1000, 0x1000, 7, "/b"))
 		}
 		p.mapped.sync()
 		for pid, want := range map[int32]bool{50: true, 51: !tt.forgets} {

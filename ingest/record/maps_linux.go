@@ -12,8 +12,7 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
-	"symbolize/ingest/record/bpfread"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/sys"
 )
 
 // Bounds on the data of maps.
@@ -29,8 +28,8 @@ const (
 // that the capture keeps no map alive.
 type mapSeries struct {
 	s      *session
-	reader *bpfread.MapReader
-	blobs  *bpfread.ProgramReader
+	reader *sys.MapReader
+	blobs  *sys.ProgramReader
 	wanted []*wantedMap
 	maps   []*seriesMap
 	lastID uint32
@@ -71,8 +70,8 @@ type mapBTF struct {
 }
 
 func newMapSeries(s *session) *mapSeries {
-	m := &mapSeries{s: s, reader: &bpfread.MapReader{CPUs: possibleCPUs(&s.host)},
-		blobs: &bpfread.ProgramReader{}}
+	m := &mapSeries{s: s, reader: &sys.MapReader{CPUs: possibleCPUs(&s.host)},
+		blobs: &sys.ProgramReader{}}
 	for _, text := range s.opts.Maps {
 		w := &wantedMap{text: text}
 		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
@@ -147,7 +146,7 @@ func (m *mapSeries) stop() {
 // one were seen.
 func (m *mapSeries) find() error {
 	for {
-		id, err := bpfread.NextMap(m.lastID)
+		id, err := sys.NextMap(m.lastID)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil
@@ -165,7 +164,7 @@ func (m *mapSeries) find() error {
 
 // consider watches a map if it is wanted.
 func (m *mapSeries) consider(id uint32) error {
-	fd, err := bpfread.OpenMap(id)
+	fd, err := sys.OpenMap(id)
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: map %d: %w", ErrRights, id, err)
 	}
@@ -216,10 +215,10 @@ func (m *mapSeries) keepBTF(h *rawdump.Header) {
 	}
 	blob, err := m.blobs.BTF(h.BTFID)
 	if err == nil && size+len(blob) > maxMapBTF {
-		err = bpfread.ErrTooLarge
+		err = sys.ErrTooLarge
 	}
 	if err != nil {
-		m.s.lost("BTF of maps: "+bpfread.Reason(err), 1)
+		m.s.lost("BTF of maps: "+sys.Reason(err), 1)
 		return
 	}
 	m.btf = append(m.btf, mapBTF{h.BTFID, append([]byte(nil), blob...)})
@@ -235,7 +234,7 @@ func (m *mapSeries) tick() {
 }
 
 func (m *mapSeries) dump(x *seriesMap) {
-	fd, err := bpfread.OpenMap(x.id)
+	fd, err := sys.OpenMap(x.id)
 	if errors.Is(err, os.ErrNotExist) {
 		x.gone = true
 		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id,
@@ -262,7 +261,7 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	if err != nil {
 		return err
 	}
-	clocks, _ := perfevent.SystemClocks()
+	clocks, _ := sys.SystemClocks()
 	h.Time = clocks.Monotonic
 	if m.room, err = m.reader.Dump(m.room[:0], fd, &h); err != nil {
 		return err

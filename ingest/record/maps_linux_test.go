@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
-	"symbolize/ingest/record/host"
+	"symbolize/ingest/record/sys"
 )
 
 // TestLiveCaptureMaps records maps: one grows, one goes and is made anew, one never appears.
@@ -71,7 +71,7 @@ func changeMaps(grows, goes *ebpf.Map) error {
 	const gone, anew, steps = 10, 20, 40
 	for i := range uint32(steps) {
 		time.Sleep(50 * time.Millisecond)
-		if err := grows.Put(i, make([]uint64, possibleCPUs(&host.Host{}))); err != nil {
+		if err := grows.Put(i, make([]uint64, possibleCPUs(&sys.Host{}))); err != nil {
 			return err
 		}
 		switch i {

@@ -4,17 +4,17 @@ import (
 	"time"
 
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/modules"
+	"symbolize/ingest/record/history"
 )
 
 // moduleRecorder is the recorder of kernel modules.
 type moduleRecorder struct {
-	*modules.Recorder
+	*history.Modules
 	s *session
 }
 
 func newModules(s *session) *moduleRecorder {
-	return &moduleRecorder{modules.New(s.host, modules.Reports{Warn: s.warn, Lost: s.lost,
+	return &moduleRecorder{history.NewModules(s.host, history.ModuleReports{Warn: s.warn, Lost: s.lost,
 		Wake: s.wake, Clocked: s.clocked}), s}
 }
 

@@ -10,7 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/sys"
 )
 
 // perfOut is the perf.data of a bundle while it is written: a temporary file without a name.
@@ -32,7 +32,7 @@ func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 	const dummy = 9 // PERF_COUNT_SW_DUMMY
 	event := perfdata.Event{
 		Attr: perfdata.Attr{Type: perfdata.AttrSoftware, Config: dummy, SamplePeriod: 1,
-			SampleType: perfevent.SampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
+			SampleType: sys.SampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
 		Name: "dummy:HG", IDs: ids,
 	}
 	if monotonic {

@@ -16,7 +16,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/sys"
 )
 
 const (
@@ -134,7 +134,7 @@ func (p *processes) identify(vdso buildid.ID) {
 
 // open has the records of this thread's children to come written into the rings, and returns the
 // ids of the events. The events are inherited; the command must be started from the calling thread.
-func (p *processes) open(rings []*perfevent.Ring) (ids []uint64) {
+func (p *processes) open(rings []*sys.Ring) (ids []uint64) {
 	if len(p.s.opts.Command) == 0 {
 		return nil
 	}
@@ -145,10 +145,10 @@ func (p *processes) open(rings []*perfevent.Ring) (ids []uint64) {
 	}
 	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
 	for _, r := range rings {
-		fd, id, err := perfevent.Open(p.s.clocked(perfevent.DummyAttr(flags)), 0, r.CPU)
+		fd, id, err := sys.OpenEvent(p.s.clocked(sys.DummyAttr(flags)), 0, r.CPU)
 		if errors.Is(err, unix.EINVAL) && flags&perfdata.FlagBuildID != 0 { // before Linux 5.12
 			flags &^= perfdata.FlagBuildID
-			fd, id, err = perfevent.Open(p.s.clocked(perfevent.DummyAttr(flags)), 0, r.CPU)
+			fd, id, err = sys.OpenEvent(p.s.clocked(sys.DummyAttr(flags)), 0, r.CPU)
 		}
 		if err == nil {
 			err = r.Redirect(fd)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/host"
+	"symbolize/ingest/record/sys"
 )
 
 // testRoot is a machine of its own: a directory that replaces / before /proc and /sys, and clocks,
@@ -36,7 +36,7 @@ const ownPID = 99
 
 // session is one of a recorder on that machine.
 func (r testRoot) session(opts *Options) *session {
-	return &session{opts: opts, summary: &Summary{}, host: host.Host{Root: r.dir, OwnPID: ownPID,
+	return &session{opts: opts, summary: &Summary{}, host: sys.Host{Root: r.dir, OwnPID: ownPID,
 		Clocks: func() bundle.Clocks { return *r.now }}}
 }
 

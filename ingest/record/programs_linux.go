@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/sys"
 )
 
 // maxPrograms bounds the programs that one capture distinguishes; 32 bytes are kept of
@@ -29,9 +29,9 @@ type programSource interface {
 }
 
 // runningKernel is the programSource of a recording.
-type runningKernel struct{ bpfread.ProgramReader }
+type runningKernel struct{ sys.ProgramReader }
 
-func (*runningKernel) Open(id uint32) (int, error) { return bpfread.OpenProgram(id) }
+func (*runningKernel) Open(id uint32) (int, error) { return sys.OpenProgram(id) }
 
 func (*runningKernel) Close(fd int) { unix.Close(fd) }
 
@@ -178,13 +178,13 @@ func (p *programs) read(id uint32) *program {
 	x := &program{}
 	p.seen[id] = x
 	if err != nil {
-		x.missing = bpfread.Reason(err)
+		x.missing = sys.Reason(err)
 		return x
 	}
 	defer p.source.Close(fd)
 	raw, err := p.source.Program(fd)
 	if err != nil {
-		x.missing = bpfread.Reason(err)
+		x.missing = sys.Reason(err)
 		return x
 	}
 	p.keep(id, x, raw)
@@ -212,7 +212,7 @@ func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 	p.btfs[btf] = true
 	blob, err := p.source.BTF(btf)
 	if err != nil {
-		p.s.lost("BTF of BPF programs: "+bpfread.Reason(err), 1)
+		p.s.lost("BTF of BPF programs: "+sys.Reason(err), 1)
 		return
 	}
 	p.addBTF(btf, blob)
@@ -232,14 +232,14 @@ func (p *programs) fail(err error) {
 
 // fdRights is called where no program can be had by its id: it finds the reason.
 func fdRights() error {
-	id, err := bpfread.NextProgram(0)
+	id, err := sys.NextProgram(0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	fd, err := bpfread.OpenProgram(id)
+	fd, err := sys.OpenProgram(id)
 	switch {
 	case err == nil:
 		return unix.Close(fd)

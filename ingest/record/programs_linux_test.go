@@ -14,7 +14,7 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/sys"
 )
 
 // testProgram is a program of two functions with lines and BTF, of its own ids.
@@ -174,11 +174,11 @@ func TestProgramsKept(t *testing.T) {
 func TestProgramsMissing(t *testing.T) {
 	k := newFakeKernel(1, 2, 3, 4, 5, 6)
 	k.openErr = map[uint32]error{2: unix.EPERM, 3: unix.EMFILE}
-	k.readErr = map[uint32]error{4: unix.ENOENT, 5: bpfread.ErrTooLarge}
+	k.readErr = map[uint32]error{4: unix.ENOENT, 5: sys.ErrTooLarge}
 	k.blobErr = map[uint32]error{1006: unix.ENOENT}
 	p := newTestPrograms(t, k)
 	want := map[uint32]string{2: bpf.MissingRights, 3: unix.EMFILE.Error(), 4: bpf.MissingGone,
-		5: bpfread.ErrTooLarge.Error(), 99: bpf.MissingGone}
+		5: sys.ErrTooLarge.Error(), 99: bpf.MissingGone}
 	for _, id := range []uint32{99, 1, 2, 3, 4, 5, 6} {
 		p.load(id, bpf.Tag{byte(id), 1})
 	}
@@ -211,7 +211,7 @@ func TestProgramsMissing(t *testing.T) {
 	}
 	const images = "images of BPF programs: "
 	if s.Lost[images+bpf.MissingGone] != 2 || s.Lost[images+bpf.MissingRights] != 1 ||
-		s.Lost[images+bpfread.ErrTooLarge.Error()] != 1 || s.Lost["BTF of BPF programs: "+bpf.MissingGone] != 1 {
+		s.Lost[images+sys.ErrTooLarge.Error()] != 1 || s.Lost["BTF of BPF programs: "+bpf.MissingGone] != 1 {
 		t.Errorf("lost %v", s.Lost)
 	}
 	list := decodeSpools(t, p.infos, p.blobs)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/changes"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/sys"
 	"symbolize/ingest/record/usage"
 )
 
@@ -81,7 +81,7 @@ func (s *session) openGroup() {
 func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
 	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
 	var clockErr error
-	if s.manifest.Begin, clockErr = perfevent.ReadClocks(); clockErr != nil {
+	if s.manifest.Begin, clockErr = sys.ReadClocks(); clockErr != nil {
 		s.warn("perf's clock could not be read: %v", clockErr)
 	}
 	for i, r := range list {
@@ -98,7 +98,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	if s.flusher != nil {
 		s.flusher.stop()
 	}
-	if end, clockErr := perfevent.ReadClocks(); clockErr == nil {
+	if end, clockErr := sys.ReadClocks(); clockErr == nil {
 		s.manifest.End = end
 	}
 	stopAll(list)
@@ -153,7 +153,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = changes.New(side.ask, mods.Settle)
+		side.changes = history.NewCodeLog(side.ask, mods.Settle)
 		mods.NoteChanges(side.changes)
 		side.lookAgainAfterLoss()
 		mapped := newMapLog(s, procs)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/host"
+	"symbolize/ingest/record/sys"
 )
 
 // recorder is one kind of thing that a capture records. Record calls its methods in
@@ -34,7 +34,7 @@ type recorder interface {
 // session is the state that the recorders of one capture share.
 type session struct {
 	opts     *Options
-	host     host.Host
+	host     sys.Host
 	summary  *Summary
 	manifest bundle.Manifest
 

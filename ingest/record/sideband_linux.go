@@ -16,10 +16,8 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/bpfread"
-	"symbolize/ingest/record/changes"
-	"symbolize/ingest/record/cpulist"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/history"
+	"symbolize/ingest/record/sys"
 )
 
 // clocked sets CLOCK_MONOTONIC for the records of an event where stacks are sampled:
@@ -27,7 +25,7 @@ import (
 // exact. All events of a ring have one clock; else it is perf's.
 func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 	if s.opts.Stacks != nil {
-		attr.Bits |= perfevent.AttrBits(perfdata.FlagUseClockID)
+		attr.Bits |= sys.AttrBits(perfdata.FlagUseClockID)
 		attr.Clockid = unix.CLOCK_MONOTONIC
 	}
 	return attr
@@ -40,7 +38,7 @@ const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 // report as loaded.
 type sideband struct {
 	s        *session
-	rings    []*perfevent.Ring
+	rings    []*sys.Ring
 	programs *programs
 	out      *perfOut
 	kernel   *kernel         // asked where the kernel lies
@@ -56,9 +54,9 @@ type sideband struct {
 	ksymbols   int
 	symbols    map[symbolKey]bool // names at addresses in records: trampolines
 	room       []byte             // a record that was cut
-	current    *perfevent.Ring    // that is being read
+	current    *sys.Ring          // that is being read
 	named      []byte             // names of functions since the last load, each with a 0 behind
-	changes    *changes.Log       // of kernel addresses; nil: not wanted
+	changes    *history.CodeLog   // of kernel addresses; nil: not wanted
 	series     *mapSeries         // asked for the BTF of maps; nil if none are dumped
 	ids        []uint64           // of the events
 	first      bool               // nothing of the bundle was cut off yet
@@ -73,7 +71,7 @@ type symbolKey struct {
 }
 
 func newSideband(s *session, k *kernel, m *moduleRecorder, p *processes) (*sideband, error) {
-	x := &sideband{s: s, current: new(perfevent.Ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
+	x := &sideband{s: s, current: new(sys.Ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
 		ready: make(chan struct{}), wake: -1, first: true, requests: make(chan func(), 1),
 		symbols: make(map[symbolKey]bool)}
 	var err error
@@ -110,12 +108,12 @@ func (x *sideband) start() error {
 	if err := fdRights(); err != nil {
 		return fmt.Errorf("%w: read a BPF program by its id: %w", ErrRights, err)
 	}
-	cpus, err := cpulist.Online()
+	cpus, err := sys.OnlineCPUs()
 	if err != nil {
 		return err
 	}
 	for _, cpu := range cpus {
-		r, err := perfevent.OpenRing(x.s.clocked(perfevent.DummyAttr(kernelFlags)), -1, cpu, perfevent.RingPages)
+		r, err := sys.OpenRing(x.s.clocked(sys.DummyAttr(kernelFlags)), -1, cpu, sys.RingPages)
 		if errors.Is(err, unix.ENODEV) {
 			continue // went offline
 		}
@@ -247,7 +245,7 @@ const betweenDrains = 8
 func (x *sideband) readPresent() {
 	n := 0
 	for id := uint32(0); ; n++ {
-		next, err := bpfread.NextProgram(id)
+		next, err := sys.NextProgram(id)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
 				x.s.warn("the BPF programs present could not be listed: %v", err)
@@ -266,7 +264,7 @@ func (x *sideband) readPresent() {
 // record takes in one record of a ring.
 func (x *sideband) record(rec []byte) {
 	order := binary.NativeEndian
-	body := rec[perfevent.RecordHeader:]
+	body := rec[sys.RecordHeader:]
 	switch perfdata.Type(order.Uint32(rec)) {
 	case perfdata.TypeBPFEvent:
 		if len(body) >= 16 && order.Uint16(body) == perfdata.BPFLoad {
@@ -278,8 +276,8 @@ func (x *sideband) record(rec []byte) {
 		if len(body) >= 16 {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
-		x.changes.Lost(x.current.Latest, perfevent.RecordTime(rec))
-		x.again.lost(x.current.Latest, perfevent.RecordTime(rec))
+		x.changes.Lost(x.current.Latest, sys.RecordTime(rec))
+		x.again.lost(x.current.Latest, sys.RecordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.Sample(rec)
 		return // not part of perf.data
@@ -287,17 +285,17 @@ func (x *sideband) record(rec []byte) {
 		x.procs.record(body)
 	}
 	rec = x.cut(rec)
-	x.current.Latest = perfevent.RecordTime(rec)
+	x.current.Latest = sys.RecordTime(rec)
 	x.out.write(rec)
 }
 
 // cut removes the bytes that the kernel adds to BPF records where others listen too, so that
 // their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
 func (x *sideband) cut(rec []byte) []byte {
-	const trailer = 32 // of perfevent.SampleType
+	const trailer = 32 // of sys.SampleType
 	order := binary.NativeEndian
-	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[perfevent.RecordHeader:])
-	size := perfevent.RecordHeader + own + trailer
+	own := perfdata.OwnFields(perfdata.Type(order.Uint32(rec)), rec[sys.RecordHeader:])
+	size := sys.RecordHeader + own + trailer
 	if own == 0 || size >= len(rec) {
 		return rec
 	}
@@ -337,12 +335,12 @@ const maxSymbols = 1 << 16
 // ksymbol counts a KSYMBOL record and remembers those of no program.
 func (x *sideband) ksymbol(rec []byte) {
 	const lengthAt, flagsAt, unregister, nameAt = 8, 14, 1, 16
-	body := rec[perfevent.RecordHeader:]
+	body := rec[sys.RecordHeader:]
 	if len(body) < nameAt {
 		return
 	}
 	x.ksymbols++
-	x.changes.Add(perfevent.RecordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
+	x.changes.Add(sys.RecordTime(x.cut(rec)), binary.NativeEndian.Uint64(body),
 		uint64(binary.NativeEndian.Uint32(body[lengthAt:])))
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0

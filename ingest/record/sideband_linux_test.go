@@ -8,16 +8,16 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/sys"
 )
 
-// ringRecord makes a record as it lies in a ring: with the trailer of perfevent.SampleType.
+// ringRecord makes a record as it lies in a ring: with the trailer of sys.SampleType.
 func ringRecord(kind perfdata.Type, body []byte) []byte {
 	const trailer = 32
 	o := binary.NativeEndian
 	b := o.AppendUint32(nil, uint32(kind))
 	b = o.AppendUint16(b, 0)
-	b = o.AppendUint16(b, uint16(perfevent.RecordHeader+len(body)+trailer))
+	b = o.AppendUint16(b, uint16(sys.RecordHeader+len(body)+trailer))
 	b = append(b, body...)
 	b = o.AppendUint32(b, 11) // pid
 	b = o.AppendUint32(b, 12) // tid
@@ -134,7 +134,7 @@ func TestSidebandDamaged(t *testing.T) {
 		bpfEventRecord(perfdata.BPFLoad, 3, bpf.Tag{3, 1}), ringRecord(perfdata.TypeSample, make([]byte, 40)),
 		ringRecord(perfdata.TypeLost, make([]byte, 16)), ringRecord(perfdata.TypeComm, make([]byte, 8)),
 	} {
-		for n := perfevent.RecordHeader; n < len(rec); n++ {
+		for n := sys.RecordHeader; n < len(rec); n++ {
 			x.record(rec[:n:n])
 		}
 	}
@@ -166,7 +166,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(ringRecord(perfdata.TypeSample, make([]byte, 40)))
 	f.Add([]byte{9, 0, 0, 0, 0, 0, 8, 0})
 	f.Fuzz(func(t *testing.T, rec []byte) {
-		if len(rec) < perfevent.RecordHeader {
+		if len(rec) < sys.RecordHeader {
 			return
 		}
 		rec = slices.Clone(rec[:min(len(rec), math.MaxUint16)&^7])

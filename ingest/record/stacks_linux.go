@@ -11,9 +11,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/changes"
-	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/record/sys"
 )
 
 // stacks has the sampler count stacks, and the mappings taken of processes whose frames
@@ -23,7 +23,7 @@ type stacks struct {
 	procs *processes
 	sm    *sampler.Sampler
 	// changes are those of the kernel's address space.
-	changes *changes.Log
+	changes *history.CodeLog
 
 	pause, longest time.Duration  // between two drains
 	reported       map[int32]bool // processes that the sampler reported since the last one
@@ -209,7 +209,7 @@ func longestPause(o *sampler.Options) time.Duration {
 	if o.Event.Kind != sampler.Clock {
 		return drainEvery
 	}
-	cpus, err := cpulist.Online()
+	cpus, err := sys.OnlineCPUs()
 	if err != nil {
 		return drainEvery
 	}

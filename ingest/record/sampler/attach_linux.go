@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/sys"
 )
 
 // attached holds the attachment of a program to its event.
@@ -47,7 +47,7 @@ func (a *attached) attach(p *ebpf.Program, o *Options) error {
 
 // clocks opens a clock on each CPU. One that goes offline meanwhile is passed over.
 func (a *attached) clocks(p *ebpf.Program, frequency int) error {
-	cpus, err := cpulist.Online()
+	cpus, err := sys.OnlineCPUs()
 	if err != nil {
 		return err
 	}

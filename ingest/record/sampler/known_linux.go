@@ -4,7 +4,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
-	"symbolize/ingest/record/kernelbtf"
+	"symbolize/ingest/record/sys"
 )
 
 // To look up build IDs takes the kernel three times as long as to walk the stack, and an
@@ -34,7 +34,7 @@ func readProcessLayout() *processLayout {
 	if err != nil {
 		return nil
 	}
-	l := kernelbtf.New(spec)
+	l := sys.NewLayout(spec)
 	p := &processLayout{leader: l.At("task_struct", "group_leader"),
 		start: l.At("task_struct", "start_boottime"), execs: l.At("task_struct", "self_exec_id"),
 		mm: l.At("task_struct", "mm"), layout: l.At("mm_struct", "start_code")}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/sys"
 )
 
 func needLive(t *testing.T) {
@@ -43,7 +43,7 @@ func TestLiveClock(t *testing.T) {
 	st := s.Stats()
 	t.Logf("%+v, %d counts", st, len(s.counts.of))
 	checkHashes(t, s)
-	if cpus, err := cpulist.Online(); err != nil || len(s.fds) != 0 || st.Samples < 500*uint64(len(cpus)) {
+	if cpus, err := sys.OnlineCPUs(); err != nil || len(s.fds) != 0 || st.Samples < 500*uint64(len(cpus)) {
 		t.Errorf("%d samples on CPUs %v, %v; %d clocks are still open", st.Samples, cpus, err, len(s.fds))
 	}
 }

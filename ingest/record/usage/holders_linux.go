@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpfstats"
-	"symbolize/ingest/record/bpfcall"
+	"symbolize/ingest/record/sys"
 )
 
 // addHolders looks through the descriptors of all processes.
@@ -100,8 +100,8 @@ func (s *scan) perfEventOf(pid int32, fd string) uint32 {
 	}
 	const most = 4096 // bytes of a path
 	name := make([]byte, most)
-	attr := &fdQueryAttr{pid: uint32(pid), fd: uint32(number), size: most, buf: bpfcall.Address(name)}
-	if _, err := bpfcall.Call(bpfcall.TaskFDQuery, unsafe.Pointer(attr), unsafe.Sizeof(*attr)); err != nil {
+	attr := &fdQueryAttr{pid: uint32(pid), fd: uint32(number), size: most, buf: sys.Address(name)}
+	if _, err := sys.BPF(sys.TaskFDQuery, unsafe.Pointer(attr), unsafe.Sizeof(*attr)); err != nil {
 		return 0 // it runs none, or one of a kind that the kernel does not report
 	}
 	if attr.program != 0 && attr.kind < uint32(len(fdKinds)) {
@@ -146,8 +146,8 @@ func (s *scan) addPins(mounts []mount) {
 // pinned returns the program that a file holds, itself or by a link; 0 for maps.
 func pinned(path string) uint32 {
 	name := append([]byte(path), 0)
-	attr := &objGetAttr{path: bpfcall.Address(name)}
-	fd, err := bpfcall.Call(bpfcall.ObjGet, unsafe.Pointer(attr), unsafe.Sizeof(*attr))
+	attr := &objGetAttr{path: sys.Address(name)}
+	fd, err := sys.BPF(sys.ObjGet, unsafe.Pointer(attr), unsafe.Sizeof(*attr))
 	if err != nil {
 		return 0
 	}

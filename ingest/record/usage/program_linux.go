@@ -8,8 +8,7 @@ import (
 
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bpfstats"
-	"symbolize/ingest/record/bpfcall"
-	"symbolize/ingest/record/bpfread"
+	"symbolize/ingest/record/sys"
 )
 
 // program is a program of the list at hand.
@@ -66,8 +65,8 @@ func (c *Recorder) meet(id uint32, fd int, now uint64) *program {
 	c.ids = slices.Grow(c.ids[:0], int(n)*4)[:n*4]
 	clear(c.info)
 	order.PutUint32(c.info[infoMapsAt:], n)
-	order.PutUint64(c.info[infoMapIDsAt:], bpfcall.Address(c.ids))
-	if _, err := bpfcall.Info(fd, c.info); err == nil {
+	order.PutUint64(c.info[infoMapIDsAt:], sys.Address(c.ids))
+	if _, err := sys.BPFInfo(fd, c.info); err == nil {
 		for ids := c.ids; len(ids) >= 4; ids = ids[4:] {
 			p.Maps = append(p.Maps, c.mapOf(order.Uint32(ids)))
 		}
@@ -79,7 +78,7 @@ func (c *Recorder) meet(id uint32, fd int, now uint64) *program {
 // mapOf describes a map as far as it can be read.
 func (c *Recorder) mapOf(id uint32) bpfstats.Map {
 	m := bpfstats.Map{ID: id}
-	fd, err := bpfread.OpenMap(id)
+	fd, err := sys.OpenMap(id)
 	if err != nil {
 		return m
 	}

@@ -17,9 +17,7 @@ import (
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/record/bpfcall"
-	"symbolize/ingest/record/bpfread"
-	"symbolize/ingest/record/perfevent"
+	"symbolize/ingest/record/sys"
 )
 
 const (
@@ -48,7 +46,7 @@ type Recorder struct {
 	counted bool      // it counts them
 	info    []byte    // struct bpf_prog_info
 	ids     []byte    // of a program's maps
-	maps    *bpfread.MapReader
+	maps    *sys.MapReader
 
 	mu       sync.Mutex // held while programs are read, and where they are taken from
 	begin    uint64     // of the list at hand, ns of CLOCK_BOOTTIME
@@ -77,7 +75,7 @@ type Reports struct {
 // NewRecorder makes a Recorder. count has the kernel count the runs of programs meanwhile.
 func NewRecorder(proc Options, count bool, reports Reports) *Recorder {
 	return &Recorder{reports: reports, proc: proc, count: count, info: make([]byte, bpf.InfoLen),
-		maps: &bpfread.MapReader{}, programs: make(map[uint32]*program)}
+		maps: &sys.MapReader{}, programs: make(map[uint32]*program)}
 }
 
 // Start has the kernel count runs, where that is wanted, and begins to read the counts.
@@ -105,7 +103,7 @@ func statsEnabled() bool {
 
 // boottime returns the time of the clock of load times, ns.
 func boottime() uint64 {
-	clocks, _ := perfevent.SystemClocks()
+	clocks, _ := sys.SystemClocks()
 	return clocks.Boottime
 }
 
@@ -167,7 +165,7 @@ func (c *Recorder) poll() {
 	defer c.mu.Unlock()
 	c.polled++
 	for id := uint32(0); ; {
-		next, err := bpfread.NextProgram(id)
+		next, err := sys.NextProgram(id)
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
 				c.reports.Log("BPF programs could not be listed: %v", err)
@@ -193,13 +191,13 @@ func (c *Recorder) read(id uint32) {
 		}
 		return
 	}
-	fd, err := bpfread.OpenProgram(id)
+	fd, err := sys.OpenProgram(id)
 	if err != nil {
 		return // gone
 	}
 	defer unix.Close(fd)
 	clear(c.info)
-	if _, err := bpfcall.Info(fd, c.info); err != nil {
+	if _, err := sys.BPFInfo(fd, c.info); err != nil {
 		return
 	}
 	now := boottime()

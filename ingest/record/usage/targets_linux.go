@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/record/bpfcall"
+	"symbolize/ingest/record/sys"
 )
 
 // targets name functions of the kernel by their BTF, which is loaded when it is needed.
@@ -46,13 +46,13 @@ func (t *targets) function(program, object, id uint32) string {
 
 // attachedTo returns the BTF with the function that a program was loaded for, 0 if there is none.
 func attachedTo(program uint32) (object uint32) {
-	fd, err := bpfcall.FDByID(bpfcall.ProgGetFDByID, program, 0)
+	fd, err := sys.FDByID(sys.ProgGetFDByID, program, 0)
 	if err != nil {
 		return 0
 	}
 	defer unix.Close(fd)
 	info := make([]byte, bpf.InfoLen)
-	if _, err := bpfcall.Info(fd, info); err != nil {
+	if _, err := sys.BPFInfo(fd, info); err != nil {
 		return 0
 	}
 	return binary.NativeEndian.Uint32(info[infoAttachBTF:])

@@ -25,7 +25,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
-	"symbolize/ingest/record/check"
 	"symbolize/ingest/record/sampler"
 )
 
@@ -190,7 +189,7 @@ type checkNeed struct {
 
 // runCaptureCheck prints the missing rights and settings, one line each.
 func runCaptureCheck(a *cli.App, format string) error {
-	needs := check.Host()
+	needs := record.CheckHost()
 	facts := checkResult{Missing: []checkNeed{}}
 	for _, n := range needs {
 		facts.Missing = append(facts.Missing, checkNeed{n.Name, n.For, n.Fix, n.Option, n.Fatal})

@@ -12,7 +12,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
-	"symbolize/ingest/record/cpulist"
+	"symbolize/ingest/record/sys"
 )
 
 // InputOptions select the samples of captures and the sources of names. AddFlags sets most of the
@@ -128,7 +128,7 @@ func (o *InputOptions) Validate(args []string) error {
 		return Usagef("--time %q: %v", o.times, err)
 	}
 	if o.cpus != "" {
-		list, err := cpulist.Parse(o.cpus)
+		list, err := sys.ParseCPUs(o.cpus)
 		if err != nil {
 			return Usagef("--cpu %q: it is a list as 0,2-3", o.cpus)
 		}

@@ -1,2 +1,0 @@
-// Package bpfread reads the BPF programs, BTF and maps of the running kernel, on Linux.
-package bpfread

@@ -1,0 +1,52 @@
+package sys
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// spec is a kernel with one structure {u64 first; union { struct { u64 one; u64 two; }; }; }.
+func spec(t *testing.T) *btf.Spec {
+	t.Helper()
+	word := &btf.Int{Name: "unsigned long", Size: 8}
+	inner := &btf.Union{Size: 16, Members: []btf.Member{{Type: &btf.Struct{Size: 16,
+		Members: []btf.Member{{Name: "one", Type: word}, {Name: "two", Type: word, Offset: 64}}}}}}
+	b, err := btf.NewBuilder([]btf.Type{&btf.Struct{Name: "outer", Size: 24, Members: []btf.Member{
+		{Name: "first", Type: word}, {Type: inner, Offset: 64}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := b.Marshal(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestLayout finds members, those in unions without a name too, and reports those it does
+// not find; after that it finds nothing.
+func TestLayout(t *testing.T) {
+	l := NewLayout(spec(t))
+	for member, want := range map[string]int32{"first": 0, "one": 8, "two": 16} {
+		if at := l.At("outer", member); at != want || l.Err != nil {
+			t.Errorf("%s at %d, %v", member, at, l.Err)
+		}
+	}
+	if l.At("outer", "nothing"); l.Err == nil || !strings.Contains(l.Err.Error(), "nothing") {
+		t.Errorf("error %v", l.Err)
+	}
+	first := l.Err
+	if at := l.At("no_struct", "x"); l.Err != first || at != 0 {
+		t.Errorf("the first error became %v", l.Err)
+	}
+	if at := l.At("outer", "two"); at != 0 {
+		t.Errorf("two at %d after an error", at)
+	}
+}
