@@ -90,9 +90,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	}
 	noMap := func(path string, why ingest.Reason) uint32 {
 		key := sideband.ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(path + why.String()))}
-		return sb.Objects.Add(key, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: path}, Reason: why}
-		})
+		return sb.Objects.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Reason: why})
 	}
 	f.noMap = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.UnmappedKernelPath,
 		ingest.MapsNotSaved),
@@ -284,14 +282,11 @@ func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
 func (f *stackFolder) valid(ref uint32) uint32 {
 	if f.validOf[ref] == 0 {
 		id := f.set.IDs[ref]
-		n := f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id}, func() ingest.Object {
-			var o ingest.Object
-			if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
-				o.File.Path = pathOf(id)
-			}
-			return o
-		})
-		f.validOf[ref] = n + 1
+		var o ingest.Object
+		if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
+			o.File.Path = pathOf(id)
+		}
+		f.validOf[ref] = 1 + f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id}, o)
 	}
 	return f.validOf[ref] - 1
 }
@@ -300,8 +295,7 @@ func (f *stackFolder) valid(ref uint32) uint32 {
 func (f *stackFolder) named(ref uint32) uint32 {
 	if f.namedOf[ref] == 0 {
 		sym := f.set.Symbols[ref]
-		n := f.Objects.NamedCode(sym.Name, sym.Object, sym.Kernel)
-		f.namedOf[ref] = n + 1
+		f.namedOf[ref] = 1 + f.Objects.NamedCode(sym.Name, sym.Object, sym.Kernel)
 	}
 	return f.namedOf[ref] - 1
 }
@@ -313,11 +307,9 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 		if role == merge.KernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
-		n := f.Objects.Add(sideband.ObjectKey{Kind: ingest.NoStack, Path: f.Objects.Path([]byte(path))},
-			func() ingest.Object {
-				return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost}
-			})
-		f.lostOf[cause][role] = n + 1
+		key := sideband.ObjectKey{Kind: ingest.NoStack, Path: f.Objects.Path([]byte(path))}
+		f.lostOf[cause][role] = 1 + f.Objects.Add(key,
+			ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost})
 	}
 	return f.lostOf[cause][role] - 1
 }

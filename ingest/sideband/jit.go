@@ -277,10 +277,8 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 // AmbiguousJIT returns the object for addresses of several functions of a run-time compiler.
 func (sb *State) AmbiguousJIT() uint32 {
 	key := ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(ingest.AmbiguousJITPath))}
-	return sb.Objects.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: ingest.AmbiguousJITPath},
-			Reason: ingest.AddressReused}
-	})
+	return sb.Objects.Add(key, ingest.Object{File: ingest.FileRef{Path: ingest.AmbiguousJITPath},
+		Reason: ingest.AddressReused})
 }
 
 // JITReused reports whether a process's jitdump file has several successive functions at an address, and
@@ -305,9 +303,8 @@ func firstAfter(list []addr.Range, at addr.Addr) int {
 
 // jit returns the object of a process's perf map or jitdump file.
 func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, pid int32) uint32 {
-	n := r.Add(ObjectKey{Kind: kind, Path: r.Path([]byte(path)), ID: id}, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: path}, PID: pid}
-	})
+	n := r.Add(ObjectKey{Kind: kind, Path: r.Path([]byte(path)), ID: id},
+		ingest.Object{File: ingest.FileRef{Path: path}, PID: pid})
 	r.List[n].IDSource = ingest.IDDerived
 	return n
 }

@@ -208,15 +208,11 @@ func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
 // listedCode returns the object of a function in a kallsyms text.
 func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 	if s.Module == bpfModule {
-		key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))}
-		return r.Add(key, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true}
-		})
+		return r.Add(ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))},
+			ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true})
 	}
-	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(s.Module + "\x00" + s.Name))}
-	return r.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name}
-	})
+	return r.Add(ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(s.Module + "\x00" + s.Name))},
+		ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name})
 }
 
 // maxLoads bounds the named mappings of one module.

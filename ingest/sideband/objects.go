@@ -91,12 +91,11 @@ func (r *Objects) Path(name []byte) uint32 {
 	return n
 }
 
-// Add returns the number of the object with a key; describe makes a new object.
-func (r *Objects) Add(key ObjectKey, describe func() ingest.Object) uint32 {
+// Add returns the number of the object with a key; a new object has the fields of o.
+func (r *Objects) Add(key ObjectKey, o ingest.Object) uint32 {
 	n, ok := r.index[key]
 	if !ok {
 		n = uint32(len(r.List))
-		o := describe()
 		o.Kind, o.Kernel, o.ID = key.Kind, ingest.NoObject, key.ID
 		if !o.ID.IsZero() {
 			o.IDSource = ingest.IDRecorded
@@ -118,22 +117,18 @@ func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	switch kind {
 	case ingest.Anonymous:
 		key.Path = r.Path([]byte(anonymousPath(r.names[path])))
-		return r.Add(key, func() ingest.Object {
-			return ingest.Object{File: ingest.FileRef{Path: r.names[key.Path]},
-				Reason: ingest.AnonymousMemory}
-		})
+		return r.Add(key, ingest.Object{File: ingest.FileRef{Path: r.names[key.Path]},
+			Reason: ingest.AnonymousMemory})
 	case ingest.VDSO:
 		key.ID = m.BuildID
-		return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: r.names[path]}} })
+		return r.Add(key, ingest.Object{File: ingest.FileRef{Path: r.names[path]}})
 	}
 	key.ID = m.BuildID
 	key.file = ingest.FileRef{Major: m.Maj, Minor: m.Min, Inode: m.Ino, Generation: m.InoGen}
-	return r.Add(key, func() ingest.Object {
-		file := key.file
-		file.Path = strings.TrimSuffix(r.names[path], ingest.DeletedSuffix)
-		file.Deleted = file.Path != r.names[path]
-		return ingest.Object{File: file}
-	})
+	file := key.file
+	file.Path = strings.TrimSuffix(r.names[path], ingest.DeletedSuffix)
+	file.Deleted = file.Path != r.names[path]
+	return r.Add(key, ingest.Object{File: file})
 }
 
 // userKind returns the kind of a mapping of a process by its recorded name. A mapping with a build ID
@@ -181,16 +176,14 @@ func (r *Objects) segment(object uint32, pgoff, length uint64) {
 // kernel returns the object of the kernel's own mapping. ref is the symbol at the end of its name.
 func (r *Objects) kernel(ref string, id buildid.ID) uint32 {
 	key := ObjectKey{Kind: ingest.Kernel, Path: r.Path([]byte(ref)), ID: id}
-	return r.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: ingest.KernelMapName}, RefSymbol: ref}
-	})
+	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: ingest.KernelMapName}, RefSymbol: ref})
 }
 
 // module returns the object of a kernel module, recorded as "[name]" or by the path of its file.
 func (r *Objects) module(m *perfdata.Mmap) uint32 {
 	name := moduleName(string(m.Filename))
 	key := ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(name)), ID: m.BuildID}
-	return r.Add(key, func() ingest.Object { return ingest.Object{File: ingest.FileRef{Path: name}} })
+	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: name}})
 }
 
 // moduleName is the display name of a module, "[xt_conntrack]". In file names '-' equals '_'.
@@ -207,14 +200,12 @@ func moduleName(file string) string {
 // ksymbol returns the object of code added to the kernel with a name.
 func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	key := ObjectKey{Kind: ingest.JIT, Path: r.Path(k.Name), length: uint64(k.Len)}
-	n := r.Add(key, func() ingest.Object {
-		name := r.names[key.Path]
-		o := ingest.Object{File: ingest.FileRef{Path: name}, Symbol: name, Length: key.length}
-		if name == "" {
-			o.Reason = ingest.ImageNotCaptured
-		}
-		return o
-	})
+	name := r.names[key.Path]
+	o := ingest.Object{File: ingest.FileRef{Path: name}, Symbol: name, Length: key.length}
+	if name == "" {
+		o.Reason = ingest.ImageNotCaptured
+	}
+	n := r.Add(key, o)
 	if o := &r.List[n]; o.ID.IsZero() {
 		o.ID, o.IDSource = bpf.SymbolIdentity(arch, o.Symbol, o.Length), ingest.IDDerived
 	}
@@ -226,10 +217,8 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 	symbol := p.Symbol(i)
 	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol)), length: length,
 		ID: p.Identity(i, arch)}
-	n := r.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length,
-			NoImage: true}
-	})
+	n := r.Add(key, ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length,
+		NoImage: true})
 	r.List[n].IDSource = ingest.IDDerived
 	if p.Funcs[i].Image != nil {
 		r.List[n].NoImage, r.List[n].WhyNoImage = false, ""
@@ -243,9 +232,7 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 func (r *Objects) NoTable(object uint32) uint32 {
 	path := ingest.NoTablePath(r.List[object].File.Path)
 	key := ObjectKey{Kind: ingest.NoStack, Path: r.Path([]byte(path))}
-	return r.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.NoUnwindTable}
-	})
+	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.NoUnwindTable})
 }
 
 // NamedCode returns the object of a function known only by its name and its module or file.
@@ -256,8 +243,5 @@ func (r *Objects) NamedCode(name, part string, kernel bool) uint32 {
 		key.Kind = ingest.JIT
 		path = name
 	}
-	return r.Add(key, func() ingest.Object {
-		return ingest.Object{File: ingest.FileRef{Path: path},
-			Symbol: name}
-	})
+	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Symbol: name})
 }
