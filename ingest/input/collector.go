@@ -94,8 +94,7 @@ func (c *collector) chooseEvents() error {
 		c.event = append(c.event, at)
 	}
 	if c.opts.Event != "" && len(c.events) == 0 {
-		return fmt.Errorf("%s: no event %q in it, only %s", c.Records.File.Name, c.opts.Event,
-			strings.Join(names, ", "))
+		return &ingest.EventError{Capture: c.Records.File.Name, Event: c.opts.Event, Has: names}
 	}
 	return nil
 }

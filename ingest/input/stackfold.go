@@ -129,7 +129,7 @@ func (f *stackFolder) checkFilters() error {
 	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
 		return e.Name == o.Event
 	}):
-		return fmt.Errorf("%s: no event %q in it", f.file.path, o.Event)
+		return &ingest.EventError{Capture: f.file.path, Event: o.Event}
 	}
 	return nil
 }
