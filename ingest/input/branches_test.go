@@ -17,7 +17,7 @@ const (
 	branchCallStack = 1 << 11
 )
 
-// branchCapture is a capture whose samples have chains and branch stacks.
+// branchCapture is a capture of samples with chains and branch stacks.
 func branchCapture(big bool, kind uint64) capture {
 	b := perfbuild.NewOrder(big)
 	b.Events[0].SampleType |= perfbuild.BranchStack
@@ -99,7 +99,7 @@ func TestCallStacks(t *testing.T) {
 	}
 }
 
-// TestBranches takes the entries of branch stacks as samples of their own.
+// TestBranches makes samples of the entries of branch stacks.
 func TestBranches(t *testing.T) {
 	const text = 0xffffffff81000000
 	for _, big := range []bool{false, true} {

@@ -194,7 +194,7 @@ func TestBundleSamples(t *testing.T) {
 func TestBundlePlaces(t *testing.T) {
 	const (
 		valid, ip = 1, 2
-		id        = "abcdefghijklmnopqr\x00\x00" // its end is taken for padding
+		id        = "abcdefghijklmnopqr\x00\x00" // its end looks like padding
 	)
 	h := bundlebuild.NewHost()
 	h.Entries = map[string][]byte{
@@ -271,7 +271,7 @@ func TestBundleCompiled(t *testing.T) {
 		t.Errorf("locations %+v", p.Locations)
 	}
 
-	// Facts that cannot be read are reported, and the file is taken by its number.
+	// Unreadable facts are reported, and the file is identified by its number.
 	h.Entries[bundle.CompiledName(bundlebuild.Process)] = []byte("{")
 	writeFile(t, path, h.Bundle())
 	asked = nil

@@ -52,8 +52,8 @@ func compiledNames(p *ingest.Profile, f *jitdump.File) map[string]string {
 	return names
 }
 
-// TestCompiledTimes: an address that several functions of a run-time compiler had is that of the time
-// of its stack, where that is known and only one was there in it.
+// TestCompiledTimes: an address of several functions of a run-time compiler belongs to the function at
+// the time of its stack, if the time is known and there was only one.
 func TestCompiledTimes(t *testing.T) {
 	const none, ip, span = -14, 2, bundle.UserTimeSpan
 	stacks := stackDump(t, [][]byte{stackRecord(ip, "", compiledCode+4)},

@@ -117,7 +117,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// longGroup is a capture of counters whose chunks are read apart.
+// longGroup is a capture of counters with separately read chunks.
 func longGroup(big bool) []byte {
 	c := groupCapture(big, readID|readGroup, perfbuild.Inherit)
 	for i := range uint64(200) {

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// openReader opens a capture that lies in memory, with small chunks.
+// openReader opens a capture in memory, with small chunks.
 func openReader(data []byte, workers int) (*Capture, error) {
 	r := bytes.NewReader(data)
 	f, err := perfdata.Open("fuzz", r, int64(len(data)))
@@ -172,7 +172,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// FuzzBranches takes any bytes for the branch stack of samples, in one of the ways of reading it.
+// FuzzBranches reads any bytes as the branch stack of samples, in one of the modes.
 func FuzzBranches(f *testing.F) {
 	entry := func(words ...uint64) (b []byte) {
 		for _, w := range words {

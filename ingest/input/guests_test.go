@@ -8,7 +8,7 @@ import (
 )
 
 // TestGuests: records and samples of the events of a virtual machine have its numbers of
-// processes, which are none of the host's.
+// processes, unrelated to the host's.
 func TestGuests(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		b := perfbuild.NewOrder(big)

@@ -32,7 +32,7 @@ func objectOf(t *testing.T, p *ingest.Profile, path string) *ingest.Object {
 	return found
 }
 
-// mapped maps a file and takes a sample in it.
+// mapped maps a file and adds a sample in it.
 func (c capture) mapped(addr uint64, m perfbuild.Mmap) {
 	m.PID, m.Addr, m.Len = 7, addr, 0x1000
 	c.Mmap2(m, at(1))
@@ -141,8 +141,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestSiblingAlone finds the ID of a file through another of its names, when no sample lies in
-// that.
+// TestSiblingAlone finds the ID of a file by another of its names, which has no samples.
 func TestSiblingAlone(t *testing.T) {
 	c := newCapture()
 	c.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(5), Filename: "/a"})

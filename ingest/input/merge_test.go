@@ -107,7 +107,7 @@ func TestMergeUnions(t *testing.T) {
 	}
 }
 
-// named gives every location of a profile a name, but those whose offset is odd.
+// named gives every location of a profile with an even offset a name.
 func named(p *ingest.Profile) {
 	n := &ingest.Names{}
 	for i, l := range p.Locations {

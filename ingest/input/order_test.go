@@ -112,7 +112,7 @@ func TestReplayCanceled(t *testing.T) {
 	}
 }
 
-// TestReplayMemory: a replay takes one buffer for all chunks of a file.
+// TestReplayMemory: a replay uses one buffer for all chunks of a file.
 func TestReplayMemory(t *testing.T) {
 	data := busyHost(40)
 	c, err := openReader(data, 1)

@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// TestPathFiles: where several files were at one path, the build ID that was read there at
-// the end is that of the last, or of none.
+// TestPathFiles: if several files were at one path, the build ID read at the end of the recording
+// belongs to the last file, or to none.
 func TestPathFiles(t *testing.T) {
 	by := func(t int32, inode uint64, name string) perfbuild.Mmap {
 		return perfbuild.Mmap{PID: t, Addr: 0x100000, Len: 0x1000, Maj: 8, Ino: inode, InoGen: 5,

@@ -157,7 +157,7 @@ func compareLive(t *testing.T, programs []bpf.Program, w *liveFunc) {
 	t.Errorf("program %d at %#x is not in the capture", w.id, w.start)
 }
 
-// leafCounts counts samples by the BPF function that their leaf lies in. Names are without
+// leafCounts counts samples by the BPF function of their leaf. Names are without
 // the tags: perf makes up another one for programs loaded before the recording.
 func leafCounts(p *ingest.Profile) map[string]uint64 {
 	counts := make(map[string]uint64)

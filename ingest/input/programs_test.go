@@ -70,7 +70,7 @@ func (c capture) load(p *bpfbuild.Program, tid int32, t uint64) {
 	c.BPFEvent(1, p.ID, p.Tag, where)
 }
 
-// unload has a kernel thread take it away.
+// unload removes it by a kernel thread.
 func (c capture) unload(p *bpfbuild.Program, t uint64) {
 	where := perfbuild.At{PID: 29, TID: 29, Time: t}
 	for i := range p.Funcs {
@@ -370,8 +370,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestUnreadTypes: of programs whose BTF the recorder did not get the records know the
-// names of subprograms, too.
+// TestUnreadTypes: records have the names of subprograms also for programs without recorded BTF.
 func TestUnreadTypes(t *testing.T) {
 	p := program(5, 0xa0, slotA, slotB)
 	p.Funcs[1].Name = "count"

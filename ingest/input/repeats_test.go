@@ -106,8 +106,8 @@ func TestRepeatedSamples(t *testing.T) {
 	}
 }
 
-// TestRepeats: a sample has to come three times to be counted in its slot, and twice as
-// often as others to take it; where few samples come again, all pass for a time.
+// TestRepeats: a sample must come three times to be counted in its slot, and twice as often as the
+// present one to replace it; if few samples repeat, all are skipped for a time.
 func TestRepeats(t *testing.T) {
 	r := repeats{seed: maphash.MakeSeed()}
 	chain := binary.LittleEndian.AppendUint64(nil, 1<<40)

@@ -102,8 +102,8 @@ func TestOpenBundleWithoutSideband(t *testing.T) {
 	}
 }
 
-// TestTaken records less and less, and takes the rest from the bundle: the profile is
-// that of a recording that has everything.
+// TestTaken omits more and more from the recording: with the bundle the profile equals that of a
+// complete recording.
 func TestTaken(t *testing.T) {
 	const none = ": the capture has all that the bundle has"
 	for _, tt := range []struct {
@@ -237,8 +237,7 @@ func TestTakenNothing(t *testing.T) {
 	}
 }
 
-// TestTakenTwice takes each thing from the first bundle that has it, and nothing from
-// files that are no bundle.
+// TestTakenTwice uses each fact of the first bundle that has it, and nothing of other files.
 func TestTakenTwice(t *testing.T) {
 	h := bundlebuild.NewHost()
 	data := h.PerfData(bundlebuild.NoSymbols)

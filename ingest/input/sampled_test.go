@@ -218,7 +218,7 @@ func TestSampledOffCPU(t *testing.T) {
 			t.Errorf("%s waited for %d ms", x.comm, w/ms)
 		}
 	}
-	for _, s := range p.Samples { // who stops does so in the kernel
+	for _, s := range p.Samples { // threads stop in the kernel
 		if leaf := p.Stack(s.Stack)[0]; p.Objects[p.Locations[leaf].Object].Kind != ingest.Kernel {
 			t.Errorf("%s stopped in %+v", p.Strings[s.Comm], p.Objects[p.Locations[leaf].Object])
 		}

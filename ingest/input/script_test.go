@@ -66,7 +66,7 @@ func parseScript(text []byte) (out []perfSample) {
 			out = append(out,
 				perfSample{comm: strings.TrimSpace(m[1]), pid: int32(pid), tid: int32(tid),
 					time: m[4], period: m[5], event: strings.TrimSuffix(m[6], ":")})
-			line = m[7] // without a chain the one address stands here
+			line = m[7] // without a chain the address is here
 		}
 		object := strings.TrimSuffix(line, ingest.DeletedSuffix+")") // has parentheses, too
 		if i := strings.LastIndex(object, " ("); i >= 0 && strings.HasSuffix(line, ")") && len(out) > 0 {
@@ -80,7 +80,7 @@ func parseScript(text []byte) (out []perfSample) {
 
 // dsoOf is the name that perf prints for an object.
 func dsoOf(o *ingest.Object) string {
-	if strings.HasPrefix(o.File.Path, "/memfd:") { // anonymous memory, whose name perf prints
+	if strings.HasPrefix(o.File.Path, "/memfd:") { // anonymous memory: perf prints its name
 		return o.File.Path + ingest.DeletedSuffix
 	}
 	switch o.Kind {
@@ -199,9 +199,8 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 	}
 }
 
-// sameAddress reports whether perf printed the address of a frame: that of the kernel as it was
-// recorded, that of a program as the offset in its file, of which a Location has the byte
-// before a return address.
+// sameAddress reports whether perf printed the address of a frame: the recorded address in the kernel,
+// the offset in the file in a program, where a Location is the byte before a return address.
 func sameAddress(f *ReplayFrame, l ingest.Location, anonymous bool, printed string) bool {
 	n, err := strconv.ParseUint(printed, 16, 64)
 	offset := uint64(l.Offset)

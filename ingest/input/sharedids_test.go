@@ -16,8 +16,8 @@ import (
 // sharedModule is where the module of a number is loaded.
 func sharedModule(i int) uint64 { return 0xffffffffc0900000 + uint64(i)*0x10000 }
 
-// TestSharedModuleIDs: a build ID that several modules have in a recording identifies none of
-// them. Their frames have the names of the modules that were mapped there.
+// TestSharedModuleIDs: a build ID shared by several modules of a recording identifies none of them.
+// Their frames have the names of the mapped modules.
 func TestSharedModuleIDs(t *testing.T) {
 	h := bundlebuild.NewHost()
 	for _, tc := range []struct {

@@ -165,7 +165,7 @@ func TestHotChains(t *testing.T) {
 			t.Fatalf("meeting %d: often is %v", i+1, got)
 		}
 	}
-	// Another chain in its place takes over only after as many meetings.
+	// Another chain replaces it only after as many occurrences.
 	other := uint64(5<<32 | 1<<60)
 	for range frequentMost {
 		if h.often(other) {

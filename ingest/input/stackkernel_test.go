@@ -56,8 +56,8 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 	return path
 }
 
-// TestKernelTimes: an address at which one BPF program followed another is that of the program
-// that was loaded when the stack was taken, by the times of the records.
+// TestKernelTimes: an address of two successive BPF programs belongs to the program that was loaded
+// when the stack was recorded, by the times of the records.
 func TestKernelTimes(t *testing.T) {
 	const none, ip = -14, 2
 	h := bundlebuild.NewHost()

@@ -117,8 +117,7 @@ func replayCopied(t *testing.T, data []byte, opts Options) {
 	}
 }
 
-// TestCopiedStacksWithoutUnwinder: they are counted all the same, with those that may be
-// truncated.
+// TestCopiedStacksWithoutUnwinder: copied stacks and possibly truncated ones are counted.
 func TestCopiedStacksWithoutUnwinder(t *testing.T) {
 	c := newCapture()
 	c.Events[0].SampleType |= perfbuild.RegsUser | perfbuild.StackUser
@@ -143,8 +142,8 @@ func TestNoCopiedStacks(t *testing.T) {
 	}})
 }
 
-// TestVDSO32: the vdso of a process of 32 bits is not that of the others, whose build ID and
-// functions it does not have.
+// TestVDSO32: the vdso of a 32-bit process has another build ID and other functions than the vdso of
+// 64-bit processes.
 func TestVDSO32(t *testing.T) {
 	for arch, want := range map[string][]string{
 		"x86_64": {"[vdso32]+0x100", "[vdso]+0x100"},

@@ -22,7 +22,7 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// Contribution counts the facts that a bundle of the same boot adds to a capture, or gives the
+// Contribution counts the facts that a bundle of the same boot adds to a capture, or contribution the
 // reason why it adds none.
 type Contribution struct {
 	From      string // path of the bundle
@@ -89,10 +89,10 @@ type bundlePrograms struct {
 // bootBundle is a bundle of the same boot.
 type bootBundle struct {
 	*bundle.Bundle
-	records  *perfdata.File
-	programs []bpf.Program
-	convert  func(uint64) uint64 // a time in its records to the clock of the capture
-	gives    *Contribution
+	records      *perfdata.File
+	programs     []bpf.Program
+	convert      func(uint64) uint64 // a time in its records to the clock of the capture
+	contribution *Contribution
 }
 
 // Contributions returns the contribution of each bundle, in their order; none for a nil State.
@@ -118,7 +118,7 @@ func (sb *State) addSameBoot(ctx context.Context, from []Bundle) error {
 		if !ok {
 			continue
 		}
-		if l.gives.Refused = sb.compare(l); l.gives.Refused == "" {
+		if l.contribution.Refused = sb.compare(l); l.contribution.Refused == "" {
 			l.programs, _ = x.Programs()
 			sb.add(l)
 		}
@@ -128,11 +128,11 @@ func (sb *State) addSameBoot(ctx context.Context, from []Bundle) error {
 
 // bootBundle adds a Contribution for a bundle; false if the file is not a bundle.
 func (sb *State) bootBundle(x *Bundle) (l *bootBundle, ok bool) {
-	l = &bootBundle{Bundle: x.Bundle, records: x.Records, gives: &Contribution{From: x.Path}}
+	l = &bootBundle{Bundle: x.Bundle, records: x.Records, contribution: &Contribution{From: x.Path}}
 	if x.Bundle == nil {
-		l.gives.Refused = "it is not a bundle"
+		l.contribution.Refused = "it is not a bundle"
 	}
-	sb.bundles.contributions = append(sb.bundles.contributions, l.gives)
+	sb.bundles.contributions = append(sb.bundles.contributions, l.contribution)
 	return l, x.Bundle != nil
 }
 
@@ -377,7 +377,7 @@ func (sb *State) add(l *bootBundle) {
 		}
 		p.Funcs = slices.Clone(p.Funcs) // the match may complete their names
 		sb.bundles.programs = append(sb.bundles.programs, p)
-		sb.bundles.programFrom = append(sb.bundles.programFrom, l.gives)
+		sb.bundles.programFrom = append(sb.bundles.programFrom, l.contribution)
 	}
 	sb.addSymbols(l)
 	sb.addKernel(l)
@@ -461,7 +461,7 @@ func (x *symbolAdder) symbol(rec *perfdata.Record) {
 	if !program {
 		if !x.known[at] {
 			x.sb.insert(e.time, e)
-			x.l.gives.Symbols++
+			x.l.contribution.Symbols++
 		}
 		return
 	}
@@ -497,7 +497,7 @@ func (x *symbolAdder) flush(tid int32) bool {
 	for _, e := range g.symbols {
 		x.sb.insert(e.time, e)
 		x.sb.Programs.symbols++
-		x.l.gives.Symbols++
+		x.l.contribution.Symbols++
 	}
 	return true
 }
@@ -516,7 +516,7 @@ func (sb *State) addKernel(l *bootBundle) {
 	sb.Kernel.Mapped = true
 	sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Around, a: text,
 		b: kernelReach(sb.Host.Arch, text), ref: sb.Objects.kernel("_text", id)})
-	l.gives.Kernel = true
+	l.contribution.Kernel = true
 }
 
 // addModules adds modules that were loaded or unloaded during the recording, which perf does not record,
@@ -547,7 +547,7 @@ func (sb *State) addModules(l *bootBundle) {
 			e.kind = changeKernelUnmapping
 			sb.insert(l.convert(m.Unloaded), e)
 		}
-		l.gives.Modules++
+		l.contribution.Modules++
 	}
 }
 
@@ -572,7 +572,7 @@ func (sb *State) addProcesses(l *bootBundle) {
 			continue
 		}
 		if sb.AddProcessMaps(pid, io.NewSectionReader(r, 0, size)) {
-			l.gives.Processes++
+			l.contribution.Processes++
 		}
 	}
 }

@@ -58,11 +58,11 @@ type BundledFile struct {
 	Began   int64   // start of its process, ns since 1970; 0 if unknown
 	VDSO    addr.PC // address of the process's vdso; 0 if unknown
 
-	gives *Contribution
+	contribution *Contribution
 }
 
 // Use counts the file as a source of names.
-func (f *BundledFile) Use() { f.gives.Compiled++ }
+func (f *BundledFile) Use() { f.contribution.Compiled++ }
 
 // JITCode is the code that a process compiled at run time.
 type JITCode struct {
@@ -155,7 +155,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 		}
 		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
 			Written: int64(b.Manifest.End.Realtime), VDSO: c.VDSO,
-			gives: b.gives}
+			contribution: b.contribution}
 		of := c.PerfMap
 		if name == bundle.JITDumpName(pid) {
 			of = c.JITDump
@@ -338,7 +338,7 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	}
 }
 
-// forkJIT gives a child the names of its own perf map in memory inherited from its parent.
+// forkJIT contribution a child the names of its own perf map in memory inherited from its parent.
 func (sb *State) forkJIT(b *addrspace.Builder, e *change) {
 	p := sb.jit[e.pid]
 	if p == nil || p.perfMap == 0 || e.time != p.begin {

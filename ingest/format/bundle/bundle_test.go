@@ -226,7 +226,7 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// TestRenameTaken: a bundle takes no name that another file has, before and after its first flush.
+// TestRenameTaken: a bundle does not get the name of another file, before and after its first flush.
 func TestRenameTaken(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")

@@ -23,7 +23,7 @@ import (
 
 // The stacks and counts of a test's segment: users' stacks of one frame, by name.
 type testCount struct {
-	stack   string // "" where none could be taken
+	stack   string // "" if none was recorded
 	pid     int32
 	program uint32
 	samples uint64
@@ -337,7 +337,7 @@ func TestFlushCut(t *testing.T) {
 			whole++
 		}
 		if !slices.Contains(ends, n) && n%31 != 0 && whole > 0 {
-			continue // merging takes its time
+			continue // merging is slow
 		}
 		b, err := open(t, data[:n])
 		if whole == 0 {

@@ -75,8 +75,7 @@ func decodeInto(b *testing.B, s *Sample) func(*File, *Record) {
 	}
 }
 
-// BenchmarkSamplesBigEndian decodes every sample of the other byte order, whose chains have to be
-// swapped.
+// BenchmarkSamplesBigEndian decodes every sample in the other byte order, with swapped chains.
 func BenchmarkSamplesBigEndian(b *testing.B) {
 	var s Sample
 	benchRecords(b, fillBench(perfbuild.NewOrder(true)), decodeInto(b, &s))

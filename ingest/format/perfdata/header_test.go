@@ -215,8 +215,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts a file at every length: Open returns an error or a file whose records are a
-// prefix of all records, and reports that something is missing.
+// TestCutOff cuts a file at every length: Open returns an error, or a file with a prefix of all records
+// and a warning.
 func TestCutOff(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		sweep(t, everyRecord(b).Bytes(), 1)

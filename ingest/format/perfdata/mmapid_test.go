@@ -7,8 +7,8 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// TestMmapIDs: device and inode are not taken for a build ID where the kernel set the bit of one
-// for another recorder, and IDs that perf inject wrote are kept.
+// TestMmapIDs: device and inode are not read as a build ID if the kernel set its bit for another
+// recorder, and IDs written by perf inject are kept.
 func TestMmapIDs(t *testing.T) {
 	const asks, plain = 11, 12 // IDs of the events
 	const flagged = User | MiscMmapBuildID

@@ -112,7 +112,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestDamagedAuxtrace returns a record whose trace overruns the data, then the error.
+// TestDamagedAuxtrace returns a record with a trace that overruns the data, then the error.
 func TestDamagedAuxtrace(t *testing.T) {
 	for _, body := range [][]byte{le(1<<63, 0), le(9), {1, 2}} {
 		b := small()

@@ -51,7 +51,7 @@ var everythingDecoded = Sample{
 	},
 }
 
-// fieldEvent returns an event whose samples have these fields.
+// fieldEvent returns an event with these fields in samples.
 func fieldEvent(sampleType uint64) perfbuild.Event {
 	return perfbuild.Event{Type: 1, Period: 777, SampleType: sampleType, ReadFormat: 0b10111,
 		BranchSampleType: 1<<17 | 1<<19, RegsUser: 0b10101, RegsIntr: 0b11, IDs: []uint64{11}}
@@ -178,8 +178,8 @@ func TestSampleCounts(t *testing.T) {
 	}
 }
 
-// TestReadFormats decodes a sample whose READ values lie before the chain, for each read_format:
-// the chain must be found.
+// TestReadFormats decodes a sample with READ values before the chain, for each read_format: the chain
+// must be found.
 func TestReadFormats(t *testing.T) {
 	for rf := range uint64(32) {
 		var values []uint64
@@ -239,8 +239,8 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// TestUserAsked: the requested size is that of the copy where the kernel had no room for
-// more, and the attribute's where a recorder has cut the copy to its valid bytes.
+// TestUserAsked: the requested size is the size of the copy if the record is full, and the attribute's
+// if a recorder has truncated the copy to its valid bytes.
 func TestUserAsked(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -269,8 +269,8 @@ func TestUserAsked(t *testing.T) {
 	}
 }
 
-// TestUserStackAbsent has samples of an event with user stacks that were taken in a kernel thread:
-// no registers, no stack.
+// TestUserStackAbsent has samples of an event with user stacks in a kernel thread: no registers, no
+// stack.
 func TestUserStackAbsent(t *testing.T) {
 	b := perfbuild.New()
 	b.Events = []perfbuild.Event{fieldEvent(perfbuild.IP | perfbuild.Callchain |
@@ -284,7 +284,7 @@ func TestUserStackAbsent(t *testing.T) {
 	}
 }
 
-// TestUnknownReadBit refuses an event whose READ field has unknown values.
+// TestUnknownReadBit refuses an event with unknown values in the READ field.
 func TestUnknownReadBit(t *testing.T) {
 	b := perfbuild.New()
 	b.Events = []perfbuild.Event{{SampleType: perfbuild.IP | perfbuild.Read, ReadFormat: 1 << 5}}

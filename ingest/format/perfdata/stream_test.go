@@ -126,7 +126,7 @@ func TestPipeDamage(t *testing.T) {
 	}
 }
 
-// TestVersion1 reads files whose magic has no byte order.
+// TestVersion1 reads files with a magic without byte order.
 func TestVersion1(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		b = containerInput(b.BigEndian)

@@ -186,7 +186,7 @@ func TestWriterWithoutRecords(t *testing.T) {
 	}
 }
 
-// TestWriterBeforeClose reads a file whose writer was killed.
+// TestWriterBeforeClose reads the file of a killed writer.
 func TestWriterBeforeClose(t *testing.T) {
 	var w memoryFile
 	x, err := NewWriter(&w, false, writtenEvents())

@@ -368,7 +368,7 @@ func TestReadLimits(t *testing.T) {
 	}
 }
 
-// TestSamplesInPlace: samples are decoded one by one, and take no memory but that of the stacks.
+// TestSamplesInPlace: samples are decoded one by one, and take no memory besides the stacks.
 func TestSamplesInPlace(t *testing.T) {
 	const n = 10_000
 	data := append([]byte{0x0a, 0, 0x32, 0}, bytes.Repeat([]byte{0x12, 6, 0x10, 1, 0x1a, 0, 0x1a, 0},

@@ -178,8 +178,8 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// FuzzRead: any bytes, taken for stacks, counts, or bare values, end in a Set or an error,
-// always the same, whose frames and labels refer to existing entries.
+// FuzzRead: any bytes, read as stacks, counts, or bare values, always give the same Set or error, and
+// frames and labels refer to existing entries.
 func FuzzRead(f *testing.F) {
 	for _, data := range inputs(f) {
 		f.Add(data, []byte{}, byte(0))
@@ -267,7 +267,7 @@ func TestBounds(t *testing.T) {
 	}
 	s := newSet(Raw)
 	s.maxFrames, s.maxSamples = maxDepth+5, 3
-	for i := range uint64(6) { // two frames each: the last ones have no room
+	for i := range uint64(6) { // two frames each: the last ones do not fit
 		p := s.add([]Frame{{Offset: 1000 + i, Status: IP}, {Offset: 1, Status: IP}})
 		s.count(Sample{User: p, Count: 10 + i})
 	}

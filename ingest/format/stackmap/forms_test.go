@@ -127,7 +127,7 @@ func TestSingleID(t *testing.T) {
 	}
 }
 
-// TestLost: samples whose stacks lost their bucket stay, with the cause.
+// TestLost: samples of stacks that lost their bucket are kept, with the cause.
 func TestLost(t *testing.T) {
 	set := mustRead(t, "stacks.raw", fixture(t, "full/stacks.raw"), &Options{
 		Counts: input("bare.raw", fixture(t, "full/bare.raw")), Key: mustFields(t, recordedKey)})

@@ -191,7 +191,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestDescribeCut: of maps that the kernel calls the same none is taken for another.
+// TestDescribeCut: maps with the same name in the kernel are not confused.
 func TestDescribeCut(t *testing.T) {
 	b := newTypes()
 	u32, s64 := b.integer("int", 4), b.integer("long", 8)
