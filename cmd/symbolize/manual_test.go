@@ -118,7 +118,7 @@ var manualLink = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
 
 // TestManualForm: pages and README.md are short, in short lines, and their links lead to files.
 func TestManualForm(t *testing.T) {
-	for _, page := range append(manualPages(t), "../../README.md") {
+	for _, page := range append(manualPages(t), "../../README.md", "../../ARCHITECTURE.md") {
 		text := readText(t, page)
 		if n := strings.Count(text, "\n"); n > maxPageLines {
 			t.Errorf("%s has %d lines, more than %d", page, n, maxPageLines)
