@@ -98,7 +98,7 @@ func (x *compiledAdder) process(pid int32) error {
 		return nil
 	}
 	x.p.compiled[pid] = now
-	of.Began, of.VDSO = x.p.began(pid), x.p.vdsoOf(pid)
+	of.Began, of.VDSO = x.p.began(pid), bundle.HexAddr(x.p.vdsoOf(pid))
 	b, err := of.Encode()
 	if err != nil {
 		return err

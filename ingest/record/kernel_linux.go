@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
@@ -80,7 +79,7 @@ func (k *kernel) locate() {
 	if err != nil {
 		k.s.warn("kallsyms: %v", err)
 	}
-	k.s.manifest.Text = addr.PC(k.facts.text)
+	k.s.manifest.Text = bundle.HexAddr(k.facts.text)
 	if err == nil && k.facts.text == 0 {
 		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
 			"the kernel cannot be distinguished from that of another boot")

@@ -535,13 +535,13 @@ func (sb *State) addModules(l *bootBundle) {
 	for i := range modules {
 		m := &modules[i]
 		name := "[" + m.Name + "]"
-		sb.addBuildID(m.BuildID, perfdata.CPUModeKernel, name)
+		sb.addBuildID(m.BuildID.ID, perfdata.CPUModeKernel, name)
 		start := uint64(m.Addr)
 		if start == 0 || m.Size == 0 || known[start] {
 			continue
 		}
 		e := change{kind: changeKernelMapping, layer: addrspace.Base, a: start, b: endOf(start, m.Size),
-			ref: sb.Objects.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID})}
+			ref: sb.Objects.module(&perfdata.Mmap{Filename: []byte(name), BuildID: m.BuildID.ID})}
 		sb.insert(l.convert(m.Loaded), e)
 		if m.Unloaded != 0 {
 			e.kind = changeKernelUnmapping

@@ -154,7 +154,7 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 			sb.Warn(AtEnd, ingest.Warning{Text: err.Error(), Partial: true})
 		}
 		f := BundledFile{Name: b.Name + ": " + name, R: r, Size: size, Began: int64(c.Began),
-			Written: int64(b.Manifest.End.Realtime), VDSO: c.VDSO,
+			Written: int64(b.Manifest.End.Realtime), VDSO: addr.PC(c.VDSO),
 			contribution: b.contribution}
 		of := c.PerfMap
 		if name == bundle.JITDumpName(pid) {

@@ -50,7 +50,7 @@ func hostOf(b *bundle.Bundle) (*Host, error) {
 	errs := []error{err}
 	for i := range modules {
 		m := &modules[i]
-		h.Modules = append(h.Modules, HostModule{Name: m.Name, ID: m.BuildID,
+		h.Modules = append(h.Modules, HostModule{Name: m.Name, ID: m.BuildID.ID,
 			Base: uint64(m.Addr), Size: m.Size})
 	}
 	for _, name := range b.Names() {

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -57,7 +58,7 @@ func bundledFile(b *bundle.Bundle, name string) (*BundledFile, error) {
 	if of != nil {
 		f.Written = int64(of.Written)
 	}
-	f.Process = sideband.ProcessIdentity(host, pid, c.VDSO)
+	f.Process = sideband.ProcessIdentity(host, pid, addr.PC(c.VDSO))
 	return f, err
 }
 

@@ -416,7 +416,7 @@ func TestBomb(t *testing.T) {
 func TestModules(t *testing.T) {
 	id := buildid.New([]byte{1, 2, 3, 4, 5, 6, 7, 8})
 	want := []Module{{Name: "none", Unloaded: 7},
-		{Name: "ext4", BuildID: id, Addr: 0xffffffffc0000000, Size: 99, Loaded: 5}}
+		{Name: "ext4", BuildID: HexID{id}, Addr: 0xffffffffc0000000, Size: 99, Loaded: 5}}
 	data, err := EncodeModules([]Module{want[1], want[0]})
 	if err != nil {
 		t.Fatal(err)

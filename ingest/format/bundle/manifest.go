@@ -32,7 +32,6 @@ type Manifest struct {
 	BootID        string            `json:"boot_id"`
 	OSRelease     string            `json:"os_release"`      // uname -r
 	KernelBuildID string            `json:"kernel_build_id"` // hexadecimal
-	Text          addr.PC           `json:"-"`               // of _text at run time; 0 if hidden
 	Begin         Clocks            `json:"begin"`
 	End           Clocks            `json:"end"`
 	Lost          map[string]uint64 `json:"lost,omitempty"`    // by cause
@@ -44,6 +43,7 @@ type Manifest struct {
 	// store has the others.
 	KernelOmitted bool        `json:"kernel_omitted,omitempty"`
 	Entries       []EntryInfo `json:"entries"` // set by Commit
+	Text          HexAddr     `json:"text"`    // of _text at run time; 0 if hidden
 }
 
 // MissingProgram is a BPF program whose code was not recorded.
@@ -89,28 +89,39 @@ type EntryInfo struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// bare is a Manifest without its methods.
-type bare Manifest
+// HexAddr is an address that is the text "0x…" in JSON: programs that keep numbers as floating point
+// would round it.
+type HexAddr addr.PC
 
-// manifestJSON has the address as text: programs that keep numbers as floating point would round it.
-type manifestJSON struct {
-	*bare
-	Text string `json:"text"`
+// MarshalText returns "0x…".
+func (a HexAddr) MarshalText() ([]byte, error) {
+	return strconv.AppendUint([]byte("0x"), uint64(a), 16), nil
 }
 
-// MarshalJSON returns the manifest as JSON.
-func (m *Manifest) MarshalJSON() ([]byte, error) {
-	return json.Marshal(manifestJSON{(*bare)(m), hexAddr(m.Text)})
-}
-
-// UnmarshalJSON reads a manifest from JSON. Unknown members are skipped.
-func (m *Manifest) UnmarshalJSON(data []byte) error {
-	v := manifestJSON{bare: (*bare)(m)}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
+// UnmarshalText parses a number; "" is 0.
+func (a *HexAddr) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
 	}
-	var err error
-	m.Text, err = parseAddr(v.Text)
+	v, err := strconv.ParseUint(string(text), 0, 64)
+	if err != nil {
+		return fmt.Errorf("address %q: not a number of 64 bits", text)
+	}
+	*a = HexAddr(v)
+	return nil
+}
+
+// HexID is a build ID that is hexadecimal text in JSON.
+type HexID struct{ buildid.ID }
+
+// MarshalText returns the hexadecimal digits.
+func (id HexID) MarshalText() ([]byte, error) { return []byte(id.Hex()), nil }
+
+// UnmarshalText parses hexadecimal digits; "" is the zero ID.
+func (id *HexID) UnmarshalText(text []byte) (err error) {
+	if len(text) > 0 {
+		id.ID, err = buildid.Parse(string(text))
+	}
 	return err
 }
 
@@ -140,62 +151,14 @@ func OrderName(bigEndian bool) string {
 	return orderLittle
 }
 
-func hexAddr(pc addr.PC) string { return "0x" + strconv.FormatUint(uint64(pc), 16) }
-
-func parseAddr(s string) (addr.PC, error) {
-	if s == "" {
-		return 0, nil
-	}
-	v, err := strconv.ParseUint(s, 0, 64)
-	if err != nil {
-		return 0, fmt.Errorf("address %q: not a number of 64 bits", s)
-	}
-	return addr.PC(v), nil
-}
-
 // Module is an entry of kernel/modules.json: a kernel module loaded before or during the recording.
 type Module struct {
-	Name     string     `json:"name"`
-	BuildID  buildid.ID `json:"-"` // zero if it has none
-	Addr     addr.PC    `json:"-"` // of its code; 0 if hidden
-	Size     uint64     `json:"size"`
-	Loaded   uint64     `json:"loaded,omitempty"`   // ns of perf's clock; 0 = before the recording
-	Unloaded uint64     `json:"unloaded,omitempty"` // the same; 0 = it stayed
-}
-
-type bareModule Module
-
-type moduleJSON struct {
-	*bareModule
-	BuildID string `json:"build_id,omitempty"`
-	Addr    string `json:"addr"`
-}
-
-// MarshalJSON returns the module as JSON.
-func (m *Module) MarshalJSON() ([]byte, error) {
-	v := moduleJSON{bareModule: (*bareModule)(m), Addr: hexAddr(m.Addr)}
-	if !m.BuildID.IsZero() {
-		v.BuildID = m.BuildID.Hex()
-	}
-	return json.Marshal(v)
-}
-
-// UnmarshalJSON reads a module from JSON.
-func (m *Module) UnmarshalJSON(data []byte) error {
-	v := moduleJSON{bareModule: (*bareModule)(m)}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	if v.BuildID != "" {
-		id, err := buildid.Parse(v.BuildID)
-		if err != nil {
-			return fmt.Errorf("module %q: %w", m.Name, err)
-		}
-		m.BuildID = id
-	}
-	var err error
-	m.Addr, err = parseAddr(v.Addr)
-	return err
+	Name     string  `json:"name"`
+	Size     uint64  `json:"size"`
+	Loaded   uint64  `json:"loaded,omitempty"`   // ns of perf's clock; 0 = before the recording
+	Unloaded uint64  `json:"unloaded,omitempty"` // the same; 0 = it stayed
+	BuildID  HexID   `json:"build_id,omitzero"`
+	Addr     HexAddr `json:"addr"` // of its code; 0 if hidden
 }
 
 // EncodeModules returns the bytes of kernel/modules.json.
@@ -241,9 +204,9 @@ func (b *Bundle) readJSON(name string, limit int64, v any) error {
 // it.
 type Compiled struct {
 	Began   uint64       `json:"began,omitempty"` // start of the process, ns of REALTIME; 0 if unknown
-	VDSO    addr.PC      `json:"-"`               // address of its vdso; 0 if unknown
 	PerfMap *ForeignFile `json:"perf_map,omitempty"`
 	JITDump *ForeignFile `json:"jit_dump,omitempty"`
+	VDSO    HexAddr      `json:"vdso,omitempty"` // address of its vdso; 0 if unknown
 }
 
 // ForeignFile is a file of another program, copied into an entry.
@@ -252,30 +215,8 @@ type ForeignFile struct {
 	Written uint64 `json:"written"` // last modification, ns of REALTIME
 }
 
-type bareCompiled Compiled
-
-type compiledJSON struct {
-	*bareCompiled
-	VDSO string `json:"vdso,omitempty"`
-}
-
 // Encode returns the bytes of the entry.
-func (c *Compiled) Encode() ([]byte, error) {
-	v := compiledJSON{bareCompiled: (*bareCompiled)(c)}
-	if c.VDSO != 0 {
-		v.VDSO = hexAddr(c.VDSO)
-	}
-	return encodeJSON(&v)
-}
-
-// UnmarshalJSON reads the entry.
-func (c *Compiled) UnmarshalJSON(data []byte) (err error) {
-	v := compiledJSON{bareCompiled: (*bareCompiled)(c)}
-	if err = json.Unmarshal(data, &v); err == nil {
-		c.VDSO, err = parseAddr(v.VDSO)
-	}
-	return err
-}
+func (c *Compiled) Encode() ([]byte, error) { return encodeJSON(c) }
 
 // Compiled returns the entry proc/PID/compiled.json; the zero Compiled if there is none.
 func (b *Bundle) Compiled(pid int32) (c Compiled, err error) {

@@ -291,11 +291,11 @@ func (m *Modules) read(loads map[string]uint64) bool {
 		if !ok || known[moduleKey{row.Name, uint64(row.Addr)}] {
 			continue
 		}
-		x := bundle.Module{Name: row.Name, Addr: row.Addr, Size: row.Size,
+		x := bundle.Module{Name: row.Name, Addr: bundle.HexAddr(row.Addr), Size: row.Size,
 			Loaded: loads[row.Name]}
 		notes, err := os.ReadFile(m.host.Path("/sys/module/" + x.Name + "/notes/.note.gnu.build-id"))
 		if err == nil {
-			x.BuildID, _ = buildid.FromNotes(notes, perfdata.NativeBigEndian(), 4)
+			x.BuildID.ID, _ = buildid.FromNotes(notes, perfdata.NativeBigEndian(), 4)
 		}
 		if x.BuildID.IsZero() {
 			m.reports.Lost("build IDs of modules", 1)
