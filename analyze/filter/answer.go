@@ -6,24 +6,23 @@ import (
 	"symbolize/ingest"
 )
 
-// answer is the result for a place, ready to be written.
+// answer is the text for a place.
 type answer struct {
-	// name is the physical function and the distance from its start; of formTag and
-	// formBPF the part of the name that the text lacks: "_NAME". "" if it has none.
+	// name is the physical function with the offset in it; for formTag and formBPF the part of the
+	// name that the text lacks, "_NAME". "" for none.
 	name string
-	// source is where that is: "peek at lex.h:3, parse.c:97"; "" if it is not known.
+	// source is the source line: "peek at lex.h:3, parse.c:97"; "" if unknown.
 	source string
-	// probable: the text has only the name of a BPF function and its tag, and one known function
-	// fits.
+	// probable: the text only has name and tag of a BPF function, and one known function fits.
 	probable bool
-	// otherTag: a BPF program of this name is known, and has another tag.
+	// otherTag: the known BPF program of this name has another tag.
 	otherTag bool
-	// trampoline: the function is code that signal handlers return to.
+	// trampoline: signal handlers return to this function.
 	trampoline bool
 	atStart    bool          // the place is the first byte of its function
-	byFile     bool          // the object is known by its file name alone
-	lineless   bool          // it is known, by a source without lines
-	reason     ingest.Reason // why there is nothing; ReasonNone if there is something
+	byFile     bool          // the object is known only by its file name
+	lineless   bool          // the object is known, but has no lines
+	reason     ingest.Reason // ReasonNone if there is an answer
 }
 
 // empty reports whether the answer adds nothing to the text.
@@ -62,7 +61,7 @@ func withOffset(name string, offset uint64) string {
 	return string(strconv.AppendUint(b, offset, 16))
 }
 
-// fileLine is "FILE:LINE", FILE alone if the line is not known.
+// fileLine is "FILE:LINE", or "FILE" if the line is unknown.
 func fileLine(file string, line uint32) string {
 	file = ingest.Printable(file)
 	if line == 0 {

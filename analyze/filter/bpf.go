@@ -11,8 +11,7 @@ import (
 	"symbolize/store"
 )
 
-// machines are the names, as uname -m gives them, of those that the kernel JITs BPF for.
-// Text does not have the machine.
+// machines are the machines with a BPF JIT, named as by uname -m. Text does not name the machine.
 var machines = [...]string{"x86_64", "aarch64", "s390x", "ppc64le", "riscv64", "loongarch64",
 	"ppc64", "mips64", "sparc64", "i686", "armv7l", "aarch64_be"}
 
@@ -44,8 +43,7 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 	return nil, 0, f.declare(symbol, nil, a)
 }
 
-// declare answers a BPF program by its tag, and perhaps its name, and by the objects that it may
-// be.
+// declare answers a BPF program known by its tag, its name if any, and the objects that it may be.
 func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.Reason {
 	d, err := resolve.Declare(f.view, symbol, others)
 	if err == nil && d == (resolve.Declared{}) {
@@ -70,10 +68,10 @@ func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.R
 		return ingest.Ambiguous
 	}
 	a.lineless = true
-	return ingest.Stripped // nothing but the name that the text has
+	return ingest.Stripped // only the name in the text is known
 }
 
-// declared fills in where a BPF function is defined, and its name if the text lacks it.
+// declared adds the line where a BPF function is defined, and the name if the text lacks it.
 func (a *answer) declared(symbol string, d *resolve.Declared) {
 	_, name, _ := bpf.SplitSymbol(symbol)
 	if name == "" {
@@ -85,13 +83,13 @@ func (a *answer) declared(symbol string, d *resolve.Declared) {
 			a.source = "probably " + a.source
 		}
 	}
-	if name != "" && bpf.NameOf(name) == "" { // the text has the kernel's name of all such
+	if name != "" && bpf.NameOf(name) == "" { // the kernel gives this name to all of them
 		a.source = strings.TrimSuffix(ingest.Printable(d.Name)+", "+a.source, ", ")
 	}
 }
 
-// probable returns the object that an object known by its symbol is: the only one with
-// lines that it probably is, else itself. It is nil if there is none, or more than one.
+// probable returns the only object with lines that an object known by its symbol may be, else the
+// object itself. It is nil if there are several, or none.
 func (f *finder) probable(o *object) *object {
 	m := o.manifest
 	if m == nil || m.Kind != ingest.JIT {
@@ -112,14 +110,14 @@ func (f *finder) probable(o *object) *object {
 	return nil
 }
 
-// hasImage reports whether an object is a function, and not only an alias of one.
+// hasImage reports whether an object is a function and not an alias.
 func (o *object) hasImage() bool {
 	return o.manifest != nil && len(o.manifest.Sources) > 0 &&
 		o.manifest.Sources[0].Kind == store.JIT
 }
 
-// lineless answers a place in a function that is known and has no lines: where it is
-// defined may be known by its tag, or by its name and its number of instructions.
+// lineless answers a place in a known function without lines: the line of its definition may be
+// known by its tag, or by its name and number of instructions.
 func (f *finder) lineless(o *object, q *asked) {
 	a := q.answer
 	a.reason = f.declare(string(q.place.symbol), o.manifest.Probable, a)

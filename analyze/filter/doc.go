@@ -1,15 +1,14 @@
-// Package filter puts names into text: it finds the places in code that kernels and
-// tracing tools print, and rewrites them. All other bytes stay as they are.
+// Package filter adds names to text: it finds the places in code that kernels and tracing tools
+// print, and rewrites them. All other bytes stay as they are.
 //
 // # Forms
 //
-// These are the places that are recognised. OFF and LEN are hexadecimal, ID is a build
-// ID in hexadecimal digits, [] are brackets of the text.
+// OFF and LEN are hexadecimal, ID is a build ID in hexadecimal digits, [] are brackets of the text.
 //
 //	SYM+0xOFF/0xLEN [MOD ID]       kernel stack traces with CONFIG_STACKTRACE_BUILD_ID
 //	SYM+0xOFF [MOD ID]             the same, cut by other tools
-//	MOD+0xOFF [MOD ID]             an offset in a module that has no symbol there
-//	SYM+0xOFF/0xLEN                of the kernel itself, where its build ID is known
+//	MOD+0xOFF [MOD ID]             an offset in a module without a symbol there
+//	SYM+0xOFF/0xLEN                of the kernel itself, if its build ID is known
 //	bpf_prog_TAG_NAME+0xOFF/0xLEN  BPF programs in kernel stack traces
 //	bpf_prog_TAG_NAME+0xOFF        the same by perf script, bcc, bpftrace
 //	bpf_prog_TAG                   a BPF program without a name
@@ -19,7 +18,7 @@
 //	buildid:ID+0xOFF               systing
 //	[buildid:ID+0xOFF]             unnamed frames of symbolize itself
 //	unknown ([buildid:ID]) <0xOFF> systing
-//	[buildid:ID] 0xOFF             and +0xOFF and <0xOFF> behind it
+//	[buildid:ID] 0xOFF             also +0xOFF and <0xOFF>
 //	(PATH+0xOFF) (BuildId: ID)     LLVM's sanitizers
 //	{{{pc:ADDR}}}, {{{bt:N:ADDR}}} LLVM's symbolizer markup, by its module and mmap elements
 //
@@ -43,38 +42,39 @@
 //	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact
 //	pc=0xPC below "non-Go function"   Go: either
 //
-// The last five have addresses of a process (process.go). Where lines of /proc/PID/maps, or of
-// gdb's `info proc mappings`, stand before them in the text, an address becomes a file and a file
-// offset. Mappings that come behind addresses are left out: text is read as it comes, and what
-// follows them may be of another process. Without any it is that of the one program in
-// Options.Programs that has code there and is linked to fixed addresses. Frames that have a name in
-// the text are not touched: Go's +0xOFF is of a line that has its source.
+// The last five have addresses of a process (process.go). Lines of /proc/PID/maps, or of gdb's `info
+// proc mappings`, that precede them map an address to a file and a file offset. Mappings after the
+// addresses are not used: text is read in order, and the next addresses may be of another process.
+// Without mappings an address belongs to the program in Options.Programs that is linked to fixed
+// addresses, if exactly one has code there. Frames with a name in the text stay: Go prints their
+// source.
 //
-// Those without a build ID are looked up only where Options.Files knows exactly one file of
-// that name. These stay and are counted, since nothing leads from the address to a place in a
-// file: "in FILE[START+SIZE]" of older kernels, an address outside the mappings or of a library
-// without them; and Android's frames without a build ID, whose addresses may have been moved back
-// or not.
+// Places without a build ID are looked up if Options.Files knows exactly one file of that name.
+// These are counted and stay, because their address has no known place in a file: "in
+// FILE[START+SIZE]" of older kernels, addresses outside the mappings, addresses of libraries without
+// mappings, and Android's frames without a build ID, with addresses that may be moved back already.
 //
-// Offsets are file offsets, as BPF stack maps have them; those of the sanitizers and of
-// the markup are ELF virtual addresses. An undecorated ID has 32 or 40 digits: shorter
-// ones look like addresses, and are taken only where the store knows them.
+// Offsets are file offsets, as in BPF stack maps; sanitizers and the markup have ELF virtual
+// addresses. A bare ID has 32 or 40 digits: shorter ones look like addresses, and are used only if
+// the store has them.
 //
-// A place without a name is replaced by its function, NAME+0xOFF; one with a name keeps
-// its text. Both are followed by where that is in the source, in parentheses: the calls
-// that were inlined there, innermost first, then the line in the function itself:
+// A place without a name is replaced by its function, NAME+0xOFF; a place with a name keeps its text.
+// The source follows in parentheses: inlined calls, innermost first, then the line in the function:
 //
 //	parse+0x12 (peek at lex.h:3, parse.c:97)
 //
 // # Return addresses
 //
-// A return address is looked up one byte before. These are taken for exact addresses:
-// in kernel stack traces those after RIP:, EIP:, "pc :", "epc :", "PC is at", NIP and
-// WARNING:; of the other forms the first one of a run of frames, where a run is frames on
-// one line or on lines that follow one another, bare addresses of such lines included, or
-// the one numbered [0]; all of the sanitizers, which have moved their addresses back
-// themselves; {{{pc}}} and frame 0 of {{{bt}}} unless these are marked otherwise; and those that
-// no call can precede by the symbols around them (resolve.Exact), as the code that a signal handler
-// returns to; and the frame behind such code. Everything else is taken for a return address. The
-// first byte of a function behind a frame without a name, which may be such code, is ambiguous.
+// A return address is looked up one byte before. Exact addresses are:
+//
+//   - in kernel stack traces, addresses after RIP:, EIP:, "pc :", "epc :", "PC is at", NIP, WARNING:;
+//   - in other forms, the first address of a run of frames, or the one numbered [0]. A run is frames
+//     on one line or on successive lines, bare addresses included;
+//   - all addresses of the sanitizers, which move return addresses back themselves;
+//   - {{{pc}}} and frame 0 of {{{bt}}} unless marked otherwise;
+//   - addresses that no call can precede by the symbols around them (resolve.Exact), such as code that
+//     a signal handler returns to, and the frame after such code.
+//
+// All others are return addresses. The first byte of a function after a frame without a name, which
+// may be a signal's trampoline, is ambiguous.
 package filter

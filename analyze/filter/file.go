@@ -7,7 +7,7 @@ import (
 	"symbolize/store"
 )
 
-// fileID returns the build ID of the file that a place has by its name.
+// fileID returns the build ID of the file that a place names.
 func (f *finder) fileID(p *place) (buildid.ID, ingest.Reason) {
 	if p.form == formProgram {
 		return f.programID(p)
@@ -24,12 +24,12 @@ func (f *finder) fileID(p *place) (buildid.ID, ingest.Reason) {
 	return buildid.ID{}, ingest.Ambiguous
 }
 
-// maxPage is the largest page size of Linux. A file whose first segment is aligned to less
-// begins elsewhere in memory by the machine's page size.
+// maxPage is the largest page size of Linux. The start in memory of a file with a first segment
+// of a smaller alignment depends on the machine's page size.
 const maxPage = 1 << 16
 
-// moduleAddress returns the ELF address of a place whose offset is from where its module
-// begins in memory: from the page of the lowest segment.
+// moduleAddress returns the ELF address of a place with an offset from the start of its module in
+// memory: from the page of the lowest segment.
 func (f *finder) moduleAddress(o *object, p *place) (addr.Addr, ingest.Reason) {
 	if len(o.manifest.Layout) == 0 {
 		return 0, ingest.LayoutUnknown
@@ -48,8 +48,8 @@ func (f *finder) moduleAddress(o *object, p *place) (addr.Addr, ingest.Reason) {
 	return at, ingest.ReasonNone
 }
 
-// covers reports whether an ELF address is in a segment of an object's file, true where its
-// segments are not known.
+// covers reports whether an ELF address is in a segment of an object's file, true if the segments
+// are unknown.
 func covers(m *store.Manifest, at addr.Addr) bool {
 	for i := range m.Layout {
 		s := &m.Layout[i]

@@ -14,7 +14,7 @@ import (
 	"symbolize/store"
 )
 
-// Objects kept between batches: those whose tables are open, and all that were looked for.
+// Bounds of the objects kept between batches: with open tables, and in all.
 const (
 	maxObjects = 64
 	maxLooked  = 1 << 14
@@ -28,16 +28,16 @@ type finder struct {
 	files     func(string) []buildid.ID
 	programs  []buildid.ID
 	demangler *report.Demangler
-	objects   map[string]*object // by build ID as the text has it
+	objects   map[string]*object // by build ID in the text
 	problems  []string           // errors of tables, each once
-	conflicts []string           // objects whose files contradict one another, by ConflictText
-	opened    int                // objects of them that are there
-	texts     int                // strings that the objects hold, about
+	conflicts []string           // objects with contradicting files, by ConflictText
+	opened    int                // existing objects
+	texts     int                // strings in the objects, roughly
 }
 
-// object is an object of the view, or the reason why there is none.
+// object is an object of the view, or the reason for its absence.
 type object struct {
-	conflict bool // it is in conflicts
+	conflict bool // listed in conflicts
 	manifest *store.Manifest
 	reason   ingest.Reason
 	finder   *resolve.Finder
@@ -49,13 +49,13 @@ type object struct {
 	addrs []addr.Addr
 }
 
-// span is a symbol that bears a name.
+// span is a symbol with a name.
 type span struct {
 	start addr.Addr
 	size  uint64
 }
 
-// asked is a place whose address in an object is known.
+// asked is a place with a known address in an object.
 type asked struct {
 	at     addr.Addr // looked up
 	place  *place
@@ -90,8 +90,8 @@ func (f *finder) find(places []*place, answers []*answer) {
 	}
 }
 
-// locate finds the object of a place and the address in its tables. The object is nil
-// if there is nothing to look up: then there is a reason or an answer.
+// locate finds the object of a place and the address in its tables. The object is nil if there is
+// nothing to look up, with a reason or an answer.
 func (f *finder) locate(p *place, a *answer) (*object, addr.Addr, ingest.Reason) {
 	if p.form == formBPF || p.form == formTag {
 		return f.locateBPF(p, a)
@@ -136,7 +136,7 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 	case p.form == formModule:
 		return f.moduleAddress(o, p)
 	case p.form == formAddress && kind == ingest.Kernel:
-		return 0, ingest.LayoutUnknown // where it was linked to is not kept
+		return 0, ingest.LayoutUnknown // the link address is not kept
 	}
 	at = addr.Site(addr.Addr(p.offset), p.isReturn())
 	if len(p.file) > 0 && !covers(o.manifest, at) {
@@ -145,8 +145,8 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 	return at, ingest.ReasonNone
 }
 
-// symbolStart returns where the symbol of a place begins. Of several with its name it is
-// the only one that fits into the length that the text has.
+// symbolStart returns the start of a place's symbol. Of several symbols with the name it is the only
+// one with the length in the text.
 func (f *finder) symbolStart(o *object, p *place) (addr.Addr, ingest.Reason) {
 	if p.length && p.offset > p.size {
 		return 0, ingest.OutsideObject
@@ -173,12 +173,11 @@ func (f *finder) symbolStart(o *object, p *place) (addr.Addr, ingest.Reason) {
 	return 0, ingest.Ambiguous
 }
 
-// maxPadding is how far a symbol of the kernel's list may reach beyond its own size: the
-// kernel takes the start of the next one for the end.
+// maxPadding bounds the padding after a symbol: the kernel counts it to the symbol, up to the next
+// one.
 const maxPadding = 4096
 
-// fits reports whether a symbol may be the one that the kernel takes to be length bytes
-// long.
+// fits reports whether the kernel may print length as the length of a symbol.
 func fits(s span, length uint64) bool {
 	return s.size <= length && length-s.size <= maxPadding
 }
@@ -271,11 +270,10 @@ func (f *finder) join(o *object) {
 	o.asked = o.asked[:0]
 }
 
-// settle moves addresses that were taken for return addresses, and are none by the tables,
-// back.
+// settle corrects addresses that the tables prove not to be return addresses.
 func (f *finder) settle(o *object) {
 	if o.manifest.Kind == ingest.JIT {
-		return // a program has no more than its own code
+		return // the code of a program ends with it
 	}
 	o.addrs = o.addrs[:0]
 	for _, q := range o.asked {
@@ -325,8 +323,7 @@ func (f *finder) answer(o *object, i int) {
 	}
 }
 
-// source is the text of frames: the inlined ones by function and place, the last one by
-// its place.
+// source is the text of frames: inlined ones with function and line, the last one with its line.
 func (f *finder) source(names *resolve.Finder, frames []resolve.Frame) string {
 	last := len(frames) - 1
 	if last < 0 || frames[last].File == 0 {

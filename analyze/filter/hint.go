@@ -5,7 +5,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// Hint is the step that names the rest, "" where there is none.
+// Hint returns the step that names the remaining places, "" for none.
 func (l *Left) Hint() string {
 	if _, name, isBPF := bpf.SplitSymbol(l.Object); isBPF {
 		p := hint.Program{Reason: l.Reason, Name: bpf.NameOf(name), OtherTag: l.OtherTag,

@@ -2,25 +2,24 @@ package filter
 
 import "symbolize/ingest"
 
-// frame has the facts of a line's frame that decide about the next one.
+// frame has the facts about a line's frame that the next frame depends on.
 type frame struct {
 	line       int
-	trampoline bool // a signal interrupted the next one
-	unknown    bool // it may have been a signal's trampoline
+	trampoline bool // a signal interrupted the next frame
+	unknown    bool // possibly a signal's trampoline
 }
 
-// interrupted is a place that may be no return address.
+// interrupted is a place that may not be a return address.
 type interrupted struct {
 	found   int
-	place   place // as an exact one
+	place   place // as an exact address
 	answer  *answer
 	certain bool
 }
 
-// decideInterrupted looks at the places behind code that signal handlers return to: they are where
-// the signal came, and no return addresses. Behind a frame without a name that is not known; it
-// makes a difference where the place is the first byte of a function, and such a place stays
-// without a name.
+// decideInterrupted makes the places after code that signal handlers return to exact: they were
+// interrupted. After a frame without a name that is unknown; a place at the first byte of a function
+// then stays without a name.
 func (r *Rewriter) decideInterrupted() {
 	var list []interrupted
 	for i := range r.found {

@@ -8,23 +8,23 @@ import (
 	"symbolize/buildid"
 )
 
-// maxMarkup bounds the modules and the mappings that are kept of the markup.
+// maxMarkup bounds the modules and the mappings of the markup.
 const maxMarkup = 4096
 
 // markup is the state of a process by elements of LLVM's symbolizer markup
 // (llvm/docs/SymbolizerMarkupFormat.rst).
 type markup struct {
 	modules map[uint64]buildid.ID
-	maps    []markupMap // in the order of coming
+	maps    []markupMap // in the order of the text
 }
 
-// markupMap is an mmap element: where a module was mapped.
+// markupMap is an mmap element: the mapping of a module.
 type markupMap struct{ start, size, module, relative uint64 }
 
 // maxElement bounds an element, in bytes. Backends cut longer ones too.
 const maxElement = 4096
 
-// braces looks at "{{{TAG:FIELD:…}}}", which begins at i.
+// braces reads "{{{TAG:FIELD:…}}}", which begins at i.
 func (s *scanner) braces(i int) {
 	rest := s.text[i:min(len(s.text), i+maxElement)]
 	if !bytes.HasPrefix(rest, []byte("{{{")) {
@@ -50,7 +50,7 @@ func (s *scanner) braces(i int) {
 	}
 }
 
-// markupModule takes {{{module:NUMBER:NAME:elf:ID}}}.
+// markupModule reads {{{module:NUMBER:NAME:elf:ID}}}.
 func (s *scanner) markupModule(fields [][]byte) {
 	number, ok := markupNumber(fields[1])
 	id := fields[4]
@@ -64,7 +64,7 @@ func (s *scanner) markupModule(fields [][]byte) {
 	s.markup.modules[number] = parseID(id)
 }
 
-// markupMmap takes {{{mmap:START:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
+// markupMmap reads {{{mmap:START:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
 func (s *scanner) markupMmap(fields [][]byte) {
 	var m markupMap
 	if string(fields[3]) != "load" || len(s.markup.maps) >= maxMarkup {
@@ -79,7 +79,7 @@ func (s *scanner) markupMmap(fields [][]byte) {
 	s.markup.maps = append(s.markup.maps, m)
 }
 
-// markupAddress takes an address with the word that may follow it: "pc" or "ra".
+// markupAddress reads an address with the optional word after it: "pc" or "ra".
 func (s *scanner) markupAddress(p place, address []byte, words [][]byte, exact bool) {
 	at, ok := markupNumber(address)
 	if !ok {

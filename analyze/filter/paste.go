@@ -8,27 +8,27 @@ import (
 	"symbolize/ingest"
 )
 
-// Bounds of pasted text, in bytes. Longer names are no place.
+// Bounds of pasted text, in bytes. Longer names are not recognized.
 const (
-	maxFrame    = 4096 // of a frame's line, functions with their parameters included
+	maxFrame    = 4096 // of a frame's line, with the parameters of functions
 	maxFileName = 255  // NAME_MAX
 )
 
-// modules are the build IDs that systemd-coredump lists before its stacks, by the last
-// element of the module's path. The ID is zero where it lists several.
+// modules are the build IDs that systemd-coredump lists before its stacks, by the last element of the
+// module's path; zero for modules listed with several.
 type modules struct {
 	ids  map[string]buildid.ID
-	used bool // a frame came: the next list is of another process
+	used bool // a frame followed: the next list is of another process
 }
 
-// endModules forgets the modules of a process when the report of another one begins.
+// endModules forgets the modules of a process at the report of another one.
 func (s *scanner) endModules() {
 	if len(s.modules.ids) > 0 && bytes.Contains(s.text, []byte(" dumped core")) {
 		s.modules = modules{}
 	}
 }
 
-// moduleLine looks at "Module NAME with build-id ID", and "Found module NAME with build-id: ID"
+// moduleLine reads "Module NAME with build-id ID", and "Found module NAME with build-id: ID"
 // of systemd before 250, where "build-id" is at i.
 func (s *scanner) moduleLine(i int) {
 	const with, head = " with ", "odule "
@@ -59,9 +59,9 @@ func (s *scanner) moduleLine(i int) {
 	s.modules.ids[name] = id
 }
 
-// coredump looks at "#N 0xADDR SYM (NAME + 0xOFF)" of systemd-coredump, where the plus is at
-// i. The offset is from where the module begins (elf-util.c in systemd: the address less
-// the start by dwfl_module_info); frame 0 is exact, and no address was moved back.
+// coredump reads "#N 0xADDR SYM (NAME + 0xOFF)" of systemd-coredump, with the plus at i. The offset
+// counts from the start of the module (elf-util.c in systemd: the address less the start by
+// dwfl_module_info); frame 0 is exact, and no address was moved back.
 func (s *scanner) coredump(i int) {
 	offset, end, ok := s.prefixed(i + 2)
 	if !ok || i-s.floor < 2 || s.text[i-1] != ' ' || end == len(s.text) || s.text[end] != ')' {
@@ -87,8 +87,7 @@ func (s *scanner) coredump(i int) {
 	s.add(p, p.end)
 }
 
-// frameNumber reads "#N " where the frame of a line begins: at its start, or behind the prefix of a
-// log.
+// frameNumber reads "#N " at the start of a line's frame: of the line, or after the prefix of a log.
 func (s *scanner) frameNumber() (n int, ok bool) {
 	if s.frameNo < 0 {
 		s.frameNo = 0
@@ -112,8 +111,8 @@ func decimalAt(b []byte, i int) (n, end int, ok bool) {
 	return n, end, end > i
 }
 
-// numberSign looks at "#NN pc ADDR  PATH (SYM+N) (BuildId: ID)" of Android and at gdb's
-// "#N  0xADDR in ?? () from PATH", where the # is at i.
+// numberSign reads "#NN pc ADDR  PATH (SYM+N) (BuildId: ID)" of Android and at gdb's
+// "#N  0xADDR in ?? () from PATH", with the # at i.
 func (s *scanner) numberSign(i int) {
 	if i > 0 && s.text[i-1] != ' ' && s.text[i-1] != '\t' {
 		return
@@ -136,8 +135,8 @@ func (s *scanner) numberSign(i int) {
 	}
 }
 
-// android takes a frame of Android's libunwindstack: the address is an ELF address, and
-// has been moved back. What came before it, without build IDs, is not known to have done so.
+// android reads a frame of Android's libunwindstack: an ELF address that was moved back. Its
+// predecessor without build IDs may not have moved it.
 func (s *scanner) android(start, i, end int) {
 	offset, last, ok := s.number(i)
 	if n := last - i; !ok || n != 8 && n != 16 || last == end || s.text[last] != ' ' {
@@ -161,8 +160,8 @@ func (s *scanner) android(start, i, end int) {
 	s.add(p, p.end)
 }
 
-// gdb takes a frame without a name: its address is one of the process. Frame 0 and the one behind
-// that of a signal are exact.
+// gdb reads a frame without a name, with an address of the process. Frame 0 and the frame after that
+// of a signal are exact.
 func (s *scanner) gdb(number, i, end int) {
 	exact := number == 0 || number == s.process.signalFrame
 	s.process.signalFrame = 0
@@ -180,10 +179,10 @@ func (s *scanner) gdb(number, i, end int) {
 	s.locate(place{start: i, end: last, exact: exact}, address, file)
 }
 
-// backtrace looks at "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without
-// the blank of backtrace_symbols_fd, where the plus is at i and the offset ends at end. Without a
-// symbol the offset is from the load address: an ELF address. All are return addresses: the first
-// is that of the call of backtrace.
+// backtrace reads "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without the
+// blank of backtrace_symbols_fd, with the plus at i and the end of the offset at end. Without a symbol
+// the offset counts from the load address: an ELF address. All are return addresses; the first is the
+// one of the call of backtrace.
 func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	_, last, ok := s.after(end, ") [")
 	if !ok {
@@ -211,9 +210,9 @@ func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	return true
 }
 
-// fixedBacktrace is backtrace for "PATH() [0xADDR]", and the lines "PATH[0xADDR]" of
-// backtrace_symbols_fd, where the bracket is at i: glibc prints no offset for a file that is
-// loaded at address 0, so that the address is an ELF address.
+// fixedBacktrace is backtrace for "PATH() [0xADDR]", and for lines "PATH[0xADDR]" of
+// backtrace_symbols_fd, with the bracket at i. glibc prints no offset for a file loaded at address 0:
+// the address is an ELF address.
 func (s *scanner) fixedBacktrace(i int) bool {
 	const empty = "() "
 	open := max(i-len(empty), s.floor)
@@ -234,17 +233,16 @@ func (s *scanner) fixedBacktrace(i int) bool {
 	return true
 }
 
-// fileBefore returns the file name that ends at i: it has no blanks.
+// fileBefore returns the file name, without blanks, that ends at i.
 func (s *scanner) fileBefore(i int) []byte {
 	from := max(s.floor, i-maxFrame)
 	line := s.text[from:i]
 	return line[bytes.LastIndexAny(line, " \t\n|\"'")+1:]
 }
 
-// segfault looks at "ip IP sp … in NAME[OFF,START+SIZE]", where the bracket is at i: the
-// kernel's line for a signal that kills (print_vma_addr in mm/memory.c). OFF is the file
-// offset of IP, which is exact. Older kernels print no OFF: which part of the file was
-// mapped is not known then.
+// segfault reads "ip IP sp … in NAME[OFF,START+SIZE]", with the bracket at i: the kernel's line for a
+// fatal signal (print_vma_addr in mm/memory.c). OFF is the file offset of IP, which is exact. Older
+// kernels print no OFF: the mapped part of the file is unknown.
 func (s *scanner) segfault(i int) {
 	first, end, ok := s.number(i + 1)
 	if !ok || end == len(s.text) || s.text[end] != ',' && s.text[end] != '+' {
@@ -301,8 +299,8 @@ func (s *scanner) pointer(i int) (ip uint64, ok bool) {
 }
 
 // sanitizerFile is sanitizer for "#N 0xADDR in SYM (PATH+0xOFF)", "#N 0xADDR  (PATH+0xOFF)" and
-// "#N SYM PLACE (PATH+0xOFF)" without a build ID. Without "in" behind the address, LLVM's and
-// Chromium's own stack dumps are written so: these do not move their addresses back.
+// "#N SYM PLACE (PATH+0xOFF)" without a build ID. Stack dumps of LLVM and Chromium have no "in" after
+// the address, and do not move addresses back.
 func (s *scanner) sanitizerFile(i, end int, offset uint64) bool {
 	if end == len(s.text) || s.text[end] != ')' {
 		return false

@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest"
 )
 
-// form is how a place was written, as far as its rewriting depends on that.
+// form is the written form of a place, as far as its rewriting depends on it.
 type form uint8
 
 const (
@@ -15,31 +15,31 @@ const (
 	formAddress             // build ID and ELF virtual address: replaced
 	formSymbol              // symbol and offset: kept, the source is added
 	formBPF                 // bpf_prog_TAG[_NAME]+0xOFF: kept, the source is added
-	formModule              // offset from where the module begins in memory: kept, all follows
-	formTag                 // bpf_prog_TAG alone: its name and source are added
-	formProgram             // address in a process: of its program where that has a fixed address
+	formModule              // offset from the start of the module in memory: kept, name and source are added
+	formTag                 // bpf_prog_TAG: name and source are added
+	formProgram             // address in a process: of its program if that has a fixed address
 )
 
-// place is a place in code as the text has it. Its slices alias the text.
+// place is a place in code in the text. Its slices alias the text.
 type place struct {
 	start, end int // in the text
 	form       form
-	// weak is set for text that may be no place: it is not counted if it is not known.
+	// weak marks text that may not be a place: it is not counted if it is unknown.
 	weak   bool
-	exact  bool // no return address
-	keep   bool // the text stays, and all that is known follows it
-	length bool // of the symbol, is in the text
-	// doubtful: it may be a return address, or where a signal came.
+	exact  bool // not a return address
+	keep   bool // the text stays, and the answer follows it
+	length bool // the text has the length of the symbol
+	// doubtful: a return address, or where a signal interrupted the code.
 	doubtful bool
 	id       []byte
 	symbol   []byte // of formSymbol, formBPF, formTag
 	module   []byte
-	file     []byte // name of the file, where the text has no build ID
+	file     []byte // name of the file, if the text has no build ID
 	offset   uint64 // file offset, address, or offset in the symbol
 	size     uint64 // of the symbol, with length
 
-	object buildid.ID // where id is nil: the kernel, a module of the markup or of a core dump
-	// why is the reason why the place cannot be looked up; ReasonNone if it can.
+	object buildid.ID // if id is nil: the kernel, a module of the markup or of a core dump
+	// why is the reason if the place cannot be looked up.
 	why ingest.Reason
 }
 
@@ -75,7 +75,7 @@ func (p *place) buildID() buildid.ID {
 	return parseID(p.id)
 }
 
-// parseID returns the build ID in hexadecimal digits.
+// parseID parses a build ID.
 func parseID(digits []byte) buildid.ID {
 	if len(digits) > 2*buildid.MaxLen || len(digits)%2 != 0 {
 		return buildid.ID{}

@@ -13,22 +13,22 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// maxMapped is how many mappings of the text are kept. Processes have up to 65,530.
+// maxMapped bounds the mappings of the text. Processes have up to 65,530.
 const maxMapped = 1 << 16
 
-// mapped is a mapping of the process that the text is of, by a line of the text.
+// mapped is a mapping of the crashed process, by a line of the text.
 type mapped struct {
 	start, end, offset uint64
 	file               string
 }
 
-// process has the facts in the lines before about the process that crashed.
+// process has the facts in earlier lines about the crashed process.
 type process struct {
 	maps     []mapped // in the order of the text
 	mapsLine int      // the last line with one
 	sorted   bool
-	// early: an address came before any mapping. Mappings then stand behind the stacks that they
-	// are of, as in reports of old glibcs, and are not used: the next stack is of another process.
+	// early: an address precedes all mappings. Mappings then follow their stacks, as in reports of old
+	// glibcs, and are not used: the next stack is of another process.
 	early bool
 	late  bool // there were such mappings
 
@@ -36,7 +36,7 @@ type process struct {
 	foreignLine int // Go: the last line that is "non-Go function"
 }
 
-// lineStart looks at forms that whole lines have.
+// lineStart reads forms that are whole lines.
 func (s *scanner) lineStart() {
 	line := bytes.TrimLeft(s.text, " \t")
 	if len(line) == 0 {
@@ -55,9 +55,9 @@ func (s *scanner) lineStart() {
 	}
 }
 
-// mapping takes a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of gdb's
-// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". The next one after other text
-// is of another process.
+// mapping reads a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of gdb's
+// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". A mapping after other text is of
+// another process.
 func (s *scanner) mapping(line []byte) bool {
 	if len(line) > maxFrame {
 		return false
@@ -158,9 +158,9 @@ func (p *process) at(pc uint64) *mapped {
 	return &p.maps[i]
 }
 
-// locate makes a place of an address of the process: a file offset by the mappings that stand
-// before it, else an address of the program, which is right if that lies where it was linked to.
-// module is the path that the text has for it, nil for none.
+// locate makes a place of an address of the process: a file offset by the earlier mappings, else an
+// address of the program, which is right if the program is loaded at its link address. module is the
+// path in the text, nil for none.
 func (s *scanner) locate(p place, pc uint64, module []byte) {
 	p.offset, p.keep = pc, true
 	s.process.early = s.process.early || len(s.process.maps) == 0
@@ -171,15 +171,15 @@ func (s *scanner) locate(p place, pc uint64, module []byte) {
 	case m == nil:
 		p.form = formProgram
 	case len(module) > 0 && path.Base(string(module)) != path.Base(m.file):
-		p.form, p.file, p.why = formAddress, module, ingest.MapsNotSaved // maps of another process
+		p.form, p.file, p.why = formAddress, module, ingest.MapsNotSaved // the mappings are of another process
 	default:
 		p.form, p.offset, p.file = formOffset, pc-m.start+m.offset, []byte(m.file)
 	}
 	s.add(p, p.end)
 }
 
-// rust takes "N: 0xADDR - <unknown>" of a backtrace with RUST_BACKTRACE=full. All are return
-// addresses: they are printed as the unwinder has them.
+// rust reads "N: 0xADDR - <unknown>" of a backtrace with RUST_BACKTRACE=full. All are return
+// addresses, printed as unwound.
 func (s *scanner) rust(at int, line []byte) {
 	const colon, unknown = ":", " - <unknown>"
 	_, n, ok := decimalAt(line, 0)
@@ -196,9 +196,9 @@ func (s *scanner) rust(at int, line []byte) {
 	s.locate(place{start: at + n, end: end + len(unknown)}, pc, nil)
 }
 
-// goCounter takes the program counters in Go's reports of crashes that have no name: "PC=0xADDR m=N
-// sigcode=N" of a signal in C code, and "pc=0xADDR" below "non-Go function". The latter may be
-// where the signal came or a return address.
+// goCounter reads program counters without a name in Go's crash reports: "PC=0xADDR m=N sigcode=N" of
+// a signal in C code, and "pc=0xADDR" below "non-Go function", which may be interrupted code or a
+// return address.
 func (s *scanner) goCounter(at int, line []byte) {
 	const counter, rest = "PC=", " m="
 	pc, end, ok := s.prefixed(at + len(counter))
@@ -223,8 +223,8 @@ func (s *scanner) goCounter(at int, line []byte) {
 	s.locate(p, pc, nil)
 }
 
-// goSignal takes "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xADDR]" of a Go
-// program, where the bracket is at i.
+// goSignal reads "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xADDR]" of a Go
+// program, with the bracket at i.
 func (s *scanner) goSignal(i int) bool {
 	const head, counter = "[signal ", " pc=0x"
 	line := s.text[i:min(len(s.text), i+maxFrame)]
@@ -243,8 +243,8 @@ func (s *scanner) goSignal(i int) bool {
 	return true
 }
 
-// programID returns the build ID of the one program, among those that the user named, that has
-// code at a fixed address.
+// programID returns the build ID of the only program named by the user that has code at a fixed
+// address.
 func (f *finder) programID(p *place) (found buildid.ID, why ingest.Reason) {
 	at := addr.Site(addr.Addr(p.offset), p.isReturn())
 	for _, id := range f.programs {
@@ -263,8 +263,8 @@ func (f *finder) programID(p *place) (found buildid.ID, why ingest.Reason) {
 	return found, ingest.ReasonNone
 }
 
-// fixedCode reports whether an object is a program that is always loaded at its own addresses, and
-// has code at one of them.
+// fixedCode reports whether an object is a program linked to fixed addresses with code at one of
+// them.
 func fixedCode(o *object, at addr.Addr) (code bool) {
 	m := o.manifest
 	if m.Kind != ingest.ELF || len(m.OtherLayouts) > 0 {

@@ -13,7 +13,7 @@ import (
 
 // The state kept between batches.
 const (
-	maxAnswers  = 1 << 16 // places whose answer is remembered
+	maxAnswers  = 1 << 16 // remembered answers
 	maxTexts    = 1 << 20 // strings of tables
 	maxProblems = 20
 )
@@ -23,33 +23,31 @@ type Options struct {
 	Names     resolve.NamePolicy
 	Demangle  report.Mode
 	NoInlines bool // leave out inlined calls
-	Exact     bool // take no address for a return address
-	// Kernel is the build ID of the kernel that symbols without a module belong to, until
-	// the text names another.
+	Exact     bool // no address is a return address
+	// Kernel is the build ID of the kernel of symbols without a module, until the text names another.
 	Kernel buildid.ID
-	// Files returns the build IDs of the files that a name or path in text without build IDs
-	// may be of, each once. One is taken; nil for a function that knows none.
+	// Files returns the build IDs of the files that may have a name or path in the text, each once. A
+	// single one is used; a nil function knows none.
 	Files func(name string) []buildid.ID
-	// Programs are the build IDs of the files that the user named: one of them may be the
-	// program that the text is of.
+	// Programs are the build IDs of the files that the user named. One may be the crashed program.
 	Programs []buildid.ID
 }
 
-// Rewriter rewrites text. It is for one goroutine.
+// Rewriter rewrites text. It is not safe for concurrent use.
 type Rewriter struct {
 	scanner scanner
 	finder  finder
 	known   map[string]*answer // by key of place
 	stats   Stats
 
-	// Of the batch at hand.
+	// Of the current batch.
 	found   []located
 	ask     []*place
 	answers []*answer
 	key     []byte
 	out     []byte
 
-	last frame // before the place at hand, perhaps in an earlier batch
+	last frame // before the current place, possibly in an earlier batch
 }
 
 // located is a place in a batch, with its answer.
@@ -59,7 +57,7 @@ type located struct {
 	answer *answer
 }
 
-// New returns a Rewriter that takes names from a view.
+// New returns a Rewriter with names from a view.
 func New(view store.View, opts Options) *Rewriter {
 	return &Rewriter{
 		scanner: scanner{kernel: opts.Kernel, unnamed: opts.Kernel, exact: opts.Exact},
@@ -70,9 +68,9 @@ func New(view store.View, opts Options) *Rewriter {
 	}
 }
 
-// Rewrite writes a batch of text to w, with names. The text is whole lines, but for the
-// last line of all; the more come together the less often tables are read. It may be
-// overwritten afterwards. The error is that of w.
+// Rewrite writes a batch of text to w, with names. A batch has whole lines, except at the end of the
+// text; larger batches read tables less often. The text may be overwritten afterwards. Errors are
+// those of w.
 func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
 	r.scanAll(text)
 	r.lookUp()
@@ -95,7 +93,7 @@ func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
 	return err
 }
 
-// scanAll finds the places of a batch, and lists those that have not been seen.
+// scanAll finds the places of a batch, and lists the new ones.
 func (r *Rewriter) scanAll(text []byte) {
 	r.found = r.found[:0]
 	if len(r.known) > maxAnswers {
@@ -137,7 +135,7 @@ func (r *Rewriter) lookUp() {
 	r.ask, r.answers = r.ask[:0], r.answers[:0]
 }
 
-// count counts a place that has been written.
+// count counts a written place.
 func (r *Rewriter) count(p *located) {
 	a := p.answer
 	switch {
@@ -166,5 +164,5 @@ func (r *Rewriter) Stats() *Stats {
 // Problems returns the errors of tables, each once.
 func (r *Rewriter) Problems() []string { return r.finder.problems }
 
-// Conflicts returns warnings about files of one build ID that contradict one another.
+// Conflicts returns warnings about contradicting files with one build ID.
 func (r *Rewriter) Conflicts() []string { return r.finder.conflicts }

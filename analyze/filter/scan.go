@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/format/bpf"
 )
 
-// How many digits a build ID has in text.
+// Numbers of digits of a build ID in text.
 const (
 	minIDDigits  = 16 // 8 bytes, as lld makes them
 	md5Digits    = 32
@@ -20,7 +20,7 @@ const (
 const (
 	classHex    = 1 << iota // a hexadecimal digit
 	classSymbol             // may be in a kernel symbol
-	classAnchor             // a form may begin, or be recognised, here
+	classAnchor             // a form may begin here
 )
 
 var classes = func() (c [256]uint8) {
@@ -42,25 +42,25 @@ var classes = func() (c [256]uint8) {
 func isHex(c byte) bool    { return classes[c]&classHex != 0 }
 func isSymbol(c byte) bool { return classes[c]&classSymbol != 0 }
 
-// scanner finds places in lines of text. Earlier lines decide how the next ones are read.
+// scanner finds places in lines of text. Its state depends on earlier lines.
 type scanner struct {
-	kernel  buildid.ID // that symbols without a module belong to; zero if not known
-	unnamed buildid.ID // the kernel of traces whose head names none
+	kernel  buildid.ID // of symbols without a module; zero if unknown
+	unnamed buildid.ID // the kernel of traces with a head without a build ID
 	image   []byte     // name of its file, by the release in the head of the trace; nil for none
 	exact   bool       // no address is a return address
 
-	line    int // number of the line at hand
-	lastAt  int // number of the line that had the last frame of a stack; 0 for none
+	line    int // number of the current line
+	lastAt  int // number of the line with the last frame of a stack; 0 for none
 	markup  markup
 	modules modules
 	process process
 
-	// Of the line at hand.
+	// Of the current line.
 	text    []byte
-	floor   int // everything before it has been taken
-	mark    int // end of the first of exactMarks, len(text) if there is none; -1: not looked for
-	frameAt int // behind the number of the frame
-	frameNo int // the number of the line's frame and 1; 0 if it has none; -1: not looked for
+	floor   int // everything before it belongs to a place
+	mark    int // end of the first of exactMarks, len(text) for none; -1: unknown
+	frameAt int // after the number of the frame
+	frameNo int // number of the line's frame plus 1; 0 for none; -1: unknown
 	places  []place
 }
 
@@ -94,35 +94,33 @@ func (s *scanner) scan(text []byte) []place {
 	}
 	if len(s.places) == 0 && rawFrame(text) &&
 		(s.lastAt > 0 && s.lastAt == s.line-1 || text[0] == ' ' || text[0] == '\t') {
-		s.lastAt = s.line // a frame that has no build ID; tools indent the first of a run
+		s.lastAt = s.line // a frame without a build ID; tools indent the first of a run
 	}
 	return s.places
 }
 
-// rawFrame reports whether a line is an address and nothing else, as bpftrace prints a
-// frame whose build ID is not known.
+// rawFrame reports whether a line is only an address, as bpftrace prints frames without a build ID.
 func rawFrame(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	n := hexLen(text)
 	return n == len(text) && n >= 6 && n <= maxOffDigits
 }
 
-// add takes a place. The bytes up to next are not looked at again.
+// add adds a place. Scanning continues at next.
 func (s *scanner) add(p place, next int) {
 	p.exact = p.exact || s.exact
 	s.places = append(s.places, p)
 	s.floor = next
 }
 
-// frame notes that a frame of a stack is in the line, and reports whether it is the
-// first one of a run.
+// frame notes a frame in the line, and reports whether it is the first one of a run.
 func (s *scanner) frame() (first bool) {
 	first = s.lastAt < s.line-1 || s.lastAt == 0
 	s.lastAt = s.line
 	return first
 }
 
-// plus looks at "…+0xOFF…", where the plus is at i.
+// plus reads "…+0xOFF…", with the plus at i.
 func (s *scanner) plus(i int) {
 	offset, end, ok := s.prefixed(i + 1)
 	if !ok {
@@ -155,7 +153,7 @@ func (s *scanner) plus(i int) {
 	s.symbol(place{start: from, end: end, form: formSymbol, symbol: token, offset: offset})
 }
 
-// unwrap takes "buildid:" before a build ID into the place, and the brackets around both.
+// unwrap adds "buildid:" before a build ID, and brackets around both, to the place.
 func (s *scanner) unwrap(p *place) {
 	const prefix = "buildid:"
 	at := p.start - len(prefix)
@@ -168,7 +166,7 @@ func (s *scanner) unwrap(p *place) {
 	}
 }
 
-// symbol looks at the text after "SYM+0xOFF".
+// symbol reads the text after "SYM+0xOFF".
 func (s *scanner) symbol(p place) {
 	next := p.end
 	if size, end, ok := s.after(p.end, "/"); ok {
@@ -186,7 +184,7 @@ func (s *scanner) symbol(p place) {
 			p.form, p.symbol = formOffset, nil
 		}
 	case !p.length:
-		return // it may be anything
+		return // it may be any text
 	case len(module) == 0:
 		p.object, p.file = s.kernel, s.image
 	default:
@@ -196,7 +194,7 @@ func (s *scanner) symbol(p place) {
 	s.add(p, next)
 }
 
-// moduleAt reads " [MOD ID]" or " [MOD]" at i; end is 0 if neither is there.
+// moduleAt reads " [MOD ID]" or " [MOD]" at i; end is 0 for neither.
 func (s *scanner) moduleAt(i int) (module, id []byte, end int) {
 	rest := s.text[i:]
 	if !bytes.HasPrefix(rest, []byte(" [")) {
@@ -223,7 +221,7 @@ func (s *scanner) moduleAt(i int) (module, id []byte, end int) {
 	return module, id, i + n + 1
 }
 
-// space looks at "ID 0xOFF" and "ID +OFF", where the space is at i.
+// space reads "ID 0xOFF" and "ID +OFF", with the space at i.
 func (s *scanner) space(i int) {
 	if i+2 >= len(s.text) || i-s.floor < minIDDigits || !isHex(s.text[i-1]) {
 		return
@@ -277,7 +275,7 @@ func (s *scanner) numbered(i int) (n int, ok bool) {
 	return n, true
 }
 
-// bracket looks at "[buildid:ID]" with an offset behind it.
+// bracket reads "[buildid:ID]" with an offset after it.
 func (s *scanner) bracket(i int) {
 	const head = "[buildid:"
 	if !bytes.HasPrefix(s.text[i:], []byte(head)) {
@@ -320,7 +318,7 @@ func (s *scanner) bracket(i int) {
 	}
 }
 
-// program looks at "bpf_prog_TAG…", which begins at i.
+// program reads "bpf_prog_TAG…", which begins at i.
 func (s *scanner) program(i int) {
 	if bytes.HasPrefix(s.text[i:], []byte("build-id")) {
 		s.moduleLine(i)
@@ -357,7 +355,7 @@ func (s *scanner) program(i int) {
 	s.floor = p.end
 }
 
-// programOffset looks at the text after "bpf_prog_TAG_NAME+0xOFF".
+// programOffset reads the text after "bpf_prog_TAG_NAME+0xOFF".
 func (s *scanner) programOffset(p *place) {
 	if size, end, ok := s.after(p.end, "/"); ok {
 		p.length, p.size, p.end = true, size, end

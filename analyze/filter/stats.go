@@ -10,17 +10,16 @@ import (
 
 // Stats counts places in text.
 type Stats struct {
-	Places uint64 // all that were recognised
+	Places uint64 // recognized places
 	Named  uint64 // places with an answer
-	// Probable are those of Named where the text has only tag, name and length of a BPF function,
+	// Probable counts places of Named where the text only has tag, name and length of a BPF function,
 	// and one known function fits.
 	Probable uint64
-	// ByFile are those of Named whose object the text has by its file name, and not by its
-	// build ID.
+	// ByFile counts places of Named with a file name in place of a build ID.
 	ByFile uint64
-	// LateMaps: mappings of a process stand behind its addresses in the text, and were not used.
+	// LateMaps: mappings of a process follow its addresses in the text, and were not used.
 	LateMaps bool
-	// Left are those that stayed as they were, by object and reason.
+	// Left counts unnamed places by object and reason.
 	Left []Left
 	more map[leftKey]int
 }
@@ -28,12 +27,12 @@ type Stats struct {
 // Left counts the unnamed places of one object for one reason.
 type Left struct {
 	Object string // build ID, or the BPF program's symbol; "" if the text names none
-	Module string // as the text calls it, "" if it does not
+	Module string // its name in the text, "" for none
 	Reason ingest.Reason
-	// OtherTag: a BPF program of this name is indexed, and has another tag.
+	// OtherTag: the indexed BPF program of this name has another tag.
 	OtherTag bool
 	File     bool // Object is the name of a file: the text has no build ID
-	Lineless bool // a BPF program is indexed, and has no lines
+	Lineless bool // the indexed BPF program has no lines
 	LateMaps bool // Stats.LateMaps
 	Places   uint64
 }
@@ -43,10 +42,10 @@ type leftKey struct {
 	reason ingest.Reason
 }
 
-// maxLeft bounds Stats.Left; all others are counted under the Object "others".
+// maxLeft bounds Stats.Left; the Object "others" has the rest.
 const maxLeft = 1000
 
-// leave counts a place that stays as it is.
+// leave counts an unnamed place.
 func (s *Stats) leave(p *place, a *answer) {
 	key := leftKey{p.objectText(), a.reason}
 	i, ok := s.more[key]

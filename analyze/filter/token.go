@@ -11,7 +11,7 @@ func hexLen(b []byte) int {
 	return n
 }
 
-// number reads hexadecimal digits at i, which no letter may follow.
+// number reads hexadecimal digits at i that no letter follows.
 func (s *scanner) number(i int) (v uint64, end int, ok bool) {
 	if i >= len(s.text) {
 		return 0, 0, false
@@ -27,10 +27,10 @@ func (s *scanner) number(i int) (v uint64, end int, ok bool) {
 	return v, end, true
 }
 
-// isWord reports whether a byte behind a number makes it part of a word.
+// isWord reports whether a byte after a number makes it part of a word.
 func isWord(c byte) bool { return isSymbol(c) && c != '.' }
 
-// prefixed is number for digits behind 0x.
+// prefixed is number for digits after 0x.
 func (s *scanner) prefixed(i int) (v uint64, end int, ok bool) {
 	if i+2 >= len(s.text) || s.text[i] != '0' || s.text[i+1] != 'x' {
 		return 0, 0, false
@@ -38,7 +38,7 @@ func (s *scanner) prefixed(i int) (v uint64, end int, ok bool) {
 	return s.number(i + 2)
 }
 
-// after is prefixed for a number behind a text at i.
+// after is prefixed for a number after a text at i.
 func (s *scanner) after(i int, text string) (v uint64, end int, ok bool) {
 	if i > len(s.text) || !bytes.HasPrefix(s.text[i:], []byte(text)) {
 		return 0, 0, false
@@ -58,7 +58,7 @@ func (s *scanner) decimal(i int) (v uint64, end int, ok bool) {
 	return v, end, end > i && (end == len(s.text) || !isWord(s.text[end]))
 }
 
-// tokenBefore returns where the symbol begins that ends at i.
+// tokenBefore returns the start of the symbol that ends at i.
 func (s *scanner) tokenBefore(i int) int {
 	for i > s.floor && isSymbol(s.text[i-1]) {
 		i--
@@ -66,8 +66,7 @@ func (s *scanner) tokenBefore(i int) int {
 	return i
 }
 
-// idToken reports whether a token is a build ID. It is strong if it can hardly be
-// anything else.
+// idToken reports whether a token is a build ID, and strong if it can hardly be anything else.
 func (s *scanner) idToken(from, to int) (strong, ok bool) {
 	n := to - from
 	if n < minIDDigits || n > maxIDDigits || n%2 != 0 || hexLen(s.text[from:to]) != n {
@@ -76,8 +75,7 @@ func (s *scanner) idToken(from, to int) (strong, ok bool) {
 	return n == sha1Digits || n == md5Digits, true
 }
 
-// sanitizer looks at "(PATH+0xOFF) (BuildId: ID)", where the plus is at i and the
-// offset ends at end.
+// sanitizer reads "(PATH+0xOFF) (BuildId: ID)", with the plus at i and the end of the offset at end.
 func (s *scanner) sanitizer(i, end int) (p place, next int, ok bool) {
 	const between = ") (BuildId: "
 	if !bytes.HasPrefix(s.text[end:], []byte(between)) {
