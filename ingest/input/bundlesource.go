@@ -138,13 +138,13 @@ func (s *bundleSource) sideBandState() *sideband.State {
 	return nil
 }
 
-// profile folds the stacks of a bundle, else the samples of its side band.
-func (s *bundleSource) profile(ctx context.Context) (p *ingest.Profile, err error) {
+// fold folds the stacks of a bundle, else the samples of its side band.
+func (s *bundleSource) fold(ctx context.Context) (p *ingest.Profile, err error) {
 	switch {
 	case s.readStacks() != nil:
 		p, err = s.foldStacks(ctx)
 	case s.sideBand != nil:
-		p, err = s.sideBand.profile(ctx)
+		p, err = s.sideBand.fold(ctx)
 	default:
 		p = s.noProfile()
 	}
@@ -291,7 +291,7 @@ func (s *bundleSource) foldStacks(ctx context.Context) (*ingest.Profile, error) 
 		warnings = side.Records.Warnings
 	}
 	sb.AddBundle(own)
-	return s.stacks.fold(sb, warnings)
+	return s.stacks.foldWith(sb, warnings)
 }
 
 // sampledStacks reads the stacks listed in the manifest.

@@ -46,8 +46,8 @@ type Capture struct {
 // except replay.
 type source interface {
 	kind() string // the result of Capture.Kind
-	// profile reads the samples and folds them. It is called until it succeeds.
-	profile(ctx context.Context) (*ingest.Profile, error)
+	// fold reads the samples and folds them. It is called until it succeeds.
+	fold(ctx context.Context) (*ingest.Profile, error)
 }
 
 // eventSource is a source with records in the format of perf.data.
@@ -150,7 +150,7 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.profile == nil {
-		p, err := c.source.profile(ctx)
+		p, err := c.source.fold(ctx)
 		if err != nil {
 			return nil, err
 		}

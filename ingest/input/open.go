@@ -284,7 +284,7 @@ func openStackFile(ctx context.Context, path string) (*stackmap.Input, closers, 
 const maxPprofFile = 1 << 30
 
 // pprofSource is a pprof file; its recorder folded the samples.
-type pprofSource struct{ folded *ingest.Profile }
+type pprofSource struct{ profile *ingest.Profile }
 
 // openPprof reads a pprof file, gzipped or not.
 func openPprof(f *file, opts *Options) (*pprofSource, error) {
@@ -309,8 +309,8 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 	return &pprofSource{p}, nil
 }
 
-func (s *pprofSource) kind() string                                     { return "pprof" }
-func (s *pprofSource) profile(context.Context) (*ingest.Profile, error) { return s.folded, nil }
+func (s *pprofSource) kind() string                                  { return "pprof" }
+func (s *pprofSource) fold(context.Context) (*ingest.Profile, error) { return s.profile, nil }
 
 // keyHint is the hint for stackmap.ErrKey.
 const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +

@@ -22,7 +22,7 @@ type perfSource struct {
 	chunkSize int64                   // of the second pass, in bytes; 0 for the default
 
 	state  *sideband.State // after the first pass
-	folded *foldedSamples  // after profile
+	folded *foldedSamples  // after fold
 }
 
 // foldedSamples are the numbers that a replay shares with the profile.
@@ -65,8 +65,8 @@ func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 	return s.state, nil
 }
 
-// profile makes the second pass.
-func (s *perfSource) profile(ctx context.Context) (*ingest.Profile, error) {
+// fold makes the second pass.
+func (s *perfSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	sb, err := s.scan(ctx)
 	if err != nil {
 		return nil, err

@@ -483,7 +483,7 @@ func FuzzStacks(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := s.profile(t.Context())
+		p, err := s.fold(t.Context())
 		if err != nil {
 			return // the maps are none
 		}

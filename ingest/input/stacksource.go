@@ -98,17 +98,17 @@ func (s *stackSource) kind() string                   { return s.set.Form.String
 func (s *stackSource) stackMap() *stackmap.Set        { return s.set }
 func (s *stackSource) sideBandState() *sideband.State { return s.state }
 
-func (s *stackSource) profile(ctx context.Context) (*ingest.Profile, error) {
+func (s *stackSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	sb, err := s.newState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.fold(sb, nil)
+	return s.foldWith(sb, nil)
 }
 
-// fold makes the profile of the stacks with the address spaces of sb. warnings are those of the side
+// foldWith makes the profile of the stacks with the address spaces of sb. warnings are those of the side
 // band of their bundle.
-func (s *stackSource) fold(sb *sideband.State, warnings []sideband.Warning) (
+func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
 	sb.AddJIT(s.opts.JIT, 0, 0)
 	sb.Build()
