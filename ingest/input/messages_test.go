@@ -50,7 +50,7 @@ func TestExchangeFloods(t *testing.T) {
 							got[self] += m.weight
 						}
 					}
-					out := newOutbox(x, self)
+					out := &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
 					for i := range each {
 						to := (self + 1 + i%max(1, workers-1)) % workers
 						if workers == 1 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -198,12 +199,9 @@ func (c *collector) chooseTimes() error {
 
 // allHave reports whether all samples have a field.
 func (c *collector) allHave(field perfdata.SampleType) bool {
-	for i := range c.Records.File.Events {
-		if c.Records.File.Events[i].Attr.SampleType&field == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Records.File.Events, func(ev perfdata.Event) bool {
+		return ev.Attr.SampleType&field == 0
+	})
 }
 
 // anyHas reports whether samples of a selected event have a field.

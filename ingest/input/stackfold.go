@@ -456,7 +456,8 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 	list := f.kernelPlaces(addr.PC(pc), ret, of)
 	switch {
 	case len(list) > 1,
-		len(list) == 1 && of.timed && of.time == bundle.UnknownTime && !f.lasts(list[0].object):
+		len(list) == 1 && of.timed && of.time == bundle.UnknownTime &&
+			f.Objects.List[list[0].object].Kind != ingest.Kernel: // only the kernel stays mapped
 		return f.place(f.ambiguous[merge.KernelRole], 0)
 	case len(list) == 1:
 		if f.Objects.List[list[0].object].Kind == ingest.Kernel {
@@ -474,9 +475,6 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 	}
 	return f.place(sideband.UnmappedKernel, 0)
 }
-
-// lasts reports whether a kernel object stays mapped for the whole boot.
-func (f *stackFolder) lasts(object uint32) bool { return f.Objects.List[object].Kind == ingest.Kernel }
 
 // kernelPlace is a possible place of an address of the kernel.
 type kernelPlace struct {

@@ -205,9 +205,13 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 		warn(false, "", "%s: %d stacks of the dump are in no count and are left out", s.file.path,
 			set.Unused)
 	}
-	if n := countObjects(p, func(o *ingest.Object) bool {
-		return o.Kind == ingest.ELF && o.Reason == ingest.NoBuildID
-	}); n > 0 {
+	n := 0
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ingest.ELF && o.Reason == ingest.NoBuildID {
+			n++
+		}
+	}
+	if n > 0 {
 		files, their := fmt.Sprintf("%d files have", n), "their"
 		if n == 1 {
 			files, their = "1 file has", "its"
@@ -253,13 +257,4 @@ func (s *stackSource) lossWarning(warn func(partial bool, hint, format string, a
 			"%s: stacks of %d samples were lost, which are shown as [lost: …]: %s", s.file.path, total,
 			strings.Join(parts, ", "))
 	}
-}
-
-func countObjects(p *ingest.Profile, is func(*ingest.Object) bool) (n int) {
-	for i := range p.Objects {
-		if is(&p.Objects[i]) {
-			n++
-		}
-	}
-	return n
 }

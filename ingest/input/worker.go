@@ -47,7 +47,7 @@ type worker struct {
 
 func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
 	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
-		index: index, out: newOutbox(peers, index)}
+		index: index, out: &outbox{x: peers, self: index, batch: make([][]byte, len(peers.inbox))}}
 	// A damaged file may map code at addresses that no machine uses.
 	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
 	if !c.opts.Branches && !c.opts.Runs {
@@ -319,10 +319,6 @@ type outbox struct {
 	x     *batchQueues
 	self  int
 	batch [][]byte // by receiver
-}
-
-func newOutbox(x *batchQueues, self int) *outbox {
-	return &outbox{x: x, self: self, batch: make([][]byte, len(x.inbox))}
 }
 
 // send adds a message to the batch for a worker. receive is called for the batches that arrive

@@ -126,16 +126,6 @@ func (m readings) before(key counterKey, chunk Position) uint64 {
 	return list[n-1].value
 }
 
-// hasReadings reports whether samples of an event have the values of counters.
-func hasReadings(f *perfdata.File) bool {
-	for i := range f.Events {
-		if f.Events[i].Attr.SampleType&perfdata.SampleRead != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // noteReadings records the readings of a sample in the current chunk. Damage is reported when samples
 // are read.
 func (x *Records) noteReadings(rec *perfdata.Record) {
@@ -256,8 +246,9 @@ func (sb *State) enterNamespaces(rec *perfdata.Record) error {
 	if x.namespaces == nil {
 		x.namespaces = make(map[int32][]threadNamespaces)
 	}
+	id, err := sb.Records.File.SampleID(rec)
 	x.namespaces[n.TID] = append(x.namespaces[n.TID],
-		threadNamespaces{sb.timeOf(rec), n.Links})
+		threadNamespaces{sb.timeIn(rec, &id, err), n.Links})
 	return nil
 }
 

@@ -69,7 +69,9 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	if chunk == 0 {
 		chunk = defaultChunkSize
 	}
-	if hasReadings(x.File) {
+	if slices.ContainsFunc(x.File.Events, func(ev perfdata.Event) bool {
+		return ev.Attr.SampleType&perfdata.SampleRead != 0
+	}) {
 		x.readings = make(readings)
 	}
 	r := x.File.AllRecords()
@@ -147,13 +149,9 @@ func (x *Records) count(t perfdata.Type) {
 
 // timed reports whether every record that matters has a time.
 func timed(f *perfdata.File) bool {
-	for i := range f.Events {
-		a := &f.Events[i].Attr
-		if a.SampleType&perfdata.SampleTime == 0 || !a.Has(perfdata.FlagSampleIDAll) {
-			return false
-		}
-	}
-	return len(f.Events) > 0
+	return len(f.Events) > 0 && !slices.ContainsFunc(f.Events, func(ev perfdata.Event) bool {
+		return ev.Attr.SampleType&perfdata.SampleTime == 0 || !ev.Attr.Has(perfdata.FlagSampleIDAll)
+	})
 }
 
 // guestEvents adds the events of virtual machines.
@@ -267,12 +265,7 @@ func (sb *State) addChange(rec *perfdata.Record, e change) {
 	sb.changes = append(sb.changes, e)
 }
 
-// timeOf returns the ordering time of a record other than a sample.
-func (sb *State) timeOf(rec *perfdata.Record) uint64 {
-	id, err := sb.Records.File.SampleID(rec)
-	return sb.timeIn(rec, &id, err)
-}
-
+// timeIn returns the ordering time of a record other than a sample, by its SampleID.
 func (sb *State) timeIn(rec *perfdata.Record, id *perfdata.SampleID, err error) uint64 {
 	recorded := uint64(NoTime)
 	if err == nil && id.Has&perfdata.SampleTime != 0 {

@@ -141,7 +141,7 @@ func (b *Bundle) open(r io.ReaderAt, size int64) error {
 		defer z.Close()
 		in = z
 	}
-	if err := b.read(newTarReader(in, size)); err != nil {
+	if err := b.read(&tarReader{r: in, limit: min(maxTotal, files.MaxUnpacked(size, 0))}); err != nil {
 		return err
 	}
 	b.check()
@@ -167,10 +167,6 @@ type tarReader struct {
 	r     io.Reader
 	read  int64
 	limit int64
-}
-
-func newTarReader(r io.Reader, packed int64) *tarReader {
-	return &tarReader{r: r, limit: min(maxTotal, files.MaxUnpacked(packed, 0))}
 }
 
 func (t *tarReader) Read(b []byte) (int, error) {

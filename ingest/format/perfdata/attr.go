@@ -242,7 +242,7 @@ func (f *File) applyFeatures() {
 	f.tracepointTypes()
 	for i := range f.Events {
 		if ev := &f.Events[i]; ev.Name == "" {
-			ev.Name = f.eventName(&ev.Attr)
+			ev.Name = f.baseName(&ev.Attr) + modifiers(&ev.Attr)
 		}
 	}
 }
@@ -294,16 +294,11 @@ var (
 	cacheOpsPlural = []string{"loads", "stores", "prefetches"}
 )
 
-// eventName derives a name from an attr as perf does (evsel__name in tools/perf/util/evsel.c): by
-// type and config, with the modifiers ":u", ":k" and ":p" where the attr has them.
-func (f *File) eventName(a *Attr) string {
-	return f.baseName(a) + modifiers(a)
-}
-
 // Name returns perf's name of an event by its attr alone: without modifiers, and with numbers for
 // tracepoints and PMUs.
 func (a *Attr) Name() string { return new(File).baseName(a) }
 
+// baseName derives a name as perf does (evsel__name in tools/perf/util/evsel.c), by type and config.
 func (f *File) baseName(a *Attr) string {
 	// The upper half of config can hold the number of a PMU (hybrid machines).
 	config := a.Config & 0xffffffff
@@ -378,7 +373,7 @@ func breakpointName(a *Attr) string {
 	return fmt.Sprintf("mem:%#x:%s", a.Config1, access)
 }
 
-// modifiers returns ":u" and the like. Modifiers for host and guest are left out: users do not
+// modifiers returns the modifiers ":u", ":k", ":h" and ":p" of an attr. Modifiers for host and guest are left out: users do not
 // request them, and a derived name should be the requested one.
 func modifiers(a *Attr) string {
 	var b strings.Builder

@@ -367,10 +367,6 @@ type stackBuilder struct {
 	stacks *intern.ListSet
 }
 
-func newStackBuilder(p *ingest.Profile) *stackBuilder {
-	return &stackBuilder{p: p, stacks: intern.NewListSet()}
-}
-
 // stack interns a list of locations, leaf first, at most intern.MaxList.
 func (b *stackBuilder) stack(locs []uint32) ingest.StackID {
 	id, _ := b.stacks.Add(locs)

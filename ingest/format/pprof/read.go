@@ -260,7 +260,7 @@ func (r *reader) readMeta() {
 
 // readSamples folds the samples by stack, labels and event.
 func (r *reader) readSamples() error {
-	b := newStackBuilder(r.p)
+	b := &stackBuilder{p: r.p, stacks: intern.NewListSet()}
 	labels, err := r.findLabels()
 	if err != nil {
 		return err

@@ -362,7 +362,7 @@ func (e *encoder) valueType(field int, typ, unit string) {
 func (e *encoder) samples(cols []column) {
 	p := e.p
 	rows := sortByStack(p)
-	labels := newLabels(e)
+	labels := labels{e: e, comms: make([]uint64, len(p.Strings))}
 	values := make([]uint64, len(cols))
 	countCol, weightCol := columnIndex(cols, len(p.Events))
 	stack := packedStack{p: p}
@@ -464,10 +464,6 @@ type labels struct {
 	comm, pid, tid, cpu uint64
 	comms               []uint64 // by StringID
 	sub                 []byte
-}
-
-func newLabels(e *encoder) *labels {
-	return &labels{e: e, comms: make([]uint64, len(e.p.Strings))}
 }
 
 // append appends the labels of a sample, except those left out by folding.

@@ -1,6 +1,7 @@
 package stackmap
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -38,7 +39,7 @@ func readGadget(set *Set, in *Input) error {
 
 // readGadgetJSON reads objects: one a line, indented, or in an array.
 func readGadgetJSON(set *Set, in *Input) error {
-	objects := newObjectReader(in.Name, in.reader())
+	objects := objectReader{name: in.Name, in: bufio.NewReaderSize(in.reader(), 64<<10)}
 	for {
 		object, ok := objects.next()
 		if !ok {

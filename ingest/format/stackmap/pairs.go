@@ -1,6 +1,7 @@
 package stackmap
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func guessLayout(in *Input) (l layout, err error) {
 		if l.guess(values[0]) {
 			return l, nil
 		}
-		empty = empty && isZero(values[0])
+		empty = empty && len(bytes.Trim(values[0], "\x00")) == 0
 	}
 	if empty {
 		return l, nil
@@ -137,8 +138,6 @@ func guessLayout(in *Input) (l layout, err error) {
 	return l, fmt.Errorf("%s: %w: the values are neither addresses nor build IDs; is it the map that "+
 		"counts them?", in.Name, ErrNotStacks)
 }
-
-func isZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 func (t *table) put(id stackID, p Part) {
 	n, ok := t.byID[id]

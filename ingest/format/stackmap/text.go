@@ -109,10 +109,6 @@ type objectReader struct {
 	err     error
 }
 
-func newObjectReader(name string, r io.Reader) *objectReader {
-	return &objectReader{name: name, in: bufio.NewReaderSize(r, 64<<10)}
-}
-
 // next returns the next object, valid until the next call.
 func (o *objectReader) next() ([]byte, bool) {
 	for o.err == nil {
