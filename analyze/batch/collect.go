@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"symbolize/analyze"
-	"symbolize/analyze/batch/recordfile"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
@@ -109,13 +108,13 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
 	head.Named = p.Names != nil
-	w, err := recordfile.Create(path)
+	w, err := Create(path)
 	if err != nil {
 		return outputErr(err)
 	}
 	put := func(name string, value any) {
 		if err == nil {
-			err = w.Put(name, recordfile.Pack(value))
+			err = w.Put(name, Pack(value))
 		}
 	}
 	put(headRecord, head)

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"errors"
-	"symbolize/analyze/batch/recordfile"
 )
 
 // Stacks is the number of the piece that Cut makes of the stacks, in place of that of a part.
@@ -12,12 +11,12 @@ const Stacks = -1
 // between tasks themselves: that of Name for a part, or that of Merge for Stacks. It has the form
 // of a collected capture.
 func Cut(collected string, part int, path string) error {
-	f, err := recordfile.Open(collected)
+	f, err := Open(collected)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	w, err := recordfile.Create(path)
+	w, err := Create(path)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/analyze/batch/recordfile"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 )
@@ -249,7 +248,7 @@ func sameReading(heads map[string]*Head, a, b string) error {
 
 // ReadHead reads the description of a collected capture.
 func ReadHead(path string) (*Head, error) {
-	f, err := recordfile.Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}

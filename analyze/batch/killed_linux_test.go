@@ -13,7 +13,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/batch/worklist"
 	"symbolize/fixtures/sweep"
 	"symbolize/fixtures/tracerun"
 	"symbolize/ingest"
@@ -44,7 +43,7 @@ func TestMain(m *testing.M) {
 func (n *night) step(step, input, output string) error {
 	ctx := context.Background()
 	var err error
-	if n.captures, err = worklist.Captures([]string{n.dir}); err != nil {
+	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
 		return err
 	}
 	collected, err := filepath.Glob(filepath.Join(filepath.Dir(output), "collect", "*.stacks"))

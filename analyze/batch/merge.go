@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/analyze/batch/recordfile"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -19,7 +18,7 @@ import (
 
 // Answers are the files that Name wrote, of all parts.
 type Answers struct {
-	files []*recordfile.File
+	files []*File
 	parts map[int]bool // that they are of
 }
 
@@ -27,7 +26,7 @@ type Answers struct {
 func OpenAnswers(paths []string) (*Answers, error) {
 	a := &Answers{parts: make(map[int]bool)}
 	for _, path := range paths {
-		f, err := recordfile.Open(path)
+		f, err := Open(path)
 		if err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
@@ -141,7 +140,7 @@ func anyNamed(collected []string) (bool, error) {
 
 // load reads a collected capture and decides which of its addresses are return addresses.
 func (g *group) load(path string) (*ingest.Profile, error) {
-	f, err := recordfile.Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +194,7 @@ func (g *group) decide(p *ingest.Profile) error {
 			continue
 		}
 		if i == 0 {
-			return fmt.Errorf("an undecided object without the object itself: %w", recordfile.ErrFormat)
+			return fmt.Errorf("an undecided object without the object itself: %w", ErrFormat)
 		}
 		number[i] = number[i-1]
 		list, err := g.answersFor(o)

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"testing"
 
-	"symbolize/analyze/batch/recordfile"
 	"symbolize/buildid"
 	"symbolize/ingest"
 )
@@ -69,14 +68,14 @@ func TestEveryField(t *testing.T) {
 				fill(rng, want.Elem())
 			}
 			path := filepath.Join(t.TempDir(), "file")
-			w, err := recordfile.Create(path)
+			w, err := Create(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(w.Put("x", recordfile.Pack(want.Interface())), w.Publish()); err != nil {
+			if err := errors.Join(w.Put("x", Pack(want.Interface())), w.Publish()); err != nil {
 				t.Fatal(err)
 			}
-			f, err := recordfile.Open(path)
+			f, err := Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,11 +98,11 @@ func FuzzRecord(f *testing.F) {
 	for i, record := range records {
 		v := reflect.New(reflect.TypeOf(record).Elem())
 		fill(rand.New(rand.NewPCG(3, uint64(i))), v.Elem())
-		f.Add(uint8(i), recordfile.Encode(v.Interface()))
+		f.Add(uint8(i), Encode(v.Interface()))
 	}
 	f.Fuzz(func(t *testing.T, i uint8, raw []byte) {
 		value := reflect.New(reflect.TypeOf(records[int(i)%len(records)]).Elem())
-		if recordfile.Decode("fuzz", raw, value.Interface()) != nil {
+		if Decode("fuzz", raw, value.Interface()) != nil {
 			return
 		}
 		if p, ok := value.Interface().(*ingest.Profile); ok && check(p) == nil {

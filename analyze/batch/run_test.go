@@ -16,7 +16,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest/format/pprof"
@@ -45,7 +44,7 @@ func newNight(t *testing.T) *night {
 	}
 	copyFile(t, "../../fixtures/sampled/stacks.data", filepath.Join(n.dir, "bpf/h1/stacks.data"))
 	var err error
-	if n.captures, err = worklist.Captures([]string{n.dir}); err != nil {
+	if n.captures, err = batch.Captures([]string{n.dir}); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -314,7 +313,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 	work := t.TempDir()
 	for _, i := range rng.Perm(tasks) {
 		c := &batch.Collector{Session: n.session(), Dir: work, Parts: tasks}
-		own := worklist.Of(worklist.Shard{I: i, N: tasks}, n.captures)
+		own := batch.Of(batch.Shard{I: i, N: tasks}, n.captures)
 		if _, _, err := c.Collect(t.Context(), own, n.captures); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/format/rawdump"
@@ -19,7 +18,7 @@ type Dump struct {
 	Name    string // for messages: the path, and the entry of a bundle
 	Series  string // of a bundle: the name that dumps of one map share
 	Header  rawdump.Header
-	Layout  tally.Layout
+	Layout  Layout
 	Untyped string           // why the BTF of Source has no types for it; "" if it has
 	Host    *bundle.Manifest // of the bundle that has it; nil for files
 
@@ -40,7 +39,7 @@ func (m *Dump) Title() string {
 }
 
 // pairs reads the dump from its beginning; end returns the error at its end.
-func (m *Dump) pairs() (next tally.Pairs, end func() error, err error) {
+func (m *Dump) pairs() (next Pairs, end func() error, err error) {
 	d, err := mapdump.Open(m.Name, m.r, m.size)
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/filetype"
@@ -114,7 +113,7 @@ func (in *Dumps) add(m *Dump, types map[uint32]*btf.Types) error {
 	}
 	h := &d.Header
 	m.Header = *h
-	m.Layout = tally.Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
+	m.Layout = Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
 		BigEndian: h.BigEndian}
 	switch t := types[h.BTFID]; {
 	case t == nil || h.BTFID == 0:

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest/format/mapdump"
 )
 
@@ -20,7 +19,7 @@ func (in *Dumps) infer(log Log) {
 	}) {
 		return
 	}
-	var key, value tally.Inferrer
+	var key, value Inferrer
 	for _, m := range in.List {
 		if !mapdump.Formatted(m.r, m.size, func(p *mapdump.FormattedPair) bool {
 			for i := range p.Values {
@@ -43,7 +42,7 @@ func (in *Dumps) infer(log Log) {
 	case !ok:
 		valueFields = nil // printed as bytes
 	}
-	types, k, v, err := tally.InferredTypes(keyFields, valueFields, first.KeySize,
+	types, k, v, err := InferredTypes(keyFields, valueFields, first.KeySize,
 		first.ValueSize)
 	if err != nil {
 		return // names that are none of BTF's
@@ -59,7 +58,7 @@ func (in *Dumps) infer(log Log) {
 }
 
 // placesText lists the places of fields.
-func placesText(whole string, fields []tally.Inferred) string {
+func placesText(whole string, fields []Inferred) string {
 	if fields == nil {
 		return whole + " of bytes"
 	}

@@ -3,7 +3,6 @@ package bpfmap
 import (
 	"fmt"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/chart"
 	"symbolize/ingest"
 )
@@ -47,7 +46,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 	}
 	h := &chart.HeatMap{Title: first.Title(), Unit: o.Unit, Scale: p.Scale, Numbered: !in.byTime()}
 	var samples []chart.Sample
-	var lost tally.Losses
+	var lost Losses
 	hists, cells := 0, 0
 	for i, m := range in.List {
 		if m.Header.KeySize != first.Header.KeySize ||
@@ -69,7 +68,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 		if h.Numbered {
 			at = uint64(i) + 1
 		}
-		samples = append(samples, tally.SumOf(list, at))
+		samples = append(samples, SumOf(list, at))
 		if cells += len(samples[i].Counts); cells > maxHeatCells {
 			return nil, fmt.Errorf("%s: more than %d slots in all dumps", first.Title(), maxHeatCells)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/chart"
 	"symbolize/ingest"
 )
@@ -61,13 +60,13 @@ func bound(text string) *json.Number {
 
 // ChartOptions select the numbers of histograms and heat maps.
 type ChartOptions struct {
-	tally.PlanOptions
+	PlanOptions
 	Unit    string
 	Cleared bool // the reader of the map clears it: dumps hold the counts of an interval
 }
 
 // plan finds the histograms of a map, and logs a scale that nobody chose.
-func (m *Dump) plan(o *ChartOptions, log Log) (*tally.Plan, error) {
+func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 	p, err := m.Layout.Plan(o.PlanOptions, m.Header.MaxEntries)
 	if err != nil {
 		return nil, ingest.WithHint(fmt.Errorf("%s: %w", m.Title(), err),
@@ -82,10 +81,10 @@ func (m *Dump) plan(o *ChartOptions, log Log) (*tally.Plan, error) {
 }
 
 // histograms reads those of one dump.
-func (m *Dump) histograms(p *tally.Plan, log Log) ([]*chart.Histogram, tally.Losses, error) {
+func (m *Dump) histograms(p *Plan, log Log) ([]*chart.Histogram, Losses, error) {
 	next, end, err := m.pairs()
 	if err != nil {
-		return nil, tally.Losses{}, err
+		return nil, Losses{}, err
 	}
 	list, lost := m.Layout.Histograms(next, p)
 	m.report(log, end())

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
@@ -83,7 +82,7 @@ func TestStructOps(t *testing.T) {
 			size: 8, want: 0},
 	} {
 		m := &Dump{Header: rawdump.Header{Type: structOps, Name: c.name}, program: c.program,
-			Layout: tally.Layout{KeySize: 4, ValueSize: c.size}}
+			Layout: Layout{KeySize: 4, ValueSize: c.size}}
 		if err := m.types(&Source{Types: types}); err != nil || m.Layout.Value != c.want ||
 			(m.Layout.Types != nil) != (c.want != 0) {
 			t.Errorf("%s: type %d, want %d; %v", c.situation, m.Layout.Value, c.want, err)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
@@ -20,7 +19,7 @@ type SymbolReport struct {
 	Rows  []SymbolRow `json:"rows"`
 	Lost  []string    `json:"lost,omitempty"`
 
-	rows    []tally.Row // those of Rows, before they have names
+	rows    []Row // those of Rows, before they have names
 	returns bool
 }
 

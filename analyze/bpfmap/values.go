@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
 )
@@ -17,7 +16,7 @@ import (
 type Values struct {
 	m       *Dump
 	p       pairPrinter
-	next    tally.Pairs
+	next    Pairs
 	end     func() error
 	misfits misfits
 }

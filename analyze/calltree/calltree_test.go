@@ -10,12 +10,13 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/report"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 )
 
-func same(s string) string { return s }
+var same = report.NewDemangler(report.None)
 
 // filterCase is a Filter as options of pprof.
 type filterCase struct {
@@ -107,7 +108,7 @@ func TestTableAgainstPprof(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(seed, " ", tt.name, " ", f.name), func(t *testing.T) {
 					got := calltree.New(p, calltree.Options{By: []calltree.By{tt.by},
-						Filter: f.filter, Name: same}).Fold(0, false)
+						Filter: f.filter, Demangler: same}).Fold(0, false)
 					args := slices.Concat(f.args, []string{tt.arg, "-sample_index=cpu"})
 					compareRows(t, ourTop(got), pprofrun.Top(t, []*profile.Profile{prof}, args...))
 				})
@@ -121,7 +122,7 @@ func TestPeekAgainstPprof(t *testing.T) {
 	p := profilebuild.Calls(4, false)
 	for _, f := range filterCases()[:8] {
 		t.Run(f.name, func(t *testing.T) {
-			s := calltree.New(p, calltree.Options{Filter: f.filter, Name: same}).Fold(0, false)
+			s := calltree.New(p, calltree.Options{Filter: f.filter, Demangler: same}).Fold(0, false)
 			got := ourPeek(s, regexp.MustCompile("f[02]_[13]"))
 			want := pprofPeek(t, pprofrun.Profile(t, p, nil), slices.Concat(f.args,
 				[]string{"-functions", "-sample_index=cpu", "-peek=f[02]_[13]"})...)
@@ -265,14 +266,14 @@ func TestTreeAgainstNaive(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			paths := make(map[string]*[4]uint64)
 			naiveTree(p, 0, reverse, 0, paths)
-			s := calltree.New(p, calltree.Options{Name: same}).Fold(0, false)
+			s := calltree.New(p, calltree.Options{Demangler: same}).Fold(0, false)
 			opts := calltree.TreeOptions{Reverse: reverse}
 			if got, want := treeLines(s.Tree(opts)), naiveLines(paths); !slices.Equal(got, want) {
 				t.Fatalf("seed %d, reverse %v: got\n%s\nwant\n%s", seed, reverse,
 					strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 			naiveTree(base, 0, reverse, 2, paths)
-			b := calltree.New(base, calltree.Options{Name: same}).Fold(0, false)
+			b := calltree.New(base, calltree.Options{Demangler: same}).Fold(0, false)
 			both := calltree.Unify([]*calltree.Stacks{s, b},
 				func(_ int, n *calltree.Node) string { return n.Name })
 			diff := calltree.Compare(both[:1], both[1:]).Tree(opts)
@@ -286,7 +287,7 @@ func TestTreeAgainstNaive(t *testing.T) {
 // TestTreePruning: pruned nodes are accounted for, and the others have the same values.
 func TestTreePruning(t *testing.T) {
 	for seed := range uint64(6) {
-		s := calltree.New(profilebuild.Calls(seed, true), calltree.Options{Name: same}).Fold(0, false)
+		s := calltree.New(profilebuild.Calls(seed, true), calltree.Options{Demangler: same}).Fold(0, false)
 		all := treeLines(s.Tree(calltree.TreeOptions{}))
 		for _, opts := range []calltree.TreeOptions{{MinShare: 0.01}, {MinShare: 0.1},
 			{MinShare: 2}, {MaxDepth: 2}, {MaxDepth: 1, MinShare: 0.05}} {
@@ -335,7 +336,7 @@ func TestGranularities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := calltree.New(p, calltree.Options{By: by, Name: same}).Fold(0, false)
+		s := calltree.New(p, calltree.Options{By: by, Demangler: same}).Fold(0, false)
 		rows := s.Table(true)
 		if name := s.Nodes[rows[0].Node].Name; !strings.HasPrefix(name, tt.first) {
 			t.Errorf("by %s: %q is first, not %s…", tt.by, name, tt.first)
@@ -360,7 +361,7 @@ func TestGranularities(t *testing.T) {
 			t.Errorf("%q is no error", bad)
 		}
 	}
-	events := calltree.New(p, calltree.Options{By: []calltree.By{calltree.Event}, Name: same})
+	events := calltree.New(p, calltree.Options{By: []calltree.By{calltree.Event}, Demangler: same})
 	if s := events.Fold(calltree.AllEvents, false); len(s.Table(false)) != 2 || s.Unit != "samples" {
 		t.Errorf("%d events in %s", len(s.Table(false)), s.Unit)
 	}
@@ -372,11 +373,11 @@ func TestUnmatched(t *testing.T) {
 	filter := calltree.Filter{Focus: rx("none"), Ignore: rx("f0_1"), Hide: rx("nor this"),
 		Show: rx("f"), ShowFrom: rx("never")}
 	p := profilebuild.Calls(1, true)
-	f := calltree.New(p, calltree.Options{Name: same, Filter: filter}).Fold(0, false)
+	f := calltree.New(p, calltree.Options{Demangler: same, Filter: filter}).Fold(0, false)
 	if got := strings.Join(f.Unmatched, " "); got != "focus hide show-from" {
 		t.Errorf("unmatched: %s", got)
 	}
-	f = calltree.New(profilebuild.Calls(1, true), calltree.Options{Name: same}).Fold(0, false)
+	f = calltree.New(profilebuild.Calls(1, true), calltree.Options{Demangler: same}).Fold(0, false)
 	if got := f.Unmatched; got != nil {
 		t.Errorf("unmatched without a filter: %v", got)
 	}

@@ -105,7 +105,7 @@ func (f *Folder) filterBits() (functions, objects []uint8) {
 		functions = make([]uint8, len(f.Profile.Names.Functions))
 		for i := range f.Profile.Names.Functions {
 			fn := &f.Profile.Names.Functions[i]
-			functions[i] = flt.match(f.opts.Name(fn.SystemName)) | flt.match(fn.File)
+			functions[i] = flt.match(f.opts.Demangler.Name(fn.SystemName)) | flt.match(fn.File)
 		}
 	}
 	objects = make([]uint8, len(f.Profile.Objects))

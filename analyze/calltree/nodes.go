@@ -3,6 +3,7 @@ package calltree
 import (
 	"fmt"
 
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 )
@@ -37,12 +38,13 @@ type nodeKey struct {
 	text     string
 }
 
-// Options are for New.
+// Options select the samples that are added up, and the nodes by which.
 type Options struct {
-	By     []By // nil is by function; see ParseBy
-	Filter Filter
-	// Name makes the name of a symbol table readable and printable; it must not be nil.
-	Name func(system string) string
+	Event     int  // which of Profile.Events
+	Count     bool // samples instead of weight
+	By        []By // nil is by function; see ParseBy
+	Filter    Filter
+	Demangler *report.Demangler // nil shows simple names
 	// Squares also adds up the squares of the samples' values, for Stacks.Squares.
 	Squares bool
 }
@@ -68,6 +70,10 @@ type Folder struct {
 
 // New numbers the nodes of a profile.
 func New(p *ingest.Profile, opts Options) *Folder {
+	if opts.Demangler == nil {
+		opts.Demangler = report.NewDemangler(report.Simple)
+	}
+	opts.Demangler.Warm(p)
 	f := &Folder{Profile: p, opts: opts, index: make(map[nodeKey]NodeID)}
 	f.frameful = len(opts.By) == 0
 	for _, b := range opts.By {
@@ -206,7 +212,7 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 	}
 	return f.node(nodeKey{by: Function, function: row}, func() Node {
 		fn := &f.Profile.Names.Functions[row]
-		return f.of(fn.Object, Node{Name: f.opts.Name(fn.SystemName),
+		return f.of(fn.Object, Node{Name: f.opts.Demangler.Name(fn.SystemName),
 			SystemName: fn.SystemName, File: fn.File, Line: fn.StartLine,
 			StartLine: fn.StartLine})
 	})
@@ -220,7 +226,7 @@ func (f *Folder) of(id ingest.ObjectID, n Node) Node {
 }
 
 func (f *Folder) lineNode(fn *ingest.Function, line int32) Node {
-	n := f.of(fn.Object, Node{Name: f.opts.Name(fn.SystemName), SystemName: fn.SystemName,
+	n := f.of(fn.Object, Node{Name: f.opts.Demangler.Name(fn.SystemName), SystemName: fn.SystemName,
 		File: fn.File, Line: line, StartLine: fn.StartLine})
 	switch {
 	case n.File != "" && line > 0:

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 )
 
 // Options are for New.
 type Options struct {
-	calls.Options
+	calltree.Options
 	// Normalize scales each profile to the base's total, as pprof's -normalize; else values are
 	// compared as measured.
 	Normalize bool
@@ -63,7 +62,7 @@ type Sum struct {
 
 // Row is a function or other node with its values on both sides, scaled if the profiles are.
 type Row struct {
-	calls.Item
+	calltree.Item
 	Flat   Pair   `json:"flat"`
 	Cum    Pair   `json:"cum"`
 	Status string `json:"status,omitempty"` // "new" or "gone"
@@ -241,7 +240,7 @@ func (d *Diff) label(t *valueTable) {
 	for i := range d.Rows {
 		nodes[i] = d.Rows[i].node
 	}
-	shown := calls.LookAlikes(t.nodes, nodes, t.full)
+	shown := calltree.LookAlikes(t.nodes, nodes, t.full)
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		r.label = cmp.Or(shown[r.node], r.Name)
@@ -277,7 +276,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 			r.Status = StatusGone
 		}
 		node := &t.nodes[n]
-		r.Item, r.suffix = calls.NewItem(node, t.full), calls.ObjectSuffix(node)
+		r.Item, r.suffix = calltree.NewItem(node, t.full), calltree.ObjectSuffix(node)
 		tests = append(tests, t.sidesOf(n, opts.Cum))
 		d.Rows = append(d.Rows, r)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
@@ -65,7 +64,7 @@ func TestAgainstPprof(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(seed, " ", tt.name), func(t *testing.T) {
 				d := compare(t, inputs(base), inputs(p), Options{Normalize: tt.normalize,
-					Options: calls.Options{By: []calltree.By{tt.by}}})
+					Options: calltree.Options{By: []calltree.By{tt.by}}})
 				var got []pprofrun.Row
 				for _, r := range d.Rows {
 					got = append(got, pprofrun.Row{Name: r.Name,
@@ -332,7 +331,7 @@ func TestGolden(t *testing.T) {
 	plain := compare(t, inputs(build(1)), inputs(build(2)),
 		Options{Normalize: true, FailAbove: &fail, Alpha: 0.05})
 	lines := compare(t, inputs(build(1)), inputs(build(2)), Options{Cum: true,
-		Limit: 3, MinShare: 0.1, Options: calls.Options{By: []calltree.By{calltree.Line}}})
+		Limit: 3, MinShare: 0.1, Options: calltree.Options{By: []calltree.By{calltree.Line}}})
 	rng := rand.New(rand.NewPCG(1, 1))
 	changed := sixty()
 	changed[2] *= 1.2
@@ -350,7 +349,7 @@ func TestGolden(t *testing.T) {
 
 // TestFolded: the sums of the columns are the totals, and a stack of both builds is one line.
 func TestFolded(t *testing.T) {
-	f, err := Fold(inputs(build(1)), inputs(build(2)), calls.Options{})
+	f, err := Fold(inputs(build(1)), inputs(build(2)), calltree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +454,7 @@ func TestErrors(t *testing.T) {
 	// An event whose samples are all on one side.
 	empty := profilebuild.New(profilebuild.Clock()).Profile()
 	d := compare(t, inputs(empty), inputs(p), Options{
-		Options: calls.Options{Demangler: report.NewDemangler(report.Full)}})
+		Options: calltree.Options{Demangler: report.NewDemangler(report.Full)}})
 	if len(d.Rows) != 6 || d.Normalized {
 		t.Errorf("%d rows beside an empty base, scaled %v", len(d.Rows), d.Normalized)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
@@ -31,7 +30,7 @@ func (f *Folded) Sides() (base, sides Side) {
 
 // Fold adds up the profiles of both sides and matches their nodes. The event is that of the
 // options in the first new profile, and of its name in the others.
-func Fold(base, sides []Input, opts calls.Options) (*Folded, error) {
+func Fold(base, sides []Input, opts calltree.Options) (*Folded, error) {
 	all := slices.Concat(sides, base)
 	first := all[0].Profile
 	if opts.Event >= len(first.Events) {
@@ -53,7 +52,7 @@ func Fold(base, sides []Input, opts calls.Options) (*Folded, error) {
 			return nil, &ingest.EventError{Capture: in.Name, Event: event.Name,
 				Has: eventNames(in.Profile)}
 		}
-		profiles[i], stacks[i] = in.Profile, calls.Fold(in.Profile, &o)
+		profiles[i], stacks[i] = in.Profile, calltree.Fold(in.Profile, &o)
 	}
 	m := newMatcher(profiles)
 	stacks = calltree.Unify(stacks, m.key)

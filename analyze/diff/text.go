@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
@@ -184,7 +184,7 @@ func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *R
 	case v.Delta < 0:
 		color = table.Green
 	}
-	calls.WriteRow(w, style, numbers, color, r.label, r.suffix)
+	calltree.WriteRow(w, style, numbers, color, r.label, r.suffix)
 }
 
 // WriteJSON writes the comparison as one JSON object.

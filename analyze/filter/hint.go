@@ -1,18 +1,18 @@
 package filter
 
 import (
-	"symbolize/analyze/hint"
+	"symbolize/analyze/report"
 	"symbolize/ingest/format/bpf"
 )
 
 // Hint returns the step that names the remaining places, "" for none.
 func (l *Left) Hint() string {
 	if _, name, isBPF := bpf.SplitSymbol(l.Object); isBPF {
-		p := hint.Program{Reason: l.Reason, Name: bpf.NameOf(name), OtherTag: l.OtherTag,
+		p := report.Program{Reason: l.Reason, Name: bpf.NameOf(name), OtherTag: l.OtherTag,
 			Lineless: l.Lineless}
 		return p.For()
 	}
-	t := hint.Text{Reason: l.Reason, Object: l.Object, Module: l.Module, File: l.File,
+	t := report.Text{Reason: l.Reason, Object: l.Object, Module: l.Module, File: l.File,
 		LateMaps: l.LateMaps}
 	return t.For()
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
@@ -57,7 +56,7 @@ var (
 func differential(t *testing.T, base, sides *ingest.Profile, normalize bool) *flame.Graph {
 	t.Helper()
 	f, err := diff.Fold([]diff.Input{{Name: "b.data", Profile: base}},
-		[]diff.Input{{Name: "n.data", Profile: sides}}, calls.Options{})
+		[]diff.Input{{Name: "n.data", Profile: sides}}, calltree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func TestDifferentialStacks(t *testing.T) {
 	size := profilebuild.Size{Objects: 5, Functions: 60, Locations: 300, Stacks: 400, Depth: 9}
 	base, sides := profilebuild.Random(3, size), profilebuild.Random(4, size)
 	f, err := diff.Fold([]diff.Input{{Name: "b", Profile: base}},
-		[]diff.Input{{Name: "n", Profile: sides}}, calls.Options{})
+		[]diff.Input{{Name: "n", Profile: sides}}, calltree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

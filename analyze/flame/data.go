@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 )
@@ -22,9 +21,8 @@ type Options struct {
 	Count  bool        // samples instead of weight
 	Keep   ingest.Keep // labels that the Profile keeps apart and the page can choose by
 	// Cover is how much of the Profile is named; nil computes it, with steps for any host.
-	Cover *report.Coverage
-	// Name makes the name of a symbol table readable and printable; it must not be nil.
-	Name func(system string) string
+	Cover     *report.Coverage
+	Demangler *report.Demangler // nil shows simple names
 	// Reverse has the graph by leaf: at first in a page, always in a picture.
 	Reverse bool
 	// MinShare leaves out frames with less than this share of each event, from 0 to 1. Without it
@@ -62,9 +60,9 @@ type Graph struct {
 
 	// Code is annotated code, as HTML by listing.WriteParts, Heat the samples by time; only a
 	// report has them, and other tables.
-	Code   string     `json:"code,omitempty"`
-	Heat   *heat.Grid `json:"heat,omitempty"`
-	Tables []Table    `json:"tables,omitempty"`
+	Code   string    `json:"code,omitempty"`
+	Heat   *HeatGrid `json:"heat,omitempty"`
+	Tables []Table   `json:"tables,omitempty"`
 
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`

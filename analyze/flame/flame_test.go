@@ -23,7 +23,7 @@ import (
 
 func options() flame.Options {
 	return flame.Options{Event: -1, Keep: ingest.Keep{PID: true},
-		Name: func(s string) string { return ingest.Printable(s) }}
+		Demangler: report.NewDemangler(report.None)}
 }
 
 func page(t *testing.T, p *ingest.Profile, opts flame.Options) []byte {
@@ -128,7 +128,7 @@ func TestTreesHaveAllStacks(t *testing.T) {
 	p := profilebuild.Random(3, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
 		Stacks: 400, Depth: 9})
 	d := decode(t, data(t, page(t, p, options())))
-	s := calltree.New(p, calltree.Options{Name: options().Name}).Fold(0, false)
+	s := calltree.New(p, calltree.Options{Demangler: options().Demangler}).Fold(0, false)
 	want, byLeaf := make(map[string]uint64), make(map[string]uint64)
 	for nodes, value := range s.All() {
 		names, back := make([]string, len(nodes)), make([]string, len(nodes))
@@ -171,7 +171,7 @@ func TestTopIsExact(t *testing.T) {
 		s := got[d.Frames.Name[frame]]
 		got[d.Frames.Name[frame]] = sum{s.flat + d.Top.Cells[k+2], s.cum + d.Top.Cells[k+3]}
 	}
-	s := calltree.New(p, calltree.Options{Name: options().Name}).Fold(0, false)
+	s := calltree.New(p, calltree.Options{Demangler: options().Demangler}).Fold(0, false)
 	for _, row := range s.Table(false) {
 		name := s.Nodes[row.Node].Name
 		if got[name] != (sum{row.Flat, row.Cum}) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
@@ -313,7 +313,7 @@ func checkViewers(t *testing.T, name string, p *ingest.Profile, g *flame.Graph) 
 		if p.Events[i].Unit == "nanoseconds" {
 			scale[p.Events[i].Name] = 1e6
 		}
-		top := calls.NewTop(p, calls.TopOptions{Options: calls.Options{Event: i,
+		top := calltree.NewTop(p, calltree.TopOptions{Options: calltree.Options{Event: i,
 			Demangler: report.NewDemangler(report.None)}})
 		for _, r := range top.Rows {
 			if r.Flat > 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"symbolize/analyze/flame"
-	"symbolize/analyze/heat"
 	"symbolize/fixtures/browser"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -16,7 +15,7 @@ import (
 
 // TestLiveReport: a report has code and times beside the graph; text of the code is text.
 func TestLiveReport(t *testing.T) {
-	c := heat.NewOffsets()
+	c := flame.NewHeatOffsets()
 	for i := range uint64(500) {
 		c.Add(100e9+i*7e6, "")
 	}
@@ -39,7 +38,7 @@ func TestLiveReport(t *testing.T) {
 
 // TestLiveHeatMap: a range that is dragged is printed as the option for its samples.
 func TestLiveHeatMap(t *testing.T) {
-	c := heat.NewOffsets()
+	c := flame.NewHeatOffsets()
 	for i := range uint64(500) {
 		c.Add(100e9+i*7e6, "")
 	}
@@ -65,7 +64,7 @@ func TestLiveHeatMap(t *testing.T) {
 
 // TestLiveTimeline: the rows of a timeline have names, whatever they are, and keys choose a range.
 func TestLiveTimeline(t *testing.T) {
-	c := heat.NewRows()
+	c := flame.NewHeatRows()
 	for i := range uint64(300) {
 		c.Add(50e9+i*10e6, ingest.Printable(profilebuild.HostileNames[int(i)%len(profilebuild.HostileNames)]))
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"symbolize/analyze/heat"
 	"symbolize/ingest"
 )
 
@@ -24,15 +23,15 @@ var heatTemplate = parsePage(&heatHTML)
 
 // HeatMap is the data of a page of one heat map.
 type HeatMap struct {
-	Title string     `json:"title"`
-	Kind  string     `json:"-"`
-	Event string     `json:"event"` // whose samples are counted
-	About []Fact     `json:"about"`
-	Grid  *heat.Grid `json:"grid"`
+	Title string    `json:"title"`
+	Kind  string    `json:"-"`
+	Event string    `json:"event"` // whose samples are counted
+	About []Fact    `json:"about"`
+	Grid  *HeatGrid `json:"grid"`
 }
 
 // NewHeatMap describes a grid of a profile's samples of an event: a "Heat map" or a "Timeline".
-func NewHeatMap(p *ingest.Profile, kind string, event int, grid *heat.Grid) *HeatMap {
+func NewHeatMap(p *ingest.Profile, kind string, event int, grid *HeatGrid) *HeatMap {
 	g := &Graph{}
 	g.describe(p)
 	m := &HeatMap{Title: g.Title, Kind: kind, About: g.About, Grid: grid, Event: "no event"}

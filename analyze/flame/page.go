@@ -10,8 +10,8 @@ import (
 	"io"
 	"sync"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/csp"
-	"symbolize/analyze/listing"
 	"symbolize/ingest"
 )
 
@@ -44,7 +44,7 @@ var (
 )
 
 // graphCSS is the style of pages of graphs: that of all pages, and of the code in reports.
-func graphCSS() string { return styleCSS + ".listing {\n" + listing.CodeStyle + "}\n" }
+func graphCSS() string { return styleCSS + ".listing {\n" + annotate.CodeStyle + "}\n" }
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
 var pageTemplate = parsePage(&pageHTML)

@@ -257,7 +257,7 @@ func TestLivePageLarge(t *testing.T) {
 	p := profilebuild.Random(1, profilebuild.Size{Objects: 98, Functions: 7510,
 		Locations: 111_110, Stacks: 300_000, Depth: 30})
 	start := time.Now()
-	html := page(t, p, flame.Options{Event: -1, Name: options().Name})
+	html := page(t, p, flame.Options{Event: -1, Demangler: options().Demangler})
 	made := time.Since(start)
 	b := browser.OpenPage(t, html, ready, false)
 	frame := browser.Value[float64](b, `symbolizeApp.firstFrame`)

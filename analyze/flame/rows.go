@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest"
 )
 
-// maxColumns bounds how many combinations of labels an event has; the lightest share one.
-const maxColumns = 200
+// maxLabelColumns bounds how many combinations of labels an event has; the lightest share one.
+const maxLabelColumns = 200
 
 // Label is an attribute of samples that a page can choose by.
 type Label struct {
@@ -97,7 +97,7 @@ func addLabels(p *ingest.Profile, list []calltree.By) []calltree.By {
 		if slices.Contains(list, by) || len(list) == len(columnKey{}) {
 			continue
 		}
-		if next, count := divide(p, columns, by); count <= maxColumns {
+		if next, count := divide(p, columns, by); count <= maxLabelColumns {
 			list, columns = append(list, by), next
 		}
 	}
@@ -150,7 +150,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 	if len(opts.By) == 0 {
 		by = append(by, calltree.Function)
 	}
-	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Name: opts.Name})
+	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Demangler: opts.Demangler})
 	r := &rows{folder: folder}
 	for _, l := range labels {
 		r.labels = append(r.labels, Label{Name: strings.TrimPrefix(l.String(), ingest.LabelTag)})
@@ -208,7 +208,7 @@ func (r *rows) addColumns(weights map[columnKey]uint64) map[columnKey]uint16 {
 	})
 	index := make(map[columnKey]uint16, len(keys))
 	for i, k := range keys {
-		if i >= maxColumns {
+		if i >= maxLabelColumns {
 			last := len(r.columns) - 1
 			index[k] = uint16(last)
 			for l := range r.columns[last].Values {

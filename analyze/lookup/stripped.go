@@ -4,7 +4,7 @@ import (
 	debugelf "debug/elf"
 	"slices"
 
-	"symbolize/analyze/hint"
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
@@ -40,7 +40,7 @@ func (l *Looker) Stripped() (n int, step string) {
 	if l.stripped == 0 {
 		return 0, ""
 	}
-	c := hint.Case{Reason: ingest.Stripped,
+	c := report.Case{Reason: ingest.Stripped,
 		Object: &ingest.Object{Kind: l.obj.manifest.Kind, ID: l.obj.manifest.ID}}
 	step = "put its debug file beside it"
 	if get := c.For(); get != "" {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/analyze/hint"
 	"symbolize/ingest"
 )
 
@@ -335,14 +334,14 @@ func (c *Coverage) findMissing(p *ingest.Profile, opts *CoverageOptions, weights
 		return o.Kind == ingest.ELF && o.IDSource == ingest.IDRecorded
 	})
 	ends := newStackEnds(p)
-	runtime := hint.Runtime(p)
+	runtime := Runtime(p)
 	for _, s := range sums {
 		o := &p.Objects[s.object]
 		m := Missing{Object: objectText(o), Kind: o.Kind.String(), BuildID: o.ID.String(),
 			Reason: s.reason.String(), Frames: s.Frames, Places: s.places,
 			Total: weights.objects[s.object].Frames, Share: share(s.FrameSum, weights.all),
 			Samples: s.samples.Frames, SampleShare: share(s.samples, weights.samples)}
-		fix := hint.Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
+		fix := Case{Reason: s.reason, Object: o, Captures: p.Meta.Captures, BuildIDs: recorded,
 			Searched: opts.isElsewhere(o, s.reason), SignalReturn: s.signal, Runtime: runtime,
 			Copied: copiedBytes(p), Counted: strings.HasPrefix(p.Meta.Recorder, "symbolize")}
 		ends.describe(s.object, &fix)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/hint"
 	"symbolize/ingest"
 )
 
@@ -68,7 +67,7 @@ func goPrograms(p *ingest.Profile) map[ingest.ObjectID]bool {
 const mostPrograms = 3
 
 // describe fills in the facts that hints need about the frames of an object.
-func (s stackEnds) describe(o ingest.ObjectID, c *hint.Case) {
+func (s stackEnds) describe(o ingest.ObjectID, c *Case) {
 	if e := s[o]; e != nil {
 		c.GoPrograms, c.OtherCode = e.programs, e.other
 		if n := len(e.programs); n > mostPrograms {

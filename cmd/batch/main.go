@@ -15,7 +15,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
 	"symbolize/analyze/batch"
-	"symbolize/analyze/batch/worklist"
 	"symbolize/store/db"
 )
 
@@ -67,7 +66,7 @@ func run(ctx context.Context, paths []string) (failed int64, err error) {
 	if n.Store == "" {
 		n.Store = db.DefaultPath(os.Getenv)
 	}
-	if n.Captures, err = worklist.Captures(paths); err != nil {
+	if n.Captures, err = batch.Captures(paths); err != nil {
 		return 0, err
 	}
 	if len(n.Captures) == 0 {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/hint"
+	"symbolize/analyze/report"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/bundlebuild"
@@ -192,7 +192,7 @@ func TestEveryHintFollowed(t *testing.T) {
 			slices.ContainsFunc(recordedAgain, func(a again) bool { return a.reason == why }) ||
 			slices.ContainsFunc(hintsLive, func(l hintLive) bool { return l.reason == why }) ||
 			strings.Contains(string(script), "follow '"+why.String()+"'")
-		c := hint.Case{Reason: why, Object: &ingest.Object{ID: buildid.New(againID),
+		c := report.Case{Reason: why, Object: &ingest.Object{ID: buildid.New(againID),
 			File: ingest.FileRef{Path: againPath}}}
 		if hinted := c.For() != ""; hinted != followed {
 			t.Errorf("%s: a hint: %t, a test that follows it: %t", why, hinted, followed)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 )
 
 // Sources of two programs, "first" and "second", that work in a function of that name and end at
@@ -171,7 +171,7 @@ func compareWorkers(t *testing.T, store, stacks, perf, name, ext string) {
 // flatOf returns the samples of a program by their innermost function.
 func flatOf(t *testing.T, store, comm, path string) map[string]uint64 {
 	t.Helper()
-	var x calls.Top
+	var x calltree.Top
 	if err := json.Unmarshal([]byte(runMain(t, "top", "-q", "--store", store, "--format", "json",
 		"--count", "-n", "0", "--comm", comm, "--trust-paths", path)), &x); err != nil {
 		t.Fatal(err)

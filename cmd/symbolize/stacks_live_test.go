@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
@@ -336,7 +336,7 @@ func (l *liveStacks) checkShares(t *testing.T, store, comm string) {
 	var below float64
 	var said []string
 	top := func(args ...string) (map[string]float64, float64) {
-		var x calls.Top
+		var x calltree.Top
 		out := runMain(t, slices.Concat([]string{"top", "--store", store, "--format", "json",
 			"--count", "-n",
 			"0", "--comm", comm, "--trust-paths"}, args)...)

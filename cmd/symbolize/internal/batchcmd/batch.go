@@ -16,7 +16,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
@@ -76,7 +75,7 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 			defer f.Close()
 			in = f
 		}
-		more, err := worklist.ReadList(in)
+		more, err := batch.ReadList(in)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -87,32 +86,32 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 			"name files or directories, or a list of them with --files-from")
 	}
 	if walk {
-		if args, err = worklist.Captures(args); err != nil {
+		if args, err = batch.Captures(args); err != nil {
 			return nil, nil, err
 		}
 	}
 	share, err := o.share(a)
-	return worklist.Of(share, args), args, err
+	return batch.Of(share, args), args, err
 }
 
 // share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,
 // too.
-func (o *batchInputs) share(a *cli.App) (worklist.Shard, error) {
+func (o *batchInputs) share(a *cli.App) (batch.Shard, error) {
 	if o.shard == "" {
-		return worklist.Shard{}, nil
+		return batch.Shard{}, nil
 	}
 	text := o.shard
 	if strings.HasPrefix(text, "/") {
-		i, n, ok := worklist.TaskIndex(a.Env.Getenv)
+		i, n, ok := batch.TaskIndex(a.Env.Getenv)
 		if !ok {
-			return worklist.Shard{}, cli.Usagef("--shard %s: this is no task of an array", o.shard)
+			return batch.Shard{}, cli.Usagef("--shard %s: this is no task of an array", o.shard)
 		}
 		if text == "/" && n > 0 {
 			text = fmt.Sprintf("/%d", n)
 		}
 		text = fmt.Sprintf("%d%s", i, text)
 	}
-	share, err := worklist.ParseShard(text)
+	share, err := batch.ParseShard(text)
 	if err != nil {
 		return share, cli.Usagef("--shard %s: %v", o.shard, err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/batch/worklist"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
@@ -112,7 +111,7 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 		return ingest.WithHint(cli.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
-		index, _, ok := worklist.TaskIndex(a.Env.Getenv)
+		index, _, ok := batch.TaskIndex(a.Env.Getenv)
 		if !ok {
 			return cli.Usagef("no part is named: --part R")
 		}
@@ -225,7 +224,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	if err != nil {
 		return err
 	}
-	names, err := worklist.Captures(o.names)
+	names, err := batch.Captures(o.names)
 	if err != nil {
 		return err
 	}
@@ -234,7 +233,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 		return batchError(err)
 	}
 	warnCaptures(a, grouped.Lacking, grouped.Equal)
-	groups := worklist.Of(share, grouped.Groups)
+	groups := batch.Of(share, grouped.Groups)
 	answers, err := batch.OpenAnswers(names)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/report"
-	"symbolize/analyze/summary"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 )
@@ -18,11 +17,11 @@ type outcome struct {
 	summary string
 	metrics string
 	start   time.Time
-	run     summary.Run
+	run     Run
 }
 
 // Facts are the facts about the run that --summary and --metrics write, for commands to enter.
-func (a *App) Facts() *summary.Run { return &a.outcome.run }
+func (a *App) Facts() *Run { return &a.outcome.run }
 
 // wanted reports whether anything is to be written.
 func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/bpfmap"
-	"symbolize/analyze/bpfmap/tally"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -131,7 +130,7 @@ func (o *mapChartOptions) validate() error {
 // chart returns the options of --hist and --heatmap.
 func (o *mapChartOptions) chart() bpfmap.ChartOptions {
 	return bpfmap.ChartOptions{Unit: o.unit, Cleared: o.cleared,
-		PlanOptions: tally.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count}}
+		PlanOptions: bpfmap.PlanOptions{Scale: o.scale, Slot: o.slot, Count: o.count}}
 }
 
 // runHeatMap draws the series of dumps.

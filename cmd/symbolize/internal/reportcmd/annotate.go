@@ -18,7 +18,6 @@ import (
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
-	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -201,7 +200,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		case cli.JSON:
 			return an.WriteJSON(w)
 		case cli.HTML:
-			return listing.WriteHTML(w, an)
+			return annotate.WriteHTML(w, an)
 		}
 		return an.WriteText(w, annotate.TextStyle{Addresses: o.addresses, Bytes: o.bytes,
 			Colour: o.output == "" && a.Colour()})

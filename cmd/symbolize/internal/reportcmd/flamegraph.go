@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
@@ -200,9 +199,8 @@ func (o *flamegraphOptions) noteWhole(a *cli.App) {
 // graph makes the graph of a profile.
 func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile) *flame.Graph {
 	opts := o.calls(s, p)
-	opts.Demangler.Warm(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
-		Cover: pageCoverage(s, p, opts.Count), Keep: o.Keep, By: opts.By, Filter: opts.Filter, Name: opts.Demangler.Name,
+		Cover: pageCoverage(s, p, opts.Count), Keep: o.Keep, By: opts.By, Filter: opts.Filter, Demangler: opts.Demangler,
 		MinShare: o.minShare / 100, Reverse: o.reverse})
 	warnUnmatched(a, g.Unmatched())
 	return g
@@ -259,7 +257,7 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 }
 
 // tests tests functions as diff does by default: by samples in them, and by the total.
-func (o *flamegraphOptions) tests(f *diff.Folded, opts calls.Options) *flame.Tests {
+func (o *flamegraphOptions) tests(f *diff.Folded, opts calltree.Options) *flame.Tests {
 	var t *flame.Tests
 	for _, cum := range []bool{false, true} {
 		d := f.Diff(diff.Options{Options: opts, Normalize: o.normalize, Cum: cum,

@@ -11,7 +11,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/heat"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -132,10 +131,10 @@ func (o *heatOptions) kind() string {
 }
 
 // count replays the samples of an event.
-func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*heat.Grid, error) {
-	counter := heat.NewOffsets()
+func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*flame.HeatGrid, error) {
+	counter := flame.NewHeatOffsets()
 	if o.by != "" {
-		counter = heat.NewRows()
+		counter = flame.NewHeatRows()
 	}
 	err := c.Replay(ctx, func(s *input.ReplaySample) error {
 		if int(s.Event) == event {

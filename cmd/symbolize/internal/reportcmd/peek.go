@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
@@ -81,7 +81,7 @@ func isFile(path string) bool {
 func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) error {
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
-		r := calls.NewPeek(p, o.function, o.calls(s, p))
+		r := calltree.NewPeek(p, o.function, o.calls(s, p))
 		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
 			return err
 		}

@@ -12,8 +12,6 @@ import (
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/code"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/heat"
-	"symbolize/analyze/listing"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -92,11 +90,10 @@ func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []st
 	}
 	s.PrintWarnings(p)
 	demangler := report.NewDemangler(o.mode)
-	demangler.Warm(p)
 	event := s.Event(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
 		Cover: pageCoverage(s, p, o.count), Keep: o.Keep,
-		Name: demangler.Name})
+		Demangler: demangler})
 	g.Kind, g.Heat, g.Tables = "Report", grid, bpfTables(s)
 	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
@@ -109,12 +106,12 @@ func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []st
 // loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
 // the clocks of several may differ.
 func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
-	p *ingest.Profile, grid *heat.Grid, err error) {
+	p *ingest.Profile, grid *flame.HeatGrid, err error) {
 	p, err = loadCode(ctx, s, paths, f, func(c *input.Capture) error {
 		if len(paths) > 1 {
 			return nil
 		}
-		counter := heat.NewOffsets()
+		counter := flame.NewHeatOffsets()
 		err := c.Replay(ctx, func(r *input.ReplaySample) error {
 			counter.Add(r.Time, "")
 			return nil
@@ -137,7 +134,7 @@ func hottestCode(p *ingest.Profile, finder *code.Finder, opts annotate.Options) 
 	}
 	for {
 		var b strings.Builder
-		if err := listing.WriteParts(&b, an); err != nil {
+		if err := annotate.WriteParts(&b, an); err != nil {
 			return "", err
 		}
 		last := len(an.Functions) - 1

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
@@ -29,7 +28,7 @@ type selectOptions struct {
 	count                               bool
 	demangle                            string
 
-	parsed calls.Options
+	parsed calltree.Options
 }
 
 func (o *selectOptions) addFlags(cmd *cobra.Command) {
@@ -160,7 +159,7 @@ func checkShare(percent float64) error {
 }
 
 // calls returns the parsed options for a profile.
-func (o *selectOptions) calls(s *cli.Session, p *ingest.Profile) calls.Options {
+func (o *selectOptions) calls(s *cli.Session, p *ingest.Profile) calltree.Options {
 	opts := o.parsed
 	opts.Event = s.Event(p)
 	return opts

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/calls"
 	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -97,9 +96,9 @@ func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) erro
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
 		if o.branch {
-			return writeReport(a, calls.NewBranches(p, o.calls(s, p), o.rows), o.format)
+			return writeReport(a, calltree.NewBranches(p, o.calls(s, p), o.rows), o.format)
 		}
-		return writeReport(a, calls.NewTop(p, calls.TopOptions{Options: o.calls(s, p),
+		return writeReport(a, calltree.NewTop(p, calltree.TopOptions{Options: o.calls(s, p),
 			Limit: o.rows, Cum: o.sort == "cum"}), o.format)
 	})
 }

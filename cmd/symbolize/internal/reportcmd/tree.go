@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/calls"
+	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
@@ -72,7 +72,7 @@ func (o *treeOptions) validate(args []string) error {
 func runTree(ctx context.Context, a *cli.App, o *treeOptions, paths []string) error {
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
-		return writeReport(a, calls.NewTree(p, calls.TreeOptions{Options: o.calls(s, p),
-			Callers: o.callers, MinShare: o.minShare / 100, Depth: o.depth}), o.format)
+		return writeReport(a, calltree.NewTree(p, o.calls(s, p), calltree.TreeOptions{
+			Reverse: o.callers, MinShare: o.minShare / 100, MaxDepth: o.depth}), o.format)
 	})
 }

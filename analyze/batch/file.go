@@ -1,0 +1,274 @@
+package batch
+
+// Record files are the files between the steps of package batch: named records,
+// each the value of a Go type, found without reading the others.
+//
+// A file appears complete or not at all. All integers of the frame are little-endian.
+//
+//	"symbolize batch 1\n"
+//	records        of one zstd frame each
+//	index          a record: []entry, the names of the records, sorted, where they lie, how long
+//	               they are, and their CRC32C
+//	u64            where the index lies
+//	u32            CRC32C of the index
+//	"batch end\n"
+//
+// A record holds the shape of a Go type, u32, and a value of it. The shape is the CRC32C of the
+// names and kinds of all its fields: a file of another version of the program is refused, not
+// misread. Values are written field by field:
+//
+//	bool, unsigned      uvarint (bool: one byte)
+//	signed              varint (zigzag)
+//	string, slice       uvarint length, then the bytes or elements
+//	array, struct       its elements or fields
+//	map                 uvarint length, then keys and values, sorted by the bytes of the keys
+//	pointer             a byte, 0 for nil, then the value
+//	buildid.ID          a byte, space<<1 | inexact; uvarint length; the bytes
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
+)
+
+const (
+	fileHead = "symbolize batch 1\n"
+	fileTail = "batch end\n"
+	tailSize = 8 + 4 + len(fileTail) // offset and checksum of the index before it
+
+	maxRecord = 1 << 30 // bytes of a record, unpacked
+)
+
+// ErrFormat is wrapped by the errors of files that are none of a batch's, or damaged.
+var ErrFormat = errors.New("not a whole file of a batch")
+
+// entry is a record in a file's index.
+type entry struct {
+	Name   string
+	Offset uint64
+	Stored uint64 // bytes in the file
+	Sum    uint32 // CRC32C of them
+}
+
+// Writer writes the records of a file, which appears when it is complete.
+type Writer struct {
+	f     *files.File
+	path  string
+	at    uint64
+	index []entry
+}
+
+// Create begins a file for a path. The caller ends it with Publish or Abandon.
+func Create(path string) (*Writer, error) {
+	f, err := files.Create(path, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{f: f, path: path}
+	if err := w.write([]byte(fileHead)); err != nil {
+		return nil, errors.Join(err, w.Abandon())
+	}
+	return w, nil
+}
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.f.Write(b)
+	w.at += uint64(n)
+	return err
+}
+
+// Pack returns a record: the shape of a value's type and the value, compressed.
+func Pack(value any) []byte {
+	v := reflect.ValueOf(value).Elem()
+	raw := binary.LittleEndian.AppendUint32(nil, shape(v.Type()))
+	return packer().EncodeAll(encode(raw, v), nil)
+}
+
+// Put writes a record, in the form that Pack returns.
+func (w *Writer) Put(name string, packed []byte) error {
+	sum := crc32.Checksum(packed, castagnoli)
+	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sum})
+	return w.write(packed)
+}
+
+// Publish ends the file and gives it its name.
+func (w *Writer) Publish() error {
+	slices.SortFunc(w.index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
+	at := w.at
+	packed := Pack(&w.index)
+	tail := binary.LittleEndian.AppendUint64(packed, at)
+	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(packed, castagnoli))
+	err := w.write(append(tail, fileTail...))
+	if err == nil {
+		err = w.f.Publish(w.path)
+	}
+	return errors.Join(err, w.f.Discard())
+}
+
+// Abandon drops the file.
+func (w *Writer) Abandon() error { return w.f.Discard() }
+
+// File is an open file of a batch.
+type File struct {
+	f     *os.File
+	path  string
+	index []entry // sorted by name
+}
+
+// Open opens a file and reads its index.
+func Open(path string) (*File, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &File{f: f, path: path}
+	if err := b.readIndex(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return b, nil
+}
+
+func (b *File) Fail(format string, args ...any) error {
+	return fmt.Errorf("%s: %s: %w", b.path, fmt.Sprintf(format, args...), ErrFormat)
+}
+
+func (b *File) readIndex() error {
+	fi, err := b.f.Stat()
+	if err != nil {
+		return err
+	}
+	size := uint64(fi.Size())
+	head, tail := make([]byte, len(fileHead)), make([]byte, tailSize)
+	if size < uint64(len(head)+len(tail)) {
+		return b.Fail("%d bytes", size)
+	}
+	_, err1 := b.f.ReadAt(head, 0)
+	_, err2 := b.f.ReadAt(tail, int64(size)-int64(len(tail)))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	at := binary.LittleEndian.Uint64(tail)
+	end := size - uint64(len(tail))
+	if string(head) != fileHead || string(tail[12:]) != fileTail || at > end {
+		return b.Fail("no head or no end")
+	}
+	return b.read(entry{"index", at, end - at, binary.LittleEndian.Uint32(tail[8:])}, &b.index)
+}
+
+// find returns the entry of a name.
+func (b *File) find(name string) (entry, bool) {
+	i, ok := slices.BinarySearchFunc(b.index, name, func(e entry, name string) int {
+		return strings.Compare(e.Name, name)
+	})
+	if !ok {
+		return entry{}, false
+	}
+	return b.index[i], true
+}
+
+// Get reads the record of a name into a value; false if there is none.
+func (b *File) Get(name string, value any) (bool, error) {
+	e, ok := b.find(name)
+	if !ok {
+		return false, nil
+	}
+	return true, b.read(e, value)
+}
+
+// CopyTo copies the record of a name, if there is one.
+func (b *File) CopyTo(w *Writer, name string) error {
+	e, ok := b.find(name)
+	if !ok {
+		return nil
+	}
+	packed, err := b.packed(e)
+	if err != nil {
+		return err
+	}
+	return w.Put(name, packed)
+}
+
+// packed returns the bytes of a record, checked.
+func (b *File) packed(e entry) ([]byte, error) {
+	fi, err := b.f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if e.Offset > uint64(fi.Size()) || e.Stored > uint64(fi.Size())-e.Offset {
+		return nil, b.Fail("record %q lies outside the file", e.Name)
+	}
+	packed := make([]byte, e.Stored)
+	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(packed, castagnoli) != e.Sum {
+		return nil, b.Fail("record %q at %d is damaged", e.Name, e.Offset)
+	}
+	return packed, nil
+}
+
+// read reads a record into the value that value points to.
+func (b *File) read(e entry, value any) error {
+	packed, err := b.packed(e)
+	if err != nil {
+		return err
+	}
+	raw, err := unpacker().DecodeAll(packed, nil)
+	if err != nil {
+		return b.Fail("record %q at %d: %v", e.Name, e.Offset, err)
+	}
+	v := reflect.ValueOf(value).Elem()
+	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != shape(v.Type()) {
+		return b.Fail("record %q was written by another version of this program", e.Name)
+	}
+	return Decode(b.path+": record "+e.Name, raw[4:], value)
+}
+
+// Encode returns the bytes of the value that a pointer points to, without the shape.
+func Encode(value any) []byte { return encode(nil, reflect.ValueOf(value).Elem()) }
+
+// Decode reads a whole value that Encode wrote into the one that value points to. Errors begin with
+// the name and wrap ErrFormat.
+func Decode(name string, raw []byte, value any) error {
+	r := decode.New(name, raw, 0, false)
+	decodeInto(r, reflect.ValueOf(value).Elem())
+	if r.Err() == nil && r.Left() > 0 {
+		r.Fail("%d bytes more than the record has", r.Left())
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("%w: %w", r.Err(), ErrFormat)
+	}
+	return nil
+}
+
+func (b *File) Close() error { return b.f.Close() }
+
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(2))
+		if err != nil {
+			panic(err) // constant options
+		}
+		return e
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2),
+			zstd.WithDecoderMaxMemory(maxRecord))
+		if err != nil {
+			panic(err)
+		}
+		return d
+	})
+)

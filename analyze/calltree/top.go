@@ -1,0 +1,118 @@
+package calltree
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+)
+
+// TopOptions are for NewTop.
+type TopOptions struct {
+	Options
+	Limit int  // how many rows are printed; 0 for all
+	Cum   bool // sort by the cumulative value
+}
+
+// Top is a flat and cumulative table, by function unless Options.By is set.
+type Top struct {
+	Head
+	Rows []TopRow `json:"rows"`
+	Left int      `json:"rows_left_off,omitempty"` // by Limit
+}
+
+// TopRow is a function of one object, a BPF function of all its loads, all unresolved frames of
+// an object, or another node.
+type TopRow struct {
+	Flat uint64 `json:"flat"` // where it was the leaf
+	Cum  uint64 `json:"cum"`  // where it was on the stack, recursion counted once
+	Item
+
+	label, suffix string
+}
+
+// Item is a node in JSON.
+type Item struct {
+	Name       string `json:"name"`                // demangled; "[libc.so.6]" if unresolved
+	FullName   string `json:"full_name,omitempty"` // if Name leaves something out
+	SystemName string `json:"system_name,omitempty"`
+	Object     string `json:"object"`
+	BuildID    string `json:"build_id,omitempty"`
+	File       string `json:"file,omitempty"` // of nodes by file and line
+	Line       int32  `json:"line,omitempty"`
+	Unresolved bool   `json:"unresolved,omitempty"`
+}
+
+// NewItem describes a node; full makes names whole.
+func NewItem(n *Node, full *report.Demangler) Item {
+	i := Item{Name: n.Name, SystemName: ingest.Printable(n.SystemName), Object: n.Object,
+		BuildID: n.BuildID, Unresolved: n.Unresolved}
+	if name := full.Name(n.SystemName); n.By == Function && name != n.Name {
+		i.FullName = name
+	}
+	if n.By == File || n.By == Line {
+		i.File = ingest.Printable(n.File)
+	}
+	if n.By == Line {
+		i.Line = n.Line
+	}
+	return i
+}
+
+// NewTop adds up one event, heaviest first.
+func NewTop(p *ingest.Profile, opts TopOptions) *Top {
+	s := Fold(p, &opts.Options)
+	t := &Top{Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
+	rows := s.Table(opts.Cum)
+	nodes := make([]NodeID, len(rows)) // those without a row, too: one of two would seem both
+	for i := range rows {
+		nodes[i] = rows[i].Node
+	}
+	if opts.Limit > 0 && len(rows) > opts.Limit {
+		t.Left = len(rows) - opts.Limit
+		rows = rows[:opts.Limit]
+	}
+	full := report.NewDemangler(report.Full)
+	shown := LookAlikes(s.Nodes, nodes, full)
+	for _, r := range rows {
+		n := &s.Nodes[r.Node]
+		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n, full),
+			label: cmp.Or(shown[r.Node], n.Name), suffix: ObjectSuffix(n)})
+	}
+	return t
+}
+
+// WriteText writes the table with the columns of `go tool pprof -top`.
+func (t *Top) WriteText(w io.Writer, style table.Style) error {
+	return flushing(w, func(out *bufio.Writer) {
+		t.write(out)
+		const head, row = "%10s %6s %6s %10s %6s  %s\n", "%10s %6s %6s %10s %6s  "
+		fmt.Fprintf(out, head, "flat", "flat%", "sum%", "cum", "cum%", "name")
+		sum := uint64(0)
+		for i := range t.Rows {
+			r := &t.Rows[i]
+			sum += r.Flat
+			numbers := fmt.Sprintf(row, table.Quantity(r.Flat, t.Unit),
+				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
+				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total))
+			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.label, r.suffix)
+		}
+		if t.Left > 0 {
+			fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(t.Left)))
+		}
+	})
+}
+
+// WriteRow writes the numbers of a row, and a name with a suffix cut to the terminal's width.
+func WriteRow(w *bufio.Writer, style table.Style, numbers string, color table.Color,
+	name, suffix string) {
+	text := style.Fit(name+suffix, len(numbers))
+	w.WriteString(style.Paint(color, numbers+text) + "\n")
+}
+
+// WriteJSON writes the table as one JSON object.
+func (t *Top) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }

@@ -1,0 +1,167 @@
+package flame
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+const (
+	// maxColumns is how many columns a grid may have before they are joined.
+	maxColumns = 1000
+	// OffsetRows is the number of rows of a grid by offset: 20 ms each in columns of a second.
+	OffsetRows = 50
+	maxRows    = 256
+	second     = uint64(1e9)
+	shortest   = uint64(1e6) // columns of a grid with rows, ns
+	others     = "others"
+)
+
+// HeatGrid is counts of samples by time and row.
+type HeatGrid struct {
+	Rows []string `json:"rows"` // names from outside, printable; none of a grid by offset
+	// Start is the time of the first column, ns of the recording's clock: a text in JSON, as
+	// wall-clock times are beyond the exact numbers of scripts.
+	Start uint64 `json:"start,string"`
+	Width uint64 `json:"width"` // of a column, ns
+	// Columns is the number of columns.
+	Columns int        `json:"columns"`
+	Cells   []HeatCell `json:"cells"` // in the order of columns and rows
+	Total   uint64     `json:"total"`
+	Untimed uint64     `json:"untimed"` // samples without a time, which no cell has
+}
+
+// HeatCell is a count of samples.
+type HeatCell struct {
+	Column int    `json:"c"`
+	Row    int    `json:"r"`
+	Count  uint64 `json:"n"`
+}
+
+type place struct {
+	column uint64 // since time 0
+	row    int
+}
+
+// HeatCounter makes a HeatGrid of samples.
+type HeatCounter struct {
+	offsets     bool
+	width       uint64
+	cells       map[place]uint64
+	first, last uint64 // columns
+	rows        []string
+	index       map[string]int
+	total       uint64
+	untimed     uint64
+}
+
+// NewHeatOffsets counts by the offset within columns, of a second each at first.
+func NewHeatOffsets() *HeatCounter {
+	return &HeatCounter{offsets: true, width: second, cells: make(map[place]uint64)}
+}
+
+// NewHeatRows counts by rows with names.
+func NewHeatRows() *HeatCounter {
+	return &HeatCounter{width: shortest, cells: make(map[place]uint64), index: make(map[string]int)}
+}
+
+// Add counts a sample at a time of a row, which a grid by offset does not have. A sample at time 0
+// or ~0 has no time.
+func (c *HeatCounter) Add(time uint64, row string) {
+	if time == 0 || time == ^uint64(0) {
+		c.untimed++
+		return
+	}
+	p := place{column: time / c.width}
+	if c.total == 0 {
+		c.first, c.last = p.column, p.column
+	}
+	c.total++
+	for min(p.column, c.first)+maxColumns <= max(p.column, c.last) {
+		c.join()
+		p.column = time / c.width
+	}
+	c.first, c.last = min(c.first, p.column), max(c.last, p.column)
+	if c.offsets {
+		p.row = int((time - p.column*c.width) / (c.width / OffsetRows))
+	} else {
+		p.row = c.row(row)
+	}
+	c.cells[p]++
+}
+
+func (c *HeatCounter) row(name string) int {
+	i, ok := c.index[name]
+	if !ok {
+		i = len(c.rows)
+		c.index[name] = i
+		c.rows = append(c.rows, name)
+	}
+	return i
+}
+
+// join makes one column of two.
+func (c *HeatCounter) join() {
+	old := c.cells
+	c.cells = make(map[place]uint64, len(old)/2)
+	for p, n := range old {
+		if c.offsets {
+			p.row = (int(p.column%2)*OffsetRows + p.row) / 2
+		}
+		p.column /= 2
+		c.cells[p] += n
+	}
+	c.width *= 2
+	c.first, c.last = c.first/2, c.last/2
+}
+
+// Grid returns the counts so far. Of more than 256 rows the lightest are added up in one.
+func (c *HeatCounter) Grid() *HeatGrid {
+	g := &HeatGrid{Width: c.width, Total: c.total, Untimed: c.untimed, Cells: []HeatCell{}, Rows: []string{}}
+	if c.total == 0 {
+		return g
+	}
+	g.Start, g.Columns = c.first*c.width, int(c.last-c.first)+1
+	rows := c.order(g)
+	sums := make(map[place]uint64, len(c.cells))
+	for p, n := range c.cells {
+		if !c.offsets {
+			p.row = rows[p.row]
+		}
+		sums[p] += n
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(sums), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.column, b.column), cmp.Compare(a.row, b.row))
+	}) {
+		g.Cells = append(g.Cells, HeatCell{int(p.column - c.first), p.row, sums[p]})
+	}
+	return g
+}
+
+// order names the rows of the grid, heaviest first, and returns the place of each row.
+func (c *HeatCounter) order(g *HeatGrid) []int {
+	if c.offsets {
+		return nil
+	}
+	weight := make([]uint64, len(c.rows))
+	for p, n := range c.cells {
+		weight[p.row] += n
+	}
+	order := make([]int, len(c.rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(c.rows[a], c.rows[b]))
+	})
+	at := make([]int, len(c.rows))
+	for i, row := range order {
+		if at[row] = min(i, maxRows-1); i < maxRows {
+			g.Rows = append(g.Rows, c.rows[row])
+		}
+	}
+	if len(order) > maxRows {
+		g.Rows[maxRows-1] = others
+	}
+	return at
+}

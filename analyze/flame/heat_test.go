@@ -1,0 +1,97 @@
+package flame
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func TestOffsets(t *testing.T) {
+	c := NewHeatOffsets()
+	for _, at := range []uint64{5e9, 5_019_999_999, 5_020_000_000, 6_999_999_999, 0, ^uint64(0)} {
+		c.Add(at, "")
+	}
+	want := &HeatGrid{Rows: []string{}, Start: 5e9, Width: 1e9, Columns: 2, Total: 4, Untimed: 2,
+		Cells: []HeatCell{{0, 0, 2}, {0, 1, 1}, {1, 49, 1}}}
+	if got := c.Grid(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestRows(t *testing.T) {
+	c := NewHeatRows()
+	c.Add(3_000_000, "b")
+	c.Add(1_500_000, "a")
+	c.Add(1_600_000, "a")
+	want := &HeatGrid{Rows: []string{"a", "b"}, Start: 1e6, Width: 1e6, Columns: 3, Total: 3,
+		Cells: []HeatCell{{0, 0, 2}, {2, 1, 1}}}
+	if got := c.Grid(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if got := NewHeatRows().Grid(); got.Total != 0 || got.Columns != 0 {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// TestJoin: whatever the order and distance of samples, a grid is that of its last width.
+func TestJoin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, span := range []uint64{1e9, 1e12, 1e15, 1 << 62} {
+		times := make([]uint64, 2000)
+		for i := range times {
+			times[i] = 1 + rng.Uint64N(span)
+		}
+		offsets, rows := NewHeatOffsets(), NewHeatRows()
+		for i, at := range times {
+			offsets.Add(at, "")
+			rows.Add(at, fmt.Sprint("row", i%7))
+		}
+		for _, c := range []*HeatCounter{offsets, rows} {
+			g := c.Grid()
+			if g.Columns > maxColumns {
+				t.Fatalf("%d columns", g.Columns)
+			}
+			want := make(map[HeatCell]uint64)
+			for i, at := range times {
+				cell := HeatCell{Column: int((at - g.Start) / g.Width)}
+				if c.offsets {
+					cell.Row = int(at % g.Width / (g.Width / OffsetRows))
+				} else {
+					for g.Rows[cell.Row] != fmt.Sprint("row", i%7) {
+						cell.Row++
+					}
+				}
+				want[cell]++
+			}
+			for _, cell := range g.Cells {
+				n := cell.Count
+				cell.Count = 0
+				if want[cell] != n {
+					t.Fatalf("span %d: cell %+v has %d, want %d", span, cell, n, want[cell])
+				}
+			}
+			if len(want) != len(g.Cells) {
+				t.Errorf("%d cells, want %d", len(g.Cells), len(want))
+			}
+		}
+	}
+}
+
+func TestManyRows(t *testing.T) {
+	c := NewHeatRows()
+	for i := range 1000 {
+		for range 1 + i%3 {
+			c.Add(1e9, fmt.Sprintf("row%03d", i))
+		}
+	}
+	g := c.Grid()
+	sum := uint64(0)
+	for _, cell := range g.Cells {
+		sum += cell.Count
+	}
+	if len(g.Rows) != maxRows || g.Rows[maxRows-1] != "others" || sum != c.total ||
+		g.Rows[0] != "row002" {
+		t.Errorf("%d rows, %q first, sum %d of %d", len(g.Rows), g.Rows[0], sum, c.total)
+	}
+}
