@@ -42,24 +42,26 @@
 //	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact
 //	pc=0xPC below "non-Go function"   Go: either
 //
-// The last five have addresses of a process (process.go). Lines of /proc/PID/maps, or of gdb's `info
-// proc mappings`, that precede them map an address to a file and a file offset. Mappings after the
-// addresses are not used: text is read in order, and the next addresses may be of another process.
-// Without mappings an address belongs to the program in Options.Programs that is linked to fixed
-// addresses, if exactly one has code there. Frames with a name in the text stay: Go prints their
-// source.
+// The last five have addresses of a process (process.go). Lines of /proc/PID/maps, or of gdb's
+// `info proc mappings`, that precede them map an address to a file and a file offset. Mappings
+// after the addresses are not used: text is read in order, and the next addresses may be of
+// another process. Without mappings an address belongs to the program in Options.Programs that is
+// linked to fixed addresses, if exactly one has code there. Frames with a name in the text stay:
+// Go prints their source.
 //
 // Places without a build ID are looked up if Options.Files knows exactly one file of that name.
 // These are counted and stay, because their address has no known place in a file: "in
-// FILE[START+SIZE]" of older kernels, addresses outside the mappings, addresses of libraries without
-// mappings, and Android's frames without a build ID, with addresses that may be moved back already.
+// FILE[START+SIZE]" of older kernels, addresses outside the mappings, addresses of libraries
+// without mappings, and Android's frames without a build ID, with addresses that may be moved back
+// already.
 //
 // Offsets are file offsets, as in BPF stack maps; sanitizers and the markup have ELF virtual
 // addresses. A bare ID has 32 or 40 digits: shorter ones look like addresses, and are used only if
 // the store has them.
 //
-// A place without a name is replaced by its function, NAME+0xOFF; a place with a name keeps its text.
-// The source follows in parentheses: inlined calls, innermost first, then the line in the function:
+// A place without a name is replaced by its function, NAME+0xOFF; a place with a name keeps its
+// text. The source follows in parentheses: inlined calls, innermost first, then the line in the
+// function:
 //
 //	parse+0x12 (peek at lex.h:3, parse.c:97)
 //

@@ -145,8 +145,8 @@ func (f *finder) address(o *object, p *place) (at addr.Addr, why ingest.Reason) 
 	return at, ingest.ReasonNone
 }
 
-// symbolStart returns the start of a place's symbol. Of several symbols with the name it is the only
-// one with the length in the text.
+// symbolStart returns the start of a place's symbol. Of several symbols with the name it is the
+// only one with the length in the text.
 func (f *finder) symbolStart(o *object, p *place) (addr.Addr, ingest.Reason) {
 	if p.length && p.offset > p.size {
 		return 0, ingest.OutsideObject

@@ -18,8 +18,8 @@ type interrupted struct {
 }
 
 // decideInterrupted makes the places after code that signal handlers return to exact: they were
-// interrupted. After a frame without a name that is unknown; a place at the first byte of a function
-// then stays without a name.
+// interrupted. After a frame without a name that is unknown; a place at the first byte of a
+// function then stays without a name.
 func (r *Rewriter) decideInterrupted() {
 	var list []interrupted
 	for i := range r.found {

@@ -2,8 +2,8 @@ package filter
 
 import "bytes"
 
-// exactMarks precede exact addresses in lines of kernel stack traces: values of registers, and places
-// of warnings.
+// exactMarks precede exact addresses in lines of kernel stack traces: values of registers, and
+// places of warnings.
 var exactMarks = [...]string{"RIP: ", "EIP: ", "pc : ", "epc : ", "PC is at ", "NIP [", "NIP: ",
 	"WARNING: "}
 
@@ -23,10 +23,10 @@ func (s *scanner) exactBefore(i int) bool {
 // maxHead bounds the head of a stack trace, in bytes; lines of the kernel are shorter than 1,024.
 const maxHead = 2048
 
-// kernelLine reads "CPU: N PID: N Comm: NAME … VERSION ID", the head of a stack trace: the kernel's
-// build ID follows its version (dump_stack_print_info in lib/dump_stack.c). A head without an ID may
-// be of another kernel than the last one: its release leads to the file of that kernel, if exactly one
-// is known.
+// kernelLine reads "CPU: N PID: N Comm: NAME … VERSION ID", the head of a stack trace: the
+// kernel's build ID follows its version (dump_stack_print_info in lib/dump_stack.c). A head
+// without an ID may be of another kernel than the last one: its release leads to the file of that
+// kernel, if exactly one is known.
 func (s *scanner) kernelLine(i int) {
 	rest := s.text[i:min(len(s.text), i+maxHead)]
 	if !bytes.HasPrefix(rest, []byte("CPU: ")) {

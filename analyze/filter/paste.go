@@ -14,8 +14,8 @@ const (
 	maxFileName = 255  // NAME_MAX
 )
 
-// modules are the build IDs that systemd-coredump lists before its stacks, by the last element of the
-// module's path; zero for modules listed with several.
+// modules are the build IDs that systemd-coredump lists before its stacks, by the last element of
+// the module's path; zero for modules listed with several.
 type modules struct {
 	ids  map[string]buildid.ID
 	used bool // a frame followed: the next list is of another process
@@ -87,7 +87,8 @@ func (s *scanner) coredump(i int) {
 	s.add(p, p.end)
 }
 
-// frameNumber reads "#N " at the start of a line's frame: of the line, or after the prefix of a log.
+// frameNumber reads "#N " at the start of a line's frame: of the line, or after the prefix of a
+// log.
 func (s *scanner) frameNumber() (n int, ok bool) {
 	if s.frameNo < 0 {
 		s.frameNo = 0
@@ -160,8 +161,8 @@ func (s *scanner) android(start, i, end int) {
 	s.add(p, p.end)
 }
 
-// gdb reads a frame without a name, with an address of the process. Frame 0 and the frame after that
-// of a signal are exact.
+// gdb reads a frame without a name, with an address of the process. Frame 0 and the frame after
+// that of a signal are exact.
 func (s *scanner) gdb(number, i, end int) {
 	exact := number == 0 || number == s.process.signalFrame
 	s.process.signalFrame = 0
@@ -179,10 +180,10 @@ func (s *scanner) gdb(number, i, end int) {
 	s.locate(place{start: i, end: last, exact: exact}, address, file)
 }
 
-// backtrace reads "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without the
-// blank of backtrace_symbols_fd, with the plus at i and the end of the offset at end. Without a symbol
-// the offset counts from the load address: an ELF address. All are return addresses; the first is the
-// one of the call of backtrace.
+// backtrace reads "PATH(SYM+0xOFF) [0xADDR]" of glibc's backtrace_symbols, and the same without
+// the blank of backtrace_symbols_fd, with the plus at i and the end of the offset at end. Without
+// a symbol the offset counts from the load address: an ELF address. All are return addresses; the
+// first is the one of the call of backtrace.
 func (s *scanner) backtrace(i, end int, offset uint64) bool {
 	_, last, ok := s.after(end, ") [")
 	if !ok {
@@ -211,8 +212,8 @@ func (s *scanner) backtrace(i, end int, offset uint64) bool {
 }
 
 // fixedBacktrace is backtrace for "PATH() [0xADDR]", and for lines "PATH[0xADDR]" of
-// backtrace_symbols_fd, with the bracket at i. glibc prints no offset for a file loaded at address 0:
-// the address is an ELF address.
+// backtrace_symbols_fd, with the bracket at i. glibc prints no offset for a file loaded at address
+// 0: the address is an ELF address.
 func (s *scanner) fixedBacktrace(i int) bool {
 	const empty = "() "
 	open := max(i-len(empty), s.floor)
@@ -240,9 +241,9 @@ func (s *scanner) fileBefore(i int) []byte {
 	return line[bytes.LastIndexAny(line, " \t\n|\"'")+1:]
 }
 
-// segfault reads "ip IP sp … in NAME[OFF,START+SIZE]", with the bracket at i: the kernel's line for a
-// fatal signal (print_vma_addr in mm/memory.c). OFF is the file offset of IP, which is exact. Older
-// kernels print no OFF: the mapped part of the file is unknown.
+// segfault reads "ip IP sp … in NAME[OFF,START+SIZE]", with the bracket at i: the kernel's line
+// for a fatal signal (print_vma_addr in mm/memory.c). OFF is the file offset of IP, which is
+// exact. Older kernels print no OFF: the mapped part of the file is unknown.
 func (s *scanner) segfault(i int) {
 	first, end, ok := s.number(i + 1)
 	if !ok || end == len(s.text) || s.text[end] != ',' && s.text[end] != '+' {
@@ -299,8 +300,8 @@ func (s *scanner) pointer(i int) (ip uint64, ok bool) {
 }
 
 // sanitizerFile is sanitizer for "#N 0xADDR in SYM (PATH+0xOFF)", "#N 0xADDR  (PATH+0xOFF)" and
-// "#N SYM PLACE (PATH+0xOFF)" without a build ID. Stack dumps of LLVM and Chromium have no "in" after
-// the address, and do not move addresses back.
+// "#N SYM PLACE (PATH+0xOFF)" without a build ID. Stack dumps of LLVM and Chromium have no "in"
+// after the address, and do not move addresses back.
 func (s *scanner) sanitizerFile(i, end int, offset uint64) bool {
 	if end == len(s.text) || s.text[end] != ')' {
 		return false

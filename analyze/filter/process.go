@@ -27,8 +27,8 @@ type process struct {
 	maps     []mapped // in the order of the text
 	mapsLine int      // the last line with one
 	sorted   bool
-	// early: an address precedes all mappings. Mappings then follow their stacks, as in reports of old
-	// glibcs, and are not used: the next stack is of another process.
+	// early: an address precedes all mappings. Mappings then follow their stacks, as in reports of
+	// old glibcs, and are not used: the next stack is of another process.
 	early bool
 	late  bool // there were such mappings
 
@@ -55,9 +55,9 @@ func (s *scanner) lineStart() {
 	}
 }
 
-// mapping reads a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of gdb's
-// `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". A mapping after other text is of
-// another process.
+// mapping reads a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of
+// gdb's `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". A mapping after other
+// text is of another process.
 func (s *scanner) mapping(line []byte) bool {
 	if len(line) > maxFrame {
 		return false
@@ -158,9 +158,9 @@ func (p *process) at(pc uint64) *mapped {
 	return &p.maps[i]
 }
 
-// locate makes a place of an address of the process: a file offset by the earlier mappings, else an
-// address of the program, which is right if the program is loaded at its link address. module is the
-// path in the text, nil for none.
+// locate makes a place of an address of the process: a file offset by the earlier mappings, else
+// an address of the program, which is right if the program is loaded at its link address. module
+// is the path in the text, nil for none.
 func (s *scanner) locate(p place, pc uint64, module []byte) {
 	p.offset, p.keep = pc, true
 	s.process.early = s.process.early || len(s.process.maps) == 0
@@ -196,9 +196,9 @@ func (s *scanner) rust(at int, line []byte) {
 	s.locate(place{start: at + n, end: end + len(unknown)}, pc, nil)
 }
 
-// goCounter reads program counters without a name in Go's crash reports: "PC=0xADDR m=N sigcode=N" of
-// a signal in C code, and "pc=0xADDR" below "non-Go function", which may be interrupted code or a
-// return address.
+// goCounter reads program counters without a name in Go's crash reports: "PC=0xADDR m=N sigcode=N"
+// of a signal in C code, and "pc=0xADDR" below "non-Go function", which may be interrupted code or
+// a return address.
 func (s *scanner) goCounter(at int, line []byte) {
 	const counter, rest = "PC=", " m="
 	pc, end, ok := s.prefixed(at + len(counter))

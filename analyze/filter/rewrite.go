@@ -24,10 +24,11 @@ type Options struct {
 	Demangle  report.Mode
 	NoInlines bool // leave out inlined calls
 	Exact     bool // no address is a return address
-	// Kernel is the build ID of the kernel of symbols without a module, until the text names another.
+	// Kernel is the build ID of the kernel of symbols without a module, until the text names
+	// another.
 	Kernel buildid.ID
-	// Files returns the build IDs of the files that may have a name or path in the text, each once. A
-	// single one is used; a nil function knows none.
+	// Files returns the build IDs of the files that may have a name or path in the text, each
+	// once. A single one is used; a nil function knows none.
 	Files func(name string) []buildid.ID
 	// Programs are the build IDs of the files that the user named. One may be the crashed program.
 	Programs []buildid.ID
@@ -68,9 +69,9 @@ func New(view store.View, opts Options) *Rewriter {
 	}
 }
 
-// Rewrite writes a batch of text to w, with names. A batch has whole lines, except at the end of the
-// text; larger batches read tables less often. The text may be overwritten afterwards. Errors are
-// those of w.
+// Rewrite writes a batch of text to w, with names. A batch has whole lines, except at the end of
+// the text; larger batches read tables less often. The text may be overwritten afterwards. Errors
+// are those of w.
 func (r *Rewriter) Rewrite(w io.Writer, text []byte) error {
 	r.scanAll(text)
 	r.lookUp()

@@ -12,8 +12,8 @@ import (
 type Stats struct {
 	Places uint64 // recognized places
 	Named  uint64 // places with an answer
-	// Probable counts places of Named where the text only has tag, name and length of a BPF function,
-	// and one known function fits.
+	// Probable counts places of Named where the text only has tag, name and length of a BPF
+	// function, and one known function fits.
 	Probable uint64
 	// ByFile counts places of Named with a file name in place of a build ID.
 	ByFile uint64

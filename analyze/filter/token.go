@@ -75,7 +75,8 @@ func (s *scanner) idToken(from, to int) (strong, ok bool) {
 	return n == sha1Digits || n == md5Digits, true
 }
 
-// sanitizer reads "(PATH+0xOFF) (BuildId: ID)", with the plus at i and the end of the offset at end.
+// sanitizer reads "(PATH+0xOFF) (BuildId: ID)", with the plus at i and the end of the offset at
+// end.
 func (s *scanner) sanitizer(i, end int) (p place, next int, ok bool) {
 	const between = ") (BuildId: "
 	if !bytes.HasPrefix(s.text[end:], []byte(between)) {

@@ -41,7 +41,8 @@ func oneError(messages string, words ...string) bool {
 		strings.HasPrefix(rest, "symbolize: hint: ") && strings.Count(rest, "\n") == 1)
 }
 
-// TestLiveAddressSpace: where Go's runtime cannot start, the program of `make build` ends in a line.
+// TestLiveAddressSpace: where Go's runtime cannot start, the program of `make build` ends in a
+// line.
 func TestLiveAddressSpace(t *testing.T) {
 	needLive(t)
 	if entryFlag() == "" {

@@ -46,8 +46,8 @@ func readExamples(t *testing.T, path string, lines []string) []example {
 // stderr with the printed output; "…" on a line of its own matches any lines. With -update the
 // outputs are written anew, except those with "…".
 //
-// The commands of a document run in a small machine of newMachine: /usr/… is inside it. The pages of
-// the manual share one, with the page of index first.
+// The commands of a document run in a small machine of newMachine: /usr/… is inside it. The pages
+// of the manual share one, with the page of index first.
 func TestDocuments(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

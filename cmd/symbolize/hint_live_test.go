@@ -123,8 +123,8 @@ func restore(t *testing.T, path string) {
 	t.Cleanup(func() { writeSetting(t, path, was) })
 }
 
-// writeSetting waits while the kernel refuses to change a setting: that of the length of call chains
-// as long as anybody on the host records some.
+// writeSetting waits while the kernel refuses to change a setting: that of the length of call
+// chains as long as anybody on the host records some.
 func writeSetting(t *testing.T, path string, value []byte) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {

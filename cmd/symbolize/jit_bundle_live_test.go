@@ -82,8 +82,8 @@ func (r *jitRun) ownStacks(bundle string, command ...string) {
 	}
 }
 
-// replacedScript makes a function in each phase of 100 ms, whose name has the number that the thread's
-// name has, and drops the one before: their code lies at the same addresses.
+// replacedScript makes a function in each phase of 100 ms, whose name has the number that the
+// thread's name has, and drops the one before: their code lies at the same addresses.
 const replacedScript = `const t0 = Date.now();
 for (let k = 0; Date.now() - t0 < 4000; k++) {
   process.title = 'phase' + k;

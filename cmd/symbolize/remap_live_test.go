@@ -13,8 +13,9 @@ import (
 
 // turnsInC works for itself, so that its mappings are read, then maps the files that are named at
 // one address, each in place of the one before, and works in each for the time that it is given in
-// ms. One with a + before its name is mapped elsewhere and moved there. At the end it prints the CPU
-// time that the file first.so had, and that of the other, ns. It has no build ID, nor have the files.
+// ms. One with a + before its name is mapped elsewhere and moved there. At the end it prints the
+// CPU time that the file first.so had, and that of the other, ns. It has no build ID, nor have the
+// files.
 const turnsInC = `#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -108,10 +109,10 @@ func TestLiveRemap(t *testing.T) {
 	}
 }
 
-// TestLiveMoved has a process map a file at an address, and move another one there by mremap, of which
-// perf has no record. The file that is moved has the share of the samples that the process measured,
-// or is ambiguous, and so has the other: neither has more, by five standard deviations and two
-// hundredths, which chance gives in one run of three million.
+// TestLiveMoved has a process map a file at an address, and move another one there by mremap, of
+// which perf has no record. The file that is moved has the share of the samples that the process
+// measured, or is ambiguous, and so has the other: neither has more, by five standard deviations
+// and two hundredths, which chance gives in one run of three million.
 func TestLiveMoved(t *testing.T) {
 	needLive(t, "gcc", "nm")
 	bin := liveBinary(t)

@@ -15,7 +15,8 @@ import (
 // other: 5 standard deviations, and a percent for code that only one of the two saw begin or end.
 func noise(a, b uint64) float64 { return 5*math.Sqrt(float64(a+b)) + 0.01*float64(a+b) + 5 }
 
-// leastCompared is how many samples there have to be, so that to have none of them is more than noise.
+// leastCompared is how many samples there have to be, so that to have none of them is more than
+// noise.
 const leastCompared = 50
 
 func apart(a, b uint64) float64 { return math.Abs(float64(a) - float64(b)) }

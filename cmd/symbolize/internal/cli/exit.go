@@ -25,8 +25,8 @@ const (
 	Interrupted = 130
 )
 
-// ExitError carries an exit status. Without an Err there is nothing to print: the messages are printed
-// already.
+// ExitError carries an exit status. Without an Err there is nothing to print: the messages are
+// printed already.
 type ExitError struct {
 	Code int
 	Err  error
@@ -63,7 +63,8 @@ func AsUsage(cmd *cobra.Command, err error) error {
 // SilentUsage is an error of the command line with a message that is printed already.
 func SilentUsage() error { return &ExitError{Code: Usage} }
 
-// Hint returns the fix for err: its own hint, else one for well-known failures of operating systems.
+// Hint returns the fix for err: its own hint, else one for well-known failures of operating
+// systems.
 func Hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

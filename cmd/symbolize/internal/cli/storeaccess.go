@@ -47,8 +47,8 @@ func StoreError(err error) error {
 	return err
 }
 
-// OpenReader opens a store for reading. If it passes over a damaged generation, symbols indexed last
-// are missing, and the result is partial.
+// OpenReader opens a store for reading. If it passes over a damaged generation, symbols indexed
+// last are missing, and the result is partial.
 func (a *App) OpenReader(path string) (*db.Reader, error) {
 	r, err := db.OpenReader(path)
 	if err == nil && len(r.PassedOver()) > 0 {

@@ -25,7 +25,8 @@ var collector struct {
 	watch sync.Once
 }
 
-// SetGC sets the garbage collector's percent, of heaps beyond heapFloor, unless the user has set $GOGC.
+// SetGC sets the garbage collector's percent, of heaps beyond heapFloor, unless the user has set
+// $GOGC.
 func SetGC(getenv func(string) string, percent int) {
 	if getenv("GOGC") != "" {
 		return
@@ -65,7 +66,8 @@ func percentFor(live uint64, asked int) int {
 	return max(asked, int(min(mostPercent, (heapFloor-live)*100/live)))
 }
 
-// liveHeap returns how many bytes were in use at the end of the last collection, 0 before the first.
+// liveHeap returns how many bytes were in use at the end of the last collection, 0 before the
+// first.
 func liveHeap() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

@@ -237,8 +237,8 @@ func (l *lastWords) reason() (text string, memory bool) {
 	return first, false
 }
 
-// fatalLog returns the message of a process that package log has ended, in a line. Only the database
-// library ends it so; the HTTP client's lines are left out by WithoutHTTP.
+// fatalLog returns the message of a process that package log has ended, in a line. Only the
+// database library ends it so; the HTTP client's lines are left out by WithoutHTTP.
 func fatalLog(text string) (line string, ok bool) {
 	const stamp = "2006/01/02 15:04:05"
 	if len(text) < len(stamp) {
