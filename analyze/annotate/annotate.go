@@ -18,16 +18,16 @@ type Options struct {
 	Event int  // which of Profile.Events
 	Count bool // samples instead of weight
 	// Children counts samples for the calls on their stacks too: a return address has
-	// been moved back by one, and so lies in the call instruction.
+	// been moved back by one byte, into the call instruction.
 	Children bool
-	// Match chooses functions; nil takes all.
+	// Match selects functions; nil selects all.
 	Match     func(*HotFunction) bool
 	Limit     int // how many functions are annotated, heaviest first; 0 for all
 	Syntax    disasm.Syntax
 	Demangler *report.Demangler
 }
 
-// HotFunction is a physical function that samples lie in.
+// HotFunction is a physical function with samples.
 type HotFunction struct {
 	Object     ingest.ObjectID
 	SystemName string
@@ -37,7 +37,7 @@ type HotFunction struct {
 	Places     []HotPlace // sorted by Offset
 }
 
-// HotPlace is where in a function samples lie.
+// HotPlace is an offset in a function with samples.
 type HotPlace struct {
 	Offset          uint64 // from the function's start, bytes
 	Samples, Weight uint64
@@ -86,7 +86,7 @@ func HotFunctions(p *ingest.Profile, opts *Options) (
 	return list, total, samples
 }
 
-// FindUnnamed returns the samples of an event at leaves without a name, nil if there are none.
+// FindUnnamed returns the samples of an event at leaves without a name, nil for none.
 func FindUnnamed(p *ingest.Profile, opts *Options) *Unnamed {
 	var u Unnamed
 	var all HotFunction
@@ -169,7 +169,7 @@ func (c *hotCounter) add(l ingest.LocationID, sample uint32, s *ingest.Sample) {
 	}
 }
 
-// gather gives the functions their places, and returns those with samples.
+// gather collects the places of functions, and returns the functions with samples.
 func (c *hotCounter) gather() []HotFunction {
 	for i, n := range c.function {
 		if n >= 0 && c.places[i].Samples > 0 {
@@ -179,7 +179,7 @@ func (c *hotCounter) gather() []HotFunction {
 	return slices.DeleteFunc(c.functions, func(f HotFunction) bool { return len(f.Places) == 0 })
 }
 
-// Code is the machine code of a function, and who knows more of it.
+// Code is the machine code of a function, with sources of lines, symbols and text.
 type Code struct {
 	Machine string  // as uname -m prints it
 	PC      addr.PC // of the first byte: at run time for JITed code, as linked for files
@@ -188,9 +188,9 @@ type Code struct {
 	Notes   []string // differences that are possible to the code at run time
 
 	// Lines gives the source of the instructions at these offsets, which are sorted;
-	// nil where nothing knows.
+	// nil for none.
 	Lines func(offsets []int) []CodeLine
-	// Symbols names addresses, which are sorted; nil where nothing knows.
+	// Symbols names sorted addresses; nil for none.
 	Symbols func(pcs []addr.PC) []CodeSymbol
 }
 
@@ -206,7 +206,7 @@ type CodeLine struct {
 	Line   uint32 // 0 if not known
 	Column uint32
 	Source string // text of the line, "" if not at hand
-	// FileLines is how many lines the source file has that Source is from; 0 where there is none.
+	// FileLines is the number of lines of the source file; 0 for none.
 	FileLines int
 	Inlined   []string // system names of the inlined calls it belongs to, outermost first
 }
@@ -227,12 +227,12 @@ type Annotation struct {
 	Total    uint64   `json:"total"`
 	Samples  uint64   `json:"samples"`
 	Children bool     `json:"children"`
-	// Skid: samples may lie behind the instruction that caused them.
+	// Skid: samples may be after the instruction that caused them.
 	Skid      string     `json:"skid"`
 	Functions []Function `json:"functions"`
 	Missing   []NoCode   `json:"without_code,omitempty"`
 	Left      int        `json:"functions_left_off,omitempty"` // by Limit
-	// Unnamed are the samples whose innermost frame has no name: no function has them.
+	// Unnamed are the samples without a name for the innermost frame.
 	Unnamed *Unnamed `json:"without_name,omitempty"`
 }
 
@@ -243,10 +243,10 @@ type Unnamed struct {
 	Share   float64 `json:"share_percent"` // of all samples of the event
 }
 
-// UnnamedHint is the command that lists them with what can be done.
+// UnnamedHint is the command that lists them with the fixes.
 const UnnamedHint = "`symbolize missing` lists why"
 
-// NoCode is a function whose code could not be had.
+// NoCode is a function without available code.
 type NoCode struct {
 	Name    string  `json:"name"`
 	Object  string  `json:"object"`
@@ -264,7 +264,7 @@ const (
 	skidNone     = "none: the event is precise"
 )
 
-// precise reports whether an event was recorded with two or three p behind its name:
+// precise reports whether an event was recorded with two or three p after its name:
 // the processor then records the instruction itself.
 func precise(event string) bool {
 	_, modifiers, ok := strings.Cut(event, ":")
@@ -330,7 +330,7 @@ func NewFunction(o *ingest.Object, f *HotFunction, source CodeSource, syntax dis
 	return &out, nil
 }
 
-// SkidPossible reports whether samples may lie behind the instruction that caused them.
+// SkidPossible reports whether samples may be after the instruction that caused them.
 func (a *Annotation) SkidPossible() bool { return a.Skid == skidPossible }
 
 func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,

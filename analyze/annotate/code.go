@@ -23,7 +23,7 @@ type Function struct {
 	Machine    string   `json:"machine"`
 	Origin     string   `json:"code_from"`
 	Notes      []string `json:"notes,omitempty"`
-	// Disagreements lists where the source files at hand cannot be those that were compiled.
+	// Disagreements lists source lines that cannot be the compiled ones.
 	Disagreements []string `json:"source_disagrees,omitempty"`
 	Address       string   `json:"address"`
 	Length        int      `json:"length"`
@@ -31,7 +31,7 @@ type Function struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
 	Share   float64 `json:"share_percent"` // of all samples of the event
-	// Outside counts samples behind the available code.
+	// Outside counts samples after the available code.
 	Outside uint64 `json:"samples_outside,omitempty"`
 	Unknown int    `json:"undecoded_bytes,omitempty"`
 
@@ -68,7 +68,7 @@ type Inst struct {
 	Inlined    []string    `json:"inlined,omitempty"` // demangled, outermost first
 
 	inst disasm.Inst
-	line int // index into the function's lines, −1 for none
+	line int // index of the function's lines, −1 for none
 }
 
 // InstTarget is where an instruction points to: a call, a jump, or data next to the
@@ -149,7 +149,7 @@ func (a *annotator) at(offset uint64) int {
 	}) - 1
 }
 
-// place gives the samples to their instructions, and returns how many lie outside.
+// place adds the samples to their instructions, and returns the number of samples outside.
 func (a *annotator) place() (outside uint64) {
 	for _, pl := range a.f.Places {
 		i := a.at(pl.Offset)

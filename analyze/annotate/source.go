@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest"
 )
 
-// sourceCheck finds source files that are not those of the line table: a file that was changed
+// sourceCheck finds source files that do not match the line table: a file that was changed
 // after it was compiled puts wrong text beside the instructions.
 type sourceCheck struct {
 	files map[string]*checkedFile
@@ -45,7 +45,7 @@ func (c *sourceCheck) line(l *CodeLine) {
 	}
 }
 
-// isBlank reports whether a line has nothing that code can be of: no text, or a comment alone.
+// isBlank reports whether a line cannot have code: it is empty or a comment.
 func isBlank(line string) bool {
 	text := strings.TrimSpace(line)
 	return text == "" || strings.HasPrefix(text, "//") ||

@@ -285,7 +285,7 @@ func (f *Function) InstText(in *Inst, addresses bool) string {
 	return in.inst.WithTarget(address + symbol)
 }
 
-// direction is where a jump inside a function goes.
+// direction is the direction of a jump inside a function.
 func direction(in *Inst, to int) string {
 	if to > in.Offset {
 		return " (down)"

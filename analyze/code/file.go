@@ -106,7 +106,7 @@ func machineName(m debugelf.Machine, class debugelf.Class, bigEndian bool) strin
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// openFor opens the file whose build ID is that of an object, and which has its code.
+// openFor opens a file with the build ID and the code of an object.
 func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	m, _, _ := store.FindOne(c.o.View, o.ID)
 	if m == nil {
@@ -145,7 +145,7 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 	return &fileCode{err: noFile(o, others)}
 }
 
-// noFile is the error where no file has the code of an object, and what is wrong with others.
+// noFile is the error if no file has the code of an object, with the defects of the candidates.
 func noFile(o *ingest.Object, others []string) error {
 	why := fmt.Sprintf("no file with build ID %s and its code is at hand", o.ID)
 	hint := "--with FILE names the file that ran"
@@ -162,7 +162,7 @@ func noFile(o *ingest.Object, others []string) error {
 // maxOthers bounds how many files a reason lists.
 const maxOthers = 3
 
-// candidates are the paths where the file of an object may lie: the user's paths, the capture's
+// candidates are the possible paths of an object's file: the user's paths, the capture's
 // path, and the paths that the store's tables come from.
 func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 	var list []string
@@ -320,7 +320,7 @@ func (f *fileCode) read(o *ingest.Object, start addr.Addr, size uint64) ([]byte,
 	return code, nil
 }
 
-// readModule returns the bytes of a module's function, relocated where the module knows
+// readModule returns the bytes of a module's function, relocated if the module knows
 // the addresses itself.
 func (f *fileCode) readModule(start addr.Addr, size uint64) ([]byte, error) {
 	layout, err := f.file.ModuleLayout()

@@ -37,13 +37,13 @@ type Options struct {
 // Finder finds the code of functions: of BPF programs in captures and the store, of all others
 // in files whose build ID is the recorded one. It is a annotate.CodeSource.
 type Finder struct {
-	// Machine is that of the captures, as uname -m prints it.
+	// Machine is the machine of the captures, as printed by uname -m.
 	Machine string
 
 	ctx      context.Context
 	o        *Options
 	sources  *sourceDirs
-	captures []*input.Capture // those that were added; they may be closed
+	captures []*input.Capture // added captures; they may be closed
 	loads    map[buildid.Key][]bpfLoad
 	asked    map[uint32]bool // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
@@ -57,7 +57,7 @@ type bpfLoad struct {
 	program *bpf.Program
 	fn      int
 	machine string
-	origin  string         // " in PATH" of the capture, or how else it came
+	origin  string         // " in PATH" of the capture, or another origin
 	capture *input.Capture // closed; nil for indexed functions
 }
 
@@ -110,8 +110,8 @@ func (c *Finder) Code(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code
 	return nil, fmt.Errorf("no code is kept of %s", o.Kind)
 }
 
-// program returns the code of a BPF function: that of the captures at hand, of the load
-// that was asked for if one was, else of the store.
+// program returns the code of a BPF function: from the captures, of the requested load if any, else
+// from the store.
 func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
 	loads := c.loads[o.ID.Key()]
 	why := "its image was not captured"

@@ -73,7 +73,7 @@ func (c *Finder) openDump(o *ingest.Object) *dumpCode {
 	}
 	d := &dumpCode{origin: "jitdump file " + kept.Path}
 	if d.file, d.err = jitdump.Open(kept.Path, kept.R, kept.Size); d.file != nil {
-		d.err = nil                // nothing behind the damage is looked up
+		d.err = nil                // nothing after the damage is looked up
 		d.file.Machine = m.Machine // CPython leaves it out of the header
 		d.placed = slices.Clone(d.file.Placed)
 		slices.SortStableFunc(d.placed, func(a, b jitdump.Placement) int {

@@ -29,7 +29,7 @@ func (c *Finder) AddKernel(capture *input.Capture, p *ingest.Profile) {
 // kernelCopy has the paths of a copy of the kernel's code and of its symbols, of the same boot.
 type kernelCopy struct{ code, symbols string }
 
-// kernelCode opens the copy of a kernel's code; nil where none was added, and where it cannot be
+// kernelCode opens the copy of a kernel's code; nil if none was added, or if it cannot be
 // read.
 func (c *Finder) kernelCode(o *ingest.Object, m *store.Manifest) (*fileCode, error) {
 	k, ok := c.copies[o.ID.Key()]
@@ -39,7 +39,7 @@ func (c *Finder) kernelCode(o *ingest.Object, m *store.Manifest) (*fileCode, err
 	return k.open(c.o.View, m)
 }
 
-// open opens the copy, whose addresses are those of its run.
+// open opens the copy. Its addresses are those of the recorded run.
 func (k *kernelCopy) open(view store.View, m *store.Manifest) (*fileCode, error) {
 	text, err := k.text()
 	if err != nil {

@@ -27,7 +27,7 @@ type Pattern struct {
 	glob bool // text is one
 }
 
-// Prefixes of patterns that mean BPF programs and nothing else. Without them a number and
+// Prefixes of patterns that only match BPF programs. Without them a number and
 // the digits of a tag may be a function's name as well.
 const (
 	idPattern  = "id:"
@@ -64,7 +64,7 @@ func ParsePattern(text string) (p Pattern, err error) {
 	return p, nil
 }
 
-// tagDigits returns text as tags are printed, "" if it is none.
+// tagDigits returns a tag in its printed form, "" if text is not a tag.
 func tagDigits(text string) string {
 	if raw, err := hex.DecodeString(text); err != nil || len(raw) != len(bpf.Tag{}) {
 		return ""
@@ -102,7 +102,7 @@ func (p *Pattern) program(prog *bpf.Program, i int) bool {
 }
 
 // Idle describes a function of the captures' programs that a pattern selects and that has no
-// samples: the one that was loaded first. It is "" where there is none.
+// samples: the one that was loaded first, "" for none.
 func (c *Finder) Idle(patterns []Pattern) string {
 	var first *bpfLoad
 	for _, loads := range c.loads {
@@ -130,7 +130,7 @@ func (c *Finder) Idle(patterns []Pattern) string {
 }
 
 // Matcher returns a filter of the functions that any of the patterns selects, and remembers
-// which programs were asked for.
+// the requested programs.
 func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
 	d *report.Demangler) func(*annotate.HotFunction) bool {
 	for i := range patterns {

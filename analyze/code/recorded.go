@@ -24,8 +24,8 @@ type newerSource struct {
 	changed, wasLinked time.Time
 }
 
-// recordedSource is a file's lines where its recorded path is that of a source file which is not
-// younger than the object that was made of it; nil else. built is when the object was written.
+// recordedSource returns the lines of a source file at its recorded path, nil if the file is newer
+// than the object compiled from it. built is the time of the object.
 func (s *sourceDirs) recordedSource(file, object string, built time.Time) [][]byte {
 	if built.IsZero() || !path.IsAbs(file) || !isSource(file) {
 		return nil

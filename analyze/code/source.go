@@ -19,9 +19,9 @@ const maxSource = 32 << 20
 // sourceDirs are the directories of --source-dir.
 type sourceDirs struct {
 	dirs  []string
-	roots []*os.Root // of dirs; nil for those that cannot be opened, or were not tried
+	roots []*os.Root // of dirs; nil if it cannot be opened, or was not tried
 	tried bool
-	// recorded: files at their recorded paths are taken, too.
+	// recorded: files at their recorded paths are used, too.
 	recorded bool
 	files    map[sourceKey][][]byte // their lines; nil if there is no such file
 	newer    []newerSource

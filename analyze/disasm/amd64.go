@@ -74,7 +74,7 @@ func (d amd64) alias(code []byte, pc addr.PC) (Inst, bool) {
 	return d.inst(&x, other, pc), true
 }
 
-// vectorLen returns the length of an instruction with a VEX, EVEX or XOP prefix whose
+// vectorLen returns the length of an instruction with a VEX, EVEX or XOP prefix, its
 // opcode is not known: the prefix determines whether a constant follows. It is 0 for other
 // code, and where the instruction is cut off.
 func vectorLen(code []byte) int {
@@ -105,7 +105,7 @@ func vectorLen(code []byte) int {
 	return n
 }
 
-// special decodes instructions that x86asm takes for others.
+// special decodes instructions that x86asm mistakes for others.
 func (amd64) special(code []byte) (Inst, bool) {
 	if len(code) >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e {
 		switch code[3] { // x86asm: a lone rep, then a nop
@@ -115,7 +115,7 @@ func (amd64) special(code []byte) (Inst, bool) {
 			return Inst{Len: 4, Text: "endbr32"}, true
 		}
 	}
-	// x86asm takes the next byte for a ModRM byte, with all that belongs to it.
+	// x86asm decodes the next byte as a ModRM byte, with its displacement.
 	if vex := vexLen(code); vex > 0 && len(code) > vex && code[vex] == 0x77 {
 		pp, l := code[vex-1]&3, code[vex-1]>>2&1
 		if isMap1 := vex == 2 || code[1]&0x1f == 1; isMap1 && pp == 0 {
@@ -125,7 +125,7 @@ func (amd64) special(code []byte) (Inst, bool) {
 	return Inst{}, false
 }
 
-// vexLen returns the length of a VEX prefix that code begins with, 0 if there is none.
+// vexLen returns the length of the VEX prefix at the start of code, 0 for none.
 func vexLen(code []byte) int {
 	switch {
 	case len(code) > 1 && code[0] == 0xc5:

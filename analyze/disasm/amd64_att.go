@@ -134,7 +134,7 @@ func isImm64(x *x86asm.Inst) bool {
 	return false
 }
 
-// addPrefix puts a prefix before the mnemonic, behind those that are there.
+// addPrefix adds a prefix before the mnemonic, after existing ones.
 func addPrefix(op, prefix string) string {
 	at := strings.LastIndexByte(op, ' ') + 1
 	return op[:at] + prefix + " " + op[at:]
@@ -209,7 +209,7 @@ func attMem(a string, x *x86asm.Inst, code []byte) (operand, prefix string) {
 				seg, prefix = "", ignored
 			case "fs", "gs":
 				if !slices.ContainsFunc(code[:legacyPrefixes(code)], isFSGS) {
-					seg = "" // x86asm takes a byte of EVEX for one
+					seg = "" // x86asm mistakes a byte of EVEX for one
 				}
 			}
 		}
@@ -306,10 +306,10 @@ func legacyPrefixes(code []byte) int {
 	return len(code)
 }
 
-// predicates are those of integer comparisons of AVX-512; "" is written as a number.
+// predicates of integer comparisons of AVX-512; "" is written as a number.
 var predicates = [8]string{"eq", "lt", "le", "", "neq", "nlt", "nle", ""}
 
-// carryless are the halves that a multiplication without carries takes.
+// carryless are the operand halves of multiplications without carries.
 var carryless = map[string]string{"$0x0": "lql", "$0x1": "hql", "$0x10": "lqh", "$0x11": "hqh"}
 
 // attPredicate turns "vpcmpub $0x1" into "vpcmpltub": constants that select an

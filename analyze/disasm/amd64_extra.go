@@ -27,7 +27,7 @@ const (
 	long           // nothing: operands have 64 bits
 )
 
-// extraOp is an instruction that x86asm v0.32 does not know.
+// extraOp is an instruction that x86asm v0.32 lacks.
 type extraOp struct {
 	prefix byte // mandatory prefix 66, f2 or f3; 0 for none
 	opmap  int  // 1 for 0f, 2 for 0f 38
@@ -120,7 +120,7 @@ func (d amd64) extra(code []byte, pc addr.PC) (Inst, bool) {
 	return Inst{}, false
 }
 
-// fits reports whether prefixes and ModRM byte are those of e.
+// fits reports whether prefixes and ModRM byte match e.
 func (e *extraOp) fits(prefixes []byte, modrm byte) bool {
 	mandatory := byte(0)
 	for _, p := range prefixes {
@@ -146,7 +146,7 @@ func (e *extraOp) fits(prefixes []byte, modrm byte) bool {
 	return e.mem < 0 || (modrm>>6 != 3) == (e.mem == 1)
 }
 
-// extraInst writes e. Its operands are decoded as those of a multiplication, which has
+// extraInst writes e. Its operands are decoded as operands of a multiplication, which has
 // the same ModRM byte and the same bytes after it.
 func (d amd64) extraInst(e *extraOp, prefixes, code []byte, at int, pc addr.PC) (Inst, bool) {
 	if e.form == bare {

@@ -18,8 +18,8 @@ var arm64Hints = map[uint32]string{
 var atomics = [16]string{"ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax",
 	"ldumin", "swp"}
 
-// arm64Extra decodes hints, and the atomics of Armv8.1 that arm64asm does not know; the
-// JIT of BPF makes them of its own atomics. It is "" for all else.
+// arm64Extra decodes hints, and atomics of Armv8.1 that arm64asm lacks; the BPF JIT emits them. It
+// is "" for all others.
 func arm64Extra(w uint32) string {
 	if name := arm64Hints[w]; name != "" {
 		return name

@@ -45,7 +45,7 @@ type Inst struct {
 	Len    int    // bytes
 	Text   string // a target in it is hexadecimal without 0x, as objdump prints it
 
-	// Target is where a direct call or jump goes; valid if HasTarget.
+	// Target is the target of a direct call or jump; valid if HasTarget.
 	Target    addr.PC
 	HasTarget bool
 	// Data is the address that a PC-relative operand refers to; valid if HasData.
@@ -59,8 +59,7 @@ type Inst struct {
 	targetLen int // of the target at the end of Text
 }
 
-// WithTarget returns Text with something else in the place of the target. It is Text where there is
-// none.
+// WithTarget returns Text with another text for the target, if it has one.
 func (i *Inst) WithTarget(s string) string {
 	if !i.HasTarget {
 		return i.Text
@@ -83,7 +82,7 @@ type Decoder interface {
 	Decode(code []byte, pc addr.PC) iter.Seq[Inst]
 }
 
-// Machines are the machines that New knows, as uname -m names them.
+// Machines are the machines of New, named as by uname -m.
 var Machines = []string{"x86_64", "aarch64"}
 
 // New returns the Decoder of a machine, named as uname -m does: "x86_64" or "aarch64". The error

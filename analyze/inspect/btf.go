@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// BTF is that of a file, or one of many in a capture.
+// BTF is the BTF of a file, or one of several in a capture.
 type BTF struct {
 	Source string // ".BTF", or the programs of a capture that have it
 	Types  *btf.Types
@@ -41,7 +41,7 @@ func ReadBTF(ctx context.Context, path string, base *btf.Types) (found []BTF, da
 	return []BTF{{".BTF", t}}, nil, nil
 }
 
-// ReadTypes reads the BTF of a file that is none of a capture. Errors have a hint.
+// ReadTypes reads the BTF of a file that is not a capture. Errors have a hint.
 func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
 	t, err := btf.ReadFile(path, base)
 	var damage *decode.Error

@@ -245,7 +245,7 @@ func (d Dump) continues(next Dump) bool {
 	return ok && series == after && len(d.Lost) == 0 && d.Damage == ""
 }
 
-// since is a time of perf's clock as one since the bundle's begin, "-" for none.
+// since converts a time of perf's clock to one since the start of the bundle, "-" for none.
 func (info *Bundle) since(perf uint64) string {
 	if perf == 0 {
 		return "-"

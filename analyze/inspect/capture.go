@@ -110,7 +110,7 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 	}
 	for _, w := range p.Stats.Warnings {
 		if strings.HasSuffix(w.Text, input.NoSamples) {
-			continue // nobody asked for any here
+			continue // none is requested here
 		}
 		info.Warnings = append(info.Warnings, w.Text)
 		info.damaged = info.damaged || w.Partial
@@ -215,7 +215,7 @@ func (info *Capture) WriteText(w io.Writer) error {
 	return writePrograms(w, info.Programs)
 }
 
-// writeObjects writes a row for each object, nothing if there are none.
+// writeObjects writes a row for each object.
 func (info *Capture) writeObjects(w io.Writer) error {
 	if len(info.Objects) == 0 {
 		return nil

@@ -22,7 +22,8 @@ type Info interface {
 }
 
 // File describes the file of a path: an ELF file, plain or packed, a list of code that a process
-// compiled at run time, else a capture, of which opts select the form of stack maps. The error of any other file is input.ErrNotCapture.
+// compiled at run time, else a capture, of which opts select the form of stack maps. The error of
+// any other file is input.ErrNotCapture.
 func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	if path != input.StandardInput || opts.Stdin == nil {
 		info, err := openFile(path)

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// InvisibleIDs lists the files whose build ID kernels cannot read. Its JSON names are an
+// InvisibleIDs lists the files with a build ID that kernels cannot read. Its JSON names are an
 // interface.
 type InvisibleIDs struct {
 	Objects  int           `json:"objects"` // files that can be run or loaded
@@ -24,7 +24,7 @@ type InvisibleIDs struct {
 	Problems []Problem     `json:"problems"`
 }
 
-// InvisibleID is a file whose build ID a kernel cannot read.
+// InvisibleID is a file with a build ID that kernels cannot read.
 type InvisibleID struct {
 	Path    string `json:"path"`
 	BuildID string `json:"build_id,omitempty"`
@@ -39,8 +39,8 @@ type Problem struct {
 	Error string `json:"error"`
 }
 
-// Invisible looks for files whose build ID kernels cannot read: the files of paths, and all
-// below those that are directories. The error is that of ctx.
+// Invisible finds files with a build ID that kernels cannot read: the files of paths, and all files
+// below directories. The error is from ctx.
 func Invisible(ctx context.Context, paths []string) (*InvisibleIDs, error) {
 	x := &InvisibleIDs{Files: []InvisibleID{}, Problems: []Problem{}}
 	for _, path := range paths {
@@ -51,7 +51,7 @@ func Invisible(ctx context.Context, paths []string) (*InvisibleIDs, error) {
 	return x, nil
 }
 
-// walk looks at a file, or at all below a directory. The error is a cancelled context.
+// walk checks a file, or all files below a directory. The error is a cancelled context.
 func (x *InvisibleIDs) walk(ctx context.Context, root string) error {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real // a link that is named is followed, others are of files met elsewhere
@@ -75,7 +75,7 @@ func (x *InvisibleIDs) problem(path string, err error) {
 	x.Problems = append(x.Problems, Problem{Path: path, Error: err.Error()})
 }
 
-// file looks at a file; only those that are mapped to be run count.
+// file checks a file; only executable files count.
 func (x *InvisibleIDs) file(path string) error {
 	r, err := files.Open(path)
 	if err != nil {

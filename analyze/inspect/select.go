@@ -16,7 +16,7 @@ import (
 // Selector picks objects of a store by the words of a command line. A word is one of
 //
 //	a build ID, or so much of its beginning that only one object has it
-//	a path, which has a slash: that of a file, or of a directory for all files below it
+//	a path, which has a slash: of a file, or of a directory with all files below it
 //	a pattern as of the shell: with a slash for paths, in which * stops at a slash; without
 //	one for the names of files and the kernel's names of BPF functions
 //	any other name of a file or of a BPF function
@@ -93,7 +93,7 @@ func (w *word) matches(name string) bool {
 	return ok
 }
 
-// Selected returns the objects that were named. A word that names none is an error, and so are the
+// Selected returns the selected objects. A word that selects nothing is an error, and so are the
 // beginning of several build IDs and one that is also the name of another object.
 func (s *Selector) Selected() (map[buildid.ID]bool, error) {
 	all := make(map[buildid.ID]bool)

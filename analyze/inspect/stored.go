@@ -24,7 +24,7 @@ type Stored struct {
 
 	Symbol   string          `json:"symbol,omitempty"` // of a JITed function
 	Variants []StoredVariant `json:"variants,omitempty"`
-	// Processes are those whose list of compiled code the object is.
+	// Processes are the processes with this object as list of compiled code.
 	Processes []StoredProcess `json:"processes,omitempty"`
 	More      bool            `json:"more_variants,omitempty"` // were captured than are kept
 	Probable  []string        `json:"probable,omitempty"`

@@ -19,7 +19,7 @@ type Types struct {
 
 	blobs []BTF
 	c     bool            // types are printed as C
-	wants map[string]bool // the names that were asked for, and whether they were found
+	wants map[string]bool // the requested names, and whether they were found
 }
 
 // NewTypes lists the types of blobs, or those of names: "list_head", "struct list_head" or
@@ -34,7 +34,7 @@ func NewTypes(path string, blobs []BTF, names []string, definitions bool) (*Type
 	return r, nil
 }
 
-// wants returns the names to look for: thousands of them cost no more than one.
+// wants returns the requested names; thousands cost no more than one.
 func wants(names []string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -45,7 +45,7 @@ func wants(names []string) map[string]bool {
 
 // TypeList are the types of one BTF.
 type TypeList struct {
-	Source string `json:"source"` // whose types: ".BTF", or programs of a capture
+	Source string `json:"source"` // source of the types: ".BTF", or programs of a capture
 	Types  []Type `json:"types"`
 }
 
@@ -67,7 +67,7 @@ type Member struct {
 	BitSize uint8  `json:"bit_size,omitempty"` // of bit fields
 }
 
-// add takes in the types of one BTF: all, or those that were asked for.
+// add adds the types of one BTF: all, or the requested ones.
 func (r *Types) add(b BTF) error {
 	list := TypeList{Source: b.Source, Types: []Type{}}
 	first := btf.ID(1)
@@ -106,7 +106,7 @@ func (x *Type) detail(types *btf.Types) error {
 	return nil
 }
 
-// wanted reports whether a type is one of those that were named, and notes which.
+// wanted reports whether a type is requested, and notes its name.
 func (r *Types) wanted(types *btf.Types, id btf.ID) bool {
 	name, kind := types.Name(id), types.Kind(id)
 	found := r.find("#" + strconv.Itoa(int(id)))
@@ -121,7 +121,7 @@ func (r *Types) wanted(types *btf.Types, id btf.ID) bool {
 	return found
 }
 
-// find reports whether a name was asked for, and notes that it is there.
+// find reports whether a name is requested, and notes that it exists.
 func (r *Types) find(name string) bool {
 	_, ok := r.wants[name]
 	if ok {
@@ -130,14 +130,14 @@ func (r *Types) find(name string) bool {
 	return ok
 }
 
-// typeKinds are the kinds whose name is that of a type, and not of a variable or function.
+// typeKinds are the kinds that name a type, not a variable or function.
 var typeKinds = []btf.Kind{btf.KindStruct, btf.KindUnion, btf.KindEnum, btf.KindEnum64,
 	btf.KindTypedef, btf.KindInt, btf.KindFloat, btf.KindFwd}
 
 func isType(kind btf.Kind) bool { return slices.Contains(typeKinds, kind) }
 
 // namesType reports whether there is a type of this name: variables and functions of the
-// same name are then asked for as "var NAME" and "func NAME".
+// same name are requested as "var NAME" and "func NAME".
 func namesType(types *btf.Types, name string) bool {
 	return slices.ContainsFunc(typeKinds, func(k btf.Kind) bool {
 		_, ok := types.ByName(k, name)
@@ -145,7 +145,7 @@ func namesType(types *btf.Types, name string) bool {
 	})
 }
 
-// Missing returns those of the names that no BTF has, quoted.
+// Missing returns the requested names that no BTF has, quoted.
 func (r *Types) Missing(names []string) (out []string) {
 	for _, n := range names {
 		if !r.wants[n] {

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// WriteC writes a header of each BTF: of all its types, or of those that were asked for
+// WriteC writes a header of each BTF: of all its types, or of the requested ones
 // with the types they need. Variables, functions and sections are counted in a comment.
 func (r *Types) WriteC(w io.Writer) error {
 	n := 0

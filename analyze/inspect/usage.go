@@ -22,7 +22,7 @@ type BPFUsage struct {
 	Counted  bool         `json:"runs_counted"` // the kernel counted runs
 	Duration uint64       `json:"duration_ns"`  // over which; 0 if it did not
 	Lost     uint64       `json:"programs_left_out,omitempty"`
-	Programs []ProgramUse `json:"programs"` // the costliest first, else by ID
+	Programs []ProgramUse `json:"programs"` // the costliest first, then by ID
 }
 
 // ProgramUse describes how one BPF program was used.
@@ -53,7 +53,7 @@ type UsedMap struct {
 }
 
 // NewBPFUsage reads how programs were used from a bundle; nil if it does not have it. programs
-// are those of the capture, for their full names.
+// are the programs of the capture, for their full names.
 func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 	if b == nil {
 		return nil, nil
@@ -152,7 +152,7 @@ func (u *BPFUsage) write(w io.Writer) error {
 // someOf is how many things a cell of a table lists; the JSON has all.
 const someOf = 3
 
-// some joins the first of a list, with the number of the others behind.
+// some joins the first of a list and the number of the others.
 func some(list []string, more uint64) string {
 	more += uint64(max(0, len(list)-someOf))
 	list = list[:min(len(list), someOf)]
@@ -184,7 +184,7 @@ func (p *ProgramUse) UsesMaps() string {
 	return some(list, 0)
 }
 
-// HeldBy returns who keeps the program loaded, as text.
+// HeldBy returns the processes and pins that keep the program loaded, as text.
 func (p *ProgramUse) HeldBy() string {
 	var list []string
 	for _, h := range p.Holders {

@@ -71,7 +71,7 @@ func (o *Stored) addPiece(v *store.Variant) {
 	o.Processes[n].Size += p.Size
 }
 
-// StoredProcess is a process whose list of compiled code an object is. Its JSON names are an
+// StoredProcess is a process with a stored list of compiled code. Its JSON names are an
 // interface.
 type StoredProcess struct {
 	PID     int32  `json:"pid"`

@@ -17,8 +17,8 @@ import (
 // maxLookups is how many objects a Files has open at a time.
 const maxLookups = 32
 
-// Files answers lines that name their object themselves, as llvm-symbolizer takes them that is
-// given none: `FILE ADDR`, `"FILE" ADDR`, `CODE "FILE" ADDR`, `BUILDID:ID ADDR`. It is for one goroutine.
+// Files answers lines that name their object, as llvm-symbolizer does without an object: `FILE
+// ADDR`, `"FILE" ADDR`, `CODE "FILE" ADDR`, `BUILDID:ID ADDR`. It is not safe for concurrent use.
 type Files struct {
 	ctx    context.Context
 	o      *Options

@@ -90,7 +90,7 @@ func (p *llvmSymbols) size() int { return len(p.symbols) }
 // symbol returns a symbol by its number.
 func (p *llvmSymbols) symbol(i int) *llvmSymbol { return &p.symbols[i] }
 
-// join sets found[i] to the number of the symbol for addrs[i]+base, −1 if there is none.
+// join sets found[i] to the number of the symbol for addrs[i]+base, −1 for none.
 // The addresses must be sorted. A symbol without a size reaches to the next one. Unlike
 // llvm-symbolizer's it does not reach beyond its section: an address in no section has no name.
 func (p *llvmSymbols) join(addrs []addr.Addr, base addr.Addr, found []int32) {

@@ -204,7 +204,7 @@ func (l *Looker) joinLLVM() {
 	l.llvm.join(l.addrs, l.obj.base, l.llvmOf)
 }
 
-// Damage describes damage in the object's own symbols, "" if there is none.
+// Damage describes damage in the object's own symbols, "" for none.
 func (l *Looker) Damage() string { return l.obj.damage }
 
 // Problems lists the symbol tables that could not be read, each once.

@@ -46,8 +46,8 @@ func (l *Looker) wantName(t resolve.Text, yield func(string) bool) bool {
 	return t == 0 || l.names[t] != "" || l.finder.Demangled(t) != "" || yield(l.finder.Text(t))
 }
 
-// sameName returns the name of a place in the tables that is that of symbol n of llvm and
-// stored as it is printed, 0 if there is none.
+// sameName returns the printed name stored in the tables for a place, if it is the name of symbol
+// n of llvm, else 0.
 func (l *Looker) sameName(p *resolve.Place, n int) resolve.Text {
 	same := func(t resolve.Text) bool {
 		return l.finder.Demangled(t) != "" && l.finder.Text(t) == l.llvm.symbol(n).Name

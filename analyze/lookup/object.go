@@ -17,7 +17,7 @@ import (
 	"symbolize/store"
 )
 
-// IDError reports a build ID that is not that of exactly one object of the store.
+// IDError reports a build ID that does not select exactly one object of the store.
 type IDError struct {
 	ID      buildid.ID
 	Matches int // objects: 0, or more than one
@@ -164,7 +164,7 @@ func (obj *Object) byFile(ctx context.Context, index Index, opts *Options) error
 	return nil
 }
 
-// indexFile puts the tables of the file before those of the store.
+// indexFile adds the tables of the file before the tables of the store.
 func (obj *Object) indexFile(ctx context.Context, index Index, id buildid.ID) error {
 	view, err := index(ctx, obj.Module)
 	if err != nil {
@@ -195,7 +195,7 @@ type closerFunc func() error
 
 func (f closerFunc) Close() error { return f() }
 
-// findOne returns the object with an exact ID, nil if there is none.
+// findOne returns the object with an exact ID, nil for none.
 func findOne(v store.View, id buildid.ID) (*store.Manifest, error) {
 	if v == nil {
 		return nil, nil
@@ -216,7 +216,7 @@ func hasLines(m *store.Manifest) bool {
 	})
 }
 
-// prepare sets the conversion from the user's addresses to those of the tables. f may be nil
+// prepare sets the conversion from the user's addresses to addresses of the tables. f may be nil
 // where only a build ID was named.
 func (obj *Object) prepare(opts *Options, f *elf.File) error {
 	m := obj.manifest

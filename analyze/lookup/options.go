@@ -5,7 +5,7 @@ import (
 	"symbolize/analyze/resolve"
 )
 
-// Style selects the tool whose output is reproduced.
+// Style selects the tool with the output to reproduce.
 type Style uint8
 
 // The styles.
@@ -24,7 +24,7 @@ type Options struct {
 	Layout    Layout
 	Demangle  report.Mode
 	Names     resolve.NamePolicy
-	OwnNames  bool // Names was asked for: it overrides the choice of Style's tool
+	OwnNames  bool // Names is given: it overrides the choice of Style's tool
 	NoInlines bool // only the physical frame
 	Basenames bool // files without directories
 }

@@ -5,8 +5,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// Stored makes the demangled names that tables keep: those of the styles LLVM and JSON in full,
-// which take three quarters of the time of looking up many addresses of C++.
+// Stored makes the demangled names that tables keep: the full names of the styles LLVM and JSON.
+// Demangling costs three quarters of the time of many look-ups in C++.
 func Stored() *symtab.Demangler {
 	d := report.NewLLVMDemangler(report.Full)
 	return &symtab.Demangler{ID: "llvm full " + report.NamesRevision, Name: d.Uncached}
