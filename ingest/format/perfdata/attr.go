@@ -150,7 +150,7 @@ func parseAttr(name string, b []byte, base int64, big bool) (Attr, error) {
 		a.Size = attrSizeVer0
 	}
 	if a.Size < attrSizeVer0 {
-		r.Fail("attr says its size is %d, less than %d", a.Size, attrSizeVer0)
+		r.Fail("attr has size %d, less than %d", a.Size, attrSizeVer0)
 	}
 	a.Config = r.U64()
 	a.SamplePeriod = r.U64()

@@ -352,7 +352,7 @@ func decodeBuildIDs(x *Features, d *decode.Reader) {
 		d.U32() // type: 0 here, 67 in records
 		misc, size := d.U16(), d.U16()
 		if d.Err() == nil && size < buildIDNameAt {
-			d.Fail("entry at %#x says its size is %d, less than %d", start, size, buildIDNameAt)
+			d.Fail("entry at %#x has size %d, less than %d", start, size, buildIDNameAt)
 		}
 		b := d.Bytes(uint64(size) - headerSize)
 		if d.Err() != nil {

@@ -152,7 +152,7 @@ func (f *File) parseHeader(head []byte) error {
 	}
 	if d.Err() == nil && h.Size != oldFileHeaderSize && h.Size < fileHeaderSize {
 		return &decode.Error{Name: f.Name, Offset: magicLen,
-			Reason: fmt.Sprintf("header says its size is %d", h.Size)}
+			Reason: fmt.Sprintf("header has size %d", h.Size)}
 	}
 	h.AttrSize = d.U64()
 	h.Attrs = f.section(d, "attrs section")
@@ -188,7 +188,7 @@ func plausibleAttrSize(n uint64) bool {
 func (f *File) section(d *decode.Reader, what string) Section {
 	off, size := d.U64(), d.U64()
 	if d.Err() == nil && (off > math.MaxInt64 || size > math.MaxInt64-off) {
-		d.Fail("%s at %#x of %#x bytes is beyond any file", what, off, size)
+		d.Fail("%s at %#x of %#x bytes is beyond the largest file offset", what, off, size)
 	}
 	return Section{Offset: int64(off), Size: int64(size)}
 }

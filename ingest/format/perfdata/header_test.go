@@ -63,12 +63,12 @@ func TestOpenErrors(t *testing.T) {
 		{name: "empty", is: ErrNotPerfData},
 		{name: "other", data: []byte("\x7fELF and more bytes than a magic"), is: ErrNotPerfData},
 		{name: "version 1", data: []byte("PERFFILE" + strings.Repeat("\x00", 100)),
-			text: "its size is 0"},
+			text: "header has size 0"},
 		{name: "magic only", data: []byte("PERFILE2"), is: ErrCutHeader, text: "8 bytes wanted"},
 		{name: "cut in the header", data: good[:50], is: ErrCutHeader, text: "8 bytes wanted"},
 		{name: "cut header", data: good[:60], text: "the file ends at 0x3c"},
 		{name: "header size 20", data: patch(good, atHeaderSize, 20),
-			text: "header says its size is 20"},
+			text: "header has size 20"},
 		{name: "attr size 8", data: patch(good, atAttrSize, 8), text: "attr size 8 is not in"},
 		{name: "attr size huge", data: patch(good, atAttrSize, 1<<40), text: "is not in"},
 		{name: "attrs in header", data: patch(good, atAttrs, 8), text: "inside the header"},
@@ -77,9 +77,9 @@ func TestOpenErrors(t *testing.T) {
 		{name: "attrs behind the file", data: patch(good, atAttrs, 1<<40),
 			text: "the file ends at"},
 		{name: "attrs overflow", data: patch(good, atAttrs, math.MaxUint64-5),
-			text: "beyond any file"},
+			text: "beyond the largest file offset"},
 		{name: "attr's own size", data: patch(good, 120, 0x10_00000000),
-			text: "attr says its size is 16"},
+			text: "attr has size 16"},
 	} {
 		f, err := Open("x.data", bytes.NewReader(tt.data), int64(len(tt.data)))
 		if f != nil || err == nil || !strings.HasPrefix(err.Error(), "x.data") ||

@@ -84,7 +84,7 @@ func (r *RecordReader) Next() bool {
 		}
 	}
 	if size < headerSize {
-		return r.fail(fmt.Sprintf("record of type %s says its size is %d, less than its header",
+		return r.fail(fmt.Sprintf("record of type %s has size %d, less than its header",
 			Type(typ), size))
 	}
 	if len(r.buf)-p < size {

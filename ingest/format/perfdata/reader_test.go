@@ -90,8 +90,8 @@ func TestDamagedRecords(t *testing.T) {
 		damage []byte
 		want   string
 	}{
-		{name: "size 0", damage: make([]byte, 16), want: "its size is 0"},
-		{name: "size 7", damage: []byte{9, 0, 0, 0, 0, 0, 7, 0, 1, 2, 3}, want: "its size is 7"},
+		{name: "size 0", damage: make([]byte, 16), want: "has size 0"},
+		{name: "size 7", damage: []byte{9, 0, 0, 0, 0, 0, 7, 0, 1, 2, 3}, want: "has size 7"},
 		{name: "overrun", damage: []byte{9, 0, 0, 0, 0, 0, 0xff, 0xff, 1}, want: "overruns"},
 		{name: "half a header", damage: []byte{9, 0, 0}, want: "less than a record's header"},
 	} {

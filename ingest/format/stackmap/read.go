@@ -305,7 +305,7 @@ func readBare(set *Set, in *Input, opts *Options) error {
 			ok := guess.guess(buf)
 			if ok && !guess.buildID {
 				return fmt.Errorf(
-					"%s: offset %#x: %w: the first word is no status; are they addresses?",
+					"%s: offset %#x: %w: the first word is not a status; are they addresses?",
 					in.Name, at, ErrNotStacks)
 			}
 			known, l.big = ok, guess.big

@@ -31,7 +31,6 @@ type systingHeader struct {
 	SampleEvent string            `json:"sample_event"`
 	Period      uint64            `json:"sample_period"`
 	EventTypes  map[string]string `json:"event_types"`
-	Order       string            `json:"stack_order"`
 }
 
 // systingThread is a thread of the export.
@@ -83,7 +82,7 @@ func (x *systingReader) begin(lines *lineReader) error {
 		return fmt.Errorf("%s: header: %w", lines.name, err)
 	}
 	if v := x.header.Version; v != systingVersion {
-		return fmt.Errorf("%s: version %d of the export, %d is the one that is read", lines.name, v,
+		return fmt.Errorf("%s: version %d of the export, expected %d", lines.name, v,
 			systingVersion)
 	}
 	return nil
