@@ -19,46 +19,66 @@ import (
 // Options are the sources of symbols, the samples to read, and how to name them. The zero
 // value has only the symbols in captures themselves.
 type Options struct {
-	// Store is the directory of the store, whose newest generation is read; "" for none. One
-	// that does not exist is a warning, which wraps store.ErrNoStore.
+	// Store is the directory of the store, whose newest generation is read; "" for none. A
+	// missing store is a warning, which wraps store.ErrNoStore.
 	Store string
-	// Shared is an open session of the same Store, whose reader this one uses, and which reports
-	// the damage found in the store; it has to stay open longer. nil for none. With Remote it is
-	// not used, as the store changes then.
+	// Shared is an open session of the same Store, to be closed after this one: this session uses
+	// its reader, and Shared reports the damage found in the store; nil for none. Not used with
+	// Remote, as the store changes then.
 	Shared *Session
-	// MarkUses notes in the store, if it may be written, that its objects were used today: a GC
-	// that keeps objects used lately goes by that.
-	MarkUses bool
-	// With are files, directories, perf.data files and bundles whose symbols and programs
-	// are asked before the store.
+	// With are files, directories, perf.data files and bundles. Their symbols and programs
+	// are looked up before the store's.
 	With []string
 	// Bundles serve captures of the same boot: with BPF programs, modules, mappings, and the
 	// kernel's symbols.
 	Bundles []string
+	// Inputs are captures that are open already, see OpenInputs; nil for none.
+	Inputs *Inputs
+	// Local is where objects are searched by build ID that are neither in With nor in the store;
+	// nil for nowhere. The session sets its Index.
+	Local *local.Options
+	// Remote is a directory or bucket of tables; nil for none. Parts of captures' objects that the
+	// store lacks are pulled from it and kept in the store, which is created if necessary, or in
+	// memory if the store cannot be written.
+	Remote remote.Bucket
+
+	Stdin io.Reader // the capture of the path input.StandardInput; nil for none
+	// Warn gets warnings for the user. nil drops them.
+	Warn func(Warning)
+
+	Symbols
+	StoreUse
+	Samples
+	Naming
+	Limits
+	Handlers
+}
+
+// Symbols are the less common sources of symbols, and what tables of Options.With hold.
+type Symbols struct {
 	// Kallsyms are copies of /proc/kallsyms, for the one kernel of the captures.
 	Kallsyms []string
 	// BCC are directories where bcc left the sources of BPF programs, as /var/tmp/bcc.
 	BCC []string
-	// MaxUnpacked is input.Options.MaxUnpacked.
-	MaxUnpacked int64
-	// Inputs are captures that are open already, see OpenInputs; nil for none.
-	Inputs *Inputs
-
-	// Remote is a directory or bucket of tables, which is asked for parts that the store lacks of
-	// the objects of captures; nil for none. They are kept in the store, which is made if
-	// there is none, or where that cannot be written in memory.
-	Remote remote.Bucket
-	// RemoteWait is called when another process writes to the store; nil for no call.
-	RemoteWait func(*store.LockedError)
-
-	// Local is where objects are looked for that neither With nor the store has, by their build
-	// IDs; nil for nowhere. Its Index is set by the session.
-	Local *local.Options
-
 	// PerfMaps are directories with perf-PID.map and jit-PID.dump files of captures' processes,
-	// besides those of the captures themselves.
+	// besides the directories of the captures themselves.
 	PerfMaps []string
 
+	Columns     bool // tables of With keep columns of lines
+	Relocatable bool // With accepts relocatable objects, .o files
+}
+
+// StoreUse is what a session does to the store besides reading it.
+type StoreUse struct {
+	// MarkUses notes in the store, if it is writable, that its objects were used today: gc with a
+	// number of days keeps them.
+	MarkUses bool
+	// RemoteWait is called when another process writes to the store; nil for no call.
+	RemoteWait func(*store.LockedError)
+}
+
+// Samples selects the samples of captures and what is read of them.
+type Samples struct {
 	Event string          // only samples of this event; "" for all
 	Comms []string        // only of these thread names; none for all
 	PIDs  []int32         // only of these processes; none for all
@@ -66,14 +86,17 @@ type Options struct {
 	CPUs  []int32         // only of these CPUs; none for all
 	Time  input.TimeRange // only samples of this range
 	Keep  ingest.Keep     // labels that keep samples apart
-	// Weight is the field of tracepoints that samples weigh, "" for their periods.
+	// Weight is the field of tracepoints that weighs samples, "" for their periods.
 	Weight string
-	// Branches takes the entries of branch stacks in place of samples, see input.Options.
+	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	Runs     bool // with Branches: sampled addresses and code between branches, too
 	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
 	Stacks input.StackOptions
+}
 
+// Naming decides how locations are matched with files and named.
+type Naming struct {
 	Names      resolve.NamePolicy // where sources disagree
 	NoInlines  bool               // no inlined calls
 	TrustPaths bool               // the file now at a path is the one that ran
@@ -82,23 +105,24 @@ type Options struct {
 	// Undecided leaves open which addresses are return addresses where only tables of the store can
 	// decide, as analyze/batch does, which reads those later: ingest.Object.Undecided.
 	Undecided bool
+}
 
-	Stdin     io.Reader // the capture of the path input.StandardInput; nil for none
-	Workers   int       // goroutines; 0 for GOMAXPROCS
-	MaxMemory int64     // bytes that indexing With may take, 0 for no bound
+// Limits bound the work of a session.
+type Limits struct {
+	Workers     int   // goroutines; 0 for GOMAXPROCS
+	MaxMemory   int64 // bytes for indexing With, 0 for no bound
+	MaxUnpacked int64 // input.Options.MaxUnpacked
+}
 
-	Columns     bool // tables of With keep columns of lines
-	Relocatable bool // With takes relocatable objects, .o files
-
-	// Warn gets warnings for the user. nil drops them.
-	Warn func(Warning)
-	// Problems gets the files of With and Bundles that could not be read, or not wholly, by
-	// list. nil gives each to Warn.
+// Handlers receive details that otherwise are given to Options.Warn or returned as errors.
+type Handlers struct {
+	// Problems gets the files of With and Bundles that could not be read completely. nil gives
+	// each to Warn.
 	Problems func([]indexer.Problem)
-	// Failed gets the error of a capture that is passed over since others could be read. nil
+	// Failed gets the error of a capture that is skipped because others could be read. nil
 	// makes it the error of Each and Load.
 	Failed func(path string, err error)
-	// Taken gets the data that a capture took from a bundle. nil gives the refused ones to Warn.
+	// Taken gets the data that a capture used from a bundle. nil gives refused data to Warn.
 	Taken func(path string, b *sideband.Contribution)
 }
 

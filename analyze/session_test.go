@@ -143,7 +143,7 @@ func TestOpenFails(t *testing.T) {
 			want: os.ErrNotExist},
 		{name: "no bundle", ctx: t.Context(), opts: analyze.Options{Bundles: []string{"doc.go"}},
 			want: input.ErrNotCapture},
-		{name: "no directory", ctx: t.Context(), opts: analyze.Options{BCC: []string{"nowhere"}},
+		{name: "no directory", ctx: t.Context(), opts: analyze.Options{Symbols: analyze.Symbols{BCC: []string{"nowhere"}}},
 			want: os.ErrNotExist},
 		{name: "interrupted", ctx: cancelled,
 			opts: analyze.Options{With: []string{"../fixtures/objects"}},
@@ -177,7 +177,9 @@ func TestLoadFails(t *testing.T) {
 		{name: "interrupted", ctx: cancelled, paths: []string{captures + "fixed.data"},
 			want: context.Canceled},
 		{name: "all of two", paths: []string{"nowhere", "doc.go"},
-			opts: analyze.Options{Failed: func(string, error) {}}, want: analyze.ErrNoCapture},
+			opts: analyze.Options{
+				Handlers: analyze.Handlers{Failed: func(string, error) {}},
+			}, want: analyze.ErrNoCapture},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := analyze.Open(t.Context(), tt.opts)
@@ -199,7 +201,7 @@ func TestLoadFails(t *testing.T) {
 // TestEventError: an event that a pprof file lacks.
 func TestEventError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pb.gz")
-	s, err := analyze.Open(t.Context(), analyze.Options{Event: "cycles"})
+	s, err := analyze.Open(t.Context(), analyze.Options{Samples: analyze.Samples{Event: "cycles"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +227,10 @@ func TestEventError(t *testing.T) {
 func TestEachPassesOver(t *testing.T) {
 	var failed []string
 	s, err := analyze.Open(t.Context(), analyze.Options{
-		Failed: func(path string, _ error) { failed = append(failed, path) }})
+		Handlers: analyze.Handlers{
+			Failed: func(path string, _ error) { failed = append(failed, path) },
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +259,9 @@ func TestEachPassesOver(t *testing.T) {
 func TestKallsyms(t *testing.T) {
 	var warned error
 	s, err := analyze.Open(t.Context(), analyze.Options{
-		Kallsyms: []string{"../fixtures/kernel/kallsyms"},
-		Warn:     func(w analyze.Warning) { warned = errors.Join(warned, w.Err) }})
+		Symbols: analyze.Symbols{Kallsyms: []string{"../fixtures/kernel/kallsyms"}},
+		Warn:    func(w analyze.Warning) { warned = errors.Join(warned, w.Err) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

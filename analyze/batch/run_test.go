@@ -83,7 +83,10 @@ var formats = []string{batch.FormatPprof, batch.FormatFolded}
 func newDemangler() *report.Demangler { return report.NewDemangler(report.Simple) }
 
 func (n *night) session() analyze.Options {
-	return analyze.Options{Store: n.store, Hostname: "elsewhere"}
+	return analyze.Options{
+		Store:  n.store,
+		Naming: analyze.Naming{Hostname: "elsewhere"},
+	}
 }
 
 func (n *night) options(out string) batch.RunOptions {

@@ -61,7 +61,7 @@ func build(s beam.Scope, n *Night) beam.PCollection {
 
 // session are the options of each capture.
 func (n *Night) session() analyze.Options {
-	return analyze.Options{Store: n.Store, Workers: 1}
+	return analyze.Options{Store: n.Store, Limits: analyze.Limits{Workers: 1}}
 }
 
 func (n *Night) grouping() (batch.Grouping, ingest.Keep, error) {

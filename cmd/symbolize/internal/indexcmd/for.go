@@ -39,9 +39,14 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 	opened := analyze.OpenInputs(ctx, o.captures)
 	defer opened.Close()
 	s, err := analyze.Open(ctx, analyze.Options{
-		Store: storePath, MarkUses: true, Local: find, Bundles: opened.Bundles, Inputs: opened,
-		Workers: o.jobs, MaxMemory: int64(o.maxMemory),
-		Warn: a.SessionWarning, Problems: a.PrintProblems, Taken: a.PrintTaken,
+		Store:    storePath,
+		StoreUse: analyze.StoreUse{MarkUses: true},
+		Local:    find,
+		Bundles:  opened.Bundles,
+		Inputs:   opened,
+		Limits:   analyze.Limits{Workers: o.jobs, MaxMemory: int64(o.maxMemory)},
+		Warn:     a.SessionWarning,
+		Handlers: analyze.Handlers{Problems: a.PrintProblems, Taken: a.PrintTaken},
 	})
 	if err != nil {
 		return nil, cli.SessionError(err)
