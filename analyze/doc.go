@@ -25,7 +25,7 @@
 //
 // A store that does not exist, a damaged file among several, a bundle of another boot are
 // warnings: they go to the functions in Options, in the order in which they are found, and
-// Session.Partial reports whether the result lacks something because of them. Warnings of a
+// State.Partial reports whether the result lacks something because of them. Warnings of a
 // single capture are in its Profile: Stats.Warnings and Names.Warnings.
 //
 // # The process

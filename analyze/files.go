@@ -10,7 +10,6 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
-	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -31,18 +30,6 @@ func kernelFiles(v store.View, release string) (ids []buildid.ID) {
 	}
 	slices.SortFunc(ids, buildid.ID.Compare)
 	return slices.Compact(ids)
-}
-
-// Programs returns the build IDs of the files that Options.With named, sorted, if it is called
-// before any capture is read.
-func (s *Session) Programs() (ids []buildid.ID) {
-	for _, m := range s.overlay.Objects {
-		if m.Kind == ingest.ELF {
-			ids = append(ids, m.ID)
-		}
-	}
-	slices.SortFunc(ids, buildid.ID.Compare)
-	return ids
 }
 
 // FilesNamed returns the build IDs of the files that a name in text without build IDs may be of,

@@ -277,9 +277,6 @@ type JITLink struct {
 	Host    string
 }
 
-// JITFiles returns the perf maps and jitdump files that gave names to captures read so far.
-func (s *Session) JITFiles() []JITLink { return s.jitFiles }
-
 // reusedRanges returns the addresses at which a perf map has several functions, ascending.
 func reusedRanges(m *perfmap.Map) (list []addr.Range) {
 	for i := range m.Symbols {

@@ -24,22 +24,6 @@ func (s *Session) localOptions() local.Options {
 	return o
 }
 
-// Local returns the objects of the captures read so far, and where they were found; nil without
-// Options.Local.
-func (s *Session) Local() []local.Object {
-	if s.finder == nil {
-		return nil
-	}
-	return s.finder.Objects()
-}
-
-// LocalFiles returns the results of Local.FindOnly: files, whether the running kernel is among
-// the objects, and where separate debug files lie.
-func (s *Session) LocalFiles() (paths []string, kernel bool, debugRoots []string) {
-	paths, kernel = s.finder.Found()
-	return paths, kernel, s.finder.DebugRoots()
-}
-
 // Searching returns View, which when a build ID is asked for takes what Options.Remote has of it,
 // and with Options.Local looks for it on this host.
 func (s *Session) Searching(ctx context.Context) store.View {

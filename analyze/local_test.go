@@ -56,5 +56,5 @@ func jsonOf(t *testing.T, opts analyze.Options, list []string) (out []byte, foun
 	if err := report.JSON(&b, p, report.NewDemangler(report.Full)); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes(), local.Found(s.Local())
+	return b.Bytes(), local.Found(s.State().Local)
 }

@@ -196,8 +196,9 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, Time: o.Time, Keep: o.Keep, Workers: o.Workers,
-		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms, MaxUnpacked: o.MaxUnpacked,
+		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, Time: o.Time, Keep: o.Keep,
+		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
+		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(),
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,

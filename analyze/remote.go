@@ -255,6 +255,3 @@ func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, inges
 		return known(q)
 	}
 }
-
-// Pulled returns the figures of the tables that came from Options.Remote.
-func (s *Session) Pulled() remote.PullResult { return s.pulling.sum }

@@ -132,7 +132,7 @@ func TestRemoteVDSO(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := s.Load(t.Context(), capture)
-		if err != nil || !slices.Equal(named(p), []string{"clock_64"}) || s.Partial() {
+		if err != nil || !slices.Equal(named(p), []string{"clock_64"}) || s.State().Partial {
 			t.Errorf("run %d: %v, %v", run, err, named(p))
 		}
 		if err := s.Close(); err != nil {
@@ -161,7 +161,7 @@ func TestRemoteOnce(t *testing.T) {
 				}
 			}
 			p, err := s.Load(t.Context(), captures+"fixed.data")
-			if err != nil || !slices.Equal(named(p), fixedNames) || s.Partial() {
+			if err != nil || !slices.Equal(named(p), fixedNames) || s.State().Partial {
 				t.Errorf("%v, %v", err, named(p))
 			}
 			if err := s.Close(); err != nil {
@@ -198,8 +198,8 @@ func TestRemoteNewer(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, err, named(p))
 		}
 	}
-	if len(warnings) != 1 || !errors.Is(warnings[0].Err, store.ErrVersion) || !s.Partial() || len(b.gets) != 1 {
-		t.Errorf("%+v, partial %t, %v", warnings, s.Partial(), b.gets)
+	if len(warnings) != 1 || !errors.Is(warnings[0].Err, store.ErrVersion) || !s.State().Partial || len(b.gets) != 1 {
+		t.Errorf("%+v, partial %t, %v", warnings, s.State().Partial, b.gets)
 	}
 }
 
@@ -219,8 +219,8 @@ func TestRemoteKeptByAnother(t *testing.T) {
 	}
 	for i, s := range sessions {
 		p, err := s.Load(t.Context(), captures+"fixed.data")
-		if err != nil || !slices.Equal(named(p), fixedNames) || s.Partial() {
-			t.Errorf("session %d: %v, %v, partial %t", i, err, named(p), s.Partial())
+		if err != nil || !slices.Equal(named(p), fixedNames) || s.State().Partial {
+			t.Errorf("session %d: %v, %v, partial %t", i, err, named(p), s.State().Partial)
 		}
 	}
 }
@@ -234,8 +234,8 @@ func TestRemoteInMemory(t *testing.T) {
 	}
 	defer s.Close()
 	p, err := s.Load(t.Context(), captures+"fixed.data")
-	if err != nil || !slices.Equal(named(p), fixedNames) || s.Pulled().Changed != 1 {
-		t.Errorf("%v, %v, %+v", err, named(p), s.Pulled())
+	if err != nil || !slices.Equal(named(p), fixedNames) || s.State().Pulled.Changed != 1 {
+		t.Errorf("%v, %v, %+v", err, named(p), s.State().Pulled)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestRemoteReplacedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := s.Load(t.Context(), captures+"fixed.data")
-	if err != nil || !slices.Equal(named(p), fixedNames) || s.Partial() || len(files) > 0 {
-		t.Errorf("%v, %v, partial %t, %q not indexed", err, named(p), s.Partial(), files)
+	if err != nil || !slices.Equal(named(p), fixedNames) || s.State().Partial || len(files) > 0 {
+		t.Errorf("%v, %v, partial %t, %q not indexed", err, named(p), s.State().Partial, files)
 	}
 }

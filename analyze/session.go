@@ -140,44 +140,17 @@ func (s *Session) Close() error {
 	return errors.Join(errs...)
 }
 
-// Used returns the objects of the store that were needed so far, sorted.
-func (s *Session) Used() []buildid.ID {
-	if s.reader == nil {
-		return nil
-	}
-	return s.reader.Used()
-}
-
 // MarkHint is the hint for an error of db.Reader.MarkUsed.
 const MarkHint = "`symbolize store gc --keep` takes the objects for unused today"
 
 // View returns the symbols and programs that the session knows.
 func (s *Session) View() store.View { return s.view }
 
-// Tables returns how many symbol tables were opened so far, each counted once.
-func (s *Session) Tables() uint64 { return s.counted.Tables() }
-
-// StoreIdentity returns what tells the content of the open store from others, but for objects that
-// came from Options.Remote; "" without a store.
-func (s *Session) StoreIdentity() string {
-	if s.reader == nil {
-		return ""
-	}
-	return s.reader.Identity()
-}
-
 // Has reports whether a capture of the session, or Options.With, has symbols of an object.
 func (s *Session) Has(id buildid.ID) bool {
 	m, _, err := store.FindOne(s.overlay, id)
 	return m != nil && err == nil
 }
-
-// Bundles returns the open bundles that serve captures. They are the session's to close.
-func (s *Session) Bundles() []*input.Capture { return s.bundles }
-
-// Partial reports whether something could not be read so far, or was damaged, and results lack
-// it.
-func (s *Session) Partial() bool { return s.partial }
 
 // sink is where indexing for the session puts its tables.
 func (s *Session) sink() (store.Sink, error) { return s.overlay, nil }

@@ -88,7 +88,7 @@ func TestSources(t *testing.T) {
 			if err := errors.Join(warnings...); !errors.Is(err, tt.warned) {
 				t.Errorf("warnings %v, want %v", err, tt.warned)
 			}
-			if s.Partial() {
+			if s.State().Partial {
 				t.Error("partial")
 			}
 		})
@@ -250,8 +250,8 @@ func TestEachPassesOver(t *testing.T) {
 	if want := []string{"fixed.data", "mixed.data"}; !slices.Equal(read, want) {
 		t.Errorf("read %q, want %q", read, want)
 	}
-	if !slices.Equal(failed, []string{"doc.go"}) || !s.Partial() {
-		t.Errorf("failed %q, partial %v", failed, s.Partial())
+	if !slices.Equal(failed, []string{"doc.go"}) || !s.State().Partial {
+		t.Errorf("failed %q, partial %v", failed, s.State().Partial)
 	}
 }
 

@@ -88,7 +88,7 @@ func (t *collecting) openStore(ctx context.Context) (end func() error, err error
 		}
 		end = s.Close
 	}
-	t.identity, t.store = s.StoreIdentity(), s
+	t.identity, t.store = s.State().StoreIdentity, s
 	return end, nil
 }
 
@@ -189,7 +189,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	t.count(head, false)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pulled := s.Pulled()
+	pulled := s.State().Pulled
 	t.stats.pulled.Add(&pulled)
 	return path, nil
 }

@@ -186,7 +186,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	}
 	before := r.sum.Files
 	err := steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
-	r.sum.Remote = r.session.Pulled()
+	r.sum.Remote = r.session.State().Pulled
 	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are asked for again
 	r.sum.Remote.Add(&r.sum.pulled)
 	if err == nil && r.sum.Files > before {

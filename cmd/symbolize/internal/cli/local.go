@@ -50,7 +50,7 @@ func (a *App) Places(symfs []string, host bool) *local.Options {
 
 // printLocal prints which objects of the captures did not come from the store.
 func (s *Session) printLocal() {
-	if found := local.Found(s.Local()); found != "" {
+	if found := local.Found(s.State().Local); found != "" {
 		read := slices.DeleteFunc(slices.Clone(s.paths), func(p string) bool {
 			return slices.Contains(s.failed, p)
 		})

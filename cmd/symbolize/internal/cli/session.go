@@ -146,9 +146,9 @@ func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
 	err := s.Session.Close()
-	s.App.Partial = s.App.Partial || s.Partial()
-	s.App.Facts().Tables += s.Tables()
-	pulled := s.Pulled()
+	s.App.Partial = s.App.Partial || s.State().Partial
+	s.App.Facts().Tables += s.State().Tables
+	pulled := s.State().Pulled
 	s.App.Facts().Remote.Add(&pulled)
 	return err
 }
@@ -215,7 +215,7 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 
 // Coverage is how much of a profile is named, and where from.
 func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
-	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.Local() != nil,
+	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.State().Local != nil,
 		Replaced: isReplaced, Origin: s.Origin})
 }
 

@@ -62,10 +62,12 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 	if err != nil {
 		return nil, cli.SessionError(err)
 	}
-	a.Partial = a.Partial || s.Partial()
-	need.found, need.kernel, need.debugRoots = s.LocalFiles()
+	state := s.State()
+	a.Partial = a.Partial || state.Partial
+	need.found, need.kernel = state.Found.Paths, state.Found.Kernel
+	need.debugRoots = state.Found.DebugRoots
 	need.paths = append(slices.Clip(need.found), o.captures...)
-	need.objects, need.jit = s.Local(), s.JITFiles()
+	need.objects, need.jit = state.Local, state.JITFiles
 	return need, nil
 }
 

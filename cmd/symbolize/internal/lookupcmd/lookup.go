@@ -231,7 +231,7 @@ func lookupIndex(a *cli.App, o *lookupOptions) lookup.Index {
 			return nil, err
 		}
 		err = s.Index(ctx, []string{path}, buildid.ID{})
-		a.Partial = a.Partial || s.Partial()
+		a.Partial = a.Partial || s.State().Partial
 		return s.View(), err
 	}
 }

@@ -20,7 +20,7 @@ type bpfTable struct {
 // bpfTables returns the table of the costs of programs that bundles have; none without them.
 func bpfTables(s *cli.Session) []flame.Table {
 	t := &bpfTable{}
-	for _, c := range s.Bundles() {
+	for _, c := range s.State().Bundles {
 		if err := t.add(c); err != nil {
 			s.App.Damage(err.Error(), "")
 		}
