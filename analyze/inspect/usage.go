@@ -10,7 +10,6 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/store/bpfprog"
@@ -27,22 +26,22 @@ type BPFUsage struct {
 
 // ProgramUse describes how one BPF program was used.
 type ProgramUse struct {
-	ID       uint32                `json:"id"`
-	Type     string                `json:"type"`
-	Name     string                `json:"name"` // in full, if the capture has it
-	Tag      string                `json:"tag"`
-	UID      uint32                `json:"uid"`
-	Runs     uint64                `json:"run_count"`
-	RunTime  uint64                `json:"run_time_ns"`
-	PerRun   float64               `json:"ns_per_run"`
-	Share    float64               `json:"cpu_share"` // of one CPU, over the recording
-	Missed   uint64                `json:"recursion_misses,omitempty"`
-	Unloaded bool                  `json:"unloaded,omitempty"` // while it was recorded
-	Maps     []UsedMap             `json:"maps,omitempty"`
-	Attached []bpfstats.Attachment `json:"attached,omitempty"`
-	Holders  []bpfstats.Holder     `json:"holders,omitempty"`
-	Pins     []string              `json:"pins,omitempty"`
-	More     uint64                `json:"more,omitempty"` // of the last three, left out
+	ID       uint32           `json:"id"`
+	Type     string           `json:"type"`
+	Name     string           `json:"name"` // in full, if the capture has it
+	Tag      string           `json:"tag"`
+	UID      uint32           `json:"uid"`
+	Runs     uint64           `json:"run_count"`
+	RunTime  uint64           `json:"run_time_ns"`
+	PerRun   float64          `json:"ns_per_run"`
+	Share    float64          `json:"cpu_share"` // of one CPU, over the recording
+	Missed   uint64           `json:"recursion_misses,omitempty"`
+	Unloaded bool             `json:"unloaded,omitempty"` // while it was recorded
+	Maps     []UsedMap        `json:"maps,omitempty"`
+	Attached []bpf.Attachment `json:"attached,omitempty"`
+	Holders  []bpf.Holder     `json:"holders,omitempty"`
+	Pins     []string         `json:"pins,omitempty"`
+	More     uint64           `json:"more,omitempty"` // of the last three, left out
 }
 
 // UsedMap is a map of a program.
@@ -58,14 +57,14 @@ func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 	if b == nil {
 		return nil, nil
 	}
-	data, err := b.ReadEntry(bundle.BPFStatsName, bpfstats.MaxBytes)
+	data, err := b.ReadEntry(bundle.BPFStatsName, bpf.MaxStats)
 	if errors.Is(err, bundle.ErrNoEntry) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	l, err := bpfstats.Decode(b.Name+": "+bundle.BPFStatsName, data)
+	l, err := bpf.DecodeStats(b.Name+": "+bundle.BPFStatsName, data)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 	return u, nil
 }
 
-func (u *BPFUsage) program(p *bpfstats.Program, name string) ProgramUse {
+func (u *BPFUsage) program(p *bpf.ProgramStats, name string) ProgramUse {
 	x := ProgramUse{ID: p.ID, Type: bpfprog.TypeName(p.Type), Name: cmp.Or(name, p.Name),
 		Tag: p.Tag, UID: p.UID, Runs: p.Runs, RunTime: p.RunTime, Missed: p.Missed,
 		Unloaded: p.Gone, Attached: p.Attached, Holders: p.Holders, Pins: p.Pins, More: p.More}

@@ -10,7 +10,6 @@ import (
 
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
 )
@@ -91,16 +90,16 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 
 // addCosts adds how the programs were used, with or without their runs counted.
 func addCosts(h *bundlebuild.Host, counted bool) error {
-	l := &bpfstats.List{Lost: 2, Programs: []bpfstats.Program{
+	l := &bpf.Stats{Lost: 2, Programs: []bpf.ProgramStats{
 		{ID: 42, Tag: "b0b0b0b0b0b0b0b0", Name: "on_write", Type: 17, Runs: 7, RunTime: 800,
-			Attached: []bpfstats.Attachment{{How: "perf_event", To: "cpu-clock", Link: 3, Times: 2}},
+			Attached: []bpf.Attachment{{How: "perf_event", To: "cpu-clock", Link: 3, Times: 2}},
 			Pins:     []string{"/sys/fs/bpf/<script>alert(1)</script>\x1b[31m"}},
 		{ID: 41, Tag: "a0a0a0a0a0a0a0a0", Name: "on_sys_enter", Type: 17, UID: 5, Gone: true,
 			Runs: 1_234_567, RunTime: 400_000_000, Missed: 1,
-			Maps:     []bpfstats.Map{{ID: 3, Name: "counts", Type: 5}, {ID: 4, Type: 27}},
-			Attached: []bpfstats.Attachment{{How: "raw_tracepoint", To: "sys_enter", Link: 2}},
-			Holders: []bpfstats.Holder{{PID: 9, Comm: "agent", By: bpfstats.ByProgram},
-				{PID: 9, Comm: "agent", By: bpfstats.ByLink}}},
+			Maps:     []bpf.MapStats{{ID: 3, Name: "counts", Type: 5}, {ID: 4, Type: 27}},
+			Attached: []bpf.Attachment{{How: "raw_tracepoint", To: "sys_enter", Link: 2}},
+			Holders: []bpf.Holder{{PID: 9, Comm: "agent", By: bpf.ByProgram},
+				{PID: 9, Comm: "agent", By: bpf.ByLink}}},
 	}}
 	if counted {
 		l.Begin, l.End = bundlebuild.Begin+h.Boottime, bundlebuild.EndOfAll+h.Boottime
@@ -109,7 +108,7 @@ func addCosts(h *bundlebuild.Host, counted bool) error {
 			l.Programs[i].Runs, l.Programs[i].RunTime, l.Programs[i].Missed = 0, 0, 0
 		}
 	}
-	data, err := bpfstats.Encode(l)
+	data, err := bpf.EncodeStats(l)
 	h.Entries = map[string][]byte{bundle.BPFStatsName: data}
 	return err
 }

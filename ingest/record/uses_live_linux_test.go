@@ -14,7 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 )
 
@@ -138,7 +138,7 @@ func TestUsesLive(t *testing.T) {
 	list := statsOf(t, path)
 	check := func(id uint32, runs, ns uint64, gone bool) {
 		t.Helper()
-		i := slices.IndexFunc(list.Programs, func(p bpfstats.Program) bool { return p.ID == id })
+		i := slices.IndexFunc(list.Programs, func(p bpf.ProgramStats) bool { return p.ID == id })
 		if i < 0 {
 			t.Fatalf("program %d is not in the list", id)
 		}
@@ -156,18 +156,18 @@ func TestUsesLive(t *testing.T) {
 }
 
 // statsOf returns how programs were used in a bundle.
-func statsOf(t *testing.T, path string) *bpfstats.List {
+func statsOf(t *testing.T, path string) *bpf.Stats {
 	t.Helper()
 	b, err := bundle.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	data, err := b.ReadEntry(bundle.BPFStatsName, bpfstats.MaxBytes)
+	data, err := b.ReadEntry(bundle.BPFStatsName, bpf.MaxStats)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := bpfstats.Decode(path, data)
+	list, err := bpf.DecodeStats(path, data)
 	if err != nil {
 		t.Fatal(err)
 	}

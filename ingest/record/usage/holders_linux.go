@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/record/sys"
 )
 
@@ -47,11 +47,11 @@ func (s *scan) addProcess(pid int32, proc string) {
 		by, program := "", uint32(0)
 		switch target {
 		case "anon_inode:bpf-prog":
-			by, program = bpfstats.ByProgram, programOf(proc+"/fdinfo/"+fd)
+			by, program = bpf.ByProgram, programOf(proc+"/fdinfo/"+fd)
 		case "anon_inode:bpf_link", "anon_inode:bpf-link":
-			by, program = bpfstats.ByLink, programOf(proc+"/fdinfo/"+fd)
+			by, program = bpf.ByLink, programOf(proc+"/fdinfo/"+fd)
 		case "anon_inode:[perf_event]":
-			by, program = bpfstats.ByPerfEvent, s.perfEventOf(pid, fd)
+			by, program = bpf.ByPerfEvent, s.perfEventOf(pid, fd)
 		}
 		if program == 0 {
 			continue
@@ -60,7 +60,7 @@ func (s *scan) addProcess(pid int32, proc string) {
 			b, _ := os.ReadFile(proc + "/comm")
 			comm = strings.TrimSuffix(string(b), "\n")
 		}
-		s.use(program).hold(bpfstats.Holder{PID: pid, Comm: comm, By: by})
+		s.use(program).hold(bpf.Holder{PID: pid, Comm: comm, By: by})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cilium/ebpf/link"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 )
 
@@ -26,7 +26,7 @@ func (s *scan) addLinks() {
 		}
 		how, to := s.describe(info)
 		s.use(uint32(info.Program)).addLink(
-			bpfstats.Attachment{How: how, To: to, Link: uint32(info.ID)})
+			bpf.Attachment{How: how, To: to, Link: uint32(info.ID)})
 	}
 	if err := it.Err(); err != nil {
 		s.fail(fmt.Errorf("BPF links: %w", err))

@@ -16,7 +16,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 )
 
 func needLive(t *testing.T) {
@@ -192,9 +192,9 @@ func TestScanLive(t *testing.T) {
 				(u.Attached[0].Link != 0) != test.link {
 				t.Errorf("attached %+v, want %s to %s", u.Attached, test.how, to)
 			}
-			for _, by := range []string{bpfstats.ByProgram, bpfstats.ByLink} {
-				want := bpfstats.Holder{PID: int32(os.Getpid()), Comm: comm(t), By: by}
-				if has := slices.Contains(u.Holders, want); has != (test.link || by == bpfstats.ByProgram) {
+			for _, by := range []string{bpf.ByProgram, bpf.ByLink} {
+				want := bpf.Holder{PID: int32(os.Getpid()), Comm: comm(t), By: by}
+				if has := slices.Contains(u.Holders, want); has != (test.link || by == bpf.ByProgram) {
 					t.Errorf("%s: holders %+v", by, u.Holders)
 				}
 			}

@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/record/sys"
 )
 
 // program is a program of the list at hand.
 type program struct {
-	bpfstats.Program
+	bpf.ProgramStats
 	base counters // of runs before
 	last counters
 	at   uint64 // when it was met last: the number of the poll
@@ -48,7 +47,7 @@ func countersOf(info []byte) counters {
 // meet adds a program whose info was read. Runs of one that was there before are not counted.
 func (c *Recorder) meet(id uint32, fd int, now uint64) *program {
 	order := binary.NativeEndian
-	p := &program{Program: bpfstats.Program{ID: id, Type: order.Uint32(c.info),
+	p := &program{ProgramStats: bpf.ProgramStats{ID: id, Type: order.Uint32(c.info),
 		Tag:  bpf.Tag(c.info[bpf.InfoTagAt:]).String(),
 		Name: unix.ByteSliceToString(c.info[infoNameAt:infoNameEnd]),
 		UID:  order.Uint32(c.info[infoUIDAt:]), Loaded: order.Uint64(c.info[infoLoadedAt:]),
@@ -76,8 +75,8 @@ func (c *Recorder) meet(id uint32, fd int, now uint64) *program {
 }
 
 // mapOf describes a map as far as it can be read.
-func (c *Recorder) mapOf(id uint32) bpfstats.Map {
-	m := bpfstats.Map{ID: id}
+func (c *Recorder) mapOf(id uint32) bpf.MapStats {
+	m := bpf.MapStats{ID: id}
 	fd, err := sys.OpenMap(id)
 	if err != nil {
 		return m
@@ -92,7 +91,7 @@ func (c *Recorder) mapOf(id uint32) bpfstats.Map {
 // learn adds the results of a scan.
 func (p *program) learn(u *Use) {
 	for _, a := range u.Attached {
-		i := slices.IndexFunc(p.Attached, func(x bpfstats.Attachment) bool {
+		i := slices.IndexFunc(p.Attached, func(x bpf.Attachment) bool {
 			return x.How == a.How && x.To == a.To
 		})
 		switch {

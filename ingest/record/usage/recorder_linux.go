@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/bpfstats"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record/sys"
 )
@@ -252,7 +251,7 @@ func (c *Recorder) Add(w *bundle.Writer) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := &bpfstats.List{Lost: c.lost}
+	l := &bpf.Stats{Lost: c.lost}
 	if c.counted {
 		l.Begin, l.End = c.begin, c.end
 	}
@@ -260,9 +259,9 @@ func (c *Recorder) Add(w *bundle.Writer) error {
 		p := c.programs[id]
 		runs := p.last.since(p.base)
 		p.Runs, p.RunTime, p.Missed = runs.runs, runs.time, runs.missed
-		l.Programs = append(l.Programs, p.Program)
+		l.Programs = append(l.Programs, p.ProgramStats)
 	}
-	data, err := bpfstats.Encode(l)
+	data, err := bpf.EncodeStats(l)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 )
 
 // Options locate the files to read.
@@ -18,8 +18,8 @@ type Options struct {
 
 // Use is how a program is used.
 type Use struct {
-	Attached []bpfstats.Attachment
-	Holders  []bpfstats.Holder
+	Attached []bpf.Attachment
+	Holders  []bpf.Holder
 	Pins     []string
 }
 
@@ -71,7 +71,7 @@ func (s *scan) use(program uint32) *Use {
 }
 
 // addLink adds an attachment by a link; those that differ by their numbers alone are one.
-func (u *Use) addLink(a bpfstats.Attachment) {
+func (u *Use) addLink(a bpf.Attachment) {
 	for i := range u.Attached {
 		if x := &u.Attached[i]; x.How == a.How && x.To == a.To {
 			x.Times = max(x.Times, 1) + 1
@@ -89,20 +89,20 @@ func (u *Use) add(how, to string) {
 			return
 		}
 	}
-	u.Attached = append(u.Attached, bpfstats.Attachment{How: how, To: to})
+	u.Attached = append(u.Attached, bpf.Attachment{How: how, To: to})
 }
 
-func (u *Use) hold(h bpfstats.Holder) {
+func (u *Use) hold(h bpf.Holder) {
 	if !slices.Contains(u.Holders, h) {
 		u.Holders = append(u.Holders, h)
 	}
 }
 
 func (u *Use) sort() {
-	slices.SortFunc(u.Attached, func(a, b bpfstats.Attachment) int {
+	slices.SortFunc(u.Attached, func(a, b bpf.Attachment) int {
 		return cmp.Or(cmp.Compare(a.How, b.How), cmp.Compare(a.To, b.To))
 	})
-	slices.SortFunc(u.Holders, func(a, b bpfstats.Holder) int {
+	slices.SortFunc(u.Holders, func(a, b bpf.Holder) int {
 		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.By, b.By))
 	})
 	slices.Sort(u.Pins)

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpfstats"
+	"symbolize/ingest/format/bpf"
 )
 
 func TestMounts(t *testing.T) {
@@ -40,12 +40,12 @@ func TestMounts(t *testing.T) {
 func TestSame(t *testing.T) {
 	u := new(Use)
 	for _, n := range []uint32{7, 5, 9} {
-		u.addLink(bpfstats.Attachment{How: "perf_event", To: "cpu-clock", Link: n})
+		u.addLink(bpf.Attachment{How: "perf_event", To: "cpu-clock", Link: n})
 	}
 	u.add("perf_event", "cpu-clock")
 	u.add("cgroup_device", "/sys/fs/cgroup/a")
 	u.sort()
-	want := []bpfstats.Attachment{{How: "cgroup_device", To: "/sys/fs/cgroup/a"},
+	want := []bpf.Attachment{{How: "cgroup_device", To: "/sys/fs/cgroup/a"},
 		{How: "perf_event", To: "cpu-clock", Link: 5, Times: 3}}
 	if !slices.Equal(u.Attached, want) {
 		t.Errorf("%+v", u.Attached)

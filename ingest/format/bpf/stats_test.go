@@ -1,4 +1,4 @@
-package bpfstats
+package bpf
 
 import (
 	"bytes"
@@ -7,39 +7,39 @@ import (
 	"testing"
 )
 
-func example() *List {
-	return &List{Begin: 1000, End: 5000, Lost: 1, Programs: []Program{
+func example() *Stats {
+	return &Stats{Begin: 1000, End: 5000, Lost: 1, Programs: []ProgramStats{
 		{ID: 9, Type: 6, Name: "drop"},
 		{ID: 4, Tag: "0123456789abcdef", Name: "count", Type: 5, UID: 7, Loaded: 500, First: 1000,
 			Last: 4000, Gone: true, Runs: 10, RunTime: 300, Missed: 1,
-			Maps:     []Map{{ID: 3, Name: "counts", Type: 1}},
+			Maps:     []MapStats{{ID: 3, Name: "counts", Type: 1}},
 			Attached: []Attachment{{How: "tracepoint", To: "sys_enter", Link: 2}},
 			Holders:  []Holder{{PID: 77, Comm: "worker", By: ByLink}},
 			Pins:     []string{"/sys/fs/bpf/count"}},
 	}}
 }
 
-// TestRoundTrip: a list is read as it was written, sorted by program, and written with the same
+// TestStatsRoundTrip: a list is read as it was written, sorted by program, and written with the same
 // bytes again.
-func TestRoundTrip(t *testing.T) {
+func TestStatsRoundTrip(t *testing.T) {
 	l := example()
-	b, err := Encode(l)
+	b, err := EncodeStats(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Decode("list", b)
+	back, err := DecodeStats("list", b)
 	if err != nil || !reflect.DeepEqual(l, back) || back.Programs[0].ID != 4 || !back.Counted() {
 		t.Errorf("%+v, %v", back, err)
 	}
-	if again, err := Encode(back); err != nil || !bytes.Equal(b, again) {
+	if again, err := EncodeStats(back); err != nil || !bytes.Equal(b, again) {
 		t.Errorf("%s, %v", again, err)
 	}
-	if b, err := Encode(&List{}); err != nil || string(b) != "{\"programs\":[]}\n" {
+	if b, err := EncodeStats(&Stats{}); err != nil || string(b) != "{\"programs\":[]}\n" {
 		t.Errorf("an empty list is %s, %v", b, err)
 	}
 }
 
-func TestDecodeErrors(t *testing.T) {
+func TestStatsDecodeErrors(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{name: "no JSON", text: "{", want: "offset 1"},
 		{name: "a text for a number", text: `{"begin":"x"}`, want: "offset"},
@@ -49,53 +49,53 @@ func TestDecodeErrors(t *testing.T) {
 		{name: "twice", text: `{"programs":[{"id":2},{"id":2}]}`,
 			want: "program 2 follows program 2"},
 	} {
-		l, err := Decode("list", []byte(test.text))
+		l, err := DecodeStats("list", []byte(test.text))
 		if l != nil || err == nil || !strings.HasPrefix(err.Error(), "list: ") ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, %v", test.name, l, err)
 		}
 	}
-	if l, err := Decode("list", []byte(`{"later":[1],"programs":[{"id":1,"new":{}}]}`)); err != nil ||
+	if l, err := DecodeStats("list", []byte(`{"later":[1],"programs":[{"id":1,"new":{}}]}`)); err != nil ||
 		len(l.Programs) != 1 {
 		t.Errorf("unknown members: %v, %v", l, err)
 	}
 }
 
-// TestTruncated: every prefix gives an error, the whole a list.
-func TestTruncated(t *testing.T) {
-	b, err := Encode(example())
+// TestStatsTruncated: every prefix gives an error, the whole a list.
+func TestStatsTruncated(t *testing.T) {
+	b, err := EncodeStats(example())
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := len(bytes.TrimSpace(b))
 	for n := range whole {
-		if l, err := Decode("list", b[:n]); err == nil {
+		if l, err := DecodeStats("list", b[:n]); err == nil {
 			t.Fatalf("%d of %d bytes give %+v", n, whole, l)
 		}
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	b, _ := Encode(example())
+func FuzzStatsDecode(f *testing.F) {
+	b, _ := EncodeStats(example())
 	f.Add(b)
 	f.Add([]byte(`{"programs":[{"id":1},{"id":2,"maps":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := Decode("list", data)
+		l, err := DecodeStats("list", data)
 		if (l == nil) == (err == nil) {
 			t.Fatalf("%v and %v", l, err)
 		}
 		if err != nil {
 			return
 		}
-		b, err := Encode(l)
+		b, err := EncodeStats(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := Decode("list", b)
+		back, err := DecodeStats("list", b)
 		if err != nil {
 			t.Fatalf("what was written is not read: %v", err)
 		}
-		if again, _ := Encode(back); !bytes.Equal(b, again) {
+		if again, _ := EncodeStats(back); !bytes.Equal(b, again) {
 			t.Fatalf("%s became %s", b, again)
 		}
 	})
