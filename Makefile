@@ -5,6 +5,8 @@ BUILD    := build
 BIN      := $(BUILD)/symbolize
 STORE    := $(BUILD)/demo-store
 FUZZTIME ?= 30s
+# Flags of the linker that leave out the symbol table and debug information; STRIP= keeps them.
+STRIP    ?= -s -w
 DEMO_LIBS ?= /usr/lib
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -20,10 +22,10 @@ help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the binary into build/symbolize, static
+build: ## build the binary into build/symbolize, static and stripped; STRIP= keeps its symbols
 	@mkdir -p $(BUILD)
 	@test -f $(BUILD)/go.mod || echo 'module build' >$(BUILD)/go.mod # keeps ./... out of here
-	CGO_ENABLED=0 $(GO) build $(if $(filter linux/amd64,$(shell $(GO) env GOOS GOARCH | paste -sd /)),-ldflags=-E=entry) -o $(BIN) ./cmd/symbolize
+	CGO_ENABLED=0 $(GO) build -ldflags="$(STRIP)$(if $(filter linux/amd64,$(shell $(GO) env GOOS GOARCH | paste -sd /)), -E=entry)" -o $(BIN) ./cmd/symbolize
 
 .PHONY: demo
 demo: build ## run the main job: index, resolve a recorded capture, print the top table
