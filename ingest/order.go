@@ -97,7 +97,7 @@ const (
 	UnmappedKernelPath = "[unmapped kernel]" // unmapped kernel addresses
 
 	AmbiguousPath       = "[ambiguous]"        // user addresses of several objects
-	AmbiguousJITPath    = "[ambiguous JIT]"    // addresses of several functions of a run-time compiler
+	AmbiguousJITPath    = "[ambiguous JIT]"    // of several functions of a run-time compiler
 	AmbiguousKernelPath = "[ambiguous kernel]" // kernel addresses of several objects
 	GuestPath           = "[guest]"
 	HypervisorPath      = "[hypervisor]"
@@ -123,8 +123,8 @@ func NoTableFile(name string) (path string, ok bool) {
 	return path, ok && closed
 }
 
-// IsStackEnd reports whether a display name is of a frame inserted by unwinding: after the last unwound
-// frame of an incomplete stack, or where callers are uncertain.
+// IsStackEnd reports whether a display name is of a frame inserted by unwinding: after the last
+// unwound frame of an incomplete stack, or where callers are uncertain.
 func IsStackEnd(name string) bool {
 	if _, ok := NoTableFile(name); ok {
 		return true
@@ -137,8 +137,8 @@ func IsStackEnd(name string) bool {
 	return false
 }
 
-// CompareObjects is the order of Profile.Objects: by kind, path and build ID, then by other fields. It is
-// 0 only for equal objects.
+// CompareObjects is the order of Profile.Objects: by kind, path and build ID, then by other fields.
+// It is 0 only for equal objects.
 func CompareObjects(a, b *Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
@@ -195,8 +195,8 @@ type FrameSum struct {
 // Add adds another sum.
 func (s *FrameSum) Add(o FrameSum) { s.Frames += o.Frames; s.Weight += o.Weight }
 
-// SampleSums returns the samples, each with the FrameSum of one of its frames. The weight is the sum of
-// periods or, with count and for events without periods, the number of samples.
+// SampleSums returns the samples, each with the FrameSum of one of its frames. The weight is the
+// sum of periods or, with count and for events without periods, the number of samples.
 func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 	periods := make([]bool, len(p.Events))
 	for i := range p.Samples {
@@ -217,7 +217,8 @@ func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 	}
 }
 
-// WeighFrames sums the frames of a profile by location over all its events, weighted as by SampleSums.
+// WeighFrames sums the frames of a profile by location over all its events, weighted as by
+// SampleSums.
 func (p *Profile) WeighFrames(count bool) []FrameSum {
 	locations := make([]FrameSum, len(p.Locations))
 	for s, w := range p.SampleSums(count) {
@@ -245,8 +246,8 @@ func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum
 // Names.Named).
 func (p *Profile) IsNamed(l LocationID) bool { return p.Names != nil && p.Names.Named(l) }
 
-// NamedFrames adds up the sums of WeighFrames or WeighInnermost, over all frames and over frames with
-// the name of a function. All printed shares of named frames are computed from these.
+// NamedFrames adds up the sums of WeighFrames or WeighInnermost, over all frames and over frames
+// with the name of a function. All printed shares of named frames are computed from these.
 func (p *Profile) NamedFrames(locations []FrameSum) (named, all FrameSum) {
 	for l, w := range locations {
 		all.Add(w)

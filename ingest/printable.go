@@ -99,9 +99,9 @@ func AppendUnresolved(b []byte, o *Object, off addr.Offset) []byte {
 	return append(b, ']')
 }
 
-// NewJSONEncoder returns an encoder of text fit for a terminal. encoding/json does not escape DEL, C1
-// controls, which some terminals obey, and format characters: they are escaped here. Readers of JSON
-// see no difference.
+// NewJSONEncoder returns an encoder of text fit for a terminal. encoding/json does not escape DEL,
+// C1 controls, which some terminals obey, and format characters: they are escaped here. Readers of
+// JSON see no difference.
 func NewJSONEncoder(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(&jsonWriter{w: w})
 	enc.SetEscapeHTML(false)
@@ -210,8 +210,8 @@ func IsAnonymousName(file string) bool {
 		"/anon_hugepage", "/memfd:"}, func(p string) bool { return strings.HasPrefix(file, p) })
 }
 
-// IsSignalReturn reports whether a symbol is of code that signal handlers return to, which only makes
-// the system call: in C libraries (restorers), vdsos and Go, and names made of its address
+// IsSignalReturn reports whether a symbol is of code that signal handlers return to, which only
+// makes the system call: in C libraries (restorers), vdsos and Go, and names made of its address
 // (SignalPrefix).
 func IsSignalReturn(function string) bool {
 	switch function {
@@ -255,8 +255,8 @@ func (s IDSource) String() string {
 	return "unknown"
 }
 
-// ShellWord quotes a path for the shell. Paths come from captures: pasting a hint must not run their
-// text.
+// ShellWord quotes a path for the shell. Paths come from captures: pasting a hint must not run
+// their text.
 func ShellWord(path string) string {
 	path = Printable(path)
 	for i := range len(path) {

@@ -60,8 +60,8 @@ type IDSource uint8
 const (
 	IDNone     IDSource = iota // no build ID
 	IDRecorded                 // the mapping's own record
-	IDSibling                  // another record or feature entry of the same device, inode and generation
-	IDByPath                   // another record or feature entry of the same path
+	IDSibling                  // another entry with the same device, inode and generation
+	IDByPath                   // another entry with the same path
 	IDProven                   // on the recording host: the file equals a path row of the store
 	IDTrusted                  // the path, with --trust-paths
 	IDDerived                  // computed: a JITed function's identity, a kernel's vdso
@@ -194,7 +194,8 @@ func (p *Profile) Stack(s StackID) []LocationID {
 	return p.StackLocs[start:p.StackEnds[s]]
 }
 
-// Meta describes a capture; merged captures keep values that all have in common, others are "" or 0.
+// Meta describes a capture; merged captures keep values that all have in common, others are "" or
+// 0.
 type Meta struct {
 	Captures   []string // paths as given
 	Host       string
@@ -370,9 +371,9 @@ func (n *Names) At(l LocationID) []Frame {
 	return n.Frames[start:n.FrameEnds[l]]
 }
 
-// Prefixes of names made of a function's address, if only its bounds are known from an unwind table.
-// SignalPrefix is for code that signal handlers return to; it begins at the address or one byte later
-// (ehframe.Frame).
+// Prefixes of names made of a function's address, if only its bounds are known from an unwind
+// table. SignalPrefix is for code that signal handlers return to; it begins at the address or one
+// byte later (ehframe.Frame).
 const (
 	MadePrefix   = "fun_"
 	SignalPrefix = "signal_return_"
@@ -419,8 +420,8 @@ func (p *Profile) Kernels() (kernels []buildid.ID) {
 	return kernels
 }
 
-// MainProgram returns the path of the file with most leaf samples, given by object, that is not named
-// like a shared library; "" if there is none.
+// MainProgram returns the path of the file with most leaf samples, given by object, that is not
+// named like a shared library; "" if there is none.
 func MainProgram(objects []Object, leaves []uint64) string {
 	best := -1
 	for i := range objects {
@@ -440,8 +441,9 @@ func MainProgram(objects []Object, leaves []uint64) string {
 	return objects[best].File.Path
 }
 
-// WithoutInlines returns names with only the frame of the physical function at each location: n itself
-// if it has no inlined frames, otherwise Names that share all fields except FrameEnds and Frames.
+// WithoutInlines returns names with only the frame of the physical function at each location: n
+// itself if it has no inlined frames, otherwise Names that share all fields except FrameEnds and
+// Frames.
 func (n *Names) WithoutInlines() *Names {
 	physical := 0
 	for i := range n.Frames {
@@ -466,8 +468,8 @@ func (n *Names) WithoutInlines() *Names {
 	return &out
 }
 
-// Reason is the reason why a location has no name. Every unresolved frame has exactly one, and hints
-// name the command that fixes it.
+// Reason is the reason why a location has no name. Every unresolved frame has exactly one, and
+// hints name the command that fixes it.
 type Reason uint8
 
 // The reasons. Their texts, not their numbers, appear in files.
@@ -564,8 +566,8 @@ func ReasonFromString(s string) (r Reason, ok bool) {
 	return ReasonNone, false
 }
 
-// ReasonWithoutID returns the reason of locations in an object of a kind without build ID and without
-// a name of its own.
+// ReasonWithoutID returns the reason of locations in an object of a kind without build ID and
+// without a name of its own.
 func ReasonWithoutID(k ObjectKind) Reason {
 	switch k {
 	case JIT:

@@ -32,8 +32,8 @@ const (
 	Mispredicted  = "mispredicted"
 )
 
-// BranchTag is the key of the tag for samples made by input.Options.Runs; the other constants are its
-// values.
+// BranchTag is the key of the tag for samples made by input.Options.Runs; the other constants are
+// its values.
 const (
 	BranchTag     = "part"
 	BranchSampled = "sampled" // a stack of the sampled address
@@ -74,8 +74,8 @@ func plainTag(word string) bool {
 	return word == CgroupTag || word == ContainerTag || slices.Contains(NamespaceTags[:], word)
 }
 
-// CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or "pid",
-// otherwise the word itself.
+// CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or
+// "pid", otherwise the word itself.
 func CanonicalLabel(word string) string {
 	if key, ok := strings.CutPrefix(word, LabelTag); ok &&
 		(plainTag(key) || slices.Contains(FieldLabels[:], key)) {
@@ -133,8 +133,8 @@ func (k *Keep) LabelWords() (labels, others []string) {
 	return labels, others
 }
 
-// TagKey is the name of a tag in the samples of a profile and in pprof files: the field for FieldTag,
-// the key for LabelTag, "time" for TimeTag, otherwise its word.
+// TagKey is the name of a tag in the samples of a profile and in pprof files: the field for
+// FieldTag, the key for LabelTag, "time" for TimeTag, otherwise its word.
 func TagKey(word string) string {
 	for _, prefix := range []string{FieldTag, LabelTag} {
 		if name, ok := strings.CutPrefix(word, prefix); ok {
@@ -167,8 +167,8 @@ func (t Tag) Value() string {
 	return strconv.FormatInt(t.Number, 10) + " " + t.Unit
 }
 
-// tagSeparator separates keys and values of tags; numberMark precedes a number and its unit. They do
-// not occur in names of the kernel.
+// tagSeparator separates keys and values of tags; numberMark precedes a number and its unit. They
+// do not occur in names of the kernel.
 const (
 	tagSeparator = "\x00"
 	numberMark   = "\x01"
@@ -176,8 +176,8 @@ const (
 
 var withoutMarks = strings.NewReplacer(tagSeparator, "", numberMark, "")
 
-// JoinTags returns the text of Sample.Tags for alternating keys and values; tags without a value are
-// left out.
+// JoinTags returns the text of Sample.Tags for alternating keys and values; tags without a value
+// are left out.
 func JoinTags(keysAndValues ...string) string {
 	var list []Tag
 	for i := 0; i+1 < len(keysAndValues); i += 2 {

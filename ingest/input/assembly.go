@@ -16,18 +16,19 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// assembly makes the objects, strings, events and sources of build IDs of a Profile, for all kinds of
-// captures.
+// assembly makes the objects, strings, events and sources of build IDs of a Profile, for all kinds
+// of captures.
 type assembly struct {
 	*collector
-	file     *file
-	p        *ingest.Profile
-	exact    map[ingest.Location]struct{} // see correctReturns
-	from, to uint64                       // recorded times of the first and the last sample, 0 without times
+	file  *file
+	p     *ingest.Profile
+	exact map[ingest.Location]struct{} // see correctReturns
+	// Recorded times of the first and the last sample, 0 without times.
+	from, to uint64
 }
 
-// objects makes the profile's objects from the raw objects with samples, and returns their numbers by
-// raw object. lists has the places of the samples.
+// objects makes the profile's objects from the raw objects with samples, and returns their numbers
+// by raw object. lists has the places of the samples.
 func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
@@ -97,8 +98,8 @@ func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	return q
 }
 
-// strings fills the string table with the sorted comms and tags of the labels, and returns the string
-// of each comm code and of each number of tags.
+// strings fills the string table with the sorted comms and tags of the labels, and returns the
+// string of each comm code and of each number of tags.
 func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
@@ -122,8 +123,8 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	return ids, tags
 }
 
-// eventsUsed adds the events with samples to the profile, in the order of the file, and returns their
-// numbers: perf opens some events only for records of mappings.
+// eventsUsed adds the events with samples to the profile, in the order of the file, and returns
+// their numbers: perf opens some events only for records of mappings.
 func (f *assembly) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, l := range f.labels.List {
@@ -286,8 +287,8 @@ func (f *folder) times() (first, last uint64) {
 	return first, last
 }
 
-// wall converts a time of the recording's clock to wall time, if the recording has both clocks (perf
-// record -k).
+// wall converts a time of the recording's clock to wall time, if the recording has both clocks
+// (perf record -k).
 func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
@@ -326,7 +327,8 @@ func (f *folder) meta() {
 // it, until correctReturns has decided.
 const returned = 1 << 31
 
-// markReturned marks the place of a return address in an object, if symbol tables have to confirm it.
+// markReturned marks the place of a return address in an object, if symbol tables have to confirm
+// it.
 func markReturned(r *sideband.Objects, object uint32) uint32 {
 	if o := &r.List[object]; sideband.NeedsID(o.Kind) && o.Symbol == "" {
 		return object | returned
@@ -383,12 +385,13 @@ func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair)
 		}
 		return nil
 	}
-	_ = parallel.Each(context.Background(), f.opts.Workers, len(offsets), exact) // exact never fails
+	// exact never fails.
+	_ = parallel.Each(context.Background(), f.opts.Workers, len(offsets), exact)
 	return offsets
 }
 
-// separateUndecided moves the marked places of objects selected by Options.Undecided to an object of
-// their own, and returns the new numbers of the objects by raw object.
+// separateUndecided moves the marked places of objects selected by Options.Undecided to an object
+// of their own, and returns the new numbers of the objects by raw object.
 func (f *assembly) separateUndecided(number []ingest.ObjectID,
 	lists ...[]intern.Pair) []ingest.ObjectID {
 	if f.opts.Undecided == nil {
@@ -409,7 +412,8 @@ func (f *assembly) separateUndecided(number []ingest.ObjectID,
 		}
 	}
 	var objects []ingest.Object
-	first := make([]ingest.ObjectID, len(f.p.Objects)) // the new numbers; that of its undecided part follows
+	// The new numbers; the number of an undecided part follows.
+	first := make([]ingest.ObjectID, len(f.p.Objects))
 	for i := range f.p.Objects {
 		first[i] = ingest.ObjectID(len(objects))
 		objects = append(objects, f.p.Objects[i])

@@ -312,8 +312,8 @@ func (s *bundleSource) sampledStacks() {
 	}
 }
 
-// recordedPath returns the path of a build ID in stacks by the manifest, [vdso] for a vdso, and "" for
-// unknown IDs.
+// recordedPath returns the path of a build ID in stacks by the manifest, [vdso] for a vdso, and ""
+// for unknown IDs.
 func (s *bundleSource) recordedPath(id buildid.ID) string {
 	if s.bundle.Has(bundle.VDSOName(id.Hex())) {
 		return "[vdso]"
@@ -385,9 +385,9 @@ func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 	return x, nil
 }
 
-// dumpedStacks reads the stack maps among the dumps of a bundle. The first one has all stacks, or the
-// user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks. The count
-// map is named "counts", or else is the first map with stacks in its key by BTF.
+// dumpedStacks reads the stack maps among the dumps of a bundle. The first one has all stacks, or
+// the user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks. The
+// count map is named "counts", or else is the first map with stacks in its key by BTF.
 func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
 	list, damage := s.dumps()
@@ -444,8 +444,8 @@ func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, type
 	return counts, types
 }
 
-// hasStacks reports whether the bundle has stacks, by the headers of their dumps if the dumps were not
-// read yet.
+// hasStacks reports whether the bundle has stacks, by the headers of their dumps if the dumps were
+// not read yet.
 func (s *bundleSource) hasStacks() bool {
 	switch {
 	case s.stacksRead:

@@ -14,11 +14,11 @@ import (
 	"symbolize/ingest/fold/merge"
 )
 
-// chainTable interns the parts of call chains, kernel or user, before any address is looked up, with
-// the result of each. The key consists only of the words of a chain: processes share chains, and the
-// address space or the time matters only if a result changes. The number of keys is therefore the
-// number of distinct chains and results, also on hosts that constantly fork, load libraries and load
-// BPF programs.
+// chainTable interns the parts of call chains, kernel or user, before any address is looked up,
+// with the result of each. The key consists only of the words of a chain: processes share chains,
+// and the address space or the time matters only if a result changes. The number of keys is
+// therefore the number of distinct chains and results, also on hosts that constantly fork, load
+// libraries and load BPF programs.
 type chainTable struct {
 	chains *intern.Table[chainValue]
 	seed   maphash.Seed
@@ -69,8 +69,8 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns an encoded part of a chain, with its hash, and returns its result in these versions of
-// the address spaces. adopted marks a chain that another worker owns.
+// add interns an encoded part of a chain, with its hash, and returns its result in these versions
+// of the address spaces. adopted marks a chain that another worker owns.
 func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Version, adopted bool,
 ) chainValue {
 	if len(part) == 0 {
@@ -146,8 +146,9 @@ const chainHead = 2
 const maxWords = 1<<16 - 1
 
 // encodeChain appends the words of a part of a chain in about half their size, the form in which
-// chains are kept and compared: the number of words; a bit for each word, set if its difference from
-// the previous word takes 8 bytes; the differences, most of which fit in 4. The encoding is unique.
+// chains are kept and compared: the number of words; a bit for each word, set if its difference
+// from the previous word takes 8 bytes; the differences, most of which fit in 4. The encoding is
+// unique.
 func encodeChain(dst, words []byte) []byte {
 	n := min(len(words)/8, maxWords)
 	start := len(dst)
@@ -232,8 +233,8 @@ func (f *folder) joinChains() {
 	}
 }
 
-// manyChains is the number of distinct chains, or rows, from which freed tables are collected at once:
-// some 10 MB. With fewer a collection costs more than everything else.
+// manyChains is the number of distinct chains, or rows, from which freed tables are collected at
+// once: some 10 MB. With fewer a collection costs more than everything else.
 const manyChains = 64 << 10
 
 // countChains compares the tables of the workers on all cores.
@@ -261,8 +262,9 @@ func countChains(tables []*chainTable, role int) chainCount {
 	return all
 }
 
-// count counts some chains of table i. A user part has one owner, by its hash, and is in another table
-// only if that worker adopted it; a kernel part is in the tables of all owners of its user parts.
+// count counts some chains of table i. A user part has one owner, by its hash, and is in another
+// table only if that worker adopted it; a kernel part is in the tables of all owners of its user
+// parts.
 func (c *chainCount) count(tables []*chainTable, i int,
 	chains iter.Seq[intern.Entry[chainValue]], role int,
 ) {
@@ -306,8 +308,8 @@ func (t *chainTable) firstPart(chain intern.Ref, v *chainValue) uint32 {
 	return v.part
 }
 
-// distinct counts chains, and keys, which are pairs of a chain and a result. It needs the common ranks
-// of the parts of all workers.
+// distinct counts chains, and keys, which are pairs of a chain and a result. It needs the common
+// ranks of the parts of all workers.
 func (f *folder) distinct(st *ingest.Stats) {
 	type key struct {
 		owner int

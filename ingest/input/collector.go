@@ -127,8 +127,8 @@ func (c *collector) selected(s *perfdata.Sample, comm uint32) bool {
 	return c.comms[comm]
 }
 
-// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 means none.
-// Readers keep the number of each combination of values.
+// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 means
+// none. Readers keep the number of each combination of values.
 type tagSet struct {
 	mu    sync.Mutex
 	index map[string]uint32
@@ -174,8 +174,8 @@ type tagger struct {
 	known   map[string]uint32
 }
 
-// tagSources sets the sources of the kept tags. It fails if no sample of the capture can have one of
-// the tags.
+// tagSources sets the sources of the kept tags. It fails if no sample of the capture can have one
+// of the tags.
 func (c *collector) tagSources() error {
 	labels, tags := c.opts.Keep.LabelWords()
 	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
@@ -249,8 +249,8 @@ func (c *collector) checkTags(words []string) error {
 	return nil
 }
 
-// intervals makes tags with the start of the interval that contains a sample's time, in seconds of the
-// recording's clock.
+// intervals makes tags with the start of the interval that contains a sample's time, in seconds of
+// the recording's clock.
 func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) string) {
 	digits := 0
 	for unit := uint64(time.Second); length%unit != 0 && unit > 1; unit /= 10 {

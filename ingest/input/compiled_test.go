@@ -16,8 +16,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// Where a process has memory for compiled code, and three functions in it: "once", and at one address
-// "before" from compiledAt on and "after" from replacedAt on.
+// Where a process has memory for compiled code, and three functions in it: "once", and at one
+// address "before" from compiledAt on and "after" from replacedAt on.
 const (
 	compiledCode = 0x7f0000000000
 	compiledAt   = 1_000_000_000
@@ -52,8 +52,8 @@ func compiledNames(p *ingest.Profile, f *jitdump.File) map[string]string {
 	return names
 }
 
-// TestCompiledTimes: an address of several functions of a run-time compiler belongs to the function at
-// the time of its stack, if the time is known and there was only one.
+// TestCompiledTimes: an address of several functions of a run-time compiler belongs to the function
+// at the time of its stack, if the time is known and there was only one.
 func TestCompiledTimes(t *testing.T) {
 	const none, ip, span = -14, 2, bundle.UserTimeSpan
 	stacks := stackDump(t, [][]byte{stackRecord(ip, "", compiledCode+4)},
@@ -103,8 +103,8 @@ func TestCompiledTimes(t *testing.T) {
 	}
 }
 
-// TestCompiledWithoutTimes: in a recording of another clock, and by a perf map, addresses of several
-// functions are ambiguous; later changes of the memory's protection do not matter.
+// TestCompiledWithoutTimes: in a recording of another clock, and by a perf map, addresses of
+// several functions are ambiguous; later changes of the memory's protection do not matter.
 func TestCompiledWithoutTimes(t *testing.T) {
 	b := perfbuild.New()
 	at := perfbuild.At{PID: 7, TID: 7, Time: 10}

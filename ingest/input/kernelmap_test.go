@@ -67,8 +67,8 @@ func TestKernelMap(t *testing.T) {
 	}
 }
 
-// TestAllAddresses: recorders that do not know the kernel's address map it at all addresses from 0. On
-// 32-bit ARM it runs where it was linked; other kernels may have been relocated.
+// TestAllAddresses: recorders that do not know the kernel's address map it at all addresses from 0.
+// On 32-bit ARM it runs where it was linked; other kernels may have been relocated.
 func TestAllAddresses(t *testing.T) {
 	for _, tc := range []struct {
 		arch string

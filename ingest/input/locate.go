@@ -51,7 +51,8 @@ const (
 	knownReturn // the kernel's, before a return address
 )
 
-// knownBits is log2 of the number of cached results, which fit in a level 2 cache beside other data.
+// knownBits is log2 of the number of cached results, which fit in a level 2 cache beside other
+// data.
 const knownBits = 14
 
 // Properties of a part of a chain.
@@ -63,8 +64,8 @@ const (
 )
 
 // locator locates addresses: return addresses at the byte before them (addr.Site). Kernel addresses
-// that no call can precede are exact, see sideband.State.KernelCode; in other objects correctReturns
-// finds them by symbol tables, for which the places of return addresses are marked.
+// that no call can precede are exact, see sideband.State.KernelCode; in other objects
+// correctReturns finds them by symbol tables, for which the places of return addresses are marked.
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate
@@ -79,9 +80,9 @@ type locator struct {
 	noTable map[uint32]uint32
 }
 
-// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a context
-// marker, or in user mode. The address after a marker is exact (the interrupted instruction, or the
-// user address of a system call); all others are return addresses.
+// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a
+// context marker, or in user mode. The address after a marker is exact (the interrupted
+// instruction, or the user address of a system call); all others are return addresses.
 //
 // A chain is cut before a word that is neither a marker nor an address, and before a tail of
 // addresses that cannot be code (below any mapping, or kernel addresses in user mode). perf drops

@@ -188,8 +188,8 @@ func (list closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// openPacked opens a packed file that is neither a recording of perf nor a bundle: a pprof file, which
-// is usually packed, or stacks.
+// openPacked opens a packed file that is neither a recording of perf nor a bundle: a pprof file,
+// which is usually packed, or stacks.
 func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options) (source, error) {
 	first := make([]byte, filetype.HeadBytes)
 	n := unpackedHead(in.r, in.size, first)
@@ -232,7 +232,8 @@ func damagedStacks(ctx context.Context, in *file, opts *Options, damage error) (
 	return nil, errors.Join(damage, err)
 }
 
-// unpackedHead fills head with the first bytes of a packed file's content, and returns their number.
+// unpackedHead fills head with the first bytes of a packed file's content, and returns their
+// number.
 func unpackedHead(r io.ReaderAt, size int64, head []byte) int {
 	in, err := container.Unpacking(packingOf(r), io.NewSectionReader(r, 0, size))
 	if err != nil {
@@ -316,8 +317,8 @@ func (s *pprofSource) fold(context.Context) (*ingest.Profile, error) { return s.
 const keyHint = "name the program's object file with --btf FILE, or say where the fields lie: " +
 	"--key user_stack_id:0,kernel_stack_id:4,pid:8,comm:16, in bytes"
 
-// hints are the hints for captures that are recognized but cannot be read, by sentinel. An error that
-// wraps several sentinels has the hint of the first.
+// hints are the hints for captures that are recognized but cannot be read, by sentinel. An error
+// that wraps several sentinels has the hint of the first.
 var hints = [...]struct {
 	sentinel error
 	hint     string

@@ -275,7 +275,8 @@ func TestOpenPprof(t *testing.T) {
 	}
 }
 
-// TestHiddenKernelID keeps the kernel's build ID of a mapping with hidden addresses, for the reason.
+// TestHiddenKernelID keeps the kernel's build ID of a mapping with hidden addresses, for the
+// reason.
 func TestHiddenKernelID(t *testing.T) {
 	c := newCapture()
 	id := bytes.Repeat([]byte{7}, 20)

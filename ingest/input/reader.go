@@ -295,8 +295,8 @@ const (
 	branchWrongPath = 1 // speculated, not taken
 )
 
-// branchReader makes samples of the entries of branch stacks: the stack of each is the target of the
-// branch, called by its source.
+// branchReader makes samples of the entries of branch stacks: the stack of each is the target of
+// the branch, called by its source.
 type branchReader struct {
 	left  []byte // undelivered entries of the current sample
 	flags uint64 // of the current entry
@@ -360,7 +360,8 @@ func (c *collector) chooseBranches() error {
 var branchParts = [...]string{"", ingest.BranchSampled, ingest.BranchTaken, ingest.BranchRun,
 	ingest.BranchBogus}
 
-// startBranches prepares the branch stack of a sample, and reports whether it has anything to deliver.
+// startBranches prepares the branch stack of a sample, and reports whether it has anything to
+// deliver.
 func (r *reader) startBranches(s *perfdata.Sample) bool {
 	b := &r.branches
 	if !r.c.opts.Runs {
@@ -383,8 +384,8 @@ const (
 )
 
 // addRuns adds the branches of a stack, the newest first, and the code between two of them. It
-// follows AutoFDO (PerfDataSampleReader::Append in sample_reader.cc), except that it ignores branches
-// that were only speculated.
+// follows AutoFDO (PerfDataSampleReader::Append in sample_reader.cc), except that it ignores
+// branches that were only speculated.
 func (b *branchReader) addRuns(entries []byte) {
 	le := binary.LittleEndian
 	var newer [2]uint64 // source and target of the branch after this one; 0 for none
@@ -439,8 +440,8 @@ func (b *branchReader) addWord(pc uint64) {
 	b.words = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b.words, mode), pc)
 }
 
-// nextBranch makes the next entry of the branch stack the reader's current sample; false if there is
-// none. Empty entries are skipped.
+// nextBranch makes the next entry of the branch stack the reader's current sample; false if there
+// is none. Empty entries are skipped.
 func (r *reader) nextBranch() bool {
 	b := &r.branches
 	le := binary.LittleEndian

@@ -199,8 +199,9 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 	}
 }
 
-// sameAddress reports whether perf printed the address of a frame: the recorded address in the kernel,
-// the offset in the file in a program, where a Location is the byte before a return address.
+// sameAddress reports whether perf printed the address of a frame: the recorded address in the
+// kernel, the offset in the file in a program, where a Location is the byte before a return
+// address.
 func sameAddress(f *ReplayFrame, l ingest.Location, anonymous bool, printed string) bool {
 	n, err := strconv.ParseUint(printed, 16, 64)
 	offset := uint64(l.Offset)

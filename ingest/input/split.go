@@ -64,8 +64,8 @@ func userIPIndex(arch string, mask uint64) int {
 	return n
 }
 
-// split returns the two parts of a sample's chain, which alias the sample or the splitter. Without a
-// chain they consist of the sample's own address.
+// split returns the two parts of a sample's chain, which alias the sample or the splitter. Without
+// a chain they consist of the sample's own address.
 func (sp *splitter) split(rec *perfdata.Record, s *perfdata.Sample) (kernel, user []byte) {
 	chain := s.Chain
 	if len(chain) < 8 {
@@ -137,13 +137,13 @@ func (sp *splitter) lone(rec *perfdata.Record, s *perfdata.Sample) (kernel, user
 
 // callers returns the user part of a sample with a branch stack of the calls that have not returned
 // (--call-graph lbr): the address of the user code, then the places of the calls, which are not
-// return addresses. The rest of the part, made by frame pointers, is dropped. Instead of the address
-// perf uses the target of the innermost call, the start of the function
+// return addresses. The rest of the part, made by frame pointers, is dropped. Instead of the
+// address perf uses the target of the innermost call, the start of the function
 // (resolve_lbr_callchain_sample in tools/perf/util/machine.c).
 //
-// Calls within the kernel are left out: the processor records them if the branch stack was requested
-// without exclude_kernel, and the chain has them, too, from the sampled address to the entry. perf
-// appends them again, and has no address of user code.
+// Calls within the kernel are left out: the processor records them if the branch stack was
+// requested without exclude_kernel, and the chain has them, too, from the sampled address to the
+// entry. perf appends them again, and has no address of user code.
 func (sp *splitter) callers(part []byte, s *perfdata.Sample, inUser bool) []byte {
 	if !sp.lbr[s.Event] || len(s.Branches) == 0 {
 		return part
@@ -188,8 +188,8 @@ func (sp *splitter) withStack(part []byte, s *perfdata.Sample) []byte {
 	return append(part[:len(part):len(part)], notUnwound...)
 }
 
-// userStack is the user part of a kernel sample with a copy of the user stack: unwound, or the address
-// at which the program entered the kernel followed by notUnwound.
+// userStack is the user part of a kernel sample with a copy of the user stack: unwound, or the
+// address at which the program entered the kernel followed by notUnwound.
 func (sp *splitter) userStack(s *perfdata.Sample) []byte {
 	if sp.unwind != nil {
 		return sp.unwind(s)
@@ -212,9 +212,9 @@ const (
 	plainEnd     = ^uint64(0)
 )
 
-// simplify makes user parts equal that differ only in junk: unwinding by frame pointers interprets data
-// on the stack of functions without them as addresses, and every such word would make a distinct
-// chain. The result of the part is unchanged, since the rules are those of locate.
+// simplify makes user parts equal that differ only in junk: unwinding by frame pointers interprets
+// data on the stack of functions without them as addresses, and every such word would make a
+// distinct chain. The result of the part is unchanged, since the rules are those of locate.
 func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	if len(part) < 8 || binary.LittleEndian.Uint64(part) >= contextMax {
 		return part // not in user mode, or invalid from the start
@@ -256,8 +256,8 @@ func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	return out
 }
 
-// hasFrames reports whether a part has an address, or a stack that was not unwound, before the first
-// invalid word.
+// hasFrames reports whether a part has an address, or a stack that was not unwound, before the
+// first invalid word.
 func hasFrames(part []byte) bool {
 	for ; len(part) >= 8; part = part[8:] {
 		word := binary.LittleEndian.Uint64(part)

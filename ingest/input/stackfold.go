@@ -231,7 +231,8 @@ func (f *stackFolder) returnPlace(object uint32, offset uint64, ret bool) uint32
 
 // locate appends the locations of a part. Its first address is exact, all others are return
 // addresses except kernel addresses that no call can precede, see sideband.State.KernelCode. A tail
-// of addresses that cannot be code is the result of following frame pointers into code without them.
+// of addresses that cannot be code is the result of following frame pointers into code without
+// them.
 func (f *stackFolder) locate(role int, numbers []uint32, of origin) {
 	frames, n := f.set.Frames(), len(numbers)
 	rubbish := func(fr *stackmap.Frame) bool {
@@ -353,8 +354,8 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 // compileLag is how long before the time of its record a function may have been written, ns.
 const compileLag = 1_000_000
 
-// compiledAddress looks up an address of several successive functions: it finds the function that was
-// there during all of the time in which the stack was recorded.
+// compiledAddress looks up an address of several successive functions: it finds the function that
+// was there during all of the time in which the stack was recorded.
 func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time uint64, timed bool) uint32 {
 	if timed && time > compileLag {
 		first := f.Spaces.Process(space, time-compileLag).Version()
@@ -414,8 +415,8 @@ type origin struct {
 	timed   bool
 }
 
-// always reports whether a stack has the same locations in all processes and at all times, as kernel
-// stacks without a time or of time 0.
+// always reports whether a stack has the same locations in all processes and at all times, as
+// kernel stacks without a time or of time 0.
 func (f *stackFolder) always(role int, stack uint32, of origin) bool {
 	if role == merge.KernelRole {
 		return !of.timed || of.time == 0
@@ -483,8 +484,8 @@ type kernelPlace struct {
 	ret    bool // the byte before a return address
 }
 
-// kernelPlaces returns the places of an address: at most one at the time of its stack; if the time is
-// unknown, all places that it ever had, or the first two.
+// kernelPlaces returns the places of an address: at most one at the time of its stack; if the time
+// is unknown, all places that it ever had, or the first two.
 func (f *stackFolder) kernelPlaces(pc addr.PC, ret bool, of origin) (list []kernelPlace) {
 	if of.timed && of.time != bundle.UnknownTime {
 		return f.kernelPlace(nil, f.Spaces.Kernel(of.time).Version(), pc, ret)
@@ -519,9 +520,9 @@ func (f *stackFolder) kernelPlace(list []kernelPlace, v addrspace.Version, pc ad
 	return append(list, x)
 }
 
-// Addresses makes a Profile of addresses in the kernel, its modules and BPF programs, and returns the
-// location of each. The mappings come from Options.Bundles and from the kallsyms in Options.Stacks;
-// name is for messages. No address is treated as a return address.
+// Addresses makes a Profile of addresses in the kernel, its modules and BPF programs, and returns
+// the location of each. The mappings come from Options.Bundles and from the kallsyms in
+// Options.Stacks; name is for messages. No address is treated as a return address.
 func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	*ingest.Profile, []ingest.LocationID, error) {
 	set, err := stackmap.Addresses(list)

@@ -106,8 +106,8 @@ func (s *stackSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	return s.foldWith(sb, nil)
 }
 
-// foldWith makes the profile of the stacks with the address spaces of sb. warnings are those of the side
-// band of their bundle.
+// foldWith makes the profile of the stacks with the address spaces of sb. warnings are those of the
+// side band of their bundle.
 func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
 	sb.AddJIT(s.opts.JIT, 0, 0)
@@ -137,8 +137,8 @@ func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 	}
 }
 
-// newState returns a State with the unapplied changes of the maps and kallsyms in StackOptions and of
-// Options.Bundles.
+// newState returns a State with the unapplied changes of the maps and kallsyms in StackOptions and
+// of Options.Bundles.
 func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb, o := sideband.New(), &s.opts.Stacks
 	if s.kallsyms != "" {

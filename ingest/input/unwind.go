@@ -25,8 +25,8 @@ const (
 	NumStackEnds
 )
 
-// CopiedStack is a user stack recorded by perf record --call-graph dwarf. Its slices are valid during
-// the call.
+// CopiedStack is a user stack recorded by perf record --call-graph dwarf. Its slices are valid
+// during the call.
 type CopiedStack struct {
 	Arch   string // of the machine: "x86_64", "aarch64"
 	ABI    uint64 // 1: of a 32-bit task, 2: of a 64-bit one
@@ -142,9 +142,9 @@ func recordsLinkRegister(arch string, a *perfdata.Attr) bool {
 		a.SampleType&chain == chain
 }
 
-// withCaller adds the caller of the first function to a user part if the function's rule has it in the
-// link register, as perf does (get_leaf_frame_caller_aarch64), but only by the table. The result is
-// valid until the next call.
+// withCaller adds the caller of the first function to a user part if the function's rule has it in
+// the link register, as perf does (get_leaf_frame_caller_aarch64), but only by the table. The
+// result is valid until the next call.
 func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
 	c := u.r.c
 	f := c.Records.File
@@ -185,9 +185,9 @@ func (u *stackReader) count(end StackEnd) {
 	}
 }
 
-// prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of objects
-// before any sample is read. They equal the build IDs determined later with the objects and times of
-// samples.
+// prepareUnwinding makes the unwinder, if samples have copied stacks. It needs the build IDs of
+// objects before any sample is read. They equal the build IDs determined later with the objects and
+// times of samples.
 func (c *collector) prepareUnwinding(f *file) {
 	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
 	file := c.Records.File

@@ -142,8 +142,8 @@ func TestNoCopiedStacks(t *testing.T) {
 	}})
 }
 
-// TestVDSO32: the vdso of a 32-bit process has another build ID and other functions than the vdso of
-// 64-bit processes.
+// TestVDSO32: the vdso of a 32-bit process has another build ID and other functions than the vdso
+// of 64-bit processes.
 func TestVDSO32(t *testing.T) {
 	for arch, want := range map[string][]string{
 		"x86_64": {"[vdso32]+0x100", "[vdso]+0x100"},

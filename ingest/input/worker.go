@@ -91,8 +91,8 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	return workers, nil
 }
 
-// run reads chunks until none is left, then receives the batches of the other workers. A worker that
-// fails continues to receive: the others may be waiting for it.
+// run reads chunks until none is left, then receives the batches of the other workers. A worker
+// that fails continues to receive: the others may be waiting for it.
 func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 	for w.err == nil {
 		k := int(next.Add(1)) - 1
@@ -173,8 +173,8 @@ type queued struct {
 	khash, uhash uint64
 }
 
-// foldBatch folds the samples of a batch, a group at a time: the tables are read ahead for the whole
-// group before the first look-up, so that cache misses, which take most of the time, overlap.
+// foldBatch folds the samples of a batch, a group at a time: the tables are read ahead for the
+// whole group before the first look-up, so that cache misses, which take most of the time, overlap.
 func (w *worker) foldBatch(b []byte) {
 	for len(b) > 0 {
 		n := 0
@@ -333,8 +333,8 @@ func (o *outbox) send(to int, m *message, kpart, part []byte, receive func([]byt
 	}
 }
 
-// flush sends the batch for a worker. While that worker's inbox is full it receives batches from its
-// own, so that two workers that send to each other do not block.
+// flush sends the batch for a worker. While that worker's inbox is full it receives batches from
+// its own, so that two workers that send to each other do not block.
 func (o *outbox) flush(to int, receive func([]byte)) {
 	for {
 		select {
@@ -406,10 +406,10 @@ func (h *frequentChains) often(hash uint64) bool {
 	return false
 }
 
-// repeats counts samples with the same recorded chain, labels and address spaces as a recent sample.
-// The result of a chain depends on nothing else, so that such samples need not be simplified,
-// encoded, or looked up in the tables. Samples of a service have few chains; if most chains are
-// new, repeats switches itself off for a time.
+// repeats counts samples with the same recorded chain, labels and address spaces as a recent
+// sample. The result of a chain depends on nothing else, so that such samples need not be
+// simplified, encoded, or looked up in the tables. Samples of a service have few chains; if most
+// chains are new, repeats switches itself off for a time.
 type repeats struct {
 	seed  maphash.Seed
 	slots []repeat // direct-mapped by hash
@@ -444,8 +444,8 @@ const (
 	maxRepeats  = 1 << 30 // must fit in the count of a row
 )
 
-// find counts the sample of m in the slot with its chain, and reports true; otherwise it returns the
-// slot to be used for the sample, nil if none.
+// find counts the sample of m in the slot with its chain, and reports true; otherwise it returns
+// the slot to be used for the sample, nil if none.
 func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 	if t.slots == nil {
 		t.slots = make([]repeat, 1<<repeatBits)
@@ -502,8 +502,8 @@ func (s *repeat) parts() (kpart, part []byte) {
 	return both[:s.kpart:s.kpart], both[s.kpart:]
 }
 
-// repeated counts the current sample if it is a repetition. It skips samples with parts that depend on
-// more than the chain.
+// repeated counts the current sample if it is a repetition. It skips samples with parts that depend
+// on more than the chain.
 func (w *worker) repeated() bool {
 	s := &w.sample
 	w.slot, w.labelled = nil, false
@@ -528,8 +528,8 @@ func (w *worker) repeated() bool {
 	return found
 }
 
-// remember assigns the slot found by repeated to the current sample with its encoded chain. It returns
-// false if the sample cannot be kept.
+// remember assigns the slot found by repeated to the current sample with its encoded chain. It
+// returns false if the sample cannot be kept.
 func (w *worker) remember(m *message, kpart, part []byte) bool {
 	s := w.slot
 	if s == nil || w.lone || w.split.late {

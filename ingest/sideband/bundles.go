@@ -22,7 +22,7 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// Contribution counts the facts that a bundle of the same boot adds to a capture, or contribution the
+// Contribution counts the facts that a bundle of the same boot adds to a capture, or gives the
 // reason why it adds none.
 type Contribution struct {
 	From      string // path of the bundle
@@ -136,8 +136,8 @@ func (sb *State) bootBundle(x *Bundle) (l *bootBundle, ok bool) {
 	return l, x.Bundle != nil
 }
 
-// AddBundle adds all facts of a bundle without checking the boot: dumps of stack maps have nothing to
-// compare it with.
+// AddBundle adds all facts of a bundle without checking the boot: dumps of stack maps have nothing
+// to compare it with.
 func (sb *State) AddBundle(x Bundle) {
 	l, ok := sb.bootBundle(&x)
 	if !ok {
@@ -151,8 +151,8 @@ func (sb *State) AddBundle(x Bundle) {
 	sb.add(l)
 }
 
-// addMatched adds programs of bundles that were matched with records to the capture's list, replacing
-// programs without code.
+// addMatched adds programs of bundles that were matched with records to the capture's list,
+// replacing programs without code.
 func (sb *State) addMatched(t *programMatcher) {
 	matched := make(map[*bpf.Program]bool)
 	for _, r := range t.of {
@@ -274,8 +274,8 @@ func converter(m *bundle.Manifest, from, to clockKind) func(uint64) uint64 {
 	}
 }
 
-// compare returns the reason why a bundle is not of the capture's boot, "" if it is. It compares the
-// kernel's build ID, the run-time address of _text and the time span.
+// compare returns the reason why a bundle is not of the capture's boot, "" if it is. It compares
+// the kernel's build ID, the run-time address of _text and the time span.
 func (sb *State) compare(l *bootBundle) string {
 	m := &l.Manifest
 	own, theirs := NewIdentifier(sb, ObjectQuery{}, nil).kernel, m.KernelID()
@@ -304,8 +304,8 @@ func (sb *State) compare(l *bootBundle) string {
 	return sb.compareTimes(l)
 }
 
-// symbol returns the address of the symbol at the start of the bundle's kernel mapping, otherwise of a
-// symbol in its kallsyms; 0 if it is unknown.
+// symbol returns the address of the symbol at the start of the bundle's kernel mapping, otherwise
+// of a symbol in its kallsyms; 0 if it is unknown.
 func (l *bootBundle) symbol(name string) uint64 {
 	if l.records == nil || name == "" {
 		return 0
@@ -327,8 +327,8 @@ func (l *bootBundle) symbol(name string) uint64 {
 // maxClockStep is the largest step of the wall clock between two captures of one boot.
 const maxClockStep = uint64(time.Hour)
 
-// compareTimes returns the reason why the time spans of bundle and capture do not overlap, "" if they
-// do, and prepares the conversion of times.
+// compareTimes returns the reason why the time spans of bundle and capture do not overlap, "" if
+// they do, and prepares the conversion of times.
 func (sb *State) compareTimes(l *bootBundle) string {
 	m := &l.Manifest
 	clock := clockOf(sb.Records.File)
@@ -404,8 +404,8 @@ type symbolGroup struct {
 	missing bool // the capture has no record of one of them
 }
 
-// addSymbols adds the loads and unloads of BPF code without records in the capture: its recorder lacked
-// the right to list loaded programs, or lost records.
+// addSymbols adds the loads and unloads of BPF code without records in the capture: its recorder
+// lacked the right to list loaded programs, or lost records.
 func (sb *State) addSymbols(l *bootBundle) {
 	if l.records == nil {
 		return
@@ -502,8 +502,8 @@ func (x *symbolAdder) flush(tid int32) bool {
 	return true
 }
 
-// addKernel adds the kernel's build ID, and its address if the capture's recorder was not allowed to
-// read it.
+// addKernel adds the kernel's build ID, and its address if the capture's recorder was not allowed
+// to read it.
 func (sb *State) addKernel(l *bootBundle) {
 	id := l.Manifest.KernelID()
 	if NewIdentifier(sb, ObjectQuery{}, nil).kernel.IsZero() {
@@ -519,8 +519,8 @@ func (sb *State) addKernel(l *bootBundle) {
 	l.contribution.Kernel = true
 }
 
-// addModules adds modules that were loaded or unloaded during the recording, which perf does not record,
-// modules that the recorder was not allowed to list, and the build IDs of all.
+// addModules adds modules that were loaded or unloaded during the recording, which perf does not
+// record, modules that the recorder was not allowed to list, and the build IDs of all.
 func (sb *State) addModules(l *bootBundle) {
 	modules, err := l.Modules()
 	if err != nil {
@@ -577,7 +577,8 @@ func (sb *State) addProcesses(l *bootBundle) {
 	}
 }
 
-// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether there is code among them.
+// AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether there is code among
+// them.
 func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 	found := false
 	lines := bufio.NewScanner(r) // a line is at most a path and 100 bytes
@@ -627,8 +628,8 @@ func (sb *State) addVDSO(l *bootBundle) {
 	}
 }
 
-// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if there is
-// none.
+// kallsym returns the address of a symbol of the kernel itself in the bundle's kallsyms; 0 if there
+// is none.
 func (l *bootBundle) kallsym(name string) (addr uint64) {
 	r, size, err := l.Entry(bundle.KallsymsName)
 	if err != nil {

@@ -32,7 +32,8 @@ type ObjectQuery struct {
 	Shared      bool       // the capture has other files at the same path
 }
 
-// Identifier finds the build IDs of objects recorded without one, in the order of DESIGN.md section 4.
+// Identifier finds the build IDs of objects recorded without one, in the order of DESIGN.md section
+// 4.
 type Identifier struct {
 	sb       *State
 	byPath   map[string]buildid.ID  // by recorded name; zero if two IDs differ
@@ -107,8 +108,8 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 	return x
 }
 
-// claim adds an ID under a key. A key with two IDs, like the path of an upgraded file, is ambiguous and
-// gets the zero ID.
+// claim adds an ID under a key. A key with two IDs, like the path of an upgraded file, is ambiguous
+// and gets the zero ID.
 func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	old, ok := m[key]
 	switch {
@@ -142,8 +143,8 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	}
 }
 
-// userModule adds the file of a module listed with user mode, as by perf 4.4 (kvm.ko), if no other entry
-// has the module.
+// userModule adds the file of a module listed with user mode, as by perf 4.4 (kvm.ko), if no other
+// entry has the module.
 func (x *Identifier) userModule(e *perfdata.BuildIDEntry) {
 	base := ingest.BaseName(e.Filename)
 	if e.ID.IsZero() || e.PID > 0 || e.CPUMode != perfdata.CPUModeUser ||
@@ -224,8 +225,8 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	return id, source
 }
 
-// mapped returns the wall clock of the first mapping of a file. Mappings made before the recording have
-// time 0, and a mapped file keeps its inode.
+// mapped returns the wall clock of the first mapping of a file. Mappings made before the recording
+// have time 0, and a mapped file keeps its inode.
 func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	first, ok := x.paths.first(f)
 	first = max(first, x.From)
@@ -255,11 +256,11 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	return id, ingest.IDByPath
 }
 
-// pathFiles are the recorded files at each path, by recorded name. perf reads the build ID of a path in
-// the BUILD_ID feature when the recording ends: it belongs to the file that was mapped last, if all
-// others were mapped before it. It is uncertain if the files were mapped alternately or are on
-// several devices, like files of containers: perf does not look into a container after its processes
-// have ended.
+// pathFiles are the recorded files at each path, by recorded name. perf reads the build ID of a
+// path in the BUILD_ID feature when the recording ends: it belongs to the file that was mapped
+// last, if all others were mapped before it. It is uncertain if the files were mapped alternately
+// or are on several devices, like files of containers: perf does not look into a container after
+// its processes have ended.
 type pathFiles map[string][]fileSpan
 
 // fileSpan is the time of the first and last mapping of a file at a path.
@@ -341,8 +342,8 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 	return fileSpan{} // it was never mapped
 }
 
-// DisownedWarning is the warning about files, by name, without a build ID of their own that do not get
-// the build ID of their path.
+// DisownedWarning is the warning about files, by name, without a build ID of their own that do not
+// get the build ID of their path.
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -356,10 +357,10 @@ func DisownedWarning(names []string) ingest.Warning {
 		Hint: "perf record --buildid-mmap notes the build ID of each mapping"}
 }
 
-// refuteModuleIDs removes recorded build IDs shared by several modules, or by a module and the kernel:
-// perf from 5.12 until March 2026 gives all modules loaded before the recording the ID of the first
-// one (perf_event__synthesize_modules writes them from one buffer), and lists these IDs in the
-// BUILD_ID feature. It is called before bundles add IDs.
+// refuteModuleIDs removes recorded build IDs shared by several modules, or by a module and the
+// kernel: perf from 5.12 until March 2026 gives all modules loaded before the recording the ID of
+// the first one (perf_event__synthesize_modules writes them from one buffer), and lists these IDs
+// in the BUILD_ID feature. It is called before bundles add IDs.
 func (sb *State) refuteModuleIDs() {
 	owner := make(map[buildid.Key]string) // name of the module; "" for several
 	claimed := func(id buildid.ID, name string) {
@@ -399,8 +400,8 @@ func (sb *State) refuteModuleIDs() {
 	}
 }
 
-// listedModule returns the display name of the module of an entry of the BUILD_ID feature; "" for other
-// entries.
+// listedModule returns the display name of the module of an entry of the BUILD_ID feature; "" for
+// other entries.
 func listedModule(e *perfdata.BuildIDEntry) string {
 	base := ingest.BaseName(e.Filename)
 	_, bracketed := ingest.Unbracket(base)
@@ -414,8 +415,8 @@ func listedModule(e *perfdata.BuildIDEntry) string {
 	return ""
 }
 
-// refuteFileIDs removes build IDs shared by files of different content: all mappings of a file's code
-// begin at the same offsets. It needs the times of mappings.
+// refuteFileIDs removes build IDs shared by files of different content: all mappings of a file's
+// code begin at the same offsets. It needs the times of mappings.
 func (sb *State) refuteFileIDs() {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	contents := make(map[buildid.Key][]content)
@@ -447,9 +448,9 @@ func (sb *State) refuteFileIDs() {
 // comparedSegments bounds the segments used to compare contents: files have one or two.
 const comparedSegments = 16
 
-// content is the mapped code of a file. Mappings listed at the start of the recording (with the length
-// of a segment) and mappings noted when they were made (in old files up to the end of all segments)
-// can have different lengths.
+// content is the mapped code of a file. Mappings listed at the start of the recording (with the
+// length of a segment) and mappings noted when they were made (in old files up to the end of all
+// segments) can have different lengths.
 type content struct {
 	segments      []ingest.SegmentRef
 	listed, noted bool
@@ -493,8 +494,8 @@ func addContent(list []content, c content) []content {
 	return append(list, c)
 }
 
-// RefutedWarning is the warning about modules and files with samples and recorded build IDs that prove
-// nothing; false if there are none.
+// RefutedWarning is the warning about modules and files with samples and recorded build IDs that
+// prove nothing; false if there are none.
 func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	slices.Sort(x.refuted)
 	names := slices.Compact(x.refuted)

@@ -36,9 +36,9 @@ type JITQuery struct {
 // Process identifies the process over all recordings of it.
 func (q *JITQuery) Process() buildid.ID { return ProcessIdentity(q.Host, q.PID, q.VDSO) }
 
-// ProcessIdentity identifies a process by its host, its number and the address of its vdso, which the
-// kernel chooses at random for each program, so that later processes with the same number differ. It
-// is zero without a vdso.
+// ProcessIdentity identifies a process by its host, its number and the address of its vdso, which
+// the kernel chooses at random for each program, so that later processes with the same number
+// differ. It is zero without a vdso.
 func ProcessIdentity(host string, pid int32, vdso addr.PC) buildid.ID {
 	if vdso == 0 {
 		return buildid.ID{}
@@ -89,9 +89,9 @@ type jitScan struct {
 	processes map[int32]*jitProcess
 }
 
-// AddJIT maps the code of each process with memory for it, returned by find. It is called before Build.
-// end is the wall clock of the recording's end, used if the recording does not have it, born the
-// creation of its file, 0 if unknown.
+// AddJIT maps the code of each process with memory for it, returned by find. It is called before
+// Build. end is the wall clock of the recording's end, used if the recording does not have it, born
+// the creation of its file, 0 if unknown.
 func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
 	if find == nil {
 		return
@@ -168,8 +168,8 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 	return list
 }
 
-// wall returns the wall clock at a time of the records, ns since 1970; 0 if unknown. end is the wall
-// clock of the recording's end, used if the recording does not have it.
+// wall returns the wall clock at a time of the records, ns since 1970; 0 if unknown. end is the
+// wall clock of the recording's end, used if the recording does not have it.
 func (sb *State) wall(t uint64, end int64) int64 {
 	x := &sb.Records.File.Features
 	switch {
@@ -183,8 +183,8 @@ func (sb *State) wall(t uint64, end int64) int64 {
 	return end - int64(x.LastTime-t)
 }
 
-// collect finds the start of each process's program, then its memory. A child without a program of its
-// own has the memory of its parent.
+// collect finds the start of each process's program, then its memory. A child without a program of
+// its own has the memory of its parent.
 func (x *jitScan) collect() {
 	changes := x.sb.changes
 	begins := make(map[int32]uint64)
@@ -281,8 +281,8 @@ func (sb *State) AmbiguousJIT() uint32 {
 		Reason: ingest.AddressReused})
 }
 
-// JITReused reports whether a process's jitdump file has several successive functions at an address, and
-// whether their times are known.
+// JITReused reports whether a process's jitdump file has several successive functions at an
+// address, and whether their times are known.
 func (sb *State) JITReused(pid int32, pc addr.PC) (reused, timed bool) {
 	p := sb.jit[pid]
 	if p == nil || !inRanges(p.dumpReused, pc) {
@@ -309,8 +309,8 @@ func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, pid in
 	return n
 }
 
-// mapUser applies the mapping of a process. Anonymous memory in a process with a list of code gets the
-// names of its perf map, and does not cover functions of its jitdump file.
+// mapUser applies the mapping of a process. Anonymous memory in a process with a list of code gets
+// the names of its perf map, and does not cover functions of its jitdump file.
 func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	p := sb.jit[e.pid]
 	if p == nil || e.time < p.begin || sb.Objects.List[e.ref].Kind != ingest.Anonymous {
@@ -338,7 +338,7 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	}
 }
 
-// forkJIT contribution a child the names of its own perf map in memory inherited from its parent.
+// forkJIT gives a child the names of its own perf map in memory inherited from its parent.
 func (sb *State) forkJIT(b *addrspace.Builder, e *change) {
 	p := sb.jit[e.pid]
 	if p == nil || p.perfMap == 0 || e.time != p.begin {

@@ -35,8 +35,9 @@ func (sb *State) kernelMapping(rec *perfdata.Record, e *change) bool {
 	return true
 }
 
-// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol at
-// the end of its name, 0 if it was hidden (kptr_restrict): then no kernel address can be located.
+// kernelImage places the kernel. The record's pgoff is the run-time address of the reference symbol
+// at the end of its name, 0 if it was hidden (kptr_restrict): then no kernel address can be
+// located.
 func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named bool) bool {
 	m := &sb.Records.mmap
 	if ref == "" || !named {
@@ -76,8 +77,8 @@ func runsWhereLinked(arch string) bool {
 	return arch == "arm" || strings.HasPrefix(arch, "armv") && arch != "armv8l"
 }
 
-// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but .init.text,
-// with the outer frames of the idle task of the first CPU, follows the data.
+// kernelReach returns the end of the kernel's image. The recorded map ends with .text, but
+// .init.text, with the outer frames of the idle task of the first CPU, follows the data.
 func kernelReach(arch string, start uint64) uint64 {
 	const (
 		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, after KERNEL_IMAGE_SIZE
@@ -104,8 +105,8 @@ const maxListed = 64 << 10
 // maxNotes bounds the notes beside a kallsyms text, in bytes.
 const maxNotes = 64 << 10
 
-// AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of _text,
-// and modules and BPF programs by function.
+// AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of
+// _text, and modules and BPF programs by function.
 func (sb *State) AddKallsyms(path string) error {
 	f, err := files.Open(path)
 	if err != nil {
@@ -153,8 +154,8 @@ func (sb *State) AddKallsyms(path string) error {
 	return nil
 }
 
-// kernelIDBeside returns the build ID of the kernel of a kallsyms text: by a copy of /sys/kernel/notes
-// in the same directory or, for /proc/kallsyms, by the running kernel's notes.
+// kernelIDBeside returns the build ID of the kernel of a kallsyms text: by a copy of
+// /sys/kernel/notes in the same directory or, for /proc/kallsyms, by the running kernel's notes.
 func kernelIDBeside(path string) buildid.ID {
 	notes := filepath.Join(filepath.Dir(path), "notes")
 	if path == "/proc/kallsyms" {
@@ -173,9 +174,9 @@ func kernelIDBeside(path string) buildid.ID {
 	return id
 }
 
-// InKallsyms finds the function of a module or BPF program at an address, and the offset in it. As in
-// KernelCode, return addresses (ret) are exact if no call can precede them: at the first instruction
-// of a program, of a module, or of a function after padding.
+// InKallsyms finds the function of a module or BPF program at an address, and the offset in it. As
+// in KernelCode, return addresses (ret) are exact if no call can precede them: at the first
+// instruction of a program, of a module, or of a function after padding.
 func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, ok bool) {
 	c, at := &sb.Kernel.functions, addr.Site(pc, ret)
 	if i, found := c.find(pc); found &&
@@ -218,9 +219,9 @@ func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
 // maxLoads bounds the named mappings of one module.
 const maxLoads = 64
 
-// nameModules names the functions of modules without a build ID by copies of /proc/kallsyms of the same
-// boot, in which the kernel's reference symbol has the same address. A function is mapped from the
-// time of its module's mapping.
+// nameModules names the functions of modules without a build ID by copies of /proc/kallsyms of the
+// same boot, in which the kernel's reference symbol has the same address. A function is mapped from
+// the time of its module's mapping.
 func (sb *State) nameModules(paths []string) {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	loads := make(map[string][]change) // by display name
@@ -243,8 +244,8 @@ func (sb *State) nameModules(paths []string) {
 	}
 }
 
-// listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is of
-// another boot or unreadable, which is reported when the kernel's symbols are read.
+// listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is
+// of another boot or unreadable, which is reported when the kernel's symbols are read.
 func (sb *State) listedFunctions(path string, loads map[string][]change) []kallsyms.Symbol {
 	f, err := files.Open(path)
 	if err != nil {
@@ -269,8 +270,8 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []kalls
 	return symbols
 }
 
-// addListed maps functions over their modules. A function begins after its padding: an interrupt can
-// come at its first byte, but no call returns to it.
+// addListed maps functions over their modules. A function begins after its padding: an interrupt
+// can come at its first byte, but no call returns to it.
 func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change) {
 	for i := range symbols {
 		s := &symbols[i]

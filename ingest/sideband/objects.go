@@ -27,8 +27,8 @@ const (
 	NumFixed
 )
 
-// Objects are the raw objects of a capture, which differ in their records; several can turn out to be
-// the same. Locations of the second pass refer to them.
+// Objects are the raw objects of a capture, which differ in their records; several can turn out to
+// be the same. Locations of the second pass refer to them.
 type Objects struct {
 	List     []ingest.Object
 	index    map[ObjectKey]uint32
@@ -131,8 +131,8 @@ func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	return r.Add(key, ingest.Object{File: file})
 }
 
-// userKind returns the kind of a mapping of a process by its recorded name. A mapping with a build ID
-// is a file, whatever its name (memfd:runc).
+// userKind returns the kind of a mapping of a process by its recorded name. A mapping with a build
+// ID is a file, whatever its name (memfd:runc).
 func userKind(name string, m *perfdata.Mmap) ingest.ObjectKind {
 	const mapHugeTLB = 0x40000 // MAP_HUGETLB: text remapped into huge pages, or a JIT's
 	switch {
@@ -228,7 +228,8 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 	return n
 }
 
-// NoTable returns the object for the last frame of stacks that end in an object without unwind table.
+// NoTable returns the object for the last frame of stacks that end in an object without unwind
+// table.
 func (r *Objects) NoTable(object uint32) uint32 {
 	path := ingest.NoTablePath(r.List[object].File.Path)
 	key := ObjectKey{Kind: ingest.NoStack, Path: r.Path([]byte(path))}

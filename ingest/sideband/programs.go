@@ -17,8 +17,8 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF in bytes. A thousand programs take about
-// 3 MB.
+// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF in bytes. A thousand programs take
+// about 3 MB.
 const maxBPFSection = 64 << 20
 
 // ReadPrograms decodes the features of a perf.data file with BPF programs, without its records.
@@ -29,8 +29,8 @@ func ReadPrograms(f *perfdata.File) ([]bpf.Program, error) {
 	return sb.Programs.List, sb.Programs.Err
 }
 
-// Types returns the BTF in a perf.data file, by its ID in the kernel. Damage of it is reported with the
-// programs; name is for messages.
+// Types returns the BTF in a perf.data file, by its ID in the kernel. Damage of it is reported with
+// the programs; name is for messages.
 func Types(name string, f *perfdata.File) map[uint32]*btf.Types {
 	sec, ok := f.Features.Section(perfdata.FeatureBPFBTF)
 	if !ok {
@@ -143,8 +143,8 @@ func (sb *State) programLoads() []programLoad {
 	return loads
 }
 
-// firstOf returns the index in a group of the main function of the program with a tag, which is in the
-// function's name. Synthesized records have another tag; they are never lost.
+// firstOf returns the index in a group of the main function of the program with a tag, which is in
+// the function's name. Synthesized records have another tag; they are never lost.
 func (sb *State) firstOf(group []int, tag bpf.Tag) int {
 	for i := len(group) - 1; i >= 0; i-- {
 		if t, _, ok := bpf.SplitSymbol(sb.symbolOf(group[i])); ok && t == tag {
@@ -189,8 +189,8 @@ type codeKey struct {
 	tag    bpf.Tag
 }
 
-// codeFuncs are the functions of one codeKey, in the order of loading. Successive records get successive
-// functions, further records the last one.
+// codeFuncs are the functions of one codeKey, in the order of loading. Successive records get
+// successive functions, further records the last one.
 type codeFuncs struct {
 	refs []funcRef
 	next int
@@ -235,8 +235,8 @@ func (sb *State) matchPrograms() {
 	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
 }
 
-// sameGone reports whether two programs without information are one: perf records a program twice that
-// is loaded while it lists the loaded programs.
+// sameGone reports whether two programs without information are one: perf records a program twice
+// that is loaded while it lists the loaded programs.
 func sameGone(a, b bpf.Program) bool {
 	return a.Raw == nil && b.Raw == nil && a.ID == b.ID && a.ID != 0 &&
 		a.Funcs[0].Start == b.Funcs[0].Start && a.Funcs[0].Length == b.Funcs[0].Length
@@ -306,8 +306,8 @@ func (t *programMatcher) find(load *programLoad, k int) (funcRef, bool) {
 	return t.byAddress(at)
 }
 
-// within returns the index of the record's function in program p, or −1: the function at its address
-// or, if addresses were hidden, with its index.
+// within returns the index of the record's function in program p, or −1: the function at its
+// address or, if addresses were hidden, with its index.
 func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 	e := &t.sb.changes[load.symbols[k]]
 	starts, length := t.starts[p], e.b-e.a
@@ -323,8 +323,8 @@ func (t *programMatcher) within(p *bpf.Program, load *programLoad, k int) int {
 // fits reports whether a function can have a length.
 func fits(f *bpf.Func, length uint64) bool { return f.Length == 0 || uint64(f.Length) == length }
 
-// byAddress finds the function of a record without a BPF_EVENT: the next loaded one with its address,
-// length and tag.
+// byAddress finds the function of a record without a BPF_EVENT: the next loaded one with its
+// address, length and tag.
 func (t *programMatcher) byAddress(at int) (funcRef, bool) {
 	e := &t.sb.changes[at]
 	tag, _, ok := bpf.SplitSymbol(t.sb.symbolOf(at))
@@ -409,8 +409,8 @@ func (sb *State) goneProgram(load *programLoad) bpf.Program {
 	return p
 }
 
-// noteMissing adds the reasons of a bundle's recorder for programs without code. Reasons of the first
-// bundle have precedence.
+// noteMissing adds the reasons of a bundle's recorder for programs without code. Reasons of the
+// first bundle have precedence.
 func (sb *State) noteMissing(list []bundle.MissingProgram) {
 	for i := range list {
 		m := &list[i]

@@ -45,8 +45,8 @@ func (x *Records) At(r *perfdata.RecordReader, at Position, size int) (*perfdata
 	return r.At(int64(at), size)
 }
 
-// counterKey is one counter. An inherited counter counts separately in each thread, with the same ID
-// (perf_evsel__attr_has_per_thread_sample_period in tools/lib/perf/evsel.c).
+// counterKey is one counter. An inherited counter counts separately in each thread, with the same
+// ID (perf_evsel__attr_has_per_thread_sample_period in tools/lib/perf/evsel.c).
 type counterKey struct {
 	id  uint64
 	tid int32 // 0 if it is not inherited
@@ -58,13 +58,13 @@ type chunkReading struct {
 	value uint64
 }
 
-// readings are values of counters in samples (PERF_SAMPLE_READ) for chunks that are read separately: by
-// counter the last value in each chunk.
+// readings are values of counters in samples (PERF_SAMPLE_READ) for chunks that are read
+// separately: by counter the last value in each chunk.
 type readings map[counterKey][]chunkReading
 
 // Counters turns the readings of a recording's samples into counts since the previous reading. The
-// samples must be passed in the order of the recording, from the start of a chunk. It is not safe for
-// concurrent use.
+// samples must be passed in the order of the recording, from the start of a chunk. It is not safe
+// for concurrent use.
 type Counters struct {
 	x    *Records
 	from Position
@@ -126,8 +126,8 @@ func (m readings) before(key counterKey, chunk Position) uint64 {
 	return list[n-1].value
 }
 
-// noteReadings records the readings of a sample in the current chunk. Damage is reported when samples
-// are read.
+// noteReadings records the readings of a sample in the current chunk. Damage is reported when
+// samples are read.
 func (x *Records) noteReadings(rec *perfdata.Record) {
 	if x.File.DecodeSample(rec, &x.sample) != nil {
 		return
@@ -145,8 +145,8 @@ func (x *Records) noteReadings(rec *perfdata.Record) {
 	}
 }
 
-// deferred are the user chains that came in records of their own, after their samples. Equal chains are
-// kept once; each record takes 24 bytes besides.
+// deferred are the user chains that came in records of their own, after their samples. Equal chains
+// are kept once; each record takes 24 bytes besides.
 type deferred struct {
 	refs    []deferredRef // sorted after all records are read
 	chains  [][]byte
@@ -196,9 +196,9 @@ func (d *deferred) finish() {
 	slices.SortFunc(d.refs, compareDeferred)
 }
 
-// DeferredChain returns the recorded words of the user chain with a cookie, of a sample of a thread;
-// nil if it was not delivered. Several samples share a chain if the thread was not in user mode
-// between them.
+// DeferredChain returns the recorded words of the user chain with a cookie, of a sample of a
+// thread; nil if it was not delivered. Several samples share a chain if the thread was not in user
+// mode between them.
 func (x *Records) DeferredChain(tid int32, cookie uint64) []byte {
 	d := &x.deferred
 	for _, tid := range []int32{tid, 0} {

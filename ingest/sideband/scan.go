@@ -118,8 +118,8 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	return nil
 }
 
-// warnTraces reports traces, from which perf inject makes samples. Without other samples the recording
-// is only partially read.
+// warnTraces reports traces, from which perf inject makes samples. Without other samples the
+// recording is only partially read.
 func (x *Records) warnTraces() {
 	name := x.File.Name
 	if x.traces.size == 0 {
@@ -164,8 +164,8 @@ func (sb *State) guestEvents(rec *perfdata.Record) error {
 	})
 }
 
-// Guest returns the comm of all threads of a virtual machine, which has process and thread IDs of its
-// own, and false for samples of the host.
+// Guest returns the comm of all threads of a virtual machine, which has process and thread IDs of
+// its own, and false for samples of the host.
 func (x *Records) Guest(s *perfdata.Sample) (comm uint32, ok bool) {
 	if x.guests == nil {
 		return 0, false

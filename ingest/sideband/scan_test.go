@@ -367,7 +367,8 @@ func TestBuildIDs(t *testing.T) {
 	}
 }
 
-// TestIdentifyQuery: the queries for files without a recorded build ID, and the use of their answers.
+// TestIdentifyQuery: the queries for files without a recorded build ID, and the use of their
+// answers.
 func TestIdentifyQuery(t *testing.T) {
 	f := perfbuild.New()
 	f.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(1), Filename: "/listed"})

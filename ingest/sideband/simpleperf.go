@@ -16,8 +16,8 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// jitSymbolFile is the bit that simpleperf sets in the protection of synthetic mappings: of a file with
-// symbols over code compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
+// jitSymbolFile is the bit that simpleperf sets in the protection of synthetic mappings: of a file
+// with symbols over code compiled at run time (PROT_JIT_SYMFILE_MAP in thread_tree.h).
 const jitSymbolFile = 0x4000
 
 // maxPlaced bounds the mapped functions of symbol maps, over all mappings of their processes.
@@ -43,8 +43,8 @@ func ListedID(f *perfdata.FileSymbols) buildid.ID {
 }
 
 // useListed processes simpleperf's lists of functions. It maps the functions of the kernel and its
-// modules, for which simpleperf records no mappings, sets the IDs of files without one, and finds the
-// files with code of a virtual machine.
+// modules, for which simpleperf records no mappings, sets the IDs of files without one, and finds
+// the files with code of a virtual machine.
 func (sb *State) useListed() {
 	files, _ := sb.Records.File.FileSymbols() // damage is reported when names are read
 	if len(files) == 0 {
@@ -84,8 +84,8 @@ func (sb *State) listID(f *perfdata.FileSymbols) {
 	sb.listed[f.Path] = id
 }
 
-// placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms, and
-// records no reference symbol for finding others.
+// placeKernel maps the listed functions of the kernel. simpleperf reads them from /proc/kallsyms,
+// and records no reference symbol for finding others.
 func (sb *State) placeKernel(f *perfdata.FileSymbols) {
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
@@ -126,8 +126,8 @@ func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbo
 		})}
 }
 
-// placeSymbolMaps maps the functions of perf maps: over the memory of each program of a process, and
-// over later anonymous mappings.
+// placeSymbolMaps maps the functions of perf maps: over the memory of each program of a process,
+// and over later anonymous mappings.
 func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	left := maxPlaced
 	place := func(pid int32, t, from, to uint64) {
@@ -157,8 +157,8 @@ func (sb *State) placeSymbolMaps(perfMaps map[int32]*symbolMap) {
 	}
 }
 
-// ExactAddresses reports whether all addresses in an object are exact: Android's interpreter records the
-// current position in a method, not a return address.
+// ExactAddresses reports whether all addresses in an object are exact: Android's interpreter
+// records the current position in a method, not a return address.
 func (sb *State) ExactAddresses(object uint32) bool {
 	return int(object) < len(sb.exact) && sb.exact[object]
 }

@@ -47,8 +47,8 @@ type change struct {
 	flag    bool // names: by exec; forks: synthesized
 }
 
-// State is the state of processes and of the kernel over the time of a capture: from the records of a
-// perf.data file, by Scan, or from files that belong to a stack map.
+// State is the state of processes and of the kernel over the time of a capture: from the records of
+// a perf.data file, by Scan, or from files that belong to a stack map.
 type State struct {
 	Host     Host
 	Objects  *Objects       // all mapped objects
@@ -77,8 +77,8 @@ type Host struct {
 	BigEndian bool
 }
 
-// is64 reports whether the host has a 64-bit kernel that also runs 32-bit programs, which have a vdso
-// of their own.
+// is64 reports whether the host has a 64-bit kernel that also runs 32-bit programs, which have a
+// vdso of their own.
 func (h *Host) is64() bool { return h.Arch == "x86_64" || h.Arch == "aarch64" }
 
 // Kernel is the place of the kernel's image, and functions known only by a kallsyms text.
@@ -138,8 +138,8 @@ type comms struct {
 	numbers map[string]uint32
 }
 
-// sampled is the time span of all records, by the recording's clock, and the processes with samples.
-// They determine the facts that bundles can add.
+// sampled is the time span of all records, by the recording's clock, and the processes with
+// samples. They determine the facts that bundles can add.
 type sampled struct {
 	from, to  uint64
 	processes map[int32]bool
@@ -151,8 +151,8 @@ type Warning struct {
 	ingest.Warning
 }
 
-// MaxWarnings bounds the shown warnings about single records. Lists keep one more, so that it is known
-// that there are more.
+// MaxWarnings bounds the shown warnings about single records. Lists keep one more, so that it is
+// known that there are more.
 const MaxWarnings = 20
 
 // New returns an empty State.
@@ -220,8 +220,8 @@ func (sb *State) Build() {
 // CommNames returns the names of threads, by number.
 func (sb *State) CommNames() []string { return sb.comms.names }
 
-// UnnamedThread is the bit in a comm code for a thread without a recorded name: the other bits are its
-// number.
+// UnnamedThread is the bit in a comm code for a thread without a recorded name: the other bits are
+// its number.
 const UnnamedThread = 1 << 31
 
 // CommCode returns the code of a thread's name, or of its number if it has none.
@@ -240,11 +240,11 @@ func (sb *State) CommName(code uint32) string {
 	return sb.comms.names[code]
 }
 
-// KernelCode finds the code of an address in a version of the kernel's address space: the mapping, nil
-// if there is none, and the address to look up in it. For a return address (ret) this is the byte
-// before it (addr.Site), unless no call can precede it: nothing is mapped before it, or a JITed
-// function begins there, with an allocator's header or padding before it. Then an interrupt came at
-// the first instruction, and the address itself is looked up.
+// KernelCode finds the code of an address in a version of the kernel's address space: the mapping,
+// nil if there is none, and the address to look up in it. For a return address (ret) this is the
+// byte before it (addr.Site), unless no call can precede it: nothing is mapped before it, or a
+// JITed function begins there, with an allocator's header or padding before it. Then an interrupt
+// came at the first instruction, and the address itself is looked up.
 func (sb *State) KernelCode(v addrspace.Version, pc addr.PC, ret bool) (
 	m *addrspace.Mapping, site addr.PC) {
 	site = addr.Site(pc, ret)
@@ -264,8 +264,8 @@ type processProgram struct {
 	program uint32
 }
 
-// SpaceOf returns the number of a program's address space: the process ID for its first program, and
-// numbers that no process has for others.
+// SpaceOf returns the number of a program's address space: the process ID for its first program,
+// and numbers that no process has for others.
 func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 	if program == 0 {
 		return pid

@@ -1,13 +1,13 @@
 // Package addrspace keeps the history of mappings: the address spaces of processes and of the
 // kernel over the time of a recording.
 //
-// A Builder receives the side-band records in order of time. Build returns an immutable Map, which is
-// safe for concurrent use and returns the mapping of an address at a time. Objects and thread names
-// are numbers of the caller: this package does not interpret files or their names.
+// A Builder receives the side-band records in order of time. Build returns an immutable Map, which
+// is safe for concurrent use and returns the mapping of an address at a time. Objects and thread
+// names are numbers of the caller: this package does not interpret files or their names.
 //
 // Time is any number that orders both records and samples: nanoseconds of the recording's clock, or
-// positions in the file if there is no clock. 0 is "before everything". A state that begins at a time
-// holds for samples of that time.
+// positions in the file if there is no clock. 0 is "before everything". A state that begins at a
+// time holds for samples of that time.
 //
 // States of an address space are numbered: a Version is the set of mappings at a time. A fork
 // shares its parent's Version until one of the two changes it, and a redundant mapping makes no new
@@ -49,8 +49,8 @@ const (
 	numLayers
 )
 
-// Version is the number of a state of an address space; 0 is the empty state. Processes and the kernel
-// have separate numbers.
+// Version is the number of a state of an address space; 0 is the empty state. Processes and the
+// kernel have separate numbers.
 type Version uint32
 
 // NoComm is the name of a thread without a recorded name.
@@ -59,8 +59,8 @@ const NoComm = ^uint32(0)
 // Forever is the end of a state that lasts to the end of the recording.
 const Forever = ^uint64(0)
 
-// Span is a state and its time [From, Until). Until is Forever for the last state, which also holds at
-// Forever.
+// Span is a state and its time [From, Until). Until is Forever for the last state, which also holds
+// at Forever.
 type Span struct {
 	Value       uint32 // a Version, or a thread name's number
 	From, Until uint64
@@ -149,9 +149,9 @@ func (m *Map) User(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.roots[v], pc)
 }
 
-// Before returns the mapping that covers pc in a process's address space before its current program,
-// or nil. While the kernel maps the new program, samples still have the address at which the old
-// program entered the kernel.
+// Before returns the mapping that covers pc in a process's address space before its current
+// program, or nil. While the kernel maps the new program, samples still have the address at which
+// the old program entered the kernel.
 func (m *Map) Before(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.before[v], pc)
 }
@@ -241,8 +241,8 @@ func (a *anywhere) bit(granule addr.PC) uint64 {
 	return uint64(granule) * 0x9e3779b97f4a7c15 >> a.shift
 }
 
-// Anywhere reports whether pc may have been mapped in any process at any time. false is certain, and
-// fast.
+// Anywhere reports whether pc may have been mapped in any process at any time. false is certain,
+// and fast.
 func (m *Map) Anywhere(pc addr.PC) bool {
 	a := &m.anywhere
 	bit := a.bit(pc >> granuleBits)

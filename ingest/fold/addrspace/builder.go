@@ -8,8 +8,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Builder builds a Map. Its methods must be called in order of time; records of one time in the order
-// of the file.
+// Builder builds a Map. Its methods must be called in order of time; records of one time in the
+// order of the file.
 type Builder struct {
 	m       *Map
 	now     uint64
@@ -89,8 +89,8 @@ func (b *Builder) version(pid int32, root, before tree) {
 	of(b.m.procs, pid).set(b.now, uint32(v))
 }
 
-// Loaded records that the kernel has completely mapped a new program, so that the process runs it: the
-// next mapping or fork, made by the program itself, ends the state returned by Before.
+// Loaded records that the kernel has completely mapped a new program, so that the process runs it:
+// the next mapping or fork, made by the program itself, ends the state returned by Before.
 func (b *Builder) Loaded(pid int32) { b.loaded[pid] = true }
 
 // endExec ends the state returned by Before for a process that forks.
@@ -100,10 +100,10 @@ func (b *Builder) endExec(pid int32) {
 	}
 }
 
-// Fork records that thread ptid of process ppid made thread tid of process pid. A new thread inherits
-// the name, a new process inherits the current mappings, replacing the state of an earlier process
-// with its number. After a synthesized record, the mappings follow in records of their own, and
-// nothing is inherited.
+// Fork records that thread ptid of process ppid made thread tid of process pid. A new thread
+// inherits the name, a new process inherits the current mappings, replacing the state of an earlier
+// process with its number. After a synthesized record, the mappings follow in records of their own,
+// and nothing is inherited.
 func (b *Builder) Fork(t uint64, pid, tid, ppid, ptid int32, synthesized bool) {
 	b.tick(t)
 	if synthesized {
@@ -148,8 +148,8 @@ func (b *Builder) Map(t uint64, pid int32, m Mapping) {
 	b.version(pid, root, before)
 }
 
-// known reports whether a tree already has m. Run-time compilers often change the protection of their
-// memory, and each change is a record.
+// known reports whether a tree already has m. Run-time compilers often change the protection of
+// their memory, and each change is a record.
 func (b *Builder) known(t tree, m Mapping) bool {
 	n, ok := b.m.forest.find(t, m.Start)
 	if !ok || n.end < m.End {
@@ -272,8 +272,8 @@ func (m *Map) Steady(pc addr.PC) bool {
 	return !found
 }
 
-// KernelVersions returns, in their order, Versions of the kernel with all results of InKernel for the
-// addresses from first to last.
+// KernelVersions returns, in their order, Versions of the kernel with all results of InKernel for
+// the addresses from first to last.
 func (m *Map) KernelVersions(first, last addr.PC) iter.Seq[Version] {
 	return func(yield func(Version) bool) {
 		previous := m.Kernel(0).Version()
@@ -317,8 +317,8 @@ func joinRanges(ranges []addrRange) []addrRange {
 const maxPieces = 1 << 28
 
 // Fill adds mapping m to process pid from t on, but not over existing mappings of objects for which
-// keep returns true: functions of a run-time compiler in memory with frequent changes of protection,
-// each of which is a record.
+// keep returns true: functions of a run-time compiler in memory with frequent changes of
+// protection, each of which is a record.
 func (b *Builder) Fill(t uint64, pid int32, m Mapping, keep func(object uint32) bool) {
 	b.tick(t)
 	if m.Start >= m.End || b.pieces > maxPieces {

@@ -62,7 +62,8 @@ func (f *forest) own(t tree) tree {
 	return t
 }
 
-// priority is the heap order of a node. It depends only on the piece, so that copies keep their place.
+// priority is the heap order of a node. It depends only on the piece, so that copies keep their
+// place.
 func (f *forest) priority(n *node) uint64 {
 	x := (uint64(n.start) ^ f.seed) * 0x9e3779b97f4a7c15
 	x ^= x >> 32

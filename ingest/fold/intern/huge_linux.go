@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// hugePage is the size of a huge page on x86-64 and arm64; on other machines the advice has no effect.
+// hugePage is the size of a huge page on x86-64 and arm64; on other machines the advice has no
+// effect.
 const hugePage = 2 << 20
 
 // minPopulate is the minimum size in bytes for which populating is worth the system call.

@@ -1,15 +1,15 @@
 // Package intern stores equal values once, so that each distinct call chain of a capture with
 // millions is looked up only once.
 //
-// Tables are not safe for concurrent use: each worker has its own, and duplicates between workers are
-// cheaper than a lock (measured: a table shared under 64 locks costs 28 % more). Keys are hashed with
-// hash/maphash and always compared: otherwise different stacks could be merged. Hash seeds are
-// random, so that nothing may depend on the order of a table's entries.
+// Tables are not safe for concurrent use: each worker has its own, and duplicates between workers
+// are cheaper than a lock (measured: a table shared under 64 locks costs 28 % more). Keys are
+// hashed with hash/maphash and always compared: otherwise different stacks could be merged. Hash
+// seeds are random, so that nothing may depend on the order of a table's entries.
 //
 // The cost is in cache misses and in the first access to pages, not in arithmetic. Slots therefore
-// hold the entries themselves; tables consist of parts that grow one by one, into memory released by
-// other parts; and a part is in the order of the hash, so that growing is one pass through old and
-// new memory.
+// hold the entries themselves; tables consist of parts that grow one by one, into memory released
+// by other parts; and a part is in the order of the hash, so that growing is one pass through old
+// and new memory.
 package intern
 
 import (
@@ -118,8 +118,8 @@ func (t *Table[V]) ReadAheadKey(hash uint64) uint32 {
 	return uint32(key[0]) + uint32(key[len(key)-1])
 }
 
-// AddHashed is Add for a key with a known hash by the table's seed. The table uses the upper half of
-// the hash; the lower half is free for other uses.
+// AddHashed is Add for a key with a known hash by the table's seed. The table uses the upper half
+// of the hash; the lower half is free for other uses.
 func (t *Table[V]) AddHashed(hash uint64, key []byte) (value *V, ref Ref, fresh bool) {
 	if len(key) > MaxKey {
 		key = key[:MaxKey]
@@ -217,8 +217,8 @@ type Entry[V any] struct {
 	Value *V
 }
 
-// Part returns the entries of the i-th of NumParts parts of the table, so that several goroutines can
-// share the work.
+// Part returns the entries of the i-th of NumParts parts of the table, so that several goroutines
+// can share the work.
 func (t *Table[V]) Part(i int) iter.Seq[Entry[V]] {
 	slots := t.parts[i].slots
 	return func(yield func(Entry[V]) bool) {

@@ -16,8 +16,8 @@ const (
 // MaxList is the maximum length of a list.
 const MaxList = listChunk
 
-// Lists stores lists of 32-bit numbers contiguously, numbered from 0 in the order of addition. Equal
-// lists are not joined.
+// Lists stores lists of 32-bit numbers contiguously, numbered from 0 in the order of addition.
+// Equal lists are not joined.
 type Lists struct {
 	chunks [][]uint32
 	fill   int // words used of the last chunk
@@ -74,8 +74,8 @@ func (l *Lists) At(id uint32) []uint32 {
 	return l.chunks[r.pos>>listChunkBits][at : at+r.len : at+r.len]
 }
 
-// ListSet stores distinct lists of 32-bit numbers. It is built like Table, without a copy of the keys.
-// The zero ListSet is not usable; use NewListSet.
+// ListSet stores distinct lists of 32-bit numbers. It is built like Table, without a copy of the
+// keys. The zero ListSet is not usable; use NewListSet.
 type ListSet struct {
 	Lists
 	seed  maphash.Seed

@@ -9,8 +9,8 @@ import (
 )
 
 // identity is equal for records of one object: the build ID and the file's base name, or without a
-// build ID all recorded fields. Copies of a program under several names have one ID, and frames keep
-// the name of their file.
+// build ID all recorded fields. Copies of a program under several names have one ID, and frames
+// keep the name of their file.
 type identity struct {
 	kind      ingest.ObjectKind
 	key       buildid.Key
@@ -26,8 +26,8 @@ type identity struct {
 	capture   string
 }
 
-// identities returns the identities of objects. An inexact ID joins the exact ID that it matches; if it
-// matches IDs of different lengths it is ambiguous and joins none.
+// identities returns the identities of objects. An inexact ID joins the exact ID that it matches;
+// if it matches IDs of different lengths it is ambiguous and joins none.
 func identities(objects []ingest.Object) []identity {
 	exact := make(map[identity][]int) // lengths by identity of length 0
 	ids := make([]identity, len(objects))
@@ -68,8 +68,8 @@ func identities(objects []ingest.Object) []identity {
 	return ids
 }
 
-// addNames adds the names of files to the identities of objects with a build ID. Objects of stack maps
-// have no names: they get the smallest name of other records with the ID.
+// addNames adds the names of files to the identities of objects with a build ID. Objects of stack
+// maps have no names: they get the smallest name of other records with the ID.
 func addNames(ids []identity, objects []ingest.Object) {
 	least := make(map[identity]string)
 	name := func(i int) string {

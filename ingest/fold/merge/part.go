@@ -7,8 +7,9 @@ import (
 	"symbolize/ingest"
 )
 
-// Part returns the profile of some samples of p, in the order of p.Samples, with only the table entries
-// that they use. The description, and counts of Stats other than of samples, are those of p.
+// Part returns the profile of some samples of p, in the order of p.Samples, with only the table
+// entries that they use. The description, and counts of Stats other than of samples, are those of
+// p.
 func Part(p *ingest.Profile, samples []ingest.Sample) *ingest.Profile {
 	c := &cutter{in: p, out: &ingest.Profile{Meta: p.Meta, Stats: p.Stats,
 		Samples: slices.Clone(samples)}}
@@ -110,8 +111,8 @@ func (c *cutter) strings() {
 	}
 }
 
-// objects copies the objects of the locations and of their functions, and the kernels of modules among
-// them.
+// objects copies the objects of the locations and of their functions, and the kernels of modules
+// among them.
 func (c *cutter) objects() {
 	p, q := c.in, c.out
 	used := make([]bool, len(p.Objects))

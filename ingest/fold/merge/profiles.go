@@ -9,8 +9,8 @@ import (
 )
 
 // Profiles makes one profile of several, which are not changed. Objects with the same build ID are
-// joined, as are events of the same name; other events are added in the order of the profiles. Names
-// are kept if all profiles have them. Merging one profile gives an equal profile.
+// joined, as are events of the same name; other events are added in the order of the profiles.
+// Names are kept if all profiles have them. Merging one profile gives an equal profile.
 func Profiles(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	if len(profiles) == 0 {
 		return nil, errors.New("no profiles to merge")
@@ -192,8 +192,8 @@ func (m *merger) names() {
 	m.p.Names = out
 }
 
-// meta keeps the values that all profiles have in common. The start is the first of all; durations add
-// up as in pprof.
+// meta keeps the values that all profiles have in common. The start is the first of all; durations
+// add up as in pprof.
 func (m *merger) meta() {
 	out := &m.p.Meta
 	*out = m.in[0].Meta

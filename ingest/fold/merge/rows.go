@@ -17,8 +17,8 @@ type Labels struct {
 	Tags          uint32 // decoded by the shard's Tags
 }
 
-// LabelSet numbers labels for all workers. It is rarely called: readers keep the last result of each
-// thread.
+// LabelSet numbers labels for all workers. It is rarely called: readers keep the last result of
+// each thread.
 type LabelSet struct {
 	mu    sync.Mutex
 	index map[Labels]uint32
@@ -41,8 +41,8 @@ func (s *LabelSet) Number(l Labels) uint32 {
 	return n
 }
 
-// Row is a folded sample, in 24 bytes because there are as many as distinct stacks. A count of 0 means
-// no row.
+// Row is a folded sample, in 24 bytes because there are as many as distinct stacks. A count of 0
+// means no row.
 type Row struct {
 	Kernel, User uint32 // numbers of parts
 	Label        uint32
@@ -52,8 +52,8 @@ type Row struct {
 
 // RowTable folds samples. It is built like intern.Table, with the keys in the values.
 //
-// Rows are added in groups, because nearly all of the time went to cache misses: the slots of a group
-// are read before any is compared, so that the misses overlap.
+// Rows are added in groups, because nearly all of the time went to cache misses: the slots of a
+// group are read before any is compared, so that the misses overlap.
 type RowTable struct {
 	seed  maphash.Seed
 	parts [intern.NumParts]rowPart
@@ -83,8 +83,8 @@ func (t *RowTable) hash(r *Row) uint32 {
 	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
-// Add counts a row; its count is at least 1. If the count of a row would overflow, a second row of the
-// same key is added.
+// Add counts a row; its count is at least 1. If the count of a row would overflow, a second row of
+// the same key is added.
 func (t *RowTable) Add(r Row) {
 	t.group[t.n] = hashedRow{r, t.hash(&r)}
 	if t.n++; t.n == len(t.group) {

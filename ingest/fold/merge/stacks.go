@@ -21,8 +21,8 @@ type stackAssembler struct {
 // pair is a stack as two ranks.
 type pair struct{ kernel, user uint32 }
 
-// compare is the order of stacks by their location lists. Ranks determine it unless one kernel part is
-// a prefix of the other.
+// compare is the order of stacks by their location lists. Ranks determine it unless one kernel part
+// is a prefix of the other.
 func (a *stackAssembler) compare(x, y pair) int {
 	if x.kernel == y.kernel {
 		return cmp.Compare(x.user, y.user)
@@ -93,8 +93,8 @@ func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
 	}
 }
 
-// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows in the same
-// order. The shards' own rows are released.
+// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows in the
+// same order. The shards' own rows are released.
 func (a *stackAssembler) pairs() (distinct []pair) {
 	total := 0
 	for _, s := range a.shards {
@@ -144,9 +144,9 @@ func (a *stackAssembler) pairs() (distinct []pair) {
 	return distinct
 }
 
-// sortPairs returns the numbers of pairs in the order of the stacks. The pairs are in the order of their
-// ranks, which is the same unless one kernel part is a prefix of another (like the empty one): the
-// pairs of such a part are a run of their own, and the runs are merged.
+// sortPairs returns the numbers of pairs in the order of the stacks. The pairs are in the order of
+// their ranks, which is the same unless one kernel part is a prefix of another (like the empty
+// one): the pairs of such a part are a run of their own, and the runs are merged.
 func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
 	last := a.roles[KernelRole].last
 	rest := make([]uint32, 0, len(pairs))
@@ -284,8 +284,8 @@ const (
 	radixSize = 1 << radixBits
 )
 
-// radixSort stably sorts numbers by a 32-bit key and returns the result, in the given slice or a new
-// one. Digits that are equal in all keys cost nothing.
+// radixSort stably sorts numbers by a 32-bit key and returns the result, in the given slice or a
+// new one. Digits that are equal in all keys cost nothing.
 func radixSort(order []uint32, key func(uint32) uint32) []uint32 {
 	n := len(order)
 	if n < 2 {

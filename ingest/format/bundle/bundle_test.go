@@ -226,7 +226,8 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// TestRenameTaken: a bundle does not get the name of another file, before and after its first flush.
+// TestRenameTaken: a bundle does not get the name of another file, before and after its first
+// flush.
 func TestRenameTaken(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")

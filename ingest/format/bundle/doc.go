@@ -2,17 +2,17 @@
 // host, with the data that resolving needs and perf.data lacks.
 //
 // This comment is the specification, format version 3. Version 2 has no field user_time; version 1
-// also has no fields program and kernel_time and no entries proc/PID/program/N/maps. Bundles without
-// samples are written as version 1.
+// also has no fields program and kernel_time and no entries proc/PID/program/N/maps. Bundles
+// without samples are written as version 1.
 //
 // # Container
 //
 // A bundle is a POSIX tar (ustar; pax headers where a name or number does not fit), compressed with
 // zstd, so that `tar -tf` lists it and `zstd -d` unpacks it. An uncompressed tar is read, too. The
-// first entry is "manifest.json". The zstd stream begins with a frame that holds only the tar header
-// of this entry, so that the first few hundred bytes identify the file; the manifest and perf.data
-// end with a block, so that a truncated file keeps them. A reader does not rely on this: any tar,
-// packed as one frame or many, is a bundle if its first entry is the manifest.
+// first entry is "manifest.json". The zstd stream begins with a frame that holds only the tar
+// header of this entry, so that the first few hundred bytes identify the file; the manifest and
+// perf.data end with a block, so that a truncated file keeps them. A reader does not rely on this:
+// any tar, packed as one frame or many, is a bundle if its first entry is the manifest.
 //
 // All entries are regular files with relative names. A writer puts "perf.data" second and the
 // others in the order of their names, with mode 0644, owner 0 and the manifest's end, in whole
@@ -45,11 +45,11 @@
 //	                 and _etext; the store on that host had the other symbols
 //	entries          [{name, size, sha256}] of all other entries, in their order
 //
-// perf is perf's own clock, the clock of the records in perf.data unless their event selects another
-// one (use_clockid): CLOCK_MONOTONIC, if stacks were sampled. The four readings relate it to
-// CLOCK_MONOTONIC, to CLOCK_BOOTTIME (the kernel's clock for load times of programs) and to the wall
-// clock. kernel_build_id, text and the time from begin to end identify a boot: a perf.data with the
-// same kernel, the same _text and overlapping time was recorded in the same boot.
+// perf is perf's own clock, the clock of the records in perf.data unless their event selects
+// another one (use_clockid): CLOCK_MONOTONIC, if stacks were sampled. The four readings relate it
+// to CLOCK_MONOTONIC, to CLOCK_BOOTTIME (the kernel's clock for load times of programs) and to the
+// wall clock. kernel_build_id, text and the time from begin to end identify a boot: a perf.data
+// with the same kernel, the same _text and overlapping time was recorded in the same boot.
 //
 // # Entries
 //
@@ -79,10 +79,10 @@
 // a module loaded before the recording or not unloaded.
 //
 // compiled.json is an object with "began", the start of the process, "vdso", the address of its
-// vdso, "0x…", and "perf_map" and "jit_dump". Each of these has "path", the path of the file as seen
-// by the process, with its number in its own namespace, and "written", the last modification. Times
-// are ns of REALTIME; unknown fields are absent. Bundles of older recorders have a perf map without
-// this entry.
+// vdso, "0x…", and "perf_map" and "jit_dump". Each of these has "path", the path of the file as
+// seen by the process, with its number in its own namespace, and "written", the last modification.
+// Times are ns of REALTIME; unknown fields are absent. Bundles of older recorders have a perf map
+// without this entry.
 //
 // # Stacks
 //
@@ -117,10 +117,10 @@
 // for all other stacks; 2^64 − 1 if such a record may have been lost. Without the field (version 1)
 // an address is known if only one object ever covered it.
 //
-// The field user_time is for user stacks with addresses of a process with a jitdump file: the sample
-// was recorded at this time, by CLOCK_MONOTONIC, or less than 2^22 ns later, so that the records of
-// the file determine the function at an address. It is 0 for all other stacks. Without the field
-// (version 2) or a time, an address is known if only one function ever covered it.
+// The field user_time is for user stacks with addresses of a process with a jitdump file: the
+// sample was recorded at this time, by CLOCK_MONOTONIC, or less than 2^22 ns later, so that the
+// records of the file determine the function at an address. It is 0 for all other stacks. Without
+// the field (version 2) or a time, an address is known if only one function ever covered it.
 //
 // In the manifest samples is an array, one for each event, of
 //
@@ -153,8 +153,8 @@
 //	32      [32]byte  SHA-256 of these bytes
 //	64      [n]byte   the packed bundle
 //
-// Data after the last whole segment was being written and is skipped; a damaged segment before it is
-// left out, with a warning. Open reads all segments as one bundle:
+// Data after the last whole segment was being written and is skipped; a damaged segment before it
+// is left out, with a warning. Open reads all segments as one bundle:
 //
 //   - Begin comes from the first segment, lost counts add up, warnings and missing programs are
 //     joined, and the other fields of the manifest come from the last segment;

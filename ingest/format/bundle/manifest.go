@@ -89,8 +89,8 @@ type EntryInfo struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// HexAddr is an address that is the text "0x…" in JSON: programs that keep numbers as floating point
-// would round it.
+// HexAddr is an address that is the text "0x…" in JSON: programs that keep numbers as floating
+// point would round it.
 type HexAddr addr.PC
 
 // MarshalText returns "0x…".
@@ -203,7 +203,7 @@ func (b *Bundle) readJSON(name string, limit int64, v any) error {
 // Compiled is an entry proc/PID/compiled.json: the process of the perf map and jitdump file beside
 // it.
 type Compiled struct {
-	Began   uint64       `json:"began,omitempty"` // start of the process, ns of REALTIME; 0 if unknown
+	Began   uint64       `json:"began,omitempty"` // start of the process, ns of REALTIME; or 0
 	PerfMap *ForeignFile `json:"perf_map,omitempty"`
 	JITDump *ForeignFile `json:"jit_dump,omitempty"`
 	VDSO    HexAddr      `json:"vdso,omitempty"` // address of its vdso; 0 if unknown

@@ -21,8 +21,8 @@ import (
 // that memory and open files do not grow with the length of a recording.
 const mergeWays = 8
 
-// mergeSegments adds the content of segments to a writer as if they had been recorded as one bundle,
-// and returns its manifest. An error of a segment becomes a warning.
+// mergeSegments adds the content of segments to a writer as if they had been recorded as one
+// bundle, and returns its manifest. An error of a segment becomes a warning.
 func mergeSegments(name string, r io.ReaderAt, list []segment, to *Writer) (*Manifest, []error,
 	error) {
 	var warnings []error
@@ -158,8 +158,8 @@ func (x *merger) mergeManifests() {
 	slices.SortFunc(m.Missing, func(a, b MissingProgram) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// mergeEntries adds the entries: stacks and the side band are merged, distinct mappings are kept, and
-// of other entries the last one of a name is used.
+// mergeEntries adds the entries: stacks and the side band are merged, distinct mappings are kept,
+// and of other entries the last one of a name is used.
 func (x *merger) mergeEntries() error {
 	done := make(map[string]bool)
 	if err := x.mergeMappings(done); err != nil {
@@ -334,8 +334,8 @@ type sideFile struct {
 	r io.ReaderAt
 }
 
-// mergePerfData writes one perf.data with the records of all segments in their order, the features of
-// the last, and the BPF programs of all.
+// mergePerfData writes one perf.data with the records of all segments in their order, the features
+// of the last, and the BPF programs of all.
 func (x *merger) mergePerfData(done map[string]bool) error {
 	done[PerfDataName] = true
 	var files []sideFile

@@ -25,8 +25,8 @@ func CompareCallers(a, b []byte, size int) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// mergeSamples merges the stacks and counts listed in the manifests. Samples that a segment describes
-// in another way than the last segment are left out, with a warning.
+// mergeSamples merges the stacks and counts listed in the manifests. Samples that a segment
+// describes in another way than the last segment are left out, with a warning.
 func (x *merger) mergeSamples(done map[string]bool) error {
 	last := x.manifest.Samples
 	x.manifest.Samples = nil

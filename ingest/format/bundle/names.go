@@ -70,8 +70,8 @@ func VDSOName(buildID string) string { return vdsoDir + buildID + vdsoExt }
 // MapsName returns the name of the entry with a process's /proc/PID/maps.
 func MapsName(pid int32) string { return procEntry(pid, mapsName) }
 
-// ProgramMapsName returns the name of the entry with the mappings of a program of a process; programs
-// are numbered from 0, for which it is MapsName.
+// ProgramMapsName returns the name of the entry with the mappings of a program of a process;
+// programs are numbered from 0, for which it is MapsName.
 func ProgramMapsName(pid int32, program uint32) string {
 	if program == 0 {
 		return MapsName(pid)

@@ -96,8 +96,8 @@ func (w *Writer) Add(name string, data []byte) error {
 	return w.AddReader(name, bytes.NewReader(data))
 }
 
-// AddReader adds an entry with the content of r. If that fails there is no such entry, and the writer
-// stays usable.
+// AddReader adds an entry with the content of r. If that fails there is no such entry, and the
+// writer stays usable.
 func (w *Writer) AddReader(name string, r io.Reader) error {
 	if !validName(name) || name == ManifestName {
 		return fmt.Errorf("%q: %w", name, ErrName)
@@ -139,9 +139,9 @@ func (w *Writer) Has(name string) bool {
 	return w.names[name]
 }
 
-// Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries. The
-// file appears under its name when it is complete and on disk, and replaces the file of Flush, whose
-// content it includes. The writer is closed, also after an error.
+// Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries.
+// The file appears under its name when it is complete and on disk, and replaces the file of Flush,
+// whose content it includes. The writer is closed, also after an error.
 func (w *Writer) Commit(m *Manifest) error {
 	if w.Flushed() == 0 {
 		return w.commit(m)
@@ -280,8 +280,8 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 	return b, err
 }
 
-// packBest is the maximum size in bytes of bundles that are packed at the best level, which takes ten
-// times as long: a second.
+// packBest is the maximum size in bytes of bundles that are packed at the best level, which takes
+// ten times as long: a second.
 const packBest = 16 << 20
 
 // Sizes of buffers, bytes.

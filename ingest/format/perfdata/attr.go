@@ -298,7 +298,8 @@ var (
 // tracepoints and PMUs.
 func (a *Attr) Name() string { return new(File).baseName(a) }
 
-// baseName derives a name as perf does (evsel__name in tools/perf/util/evsel.c), by type and config.
+// baseName derives a name as perf does (evsel__name in tools/perf/util/evsel.c), by type and
+// config.
 func (f *File) baseName(a *Attr) string {
 	// The upper half of config can hold the number of a PMU (hybrid machines).
 	config := a.Config & 0xffffffff
@@ -373,8 +374,8 @@ func breakpointName(a *Attr) string {
 	return fmt.Sprintf("mem:%#x:%s", a.Config1, access)
 }
 
-// modifiers returns the modifiers ":u", ":k", ":h" and ":p" of an attr. Modifiers for host and guest are left out: users do not
-// request them, and a derived name should be the requested one.
+// modifiers returns the modifiers ":u", ":k", ":h" and ":p" of an attr. Modifiers for host and
+// guest are left out: users do not request them, and a derived name should be the requested one.
 func modifiers(a *Attr) string {
 	var b strings.Builder
 	if a.Flags&(FlagExcludeKernel|FlagExcludeUser|FlagExcludeHV) != 0 {

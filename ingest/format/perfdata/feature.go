@@ -278,8 +278,8 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 // a NUL.
 func featureString(d *decode.Reader) string { return d.FixedString(uint64(d.U32())) }
 
-// decodeSampleTime leaves both times 0 if perf recorded none: it writes ~0 without TIME in the attr,
-// and 0 if it did not examine the samples.
+// decodeSampleTime leaves both times 0 if perf recorded none: it writes ~0 without TIME in the
+// attr, and 0 if it did not examine the samples.
 func decodeSampleTime(x *Features, d *decode.Reader) {
 	first, last := d.U64(), d.U64()
 	if first <= last && last != ^uint64(0) {

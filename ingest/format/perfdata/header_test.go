@@ -215,8 +215,8 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts a file at every length: Open returns an error, or a file with a prefix of all records
-// and a warning.
+// TestCutOff cuts a file at every length: Open returns an error, or a file with a prefix of all
+// records and a warning.
 func TestCutOff(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		sweep(t, everyRecord(b).Bytes(), 1)

@@ -15,8 +15,8 @@ import (
 // better than smaller and larger blocks; it must exceed the largest size of a record, 65,535.
 const blockSize = 1 << 20
 
-// maxRecordSize is the maximum of a record's 16-bit size field. Of larger records of simpleperf only
-// the header is returned, and the rest is skipped like a payload.
+// maxRecordSize is the maximum of a record's 16-bit size field. Of larger records of simpleperf
+// only the header is returned, and the rest is skipped like a payload.
 const maxRecordSize = 1<<16 - 1
 
 // RecordReader returns the raw records of a range of the file, in file order. It reads the file in
@@ -129,8 +129,8 @@ func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 // Record returns the current record. The reader owns it, and Next overwrites it.
 func (r *RecordReader) Record() *Record { return &r.rec }
 
-// Offset returns the start of the next record. After Next has returned false without an error, it is
-// at or after the end of the range: the start of the next chunk's records.
+// Offset returns the start of the next record. After Next has returned false without an error, it
+// is at or after the end of the range: the start of the next chunk's records.
 func (r *RecordReader) Offset() int64 { return r.base + int64(r.pos) }
 
 // Err returns the reason why the reader stopped: nil at the end of the range, otherwise a
@@ -268,8 +268,8 @@ func (f *File) readStream() {
 	}
 }
 
-// addHeader decodes a record that replaces a part of a header other than an attr; other records have
-// no effect.
+// addHeader decodes a record that replaces a part of a header other than an attr; other records
+// have no effect.
 func (f *File) addHeader(rec *Record) {
 	switch rec.Type {
 	case TypeHeaderEventType:

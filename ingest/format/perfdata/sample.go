@@ -314,8 +314,8 @@ func (d *sampleDecoder) raw() {
 	d.s.Raw = d.bytes(uint64(n), "RAW data")
 }
 
-// BranchCallStack is the bit of Attr.BranchSampleType for branch stacks with the calls that have not
-// returned, innermost first (perf record --call-graph lbr).
+// BranchCallStack is the bit of Attr.BranchSampleType for branch stacks with the calls that have
+// not returned, innermost first (perf record --call-graph lbr).
 const BranchCallStack = 1 << 11
 
 // Bits of perf_event_attr.branch_sample_type that change the layout of BRANCH_STACK.

@@ -178,8 +178,8 @@ func TestSampleCounts(t *testing.T) {
 	}
 }
 
-// TestReadFormats decodes a sample with READ values before the chain, for each read_format: the chain
-// must be found.
+// TestReadFormats decodes a sample with READ values before the chain, for each read_format: the
+// chain must be found.
 func TestReadFormats(t *testing.T) {
 	for rf := range uint64(32) {
 		var values []uint64
@@ -239,8 +239,8 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// TestUserAsked: the requested size is the size of the copy if the record is full, and the attribute's
-// if a recorder has truncated the copy to its valid bytes.
+// TestUserAsked: the requested size is the size of the copy if the record is full, and the
+// attribute's if a recorder has truncated the copy to its valid bytes.
 func TestUserAsked(t *testing.T) {
 	for _, test := range []struct {
 		name             string

@@ -317,8 +317,8 @@ func TestSampleIDOfSample(t *testing.T) {
 	})
 }
 
-// TestTrailerByEvent has events with trailers that differ before the ID: each record must be read with
-// the trailer of its event.
+// TestTrailerByEvent has events with trailers that differ before the ID: each record must be read
+// with the trailer of its event.
 func TestTrailerByEvent(t *testing.T) {
 	bothOrders(t, func(t *testing.T, b *perfbuild.File) {
 		const common = perfbuild.Identifier | perfbuild.TID | perfbuild.Time

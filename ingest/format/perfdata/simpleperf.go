@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// decodeSimpleperf decodes simpleperf's META_INFO feature: keys and values, each terminated by a NUL
-// (RecordFileReader::ReadMetaInfoFeature in record_file_reader.cpp).
+// decodeSimpleperf decodes simpleperf's META_INFO feature: keys and values, each terminated by a
+// NUL (RecordFileReader::ReadMetaInfoFeature in record_file_reader.cpp).
 func decodeSimpleperf(x *Features, d *decode.Reader) {
 	facts := make(map[string]string)
 	for d.Left() > 0 && d.Err() == nil {
@@ -26,8 +26,8 @@ func decodeSimpleperf(x *Features, d *decode.Reader) {
 	x.OSRelease = cmp.Or(x.OSRelease, facts["kernel_version"])
 }
 
-// simpleperfTypes reads simpleperf's names of tracepoints: lines "sched:sched_switch,2,91", with the
-// type and the config of the attr.
+// simpleperfTypes reads simpleperf's names of tracepoints: lines "sched:sched_switch,2,91", with
+// the type and the config of the attr.
 func (f *File) simpleperfTypes() {
 	for line := range strings.Lines(f.Features.Simpleperf["event_type_info"]) {
 		line = strings.TrimSuffix(line, "\n")
@@ -50,7 +50,7 @@ type FileKind uint32
 const (
 	FileKernel       FileKind = 0 // run-time addresses, also of modules
 	FileKernelModule FileKind = 1
-	FileELF          FileKind = 2 // addresses of its program headers; compiled code: run-time addresses
+	FileELF          FileKind = 2 // virtual addresses; of compiled code run-time addresses
 	FileDEX          FileKind = 3 // offsets in the file
 	FileSymbolMap    FileKind = 4 // run-time addresses in the process of /tmp/perf-PID.map
 )
@@ -59,8 +59,8 @@ const (
 type FileSymbols struct {
 	Kind FileKind
 	Path string
-	// Addr is the first address of an ELF file's code; Offset, if Placed, is its offset in the file,
-	// which old versions of simpleperf did not write.
+	// Addr is the first address of an ELF file's code; Offset, if Placed, is its offset in the
+	// file, which old versions of simpleperf did not write.
 	Addr    uint64
 	Offset  uint64
 	Placed  bool

@@ -326,8 +326,8 @@ func (x *Writer) eventDesc() []byte {
 }
 
 // The methods below write records that perf synthesizes for the state before the recording
-// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; with the zero SampleID,
-// which perf writes, the record is before everything.
+// (tools/perf/util/synthetic-events.c, bpf-event.c). id becomes the trailer; with the zero
+// SampleID, which perf writes, the record is before everything.
 
 // finish pads the record in b, adds the trailer and writes it.
 func (x *Writer) finish(b []byte, id SampleID) error {
@@ -391,7 +391,8 @@ func (x *Writer) WriteBPFEvent(e *BPFEvent, id SampleID) error {
 	return x.finish(append(b, e.Tag[:]...), id)
 }
 
-// WriteMmap writes an MMAP2 record if m has a build ID, otherwise an MMAP record, of the given mode.
+// WriteMmap writes an MMAP2 record if m has a build ID, otherwise an MMAP record, of the given
+// mode.
 func (x *Writer) WriteMmap(m *Mmap, mode CPUMode, id SampleID) error {
 	misc := uint16(mode)
 	if m.Data {

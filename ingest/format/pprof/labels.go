@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest"
 )
 
-// maxTagText bounds the texts of all distinct combinations of labels of a file, in bytes: samples refer
-// to strings of any size by a few bytes.
+// maxTagText bounds the texts of all distinct combinations of labels of a file, in bytes: samples
+// refer to strings of any size by a few bytes.
 const maxTagText = 64 << 20
 
 // tagReader makes the tags of samples from their labels.
@@ -52,8 +52,8 @@ func (t *tagReader) kept(key []byte) bool {
 	return kept
 }
 
-// findLabels returns the numeric labels that occur. If other samples have a label, a missing one is 0,
-// because writers omit zeros.
+// findLabels returns the numeric labels that occur. If other samples have a label, a missing one is
+// 0, because writers omit zeros.
 func (r *reader) findLabels() (has ingest.Keep, err error) {
 	for in := r.samples(); ; {
 		s, err := in.next()
@@ -94,8 +94,8 @@ func (r *reader) readLabels(s *sample, row *ingest.Sample, has ingest.Keep) {
 	}
 }
 
-// hasField reports whether a label is stored in a field of ingest.Sample; comm is the label with the
-// thread's name.
+// hasField reports whether a label is stored in a field of ingest.Sample; comm is the label with
+// the thread's name.
 func hasField(l, comm *label) bool {
 	switch string(l.key) {
 	case "comm", "thread_comm":
@@ -106,8 +106,8 @@ func hasField(l, comm *label) bool {
 	return false
 }
 
-// readTags returns the tags of a sample with kept labels. The text of each combination of labels is made
-// once.
+// readTags returns the tags of a sample with kept labels. The text of each combination of labels is
+// made once.
 func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
 	t := &r.tags
 	if id, ok := t.known[string(t.refs)]; ok {

@@ -58,8 +58,8 @@ type plan struct {
 	taken    map[uint64]bool
 }
 
-// base returns the address of an object's offset 0: a slot by its identity, so that it is the same in
-// all files, or the next free slot.
+// base returns the address of an object's offset 0: a slot by its identity, so that it is the same
+// in all files, or the next free slot.
 func (plan *plan) base(o *ingest.Object) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, buildIDText(o.ID))
@@ -126,8 +126,9 @@ func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID,
 	}
 }
 
-// elfSegments returns the page-rounded executable segments of a user object in order of their offsets,
-// so that each location is in one. Locations outside every known segment get additional segments.
+// elfSegments returns the page-rounded executable segments of a user object in order of their
+// offsets, so that each location is in one. Locations outside every known segment get additional
+// segments.
 func elfSegments(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions,
 	locs []ingest.Location) []ingest.SegmentRef {
 	var segs []ingest.SegmentRef
@@ -178,8 +179,8 @@ func roundSegment(off, size uint64) ingest.SegmentRef {
 	return ingest.SegmentRef{Offset: addr.Offset(start), Len: end - start}
 }
 
-// kernelMapping is the mapping of a kernel: equal for all, so that kernels loaded at different addresses
-// have equal addresses.
+// kernelMapping is the mapping of a kernel: equal for all, so that kernels loaded at different
+// addresses have equal addresses.
 func kernelMapping(id ingest.ObjectID, opts *WriteOptions) mapping {
 	m := mapping{object: id, start: kernelStart, limit: kernelEnd, delta: kernelStart}
 	if shift, ok := kernelShift(opts, id); ok {
@@ -268,8 +269,9 @@ func fileText(o *ingest.Object, id ingest.ObjectID, opts *WriteOptions) string {
 	return name
 }
 
-// buildIDText is the build_id of a mapping: lower-case hexadecimal at true length, as pprof expects.
-// The SHA-1 of a file without build ID is left out: pprof would refuse the file without one.
+// buildIDText is the build_id of a mapping: lower-case hexadecimal at true length, as pprof
+// expects. The SHA-1 of a file without build ID is left out: pprof would refuse the file without
+// one.
 func buildIDText(id buildid.ID) string {
 	if id.Space() == buildid.Content {
 		return ""

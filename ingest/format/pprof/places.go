@@ -90,8 +90,8 @@ func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// kernelBase is the run-time address of the reference symbol: in perf_data_converter the file_offset,
-// which is perf's pgoff, in others the start of the mapping.
+// kernelBase is the run-time address of the reference symbol: in perf_data_converter the
+// file_offset, which is perf's pgoff, in others the start of the mapping.
 func kernelBase(m *profile.Mapping) uint64 {
 	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
 		return m.Offset
@@ -140,8 +140,8 @@ func (r *reader) readLocations() {
 	}
 }
 
-// namedLines returns the lines of a location with a function name, and the reason of a location marked
-// as unresolved by Write.
+// namedLines returns the lines of a location with a function name, and the reason of a location
+// marked as unresolved by Write.
 func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	for _, ln := range l.Line {
 		f := ln.Function
@@ -360,8 +360,8 @@ func (r *reader) readNames(places []place) {
 
 func clampLine(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 
-// stackBuilder interns stacks of a profile with final Locations, and finally sorts stacks, comms and
-// samples.
+// stackBuilder interns stacks of a profile with final Locations, and finally sorts stacks, comms
+// and samples.
 type stackBuilder struct {
 	p      *ingest.Profile
 	stacks *intern.ListSet

@@ -73,9 +73,10 @@ type ReadOptions struct {
 	Keep  ingest.Keep
 }
 
-// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. It makes Objects from
-// mappings, and Locations from unchanged addresses. Function names are kept in Names; locations
-// without a name, or marked as unresolved by Write, are left to resolve. The data is not retained.
+// Read decodes a pprof file, gzipped or not, with the filters and labels of opts. It makes Objects
+// from mappings, and Locations from unchanged addresses. Function names are kept in Names;
+// locations without a name, or marked as unresolved by Write, are left to resolve. The data is not
+// retained.
 func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	data, err := unzip(name, data, maxSize)
 	if err != nil {
@@ -131,8 +132,8 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 // maxDeflate is deflate's maximum ratio.
 const maxDeflate = 1032
 
-// unzippedSize returns the size in the trailer of gzipped data, limited to the possible ratio: a hint
-// for the size of the buffer.
+// unzippedSize returns the size in the trailer of gzipped data, limited to the possible ratio: a
+// hint for the size of the buffer.
 func unzippedSize(data []byte, limit int64) int64 {
 	const trailer = 4
 	if len(data) < trailer {
@@ -142,8 +143,8 @@ func unzippedSize(data []byte, limit int64) int64 {
 	return min(size+bytes.MinRead, limit+bytes.MinRead, int64(len(data))*maxDeflate)
 }
 
-// memoryFor estimates the memory of google/pprof's decoder in bytes for a profile without samples: each
-// message takes a struct of 100 to 200 bytes, and each packed number eight bytes.
+// memoryFor estimates the memory of google/pprof's decoder in bytes for a profile without samples:
+// each message takes a struct of 100 to 200 bytes, and each packed number eight bytes.
 func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
@@ -228,7 +229,8 @@ func (r *reader) readEvents() {
 	}
 }
 
-// isCountOf reports whether a column of counts called name belongs to the weights of the next column.
+// isCountOf reports whether a column of counts called name belongs to the weights of the next
+// column.
 func isCountOf(name string, next *profile.ValueType) bool {
 	return next.Unit != "count" || name == "samples" || strings.HasSuffix(name, "_samples") ||
 		strings.HasSuffix(name, "_sample")

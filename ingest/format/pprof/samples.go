@@ -77,9 +77,10 @@ func nextField(b []byte) (f field, rest []byte, ok bool) {
 	return f, nil, false
 }
 
-// withoutSamples returns a profile without its samples, and its strings. In google/pprof a sample of 30
-// frames takes more than a kilobyte, and samples are by far the largest part of most profiles: they
-// are decoded one by one instead. It stops at a malformed field, which the decoder reports.
+// withoutSamples returns a profile without its samples, and its strings. In google/pprof a sample
+// of 30 frames takes more than a kilobyte, and samples are by far the largest part of most
+// profiles: they are decoded one by one instead. It stops at a malformed field, which the decoder
+// reports.
 func withoutSamples(data []byte) (others []byte, texts [][]byte) {
 	for left := data; len(left) > 0; {
 		f, rest, ok := nextField(left)

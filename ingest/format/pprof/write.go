@@ -44,8 +44,8 @@ type WriteOptions struct {
 
 // Write writes p as a gzipped pprof profile.proto
 // (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of DESIGN.md
-// section 6. Equal profiles give equal bytes. Each event has two columns, samples and weight. Strings
-// are valid UTF-8 without control characters.
+// section 6. Equal profiles give equal bytes. Each event has two columns, samples and weight.
+// Strings are valid UTF-8 without control characters.
 func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
 	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
 		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds),
@@ -68,8 +68,8 @@ type column struct {
 }
 
 // columnsOf returns the sample types of a profile's events. A lone event, or the only clock among
-// several, has the column `samples/count`, which Go's PGO and most readers look for; columns of other
-// events begin with the event's name, as in perf_data_converter.
+// several, has the column `samples/count`, which Go's PGO and most readers look for; columns of
+// other events begin with the event's name, as in perf_data_converter.
 func columnsOf(events []ingest.Event) []column {
 	clocks := 0
 	for i := range events {
@@ -180,8 +180,8 @@ const (
 	blocks = 4
 )
 
-// blockWriter collects protobuf fields in blocks, which a second goroutine compresses by gzip, level 1:
-// encoding and compressing take about the same time.
+// blockWriter collects protobuf fields in blocks, which a second goroutine compresses by gzip,
+// level 1: encoding and compressing take about the same time.
 type blockWriter struct {
 	buf  []byte
 	full chan []byte
@@ -357,8 +357,8 @@ func (e *encoder) valueType(field int, typ, unit string) {
 	e.out.message(field, e.msg)
 }
 
-// samples writes one Sample per (stack, labels), in this order: with adjacent equal leaves level 1 of
-// gzip compresses better than the default level does unsorted.
+// samples writes one Sample per (stack, labels), in this order: with adjacent equal leaves level 1
+// of gzip compresses better than the default level does unsorted.
 func (e *encoder) samples(cols []column) {
 	p := e.p
 	rows := sortByStack(p)

@@ -178,8 +178,8 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// FuzzRead: any bytes, read as stacks, counts, or bare values, always give the same Set or error, and
-// frames and labels refer to existing entries.
+// FuzzRead: any bytes, read as stacks, counts, or bare values, always give the same Set or error,
+// and frames and labels refer to existing entries.
 func FuzzRead(f *testing.F) {
 	for _, data := range inputs(f) {
 		f.Add(data, []byte{}, byte(0))

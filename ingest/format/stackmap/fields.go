@@ -395,7 +395,7 @@ func (d *described) array(t *btf.Types, name string, typ btf.ID, f Field) {
 
 // number adds a member that is a number.
 func (d *described) number(t *btf.Types, name string, offset, size int) {
-	const both = 8 // bpf_get_current_pid_tgid: the process in the upper half, the thread in the lower
+	const both = 8 // bpf_get_current_pid_tgid: process in the upper half, thread in the lower
 	if strings.EqualFold(name, "pid_tgid") && size == both {
 		process, thread := offset+intSize, offset
 		if t.BigEndian() {

@@ -67,8 +67,8 @@ func idOf(b []byte, big bool) (id stackID) {
 	return id
 }
 
-// IsStacks reports whether a raw dump has stacks: it is a stack map of the kernel, or its header has
-// a depth of stacks.
+// IsStacks reports whether a raw dump has stacks: it is a stack map of the kernel, or its header
+// has a depth of stacks.
 func IsStacks(h *rawdump.Header) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
 
 // readTable reads a stack map. The table holds the whole stacks before the error.

@@ -320,12 +320,12 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	return nil
 }
 
-// sniffBytes is how many bytes of a file are used to detect its form: a script may print much before
-// its first stack.
+// sniffBytes is how many bytes of a file are used to detect its form: a script may print much
+// before its first stack.
 const sniffBytes = 64 << 10
 
-// Sniff detects the form of stacks by the first bytes of a file; NoForm for other files, and for the
-// Bare form, which has no magic number.
+// Sniff detects the form of stacks by the first bytes of a file; NoForm for other files, and for
+// the Bare form, which has no magic number.
 func Sniff(in *Input) Form {
 	head := in.head(sniffBytes)
 	if rawdump.Is(head) {

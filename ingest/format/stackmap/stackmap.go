@@ -41,8 +41,8 @@
 //
 // # Limits of the forms
 //
-// No form has the time or the CPU of a sample. A stack map without a count map has no counts, pid or
-// comm; the labels of a count map are in its key. Bpftrace prints labels in the order of the
+// No form has the time or the CPU of a sample. A stack map without a count map has no counts, pid
+// or comm; the labels of a count map are in its key. Bpftrace prints labels in the order of the
 // script: a word is used as comm and a number as pid if there is one of each. Systing has pid, tid
 // and comm, Inspektor Gadget the labels of the event.
 package stackmap
@@ -84,8 +84,8 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
-// Errors of Read: ErrNotStacks for data without stacks, ErrKey for a count map without a description
-// of its key.
+// Errors of Read: ErrNotStacks for data without stacks, ErrKey for a count map without a
+// description of its key.
 var (
 	ErrNotStacks = errors.New("no stacks in it")
 	ErrKey       = errors.New("the fields of its key are not known")
