@@ -225,8 +225,8 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	return s.view
 }
 
-// remoteVDSO adds to an identification what Options.Remote has of vdsos: the kernel's manifest lists
-// the build IDs of its images, and theirs tell them apart.
+// remoteVDSO adds to an identification what Options.Remote has of vdsos: the kernel's manifest
+// lists the build IDs of its images, and theirs tell them apart.
 func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)) func(
 	sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 	if s.opts.Remote == nil {

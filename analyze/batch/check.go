@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest"
 )
 
-// check refuses a profile whose tables refer to entries that do not exist.
+// check refuses a profile with references to entries that do not exist.
 func check(p *ingest.Profile) error {
 	for i := range p.Objects {
 		if k := p.Objects[i].Kernel; k != ingest.NoObject && int(k) >= len(p.Objects) {

@@ -63,7 +63,7 @@ func encode(b []byte, v reflect.Value) []byte {
 	panic("recordfile: no form for " + v.Type().String())
 }
 
-// wordsOf returns the elements of a slice, whose type has the same form as T. Most of a file is
+// wordsOf returns the elements of a slice with elements of the same form as T. Most of a file is
 // such slices, and reflection for each element took half of the time of reading it.
 func wordsOf[T uint32 | uint64](v reflect.Value) []T {
 	return unsafe.Slice((*T)(v.UnsafePointer()), v.Len())
@@ -144,7 +144,7 @@ func decodeInto(r *decode.Reader, v reflect.Value) {
 	}
 }
 
-// decodeSlice reads a slice. No element takes less than a byte.
+// decodeSlice reads a slice. Each element has at least one byte.
 func decodeSlice(r *decode.Reader, v reflect.Value) {
 	n := r.Uvarint()
 	if n > uint64(r.Left()) {

@@ -20,7 +20,7 @@ import (
 // The records of a collected capture.
 const (
 	headRecord   = "head"   // Head
-	stacksRecord = "stacks" // ingest.Profile, without names but those of a pprof file
+	stacksRecord = "stacks" // ingest.Profile, with names only of a pprof file
 	ownRecord    = "own"    // ownNames
 	partRecord   = "part-"  // with the number of the part: []places
 )
@@ -62,7 +62,7 @@ type ownNames struct {
 // in them to a file, whose path it returns: one that lacks something has incompleteName behind
 // path, so that another run does not use it. The session has to leave return addresses undecided
 // (analyze.Options.Undecided). Code that the capture itself has the symbols of is named here, for
-// nobody else has them.
+// no other file has them.
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string) (string, error) {
 	if head.Parts < 1 {
 		return "", fmt.Errorf("locations cannot be cut into %d parts", head.Parts)
@@ -143,7 +143,7 @@ func mainID(p *ingest.Profile) string {
 	return ""
 }
 
-// placesOf lists the locations of a profile by object, of those objects that the store can name.
+// placesOf lists the locations of a profile by object, for objects that the store can name.
 func placesOf(p *ingest.Profile) []places {
 	var list []places
 	index := make(map[string]int) // an object and its undecided part are one

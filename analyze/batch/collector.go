@@ -27,7 +27,7 @@ type Collector struct {
 	Config  string // see RunOptions
 	*Hooks
 
-	shared *analyze.Session // whose store is read; nil: Collect opens one
+	shared *analyze.Session // has the store to read; nil: Collect opens one
 }
 
 // CollectStats are the figures of Collect.
@@ -41,9 +41,9 @@ type CollectStats struct {
 	pulled remote.PullResult // from analyze.Options.Remote
 }
 
-// Collect collects captures and returns the files in the order of the captures. A capture whose
-// file is there already is not read again; one that cannot be read, or whose file cannot be
-// written, goes to OnFailed, and the others are done. all has the captures of other tasks, too:
+// Collect collects captures and returns the files in the order of the captures. A capture with an
+// existing file is not read again. Captures that cannot be read, and files that cannot be written,
+// are reported to OnFailed; the others are collected. all has the captures of other tasks, too:
 // bundles in it serve the captures beside them, and CheckShares finds out which are not collected.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	[]string, CollectStats, error) {
@@ -222,7 +222,7 @@ func contentSum(capture string, bundles []string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// hashFile adds the content of a file, or of those in a directory.
+// hashFile adds the content of a file, or of the files in a directory.
 func hashFile(h io.Writer, path string) error {
 	if entries, err := os.ReadDir(path); err == nil {
 		for _, e := range entries {

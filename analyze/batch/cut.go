@@ -4,7 +4,7 @@ import (
 	"errors"
 )
 
-// Stacks is the number of the piece that Cut makes of the stacks, in place of that of a part.
+// Stacks is the number of the piece with the stacks in Cut, in place of the number of a part.
 const Stacks = -1
 
 // Cut writes the piece of a collected capture that one task reads, for engines that move data

@@ -1,4 +1,4 @@
-// Package batch makes the profiles of many captures, those of a night and a fleet, with one pass
+// Package batch makes the profiles of many captures with one pass
 // over each symbol table. Its three steps are functions over files; Run does them all on one
 // machine, and engines that run tasks on many run them as commands.
 //
@@ -9,7 +9,7 @@
 // The locations of an object are all in one part, by a hash of its build ID, so that Name opens
 // each table once however many captures have its locations. Whether an address is a return address
 // can depend on a table, too (resolve.Exact): Collect leaves that open (ingest.Object.Undecided),
-// Name decides it, and Merge corrects the locations. The result is the same bytes as that of
+// Name decides it, and Merge corrects the locations. The result has the same bytes as the result of
 // analyze.Session.Load over the captures of the group, in the order of their paths.
 //
 // Symbols that captures themselves have, of BPF programs and of the kernels of bundles, go before
@@ -17,8 +17,8 @@
 //
 // # Files
 //
-// Files appear complete or not at all, and their content depends on the inputs alone: any task
-// may be killed, run twice or run in two places. Their form is that of package recordfile.
+// Files are written atomically, and their content only depends on the inputs: any task may be
+// killed, run twice or run in two places. Their form is that of package recordfile.
 //
 // A collected capture has the records "head" (Head), "stacks" (ingest.Profile), "own" (the names
 // that the capture itself gave) and "part-R" ([]places) for each part that has locations. A file of

@@ -50,7 +50,7 @@ const (
 	maxRecord = 1 << 30 // bytes of a record, unpacked
 )
 
-// ErrFormat is wrapped by the errors of files that are none of a batch's, or damaged.
+// ErrFormat is wrapped by the errors of files that are not from a batch, or damaged.
 var ErrFormat = errors.New("not a whole file of a batch")
 
 // entry is a record in a file's index.
@@ -177,7 +177,7 @@ func (b *File) find(name string) (entry, bool) {
 	return b.index[i], true
 }
 
-// Get reads the record of a name into a value; false if there is none.
+// Get reads the record of a name into a value; false for none.
 func (b *File) Get(name string, value any) (bool, error) {
 	e, ok := b.find(name)
 	if !ok {

@@ -24,21 +24,21 @@ const (
 	KeyMain = "main" // build ID of the main program
 )
 
-// KeyComm is the key of the names of threads, one of those that samples have values of: these are
+// KeyComm is the key of thread names, a key of samples: these are
 // also the labels pid, tid, cpu and tags.
 const KeyComm = "comm"
 
-// unknownValue stands in the name of a group for a key that a capture has no value of.
+// unknownValue is the value, in the name of a group, of a key that a capture lacks.
 const unknownValue = "unknown"
 
-// Grouping selects the captures that become one profile: those with equal values of all keys. By
+// Grouping selects the captures that become one profile: captures with equal values of all keys. By
 // keys of samples they become one profile for each value.
 type Grouping struct {
 	Keys []string
-	// Pattern takes values from the end of a capture's path: "{service}/{host}/{day}.data". ""
-	// takes none.
+	// Pattern reads values from the end of a capture's path: "{service}/{host}/{day}.data"; ""
+	// reads none.
 	Pattern string
-	// Manifest has values by path, which go before those of the pattern: see ReadManifest.
+	// Manifest has values by path, which override those of the pattern: see ReadManifest.
 	Manifest map[string]map[string]string
 
 	match   *regexp.Regexp
@@ -47,10 +47,10 @@ type Grouping struct {
 
 // Group is one profile to be made, or one for each value of the keys of samples.
 type Group struct {
-	Values    []string // of the keys, those of samples ""
+	Values    []string // of the keys, "" for keys of samples
 	Collected []string // files, sorted by the paths of their captures
 
-	keys  []string // of samples, "" for those of captures
+	keys  []string // of samples, "" for keys of captures
 	parts int      // that the locations were cut into
 }
 
@@ -110,7 +110,7 @@ func patternExpr(pattern string) (expr string, keys []string) {
 // groupName returns the name of a key in a regular expression, where a dash cannot be.
 func groupName(key string) string { return strings.ReplaceAll(key, "-", "_") }
 
-// values returns the values of a capture, and the keys that it has none of.
+// values returns the values of a capture, and the keys without a value.
 func (g *Grouping) values(h *Head) (values, missing []string) {
 	var found []string
 	if g.match != nil {
@@ -159,7 +159,7 @@ type Grouped struct {
 	Groups []*Group // in the order of their values
 	// Lacking are the captures without a value of some key, with the keys.
 	Lacking []string
-	// Equal are captures whose content another one of their group has, which counts once: both paths.
+	// Equal are pairs of captures of a group with equal content, which counts once: both paths.
 	Equal [][2]string
 }
 
@@ -273,7 +273,7 @@ func name(values []string) string {
 	return filepath.Join(path...)
 }
 
-// maxName is the most bytes of an element of a path, without what is added to it: extensions, and
+// maxName bounds the bytes of an element of a path, without additions: extensions, and
 // the words of a hidden file. File systems allow 255.
 const maxName = 200
 
@@ -281,7 +281,7 @@ const maxName = 200
 func tooLong(v string) bool { return len(escape(v)) > maxName }
 
 // safeName makes an element of a path of any value: two values never give one name. One that is too
-// long ends in a digest of the value behind "%~", which no escaped byte looks like.
+// long ends in "%~" and a digest of the value; no escaped byte looks like "%~".
 func safeName(v string) string {
 	name := escape(v)
 	if len(name) <= maxName {

@@ -17,7 +17,7 @@ type Hooks struct {
 	OnFailed func(capture string, err error)        // a capture is left out
 	OnWarn   func(capture string, w ingest.Warning) // about a capture, or the names of a group
 	// OnUnwritten gets the errors of files of names and of profiles that could not be written;
-	// those of collected captures go to OnFailed.
+	// collected captures are reported to OnFailed.
 	OnUnwritten func(err error)
 
 	// Facts returns facts about a named profile as JSON, which are kept with it, and OnFacts gets

@@ -12,9 +12,9 @@ import (
 var joinBytes = 16 << 20
 
 // joiner makes one profile of captures as they are read: the hosts of a service have most of their
-// stacks in common, and memory is that of their union rather than of all. It grows by as much as it
+// stacks in common, and memory holds their union rather than all. It grows by as much as it
 // has before it is joined again, so that each stack is moved few times. The list is merged to the
-// same bytes as that of the captures themselves.
+// same bytes as the captures themselves.
 type joiner struct {
 	list  []*ingest.Profile
 	from  int // in list: the profiles that can be joined with the next one
@@ -52,7 +52,7 @@ func joinable(p *ingest.Profile) bool {
 	})
 }
 
-// sizeOf returns about how many bytes the tables of a profile take.
+// sizeOf returns the approximate size of a profile's tables, in bytes.
 func sizeOf(p *ingest.Profile) int {
 	return len(p.Samples)*int(unsafe.Sizeof(ingest.Sample{})) +
 		len(p.Locations)*int(unsafe.Sizeof(ingest.Location{})) + 4*(len(p.StackLocs)+len(p.StackEnds))

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Captures lists the captures that paths name, sorted, each once: files, and those below
+// Captures lists the captures that paths name, sorted, each once: files, and files below
 // directories, without hidden files and directories. A recording that is a directory is one
 // capture.
 func Captures(paths []string) ([]string, error) {

@@ -181,7 +181,7 @@ func (g *group) merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
 }
 
 // decide replaces the undecided objects of a profile by the decided ones. Its locations are no
-// longer sorted, nor unique: merge.Profiles takes them so.
+// longer sorted, nor unique: merge.Profiles accepts that.
 func (g *group) decide(p *ingest.Profile) error {
 	number := make([]ingest.ObjectID, len(p.Objects))
 	exact := make([][]addr.Offset, len(p.Objects))
@@ -232,7 +232,7 @@ func (g *group) find(p *ingest.Profile) (err error) {
 	return nil
 }
 
-// answersFor returns the answers for an object, those of its own captures first; none if no store
+// answersFor returns the answers for an object, from its own captures first; none if no store
 // can have names for it. The object may have been joined from records of several captures, none
 // of which has all its facts: then answers for some of its facts serve.
 func (g *group) answersFor(o *ingest.Object) ([]*answer, error) {

@@ -23,7 +23,7 @@ import (
 // answer are the names of the locations of one object.
 type answer struct {
 	Object ingest.Object // of the captures, as bare returns it
-	// Exact are those of the undecided addresses that are no return addresses, ascending.
+	// Exact lists undecided addresses proved not to be return addresses, ascending.
 	Exact   []addr.Offset
 	Offsets []addr.Offset // of the locations, ascending
 	Names   ingest.Names  // of them, in this order
@@ -87,7 +87,7 @@ type namesHead struct {
 	Complete    bool // all that analyze.Options.Remote may have came
 }
 
-// namesRecord is the name of its record; those of objects have a colon.
+// namesRecord is the name of its record; names of objects' records have a colon.
 const namesRecord = "names"
 
 // objectsOf returns the objects of places.
@@ -260,7 +260,7 @@ func nameObject(ctx context.Context, v store.View, list []places) ([]answer, err
 	return out, nil
 }
 
-// nameRecord names the locations of records of an object that differ in the path alone.
+// nameRecord names the locations of records of an object that only differ in the path.
 func nameRecord(ctx context.Context, v store.View, list []places,
 	offsets, undecided []addr.Offset) (*answer, error) {
 	o := list[0].Object
@@ -291,7 +291,7 @@ func decided(undecided, exact []addr.Offset) []addr.Offset {
 	return out
 }
 
-// decide returns the offset of an address: off is that of the byte before it.
+// decide returns the offset of an address; off is the offset of the byte before it.
 func decide(off addr.Offset, exact []addr.Offset) addr.Offset {
 	if _, ok := slices.BinarySearch(exact, addr.Return(off, true)); ok {
 		return addr.Return(off, true)

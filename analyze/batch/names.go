@@ -33,7 +33,7 @@ func newNamesBuilder(p *ingest.Profile) *namesBuilder {
 	return b
 }
 
-// add appends the frames of the next location, or the reason why it has none, by the rules of
+// add appends the frames of the next location, or the reason for their absence, by the rules of
 // resolve.Resolve.
 func (b *namesBuilder) add(l ingest.LocationID, list []*answer) error {
 	loc := b.p.Locations[l]
@@ -78,7 +78,7 @@ func pick(list []*answer, loc ingest.Location) (found *answer, at ingest.Locatio
 	return found, at
 }
 
-// baseOf returns the number of the first function of an answer, whose functions it adds.
+// baseOf adds the functions of an answer and returns the number of the first.
 func (b *namesBuilder) baseOf(s source) ingest.FuncID {
 	base, ok := b.base[s]
 	if !ok {

@@ -7,8 +7,8 @@ import (
 )
 
 // offsetSet is the union of lists of offsets, which are best ascending. Captures have most of
-// theirs in common: what is there already is passed over in one walk, and only the rest is sorted,
-// whenever it is as much as half of what is there.
+// theirs in common: known ones are skipped in one walk, and only new ones are sorted, whenever they
+// are half as many as the known ones.
 type offsetSet struct {
 	sorted  []addr.Offset // without duplicates
 	pending []addr.Offset // in any order, with all that is not in sorted

@@ -38,7 +38,7 @@ const (
 
 // RunOptions are for Run.
 type RunOptions struct {
-	Session analyze.Options // of each capture; Bundles are those of its directory
+	Session analyze.Options // of each capture; Bundles are the bundles of its directory
 	Parts   int             // 0 for 8
 	Workers int             // captures, parts and groups at a time; 0 for GOMAXPROCS
 	By      Grouping
@@ -74,8 +74,8 @@ type Summary struct {
 
 // Run makes the profiles of all captures on this machine: it collects each capture, names each
 // part and merges each group. Work that an earlier run of the same inputs has done is not repeated.
-// A capture that cannot be read goes to OnFailed, and the others are done. So they are where a
-// file cannot be written; the error wraps ErrOutput then, and the summary is of what was done.
+// Captures that cannot be read are reported to OnFailed. The others are processed also if a file
+// cannot be written; the error then wraps ErrOutput, and the summary covers the finished part.
 func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, error) {
 	r := &runner{opts: opts, work: filepath.Join(opts.Out, workDir)}
 	if r.opts.Parts <= 0 {
@@ -170,7 +170,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	}
 	r.names = hex.EncodeToString(h.Sum(nil)[:16])
 	r.answers = make([]string, r.opts.Parts)
-	// One part after another: its objects are named in parallel, and memory is that of one.
+	// One part after another: memory holds one part, and its objects are named in parallel.
 	name := func(ctx context.Context, part int) error {
 		path := filepath.Join(r.work, fmt.Sprintf("%s-%d%s", r.names, part, namesExt))
 		r.answers[part] = path
@@ -187,7 +187,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	before := r.sum.Files
 	err := steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
 	r.sum.Remote = r.session.State().Pulled
-	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are asked for again
+	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are requested again
 	r.sum.Remote.Add(&r.sum.pulled)
 	if err == nil && r.sum.Files > before {
 		err = r.sum.Err()
@@ -195,7 +195,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	return err
 }
 
-// passOver counts a file that could not be written, and goes on.
+// passOver counts a file that could not be written.
 func (r *runner) passOver(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrOutput) || ctx.Err() != nil {
 		return err
@@ -288,7 +288,7 @@ func (r *runner) count(files int, kept *int) {
 	}
 }
 
-// isDone reports whether the files of a group are those of the same inputs.
+// isDone reports whether the files of a group have the same inputs.
 func (r *runner) isDone(mark, state string) (*Written, bool) {
 	f, err := files.Open(mark)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 // ShareExtension is the extension of the files in which tasks of Collect note their share.
 const ShareExtension = ".share"
 
-// share is what one task of Collect did, with the captures of all tasks. Paths are absolute.
+// share is the work of one task of Collect, with the captures of all tasks. Paths are absolute.
 type share struct {
 	All  []string `json:"all"`
-	Done []string `json:"done"` // also those that cannot be read
+	Done []string `json:"done"` // unreadable ones too
 }
 
 // writeShare notes the share of a task beside its files.

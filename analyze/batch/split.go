@@ -29,7 +29,7 @@ func ofSamples(key string) bool {
 	return ingest.ParseTag(key) == nil
 }
 
-// sampleValue returns the value of a key that samples have, "" for none.
+// sampleValue returns the value of a key of samples, "" for none.
 func sampleValue(p *ingest.Profile, s *ingest.Sample, key string) string {
 	number := int32(-1)
 	switch key {
@@ -50,7 +50,7 @@ func sampleValue(p *ingest.Profile, s *ingest.Sample, key string) string {
 	return strconv.Itoa(int(number))
 }
 
-// Labels adds the labels that the keys need to those that Collect has to keep.
+// Labels adds the labels of the keys to the labels that Collect keeps.
 func (g *Grouping) Labels(k *ingest.Keep) error {
 	if err := g.compile(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (g *Grouping) kept(h *Head) error {
 	return nil
 }
 
-// sampleKeys returns the keys with those of captures as "".
+// sampleKeys returns the keys of samples, "" for keys of captures.
 func (g *Grouping) sampleKeys() []string {
 	keys := slices.Clone(g.Keys)
 	for i := range keys {
@@ -93,7 +93,7 @@ func (g *Grouping) sampleKeys() []string {
 type Output struct {
 	Dir     string
 	Formats []string // extensions of the files: FormatPprof, FormatFolded
-	// Demangler returns that of a group.
+	// Demangler returns the demangler of a group.
 	Demangler func() *report.Demangler
 	*Hooks
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrOutput is wrapped by the errors of files that could not be written, as on a full disk. All
-// that needs none of them is done.
+// that needs none of them is written.
 var ErrOutput = errors.New("not written")
 
 // outputError is the error of a file that could not be written.
@@ -52,7 +52,8 @@ func (u Unwritten) Err() error {
 }
 
 // WriteAll writes the profiles of groups, one after another, and calls written with each. What
-// cannot be written goes to OnUnwritten, and the others are done; the error wraps ErrOutput then.
+// cannot be written is reported to OnUnwritten, and the others are written; the error then wraps
+// ErrOutput.
 func WriteAll(ctx context.Context, groups []*Group, a *Answers, out Output,
 	written func(*Group, *Written)) error {
 	var left Unwritten

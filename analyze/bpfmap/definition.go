@@ -32,7 +32,7 @@ func (m *Dump) definedAs(name string) string {
 	return cmp.Or(name, m.Header.Name)
 }
 
-// types takes key and value from the BTF of src, if the dump has none: by the definition of
+// types sets key and value from the BTF of src, if the dump has none: by the definition of
 // the map, or by the section that it has the variables of.
 func (m *Dump) types(src *Source) error {
 	t, l := src.Types, &m.Layout
@@ -69,8 +69,8 @@ func (m *Dump) types(src *Source) error {
 	return nil
 }
 
-// definition finds the definition of a map. Of several whose names begin with the 15
-// bytes that the kernel keeps, the sizes of key and value may decide; else the user has to.
+// definition finds the definition of a map. The kernel keeps 15 bytes of the name: if several names
+// begin with them, the sizes of key and value may decide, else the user must.
 func (m *Dump) definition(t *btf.Types, name string, src *Source) (d btf.MapDef, ok bool,
 	err error) {
 	found := t.MapsNamed(name)
@@ -115,7 +115,7 @@ func (m *Dump) fitsDef(t *btf.Types, d *btf.MapDef) bool {
 		m.fits(t, d.Value, m.Layout.ValueSize)
 }
 
-// fits reports whether a type has a size. bpftool's dump of an empty map has none.
+// fits reports whether a type has a size. bpftool's dump of an empty map has no size.
 func (m *Dump) fits(t *btf.Types, id btf.ID, size int) bool {
 	n, err := t.Size(id)
 	unknown := m.Layout.KeySize == 0 && m.Layout.ValueSize == 0

@@ -25,7 +25,7 @@ type Dumps struct {
 
 // Log receives remarks for people beside the results.
 type Log interface {
-	// Note is for decisions that a user may want to make otherwise.
+	// Note receives decisions that a user may want to override.
 	Note(text string)
 	// Warn is for results that lack something; hint may be empty.
 	Warn(text, hint string)
@@ -42,7 +42,7 @@ func (in *Dumps) Close() error {
 	return errors.Join(errs...)
 }
 
-// Source selects dumps of those that the files hold, and types for them.
+// Source selects dumps in the files, and types for them.
 type Source struct {
 	// Map is the name of the map, or its ID, or ID=NAME with the whole name where the kernel
 	// cut it; "" for the only one.
@@ -52,7 +52,7 @@ type Source struct {
 	All   bool       // several maps are no error: they are to be listed
 }
 
-// Open opens dumps: files in any form, and those in bundles.
+// Open opens dumps: files in any form, and dumps in bundles.
 func Open(ctx context.Context, paths []string, src Source, log Log) (*Dumps, error) {
 	in := &Dumps{}
 	if err := in.read(ctx, paths, &src, log); err != nil {
@@ -84,7 +84,7 @@ func (in *Dumps) read(ctx context.Context, paths []string, src *Source, log Log)
 	return nil
 }
 
-// file adds the dump that a file is, or those of a bundle.
+// file adds the dump in a file, or the dumps of a bundle.
 func (in *Dumps) file(ctx context.Context, path string, log Log) error {
 	if filetype.OfPath(path) == filetype.Bundle {
 		return in.bundle(ctx, path, log)
@@ -101,7 +101,7 @@ func (in *Dumps) file(ctx context.Context, path string, log Log) error {
 	return in.add(&Dump{Name: path, r: f, size: fi.Size()}, nil)
 }
 
-// add reads the header of a dump; types are those of its bundle, by ID.
+// add reads the header of a dump; types are the types of its bundle, by ID.
 func (in *Dumps) add(m *Dump, types map[uint32]*btf.Types) error {
 	d, err := mapdump.Open(m.Name, m.r, m.size)
 	if errors.Is(err, mapdump.ErrNotDump) {

@@ -45,7 +45,7 @@ func (in *Dumps) infer(log Log) {
 	types, k, v, err := InferredTypes(keyFields, valueFields, first.KeySize,
 		first.ValueSize)
 	if err != nil {
-		return // names that are none of BTF's
+		return // names that are not from BTF
 	}
 	for _, m := range in.List {
 		m.Layout.Types, m.Layout.Key, m.Layout.Value = types, k, v

@@ -33,7 +33,7 @@ const (
 	maxHeatCells = 1 << 24 // slots of all dumps, of 16 bytes
 )
 
-// HeatMap adds up the histograms of each dump and takes the differences.
+// HeatMap adds up the histograms of each dump and computes the differences.
 func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 	if len(in.List) > maxSeries {
 		return nil, fmt.Errorf("%d dumps are more than the %d that are drawn", len(in.List),

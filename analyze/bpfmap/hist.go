@@ -80,7 +80,7 @@ func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 	return p, nil
 }
 
-// histograms reads those of one dump.
+// histograms reads the histograms of one dump.
 func (m *Dump) histograms(p *Plan, log Log) ([]*chart.Histogram, Losses, error) {
 	next, end, err := m.pairs()
 	if err != nil {

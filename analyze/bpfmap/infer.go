@@ -49,7 +49,7 @@ type number struct {
 	isBool, isText bool
 }
 
-// Add takes in a value, and false if nothing can be known of the layout any more.
+// Add adds a value, and returns false if the layout cannot be inferred any more.
 func (x *Inferrer) Add(data []byte, formatted json.RawMessage) bool {
 	if x.failed {
 		return false
@@ -78,7 +78,7 @@ func (x *Inferrer) Fields() (fields []Inferred, ok bool) {
 	return x.fields, !x.failed && x.fields != nil
 }
 
-// members takes a number or a structure of numbers apart.
+// members splits a number or a structure of numbers.
 func members(formatted json.RawMessage) (names []string, numbers []number, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(formatted))
 	d.UseNumber()
@@ -184,14 +184,14 @@ func (x *Inferrer) place(fields []Inferred, at, size int, visit func([]Inferred)
 	return true
 }
 
-// padded reports whether bytes are zero in all samples, as the kernel wants padding in keys.
+// padded reports whether bytes are zero in all samples, as padding in keys must be.
 func (x *Inferrer) padded(from, to int) bool {
 	return !slices.ContainsFunc(x.samples, func(s sample) bool {
 		return len(bytes.Trim(s.data[from:to], "\x00")) > 0
 	})
 }
 
-// fits reports whether member i of all samples can lie in a field, whose sign it sets.
+// fits reports whether member i of all samples fits into a field, and sets the field's sign.
 func (x *Inferrer) fits(f *Inferred, i int) bool {
 	for k := range x.samples {
 		if !x.has(f, x.samples[k].data, x.samples[k].numbers[i]) {

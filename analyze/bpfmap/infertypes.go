@@ -15,7 +15,7 @@ type typeBuilder struct {
 }
 
 // InferredTypes makes the types of a key and a value of these sizes out of their fields;
-// where those are nil, of bytes. The order of bytes is little endian.
+// if those are nil, of bytes. The order of bytes is little endian.
 func InferredTypes(key, value []Inferred, keySize, valueSize int) (t *btf.Types, k, v btf.ID,
 	err error) {
 	b := &typeBuilder{strings: []byte{0}, next: 1, integers: make(map[Inferred]btf.ID)}

@@ -45,7 +45,7 @@ type Field struct {
 	Name         string // "key.location"; "key" and "value" are all of it
 	Offset, Size int    // bytes
 	Signed       bool
-	top          int // number of the member of the key that it lies in; -1: all of it
+	top          int // number of the member of the key that contains it; -1: the whole key
 }
 
 // Uint reads the field of a key or value; the value of a signed one is extended.
@@ -197,8 +197,8 @@ func (l *Layout) signed(id btf.ID) bool {
 // countNames are the usual names of a count among other fields.
 var countNames = []string{"count", "cnt", "counts", "nr", "value", "val", "total", "hits", "calls"}
 
-// Count finds the count in values: the field of this name; else all of it, if that is a
-// number; else the only number in it, or one called as counts are.
+// Count finds the count in values: the field of this name, else the whole value if it is a number,
+// else the only number in it, or a number with the name of a count.
 func (l *Layout) Count(name string) (Field, error) {
 	if name != "" {
 		return l.ValueField(name)

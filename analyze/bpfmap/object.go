@@ -83,7 +83,7 @@ func ReadObject(ctx context.Context, path, name string, log Log) (*ObjectMaps, e
 	return found, err
 }
 
-// none is the error for an object without a map of the name, or without any.
+// none is the error for an object without maps, or without a map of the name.
 func (m *ObjectMaps) none(path, name string) error {
 	if name == "" {
 		return ingest.WithHint(fmt.Errorf("%s: it defines no map", path),
@@ -151,7 +151,7 @@ func objectMapOf(d *btf.MapDef, t *btf.Types) ObjectMap {
 	return m
 }
 
-// isDataSection reports whether a section is one of those that libbpf makes maps of.
+// isDataSection reports whether libbpf makes a map of a section.
 func isDataSection(name string) bool {
 	for _, prefix := range []string{".data", ".rodata", ".bss"} {
 		if strings.HasPrefix(name, prefix) {

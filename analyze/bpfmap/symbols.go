@@ -19,7 +19,7 @@ type SymbolReport struct {
 	Rows  []SymbolRow `json:"rows"`
 	Lost  []string    `json:"lost,omitempty"`
 
-	rows    []Row // those of Rows, before they have names
+	rows    []Row // Rows before they have names
 	returns bool
 }
 
@@ -47,7 +47,7 @@ type SymbolOptions struct {
 	Key     string // field of the key that is the address, or "key"
 	Count   string // field of the value; "" for the only number
 	Rows    int    // the most to keep; 0 for all
-	Returns bool   // addresses are those that calls return to
+	Returns bool   // addresses are return addresses
 }
 
 // Addresses counts by code address. Name then names them.
@@ -82,7 +82,7 @@ func (m *Dump) Addresses(o SymbolOptions, log Log) (*SymbolReport, error) {
 	return r, nil
 }
 
-// PCs returns the addresses to resolve, by row: those inside of calls for return addresses.
+// PCs returns the addresses to resolve, by row; for return addresses, addresses inside the calls.
 func (r *SymbolReport) PCs() []uint64 {
 	list := make([]uint64, len(r.rows))
 	for i, row := range r.rows {
@@ -103,7 +103,7 @@ func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *report
 	}
 }
 
-// newSymbolRow takes the names of a location.
+// newSymbolRow makes a row with the names of a location.
 func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (x SymbolRow) {
 	x.Object = ingest.ShortName(&p.Objects[p.Locations[at].Object])
 	if !p.Names.Named(at) {

@@ -223,7 +223,7 @@ func (l *Layout) arrayPlan(p *Plan, name string) bool {
 	return false
 }
 
-// slots takes an array of numbers for slots.
+// slots interprets an array of numbers as slots.
 func (l *Layout) slots(p *Plan, name string, id btf.ID, at int) bool {
 	if l.Types.Kind(id) != btf.KindArray {
 		return false

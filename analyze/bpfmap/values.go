@@ -46,7 +46,7 @@ func (m *Dump) Values(json bool, log Log) (*Values, error) {
 func (v *Values) Write(w io.Writer) error {
 	b, err := v.p.begin(nil)
 	for key, values, ok := v.next(); ok && err == nil; key, values, ok = v.next() {
-		if b, err = v.misfits.take(v.p.pair(b, key, values)); err == nil {
+		if b, err = v.misfits.countValue(v.p.pair(b, key, values)); err == nil {
 			_, err = w.Write(b)
 		}
 		b = b[:0]
@@ -69,8 +69,8 @@ type misfits struct {
 	first error
 }
 
-// take counts errors of values, and returns all others.
-func (x *misfits) take(b []byte, err error) ([]byte, error) {
+// countValue counts errors of values, and returns all others.
+func (x *misfits) countValue(b []byte, err error) ([]byte, error) {
 	if errors.Is(err, btf.ErrShortValue) || errors.Is(err, btf.ErrLongValue) {
 		if x.n++; x.first == nil {
 			x.first = err

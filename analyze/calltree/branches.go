@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Branches is a table of the branches taken, by source and target.
+// Branches is a table of branches, by source and target.
 type Branches struct {
 	Head
 	// Mispredicted are those of all branches that count as such in Predicted; Unknown are branches

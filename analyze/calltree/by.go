@@ -13,7 +13,7 @@ import (
 // of the constants are words of tags (ingest.ParseTag); the zero By is Function.
 type By string
 
-// The granularities. Those of frames come before those of samples.
+// The granularities, of frames before those of samples.
 const (
 	Function By = ""
 	File     By = "file"
@@ -30,12 +30,12 @@ const (
 
 const functionWord = "function"
 
-// byWords holds the words of the granularities, in their order, but those of tags.
+// byWords has the words of the granularities, in their order, without tags.
 var byWords = []string{functionWord, string(File), string(Line), string(Object),
 	string(BuildID), string(Comm), string(PID), string(TID), string(CPU), string(Event),
 	string(Label)}
 
-// Words returns the words that ParseBy knows, but those of tags.
+// Words returns the words of ParseBy, without tags.
 func Words() []string { return slices.Clone(byWords) }
 
 // String returns the word of a granularity.

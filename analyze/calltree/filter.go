@@ -18,8 +18,8 @@ type Filter struct {
 	Show     *regexp.Regexp // only frames that match
 	ShowFrom *regexp.Regexp // not frames above the outermost that matches
 
-	TagFocus  *TagFilter // samples whose labels match
-	TagIgnore *TagFilter // not samples whose labels match
+	TagFocus  *TagFilter // samples with matching labels
+	TagIgnore *TagFilter // not samples with matching labels
 }
 
 // The expressions as bits.
@@ -116,7 +116,7 @@ func (f *Folder) filterBits() (functions, objects []uint8) {
 }
 
 // location applies the expressions to one location with these frames, innermost first. The
-// steps and their order are those of pprof's FilterSamplesByName and ShowFrom.
+// steps and their order are as in pprof's FilterSamplesByName and ShowFrom.
 func (r *filtered) location(flt *Filter, l int, frames []uint8, object uint8) {
 	any := object
 	for _, b := range frames {
@@ -221,7 +221,7 @@ func (f *Filter) Active() (list []string) {
 	return list
 }
 
-// unmatched returns the names of those expressions that matched nothing in the profile.
+// unmatched returns the names of the expressions that matched nothing in the profile.
 func (f *Folder) unmatched() (names []string) {
 	for _, w := range words {
 		if w.of(&f.opts.Filter) != nil && f.filtered.matched&w.bit == 0 {

@@ -13,12 +13,12 @@ type Stacks struct {
 	Nodes []Node
 	Event string // printable names of the event and its unit
 	Unit  string
-	// Total is the value of all samples of the event, Kept of those that the filter keeps.
+	// Total is the value of all samples of the event, Kept of the samples that the filter keeps.
 	Total, Kept uint64
 	Samples     uint64 // number of all samples of the event
-	// BaseTotal and BaseKept are those of the base, where two profiles are compared.
+	// BaseTotal and BaseKept are the totals of the base, if two profiles are compared.
 	BaseTotal, BaseKept uint64
-	// Unmatched has the names of those expressions of the filter that match nothing in the
+	// Unmatched has the names of the filter's expressions that match nothing in the
 	// profile, or no label in its samples: "focus", "ignore", "hide", "show", "show-from",
 	// "tag-focus", "tag-ignore".
 	Unmatched []string
@@ -29,7 +29,7 @@ type Stacks struct {
 	values []uint64
 	// squares are the sums of the squares of the samples' values by stack, with Options.Squares.
 	squares []float64
-	base    []uint64 // nil if there is none
+	base    []uint64 // nil for none
 }
 
 // AllEvents is for Fold: the samples of all events, counted.
@@ -226,7 +226,7 @@ func (f *Folder) labelName(by By, s *ingest.Sample) string {
 	return tagText(key, f.Profile.Tag(s, key))
 }
 
-// tagText is the name of a tag's node, which has the key where the value is a number alone.
+// tagText is the name of a tag's node, with the key if the value is a number.
 func tagText(key, value string) string {
 	switch {
 	case value == "":

@@ -11,15 +11,16 @@ import (
 	"symbolize/ingest"
 )
 
-// labelKey is what a table shows of a function.
+// labelKey is the printed label of a function in a table.
 type labelKey struct{ name, suffix string }
 
-// LookAlikes names those functions of a table of nodes that would look alike: several functions of
+// LookAlikes renames the functions of a table of nodes that would look alike: several functions of
 // one object have the same short name if they differ in template arguments or parameters. These
 // are shown with their template arguments, if that is not enough whole, and else with their
 // symbols, as constructors of complete objects and of bases, or with the hashes of Rust's. Others
 // keep their name, and so do functions with one symbol, which their own suffixes or files tell
-// apart. (pprof adds up what has one name: which of the instances is hot is lost.) The map has the names that change, by node.
+// apart. (pprof adds up functions with one name, and loses which of the instances is hot.) The map
+// has the names that change, by node.
 func LookAlikes(all []Node, nodes []NodeID,
 	full *report.Demangler) map[NodeID]string {
 	list := make(map[NodeID]string)

@@ -94,7 +94,7 @@ func New(p *ingest.Profile, opts Options) *Folder {
 	return f
 }
 
-// frames returns the frames of a location, innermost first; none if it is unresolved.
+// frames returns the frames of a location, innermost first; none if unresolved.
 func (f *Folder) frames(l ingest.LocationID) []ingest.Frame {
 	if f.Profile.Names == nil {
 		return nil

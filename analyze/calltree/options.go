@@ -26,7 +26,7 @@ type Head struct {
 	Event   string         `json:"event"`
 	Unit    string         `json:"unit"`
 	Others  []string       `json:"other_events,omitempty"` // events with samples that are not shown
-	By      []string       `json:"by,omitempty"`           // if not by function alone
+	By      []string       `json:"by,omitempty"`           // if not only by function
 	Total   uint64         `json:"total"`                  // before filters; shares are of it
 	Samples uint64         `json:"samples"`
 	Filters []string       `json:"filters,omitempty"` // "focus=regexp"
@@ -54,7 +54,7 @@ func newHead(p *ingest.Profile, s *Stacks, opts *Options) Head {
 	return h
 }
 
-// Unmatched returns the names of those filters that matched nothing.
+// Unmatched returns the names of the filters that matched nothing.
 func (h *Head) Unmatched() []string { return h.unmatched }
 
 // write prints the lines above a table.
@@ -76,7 +76,7 @@ func (h *Head) write(w *bufio.Writer) {
 	}
 }
 
-// ObjectSuffix is the object behind a function's name, in brackets; "" where the name is the
+// ObjectSuffix is the object after a function's name, in brackets; "" if the name is the
 // object's.
 func ObjectSuffix(n *Node) string {
 	if n.Object == "" || n.Unresolved || n.By != Function && n.By != Line {

@@ -40,7 +40,7 @@ type PeekCall struct {
 	label, suffix string
 }
 
-// NewPeek finds the functions whose printed name matches.
+// NewPeek finds the functions with a matching printed name.
 func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	s := Fold(p, &opts)
 	t := &Peek{Head: newHead(p, s, &opts), Functions: []Peeked{}}
@@ -77,7 +77,7 @@ func newCalls(s *Stacks, calls []Call, full *report.Demangler,
 }
 
 // WriteText writes the functions with the columns of `go tool pprof -peek`: callers above,
-// callees below, their share that of the function's cumulative value.
+// callees below, with their share of the function's cumulative value.
 func (t *Peek) WriteText(w io.Writer, style table.Style) error {
 	return flushing(w, func(out *bufio.Writer) {
 		t.write(out)

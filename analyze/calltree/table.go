@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Row is a line of a table: a node with its flat value, that of the stacks that end in it, and
-// its cumulative one, that of the stacks that it is on, recursion counted once.
+// Row is a line of a table: a node with its flat value, of the stacks that end in it, and its
+// cumulative value, of the stacks that contain it, recursion counted once.
 type Row struct {
 	Node      NodeID
 	Flat, Cum uint64

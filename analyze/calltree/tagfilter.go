@@ -31,7 +31,7 @@ const maxTagRegexps = 64
 // label, without one each has to match a text "KEY:VALUE" of any label.
 //
 // There are two differences to pprof. A number or range without a unit is compared with labels of
-// any unit, and a number also matches a label whose text it is, as "netns=4026531840" does.
+// any unit, and a number also matches a label with that text, as "netns=4026531840" does.
 func ParseTagFilter(text string) (*TagFilter, error) {
 	f := &TagFilter{text: text, value: text}
 	if key, value, ok := strings.Cut(text, "="); ok {
@@ -76,7 +76,7 @@ func (f *TagFilter) match(t ingest.Tag) (matched uint64) {
 	return matched
 }
 
-// enough reports whether a sample whose labels match these expressions matches.
+// enough reports whether a sample with labels that match these expressions matches.
 func (f *TagFilter) enough(matched uint64) bool {
 	if f.Key != "" || f.numbers != nil {
 		return matched != 0
@@ -227,7 +227,7 @@ func (r *numberRange) has(number int64, unit string) bool {
 }
 
 // unitFactor returns the size of a unit of memory in bytes or of time in nanoseconds, and which
-// of the two it is: the names are those of pprof.
+// of the two it is, with pprof's names.
 func unitFactor(unit string) (factor float64, dimension string) {
 	unit = strings.ToLower(unit)
 	if len(unit) > 2 {

@@ -68,7 +68,7 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	s := Fold(p, &opts.Options)
 	t := &Top{Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
 	rows := s.Table(opts.Cum)
-	nodes := make([]NodeID, len(rows)) // those without a row, too: one of two would seem both
+	nodes := make([]NodeID, len(rows)) // also nodes without a row: else one of two would look like both
 	for i := range rows {
 		nodes[i] = rows[i].Node
 	}

@@ -25,13 +25,13 @@ type TreeNode struct {
 	Depth  int32  // 0 for the root
 	// The children are Nodes[First:First+Children], heaviest first, then by name.
 	First, Children int32
-	// Flat is the value of the stacks that end here, Cum that of all that pass.
+	// Flat is the value of the stacks that end here, Cum of all stacks through it.
 	Flat, Cum uint64
-	// BaseFlat and BaseCum are those of the base, where there is one.
+	// BaseFlat and BaseCum are the values of the base, if any.
 	BaseFlat, BaseCum uint64
-	// Inlined is the part of Cum whose activation here was inlined.
+	// Inlined is the part of Cum with an inlined activation here.
 	Inlined uint64
-	// Left is the part of Cum that lies in children that were left out, LeftBase of BaseCum.
+	// Left is the part of Cum in omitted children, LeftBase of BaseCum.
 	Left, LeftBase uint64
 }
 

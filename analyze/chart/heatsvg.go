@@ -93,7 +93,7 @@ func (m *HeatMap) summary() string {
 	return text
 }
 
-// x is where a time lies; the picture has whole units only.
+// x is the position of a time, in whole units.
 func (c *canvas) x(t uint64) int {
 	return svgLeft + scaled(t-c.from, c.span, svgPlotWidth)
 }

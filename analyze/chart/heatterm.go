@@ -67,7 +67,7 @@ func (m *HeatMap) timeLabel(g *grid, c *Column) string {
 	return seconds(c.End-g.columns[0].Start, 3)
 }
 
-// banner marks slots with their first value, as many as there is room for.
+// banner marks slots with their first value, as many as fit.
 func (m *HeatMap) banner(g *grid) string {
 	var b strings.Builder
 	for row := range g.rows() {

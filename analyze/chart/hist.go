@@ -56,7 +56,7 @@ func (h *Histogram) used() (first, last int, most uint64) {
 	return first, last, most
 }
 
-// Style is whose histograms are drawn.
+// Style selects the tool that draws such histograms.
 type Style uint8
 
 // The styles.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrScale is returned for a scale that ParseScale does not know.
+// ErrScale is returned for an unknown scale.
 var ErrScale = errors.New("not a scale")
 
 // Kind is how slots of a histogram are numbered.
@@ -39,7 +39,7 @@ type Scale struct {
 	Kind  Kind
 	Parts uint64 // of Log2: slots for each power of two; 0 is 1
 	Bits  uint   // of Bpftrace
-	// Min, Max and Step are those of Linear and Lhist, in the unit of the values. Max bounds
+	// Min, Max and Step of Linear and Lhist, in the unit of the values. Max bounds
 	// the slots only if it is more than Min; Step 0 is 1.
 	Min, Max, Step int64
 }

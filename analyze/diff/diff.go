@@ -13,8 +13,8 @@ import (
 // Options are for New.
 type Options struct {
 	calltree.Options
-	// Normalize scales each profile to the base's total, as pprof's -normalize; else values are
-	// compared as measured.
+	// Normalize scales each profile to the base's total, as pprof's -normalize; otherwise values
+	// are compared as measured.
 	Normalize bool
 	Cum       bool    // sort, test and judge by the cumulative value
 	MinShare  float64 // leave out rows with less of their side's total on both sides, 0 to 1
@@ -116,7 +116,7 @@ func New(base, sides []Input, opts Options) (*Diff, error) {
 	return f.Diff(opts), nil
 }
 
-// Diff compares the sides; of opts those count that are not of the profiles' stacks.
+// Diff compares the sides; options about stacks do not count.
 func (f *Folded) Diff(opts Options) *Diff {
 	d := &Diff{Event: f.New[0].Event, Unit: f.New[0].Unit, By: byText(opts.By),
 		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(f.base, f.Base),
@@ -214,7 +214,7 @@ func scaled(values []uint64, factor float64) []float64 {
 	return out
 }
 
-// addScaled adds scaled values to sums, which has none at first.
+// addScaled adds scaled values to sums, which is empty at first.
 func addScaled(sums, values []float64, factor float64) []float64 {
 	if sums == nil {
 		sums = make([]float64, len(values))
@@ -346,5 +346,5 @@ func compareRows(a, b Row) int {
 		strings.Compare(a.Object, b.Object))
 }
 
-// Unmatched returns the names of those filters that match nothing on either side.
+// Unmatched returns the names of the filters that match nothing on either side.
 func (d *Diff) Unmatched() []string { return d.unmatched }

@@ -28,7 +28,7 @@ func (f *Folded) Sides() (base, sides Side) {
 	return newSide(f.base, f.Base), newSide(f.sides, f.New)
 }
 
-// Fold adds up the profiles of both sides and matches their nodes. The event is that of the
+// Fold adds up the profiles of both sides and matches their nodes. The event is the one of the
 // options in the first new profile, and of its name in the others.
 func Fold(base, sides []Input, opts calltree.Options) (*Folded, error) {
 	all := slices.Concat(sides, base)
@@ -67,7 +67,7 @@ func eventNames(p *ingest.Profile) (names []string) {
 	return names
 }
 
-// Unmatched returns the names of those filters that match nothing on either side.
+// Unmatched returns the names of the filters that match nothing on either side.
 func (f *Folded) Unmatched() (names []string) {
 	for _, name := range f.New[0].Unmatched {
 		nowhere := true

@@ -83,10 +83,10 @@ const (
 	medianError  = 2.33
 )
 
-// dispersion returns how much larger the variance of the differences is than that of counting, at
-// least 1, by the median of all rows less its standard error: few rows have changed (quasi-Poisson).
-// Shares are compared, as a change of all rows alike is no noise: ratio is that of the totals, unless
-// values are scaled.
+// dispersion returns the ratio of the variance of the differences to the variance of counting, at
+// least 1, by the median of all rows less its standard error: few rows have changed
+// (quasi-Poisson). Shares are compared, because an equal change of all rows is no noise: ratio is
+// the ratio of the totals, unless values are scaled.
 func dispersion(tests []twoSides, ratio float64, scaled bool) float64 {
 	if scaled {
 		ratio = 1
@@ -121,7 +121,7 @@ func betaCDF(x, a, b float64) float64 {
 const interval = 0.95
 
 // changeInterval returns the bounds of a change, from the variances of the means of both sides,
-// by the logarithm of their ratio; nil where one side has nothing. freedom is that of the
+// by the logarithm of their ratio; nil if one side has nothing. freedom is that of the
 // variances, infinite where they are known.
 func changeInterval(v *Pair, baseVariance, variance, freedom float64) *[2]float64 {
 	if v.Base <= 0 || v.New <= 0 {

@@ -135,7 +135,7 @@ func unresolvedName(name string) string {
 	return name
 }
 
-// fileTail is a source file with its directory: the directories above are those of a build.
+// fileTail is a source file with its directory; the directories above depend on the build.
 func fileTail(file string) string {
 	parts := strings.Split(file, "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")

@@ -48,7 +48,7 @@ func sum(values []float64) float64 {
 
 func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
 
-// newTwoSides sums up the values of a function; the weights are those of its samples.
+// newTwoSides sums up the values of a function, with the weights of its samples.
 func newTwoSides(base, sides []float64, baseWeight, weight float64) twoSides {
 	b, s := mean(base), mean(sides)
 	squares := 0.0
@@ -70,11 +70,11 @@ func newTwoSides(base, sides []float64, baseWeight, weight float64) twoSides {
 
 // pValues returns for each function the probability that its sides differ as they do, or more, if
 // nothing changed: by a t-test with moderated variances (G. K. Smyth, "Linear models and empirical
-// Bayes methods", 2004). A handful of profiles estimates one function's variance badly, and that of
-// all functions together well. So the variance of each is drawn towards that of the others, the
-// more so the more alike they are, and is never taken for less than random sampling has by itself.
-// n and m are the numbers of profiles, three or more together. The result has the variances, too,
-// and their degrees of freedom.
+// Bayes methods", 2004). A few profiles estimate the variance of one function badly, and the
+// variance of all functions together well. So each variance is moved towards the others, the more
+// the more alike they are, and is never smaller than the variance of random sampling. n and m are
+// the numbers of profiles, three or more together. The result has the variances, too, and their
+// degrees of freedom.
 func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64) {
 	degrees := float64(n + m - 2)
 	prior := priorVariances(list)
@@ -110,7 +110,7 @@ func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64
 // variance to count for others.
 const fewSamples = 20
 
-// priorVariances returns the variance that the mean of each function makes probable: that of
+// priorVariances returns the variance that the mean of each function makes probable: the one of
 // sampling, and one of runs, which is the same share of the mean for all.
 func priorVariances(list []twoSides) []float64 {
 	var excess []float64
@@ -127,7 +127,7 @@ func priorVariances(list []twoSides) []float64 {
 	return prior
 }
 
-// leastRatios is how many functions it takes to fit the distribution of variances.
+// leastRatios is the number of functions needed to fit the distribution of variances.
 const leastRatios = 4
 
 // fitVariances fits a scaled inverse chi-square distribution to variances that are relative to

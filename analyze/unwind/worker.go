@@ -217,9 +217,9 @@ func (f *frame) byRule(at *found) bool {
 	return true
 }
 
-// changesStack reports whether a rule is that of gcc's __morestack (-fsplit-stack), and the caller's
-// stack, which may be below, is in the copy: it was called behind its caller's return address, and
-// pushed the frame pointer.
+// changesStack reports whether a rule is that of gcc's __morestack (-fsplit-stack), and the
+// caller's stack, which may be below, is in the copy: it was called behind its caller's return
+// address, and pushed the frame pointer.
 func (w *worker) changesStack(r *cfi.Rule, cfa uint64) bool {
 	word := int32(w.arch.Word)
 	saved, copied := cfi.Where{How: cfi.AtCFA, Off: -3 * word}, uint64(len(w.mem))
