@@ -17,7 +17,7 @@ const (
 	PartRaw     = "raw"
 )
 
-// Assembly puts a source together again of its parts.
+// Assembly puts a source together from its parts.
 type Assembly struct {
 	src  NewSource
 	size int
@@ -28,7 +28,7 @@ func NewAssembly(info *SourceInfo) *Assembly {
 	return &Assembly{src: NewSource{Info: *info}}
 }
 
-// limitOf bounds the next part in bytes, by its name. A part that must not come next is an error.
+// limitOf returns the size limit of the next part. A name that cannot come next is an error.
 func (a *Assembly) limitOf(name string) (int64, error) {
 	if t := a.src.Table; t == nil {
 		if name == PartTable {
@@ -69,8 +69,8 @@ func (a *Assembly) Add(name string, b []byte) error {
 	return nil
 }
 
-// Source returns the source, whose table was read through: it has the digest and the blocks of its
-// header.
+// Source returns the source, after reading its whole table: it has the blocks that its header lists
+// and the digest of the source.
 func (a *Assembly) Source() (*NewSource, error) {
 	e := a.src.Table
 	if e == nil {
@@ -88,7 +88,7 @@ func (a *Assembly) Source() (*NewSource, error) {
 	return &a.src, nil
 }
 
-// checkTable reads a table through and fills in the fields that describe takes from it.
+// checkTable reads a whole table and fills in the counts that Describe needs.
 func checkTable(e *symtab.Encoded) error {
 	t, err := symtab.Open(e.Header, e)
 	if err != nil {
@@ -109,7 +109,7 @@ func checkTable(e *symtab.Encoded) error {
 	return nil
 }
 
-// checkUnwind is checkTable for the table of an Unwind source.
+// checkUnwind is checkTable for an Unwind source.
 func checkUnwind(e *symtab.Encoded) error {
 	t, err := unwindtab.Open(e.Header, e)
 	if err != nil {

@@ -13,7 +13,7 @@ const maxCached = 4096
 // maxCachedRows bounds the path rows that a cached view keeps; each has some 150 bytes.
 const maxCachedRows = 1 << 14
 
-// CachedView is a View that keeps the manifests and the path rows which it has found.
+// CachedView is a View that keeps the manifests and path rows that it found.
 type CachedView struct {
 	View
 	mu    sync.Mutex
@@ -30,16 +30,16 @@ type cachedDir struct {
 	ok   bool
 }
 
-// Cached returns a View of v that asks v for the manifests of an ID once: the join, the check of
-// return addresses and each table that is opened need them; and once for the rows of a directory,
-// as a capture's objects lie in few. The content of v must not change without a call of Forget; an
-// Overlay is layered in front of it. Errors are not kept.
+// Cached returns a View that reads the manifests of an ID from v once, because the join, the check
+// of return addresses and each opened table need them, and the rows of a directory once, because
+// the objects of a capture are in few directories. Call Forget when the content of v has changed;
+// layer an Overlay in front of a CachedView. Errors are not kept.
 func Cached(v View) *CachedView {
 	return &CachedView{View: v, found: make(map[buildid.ID][]*Manifest),
 		dirs: make(map[string]cachedDir)}
 }
 
-// Forget drops all that is kept: the content of the view has changed.
+// Forget empties the cache, after the content of the view has changed.
 func (c *CachedView) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,15 +62,15 @@ func (c *CachedView) Find(id buildid.ID) ([]*Manifest, error) {
 		}
 		c.keep(id, list, epoch)
 	}
-	own := make([]*Manifest, len(list)) // the caller's
+	own := make([]*Manifest, len(list)) // callers may change theirs
 	for i, m := range list {
 		own[i] = m.Clone()
 	}
 	return own, nil
 }
 
-// keep enters the manifests of an ID, as they were in an epoch. Another goroutine may have entered
-// the same.
+// keep adds the manifests of an ID, read in the given epoch, to the cache, unless another goroutine
+// has added them.
 func (c *CachedView) keep(id buildid.ID, list []*Manifest, epoch int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// Counted is a View that counts the symbol tables which are opened, each once.
+// Counted is a View that counts distinct opened symbol tables.
 type Counted struct {
 	View
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ func (c *Counted) Open(m *Manifest, i int) (*symtab.Table, error) {
 	return t, err
 }
 
-// Tables returns how many tables were opened so far.
+// Tables returns how many distinct tables were opened.
 func (c *Counted) Tables() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

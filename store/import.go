@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/files"
 )
 
-// maxProblems bounds the problems that are kept.
+// maxProblems bounds the problems that a result lists.
 const maxProblems = 1000
 
 // ImportResult counts the imported data.
@@ -41,7 +41,7 @@ func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
 	return im.res, im.run()
 }
 
-// unpacked returns an archive as a tar file, and whether it was compressed.
+// unpacked returns the tar file of an archive, and whether it was compressed.
 func unpacked(r io.Reader) (in io.ReadCloser, packed bool, err error) {
 	b := bufio.NewReader(r)
 	if head, _ := b.Peek(files.MagicBytes); files.PackingOf(head) != files.Zstd {
@@ -60,7 +60,7 @@ type importer struct {
 	ctx context.Context
 	t   *tar.Reader
 
-	packed bool // t is of a compressed file
+	packed bool // t reads a compressed file
 
 	to  Sink
 	res *ImportResult
@@ -134,7 +134,7 @@ func (im *importer) end() error {
 	return nil
 }
 
-// read returns the present entry whole. Memory grows with the data, not with the size in the
+// read returns the whole content of the current entry. Memory grows with the data, not with the size in the
 // entry's header.
 func (im *importer) read(limit int64) ([]byte, error) {
 	var b bytes.Buffer
@@ -148,7 +148,7 @@ func (im *importer) read(limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// entry takes one file of the archive.
+// entry reads one file of the archive.
 func (im *importer) entry(h *tar.Header) error {
 	dir, file := path.Split(h.Name)
 	dir = strings.TrimSuffix(dir, "/")
@@ -173,7 +173,7 @@ func (im *importer) entry(h *tar.Header) error {
 	return im.block(file, h.Name)
 }
 
-// blob takes a blob.
+// blob imports a blob.
 func (im *importer) blob(name string) error {
 	if err := im.finishObject(); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (im *importer) source(dir, name string) error {
 	return fmt.Errorf("%q: the manifest lists no such table", name)
 }
 
-// block takes a block or the captured input of the present source.
+// block reads a block, or the captured input, of the current source.
 func (im *importer) block(file, name string) error {
 	limit, err := im.src.limitOf(file)
 	if err != nil {
@@ -264,7 +264,7 @@ func (im *importer) block(file, name string) error {
 	return nil
 }
 
-// finishObject merges the rest of the present object.
+// finishObject merges the rest of the current object.
 func (im *importer) finishObject() error {
 	err := im.finishSource()
 	for _, info := range im.left {
@@ -274,7 +274,7 @@ func (im *importer) finishObject() error {
 	return err
 }
 
-// finishSource checks and merges the present source.
+// finishSource checks and merges the current source.
 func (im *importer) finishSource() error {
 	a := im.src
 	im.src = nil

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// stall ends a download in which too little arrives.
+// stall ends a download that is too slow.
 type stall struct {
 	got  atomic.Int64 // bytes of this period
 	done chan struct{}
 }
 
-// newStall begins to watch: in each period of that length, if it is not 0, stallBytes have to
-// arrive.
+// newStall starts to watch: at least stallBytes must arrive in each period. A period of 0 has no
+// limit.
 func newStall(period time.Duration, end context.CancelCauseFunc) *stall {
 	s := &stall{done: make(chan struct{})}
 	if period > 0 {

@@ -12,15 +12,15 @@ import (
 	"symbolize/store/db/files"
 )
 
-// locksName is the directory of the cache with the locks: one for each first byte of build IDs, for
-// the client of elfutils removes only files that it has made, and these are to stay few.
+// locksName is the directory of locks in the cache. There is one lock for each first byte of build
+// IDs: elfutils' client, which shares the cache, never removes them, so there must be few.
 const locksName = ".symbolize-locks"
 
-// lockPoll is how often a lock that another process has is tried again.
+// lockPoll is the pause between tries of a lock that another process holds.
 const lockPoll = 50 * time.Millisecond
 
-// turn waits until no other process asks for the files of a build ID, and keeps others from it
-// until done is called.
+// turn waits until no other process fetches the files of a build ID, and keeps other processes from
+// it until done is called.
 func (c *Client) turn(ctx context.Context, id buildid.ID) (done func(), err error) {
 	dir := filepath.Join(c.opts.Cache, locksName)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

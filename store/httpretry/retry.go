@@ -11,19 +11,20 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// MaxWait bounds the pause between two tries. A server that asks for a longer one gets no other.
+// MaxWait bounds the pause between two tries. A request is not repeated if the server asks for a
+// longer one.
 const MaxWait = 10 * time.Second
 
 // Options are for New.
 type Options struct {
 	Client  *http.Client  // of single requests
-	Retries int           // of a request, after the first
-	Wait    time.Duration // the least pause, which doubles with each; 0 for a second
+	Retries int           // tries of a request after the first
+	Wait    time.Duration // the first pause, which doubles each time; 0 for a second
 	// Final reports whether an error of Client is not worth a repetition.
 	Final func(err error) bool
 }
 
-// New returns a client that repeats requests. The last answer or error is its result.
+// New returns a client that repeats requests. The last response or error is its result.
 func New(opts Options) *retryablehttp.Client {
 	c := retryablehttp.NewClient()
 	c.HTTPClient = opts.Client

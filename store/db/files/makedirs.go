@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// MakeDirs is os.MkdirAll that also calls sync for each directory in which it has made one: else a
-// power failure takes the name of a new store, with all that was published in it. One that may be
-// written but not opened stays as it is.
+// MakeDirs is os.MkdirAll, and calls sync for each directory that gets a new entry: otherwise a new
+// store could vanish in a power failure, with all that was published in it. A directory that may
+// not be opened is not synced.
 func MakeDirs(path string, sync func(dir string) error) error {
 	fi, err := os.Stat(path)
 	if parent := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && parent != path {
@@ -25,5 +25,5 @@ func MakeDirs(path string, sync func(dir string) error) error {
 	} else if err == nil && fi.IsDir() {
 		return nil
 	}
-	return os.MkdirAll(path, 0o755) // it was made meanwhile, or has the error
+	return os.MkdirAll(path, 0o755) // another process made it, or MkdirAll has the error
 }

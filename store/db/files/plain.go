@@ -1,8 +1,7 @@
-// Package files opens and writes the files of a store. Its directory may have been prepared by
-// somebody else: a link in the place of a file would be read, truncated or overwritten where it
-// leads, and a named pipe be waited on for ever. So all that a store opens is a regular file under
-// its own name, a written file has no second name, and no other user can change the directories
-// above.
+// Package files opens and writes the files of a store. Another user may have prepared the
+// directory: a symbolic link could make the store read, truncate or overwrite a file elsewhere, and
+// a named pipe could block it for ever. So a store opens only regular files, never through a link;
+// a file that is written has no second name; and no other user can change the parent directories.
 package files
 
 import (
@@ -16,9 +15,9 @@ import (
 	"symbolize/store"
 )
 
-// Open opens a regular file of a store, whose directory is taken as it is. Errors about other kinds
-// of file wrap ErrUnsafe. A file to be written that has a second name is refused before it is
-// truncated.
+// Open opens a regular file of a store. The directory in its path is not checked. Errors about
+// other kinds of file wrap ErrUnsafe. A file to be written that has a second name is refused before
+// it is truncated.
 func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return OpenIn(filepath.Dir(path), filepath.Base(path), flag, perm)
 }
@@ -27,7 +26,7 @@ func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 func OpenIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	if info, err := os.Lstat(path); err == nil {
-		// Before it is opened: that alone makes some devices act.
+		// Checked before it is opened: opening alone triggers some devices.
 		if err := checkPlain(path, info, isWrite(flag)); err != nil {
 			return nil, err
 		}
@@ -54,7 +53,7 @@ func OpenIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 
 func isWrite(flag int) bool { return flag&(os.O_WRONLY|os.O_RDWR) != 0 }
 
-// checkPlain refuses other than regular files, and with alone one that has another name.
+// checkPlain refuses files that are not regular, and, with alone, files that have another name.
 func checkPlain(path string, info fs.FileInfo, alone bool) error {
 	if !info.Mode().IsRegular() {
 		return unsafe("%s is %s", path, typeText(info.Mode()))
@@ -65,7 +64,7 @@ func checkPlain(path string, info fs.FileInfo, alone bool) error {
 	return nil
 }
 
-// typeText returns the type of a file that is not a regular one, in words.
+// typeText names the type of a file that is not regular.
 func typeText(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -82,8 +81,8 @@ func typeText(mode fs.FileMode) string {
 	return "no regular file"
 }
 
-// CheckDirs refuses directories of a store that are none, such as links to others.
-// Those that are not there are no error.
+// CheckDirs refuses subdirectories of a store that are not directories, such as links to others.
+// Missing ones are no error.
 func CheckDirs(root string, names ...string) error {
 	for _, name := range names {
 		f, err := openBeneath(root, name, openDirectory|syscall.O_NONBLOCK, 0)

@@ -40,11 +40,11 @@ func openBeneath(dir, name string, flag int, perm fs.FileMode) (*os.File, error)
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openAgain bounds how often an opening is tried again that the kernel could not decide,
-// because something was renamed meanwhile.
+// openAgain bounds how often an open is repeated that fails because another process renamed
+// something at the same time (EAGAIN).
 const openAgain = 16
 
-// openRetry repeats a call that a signal interrupted.
+// openRetry repeats an open that a signal or a concurrent rename interrupted.
 func openRetry(open func() (int, error)) (int, error) {
 	for again := 0; ; again++ {
 		fd, err := open()
@@ -54,9 +54,8 @@ func openRetry(open func() (int, error)) (int, error) {
 	}
 }
 
-// outsideOwner returns the owner that files of users outside of a user namespace seem to
-// have; -1 where all users have numbers. Inside of one even the root directory may be
-// somebody's that has none here.
+// outsideOwner returns the user ID that a user namespace shows for owners that it does not map;
+// -1 outside of user namespaces. In one even the root directory may have such an owner.
 func outsideOwner() int64 {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil ||

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// openNoFollow is openBeneath for systems without openat2: it looks at each directory of
-// the name before the last part is opened without following links.
+// openNoFollow is openBeneath for systems without openat2: it checks that no directory of the name
+// is a link, then opens the last part without following links.
 func openNoFollow(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	parts := strings.Split(filepath.ToSlash(name), "/")

@@ -13,6 +13,5 @@ func openBeneath(dir, name string, flag int, perm fs.FileMode) (*os.File, error)
 	return openNoFollow(dir, name, flag, perm)
 }
 
-// outsideOwner returns the owner that files outside of a user namespace seem to have, of
-// which other systems have none: -1.
+// outsideOwner returns -1: other systems have no user namespaces.
 func outsideOwner() int64 { return -1 }

@@ -22,12 +22,12 @@ func FreeBytes(dir string) (int64, error) {
 	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
 }
 
-// Allocate gives a range of a file its blocks without changing its size. File systems that cannot
-// do so are left to the free-space check.
+// Allocate reserves the blocks of a range of a file without changing its size. It does nothing on
+// file systems that cannot: the check of free space protects those.
 func Allocate(path string, from, n int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return nil // rotated away meanwhile
+		return nil // removed by rotation
 	}
 	defer f.Close()
 	for {

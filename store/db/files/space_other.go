@@ -4,7 +4,7 @@ package files
 
 import "math"
 
-// FreeBytes reports unlimited room: the check is for Linux only.
+// FreeBytes reports unlimited space: the check is for Linux only.
 func FreeBytes(string) (int64, error) { return math.MaxInt64, nil }
 
 // Allocate does nothing.

@@ -8,7 +8,7 @@ import (
 	"symbolize/store"
 )
 
-// ReadLimited reads a small file.
+// ReadLimited reads a file of at most limit bytes.
 func ReadLimited(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func ReadLimited(path string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// WriteSynced writes a small file that is whole on disk when it returns.
+// WriteSynced writes a small file and syncs it to disk.
 func WriteSynced(path string, b []byte) error {
 	f, err := Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -35,7 +35,7 @@ func WriteSynced(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SyncFile makes sure that a file is on disk as it is.
+// SyncFile syncs the content of a file to disk.
 func SyncFile(path string) error {
 	f, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func SyncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// SyncDir makes sure that the names in a directory are on disk as they are.
+// SyncDir syncs the entries of a directory to disk.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

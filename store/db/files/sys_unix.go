@@ -15,14 +15,14 @@ const (
 	openNoLink    = syscall.O_NOFOLLOW
 )
 
-// MaxOpen returns how many files the process may have open; ok is false if that is not known.
+// MaxOpen returns how many files the process may have open; ok is false if the limit is unknown.
 func MaxOpen() (n uint64, ok bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
 	return uint64(limit.Cur), err == nil
 }
 
-// ownerOf returns the user that a file belongs to, where files belong to numbered users.
+// ownerOf returns the ID of a file's owner; ok is false if it has none.
 func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -56,8 +56,7 @@ func Blocks(info fs.FileInfo) (n int64, id ID) {
 	return int64(st.Blocks) * 512, ID{uint64(st.Dev), uint64(st.Ino)}
 }
 
-// Lock takes the lock of a file, which ends with the process. locked is true if another
-// process has it.
+// Lock locks a file until it is closed. locked is true if another process holds the lock.
 func Lock(f *os.File) (locked bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -8,23 +8,23 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Flags of openBeneath, which has none for these here: the type of a file is looked at before and
-// after it is opened.
+// Flags of openBeneath. Windows has none of them: the type of a file is checked before and after it
+// is opened.
 const (
 	openDirectory = 0
 	openNoLink    = 0
 )
 
-// MaxOpen returns how many files the process may have open, which is not limited here.
+// MaxOpen reports that there is no known limit of open files.
 func MaxOpen() (n uint64, ok bool) { return 0, false }
 
-// ownerOf returns the user that a file belongs to, where files belong to numbered users.
+// ownerOf reports that a file has no owner by number.
 func ownerOf(fs.FileInfo) (uid uint32, ok bool) { return 0, false }
 
-// IsOwn reports whether a file belongs to the caller. Access lists decide instead.
+// IsOwn is always true: access lists decide instead.
 func IsOwn(fs.FileInfo) bool { return true }
 
-// HasNames reports whether a file has more than one name, which a FileInfo does not have here.
+// HasNames is always false: a FileInfo of Windows does not count names.
 func HasNames(fs.FileInfo) bool { return false }
 
 // ID identifies a file on this host.
@@ -33,11 +33,10 @@ type ID struct{ dev, ino uint64 }
 // Blocks returns the bytes of a file, and the file's identity, zero if it has none.
 func Blocks(info fs.FileInfo) (n int64, id ID) { return info.Size(), ID{} }
 
-// lockOffset is the byte that is locked. Readers of the file must not meet it.
+// lockOffset is the locked byte, beyond the content that others read.
 const lockOffset = 1 << 30
 
-// Lock takes the lock of a file, which ends with the process. locked is true if another
-// process has it.
+// Lock locks a file until it is closed. locked is true if another process holds the lock.
 func Lock(f *os.File) (locked bool, err error) {
 	err = windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,

@@ -10,15 +10,14 @@ import (
 	"syscall"
 )
 
-// maxLinks bounds the symbolic links in the path of a store, as the kernel does.
+// maxLinks bounds the symbolic links in the path of a store; it is the kernel's limit.
 const maxLinks = 40
 
-// CheckTrust refuses to write to a store where somebody else could put something in its
-// place, or in the place of its files, while it is written to: each directory of its path
-// belongs to the caller or to root, and in those of root nobody else may write, or may
-// only to files of his own (the sticky bit of /tmp), of which the next part of the path is none.
-// A directory that the caller owns he may share with whom he likes. Directories that are
-// not there yet are no error.
+// CheckTrust refuses a store that another user could replace, or whose files another user could
+// replace, while it is written. Each directory of its path must belong to the caller or to root.
+// Other users must not be able to write in root's directories, unless the sticky bit (as of /tmp)
+// keeps them from replacing the next part of the path. The caller may share their own directories
+// with anyone. Missing directories are no error.
 func CheckTrust(path string) error {
 	w := trustWalk{path: path, uid: uint32(os.Geteuid()), outside: outsideOwner()}
 	return w.check()
@@ -28,7 +27,7 @@ func CheckTrust(path string) error {
 type trustWalk struct {
 	path    string // of the store, for messages
 	uid     uint32
-	outside int64 // owner of directories outside of a user namespace, or -1
+	outside int64 // user ID of owners that the user namespace does not map, or -1
 }
 
 func (w *trustWalk) check() error {
@@ -84,8 +83,8 @@ func (w *trustWalk) walk(parts []string) error {
 	return w.alone(dir, info)
 }
 
-// owner refuses paths that belong neither to the caller nor to root: its owner can change it,
-// or where it leads.
+// owner refuses paths that belong neither to the caller nor to root: the owner can change them, or
+// redirect them.
 func (w *trustWalk) owner(at string, info fs.FileInfo) error {
 	uid, ok := ownerOf(info)
 	if !ok || uid == w.uid || uid == 0 || int64(uid) == w.outside {
@@ -94,8 +93,8 @@ func (w *trustWalk) owner(at string, info fs.FileInfo) error {
 	return w.refuse(at, fmt.Sprintf("belongs to user %d, not to you (user %d)", uid, w.uid))
 }
 
-// parent refuses a directory in which others may replace the next part of the path. The
-// sticky bit keeps them from that: owner looks at whose that part is.
+// parent refuses a directory in which other users may replace the next part of the path. With the
+// sticky bit they cannot: owner checks who owns that part.
 func (w *trustWalk) parent(at string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSticky != 0 {
 		return nil
