@@ -5,26 +5,26 @@ import (
 	"errors"
 	"slices"
 
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
 )
 
 // SplitBundles separates capture bundles from other paths, each in their order.
 func SplitBundles(paths []string) (bundles, rest []string) {
-	return split(paths, func(t filetype.Type) bool { return t == filetype.Bundle })
+	return split(paths, func(t container.Type) bool { return t == container.TypeBundle })
 }
 
 // SplitCaptures separates captures that hold programs, perf.data files and bundles, from other
 // paths, each in their order.
 func SplitCaptures(paths []string) (captures, rest []string) {
-	return split(paths, func(t filetype.Type) bool {
-		return t == filetype.PerfData || t == filetype.Bundle
+	return split(paths, func(t container.Type) bool {
+		return t == container.TypePerfData || t == container.TypeBundle
 	})
 }
 
-func split(paths []string, first func(filetype.Type) bool) (taken, rest []string) {
+func split(paths []string, first func(container.Type) bool) (taken, rest []string) {
 	for _, p := range paths {
-		if first(filetype.OfPath(p)) {
+		if first(container.TypeOfPath(p)) {
 			taken = append(taken, p)
 		} else {
 			rest = append(rest, p)

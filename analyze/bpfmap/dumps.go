@@ -10,8 +10,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
@@ -86,7 +86,7 @@ func (in *Dumps) read(ctx context.Context, paths []string, src *Source, log Log)
 
 // file adds the dump in a file, or the dumps of a bundle.
 func (in *Dumps) file(ctx context.Context, path string, log Log) error {
-	if filetype.OfPath(path) == filetype.Bundle {
+	if container.TypeOfPath(path) == container.TypeBundle {
 		return in.bundle(ctx, path, log)
 	}
 	f, err := files.Open(path)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/object/perfmap"
 )
@@ -43,16 +43,16 @@ func (c *Compiled) Damaged() bool { return c.damaged }
 
 // readCompiled reads a list of compiled code; nil for other files.
 func readCompiled(path string, f *os.File, fi os.FileInfo) (*Compiled, error) {
-	kind, err := filetype.Of(path, f, fi.Size())
+	kind, err := container.TypeOf(path, f, fi.Size())
 	if err != nil {
 		return nil, err
 	}
 	pid, named := perfmap.PIDOf(path)
 	c := &Compiled{File: path, Size: fi.Size(), Written: fi.ModTime().UTC().Format(time.RFC3339)}
 	switch {
-	case kind == filetype.JITDump:
+	case kind == container.TypeJITDump:
 		return c, c.readDump(f)
-	case named && kind != filetype.ELF, kind == filetype.PerfMap:
+	case named && kind != container.TypeELF, kind == container.TypePerfMap:
 		c.PID = pid
 		c.readMap(f)
 		return c, nil

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
 )
@@ -80,7 +80,7 @@ func readObject(path string, f *os.File, size int64) (*Object, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if filetype.Head(head[:n]) == filetype.ELF {
+	if container.TypeOfHead(head[:n]) == container.TypeELF {
 		return describe(path, f, size, "")
 	}
 	if !elf.IsELF(files.UnpackHead(f, size)) {

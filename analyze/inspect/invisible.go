@@ -12,7 +12,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/elf"
 )
 
@@ -86,7 +86,7 @@ func (x *InvisibleIDs) file(path string) error {
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if filetype.Head(head) != filetype.ELF {
+	if container.TypeOfHead(head) != container.TypeELF {
 		return nil
 	}
 	fi, err := r.Stat()

@@ -11,7 +11,6 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
@@ -124,26 +123,26 @@ var errPiped = fmt.Errorf("%w", ErrNotCapture)
 
 // openSource recognizes the kind of a file and opens it.
 func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
-	kind, err := filetype.Of(in.path, in.r, in.size)
+	kind, err := container.TypeOf(in.path, in.r, in.size)
 	if err != nil {
 		return nil, err
 	}
 	bare := opts.Stacks.bare()
 	switch {
-	case kind == filetype.PerfData:
+	case kind == container.TypePerfData:
 		p, err := container.Open(ctx, in.path, in.r, in.size, opts.MaxUnpacked)
 		if err != nil {
 			return nil, err
 		}
 		return in.perf(p, opts), nil
-	case kind == filetype.Bundle:
+	case kind == container.TypeBundle:
 		return openBundle(in, opts)
-	case kind == filetype.Stacks:
+	case kind == container.TypeStacks:
 		form := stackmap.Sniff(&stackmap.Input{Name: in.path, R: in.r, Size: in.size})
 		return openStacks(ctx, in, form, opts)
 	case kind.Packed():
 		return openPacked(ctx, in, kind, opts)
-	case kind == filetype.Pprof && !bare:
+	case kind == container.TypePprof && !bare:
 		return openPprof(in, opts)
 	case bare:
 		return openStacks(ctx, in, stackmap.NoForm, opts)
@@ -166,11 +165,11 @@ func isPointer(r io.ReaderAt) bool {
 }
 
 // looksLike describes the file of an ErrNotCapture.
-func looksLike(kind filetype.Type, size int64) string {
+func looksLike(kind container.Type, size int64) string {
 	switch {
 	case size == 0:
 		return "it is empty"
-	case kind == filetype.ELF:
+	case kind == container.TypeELF:
 		return "it is an ELF file (index reads those)"
 	}
 	return "it begins neither like a perf.data file nor like a pprof profile"
@@ -190,10 +189,10 @@ func (list closers) Close() error {
 
 // openPacked opens a packed file that is neither a recording of perf nor a bundle: a pprof file,
 // which is usually packed, or stacks.
-func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options) (source, error) {
-	first := make([]byte, filetype.HeadBytes)
+func openPacked(ctx context.Context, in *file, kind container.Type, opts *Options) (source, error) {
+	first := make([]byte, container.HeadBytes)
 	n := unpackedHead(in.r, in.size, first)
-	if kind == filetype.Gzip && pprof.Detect(first[:n]) && !opts.Stacks.bare() {
+	if kind == container.TypeGzip && pprof.Detect(first[:n]) && !opts.Stacks.bare() {
 		return openPprof(in, opts)
 	}
 	packed := *in
@@ -201,18 +200,18 @@ func openPacked(ctx context.Context, in *file, kind filetype.Type, opts *Options
 	if err != nil {
 		return nil, err
 	}
-	inner, err := filetype.Of(in.path, in.r, in.size)
+	inner, err := container.TypeOf(in.path, in.r, in.size)
 	switch {
 	case err != nil:
 		return nil, err
-	case inner == filetype.Stacks && damage != nil:
+	case inner == container.TypeStacks && damage != nil:
 		return damagedStacks(ctx, in, opts, damage)
 	case damage != nil:
 		return nil, fmt.Errorf("%w: it is compressed, and damaged: %w", ErrNotCapture, damage)
-	case inner == filetype.Stacks || inner == filetype.Bundle || inner == filetype.Pprof ||
+	case inner == container.TypeStacks || inner == container.TypeBundle || inner == container.TypePprof ||
 		opts.Stacks.bare() && !inner.Packed():
 		return openSource(ctx, in, opts)
-	case kind == filetype.Gzip: // a profile whose first fields are unusual
+	case kind == container.TypeGzip: // a profile whose first fields are unusual
 		packed.closers = nil
 		if src, err := openPprof(&packed, opts); err == nil {
 			return src, nil

@@ -6,28 +6,28 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/perfmap"
 )
 
 // errNoObject is for a file that the user named.
 var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module, nor kallsyms")
 
-// classify returns the type of a file that can be an object, else filetype.Unknown. Packed
+// classify returns the type of a file that can be an object, else container.TypeUnknown. Packed
 // files are unpacked only where the name promises a kernel module or the user named the file:
 // manuals and logs are packed too.
-func classify(name string, head []byte, named bool) filetype.Type {
+func classify(name string, head []byte, named bool) container.Type {
 	_, isMap := perfmap.PIDOf(name)
-	switch t := filetype.Head(head); {
-	case isMap && (t == filetype.PerfMap || t == filetype.Kallsyms): // sizes pass for types
-		return filetype.PerfMap
-	case t == filetype.ELF,
+	switch t := container.TypeOfHead(head); {
+	case isMap && (t == container.TypePerfMap || t == container.TypeKallsyms): // sizes pass for types
+		return container.TypePerfMap
+	case t == container.TypeELF,
 		t.Packed() && (named || strings.Contains(name, ".ko.")),
-		t == filetype.Kallsyms && (named || name == "kallsyms"), t == filetype.JITDump,
-		t == filetype.PerfMap && named:
+		t == container.TypeKallsyms && (named || name == "kallsyms"), t == container.TypeJITDump,
+		t == container.TypePerfMap && named:
 		return t
 	}
-	return filetype.Unknown
+	return container.TypeUnknown
 }
 
 // idOfDir finds the build ID in the path of a file of perf's cache (~/.debug/PATH/BUILDID/kallsyms)

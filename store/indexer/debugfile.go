@@ -10,7 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/elf"
 )
 
@@ -90,7 +90,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 		return nil, place.path
 	}
 	return &fileTask{
-		ds: t.ds, path: real, row: t.row, st: st, class: filetype.ELF, owner: owner, debug: true,
+		ds: t.ds, path: real, row: t.row, st: st, class: container.TypeELF, owner: owner, debug: true,
 		runtime: t.path,
 	}, ""
 }

@@ -9,7 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
@@ -21,7 +21,7 @@ type fileTask struct {
 	path  string    // without links
 	row   store.PathRow
 	st    fileStat
-	class filetype.Type
+	class container.Type
 	named bool
 	// owner is set for a debug file without build ID that a runtime file was linked to: the object
 	// it belongs to. It then has no row of its own.
@@ -166,9 +166,9 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	defer f.Close()
 	var res fileResult
 	switch t.class {
-	case filetype.Kallsyms:
+	case container.TypeKallsyms:
 		res = w.readKallsyms(t, f, count)
-	case filetype.PerfMap, filetype.JITDump:
+	case container.TypePerfMap, container.TypeJITDump:
 		res = w.readJIT(t, f, count)
 	default:
 		res = w.readObject(t, f, count)

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/perfmap"
 	"symbolize/store"
 )
@@ -64,9 +64,9 @@ func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
 }
 
 // add merges a file of a class.
-func (f *JITFile) add(ctx context.Context, sink store.Sink, class filetype.Type) (
+func (f *JITFile) add(ctx context.Context, sink store.Sink, class container.Type) (
 	id buildid.ID, err error) {
-	if class == filetype.JITDump {
+	if class == container.TypeJITDump {
 		id, d, err := AddJITDump(ctx, sink, f)
 		if err == nil && d.FirstBad != nil {
 			err = d.FirstBad
@@ -101,8 +101,8 @@ func AddJITFile(ctx context.Context, sink store.Sink, path, host string, pid int
 	}
 	f := JITFile{Path: path, R: r, Size: fi.Size(), PID: pid, Host: host,
 		Written: fi.ModTime().UnixNano(), Process: process}
-	class, err := filetype.Of(path, r, f.Size)
-	if err == nil && class == filetype.JITDump {
+	class, err := container.TypeOf(path, r, f.Size)
+	if err == nil && class == container.TypeJITDump {
 		_, _, err = AddJITDump(ctx, sink, &f)
 	} else if err == nil {
 		_, _, err = AddPerfMap(ctx, sink, &f)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 )
 
 func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {
@@ -118,25 +118,25 @@ func TestClassify(t *testing.T) {
 	tests := []struct {
 		name, head string
 		named      bool
-		want       filetype.Type
+		want       container.Type
 	}{
-		{name: "a", head: "\x7fELF\x02\x01\x01", want: filetype.ELF},
-		{name: "x.txt", head: "\x7fELF", want: filetype.ELF},
-		{name: "a", head: "\x7fEL", want: filetype.Unknown},
-		{name: "a.ko.xz", head: "\xfd7zXZ\x00.", want: filetype.XZ},
-		{name: "a.ko.zst", head: "\x28\xb5\x2f\xfd.", want: filetype.Zstd},
-		{name: "a.ko.gz", head: "\x1f\x8b\x08", want: filetype.Gzip},
-		{name: "a.1.gz", head: "\x1f\x8b\x08", want: filetype.Unknown},
-		{name: "a.1.gz", head: "\x1f\x8b\x08", named: true, want: filetype.Gzip},
-		{name: "kallsyms", head: "ffffffff81000000 T _text\n", want: filetype.Kallsyms},
-		{name: "System.map", head: "ffffffff81000000 T _text\n", want: filetype.Unknown},
+		{name: "a", head: "\x7fELF\x02\x01\x01", want: container.TypeELF},
+		{name: "x.txt", head: "\x7fELF", want: container.TypeELF},
+		{name: "a", head: "\x7fEL", want: container.TypeUnknown},
+		{name: "a.ko.xz", head: "\xfd7zXZ\x00.", want: container.TypeXZ},
+		{name: "a.ko.zst", head: "\x28\xb5\x2f\xfd.", want: container.TypeZstd},
+		{name: "a.ko.gz", head: "\x1f\x8b\x08", want: container.TypeGzip},
+		{name: "a.1.gz", head: "\x1f\x8b\x08", want: container.TypeUnknown},
+		{name: "a.1.gz", head: "\x1f\x8b\x08", named: true, want: container.TypeGzip},
+		{name: "kallsyms", head: "ffffffff81000000 T _text\n", want: container.TypeKallsyms},
+		{name: "System.map", head: "ffffffff81000000 T _text\n", want: container.TypeUnknown},
 		{name: "System.map", head: "ffffffff81000000 T _text\n", named: true,
-			want: filetype.Kallsyms},
-		{name: "kallsyms", head: "c0100000 T _text\n", want: filetype.Kallsyms},
-		{name: "kallsyms", head: "#!/bin/sh\n", want: filetype.Unknown},
-		{name: "kallsyms", head: "deadbeef\n", want: filetype.Unknown},
-		{name: "kallsyms", head: "notahexa T _text\n", want: filetype.Unknown},
-		{name: "empty", named: true, want: filetype.Unknown},
+			want: container.TypeKallsyms},
+		{name: "kallsyms", head: "c0100000 T _text\n", want: container.TypeKallsyms},
+		{name: "kallsyms", head: "#!/bin/sh\n", want: container.TypeUnknown},
+		{name: "kallsyms", head: "deadbeef\n", want: container.TypeUnknown},
+		{name: "kallsyms", head: "notahexa T _text\n", want: container.TypeUnknown},
+		{name: "empty", named: true, want: container.TypeUnknown},
 	}
 	for _, tt := range tests {
 		if got := classify(tt.name, []byte(tt.head), tt.named); got != tt.want {

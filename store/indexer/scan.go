@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
 
 // headLen is the size of a file's beginning that is read to identify it, bytes.
-const headLen = filetype.HeadBytes
+const headLen = container.HeadBytes
 
 // worker holds one goroutine's buffers, which live from task to task.
 type worker struct {
@@ -237,7 +237,7 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}
-	class := filetype.Unknown
+	class := container.TypeUnknown
 	if st.size > 0 {
 		n, err := s.d.head(name, s.head[:])
 		if err != nil {
@@ -247,9 +247,9 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 		class = classify(filepath.Base(path), s.head[:n], s.named)
 	}
 	switch {
-	case class == filetype.Unknown && s.named:
+	case class == container.TypeUnknown && s.named:
 		s.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
-	case class == filetype.Unknown:
+	case class == container.TypeUnknown:
 		s.ds.put(row)
 	default:
 		s.objects++

@@ -1,4 +1,5 @@
-// Package container opens a perf.data in whatever it comes: a file or stream, with records
+// Package container identifies files by their first bytes, never by their names (TypeOf), and
+// opens a perf.data in whatever it comes: a file or stream, with records
 // that are compressed (perf record -z), in a directory of several files (--threads, --kcore),
 // and packed as a whole by gzip, zstd or xz. All give one perfdata.File whose records can be
 // read any number of times, in parallel and at any offset.

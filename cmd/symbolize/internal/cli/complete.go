@@ -16,7 +16,7 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
 	"symbolize/store/db"
 )
@@ -172,7 +172,7 @@ func functionsIn(ctx context.Context, a *App, o *InputOptions, paths []string,
 func mapsOf(a *App) cobra.CompletionFunc {
 	return completion(a, noFiles, func(ctx context.Context, args []string,
 		add func(string, string) bool) error {
-		if len(args) == 1 && filetype.OfPath(args[0]) == filetype.ELF {
+		if len(args) == 1 && container.TypeOfPath(args[0]) == container.TypeELF {
 			found, err := bpfmap.ReadObject(ctx, args[0], "", a)
 			if err != nil {
 				return err

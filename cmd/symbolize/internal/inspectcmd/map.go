@@ -17,7 +17,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/filetype"
+	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
 )
 
@@ -77,7 +77,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
 	}
-	if len(paths) == 1 && filetype.OfPath(paths[0]) == filetype.ELF {
+	if len(paths) == 1 && container.TypeOfPath(paths[0]) == container.TypeELF {
 		if o.wanted() {
 			return cli.Usagef("%s is an object file: --symbols, --hist and --heatmap need dumps",
 				paths[0])
