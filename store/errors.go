@@ -8,7 +8,7 @@ import (
 
 // Errors of opening a store.
 var (
-	// ErrNoStore: there is no store at the path, or one in which nothing was ever published.
+	// ErrNoStore: the path has no store, or a store without a published generation.
 	ErrNoStore = errors.New("no store")
 	// ErrVersion: a newer program wrote the store.
 	ErrVersion = errors.New("store is of a newer schema")
@@ -16,18 +16,18 @@ var (
 	ErrLocked = errors.New("store is locked")
 	// ErrLimit: a limit of the process is too low to open the store: ulimit -n.
 	ErrLimit = errors.New("limit of the process")
-	// ErrUnsafe: others could make the writer of the store change files outside of it, or that
-	// something in it is no plain file, as a link.
+	// ErrUnsafe: another user could make the writer change files outside of the store, or the
+	// store contains something other than regular files and directories, such as a link.
 	ErrUnsafe = errors.New("not safe to use")
 )
 
 // Errors of an open store.
 var (
-	// ErrDamaged: a value differs from the written one.
+	// ErrDamaged: a value differs from what was written.
 	ErrDamaged = errors.New("store is damaged")
 	// ErrNotFound: the store has no such source.
 	ErrNotFound = errors.New("not in the store")
-	// ErrNoSpace: the disk has too little room to write on safely. Data written before is whole.
+	// ErrNoSpace: the disk has too little free space. Data written before is intact.
 	ErrNoSpace = errors.New("no space left for the store")
 	// ErrTooLarge: a value is over one of the store's limits.
 	ErrTooLarge = errors.New("too large for the store")
@@ -44,7 +44,7 @@ type LockedError struct {
 	Since   time.Time // zero if not known
 }
 
-// Error returns one line: who holds the lock, and since when.
+// Error returns one line: which process holds the lock, and since when.
 func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("store %s is locked by another process", e.Path)
@@ -53,7 +53,7 @@ func (e *LockedError) Error() string {
 		e.Command, e.Host, e.Since.Format(time.RFC3339))
 }
 
-// Waiting returns one line for whoever waits for the lock.
+// Waiting returns one line for a process that waits for the lock.
 func (e *LockedError) Waiting() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("waiting for another process that writes to the store %s", e.Path)

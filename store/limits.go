@@ -6,7 +6,7 @@ import "fmt"
 // GiB.
 const MaxBlocks = 1 << 20
 
-// CheckDir refuses directories that path rows cannot be kept for.
+// CheckDir refuses path rows that are over a limit of the store.
 func CheckDir(dir string, rows DirRows) error {
 	if len(dir) == 0 || len(dir) > MaxPath {
 		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir),

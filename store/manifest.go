@@ -63,10 +63,10 @@ type SourceInfo struct {
 	Kind     SourceKind
 	Digest   [32]byte // of the table's content, symtab.Encoded.Digest
 	Producer uint32   // revision of the decoder that made the table
-	Path     string   // where it was read; of several places the bytewise smallest
+	Path     string   // the file that was read; of several the bytewise smallest path
 	Funcs    uint32   // functions
-	Named    uint64   // bytes of code that have a name; of Unwind, that have a rule
-	Size     int64    // bytes stored, the captured input left out
+	Named    uint64   // bytes of code with a name; for Unwind, with a rule
+	Size     int64    // bytes stored, without the captured input
 
 	// The fields below are filled in by Sink.Merge.
 
@@ -74,19 +74,19 @@ type SourceInfo struct {
 	Chunks       uint32 // blocks of the table
 	Strings      uint32
 	RawSize      uint64 // bytes of the captured input; 0 if none was kept
-	RawPieces    uint32 // stored pieces of it
-	RawStored    uint64 // bytes of those
+	RawPieces    uint32 // stored pieces of the captured input
+	RawStored    uint64 // bytes of the pieces
 	RawDigest    [32]byte
 }
 
-// RefSymbol is the place of a symbol that captures count a kernel's addresses from, relative to
+// RefSymbol is a symbol to which captures relate a kernel's addresses; its address is relative to
 // `_text`.
 type RefSymbol struct {
 	Name string
 	Addr addr.Addr
 }
 
-// Manifest holds the facts of the store on one object, besides names.
+// Manifest holds what a store knows of one object, except names.
 type Manifest struct {
 	ID        buildid.ID // exact
 	Kind      ingest.ObjectKind
@@ -107,14 +107,13 @@ type Manifest struct {
 	VDSO    []buildid.ID // kernel: its vdso images, sorted
 	Sources []SourceInfo // as CompareSources orders them
 
-	// Variants are the loads of a JITed function that captures have brought, ordered by
-	// image, then load. MoreVariants: there were more than are kept.
+	// Variants are the captured loads of a JITed function, ordered by image, then load.
+	// MoreVariants reports that some were dropped.
 	Variants     []Variant
 	MoreVariants bool
-	// Probable lists the objects that this one may be, sorted: it is named by the facts that a
-	// capture or a line of text has on a function whose lines were not captured (its
-	// symbol and length, its tag, its name and number of instructions), and functions of
-	// other lines may share that.
+	// Probable lists, sorted, the objects that this one may be. The ID of this object is made of
+	// what a capture or a line of text has of a function without its lines (symbol and length,
+	// tag, or name and number of instructions); functions with other lines may share them.
 	Probable []buildid.ID
 }
 
@@ -129,12 +128,12 @@ func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 	return 0, name == "_text"
 }
 
-// OnlyVDSO reports whether nothing is known of a kernel but its vdso, which a bundle has
-// brought: it is not indexed.
+// OnlyVDSO reports whether only the vdso of a kernel is known, from a bundle: the kernel itself is
+// not indexed.
 func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && !m.HasNames() }
 
-// CompareSources is the order of Manifest.Sources, which is the order of layering: by kind, newest
-// producer first, most bytes named first, digest.
+// CompareSources orders Manifest.Sources, and so their layers: by kind, newest producer first, most
+// named bytes first, digest.
 func CompareSources(a, b SourceInfo) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
@@ -144,9 +143,10 @@ func CompareSources(a, b SourceInfo) int {
 	)
 }
 
-// Rivals reports whether a source was read from a file with the same build ID and other content
-// than the source before it: of one kind, by one decoder. A function has a table for each tag that
-// it was loaded with, and a debug file has rules for other code than the runtime file.
+// Rivals reports whether source i and the source before it come from two files of the same build ID
+// with different content: same kind and decoder. JIT is excepted, as a function has a table for
+// each tag it was loaded with; so is Unwind, as a debug file has rules for other code than the
+// runtime file.
 func (m *Manifest) Rivals(i int) bool {
 	if i == 0 {
 		return false
@@ -165,15 +165,14 @@ func (m *Manifest) OtherSegments() (list [][]elf.Segment) {
 	return list
 }
 
-// NewSource is one source as the indexer hands it over.
+// NewSource is one source as the indexer makes it.
 type NewSource struct {
-	Info  SourceInfo // Kind, Producer and Path; the rest is taken from Table and Raw
+	Info  SourceInfo // Kind, Producer and Path; Describe fills in the rest from Table and Raw
 	Table *symtab.Encoded
-	Raw   []byte // a captured input to keep, from which Rebuild can make the table anew
+	Raw   []byte // a captured input to keep, from which Rebuild can make the table again
 }
 
-// Contribution is one file's addition to one object. The blobs that its variants name
-// must have been put before.
+// Contribution is what one file adds to one object. Put the blobs that its variants name first.
 type Contribution struct {
 	Manifest Manifest // Sources empty; only this file's facts
 	Sources  []NewSource

@@ -12,8 +12,8 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// Bounds of one manifest. The smallest or best ones are kept where there are more, so that the
-// choice does not depend on the order of coming.
+// Bounds of one manifest. Of more, the smallest or best ones are kept, so that the choice does not
+// depend on the order of contributions.
 const (
 	maxOtherLayouts = 8
 	maxRefSyms      = 256
@@ -172,8 +172,8 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// mergeInfo joins two infos of one source. The flags: the table or the captured input is taken from
-// b.
+// mergeInfo joins two infos of one source. table and raw report whether the table and the captured
+// input of b replace those of a.
 func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)

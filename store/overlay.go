@@ -12,8 +12,8 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// Overlay is a store in memory, for the objects of one run: a Sink and a View. The zero value is
-// not ready; use NewOverlay. Of captured inputs only blobs are kept.
+// Overlay is a store in memory, for the objects of one run: a Sink and a View. Use NewOverlay; the
+// zero value is not ready. It keeps blobs, but no captured inputs of sources.
 type Overlay struct {
 	mu      sync.RWMutex
 	Objects map[string]*Manifest // by objectKey
@@ -165,8 +165,8 @@ func (o *Overlay) Dir(dir string) (DirRows, bool, error) {
 	return slices.Clone(rows), ok, nil
 }
 
-// Named returns the build IDs of the files of the path rows that a path is of, sorted, each
-// once: of the file at it, else of those whose last element it ends with.
+// Named returns the sorted build IDs of the file at a path; without a row for that path, of all
+// files that have its last element.
 func (o *Overlay) Named(file string) []buildid.ID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -204,7 +204,7 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
-// CheckContribution refuses contributions that no key can be made for.
+// CheckContribution refuses contributions that cannot have a key.
 func CheckContribution(c *Contribution) error {
 	id := c.Manifest.ID
 	switch {

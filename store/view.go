@@ -15,9 +15,8 @@ type Sink interface {
 	// once: the result is the same bytes. The sink keeps no reference to c once it has returned,
 	// but an Overlay keeps the tables.
 	Merge(ctx context.Context, c *Contribution) error
-	// PutBlob keeps a captured input under its content, once. A blob that no variant
-	// names when the next GC runs is dropped by it. The sink keeps no reference to
-	// data.
+	// PutBlob keeps a captured input under the hash of its content. The next GC drops it unless
+	// a variant names it. The sink keeps no reference to data.
 	PutBlob(ctx context.Context, data []byte) (BlobID, error)
 	// PutDir replaces the path rows of a directory, named by its clean absolute path. No rows
 	// remove the directory.
@@ -35,8 +34,8 @@ type View interface {
 	Open(m *Manifest, i int) (*symtab.Table, error)
 	// OpenUnwind is Open for a source of kind Unwind.
 	OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error)
-	// Blob returns the content of a blob; ErrNotFound if the view has none of that
-	// name. It is not to be changed.
+	// Blob returns the content of a blob, which must not be changed; ErrNotFound if the view
+	// does not have it.
 	Blob(id BlobID) ([]byte, error)
 	// Dir returns the path rows of a directory; ok is false if none are known.
 	Dir(dir string) (rows DirRows, ok bool, err error)
