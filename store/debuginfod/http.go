@@ -16,16 +16,16 @@ import (
 // failuresOfServer is how many requests fail one after another until a server is left out.
 const failuresOfServer = 5
 
-// server is one server and the outcomes of requests to it.
+// server is a server with the results of requests to it.
 type server struct {
 	url string
 
 	mu       sync.Mutex
 	failures int   // one after another
-	later    error // its answer that it asks to be left alone
+	later    error // ErrLater, if the server asked for a pause
 }
 
-// leftOut returns why a server gets no more requests, or nil.
+// leftOut returns the reason why a server gets no more requests, or nil.
 func (s *server) leftOut() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *server) leftOut() error {
 	return nil
 }
 
-// note counts the outcome of a request. Files that are not there or too large are no failures.
+// note counts the result of a request. Missing and too large files are not failures.
 func (s *server) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *server) note(err error) {
 	}
 }
 
-// newHTTP returns the client of requests, which repeats those that fail.
+// newHTTP returns a client that repeats failed requests.
 func newHTTP(opts *Options, transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
@@ -66,14 +66,14 @@ func newHTTP(opts *Options, transport http.RoundTripper) *http.Client {
 		Final: func(err error) bool { return errors.Is(err, errRedirect) }}).StandardClient()
 }
 
-// maxRedirects is that of net/http's client.
+// maxRedirects is the limit of net/http's client.
 const maxRedirects = 10
 
-// errRedirect is wrapped by the errors of redirects that are not followed, nor repeated.
+// errRedirect is wrapped by errors of refused redirects; such requests are not repeated.
 var errRedirect = errors.New("redirect refused")
 
-// checkRedirect lets a server send requests on to other servers, but not to files of this host.
-// Headers of Options do not go to another one.
+// checkRedirect allows redirects to other servers, but not to files of this host. Another server
+// does not get the headers of Options.
 func (o *Options) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("%w: there were %d", errRedirect, maxRedirects)

@@ -1,8 +1,8 @@
 // Package s3 keeps symbol tables in a bucket of S3, or of a server that speaks its protocol: a
 // remote.Bucket. It alone imports the client library.
 //
-// A request that fails for a reason of the network or the server is repeated, with growing pauses;
-// one in which nothing comes for Options.Stall is not.
+// A request that fails because of the network or the server is repeated, with growing pauses. A
+// request that receives nothing for Options.Stall is not.
 package s3
 
 import (
@@ -21,7 +21,7 @@ import (
 	"symbolize/store/remote"
 )
 
-// Bucket is a bucket, or what is below a prefix in it.
+// Bucket is a bucket, or the part of it below a prefix.
 type Bucket struct {
 	client  minio.Core
 	name    string
@@ -30,7 +30,7 @@ type Bucket struct {
 	maxKeys int // of a listing
 }
 
-// Open returns the bucket of options. It makes no request.
+// Open returns a bucket without making a request.
 func Open(o *Options) (*Bucket, error) {
 	client, err := minio.NewCore(o.host, &minio.Options{Creds: o.credentials(), Secure: o.secure,
 		Region: o.region, BucketLookup: o.lookup, MaxRetries: 1, Transport: o.transport()})
@@ -44,7 +44,7 @@ func Open(o *Options) (*Bucket, error) {
 // URL implements remote.Bucket.
 func (b *Bucket) URL(key string) string { return "s3://" + b.name + "/" + b.prefix + key }
 
-// fail adds the URL to an error, and the code of the server's answer.
+// fail adds to an error the URL and the code of the server's response.
 func (b *Bucket) fail(key string, err error) error {
 	if err == nil {
 		return nil
@@ -60,7 +60,7 @@ func (b *Bucket) fail(key string, err error) error {
 	return fmt.Errorf("%s: %w", b.URL(key), err)
 }
 
-// Get implements remote.Bucket. An answer that breaks off is asked for again.
+// Get implements remote.Bucket. It repeats a request if the response breaks off.
 func (b *Bucket) Get(ctx context.Context, key string, limit int64) (data []byte, err error) {
 	for range b.retries + 1 {
 		var again bool
@@ -71,11 +71,11 @@ func (b *Bucket) Get(ctx context.Context, key string, limit int64) (data []byte,
 	return data, b.fail(key, err)
 }
 
-// get is one try; again is set for errors that another may not have.
+// get is one try; again reports whether another one may succeed.
 func (b *Bucket) get(ctx context.Context, key string, limit int64) (_ []byte, again bool, err error) {
 	body, info, _, err := b.client.GetObject(ctx, b.name, b.prefix+key, minio.GetObjectOptions{})
 	if err != nil {
-		return nil, false, err // it was repeated
+		return nil, false, err // the transport has repeated it
 	}
 	defer body.Close()
 	if info.Size > limit {

@@ -14,9 +14,9 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Options are where a bucket is and how it is asked.
+// Options are the place of a bucket and the limits of requests to it.
 type Options struct {
-	// Stall is the time in which a request has to bring something.
+	// Stall is the time in which some of a response must arrive.
 	Stall time.Duration
 	// Retries is how often a request is repeated.
 	Retries int
@@ -41,8 +41,8 @@ const (
 
 const amazon = "s3.amazonaws.com"
 
-// Parse reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME&timeout=TIME&retries=N. What the URL does
-// not have comes from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and AWS_DEFAULT_REGION.
+// Parse reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME&timeout=TIME&retries=N. The defaults of
+// endpoint and region are AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and AWS_DEFAULT_REGION.
 func Parse(text string, getenv func(string) string) (*Options, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -79,7 +79,7 @@ func Parse(text string, getenv func(string) string) (*Options, error) {
 	return o, o.setEndpoint(endpoint)
 }
 
-// setEndpoint takes another server than Amazon's.
+// setEndpoint sets a server other than Amazon's.
 func (o *Options) setEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
@@ -97,8 +97,8 @@ func (o *Options) setEndpoint(endpoint string) error {
 	return nil
 }
 
-// credentials returns those of the environment, of the file of AWS's tools, or of the task's or
-// service's role where the variables of one are set; without any the bucket is asked by nobody.
+// credentials returns the credentials of the environment, of the file of AWS's tools, or of the role
+// of the task or service if its variables are set. Without any, requests are anonymous.
 func (o *Options) credentials() *credentials.Credentials {
 	env := o.getenv
 	var chain []credentials.Provider

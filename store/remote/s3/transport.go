@@ -15,14 +15,14 @@ import (
 	"symbolize/store/httpretry"
 )
 
-// ErrStalled: too little came in Options.Stall.
+// ErrStalled: too little arrived in Options.Stall.
 var ErrStalled = errors.New("nothing came")
 
-// stallBytes is how much has to come in Options.Stall, unless the answer ends.
+// stallBytes must arrive in each Options.Stall, until the response ends.
 const stallBytes = 64 << 10
 
-// maxAnswer bounds the bytes of an answer that the client library reads whole: all but the content of
-// an object. A page of a listing has at most 1,000 keys of 1,024 bytes.
+// maxAnswer bounds the responses that the client library reads whole, which are all except the
+// content of an object. A page of a listing has at most 1,000 keys of 1,024 bytes.
 const maxAnswer = 4 << 20
 
 // transport returns the transport of requests: each try is watched, and requests are repeated.
@@ -38,7 +38,7 @@ func (o *Options) transport() http.RoundTripper {
 		Final: func(err error) bool { return errors.Is(err, ErrStalled) }})}
 }
 
-// watched ends requests in which nothing comes.
+// watched ends requests that receive too little.
 type watched struct {
 	base  http.RoundTripper
 	stall time.Duration
@@ -75,7 +75,7 @@ func (w *watched) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// causeOf returns why a context ended instead of the error that this led to.
+// causeOf returns the cause of a cancelled context in place of the error that it led to.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && err != io.EOF && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -83,15 +83,15 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// watchedBody is the body of a request or an answer.
+// watchedBody is the body of a request or a response.
 type watchedBody struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	stall  time.Duration
-	got    int   // since the timer was reset
-	left   int64 // bytes that it may still have
+	got    int   // bytes since the timer was reset
+	left   int64 // bytes that may still be read
 }
 
 // Read implements io.Reader.
