@@ -3,13 +3,11 @@ package annotate
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
-	"symbolize/analyze/csp"
+	"symbolize/analyze/page"
 	"symbolize/analyze/table"
 )
 
@@ -26,17 +24,14 @@ var (
 )
 
 // styleCSS is the style of a page.
-var styleCSS = pageCSS + CodeStyle
+var styleCSS = strings.NewReplacer("/*light code*/", page.LightCode,
+	"/*dark code*/", page.DarkCode).Replace(pageCSS) + CodeStyle
 
-// pageTemplate is parsed by its first use: most runs write no page.
-var pageTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("listing").Parse(pageHTML))
-})
+var pageTemplate = page.Parse(&pageHTML)
 
-// page is the data of the template.
-type page struct {
-	Title, Policy         string
-	Style                 template.CSS
+// listing is the data of the template.
+type listing struct {
+	page.Head
 	Event, Samples, Total string
 	Others                string
 	Skid, Children        bool
@@ -75,14 +70,15 @@ func WriteParts(w io.Writer, a *Annotation) error {
 	return pageTemplate().ExecuteTemplate(w, "functions", p)
 }
 
-func newPage(a *Annotation) *page {
-	p := page{Title: "Annotated functions", Policy: csp.Policy(styleCSS), Style: template.CSS(styleCSS),
+func newPage(a *Annotation) *listing {
+	title := "Annotated functions"
+	if len(a.Functions) == 1 {
+		title = a.Functions[0].Name
+	}
+	p := listing{Head: page.NewHead(title, styleCSS),
 		Event: a.Event, Samples: table.Thousands(a.Samples) + " samples",
 		Total: table.Quantity(a.Total, a.Unit), Others: strings.Join(a.Others, ", "),
 		Skid: a.SkidPossible(), Children: a.Children}
-	if len(a.Functions) == 1 {
-		p.Title = a.Functions[0].Name
-	}
 	if a.Left > 0 {
 		p.Left = table.Count(a.Left, "function", "functions")
 	}

@@ -1,33 +1,28 @@
 package chart
 
-import "fmt"
+import (
+	"fmt"
+	"html/template"
 
-const htmlHead = `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'">
-<title>%s</title>
-<style>
-body{font-family:sans-serif;color:#222;background:#fff}
+	"symbolize/analyze/page"
+)
+
+const htmlStyle = `body{font-family:sans-serif;color:#222;background:#fff}
 body{margin:1em auto;max-width:1100px;padding:0 1em}
-svg{width:100%%;height:auto}
+svg{width:100%;height:auto}
 table{border-collapse:collapse;font-size:14px}
 td,th{padding:2px 12px;border-bottom:1px solid #ddd;text-align:right;font-weight:normal}
 th{color:#555}
 .bar{width:320px;text-align:left}
 .bar div{height:10px;background:#fd8d3c}
-</style>
-</head>
-<body>
 `
 
 // AppendHTML appends the heat map as a complete page: the picture, its description, and the
 // sums over all time. It loads nothing and runs no script.
 func (m *HeatMap) AppendHTML(dst []byte) []byte {
-	dst = fmt.Appendf(dst, htmlHead, escape(m.heading()))
+	head := page.Head{Title: printable(m.heading()), Policy: page.InlineStyles,
+		Style: template.CSS(htmlStyle)}
+	dst = append(head.Append(dst), "\n<body>\n"...)
 	dst = m.appendSVG(dst)
 	if len(m.Notes) > 0 {
 		dst = append(dst, "<ul>\n"...)

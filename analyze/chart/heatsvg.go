@@ -203,14 +203,15 @@ func (c *canvas) legend() {
 	}
 }
 
-// escape makes text from outside fit for XML and HTML: no markup, no control
-// characters, none that XML has no place for.
-func escape(text string) string {
-	text = strings.Map(func(r rune) rune {
+// escape makes text from outside fit for XML and HTML: no markup, no characters that either lacks.
+func escape(text string) string { return html.EscapeString(printable(text)) }
+
+// printable replaces control characters and those that XML lacks.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == 0xfffe || r == 0xffff {
 			return '?'
 		}
 		return r
 	}, ingest.Printable(text))
-	return html.EscapeString(text)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"symbolize/analyze/page"
 	"symbolize/ingest"
 )
 
@@ -19,7 +20,7 @@ var (
 	heatpageJS string
 )
 
-var heatTemplate = parsePage(&heatHTML)
+var heatTemplate = page.Parse(&heatHTML)
 
 // HeatMap is the data of a page of one heat map.
 type HeatMap struct {

@@ -8,17 +8,15 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
-	"sync"
+	"strings"
 
 	"symbolize/analyze/annotate"
-	"symbolize/analyze/csp"
+	"symbolize/analyze/page"
 	"symbolize/ingest"
 )
 
 // The page's own files.
 var (
-	//go:embed page/head.html
-	headHTML string
 	//go:embed page/page.html
 	pageHTML string
 	//go:embed page/style.css
@@ -44,19 +42,13 @@ var (
 )
 
 // graphCSS is the style of pages of graphs: that of all pages, and of the code in reports.
-func graphCSS() string { return styleCSS + ".listing {\n" + annotate.CodeStyle + "}\n" }
+func graphCSS() string {
+	return strings.NewReplacer("/*light code*/", page.LightCode, "/*dark code*/", page.DarkCode).Replace(styleCSS) +
+		".listing {\n" + annotate.CodeStyle + "}\n"
+}
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
-var pageTemplate = parsePage(&pageHTML)
-
-// parsePage returns the template of a page, which begins with the head that all pages share. It is
-// parsed by the first call: most runs write no page.
-func parsePage(html *string) func() *template.Template {
-	return sync.OnceValue(func() *template.Template {
-		head := template.Must(template.New("head").Parse(headHTML))
-		return template.Must(head.New("page").Parse(*html))
-	})
-}
+var pageTemplate = page.Parse(&pageHTML)
 
 // kind is the first word of the page's title.
 func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
@@ -71,20 +63,17 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 		compareJS, graphJS, panelsJS, addressJS, heatJS, tablesJS, extrasJS, appJS)
 }
 
-// writePage writes a page with its data in base64, no character of which means anything to
-// HTML.
-func writePage(w io.Writer, t *template.Template, style, title, data string, scripts ...string) error {
-	page := struct {
-		Title, Policy string
-		Data          template.HTML
-		Style         template.CSS
-		Scripts       []template.JS
-	}{Title: title, Data: template.HTML(data), Policy: csp.Policy(style, scripts...),
-		Style: template.CSS(style)}
+// writePage writes a page with its packed data in base64, which needs no escaping in HTML.
+func writePage(w io.Writer, t *template.Template, style, title, packed string, scripts ...string) error {
+	data := struct {
+		page.Head
+		Data    template.HTML
+		Scripts []template.JS
+	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(packed)}
 	for _, s := range scripts {
-		page.Scripts = append(page.Scripts, template.JS(s))
+		data.Scripts = append(data.Scripts, template.JS(s))
 	}
-	return t.Execute(w, page)
+	return t.Execute(w, data)
 }
 
 // pack returns the data as base64 of deflated JSON. Of a graph too large for a page it leaves
