@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"symbolize/ingest"
-	"symbolize/ingest/parallel"
+	"symbolize/ingest/files"
 )
 
 // Hooks are called with the events of a run, from one goroutine at a time. Each may be nil, and so
@@ -88,11 +88,11 @@ func (h *Hooks) facts(list []json.RawMessage) {
 	})
 }
 
-// steps is parallel.Each for a step that the hooks are called with.
+// steps is files.Each for a step that the hooks are called with.
 func steps(ctx context.Context, workers int, h *Hooks, name string, n int,
 	do func(ctx context.Context, i int) error) error {
 	h.step(name, n)
-	return parallel.Each(ctx, workers, n, func(ctx context.Context, i int) error {
+	return files.Each(ctx, workers, n, func(ctx context.Context, i int) error {
 		err := do(ctx, i)
 		if err == nil {
 			h.done()

@@ -15,8 +15,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/pprof"
-	"symbolize/ingest/parallel"
 	"symbolize/store"
 )
 
@@ -187,7 +187,7 @@ func (n *namer) run(ctx context.Context, workers int) error {
 	keys := slices.Sorted(maps.Keys(n.all))
 	packed := make([][]byte, batchOf)
 	for some := range slices.Chunk(keys, batchOf) {
-		err := parallel.Each(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
+		err := files.Each(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
 			packed[i], err = n.name(ctx, n.all[some[i]])
 			return err
 		})

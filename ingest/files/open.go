@@ -1,4 +1,4 @@
-// Package files opens, creates, keeps and unpacks files.
+// Package files opens, creates, keeps and unpacks files, and limits parallel work on them.
 //
 // Open is for untrusted paths: paths in captures, in links of debug information, in tables of a
 // store, and on command lines. Such a path can lead anywhere by the time it is followed. Opening a

@@ -9,10 +9,10 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/parallel"
 	"symbolize/ingest/sideband"
 )
 
@@ -386,7 +386,7 @@ func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair)
 		return nil
 	}
 	// exact never fails.
-	_ = parallel.Each(context.Background(), f.opts.Workers, len(offsets), exact)
+	_ = files.Each(context.Background(), f.opts.Workers, len(offsets), exact)
 	return offsets
 }
 

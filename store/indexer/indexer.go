@@ -11,7 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/parallel"
+	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -117,7 +117,7 @@ type index struct {
 	sinkErr  error
 
 	queue  *queue
-	budget *parallel.Budget
+	budget *files.Budget
 	claims claims
 	absent absent
 	alts   altFiles
@@ -175,7 +175,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	defer cancel(nil)
 	ix := &index{
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
-		queue: newQueue(), budget: parallel.NewBudget(opts.MaxMemory),
+		queue: newQueue(), budget: files.NewBudget(opts.MaxMemory),
 		objects: make(map[string]objectState), dirs: make(map[fileKey]bool),
 		completed: make(map[string]bool),
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/ingest/parallel"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -79,7 +79,7 @@ func (w *wanted) readNote(notes *Dir, key string) bool {
 // readManifests fetches the manifests that are neither those here nor in the notes. keys is then of
 // those that did not come.
 func (p *puller) readManifests(ctx context.Context, list []*wanted) error {
-	return parallel.Each(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
+	return files.Each(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
 		w := list[i]
 		keys := w.keys
 		w.keys, w.fetched = nil, make(map[string][]byte)

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"symbolize/buildid"
-	"symbolize/ingest/parallel"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -61,7 +61,7 @@ const roomSize = 64 << 20
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
-		seen: make(map[buildid.ID]bool), room: parallel.NewBudget(roomSize)}
+		seen: make(map[buildid.ID]bool), room: files.NewBudget(roomSize)}
 	if !opts.Checked {
 		if err := Check(ctx, from); err != nil {
 			return p.res, err
@@ -109,7 +109,7 @@ type puller struct {
 	view store.View
 	sink store.Sink          // nil until Open was called
 	seen map[buildid.ID]bool // objects and IDs that were asked for
-	room *parallel.Budget
+	room *files.Budget
 
 	mu     sync.Mutex
 	res    *PullResult
@@ -145,7 +145,7 @@ func (p *puller) list(ctx context.Context, ids []buildid.ID) ([]string, error) {
 	for _, id := range ids {
 		p.seen[id] = true
 	}
-	err := parallel.Each(ctx, p.opts.Jobs, len(ids), func(ctx context.Context, i int) error {
+	err := files.Each(ctx, p.opts.Jobs, len(ids), func(ctx context.Context, i int) error {
 		keys, err := p.from.List(ctx, objectPrefix(ids[i]))
 		if err != nil {
 			return p.problem(ctx, err)
@@ -205,7 +205,7 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if missing, next, err = p.missing(list); err != nil {
 		return nil, err
 	}
-	return next, parallel.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
+	return next, files.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
 		return p.object(ctx, missing[i])
 	})
 }

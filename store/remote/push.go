@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"symbolize/ingest/parallel"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -54,7 +54,7 @@ func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket,
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
-	err := parallel.Each(ctx, requests(opts.Jobs), len(objects), func(ctx context.Context, i int) error {
+	err := files.Each(ctx, requests(opts.Jobs), len(objects), func(ctx context.Context, i int) error {
 		err := p.object(ctx, objects[i])
 		if err != nil && ctx.Err() == nil {
 			return p.problem(fmt.Errorf("object %s: %w", objects[i].ID, err))

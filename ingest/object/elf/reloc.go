@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/elf/reltype"
 )
 
 // ErrUnsupported marks relocations of an unsupported machine or type. All others have been
@@ -135,7 +134,7 @@ func (r *Relocator) Apply(section int, b []byte) error {
 		pc, _ := r.sectionAddr(section)
 		p := patcher{
 			r: r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
-			gone: reltype.Tombstone(r.f.Sections[section].Name), order: binary.LittleEndian,
+			gone: tombstone(r.f.Sections[section].Name), order: binary.LittleEndian,
 		}
 		if r.f.BigEndian {
 			p.order = binary.BigEndian
@@ -165,14 +164,14 @@ type patcher struct {
 	// second is the second relocation of a pair, which comes before the first, as tables are read
 	// from their ends; its value is subtracted.
 	second struct {
-		op    reltype.Operation // Store for none
+		op    relOp // opStore for none
 		off   uint64
 		value uint64
 	}
 }
 
 func (p *patcher) apply(rel *reloc) error {
-	w, ok := reltype.Of(p.r.f.Machine, rel.kind)
+	w, ok := fieldOf(p.r.f.Machine, rel.kind)
 	if !ok {
 		return fmt.Errorf("%w: %v type %d", ErrUnsupported, p.r.f.Machine, rel.kind)
 	}
@@ -186,7 +185,7 @@ func (p *patcher) apply(rel *reloc) error {
 		return p.r.f.fail(rel.off, "symbol %d of %d", rel.sym, len(p.r.values))
 	}
 	at := p.b[rel.off:]
-	if w.Op != reltype.Store {
+	if w.Op != opStore {
 		return p.change(rel, at, w)
 	}
 	v := p.gone
@@ -200,35 +199,35 @@ func (p *patcher) apply(rel *reloc) error {
 			v -= p.pc + rel.off
 		}
 	}
-	w.Put(p.order, at, v)
+	w.put(p.order, at, v)
 	return nil
 }
 
 // change applies a relocation that changes the value in place. Differences to addresses that are
 // not loaded stay as they are.
-func (p *patcher) change(rel *reloc, at []byte, w reltype.Field) error {
+func (p *patcher) change(rel *reloc, at []byte, w relField) error {
 	sym := p.r.values[rel.sym]
 	if !sym.known && rel.sym != 0 {
 		return nil
 	}
 	v := sym.value + p.addend(rel, at, w)
 	second := p.second
-	p.second.op = reltype.Store
-	if w.Op.First() != reltype.Store && p.r.f.Machine == elf.EM_RISCV {
+	p.second.op = opStore
+	if w.Op.first() != opStore && p.r.f.Machine == elf.EM_RISCV {
 		p.second.op, p.second.off, p.second.value = w.Op, rel.off, v
 		return nil
 	}
-	if second.op.First() == w.Op && second.op != reltype.Store && second.off == rel.off {
+	if second.op.first() == w.Op && second.op != opStore && second.off == rel.off {
 		v -= second.value
 	}
-	if !w.Change(p.order, at, v) {
+	if !w.change(p.order, at, v) {
 		return p.r.f.fail(rel.off, "no ULEB128")
 	}
 	return nil
 }
 
 // addend returns the addend of a relocation, from the relocation or the field it writes.
-func (p *patcher) addend(rel *reloc, at []byte, w reltype.Field) uint64 {
+func (p *patcher) addend(rel *reloc, at []byte, w relField) uint64 {
 	switch {
 	case p.rela && p.r.f.Class == elf.ELFCLASS64:
 		return rel.addend
@@ -237,5 +236,5 @@ func (p *patcher) addend(rel *reloc, at []byte, w reltype.Field) uint64 {
 	case w.Size == 4:
 		return uint64(int64(int32(p.order.Uint32(at))))
 	}
-	return w.Get(p.order, at)
+	return w.get(p.order, at)
 }

@@ -1,12 +1,12 @@
-package parallel
+package files
 
 import (
 	"context"
 	"sync"
 )
 
-// Budget bounds the memory of work under way: a semaphore weighted by estimates. A request that
-// fits may pass one that waits for more.
+// Budget bounds the memory of concurrent work: a semaphore weighted by estimated bytes. A small
+// request may overtake a larger one that waits.
 type Budget struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -21,9 +21,8 @@ func NewBudget(total int64) *Budget {
 	return b
 }
 
-// Acquire waits until n bytes are free and takes them. More than there is in all is cut to that:
-// such work is then done alone. It returns the amount that Release is to be given, and the
-// context's error.
+// Acquire waits until n bytes are free and reserves them; n is cut to the total, so that oversized
+// work runs alone. It returns the amount to pass to Release, or the error of ctx.
 func (b *Budget) Acquire(ctx context.Context, n int64) (int64, error) {
 	n = min(max(n, 0), b.total)
 	stop := context.AfterFunc(ctx, func() {
@@ -44,7 +43,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) (int64, error) {
 	return n, nil
 }
 
-// Release returns the bytes of an Acquire.
+// Release frees n bytes, as returned by Acquire.
 func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	b.free += n

@@ -1,4 +1,4 @@
-package reltype
+package elf
 
 import (
 	"bytes"
@@ -34,12 +34,12 @@ func TestChange(t *testing.T) {
 			want: []byte{0x80, 0x80}, bad: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, ok := Of(c.machine, c.kind)
+			w, ok := fieldOf(c.machine, c.kind)
 			if !ok {
 				t.Fatal("no such type")
 			}
 			got := bytes.Clone(c.old)
-			if ok := w.Change(binary.LittleEndian, got, c.v); ok == c.bad || !bytes.Equal(got, c.want) {
+			if ok := w.change(binary.LittleEndian, got, c.v); ok == c.bad || !bytes.Equal(got, c.want) {
 				t.Errorf("% x, %v; want % x", got, ok, c.want)
 			}
 		})
@@ -51,19 +51,19 @@ func TestTypes(t *testing.T) {
 	const value = 0x0102030405060708
 	for m, kinds := range fields {
 		for kind := range kinds {
-			w, ok := Of(m, kind)
+			w, ok := fieldOf(m, kind)
 			if !ok || w.Size == 0 {
 				continue
 			}
 			b := make([]byte, 9)
-			w.Put(binary.BigEndian, b, value)
+			w.put(binary.BigEndian, b, value)
 			mask := ^uint64(0) >> (64 - 8*w.Size)
-			if got := w.Get(binary.BigEndian, b); got != value&mask || b[w.Size] != 0 {
+			if got := w.get(binary.BigEndian, b); got != value&mask || b[w.Size] != 0 {
 				t.Errorf("%v type %d: %#x in % x", m, kind, got, b)
 			}
 		}
 	}
-	if _, ok := Of(elf.EM_X86_64, 0xffff); ok {
+	if _, ok := fieldOf(elf.EM_X86_64, 0xffff); ok {
 		t.Error("an unknown type has a field")
 	}
 }

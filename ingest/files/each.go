@@ -1,5 +1,4 @@
-// Package parallel runs work on several goroutines, within a bound of memory.
-package parallel
+package files
 
 import (
 	"context"
@@ -7,9 +6,9 @@ import (
 	"sync"
 )
 
-// Each calls do for 0 ≤ i < n from at most workers goroutines, 0 for GOMAXPROCS, until one returns
-// an error or ctx ends; the context of do ends with that. It returns the first error, or the cause
-// of ctx's end, when all have returned.
+// Each calls do for 0 ≤ i < n from at most workers goroutines (0: GOMAXPROCS). An error of do, or
+// the end of ctx, cancels the context of all calls. Each returns when every call has returned, with
+// the first error or the cause of ctx.
 func Each(ctx context.Context, workers, n int, do func(ctx context.Context, i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
