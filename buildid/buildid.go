@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// KeyLen is the number of build-ID bytes that take part in a Key: the size of a SHA-1, of struct
+// KeyLen is the number of build-ID bytes in a Key: the size of a SHA-1, of struct
 // bpf_stack_build_id's field and of perf's records.
 const KeyLen = 20
 
@@ -123,8 +123,8 @@ func (id ID) Space() Space { return id.space }
 // Exact reports whether the length is the true one.
 func (id ID) Exact() bool { return !id.inexact }
 
-// usualLengths are those of the build IDs that linkers make: SHA-1, MD5 or UUID, and the 8 bytes of
-// lld's fast hash.
+// usualLengths are the lengths of the build IDs that linkers make: SHA-1, MD5 or UUID, and the 8
+// bytes of lld's fast hash.
 var usualLengths = []int{20, 16, 8}
 
 // AsExact returns the exact IDs of usual lengths that an inexact one may be, longest first, and an

@@ -8,9 +8,9 @@ const (
 )
 
 // FromNotes finds the GNU build ID in ELF notes: a PT_NOTE segment, an SHT_NOTE section, or both
-// concatenated. Align is the segment's or section's alignment, 4 or 8. Linkers have been wrong
-// about it in both directions, so the other one is tried too. Ok is false where there is none, also
-// where a note overruns.
+// concatenated. Align is the segment's or section's alignment, 4 or 8. Linkers have written wrong
+// alignments in both directions, so the other one is tried too. Ok is false if there is no build ID
+// or a note is longer than the data.
 func FromNotes(notes []byte, bigEndian bool, align int) (ID, bool) {
 	first, second := uint64(4), uint64(8)
 	if align == 8 {

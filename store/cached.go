@@ -6,7 +6,7 @@ import (
 	"symbolize/buildid"
 )
 
-// maxCached bounds the manifests that a cached view keeps; those of large objects have some
+// maxCached limits how many manifests a cached view keeps; the manifest of a large object has some
 // kilobytes.
 const maxCached = 4096
 

@@ -49,7 +49,8 @@ const (
 type ExportSource interface {
 	// Objects returns all manifests, sorted by ID.
 	Objects() iter.Seq2[*Manifest, error]
-	// EachPart calls put with the parts of m.Sources[i], one at a time, as an Assembly takes them.
+	// EachPart calls put with the parts of m.Sources[i], one at a time, in the order that Assembly
+	// needs.
 	EachPart(m *Manifest, i int, put func(name string, b []byte) error) error
 	// Blob returns the content of a blob.
 	Blob(id BlobID) ([]byte, error)
@@ -59,7 +60,7 @@ type ExportSource interface {
 // captured inputs. It returns how many there were.
 func Export(ctx context.Context, w io.Writer, from ExportSource,
 	want func(*Manifest) bool) (objects int, err error) {
-	// One goroutine: the bytes depend on nothing else.
+	// One goroutine makes the output independent of scheduling.
 	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
 	if err != nil {
 		return 0, err

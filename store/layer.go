@@ -13,10 +13,9 @@ import (
 // layered is the View that Layer returns.
 type layered []View
 
-// Layer returns a View of several, the first one in front: which objects an inexact ID matches is
-// decided by the first view that has any, an object's layout is that of the first view that knows
-// one, and of two sources of a kind the one of the earlier view names first. Nil views are left
-// out.
+// Layer returns a View of several views, the first in front: the first view with a match decides
+// which objects an inexact ID matches, the first view with a layout of an object gives its layout,
+// and the earlier of two sources of a kind is preferred for names. Nil views are left out.
 func Layer(views ...View) View {
 	var l layered
 	for _, v := range views {

@@ -6,10 +6,10 @@ import (
 	"symbolize/buildid"
 )
 
-// SchemaVersion is the version of keys and values, and of the directory. A store of a newer one is
-// refused with ErrVersion; those of older ones are read, and become ones of this version with the
-// next generation. 2 brought sources of kind JIT, variants and blobs, which programs of version 1
-// would take for damage and drop.
+// SchemaVersion is the version of keys and values, and of the directory. A store with a newer
+// version is refused with ErrVersion; a store with an older one is read, and gets this version with
+// the next generation. 2 added sources of kind JIT, variants and blobs, which programs of version 1
+// would regard as damage and drop.
 const SchemaVersion = 2
 
 // CheckSchema refuses a schema that is newer than SchemaVersion, of the store or archive at path.

@@ -50,8 +50,8 @@ type Variant struct {
 	Name    string  // of the function, which without BTF its entry has only the head of
 }
 
-// compareLoads orders variants: by image, and those of one image by load. Two with the same place
-// are two readings of one load.
+// compareLoads orders variants by image, then by load. Two variants with equal positions are two
+// readings of one load.
 func compareLoads(a, b *Variant) int {
 	return cmp.Or(bytes.Compare(a.Image[:], b.Image[:]), cmp.Compare(a.BootID, b.BootID),
 		cmp.Compare(a.Load, b.Load), cmp.Compare(a.Program, b.Program),

@@ -11,9 +11,9 @@ import (
 	"symbolize/store"
 )
 
-// conflict looks whether files with one build ID contradict one another about addresses, which were
-// just joined: an edited file, or two builds that were linked with one ID. Differences elsewhere
-// are none of the profile's.
+// conflict checks whether files with the same build ID contradict one another about the addresses
+// just joined: an edited file, or two builds linked with one ID. Differences at other addresses do
+// not affect the profile.
 func (w *worker) conflict(j *join, s *shard) {
 	src := &j.p.Objects[s.object.id]
 	if other, ok := s.object.otherPlace(j, src); ok {
@@ -26,9 +26,9 @@ func (w *worker) conflict(j *join, s *shard) {
 }
 
 // Contradiction compares what files with one build ID have of the addresses of the last Join: it
-// returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". Files that name
-// fewer addresses contradict none. Objects with one source of each kind cost nothing, but for
-// stripped files with debug information, whose unwind table is asked too.
+// returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". A file that
+// names fewer addresses is no contradiction. Objects with one source of each kind cost nothing,
+// except stripped files with debug information: their unwind table is compared too.
 func (f *Finder) Contradiction(addrs []addr.Addr) string {
 	m := f.manifest
 	for i := 1; i < len(m.Sources); i++ {
@@ -47,9 +47,9 @@ func (f *Finder) Contradiction(addrs []addr.Addr) string {
 	return f.moved(addrs)
 }
 
-// Functions of a runtime file whose unwind table has other bounds than debug information of the
-// same build ID: so many, and so many percent, show that it is of another build. Assembly has
-// labels inside of what its table covers, some 1 % of the functions of glibc.
+// Limits for functions whose bounds differ between the unwind table of a runtime file and debug
+// information with the same build ID: this many, and this percentage, prove another build. Labels
+// in assembly code are inside the ranges of the unwind table, about 1 % of the functions of glibc.
 const (
 	movedFunctions = 3
 	movedShare     = 50
@@ -149,8 +149,8 @@ const (
 	paddingPlaces = 3
 )
 
-// warnPadding warns of a kernel whose places are named after the padding between its functions: no
-// code runs there, but a list that was given by hand need not be that of the kernel.
+// warnPadding warns if locations of a kernel are in the padding between its functions: no code runs
+// there, so a list of symbols given by the user may be from another kernel.
 func (j *join) warnPadding(n *ingest.Names) {
 	for i := range j.objects {
 		o := &j.objects[i]

@@ -31,10 +31,9 @@ type Declared struct {
 	OtherTag bool
 }
 
-// Declare looks for the source of the function that the kernel calls symbol:
-// "bpf_prog_TAG" or "bpf_prog_TAG_NAME". Objects whose tag is the same are looked at
-// first, then those that the IDs of others lead to, as Manifest.Probable has them. Objects that
-// could not be read are in the error, and left out.
+// Declare looks for the source of the function that the kernel calls symbol: "bpf_prog_TAG" or
+// "bpf_prog_TAG_NAME". Objects with the same tag are tried first, then the objects that
+// Manifest.Probable gives for others. Unreadable objects are skipped and reported in the error.
 func Declare(view store.View, symbol string, others []buildid.ID) (Declared, error) {
 	tag, name, ok := bpf.SplitSymbol(symbol)
 	if !ok {
@@ -53,9 +52,9 @@ func Declare(view store.View, symbol string, others []buildid.ID) (Declared, err
 	return s.agreed(), errors.Join(s.errs...)
 }
 
-// DeclareByName looks for the source of a function by its name alone: of subprograms, of
-// which the kernel computes the tag from code that it has rewritten, and of programs whose
-// code depends on the host.
+// DeclareByName looks for the source of a function by its name alone: for subprograms, because the
+// kernel computes their tag from rewritten code, and for programs with code that depends on the
+// host.
 func DeclareByName(view store.View, symbol string) (Declared, error) {
 	_, name, _ := bpf.SplitSymbol(symbol)
 	if name = bpf.NameOf(name); name == "" {

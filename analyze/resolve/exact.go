@@ -26,11 +26,11 @@ const (
 //     (ingest.IsSignalReturn) or by its unwind table (augmentation S): the kernel put the address
 //     onto the stack, nobody called;
 //   - the first byte of a function with no function before it, but padding: an interrupt
-//     came there, or the address was put onto the stack. A symbol without a size is taken to
-//     end before the padding; those of kallsyms are not, where a kernel with padding names it.
+//     came there, or the address was put onto the stack. A symbol without a size is assumed
+//     to end before the padding, except in kallsyms of kernels that name their padding.
 //
-// A function that begins where another ends stays a return address: compilers put nothing
-// behind a call that does not return, such as that of abort.
+// A function that begins where another ends stays a return address: compilers put nothing behind a
+// call that does not return, such as a call of abort.
 //
 // The effect of the rules was measured in 559,556 frames of a mixed load (C, C++, Go, Python,
 // the kernel; by frame pointers), where the code before each address of user space was

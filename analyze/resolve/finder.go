@@ -17,13 +17,12 @@ type NamePolicy uint8
 
 // The policies.
 const (
-	// SymbolNames takes the symbol that covers the address: with suffixes such as
-	// .cold, and with the aliases that perf chooses.
+	// SymbolNames uses the symbol that covers the address: with suffixes such as .cold, and with
+	// the aliases that perf chooses.
 	SymbolNames NamePolicy = iota
-	// DWARFNames takes the linkage name of the debug information, else its name. The
-	// functions of C++ that have none there (gcc gives those of unnamed namespaces, and
-	// instances of templates with local types, a bare "run" or "sort<…>") have the
-	// mangled name of their symbol, as addr2line has it.
+	// DWARFNames uses the linkage name of the debug information, otherwise its name. C++ functions
+	// without a linkage name (gcc writes a bare "run" or "sort<…>" for unnamed namespaces and for
+	// template instances with local types) get the mangled name of their symbol, as in addr2line.
 	DWARFNames
 )
 
@@ -59,8 +58,8 @@ type Place struct {
 	Symbol      Text
 	SymbolStart addr.Addr
 	SymbolSize  uint64
-	// FuncStart is where the function of the debug information begins, whose frames
-	// Finder.Frames gives; it has FuncSize bytes.
+	// FuncStart is the start of the debug-information function that Finder.Frames describes; the
+	// function has FuncSize bytes.
 	FuncStart addr.Addr
 	FuncSize  uint64
 	// SymbolKind and DebugKind are the kinds of sources that answered, 0 for none.
@@ -140,8 +139,8 @@ func (f *Finder) Place(i int) *Place { return &f.places[i] }
 // of lines that no function covers.
 func (f *Finder) Frames(p *Place) []Frame { return f.frames[p.from:p.to] }
 
-// KeepStarts makes Joins find out where inlined calls begin, for Starts, which takes
-// longer. It must be called before the first Join.
+// KeepStarts makes Joins find out where inlined calls begin, for Starts, which needs longer. It
+// must be called before the first Join.
 func (f *Finder) KeepStarts() { f.keepStarts = true }
 
 // Starts returns where the code of each of the Frames of a Place begins, as the debug

@@ -15,8 +15,8 @@ type IdentifyOptions struct {
 	// TrustPaths takes the file that is known at the recorded path for the one that was mapped,
 	// without proof.
 	TrustPaths bool
-	// Hostname is that of this machine, where the store's path rows were made. Only
-	// captures recorded here can be proven by device and inode.
+	// Hostname is the name of this machine, where the path rows of the store were made. Device and
+	// inode are proof only for captures recorded here.
 	Hostname string
 	// Newer is called for a file that TrustPaths takes although it changed after the recording had
 	// ended; nil for nothing.
@@ -28,11 +28,11 @@ type IdentifyOptions struct {
 // inode and generation and neither mtime nor ctime later than when it was mapped: a later change
 // would give another ctime.
 //
-// An ID that the capture has by a path alone is refuted if the file that the store knows
-// at the path has it, was there when the recording ended, and is another inode: the
-// recorder read the ID of a file that took the place of the recorded one, or of one
-// outside of its container. (Devices do not help: in btrfs and overlayfs that of a
-// mapping is not that of stat.) A proof that the file is another goes before the ID.
+// An ID that the capture has by a path alone is refuted if the file that the store knows at the
+// path has it, was there when the recording ended, and is another inode: the recorder read the ID
+// of a file that replaced the recorded one, or of a file outside the container. (Devices do not
+// help: in btrfs and overlayfs a mapping and stat have different devices.) A proof that the file is
+// another one takes precedence over the ID.
 func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
@@ -58,7 +58,7 @@ func (o *IdentifyOptions) here(q *sideband.ObjectQuery) bool {
 	return o.Hostname != "" && q.Host == o.Hostname
 }
 
-// fileID answers for a file by the row of its path, nil if there is none.
+// fileID returns the build ID of a file by the row of its path; row is nil if the path has none.
 func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (buildid.ID,
 	ingest.IDSource) {
 	here := opts.here(q)

@@ -11,10 +11,9 @@ import (
 // findJIT finds the table of an object that the capture itself has the name of. It adds files and
 // lines to the name, and nothing more: the name is the capture's.
 //
-// An object whose image was not captured is known by name, tag and length alone. The lines of
-// another capture's function are used where there is only one that has these three: the same
-// instructions may come from a source file that has changed since, so they are probable, not
-// certain.
+// An object whose image was not captured is known by name, tag and length alone. The lines of a
+// function from another capture are used if it is the only one with these three: the same
+// instructions may come from a changed source file, so the lines are probable, not certain.
 func (j *join) findJIT(o *object, src *ingest.Object) {
 	o.noImage = src.NoImage
 	if src.Kind != ingest.JIT {

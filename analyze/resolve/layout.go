@@ -50,9 +50,9 @@ type Addresses struct {
 	shift  addr.Addr // kernel: table address of the reference symbol
 }
 
-// NewAddresses returns the conversion for an object with the manifest m. The segments of ELF
-// files and vdsos are those of a runtime file, m.Layout where no file is at hand. The reason
-// is LayoutUnknown where there are none, or no reference symbol of a kernel; else ReasonNone.
+// NewAddresses returns the conversion for an object with the manifest m. For ELF files and vdsos,
+// segments are the segments of a runtime file, or m.Layout if no file is at hand. The reason is
+// LayoutUnknown without segments, or without a kernel's reference symbol; otherwise ReasonNone.
 func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
 	Addresses, ingest.Reason) {
 	switch o.Kind {
@@ -81,8 +81,8 @@ func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
 	return addr.Addr(off) + a.shift, true
 }
 
-// Layout gives the part of pprof.WriteOptions that the store knows: executable segments by object,
-// and where a kernel's reference symbol lies. Objects that v does not know have none.
+// Layout returns the part of pprof.WriteOptions that the store knows: executable segments by
+// object, and the addresses of kernel reference symbols. Objects that v does not know are left out.
 func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 	manifests := make([]*store.Manifest, len(p.Objects))
 	for i := range p.Objects {

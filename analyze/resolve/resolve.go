@@ -32,9 +32,9 @@ type Options struct {
 	NoInlines bool // leave out inlined calls; lines are then those of the calls
 }
 
-// Resolve names the locations of p by the objects of v and sets p.Names. Names that p has already,
-// as those of a pprof file, stay; locations without are tried again. A table that cannot be read is
-// a warning in Names, and the sources behind it are still used; only a cancelled ctx is an error.
+// Resolve names the locations of p by the objects of v and sets p.Names. Names that p already has,
+// for example from a pprof file, are kept; unnamed locations are tried again. An unreadable table
+// is a warning in Names, and the next sources are still used; only a cancelled ctx is an error.
 func Resolve(ctx context.Context, p *ingest.Profile, v store.View, opts Options) error {
 	j := newJoin(p, v, opts)
 	workers := opts.Workers

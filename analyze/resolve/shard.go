@@ -140,9 +140,9 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	return true
 }
 
-// frame makes a frame, and its function if that is new. pprof has one file for a function, and
-// takes it for that of the lines: code from another file, as an #include inside the function gives
-// it, is a function of that file there, whose start is not known.
+// frame makes a frame, and its function if it is new. pprof has one file for a function, and
+// assumes that all lines are in it: code from another file, for example from an #include inside the
+// function, becomes a function of that file with an unknown start.
 func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 	key := funcKey{name: name, file: fr.File, line: fr.DeclLine}
 	if fr.File == 0 {

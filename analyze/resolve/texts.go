@@ -102,7 +102,7 @@ func (f *Finder) readTexts(l *layer) error {
 	return first
 }
 
-// forget takes names back that could not be read.
+// forget removes names that could not be read.
 func (f *Finder) forget() {
 	for i := range f.frames {
 		fr := &f.frames[i]

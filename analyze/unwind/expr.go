@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// Bounds on one expression; real ones take under 12 steps.
+// Limits of one expression; real ones need under 12 steps.
 const (
 	maxSteps = 256
 	maxDepth = 32

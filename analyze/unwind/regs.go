@@ -16,9 +16,8 @@ const numRegs = 33
 // 48-bit user space.
 const addressMask = 1<<48 - 1
 
-// The registers of perf's masks by their bits, as DWARF numbers them; noReg for those that
-// unwinding does not need: arch/x86/include/uapi/asm/perf_regs.h, and the numbers of package
-// cfi.
+// DWARF register numbers by the bits of perf's register masks; noReg for registers that unwinding
+// does not need: arch/x86/include/uapi/asm/perf_regs.h, and the numbers of package cfi.
 const noReg = 0xff
 
 var (

@@ -2,9 +2,10 @@ package unwind
 
 import "debug/elf"
 
-// bySignalFrame goes to interrupted code from a vdso of which there is no table, as of those that
-// no file holds. Its functions call nothing: a caller there is what a signal handler returns to,
-// the kernel's on arm64 and i386, and the registers are where the kernel puts them.
+// bySignalFrame steps to interrupted code from a vdso without a table, for example because it is in
+// no file. The functions of a vdso call nothing: a caller in it is the code that signal handlers
+// return to, which is the kernel's on arm64 and i386, and the registers are where the kernel saves
+// them.
 func (f *frame) bySignalFrame() bool {
 	w := f.w
 	w.missed = false
@@ -61,8 +62,8 @@ func (f *frame) fromSignal(sp uint64) {
 	}
 }
 
-// isSignalFrame reports whether the words above a stack pointer are those of the kernel's i-th
-// frame of signals.
+// isSignalFrame reports whether the words above a stack pointer are the kernel's i-th kind of
+// signal frame.
 func (w *worker) isSignalFrame(i int, sp uint64) bool {
 	at := func(off uint64) uint64 {
 		v, _ := w.read(sp+off, w.arch.Word)

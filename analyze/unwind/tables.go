@@ -30,10 +30,10 @@ type Tables struct {
 	clock  atomic.Uint32 // grows with each chunk that is loaded
 }
 
-// NewTables returns the tables of a view. local, which may be nil, makes a view with the table
-// of an object that v has none of, nil if there is no such file here; it is called once per
-// object, by one goroutine at a time. failed gets the errors of tables that cannot be read; it
-// may be called by several.
+// NewTables returns the tables of a view. local may be nil; it makes a view with the table of an
+// object that has none in v, and returns nil if this host does not have the file. It is called once
+// per object, by one goroutine at a time. failed receives the errors of unreadable tables; several
+// goroutines may call it.
 func NewTables(v store.View, local func(*ingest.Object) store.View, failed func(error)) *Tables {
 	return &Tables{view: v, limit: tableMemory, local: local, failed: failed}
 }
@@ -44,7 +44,7 @@ type unwinder struct {
 	objects []objectTables // by raw object
 }
 
-// objectTables are those of one object, opened when they are first needed.
+// objectTables are the tables of one object, opened when they are first needed.
 type objectTables struct {
 	object *ingest.Object
 	once   sync.Once

@@ -18,8 +18,8 @@ const (
 	maxWork    = 1 << 16
 )
 
-// maxStack is the farthest that a frame of the same stack is looked for above the copy: the
-// usual limit of a thread's stack is 8 MiB, with 64 there is room for larger ones.
+// maxStack is how far above the copy a frame of the same stack may be: the usual limit of a
+// thread's stack is 8 MiB, and 64 MiB allows for larger ones.
 const maxStack = 64 << 20
 
 // cacheBits is log2 of how many rules a worker keeps at hand.
@@ -141,7 +141,7 @@ func (w *worker) chain(f *frame, words []uint64) ([]uint64, input.StackEnd) {
 	return words, input.StackBroken
 }
 
-// step goes to the caller; if that is not possible it returns why.
+// step goes to the caller; if that is impossible it returns the reason.
 func (f *frame) step(at *found) (end input.StackEnd, ok bool) {
 	w := f.w
 	switch {
@@ -217,9 +217,9 @@ func (f *frame) byRule(at *found) bool {
 	return true
 }
 
-// changesStack reports whether a rule is that of gcc's __morestack (-fsplit-stack), and the
-// caller's stack, which may be below, is in the copy: it was called behind its caller's return
-// address, and pushed the frame pointer.
+// changesStack reports whether a rule belongs to gcc's __morestack (-fsplit-stack), and the copy
+// contains the caller's stack, which may be below: __morestack is called after its caller's return
+// address was pushed, and pushes the frame pointer.
 func (w *worker) changesStack(r *cfi.Rule, cfa uint64) bool {
 	word := int32(w.arch.Word)
 	saved, copied := cfi.Where{How: cfi.AtCFA, Off: -3 * word}, uint64(len(w.mem))

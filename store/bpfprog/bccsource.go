@@ -19,8 +19,8 @@ const (
 // errSource is wrapped by errors of sources that cannot be read.
 var errSource = errors.New("source of a BPF program")
 
-// definedAt returns the line of a C file that has the name of a function where its
-// definition begins; 0 if there is none.
+// definedAt returns the line of a C file in which the definition of a function names it; 0 if there
+// is no definition.
 func definedAt(path, name string) (uint32, error) {
 	f, err := files.OpenNoLink(path)
 	if err != nil {

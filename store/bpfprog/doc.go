@@ -1,7 +1,7 @@
 // Package bpfprog keeps BPF programs in a store and reads them back. Each function of a program is
 // an object with an identity of its own, a table of its lines, and a variant for each load with the
-// bytes that ran then. They come from captures and from the sources that bcc leaves; the indexer
-// adds those of object files.
+// bytes that ran then. Programs come from captures and from the sources that bcc leaves; the
+// indexer adds the programs of object files.
 package bpfprog
 
 import (

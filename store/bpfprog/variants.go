@@ -18,8 +18,8 @@ type Variant struct {
 	// Loaded is the program as it was loaded, with its BTF. It aliases the view's
 	// blobs.
 	Loaded *bpf.Program
-	// Probable: only name, tag and length are those that were asked for: the lines are of another
-	// capture's function, and may be of other source.
+	// Probable is set if only name, tag and length match the request: the lines are from a function
+	// of another capture, and its source may differ.
 	Probable bool
 }
 
@@ -37,10 +37,10 @@ func (v *Variant) Function() *bpf.Func { return &v.Loaded.Funcs[v.Func] }
 // Symbol returns the name that the kernel gave the function.
 func (v *Variant) Symbol() string { return v.Loaded.Symbol(int(v.Func)) }
 
-// Variants returns the loads of a JITed function that a view keeps: those of a view in front come
-// first, then they are in the order of Manifest.Variants. For a function that the view knows by its
-// symbol and length alone it returns, marked as Probable, those of the only one that it may be.
-// Unreadable ones are left out and reported in the error.
+// Variants returns the loads of a JITed function that a view keeps: loads of a view in front first,
+// otherwise in the order of Manifest.Variants. If the view knows a function only by symbol and
+// length, Variants returns the loads of the only matching function, marked as Probable. Unreadable
+// loads are left out and reported in the error.
 func Variants(view store.View, id buildid.ID) ([]Variant, error) {
 	m, _, err := store.FindOne(view, id)
 	if m == nil {

@@ -68,8 +68,8 @@ func openBadger(o badger.Options) (db *badger.DB, err error) {
 	return badger.Open(o)
 }
 
-// spareFiles is how many files a process may have open besides those of a database: files
-// it reads and writes, and logs and tables that Badger begins.
+// spareFiles is how many more files than those of a database a process may have open: files it
+// reads and writes, and new logs and tables of Badger.
 const spareFiles = 48
 
 // checkOpenFiles refuses a database that has more files than may be open. Badger keeps all of

@@ -100,7 +100,7 @@ func (b *batch) putTable(m *store.Manifest, ch *store.SourceChange) error {
 	return b.putParts(prefix, partStrings, t.Strings, ch.Old.Strings)
 }
 
-// putParts adds the blocks of one kind, and removes those that a longer table had before under the
+// putParts adds the blocks of one kind, and removes surplus blocks of a longer table that had the
 // same key.
 func (b *batch) putParts(prefix []byte, part byte, list [][]byte, before uint32) error {
 	for i, block := range list {

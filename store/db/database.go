@@ -43,9 +43,9 @@ func (d *database) view(fn func(txn *badger.Txn) error) (err error) {
 	return d.db.View(fn)
 }
 
-// shut closes the database; d.mu is held, or nobody else has d. After damage that made Badger
-// leak a lock its Close would wait for ever: then the database is left as it is, with its
-// files open until the process ends, and the error wraps ErrDamaged.
+// shut closes the database; the caller holds d.mu or is the only user of d. After damage that made
+// Badger leak a lock, Badger's Close would block for ever: then the database stays open until the
+// process ends, and the error wraps ErrDamaged.
 func (d *database) shut() error {
 	db := d.db
 	d.db = nil
@@ -147,7 +147,7 @@ func (d *database) page(prefix, from []byte, values bool) (page []entry, err err
 	return page, err
 }
 
-// scanForeign visits the keys that begin with none of these bytes, which are in no order.
+// scanForeign visits the keys that do not begin with any of the known bytes; known is unsorted.
 func (d *database) scanForeign(known []byte) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		for first := range 256 {

@@ -92,8 +92,8 @@ func manySmallLogs(dir string) bool {
 	return logs >= maxLogs && size <= maxSmallLogs
 }
 
-// tidy is a GC that forgets nothing but orphans and damage. Too little room is no
-// reason to fail: it was only to be tidy.
+// tidy is a GC that removes only orphans and damage. Too little free space is no error, because
+// tidying is optional.
 func (w *Writer) tidy() error {
 	_, err := w.collect(context.Background(), GCOptions{Exists: func(string) bool { return true }})
 	if errors.Is(err, store.ErrNoSpace) {
@@ -144,7 +144,7 @@ func (w *Writer) freshDatabase() (*Writer, error) {
 	return f, nil
 }
 
-// swap makes the closed database in dir the newest generation and goes on with a clone of it.
+// swap makes the closed database in dir the newest generation and continues with a clone of it.
 func (w *Writer) swap(dir string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,8 +157,8 @@ func (w *Writer) swap(dir string) error {
 		return err
 	}
 	w.gen, w.dirty = gen, false
-	// The generations before hold the dropped data. Their room becomes free when the
-	// last of their readers ends.
+	// The generations before hold the dropped data. Their space becomes free when the last of their
+	// readers ends.
 	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1),
 		os.RemoveAll(filepath.Join(w.path, asideName)))
 	if err != nil {
@@ -229,7 +229,7 @@ func skipDamage(err error) error {
 	return err
 }
 
-// liveRows returns the rows of files that are still there, but for those of objects in without.
+// liveRows returns the rows of files that still exist, except rows of objects in without.
 func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) store.DirRows {
 	if !c.opts.Exists(dir.Path) {
 		return nil

@@ -182,7 +182,7 @@ func dropForeign(dir string) error {
 }
 
 // shareTables replaces the tables of dir by links to equal ones of the generation before, so that
-// two generations take the room of one.
+// two generations use the disk space of one.
 func shareTables(dir, before string, sums []fileSum) error {
 	old, err := readSums(before)
 	if err != nil {
@@ -221,7 +221,7 @@ func removeOld(root string, keep int) error {
 	return errors.Join(errs...)
 }
 
-// removeTree removes a directory under another name, so that nobody opens a half of it.
+// removeTree removes a directory under another name, so that no process opens a half of it.
 func removeTree(dir string) error {
 	tmp := filepath.Join(filepath.Dir(dir), tmpPrefix+filepath.Base(dir))
 	if err := os.Rename(dir, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -19,9 +19,9 @@ import (
 
 // The journal lists the transactions that were committed to db/ since it was cloned, in order. A
 // writer that ended without publishing leaves it behind: the next one clones the generation again
-// and repeats them (replay.go). Badger's own files are not taken up, for damage after a power
-// failure ends the process inside Badger, or makes it begin with an empty database without an
-// error.
+// and repeats them (replay.go). Badger's own files are not opened again, because damage after a
+// power failure ends the process inside Badger, or makes Badger start with an empty database
+// without an error.
 //
 //	JOURNAL   records: length u32le | CRC-32C u32le | payload
 //
@@ -192,8 +192,8 @@ func readJournal(f io.ReaderAt, size int64) (*journalReader, error) {
 	return j, nil
 }
 
-// next returns the next payload, valid until the next call: errEndOfJournal at the end, or
-// an error that wraps ErrDamaged where no record follows and something else does.
+// next returns the next payload, valid until the next call: errEndOfJournal at the end, or an error
+// that wraps ErrDamaged if the following bytes are not a record.
 func (j *journalReader) next() ([]byte, error) {
 	left := j.size - j.at
 	var head [recordHead]byte

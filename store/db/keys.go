@@ -50,8 +50,7 @@ func manifestKey(id buildid.ID) []byte {
 	return objKey(append(make([]byte, 0, 1+objKeyLen), prefixManifest), id)
 }
 
-// sourcePrefix returns the common prefix of all keys of one source, room for the rest
-// included.
+// sourcePrefix returns the common prefix of all keys of one source, with capacity for the rest.
 func sourcePrefix(prefix byte, id buildid.ID, info *store.SourceInfo) []byte {
 	b := append(make([]byte, 0, 1+sourceKeyLen+5), prefix)
 	b = objKey(b, id)

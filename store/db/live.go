@@ -51,8 +51,8 @@ func prepareLive(root string, warn func(format string, args ...any)) (*live, err
 	return clone(root, 0, nil)
 }
 
-// clone makes db/ from a generation, from none if gen is 0: value logs by hard links, all
-// else by copies, and a journal of its own. It appears complete or not at all.
+// clone makes db/ from a generation, empty if gen is 0: value logs are hard links, other files are
+// copies, and the journal is new. db/ is made atomically.
 func clone(root string, gen uint64, sums []fileSum) (l *live, err error) {
 	tmp := filepath.Join(root, tmpPrefix+liveName)
 	if err := os.RemoveAll(tmp); err != nil {

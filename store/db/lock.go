@@ -93,7 +93,7 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// lockedBy reads who holds the lock; a file that is being written names nobody.
+// lockedBy reads who holds the lock; a file that is being written has no name in it yet.
 func lockedBy(root string, f *os.File) *store.LockedError {
 	e := &store.LockedError{Path: root}
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))

@@ -7,8 +7,8 @@ import (
 	"symbolize/store"
 )
 
-// EachPart calls put with the parts of m.Sources[i], one at a time, as an store.Assembly takes
-// them. put may keep its argument.
+// EachPart calls put with the parts of m.Sources[i], one at a time, in the order that
+// store.Assembly needs. put may keep its argument.
 func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
 	info := &m.Sources[i]
 	prefix := sourcePrefix(prefixTable, m.ID, info)

@@ -13,8 +13,8 @@ import (
 	"symbolize/store"
 )
 
-// DefaultPath returns the default path of the store: $SYMBOLIZE_STORE, else symbolize under
-// $XDG_DATA_HOME, else under ~/.local/share. It is "" if not even HOME is set.
+// DefaultPath returns the default path of the store: $SYMBOLIZE_STORE, otherwise symbolize under
+// $XDG_DATA_HOME, otherwise under ~/.local/share. It is "" if HOME is not set either.
 func DefaultPath(getenv func(string) string) string {
 	if p := getenv("SYMBOLIZE_STORE"); p != "" {
 		return p

@@ -41,8 +41,8 @@ func setLeft(root string) error {
 }
 
 // takeLeft repeats in the open database the transactions that an interrupted writer left.
-// It is taken up only on the generation that it was made from; all that was published is
-// in there already, in any state of the files.
+// Transactions are repeated only on the generation that their database was cloned from; that
+// generation contains everything published, whatever happened to the files.
 func (w *Writer) takeLeft(ctx context.Context, l *live) error {
 	left := filepath.Join(w.path, leftName)
 	if _, err := os.Lstat(left); err != nil {

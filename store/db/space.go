@@ -11,8 +11,8 @@ import (
 
 // Badger writes through sparse mapped files: where the disk is full the process dies of SIGBUS. So
 // a spaceGuard makes sure before each batch that the blocks are there: it allocates the blocks that
-// the batch itself will fill, and keeps in reserve those that Badger may write in the background,
-// flushing and compacting.
+// the batch itself will fill, and keeps enough free for the blocks that Badger may write in the
+// background, flushing and compacting.
 type spaceGuard struct {
 	dir       string
 	vlog, wal extent
@@ -46,13 +46,13 @@ func newSpaceGuard(dir string) *spaceGuard {
 	}
 }
 
-// reserve returns the bytes that must stay free besides a batch: room to flush two full
+// reserve returns the bytes that must stay free besides a batch: enough to flush two full
 // memtables, and to compact all tables into new ones.
 func (g *spaceGuard) reserve() int64 {
 	return spaceSlack + min(g.lsm, 2*memTableSize) + g.tables
 }
 
-// batch makes sure of room for a batch of this many bytes in the value log and in the memtable's
+// batch allocates disk space for a batch of this many bytes in the value log and in the memtable's
 // log. Its error wraps ErrNoSpace.
 func (g *spaceGuard) batch(vlogBytes, lsmBytes int64) error {
 	need := g.reserve() + 2*lsmBytes // the journal has them too

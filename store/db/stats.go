@@ -110,8 +110,8 @@ func (s *Stats) addSource(src *store.SourceInfo) {
 	s.RawStored += int64(src.RawStored)
 }
 
-// DiskUse returns the bytes that files below a directory, as that of a store, take on disk as du
-// counts them: allocated blocks, each file once.
+// DiskUse returns the bytes that the files below a directory use on disk, as du counts them:
+// allocated blocks, each file once.
 func DiskUse(dir string) (n int64, err error) {
 	seen := make(map[files.ID]bool)
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

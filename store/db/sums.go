@@ -112,9 +112,9 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// checkLogs compares the value logs of a generation with its SUMS, every byte: those of
-// values have checksums of their own, but there are others, and values that are no more.
-// bad is called for each that has changed.
+// checkLogs compares the value logs of a generation with its SUMS, every byte: values have
+// checksums of their own, but the logs also contain other bytes and deleted values. bad is called
+// for each changed log.
 func checkLogs(ctx context.Context, dir string, bad func(name, text string)) error {
 	sums, err := readSums(dir)
 	if err != nil {
@@ -196,8 +196,8 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 }
 
 // checkGeneration compares a generation's files with its SUMS. Badger ends the process on some
-// damage to its tables, so they are read through before it sees them; they are small, for large
-// values lie in the logs.
+// damage to its tables, so they are read through before it sees them; they are small, because large
+// values are in the logs.
 func checkGeneration(dir string) ([]fileSum, error) {
 	if err := files.CheckDirs(filepath.Dir(dir), filepath.Base(dir)); err != nil {
 		return nil, asDamage(err)

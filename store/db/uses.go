@@ -21,8 +21,8 @@ import (
 	"symbolize/store/db/files"
 )
 
-// The days on which objects were last indexed or used lie beside the generations, which readers
-// cannot write, in text files of
+// The days on which objects were last indexed or used are kept beside the generations, because
+// readers cannot write to those, in text files of
 //
 //	used/DAY-USER   notes of processes of this user on a day (UTC)
 //	used/DAY        older notes, joined
@@ -92,8 +92,8 @@ func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
 	return err
 }
 
-// makeUses makes the directory of days. Its permissions are those of the store, and only the
-// store's owner makes it: that of another could not be written by the owner.
+// makeUses makes the directory of days. It gets the permissions of the store, and only the store's
+// owner makes it: the owner could not write to another user's directory.
 func makeUses(path string) error {
 	dir := filepath.Join(path, usesName)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -176,8 +176,8 @@ func readUses(path string, now time.Time) (map[string]time.Time, error) {
 	return last, nil
 }
 
-// compactUses keeps of the files before yesterday, to which nobody writes any more, the last day
-// of each object that keep accepts; nil accepts all.
+// compactUses reduces the files from before yesterday, to which no process writes any more, to the
+// last day of each object that keep accepts; a nil keep accepts all.
 func compactUses(path string, now time.Time, keep func(object string) bool) error {
 	days, wrong, err := usesFiles(path, now)
 	if err != nil {

@@ -217,7 +217,8 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 	return sum, t.NumFuncs(), err
 }
 
-// parts looks for parts that no manifest names, and checks the envelopes of those that none reads.
+// parts looks for parts that no manifest names, and checks the envelopes of parts that no other
+// check reads.
 func (v *VerifyResult) parts(ctx context.Context, d *database, prefix byte) error {
 	var (
 		current []byte // head of the source's keys
@@ -324,8 +325,8 @@ func (v *VerifyResult) foreign(d *database) error {
 	return nil
 }
 
-// digestVersion is that of the way in which Digest is computed. A schema that only adds to
-// manifests leaves it, and so the digests of stores without the new fields.
+// digestVersion is the version of the computation of Digest. It stays the same for a schema that
+// only adds fields to manifests, and so do the digests of stores without the new fields.
 const digestVersion = 1
 
 // Digest is the SHA-256 over the sorted contents of the store: objects, sources, tables, variants.

@@ -31,8 +31,8 @@ type WriterOptions struct {
 	// Shared lets a store be written although others than the caller and root can write
 	// to its directory or to one above it. They could lead the writer to other files.
 	Shared bool
-	// Pulled marks the generations as ones that have more objects, and nothing else, than the one
-	// before: see Reader.Indexed.
+	// Pulled marks generations that differ from the one before only by additional objects: see
+	// Reader.Indexed.
 	Pulled bool
 }
 
@@ -83,9 +83,9 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 	return w, nil
 }
 
-// makeStore makes the directory of a store where there is none. Who else may write to
-// it is looked at before, when nothing has been made yet, and after, because somebody
-// may have been faster.
+// makeStore makes the directory of a store if it is missing. Write permissions of others are
+// checked before, while nothing has been made, and after, because another process may have made the
+// directory first.
 func makeStore(path string, shared bool) error {
 	trust := files.CheckTrust
 	if shared {
@@ -158,8 +158,8 @@ func (w *Writer) start(ctx context.Context) error {
 	return nil
 }
 
-// writeFormat records the schema of the store, before anything of that schema is in it: an older
-// program must not take up a killed one's work in db/.
+// writeFormat records the schema of the store before data of that schema is written: an older
+// program must not continue the work of a killed one in db/.
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
 	text := []byte(formatText(store.SchemaVersion))
@@ -298,8 +298,8 @@ func (w *Writer) write(ctx context.Context, key []byte, old, next *store.Manifes
 	return b.commit()
 }
 
-// withdraw takes sources whose parts are about to be written over out of the manifest first, so
-// that it never names a table that is half of each.
+// withdraw removes sources from the manifest before their parts are overwritten, so that the
+// manifest never names a table that is half old and half new.
 func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.SourceChange) error {
 	without := old.Clone()
 	for _, ch := range changes {
@@ -316,9 +316,9 @@ func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.Source
 	return b.put(key, store.EncodeManifest(without))
 }
 
-// PutDir implements Sink. Rows are gathered into large transactions: those of the last directories
-// become visible to the Writer's own methods at once, and to a crash when as much has come
-// together, or with Publish and Close.
+// PutDir implements Sink. Rows are gathered into large transactions: the Writer's own methods see
+// the rows of the last directories at once, but they survive a crash only when a transaction is
+// full, or after Publish or Close.
 func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	if err := store.CheckDir(dir, rows); err != nil {
 		return err

@@ -46,7 +46,7 @@ type Client struct {
 	servers []*server
 }
 
-// New returns a client. The transport is that of requests; nil for that of net/http.
+// New returns a client that sends requests by transport; nil for the default of net/http.
 func New(opts Options, transport http.RoundTripper) *Client {
 	c := &Client{opts: opts, http: newHTTP(&opts, transport)}
 	for _, url := range opts.Servers {
@@ -65,7 +65,7 @@ func (c *Client) Get(ctx context.Context, id buildid.ID, kind Kind) (
 	})
 }
 
-// get is Get with a function that takes a file from one server to a path.
+// get is Get with a function that downloads a file from one server to a path.
 func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 	download func(ctx context.Context, server, path string) error) (
 	path string, fetched bool, err error) {
@@ -108,7 +108,7 @@ func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 	if len(errs) > 0 {
 		return "", false, errors.Join(errs...)
 	}
-	// Noted as elfutils does, so that nobody asks again soon.
+	// Noted as elfutils does, so that the servers are not asked again soon.
 	return "", false, errors.Join(ErrNotFound, note(path))
 }
 
@@ -160,8 +160,8 @@ func (c *Client) miss() time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// download gets what is at a URL and gives it to take. A download that breaks off in the middle is
-// repeated like requests.
+// download passes the content at a URL to receive. A download that breaks off in the middle is
+// repeated like a request.
 func (c *Client) download(ctx context.Context, url string,
 	take func(body io.Reader) (again bool, err error)) error {
 	var err error
@@ -240,7 +240,7 @@ func sizeOf(resp *http.Response) int64 {
 	return max(n, resp.ContentLength)
 }
 
-// save writes a file to the cache, if it is that of the build ID.
+// save writes a file to the cache if it has the build ID.
 func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, err error) {
 	f, err := files.Create(path, 0o400)
 	if err != nil {
@@ -283,7 +283,7 @@ func (c *Client) limit() (bytes int64, of string) {
 	return bytes, of
 }
 
-// check refuses a file that is not that of a build ID.
+// check refuses a file without this build ID.
 func check(path string, id buildid.ID) error {
 	f, err := files.Open(path)
 	if err != nil {

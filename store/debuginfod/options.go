@@ -29,8 +29,8 @@ type Options struct {
 	Wait time.Duration
 }
 
-// The client's defaults: of elfutils (debuginfod-client-config(7)), but for a file's time and size,
-// which have no bound there. 0 in the environment takes a bound away.
+// The client's defaults are from elfutils (debuginfod-client-config(7)), except the limits for a
+// file's time and size, which are unlimited there. 0 in the environment removes a limit.
 const (
 	defaultStall   = 90 * time.Second
 	defaultRetries = 2
@@ -41,8 +41,7 @@ const (
 
 // FromEnv returns the settings of the environment: DEBUGINFOD_URLS, DEBUGINFOD_TIMEOUT and
 // DEBUGINFOD_MAXTIME in seconds, DEBUGINFOD_MAXSIZE in bytes, DEBUGINFOD_RETRY_LIMIT and
-// DEBUGINFOD_HEADERS_FILE. The words ima:… among the URLs are passed over. Cache is left to the
-// caller.
+// DEBUGINFOD_HEADERS_FILE. Words ima:… among the URLs are skipped. The caller sets Cache.
 func FromEnv(getenv func(string) string) (Options, error) {
 	o := Options{Stall: defaultStall, Retries: defaultRetries, MaxTime: defaultMaxTime,
 		MaxSize: defaultMaxSize}

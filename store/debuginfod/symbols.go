@@ -62,7 +62,7 @@ func (c *Client) section(body io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// extent is what the symbols show of a section.
+// extent is the part of a section that its symbols cover.
 type extent struct {
 	low, high uint64 // of its symbols; low > high without one
 	code      bool   // functions lie in it

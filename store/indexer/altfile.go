@@ -39,8 +39,8 @@ type altFiles struct {
 	idle []*altFile // without users, the longest idle first
 }
 
-// take returns the sections of a file, which are read for the first who asks. It takes
-// over file. The result has to be given back.
+// take returns the sections of a file, which the first caller reads. It takes over file. The result
+// has to be given back.
 func (a *altFiles) take(file *os.File, ef *elf.File, st fileStat, workers int) *altFile {
 	key := altKey{ef.Name, st}
 	a.mu.Lock()

@@ -21,14 +21,14 @@ import (
 )
 
 // archives are tar files among the paths, packed or not, as `perf archive` makes them of its
-// ~/.debug. Their files lie in a temporary directory while they are indexed; in the
+// ~/.debug. Their files are unpacked into a temporary directory while they are indexed; in the
 // store they have the archive's path.
 type archives struct {
 	dir   string // with a directory for each archive; "" while there are none
 	paths []string
 }
 
-// Bounds of archives. Their size is bounded by the room in the temporary directory.
+// Limits of archives. The space in the temporary directory limits their size.
 const (
 	maxArchiveFiles = 1 << 20
 	tarMagicAt      = 257 // "ustar" in a tar's first header
@@ -199,8 +199,8 @@ func unpackNested(ctx context.Context, dir, name string) error {
 	return unpackTar(ctx, dir, r, false)
 }
 
-// sink returns open for the files of archives: they have no rows of directories, as
-// nobody finds them there once more, and are known by the path of their archive.
+// sink returns open for the files of archives: they have no rows of directories, because no later
+// run finds them there, and are identified by the path of their archive.
 func (a *archives) sink(open func() (store.Sink, error)) func() (store.Sink, error) {
 	return func() (store.Sink, error) {
 		s, err := open()

@@ -110,7 +110,8 @@ func (c *converter) sub(i int32) symtab.SubRef {
 }
 
 // reassignInlines moves inlined calls to the function that contains them. A function of DWARF 2 has
-// one range; of one in two parts gcc -gstrict-dwarf makes two, whose calls stay with the first.
+// one range; gcc -gstrict-dwarf makes two functions of one in two parts, and leaves all calls with
+// the first.
 func (c *converter) reassignInlines() {
 	type part struct {
 		addr.Range
@@ -226,8 +227,8 @@ func (c *converter) lines(r addr.Range) {
 	if r.Start < c.base {
 		return
 	}
-	// Sequences are disjoint where anything is right; of those that are not, the last
-	// to begin at or before r counts, and those that begin within.
+	// Sequences are disjoint in correct input; if they overlap, the last that begins at or before r
+	// is used, and all that begin within r.
 	k := sort.Search(len(c.seqs), func(i int) bool { return c.seqs[i].Start > r.Start })
 	known := false
 	for k = max(k-1, 0); k < len(c.seqs) && c.seqs[k].Start < r.End && c.left >= 0; k++ {
@@ -283,8 +284,8 @@ func (c *converter) rest() {
 
 func compareStart(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) }
 
-// maxBare is how many rows go into one function without a name. Nothing else divides code that
-// nobody describes.
+// maxBare is the maximum of rows in one function without a name. Nothing else divides code without
+// a description.
 const maxBare = 256
 
 // gap adds the part of a sequence that is between functions, from the first row that

@@ -36,7 +36,7 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 	return looked
 }
 
-// debugPlace is where a debug file may lie.
+// debugPlace is a place where a debug file may be.
 type debugPlace struct {
 	path   string
 	linked bool // by .gnu_debuglink, which gives a CRC
@@ -67,8 +67,8 @@ func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPla
 	return places
 }
 
-// debugTask looks at one place. It returns a task that reads the debug file there, or else t's row
-// entry for the place, "" for none.
+// debugTask looks at one place. It returns a task that reads the debug file there, otherwise t's
+// row entry for the place, "" for none.
 func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
 	st, err := w.ix.absent.stat(place.path)
 	if err != nil {

@@ -64,16 +64,16 @@ func hasDWARF(f *elf.File) bool {
 	return false
 }
 
-// Memory that debug information takes: a part of the bytes of entries, and those of line
-// programs (measured: ceph-osd 381 and 37 MB, 170 MB of memory; vmlinux 174 and 17 MB,
-// 65 MB). Sections are mapped, or are in files without a name, except for those of
-// modules, which are changed.
+// Memory that debug information needs: a fraction of the bytes of entries, and all bytes of line
+// programs (measured: ceph-osd 381 and 37 MB, 170 MB of memory; vmlinux 174 and 17 MB, 65 MB).
+// Sections are mapped, or are in files without a name, except sections of modules, which are
+// changed.
 const (
 	infoShare  = 4
 	moduleCost = 3
 )
 
-// debugEstimate is the memory that the debug information of a file in work takes.
+// debugEstimate is the memory that is needed to read the debug information of a file.
 func debugEstimate(r io.ReaderAt, f *elf.File) int64 {
 	if !hasDWARF(f) {
 		return 0
@@ -138,7 +138,7 @@ func lostEntries(lost int, first error) error {
 	return l.err()
 }
 
-// incompleteError: debug information is not complete. The rest was taken.
+// incompleteError: debug information is not complete. The rest was read.
 type incompleteError struct{ reason string }
 
 // incomplete begins the text of an incompleteError. Path rows keep texts only.
@@ -226,9 +226,9 @@ func rawSections(f *elf.File) []dwarf.RawSection {
 	return raw
 }
 
-// debugLayout returns where code lies, and for a module how to bring its debug sections there. All
-// other files have their addresses in place, those with relocations for them, too (--emit-relocs,
-// as of vmlinux).
+// debugLayout returns the address ranges of code, and for a module how to relocate its debug
+// sections to them. All other files have final addresses, also with relocations for them
+// (--emit-relocs, as in vmlinux).
 func debugLayout(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 	if f.Type == stdelf.ET_REL {
 		return moduleText(f)

@@ -7,9 +7,9 @@ import (
 	"symbolize/store/symtab"
 )
 
-// demangler returns the demangler of a table's names: those of debug information, and of
-// the symbols beside it those that it lacks, as most constructors are there under another
-// name. Names of objects without lines are not looked up by the hundred thousand.
+// demangler returns the demangler for a table's names: the names of debug information, and symbols
+// that debug information lacks (it has most constructors under another name). Objects without lines
+// need none: their names are not looked up by the hundred thousand.
 func (s *sources) demangler(kind store.SourceKind) *symtab.Demangler {
 	by := s.w.ix.opts.Demangler
 	if by == nil {

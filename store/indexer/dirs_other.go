@@ -92,7 +92,7 @@ func fileStatOf(fi fs.FileInfo) fileStat {
 // isPseudo is false: those file systems are Linux's.
 func (d dirHandle) isPseudo() bool { return false }
 
-// generation is 0: there is none here.
+// generation is 0: files have no generation on this system.
 func generation(*os.File) uint64 { return 0 }
 
 // isMissing reports whether an error is for an absent path.

@@ -18,7 +18,7 @@ func (e *runError) Error() string {
 
 func (e *runError) Unwrap() error { return e.err }
 
-// ofRun makes a runError of an error that is none of the file, nil of others.
+// ofRun returns a runError for an error that is not caused by the file, nil for others.
 func ofRun(err error) *runError {
 	var known *runError
 	if errors.As(err, &known) {

@@ -26,8 +26,8 @@ type fileTask struct {
 	// owner is set for a debug file without build ID that a runtime file was linked to: the object
 	// it belongs to. It then has no row of its own.
 	owner buildid.ID
-	// debug is set for a file that was found as another one's debug file: row is that
-	// one's, and it has none of its own.
+	// debug is set for a file that was found as another file's debug file: row is the row of the
+	// other file.
 	debug   bool
 	runtime string // with debug: that one's path
 
@@ -282,8 +282,8 @@ func damageKind(reason string) string {
 	return SkipDamaged
 }
 
-// notMerged is the result of a file that the sink did not take. An error that ended the run
-// is Index's error, and no problem of the file.
+// notMerged is the result of a file that the sink refused. An error that ended the run is Index's
+// error, and no problem of the file.
 func notMerged(err error) fileResult {
 	if errors.Is(err, store.ErrTooLarge) {
 		return fileResult{err: err, skip: SkipTooLarge}

@@ -12,9 +12,9 @@ import (
 )
 
 // FileRow returns the path row of a file, with the ID under which Index files its object, or the
-// zero ID if it is none. It follows links and reads no symbols. With content a program without
-// build ID is read once, for the hash of its content; else it has no ID. Producer is 0: nothing is
-// indexed.
+// zero ID if the file is not an object. It follows links and reads no symbols. With content, a
+// program without build ID is read once, for the hash of its content; otherwise it has no ID.
+// Producer is 0: nothing is indexed.
 func FileRow(path string, content bool) (store.PathRow, error) {
 	st, err := statFile(path)
 	if err != nil {

@@ -32,7 +32,7 @@ type HostModule struct {
 	Base, Size uint64
 }
 
-// host takes in one Host.
+// host indexes one Host.
 func (w *worker) host(h *Host) {
 	c := &store.Contribution{Manifest: store.Manifest{ID: h.Kernel, Kind: ingest.Kernel}}
 	modules := w.hostKernel(h, c)
@@ -56,7 +56,7 @@ func (w *worker) host(h *Host) {
 	}
 }
 
-// hostKernel puts the kernel's own symbols into c, and returns those of its modules.
+// hostKernel puts the kernel's own symbols into c, and returns the symbols of its modules.
 func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSyms {
 	if h.Kallsyms == nil {
 		return nil

@@ -16,23 +16,24 @@ import (
 	"symbolize/store/symtab"
 )
 
-// Producer is that of files that were read whole.
+// Producer is the revision in rows of completely read files.
 const Producer = store.Producer
 
-// partialProducer is that of a table made while parts of the debug information were
-// missing or damaged. One of the whole wins over it.
+// partialProducer marks a table made while parts of the debug information were missing or damaged.
+// A table of all parts replaces it.
 const partialProducer = Producer - 1
 
-// namesProducer is that of the row of a file that only the symbol tables were read of
-// (Options.NamesOnly): enough for a run that wants no more.
+// namesProducer marks the row of a file of which only the symbol tables were read
+// (Options.NamesOnly): enough for a run that needs no more.
 const namesProducer = Producer - 2
 
-// demangledProducer is that of rows of files whose names were kept demangled too
-// (Options.Demangler): enough for a run that wants less. Revisions are so at least two apart.
+// demangledProducer marks rows of files with names that were also kept demangled
+// (Options.Demangler): enough for a run that needs less. Revisions are therefore at least two
+// apart.
 const demangledProducer = Producer + 1
 
-// noUnwindProducer and bareProducer are those of rows of files read without their unwind tables,
-// all else of them or their symbol tables only (Options.NoUnwind).
+// noUnwindProducer and bareProducer mark rows of files read without unwind tables: everything else,
+// or the symbol tables only (Options.NoUnwind).
 const (
 	noUnwindProducer = Producer - 3
 	bareProducer     = Producer - 4
@@ -46,7 +47,8 @@ type Options struct {
 	Workers   int   // 0 for GOMAXPROCS
 	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
 
-	// DebugRoots are where separate debug files lie; nil for /usr/lib/debug, empty for nowhere.
+	// DebugRoots are the directories of separate debug files; nil for /usr/lib/debug, empty for no
+	// directory.
 	DebugRoots []string
 	// NamesOnly reads symbol tables alone: no lines, no inlined calls, no tables of Go,
 	// no functions by unwind tables. A later run without it reads the files again.
@@ -57,30 +59,30 @@ type Options struct {
 	// UnwindOnly makes nothing but these rules, and looks for no debug files: for one run, no
 	// store.
 	UnwindOnly bool
-	// Kernel takes in the running kernel, its modules and its vdso.
+	// Kernel adds the running kernel, its modules and its vdso.
 	Kernel bool
-	// VDSO takes in the running kernel's vdso alone; Kernel includes it.
+	// VDSO adds only the running kernel's vdso; Kernel includes it.
 	VDSO bool
-	// Hosts takes in the kernels of capture bundles, their modules and vdsos.
+	// Hosts adds the kernels of capture bundles, their modules and vdsos.
 	Hosts []*Host
-	// Bundled takes in code that processes compiled at run time, as capture bundles have it.
+	// Bundled adds code from capture bundles that processes compiled at run time.
 	Bundled []*BundledFile
 	// Quality lists all objects in Summary.Quality.
 	Quality bool
-	// KallsymsID is the build ID of kallsyms texts among the paths whose directory does not name
-	// it.
+	// KallsymsID is the build ID of kallsyms texts among the paths, if their directory does not
+	// name it.
 	KallsymsID buildid.ID
 
-	// Demangler has the names of debug information kept demangled, too, for look-ups; nil for
-	// not. A later run with it reads files again that were read without, but not those whose
-	// names another revision of it demangled.
+	// Demangler also keeps the names of debug information in demangled form, for look-ups; nil for
+	// no. A later run with it reads files again that were read without it, but not files with names
+	// that another revision of it demangled.
 	Demangler *symtab.Demangler
 	// Columns keeps the columns of lines and calls, which make tables larger and which
 	// only lookup prints in full.
 	Columns bool
-	// Relocatable takes in files that no profile names: relocatable ones that are no modules,
-	// laid out as those are (.o files, also of BPF programs, whose functions are then in one
-	// object), and debug files without a build ID, under the hash of their content.
+	// Relocatable adds files that no profile names: relocatable files that are not modules, laid
+	// out like modules (.o files, also of BPF programs, with all functions in one object), and
+	// debug files without a build ID, under the hash of their content.
 	Relocatable bool
 
 	// Only returns the addresses, ascending, that will be looked up in an object, by the facts
@@ -362,7 +364,7 @@ func (ix *index) progress(change func(p *Progress)) {
 	}
 }
 
-// pathReason takes the path out of an error that the caller names again.
+// pathReason removes the path from an error because the caller names it again.
 func pathReason(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -62,7 +62,7 @@ func bundledFile(b *bundle.Bundle, name string) (*BundledFile, error) {
 	return f, err
 }
 
-// bundled takes in a perf map or a jitdump file of a bundle.
+// bundled indexes a perf map or a jitdump file of a bundle.
 func (w *worker) bundled(f *BundledFile) {
 	sink, err := w.ix.openSink()
 	if err != nil {

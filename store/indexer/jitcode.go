@@ -17,7 +17,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// JITFile is a perf map or a jitdump file, and whose it is.
+// JITFile is a perf map or a jitdump file, and its process.
 type JITFile struct {
 	Path    string
 	R       io.ReaderAt
@@ -180,8 +180,8 @@ func (f *JITFile) merge(ctx context.Context, sink store.Sink, c *store.Contribut
 	return sink.Merge(ctx, &store.Contribution{Manifest: m})
 }
 
-// JITAlias is the object whose Probable ones are the perf maps, or the jitdump files, of a
-// process: of its identity, or if that is zero of all processes with its number.
+// JITAlias returns the ID of an object that lists in Probable the perf maps, or the jitdump files,
+// of a process: by its identity, or if that is zero of all processes with its number.
 func JITAlias(kind ingest.ObjectKind, process buildid.ID, pid int32) buildid.ID {
 	sum := sha1.Sum(fmt.Appendf(nil, "%s of process\x00%s\x00%d", kind, process, pid))
 	return buildid.Make(buildid.JIT, sum[:])

@@ -12,7 +12,7 @@ import (
 	"symbolize/store"
 )
 
-// countingSink is the sink of an index run whose objects count in its summary.
+// countingSink is the sink of an index run; it counts objects for the summary.
 type countingSink struct {
 	store.Sink
 	ix    *index
@@ -29,7 +29,7 @@ func (s countingSink) Merge(ctx context.Context, c *store.Contribution) error {
 
 var errNoProcess = errors.New("whose perf map it is has to be in its name: perf-PID.map")
 
-// readJIT reads a perf map or a jitdump file. Whose it is, is known by its number alone.
+// readJIT reads a perf map or a jitdump file. Its process is known only by its number.
 func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
 	file := JITFile{Path: t.path, R: f, Size: int64(t.st.size), Written: t.st.mtime}
 	sink, err := w.ix.openSink()

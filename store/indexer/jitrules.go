@@ -14,7 +14,7 @@ import (
 )
 
 // jitRules makes the unwind table of a jitdump file: by offsets in it, as its symbol table. nil if
-// no function has rules. Functions whose rules make no sense, or are of other code, are counted.
+// no function has rules. Functions with invalid rules, or rules for other code, are counted.
 func jitRules(d *jitdump.File) *symtab.Encoded {
 	arch := jitArch(d)
 	if arch == nil || d.BigEndian {

@@ -144,7 +144,7 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
 	return &store.Contribution{Manifest: m, Sources: []store.NewSource{src}}, nil
 }
 
-// splitKallsyms reads a kallsyms text: the kernel's symbols and those of its modules.
+// splitKallsyms reads a kallsyms text into the kernel's symbols and its modules' symbols.
 func splitKallsyms(name string, r io.Reader) (
 	kernel kernelSyms, modules map[string]kernelSyms, err error) {
 	modules = make(map[string]kernelSyms)

@@ -13,8 +13,8 @@ import (
 // reference data that is in it once.
 const estimateSlack = 4
 
-// tableLimit is the memory that a table of a file may take while it is made: the limit of the
-// user, or the need of a file of that size.
+// tableLimit is the memory that building the table of a file may use: the limit of the user, or the
+// need of a file of that size.
 func (ix *index) tableLimit(data io.ReaderAt, f *elf.File) int64 {
 	return max(ix.opts.MaxMemory, estimateSlack*estimate(data, f, ix.opts.NamesOnly))
 }

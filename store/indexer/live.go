@@ -53,7 +53,7 @@ func notesID(path string) (buildid.ID, error) {
 
 var errNoID = errors.New("no build ID among the notes")
 
-// modules reads /proc/modules, without the modules whose address is hidden.
+// modules reads /proc/modules, except modules with a hidden address.
 func (r sysRoot) modules() (map[string]procmaps.Module, error) {
 	f, err := os.Open(r.path("/proc/modules"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (r sysRoot) modules() (map[string]procmaps.Module, error) {
 	return out, lines.Err()
 }
 
-// liveKernel takes in the running kernel: names from /proc/kallsyms, with its modules and its vdso.
+// liveKernel indexes the running kernel: names from /proc/kallsyms, with its modules and its vdso.
 func (w *worker) liveKernel() {
 	sys := w.ix.opts.sys
 	id, err := notesID(sys.path("/sys/kernel/notes"))
@@ -207,8 +207,8 @@ func containsAll[T comparable](have, want []T) bool {
 	return true
 }
 
-// vdsos merges the vdso images of the running kernel: the one of this process, and
-// those that the distribution ships beside the modules. It returns their build IDs.
+// vdsos merges the vdso images of the running kernel: the image of this process, and the images
+// that the distribution ships beside the modules. It returns their build IDs.
 func (w *worker) vdsos() []buildid.ID {
 	sys := w.ix.opts.sys
 	var ids []buildid.ID

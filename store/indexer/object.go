@@ -118,8 +118,8 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 	return c, s.looked, s.err
 }
 
-// wantsUnwind reports whether unwind tables are made. Tables with some addresses alone are of
-// captures whose samples have been read, so that nothing is left to unwind.
+// wantsUnwind reports whether unwind tables are made. Tables of selected addresses (Options.Only)
+// are made after the samples of a capture were read, so nothing remains to be unwound.
 func (ix *index) wantsUnwind() bool { return !ix.opts.NoUnwind && ix.opts.Only == nil }
 
 // kindOfObject is the kind of an object by its file.
@@ -135,8 +135,8 @@ func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
 	return ingest.ELF
 }
 
-// isVDSOPath reports whether a file is a vdso by where it lies: perf's cache
-// ([vdso]/BUILDID/vdso), or beside a kernel's modules (vdso/vdso64.so).
+// isVDSOPath reports whether a file is a vdso by its path: in perf's cache ([vdso]/BUILDID/vdso),
+// or beside a kernel's modules (vdso/vdso64.so).
 func isVDSOPath(path string) bool {
 	dir, base := filepath.Split(path)
 	return base == "vdso" && !idOfDir(path).IsZero() ||

@@ -135,9 +135,9 @@ type turn struct {
 	res    fileResult       // without read: the earlier result
 }
 
-// take claims a file. To read it is the turn of the first to come, and of one with a smaller path
-// than those before: the store keeps the smallest, which must not depend on who came first. The
-// others wait for the result.
+// take claims a file. The first task reads it, and so does a later one with a smaller path: the
+// store keeps the smallest path, which must not depend on the order of tasks. The others wait for
+// the result.
 func (c *claims) take(key fileKey, path string, walked bool) turn {
 	if key.ino == 0 { // a system without inode numbers
 		return turn{read: true, first: true, finish: func(fileResult) {}}

@@ -13,9 +13,9 @@ import (
 )
 
 // AddFileSymbols merges the functions that a recording has of a file into a sink, under the file's
-// ID, with a layout of the code that they lie in. It is for a file that is not at hand: neither is
-// as complete as the file's own. path is that of the recording, and mapped are the pieces of the
-// file that were mapped there, by which one without an offset is placed.
+// ID, with a layout of the code that contains them. It is for a file that is not at hand: both are
+// less complete than the file's own. path is the recorded path, and mapped are the recorded
+// mappings of the file, which locate functions without a file offset.
 func AddFileSymbols(ctx context.Context, sink store.Sink, id buildid.ID, path string,
 	f *perfdata.FileSymbols, mapped []ingest.SegmentRef) error {
 	start, offset, ok := placeOf(f, mapped)
@@ -69,9 +69,9 @@ func placeOf(f *perfdata.FileSymbols, mapped []ingest.SegmentRef) (start, offset
 	return f.Addr, uint64(segment.Offset), ok
 }
 
-// segmentOf returns the piece of a file without an offset that its functions are in: the only one
-// with room for them, or of several the one whose offset is their first address, as of segments
-// that lie in memory as they do in the file.
+// segmentOf returns the segment that contains the functions of a file without an offset: the only
+// one large enough, or of several the one with an offset equal to their first address, as in
+// segments with equal positions in memory and in the file.
 func segmentOf(f *perfdata.FileSymbols, mapped []ingest.SegmentRef) (found ingest.SegmentRef, ok bool) {
 	end := f.Addr
 	for i := range f.Symbols {

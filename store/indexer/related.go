@@ -50,11 +50,10 @@ func (t *relatedFiles) close() {
 	}
 }
 
-// maxPlaces bounds the places kept of one file's missing parts; a row has room for
-// fewer.
+// maxPlaces limits the places kept of one file's missing parts; a row can hold fewer.
 const maxPlaces = 1 << 10
 
-// miss notes a file that none of the places has.
+// miss notes a file that was in no place.
 func (t *relatedFiles) miss(err error, looked []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +74,7 @@ func (t *relatedFiles) fail(err *runError) {
 	}
 }
 
-// places returns where files were looked for and not found, in an order that does not depend on who
+// places returns the places where files were not found, in an order that does not depend on who
 // looked first.
 func (t *relatedFiles) places() []string {
 	if len(t.looked) == 0 {
@@ -114,8 +113,8 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 	return nil, nil, looked
 }
 
-// LoadDWARF loads the DWARF sections of a file, which r reads; with split those of a .dwo or .dwp
-// file. Those of relocatable files are as they are in the file. The caller closes the result.
+// LoadDWARF loads the DWARF sections of a file, which r reads; with split the sections of a .dwo or
+// .dwp file. Sections of relocatable files are not relocated. The caller closes the result.
 func LoadDWARF(r io.ReaderAt, f *elf.File, split bool, workers int) *dwarf.Loaded {
 	return dwarf.Load(r, rawSections(f), dwarf.LoadOptions{
 		Name: f.Name, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
@@ -172,9 +171,9 @@ func debugSup(f *elf.File) (name string, sum buildid.ID, ok bool) {
 // maxDebugSup bounds .debug_sup, in bytes: a path and a checksum.
 const maxDebugSup = 64 << 10
 
-// altPlaces lists where a supplementary file may lie: at the link's path, under the
-// debug roots by its build ID, and in their .dwz directories if it was taken from
-// another's (an unpacked package, a chroot).
+// altPlaces lists where a supplementary file may be: at the link's path, under the debug roots by
+// its build ID, and in their .dwz directories if the file was moved (an unpacked package, a
+// chroot).
 func (t *relatedFiles) altPlaces(name string, id buildid.ID) []string {
 	at := name
 	if !filepath.IsAbs(name) {
@@ -192,11 +191,11 @@ func (t *relatedFiles) altPlaces(name string, id buildid.ID) []string {
 // dwzDir is where distributions put the files that dwz makes, under /usr/lib/debug.
 const dwzDir = "/.dwz/"
 
-// packageOf is where the .dwp file of a runtime file lies.
+// packageOf returns the path of a runtime file's .dwp file.
 func packageOf(runtime string) string { return runtime + ".dwp" }
 
-// openDWP loads the .dwp file beside the file or the runtime file, after which tools name
-// it; nil if there is none.
+// openDWP loads the .dwp file beside the file or the runtime file, since tools name it after
+// either; nil if there is none.
 func (t *relatedFiles) openDWP() *dwarf.Loaded {
 	places := []string{t.path + ".dwp"}
 	if base, ok := strings.CutSuffix(t.path, ".debug"); ok {

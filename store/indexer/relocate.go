@@ -13,8 +13,8 @@ const moduleBase addr.Addr = 1 << 20
 // patchFunc is LoadOptions.Patch of debug information.
 type patchFunc = func(dwarf.RawSection, []byte) error
 
-// moduleText returns where the code of a module lies when it is loaded, moved up by
-// moduleBase, and how to change the debug sections so that their addresses are those.
+// moduleText returns the ranges of a module's code when loaded, moved up by moduleBase, and how to
+// relocate the debug sections to these addresses.
 func moduleText(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
 	placed, err := f.ModuleLayout()
 	if err != nil {

@@ -60,7 +60,7 @@ func resolveRoot(p string) (fileStat, string, error) {
 	return st, real, err
 }
 
-// inside reports whether path is dir or lies in it.
+// inside reports whether path is dir or below it.
 func inside(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

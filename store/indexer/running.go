@@ -17,8 +17,8 @@ import (
 	"symbolize/store"
 )
 
-// Running identifies the kernel that this machine runs, its modules and its vdso, as
-// Options.Kernel takes them in.
+// Running identifies the kernel that this machine runs, its modules and its vdso, as Options.Kernel
+// adds them.
 type Running struct {
 	sys  sysRoot
 	id   buildid.ID // zero if the kernel does not show it
@@ -103,7 +103,7 @@ func (r *Running) Proves(rec Recorded) buildid.ID {
 }
 
 // OfRelease returns the running kernel's build ID if a release, as uname -r prints it, is its own;
-// else the zero ID. Another build of the kernel may have the same one.
+// otherwise the zero ID. Another build of the kernel may have the same release.
 func (r *Running) OfRelease(release string) buildid.ID {
 	if own, err := r.release(); err != nil || own != release {
 		return buildid.ID{}

@@ -51,7 +51,7 @@ func (ix *index) newDirState(dir string) *dirState {
 	return &dirState{ix: ix, dir: dir, old: old, pending: 1}
 }
 
-// keep takes over the row of an unchanged file.
+// keep copies the row of an unchanged file.
 func (ds *dirState) keep(row *store.PathRow) {
 	ds.mu.Lock()
 	ds.rows = append(ds.rows, *row)

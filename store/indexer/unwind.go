@@ -88,8 +88,8 @@ func overlaps(ranges []addr.Range, r addr.Range) bool {
 	return i < len(ranges) && ranges[i].Start < r.End
 }
 
-// inCode reports whether a range lies within a section of code. A file without section
-// headers is taken at its word.
+// inCode reports whether a range is within a code section. In a file without section headers every
+// range is.
 func inCode(f *elf.File, r addr.Range) bool {
 	for i := range f.Sections {
 		s := &f.Sections[i]

@@ -14,10 +14,10 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// unwindTable adds the rules by which copied stacks are unwound: those of Go's table, for code
-// without any there those of .eh_frame, then those of .debug_frame. Where there is none, those of
-// .sframe, which assemblers write from the same directives; for other code the fixed ones of PLT
-// stubs and .init. A debug file, which does not run, has .debug_frame alone.
+// unwindTable adds the rules for unwinding copied stacks: from Go's table, for other code from
+// .eh_frame, then from .debug_frame. Without these, from .sframe, which assemblers write from the
+// same directives; then the fixed rules of PLT stubs and .init. A debug file, which does not run,
+// has .debug_frame alone.
 func (s *sources) unwindTable(f *elf.File, runs bool) {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
@@ -72,9 +72,9 @@ func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
 // searched is how much code is searched for restorers at a time.
 const searched = 1 << 20
 
-// patterns adds the functions that are known by their code: those that signal handlers return to,
-// and those in which the stacks of contexts end. They are of the C library, which needs no other
-// but the dynamic linker: it, and programs that are linked with all they need, are searched.
+// patterns adds functions that are recognized by their code: those to which signal handlers return,
+// and those at the end of a context's stack. They are in the C library; only a file that needs no
+// library except the dynamic linker (the C library itself, or a static program) is searched.
 func patterns(b *cfi.Builder, f *elf.File) {
 	defer b.NextSource()
 	if needsLibraries(f) {
@@ -142,7 +142,7 @@ type ruleSection interface {
 	Rules(*cfi.Builder) (lost int, err error)
 }
 
-// sectionRules adds the rules of the section that find returns, nil if there is none.
+// sectionRules adds the rules of the section that find returns, if any.
 func sectionRules[S ruleSection](s *sources, b *cfi.Builder, f *elf.File,
 	find func(*elf.File) (S, error)) {
 	section, err := find(f)
@@ -159,8 +159,8 @@ func sectionRules[S ruleSection](s *sources, b *cfi.Builder, f *elf.File,
 	b.NextSource()
 }
 
-// maxEntryCode is how much code behind the entry point belongs to it: that of ld.so is
-// 0x60 bytes long, and calls the dynamic linker and the initializers.
+// maxEntryCode is the maximum length of code that belongs to the entry point: in ld.so it is 0x60
+// bytes long, and calls the dynamic linker and the initializers.
 const maxEntryCode = 128
 
 // weakRules adds rules for code that linkers and C libraries leave without: stubs of the

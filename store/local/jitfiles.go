@@ -52,7 +52,7 @@ type jitPath struct {
 	whose  string // directory in /proc of the process whose root it is in; "" for none
 }
 
-// PerfMap returns the perf map of a process; nil if there is none. It is to be closed.
+// PerfMap returns the perf map of a process; nil if there is none. The caller closes it.
 func (p *JITPlaces) PerfMap(q *sideband.JITQuery) *JITFile {
 	name := perfmap.FileName(q.PID)
 	list := p.inDirs(name)
@@ -66,7 +66,7 @@ func (p *JITPlaces) PerfMap(q *sideband.JITQuery) *JITFile {
 	return openFirst(list, q)
 }
 
-// Dump returns the jitdump file of a process; nil if there is none. It is to be closed.
+// Dump returns the jitdump file of a process; nil if there is none. The caller closes it.
 func (p *JITPlaces) Dump(q *sideband.JITQuery) *JITFile {
 	if q.Dump == "" {
 		return nil
@@ -160,8 +160,8 @@ func openFirst(list []jitPath, q *sideband.JITQuery) *JITFile {
 	return nil
 }
 
-// trusts reports whether the owner of a file is one that perf trusts, or the user of the process
-// whose file it is.
+// trusts reports whether the owner of a file is trusted by perf, or is the user of the file's
+// process.
 func (at *jitPath) trusts(fi fs.FileInfo) bool {
 	uid, ok := ownerOf(fi)
 	if !ok || uid == 0 || int(uid) == os.Geteuid() {
@@ -254,8 +254,7 @@ func RefuseDump(d *jitdump.File, q *sideband.JITQuery) string {
 	return "none of its functions lies in the memory of that process"
 }
 
-// DoubtTime returns the doubt about a file that is left by the time at which it was written;
-// "" if there is none.
+// DoubtTime describes the doubt that the modification time of a file raises; "" if there is none.
 func DoubtTime(f *indexer.JITFile, q *sideband.JITQuery) string {
 	if q.BeginNanos != 0 && f.Written < q.BeginNanos-int64(clockError) {
 		return writtenBefore(f, q) + ", or the recorder took that long to close the recording"

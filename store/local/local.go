@@ -16,8 +16,8 @@ import (
 
 // Options are the places to search for files, and the way they are indexed.
 type Options struct {
-	// Roots are directories below which recorded paths lie, as of perf's --symfs; they are
-	// asked first.
+	// Roots are directories that contain the recorded paths, as perf's --symfs; they are searched
+	// first.
 	Roots []string
 	// Host searches this host itself: recorded paths, trees of build IDs, caches, the running
 	// kernel.
@@ -67,8 +67,8 @@ type Object struct {
 	Place Place
 }
 
-// Found describes how many objects were found in which places, those of views left out:
-// "2 objects from local files, 1 from ~/.debug"; "" if none was.
+// Found describes how many objects were found in which places, except objects from views: "2
+// objects from local files, 1 from ~/.debug"; "" if none was.
 func Found(objects []Object) string {
 	var counts [numPlaces]int
 	for i := range objects {
@@ -119,7 +119,7 @@ func (f *fileSet) add(o fileSet) {
 	f.kernel = f.kernel || o.kernel
 }
 
-// New returns a Finder whose objects go to sink.
+// New returns a Finder that indexes objects into sink.
 func New(sink store.Sink, opts Options) *Finder {
 	if opts.DebugRoots == nil {
 		opts.DebugRoots = []string{"/usr/lib/debug"}
@@ -133,7 +133,7 @@ func New(sink store.Sink, opts Options) *Finder {
 func (f *Finder) Objects() []Object { return f.objects }
 
 // Find looks for those objects that view lacks. here: the capture was made on this host, so that
-// another file at a recorded path has taken the object's place.
+// another file at a recorded path has replaced the object.
 func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	for i := range objects {
 		o := &objects[i]
@@ -152,8 +152,8 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	}
 }
 
-// Program returns the file that an object ran from, if one with its build ID is here; else "".
-// Nothing is noted.
+// Program returns the file that an object ran from, if this host has one with its build ID;
+// otherwise "". Nothing is noted.
 func (f *Finder) Program(o *ingest.Object) string {
 	l := look{Finder: f}
 	if l.take(o, l.rootPlaces(o)) == Nowhere && f.opts.Host {
@@ -165,7 +165,7 @@ func (f *Finder) Program(o *ingest.Object) string {
 	return l.found.programs[0]
 }
 
-// Again adds the files of an object once more to those that are to be indexed.
+// Again adds the files of an object once more to the files to be indexed.
 func (f *Finder) Again(id buildid.ID) { f.found.add(f.filesOf[id]) }
 
 // Found returns the files that were found and are not yet indexed, and whether the running kernel
@@ -239,7 +239,7 @@ func (f *Finder) Kernel(rec indexer.Recorded) buildid.ID {
 	return f.runningKernel().Proves(rec)
 }
 
-// KernelOfRelease returns the running kernel's build ID if its release is this one; else, and
+// KernelOfRelease returns the running kernel's build ID if it has this release; otherwise, and
 // without Options.Host, the zero ID.
 func (f *Finder) KernelOfRelease(release string) buildid.ID {
 	if !f.opts.Host {
@@ -255,7 +255,7 @@ func (f *Finder) runningKernel() *indexer.Running {
 	return f.running
 }
 
-// DebugRoots are where separate debug files lie: those of Options.Roots, then the host's.
+// DebugRoots are the directories of separate debug files: below Options.Roots, then the host's.
 func (f *Finder) DebugRoots() []string {
 	roots := []string{}
 	for _, r := range f.opts.Roots {

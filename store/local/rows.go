@@ -10,8 +10,8 @@ import (
 	"symbolize/store/indexer"
 )
 
-// rowless is a Sink that keeps no path rows: those of Finder.Rows are apart, so that they hide
-// none that a store has of an earlier state of a file.
+// rowless is a Sink that keeps no path rows: the rows of Finder.Rows are kept apart, so that they
+// hide no row that a store has of an earlier state of a file.
 type rowless struct{ store.Sink }
 
 // PutDir implements store.Sink.
@@ -20,8 +20,8 @@ func (rowless) PutDir(string, store.DirRows) error { return nil }
 // Rows returns the path rows that AddRow has read.
 func (f *Finder) Rows() store.View { return f.rows }
 
-// AddRow reads the path row of the file that lies now at a recorded path, which may prove that
-// the file is the recorded one, or that it is another: below Options.Roots, else on this host if
+// AddRow reads the path row of the file that is now at a recorded path, which may prove that the
+// file is the recorded one, or that it is another: below Options.Roots, otherwise on this host if
 // here is set, that the capture was made on it.
 func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
 	path := filepath.Clean(file.Path)

@@ -79,7 +79,7 @@ type candidate struct {
 	place Place
 }
 
-// take notes the first of the candidates that is the object's; Nowhere if none is.
+// take notes the first candidate that is the object's file; Nowhere if there is none.
 func (l *look) take(o *ingest.Object, list []candidate) Place {
 	for _, c := range list {
 		if c.path == "" || !l.is(c.path, o.ID) {
@@ -103,7 +103,7 @@ func (f *Finder) is(path string, id buildid.ID) bool {
 	return err == nil && row.ID.Matches(id)
 }
 
-// rootPlaces lists where an object may lie below Options.Roots.
+// rootPlaces lists where an object may be below Options.Roots.
 func (f *Finder) rootPlaces(o *ingest.Object) (list []candidate) {
 	for _, root := range f.opts.Roots {
 		if path := o.File.Path; strings.HasPrefix(path, "/") {
@@ -119,7 +119,7 @@ func (f *Finder) rootPlaces(o *ingest.Object) (list []candidate) {
 	return list
 }
 
-// hostPlaces lists where an object may lie on this host.
+// hostPlaces lists where an object may be on this host.
 func (f *Finder) hostPlaces(o *ingest.Object) (list []candidate) {
 	if path := o.File.Path; strings.HasPrefix(path, "/") {
 		list = append(list, candidate{path, File})

@@ -17,10 +17,9 @@ type Bucket interface {
 	Get(ctx context.Context, key string, limit int64) ([]byte, error)
 	// Has reports whether there is an object.
 	Has(ctx context.Context, key string) (bool, error)
-	// Put writes an object that appears whole or not at all; one that is there is left as it is,
-	// and created is false.
+	// Put writes an object atomically; an existing object stays unchanged, and created is false.
 	Put(ctx context.Context, key string, data []byte) (created bool, err error)
-	// Replace writes an object that appears whole or not at all, in place of one that is there.
+	// Replace writes an object atomically, in place of an existing one.
 	Replace(ctx context.Context, key string, data []byte) error
 	// List returns the keys that begin with a prefix, sorted.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -31,7 +30,7 @@ type Bucket interface {
 // Errors of a Bucket.
 var (
 	ErrNotFound = errors.New("not there")
-	// ErrUnavailable: the bucket has no tables, or does not answer.
+	// ErrUnavailable: the bucket has no tables, or the server does not answer.
 	ErrUnavailable = errors.New("no tables can be taken")
 	// ErrDamaged: the content of an object does not match its name.
 	ErrDamaged = errors.New("damaged")

@@ -10,7 +10,7 @@ import (
 	"symbolize/store"
 )
 
-// wanted is an object whose manifests, or some of them, have more than is here.
+// wanted is an object with manifests that have more than the local store.
 type wanted struct {
 	id        buildid.ID
 	keys      []string          // of manifests that are neither those here nor in the notes
@@ -49,7 +49,7 @@ func (p *puller) compare(keys []string) (list []*wanted, err error) {
 	return list, nil
 }
 
-// here returns the manifest of an object that is here; nil if there is none.
+// here returns the local manifest of an object; nil if there is none.
 func (p *puller) here(id buildid.ID) (*store.Manifest, error) {
 	found, err := p.view.Find(id)
 	if err != nil && !errors.Is(err, store.ErrDamaged) { // which is written anew

@@ -29,11 +29,11 @@
 //	"NAME SIZE\n" and SIZE bytes
 //
 // where the captured input is "raw.zst", compressed with zstd. The stream is cut every pieceSize
-// bytes, so that transfers need little memory and one that was broken off goes on where it was.
+// bytes, so that transfers need little memory and an interrupted one continues where it ended.
 //
 // # Checks
 //
 // Each object that arrives has the SHA-256 that names it, and each table its own digest
-// (store.Assembly), before anything is merged. A part that is damaged, absent or of another
-// version is a Problem of the Result with its URL; the rest goes on.
+// (store.Assembly), before anything is merged. A part that is damaged, absent or of another version
+// is a Problem of the Result with its URL; the other parts are still transferred.
 package remote

@@ -47,7 +47,7 @@ type sourceOf struct {
 
 func (n *needs) empty() bool { return !n.facts && len(n.sources) == 0 }
 
-// needs compares an object's manifests with what is here.
+// needs compares an object's manifests with the local store.
 func (p *puller) needs(w *wanted) (*needs, error) {
 	have, err := p.here(w.id)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 	return n, nil
 }
 
-// object fetches what an object lacks and merges it.
+// object fetches and merges the missing parts of an object.
 func (p *puller) object(ctx context.Context, w *wanted) error {
 	n, err := p.needs(w) // another process may have been faster before Open
 	if err != nil || n.empty() {
@@ -118,7 +118,7 @@ func (p *puller) object(ctx context.Context, w *wanted) error {
 	return nil
 }
 
-// facts returns a manifest without sources, and without the variants whose blobs did not come.
+// facts returns a manifest without sources, and without variants with lost blobs.
 func facts(m *manifest, lost map[store.BlobID]bool) store.Manifest {
 	f := *m.Clone()
 	f.Sources = nil
@@ -128,7 +128,7 @@ func facts(m *manifest, lost map[store.BlobID]bool) store.Manifest {
 	return f
 }
 
-// blobs fetches blobs that are not here, and returns those that did not come.
+// blobs fetches missing blobs, and returns the blobs that could not be fetched.
 func (p *puller) blobs(ctx context.Context, ids []store.BlobID) (lost map[store.BlobID]bool, err error) {
 	lost = make(map[store.BlobID]bool)
 	for _, id := range ids {

@@ -61,7 +61,7 @@ func (m *manifest) encode(encoded []byte) []byte {
 	return append(fmt.Appendf(nil, "%ssum %s\n", manifestHead, sumOf(b.Bytes())), b.Bytes()...)
 }
 
-// decodeManifest reads the content of the object of a key, whose URL is for messages.
+// decodeManifest reads the content of the object of a key; the URL is for messages.
 func decodeManifest(b []byte, key, url string) (*manifest, error) {
 	rest, ok := bytes.CutPrefix(b, []byte(manifestHead))
 	if !ok {

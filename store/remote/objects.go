@@ -9,7 +9,7 @@ import (
 )
 
 // ObjectsOf returns the IDs under which a bucket may have something for the objects of a capture,
-// sorted: their build IDs, and for BPF programs those of functions that may be theirs.
+// sorted: their build IDs, and for BPF programs the IDs of functions that may belong to them.
 func ObjectsOf(objects []ingest.Object) []buildid.ID {
 	var ids []buildid.ID
 	for i := range objects {

@@ -55,9 +55,9 @@ const groupSize = 256
 // roomSize is how many bytes of tables are in memory at a time, besides one that is larger.
 const roomSize = 64 << 20
 
-// Pull takes objects from a bucket to a store: those that the IDs match, and those that they lead
-// to (Manifest.Probable), or all for nil. An object that does not come whole is a problem, and the
-// others go on. The bucket's objects that are here are not fetched.
+// Pull copies objects from a bucket to a store: objects that match the IDs, and objects that these
+// name (Manifest.Probable); all objects if ids is nil. An incomplete object is a problem, and the
+// others are still copied. Objects that the store already has are not fetched.
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},

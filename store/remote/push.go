@@ -11,7 +11,7 @@ import (
 	"symbolize/store"
 )
 
-// Store is where Push takes objects from: db.Reader.
+// Store is the source of Push: db.Reader.
 type Store interface {
 	// EachPart calls put with the parts of a source, see db.Reader.
 	EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error

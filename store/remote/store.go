@@ -10,9 +10,9 @@ import (
 	"symbolize/store/db"
 )
 
-// PullStore pulls objects to the store at a path, which is made if there is none. It is opened for
-// writing only when something is to be fetched, and again by others when PullStore returns. Errors
-// of the store wrap those of db.OpenWriter; parts that came before are kept.
+// PullStore pulls objects to the store at a path, which is made if it is missing. The store is
+// opened for writing only if something must be fetched, and closed when PullStore returns. Errors
+// of the store wrap the errors of db.OpenWriter; parts fetched before an error are kept.
 func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, jobs int,
 	writer db.WriterOptions) (*PullResult, error) {
 	if err := Check(ctx, from); err != nil {
@@ -30,8 +30,9 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 	return res, errors.Join(err, reader.Close())
 }
 
-// PullTo is PullStore for one who has the newest generation of the store open, as view, and the
-// bucket checked. wrote is true if the store was opened for writing: then there may be another.
+// PullTo is PullStore for a caller that has opened the newest generation of the store as view, and
+// has checked the bucket. wrote is true if the store was opened for writing: then there may be a
+// newer generation.
 func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
 	jobs int, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
 	writer.Pulled = true

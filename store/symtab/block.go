@@ -34,7 +34,7 @@ func (e Packed) Append(b []byte) []byte {
 	return binary.AppendUvarint(b, v)
 }
 
-// Read decodes an entry, and refuses those of blocks over MaxBlock.
+// Read decodes an entry, and refuses blocks over MaxBlock.
 func (e *Packed) Read(r *decode.Reader) {
 	raw, v := r.Uvarint(), r.Uvarint()
 	stored, packed := v>>1, v&1 != 0

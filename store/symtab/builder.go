@@ -88,10 +88,10 @@ func (b *Builder) Len() int {
 	return len(b.cands)
 }
 
-// Add adds a symbol. Symbols of one address must come in the order of their file: it decides among
-// aliases if nothing else does. Otherwise the order does not matter. Size must be the symbol's
-// length, for Unsized ones too. Symbols without extent or name, or with a name longer than MaxName,
-// are left out; a name with a NUL is cut there.
+// Add adds a symbol. Symbols of one address must be added in the order of their file: it decides
+// among otherwise equal aliases. Other order does not matter. Size must be the symbol's length,
+// also for Unsized symbols. Symbols without extent or name, or with a name longer than MaxName, are
+// left out; a name with a NUL is cut there.
 func (b *Builder) Add(f Func) {
 	name, _, _ := strings.Cut(f.Name, "\x00")
 	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {

@@ -17,10 +17,10 @@ const (
 	MaxSegments = 1 << 18 // line segments of one function; 18,902
 )
 
-// FileRef is a source file added to a Builder. The zero value is none.
+// FileRef is a source file added to a Builder. The zero value means no file.
 type FileRef uint32
 
-// SubRef is a function's identity added to a Builder. The zero value is none.
+// SubRef is a function's identity added to a Builder. The zero value means no identity.
 type SubRef uint32
 
 // NoParent marks an inlined call directly in its function.
@@ -86,7 +86,7 @@ const (
 	bodyBlock      = 1 << 20 // the largest
 )
 
-// subInfo is a subprogram: with builder's numbers in debugInfo.subs, with those of the table
+// subInfo is a subprogram: with the builder's numbers in debugInfo.subs, with the table's numbers
 // elsewhere.
 type subInfo struct {
 	name NameID
@@ -148,8 +148,8 @@ func (b *Builder) Losses() Losses {
 }
 
 // File adds a source file. The path is kept unchanged: the reader of the debug information joins
-// its parts and cleans it. An empty one, and one longer than MaxName, is none. The part after a NUL
-// is cut off.
+// its parts and cleans it. For an empty path, or one longer than MaxName, File returns zero. The
+// part after a NUL is cut off.
 func (b *Builder) File(path []byte) FileRef {
 	path = untilNUL(path)
 	if len(path) == 0 || len(path) > MaxName {
@@ -171,7 +171,8 @@ func (b *Builder) File(path []byte) FileRef {
 	return FileRef(len(d.paths))
 }
 
-// Sub adds a function's identity. One without a name, or with a name longer than MaxName, is none.
+// Sub adds a function's identity. Without a name, or with a name longer than MaxName, it returns
+// zero.
 func (b *Builder) Sub(s Subprogram) SubRef {
 	name := untilNUL(s.Linkage)
 	if len(name) == 0 {

@@ -162,9 +162,8 @@ func (d *debugCursor) catchUp() bool {
 	return ok
 }
 
-// load decodes the calls and segments of the next range. Its segments are those of the
-// sorted addrs, one for each, which must lie within the range; or all of them if addrs is
-// nil.
+// load decodes the calls and segments of the next range. Its segments are the segments of the
+// sorted addrs, one for each, which must be within the range; or all segments if addrs is nil.
 func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	if !d.catchUp() {
 		return formatError("debug information ends early")

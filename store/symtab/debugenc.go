@@ -155,7 +155,7 @@ func (e *debugEncoder) sub(ref SubRef) subInfo {
 	return e.subs[i]
 }
 
-// localFile returns 1 + the place of a file among those of the chunk, 0 for none.
+// localFile returns 1 + the index of a file in the chunk's list, 0 for no file.
 func (e *debugEncoder) localFile(f FileID) uint64 {
 	if f == NoFile {
 		return 0
@@ -170,7 +170,7 @@ func (e *debugEncoder) localFile(f FileID) uint64 {
 	return uint64(*n)
 }
 
-// localSub returns 1 + the place of a subprogram among those of the chunk.
+// localSub returns 1 + the index of a subprogram in the chunk's list.
 func (e *debugEncoder) localSub(ref SubRef) uint64 {
 	if ref == 0 {
 		return 0
@@ -188,8 +188,8 @@ func (e *debugEncoder) localSub(ref SubRef) uint64 {
 	return uint64(*n)
 }
 
-// cut unpacks the calls and segments of a piece of a range, within the budget; else only
-// the name of its function.
+// cut unpacks the calls and segments of a piece of a range, within the budget; otherwise only the
+// name of its function.
 func (e *debugEncoder) cut(start, end uint64, c *candidate) {
 	f := &e.body
 	cost, whole := e.info.unpack(c, f, e.cutLeft)
@@ -226,7 +226,7 @@ func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte
 	return sum
 }
 
-// convert gives the body the table's numbers. Their order is that of first use, and so must not
+// convert gives the body the table's numbers. They are numbered by first use, and so must not
 // depend on the division into chunks.
 func (e *debugEncoder) convert(f *flatBody) {
 	e.calls, e.segs = e.calls[:0], e.segs[:0]

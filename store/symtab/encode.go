@@ -147,8 +147,8 @@ func (e *encoder) nameID(c *candidate) uint32 {
 	return id
 }
 
-// nameRef returns 1 + the number of a name among those of the debug information, 0 if it is
-// none of them. They are numbered already, so that no look-up of the text is needed.
+// nameRef returns 1 + the number of a name in the debug information, 0 if it is not there. These
+// names are already numbered, so that no look-up of the text is needed.
 func (e *encoder) nameRef(c *candidate) uint32 {
 	if c.nameRef != 0 || e.debug == nil {
 		return c.nameRef
@@ -159,8 +159,8 @@ func (e *encoder) nameRef(c *candidate) uint32 {
 	return 0
 }
 
-// stringID numbers the name of a range. For one that a range has used before it returns the
-// distance of its number from the next new one, else 0.
+// stringID numbers the name of a range. For a name that a range has used before it returns the
+// distance of its number from the next new one, otherwise 0.
 func (e *encoder) stringID(c *candidate) (old uint64) {
 	if id := uint64(e.nameID(c)); id < e.seen {
 		return e.seen - id

@@ -76,7 +76,7 @@ func (t *Table) framesInChunk(i int, addrs []addr.Addr, base int,
 	return nil
 }
 
-// appendFrames appends the frames of a segment, innermost first. A frame's line is that of the
+// appendFrames appends the frames of a segment, innermost first. A frame's line is the line of the
 // code, or of the call, in it.
 func (d *debugCursor) appendFrames(dst []Frame, s *segment, name NameID) []Frame {
 	f := Frame{File: s.file, Line: s.line, Column: s.column}

@@ -23,7 +23,7 @@ func (t *Table) Join(addrs []addr.Addr, hits []Hit) error {
 }
 
 // each calls do for each chunk with some of the sorted addrs, and their range addrs[lo:hi]. The
-// next chunk is unpacked meanwhile. It goes on after errors and returns the first.
+// next chunk is unpacked meanwhile. each continues after errors and returns the first.
 func (t *Table) each(addrs []addr.Addr, do func(chunk, lo, hi int) error) error {
 	var first error
 	chunk, lo, hi := t.span(addrs, 0, 0)

@@ -16,8 +16,8 @@ func (b *Builder) SetLimit(bytes int64) { b.limit = bytes }
 // limit, and for the bounds on the work for calls and pieces of functions.
 func (b *Builder) LeftOut() uint64 { return b.leftOut }
 
-// room reserves memory, and reports whether it is within the limit. After the first
-// failure nothing is added: a table ends at one place.
+// room reserves memory, and reports whether it is within the limit. After the first failure nothing
+// more is added, so that a table ends at one address.
 func (b *Builder) room(bytes int64) bool {
 	if b.limit > 0 && (b.full || b.held+bytes > b.limit) {
 		b.full = true

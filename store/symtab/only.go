@@ -19,8 +19,8 @@ func (b *Builder) Wants(r addr.Range) bool {
 	return i < len(b.only) && b.only[i] < r.End
 }
 
-// WantsAny reports whether one of the ranges has an address of Only. If none has, a caller need
-// not add their function: they count among those of Passed.
+// WantsAny reports whether one of the ranges has an address of Only. If none has, a caller need not
+// add their function: the ranges are added to Passed.
 func (b *Builder) WantsAny(ranges []addr.Range) bool {
 	if b.only == nil || slices.ContainsFunc(ranges, b.Wants) {
 		return true
@@ -29,8 +29,8 @@ func (b *Builder) WantsAny(ranges []addr.Range) bool {
 	return false
 }
 
-// Passed returns the ranges of functions, those of unsized symbols left out, that the table lacks
-// because of Only, in no order. They are valid until Reset.
+// Passed returns the ranges of functions, except unsized symbols, that the table lacks because of
+// Only, unsorted. They are valid until Reset.
 func (b *Builder) Passed() []addr.Range { return b.passed }
 
 // wanted calls emit with those pieces that have an address of Only.
@@ -50,7 +50,7 @@ func (b *Builder) wanted(emit func(start, end uint64, c *candidate)) func(
 	}
 }
 
-// wantedPieces returns those of pieces that have an address of Only.
+// wantedPieces returns the pieces that contain an address of Only.
 func (b *Builder) wantedPieces(pieces []piece) []piece {
 	if b.only == nil {
 		return pieces

@@ -60,8 +60,8 @@ func (p *segmentBuilder) start(ranges []addr.Range) bool {
 // numRanges returns the number of ranges of the function.
 func (p *segmentBuilder) numRanges() int { return int(p.ends[0]) }
 
-// appendNormal appends ranges in ascending order, without empty ones, those that touch or overlap
-// united.
+// appendNormal appends ranges in ascending order, without empty ones; adjacent and overlapping
+// ranges are united.
 func appendNormal(dst, ranges []addr.Range) []addr.Range {
 	from := len(dst)
 	sorted := true

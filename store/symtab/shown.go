@@ -7,8 +7,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Demangler has names kept as look-ups print them: a name takes some microseconds to
-// demangle, as long as all else of a look-up ten times over.
+// Demangler keeps names as look-ups print them: demangling a name needs some microseconds, ten
+// times as long as the rest of a look-up.
 type Demangler struct {
 	// ID identifies the form of the names and the program that makes them, in at most 255
 	// bytes: a reader of another one does not use them.
@@ -119,8 +119,8 @@ func (h *header) parseShown(b []byte) (err error) {
 // DemangledBy returns the Demangler.ID of the table's demangled names, "" if it has none.
 func (t *Table) DemangledBy() string { return t.h.shownBy }
 
-// Demangled returns a name demangled, as a copy; "" if the table does not have it, as it has
-// none of names that are printed as they are.
+// Demangled returns a name demangled, as a copy; "" if the table does not have it, for example
+// because the name is printed unchanged.
 func (t *Table) Demangled(n NameID) (string, error) {
 	if uint64(n) >= t.h.names() {
 		return "", formatError("string %d of %d", n, t.h.names())

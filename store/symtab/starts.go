@@ -49,7 +49,7 @@ func (d *debugCursor) extents(dst []extent, start uint64) []extent {
 	return dst
 }
 
-// visitWithStarts visits addrs, which lie within the range of c, as framesInChunk does.
+// visitWithStarts visits addrs, which are within the range of c, as framesInChunk does.
 func (t *Table) visitWithStarts(addrs []addr.Addr, base int,
 	visit func(int, Hit, []Frame)) error {
 	c, d := &t.cur, &t.debug

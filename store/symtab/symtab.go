@@ -7,11 +7,11 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// Version is the newest table format that this package writes, that of tables with demangled
-// names; others are of version 1. It reads every version from 1 to this one.
+// Version is the newest table format that this package writes, for tables with demangled names;
+// other tables have version 1. The package reads every version from 1 to this one.
 const Version = 2
 
-// plainVersion is that of tables without demangled names.
+// plainVersion is the version of tables without demangled names.
 const plainVersion = 1
 
 // Maxima of a table. A header with more is refused before anything is allocated.
@@ -83,7 +83,7 @@ const (
 	NoFile FileID = 1<<32 - 1
 )
 
-// Hit is the result for one address. Start and Size are those of the function, which contains the
+// Hit is the result for one address. Start and Size describe the function, which contains the
 // address if OK.
 type Hit struct {
 	Start addr.Addr

@@ -153,7 +153,7 @@ func (a *readAhead) start(t *Table, i int) {
 	}()
 }
 
-// take returns the chunk's bytes, if it was begun, and takes other memory in exchange.
+// take returns the chunk's bytes, if it was started, and gives the chunk other memory in exchange.
 func (a *readAhead) take(i int, own *[]byte) (raw []byte, ok bool, err error) {
 	if a.chunk != i+1 {
 		return nil, false, nil
@@ -237,7 +237,7 @@ func (t *Table) File(f FileID) (string, error) {
 	return string(b), err
 }
 
-// stringOf returns string n of those in dir, whose first block is block base.
+// stringOf returns string n of dir; the first block of dir is block base.
 func (t *Table) stringOf(dir []stringEntry, base int, n uint64) ([]byte, error) {
 	i, found := slices.BinarySearchFunc(dir, n, func(s stringEntry, n uint64) int {
 		return cmp.Compare(s.first, n)
@@ -290,8 +290,8 @@ func (t *Table) textBlock(i int) (*textBlock, error) {
 	return tb, nil
 }
 
-// Pieces walks all ranges in ascending order. After an error, which comes with a zero Piece, it
-// goes on with the next chunk.
+// Pieces walks all ranges in ascending order. After an error, which is yielded with a zero Piece,
+// it continues with the next chunk.
 func (t *Table) Pieces() iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		for i := range t.h.chunks {
@@ -331,8 +331,8 @@ func (t *Table) Pieces() iter.Seq2[Piece, error] {
 	}
 }
 
-// All walks all functions in the order of their numbers. After an error it goes on with the next
-// ones.
+// All walks all functions in the order of their numbers. After an error it continues with the next
+// functions.
 func (t *Table) All() iter.Seq2[Func, error] {
 	return func(yield func(Func, error) bool) {
 		next := uint32(0)

@@ -44,7 +44,7 @@ func (t *Table) Verify() error {
 	return err
 }
 
-// Digest is Verify and returns the digest of the content, which equals that of Encode.
+// Digest is Verify and returns the digest of the content, which equals the digest of Encode.
 func (t *Table) Digest() (sum [32]byte, err error) {
 	v := verifier{t: t, sum: sha256.New(), buf: []byte(digestDomain), parts: make(map[uint32]part)}
 	if t.h.debug {

@@ -16,8 +16,8 @@ type Chunk struct {
 	shift uint8
 }
 
-// decode fills in the rows. limit bounds the distance of the last row from the first; it is
-// that of the next chunk, which no row reaches.
+// decode fills in the rows. limit bounds the distance of the last row from the first; it is the
+// distance of the next chunk, which no row reaches.
 func (c *Chunk) decode(raw []byte, numRules int, limit uint64) bool {
 	// counts becomes the place of each rule's next row in the order of the lengths.
 	places := make([]uint32, numRules+1)
@@ -91,5 +91,5 @@ func (c *Chunk) Rule(a addr.Addr) uint32 {
 	return uint32(c.rules[lo])
 }
 
-// Size returns the bytes of memory that the chunk takes.
+// Size returns the bytes of memory that the chunk uses.
 func (c *Chunk) Size() int { return 6*len(c.starts) + 2*len(c.index) + 128 }

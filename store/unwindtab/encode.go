@@ -53,9 +53,9 @@ type encoder struct {
 	hashed  []byte
 }
 
-// Encode makes a table of the rows of b, with its form in the store; nil if there are none.
-// The Digest of the result is over the content, independent of division and compression.
-// Its Named is the bytes of code that have a rule.
+// Encode makes a table of the rows of b, with its form in the store; nil without rows. The Digest
+// of the result is over the content, independent of division and compression. Its Named is the
+// bytes of code that have a rule.
 func Encode(b *cfi.Builder) *symtab.Encoded {
 	e := encoder{b: b, digest: sha256.New()}
 	e.numberRules()
