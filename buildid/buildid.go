@@ -63,7 +63,7 @@ func Make(space Space, b []byte) ID {
 	return ID{bytes: string(b), space: space}
 }
 
-// Padded returns the GNU build ID of a zero-padded field whose true length is not known. Trailing
+// Padded returns the GNU build ID of a zero-padded field with an unknown length. Trailing
 // zeros are kept out of the bytes but the length stays inexact. All zeros give the zero ID.
 func Padded(b []byte) ID {
 	trimmed := bytes.TrimRight(b, "\x00")

@@ -18,8 +18,8 @@ import (
 
 // Code is the instructions and source of listings.
 type Code struct {
-	// Profile has the functions with their bounds, by symbol tables; its objects are those of
-	// the profile that is shown.
+	// Profile has the functions with their bounds, by symbol tables, and the objects of the shown
+	// profile.
 	Profile *ingest.Profile
 	Source  annotate.CodeSource
 }
@@ -61,7 +61,7 @@ type textKey struct {
 }
 
 // newObjects lays the mappings of a profile over the objects that they were written from:
-// Locations of the file are those of the profile, in their order.
+// Locations of the file are the locations of the profile, in their order.
 func newObjects(p *ingest.Profile, prof *profile.Profile, load func() (*Code, error),
 	demangle *report.Demangler) *objects {
 	t := &objects{load: load, demangle: demangle, texts: make(map[textKey][]driver.Inst)}
@@ -240,7 +240,7 @@ func (f *objectFile) SourceLine(address uint64) ([]driver.Frame, error) {
 		Line: insts[0].Line}}, nil
 }
 
-// Symbols returns the functions with samples whose name matches, or that cover an address.
+// Symbols returns the functions with samples that match by name or cover an address.
 func (f *objectFile) Symbols(match *regexp.Regexp, address uint64) ([]*driver.Sym, error) {
 	f.t.mu.Lock()
 	defer f.t.mu.Unlock()

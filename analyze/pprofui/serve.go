@@ -112,8 +112,8 @@ func fromElsewhere(r *http.Request) bool {
 	return origin != "" && origin != "http://"+r.Host
 }
 
-// policy is the Content-Security-Policy of pprof's pages, whose scripts and styles stand in them:
-// they load nothing and ask this server alone.
+// policy is the Content-Security-Policy of pprof's pages. Their scripts and styles are inline; they
+// load nothing and only send requests to this server.
 const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
 	"img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

@@ -18,10 +18,10 @@ type AutoFDOStats struct {
 	Branches uint64   // in the object
 	Others   uint64   // branches and code of other objects, or between two
 	Bogus    uint64   // code between two branches that cannot be any: backwards, or longer than 1 MiB
-	Objects  []string // those that have more branches than a hundredth of all, the most first
+	Objects  []string // objects with more than a hundredth of all branches, the most first
 }
 
-// ErrNoObject is the error of AutoFDO for an object that no branch lies in.
+// ErrNoObject is the error of AutoFDO for an object without branches.
 var ErrNoObject = errors.New("no branch in it")
 
 // AutoFDO writes the branches in one object, for AutoFDO's create_llvm_prof and create_gcov with

@@ -13,7 +13,7 @@ import (
 type Copied struct {
 	Samples   uint64 `json:"samples"`
 	Bytes     uint64 `json:"bytes_asked"`
-	Full      uint64 `json:"full"` // copies as long as was asked for
+	Full      uint64 `json:"full"` // copies of the requested length
 	Unwound   bool   `json:"unwound"`
 	Complete  uint64 `json:"complete"` // unwound to the outermost function
 	Truncated uint64 `json:"truncated"`

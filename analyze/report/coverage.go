@@ -72,7 +72,7 @@ type DomainCoverage struct {
 	SamplesNamed float64 `json:"named_samples_percent"` // of its own samples, by weight
 }
 
-// IDCoverage is how much comes from objects whose build ID was found this way.
+// IDCoverage is the share of objects with a build ID found this way.
 type IDCoverage struct {
 	Source  string  `json:"source"`
 	Objects int     `json:"objects"`
@@ -80,7 +80,7 @@ type IDCoverage struct {
 	Share   float64 `json:"share_percent"` // of the frames in files, by weight
 }
 
-// Origin counts the objects whose symbols came from one place.
+// Origin counts the objects with symbols from one source.
 type Origin struct {
 	From    string  `json:"from"` // "the store", "local files", "--with", "nowhere" ...
 	Objects int     `json:"objects"`
@@ -106,8 +106,8 @@ type Missing struct {
 	Hint        string  `json:"hint,omitempty"`
 }
 
-// Probable is a function captured with name, tag and length only: its lines are those of another
-// capture's function with these three.
+// Probable is a function captured with name, tag and length only: its lines come from a function of
+// another capture with these three.
 type Probable struct {
 	Object  string  `json:"object"`
 	BuildID string  `json:"build_id"`
@@ -179,7 +179,7 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	return c
 }
 
-// findProbable lists the objects whose lines are not certain, in their order.
+// findProbable lists the objects with uncertain lines, in their order.
 func (c *Coverage) findProbable(p *ingest.Profile, objects []ingest.FrameSum, all ingest.FrameSum) {
 	if p.Names == nil {
 		return

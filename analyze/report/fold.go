@@ -17,7 +17,7 @@ import (
 type FoldedOptions struct {
 	Event     int  // which of Profile.Events
 	Count     bool // samples instead of weight
-	Annotate  bool // "_[k]" behind kernel and BPF frames, "_[j]" JITed, "_[i]" inlined ones
+	Annotate  bool // "_[k]" after kernel and BPF frames, "_[j]" after JIT frames, "_[i]" after inlined ones
 	Addresses bool // unresolved frames one by one, "[libc.so.6+0x27220]", instead of "[libc.so.6]"
 	PID       bool // "comm-pid" as the first frame, if the profile keeps pids apart
 	Demangler *Demangler
@@ -28,7 +28,7 @@ type FoldedOptions struct {
 //	comm;main;work;memcpy 1234
 //
 // The first element is the comm with '_' for spaces; FoldedName changes names. The number is the
-// event's weight. Unresolved frames are those of their object together. Lines are distinct and
+// event's weight. Unresolved frames are grouped by object. Lines are distinct and
 // sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
@@ -44,8 +44,8 @@ type folder struct {
 	texts numberedTexts // of frames
 	first numberedTexts // comms
 
-	// one holds for each location the inner number of its only frame's text; those with
-	// none or several have manyFrames and lie in ends and many, outermost first.
+	// one holds for each location the inner number of its only frame's text; those with locations
+	// with none or several have manyFrames; ends and many have their frames, outermost first.
 	one  []uint32
 	many map[ingest.LocationID][]uint32
 
@@ -152,9 +152,9 @@ func (f *folder) functionText(fn *ingest.Function, inlined bool) string {
 }
 
 // FoldedName returns a frame's name fit for a folded stack: ';', which separates frames, becomes
-// ':', and the space before a number at the name's end '_'. flamegraph.pl and inferno take two
-// numbers at the end of a line for a differential stack's base and new value: of "Stub 12 250"
-// they draw a function Stub that was 12 before.
+// ':', and the space before a number at the name's end '_'. flamegraph.pl and inferno read two
+// numbers at the end of a line as base and new value of a differential stack: "Stub 12 250" would
+// be a function Stub that had 12 before.
 func FoldedName(name string) string {
 	name = strings.TrimRight(strings.ReplaceAll(name, ";", ":"), " ")
 	at := strings.LastIndexByte(name, ' ')

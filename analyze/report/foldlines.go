@@ -123,7 +123,7 @@ func (f *folder) beginsOther(a, b []byte) bool {
 	return spaceAfter(t.texts[y], t.texts[x])
 }
 
-// at returns the texts whose numbers are at byte i of a key: comms, then frames.
+// at returns the texts of the numbers at byte i of a key: comms, then frames.
 func (f *folder) at(i int) *numberedTexts {
 	if i == 0 {
 		return &f.first

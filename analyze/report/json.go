@@ -45,7 +45,7 @@ type JSONSample struct {
 	PID   *int32 `json:",omitempty"`
 	TID   *int32 `json:",omitempty"`
 	CPU   *int32 `json:",omitempty"`
-	// Labels are the tags that --labels asks for, by their keys.
+	// Labels are the tags of --labels, by key.
 	Labels map[string]string `json:",omitempty"`
 	Count  uint64            // samples
 	Weight uint64            // sum of their periods
@@ -54,7 +54,7 @@ type JSONSample struct {
 }
 
 // JSON writes a profile as JSON, one object a line: first every location (JSONLocation), then every
-// folded sample (JSONSample), whose Stack lists location numbers, leaf first. Locations have the
+// folded sample (JSONSample) with location numbers in Stack, leaf first. Locations have the
 // key "Location", samples the key "Stack".
 func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 	if d == nil {

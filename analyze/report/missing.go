@@ -124,7 +124,7 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 }
 
 // writeMissing writes a row for each of the first rows. On a terminal objects are cut to its width;
-// build IDs and commands are whole, for copying: an ID without room has a line of its own.
+// build IDs and commands are whole, for copying: an ID that does not fit has a line of its own.
 func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style) {
 	const (
 		row         = "  %8s  %7s  %-21s  %s%s\n"

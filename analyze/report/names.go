@@ -82,9 +82,9 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 	return d
 }
 
-// NamesRevision is that of the names which a Demangler makes, for those who keep them. It changes
-// with the version of the library, of which it has the end, and with every change here that
-// changes a name.
+// NamesRevision is the revision of the names that a Demangler makes, for stores of names. It ends
+// in the version of the library, and changes with it and with every change here that changes a
+// name.
 const NamesRevision = "83e58baca724.2"
 
 // Uncached is Name for several goroutines, each name done every time.
@@ -112,8 +112,8 @@ func (d *Demangler) Name(system string) string {
 // warmAt is how many names make it worth to demangle on several cores.
 const warmAt = 200
 
-// Warm demangles all names of a profile on all cores, so that Name finds them done: a name takes
-// some microseconds, and a profile of C++ has thousands.
+// Warm demangles all names of a profile on all cores, so that Name finds them done: a name costs
+// some microseconds, and a C++ profile has thousands.
 func (d *Demangler) Warm(p *ingest.Profile) {
 	if d.mode == None || p.Names == nil {
 		return
@@ -168,7 +168,7 @@ func mangled(s string) bool {
 		(s[1] == 'Z' || s[1] == 'R' || strings.HasPrefix(s, "_GLOBAL_"))
 }
 
-// demangle takes suffixes off the mangled name and puts them back in readable form: "@plt" and
+// demangle removes suffixes of the mangled name and appends them in readable form: "@plt" and
 // versions as they are, clones as binutils prints them; the hash that LLVM gives to promoted locals
 // is dropped.
 func (d *Demangler) demangle(s string) (name string) {
@@ -238,8 +238,8 @@ func (d *Demangler) library(core string) (string, bool) {
 	return name, err == nil
 }
 
-// emptyParts takes off the colons that the library writes before a part of a path that has no name,
-// as constructors have: "Option::Some" is what others write.
+// emptyParts removes the colons that the library writes before an unnamed part of a path, as in
+// constructors: other demanglers write "Option::Some".
 var emptyParts = strings.NewReplacer("::>", ">", "::,", ",", "::)", ")", "::]", "]", ":: ", " ",
 	"::::", "::")
 

@@ -45,7 +45,7 @@ type rustReader struct {
 	bad   bool
 }
 
-// A rustMove says how many bytes further the copy has what is in the name from a place on.
+// A rustMove is the distance in bytes between name and copy, from a position on.
 type rustMove struct{ from, by int }
 
 func (r *rustReader) peek() byte {
@@ -77,7 +77,7 @@ func (r *rustReader) list(one func()) {
 	}
 }
 
-// move notes that what follows is further from the start than in the name, or nearer.
+// move notes the distance of the following text from its position in the name.
 func (r *rustReader) move() {
 	r.moved = append(r.moved, rustMove{r.at, len(r.out) - len("_R") - r.at})
 }
@@ -91,7 +91,7 @@ func (r *rustReader) base62() {
 	}
 }
 
-// reference reads what follows B, the place of an earlier part, and writes that part's new place.
+// reference reads the position of an earlier part, after B, and writes the new position.
 func (r *rustReader) reference() {
 	digits, place := len(r.out), 0
 	from := r.at

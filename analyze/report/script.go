@@ -27,7 +27,7 @@ type ScriptOptions struct {
 //		ffffffff816cca02 path_init+0x102 ([kernel.kallsyms])
 //		           d4ad7 __GI___execve+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 //
-// Addresses are those that were sampled, return addresses not moved back; for files in user space
+// Addresses are the sampled ones, return addresses not moved back; for files in user space
 // they are file offsets, as perf prints them. replay is Capture.Replay. Where a stack could not be
 // unwound it has one frame more than perf's, with the reason in place of a function:
 //
@@ -231,7 +231,7 @@ func (s *scriptWriter) dso(id ingest.ObjectID, r *input.ReplaySample) string {
 	return s.dsos[id]
 }
 
-// address writes an address as "%16x", behind a tab within a chain.
+// address writes an address as "%16x", after a tab within a chain.
 func (s *scriptWriter) address(b []byte, a uint64, chain bool) []byte {
 	if chain {
 		b = append(b, '\t')

@@ -34,8 +34,8 @@ func simplify(name string, rust bool) string {
 // thunkTo precedes the name of the function that a thunk calls.
 const thunkTo = "thunk to "
 
-// cutParameters takes the parameters off the end of a name: the demangler leaves them to the
-// functions of thunks.
+// cutParameters removes the parameters at the end of a name: the demangler leaves them on functions
+// of thunks.
 func cutParameters(name string) string {
 	text := strings.TrimSuffix(name, " const")
 	if !strings.HasSuffix(text, ")") {
@@ -94,8 +94,8 @@ func closing(s string, at int, opening, end byte) int {
 	return -1
 }
 
-// cutLambdas takes the parameters out of "{lambda(int)#2}", and the call operator behind it,
-// which every lambda has: "f()::{lambda(int)#2}::operator()" is "f()::{lambda#2}".
+// cutLambdas removes the parameters of "{lambda(int)#2}" and the call operator after it, which
+// every lambda has: "f()::{lambda(int)#2}::operator()" is "f()::{lambda#2}".
 func cutLambdas(name string) string {
 	const opening, call = "{lambda", "::operator()"
 	var b strings.Builder
@@ -125,9 +125,9 @@ func cutLambdas(name string) string {
 	return b.String() + name
 }
 
-// cutGenerics takes type arguments out of a name of Rust: "a::f::<u8>" is "a::f", and
-// "<a::S<u8> as a::T>::f" is "<a::S as a::T>::f": angle brackets that follow no name hold the
-// path of a type or trait.
+// cutGenerics removes type arguments from a name of Rust: "a::f::<u8>" is "a::f", and
+// "<a::S<u8> as a::T>::f" is "<a::S as a::T>::f": angle brackets without a name before them have
+// the path of a type or trait.
 func cutGenerics(name string) string {
 	if !strings.Contains(name, "<") {
 		return name
@@ -148,7 +148,7 @@ func cutGenerics(name string) string {
 	return string(b)
 }
 
-// followsName reports whether a text ends in a name, perhaps with "::" behind it.
+// followsName reports whether a text ends in a name, possibly followed by "::".
 func followsName(b []byte) bool {
 	if n := len(b); n > 2 && b[n-1] == ':' && b[n-2] == ':' {
 		b = b[:n-2]
@@ -161,7 +161,7 @@ func followsName(b []byte) bool {
 		c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// closingAngle is closing for angle brackets, of which that of "->" is none.
+// closingAngle is closing for angle brackets; "->" has none.
 func closingAngle(s string, at int) int {
 	depth := 0
 	for i := at; i < len(s); i++ {

@@ -40,8 +40,7 @@ func (c *Case) fetch(kind string) string {
 	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
 }
 
-// stripped is how to get symbols for a file that has none: from the distribution, or from whoever
-// built it.
+// stripped is the step to get symbols for a file without any: from the distribution or its builder.
 func stripped(c *Case) string {
 	switch {
 	case c.Object.Kind == ingest.PerfMap || c.Object.Kind == ingest.JITDump:
@@ -91,11 +90,11 @@ func noUnwindTable(c *Case) string {
 	return "symbolize index --kernel" // the vdso's
 }
 
-// mostCopied is how many bytes of a stack perf record copies at most: it asks for 65,528, and a
-// record, which has 64 KiB, has room for so many.
+// mostCopied is the maximum number of stack bytes that perf record copies: it requests 65,528, and
+// a record of 64 KiB holds that many.
 const mostCopied = 65000
 
-// stackTruncated is how the rest of a stack gets into the recording. C++ compilers are known to
+// stackTruncated is the step to record the rest of a stack. C++ compilers are known to
 // need more than 32 KiB.
 func stackTruncated(c *Case) string {
 	if c.Copied >= mostCopied {
@@ -122,8 +121,8 @@ func (c *Case) inGo(others string) string {
 	return others + "; of " + names
 }
 
-// ambiguous is how one of several objects is chosen: a padded build ID has zeros behind the digits
-// that they share. One that the records have of several has been taken away.
+// ambiguous is the step to choose one of several objects: a padded build ID has zeros after their
+// common digits. A build ID recorded for several objects was removed.
 func ambiguous(c *Case) string {
 	switch {
 	case c.Object.Kind == ingest.Module:
@@ -150,7 +149,7 @@ func kernelHidden(c *Case) string {
 
 const framePointers = "perf record --call-graph fp"
 
-// stackLost is for stacks that a map had no room for.
+// stackLost is for stacks that did not fit into a map.
 func stackLost(c *Case) string {
 	if c.Counted {
 		return recordAll(c) // writes each sample with its stack
@@ -195,13 +194,13 @@ func addressReused(c *Case) string {
 	return recordAll(c)
 }
 
-// Text is an unnamed place in a line of text, which has a build ID or a name alone.
+// Text is an unnamed place in a line of text with a build ID or only a name.
 type Text struct {
 	Reason ingest.Reason
 	Object string // the build ID
 	Module string // "" if the text names none
 	File   bool   // Object is a file name, and the text has no build ID
-	// LateMaps: the text has mappings, behind its first addresses.
+	// LateMaps: the text has mappings, after its first addresses.
 	LateMaps bool
 }
 

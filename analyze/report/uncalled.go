@@ -9,11 +9,11 @@ import (
 	"symbolize/ingest"
 )
 
-// Uncalled counts the frames of user code that no call can have led to: callers at the first byte
+// Uncalled counts the frames of user code that cannot be callers: callers at the first byte
 // of their function, by ingest's rule for return addresses (input.Options.Exact). Code without
-// frame pointers left such words where a chain of frame pointers took them for return addresses:
-// pointers to functions, entries of tables of virtual functions. They have names as other frames,
-// as perf has them, but did not call what they seem to. Neither frames that an interrupt or a
+// frame pointers left such words where a chain of frame pointers expects return addresses:
+// pointers to functions, entries of tables of virtual functions. They have names, as in
+// perf, but did not call their apparent callees. Neither frames that an interrupt or a
 // signal came to count, nor code whose address is put below the outermost function on purpose.
 // Words inside of functions cannot be recognized: the stacks with an uncalled frame are the least
 // that are wrong.
@@ -111,7 +111,7 @@ func (c *uncalledCount) heaviest() (heaviest ingest.LocationID) {
 }
 
 // atStart reports whether a location is the first byte of a function of a file, but none of which
-// the first byte, or the one behind it, is put onto stacks as the address that the outermost
+// the first byte, or the byte after it, is put onto stacks as the address that the outermost
 // function returns to.
 func atStart(p *ingest.Profile, l ingest.LocationID) bool {
 	if p.Names.SymOff[l] != 0 || !p.Names.Named(l) ||

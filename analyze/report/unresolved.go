@@ -7,10 +7,10 @@ import (
 )
 
 // misnumbers reports whether the library can give the substitutions of a C++ name other numbers
-// than the compiler did: those behind a scoped name in an expression ("sr") that has template
+// than the compiler: after a scoped name in an expression ("sr") that has template
 // arguments before its last part. The library counts the name of the template as one, which clang
-// does not. Behind "srN" gcc counts each part and clang none, and nothing in a name tells them
-// apart. Without a substitution behind it the name is right.
+// does not. After "srN" gcc counts each part and clang none, and nothing in a name tells them
+// apart. Without a later substitution the name is right.
 func misnumbers(core string) bool {
 	at, tried := 0, 0
 	for {
@@ -72,7 +72,7 @@ func hasSubstitution(s string) bool {
 }
 
 // isUnresolved reports whether an "sr" after the text begins a scoped name, and is no part of an
-// identifier: only then does the library look for a substitution behind it, here one of a number
+// identifier: only then does the library look for a substitution after it, here one of a number
 // beyond the length of any name.
 func isUnresolved(before string) bool {
 	_, err := demangle.ToString(before + "srSZZZ_")

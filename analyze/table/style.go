@@ -53,8 +53,8 @@ func Heat(part, all uint64) Color {
 // minName is how many characters of a name are left at least, however narrow the terminal.
 const minName = 12
 
-// Fit cuts a printable name in its middle if it passes the terminal's width behind a number of
-// columns that are taken already. Numbers are never cut: callers pass names alone.
+// Fit cuts a printable name in its middle if it exceeds the terminal's width after a number of used
+// columns. Numbers are never cut: callers pass only names.
 func (s Style) Fit(name string, taken int) string {
 	n := utf8.RuneCountInString(name)
 	if s.Width == 0 || taken+n <= s.Width {
@@ -74,7 +74,7 @@ func cut(name string, room int) string {
 	return string(runes[:head]) + "…" + string(runes[n-(room-1-head):])
 }
 
-// Styled is a writer to a terminal, whose tables are laid out for that.
+// Styled is a writer to a terminal; tables are laid out for it.
 type Styled struct {
 	io.Writer
 	Style Style

@@ -18,7 +18,7 @@ import (
 // captures and files: they are made printable. The last column is never padded.
 type Table struct {
 	rows  [][]string
-	right []bool // by column: numbers stand to the right
+	right []bool // by column: right-aligned, for numbers
 	names []int  // the columns that may be cut
 }
 
@@ -116,7 +116,7 @@ func Bytes[T int64 | uint64](n T) string {
 	return fmt.Sprintf("%.1f %ciB", f, units[0])
 }
 
-// Join joins those of the words that are not empty.
+// Join joins the words that are not empty.
 func Join(sep string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), sep)
 }
@@ -137,7 +137,7 @@ func Some[T int | uint64](n T, one, many string) string {
 	return Count(n, one, many)
 }
 
-// Counts lists counts by name, the largest first, and leaves out those of none: "12 named, 3 lost".
+// Counts lists counts by name, the largest first, without zeros: "12 named, 3 lost".
 func Counts[T int | uint64](m map[string]T) string {
 	names := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
 		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))

@@ -1,4 +1,4 @@
-// Command batch runs a night of `symbolize batch` as a pipeline of Apache Beam. README.md has how
+// Command batch runs `symbolize batch` as a pipeline of Apache Beam. README.md has how
 // it is started on runners.
 package main
 

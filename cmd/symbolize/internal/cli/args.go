@@ -17,7 +17,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q: `%s` takes no arguments", args[0], cmd.CommandPath())
 }
 
-// OneArg wants one argument, which has this name in the error.
+// OneArg requires one argument; name is for the error.
 func OneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -30,7 +30,7 @@ func OneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// SomeArgs wants at least one argument, which has this name in the error.
+// SomeArgs requires at least one argument; name is for the error.
 func SomeArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

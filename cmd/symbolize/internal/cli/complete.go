@@ -69,8 +69,8 @@ func CompletionRequested(args []string) bool {
 		slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
 }
 
-// CompleteFlags registers the completions of the flags of all commands. cobra keeps that in a table
-// of its own for good, with all that it refers to: it is done only where it is asked for.
+// CompleteFlags registers the completions of the flags of all commands. cobra keeps them in a
+// global table for ever, so this is done only for a completion.
 func CompleteFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if words := f.Annotations[CompletionWords]; words != nil {

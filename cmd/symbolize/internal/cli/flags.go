@@ -34,7 +34,7 @@ var Extensions = map[string]string{
 	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
 }
 
-// FoldedHint is the hint for terminals of commands whose results can be folded stacks.
+// FoldedHint is the hint for terminals of commands that can print folded stacks.
 const FoldedHint = ", or ask for --format folded"
 
 // AddFormat adds --format with these words, the first of them the default.

@@ -13,7 +13,7 @@ import (
 // Run describes one run of a command. Frames count once for each sample that they are in.
 type Run struct {
 	Command  string `json:"command"`  // "resolve", "batch run"
-	Captures int    `json:"captures"` // all, also those that could not be read
+	Captures int    `json:"captures"` // all, unreadable ones too
 	Failed   int    `json:"captures_failed"`
 	Samples  uint64 `json:"samples"`
 	// NamedSamples have an innermost frame with a function name.
@@ -87,10 +87,10 @@ func (r *Run) Add(c *report.Coverage) {
 	}
 }
 
-// maxGaps bounds the gaps in memory, and those that are listed.
+// maxGaps bounds the gaps in memory, and the listed ones.
 const maxGaps = 10_000
 
-// join sums the gaps of each object and reason. The hint is that of the first profile in the
+// join sums the gaps of each object and reason. The hint is from the first profile in the
 // order of hints: it can name captures.
 func (r *Run) join() *Run {
 	slices.SortFunc(r.Missing, func(a, b Gap) int {

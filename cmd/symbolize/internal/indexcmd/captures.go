@@ -43,9 +43,8 @@ func openBundles(ctx context.Context, paths []string, opts *indexer.Options) (
 	return append(problems, more...), opened
 }
 
-// indexCaptures keeps the BPF programs of captures, which no file has. open gives the store, and
-// is not called if there are none. Captures that cannot be read become problems; those that
-// are opened already are taken out of opened.
+// indexCaptures keeps the BPF programs of captures, which no file has. It calls open for the store
+// if there are any. Unreadable captures become problems; captures in opened are not opened again.
 func indexCaptures(ctx context.Context, paths []string, opened *analyze.Inputs,
 	open func() (store.Sink, error), sum *indexer.Summary) (*captureResult, error) {
 	if len(paths) == 0 {

@@ -76,7 +76,7 @@ type wantedFile struct {
 	BuildID string `json:"build_id"`
 	Kind    string `json:"kind"` // "executable", "debuginfo", "symbols"
 	Object  string `json:"object"`
-	Frames  uint64 `json:"frames"` // without a name for want of it
+	Frames  uint64 `json:"frames"` // without a name, because the file is missing
 	Outcome string `json:"outcome,omitempty"`
 	Path    string `json:"path,omitempty"`
 	Error   string `json:"error,omitempty"`
@@ -160,8 +160,7 @@ func fetchProgress(a *cli.App) func(url string, got, total int64) {
 	}
 }
 
-// wantedFiles lists the files that frames of captures have no name for want of, those of the
-// most frames first.
+// wantedFiles lists the missing files of frames without a name, the files of most frames first.
 func wantedFiles(ctx context.Context, a *cli.App, in *cli.InputOptions, captures []string) (
 	list []wantedFile, err error) {
 	list = []wantedFile{}
@@ -223,8 +222,8 @@ func fetchFile(ctx context.Context, c *debuginfod.Client, f *wantedFile) (path s
 	return c.Get(ctx, f.id, debuginfod.Debuginfo)
 }
 
-// fetchFiles gets files, sets the outcome of each and lists it as text, and returns the paths of
-// those that are there.
+// fetchFiles downloads files, sets and lists the outcome of each, and returns the paths of the
+// existing ones.
 func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, format string,
 	list []wantedFile) (paths []string, err error) {
 	for i := range list {

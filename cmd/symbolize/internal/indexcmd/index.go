@@ -146,9 +146,9 @@ func (o *indexOptions) validate(args []string) error {
 	return cmp.Or(cli.CheckJobs(o.jobs), cli.CheckFormat(o.format, cli.Text, cli.JSON))
 }
 
-// takeCaptures gives the captures among the paths to --for, if that is given, and returns the rest:
-// of `--for *.data` the flag has the first alone.
-func (o *indexOptions) takeCaptures(paths []string) []string {
+// splitCaptures moves the captures among the paths to --for, if given, and returns the rest: for
+// `--for *.data` the shell gives the flag only the first one.
+func (o *indexOptions) splitCaptures(paths []string) []string {
 	if len(o.captures) == 0 {
 		return paths
 	}
@@ -164,7 +164,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	}
 	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.FrugalGC)
-	paths = o.takeCaptures(paths)
+	paths = o.splitCaptures(paths)
 	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
 		return err

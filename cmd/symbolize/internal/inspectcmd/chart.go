@@ -76,8 +76,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	cli.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
 }
 
-// checkHist refuses `--hist log2 FILE`: a flag that can stand alone takes its value with
-// "=" only.
+// checkHist refuses `--hist log2 FILE`: a flag with an optional value needs "=" before it.
 func (o *mapChartOptions) checkHist(paths []string) error {
 	if o.hist != autoScale || len(paths) == 0 {
 		return nil
@@ -93,7 +92,7 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 		paths[0])
 }
 
-// wanted reports whether any of the views was asked for.
+// wanted reports whether any of the views is requested.
 func (o *mapChartOptions) wanted() bool { return o.symbols != "" || o.hist != "" || o.heatmap }
 
 func (o *mapChartOptions) validate() error {

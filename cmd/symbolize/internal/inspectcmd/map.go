@@ -120,7 +120,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	return runMapValues(a, o, m)
 }
 
-// writeMap writes a result in the format that was asked for.
+// writeMap writes a result in the requested format.
 func writeMap(a *cli.App, o *mapOptions, json, text func(io.Writer) error) error {
 	if o.format == cli.JSON {
 		text = json

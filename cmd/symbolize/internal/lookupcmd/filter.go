@@ -162,7 +162,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 	return errors.Join(err, s.Close())
 }
 
-// filesNamed returns the Files of filter.Options. Each name is asked once: text repeats them.
+// filesNamed returns the Files of filter.Options. Each name is looked up once: text repeats names.
 func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string) []buildid.ID {
 	const most = 1 << 12 // names that are kept
 	known := make(map[string][]buildid.ID)

@@ -18,8 +18,8 @@ import (
 // minPrefix is how many digits of a build ID must be given, where not all are.
 const minPrefix = 8
 
-// idSource has the objects that lookup can be asked for by build ID: those of the store, and files
-// of this host.
+// idSource has the objects that lookup finds by build ID: objects of the store, and files of this
+// host.
 type idSource struct {
 	reader  *db.Reader // nil without a store
 	view    store.View

@@ -14,7 +14,7 @@ const tightMemory = 128 << 20
 
 // cgroupMemory returns how many bytes of memory the control groups of this process allow,
 // those above them included; math.MaxInt64 without a limit. proc and sys are where these file
-// systems lie.
+// systems are mounted.
 func cgroupMemory(proc, sys string) int64 {
 	limit := int64(math.MaxInt64)
 	text, err := os.ReadFile(filepath.Join(proc, "self", "cgroup"))

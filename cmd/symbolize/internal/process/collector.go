@@ -54,7 +54,7 @@ func setPercent() {
 	}
 }
 
-// percentFor returns the percent by which a heap of which live bytes are in use may grow: asked,
+// percentFor returns the percent by which a heap with live bytes in use may grow: asked,
 // or more up to heapFloor.
 func percentFor(live uint64, asked int) int {
 	switch {

@@ -116,8 +116,8 @@ func superviseChild(limits string) (int, error) {
 	cmd.Args[0] = "symbolize" // not by the other name: its subcommand is in place already
 	cmd.Env = append(os.Environ(), supervisedEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = os.Stdin, os.Stdout, []*os.File{os.Stderr}
-	// Whoever kills this process means the work. The kernel looks at the thread that starts
-	// the child.
+	// Killing this process must kill the work. The kernel checks the thread that starts the
+	// child.
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	words := &lastWords{}
@@ -179,8 +179,8 @@ func passSignals(signals <-chan os.Signal, p *os.Process) {
 	}
 }
 
-// memoryDeaths are how the last words of a process begin that ran out of memory: those of
-// Go, and of the C library where threads are made by it.
+// memoryDeaths are the beginnings of the last messages of a process without memory: of Go, and of
+// the C library if it makes the threads.
 var memoryDeaths = []string{
 	"fatal error: runtime: cannot allocate memory", "fatal error: runtime: out of memory",
 	"fatal error: out of memory", "runtime: out of memory", "fatal error: failed to reserve",

@@ -146,8 +146,8 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	return err
 }
 
-// patternFirst returns an error where a pattern is before the captures: what is no file, and is not
-// called like the captures.
+// patternFirst returns an error for a pattern before the captures: a word that is neither a file
+// nor named like the captures.
 func patternFirst(args []string) error {
 	captures, rest := analyze.SplitCaptures(args)
 	if len(captures) == 0 || args[0] == "-" || strings.Contains(args[0], "/") ||

@@ -98,7 +98,7 @@ func (r *resolveRun) dropInlines(p *ingest.Profile) {
 	}
 }
 
-// encode writes the result in the format asked for.
+// encode writes the result in the requested format.
 func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
 	case cli.Folded:
@@ -212,7 +212,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	return nil
 }
 
-// belowMinimum is the error of a profile of which --min-resolved asks for more names.
+// belowMinimum is the error of a profile with fewer names than --min-resolved.
 func belowMinimum(captures string, c *report.Coverage, min float64) error {
 	err := fmt.Errorf("%s: %.2f%% of the samples are named by their innermost frame, "+
 		"--min-resolved asks for %v%%",

@@ -76,7 +76,7 @@ written; 130 interrupted.`,
 	return cmd
 }
 
-// push writes the objects that words or want select, all without.
+// push writes the objects that words or want select, or all.
 func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words []string,
 	want func(*store.Manifest) bool, opts remote.PushOptions) error {
 	if len(words) > 0 {
