@@ -187,8 +187,6 @@ func (c *Client) try(ctx context.Context, url string,
 			cancel(fmt.Errorf("not complete after %v", c.opts.MaxTime))
 		}).Stop()
 	}
-	watch := newStall(c.opts.Stall, cancel)
-	defer watch.stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false, err
@@ -201,7 +199,7 @@ func (c *Client) try(ctx context.Context, url string,
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return false, causeOf(ctx, err) // it has been repeated
+		return false, httpretry.CauseOf(ctx, err) // the request has been repeated
 	}
 	defer resp.Body.Close()
 	switch {
@@ -215,20 +213,12 @@ func (c *Client) try(ctx context.Context, url string,
 	if limit, of := c.limit(); sizeOf(resp) > limit {
 		return false, fmt.Errorf("%d bytes: %w of %s", sizeOf(resp), ErrTooLarge, of)
 	}
-	body := watch.reader(resp.Body)
+	body := io.Reader(resp.Body)
 	if c.opts.Progress != nil {
 		body = &progressReader{r: body, total: sizeOf(resp), url: url, report: c.opts.Progress}
 	}
 	again, err = take(body)
-	return again, causeOf(ctx, err)
-}
-
-// causeOf returns why a context ended instead of the error that this led to.
-func causeOf(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return again, httpretry.CauseOf(ctx, err)
 }
 
 // sizeOf returns the size that a server announces, the larger one where it unpacks an archive.
@@ -308,4 +298,21 @@ func checkID(path string, r io.ReaderAt, size int64, id buildid.ID) error {
 		return fmt.Errorf("%w: its build ID is %s", ErrWrong, e.ID)
 	}
 	return nil
+}
+
+// progressReader reports the bytes that arrive.
+type progressReader struct {
+	r          io.Reader
+	got, total int64
+	url        string
+	report     func(url string, got, total int64)
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if n > 0 {
+		p.got += int64(n)
+		p.report(p.url, p.got, p.total)
+	}
+	return n, err
 }

@@ -111,7 +111,7 @@ func TestGet(t *testing.T) {
 		{name: "nothing comes",
 			answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 			set:    func(o *Options) { o.Stall = 500 * time.Millisecond },
-			want:   "0 bytes arrived in 500ms", requests: 1},
+			want:   "too few bytes arrived in 500ms", requests: 1},
 		{name: "too large", answer: whole, set: func(o *Options) { o.MaxSize = 1000 },
 			want: "more than 1000 bytes: larger than the limit",
 			is:   ErrTooLarge, requests: 1},

@@ -60,10 +60,13 @@ func newHTTP(opts *Options, transport http.RoundTripper) *http.Client {
 		t.RegisterProtocol("file", fileTransport{})
 		transport = t
 	}
+	transport = &httpretry.Watched{Base: transport, Period: opts.Stall}
 	return httpretry.New(httpretry.Options{
 		Client:  &http.Client{Transport: transport, CheckRedirect: opts.checkRedirect},
 		Retries: opts.Retries, Wait: opts.Wait,
-		Final: func(err error) bool { return errors.Is(err, errRedirect) }}).StandardClient()
+		Final: func(err error) bool {
+			return errors.Is(err, errRedirect) || errors.Is(err, httpretry.ErrStalled)
+		}}).StandardClient()
 }
 
 // maxRedirects is the limit of net/http's client.

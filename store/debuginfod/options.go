@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Servers []string // base URLs; http, https, or file with a tree of the same paths
 	Cache   string   // directory, as ~/.cache/debuginfod_client
-	// Stall is the time in which 100 KB have to arrive; 0 for no bound.
+	// Stall is the time in which httpretry.StallBytes must arrive; 0 for no limit.
 	Stall   time.Duration
 	MaxTime time.Duration // of one file; 0 for no bound
 	MaxSize int64         // bytes of one file, besides the free space; 0 for no bound
@@ -36,7 +36,6 @@ const (
 	defaultRetries = 2
 	defaultMaxTime = 15 * time.Minute
 	defaultMaxSize = 16 << 30
-	stallBytes     = 100 << 10
 )
 
 // FromEnv returns the settings of the environment: DEBUGINFOD_URLS, DEBUGINFOD_TIMEOUT and

@@ -1,5 +1,5 @@
-// Package httpretry repeats HTTP requests that fail for a reason of the network or the server, with
-// growing pauses: for debuginfod servers and buckets.
+// Package httpretry repeats HTTP requests that fail because of the network or the server, with
+// growing pauses, and ends those that stall: for debuginfod servers and buckets.
 package httpretry
 
 import (
@@ -47,7 +47,7 @@ func New(opts Options) *retryablehttp.Client {
 	return c
 }
 
-// After returns how long a server asks to wait (Retry-After); 0 if it does not.
+// After returns how long a server asks clients to wait (Retry-After); 0 if it does not ask.
 func After(resp *http.Response) time.Duration {
 	text := resp.Header.Get("Retry-After")
 	if resp.StatusCode != http.StatusTooManyRequests &&

@@ -18,6 +18,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"symbolize/store"
+	"symbolize/store/httpretry"
 	"symbolize/store/remote"
 )
 
@@ -84,7 +85,7 @@ func (b *Bucket) get(ctx context.Context, key string, limit int64) (_ []byte, ag
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
-		return nil, !errors.Is(err, ErrStalled), fmt.Errorf("after %d bytes: %w", len(data), err)
+		return nil, !errors.Is(err, httpretry.ErrStalled), fmt.Errorf("after %d bytes: %w", len(data), err)
 	case int64(len(data)) > limit:
 		return nil, false, fmt.Errorf("%w: over %d bytes", store.ErrTooLarge, limit)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"symbolize/store"
+	"symbolize/store/httpretry"
 	"symbolize/store/remote"
 )
 
@@ -239,19 +240,19 @@ func TestFaults(t *testing.T) {
 		{name: "nothing comes", bad: func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
 			return true
-		}, want: "nothing came in 500ms", tries: 1},
+		}, want: "too few bytes arrived in 500ms", tries: 1},
 		{name: "half, then nothing",
 			bad: func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				half(w)
 				w.(http.Flusher).Flush()
 				<-r.Context().Done()
 				return true
-			}, want: "after 500 bytes: nothing came in 500ms", tries: 1},
+			}, want: "after 500 bytes: too few bytes arrived in 500ms", tries: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &fake{objects: map[string][]byte{"some/prefix/a": []byte("data")}, bad: tt.bad}
 			within := time.Minute
-			if strings.Contains(tt.want, "nothing came") {
+			if strings.Contains(tt.want, "too few bytes") {
 				within = 500 * time.Millisecond
 			}
 			b := startWithin(t, f, within)
@@ -311,7 +312,7 @@ func TestHostile(t *testing.T) {
 			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
 				head(w, 1<<20)
 				endless(w, r, "x", 10*time.Millisecond)
-			}, want: "nothing came in 500ms", is: ErrStalled},
+			}, want: "too few bytes arrived in 500ms", is: httpretry.ErrStalled},
 		{name: "an object without end", do: get, tries: 1,
 			answer: func(_ int, w http.ResponseWriter, r *http.Request) {
 				head(w, 100)
