@@ -2,15 +2,15 @@ package flate
 
 import "encoding/binary"
 
-// Adler-32, RFC 1950 section 8.2: the modulus, and the number of words of eight bytes that
-// can be added up in lanes of 16 bits before the second sum (255 × 22 × 23 / 2) overflows.
+// Adler-32, RFC 1950 section 8.2: the modulus, and how many words of eight bytes fit into sums of
+// 16 bits before the second sum (255 × 22 × 23 / 2) overflows.
 const (
 	adlerMod   = 65521
 	adlerWords = 22
 )
 
-// adler continues a checksum. Bytes are added up four at a time in the lanes of two
-// words; the standard library adds them one by one.
+// adler updates a checksum. It adds bytes four at a time in lanes of two words; the standard
+// library adds them one by one.
 func adler(sum uint32, p []byte) uint32 {
 	const low = 0x00ff00ff00ff00ff
 	a, b := uint64(sum&0xffff), uint64(sum>>16)

@@ -17,11 +17,11 @@ func (z *Reader) begin() {
 	if !z.refill() {
 		return
 	}
-	z.final = z.take(1) == 1
-	switch z.take(2) {
+	z.final = z.nextBits(1) == 1
+	switch z.nextBits(2) {
 	case blockStored:
-		z.take(z.held % 8)
-		n, complement := uint16(z.take(16)), uint16(z.take(16))
+		z.nextBits(z.held % 8)
+		n, complement := uint16(z.nextBits(16)), uint16(z.nextBits(16))
 		if n != ^complement {
 			z.damaged()
 			return
@@ -102,7 +102,7 @@ var lengthOrder = [numLengths]uint8{
 
 // dynamic reads the codes of a block, RFC 1951 section 3.2.7.
 func (z *Reader) dynamic() {
-	lit, dist, n := 257+int(z.take(5)), 1+int(z.take(5)), 4+int(z.take(4))
+	lit, dist, n := 257+int(z.nextBits(5)), 1+int(z.nextBits(5)), 4+int(z.nextBits(4))
 	if lit > maxLitCodes || dist > maxDistCodes {
 		z.damaged()
 		return
@@ -112,7 +112,7 @@ func (z *Reader) dynamic() {
 		if z.held < 3 && !z.refill() {
 			return
 		}
-		own[sym] = uint8(z.take(3))
+		own[sym] = uint8(z.nextBits(3))
 	}
 	var table [1 << lengthBits]entry
 	if !build(table[:], nil, lengthBits, own[:], lengthEntries[:]) {
@@ -129,7 +129,7 @@ func (z *Reader) dynamic() {
 			z.damaged()
 			return
 		}
-		z.take(e.bits())
+		z.nextBits(e.bits())
 		value, times := uint8(e.value()), 1
 		switch value {
 		case 16:
@@ -137,11 +137,11 @@ func (z *Reader) dynamic() {
 				z.damaged()
 				return
 			}
-			value, times = all[i-1], 3+int(z.take(2))
+			value, times = all[i-1], 3+int(z.nextBits(2))
 		case 17:
-			value, times = 0, 3+int(z.take(3))
+			value, times = 0, 3+int(z.nextBits(3))
 		case 18:
-			value, times = 0, 11+int(z.take(7))
+			value, times = 0, 11+int(z.nextBits(7))
 		}
 		if times > len(all)-i {
 			z.damaged()
@@ -173,8 +173,8 @@ func (z *Reader) decode() {
 		pos += int((63 - held) >> 3)
 		held |= 56
 
-		// Two literals leave bits enough for any code that follows, but not for a
-		// distance after it.
+		// After two literals enough bits are left for any code, but not for a distance
+		// after it.
 		e := lit.first[hold&(1<<litBits-1)]
 		if e.kind() == entryLiteral {
 			win[wr] = byte(e.value())
@@ -233,10 +233,10 @@ func (z *Reader) decode() {
 	}
 }
 
-// copyMatch copies length bytes that begin at from to wr, and may write some behind.
+// copyMatch copies length bytes from position from to wr; it may write up to 7 bytes more.
 func copyMatch(win []byte, wr, from, length int) {
 	dst := win[wr : wr+length+8]
-	if wr-from < 8 { // the match repeats itself
+	if wr-from < 8 { // source and destination overlap
 		for i := range length {
 			dst[i] = win[from+i]
 		}

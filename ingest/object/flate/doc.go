@@ -1,13 +1,14 @@
-// Package flate inflates zlib and raw DEFLATE streams (RFC 1950, RFC 1951), twice as
-// fast as the standard library: compressed debug sections are hundreds of megabytes each,
-// a stream cannot be divided among cores, and with the standard library inflating them
-// takes longer than all the decoding of their contents.
+// Package flate inflates zlib and raw DEFLATE streams (RFC 1950, RFC 1951). Compressed debug
+// sections have hundreds of megabytes each and one stream cannot be divided among cores, so
+// inflating them can take longer than decoding their contents.
 //
-// The speed comes from three things: 64 bits of input are examined together, a table
-// entry has all of a code (value, extra bits, length), and the window lies in the same
-// memory as the output, with room to copy past the end of a match.
+// It is faster than the libraries for three reasons: it examines 64 bits of input at once, a table
+// entry describes a whole code (value, extra bits, length), and history and output share one
+// buffer, with space to copy past the end of a match. With zlib of klauspost/compress in its place,
+// the first index of a Go binary of 45 MB with compressed debug sections needs 7 % more CPU time
+// (0.65 against 0.61 s, medians of five alternating runs), 16 % more in user mode.
 //
-// Refused are streams that end early, incomplete codes (except one code of one bit, which
-// the standard library accepts, too), distances before the beginning, zlib headers with a
-// preset dictionary, wrong checksums. The memory taken does not depend on the input.
+// A Reader rejects streams that end early, incomplete codes (except one code of one bit, which the
+// standard library also accepts), distances before the start of the output, zlib headers with a
+// preset dictionary, and wrong checksums. Its memory use does not depend on the input.
 package flate

@@ -7,22 +7,22 @@ import (
 	"math/bits"
 )
 
-// Errors of a Reader; the source's own are passed on.
+// Errors of a Reader, besides the errors of its source.
 var (
-	// ErrFormat is returned for input that is no stream of the format.
+	// ErrFormat is returned for invalid input.
 	ErrFormat = errors.New("damaged deflate stream")
-	// ErrChecksum is returned at the end of a stream whose output has another checksum.
+	// ErrChecksum is returned at the end of a stream if the checksum does not match.
 	ErrChecksum = errors.New("deflate stream: wrong checksum")
 )
 
-// Sizes of a Reader's memory. Before each code there is room in the window for the
-// longest match and the bytes copied past its end.
+// Sizes of a Reader's buffers. Before each code, the window has space for the longest match and
+// the bytes copied past its end.
 const (
 	inputSize   = 64 << 10
-	inputSlack  = 32               // room for zeros behind the end of the input
+	inputSlack  = 32               // zeros after the end of the input
 	inputAhead  = 16               // maximum bytes from pos on that decoding one code examines
 	longestDist = maxCodeBits + 13 // bits of a distance
-	takenBack   = 8                // maximum bytes before pos that may be taken back
+	takenBack   = 8                // maximum bytes before pos that may be read again
 	historySize = 32 << 10
 	outputSize  = 256 << 10
 	outputSlack = 258 + 32
@@ -31,17 +31,17 @@ const (
 // A Reader inflates one stream. It reads ahead of the stream's end.
 type Reader struct {
 	src io.Reader
-	err error // the result of Read when all output is taken
+	err error // returned by Read after all output
 
 	in   []byte
-	pos  int    // of the next byte that is not in hold
-	end  int    // of the bytes from src; zeros follow
+	pos  int    // next byte that is not in hold
+	end  int    // end of the bytes from src; zeros follow
 	eof  bool   // src has ended
-	hold uint64 // input bits; those above held are valid or zero, and come again
+	hold uint64 // input bits; bits above held are valid or zero, and are read again
 	held uint
 
 	win    []byte // history, then output
-	rd, wr int    // win[rd:wr] has not been taken
+	rd, wr int    // win[rd:wr] has not been read
 	summed int    // win[:summed] is in sum
 	good   int    // win[:good] was decoded from input before end
 
@@ -73,7 +73,7 @@ func NewZlibReader(src io.Reader) *Reader {
 	return z
 }
 
-// Reset begins another stream of the same kind, in the same memory.
+// Reset starts another stream of the same kind with the same buffers.
 func (z *Reader) Reset(src io.Reader) {
 	z.src, z.err, z.pos, z.end, z.eof = src, nil, 0, 0, false
 	z.hold, z.held, z.rd, z.wr, z.summed, z.good = 0, 0, 0, 0, 0, 0
@@ -115,7 +115,7 @@ func (z *Reader) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// next returns output that has not been taken, or the error.
+// next returns output that has not been read, or the error.
 func (z *Reader) next() ([]byte, error) {
 	if z.rd == z.wr && z.err == nil {
 		z.fill()
@@ -126,7 +126,7 @@ func (z *Reader) next() ([]byte, error) {
 	return nil, z.err
 }
 
-// fill makes a window of output.
+// fill decodes until the window is full or the stream ends.
 func (z *Reader) fill() {
 	if z.wr > historySize {
 		copy(z.win, z.win[z.wr-historySize:z.wr])
@@ -157,8 +157,8 @@ func (z *Reader) addSum() {
 	}
 }
 
-// more reads input, so that inputAhead bytes follow pos; behind the end they are zeros.
-// It reports false, with an error, if decoding went beyond the end.
+// more reads input until inputAhead bytes follow pos; zeros follow the end of the input. It returns
+// false and sets the error if reading failed or decoding went beyond the end.
 func (z *Reader) more() bool {
 	if z.eof {
 		if z.overrun() {
@@ -182,9 +182,8 @@ func (z *Reader) more() bool {
 	return err == nil
 }
 
-// damaged ends the stream with the matching error. Bits beyond the input may have been
-// decoded as codes: their output is taken back. They may also be the cause of the last
-// invalid code.
+// damaged ends the stream with the matching error. Zeros after the input may have been decoded as
+// codes, so their output is discarded; the last invalid code may also come from them.
 func (z *Reader) damaged() {
 	z.err = ErrFormat
 	if z.eof && 8*(z.end-z.pos)+int(z.held) < longestDist {
@@ -192,7 +191,7 @@ func (z *Reader) damaged() {
 	}
 }
 
-// overrun reports whether bits beyond the input were taken.
+// overrun reports whether bits after the end of the input were used.
 func (z *Reader) overrun() bool { return z.pos-int(z.held/8) > z.end }
 
 // refill makes at least 56 bits available.
@@ -206,8 +205,8 @@ func (z *Reader) refill() bool {
 	return true
 }
 
-// take returns the next n bits, of those that refill has made available.
-func (z *Reader) take(n uint) uint64 {
+// nextBits returns the next n bits; refill must have made them available.
+func (z *Reader) nextBits(n uint) uint64 {
 	v := z.hold & (1<<n - 1)
 	z.hold >>= n
 	z.held -= n
@@ -220,7 +219,7 @@ func (z *Reader) header() {
 	if !z.refill() {
 		return
 	}
-	h := uint16(z.take(8))<<8 | uint16(z.take(8))
+	h := uint16(z.nextBits(8))<<8 | uint16(z.nextBits(8))
 	const deflate, maxWindow, dictionary = 8, 7, 0x20
 	if h>>8&15 != deflate || h>>12 > maxWindow || h%31 != 0 || h&dictionary != 0 {
 		z.damaged()
@@ -229,14 +228,14 @@ func (z *Reader) header() {
 
 // trailer ends the stream.
 func (z *Reader) trailer() {
-	z.take(z.held % 8)
+	z.nextBits(z.held % 8)
 	z.err = io.EOF
 	if z.zlib {
 		z.addSum()
 		if z.err = nil; !z.refill() {
 			return
 		}
-		if z.err = io.EOF; bits.ReverseBytes32(uint32(z.take(32))) != z.sum {
+		if z.err = io.EOF; bits.ReverseBytes32(uint32(z.nextBits(32))) != z.sum {
 			z.err = ErrChecksum
 		}
 	}

@@ -14,8 +14,8 @@ const (
 )
 
 // Index bits of the first table. Longer codes continue in a second table. A complete code has at
-// least two of them for each entry of the first table that leads there, which bounds the room for
-// second tables. All sizes are powers of two, so that masked indexes need no check.
+// least two longer codes for each entry of the first table that refers to a second table, which
+// bounds the size of second tables. All sizes are powers of two, so that masked indexes need no check.
 const (
 	litBits  = 11
 	distBits = 9
@@ -23,7 +23,7 @@ const (
 	distMore = 1024 // ≥ 32/2 << (maxCodeBits − distBits)
 )
 
-// An entry is the decoding of the code at the front of the input:
+// An entry describes the code at the start of the input:
 //
 //	bits  0–7   length in bits, extra bits included
 //	bits  8–14  length of the code
@@ -37,7 +37,7 @@ type entry uint32
 const (
 	entryMatch   entry = 0 << 30 // a length or a distance
 	entryLiteral entry = 1 << 30
-	entryMore    entry = 2 << 30 // the code goes on in the second table
+	entryMore    entry = 2 << 30 // the code continues in the second table
 	entryStop    entry = 3 << 30 // the end of the block if the value is 1, else an error
 	entryKind    entry = 3 << 30
 	entryEnd     entry = 1 << 15
@@ -47,7 +47,7 @@ func (e entry) bits() uint  { return uint(e & 0xff) }
 func (e entry) value() int  { return int(e >> 15 & (1<<15 - 1)) }
 func (e entry) kind() entry { return e & entryKind }
 
-// full returns base and extra bits of a match, whose code is at the front of b.
+// full returns the sum of base and extra bits for the code at the start of b.
 func (e entry) full(b uint64) int {
 	return e.value() + int(b&(1<<(e&63)-1)>>(e>>8&63))
 }
@@ -64,7 +64,7 @@ type (
 	}
 )
 
-// The entries of all symbols of the three alphabets, but for the code.
+// The entries of all symbols of the three alphabets, without the lengths of codes.
 var (
 	litEntries, distEntries = symbolEntries()
 	lengthEntries           = func() (e [numLengths]entry) {
@@ -78,7 +78,7 @@ var (
 // symbolEntries computes the tables of RFC 1951 section 3.2.5.
 func symbolEntries() (lit [288]entry, dist [32]entry) {
 	for i := range lit {
-		lit[i] = entryStop // 286 and 287 take part in codes, but must not occur
+		lit[i] = entryStop // 286 and 287 have codes but must not occur
 		if i < endOfBlock {
 			lit[i] = entryLiteral | entry(i)<<15
 		}
@@ -107,9 +107,9 @@ func symbolEntries() (lit [288]entry, dist [32]entry) {
 	return lit, dist
 }
 
-// build makes the tables of the code whose lengths are given, by symbol. It reports
-// false if they are no complete code; one code of one bit is accepted, and none at all,
-// which is an error only on use. first has 1<<width entries.
+// build makes the tables from the lengths of codes by symbol. It returns false if the code is
+// incomplete. One code of one bit is accepted, and an empty code, which is an error only when used.
+// first has 1<<width entries.
 func build(first, more []entry, width uint, lengths []uint8, symbols []entry) bool {
 	var count [maxCodeBits + 1]int
 	for _, n := range lengths {
@@ -144,7 +144,7 @@ func build(first, more []entry, width uint, lengths []uint8, symbols []entry) bo
 	return true
 }
 
-// fill enters the symbols, which are sorted by the length of their codes.
+// fill enters symbols, sorted by the length of their codes, into the tables.
 func fill(first, more []entry, width uint, lengths []uint8, sorted []uint16,
 	symbols []entry) {
 	if len(sorted) == 0 {
@@ -152,7 +152,7 @@ func fill(first, more []entry, width uint, lengths []uint8, sorted []uint16,
 	}
 	longest := uint(lengths[sorted[len(sorted)-1]])
 	code, n := uint(0), uint(0)          // the bits of a code in the order of the input
-	start, end, prefix := 0, 0, ^uint(0) // of the second table at hand
+	start, end, prefix := 0, 0, ^uint(0) // of the current second table
 	for _, sym := range sorted {
 		if n > 0 {
 			code = increment(code, n)
@@ -176,7 +176,7 @@ func fill(first, more []entry, width uint, lengths []uint8, sorted []uint16,
 	}
 }
 
-// increment adds one to a code of n bits, whose first bit is the lowest.
+// increment adds one to a code of n bits; its first bit is the lowest bit.
 func increment(code, n uint) uint {
 	up := bits.Reverse64(uint64(code)) + 1<<(64-n)
 	return uint(bits.Reverse64(up))
