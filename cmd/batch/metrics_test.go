@@ -2,28 +2,36 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-
-	"symbolize/analyze/report"
-	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/fixtures/profilebuild"
 )
 
-// TestMetrics: the parser of Prometheus reads what --metrics writes, and its linter, that of
-// promtool, has nothing to say. It is here because the module at the top does without both.
+// TestMetrics: the parser of Prometheus reads what --metrics writes, and its linter, the one of
+// promtool, reports nothing. The test is in this module because the main module needs neither.
 func TestMetrics(t *testing.T) {
-	r := &cli.Run{Command: "batch \"run\"\\\n", Captures: 3, Failed: 1, Tables: 7, Seconds: 1.5,
-		CPU: 2.25, Memory: 1 << 20, Exit: 3, Finished: 1_790_000_000}
-	r.Add(report.NewCoverage(profilebuild.EveryKind(), report.CoverageOptions{}))
-	var b bytes.Buffer
-	if err := r.WriteMetrics(&b); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	binary, metrics := filepath.Join(dir, "symbolize"), filepath.Join(dir, "metrics.prom")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/symbolize")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	problems, err := promlint.New(&b).Lint()
+	resolve := exec.Command(binary, "resolve", "-q", "--no-local", "--store", filepath.Join(dir, "store"),
+		"--metrics", metrics, "-o", filepath.Join(dir, "x.folded"), "../../fixtures/captures/mixed.data")
+	if out, err := resolve.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", resolve, err, out)
+	}
+	b, err := os.ReadFile(metrics)
 	if err != nil {
 		t.Fatal(err)
+	}
+	problems, err := promlint.New(bytes.NewReader(b)).Lint()
+	if err != nil || len(b) == 0 {
+		t.Fatalf("%d bytes: %v", len(b), err)
 	}
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
