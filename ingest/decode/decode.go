@@ -34,7 +34,7 @@ type Reader struct {
 	err  error
 }
 
-// New returns a Reader over buf, whose first byte lies at offset base of name.
+// New returns a Reader over buf; its first byte is at offset base of name.
 func New(name string, buf []byte, base int64, bigEndian bool) *Reader {
 	return &Reader{name: name, buf: buf, base: base, big: bigEndian}
 }
@@ -51,7 +51,7 @@ func (r *Reader) Left() int { return len(r.buf) - r.pos }
 // Offset returns the position of the next byte in the file or section.
 func (r *Reader) Offset() int64 { return r.base + int64(r.pos) }
 
-// Fail makes the reader fail with this reason at the current offset, unless it has failed before.
+// Fail sets the error, with this reason and the current offset, unless there is one already.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{Name: r.name, Offset: r.Offset(), Reason: fmt.Sprintf(format, args...)}

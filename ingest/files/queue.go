@@ -11,8 +11,8 @@ import (
 // QueueBlock is the capacity of a Queue's buffers, in bytes.
 const QueueBlock = 1 << 20
 
-// Queue writes to a Spool from a goroutine of its own, so that whoever makes the bytes need
-// not wait for the file. It is for one goroutine.
+// Queue writes to a Spool from its own goroutine, so that the producer does not wait for the file.
+// Not safe for concurrent use.
 type Queue struct {
 	jobs chan job
 	free chan []byte
@@ -20,16 +20,16 @@ type Queue struct {
 	err  atomic.Pointer[error]
 }
 
-// job is a block, and the number of zeros behind it.
+// job is a block and the number of zeros after it.
 type job struct {
 	block []byte
 	skip  int64
 }
 
-// queued is how many blocks can wait; as many more are with the goroutines.
+// queued is how many blocks can wait; the goroutines hold as many more.
 const queued = 2
 
-// NewQueue returns a Queue for a Spool, which belongs to it until Close.
+// NewQueue returns a Queue for a Spool, which must not be used otherwise until Close.
 func NewQueue(s *Spool) *Queue {
 	q := &Queue{jobs: make(chan job, queued), free: make(chan []byte, 2*queued),
 		done: make(chan struct{})}
@@ -72,8 +72,8 @@ func (q *Queue) Buffer() []byte {
 	}
 }
 
-// Send gives a block away to be written, and skip zeros behind it. The error is that of an
-// earlier block.
+// Send queues a block and skip zeros after it; the caller must not use the block again. It returns
+// the error of an earlier block.
 func (q *Queue) Send(block []byte, skip int64) error {
 	if err := q.err.Load(); err != nil {
 		return *err
@@ -82,7 +82,7 @@ func (q *Queue) Send(block []byte, skip int64) error {
 	return nil
 }
 
-// Close waits until all is written. It can be called once; later calls of other methods fail.
+// Close waits until everything is written. No method may be called after it.
 func (q *Queue) Close() error {
 	close(q.jobs)
 	<-q.done
@@ -92,8 +92,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// CopyToSpool writes all that a reader gives into a Spool. Damage is the error of the reader, err that
-// of the spool or the context; the data before is kept.
+// CopyToSpool copies a reader to a Spool. Damage is an error of the reader, err an error of the
+// spool or the context; data read before an error is kept.
 func CopyToSpool(ctx context.Context, s *Spool, r io.Reader) (damage, err error) {
 	q := NewQueue(s)
 	for damage == nil && err == nil {
@@ -118,10 +118,10 @@ func CopyToSpool(ctx context.Context, s *Spool, r io.Reader) (damage, err error)
 	return damage, err
 }
 
-// copySize is how much CopyToSpool reads before it writes, in bytes.
+// copySize is how many bytes CopyToSpool reads before it writes.
 const copySize = 256 << 10
 
-// Fill writes all that a reader gives to a temporary file, as long as there is room.
+// Fill copies a reader to a temporary file while the disk has space.
 func Fill(ctx context.Context, f *os.File, r io.Reader) error {
 	s := &Spool{file: f}
 	damage, err := CopyToSpool(ctx, s, r)

@@ -3,8 +3,8 @@
 //
 // Frames lists the ranges of functions, without names; even stripped programs have .eh_frame. It
 // marks code that signal handlers return to (augmentation "S"). Rules executes the call frame
-// instructions and adds the resulting rules to a cfi.Builder, expressions as bytes. .eh_frame_hdr, an index of the same entries, is not needed. References:
-// Linux Standard Base Core 5.0, 10.6 "Exception Frames" and DWARF 5, 6.4.1; otherwise GCC's
+// instructions and adds the resulting rules to a cfi.Builder, expressions as bytes. .eh_frame_hdr,
+// an index of the same entries, is not needed. References: Linux Standard Base Core 5.0, 10.6 "Exception Frames" and DWARF 5, 6.4.1; otherwise GCC's
 // unwinder (unwind-pe.h, unwind-dw2-fde.c) and LLVM (DWARFDebugFrame.cpp).
 //
 // A wrong length ends the walk, since no later entry can be found. Any other damage loses one

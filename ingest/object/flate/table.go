@@ -15,7 +15,8 @@ const (
 
 // Index bits of the first table. Longer codes continue in a second table. A complete code has at
 // least two longer codes for each entry of the first table that refers to a second table, which
-// bounds the size of second tables. All sizes are powers of two, so that masked indexes need no check.
+// bounds the size of second tables. All sizes are powers of two, so that masked indexes need no
+// check.
 const (
 	litBits  = 11
 	distBits = 9
