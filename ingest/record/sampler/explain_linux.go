@@ -91,7 +91,7 @@ func (p *Part) Explain(by Explainer) error {
 	if t.err != nil {
 		return t.err
 	}
-	t.room += len(t.kept) // those that are explained come besides those that were taken
+	t.limit += len(t.kept) // those that are explained come besides those that were taken
 	buf := make([]byte, t.deep*userFrame)
 	var e explained
 	for _, x := range p.counts.bare(t) {
@@ -100,7 +100,7 @@ func (p *Part) Explain(by Explainer) error {
 			return err
 		}
 		e.explain(frames, x.process(), by)
-		p.files.met(e.frames)
+		p.files.add(e.frames)
 		number := uint32(0)
 		if len(e.mappings) > 0 {
 			number = by.Number(x.process(), e.mappings)
@@ -223,4 +223,37 @@ func (c *counts) move(x tally, user int32, number uint32, time uint64) {
 		return
 	}
 	c.of[x] = v
+}
+
+// maxFiles bounds the build IDs that are remembered.
+const maxFiles = 1 << 16
+
+// fileSet are build IDs of files, as frames have them.
+type fileSet map[[BuildIDSize]byte]struct{}
+
+// met adds the build IDs of a user's stack, and reports whether one was not met before.
+func (x fileSet) add(frames []byte) (isNew bool) {
+	var last [BuildIDSize]byte
+	for ; len(frames) >= userFrame; frames = frames[userFrame:] {
+		id := [BuildIDSize]byte(frames[frameID:])
+		if id == last || binary.NativeEndian.Uint32(frames) != statusValid {
+			continue
+		}
+		last = id
+		if _, ok := x[id]; !ok && len(x) < maxFiles {
+			x[id] = struct{}{}
+			isNew = true
+		}
+	}
+	return isNew
+}
+
+// HasFile reports whether users' stacks have frames with this build ID.
+func (p *Part) HasFile(id []byte) bool {
+	var padded [BuildIDSize]byte
+	if copy(padded[:], id) == 0 {
+		return false
+	}
+	_, ok := p.files[padded]
+	return ok
 }

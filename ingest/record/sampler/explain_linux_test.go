@@ -127,7 +127,7 @@ func TestExplain(t *testing.T) {
 	s := withoutKernel(t, Options{})
 	s.files = make(fileSet)
 	x := s.tables[userStack]
-	x.room = 5
+	x.limit = 5
 	x.add(hash{1, 1}, join(one(statusIP, 0, 0x1010), one(statusIP, 0, 77)))
 	x.add(hash{2, 2}, join(one(statusIP, 0, 0x2010), one(statusIP, 0, 88)))
 	x.add(hash{3, 3}, one(statusIP, 0, 0x4000))
@@ -220,7 +220,7 @@ func TestMet(t *testing.T) {
 		frames []byte
 		want   bool
 	}{{frames: a, want: true}, {frames: a}, {frames: join(a, one(statusValid, 2, 5)), want: true}, {want: false}, {frames: a[:20]}} {
-		if got := x.met(c.frames); got != c.want {
+		if got := x.add(c.frames); got != c.want {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

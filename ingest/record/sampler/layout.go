@@ -1,6 +1,10 @@
 package sampler
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"symbolize/ingest/format/bundle"
+)
 
 // Scratch memory of a CPU, in which the program builds its output. Offsets are in
 // bytes. From scratchKey on it is a countKey, from scratchRecord on a record of the ring;
@@ -125,4 +129,109 @@ func frame(kind uint32) int {
 		return userFrame
 	}
 	return kernelFrame
+}
+
+// The hash of a stack: two lanes of 64 bits, each of which multiplies by hashFactor and
+// folds its upper half down after every word, one after xor, one after addition. Lengths
+// go in at the end. It need not resist anybody: who can choose the kernel's stacks has
+// other ways.
+const (
+	hashFactor = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
+	hashSeed   = 0x243F6A8885A308D3 // digits of pi
+	foldFirst  = 32
+	foldSecond = 29
+)
+
+// hashBytes is hashOf for the frames of a stack, which are whole words, in the first Part.
+func hashBytes(frames []byte) hash { return hashIn(0, frames) }
+
+// hashIn is hashBytes in a Part.
+func hashIn(part uint32, frames []byte) hash {
+	words := make([]uint64, 0, len(frames)/8)
+	for ; len(frames) >= 8; frames = frames[8:] {
+		words = append(words, binary.NativeEndian.Uint64(frames))
+	}
+	return hashFrom(part, words)
+}
+
+// hashOf is the program's hash, in Go.
+func hashOf(words []uint64) hash { return hashFrom(0, words) }
+
+func hashFrom(part uint32, words []uint64) hash {
+	a, b := uint64(hashSeed), uint64(part)
+	mix := func(w uint64) {
+		a = (a ^ w) * hashFactor
+		a ^= a >> foldFirst
+		b = (b + w) * hashFactor
+		b ^= b >> foldSecond
+	}
+	for _, w := range words {
+		mix(w)
+	}
+	mix(uint64(8 * len(words)))
+	return hash{a, b}
+}
+
+// A process's program runs from one exec to the next. Its mappings as read from /proc locate bare
+// addresses in stacks only if they are of the same program: a process may run another since, or its
+// number be another process's.
+
+// Words of struct mm_struct from start_code on, three of which make the ProgramID.
+const (
+	layoutEndCode    = 1
+	layoutStartBrk   = 4
+	layoutStartStack = 6
+	layoutSpan       = 7
+)
+
+// layoutWords are where fields of struct mm_struct are, in words behind start_code.
+var layoutWords = map[string]int32{"end_code": layoutEndCode, "start_brk": layoutStartBrk,
+	"start_stack": layoutStartStack}
+
+// ProgramFacts identify the program of a process, from its exec to its end or the next exec, as
+// /proc/PID/stat has them in the fields starttime, endcode, start_brk and startstack. The stack
+// and the heap begin at random addresses, unless the process has asked for others; the end of
+// the code differs then.
+type ProgramFacts struct {
+	StartTicks, EndCode, StartBrk, StartStack uint64
+}
+
+// tickNanos is the unit of starttime, which all of Linux counts in hundredths of a second
+// (USER_HZ), in ns.
+const tickNanos = 1_000_000_000 / 100
+
+// ID identifies the program among those of a process's number: the ProgramID in the key
+// of counts. It is not 0 but by a chance of 2^-64.
+func (f ProgramFacts) ID() uint64 {
+	return hashOf([]uint64{f.StartTicks, f.EndCode, f.StartBrk, f.StartStack})[0]
+}
+
+// Changes knows when the code at kernel addresses has changed: BPF programs and modules come and
+// go, and others take their place. Times are of CLOCK_MONOTONIC, in ns.
+type Changes interface {
+	// Sync returns when all changes up to its call are known.
+	Sync()
+	// Epoch returns when one of the addresses, or the byte before it, was last covered anew or
+	// laid bare at or before a time: 0 if that never happened, UnknownTime if it may have
+	// happened unseen.
+	Epoch(addresses []uint64, time uint64) uint64
+}
+
+// UnknownTime is the epoch of stacks whose addresses may have meant one thing or another.
+const UnknownTime = bundle.UnknownTime
+
+// Range is a range of addresses [Start, End).
+type Range struct{ Start, End uint64 }
+
+// size is the length in bytes, capped at 31 bits: the operand of the program's comparison.
+func (r Range) size() uint64 { return min(r.End-r.Start, 1<<31-1) }
+
+// far returns the addresses of a kernel's stack that lie outside of a range.
+func (r Range) far(frames []byte) (list []uint64) {
+	for ; len(frames) >= kernelFrame; frames = frames[kernelFrame:] {
+		if pc := binary.NativeEndian.Uint64(frames); pc-r.Start >= r.size() {
+			list = append(list, pc)
+		}
+	}
+	return list
 }

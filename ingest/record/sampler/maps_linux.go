@@ -25,7 +25,7 @@ type kernelMaps struct {
 	pids, cgroup, threads              *ebpf.Map
 }
 
-func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
+func newMaps(o *Options, known bool) (m *kernelMaps, err error) {
 	m = &kernelMaps{}
 	size := o.sizes.orDefault()
 	defer func() {
@@ -55,7 +55,7 @@ func newMaps(o *Options, knowing bool) (m *kernelMaps, err error) {
 	// recordPID on.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 4,
 		MaxEntries: maxNoted})
-	if knowing {
+	if known {
 		make(&m.known, ebpf.MapSpec{Name: "known", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 16,
 			MaxEntries: maxKnown})
 		make(&m.since, ebpf.MapSpec{Name: "since", Type: ebpf.LRUHash,

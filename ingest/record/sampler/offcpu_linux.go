@@ -1,6 +1,17 @@
 package sampler
 
-import "github.com/cilium/ebpf/asm"
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf/asm"
+
+	"symbolize/ingest/object/kallsyms"
+)
 
 // switchLayout is where the tracepoint sched:sched_switch has the thread that runs next
 // and the state of the one that stops, by its format file.
@@ -38,28 +49,28 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.count(asm.R8, scratchKey)
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
 	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.FnMapDeleteElem.Call())
-	a.here(stops)
+	a.mark(stops)
 	a.add(asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word),
 		asm.LoadMem(asm.R1, asm.R10, stackWord, asm.Word), asm.JEq.Imm(asm.R1, 0, "out"))
 	a.add(asm.LoadMem(asm.R1, regContext, layout.prevState, asm.DWord),
 		asm.JSet.Imm(asm.R1, threadEnds, "out"))
 	a.filter(o, "out")
 	a.openScratch(none)
-	a.who()
-	a.take(kernelStack)
-	a.take(userStack)
+	a.setProcess()
+	a.emitStack(kernelStack)
+	a.emitStack(userStack)
 	a.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchTime, asm.R0, asm.DWord),
 		asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.R10, stackWord, asm.R0, asm.Word))
-	a.remember(updateNew)
+	a.storeThread(updateNew)
 	a.add(asm.JEq.Imm(asm.R0, 0, "out"), asm.JNE.Imm(asm.R0, -errExist, full))
 	a.bump(statNoReturn)
-	a.remember(updateAny)
-	a.here("out")
+	a.storeThread(updateAny)
+	a.mark("out")
 	a.exit()
-	a.here(full)
+	a.mark(full)
 	a.bump(statNoThread)
 	a.exit()
-	a.here(none)
+	a.mark(none)
 	a.bump(statNoScratch)
 	a.exit()
 }
@@ -68,9 +79,93 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 const errExist = 17
 
 // remember stores scratch memory's time and key under the thread at stackWord.
-func (a *assembler) remember(flags int32) {
+func (a *assembler) storeThread(flags int32) {
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
 	a.add(pointer(asm.R3, regScratch, 0)...)
 	a.add(a.mapPointer(asm.R1, a.maps.threads), asm.Mov.Imm(asm.R4, flags),
 		asm.FnMapUpdateElem.Call())
+}
+
+// schedulerFunctions are the functions of the kernel between the one that waits and the tracepoint
+// sched:sched_switch: the scheduler, and how tracepoints call programs.
+var schedulerFunctions = []string{
+	"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled", "schedule_rtlock",
+	"__schedule_loop", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
+	"preempt_schedule_notrace", "__cond_resched", "_cond_resched", "dynamic_cond_resched",
+	"__traceiter_sched_switch", "__bpf_trace_sched_switch", "trace_event_raw_event_sched_switch",
+	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
+}
+
+// switchRanges returns the addresses of the functions in schedulerFunctions, sorted; none where the kernel
+// hides its symbols.
+func switchRanges() (ranges []Range) {
+	const path = "/proc/kallsyms"
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var starts, wanted []uint64
+	err = kallsyms.Read(path, f, func(s kallsyms.Symbol) bool {
+		if s.Module != "" || !s.IsCode() {
+			return true
+		}
+		starts = append(starts, s.Addr)
+		name, _, _ := strings.Cut(s.Name, ".") // __schedule.constprop.0, and the .cold part
+		if slices.Contains(schedulerFunctions, name) {
+			wanted = append(wanted, s.Addr)
+		}
+		return true
+	})
+	if err != nil {
+		return nil
+	}
+	slices.Sort(starts)
+	slices.Sort(wanted)
+	for _, start := range slices.Compact(wanted) {
+		i, _ := slices.BinarySearch(starts, start+1)
+		if start != 0 && i < len(starts) {
+			ranges = append(ranges, Range{start, starts[i]})
+		}
+	}
+	return ranges
+}
+
+// x86Kernel is where the kernel lies on x86-64: modules and BPF programs come behind it
+// (Documentation/arch/x86/x86_64/mm.rst).
+var x86Kernel = Range{Start: 0xffffffff80000000, End: 0xffffffffc0000000}
+
+// steadyRange returns the addresses of the kernel itself, at which nothing else can come to lie;
+// an empty range where that is not known.
+func steadyRange() (r Range) {
+	if runtime.GOARCH == "amd64" {
+		return x86Kernel
+	}
+	f, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		return Range{}
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan() && r.End == 0; {
+		switch line := lines.Text(); {
+		case strings.HasSuffix(line, " _stext"):
+			r.Start = firstWord(line)
+		case strings.HasSuffix(line, " _end"):
+			r.End = firstWord(line)
+		}
+	}
+	if r.Start == 0 || r.End < r.Start {
+		return Range{}
+	}
+	return r
+}
+
+// firstWord returns the hexadecimal number that a line begins with; 0 if there is none.
+func firstWord(line string) uint64 {
+	word, _, _ := strings.Cut(line, " ")
+	n, err := strconv.ParseUint(word, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

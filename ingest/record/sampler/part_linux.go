@@ -1,5 +1,14 @@
 package sampler
 
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
+)
+
 // Part is the samples of a span of the recording: from one Turn to the next. The program
 // in the kernel mixes its number into the hashes of stacks, so that it sends all stacks again in
 // every part, and counts of two parts are never added up.
@@ -114,10 +123,10 @@ func (s *Sampler) Cut() *Part {
 		b.partly[cause] += n
 	}
 	for kind, t := range p.tables {
-		b.stacks[kind] += t.stacks()
+		b.stacks[kind] += t.count
 	}
 	p.lost = s.lostSince()
-	b.lost = s.lostWhole()
+	b.lost = s.lostSamples()
 	return p
 }
 
@@ -162,7 +171,7 @@ func (t *table) copyOf(h hash) []byte {
 }
 
 // revive has a count of a part that was cut off belong to the one that is being sampled.
-func (s *Sampler) revive(k *countKey) {
+func (s *Sampler) moveToCurrent(k *countKey) {
 	empty := hashIn(k.Part, nil)
 	k.Part = s.number
 	for kind, h := range [...]*hash{userStack: &k.User, kernelStack: &k.Kernel} {
@@ -174,4 +183,167 @@ func (s *Sampler) revive(k *countKey) {
 			*h = t.empty
 		}
 	}
+}
+
+// Stats counts the samples; it is complete after Stop.
+func (s *Sampler) Stats() Stats {
+	st := Stats{Samples: s.samples(), Lost: s.lostSamples(),
+		UserStacks:   s.before.stacks[userStack] + s.stacks(userStack),
+		KernelStacks: s.before.stacks[kernelStack] + s.stacks(kernelStack),
+		KernelMemory: s.memory}
+	for _, partly := range []map[string]uint64{s.before.partly, s.withoutStack()} {
+		for cause, n := range partly {
+			st.Lost[cause] += n
+		}
+	}
+	return st
+}
+
+// samples returns how many were taken, those that are lost with them.
+func (s *Sampler) samples() uint64 {
+	n := s.stat(statSamples) + s.nested + s.still
+	if s.opts.Event.Kind == OffCPU { // it counts those with a known duration
+		n += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
+	}
+	return n
+}
+
+// lostSamples counts, by cause, the samples that are lost and not among the counts.
+func (s *Sampler) lostSamples() map[string]uint64 {
+	lost := make(map[string]uint64)
+	lose := func(cause string, n uint64) {
+		if n > 0 {
+			lost[cause] += n
+		}
+	}
+	lose(LostCounts, s.stat(statNoCount))
+	lose(LostScratch, s.stat(statNoScratch))
+	lose(LostOffCPU, s.stat(statNoThread))
+	lose(LostReturn, s.stat(statNoReturn))
+	lose(LostNested, s.nested)
+	lose(LostKeys, s.before.refused+s.counts.refused)
+	if !s.stopped {
+		return lost
+	}
+	var whole uint64 // with a known result
+	for _, n := range lost {
+		whole += n
+	}
+	cause := LostDrain
+	if s.readErr != nil {
+		cause = LostRead
+	}
+	samples := s.samples()
+	if whole += s.before.counted + s.counts.total(); whole < samples {
+		lose(cause, samples-whole)
+	}
+	return lost
+}
+
+// lostSince is lostSamples for the time since the last Cut.
+func (s *Sampler) lostSince() map[string]uint64 {
+	since := s.lostSamples()
+	for cause, n := range s.before.lost {
+		if since[cause] -= n; since[cause] == 0 {
+			delete(since, cause)
+		}
+	}
+	return since
+}
+
+// stacks returns how many distinct stacks of a kind there are: those that were received,
+// and in the end those that were written.
+func (p *Part) stacks(kind int) int {
+	if p.written != nil {
+		return p.written[kind]
+	}
+	return p.tables[kind].count
+}
+
+// Err returns the error with which counts could not be read, if there was one: their
+// samples are lost as LostRead.
+func (s *Sampler) Err() error { return s.readErr }
+
+// withoutStack counts, by cause, the samples that are counted but have lost a stack.
+func (p *Part) withoutStack() map[string]uint64 {
+	ring, limit := p.counts.withoutStack(p.tables)
+	lost := make(map[string]uint64)
+	cause := LostRing
+	for _, t := range p.tables {
+		if t.err != nil { // from then on the ring makes no difference
+			cause = LostFile
+		}
+	}
+	for cause, n := range map[string]uint64{cause: ring, LostStacks: limit} {
+		if n > 0 {
+			lost[cause] = n
+		}
+	}
+	return lost
+}
+
+// Write adds the samples since the last Cut to a bundle, as Part.Write does. Stop comes
+// before.
+func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
+	s.lost = s.lostSince()
+	return s.Part.Write(w, false)
+}
+
+// Write adds the samples to a bundle, and returns its manifest's entry for them.
+// segment: it is a part of a bundle that is merged, which is quicker in another
+// packing.
+func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return bundle.Samples{}, err
+	}
+	now := uint64(ts.Nano())
+	// Samples that lost a stack are among the counts: the reader finds them there, and
+	// would have them twice if the counts listed them as lost.
+	partly := p.withoutStack()
+	var nums [2]numbering
+	p.written = make([]int, len(nums))
+	for kind, t := range p.tables {
+		var err error
+		if nums[kind], err = t.numberUsed(p.counts.used(t)); err != nil {
+			return bundle.Samples{}, err
+		}
+		p.written[kind] = len(nums[kind].order)
+	}
+	counts := p.counts.renumbered(&nums)
+	packing := rawdump.Columns
+	if segment {
+		packing = rawdump.Plain
+	}
+	for _, dump := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{userDump, func(w io.Writer) error {
+			return p.tables[userStack].writeStacks(w, &nums[userStack], userDump, now, partly)
+		}},
+		{kernelDump, func(w io.Writer) error {
+			return p.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
+		}},
+		{countsDump, func(w io.Writer) error { return counts.write(w, now, p.lost, packing) }},
+	} {
+		if err := addPiped(w, bundle.DumpName(dump.name), dump.write); err != nil {
+			return bundle.Samples{}, err
+		}
+	}
+	return samples(p.opts), nil
+}
+
+// addPiped adds an entry that is written, not read.
+func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error {
+	r, to := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		to.CloseWithError(write(to))
+	}()
+	err := w.AddReader(name, r)
+	r.CloseWithError(err) // ends the writer if the bundle took less
+	<-ended               // it reads the files that the caller may close
+	return err
 }

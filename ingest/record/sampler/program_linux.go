@@ -1,6 +1,8 @@
 package sampler
 
 import (
+	"strconv"
+
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
@@ -27,14 +29,14 @@ func (a *assembler) sample(o *Options) {
 	a.filter(o, "out")
 	a.bump(statSamples)
 	a.openScratch(none)
-	a.who()
-	a.take(kernelStack)
-	a.take(userStack)
+	a.setProcess()
+	a.emitStack(kernelStack)
+	a.emitStack(userStack)
 	a.add(asm.Mov.Imm(asm.R9, 0))
 	a.count(regScratch, scratchKey)
-	a.here("out")
+	a.mark("out")
 	a.exit()
-	a.here(none)
+	a.mark(none)
 	a.bump(statNoScratch)
 	a.exit()
 }
@@ -60,7 +62,7 @@ func (a *assembler) openScratch(none string) {
 }
 
 // who writes the process, its comm and the number of the Part into the key.
-func (a *assembler) who() {
+func (a *assembler) setProcess() {
 	a.currentProcess()
 	a.add(asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
 		asm.StoreMem(regScratch, scratchRecord+recordPID, asm.R0, asm.Word),
@@ -76,7 +78,7 @@ func (a *assembler) who() {
 	a.element(a.maps.stats, statPart)
 	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord),
 		asm.StoreMem(regScratch, scratchKey+keyPart, asm.R1, asm.Word))
-	a.here(none)
+	a.mark(none)
 }
 
 // take takes a part of the stack, writes its hash into the key, and sends it up if it is
@@ -94,24 +96,24 @@ func (a *assembler) who() {
 //	if (bpf_ringbuf_output(&ring, record, n, how)) { stats[no_ring]++; goto end; }
 //	seen[record->hash] = bare ? barePID : kind;
 //	if (how == BPF_RB_FORCE_WAKEUP) noted[process] = kind;
-func (a *assembler) take(kind uint32) {
+func (a *assembler) emitStack(kind uint32) {
 	at, flags := int16(scratchKey+keyKernel), int32(0)
 	if kind == userStack {
 		at, flags = scratchKey+keyUser, userStackFlags
 	}
 	limit := int32(Depth * frame(kind))
-	failed, full, end := a.label("failed"), a.label("full"), a.label("taken")
+	failed, full, end := a.label("failed"), a.label("full"), a.label("emitted")
 	unseen, known := a.label("new"), end
-	if kind == userStack && a.process.knows() {
+	if kind == userStack && a.process.countsChanges() {
 		known = a.label("known")
-		a.known(end, failed)
+		a.lookupKnown(end, failed)
 	}
 	a.add(asm.Mov.Reg(asm.R1, regContext))
 	a.add(pointer(asm.R2, regScratch, scratchFrames)...)
 	a.add(asm.Mov.Imm(asm.R3, limit), asm.Mov.Imm(asm.R4, flags), asm.FnGetStack.Call(),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.JSLT.Imm(asm.R8, 0, failed), asm.JSGT.Imm(asm.R8, limit, failed))
-	a.hash(limit, kind == kernelStack)
+	a.hashFrames(limit, kind == kernelStack)
 	for _, to := range []int16{at, scratchRecord} {
 		a.storeHash(to)
 	}
@@ -127,17 +129,17 @@ func (a *assembler) take(kind uint32) {
 	}
 	a.add(asm.Ja.Label(end))
 	if known != end { // all of its frames have build IDs, which may be busy another time
-		a.here(known)
+		a.mark(known)
 		a.update(a.maps.known, scratchKnown, regScratch, scratchKey+keyUser, updateAny)
 		a.add(asm.Ja.Label(end))
 	}
-	a.here(unseen)
+	a.mark(unseen)
 	a.add(asm.LoadMem(asm.R1, regScratch, scratchKey+keyPart, asm.Word),
 		asm.LSh.Imm(asm.R1, kindBits), asm.Or.Imm(asm.R1, int32(kind)),
 		asm.StoreMem(regScratch, scratchRecord+recordKind, asm.R1, asm.Word),
 		asm.StoreImm(asm.R10, stackWord, int64(kind), asm.Word), asm.Mov.Imm(asm.R9, ringQuiet))
 	if kind == userStack {
-		a.urgent(limit)
+		a.checkBare(limit)
 	}
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
 	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Reg(asm.R3, asm.R8),
@@ -145,15 +147,15 @@ func (a *assembler) take(kind uint32) {
 		asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, full))
 	a.update(a.maps.seen, scratchRecord, asm.R10, stackWord, updateAny)
 	a.add(asm.JNE.Imm(asm.R9, ringWake, end))
-	a.note()
+	a.setNoted()
 	a.add(asm.Ja.Label(end))
-	a.here(full)
+	a.mark(full)
 	a.bump(statNoRing)
 	a.add(asm.Ja.Label(end))
-	a.here(failed)
+	a.mark(failed)
 	a.add(asm.StoreMem(regScratch, at, asm.R8, asm.DWord), asm.Mov.Imm(asm.R1, -1),
 		asm.StoreMem(regScratch, at+8, asm.R1, asm.DWord))
-	a.here(end)
+	a.mark(end)
 }
 
 // urgent sets the word at stackWord to barePID if the stack, of R8 bytes, has a bare address,
@@ -164,20 +166,20 @@ func (a *assembler) take(kind uint32) {
 //	goto end;
 //	bare: seen_as = barePID; identify();
 //	if (!noted[process]) how = BPF_RB_FORCE_WAKEUP;
-func (a *assembler) urgent(limit int32) {
+func (a *assembler) checkBare(limit int32) {
 	again, bare, end := a.label("frame"), a.label("bare"), a.label("quiet")
 	a.overFrames(limit, end)
-	a.here(again)
+	a.mark(again)
 	a.add(asm.JLT.Imm(asm.R0, userFrame, end), asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),
 		asm.JEq.Imm(asm.R2, statusIP, bare),
 		asm.Add.Imm(asm.R1, userFrame), asm.Sub.Imm(asm.R0, userFrame), asm.Ja.Label(again))
-	a.here(bare)
+	a.mark(bare)
 	a.add(asm.StoreImm(asm.R10, stackWord, barePID, asm.Word))
 	a.identify()
 	a.add(asm.Mov.Imm(asm.R9, ringQuiet))
 	a.lookup(a.maps.noted, regScratch, scratchRecord+recordPID)
 	a.add(asm.JNE.Imm(asm.R0, 0, end), asm.Mov.Imm(asm.R9, ringWake))
-	a.here(end)
+	a.mark(end)
 }
 
 // announce sends, once, that the process has a stack with bare addresses, and wakes the
@@ -195,11 +197,11 @@ func (a *assembler) announce(end string) {
 	a.add(pointer(asm.R2, regScratch, scratchRecord)...)
 	a.add(a.mapPointer(asm.R1, a.maps.ring), asm.Mov.Imm(asm.R3, recordHead),
 		asm.Mov.Imm(asm.R4, ringWake), asm.FnRingbufOutput.Call(), asm.JNE.Imm(asm.R0, 0, end))
-	a.note()
+	a.setNoted()
 }
 
 // note remembers that the reader was woken for the process, as long as that runs one program.
-func (a *assembler) note() {
+func (a *assembler) setNoted() {
 	a.update(a.maps.noted, scratchRecord+recordPID, regScratch, scratchRecord+recordKind, updateAny)
 }
 
@@ -224,13 +226,162 @@ func (a *assembler) count(base asm.Register, off int32) {
 		asm.FnMapUpdateElem.Call(), asm.JNE.Imm(asm.R0, 0, missing))
 	a.bump(statKeys)
 	a.add(asm.Ja.Label(end))
-	a.here(missing)
+	a.mark(missing)
 	a.lookup(a.maps.counts, base, off)
 	a.add(asm.JNE.Imm(asm.R0, 0, add))
 	a.bump(statNoCount)
 	a.add(asm.Ja.Label(end))
-	a.here(add)
+	a.mark(add)
 	a.add(asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
 		asm.AddAtomic.Mem(asm.R0, asm.R9, asm.DWord, 8))
-	a.here(end)
+	a.mark(end)
+}
+
+// Registers with one use through the whole program.
+const (
+	regContext = asm.R6 // of the event
+	regScratch = asm.R7 // the CPU's scratch memory
+	// R8 and R9 hold values of a piece of the program across calls.
+)
+
+// The stack of the program, offsets from its top.
+const (
+	stackIndex = -4 // u32 key of arrays
+	stackWord  = -8 // u32
+	stackValue = -24
+)
+
+// assembler collects the instructions of a program. Labels are made by the pieces, so
+// that a piece can be in it twice.
+type assembler struct {
+	ins    asm.Instructions
+	labels int
+	next   string // symbol of the instruction that follows
+	maps   *kernelMaps
+	fd     func(*ebpf.Map) int
+
+	// nil: known stacks and the programs of a process are not recognized.
+	process *processLayout
+	ns      *namespace // nil: processes have the numbers of the initial namespace
+	steady  Range
+}
+
+func (a *assembler) add(ins ...asm.Instruction) {
+	for _, in := range ins {
+		if a.next != "" {
+			in = in.WithSymbol(a.next)
+			a.next = ""
+		}
+		a.ins = append(a.ins, in)
+	}
+}
+
+// label makes a name that is not yet used.
+func (a *assembler) label(name string) string {
+	a.labels++
+	return name + "_" + strconv.Itoa(a.labels)
+}
+
+// here gives the instruction that follows a name. Two names fall together by way of a
+// jump to the next instruction.
+func (a *assembler) mark(label string) {
+	if a.next != "" {
+		a.add(asm.Mov.Reg(asm.R0, asm.R0))
+	}
+	a.next = label
+}
+
+// mapPointer puts the address of a map into a register.
+func (a *assembler) mapPointer(to asm.Register, m *ebpf.Map) asm.Instruction {
+	return asm.LoadMapPtr(to, a.fd(m))
+}
+
+// pointer puts base+off into a register.
+func pointer(to, base asm.Register, off int32) []asm.Instruction {
+	return []asm.Instruction{asm.Mov.Reg(to, base), asm.Add.Imm(to, off)}
+}
+
+// lookup looks up the key at base+off: R0 is the address of its value, or 0.
+func (a *assembler) lookup(m *ebpf.Map, base asm.Register, off int32) {
+	a.add(pointer(asm.R2, base, off)...)
+	a.add(a.mapPointer(asm.R1, m), asm.FnMapLookupElem.Call())
+}
+
+// element looks up the element of an array.
+func (a *assembler) element(m *ebpf.Map, i int64) {
+	a.add(asm.StoreImm(asm.R10, stackIndex, i, asm.Word))
+	a.lookup(m, asm.R10, stackIndex)
+}
+
+// bump adds 1 to a counter.
+func (a *assembler) bump(stat int64) {
+	none := a.label("no_counter")
+	a.element(a.maps.stats, stat)
+	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.Mov.Imm(asm.R1, 1),
+		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0))
+	a.mark(none)
+}
+
+func (a *assembler) exit() { a.add(asm.Mov.Imm(asm.R0, 0), asm.Return()) }
+
+// hash computes the hash of the R8 bytes at scratchFrames, at most limit: R3 and R4 are its
+// halves. It is another one in every Part. With far it notes at scratchFar whether a word is
+// an address outside of Options.Steady. It uses R0 to R5 and R9.
+//
+//	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
+func (a *assembler) hashFrames(limit int32, far bool) {
+	again, done := a.label("word"), a.label("hashed")
+	a.startHash()
+	a.add(asm.LoadMem(asm.R4, regScratch, scratchKey+keyPart, asm.Word))
+	a.overFrames(limit, done)
+	a.mark(again)
+	a.add(asm.JLT.Imm(asm.R0, 8, done), asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord))
+	if far {
+		steady := a.label("steady")
+		a.add(asm.LoadImm(asm.R5, int64(-a.steady.Start), asm.DWord), asm.Add.Reg(asm.R5, asm.R2),
+			asm.JLT.Imm(asm.R5, int32(a.steady.size()), steady),
+			asm.StoreImm(regScratch, scratchFar, 1, asm.Word))
+		a.mark(steady)
+	}
+	a.mix()
+	a.add(asm.Add.Imm(asm.R1, 8), asm.Sub.Imm(asm.R0, 8), asm.Ja.Label(again))
+	a.mark(done)
+	a.add(asm.Mov.Reg(asm.R2, asm.R8))
+	a.mix()
+}
+
+// overFrames begins a loop over the R8 bytes at scratchFrames: R1 points at the next word, R0
+// is the number of bytes left. The number comes out of memory, so that the verifier of the
+// kernel does not see in R8 how often the loop was run: else it would check all that follows
+// anew for every length.
+func (a *assembler) overFrames(limit int32, none string) {
+	a.add(asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word),
+		asm.LoadMem(asm.R0, regScratch, scratchRecord+recordLength, asm.Word),
+		asm.JGT.Imm(asm.R0, limit, none))
+	a.add(pointer(asm.R1, regScratch, scratchFrames)...)
+}
+
+// startHash prepares R3, R4 and R9 for mix.
+func (a *assembler) startHash() {
+	factor := uint64(hashFactor)
+	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0),
+		asm.LoadImm(asm.R9, int64(factor), asm.DWord))
+}
+
+// timeFar writes the time into the key if the kernel's stack is far.
+func (a *assembler) timeFar() {
+	near := a.label("near")
+	a.add(asm.LoadMem(asm.R1, regScratch, scratchFar, asm.DWord), asm.JEq.Imm(asm.R1, 0, near),
+		asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchKey+keyTime, asm.R0, asm.DWord))
+	a.mark(near)
+}
+
+// mix takes the word in R2 into R3 and R4.
+func (a *assembler) mix() {
+	a.add(
+		asm.Xor.Reg(asm.R3, asm.R2), asm.Mul.Reg(asm.R3, asm.R9),
+		asm.Mov.Reg(asm.R5, asm.R3), asm.RSh.Imm(asm.R5, foldFirst), asm.Xor.Reg(asm.R3, asm.R5),
+		asm.Add.Reg(asm.R4, asm.R2), asm.Mul.Reg(asm.R4, asm.R9),
+		asm.Mov.Reg(asm.R5, asm.R4), asm.RSh.Imm(asm.R5, foldSecond), asm.Xor.Reg(asm.R4, asm.R5),
+	)
 }

@@ -1,8 +1,12 @@
 package sampler
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -79,7 +83,7 @@ func New(o Options) (s *Sampler, err error) {
 
 // prepare makes the maps and loads the program. After an error there may be maps.
 func (s *Sampler) prepare(process *processLayout) (err error) {
-	if s.maps, err = newMaps(&s.opts, process.knows()); err != nil {
+	if s.maps, err = newMaps(&s.opts, process.countsChanges()); err != nil {
 		return err
 	}
 	if err = s.fillFilters(); err != nil {
@@ -208,4 +212,205 @@ func (s *Sampler) stat(i uint32) (n uint64) {
 		}
 	}
 	return n
+}
+
+// batchSize is how many counts are read at once.
+const batchSize = 4096
+
+type batch struct {
+	keys   []countKey
+	values []countValue
+}
+
+// Drain takes the new stacks, and the counts when half of their map is in use. It is to be
+// called before RingStacks samples can have been taken.
+func (s *Sampler) Drain() {
+	s.readRing()
+	if made := s.stat(statKeys); made-s.emptied >= uint64(s.opts.sizes.orDefault().counts/2) {
+		s.readCounts()
+		s.emptied = made
+	}
+}
+
+// ringHead is the size of a record's header in the ring, bytes (BPF_RINGBUF_HDR_SZ).
+const ringHead = 8
+
+// readRing takes the stacks that are in the ring. Those that come meanwhile are left, so
+// that it ends however fast they come.
+func (s *Sampler) readRing() {
+	for left := s.reader.AvailableBytes(); left > 0; left -= ringHead + len(s.record.RawSample) {
+		s.reader.SetDeadline(time.Now())
+		if s.reader.ReadInto(&s.record) != nil {
+			return // an empty ring is reported as a deadline that has passed
+		}
+		r, ok := parseRecord(s.record.RawSample)
+		switch {
+		case !ok:
+		case r.kind == barePID:
+			s.requestMappings(r.pid)
+		case r.kind <= kernelStack:
+			p := s.partOf(r.part)
+			if p == nil {
+				continue // long forgotten, with its Part
+			}
+			bare := p.tables[r.kind].add(r.hash, r.frames)
+			if bare || r.kind == userStack && p.files.add(r.frames) {
+				s.requestMappings(r.pid)
+			}
+		}
+	}
+}
+
+func (s *Sampler) requestMappings(pid uint32) {
+	if s.opts.Mappings != nil {
+		s.opts.Mappings(int32(pid))
+	}
+}
+
+// readThreads counts the threads that are off CPU and have not come back.
+func (s *Sampler) readThreads() {
+	if s.maps.threads == nil {
+		return
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return // ClockGettime does not fail
+	}
+	var thread uint32
+	var t offThread
+	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); s.still++ {
+		v := countValue{Count: 1, Weight: uint64(max(now.Nano()-int64(t.Time), 0))}
+		s.syncChanges([]countKey{t.Key})
+		s.addCount(&t.Key, v)
+	}
+}
+
+// addCount adds a count, and reports its process if its mappings are needed.
+func (s *Sampler) addCount(k *countKey, v countValue) {
+	p := s.partOf(k.Part)
+	if p == nil {
+		p = s.Part
+		s.moveToCurrent(k)
+	}
+	if p.tables[userStack].isBare(p.counts.add(p.tables, k, s.epoch(p, k), v)) {
+		s.requestMappings(k.PID)
+	}
+}
+
+// readCounts empties the map of counts. A sample that is added to a count while that is
+// read and deleted can be lost, one for each CPU at most: LostDrain.
+func (s *Sampler) readCounts() {
+	if s.batch.keys == nil {
+		s.batch = batch{make([]countKey, batchSize), make([]countValue, batchSize)}
+	}
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := s.maps.counts.BatchLookupAndDelete(&cursor, s.batch.keys, s.batch.values, nil)
+		s.syncChanges(s.batch.keys[:n])
+		for i := range n {
+			s.addCount(&s.batch.keys[i], s.batch.values[i])
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // the error at the end
+			s.readErr = err
+		}
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// epoch returns the epoch of a count, whose kernel's stack is known to be far by its time: equal
+// stacks of one epoch are the same functions.
+func (s *Sampler) epoch(p *Part, k *countKey) uint64 {
+	if k.Time == 0 || s.opts.Changes == nil {
+		return k.Time
+	}
+	t := p.tables[kernelStack]
+	return s.opts.Changes.Epoch(t.far[t.id(k.Kernel)], k.Time)
+}
+
+// settle has all known that epochs of counts with these keys need: stacks and changes.
+func (s *Sampler) syncChanges(keys []countKey) {
+	if s.opts.Changes == nil {
+		return
+	}
+	for i := range keys {
+		if keys[i].Time != 0 {
+			s.readRing()
+			s.opts.Changes.Sync()
+			return
+		}
+	}
+}
+
+// waiter waits for the program's signal that there is data that will not be there for
+// long.
+type waiter struct {
+	poll  *os.File // which the runtime waits for, so that no thread has to
+	conn  syscall.RawConn
+	event int
+}
+
+// newWaiter waits for the ring with this descriptor: for the records alone for which the
+// program wakes its reader.
+func newWaiter(ring int) (w *waiter, err error) {
+	w = &waiter{event: -1}
+	defer func() {
+		if err != nil {
+			w.close()
+			w, err = nil, fmt.Errorf("wait for the ring of stacks: %w", err)
+		}
+	}()
+	if w.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return w, err
+	}
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return w, err
+	}
+	if err = unix.SetNonblock(poll, true); err != nil {
+		unix.Close(poll)
+		return w, err
+	}
+	w.poll = os.NewFile(uintptr(poll), "epoll")
+	if w.conn, err = w.poll.SyscallConn(); err != nil {
+		return w, err
+	}
+	for _, e := range []unix.EpollEvent{{Fd: int32(ring), Events: unix.EPOLLIN | unix.EPOLLET},
+		{Fd: int32(w.event), Events: unix.EPOLLIN}} {
+		if err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, int(e.Fd), &e); err != nil {
+			return w, err
+		}
+	}
+	return w, w.poll.SetReadDeadline(time.Time{}) // an error if it cannot be waited for
+}
+
+func (w *waiter) close() {
+	if w.poll != nil {
+		w.poll.Close()
+	}
+	if w.event >= 0 {
+		unix.Close(w.event)
+		w.event = -1
+	}
+}
+
+// Wait waits for this long, or less: until a process was met for the first time with an
+// address in its stack that only its mappings name, which it reports, or until Wake is
+// called, which ends every Wait from then on. Drain is to follow.
+func (s *Sampler) Wait(most time.Duration) (woken bool) {
+	if s.waiter.poll.SetReadDeadline(time.Now().Add(most)) != nil {
+		return false // it is closed
+	}
+	var events [2]unix.EpollEvent
+	err := s.waiter.conn.Read(func(fd uintptr) bool {
+		n, _ := unix.EpollWait(int(fd), events[:], 0)
+		return n > 0
+	})
+	return err == nil
+}
+
+// Wake ends a Wait. Any goroutine may call it.
+func (s *Sampler) Wake() {
+	_, _ = unix.Write(s.waiter.event, binary.NativeEndian.AppendUint64(nil, 1))
 }

@@ -146,8 +146,8 @@ func TestTable(t *testing.T) {
 	if id := x.id(hashOf(nil)); id != -errFault {
 		t.Errorf("an empty stack has id %d", id)
 	}
-	if x.stacks() != 2 || x.deep != 3 {
-		t.Errorf("%d stacks, the deepest of %d", x.stacks(), x.deep)
+	if x.count != 2 || x.deep != 3 {
+		t.Errorf("%d stacks, the deepest of %d", x.count, x.deep)
 	}
 	if x.flush(); x.err != nil {
 		t.Fatal(x.err)
@@ -175,8 +175,8 @@ func TestCountsLost(t *testing.T) {
 	if id := c.add(tables, &gone, 0, countValue{7, 0}); tables[userStack].received(id) {
 		t.Error("a stack that never came is there")
 	}
-	if ring, room := c.withoutStack(tables); ring != 7 || room != 0 {
-		t.Errorf("%d and %d samples without a stack, want 7 and 0", ring, room)
+	if ring, limit := c.withoutStack(tables); ring != 7 || room != 0 {
+		t.Errorf("%d and %d samples without a stack, want 7 and 0", ring, limit)
 	}
 	if list := c.sorted(); len(list) != 2 || *c.of[list[1]] != (countValue{5, 50}) {
 		t.Errorf("counts %+v", c.of)
@@ -235,5 +235,36 @@ func TestDumps(t *testing.T) {
 		string(k[12:14]) != "sh" || o.Uint64(v) != 4 || o.Uint64(v[8:]) != 400 ||
 		!maps.Equal(d.Header.Lost, lost) {
 		t.Errorf("counts: %x %x %v, header %+v", k, v, ok, d.Header)
+	}
+}
+
+// TestTrimScheduler: a stack begins at the function that waited, at its call.
+func TestTrimScheduler(t *testing.T) {
+	ranges := []Range{{0x1000, 0x1100}, {0x2000, 0x2040}}
+	for _, tt := range []struct {
+		name     string
+		in, want []uint64
+	}{
+		{name: "the scheduler", in: []uint64{0x1010, 0x2020, 0x3030, 0x1050},
+			want: []uint64{0x302f, 0x1050}},
+		{name: "a call at the end of a function", in: []uint64{0x1010, 0x2040, 0x3030},
+			want: []uint64{0x302f}},
+		{name: "behind that function", in: []uint64{0x1010, 0x2041, 0x3030},
+			want: []uint64{0x2040, 0x3030}},
+		{name: "none of it", in: []uint64{0x3000, 0x1010}, want: []uint64{0x3000, 0x1010}},
+		{name: "nothing else", in: []uint64{0x1010, 0x1020}, want: []uint64{0x1010, 0x1020}},
+		{name: "empty"},
+	} {
+		var b []byte
+		for _, pc := range tt.in {
+			b = binary.NativeEndian.AppendUint64(b, pc)
+		}
+		var got []uint64
+		for b = trimScheduler(b, ranges); len(b) > 0; b = b[kernelFrame:] {
+			got = append(got, binary.NativeEndian.Uint64(b))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
+		}
 	}
 }

@@ -2,11 +2,15 @@ package sampler
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"slices"
 )
 
 // maxStacks bounds the distinct stacks of a kind that are kept.
@@ -15,16 +19,16 @@ const maxStacks = 1 << 20
 // table numbers the stacks of a kind, and keeps them in a temporary file: a stack is
 // used once, at the end.
 type table struct {
-	kind uint32
-	ids  map[hash]int32
-	kept []keptStack // by id
-	have int         // of them, those that were received
-	deep int         // frames of the deepest
-	file *os.File
-	buf  *bufio.Writer
-	size int64
-	err  error // of the file, from which on stacks are not received
-	room int   // maxStacks, but in tests
+	kind  uint32
+	ids   map[hash]int32
+	kept  []keptStack // by id
+	count int         // of them, those that were received
+	deep  int         // frames of the deepest
+	file  *os.File
+	buf   *bufio.Writer
+	size  int64
+	err   error // of the file, from which on stacks are not received
+	limit int   // maxStacks, but in tests
 
 	part   uint32 // its number, by which hashes differ
 	empty  hash   // of no frames
@@ -55,13 +59,10 @@ func newTable(kind, part uint32) (*table, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, part: part, empty: hashIn(part, nil), ids: make(map[hash]int32), file: f,
-		buf: bufio.NewWriterSize(f, 1<<18), room: maxStacks, far: make(map[int32][]uint64)}, nil
+		buf: bufio.NewWriterSize(f, 1<<18), limit: maxStacks, far: make(map[int32][]uint64)}, nil
 }
 
 func (t *table) close() { t.file.Close() }
-
-// stacks returns how many stacks were received.
-func (t *table) stacks() int { return t.have }
 
 // id returns the number of a stack, which may still be on its way; the errno of one that
 // could not be taken.
@@ -74,7 +75,7 @@ func (t *table) id(h hash) int32 {
 	}
 	id, ok := t.ids[h]
 	if !ok {
-		if len(t.kept) >= t.room {
+		if len(t.kept) >= t.limit {
 			return noID
 		}
 		id = int32(len(t.kept))
@@ -105,7 +106,7 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 		}
 	}
 	t.deep = max(t.deep, len(frames)/n)
-	t.have++
+	t.count++
 	t.size += int64(len(frames))
 	return k.bare
 }
@@ -158,7 +159,228 @@ func (t *table) flush() {
 	for i := range t.kept {
 		if k := &t.kept[i]; k.at+int64(k.length) > size {
 			*k = keptStack{}
-			t.have--
+			t.count--
 		}
 	}
+}
+
+// maxKeys bounds the distinct counts that are kept: each takes some 60 bytes.
+const maxKeys = 1 << 21
+
+// counts sums the counts read from the kernel, by stacks, process and comm.
+type counts struct {
+	of      map[tally]*countValue
+	comms   map[[commSize]byte]uint32
+	names   [][commSize]byte
+	refused uint64 // samples beyond room
+	limit   int    // maxKeys, but in tests
+}
+
+type tally struct {
+	user, kernel int32 // ids of the tables
+	pid, comm    uint32
+	epoch        uint64 // of the kernel's stack, see Changes
+	// Of a user's stack with bare addresses the ProgramID and a time at which the process had the
+	// same mappings; 0 once they are explained.
+	program, mapped uint64
+	number          uint32 // of the mappings, see Explainer
+	time            uint64 // of a user's stack with places that are Timed, once they are explained
+}
+
+func newCounts() counts {
+	return counts{of: make(map[tally]*countValue), comms: make(map[[commSize]byte]uint32),
+		limit: maxKeys}
+}
+
+// add adds a count of an epoch, and returns the user's stack.
+func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) (user int32) {
+	name, ok := c.comms[k.Comm]
+	if !ok {
+		if len(c.names) >= c.limit {
+			c.refused += v.Count
+			return tables[userStack].id(k.User)
+		}
+		name = uint32(len(c.names))
+		c.comms[k.Comm] = name
+		c.names = append(c.names, k.Comm)
+	}
+	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
+		pid: k.PID, comm: name, epoch: epoch, program: k.Program, mapped: k.Mapped}
+	sum := c.of[t]
+	if sum == nil {
+		if len(c.of) >= c.limit {
+			c.refused += v.Count
+			return t.user
+		}
+		sum = new(countValue)
+		c.of[t] = sum
+	}
+	sum.Count += v.Count
+	sum.Weight += v.Weight
+	return t.user
+}
+
+// total returns how many samples are counted.
+func (c *counts) total() (n uint64) {
+	for _, v := range c.of {
+		n += v.Count
+	}
+	return n
+}
+
+// sorted lists the counts in the order of comm, process and stacks, which packs best.
+func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.compare) }
+
+func (c *counts) compare(a, b tally) int {
+	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
+		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
+		cmp.Compare(a.program, b.program), cmp.Compare(a.mapped, b.mapped),
+		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time))
+}
+
+// renumbered returns the counts under the numbers of written stacks. Samples whose stacks
+// are not written count together.
+func (c *counts) renumbered(nums *[2]numbering) counts {
+	n := *c
+	n.of = make(map[tally]*countValue, len(c.of))
+	for t, v := range c.of {
+		t.user, t.kernel = nums[userStack].of(t.user), nums[kernelStack].of(t.kernel)
+		if sum := n.of[t]; sum != nil {
+			sum.Count += v.Count
+			sum.Weight += v.Weight
+			continue
+		}
+		sum := *v
+		n.of[t] = &sum
+	}
+	return n
+}
+
+// withoutStack counts the samples that miss a stack: for lack of room in the ring, and in the
+// tables.
+func (c *counts) withoutStack(tables [2]*table) (ring, limit uint64) {
+	for t, v := range c.of {
+		u, k := tables[userStack], tables[kernelStack]
+		switch {
+		case t.user == noID || t.kernel == noID:
+			limit += v.Count
+		case !u.received(t.user) || !k.received(t.kernel):
+			ring += v.Count
+		}
+	}
+	return ring, limit
+}
+
+// numbering is the order in which the stacks of a kind are written, in which each has its number:
+// stacks with common callers are adjacent, which compresses to half the size of the order of
+// arrival. Stacks that no count names are left out.
+type numbering struct {
+	order  []int32 // ids of the table, by number
+	number []int32 // by id; len(order) where there is no such stack in the dump
+}
+
+// of returns the number that a dump of counts has for an id of the table.
+func (n *numbering) of(id int32) int32 {
+	switch {
+	case id < 0: // an errno
+		return id
+	case int(id) < len(n.number):
+		return n.number[id]
+	}
+	return int32(len(n.order))
+}
+
+// sortBytes is how much of the stacks is sorted at a time, and held in memory.
+const sortBytes = 32 << 20
+
+// numberUsed numbers the stacks that were received and that used names, by their ids.
+func (t *table) numberUsed(used []bool) (numbering, error) {
+	t.flush()
+	n := numbering{number: make([]int32, len(t.kept))}
+	begin, size := 0, 0
+	for id := range t.kept {
+		if !used[id] || t.kept[id].length == 0 {
+			continue
+		}
+		n.order = append(n.order, int32(id))
+		if size += int(t.kept[id].length); size < sortBytes {
+			continue
+		}
+		if err := t.sortByCallers(n.order[begin:], size); err != nil {
+			return n, err
+		}
+		begin, size = len(n.order), 0
+	}
+	if err := t.sortByCallers(n.order[begin:], size); err != nil {
+		return n, err
+	}
+	for id := range n.number {
+		n.number[id] = int32(len(n.order))
+	}
+	for i, id := range n.order {
+		n.number[id] = int32(i)
+	}
+	return n, nil
+}
+
+// sortByCallers sorts stacks, of size bytes together, by their frames from the outermost in.
+func (t *table) sortByCallers(ids []int32, size int) error {
+	all := make([]byte, 0, size)
+	frames := make(map[int32][]byte, len(ids))
+	for _, id := range ids {
+		b, err := t.read(id, all[len(all):size])
+		if err != nil {
+			return err
+		}
+		frames[id], all = b, all[:len(all)+len(b)]
+	}
+	step := frame(t.kind)
+	slices.SortFunc(ids, func(a, b int32) int { return compareCallers(frames[a], frames[b], step) })
+	return nil
+}
+
+// compareCallers compares stacks by their frames of this size, from the outermost in.
+func compareCallers(a, b []byte, size int) int {
+	for len(a) >= size && len(b) >= size {
+		x, y := len(a)-size, len(b)-size
+		if c := bytes.Compare(a[x:], b[y:]); c != 0 {
+			return c
+		}
+		a, b = a[:x], b[:y]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// used returns which stacks of a kind the counts name, by their ids in its table.
+func (c *counts) used(t *table) []bool {
+	used := make([]bool, len(t.kept))
+	for x := range c.of {
+		id := x.user
+		if t.kind == kernelStack {
+			id = x.kernel
+		}
+		if id >= 0 && int(id) < len(used) {
+			used[id] = true
+		}
+	}
+	return used
+}
+
+// waiting cuts the frames in ranges off the inner end of a kernel's stack, so that it begins at the
+// function that waited. A stack of nothing else stays as it is. The first frame of a stack is no
+// return address to readers: the new first frame is put at the call before it. frames may be
+// overwritten.
+func trimScheduler(frames []byte, ranges []Range) []byte {
+	for at := 0; at+kernelFrame <= len(frames); at += kernelFrame {
+		pc := binary.NativeEndian.Uint64(frames[at:])
+		if at > 0 {
+			pc-- // a return address, which may be the end of the function
+		}
+		if slices.ContainsFunc(ranges, func(r Range) bool { return pc >= r.Start && pc < r.End }) {
+			continue
+		}
+		binary.NativeEndian.PutUint64(frames[at:], pc)
+		return frames[at:]
+	}
+	return frames
 }

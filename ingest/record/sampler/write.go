@@ -76,7 +76,7 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 			return err
 		}
 		if len(t.skip) > 0 {
-			frames = waiting(frames, t.skip)
+			frames = trimScheduler(frames, t.skip)
 			copy(value, frames)
 		}
 		clear(value[len(frames):])

@@ -16,12 +16,12 @@ import (
 func TestTableRoom(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[userStack]
-	x.room = 2
+	x.limit = 2
 	for i := range uint64(4) {
 		x.add(hash{i + 1, 1}, userFrames(2))
 	}
-	if x.stacks() != 2 || x.id(hash{2, 1}) != 1 || x.id(hash{3, 1}) != noID {
-		t.Errorf("%d stacks, ids %d and %d", x.stacks(), x.id(hash{2, 1}), x.id(hash{3, 1}))
+	if x.count != 2 || x.id(hash{2, 1}) != 1 || x.id(hash{3, 1}) != noID {
+		t.Errorf("%d stacks, ids %d and %d", x.count, x.id(hash{2, 1}), x.id(hash{3, 1}))
 	}
 	if x.received(noID) || x.isBare(noID) {
 		t.Error("the id of all further stacks is one of a stack")
@@ -29,8 +29,8 @@ func TestTableRoom(t *testing.T) {
 	for i := range uint64(4) {
 		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: hashOf(nil)}, 0, countValue{Count: 10})
 	}
-	if ring, room := c.withoutStack(tables); ring != 0 || room != 20 {
-		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, room)
+	if ring, limit := c.withoutStack(tables); ring != 0 || room != 20 {
+		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, limit)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestTableRoom(t *testing.T) {
 // by a further comm; existing keys still count.
 func TestCountsRoom(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
-	c.room = 3
+	c.limit = 3
 	key := func(pid uint32, comm byte) *countKey {
 		return &countKey{User: hashOf(nil), Kernel: hashOf(nil), PID: pid, Comm: [16]byte{comm}}
 	}
@@ -52,7 +52,7 @@ func TestCountsRoom(t *testing.T) {
 	for comm := range byte(10) {
 		c.add(tables, key(9, comm), 0, countValue{1, 5})
 	}
-	if len(c.names) > c.room || c.refused != 12 {
+	if len(c.names) > c.limit || c.refused != 12 {
 		t.Errorf("%d comms, %d refused", len(c.names), c.refused)
 	}
 }
@@ -104,7 +104,7 @@ func TestTableFile(t *testing.T) {
 	if x.received(x.id(hash{500, 2})) || x.received(x.id(hash{1001, 2})) {
 		t.Error("a stack is there that was not written")
 	}
-	if got := x.stacks(); got != 0 { // of a closed file nothing is readable
+	if got := x.count; got != 0 { // of a closed file nothing is readable
 		t.Errorf("%d stacks", got)
 	}
 	c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{500, 2}}, 0, countValue{Count: 3})
@@ -144,8 +144,8 @@ func TestTableFull(t *testing.T) {
 		x.add(hash{i + 1, 1}, append(one, byte(i+1), 0, 0, 0, 0, 0, 0, 0))
 	}
 	x.flush()
-	if x.stacks() != 9 || !errors.Is(x.err, syscall.ENOSPC) { // 9 of 1008 bytes
-		t.Errorf("%d stacks, %v", x.stacks(), x.err)
+	if x.count != 9 || !errors.Is(x.err, syscall.ENOSPC) { // 9 of 1008 bytes
+		t.Errorf("%d stacks, %v", x.count, x.err)
 	}
 	buf := make([]byte, Depth*kernelFrame)
 	for id := range int32(9) {
