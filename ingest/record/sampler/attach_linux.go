@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// attached holds the attachment of a program to its event.
+// attached is the attachment of a program to its event.
 type attached struct {
 	fds  []int
 	link link.Link
@@ -38,14 +38,14 @@ func (a *attached) attach(p *ebpf.Program, o *Options) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s: there is no such event here: %w", o.Event, err)
+		return fmt.Errorf("%s: no such event: %w", o.Event, err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", o.Event, err)
 	}
 	return nil
 }
 
-// clocks opens a clock on each CPU. One that goes offline meanwhile is passed over.
+// clocks opens a clock on each CPU. CPUs that go offline meanwhile are skipped.
 func (a *attached) clocks(p *ebpf.Program, frequency int) error {
 	cpus, err := sys.OnlineCPUs()
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *attached) clocks(p *ebpf.Program, frequency int) error {
 	}
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
-		Sample: clockPeriod(frequency), // a clock's period is in ns
+		Sample: clockPeriod(frequency), // the period of a clock is in ns
 		Bits:   unix.PerfBitDisabled,
 	}
 	attr.Size = uint32(unsafe.Sizeof(attr))
@@ -89,7 +89,7 @@ func (a *attached) detach() {
 	}
 }
 
-// tracefs is where tracepoints are described, in one of two places.
+// tracefs lists the possible mount points of tracefs.
 var tracefs = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
 
 // readSwitchLayout reads the format of sched:sched_switch.
@@ -119,10 +119,10 @@ func parseSwitchFormat(path, text string) (l switchLayout, err error) {
 	return l, nil
 }
 
-// maxRecord bounds the offset of a field: a tracepoint record's largest size.
+// maxRecord is the largest size of a tracepoint record, which bounds offsets.
 const maxRecord = 1 << 12
 
-// fieldOffset finds the field of this name and size in a tracepoint's format.
+// fieldOffset finds the field with this name and size in a tracepoint's format.
 func fieldOffset(text, name string, size int) (int16, error) {
 	for line := range strings.Lines(text) {
 		if !strings.Contains(line, " "+name+";") {
@@ -136,5 +136,5 @@ func fieldOffset(text, name string, size int) (int16, error) {
 			return int16(n), nil
 		}
 	}
-	return 0, fmt.Errorf("it has no field %s of %d bytes", name, size)
+	return 0, fmt.Errorf("no field %s of %d bytes", name, size)
 }

@@ -10,47 +10,47 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// PlaceKind is how far an address is known.
+// PlaceKind is how well an address is located.
 type PlaceKind uint8
 
 // The kinds of places.
 const (
-	Gone      PlaceKind = iota // the process had ended before its mappings could be read
-	Unread                     // its mappings could not be read, and it lives
-	Outside                    // of all code that the process maps: nothing can name it
+	Gone      PlaceKind = iota // the process ended before its mappings were read
+	Unread                     // the process lives, but its mappings could not be read
+	Outside                    // outside all code that the process maps
 	Mapped                     // in code without a build ID, named by its mapping
-	InFile                     // in code of a file with a build ID
-	Ambiguous                  // one thing or another, as mappings changed
-	Vsyscall                   // in the page that all processes have at one address
+	InFile                     // in a file with a build ID
+	Ambiguous                  // several possibilities, as mappings changed
+	Vsyscall                   // in the vsyscall page, at the same address in all processes
 	numKinds
 )
 
-// Process is a process while it ran a program, with the mappings of a time.
+// Process is a process running one program, with its mappings at one time.
 type Process struct {
 	PID     int32
-	Program uint64 // its ProgramID, 0 where the kernel could not compute it
+	Program uint64 // ProgramID; 0 if the kernel could not compute it
 	Time    uint64 // ns of CLOCK_MONOTONIC
 }
 
-// Place is the result for an address in a process.
+// Place is the location of an address in a process.
 type Place struct {
 	Kind    PlaceKind
-	BuildID [BuildIDSize]byte // of InFile, padded with zeros
-	Offset  uint64            // of InFile: in the file
-	Mapping int               // of Mapped: the Explainer's number of the mapping
-	// Unproven: nobody knows whether the mappings changed between Process.Time and their copy.
+	BuildID [BuildIDSize]byte // InFile: padded with zeros
+	Offset  uint64            // InFile: offset in the file
+	Mapping int               // Mapped: the Explainer's number of the mapping
+	// Unproven: the mappings may have changed between Process.Time and their copy.
 	Unproven bool
-	// Timed: of Mapped, other code may have been there at another time.
+	// Timed: Mapped, and other code may have been there at another time.
 	Timed bool
 }
 
-// Offsets in struct bpf_stack_build_id, the form of a frame (include/uapi/linux/bpf.h).
+// Offsets in struct bpf_stack_build_id, the format of a frame (include/uapi/linux/bpf.h).
 const (
 	frameID     = 4
 	frameOffset = 24
 )
 
-// BuildIDSize is how long the build ID in a frame is, in bytes.
+// BuildIDSize is the length of the build ID in a frame in bytes.
 const BuildIDSize = 20
 
 const statusValid = 1
@@ -59,28 +59,27 @@ const statusValid = 1
 type Explainer interface {
 	// Locate returns the place of an address in a process.
 	Locate(of Process, at uint64) Place
-	// Number returns the number, from 0 on, of mappings of a process that are kept and have all of
-	// these, in each of which some address of a stack is Mapped.
+	// Number returns a number, starting at 0, of the process's mappings that include all of these,
+	// the mappings of the stack's Mapped addresses.
 	Number(of Process, mappings []int) uint32
 }
 
-// Unproven returns how many samples were explained by places that are Unproven.
+// Unproven returns the number of samples with an Unproven place.
 func (p *Part) Unproven() uint64 { return p.unproven }
 
-// Unplaced returns how many samples have addresses of a kind that is Gone, Unread or Ambiguous, and
-// none of an earlier one of these.
+// Unplaced returns the number of samples with addresses of a kind: Gone, Unread or Ambiguous. A
+// sample with several kinds counts as the first of them.
 func (p *Part) Unplaced(kind PlaceKind) uint64 { return p.unplaced[kind] }
 
-// noNumber is that of no mappings: addresses of which it is not known where they lie.
+// noNumber stands for no mappings: the addresses were not located.
 const noNumber = math.MaxUint32
 
 func (x *tally) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
 
-// Explain replaces the bare addresses in user stacks: by a build ID and offset where the kernel saw
-// none and locate did; else an address marked as one that nothing can name it. Mapped ones stay.
-// Stacks of processes that differed only in their addresses become one. Of a Sampler Stop comes
-// before. at is the address of a frame's code, for all but the first one below the return address.
-// After an error some addresses are still bare, and without mappings.
+// Explain replaces the bare addresses in user stacks by the build ID and offset of their place, or
+// by an address that stands for the reason why there is none. Mapped addresses stay. Stacks of
+// processes that differ only in addresses become equal. On a Sampler it must be called after Stop.
+// After an error some addresses may still be bare, and without mappings.
 func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
 	defer func() {
@@ -91,7 +90,7 @@ func (p *Part) Explain(by Explainer) error {
 	if t.err != nil {
 		return t.err
 	}
-	t.limit += len(t.kept) // those that are explained come besides those that were taken
+	t.limit += len(t.kept) // explained stacks are added to the received ones
 	buf := make([]byte, t.deep*userFrame)
 	var e explained
 	for _, x := range p.counts.bare(t) {
@@ -125,7 +124,7 @@ func (p *Part) Explain(by Explainer) error {
 	return t.err
 }
 
-// put keeps a stack that is not from the ring, and returns its id.
+// put adds a stack that did not come from the ring, and returns its id.
 func (t *table) put(frames []byte) int32 {
 	h := hashIn(t.part, frames)
 	t.add(h, frames)
@@ -135,14 +134,14 @@ func (t *table) put(frames []byte) int32 {
 // explained is a stack with its places.
 type explained struct {
 	frames   []byte
-	mappings []int          // that name addresses
-	unproven bool           // some place is
-	timed    bool           // likewise
-	kinds    [numKinds]bool // of places
+	mappings []int          // of Mapped addresses
+	unproven bool           // has an Unproven place
+	timed    bool           // has a Timed place
+	kinds    [numKinds]bool // kinds of its places
 }
 
-// explain explains the frames of a stack in place. Of addresses outside of all code at its
-// end, where a chain of frame pointers ran into data, one is left to represent them.
+// explain explains the frames of a stack in place. If the stack ends with addresses outside of all
+// code (the walk of frame pointers ran into data), only one of them is kept.
 func (e *explained) explain(frames []byte, of Process, by Explainer) {
 	o, tail := binary.NativeEndian, 0
 	e.timed = false
@@ -183,8 +182,7 @@ func (e *explained) explain(frames []byte, of Process, by Explainer) {
 	e.frames = frames[:len(frames)-max(tail-1, 0)*userFrame]
 }
 
-// bare lists the counts whose user's stack has bare addresses, process by process, in each
-// program by program.
+// bare lists the counts of user stacks with bare addresses, sorted by process and program.
 func (c *counts) bare(t *table) (list []tally) {
 	for x := range c.of {
 		if t.isBare(x.user) && t.received(x.user) {
@@ -197,7 +195,7 @@ func (c *counts) bare(t *table) (list []tally) {
 	return list
 }
 
-// unnumbered lists the counts that still have a program and a time, not a number.
+// unnumbered lists the counts that still have a program or a time instead of a number.
 func (c *counts) unnumbered() (list []tally) {
 	for x := range c.of {
 		if x.program != 0 || x.mapped != 0 {
@@ -207,8 +205,7 @@ func (c *counts) unnumbered() (list []tally) {
 	return list
 }
 
-// move recounts the samples of a tally under another user stack, the number of its mappings and its
-// time.
+// move moves the samples of a tally to another user stack, number of mappings and time.
 func (c *counts) move(x tally, user int32, number uint32, time uint64) {
 	v, to := c.of[x], x
 	to.user, to.number, to.program, to.mapped, to.time = user, number, 0, 0, time
@@ -225,13 +222,13 @@ func (c *counts) move(x tally, user int32, number uint32, time uint64) {
 	c.of[x] = v
 }
 
-// maxFiles bounds the build IDs that are remembered.
+// maxFiles limits the remembered build IDs.
 const maxFiles = 1 << 16
 
-// fileSet are build IDs of files, as frames have them.
+// fileSet holds build IDs of files, in the format of frames.
 type fileSet map[[BuildIDSize]byte]struct{}
 
-// met adds the build IDs of a user's stack, and reports whether one was not met before.
+// add adds the build IDs of a user stack, and reports whether one is new.
 func (x fileSet) add(frames []byte) (isNew bool) {
 	var last [BuildIDSize]byte
 	for ; len(frames) >= userFrame; frames = frames[userFrame:] {
@@ -248,7 +245,7 @@ func (x fileSet) add(frames []byte) (isNew bool) {
 	return isNew
 }
 
-// HasFile reports whether users' stacks have frames with this build ID.
+// HasFile reports whether a user stack has a frame with this build ID.
 func (p *Part) HasFile(id []byte) bool {
 	var padded [BuildIDSize]byte
 	if copy(padded[:], id) == 0 {

@@ -6,26 +6,26 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// Scratch memory of a CPU, in which the program builds its output. Offsets are in
-// bytes. From scratchKey on it is a countKey, from scratchRecord on a record of the ring;
-// scratchTime and the key together are the entry of a thread off CPU.
+// Scratch memory of a CPU, in which the program builds its output: offsets in bytes. A countKey
+// starts at scratchKey and a record of the ring at scratchRecord. The bytes from scratchTime to the
+// end of the key are the entry of a thread off CPU.
 const (
 	scratchTime   = 0 // u64, ns
 	scratchKey    = 8
 	scratchRecord = scratchKey + keySize
 	scratchFrames = scratchRecord + recordHead
-	scratchKnown  = scratchFrames + Depth*userFrame // hash by which a stack is known
-	// Four words that identify the process and the state of its mappings.
+	scratchKnown  = scratchFrames + Depth*userFrame // hash that identifies a known stack
+	// Four words: the identity of the process and the state of its mappings.
 	scratchProcess = scratchKnown + 16
-	scratchLayout  = scratchProcess + 4*8         // the words that programLayout reads
-	scratchFar     = scratchLayout + 8*layoutSpan // u64, not 0: the kernel's stack is far
+	scratchLayout  = scratchProcess + 4*8         // words at processLayout.layout
+	scratchFar     = scratchLayout + 8*layoutSpan // u64, not 0: the kernel stack is far
 	scratchSize    = scratchFar + 8
 )
 
-// A countKey: hash of the user's stack, hash of the kernel's, u64 when the kernel's stack was
-// taken in ns of CLOCK_MONOTONIC if it is far, else 0, if the user's stack has bare addresses u64
-// ProgramID of the process and u64 a time at which its mappings were the same, by the same clock,
-// else 0, u32 process, u32 number of the Part, 16 bytes of comm.
+// A countKey: hash of the user stack; hash of the kernel stack; u64 time of the kernel stack if it
+// is far, else 0; if the user stack has bare addresses, u64 ProgramID of the process and u64 time
+// at which it had the same mappings, else 0; u32 process; u32 number of the Part; 16 bytes of comm.
+// Times are in ns of CLOCK_MONOTONIC.
 const (
 	keyUser    = 0
 	keyKernel  = 16
@@ -39,8 +39,8 @@ const (
 	commSize   = 16
 )
 
-// A record: hash, u8 kind, u24 low bits of the number of the Part, u32 length of the rest, u32
-// process, u32 the low half of its ProgramID if the stack has bare addresses, else 0, frames.
+// A record: hash; u8 kind; u24 low bits of the number of the Part; u32 length of the frames; u32
+// process; u32 low half of its ProgramID if the stack has bare addresses, else 0; frames.
 const (
 	recordKind    = 16
 	recordLength  = 20
@@ -53,12 +53,12 @@ const (
 const (
 	userStack   = 0
 	kernelStack = 1
-	// barePID: a process has a user stack with bare addresses; it is without frames. In the map of
-	// seen stacks it marks one of these.
+	// barePID reports, without frames, a process that has a user stack with bare addresses. In the
+	// map of seen stacks it marks such a stack.
 	barePID = 2
 )
 
-// kindBits are those of a record's kind, below the number of the Part.
+// kindBits is the width of a record's kind, below the number of the Part.
 const kindBits = 8
 
 // Sizes of frames: struct bpf_stack_build_id, and an address.
@@ -67,13 +67,12 @@ const (
 	kernelFrame = 8
 )
 
-// hash identifies a stack. For a stack that could not be taken the first half is the negative errno
-// and the second noStack.
+// hash identifies a stack. For a stack that could not be read it is {negative errno, noStack}.
 type hash [2]uint64
 
 const noStack = ^uint64(0)
 
-// countKey and countValue are the key and value of the counts, as the program has them.
+// countKey and countValue are the key and value of the counts, as laid out by the program.
 type countKey struct {
 	User, Kernel          hash
 	Time, Program, Mapped uint64
@@ -83,27 +82,27 @@ type countKey struct {
 
 type countValue struct{ Count, Weight uint64 }
 
-// Counters of the program, by their place in the map of counters.
+// Counters of the program: indexes of the map of counters.
 const (
 	statSamples = iota
-	statKeys    // counts that were made since the program was loaded
+	statKeys    // counts created since the program was loaded
 	statNoCount
 	statNoRing
 	statNoScratch
 	statNoThread
 	statNoReturn
-	statKnown // users' stacks that were known by their addresses
-	statPart  // no counter: the number of the Part that the program counts for
+	statKnown // user stacks that were recognized by their addresses
+	statPart  // not a counter: the number of the current Part
 	numStats
 )
 
-// record is a stack as the ring has it.
+// record is a stack read from the ring.
 type record struct {
 	hash   hash
 	kind   uint32
-	part   uint32 // low bits of the number
+	part   uint32 // low bits of its number
 	pid    uint32
-	frames []byte // valid until the next is read
+	frames []byte // valid until the next record is read
 }
 
 func parseRecord(b []byte) (r record, ok bool) {
@@ -123,7 +122,7 @@ func parseRecord(b []byte) (r record, ok bool) {
 	return r, true
 }
 
-// frame returns the size of a frame of this kind of stack.
+// frame returns the frame size of a kind of stack.
 func frame(kind uint32) int {
 	if kind == userStack {
 		return userFrame
@@ -131,10 +130,9 @@ func frame(kind uint32) int {
 	return kernelFrame
 }
 
-// The hash of a stack: two lanes of 64 bits, each of which multiplies by hashFactor and
-// folds its upper half down after every word, one after xor, one after addition. Lengths
-// go in at the end. It need not resist anybody: who can choose the kernel's stacks has
-// other ways.
+// The hash of a stack has two lanes of 64 bits. After every word (one lane by xor, one by addition)
+// a lane is multiplied by hashFactor and its upper half folded down. The length is hashed last. It
+// need not resist attacks: an attacker who controls the kernel's stacks has better means.
 const (
 	hashFactor = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
 	hashSeed   = 0x243F6A8885A308D3 // digits of pi
@@ -142,10 +140,10 @@ const (
 	foldSecond = 29
 )
 
-// hashBytes is hashOf for the frames of a stack, which are whole words, in the first Part.
+// hashBytes is hashOf for frames, which are whole words, in the first Part.
 func hashBytes(frames []byte) hash { return hashIn(0, frames) }
 
-// hashIn is hashBytes in a Part.
+// hashIn is hashBytes in any Part.
 func hashIn(part uint32, frames []byte) hash {
 	words := make([]uint64, 0, len(frames)/8)
 	for ; len(frames) >= 8; frames = frames[8:] {
@@ -154,7 +152,7 @@ func hashIn(part uint32, frames []byte) hash {
 	return hashFrom(part, words)
 }
 
-// hashOf is the program's hash, in Go.
+// hashOf is the program's hash in Go.
 func hashOf(words []uint64) hash { return hashFrom(0, words) }
 
 func hashFrom(part uint32, words []uint64) hash {
@@ -172,11 +170,11 @@ func hashFrom(part uint32, words []uint64) hash {
 	return hash{a, b}
 }
 
-// A process's program runs from one exec to the next. Its mappings as read from /proc locate bare
-// addresses in stacks only if they are of the same program: a process may run another since, or its
-// number be another process's.
+// A process runs one program from one exec to the next. Its mappings from /proc locate bare
+// addresses only for the same program: the process may have called exec since, or its ID may have
+// been reused.
 
-// Words of struct mm_struct from start_code on, three of which make the ProgramID.
+// Words of struct mm_struct from start_code on. Three of them make the ProgramID.
 const (
 	layoutEndCode    = 1
 	layoutStartBrk   = 4
@@ -184,49 +182,47 @@ const (
 	layoutSpan       = 7
 )
 
-// layoutWords are where fields of struct mm_struct are, in words behind start_code.
+// layoutWords holds the offsets of mm_struct fields from start_code, in words.
 var layoutWords = map[string]int32{"end_code": layoutEndCode, "start_brk": layoutStartBrk,
 	"start_stack": layoutStartStack}
 
-// ProgramFacts identify the program of a process, from its exec to its end or the next exec, as
-// /proc/PID/stat has them in the fields starttime, endcode, start_brk and startstack. The stack
-// and the heap begin at random addresses, unless the process has asked for others; the end of
-// the code differs then.
+// ProgramFacts identify the program of a process between two execs: the fields starttime, endcode,
+// start_brk and startstack of /proc/PID/stat. The stack and the heap start at random addresses
+// unless the process disabled that; the end of the code still differs then.
 type ProgramFacts struct {
 	StartTicks, EndCode, StartBrk, StartStack uint64
 }
 
-// tickNanos is the unit of starttime, which all of Linux counts in hundredths of a second
-// (USER_HZ), in ns.
+// tickNanos is the unit of starttime in ns: USER_HZ, 100 per second on all of Linux.
 const tickNanos = 1_000_000_000 / 100
 
-// ID identifies the program among those of a process's number: the ProgramID in the key
-// of counts. It is not 0 but by a chance of 2^-64.
+// ID returns the ProgramID in the keys of counts, which distinguishes the programs of one process
+// ID. It is 0 with a probability of 2^-64.
 func (f ProgramFacts) ID() uint64 {
 	return hashOf([]uint64{f.StartTicks, f.EndCode, f.StartBrk, f.StartStack})[0]
 }
 
-// Changes knows when the code at kernel addresses has changed: BPF programs and modules come and
-// go, and others take their place. Times are of CLOCK_MONOTONIC, in ns.
+// Changes reports when code at kernel addresses changed: BPF programs and modules are loaded and
+// unloaded, and reuse addresses. Times are in ns of CLOCK_MONOTONIC.
 type Changes interface {
-	// Sync returns when all changes up to its call are known.
+	// Sync blocks until all changes before the call are known.
 	Sync()
-	// Epoch returns when one of the addresses, or the byte before it, was last covered anew or
-	// laid bare at or before a time: 0 if that never happened, UnknownTime if it may have
+	// Epoch returns the time, at or before the given one, at which code at one of the addresses (or
+	// the byte before it) was last added or removed: 0 if never, UnknownTime if it may have
 	// happened unseen.
 	Epoch(addresses []uint64, time uint64) uint64
 }
 
-// UnknownTime is the epoch of stacks whose addresses may have meant one thing or another.
+// UnknownTime is the epoch of stacks with ambiguous addresses.
 const UnknownTime = bundle.UnknownTime
 
 // Range is a range of addresses [Start, End).
 type Range struct{ Start, End uint64 }
 
-// size is the length in bytes, capped at 31 bits: the operand of the program's comparison.
+// size returns the length in bytes, capped at 31 bits: the operand of a comparison in the program.
 func (r Range) size() uint64 { return min(r.End-r.Start, 1<<31-1) }
 
-// far returns the addresses of a kernel's stack that lie outside of a range.
+// far returns the addresses of a kernel stack outside the range.
 func (r Range) far(frames []byte) (list []uint64) {
 	for ; len(frames) >= kernelFrame; frames = frames[kernelFrame:] {
 		if pc := binary.NativeEndian.Uint64(frames); pc-r.Start >= r.size() {

@@ -29,7 +29,7 @@ func TestTableRoom(t *testing.T) {
 	for i := range uint64(4) {
 		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: hashOf(nil)}, 0, countValue{Count: 10})
 	}
-	if ring, limit := c.withoutStack(tables); ring != 0 || room != 20 {
+	if ring, limit := c.withoutStack(tables); ring != 0 || limit != 20 {
 		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, limit)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// MaxKernelMemory bounds the memory of the maps in the kernel, bytes.
+// MaxKernelMemory is the limit of the maps' kernel memory in bytes.
 const MaxKernelMemory = 64 << 20
 
-// maxNoted bounds the remembered processes whose mappings were requested.
+// maxNoted limits the processes recorded as having requested their mappings.
 const maxNoted = 1 << 14
 
-// maxSince is how many states of mappings the time is known of from which on they lasted.
+// maxSince limits the states of mappings with a recorded start.
 const maxSince = 1 << 13
 
-// maxKnown is how many users' stacks are known by their addresses.
+// maxKnown limits the user stacks that are recognized by their addresses.
 const maxKnown = 1 << 15
 
-// kernelMaps are the maps that the program uses. Those that it does not need are nil.
+// kernelMaps are the maps of the program; maps that the options do not need are nil.
 type kernelMaps struct {
 	scratch, stats, counts, seen, ring *ebpf.Map
 	noted, known, since                *ebpf.Map
@@ -47,11 +47,11 @@ func newMaps(o *Options, known bool) (m *kernelMaps, err error) {
 		MaxEntries: numStats})
 	make(&m.counts, ebpf.MapSpec{Name: "counts", Type: ebpf.Hash, KeySize: keySize, ValueSize: 16,
 		MaxEntries: size.counts})
-	// One that is forgotten for lack of room is sent again, and found to be known.
+	// A stack evicted from this map is sent again; its table already has it.
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
 		MaxEntries: size.seen})
 	make(&m.ring, ebpf.MapSpec{Name: "stacks", Type: ebpf.RingBuf, MaxEntries: size.ring})
-	// Programs of processes whose mappings were requested, by the bytes that records have from
+	// Programs of processes whose mappings were requested. The key is the 8 bytes of a record from
 	// recordPID on.
 	make(&m.noted, ebpf.MapSpec{Name: "noted", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 4,
 		MaxEntries: maxNoted})
@@ -89,7 +89,7 @@ func (m *kernelMaps) close() {
 	}
 }
 
-// memory returns the size of the maps in the kernel, bytes, by its own accounting.
+// memory returns the kernel memory of the maps in bytes, as the kernel reports it.
 func (m *kernelMaps) memory() (total uint64) {
 	for _, x := range m.all() {
 		if x == nil {

@@ -13,27 +13,27 @@ import (
 	"symbolize/ingest/object/kallsyms"
 )
 
-// switchLayout is where the tracepoint sched:sched_switch has the thread that runs next
-// and the state of the one that stops, by its format file.
+// switchLayout holds the offsets, in a record of sched:sched_switch, of the next thread and of the
+// state of the previous one.
 type switchLayout struct{ nextPID, prevState int16 }
 
-// threadEnds are the states EXIT_DEAD and EXIT_ZOMBIE of a thread that never runs again:
-// to remember it would fill the map for good.
+// threadEnds are the states EXIT_DEAD and EXIT_ZOMBIE. Such a thread never runs again: its entry
+// would stay in the map forever.
 const threadEnds = 0x10 | 0x20
 
-// offThread is the entry of a thread off CPU: when it stopped, in ns of
-// CLOCK_MONOTONIC, and the key to count it under.
+// offThread is the entry of a thread off CPU: when it stopped, in ns of CLOCK_MONOTONIC, and the
+// key of its count.
 type offThread struct {
 	Time uint64
 	Key  countKey
 }
 
-// offCPU is the program of sched:sched_switch, which runs in the thread that stops:
+// offCPU assembles the program of sched:sched_switch, which runs in the thread that stops:
 //
 //	t = threads[next];
 //	if (t) { counts[t->key] += now − t->time; delete threads[next]; }
-//	if (prev_state & (EXIT_DEAD | EXIT_ZOMBIE) || !wanted()) return 0;
-//	take both parts of this thread's stack;
+//	if (prev_state & (EXIT_DEAD | EXIT_ZOMBIE) || !selected()) return 0;
+//	emit(kernel); emit(user);
 //	if (this in threads) stats[no_return]++;
 //	threads[this] = {now, key};
 func (a *assembler) offCPU(o *Options, layout switchLayout) {
@@ -78,7 +78,7 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 // errExist is EEXIST.
 const errExist = 17
 
-// remember stores scratch memory's time and key under the thread at stackWord.
+// storeThread stores the time and key of scratch memory under the thread at stackWord.
 func (a *assembler) storeThread(flags int32) {
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
 	a.add(pointer(asm.R3, regScratch, 0)...)
@@ -86,8 +86,8 @@ func (a *assembler) storeThread(flags int32) {
 		asm.FnMapUpdateElem.Call())
 }
 
-// schedulerFunctions are the functions of the kernel between the one that waits and the tracepoint
-// sched:sched_switch: the scheduler, and how tracepoints call programs.
+// schedulerFunctions are the kernel functions between the function that blocks and the tracepoint
+// sched:sched_switch: the scheduler and the code that calls a tracepoint's programs.
 var schedulerFunctions = []string{
 	"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled", "schedule_rtlock",
 	"__schedule_loop", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
@@ -96,8 +96,8 @@ var schedulerFunctions = []string{
 	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
 }
 
-// switchRanges returns the addresses of the functions in schedulerFunctions, sorted; none where the kernel
-// hides its symbols.
+// switchRanges returns the sorted address ranges of schedulerFunctions; none if the kernel hides
+// its symbols.
 func switchRanges() (ranges []Range) {
 	const path = "/proc/kallsyms"
 	f, err := os.Open(path)
@@ -111,7 +111,7 @@ func switchRanges() (ranges []Range) {
 			return true
 		}
 		starts = append(starts, s.Addr)
-		name, _, _ := strings.Cut(s.Name, ".") // __schedule.constprop.0, and the .cold part
+		name, _, _ := strings.Cut(s.Name, ".") // __schedule.constprop.0 and .cold
 		if slices.Contains(schedulerFunctions, name) {
 			wanted = append(wanted, s.Addr)
 		}
@@ -131,12 +131,12 @@ func switchRanges() (ranges []Range) {
 	return ranges
 }
 
-// x86Kernel is where the kernel lies on x86-64: modules and BPF programs come behind it
+// x86Kernel is the range of the kernel image on x86-64. Modules and BPF programs follow it
 // (Documentation/arch/x86/x86_64/mm.rst).
 var x86Kernel = Range{Start: 0xffffffff80000000, End: 0xffffffffc0000000}
 
-// steadyRange returns the addresses of the kernel itself, at which nothing else can come to lie;
-// an empty range where that is not known.
+// steadyRange returns the range of the kernel image, in which code never changes; an empty range if
+// unknown.
 func steadyRange() (r Range) {
 	if runtime.GOARCH == "amd64" {
 		return x86Kernel
@@ -160,7 +160,7 @@ func steadyRange() (r Range) {
 	return r
 }
 
-// firstWord returns the hexadecimal number that a line begins with; 0 if there is none.
+// firstWord parses the hexadecimal number at the start of a line; 0 if there is none.
 func firstWord(line string) uint64 {
 	word, _, _ := strings.Cut(line, " ")
 	n, err := strconv.ParseUint(word, 16, 64)

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// DefaultFrequency is how often a clock samples each CPU, per second, by default. It is perf's
-// advice: no divisor of periodic work at 100 Hz.
+// DefaultFrequency is the default number of samples per second and CPU. As perf recommends, it does
+// not divide 100 Hz, the rate of periodic work.
 const DefaultFrequency = 99
 
-// MaxFrequency is the most samples per second and CPU that a clock is asked for.
+// MaxFrequency is the highest frequency of a clock.
 const MaxFrequency = 50_000
 
-// Depth is how many frames of each part of a stack are taken, as many as
-// kernel.perf_event_max_stack allows by default.
+// Depth is the maximum number of frames of a user or kernel stack: the default of
+// kernel.perf_event_max_stack.
 const Depth = 127
 
-// EventKind is where samples are taken.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 // The kinds of events.
@@ -26,33 +26,32 @@ const (
 	Clock      EventKind = iota // cpu-clock on each CPU
 	Tracepoint                  // GROUP:NAME
 	Uprobe                      // uprobe:PATH:FUNCTION
-	OffCPU                      // a thread stops running; weighs the time till it goes on, or Stop
+	OffCPU                      // a thread stops; weight: time until it runs again, or Stop
 )
 
-// outsideBit marks the number of a process in the initial namespace against one in that of the
-// recorder, which does not see it. Numbers of processes are below 2^22 (PID_MAX_LIMIT).
+// outsideBit marks the initial ID of a process that is not visible in the recorder's PID namespace.
+// Process IDs are below 2^22 (PID_MAX_LIMIT).
 const outsideBit = 1 << 30
 
-// IsOutside reports whether a process is none of the recorder's namespace: less 2^30 it is
-// the number that the process has on the host.
+// IsOutside reports whether a process is outside the recorder's PID namespace. Its ID on the host
+// is pid - 2^30.
 func IsOutside(pid int32) bool { return pid&outsideBit != 0 }
 
-// Event is the event that samples are taken at.
+// Event is the event at which samples are recorded.
 type Event struct {
 	Kind        EventKind
-	Group, Name string // of a tracepoint
-	Path        string // of a uprobe's file
-	Function    string // of a uprobe
+	Group, Name string // Tracepoint
+	Path        string // Uprobe: file
+	Function    string // Uprobe
 }
 
-// ErrTarget: there is no such process or control group to sample.
+// ErrTarget: the selected process or control group does not exist.
 var ErrTarget = errors.New("nothing to sample")
 
-// ErrEvent is the error of ParseEvent for text of another form.
-var ErrEvent = errors.New("no event that can be sampled")
+// ErrEvent is the error of ParseEvent for other text.
+var ErrEvent = errors.New("not an event that can be sampled")
 
-// ParseEvent reads "cpu-clock", "GROUP:NAME" for a tracepoint, or
-// "uprobe:PATH:FUNCTION".
+// ParseEvent parses "cpu-clock", "GROUP:NAME" for a tracepoint, or "uprobe:PATH:FUNCTION".
 func ParseEvent(text string) (Event, error) {
 	if rest, ok := strings.CutPrefix(text, "uprobe:"); ok {
 		i := strings.LastIndexByte(rest, ':')
@@ -73,7 +72,7 @@ func ParseEvent(text string) (Event, error) {
 	return Event{Kind: Tracepoint, Group: group, Name: name}, nil
 }
 
-// String returns the event as perf names it.
+// String returns perf's name of the event.
 func (e Event) String() string {
 	switch e.Kind {
 	case Tracepoint:
@@ -86,40 +85,38 @@ func (e Event) String() string {
 	return "cpu-clock"
 }
 
-// Options select the samples. Without PIDs and Cgroup everything is.
+// Options select the samples: all of the machine without PIDs and Cgroup.
 type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
 	PIDs      []int  // processes
-	Cgroup    string // directory of a control group, in which and below which all is sampled
-	// Mappings is called, from the goroutine of Drain, with the number of each process that
-	// has user frames without a build ID, or with one that was not met before: its mappings
-	// locate them.
+	Cgroup    string // directory of a control group, sampled with its subgroups
+	// Mappings is called, from the goroutine of Drain, with each process that has user frames
+	// without a build ID, or with a new build ID: its mappings locate them.
 	Mappings func(pid int32)
-	// HostPIDs: processes have the numbers of the initial namespace, in PIDs, Mappings
-	// and the output, though this process may live in another one. Else they have those of
-	// the namespace of this process, and those that it does not see IsOutside.
+	// HostPIDs: process IDs in PIDs, Mappings and the output are of the initial namespace, even if
+	// this process is in another one. Otherwise they are of the recorder's namespace, and IsOutside
+	// for processes outside it.
 	HostPIDs bool
 
-	// Changes distinguishes the stacks within BPF programs or modules by time. With nil each is
-	// counted alone, under its time.
+	// Changes separates stacks in BPF programs or modules by time. If it is nil each such sample is
+	// counted alone, with its time.
 	Changes Changes
 
-	sizes mapSizes // tests make them small
-	skip  []Range  // functions that off-CPU stacks do not begin with
+	sizes mapSizes // set by tests
+	skip  []Range  // functions to remove from the inner end of off-CPU stacks
 }
 
-// mapSizes are the sizes of maps: entries, and bytes of the ring.
+// mapSizes holds the sizes of maps: entries, and bytes of the ring.
 type mapSizes struct{ counts, seen, threads, ring uint32 }
 
-// RingStacks is how many stacks as deep as can be the ring holds.
+// RingStacks is the number of stacks of full depth that fit into the ring.
 const RingStacks = ringSize / (Depth * (userFrame + kernelFrame))
 
 const ringSize = 8 << 20 // bytes
 
-// orDefault returns the sizes, where one is 0 that of all recordings. The ring holds 2,000
-// stacks of full depth, between one drain and the next; of the counts half may fill up in
-// that time.
+// orDefault replaces sizes of 0 by the defaults. Between two drains the ring holds 2,000 stacks of
+// full depth, and half of the counts may fill up.
 func (s mapSizes) orDefault() mapSizes {
 	return mapSizes{
 		counts: cmp.Or(s.counts, 1<<16), seen: cmp.Or(s.seen, 1<<16),
@@ -129,27 +126,27 @@ func (s mapSizes) orDefault() mapSizes {
 
 // Stats counts the samples.
 type Stats struct {
-	Samples      uint64            // taken, those that are lost with them
+	Samples      uint64            // including lost ones
 	Lost         map[string]uint64 // samples, by cause
 	UserStacks   int               // distinct
 	KernelStacks int
-	KernelMemory uint64 // bytes that the maps took in the kernel
+	KernelMemory uint64 // bytes of the maps
 }
 
-// The causes in Stats.Lost. Of LostRing, LostFile and LostStacks the sample is counted, under its
-// process and the other stack if that was received. LostNested is the kernel's count for
-// tracepoints and functions, before PIDs and Cgroup are applied; of a clock it does not
-// count samples that hit another BPF program, or the bpf system call.
+// Causes in Stats.Lost. Samples with LostRing, LostFile and LostStacks are counted, with their
+// process and the other stack if it was received. LostNested is the kernel's count for tracepoints
+// and functions, before PIDs and Cgroup are applied. For a clock it does not include samples that
+// hit another BPF program or the bpf system call.
 const (
-	LostCounts  = "no room in the map of counts"
+	LostCounts  = "the map of counts was full"
 	LostRing    = "stack not received: the ring buffer was full"
 	LostFile    = "stack not received: the temporary file could not be written"
-	LostStacks  = "more distinct stacks than are kept"
-	LostKeys    = "more distinct counts than are kept"
+	LostStacks  = "limit of distinct stacks reached"
+	LostKeys    = "limit of distinct counts reached"
 	LostNested  = "sampled while a BPF program ran on the CPU"
-	LostDrain   = "added to a count that was just being read"
+	LostDrain   = "added to a count while it was read"
 	LostRead    = "the counts could not be read"
-	LostScratch = "no memory to take a stack in"
-	LostReturn  = "a thread ran again unseen, so that it is not known for how long it had stopped"
-	LostOffCPU  = "no room to remember a thread that stopped running"
+	LostScratch = "no scratch memory for the stack"
+	LostReturn  = "a thread ran again unseen: time off CPU unknown"
+	LostOffCPU  = "the map of stopped threads was full"
 )

@@ -9,18 +9,18 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// Part is the samples of a span of the recording: from one Turn to the next. The program
-// in the kernel mixes its number into the hashes of stacks, so that it sends all stacks again in
-// every part, and counts of two parts are never added up.
+// Part holds the samples of one span of the recording, between two calls of Turn. The program mixes
+// the part's number into the hashes of stacks: it sends every stack again in every part, and counts
+// of two parts are never added up.
 type Part struct {
 	opts    *Options
 	number  uint32
 	tables  [2]*table // by kind of stack
 	counts  counts
 	files   fileSet
-	lost    map[string]uint64 // samples that are not among the counts, by cause
-	written []int             // stacks, by kind, once Write was called
-	// unproven counts the samples with places that are Unproven.
+	lost    map[string]uint64 // samples that are not counted, by cause
+	written []int             // stacks by kind, set by Write
+	// unproven counts the samples with Unproven places.
 	unproven uint64
 	unplaced [numKinds]uint64 // see Unplaced
 }
@@ -38,7 +38,7 @@ func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
 	return p, nil
 }
 
-// Close releases the part's objects. It may be called on nil.
+// Close releases the part. It can be called on nil.
 func (p *Part) Close() {
 	if p == nil {
 		return
@@ -57,14 +57,14 @@ type soFar struct {
 	stacks           [2]int
 }
 
-// carried are stacks of threads that were off CPU when their part was cut off: they are
-// counted when the thread goes on.
+// carried holds the stacks of threads that were off CPU when their part ended. They are counted
+// when the thread runs again.
 type carried map[hash][]byte
 
-// sameNumber reports whether two numbers of parts are the same, in the bits that records have.
+// sameNumber reports whether two part numbers agree in the bits that a record holds.
 func sameNumber(a, b uint32) bool { return (a^b)<<kindBits == 0 }
 
-// partOf returns the part of a number; nil if it was cut off before.
+// partOf returns the part with this number; nil if Cut already returned it.
 func (s *Sampler) partOf(number uint32) *Part {
 	for _, p := range []*Part{s.Part, s.previous} {
 		if p != nil && sameNumber(p.number, number) {
@@ -74,21 +74,20 @@ func (s *Sampler) partOf(number uint32) *Part {
 	return nil
 }
 
-// Full reports whether there is as much in the part that is being sampled as is to be held in
-// memory: it is time for a Turn.
+// Full reports whether the current part has reached its memory limits: the caller should call Turn.
 func (s *Sampler) Full() bool {
 	return s.tables[userStack].size+s.tables[kernelStack].size >= fullBytes ||
 		len(s.counts.of) >= fullCounts
 }
 
-// The limits of a part.
+// Limits of a part.
 const (
 	fullBytes  = sortBytes / 2 // of stacks
 	fullCounts = 1 << 17
 )
 
-// Turn begins a new part. Samples that are being taken go to the one before, which Cut hands
-// out: it is to be called when they are done, some milliseconds later.
+// Turn starts a new part. Samples in progress are still added to the previous one; the caller calls
+// Cut some milliseconds later, when they are done.
 func (s *Sampler) Turn() error {
 	next, err := newPart(&s.opts, s.number+1, s.steady)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Sampler) Turn() error {
 	return nil
 }
 
-// Cut returns the part before the last Turn, complete. The caller closes it.
+// Cut returns the complete part before the last Turn. The caller closes it.
 func (s *Sampler) Cut() *Part {
 	s.readRing()
 	s.readCounts()
@@ -130,7 +129,7 @@ func (s *Sampler) Cut() *Part {
 	return p
 }
 
-// carry keeps the stacks of a part that threads off CPU will be counted under.
+// carry keeps the stacks of a part that threads off CPU refer to.
 func (s *Sampler) carry(p *Part) {
 	if s.maps.threads == nil {
 		return
@@ -170,7 +169,7 @@ func (t *table) copyOf(h hash) []byte {
 	return frames
 }
 
-// revive has a count of a part that was cut off belong to the one that is being sampled.
+// moveToCurrent moves a count of an ended part to the current part.
 func (s *Sampler) moveToCurrent(k *countKey) {
 	empty := hashIn(k.Part, nil)
 	k.Part = s.number
@@ -185,7 +184,7 @@ func (s *Sampler) moveToCurrent(k *countKey) {
 	}
 }
 
-// Stats counts the samples; it is complete after Stop.
+// Stats returns the counts of samples. They are complete after Stop.
 func (s *Sampler) Stats() Stats {
 	st := Stats{Samples: s.samples(), Lost: s.lostSamples(),
 		UserStacks:   s.before.stacks[userStack] + s.stacks(userStack),
@@ -199,16 +198,16 @@ func (s *Sampler) Stats() Stats {
 	return st
 }
 
-// samples returns how many were taken, those that are lost with them.
+// samples returns the number of samples, including the lost ones.
 func (s *Sampler) samples() uint64 {
 	n := s.stat(statSamples) + s.nested + s.still
-	if s.opts.Event.Kind == OffCPU { // it counts those with a known duration
+	if s.opts.Event.Kind == OffCPU { // statSamples counts only samples with a known duration
 		n += s.stat(statNoThread) + s.stat(statNoScratch) + s.stat(statNoReturn)
 	}
 	return n
 }
 
-// lostSamples counts, by cause, the samples that are lost and not among the counts.
+// lostSamples returns the samples that are lost and not counted, by cause.
 func (s *Sampler) lostSamples() map[string]uint64 {
 	lost := make(map[string]uint64)
 	lose := func(cause string, n uint64) {
@@ -240,7 +239,7 @@ func (s *Sampler) lostSamples() map[string]uint64 {
 	return lost
 }
 
-// lostSince is lostSamples for the time since the last Cut.
+// lostSince is lostSamples since the last Cut.
 func (s *Sampler) lostSince() map[string]uint64 {
 	since := s.lostSamples()
 	for cause, n := range s.before.lost {
@@ -251,8 +250,7 @@ func (s *Sampler) lostSince() map[string]uint64 {
 	return since
 }
 
-// stacks returns how many distinct stacks of a kind there are: those that were received,
-// and in the end those that were written.
+// stacks returns the number of distinct stacks of a kind: received, or written after Write.
 func (p *Part) stacks(kind int) int {
 	if p.written != nil {
 		return p.written[kind]
@@ -260,17 +258,16 @@ func (p *Part) stacks(kind int) int {
 	return p.tables[kind].count
 }
 
-// Err returns the error with which counts could not be read, if there was one: their
-// samples are lost as LostRead.
+// Err returns the last error of reading the counts; their samples are lost as LostRead.
 func (s *Sampler) Err() error { return s.readErr }
 
-// withoutStack counts, by cause, the samples that are counted but have lost a stack.
+// withoutStack returns, by cause, the counted samples that lost a stack.
 func (p *Part) withoutStack() map[string]uint64 {
 	ring, limit := p.counts.withoutStack(p.tables)
 	lost := make(map[string]uint64)
 	cause := LostRing
 	for _, t := range p.tables {
-		if t.err != nil { // from then on the ring makes no difference
+		if t.err != nil { // later stacks are lost with or without the ring
 			cause = LostFile
 		}
 	}
@@ -282,24 +279,23 @@ func (p *Part) withoutStack() map[string]uint64 {
 	return lost
 }
 
-// Write adds the samples since the last Cut to a bundle, as Part.Write does. Stop comes
-// before.
+// Write adds the samples since the last Cut to a bundle, as Part.Write does. It must be called
+// after Stop.
 func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 	s.lost = s.lostSince()
 	return s.Part.Write(w, false)
 }
 
-// Write adds the samples to a bundle, and returns its manifest's entry for them.
-// segment: it is a part of a bundle that is merged, which is quicker in another
-// packing.
+// Write adds the samples to a bundle and returns their entry of the manifest. A segment is a bundle
+// that will be merged: it is packed for speed.
 func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return bundle.Samples{}, err
 	}
 	now := uint64(ts.Nano())
-	// Samples that lost a stack are among the counts: the reader finds them there, and
-	// would have them twice if the counts listed them as lost.
+	// Samples that lost a stack are in the counts, where the reader finds them. Listing them as
+	// lost there too would count them twice.
 	partly := p.withoutStack()
 	var nums [2]numbering
 	p.written = make([]int, len(nums))
@@ -334,7 +330,7 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 	return samples(p.opts), nil
 }
 
-// addPiped adds an entry that is written, not read.
+// addPiped adds an entry from a function that writes it.
 func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error {
 	r, to := io.Pipe()
 	ended := make(chan struct{})
@@ -343,7 +339,7 @@ func addPiped(w *bundle.Writer, name string, write func(io.Writer) error) error 
 		to.CloseWithError(write(to))
 	}()
 	err := w.AddReader(name, r)
-	r.CloseWithError(err) // ends the writer if the bundle took less
-	<-ended               // it reads the files that the caller may close
+	r.CloseWithError(err) // ends the goroutine if the bundle stopped reading early
+	<-ended               // the goroutine reads files that the caller may close
 	return err
 }

@@ -11,28 +11,26 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// To look up build IDs takes the kernel three times as long as to walk the stack, and an
-// interrupt besides to give back the lock of the mappings. A stack that was met before need
-// not be looked up again: the map known has the hash of a user's stack by that of its bare
-// addresses and of the identity of the process and the state of its mappings.
+// Looking up build IDs costs the kernel three times as much as walking the stack, and an interrupt
+// to release the lock of the mappings. For a stack that was seen before the lookup is skipped: the
+// map known holds the hash of a user stack by the hash of its bare addresses, the identity of the
+// process and the state of its mappings.
 
-// processLayout locates the kernel's fields that identify a known stack besides its addresses:
-// when the process began and how often it ran exec, which with its number identify the
-// program, its struct mm_struct, and the count of changes in that (since Linux 6.4; a
-// word of 32 bits).
+// processLayout holds offsets of kernel fields that, with its addresses, identify a known stack:
+// when the process started and how often it called exec (with the process ID, these identify the
+// program), its struct mm_struct, and the change count of the latter (32 bits, since Linux 6.4).
 type processLayout struct {
 	leader, start, execs, mm int32
-	changes                  int32 // noChanges where there is no such count
-	layout                   int32 // of layoutSpan words in struct mm_struct
+	changes                  int32 // noChanges: the kernel has no change count
+	layout                   int32 // offset of layoutSpan words in struct mm_struct
 }
 
 const noChanges = -1
 
-// knows reports whether stacks can be known again: not without the count of changes.
+// countsChanges reports whether known stacks can be recognized, which needs the change count.
 func (p *processLayout) countsChanges() bool { return p != nil && p.changes != noChanges }
 
-// readProcessLayout finds the layout of the running kernel by its BTF; nil where there is
-// none.
+// readProcessLayout finds the layout in the BTF of the running kernel; nil without BTF.
 func readProcessLayout() *processLayout {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -56,9 +54,9 @@ func readProcessLayout() *processLayout {
 	return p
 }
 
-// known puts the hash of a user's stack into the key and goes to end, if the stack is known;
-// to failed with the errno in R8 if there is none. Else it leaves at scratchKnown the hash
-// by which the stack is to be known.
+// lookupKnown writes the hash of a known user stack into the key and jumps to end. If there is no
+// user stack it jumps to failed with the errno in R8. Otherwise it stores at scratchKnown the hash
+// that will identify the stack.
 //
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), BPF_F_USER_STACK);
 //	if (n < 0) goto failed;
@@ -94,13 +92,13 @@ func (a *assembler) storeHash(at int16) {
 		asm.StoreMem(regScratch, at+8, asm.R4, asm.DWord))
 }
 
-// Where behind scratchProcess the address of the struct mm_struct is, and the count of its changes.
+// Offsets from scratchProcess: address of struct mm_struct, and its change count.
 const (
 	processMM      = 16
 	processChanges = 24
 )
 
-// readProcess writes to scratchProcess the identity of the process and its mappings:
+// readProcess writes the identity of the process and its mappings to scratchProcess:
 //
 //	{leader->start_boottime, task->self_exec_id, task->mm, task->mm->mm_lock_seq}
 func (a *assembler) readProcess() {
@@ -120,7 +118,7 @@ func (a *assembler) readProcess() {
 	}
 }
 
-// readKernel copies size bytes at R9+off to scratch memory: zeros where nothing is.
+// readKernel copies size bytes from R9+off to scratch memory, zeros on failure.
 func (a *assembler) readKernel(to, off, size int32) {
 	a.add(pointer(asm.R1, regScratch, to)...)
 	a.add(asm.Mov.Imm(asm.R2, size))
@@ -128,9 +126,9 @@ func (a *assembler) readKernel(to, off, size int32) {
 	a.add(asm.FnProbeReadKernel.Call())
 }
 
-// identify writes the ProgramID of the process into the key, and half of it into the record, and
-// the time of its mappings. It uses R0 to R5 and R9. Where the kernel's layout is not known the
-// former stay 0.
+// identify writes the ProgramID of the process and the time of its mappings into the key, and half
+// of the ProgramID into the record. The ProgramID stays 0 if the kernel's layout is unknown. It
+// clobbers R0 to R5 and R9.
 //
 //	id = hash(start_boottime / tickNanos, mm->end_code, mm->start_brk, mm->start_stack)
 func (a *assembler) identify() {
@@ -138,7 +136,7 @@ func (a *assembler) identify() {
 		a.timeMappings()
 		return
 	}
-	if !a.process.countsChanges() { // else known has read it
+	if !a.process.countsChanges() { // otherwise lookupKnown has read it
 		a.readProcess()
 	}
 	a.add(asm.LoadMem(asm.R9, regScratch, scratchProcess+processMM, asm.DWord))
@@ -158,14 +156,14 @@ func (a *assembler) identify() {
 	a.timeMappings()
 }
 
-// timeMappings writes the time into the key, or where changes of mappings are counted the one at
-// which a stack was met first since the last change, and no longer ago than bundle.UserTimeSpan:
-// equal stacks are one count in that time as long as the mappings stay. The count is odd while they
-// are being changed.
+// timeMappings writes the time into the key. If changes of mappings are counted, it writes the time
+// of the first stack since the last change instead, at most bundle.UserTimeSpan ago: equal stacks
+// share one count while the mappings stay the same. The change count is odd during a change.
 //
 //	if ((t = since[process]) && bpf_ktime_get_ns() - *t < span) { key->mapped = *t; goto end; }
 //	key->mapped = bpf_ktime_get_ns();
 //	if (task->mm->mm_lock_seq == process.changes && !(process.changes & 1))
+//		since[process] = key->mapped;
 //		since[process] = key->mapped;
 func (a *assembler) timeMappings() {
 	end, unseen := a.label("timed"), a.label("changed")
@@ -181,7 +179,7 @@ func (a *assembler) timeMappings() {
 	if !a.process.countsChanges() {
 		return
 	}
-	const before, after = scratchProcess + processChanges, scratchLayout // which is not needed any more
+	const before, after = scratchProcess + processChanges, scratchLayout // no longer needed
 	a.add(asm.LoadMem(asm.R9, regScratch, scratchProcess+processMM, asm.DWord),
 		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(regScratch, after, asm.R1, asm.DWord))
 	a.readKernel(after, a.process.changes, 4)
@@ -192,32 +190,30 @@ func (a *assembler) timeMappings() {
 	a.mark(end)
 }
 
-// initialPIDs is the inode of the namespace of processes whose numbers the kernel's programs
-// see (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+// initialPIDs is the inode of the initial PID namespace, which BPF programs see (PROC_PID_INIT_INO
+// in include/linux/proc_ns.h).
 const initialPIDs = 0xEFFFFFFC
 
-// namespace is a namespace of processes, as bpf_get_ns_current_pid_tgid wants it.
+// namespace is a PID namespace, as the arguments of bpf_get_ns_current_pid_tgid.
 type namespace struct{ device, inode uint64 }
 
-// ownNamespace returns the namespace of this process; nil where it is the initial one, or
-// is unknown.
+// ownNamespace returns the PID namespace of this process; nil if it is the initial one or unknown.
 func ownNamespace() *namespace {
 	var st unix.Stat_t
 	if unix.Stat("/proc/self/ns/pid", &st) != nil || st.Ino == initialPIDs {
 		return nil
 	}
-	const minorBits = 20 // of dev_t inside the kernel
+	const minorBits = 20 // in the kernel's dev_t
 	dev := uint64(unix.Major(st.Dev))<<minorBits | uint64(unix.Minor(st.Dev))
 	return &namespace{dev, st.Ino}
 }
 
-// InitialNamespace reports whether processes have here the numbers that they have in the
-// initial namespace: in a container they have not. If that is unknown: true.
+// InitialNamespace reports whether this process is in the initial PID namespace, which a process in
+// a container is not. It returns true if that is unknown.
 func InitialNamespace() bool { return ownNamespace() == nil }
 
-// IsHostProc reports whether a directory is the /proc of the initial namespace of processes:
-// that of a host, as it is mounted into a container. It is an error if it is no /proc, or
-// may not be read.
+// IsHostProc reports whether a directory is the /proc of the initial PID namespace: the host's
+// /proc mounted into a container. It fails if the directory is not a /proc or cannot be read.
 func IsHostProc(dir string) (bool, error) {
 	var st unix.Stat_t
 	path := dir + "/1/ns/pid"
@@ -227,8 +223,8 @@ func IsHostProc(dir string) (bool, error) {
 	return st.Ino == initialPIDs, nil
 }
 
-// currentProcess puts the number of the current process into R0, that of the namespace, or
-// a number with outsideBit where it has none there. The idle task is 0 in all.
+// currentProcess loads the ID of the current process in the namespace into R0; for a process
+// outside the namespace, its initial ID with outsideBit. The idle task is always 0.
 //
 //	if (bpf_get_ns_current_pid_tgid(device, inode, &ids, sizeof(ids)) == 0) return ids.tgid;
 //	return (tgid = bpf_get_current_pid_tgid() >> 32) ? tgid | outsideBit : 0;

@@ -11,17 +11,17 @@ import (
 const (
 	userStackOnly  = 1 << 8                // BPF_F_USER_STACK
 	userStackFlags = userStackOnly | 1<<11 // BPF_F_USER_BUILD_ID
-	ringQuiet      = 1                     // BPF_RB_NO_WAKEUP: the reader comes by itself
+	ringQuiet      = 1                     // BPF_RB_NO_WAKEUP: the reader polls the ring
 	ringWake       = 2                     // BPF_RB_FORCE_WAKEUP
 	updateAny      = 0                     // BPF_ANY
 	updateNew      = 1                     // BPF_NOEXIST
 )
 
-// sample is the program of clocks, tracepoints and uprobes:
+// sample assembles the program for clocks, tracepoints and uprobes:
 //
-//	if (!wanted()) return 0;
+//	if (!selected()) return 0;
 //	key = {.pid = …, .comm = …};
-//	take(kernel); take(user);
+//	emit(kernel); emit(user);
 //	counts[key].count++;
 func (a *assembler) sample(o *Options) {
 	none := a.label("no_scratch")
@@ -41,7 +41,7 @@ func (a *assembler) sample(o *Options) {
 	a.exit()
 }
 
-// filter goes to a label unless the thread that runs is to be sampled. It uses R8.
+// filter jumps to out unless the current thread is selected. It clobbers R8.
 func (a *assembler) filter(o *Options, out string) {
 	if a.maps.pids != nil {
 		a.currentProcess()
@@ -55,13 +55,13 @@ func (a *assembler) filter(o *Options, out string) {
 	}
 }
 
-// openScratch puts the CPU's scratch memory into regScratch.
+// openScratch loads the address of the CPU's scratch memory into regScratch.
 func (a *assembler) openScratch(none string) {
 	a.element(a.maps.scratch, 0)
 	a.add(asm.JEq.Imm(asm.R0, 0, none), asm.Mov.Reg(regScratch, asm.R0))
 }
 
-// who writes the process, its comm and the number of the Part into the key.
+// setProcess writes the process, its comm and the number of the Part into the key.
 func (a *assembler) setProcess() {
 	a.currentProcess()
 	a.add(asm.StoreMem(regScratch, scratchKey+keyPID, asm.R0, asm.Word),
@@ -81,18 +81,18 @@ func (a *assembler) setProcess() {
 	a.mark(none)
 }
 
-// take takes a part of the stack, writes its hash into the key, and sends it up if it is
-// new:
+// emitStack walks the kernel or the user stack, writes its hash into the key, and sends the stack
+// to user space if it is new:
 //
 //	n = bpf_get_stack(ctx, frames, sizeof(frames), flags);
 //	if (n < 0) { failed: key->part = {n, ~0}; goto end; }
 //	key->part = record->hash = hash(frames, n);
 //	if (kind == kernelStack && far) key->time = bpf_ktime_get_ns();
 //	if ((v = seen[record->hash])) {
-//		if (*v == barePID) { identify(); announce(); } else remember();
+//		if (*v == barePID) { identify(); announce(); } else known_stacks[known] = key->user;
 //		goto end;
 //	}
-//	how = urgent() ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+//	how = check_bare() ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 //	if (bpf_ringbuf_output(&ring, record, n, how)) { stats[no_ring]++; goto end; }
 //	seen[record->hash] = bare ? barePID : kind;
 //	if (how == BPF_RB_FORCE_WAKEUP) noted[process] = kind;
@@ -128,7 +128,7 @@ func (a *assembler) emitStack(kind uint32) {
 		a.announce(end)
 	}
 	a.add(asm.Ja.Label(end))
-	if known != end { // all of its frames have build IDs, which may be busy another time
+	if known != end { // all frames have build IDs; a lookup of them can fail later
 		a.mark(known)
 		a.update(a.maps.known, scratchKnown, regScratch, scratchKey+keyUser, updateAny)
 		a.add(asm.Ja.Label(end))
@@ -158,9 +158,9 @@ func (a *assembler) emitStack(kind uint32) {
 	a.mark(end)
 }
 
-// urgent sets the word at stackWord to barePID if the stack, of R8 bytes, has a bare address,
-// and R9 to ringWake if it is the first such one of its process, which may end before its
-// mappings were read.
+// checkBare sets the word at stackWord to barePID if the stack of R8 bytes has a bare address. It
+// sets R9 to ringWake if it is the first such stack of its process: the process may end before its
+// mappings are read.
 //
 //	for (i = 0; i < n; i += sizeof(*frames)) if (frames[i].status == IP) goto bare;
 //	goto end;
@@ -182,9 +182,8 @@ func (a *assembler) checkBare(limit int32) {
 	a.mark(end)
 }
 
-// announce sends, once, that the process has a stack with bare addresses, and wakes the
-// reader. That stack may have come from another process, and this one be gone when its
-// counts are read.
+// announce reports once that the process has a stack with bare addresses, and wakes the reader.
+// Another process may have sent that stack, and this one may have ended before its counts are read.
 //
 //	if (noted[process]) goto end;
 //	record->kind = barePID; record->length = 0;
@@ -200,20 +199,20 @@ func (a *assembler) announce(end string) {
 	a.setNoted()
 }
 
-// note remembers that the reader was woken for the process, as long as that runs one program.
+// setNoted records that the reader was woken for the program that the process runs.
 func (a *assembler) setNoted() {
 	a.update(a.maps.noted, scratchRecord+recordPID, regScratch, scratchRecord+recordKind, updateAny)
 }
 
-// update stores the value at base+value under the key at scratch memory's offset key.
+// update stores the value at base+value under the key at offset key of the scratch memory.
 func (a *assembler) update(m *ebpf.Map, key int32, base asm.Register, value int32, flags int32) {
 	a.add(pointer(asm.R2, regScratch, key)...)
 	a.add(pointer(asm.R3, base, value)...)
 	a.add(a.mapPointer(asm.R1, m), asm.Mov.Imm(asm.R4, flags), asm.FnMapUpdateElem.Call())
 }
 
-// count adds 1, and to the weight R9, to the count of the key at base+off. Where another
-// CPU makes the same count in between it is looked up once more.
+// count adds 1 to the count of the key at base+off, and R9 to its weight. If another CPU inserts
+// the same key meanwhile, the key is looked up again.
 func (a *assembler) count(base asm.Register, off int32) {
 	add, end, missing := a.label("add"), a.label("counted"), a.label("missing")
 	a.lookup(a.maps.counts, base, off)
@@ -237,32 +236,32 @@ func (a *assembler) count(base asm.Register, off int32) {
 	a.mark(end)
 }
 
-// Registers with one use through the whole program.
+// Registers with one purpose in the whole program.
 const (
-	regContext = asm.R6 // of the event
-	regScratch = asm.R7 // the CPU's scratch memory
-	// R8 and R9 hold values of a piece of the program across calls.
+	regContext = asm.R6 // context of the event
+	regScratch = asm.R7 // scratch memory of the CPU
+	// R8 and R9 hold values across calls within one function of the assembler.
 )
 
-// The stack of the program, offsets from its top.
+// The program's stack: offsets from its top.
 const (
 	stackIndex = -4 // u32 key of arrays
 	stackWord  = -8 // u32
 	stackValue = -24
 )
 
-// assembler collects the instructions of a program. Labels are made by the pieces, so
-// that a piece can be in it twice.
+// assembler collects the instructions of a program. Its functions make their own labels, so that
+// each can be called more than once.
 type assembler struct {
 	ins    asm.Instructions
 	labels int
-	next   string // symbol of the instruction that follows
+	next   string // symbol of the next instruction
 	maps   *kernelMaps
 	fd     func(*ebpf.Map) int
 
-	// nil: known stacks and the programs of a process are not recognized.
+	// nil: known stacks and programs of processes are not recognized
 	process *processLayout
-	ns      *namespace // nil: processes have the numbers of the initial namespace
+	ns      *namespace // nil: process IDs are of the initial namespace
 	steady  Range
 }
 
@@ -276,14 +275,13 @@ func (a *assembler) add(ins ...asm.Instruction) {
 	}
 }
 
-// label makes a name that is not yet used.
+// label returns an unused label.
 func (a *assembler) label(name string) string {
 	a.labels++
 	return name + "_" + strconv.Itoa(a.labels)
 }
 
-// here gives the instruction that follows a name. Two names fall together by way of a
-// jump to the next instruction.
+// mark labels the next instruction. A no-op separates two labels of one instruction.
 func (a *assembler) mark(label string) {
 	if a.next != "" {
 		a.add(asm.Mov.Reg(asm.R0, asm.R0))
@@ -291,29 +289,29 @@ func (a *assembler) mark(label string) {
 	a.next = label
 }
 
-// mapPointer puts the address of a map into a register.
+// mapPointer loads the address of a map into a register.
 func (a *assembler) mapPointer(to asm.Register, m *ebpf.Map) asm.Instruction {
 	return asm.LoadMapPtr(to, a.fd(m))
 }
 
-// pointer puts base+off into a register.
+// pointer loads base+off into a register.
 func pointer(to, base asm.Register, off int32) []asm.Instruction {
 	return []asm.Instruction{asm.Mov.Reg(to, base), asm.Add.Imm(to, off)}
 }
 
-// lookup looks up the key at base+off: R0 is the address of its value, or 0.
+// lookup looks up the key at base+off. It sets R0 to the address of the value, or to 0.
 func (a *assembler) lookup(m *ebpf.Map, base asm.Register, off int32) {
 	a.add(pointer(asm.R2, base, off)...)
 	a.add(a.mapPointer(asm.R1, m), asm.FnMapLookupElem.Call())
 }
 
-// element looks up the element of an array.
+// element looks up an element of an array.
 func (a *assembler) element(m *ebpf.Map, i int64) {
 	a.add(asm.StoreImm(asm.R10, stackIndex, i, asm.Word))
 	a.lookup(m, asm.R10, stackIndex)
 }
 
-// bump adds 1 to a counter.
+// bump increments a counter.
 func (a *assembler) bump(stat int64) {
 	none := a.label("no_counter")
 	a.element(a.maps.stats, stat)
@@ -324,9 +322,9 @@ func (a *assembler) bump(stat int64) {
 
 func (a *assembler) exit() { a.add(asm.Mov.Imm(asm.R0, 0), asm.Return()) }
 
-// hash computes the hash of the R8 bytes at scratchFrames, at most limit: R3 and R4 are its
-// halves. It is another one in every Part. With far it notes at scratchFar whether a word is
-// an address outside of Options.Steady. It uses R0 to R5 and R9.
+// hashFrames computes the hash of the R8 bytes at scratchFrames, at most limit, in R3 and R4. Equal
+// stacks of two Parts have different hashes. If far is set, scratchFar is set when a word is an
+// address outside the steady range. It clobbers R0 to R5 and R9.
 //
 //	for (left = R8; left >= 8; left -= 8) mix(*p++); mix(R8)
 func (a *assembler) hashFrames(limit int32, far bool) {
@@ -350,10 +348,9 @@ func (a *assembler) hashFrames(limit int32, far bool) {
 	a.mix()
 }
 
-// overFrames begins a loop over the R8 bytes at scratchFrames: R1 points at the next word, R0
-// is the number of bytes left. The number comes out of memory, so that the verifier of the
-// kernel does not see in R8 how often the loop was run: else it would check all that follows
-// anew for every length.
+// overFrames starts a loop over the R8 bytes at scratchFrames: R1 points to the next word, R0
+// counts the remaining bytes. The count is loaded from memory to hide it from the kernel's
+// verifier, which would otherwise check everything after the loop again for every length.
 func (a *assembler) overFrames(limit int32, none string) {
 	a.add(asm.StoreMem(regScratch, scratchRecord+recordLength, asm.R8, asm.Word),
 		asm.LoadMem(asm.R0, regScratch, scratchRecord+recordLength, asm.Word),
@@ -361,14 +358,14 @@ func (a *assembler) overFrames(limit int32, none string) {
 	a.add(pointer(asm.R1, regScratch, scratchFrames)...)
 }
 
-// startHash prepares R3, R4 and R9 for mix.
+// startHash initializes R3, R4 and R9 for mix.
 func (a *assembler) startHash() {
 	factor := uint64(hashFactor)
 	a.add(asm.LoadImm(asm.R3, int64(hashSeed), asm.DWord), asm.Mov.Imm(asm.R4, 0),
 		asm.LoadImm(asm.R9, int64(factor), asm.DWord))
 }
 
-// timeFar writes the time into the key if the kernel's stack is far.
+// timeFar writes the time into the key if the kernel stack is far.
 func (a *assembler) timeFar() {
 	near := a.label("near")
 	a.add(asm.LoadMem(asm.R1, regScratch, scratchFar, asm.DWord), asm.JEq.Imm(asm.R1, 0, near),
@@ -376,7 +373,7 @@ func (a *assembler) timeFar() {
 	a.mark(near)
 }
 
-// mix takes the word in R2 into R3 and R4.
+// mix adds the word in R2 to the hash in R3 and R4.
 func (a *assembler) mix() {
 	a.add(
 		asm.Xor.Reg(asm.R3, asm.R2), asm.Mul.Reg(asm.R3, asm.R9),

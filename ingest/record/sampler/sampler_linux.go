@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sampler is a program in the kernel and its counts. Its methods are for one goroutine, but Wake:
-// New, Start, Wait and Drain in turn, Stop, Write, Close.
+// Sampler is a loaded BPF program and its counts. Its methods are called in this order: New, Start,
+// Wait and Drain in turns, Stop, Write, Close. Not safe for concurrent use, except Wake.
 type Sampler struct {
 	opts    Options
 	maps    *kernelMaps
@@ -23,23 +23,23 @@ type Sampler struct {
 	reader  *ringbuf.Reader
 	waiter  *waiter
 	attached
-	*Part            // that is being sampled
-	previous *Part   // between Turn and Cut: the one before
-	before   soFar   // of all that were cut off
-	carried  carried // stacks of threads that are off CPU since
+	*Part            // being sampled
+	previous *Part   // between Turn and Cut: the part before the current one
+	before   soFar   // totals of the parts returned by Cut
+	carried  carried // stacks in these parts of threads that are still off CPU
 	steady   Range
 	record   ringbuf.Record
 	batch    batch
-	emptied  uint64 // statKeys when the counts were emptied last
+	emptied  uint64 // statKeys when the map of counts was last emptied
 	memory   uint64
 	nested   uint64
 	still    uint64 // threads off CPU when the recording stopped
 	stopped  bool
-	readErr  error            // with which the counts could not be read last
-	final    [numStats]uint64 // the program's counters when it stopped
+	readErr  error            // last error of reading the counts
+	final    [numStats]uint64 // the program's counters after Stop
 }
 
-// New loads the program, which samples nothing yet. Errors name the refused feature.
+// New loads the program, without attaching it. An error names the refused feature.
 func New(o Options) (s *Sampler, err error) {
 	s = &Sampler{opts: o}
 	if s.opts.Frequency == 0 {
@@ -59,14 +59,14 @@ func New(o Options) (s *Sampler, err error) {
 	}
 	process := readProcessLayout()
 	err = s.prepare(process)
-	// Before Linux 5.11 maps count against a limit that is too small for these. Where it
-	// cannot be lifted the maps cannot be made, which is the error to report. (Package rlimit
-	// of the library finds this out by a map that it makes whenever a program starts.)
+	// Before Linux 5.11 maps count against RLIMIT_MEMLOCK, which is too small by default. If the
+	// limit cannot be raised, the error of making the maps is reported. (The library's package
+	// rlimit tests this with a map of its own at each start of a program.)
 	if errors.Is(err, unix.EPERM) && liftMemlock() {
 		s.maps.close()
 		err = s.prepare(process)
 	}
-	if err != nil && process != nil { // it may not be allowed to read the kernel's memory
+	if err != nil && process != nil { // the program may be forbidden to read kernel memory
 		s.maps.close()
 		err = s.prepare(nil)
 	}
@@ -74,14 +74,14 @@ func New(o Options) (s *Sampler, err error) {
 		return s, err
 	}
 	if s.reader, err = ringbuf.NewReader(s.maps.ring); err != nil {
-		return s, fmt.Errorf("ring of stacks: %w", err)
+		return s, fmt.Errorf("open ring of stacks: %w", err)
 	}
 	s.memory = s.maps.memory()
 	s.waiter, err = newWaiter(s.maps.ring.FD())
 	return s, err
 }
 
-// prepare makes the maps and loads the program. After an error there may be maps.
+// prepare makes the maps and loads the program. After an error some maps may exist.
 func (s *Sampler) prepare(process *processLayout) (err error) {
 	if s.maps, err = newMaps(&s.opts, process.countsChanges()); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (s *Sampler) prepare(process *processLayout) (err error) {
 	return s.load(process)
 }
 
-// liftMemlock removes the limit of locked memory, and reports whether there was one and it could.
+// liftMemlock removes the limit of locked memory, and reports whether it changed anything.
 func liftMemlock() bool {
 	none := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	var old unix.Rlimit
 	return unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &none, &old) == nil && old.Cur != none.Cur
 }
 
-// fillFilters writes down whom to sample.
+// fillFilters fills the maps of the selected processes and control group.
 func (s *Sampler) fillFilters() error {
 	for _, pid := range s.opts.PIDs {
 		if err := s.maps.pids.Put(uint32(pid), uint32(1)); err != nil {
@@ -116,7 +116,7 @@ func (s *Sampler) fillFilters() error {
 	defer unix.Close(fd)
 	err = s.maps.cgroup.Put(uint32(0), uint32(fd))
 	if errors.Is(err, unix.EBADF) {
-		return fmt.Errorf("%w: control group %s: it is no directory of cgroup v2", ErrTarget,
+		return fmt.Errorf("%w: control group %s: not a cgroup v2 directory", ErrTarget,
 			s.opts.Cgroup)
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Sampler) fillFilters() error {
 	return nil
 }
 
-// programTypes are by kind of event.
+// programTypes holds the program type of each kind of event.
 var programTypes = [...]ebpf.ProgramType{
 	Clock: ebpf.PerfEvent, Tracepoint: ebpf.TracePoint, Uprobe: ebpf.Kprobe,
 	OffCPU: ebpf.TracePoint,
@@ -159,8 +159,8 @@ func (s *Sampler) load(process *processLayout) error {
 // Start attaches the program.
 func (s *Sampler) Start() error { return s.attach(s.program, &s.opts) }
 
-// Stop detaches the program and takes the rest. A thread that is off CPU then is
-// counted by the time till then.
+// Stop detaches the program and reads the remaining stacks and counts. A thread that is off CPU is
+// counted with the time up to the stop.
 func (s *Sampler) Stop() {
 	if s.program == nil || s.stopped {
 		return
@@ -172,7 +172,7 @@ func (s *Sampler) Stop() {
 	s.readRing()
 	s.readThreads()
 	s.readCounts()
-	for i := range s.final { // after the counts, which were sampled before
+	for i := range s.final { // after the counts: counters include every counted sample
 		s.final[i] = s.stat(uint32(i))
 	}
 	for _, t := range s.tables {
@@ -181,7 +181,7 @@ func (s *Sampler) Stop() {
 	s.stopped = true
 }
 
-// Close releases everything. It may be called on New's result with an error.
+// Close releases everything. It can be called on the result of a failed New.
 func (s *Sampler) Close() {
 	s.detach()
 	if s.reader != nil {
@@ -214,7 +214,7 @@ func (s *Sampler) stat(i uint32) (n uint64) {
 	return n
 }
 
-// batchSize is how many counts are read at once.
+// batchSize is the number of counts read by one system call.
 const batchSize = 4096
 
 type batch struct {
@@ -222,8 +222,8 @@ type batch struct {
 	values []countValue
 }
 
-// Drain takes the new stacks, and the counts when half of their map is in use. It is to be
-// called before RingStacks samples can have been taken.
+// Drain reads the new stacks, and the counts when half of their map is used. It must be called
+// before RingStacks more samples can arrive.
 func (s *Sampler) Drain() {
 	s.readRing()
 	if made := s.stat(statKeys); made-s.emptied >= uint64(s.opts.sizes.orDefault().counts/2) {
@@ -232,16 +232,16 @@ func (s *Sampler) Drain() {
 	}
 }
 
-// ringHead is the size of a record's header in the ring, bytes (BPF_RINGBUF_HDR_SZ).
+// ringHead is the size of a record's header in the ring in bytes (BPF_RINGBUF_HDR_SZ).
 const ringHead = 8
 
-// readRing takes the stacks that are in the ring. Those that come meanwhile are left, so
-// that it ends however fast they come.
+// readRing reads the stacks that are in the ring when it starts. It ignores later ones: otherwise
+// it might never end.
 func (s *Sampler) readRing() {
 	for left := s.reader.AvailableBytes(); left > 0; left -= ringHead + len(s.record.RawSample) {
 		s.reader.SetDeadline(time.Now())
 		if s.reader.ReadInto(&s.record) != nil {
-			return // an empty ring is reported as a deadline that has passed
+			return // the reader reports an empty ring as an exceeded deadline
 		}
 		r, ok := parseRecord(s.record.RawSample)
 		switch {
@@ -251,7 +251,7 @@ func (s *Sampler) readRing() {
 		case r.kind <= kernelStack:
 			p := s.partOf(r.part)
 			if p == nil {
-				continue // long forgotten, with its Part
+				continue // a part already returned by Cut
 			}
 			bare := p.tables[r.kind].add(r.hash, r.frames)
 			if bare || r.kind == userStack && p.files.add(r.frames) {
@@ -267,7 +267,7 @@ func (s *Sampler) requestMappings(pid uint32) {
 	}
 }
 
-// readThreads counts the threads that are off CPU and have not come back.
+// readThreads counts the threads that are off CPU.
 func (s *Sampler) readThreads() {
 	if s.maps.threads == nil {
 		return
@@ -285,7 +285,7 @@ func (s *Sampler) readThreads() {
 	}
 }
 
-// addCount adds a count, and reports its process if its mappings are needed.
+// addCount adds a count, and requests the mappings of its process if they are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
 	p := s.partOf(k.Part)
 	if p == nil {
@@ -297,8 +297,8 @@ func (s *Sampler) addCount(k *countKey, v countValue) {
 	}
 }
 
-// readCounts empties the map of counts. A sample that is added to a count while that is
-// read and deleted can be lost, one for each CPU at most: LostDrain.
+// readCounts empties the map of counts. A sample can be lost if it is added to a count between its
+// lookup and its deletion, at most one per CPU: LostDrain.
 func (s *Sampler) readCounts() {
 	if s.batch.keys == nil {
 		s.batch = batch{make([]countKey, batchSize), make([]countValue, batchSize)}
@@ -310,7 +310,7 @@ func (s *Sampler) readCounts() {
 		for i := range n {
 			s.addCount(&s.batch.keys[i], s.batch.values[i])
 		}
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // the error at the end
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // not the end of the map
 			s.readErr = err
 		}
 		if err != nil || n == 0 {
@@ -319,8 +319,8 @@ func (s *Sampler) readCounts() {
 	}
 }
 
-// epoch returns the epoch of a count, whose kernel's stack is known to be far by its time: equal
-// stacks of one epoch are the same functions.
+// epoch returns the epoch of a count, 0 if its kernel stack is not far. Within an epoch equal
+// stacks are the same functions.
 func (s *Sampler) epoch(p *Part, k *countKey) uint64 {
 	if k.Time == 0 || s.opts.Changes == nil {
 		return k.Time
@@ -329,7 +329,7 @@ func (s *Sampler) epoch(p *Part, k *countKey) uint64 {
 	return s.opts.Changes.Epoch(t.far[t.id(k.Kernel)], k.Time)
 }
 
-// settle has all known that epochs of counts with these keys need: stacks and changes.
+// syncChanges reads the stacks and changes that the epochs of these counts depend on.
 func (s *Sampler) syncChanges(keys []countKey) {
 	if s.opts.Changes == nil {
 		return
@@ -343,16 +343,15 @@ func (s *Sampler) syncChanges(keys []countKey) {
 	}
 }
 
-// waiter waits for the program's signal that there is data that will not be there for
-// long.
+// waiter waits for the program's wakeup, which announces short-lived data.
 type waiter struct {
-	poll  *os.File // which the runtime waits for, so that no thread has to
+	poll  *os.File // registered with the runtime's poller, to block no thread
 	conn  syscall.RawConn
 	event int
 }
 
-// newWaiter waits for the ring with this descriptor: for the records alone for which the
-// program wakes its reader.
+// newWaiter returns a waiter for the ring with this descriptor. Only records sent with a wakeup end
+// a wait.
 func newWaiter(ring int) (w *waiter, err error) {
 	w = &waiter{event: -1}
 	defer func() {
@@ -382,7 +381,7 @@ func newWaiter(ring int) (w *waiter, err error) {
 			return w, err
 		}
 	}
-	return w, w.poll.SetReadDeadline(time.Time{}) // an error if it cannot be waited for
+	return w, w.poll.SetReadDeadline(time.Time{}) // fails if the runtime cannot poll the file
 }
 
 func (w *waiter) close() {
@@ -395,12 +394,12 @@ func (w *waiter) close() {
 	}
 }
 
-// Wait waits for this long, or less: until a process was met for the first time with an
-// address in its stack that only its mappings name, which it reports, or until Wake is
-// called, which ends every Wait from then on. Drain is to follow.
+// Wait waits for at most this long. It returns early, with true, when a process is first sampled
+// with a bare address, which only its mappings can resolve, or after Wake, which ends this and all
+// later calls. The caller then calls Drain.
 func (s *Sampler) Wait(most time.Duration) (woken bool) {
 	if s.waiter.poll.SetReadDeadline(time.Now().Add(most)) != nil {
-		return false // it is closed
+		return false // closed
 	}
 	var events [2]unix.EpollEvent
 	err := s.waiter.conn.Read(func(fd uintptr) bool {
@@ -410,7 +409,7 @@ func (s *Sampler) Wait(most time.Duration) (woken bool) {
 	return err == nil
 }
 
-// Wake ends a Wait. Any goroutine may call it.
+// Wake ends Wait. It is safe for concurrent use.
 func (s *Sampler) Wake() {
 	_, _ = unix.Write(s.waiter.event, binary.NativeEndian.AppendUint64(nil, 1))
 }

@@ -175,7 +175,7 @@ func TestCountsLost(t *testing.T) {
 	if id := c.add(tables, &gone, 0, countValue{7, 0}); tables[userStack].received(id) {
 		t.Error("a stack that never came is there")
 	}
-	if ring, limit := c.withoutStack(tables); ring != 7 || room != 0 {
+	if ring, limit := c.withoutStack(tables); ring != 7 || limit != 0 {
 		t.Errorf("%d and %d samples without a stack, want 7 and 0", ring, limit)
 	}
 	if list := c.sorted(); len(list) != 2 || *c.of[list[1]] != (countValue{5, 50}) {

@@ -13,41 +13,41 @@ import (
 	"slices"
 )
 
-// maxStacks bounds the distinct stacks of a kind that are kept.
+// maxStacks limits the distinct stacks of a kind.
 const maxStacks = 1 << 20
 
-// table numbers the stacks of a kind, and keeps them in a temporary file: a stack is
-// used once, at the end.
+// table numbers the stacks of a kind and stores them in a temporary file: they are read once, at
+// the end.
 type table struct {
 	kind  uint32
 	ids   map[hash]int32
 	kept  []keptStack // by id
-	count int         // of them, those that were received
-	deep  int         // frames of the deepest
+	count int         // received stacks
+	deep  int         // frames of the deepest stack
 	file  *os.File
 	buf   *bufio.Writer
 	size  int64
-	err   error // of the file, from which on stacks are not received
-	limit int   // maxStacks, but in tests
+	err   error // of the file; later stacks are not stored
+	limit int   // maxStacks, except in tests
 
-	part   uint32 // its number, by which hashes differ
-	empty  hash   // of no frames
+	part   uint32 // number of the Part, which hashes depend on
+	empty  hash   // hash of the stack without frames
 	steady Range
-	skip   []Range            // functions to cut off the inner end of the kernel's stacks
-	far    map[int32][]uint64 // addresses outside of steady, of the kernel's stacks that have some
+	skip   []Range            // functions to remove from the inner end of kernel stacks
+	far    map[int32][]uint64 // addresses of kernel stacks outside of steady
 }
 
-// keptStack locates a stack in the file; length 0: it was not received.
+// keptStack locates a stack in the file. Length 0: not received.
 type keptStack struct {
 	at     int64
 	length uint32
-	bare   bool // some user frame of it has no build ID
+	bare   bool // has a user frame without a build ID
 }
 
-// noID is the id of all stacks beyond the room there is. No stack has it.
+// noID is the id of all stacks beyond the limit.
 const noID = math.MaxInt32
 
-// errFault is EFAULT, which the kernel uses too for a missing part.
+// errFault is EFAULT, which the kernel also returns if there is no such stack.
 const errFault = 14
 
 func newTable(kind, part uint32) (*table, error) {
@@ -55,7 +55,7 @@ func newTable(kind, part uint32) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(f.Name()); err != nil { // no file remains after a crash
+	if err := os.Remove(f.Name()); err != nil { // leave no file after a crash
 		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, part: part, empty: hashIn(part, nil), ids: make(map[hash]int32), file: f,
@@ -64,11 +64,11 @@ func newTable(kind, part uint32) (*table, error) {
 
 func (t *table) close() { t.file.Close() }
 
-// id returns the number of a stack, which may still be on its way; the errno of one that
-// could not be taken.
+// id returns the number of a stack, which may not be received yet, or the errno (negative) of a
+// stack that could not be read.
 func (t *table) id(h hash) int32 {
 	switch {
-	case h == t.empty: // an empty part
+	case h == t.empty: // the stack has no frames
 		return -errFault
 	case h[1] == noStack && int64(h[0]) < 0:
 		return int32(max(int64(h[0]), -1<<31))
@@ -85,7 +85,7 @@ func (t *table) id(h hash) int32 {
 	return id
 }
 
-// add keeps a stack. It reports whether user frames of it have no build ID.
+// add stores a stack. It reports whether the stack has user frames without a build ID.
 func (t *table) add(h hash, frames []byte) (bare bool) {
 	id := t.id(h)
 	if id < 0 || id == noID || len(frames) == 0 || t.err != nil {
@@ -93,7 +93,7 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 	}
 	k := &t.kept[id]
 	if k.length != 0 {
-		return k.bare // forgotten by the kernel and sent again
+		return k.bare // evicted from the program's map and sent again
 	}
 	if _, t.err = t.buf.Write(frames); t.err != nil {
 		return false
@@ -111,15 +111,15 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 	return k.bare
 }
 
-// isBare reports whether user frames of a stack have no build ID.
+// isBare reports whether a stack has user frames without a build ID.
 func (t *table) isBare(id int32) bool { return id >= 0 && id < noID && t.kept[id].bare }
 
-// received reports whether a stack or its errno is there; one without frames is not sent.
+// received reports whether the table has the stack or its errno.
 func (t *table) received(id int32) bool {
 	return id < 0 || id != noID && t.kept[id].length != 0
 }
 
-// read returns the frames of a stack in b, which is long enough.
+// read reads the frames of a stack into b, which must be long enough.
 func (t *table) read(id int32, b []byte) ([]byte, error) {
 	k := &t.kept[id]
 	b = b[:k.length]
@@ -130,8 +130,8 @@ func (t *table) read(id int32, b []byte) ([]byte, error) {
 	return b, err
 }
 
-// hasAddress reports whether a frame is an address, not a build ID and offset: status 2 of
-// struct bpf_stack_build_id.
+// hasAddress reports whether a frame is an address, not a build ID and offset: status 2 of struct
+// bpf_stack_build_id.
 func hasAddress(frames []byte) bool {
 	for ; len(frames) >= userFrame; frames = frames[userFrame:] {
 		if binary.NativeEndian.Uint32(frames) == statusIP {
@@ -143,8 +143,8 @@ func hasAddress(frames []byte) bool {
 
 const statusIP = 2
 
-// flush makes added stacks readable. A stack that is not in the file, because it could not be
-// written, was not received.
+// flush makes added stacks readable. Stacks that could not be written to the file become
+// unreceived.
 func (t *table) flush() {
 	if err := t.buf.Flush(); t.err == nil {
 		t.err = err
@@ -164,7 +164,7 @@ func (t *table) flush() {
 	}
 }
 
-// maxKeys bounds the distinct counts that are kept: each takes some 60 bytes.
+// maxKeys limits the distinct counts, of about 60 bytes each.
 const maxKeys = 1 << 21
 
 // counts sums the counts read from the kernel, by stacks, process and comm.
@@ -172,19 +172,19 @@ type counts struct {
 	of      map[tally]*countValue
 	comms   map[[commSize]byte]uint32
 	names   [][commSize]byte
-	refused uint64 // samples beyond room
-	limit   int    // maxKeys, but in tests
+	refused uint64 // samples beyond the limit
+	limit   int    // maxKeys, except in tests
 }
 
 type tally struct {
 	user, kernel int32 // ids of the tables
 	pid, comm    uint32
 	epoch        uint64 // of the kernel's stack, see Changes
-	// Of a user's stack with bare addresses the ProgramID and a time at which the process had the
-	// same mappings; 0 once they are explained.
+	// For a user stack with bare addresses: the ProgramID, and a time at which the process had the
+	// same mappings. Explain sets both to 0.
 	program, mapped uint64
 	number          uint32 // of the mappings, see Explainer
-	time            uint64 // of a user's stack with places that are Timed, once they are explained
+	time            uint64 // of a user stack with Timed places, set by Explain
 }
 
 func newCounts() counts {
@@ -192,7 +192,7 @@ func newCounts() counts {
 		limit: maxKeys}
 }
 
-// add adds a count of an epoch, and returns the user's stack.
+// add adds a count and returns the id of the user stack.
 func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) (user int32) {
 	name, ok := c.comms[k.Comm]
 	if !ok {
@@ -220,7 +220,7 @@ func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) 
 	return t.user
 }
 
-// total returns how many samples are counted.
+// total returns the number of counted samples.
 func (c *counts) total() (n uint64) {
 	for _, v := range c.of {
 		n += v.Count
@@ -228,7 +228,7 @@ func (c *counts) total() (n uint64) {
 	return n
 }
 
-// sorted lists the counts in the order of comm, process and stacks, which packs best.
+// sorted lists the counts by comm, process and stacks, the order that compresses best.
 func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.compare) }
 
 func (c *counts) compare(a, b tally) int {
@@ -238,8 +238,8 @@ func (c *counts) compare(a, b tally) int {
 		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time))
 }
 
-// renumbered returns the counts under the numbers of written stacks. Samples whose stacks
-// are not written count together.
+// renumbered returns the counts with the numbers of written stacks. Counts of unwritten stacks are
+// added up.
 func (c *counts) renumbered(nums *[2]numbering) counts {
 	n := *c
 	n.of = make(map[tally]*countValue, len(c.of))
@@ -256,8 +256,8 @@ func (c *counts) renumbered(nums *[2]numbering) counts {
 	return n
 }
 
-// withoutStack counts the samples that miss a stack: for lack of room in the ring, and in the
-// tables.
+// withoutStack counts the samples without a stack: lost in the ring, or beyond the limit of a
+// table.
 func (c *counts) withoutStack(tables [2]*table) (ring, limit uint64) {
 	for t, v := range c.of {
 		u, k := tables[userStack], tables[kernelStack]
@@ -271,15 +271,15 @@ func (c *counts) withoutStack(tables [2]*table) (ring, limit uint64) {
 	return ring, limit
 }
 
-// numbering is the order in which the stacks of a kind are written, in which each has its number:
-// stacks with common callers are adjacent, which compresses to half the size of the order of
-// arrival. Stacks that no count names are left out.
+// numbering is the order in which the stacks of a kind are written, which gives them their numbers.
+// Stacks with common callers are adjacent, which halves the compressed size compared to the order
+// of arrival. Stacks without counts are left out.
 type numbering struct {
-	order  []int32 // ids of the table, by number
-	number []int32 // by id; len(order) where there is no such stack in the dump
+	order  []int32 // ids of the table by number
+	number []int32 // number by id; len(order) for stacks that are not written
 }
 
-// of returns the number that a dump of counts has for an id of the table.
+// of returns the number of a stack in the dump of counts.
 func (n *numbering) of(id int32) int32 {
 	switch {
 	case id < 0: // an errno
@@ -290,10 +290,10 @@ func (n *numbering) of(id int32) int32 {
 	return int32(len(n.order))
 }
 
-// sortBytes is how much of the stacks is sorted at a time, and held in memory.
+// sortBytes limits the stacks that are sorted together in memory.
 const sortBytes = 32 << 20
 
-// numberUsed numbers the stacks that were received and that used names, by their ids.
+// numberUsed numbers the received stacks selected by used, which is indexed by id.
 func (t *table) numberUsed(used []bool) (numbering, error) {
 	t.flush()
 	n := numbering{number: make([]int32, len(t.kept))}
@@ -323,7 +323,7 @@ func (t *table) numberUsed(used []bool) (numbering, error) {
 	return n, nil
 }
 
-// sortByCallers sorts stacks, of size bytes together, by their frames from the outermost in.
+// sortByCallers sorts stacks with this total size by their frames, outermost first.
 func (t *table) sortByCallers(ids []int32, size int) error {
 	all := make([]byte, 0, size)
 	frames := make(map[int32][]byte, len(ids))
@@ -339,7 +339,7 @@ func (t *table) sortByCallers(ids []int32, size int) error {
 	return nil
 }
 
-// compareCallers compares stacks by their frames of this size, from the outermost in.
+// compareCallers compares stacks by their frames of this size, outermost first.
 func compareCallers(a, b []byte, size int) int {
 	for len(a) >= size && len(b) >= size {
 		x, y := len(a)-size, len(b)-size
@@ -351,7 +351,7 @@ func compareCallers(a, b []byte, size int) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// used returns which stacks of a kind the counts name, by their ids in its table.
+// used returns which stacks of the table have counts, by id.
 func (c *counts) used(t *table) []bool {
 	used := make([]bool, len(t.kept))
 	for x := range c.of {
@@ -366,15 +366,15 @@ func (c *counts) used(t *table) []bool {
 	return used
 }
 
-// waiting cuts the frames in ranges off the inner end of a kernel's stack, so that it begins at the
-// function that waited. A stack of nothing else stays as it is. The first frame of a stack is no
-// return address to readers: the new first frame is put at the call before it. frames may be
-// overwritten.
+// trimScheduler removes the frames in ranges from the inner end of a kernel stack: the stack then
+// starts at the function that blocked. A stack of only such frames is unchanged. Readers do not
+// treat the first frame as a return address, so the new first frame is moved to the call before it.
+// It may overwrite frames.
 func trimScheduler(frames []byte, ranges []Range) []byte {
 	for at := 0; at+kernelFrame <= len(frames); at += kernelFrame {
 		pc := binary.NativeEndian.Uint64(frames[at:])
 		if at > 0 {
-			pc-- // a return address, which may be the end of the function
+			pc-- // a return address can be the end of the function
 		}
 		if slices.ContainsFunc(ranges, func(r Range) bool { return pc >= r.Start && pc < r.End }) {
 			continue

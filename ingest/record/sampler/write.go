@@ -16,9 +16,9 @@ const (
 	countsDump = "counts"
 )
 
-// Fields of the dump of counts, as listed in the manifest: i32 ids of the stacks, u32
-// process, 16 bytes of comm, u32 number of the program, u64 times of the kernel's stack and of the
-// user's; u64 samples, u64 weight.
+// Fields of the dump of counts, as listed in the manifest: i32 ids of the user and kernel stack,
+// u32 process, 16 bytes of comm, u32 number of the program, u64 times of the kernel and the user
+// stack; u64 samples, u64 weight.
 const (
 	dumpKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4," +
 		"kernel_time:32:8,user_time:40:8"
@@ -34,7 +34,7 @@ const (
 	typeStackTrace = 7
 )
 
-// samples is the manifest's entry for the output.
+// samples returns the manifest's entry for the output.
 func samples(o *Options) bundle.Samples {
 	m := bundle.Samples{Event: o.Event.String(), Unit: "count", Period: 1,
 		Stacks: bundle.DumpName(userDump), KernelStacks: bundle.DumpName(kernelDump),
@@ -48,11 +48,11 @@ func samples(o *Options) bundle.Samples {
 	return m
 }
 
-// clockPeriod returns the ns between two samples, as the kernel makes of a frequency.
+// clockPeriod returns the period in ns that the kernel derives from a frequency.
 func clockPeriod(frequency int) uint64 { return 1_000_000_000 / uint64(frequency) }
 
-// writeStacks writes the stacks of a table as a dump of a stack map. lost are the samples
-// whose stack is not among them.
+// writeStacks writes the stacks of a table as the dump of a stack map. lost are the samples without
+// a stack in it.
 func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 	lost map[string]uint64) error {
 	h := rawdump.Header{Type: typeStackTrace, KeySize: 4, MaxEntries: uint32(len(t.kept)),
@@ -87,7 +87,7 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 	return d.Close()
 }
 
-// write writes the counts, of written stacks, as a dump of a hash map.
+// write writes the counts of written stacks as the dump of a hash map.
 func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
 	packing rawdump.Packing) error {
 	h := rawdump.Header{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
@@ -118,5 +118,5 @@ func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
 	return d.Close()
 }
 
-// bigEndian is the byte order of this machine.
+// bigEndian reports the byte order of this machine.
 var bigEndian = perfdata.NativeBigEndian()
