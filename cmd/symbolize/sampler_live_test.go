@@ -225,7 +225,7 @@ func TestLiveSamplerTarget(t *testing.T) {
 	}{
 		{args: []string{"-p", "2147483647"},
 			want: "nothing to sample: there is no process 2147483647"},
-		{args: []string{"--cgroup", dir}, want: "it is no directory of cgroup v2"},
+		{args: []string{"--cgroup", dir}, want: "not a cgroup v2 directory"},
 		{args: []string{"--cgroup", filepath.Join(dir, "none")},
 			want: "no such file or directory"},
 	} {
