@@ -15,3 +15,9 @@ func Record(context.Context, *bundle.Writer, Options) (*Summary, error) {
 
 // SharesTerminal reports false: there is no command.
 func SharesTerminal() bool { return false }
+
+// CheckHost reports that captures are made on Linux only.
+func CheckHost() []Need {
+	return []Need{{Name: "Linux", For: "anything", Fix: "run it on the host to be captured",
+		Fatal: true}}
+}

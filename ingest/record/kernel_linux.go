@@ -17,6 +17,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sys"
 )
 
@@ -277,3 +278,34 @@ func uname() (names, error) {
 	return names{unix.ByteSliceToString(u.Machine[:]), unix.ByteSliceToString(u.Nodename[:]),
 		unix.ByteSliceToString(u.Release[:])}, nil
 }
+
+// moduleRecorder is the recorder of kernel modules.
+type moduleRecorder struct {
+	*history.Modules
+	s *session
+}
+
+func newModules(s *session) *moduleRecorder {
+	return &moduleRecorder{history.NewModules(s.host, history.ModuleReports{Warn: s.warn, Lost: s.lost,
+		Wake: s.wake, Clocked: s.clocked}), s}
+}
+
+func (m *moduleRecorder) start() error {
+	m.Start()
+	return nil
+}
+
+func (m *moduleRecorder) drain() time.Duration {
+	m.Drain()
+	return 0
+}
+
+func (m *moduleRecorder) stop() { m.Settle() }
+
+func (m *moduleRecorder) add(w *bundle.Writer) error {
+	n, err := m.Add(w)
+	m.s.summary.Modules = max(m.s.summary.Modules, n)
+	return err
+}
+
+func (m *moduleRecorder) close() { m.Close() }

@@ -2,12 +2,18 @@ package record
 
 import (
 	"cmp"
+	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/elf"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
 )
@@ -300,4 +306,272 @@ func (p *processes) codeLine(m procmaps.Mapping, text string) *codeLine {
 		l.id = p.vdso
 	}
 	return l
+}
+
+// maxFiles bounds the cache of files' build IDs.
+const maxFiles = 1 << 14
+
+// askID has the build ID of a file read that a process mapped as code at a time, once. p.mu is
+// held.
+func (p *processes) askID(pid int32, m procmaps.Mapping, since uint64) {
+	if m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
+		return
+	}
+	p.asked[m.File] = true
+	p.opens.run(device{m.File.Major, m.File.Minor}, func() {
+		id, ok := p.readID(pid, &m, since)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ok && !p.closed {
+			p.ids[m.File] = id
+		} else { // another process may have it, too
+			delete(p.asked, m.File)
+		}
+	})
+}
+
+// mapping has the build ID of a file read that a process has mapped, if its stacks have bare
+// addresses.
+func (p *processes) mapping(pid int32, m *procmaps.Mapping, at uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ids != nil && (len(p.kept[pid]) > 0 || p.bare[pid]) {
+		p.askID(pid, *m, at)
+	}
+}
+
+// sampled notes that a process has stacks with bare addresses. The build IDs of files that it has
+// mapped are read, and the mappings of its parent, which it has too until it runs a program: it may
+// be gone when its own are to be read.
+func (p *processes) sampled(pid int32) {
+	for child := true; pid > 0; child = false {
+		p.mu.Lock()
+		known := p.bare[pid]
+		p.bare[pid] = true
+		copied := len(p.kept[pid]) > 0
+		if p.mapped != nil && !known && !copied {
+			for time, m := range p.mapped.log.Mappings(pid) {
+				p.askID(pid, m, time)
+			}
+		}
+		p.mu.Unlock()
+		if known || p.mapped == nil {
+			return
+		}
+		if !child && !copied {
+			p.hurry(pid)
+		}
+		pid = p.mapped.log.Parent(pid)
+	}
+}
+
+// fileID reads the build ID of a mapped file, zero if it has none that fits into a frame:
+// through the mapping itself, which serves for a deleted file, too, or by its path where the
+// process has ended or mapped another file there. ok is false if the file could not be opened.
+func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id buildid.ID, ok bool) {
+	name := p.path(pid, "map_files/"+strconv.FormatUint(m.Start, 16)+"-"+
+		strconv.FormatUint(m.End, 16))
+	if id, ok = readID(name, m, &m.File); ok {
+		return id, true
+	}
+	if id, ok = readID(p.s.host.Path(m.File.Path), m, &m.File); ok {
+		return id, true
+	}
+	// Of overlays the mapping has other numbers than the file.
+	id, ok = readID(name, m, nil)
+	return id, ok && p.stillMaps(pid, m, since)
+}
+
+// stillMaps reports whether a process has had a mapping since a time.
+func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool {
+	b, err := readSome(p.path(pid, "maps"), nil, maxMaps)
+	if err != nil {
+		return false
+	}
+	now := p.s.host.Monotonic()
+	for o := range procmaps.Code(b) {
+		if o == *m {
+			p.mapped.sync()
+			return p.mapped == nil || p.mapped.unchanged(pid, m.Start, since, now)
+		}
+	}
+	return false
+}
+
+// readID reads the build ID of the file at a path, which is to be the one that is mapped,
+// where is is not nil.
+func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || is != nil && !sameFile(&st, is) {
+		return id, false
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG { // to open a device may set it to work
+		return id, true
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return id, false
+	}
+	defer f.Close()
+	if unix.Fstat(int(f.Fd()), &st) != nil || is != nil && !sameFile(&st, is) {
+		return id, false
+	}
+	object, err := elf.Open(m.File.Path, io.NewSectionReader(f, 0, st.Size), st.Size)
+	if err != nil || object.ID.Space() != buildid.GNU || object.ID.Len() > sampler.BuildIDSize {
+		return id, true
+	}
+	return object.ID, true
+}
+
+func sameFile(st *unix.Stat_t, f *procmaps.File) bool {
+	return st.Ino == f.Inode && unix.Major(st.Dev) == f.Major && unix.Minor(st.Dev) == f.Minor
+}
+
+// mapTables are the mappings of a process that a bundle keeps for addresses without a build ID, by
+// their numbers: those of each program apart, and where the code at an address changed while a
+// program ran as many as it takes. As /proc/PID/maps number 0 is of the program that it ran last.
+type mapTables struct {
+	programs []uint64 // see processes.programs
+	list     []mapTable
+}
+
+// mapTable is one of the mappings, of which no two lie one over another.
+type mapTable struct {
+	program uint64
+	whole   []byte     // all mappings of a process that is kept whole, as they were last
+	copied  []codeLine // the lines of code in whole
+	lines   []codeLine
+}
+
+// mapTables returns those of a process, as it was when they were asked for first: while a recording
+// goes on there may come other programs.
+func (x *places) mapTables(pid int32) *mapTables {
+	t := x.tables[pid]
+	if t != nil {
+		return t
+	}
+	x.p.mu.Lock()
+	defer x.p.mu.Unlock()
+	t = &mapTables{programs: x.p.programs(pid)}
+	x.tables[pid] = t
+	for i, program := range t.programs {
+		t.list = append(t.list, mapTable{program: program})
+		if i == 0 && x.p.whole[pid] {
+			m := &t.list[0]
+			m.whole, m.copied = x.p.wholeOf(pid, program)
+			m.lines = m.copied
+		}
+	}
+	return t
+}
+
+// wholeOf returns the newest mappings of a program, and those of code. p.mu is held.
+func (p *processes) wholeOf(pid int32, program uint64) (text []byte, lines []codeLine) {
+	for _, saved := range slices.Backward(p.kept[pid]) {
+		if saved.program != program {
+			continue
+		}
+		text, err := p.maps.read(saved.spooled, nil)
+		if err != nil {
+			continue
+		}
+		for m, row := range procmaps.Code(text) {
+			lines = append(lines, codeLine{Mapping: m, text: string(row)})
+		}
+		return text, lines
+	}
+	return nil, nil
+}
+
+// Number implements sampler.Explainer.
+func (x *places) Number(of sampler.Process, mappings []int) uint32 {
+	t := x.mapTables(of.PID)
+	lines := make([]*codeLine, len(mappings))
+	for i, n := range mappings {
+		lines[i] = x.lines[n]
+	}
+	for i := range t.list {
+		if m := &t.list[i]; (m.program == of.Program || of.Program == 0) && m.add(lines) {
+			return uint32(i)
+		}
+	}
+	t.list = append(t.list, mapTable{program: of.Program})
+	t.list[len(t.list)-1].add(lines)
+	return uint32(len(t.list) - 1)
+}
+
+// add adds mappings, unless others that lie there would be in their way.
+func (t *mapTable) add(lines []*codeLine) bool {
+	next := t.lines
+	for _, l := range lines {
+		i := slices.IndexFunc(next, l.overlaps)
+		switch {
+		case i < 0:
+			next = append(slices.Clip(next), *l)
+		case next[i].same(l) && next[i].Start <= l.Start && l.End <= next[i].End:
+		case next[i].same(l):
+			wide, ok := widened(next, i, l)
+			if !ok {
+				return false
+			}
+			next = slices.Clone(next)
+			next[i] = wide
+		default:
+			return false
+		}
+	}
+	t.lines = next
+	return true
+}
+
+func (l *codeLine) overlaps(o codeLine) bool { return o.Start < l.End && l.Start < o.End }
+
+// widened returns a line that covers lines[i] and l, which make the same of their addresses; ok is
+// false if another line is in its way.
+func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
+	w = lines[i]
+	if l.Start < w.Start {
+		w.Start, w.Offset = l.Start, l.Offset
+	}
+	w.End = max(w.End, l.End)
+	w.text = w.Line()
+	for n := range lines {
+		if n != i && w.overlaps(lines[n]) {
+			return w, false
+		}
+	}
+	return w, true
+}
+
+// text returns the lines, by their addresses.
+func (t *mapTable) text() []byte {
+	sorted := t.further()
+	slices.SortFunc(sorted, func(a, b codeLine) int { return compareStarts(&a, &b) })
+	b := slices.Clip(t.whole)
+	for _, l := range sorted {
+		b = append(b, l.text...)
+	}
+	return b
+}
+
+// further returns the lines that are not in whole: of memory that a compiler at run time has mapped
+// since, or had before.
+func (t *mapTable) further() []codeLine {
+	var list []codeLine
+	for i, l := range t.lines {
+		if i >= len(t.copied) || l.text != t.copied[i].text {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func compareStarts(a, b *codeLine) int {
+	switch {
+	case a.Start < b.Start:
+		return -1
+	case a.Start > b.Start:
+		return 1
+	}
+	return 0
 }

@@ -1,8 +1,12 @@
 package record
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -10,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/btf"
 	"symbolize/ingest/record/sys"
 )
 
@@ -282,4 +288,235 @@ func unreadable(id uint32, tag bpf.Tag) []byte {
 	binary.NativeEndian.PutUint32(info[bpf.InfoIDAt:], id)
 	copy(info[bpf.InfoTagAt:], tag[:])
 	return bpf.AppendProgram(nil, &bpf.RawProgram{Info: info, BigEndian: bigEndian})
+}
+
+// synthesize writes, for each program that was there before the rings were, the records that its
+// load would have given, with time 0: before everything; likewise with their times for programs
+// that were there after records were lost. It also counts the functions of all.
+func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
+	p.infos.sort()
+	p.blobs.sort()
+	var entry, blob []byte
+	for _, e := range p.infos.entries {
+		var err error
+		if entry, err = p.infos.read(e, entry); err != nil {
+			return err
+		}
+		x, err := p.decode(entry, &blob)
+		if err != nil {
+			p.s.warn("BPF program %d: %v", e.id, err)
+			continue
+		}
+		p.s.summary.Functions += len(x.Funcs)
+		p.describe(x)
+		seen := p.seen[e.id]
+		if seen == nil || seen.missing != "" {
+			continue
+		}
+		if !seen.loaded && !seen.late {
+			*ksymbols += writeProgram(w, x, 0)
+		}
+		for _, at := range seen.again {
+			*ksymbols += writeProgram(w, x, at)
+		}
+	}
+	missing := p.s.summary.Missing[p.missingFrom:]
+	for i := range missing {
+		m := &missing[i]
+		if seen := p.seen[m.ID]; m.Symbol == "" && seen != nil && seen.tag != (bpf.Tag{}) {
+			m.Symbol = bpf.SymbolOf(seen.tag, "")
+		}
+	}
+	sortMissing(missing)
+	return w.Err()
+}
+
+func sortMissing(list []MissingProgram) {
+	slices.SortFunc(list, func(a, b MissingProgram) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// describe adds a program whose info was read, but not its code, to those missing.
+func (p *programs) describe(x *bpf.Program) {
+	seen, sum := p.seen[x.ID], p.s.summary
+	if x.Missing == "" || seen == nil || seen.missing != "" {
+		return
+	}
+	p.s.lost("images of BPF programs: "+x.Missing, 1)
+	if len(sum.Missing) < maxMissing {
+		sum.Missing = append(sum.Missing, MissingProgram{ID: x.ID, Symbol: x.Symbol(0),
+			Reason: x.Missing})
+	}
+}
+
+// writeProgram writes the records of a load at a time and returns how many KSYMBOLs it took. A
+// function whose address is hidden has none.
+func writeProgram(w *perfdata.Writer, x *bpf.Program, at uint64) int {
+	n, id := 0, perfdata.SampleID{Time: at}
+	for i := range x.Funcs {
+		f := &x.Funcs[i]
+		if f.Start == 0 {
+			continue
+		}
+		n++
+		_ = w.WriteKSymbol(&perfdata.KSymbol{Addr: uint64(f.Start), Len: f.Length,
+			Kind: perfdata.KSymbolBPF, Name: []byte(x.Symbol(i))}, id)
+	}
+	_ = w.WriteBPFEvent(&perfdata.BPFEvent{Kind: perfdata.BPFLoad, ID: x.ID, Tag: x.Tag}, id)
+	return n
+}
+
+// decode decodes an entry of BPF_PROG_INFO with its BTF, which gives functions their
+// names. blob is a buffer to be used again.
+func (p *programs) decode(entry []byte, blob *[]byte) (*bpf.Program, error) {
+	var unread error
+	x, err := bpf.DecodeProgram("bpf_prog_info", entry, bigEndian, func(id uint32) *btf.Types {
+		e, ok := p.blobs.find(id)
+		if !ok {
+			return nil
+		}
+		b, err := p.blobs.read(e, *blob)
+		*blob = b
+		if err != nil {
+			unread = err
+			return nil
+		}
+		const head = 8 // id and size
+		t, err := btf.Parse(fmt.Sprintf("BTF %d", id), b[head:], nil)
+		if err != nil {
+			return nil
+		}
+		return t
+	})
+	if err = cmp.Or(err, unread); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// spool keeps data by id in a temporary file, so that memory holds 16 bytes for each. It is for one
+// goroutine.
+type spool struct {
+	file    *os.File
+	buf     *bufio.Writer
+	size    int64
+	entries []spooled
+	sorted  bool
+}
+
+type spooled struct {
+	id  uint32
+	len uint32
+	at  int64
+}
+
+// newSpool makes a spool whose file has no name, so that nothing is left of it after a crash.
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "symbolize-capture-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &spool{file: f, buf: bufio.NewWriterSize(f, 1<<18)}, nil
+}
+
+func (s *spool) close() { s.file.Close() }
+
+// add keeps b under an id.
+func (s *spool) add(id uint32, b []byte) error {
+	if _, err := s.buf.Write(b); err != nil {
+		return err
+	}
+	s.entries = append(s.entries, spooled{id: id, len: uint32(len(b)), at: s.size})
+	s.size += int64(len(b))
+	s.sorted = false
+	return nil
+}
+
+// reset forgets all entries.
+func (s *spool) reset() error {
+	s.buf.Reset(s.file)
+	s.entries, s.size, s.sorted = s.entries[:0], 0, false
+	if err := s.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := s.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// sort puts the entries in the order of their ids. A second one of an id is dropped.
+func (s *spool) sort() {
+	if s.sorted {
+		return
+	}
+	slices.SortStableFunc(s.entries, func(a, b spooled) int { return cmp.Compare(a.id, b.id) })
+	s.entries = slices.CompactFunc(s.entries, func(a, b spooled) bool { return a.id == b.id })
+	s.sorted = true
+}
+
+// read returns the content of an entry in buf, or in a new buffer if it is too small.
+func (s *spool) read(e spooled, buf []byte) ([]byte, error) {
+	if err := s.buf.Flush(); err != nil {
+		return nil, err
+	}
+	buf = slices.Grow(buf[:0], int(e.len))[:e.len]
+	_, err := s.file.ReadAt(buf, e.at)
+	return buf, err
+}
+
+// section returns a reader of a feature's bytes: the number of entries, then all of
+// them by id.
+func (s *spool) section() io.Reader {
+	s.sort()
+	return &sectionReader{s: s, buf: binary.NativeEndian.AppendUint32(nil, uint32(len(s.entries)))}
+}
+
+// sectionReader reads the entries of a spool in their order.
+type sectionReader struct {
+	s    *spool
+	next int
+	buf  []byte // the rest of the entry at hand
+	room []byte
+}
+
+func (r *sectionReader) Read(b []byte) (int, error) {
+	for len(r.buf) == 0 {
+		if r.next == len(r.s.entries) {
+			return 0, io.EOF
+		}
+		var err error
+		if r.room, err = r.s.read(r.s.entries[r.next], r.room); err != nil {
+			return 0, err
+		}
+		r.buf = r.room
+		r.next++
+	}
+	n := copy(b, r.buf)
+	r.buf = r.buf[n:]
+	return n, nil
+}
+
+// find returns the entry of an id. The spool must be sorted.
+func (s *spool) find(id uint32) (spooled, bool) {
+	i, ok := slices.BinarySearchFunc(s.entries, id, func(e spooled, id uint32) int {
+		return cmp.Compare(e.id, id)
+	})
+	if !ok {
+		return spooled{}, false
+	}
+	return s.entries[i], true
+}
+
+// bigEndian is the byte order of the host, in which the kernel writes records and info.
+var bigEndian = perfdata.NativeBigEndian()
+
+// entryBTF returns the id of the BTF of an entry of BPF_PROG_INFO, 0 if it has none:
+// u32 info_len, u32 data_len, u64 arrays, then the info.
+func entryBTF(entry []byte) uint32 {
+	const infoAt = 16
+	if len(entry) < infoAt+bpf.InfoBTFAt+4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(entry[infoAt+bpf.InfoBTFAt:])
 }

@@ -5,14 +5,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/buildid"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
@@ -368,4 +372,302 @@ func (x *sideband) add(w *bundle.Writer) error {
 	part := &sidePart{out: x.out, programs: x.programs, symbols: x.symbols, ksymbols: x.ksymbols,
 		first: x.first}
 	return x.addPart(w, part)
+}
+
+// sidePart is the side band of a part of the recording.
+type sidePart struct {
+	out      *perfOut
+	programs *programs
+	symbols  map[symbolKey]bool
+	ksymbols int
+	first    bool // of its bundle: it has the initial state, too
+}
+
+// cutPart returns the side band since the last cut, with all records up to now. With again the
+// next one begins a bundle, for which the programs that are there are read once more.
+func (x *sideband) cutPart(again bool) (part *sidePart, err error) {
+	done := make(chan struct{})
+	x.requests <- func() {
+		defer close(done)
+		part, err = x.split(again)
+	}
+	x.ask()
+	select {
+	case <-done:
+	case <-x.done:
+		select {
+		case <-done:
+		default:
+			err = errors.New("the rings are not read any more")
+		}
+	}
+	return part, err
+}
+
+// split is cutPart, in the loop.
+func (x *sideband) split(again bool) (*sidePart, error) {
+	x.drainRings()
+	out, err := newPerfOut(x.ids, x.s.opts.Stacks != nil)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := x.programs.cut(x.copies != nil)
+	if err != nil {
+		out.close()
+		return nil, err
+	}
+	part := &sidePart{out: x.out, programs: programs, symbols: x.symbols, ksymbols: x.ksymbols,
+		first: x.first}
+	x.out, x.ksymbols, x.first = out, 0, again
+	if !again {
+		x.symbols = make(map[symbolKey]bool)
+		return part, nil
+	}
+	// Data of this part is in the next bundle as well, from which it is carried over.
+	x.programs.written = make(map[uint32]bool)
+	for id, p := range programs.seen {
+		x.programs.written[id] = p.missing == ""
+	}
+	x.programs.btfs = make(map[uint32]bool)
+	for _, e := range programs.blobs.entries {
+		x.programs.btfs[e.id] = true
+	}
+	x.symbols = make(map[symbolKey]bool)
+	for key := range part.symbols {
+		x.symbols[key] = true
+	}
+	x.readPresent()
+	x.programs.written = nil
+	return part, nil
+}
+
+// addPart writes the records that perf synthesizes for the initial state, and adds perf.data.
+func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
+	if err := x.copies.fill(part.programs); err != nil {
+		return err
+	}
+	if x.series != nil {
+		x.series.addBTF(part.programs)
+	}
+	part.programs.finish()
+	if part.first {
+		part.out.kernelMap(&x.kernel.facts)
+		x.kernel.images(part.imageThere)
+	}
+	if err := part.programs.synthesize(part.out.w, &part.ksymbols); err != nil {
+		return err
+	}
+	x.s.summary.KSymbols += part.ksymbols
+	if err := part.out.finish(x.s, part.programs); err != nil {
+		return err
+	}
+	return part.out.addTo(w)
+}
+
+// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in kallsyms, and in no
+// record: it was there before. The kernel reports 4,096 bytes for each.
+func (p *sidePart) imageThere(pc uint64, name string) {
+	const imageLen = 4096
+	if p.symbols[symbolKey{pc, name}] {
+		return
+	}
+	p.ksymbols++
+	_ = p.out.w.WriteKSymbol(&perfdata.KSymbol{Addr: pc, Len: imageLen, Kind: perfdata.KSymbolBPF,
+		Name: []byte(name)}, perfdata.SampleID{})
+}
+
+func (p *sidePart) close() {
+	p.out.close()
+	p.programs.close()
+}
+
+// lookAgainEvery is how often the BPF programs that are there are listed at most because records
+// were lost.
+const lookAgainEvery = time.Second
+
+// again is the state for listing the BPF programs again after records of loads and unloads
+// were lost. Its zero value does nothing: nobody looks up addresses by time.
+type again struct {
+	live     map[uint64]uint32 // lengths of functions that are loaded by the records, by address
+	next     func(id uint32) (uint32, error)
+	from, to uint64 // when records were lost; 0: they were not
+	last     uint64 // when programs were listed last because of that
+}
+
+// maxLive bounds the functions of BPF programs that are remembered.
+const maxLive = 1 << 20
+
+// lookAgainAfterLoss has lost records followed by a list of the loaded programs.
+func (x *sideband) lookAgainAfterLoss() {
+	x.again = again{live: make(map[uint64]uint32), next: sys.NextProgram}
+	x.programs.found = x.again.found
+}
+
+// lost notes that records were lost in a time.
+func (a *again) lost(from, to uint64) {
+	if a.live == nil {
+		return
+	}
+	if a.to == 0 || from < a.from {
+		a.from = from
+	}
+	a.to = max(a.to, to)
+}
+
+// found notes a function of a program that is there.
+func (a *again) found(start uint64, length uint32) {
+	if start != 0 && len(a.live) < maxLive {
+		a.live[start] = length
+	}
+}
+
+// ksymbol notes a function that is loaded or unloaded by a record.
+func (a *again) ksymbol(start uint64, length uint32, loaded bool) {
+	switch {
+	case a.live == nil:
+	case loaded:
+		a.found(start, length)
+	default:
+		delete(a.live, start)
+	}
+}
+
+// lookAgain lists the programs that are there, if records were lost, and writes records of them
+// and of the unload of others. Between the loss and now code of BPF has no certain names; from now
+// on it has. It returns for how long it need not be called, in ms, as poll(2) takes it.
+func (x *sideband) lookAgain(now uint64) int {
+	a := &x.again
+	if a.to == 0 {
+		return -1
+	}
+	wait := time.Duration(a.last + uint64(lookAgainEvery) - now)
+	if a.last != 0 && wait > 0 {
+		return int(wait/time.Millisecond) + 1
+	}
+	x.drainRings()
+	from, to := a.from, a.to
+	a.from, a.to = 0, 0
+	// Those that come and go from here on have records.
+	begin := x.s.host.Monotonic()
+	before, there := maps.Clone(a.live), x.list(begin)
+	for _, start := range slices.Sorted(maps.Keys(before)) {
+		if there[start] == before[start] {
+			continue
+		}
+		if a.live[start] == before[start] {
+			delete(a.live, start)
+		}
+		x.ksymbols++
+		_ = x.out.w.WriteKSymbol(&perfdata.KSymbol{Addr: start, Len: before[start],
+			Kind: perfdata.KSymbolBPF, Unregister: true, Name: []byte(bpf.SymbolOf(bpf.Tag{}, ""))},
+			perfdata.SampleID{Time: begin})
+	}
+	for start, length := range there {
+		a.found(start, length)
+	}
+	x.modules.LookSince(from)
+	a.last = x.s.host.Monotonic()
+	x.drainRings()
+	x.changes.Settled(to, a.last)
+	x.s.log("after lost records %d functions of BPF programs were there", len(there))
+	if a.to != 0 {
+		return int(lookAgainEvery / time.Millisecond)
+	}
+	return -1
+}
+
+// list returns the functions of the programs that are there, by address, and has records of them
+// written with this time.
+func (x *sideband) list(at uint64) map[uint64]uint32 {
+	there := make(map[uint64]uint32)
+	for id, n := uint32(0), 0; ; n++ {
+		next, err := x.again.next(id)
+		if err != nil {
+			return there
+		}
+		id = next
+		x.programs.presentAgain(id, at, func(start uint64, length uint32) { there[start] = length })
+		if n%betweenDrains == 0 {
+			x.drainRings()
+		}
+	}
+}
+
+// perfOut is the perf.data of a bundle while it is written: a temporary file without a name.
+type perfOut struct {
+	file *os.File
+	w    *perfdata.Writer
+}
+
+// newPerfOut begins a file whose only event represents all that write into the rings:
+// their records look alike. Their times are of CLOCK_MONOTONIC, or of perf's clock.
+func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
+	f, err := os.CreateTemp("", "symbolize-capture-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	const dummy = 9 // PERF_COUNT_SW_DUMMY
+	event := perfdata.Event{
+		Attr: perfdata.Attr{Type: perfdata.AttrSoftware, Config: dummy, SamplePeriod: 1,
+			SampleType: sys.SampleType, Flags: kernelFlags | processFlags | perfdata.FlagSampleIDAll},
+		Name: "dummy:HG", IDs: ids,
+	}
+	if monotonic {
+		event.Attr.Flags |= perfdata.FlagUseClockID
+		event.Attr.ClockID = unix.CLOCK_MONOTONIC
+	}
+	w, err := perfdata.NewWriter(f, bigEndian, []perfdata.Event{event})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &perfOut{file: f, w: w}, nil
+}
+
+func (o *perfOut) close() { o.file.Close() }
+
+// write adds a record of a ring. An error stays in the writer until finish.
+func (o *perfOut) write(rec []byte) { _ = o.w.WriteRecord(rec) }
+
+// kernelMap writes where the kernel's text lies, as perf does it.
+func (o *perfOut) kernelMap(k *kernelFacts) {
+	if k.text == 0 || k.end <= k.text {
+		return
+	}
+	_ = o.w.WriteMmap(&perfdata.Mmap{PID: -1, Addr: k.text, Len: k.end - k.text, PgOff: k.text,
+		Filename: []byte(kernelName + "_text")}, perfdata.CPUModeKernel, perfdata.SampleID{})
+}
+
+// kernelName is perf's name of the kernel's mapping; a symbol's name follows.
+const kernelName = "[kernel.kallsyms]"
+
+// finish writes the features.
+func (o *perfOut) finish(s *session, p *programs) error {
+	m := &s.manifest
+	o.w.SetString(perfdata.FeatureHostname, m.Host)
+	o.w.SetString(perfdata.FeatureOSRelease, m.OSRelease)
+	o.w.SetString(perfdata.FeatureArch, m.Machine)
+	if id, err := buildid.Parse(m.KernelBuildID); err == nil {
+		o.w.SetBuildIDs([]perfdata.BuildIDEntry{{ID: id, PID: -1, CPUMode: perfdata.CPUModeKernel,
+			Filename: kernelName}})
+	}
+	for _, f := range []struct {
+		feature perfdata.Feature
+		spool   *spool
+	}{{perfdata.FeatureBPFProgInfo, p.infos}, {perfdata.FeatureBPFBTF, p.blobs}} {
+		if len(f.spool.entries) > 0 {
+			o.w.SetFeatureFrom(f.feature, f.spool.section())
+		}
+	}
+	return o.w.Close()
+}
+
+// addTo adds the finished file to a bundle.
+func (o *perfOut) addTo(w *bundle.Writer) error {
+	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return w.AddReader(bundle.PerfDataName, o.file)
 }
