@@ -18,8 +18,8 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// CheckHost returns the rights and settings that this process and host lack to capture
-// everything; none if nothing is missing. Need.Fatal marks the fatal ones.
+// CheckHost returns the rights and settings that this process and host lack for a full capture;
+// none if nothing is missing. Without those marked Need.Fatal nothing can be captured.
 func CheckHost() []Need {
 	h := host{read: readSetting, container: !sampler.InitialNamespace(), memlock: memlockLimit(),
 		probe: func(f *kernelFeature) error { return f.probe() }}
@@ -31,12 +31,12 @@ func CheckHost() []Need {
 type host struct {
 	caps    uint64
 	capsErr error
-	read    func(path string) (string, bool) // of /proc and /sys; false: not there
+	read    func(path string) (string, bool) // of /proc and /sys; false: absent
 
-	// Further needs of capture --stacks.
-	container bool                               // processes have other numbers than the kernel's
+	// Further inputs of the needs of capture --stacks.
+	container bool                               // process IDs differ from the kernel's
 	memlock   uint64                             // bytes
-	probe     func(feature *kernelFeature) error // asks the kernel
+	probe     func(feature *kernelFeature) error // tests the running kernel
 }
 
 func readSetting(path string) (string, bool) {
@@ -53,8 +53,8 @@ func effectiveCaps() (uint64, error) {
 	return uint64(data[1].Effective)<<32 | uint64(data[0].Effective), nil
 }
 
-// memlockLimit returns RLIMIT_MEMLOCK, bytes; without a limit, or if it is unknown, a value above
-// any map's size.
+// memlockLimit returns RLIMIT_MEMLOCK in bytes. If it is unlimited or unknown, the value is larger
+// than any map.
 func memlockLimit() uint64 {
 	limit := unix.Rlimit{}
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
@@ -65,7 +65,7 @@ func memlockLimit() uint64 {
 
 func (h *host) has(cap int) bool { return h.caps>>cap&1 != 0 }
 
-// number returns a setting; absent if it is not there or no number.
+// number returns a numeric setting; absent if it does not exist or is not a number.
 func (h *host) number(path string, absent int) int {
 	s, ok := h.read(path)
 	if !ok {
@@ -78,7 +78,7 @@ func (h *host) number(path string, absent int) int {
 	return n
 }
 
-// Settings that Check reads.
+// Settings that CheckHost reads.
 const (
 	paranoidPath   = "/proc/sys/kernel/perf_event_paranoid"
 	kptrPath       = "/proc/sys/kernel/kptr_restrict"
@@ -103,11 +103,11 @@ func (h *host) needs() []Need {
 	return out
 }
 
-// rights looks at the capabilities.
+// rights checks the capabilities.
 func (h *host) rights(add func(fatal bool, name, what, fix string)) {
 	admin := h.has(unix.CAP_SYS_ADMIN)
 	if !admin {
-		// It covers CAP_BPF, too, which alone opens nothing by its id.
+		// It includes CAP_BPF, which alone does not allow to open programs by id.
 		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id, "+
 			"and with --stacks one is loaded", asRoot+"symbolize")
 	}
@@ -132,7 +132,7 @@ func (h *host) rights(add func(fatal bool, name, what, fix string)) {
 	}
 }
 
-// settings checks the settings that no capability can replace.
+// settings checks the settings that no capability replaces.
 func (h *host) settings(add func(fatal bool, name, what, fix string)) {
 	if h.number(jitPath, 1) == 0 {
 		add(false, "net.core.bpf_jit_enable", "BPF programs have code: at 0 they are interpreted",
@@ -169,12 +169,12 @@ const (
 	tracingOptions = "--stacks --off-cpu and --stacks --event GROUP:TRACEPOINT"
 )
 
-// kernelFeature is a feature of BPF that the sampler's program or its reader uses.
+// kernelFeature is a BPF feature used by the sampler's program or its reader.
 type kernelFeature struct {
 	name  string
 	what  string        // its use
-	since kernelVersion // of kernels as they are released; distributions carry some back
-	probe func() error  // nil: it is there; wraps ebpf.ErrNotSupported: it is not
+	since kernelVersion // of upstream kernels; distributions backport some
+	probe func() error  // nil: present; ErrNotSupported: absent
 }
 
 // kernelVersion is the number at the start of a release.
@@ -198,7 +198,7 @@ var samplerFeatures = []kernelFeature{
 	}},
 }
 
-// probeBatches asks for a batch of a map that has nothing in it.
+// probeBatches reads a batch of an empty map.
 func probeBatches() error {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "batches", Type: ebpf.Hash, KeySize: 4, ValueSize: 4,
 		MaxEntries: 1})
@@ -214,11 +214,11 @@ func probeBatches() error {
 	return err
 }
 
-// memcgSince is where memory of BPF maps no longer counts against RLIMIT_MEMLOCK.
+// memcgSince is the version since which BPF maps do not count against RLIMIT_MEMLOCK.
 var memcgSince = kernelVersion{5, 11}
 
-// stacks checks the needs of capture --stacks beyond those of every capture. Its program is
-// loaded with the rights by which others are opened.
+// stacks checks the further needs of capture --stacks. Loading its program needs the same rights as
+// opening others.
 func (h *host) stacks(add func(n Need)) {
 	h.stackKernel(add)
 	h.lockedMemory(add)
@@ -249,7 +249,7 @@ func (h *host) stacks(add func(n Need)) {
 	}
 }
 
-// lockedMemory looks at the limit that maps of older kernels count against, root's too.
+// lockedMemory checks the limit that maps of older kernels count against, even for root.
 func (h *host) lockedMemory(add func(n Need)) {
 	if v, ok := h.version(); ok && v.before(memcgSince) && h.memlock < sampler.MaxKernelMemory {
 		add(Need{Name: "RLIMIT_MEMLOCK", Option: stacksOption,
@@ -259,8 +259,7 @@ func (h *host) lockedMemory(add func(n Need)) {
 	}
 }
 
-// stackKernel checks the kernel's own features. Without the rights to probe them, its
-// version decides.
+// stackKernel checks the kernel's features, by version if it has no rights to probe them.
 func (h *host) stackKernel(add func(n Need)) {
 	release, _ := h.read(releasePath)
 	version, versionKnown := h.version()
@@ -291,7 +290,7 @@ func (h *host) version() (v kernelVersion, ok bool) {
 	return v, n == 2
 }
 
-// tracepoints looks for tracefs, which describes them.
+// tracepoints checks for tracefs, which describes them.
 func (h *host) tracepoints(add func(n Need)) {
 	const what = "tracepoints are found"
 	switch {
@@ -317,8 +316,8 @@ func (h *host) traced(name string) bool {
 	return !h.missing(sys.TracingDirs[0]+name) || !h.missing(sys.TracingDirs[1]+name)
 }
 
-// mounted reports whether a file system of this type is mounted at dir, or with dir ""
-// anywhere. If that is unknown: true.
+// mounted reports whether a file system of this type is mounted at dir, or anywhere if dir is "".
+// It returns true if that is unknown.
 func (h *host) mounted(fstype, dir string) bool {
 	mounts, ok := h.read(mountsPath)
 	if !ok {
@@ -333,8 +332,8 @@ func (h *host) mounted(fstype, dir string) bool {
 	return false
 }
 
-// checkHostProc checks that Options.HostProc is a /proc of the host. If it may not be
-// read, it is accepted.
+// checkHostProc checks that Options.HostProc is a /proc of the host. It accepts a directory that it
+// has no right to read.
 func (s *session) checkHostProc() error {
 	dir := s.opts.HostProc
 	if dir == "" {
@@ -356,16 +355,16 @@ func (s *session) checkHostProc() error {
 	return nil
 }
 
-// outerNumber reports whether a process has a number of its own in the namespace of a /proc and
-// further ones in those below, by its status there.
+// outerNumber reports, by a process's status in a /proc, whether the process is also in a PID
+// namespace below the one of that /proc.
 func outerNumber(status string) bool {
 	_, rest, _ := strings.Cut(status, "\nNSpid:")
 	line, _, _ := strings.Cut(rest, "\n")
 	return len(strings.Fields(line)) > 1
 }
 
-// otherNumbers reports whether processes have other numbers for the kernel's records, which
-// go by the namespace of this process, than where they are read.
+// otherNumbers reports whether kernel records, which have IDs of the PID namespace of this process,
+// have other process IDs than the /proc that is read.
 func (p *processes) otherNumbers() bool {
 	return p.s.opts.HostProc != "" && !sampler.InitialNamespace()
 }

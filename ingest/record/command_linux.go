@@ -16,18 +16,18 @@ import (
 
 // command is the program that a capture runs.
 type command struct {
-	cmd   *exec.Cmd
-	start time.Time
-	done  chan error // of Wait
-	asked bool       // to end
+	cmd    *exec.Cmd
+	start  time.Time
+	done   chan error // receives the result of Wait
+	ending bool       // was requested to end
 }
 
-// startCommand starts the command, from the calling thread, whose events it inherits.
+// startCommand starts the command from the calling thread, which it inherits events from.
 func startCommand(o *Options, group *ownGroup) (*command, error) {
 	c := &command{cmd: exec.Command(o.Command[0], o.Command[1:]...), start: time.Now(),
 		done: make(chan error, 1)}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	// A command that leaves a child behind with its output open has ended all the same.
+	// The command has ended even if a child keeps its output open.
 	c.cmd.SysProcAttr = group.attributes()
 	c.cmd.WaitDelay = time.Second
 	if err := c.cmd.Start(); err != nil {
@@ -37,34 +37,33 @@ func startCommand(o *Options, group *ownGroup) (*command, error) {
 	return c, nil
 }
 
-// signal sends a signal to the command. That it has just ended is no error.
+// signal sends a signal to the command. It ignores that the command has just ended.
 func (c *command) signal(sig os.Signal) { _ = c.cmd.Process.Signal(sig) }
 
-// stop asks the command to end, unless it has been signalled; at a second call it is
-// killed.
+// stop asks the command to end, unless it was already signalled. The second call kills it.
 func (c *command) stop(sig os.Signal, signalled bool) {
 	switch {
-	case c.asked:
+	case c.ending:
 		c.signal(unix.SIGKILL)
 	case !signalled:
 		c.signal(sig)
 	}
-	c.asked = true
+	c.ending = true
 }
 
-// SharesTerminal reports whether this process is in the foreground of its terminal: an
-// interrupt from the keyboard then reaches the processes that it has started, too.
+// SharesTerminal reports whether this process is in the foreground of its terminal: its children
+// then also receive interrupts from the keyboard.
 func SharesTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {
-		return false // it has none
+		return false // no terminal
 	}
 	defer f.Close()
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// status describes how the command ended, after Wait gave err.
+// status records how the command ended; err is the result of Wait.
 func (c *command) status(s *session, err error) {
 	st := &s.summary.Command
 	st.Run, st.Elapsed = true, time.Since(c.start)
@@ -84,21 +83,22 @@ func (c *command) status(s *session, err error) {
 	}
 }
 
-// ownGroup is a control group that the command is started in, so that the sampler knows it and its
-// children from their first instruction on. It enables no controller: nothing is limited. Its file is
-// locked while the recorder lives: a group that nobody locks was left by one that was killed.
+// ownGroup is a control group in which the command is started: the sampler recognizes the command
+// and its children from their first instruction on. No controller is enabled: nothing is limited.
+// The directory is locked while the recorder lives; an unlocked group was left by a killed
+// recorder.
 type ownGroup struct {
 	dir  string
 	file *os.File
 }
 
-// groupPrefix begins the names of such groups.
+// groupPrefix is the prefix of the names of such groups.
 const groupPrefix = "symbolize-"
 
-// groupTries is how often a group is made anew that another recorder took for an abandoned one.
+// groupTries limits the attempts to make a group if another recorder removes it as abandoned.
 const groupTries = 10
 
-// newOwnGroup makes a control group below that of this process, in the hierarchy of version 2.
+// newOwnGroup makes a control group below the group of this process, in cgroup v2.
 func newOwnGroup() (g *ownGroup, err error) {
 	parent, err := groupOf("/proc/self")
 	if err != nil {
@@ -140,7 +140,7 @@ func makeGroup(parent string) (g *ownGroup, err error) {
 	return nil, err
 }
 
-// lockGroup locks a group; it is an error if another recorder has, or has removed it.
+// lockGroup locks a group; it fails if another recorder locked or removed it.
 func lockGroup(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -156,21 +156,21 @@ func lockGroup(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeAbandoned removes the groups without processes whose recorders were killed.
+// removeAbandoned removes groups without processes whose recorders were killed.
 func removeAbandoned(parent string) {
 	list, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
 	if err != nil {
-		return // the pattern is wrong: the parent has characters of one
+		return // the parent's name has characters of patterns
 	}
 	for _, dir := range list {
 		if f, err := lockGroup(dir); err == nil {
-			_ = unix.Rmdir(dir) // which fails while there are processes
+			_ = unix.Rmdir(dir) // fails if the group has processes
 			f.Close()
 		}
 	}
 }
 
-// groupOf returns the directory of a process's control group of version 2.
+// groupOf returns the directory of a process's cgroup v2.
 func groupOf(proc string) (string, error) {
 	mounts, err := os.ReadFile(filepath.Join(proc, "mountinfo"))
 	if err != nil {
@@ -196,7 +196,7 @@ func groupOf(proc string) (string, error) {
 	return "", errors.New("control groups of version 2 are not mounted")
 }
 
-// attributes has a command start in the group; nil leaves it in that of this process.
+// attributes starts a command in the group; nil leaves it in the group of this process.
 func (g *ownGroup) attributes() *syscall.SysProcAttr {
 	if g == nil {
 		return nil
@@ -204,7 +204,7 @@ func (g *ownGroup) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.file.Fd())}
 }
 
-// close removes the group. Processes that outlive the command go to the group above.
+// close removes the group. Processes that outlive the command are moved to the parent group.
 func (g *ownGroup) close() error {
 	if g == nil {
 		return nil

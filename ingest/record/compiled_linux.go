@@ -19,33 +19,32 @@ import (
 	"symbolize/ingest/object/perfmap"
 )
 
-// A perf map names code by the address, and belongs to a process by its number alone, which an
-// earlier process may have had: that one's file is still there, and its names would be wrong.
-// Whoever compiles at run time writes to the file while it runs, so a file that was written
-// before its process began is left out and counted. A jitdump file is the one that the process has
-// mapped.
+// A perf map names code by address, and belongs to a process by its ID only. An earlier process
+// with the same ID may have left its file, with wrong names. Run-time compilers write to the file
+// while they run, so a file last written before its process started is left out and counted. A
+// jitdump file is identified by the process's mapping of it.
 
-// compiledSizes are the sizes of a process's files when they were added to a bundle last.
+// compiledSizes are the sizes of a process's files when last added to a bundle.
 type compiledSizes struct{ perfMap, dump int64 }
 
-// compiledFile is one of these files.
+// compiledFile is a perf map or a jitdump file.
 type compiledFile struct {
 	*os.File
-	path    string // as the process has it
-	size    int64  // of which is taken
+	path    string // in the process's mount namespace
+	size    int64  // bytes to copy
 	written time.Time
-	lines   bool // only whole lines of it are taken
-	held    bool // it is kept open
+	lines   bool // copy whole lines only
+	held    bool // kept open
 }
 
-// addCompiled adds the files that run-time compilers left or are writing, which only grow. It asks
-// whether one is wanted by its size when it was added last, and now.
+// addCompiled adds the files that run-time compilers wrote or are writing; they only grow. changed
+// decides by a file's size when last added and its size now.
 func (p *processes) addCompiled(w *bundle.Writer,
-	wanted func(pid int32, was, size int64) bool) error {
+	changed func(pid int32, was, size int64) bool) error {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.seen))
 	p.mu.Unlock()
-	x := compiledAdder{p: p, w: w, wanted: wanted, left: maxProcessBytes}
+	x := compiledAdder{p: p, w: w, changed: changed, left: maxProcessBytes}
 	for _, pid := range pids {
 		if err := x.process(pid); err != nil {
 			return err
@@ -55,10 +54,10 @@ func (p *processes) addCompiled(w *bundle.Writer,
 }
 
 type compiledAdder struct {
-	p      *processes
-	w      *bundle.Writer
-	wanted func(pid int32, was, size int64) bool
-	left   int64 // bytes that may be added
+	p       *processes
+	w       *bundle.Writer
+	changed func(pid int32, was, size int64) bool
+	left    int64 // remaining bytes
 }
 
 // process adds the files of one process, and the facts about them.
@@ -106,7 +105,7 @@ func (x *compiledAdder) process(pid int32) error {
 	return x.w.Add(bundle.CompiledName(pid), b)
 }
 
-// file adds a file, if it is wanted, and sets its size.
+// file adds a file, if it changed, and sets its size.
 func (x *compiledAdder) file(pid int32, f *compiledFile, of, entry string, size *int64) error {
 	lost := func(why string) { x.p.s.lost(of+": "+why, 1) }
 	switch {
@@ -118,7 +117,7 @@ func (x *compiledAdder) file(pid int32, f *compiledFile, of, entry string, size 
 		}
 	case f.size > min(maxCompiled, x.left):
 		lost("too large")
-	case x.wanted(pid, *size, f.size):
+	case x.changed(pid, *size, f.size):
 		x.left -= f.size
 		*size = f.size
 		return x.w.AddReader(entry, io.NewSectionReader(f, 0, f.size))
@@ -126,11 +125,11 @@ func (x *compiledAdder) file(pid int32, f *compiledFile, of, entry string, size 
 	return nil
 }
 
-// perfMap returns a process's perf map: of its own root, by the number that it has
-// there, or of ours if it is gone. It is nil if there is none.
+// perfMap returns a process's perf map: below the process's root, named by its ID there, or below
+// ours if the process ended. It returns nil if there is none.
 func (p *processes) perfMap(pid, inner int32) *compiledFile {
 	if c := p.containedAs(pid); c != nil && c.perfMap != nil {
-		return c.perfMap.again()
+		return c.perfMap.refresh()
 	}
 	if f := p.openMap(p.path(pid, "root"), inner); f != nil {
 		return f
@@ -138,19 +137,18 @@ func (p *processes) perfMap(pid, inner int32) *compiledFile {
 	return p.openMap(p.s.host.Root, pid)
 }
 
-// openMap opens the perf map below a root of the process with a number there; nil if there is none.
+// openMap opens the perf map below a root, with a process ID there; nil if there is none.
 func (p *processes) openMap(root string, pid int32) *compiledFile {
 	path := "/tmp/" + perfmap.FileName(pid)
-	f, err := files.OpenNoLink(root + path) // whoever owns /tmp may have put anything there
+	f, err := files.OpenNoLink(root + path) // a directory like /tmp can contain anything
 	if err != nil {
 		return nil
 	}
-	return (&compiledFile{File: f, path: path, lines: true}).again()
+	return (&compiledFile{File: f, path: path, lines: true}).refresh()
 }
 
-// again reads how large an opened file is, and when it was written; it returns nil if that cannot
-// be read.
-func (f *compiledFile) again() *compiledFile {
+// refresh reads the size and modification time of an open file; nil if that fails.
+func (f *compiledFile) refresh() *compiledFile {
 	fi, err := f.Stat()
 	if err != nil {
 		f.Close()
@@ -163,15 +161,15 @@ func (f *compiledFile) again() *compiledFile {
 	return f
 }
 
-// Close closes the file, unless it is kept open.
+// Close closes the file unless it is kept open.
 func (f *compiledFile) Close() {
 	if !f.held {
 		f.File.Close()
 	}
 }
 
-// wholeLines returns how many of a file's bytes are whole lines: the last may be being written.
-// A file whose last line is longer than any function's is taken as it is.
+// wholeLines returns the length of a file's whole lines: the last line may be incomplete. If the
+// last line is longer than any function's, it returns the size of the file.
 func wholeLines(f io.ReaderAt, size int64) int64 {
 	const longest = 64 << 10
 	b := make([]byte, min(size, longest))
@@ -185,11 +183,11 @@ func wholeLines(f io.ReaderAt, size int64) int64 {
 	return size - int64(len(b)-i-1)
 }
 
-// jitDump returns the jitdump file that a process has mapped: of its own root, or of ours if it is
-// gone. It is nil if there is none, or if another file is there now.
+// jitDump returns the jitdump file that a process has mapped: below the process's root, or below
+// ours if the process ended. It returns nil if there is none, or if the path has another file now.
 func (p *processes) jitDump(pid, _ int32) *compiledFile {
 	if c := p.containedAs(pid); c != nil && c.dump != nil {
-		return c.dump.again()
+		return c.dump.refresh()
 	}
 	if f := p.openDump(p.path(pid, "root"), pid); f != nil {
 		return f
@@ -197,7 +195,7 @@ func (p *processes) jitDump(pid, _ int32) *compiledFile {
 	return p.openDump(p.s.host.Root, pid)
 }
 
-// containedAs returns the process as one of another mount namespace; nil if it is not.
+// containedAs returns a process in another mount namespace; nil for others.
 func (p *processes) containedAs(pid int32) *contained {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +219,7 @@ func (p *processes) openDump(root string, pid int32) *compiledFile {
 		f.Close()
 		return nil
 	}
-	return (&compiledFile{File: f, path: mapped.Path}).again()
+	return (&compiledFile{File: f, path: mapped.Path}).refresh()
 }
 
 // hasDump reports whether a process has mapped a jitdump file.
@@ -231,8 +229,8 @@ func (p *processes) hasDump(pid int32) bool {
 	return p.dumps[pid].Path != ""
 }
 
-// noteDump notes the jitdump file in the mappings of a process. p.mu is held.
-func (p *processes) noteDump(pid int32, text []byte) {
+// setDump records the jitdump file in the mappings of a process. p.mu is held.
+func (p *processes) setDump(pid int32, text []byte) {
 	if !bytes.Contains(text, []byte(".dump\n")) {
 		return
 	}
@@ -243,8 +241,8 @@ func (p *processes) noteDump(pid int32, text []byte) {
 	}
 }
 
-// vdsoOf returns where the vdso of a process lies, by the mappings that were read last; 0 if
-// they do not have it.
+// vdsoOf returns the address of the vdso of a process, from the mappings read last; 0 if they have
+// none.
 func (p *processes) vdsoOf(pid int32) addr.PC {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,17 +262,17 @@ func (p *processes) vdsoOf(pid int32) addr.PC {
 	return 0
 }
 
-// started notes when the process began that has a number now, in ticks as /proc/PID/stat has it.
+// started records when the process with this ID started, in ticks of /proc/PID/stat.
 func (p *processes) started(pid int32, ticks uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starts[pid] = ticks
 }
 
-// tick is the unit of times in /proc/PID/stat (USER_HZ), and above that of times of files.
+// tick is the unit of times in /proc/PID/stat (USER_HZ); times of files are more precise.
 const tick = 10 * time.Millisecond
 
-// began returns when a process did, ns since 1970; 0 if it ended before that was read.
+// began returns the start of a process in ns since 1970; 0 if it ended before that was read.
 func (p *processes) began(pid int32) uint64 {
 	p.mu.Lock()
 	ticks, ok := p.starts[pid]
@@ -286,35 +284,35 @@ func (p *processes) began(pid int32) uint64 {
 	return now.Realtime - now.Boottime + ticks*uint64(tick)
 }
 
-// isOlder reports whether a file was written before its process began. Of one that ended
-// before its start was read the file was written in the time of the recording, or it is older.
+// isOlder reports whether a file was written before its process started. For a process that ended
+// before its start was read, it reports whether the file is older than the recording.
 func (p *processes) isOlder(pid int32, written time.Time) bool {
 	begin := cmp.Or(p.began(pid), p.s.manifest.Begin.Realtime)
 	return written.Before(time.Unix(0, int64(begin)).Add(-2 * tick))
 }
 
-// A container has a /tmp of its own, which is gone when its last process is. So the files of
-// run-time compilers in other mount namespaces are opened while their processes run: an open file
-// stays, and grows on until it is taken.
+// A container's /tmp disappears with its last process. Files of run-time compilers in other mount
+// namespaces are therefore opened while their processes run: an open file stays readable and grows
+// until it is copied.
 
 // contained is a process in another mount namespace.
 type contained struct {
-	perfMap, dump *compiledFile // open; nil until they are there
-	inner         int32         // its number in its own namespace
-	next          uint64        // when to look for the files again, ns of CLOCK_MONOTONIC
+	perfMap, dump *compiledFile // open; nil until they exist
+	inner         int32         // process ID in its own namespace
+	next          uint64        // time of the next attempt to open the files, ns of CLOCK_MONOTONIC
 	pause         time.Duration
 }
 
 const (
-	// firstLook is when files of a process are looked for first, after its mappings were read;
-	// the pauses between looks double up to flushEvery.
+	// firstLook is the delay of the first attempt to open the files, after the mappings were read.
+	// Later delays double, up to flushEvery.
 	firstLook = 100 * time.Millisecond
-	// maxHeld bounds the files that are kept open.
+	// maxHeld limits the files kept open.
 	maxHeld = 512
 )
 
-// contain notes a process that is in another mount namespace.
-func (p *processes) contain(pid int32) {
+// trackContained registers a process that is in another mount namespace.
+func (p *processes) trackContained(pid int32) {
 	p.mu.Lock()
 	_, known := p.contained[pid]
 	p.mu.Unlock()
@@ -337,9 +335,9 @@ func (p *processes) contain(pid int32) {
 	}
 }
 
-// hold opens the files of contained processes that are there by now, and returns when to look
-// again; 0 if there is nothing to wait for.
-func (p *processes) hold() (again time.Duration) {
+// openContained opens the files of contained processes that exist by now. It returns the time until
+// the next attempt; 0 if none is needed.
+func (p *processes) openContained() (again time.Duration) {
 	now := p.s.host.Monotonic()
 	var due []int32
 	p.mu.Lock()
@@ -360,16 +358,16 @@ func (p *processes) hold() (again time.Duration) {
 	}
 	p.mu.Unlock()
 	for _, pid := range due {
-		p.look(pid)
+		p.openFiles(pid)
 	}
 	return again
 }
 
-// look opens the files of a contained process that are there.
-func (p *processes) look(pid int32) {
+// openFiles opens the existing files of a contained process.
+func (p *processes) openFiles(pid int32) {
 	status, err := os.ReadFile(p.path(pid, "status"))
 	if err != nil {
-		return // gone
+		return // ended
 	}
 	inner := procmaps.InnerPID(string(status), pid)
 	perfMap := p.openMap(p.path(pid, "root"), inner)
@@ -378,15 +376,15 @@ func (p *processes) look(pid int32) {
 	defer p.mu.Unlock()
 	c := p.contained[pid]
 	if c == nil {
-		c = &contained{perfMap: &compiledFile{}, dump: &compiledFile{}} // it was forgotten meanwhile
+		c = &contained{perfMap: &compiledFile{}, dump: &compiledFile{}} // forgotten meanwhile
 	}
 	c.inner = inner
-	p.holdOne(&c.perfMap, perfMap)
-	p.holdOne(&c.dump, dump)
+	p.keepOpen(&c.perfMap, perfMap)
+	p.keepOpen(&c.dump, dump)
 }
 
-// holdOne keeps an opened file, which may be nil, unless there is one already. p.mu is held.
-func (p *processes) holdOne(at **compiledFile, f *compiledFile) {
+// keepOpen keeps a file open, which may be nil, unless another one is. p.mu is held.
+func (p *processes) keepOpen(at **compiledFile, f *compiledFile) {
 	switch {
 	case f == nil:
 	case *at != nil:
@@ -397,7 +395,7 @@ func (p *processes) holdOne(at **compiledFile, f *compiledFile) {
 	}
 }
 
-// release closes the files of a process that are held. p.mu is held.
+// release closes the files of a process that were kept open. p.mu is held.
 func (p *processes) release(pid int32) {
 	if c := p.contained[pid]; c != nil {
 		for _, f := range []*compiledFile{c.perfMap, c.dump} {

@@ -82,7 +82,7 @@ func perfMapsOfOthers(t *testing.T, up time.Duration) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		p.again()
+		p.newFile()
 	}
 	if n := s.summary.Lost["perf maps: of earlier processes with the same number"]; n != 3 {
 		t.Errorf("lost %v", s.summary.Lost)
@@ -159,14 +159,14 @@ func TestContained(t *testing.T) {
 	p.follow(80)
 	p.follow(81)
 	readAll(t, p)
-	if again := p.hold(); again <= 0 || again > firstLook || p.held != 0 || p.contained[81] != nil {
+	if again := p.openContained(); again <= 0 || again > firstLook || p.held != 0 || p.contained[81] != nil {
 		t.Errorf("looks again in %v, %d files held, %+v", again, p.held, p.contained)
 	}
 	r.now.Monotonic += uint64(firstLook)
-	if again := p.hold(); p.held != 1 || p.contained[80].inner != 1 || again <= firstLook {
+	if again := p.openContained(); p.held != 1 || p.contained[80].inner != 1 || again <= firstLook {
 		t.Errorf("%d files held, %+v, again in %v", p.held, p.contained[80], again)
 	}
-	if again := p.hold(); again != 0 {
+	if again := p.openContained(); again != 0 {
 		t.Errorf("again in %v, where all is there", again)
 	}
 	r.write("proc/80/root/tmp/perf-1.map", "10 20 f\n30 20 g\n") // in the same file

@@ -10,11 +10,11 @@ import (
 	"symbolize/ingest/record/reporter"
 )
 
-// notWhole is the cause of loss of a copy that misses a piece.
+// notWhole is the cause of loss of an incomplete copy.
 const notWhole = "copies inside the kernel that are not whole"
 
-// copies keeps the programs that the kernel copied while they were loaded. Programs that the
-// rings' reader could read itself are dropped at the end; the others fill the gaps.
+// copies holds the programs that the kernel copied during their load. At the end programs that the
+// reader of the rings also read are dropped; the others fill its gaps.
 type copies struct {
 	s       *session
 	copier  *reporter.Copier
@@ -24,12 +24,12 @@ type copies struct {
 	mu     sync.Mutex // guards the fields below
 	pieces reporter.Pieces
 	copySpools
-	before copySpools // those of the part before
+	before copySpools // of the previous part
 	err    error
 }
 
-// start loads and attaches the program. Where that is not possible the capture goes on without, and
-// warns.
+// start loads and attaches the program. If that fails, the capture continues without it, with a
+// warning.
 func (c *copies) start() (err error) {
 	if c.copySpools, err = newCopySpools(); err == nil {
 		c.copier, err = reporter.AttachCopier(c.s.log)
@@ -46,7 +46,7 @@ func (c *copies) start() (err error) {
 
 func (c *copies) drain() time.Duration { return 0 }
 
-// stop detaches the program and takes the rest of its ring.
+// stop detaches the program and reads the rest of its ring.
 func (c *copies) stop() {
 	if c.copier == nil || c.stopped {
 		return
@@ -80,7 +80,7 @@ func (c *copies) read() {
 	}
 }
 
-// piece adds a piece, and keeps the copy that it completes.
+// piece adds a piece, and stores the copy if it is complete.
 func (c *copies) piece(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *copies) piece(b []byte) {
 	}
 }
 
-// fill gives programs that could not be read the copy that was made of them.
+// fill fills in the copies of programs that could not be read.
 func (c *copies) fill(p *programs) error {
 	if c == nil {
 		return nil
@@ -111,8 +111,8 @@ func (c *copies) fill(p *programs) error {
 	return p.err
 }
 
-// turn forgets the copies of the part before the last: the records of their programs have
-// been read since.
+// turn forgets the copies of the part before the last one: the records of their programs were read
+// since.
 func (c *copies) turn() error {
 	if c == nil {
 		return nil
@@ -131,7 +131,7 @@ func (c *copies) turn() error {
 	return nil
 }
 
-// copySpools have the copies of a time of the recording.
+// copySpools holds the copies of a span of the recording.
 type copySpools struct {
 	infos *spool // entries of BPF_PROG_INFO
 	blobs *spool // entries of BPF_BTF

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// flushEvery is how much of a recording is lost at most when its recorder is killed.
+	// flushEvery is the most that is lost if the recorder is killed.
 	flushEvery = 10 * time.Second
-	// settle is how long a flush waits for mappings that are being read.
+	// settle is how long a flush waits for pending reads of mappings.
 	settle = 500 * time.Millisecond
 )
 
-// recorders are those of a capture. series and stacks may be nil.
+// recorders are the recorders of a capture. series and stacks may be nil.
 type recorders struct {
 	kernel  *kernel
 	modules *moduleRecorder
@@ -29,21 +29,21 @@ type recorders struct {
 	stacks  *stacks
 }
 
-// flusher makes the recording durable part by part, and begins new files.
+// flusher makes the recording durable part by part, and starts new files.
 type flusher struct {
 	s     *session
 	set   *recorders
-	path  string            // the files of Options.Rotate are named after it
-	w     *bundle.Writer    // of the file at hand
-	begun time.Time         // when it was
-	first bool              // nothing of it was flushed
-	last  bundle.Clocks     // where the part at hand begins
-	lost  map[string]uint64 // Summary.Lost, as far as it is in a file
-	// Of Summary.Warnings and Missing, how many are in a file.
+	path  string            // base of the names of Options.Rotate's files
+	w     *bundle.Writer    // current file
+	begun time.Time         // start of the current file
+	first bool              // nothing was flushed to the current file
+	last  bundle.Clocks     // start of the current part
+	lost  map[string]uint64 // the part of Summary.Lost that is already in a file
+	// Number of Summary.Warnings and Missing that are already in a file.
 	warned, missing int
 
 	quit, done chan struct{}
-	failed     chan error // holds the error with which nothing more can be flushed
+	failed     chan error // holds the error after which nothing can be flushed
 }
 
 func newFlusher(s *session, w *bundle.Writer) *flusher {
@@ -90,13 +90,13 @@ func (f *flusher) pause() time.Duration {
 	return every
 }
 
-// part is the data recorded since the last flush, as far as others go on recording meanwhile.
+// part is the data since the last flush, as far as recording continues during the flush.
 type part struct {
 	side   *sidePart
-	stacks *sampler.Part // nil: none are sampled
-	gone   gone          // processes without data in the next part
-	turned uint64        // when the next part began, or before: by the clock of records
-	end    bundle.Clocks // when the next part began: of the samples, if there are any
+	stacks *sampler.Part // nil: not sampled
+	gone   gone          // processes without data in later parts
+	turned uint64        // start of the next part, or earlier: clock of records
+	end    bundle.Clocks // start of the next part: clock of samples, if any
 }
 
 func (p *part) close() {
@@ -106,18 +106,17 @@ func (p *part) close() {
 	p.stacks.Close()
 }
 
-// flush makes the data since the last flush durable, and begins a new file when it is
-// time.
+// flush makes the data since the last flush durable, and starts a new file if it is due.
 func (f *flusher) flush() error {
 	r := f.s.opts.Rotate
-	again := r.Every > 0 && time.Since(f.begun) >= r.Every ||
+	newFile := r.Every > 0 && time.Since(f.begun) >= r.Every ||
 		r.Size > 0 && f.w.Flushed() >= r.Size
-	p, err := f.take(again)
+	p, err := f.nextPart(newFile)
 	defer p.close()
 	if err != nil {
 		return err
 	}
-	samples, err := f.add(p, again)
+	samples, err := f.add(p, newFile)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (f *flusher) flush() error {
 	if f.set.side.changes != nil {
 		f.set.side.changes.Forget(p.turned)
 	}
-	if again {
+	if newFile {
 		err = f.rotate(p, m)
 	}
 	if f.s.opts.Flushed != nil {
@@ -142,8 +141,8 @@ func (f *flusher) flush() error {
 	return err
 }
 
-// take takes the part at hand. again: the next one begins a file.
-func (f *flusher) take(again bool) (p *part, err error) {
+// nextPart ends the current part and returns it. newFile: the next part starts a new file.
+func (f *flusher) nextPart(newFile bool) (p *part, err error) {
 	p = &part{gone: f.set.procs.gone()}
 	now, _ := sys.ReadClocks()
 	if p.turned = now.Perf; f.set.stacks != nil {
@@ -155,14 +154,14 @@ func (f *flusher) take(again bool) (p *part, err error) {
 	f.set.procs.drain()
 	f.set.procs.reads.wait(settle)
 	f.set.procs.opens.wait(settle)
-	p.side, err = f.set.side.cutPart(again) // after the samples, which its records explain
+	p.side, err = f.set.side.cutPart(newFile) // after the samples, which its records explain
 	if p.end == (bundle.Clocks{}) {
 		p.end, _ = sys.ReadClocks()
 	}
 	return p, err
 }
 
-// atMonotonic returns the clocks at a time of CLOCK_MONOTONIC; none if that is 0.
+// atMonotonic returns the clocks at a time of CLOCK_MONOTONIC; zero for time 0.
 func atMonotonic(c bundle.Clocks, monotonic uint64) bundle.Clocks {
 	if monotonic == 0 {
 		return bundle.Clocks{}
@@ -172,8 +171,8 @@ func atMonotonic(c bundle.Clocks, monotonic uint64) bundle.Clocks {
 		Realtime: c.Realtime + d}
 }
 
-// add adds a part to the file at hand, and returns the manifest's entry for its samples.
-// last: it is the last one.
+// add adds a part, the last one of its file if last is set, and returns the manifest's entry for
+// its samples.
 func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) {
 	x := f.set
 	if f.first || last {
@@ -209,7 +208,7 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 	return samples, err
 }
 
-// manifest returns that of the part at hand, with its end.
+// manifest returns the manifest of the current part.
 func (f *flusher) manifest(samples []bundle.Samples, end bundle.Clocks) *bundle.Manifest {
 	m := f.s.manifest
 	m.Samples, m.Begin, m.End = samples, f.last, end
@@ -218,7 +217,7 @@ func (f *flusher) manifest(samples []bundle.Samples, end bundle.Clocks) *bundle.
 	return &m
 }
 
-// since adds to a manifest the losses and warnings since the last one.
+// since adds the losses and warnings since the last call to a manifest.
 func (f *flusher) since(m *bundle.Manifest) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -238,8 +237,8 @@ func (f *flusher) since(m *bundle.Manifest) {
 	m.Missing, f.missing = sum.Missing[f.missing:len(sum.Missing):len(sum.Missing)], len(sum.Missing)
 }
 
-// rotate completes the file at hand, and begins a new one with the side band of the part, whose
-// programs may still be there. m is the manifest of that part.
+// rotate completes the current file, and starts a new one with the side band of the part, because
+// its programs may still be loaded. m is the manifest of that part.
 func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	if err := f.name(); err != nil {
 		return err
@@ -250,16 +249,16 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 		return err
 	}
 	f.w, f.first, f.begun = next, true, time.Now()
-	f.set.procs.again()
+	f.set.procs.newFile()
 	f.set.uses.Again()
 	f.set.modules.Forget(p.turned)
 	if f.set.series != nil {
-		f.set.series.again()
+		f.set.series.newFile()
 	}
 	begin := *m
 	begin.Begin, begin.Samples, begin.Lost, begin.Warnings, begin.Missing = m.End, nil, nil, nil, nil
 	if err := p.side.out.addTo(next); err != nil {
-		return err // the file that is done stays unfinished
+		return err // the complete file keeps its temporary name
 	}
 	if err := next.Flush(&begin); err != nil {
 		return err
@@ -277,8 +276,8 @@ func (f *flusher) written(w *bundle.Writer) {
 	}
 }
 
-// name gives the file at hand the name that it keeps: as perf record --switch-output does, with
-// the time behind, in UTC, and a number where that is taken.
+// name gives the current file its final name: as perf record --switch-output does, with the time in
+// UTC appended, and a number if that name exists.
 func (f *flusher) name() error {
 	now := time.Unix(0, int64(f.s.host.Now().Realtime)).UTC()
 	const hundredth = 10 * time.Millisecond
@@ -290,10 +289,10 @@ func (f *flusher) name() error {
 	return err
 }
 
-// maxSameNames bounds the files of one hundredth of a second.
+// maxSameNames limits the files of one hundredth of a second.
 const maxSameNames = 1000
 
-// end completes the last file, to which the recorders have added the rest.
+// end completes the last file, to which the recorders have added the remaining data.
 func (f *flusher) end(m *bundle.Manifest) error {
 	m.Begin = f.last
 	f.since(m)

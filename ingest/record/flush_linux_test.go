@@ -83,7 +83,7 @@ func TestCompact(t *testing.T) {
 	if p.maps.size > 2<<20 || len(p.kept) != 1 || len(p.maps.entries) != 0 {
 		t.Errorf("%d bytes, %d processes", p.maps.size, len(p.kept))
 	}
-	if b, err := p.wanted(1, nil); err != nil || string(b) != line {
+	if b, err := p.neededMappings(1, nil); err != nil || string(b) != line {
 		t.Errorf("%d bytes of mappings, %v", len(b), err)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// kernel takes the kernel's symbols, its notes and the vdso. They are read at the end,
-// when they disturb nobody: of the earlier data only modules go, and their recorder takes
+// kernel records the kernel's symbols, its notes and the vdso. They are read at the end, when
+// reading disturbs nothing: of the earlier data only modules disappear, and moduleRecorder records
 // their symbols.
 type kernel struct {
 	s       *session
@@ -31,7 +31,7 @@ type kernel struct {
 	list    []kernelImage
 }
 
-// kernelFacts are the facts about the kernel in kallsyms.
+// kernelFacts are facts about the kernel from kallsyms.
 type kernelFacts struct {
 	text, end uint64 // _text to _etext; 0 if hidden
 	symbols   int
@@ -66,10 +66,10 @@ func (k *kernel) start() error {
 
 func (k *kernel) drain() time.Duration { return 0 }
 
-// stop reads where the kernel lies now, which other recorders ask for.
+// stop reads the address range of the kernel, which other recorders need.
 func (k *kernel) stop() { k.locate() }
 
-// locate reads where the kernel and trampolines of BPF lie.
+// locate reads the address ranges of the kernel and of BPF trampolines.
 func (k *kernel) locate() {
 	k.facts, k.list = kernelFacts{}, nil
 	f, err := os.Open(k.s.host.Path("/proc/kallsyms"))
@@ -87,10 +87,10 @@ func (k *kernel) locate() {
 	}
 }
 
-// maxKallsymsLine is far above the kernel's own bound, KSYM_NAME_LEN.
+// maxKallsymsLine is far above the kernel's own limit, KSYM_NAME_LEN.
 const maxKallsymsLine = 64 << 10
 
-// scan finds the kernel's bounds and the trampolines of BPF in kallsyms.
+// scan finds the kernel's range and the BPF trampolines in kallsyms.
 func (k *kernel) scan(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, maxKallsymsLine), maxKallsymsLine)
@@ -112,7 +112,7 @@ func (k *kernel) scan(r io.Reader) error {
 	return lines.Err()
 }
 
-// lineAddr splits a line of kallsyms; the address is 0 if it is hidden or not there.
+// lineAddr splits a line of kallsyms. The address is 0 if it is hidden or missing.
 func lineAddr(line []byte) (pc uint64, name []byte) {
 	fields := bytes.Fields(line)
 	if len(fields) < 3 {
@@ -132,8 +132,8 @@ func (k *kernel) images(visit func(pc uint64, name string)) {
 	}
 }
 
-// add adds kallsyms, whole: symbols that a store does not keep serve readers of a
-// bundle without one. Symbols of unloaded modules are at its end.
+// add adds all of kallsyms: readers of a bundle without a store also need symbols that a store does
+// not keep. Symbols of unloaded modules are at its end.
 func (k *kernel) add(w *bundle.Writer) error {
 	if notes, err := os.ReadFile(k.s.host.Path("/sys/kernel/notes")); err == nil {
 		if err := w.Add(bundle.NotesName, notes); err != nil {
@@ -142,7 +142,7 @@ func (k *kernel) add(w *bundle.Writer) error {
 	}
 	if f, err := os.Open(k.s.host.Path("/proc/kallsyms")); err == nil {
 		var list io.Reader = f
-		if k.known() {
+		if k.knownElsewhere() {
 			k.s.manifest.KernelOmitted = true
 			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
 		}
@@ -161,22 +161,22 @@ func (k *kernel) add(w *bundle.Writer) error {
 	return w.Add(bundle.VDSOName(id.Hex()), image)
 }
 
-// known reports whether the kernel's own symbols are to be had elsewhere. Where the kernel
-// lies must be known, or they would be of no use.
-func (k *kernel) known() bool {
+// knownElsewhere reports whether the kernel's own symbols are available elsewhere. They are of no
+// use without the kernel's address range.
+func (k *kernel) knownElsewhere() bool {
 	id, err := buildid.Parse(k.s.manifest.KernelBuildID)
 	known := k.s.opts.KnownKernel
 	return err == nil && k.facts.text != 0 && known != nil && known(id)
 }
 
-// maxSymbolLine bounds a line of kallsyms, bytes: names have up to 511.
+// maxSymbolLine limits a line of kallsyms in bytes: names have up to 511.
 const maxSymbolLine = 4 << 10
 
-// symbolFilter reads from a list of kallsyms the lines of modules and of BPF, which name
-// their owner in brackets, and those with the kernel's addresses.
+// symbolFilter reads, from a list of kallsyms, the lines of modules and of BPF, which have the
+// owner in brackets, and the lines with the kernel's addresses.
 type symbolFilter struct {
 	lines *bufio.Reader
-	left  []byte // of the line at hand
+	left  []byte // of the current line
 }
 
 func (x *symbolFilter) Read(b []byte) (int, error) {
@@ -194,7 +194,7 @@ func (x *symbolFilter) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// isKernels reports whether a line is of a symbol of the kernel that can be left out.
+// isKernels reports whether a line has a symbol of the kernel that can be left out.
 func isKernels(line []byte) bool {
 	if bytes.IndexByte(line, '[') >= 0 {
 		return false
@@ -208,10 +208,10 @@ func isKernels(line []byte) bool {
 
 func (k *kernel) close() {}
 
-// maxVDSO bounds the vdso, which has two to four pages.
+// maxVDSO limits the size of the vdso, which has two to four pages.
 const maxVDSO = 1 << 20
 
-// ownVDSO returns the vdso of this process, which all have, and its build ID.
+// ownVDSO returns the vdso of this process, which is the same in all processes, and its build ID.
 func ownVDSO(h *sys.Host) ([]byte, buildid.ID, error) {
 	image, err := readVDSO(h)
 	if err != nil {
@@ -227,7 +227,7 @@ func ownVDSO(h *sys.Host) ([]byte, buildid.ID, error) {
 	return image, f.ID, nil
 }
 
-// readVDSO copies the vdso out of this process's memory.
+// readVDSO copies the vdso from this process's memory.
 func readVDSO(h *sys.Host) ([]byte, error) {
 	b, err := os.ReadFile(h.Path("/proc/self/maps"))
 	if err != nil {
@@ -254,7 +254,7 @@ func readVDSO(h *sys.Host) ([]byte, error) {
 	return nil, errors.New("this process has none")
 }
 
-// possibleCPUs returns how many values a per-CPU map has; 0 if that is not known.
+// possibleCPUs returns the number of values in an entry of a per-CPU map; 0 if unknown.
 func possibleCPUs(h *sys.Host) int {
 	b, err := os.ReadFile(h.Path("/sys/devices/system/cpu/possible"))
 	if err != nil {
@@ -279,7 +279,7 @@ func uname() (names, error) {
 		unix.ByteSliceToString(u.Release[:])}, nil
 }
 
-// moduleRecorder is the recorder of kernel modules.
+// moduleRecorder records kernel modules.
 type moduleRecorder struct {
 	*history.Modules
 	s *session

@@ -21,37 +21,38 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// mapLogFlags request the code mappings of all processes, and when programs begin.
+// mapLogFlags request records of the code mappings and execs of all processes.
 const mapLogFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
 	perfdata.FlagCommExec | perfdata.FlagTask
 
-// mapLogPages are tried as sizes of its rings: a user without CAP_IPC_LOCK may have little left.
+// mapLogPages are the ring sizes to try: a user without CAP_IPC_LOCK may have a low limit.
 var mapLogPages = [...]int{64, 16}
 
-// mapLogAge is for how long at least records are kept of processes of which no stack with bare
-// addresses was met. When one is the mappings are read within a second, and records kept.
+// mapLogAge is the minimum time that records are kept of processes without bare addresses in their
+// stacks. When the first such stack arrives, the mappings are read within a second, and from then
+// on records are kept.
 const mapLogAge = 5 * time.Second
 
-// mapLog keeps the records of code that processes map, which prove that a copy of mappings is
-// right for a sample, or has them in its place. They are not written down. Its rings are read when
-// they are half full, and when somebody asks.
+// mapLog keeps records of the code that processes map. They prove that a copy of the mappings is
+// valid for a sample, or replace it. They are not written to the bundle. The rings are read when
+// half full, and on request.
 type mapLog struct {
 	s     *session
 	procs *processes
-	log   *history.Log // nil: the records cannot be had
+	log   *history.Log // nil: records not available
 
 	mu       sync.Mutex // guards the rings
 	rings    []*sys.Ring
 	moves    *reporter.MoveReporter
-	forgot   uint64 // when old records were forgotten last
-	wake     int    // eventfd that ends the loop
+	forgot   uint64 // when old records were last forgotten
+	wake     int    // eventfd that wakes the loop
 	stopping atomic.Bool
-	done     chan struct{} // nil: there is no loop
+	done     chan struct{} // nil: no loop
 }
 
 func newMapLog(s *session, p *processes) *mapLog { return &mapLog{s: s, procs: p, wake: -1} }
 
-// start opens the rings. Without them addresses are looked up in the copies alone, with a warning.
+// start opens the rings. Without them addresses are looked up only in copies, with a warning.
 func (l *mapLog) start() error {
 	if l.procs.otherNumbers() {
 		l.s.warn("changes of mappings are not recorded: records have other numbers of processes "+
@@ -108,7 +109,7 @@ func (l *mapLog) open() (err error) {
 	return nil
 }
 
-// load loads what reports moved mappings, before loads of programs are recorded.
+// load loads the program that reports moved mappings, before loads are recorded.
 func (l *mapLog) load() {
 	var err error
 	if l.moves, err = reporter.AttachMoves(l.s.log); err != nil {
@@ -130,7 +131,7 @@ func (l *mapLog) loop(fds []unix.PollFd) {
 			return
 		}
 		l.sync()
-		for i := range fds { // a ring without its CPU hangs up, for ever
+		for i := range fds { // the ring of an offline CPU reports POLLHUP forever
 			if fds[i].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
 				fds[i].Fd = -1
 			}
@@ -138,7 +139,7 @@ func (l *mapLog) loop(fds []unix.PollFd) {
 	}
 }
 
-// sync takes in the records of all changes up to its call. It may be called on nil.
+// sync reads the records of all changes before the call. It can be called on nil.
 func (l *mapLog) sync() {
 	if l == nil {
 		return
@@ -158,7 +159,7 @@ func (l *mapLog) sync() {
 	}
 }
 
-// record takes in a record of a ring.
+// record handles a record of a ring.
 func (l *mapLog) record(r *sys.Ring, rec []byte) {
 	order := binary.NativeEndian
 	if perfdata.Type(order.Uint32(rec)) == perfdata.TypeSample {
@@ -180,7 +181,7 @@ func (l *mapLog) record(r *sys.Ring, rec []byte) {
 			l.log.Exec(pid, at)
 		}
 	case perfdata.TypeFork:
-		if parent := int32(order.Uint32(body[4:])); pid != parent && pid > 0 { // else a thread
+		if parent := int32(order.Uint32(body[4:])); pid != parent && pid > 0 { // otherwise a thread
 			l.log.Fork(pid, parent, at)
 		}
 	case perfdata.TypeMmap2:
@@ -191,8 +192,9 @@ func (l *mapLog) record(r *sys.Ring, rec []byte) {
 	}
 }
 
-// moved takes in that a process has moved a mapping: what was no code is none now, and what was code
-// of a file for certain is that code.
+// moved handles a moved mapping. Memory that was not code is ignored; code that was certainly of a
+// file is recorded at its new address; otherwise the new address is unknown and the mappings are
+// read again.
 func (l *mapLog) moved(r *sys.Ring, rec []byte) {
 	m, err := reporter.ParseMove(rec)
 	if err != nil {
@@ -234,17 +236,17 @@ func mappingOf(body []byte) (m procmaps.Mapping, ok bool) {
 	return m, m.Start < m.End
 }
 
-// anonymous is the path in records of memory that is no file's.
+// anonymous is the path of anonymous memory in records.
 const anonymous = "//anon"
 
-// unchanged reports whether it is certain that a process mapped no other code at an address between
-// two times. It may be called on nil.
+// unchanged reports whether a process certainly mapped no other code at an address between two
+// times. It can be called on nil.
 func (l *mapLog) unchanged(pid int32, at, from, to uint64) bool {
 	return l != nil && l.log.Unchanged(pid, at, from, to)
 }
 
-// forgetMapped forgets records of mappings before a time, but for processes whose mappings are
-// kept, or that have stacks with bare addresses: these may be of any time since.
+// forgetMapped forgets records of mappings before a time, except of processes with kept mappings or
+// with bare addresses in their stacks, which may be of any later time.
 func (p *processes) forgetMapped(before uint64) {
 	p.mu.Lock()
 	pids := slices.AppendSeq(slices.Collect(maps.Keys(p.kept)), maps.Keys(p.bare))

@@ -302,8 +302,8 @@ func TestPlacesUnread(t *testing.T) {
 	}
 }
 
-// TestSampled: of a process with bare addresses the files that records have are looked into, and the
-// mappings of its parent are read, once; of both no record is forgotten.
+// TestSampled: of a process with bare addresses the files that records have are looked into, and
+// the mappings of its parent are read, once; of both no record is forgotten.
 func TestSampled(t *testing.T) {
 	r := newTestRoot(t)
 	p := r.remapped()

@@ -15,53 +15,53 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// Bounds on the data of maps.
+// Limits of the data of maps.
 const (
-	maxSeries      = 64      // maps that are watched
+	maxSeries      = 64      // watched maps
 	maxMapDumps    = 1 << 16 // in a bundle
 	maxMapSpool    = 4 << 30 // bytes of all dumps
 	maxMapBTF      = 64 << 20
 	minMapInterval = 10 * time.Millisecond
 )
 
-// mapSeries dumps maps at intervals. A descriptor is open only while a map is read, so
-// that the capture keeps no map alive.
+// mapSeries dumps maps at intervals. A map is open only while it is read: the capture keeps no map
+// alive.
 type mapSeries struct {
-	s      *session
-	reader *sys.MapReader
-	blobs  *sys.ProgramReader
-	wanted []*wantedMap
-	maps   []*seriesMap
-	lastID uint32
-	begin  time.Time
-	spool  *spool
-	names  []string // of the entries, by their number in the spool
-	btf    []mapBTF
-	room   []byte
-	quit   chan struct{}
-	done   chan struct{}
-	full   bool
-	err    error
+	s        *session
+	reader   *sys.MapReader
+	blobs    *sys.ProgramReader
+	selected []*selectedMap
+	maps     []*seriesMap
+	lastID   uint32
+	begin    time.Time
+	spool    *spool
+	names    []string // of the entries, by number in the spool
+	btf      []mapBTF
+	buf      []byte
+	quit     chan struct{}
+	done     chan struct{}
+	full     bool
+	err      error
 
-	mu       sync.Mutex // held while maps are found and dumped
-	addedBTF int        // of btf, those that addBTF has added
-	taken    int        // dumps that flush has added
+	mu       sync.Mutex // held while maps are searched and dumped
+	addedBTF int        // number of btf entries added by addBTF
+	flushed  int        // dumps added by flush
 }
 
-// wantedMap is one of Options.Maps.
-type wantedMap struct {
+// selectedMap is an element of Options.Maps.
+type selectedMap struct {
 	text string
 	id   uint32 // 0: any map of this name
 	seen bool
 }
 
-// seriesMap is a map that is watched.
+// seriesMap is a watched map.
 type seriesMap struct {
 	id     uint32
 	name   string
 	dumps  int
 	gone   bool
-	failed string // the last error, reported once
+	failed string // last error, reported once
 }
 
 type mapBTF struct {
@@ -73,17 +73,16 @@ func newMapSeries(s *session) *mapSeries {
 	m := &mapSeries{s: s, reader: &sys.MapReader{CPUs: possibleCPUs(&s.host)},
 		blobs: &sys.ProgramReader{}}
 	for _, text := range s.opts.Maps {
-		w := &wantedMap{text: text}
+		w := &selectedMap{text: text}
 		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
 			w.id = uint32(id)
 		}
-		m.wanted = append(m.wanted, w)
+		m.selected = append(m.selected, w)
 	}
 	return m
 }
 
-// start takes the first dumps. A map that is not there is an error unless a command is
-// run that may make it.
+// start makes the first dumps. A missing map is an error unless a command runs that may create it.
 func (m *mapSeries) start() (err error) {
 	if m.spool, err = newSpool(); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (m *mapSeries) start() (err error) {
 	if err := m.find(); err != nil {
 		return err
 	}
-	for _, w := range m.wanted {
+	for _, w := range m.selected {
 		if !w.seen && (w.id != 0 || len(m.s.opts.Command) == 0) {
 			return fmt.Errorf("%w: %s", ErrNoMap, w.text)
 		}
@@ -128,22 +127,21 @@ func (m *mapSeries) run() {
 
 func (m *mapSeries) drain() time.Duration { return 0 }
 
-// stop takes the last dumps, and reports the maps that were absent.
+// stop makes the last dumps, and reports the maps that never existed.
 func (m *mapSeries) stop() {
 	close(m.quit)
 	<-m.done
 	if m.find() == nil {
 		m.tick()
 	}
-	for _, w := range m.wanted {
+	for _, w := range m.selected {
 		if !w.seen {
 			m.s.warn("map %s was never there", w.text)
 		}
 	}
 }
 
-// find looks for maps that are wanted and new: ids grow, so that those below the last
-// one were seen.
+// find searches for new selected maps. Ids grow: ids up to the last one were already seen.
 func (m *mapSeries) find() error {
 	for {
 		id, err := sys.NextMap(m.lastID)
@@ -162,7 +160,7 @@ func (m *mapSeries) find() error {
 	}
 }
 
-// consider watches a map if it is wanted.
+// consider watches a map if it is selected.
 func (m *mapSeries) consider(id uint32) error {
 	fd, err := sys.OpenMap(id)
 	if errors.Is(err, os.ErrPermission) {
@@ -176,17 +174,17 @@ func (m *mapSeries) consider(id uint32) error {
 	if err != nil {
 		return nil
 	}
-	for _, w := range m.wanted {
+	for _, w := range m.selected {
 		if w.id != id && (w.id != 0 || w.text != h.Name) {
 			continue
 		}
-		again := w.seen
+		found := w.seen
 		w.seen = true
 		if len(m.maps) >= maxSeries {
 			m.s.lost("maps beyond the bound", 1)
 			return nil
 		}
-		if again {
+		if found {
 			m.s.warn("map %s: there is another one of this name, id %d, from %s on", h.Name, id,
 				m.now())
 		}
@@ -201,7 +199,7 @@ func (m *mapSeries) consider(id uint32) error {
 // now is the time since the first dump, for messages.
 func (m *mapSeries) now() string { return time.Since(m.begin).Round(time.Millisecond).String() }
 
-// keepBTF reads the BTF of a map while the map keeps it there.
+// keepBTF reads the BTF of a map while the map keeps it loaded.
 func (m *mapSeries) keepBTF(h *rawdump.Header) {
 	if h.BTFID == 0 {
 		return
@@ -224,7 +222,7 @@ func (m *mapSeries) keepBTF(h *rawdump.Header) {
 	m.btf = append(m.btf, mapBTF{h.BTFID, append([]byte(nil), blob...)})
 }
 
-// tick dumps all maps that are still there.
+// tick dumps all maps that still exist.
 func (m *mapSeries) tick() {
 	for _, x := range m.maps {
 		if !x.gone {
@@ -263,10 +261,10 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	}
 	clocks, _ := sys.SystemClocks()
 	h.Time = clocks.Monotonic
-	if m.room, err = m.reader.Dump(m.room[:0], fd, &h); err != nil {
+	if m.buf, err = m.reader.Dump(m.buf[:0], fd, &h); err != nil {
 		return err
 	}
-	if m.taken+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.room)) > maxMapSpool {
+	if m.flushed+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.buf)) > maxMapSpool {
 		m.s.lost("dumps of maps beyond the bound", 1)
 		if !m.full {
 			m.full = true
@@ -275,7 +273,7 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 		}
 		return nil
 	}
-	if err := m.spool.add(uint32(len(m.names)), m.room); err != nil {
+	if err := m.spool.add(uint32(len(m.names)), m.buf); err != nil {
 		m.err = err
 		return err
 	}
@@ -284,18 +282,18 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	return nil
 }
 
-// add puts the dumps into the bundle.
+// add adds the dumps to the bundle.
 func (m *mapSeries) add(w *bundle.Writer) error {
 	if m.err != nil {
 		return m.err
 	}
-	m.s.summary.MapDumps = m.taken + len(m.names)
+	m.s.summary.MapDumps = m.flushed + len(m.names)
 	for _, e := range m.spool.entries {
-		b, err := m.spool.read(e, m.room)
+		b, err := m.spool.read(e, m.buf)
 		if err != nil {
 			return err
 		}
-		m.room = b
+		m.buf = b
 		if err := w.Add(m.names[e.id], b); err != nil {
 			return err
 		}
@@ -303,26 +301,26 @@ func (m *mapSeries) add(w *bundle.Writer) error {
 	return nil
 }
 
-// flush puts the dumps since the last flush into a bundle, and forgets them.
+// flush adds the dumps since the last flush to a bundle, and forgets them.
 func (m *mapSeries) flush(w *bundle.Writer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.add(w); err != nil {
 		return err
 	}
-	m.taken += len(m.names)
+	m.flushed += len(m.names)
 	m.names = m.names[:0]
 	return m.spool.reset()
 }
 
-// again has the BTF of maps added again, to another bundle.
-func (m *mapSeries) again() {
+// newFile makes the BTF of maps be added again, to another bundle.
+func (m *mapSeries) newFile() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.addedBTF = 0
 }
 
-// addBTF adds the BTF of maps that was not yet.
+// addBTF adds the BTF of maps that was not added yet.
 func (m *mapSeries) addBTF(to *programs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

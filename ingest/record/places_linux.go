@@ -18,28 +18,28 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// places locates bare addresses in user stacks: by the mappings that their processes had at
-// the time, and by the build IDs of the files in them, which were read while the processes lived.
+// places locates bare addresses in user stacks: by the mappings of their processes at that time,
+// and by the build IDs of the mapped files, which were read while the processes lived.
 type places struct {
 	p      *processes
-	of     programCopies     // that was asked for last
-	parent programCopies     // whose child was
-	found  []*codeLine       // that records have
-	unread sampler.PlaceKind // why there is no copy of the mappings
-	timed  bool              // its process has a jitdump file
+	of     programCopies     // last process looked up
+	parent programCopies     // last parent looked up
+	found  []*codeLine       // of records
+	unread sampler.PlaceKind // why there are no copies of the mappings
+	timed  bool              // the process has a jitdump file
 
-	lines   []*codeLine          // of the program, that Mapped places are in
-	numbers map[*codeLine]int    // their places in lines
+	lines   []*codeLine          // of the program, with Mapped places
+	numbers map[*codeLine]int    // indexes of lines
 	tables  map[int32]*mapTables // by process
 }
 
-// processProgram is one of the programs that a process ran, or of the processes with its number.
+// processProgram is one program of one process ID.
 type processProgram struct {
 	pid     int32
-	program uint64 // see sampler.ProgramFacts; 0: whichever
+	program uint64 // see sampler.ProgramFacts; 0: any
 }
 
-// programCopies are the copies of a program's mappings, the newest first.
+// programCopies are the copies of a program's mappings, newest first.
 type programCopies struct {
 	processProgram
 	copies []codeCopy
@@ -52,7 +52,7 @@ func newPlaces(p *processes) *places {
 		numbers: make(map[*codeLine]int)}
 }
 
-// codeCopy is a copy of a program's mappings, as far as they are of code.
+// codeCopy is the code in a copy of a program's mappings.
 type codeCopy struct {
 	first, last readTime // see mapsCopy
 	lines       []codeLine
@@ -61,7 +61,7 @@ type codeCopy struct {
 // codeLine is a line of /proc/PID/maps that maps code.
 type codeLine struct {
 	procmaps.Mapping
-	id   buildid.ID // zero if there is none
+	id   buildid.ID // zero if unknown
 	text string
 }
 
@@ -82,7 +82,7 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 		return sampler.Place{Kind: sampler.Vsyscall}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
-	case of.Program == 0 && x.of.kept && x.p.mapped == nil: // read of who knows which program
+	case of.Program == 0 && x.of.kept && x.p.mapped == nil: // program unknown when it was read
 		return sampler.Place{Kind: sampler.Ambiguous}
 	}
 	l, kind := x.line(of, at)
@@ -107,7 +107,7 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 	return place
 }
 
-// line returns the mapping of an address, and the kind Mapped; else another kind.
+// line returns the mapping of an address and Mapped, or nil and another kind.
 func (x *places) line(of sampler.Process, at uint64) (*codeLine, sampler.PlaceKind) {
 	l, proof := x.proven(&x.of, of.Time, at)
 	switch {
@@ -125,12 +125,11 @@ func (x *places) line(of sampler.Process, at uint64) (*codeLine, sampler.PlaceKi
 	return nil, sampler.Outside
 }
 
-// maxForks bounds how many processes without a copy, each the child of the next, are looked through
-// for a mapping.
+// maxForks limits the ancestors, without copies of their own, that are searched for a mapping.
 const maxForks = 64
 
-// proven returns the mapping of an address at a time, by copies or else by the records; of a child
-// by those of its parent, unless that has mapped other code since, in memory that it may share.
+// proven returns the mapping of an address at a time, from copies or else from records. For a child
+// it uses its parent's, unless the parent has mapped other code since, in memory they may share.
 func (x *places) proven(of *programCopies, time, at uint64) (*codeLine, history.Proof) {
 	till := time
 	for range maxForks {
@@ -158,16 +157,16 @@ func (x *places) proven(of *programCopies, time, at uint64) (*codeLine, history.
 	return nil, history.Unknown
 }
 
-// copied returns the mapping of an address at a time by copies that are certain: of kind Mapped or
-// Nothing, or Uncertain where they differ; Unknown if there are no such copies. unmapped: there is
-// a later one alone, which has none, and a mapping may have been unmapped before it.
+// copied returns the mapping of an address at a time from copies: of kind Mapped or Nothing if
+// certain, Uncertain if they differ, Unknown if there are no usable copies. unmapped: only a later
+// copy exists and lacks the mapping, which may have been unmapped before it.
 func (x *places) copied(of *programCopies, time, at uint64) (l *codeLine, proof history.Proof,
 	unmapped bool) {
 	list, later := x.near(of, time, at)
 	for _, c := range list {
 		m := c.line(at)
 		switch {
-		case m == nil: // it may be unmapped since, of which there is no record
+		case m == nil: // unmapping leaves no record
 			if l == nil {
 				proof = history.Nothing
 			}
@@ -180,9 +179,9 @@ func (x *places) copied(of *programCopies, time, at uint64) (l *codeLine, proof 
 	return l, proof, later && l == nil
 }
 
-// near returns the last copy before a time and the first one after it, as far as it is certain that
-// nothing was mapped at an address in between. Without records they are all copies. later: it is the
-// one after it alone.
+// near returns the last copy before a time and the first one after it, if certainly nothing was
+// mapped at the address in between. Without records it returns all copies. later: the only copy is
+// after the time.
 func (x *places) near(of *programCopies, time, at uint64) (list []*codeCopy, later bool) {
 	var before, after struct {
 		*codeCopy
@@ -215,7 +214,7 @@ func (x *places) near(of *programCopies, time, at uint64) (list []*codeCopy, lat
 	return list, later
 }
 
-// recorded returns the mapping of a record, the same one each time.
+// recorded returns the mapping of a record: the same pointer for equal mappings.
 func (x *places) recorded(m procmaps.Mapping) *codeLine {
 	for _, l := range x.found {
 		if l.Mapping == m {
@@ -229,7 +228,7 @@ func (x *places) recorded(m procmaps.Mapping) *codeLine {
 	return l
 }
 
-// line returns the line that maps an address; nil if none does.
+// line returns the line that maps an address, or nil.
 func (c *codeCopy) line(at uint64) *codeLine {
 	for i := range c.lines {
 		if l := &c.lines[i]; l.Start <= at && at < l.End {
@@ -239,18 +238,18 @@ func (c *codeCopy) line(at uint64) *codeLine {
 	return nil
 }
 
-// same reports whether two lines that map an address make the same of it.
+// same reports whether two lines map an address to the same code.
 func (l *codeLine) same(o *codeLine) bool {
 	a, b := l.File, o.File
 	if a.Inode == 0 || b.Inode == 0 {
 		return a.Path == b.Path && a.Inode == b.Inode
 	}
-	a.Path, b.Path = "", "" // it may be deleted since, or renamed
+	a.Path, b.Path = "", "" // the file may have been deleted or renamed
 	return a == b && l.Start-l.Offset == o.Start-o.Offset
 }
 
-// files returns the files whose build IDs were read and that has wants, sorted by build ID:
-// of those with the same the path that sorts first.
+// files returns the files with known build IDs that has accepts, sorted by build ID: for equal
+// build IDs the first path in sort order.
 func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +264,7 @@ func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
 	return slices.CompactFunc(files, func(a, b bundle.File) bool { return a.BuildID == b.BuildID })
 }
 
-// code returns the copies of a program's mappings, as far as they are of code.
+// code returns the code in the copies of a program's mappings.
 func (p *processes) code(of processProgram) programCopies {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,10 +286,10 @@ func (p *processes) code(of processProgram) programCopies {
 	return x
 }
 
-// lives reports whether a process is there still, as far as that is known.
+// lives reports whether a process still exists, as far as known.
 func (p *processes) lives(of sampler.Process) bool {
 	if sampler.IsOutside(of.PID) {
-		return true // nothing can be read of those
+		return true // processes outside the namespace cannot be read
 	}
 	if !p.exists(int(of.PID)) {
 		return false
@@ -299,50 +298,49 @@ func (p *processes) lives(of sampler.Process) bool {
 	return now == of.Program || p.mapped == nil || !p.mapped.log.ForkedSince(of.PID, of.Time)
 }
 
-// codeLine returns a line with the build ID of its file. p.mu is held.
+// codeLine returns a line and the build ID of its file. p.mu is held.
 func (p *processes) codeLine(m procmaps.Mapping, text string) *codeLine {
 	l := &codeLine{Mapping: m, text: text, id: p.ids[m.File]}
-	if m.File.Path == procmaps.VDSO && m.Start>>32 != 0 { // a 32-bit program has another
+	if m.File.Path == procmaps.VDSO && m.Start>>32 != 0 { // a 32-bit program has a different vdso
 		l.id = p.vdso
 	}
 	return l
 }
 
-// maxFiles bounds the cache of files' build IDs.
+// maxFiles limits the cache of files' build IDs.
 const maxFiles = 1 << 14
 
-// askID has the build ID of a file read that a process mapped as code at a time, once. p.mu is
-// held.
-func (p *processes) askID(pid int32, m procmaps.Mapping, since uint64) {
-	if m.File.Inode == 0 || p.asked[m.File] || len(p.asked) >= maxFiles {
+// requestID starts reading, once, the build ID of a file that a process mapped as code at a time.
+// p.mu is held.
+func (p *processes) requestID(pid int32, m procmaps.Mapping, since uint64) {
+	if m.File.Inode == 0 || p.requestedIDs[m.File] || len(p.requestedIDs) >= maxFiles {
 		return
 	}
-	p.asked[m.File] = true
+	p.requestedIDs[m.File] = true
 	p.opens.run(device{m.File.Major, m.File.Minor}, func() {
 		id, ok := p.readID(pid, &m, since)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ok && !p.closed {
 			p.ids[m.File] = id
-		} else { // another process may have it, too
-			delete(p.asked, m.File)
+		} else { // another process may have the file
+			delete(p.requestedIDs, m.File)
 		}
 	})
 }
 
-// mapping has the build ID of a file read that a process has mapped, if its stacks have bare
-// addresses.
+// mapping requests the build ID of a mapped file, if the process's stacks have bare addresses.
 func (p *processes) mapping(pid int32, m *procmaps.Mapping, at uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ids != nil && (len(p.kept[pid]) > 0 || p.bare[pid]) {
-		p.askID(pid, *m, at)
+		p.requestID(pid, *m, at)
 	}
 }
 
-// sampled notes that a process has stacks with bare addresses. The build IDs of files that it has
-// mapped are read, and the mappings of its parent, which it has too until it runs a program: it may
-// be gone when its own are to be read.
+// sampled records that a process has stacks with bare addresses. It reads the build IDs of the
+// mapped files, and the mappings of the parent, which the process shares until exec: the process
+// may have ended before its own are read.
 func (p *processes) sampled(pid int32) {
 	for child := true; pid > 0; child = false {
 		p.mu.Lock()
@@ -351,7 +349,7 @@ func (p *processes) sampled(pid int32) {
 		copied := len(p.kept[pid]) > 0
 		if p.mapped != nil && !known && !copied {
 			for time, m := range p.mapped.log.Mappings(pid) {
-				p.askID(pid, m, time)
+				p.requestID(pid, m, time)
 			}
 		}
 		p.mu.Unlock()
@@ -359,15 +357,15 @@ func (p *processes) sampled(pid int32) {
 			return
 		}
 		if !child && !copied {
-			p.hurry(pid)
+			p.readNow(pid)
 		}
 		pid = p.mapped.log.Parent(pid)
 	}
 }
 
-// fileID reads the build ID of a mapped file, zero if it has none that fits into a frame:
-// through the mapping itself, which serves for a deleted file, too, or by its path where the
-// process has ended or mapped another file there. ok is false if the file could not be opened.
+// fileID reads the build ID of a mapped file; zero if there is none that fits into a frame. It
+// reads through the mapping, which also works for a deleted file, or by path if the process has
+// ended or replaced the mapping. ok is false if the file could not be opened.
 func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id buildid.ID, ok bool) {
 	name := p.path(pid, "map_files/"+strconv.FormatUint(m.Start, 16)+"-"+
 		strconv.FormatUint(m.End, 16))
@@ -377,12 +375,12 @@ func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id bui
 	if id, ok = readID(p.s.host.Path(m.File.Path), m, &m.File); ok {
 		return id, true
 	}
-	// Of overlays the mapping has other numbers than the file.
+	// An overlay's mapping has other device and inode numbers than the file.
 	id, ok = readID(name, m, nil)
 	return id, ok && p.stillMaps(pid, m, since)
 }
 
-// stillMaps reports whether a process has had a mapping since a time.
+// stillMaps reports whether a process has had a mapping without change since a time.
 func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool {
 	b, err := readSome(p.path(pid, "maps"), nil, maxMaps)
 	if err != nil {
@@ -398,14 +396,13 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 	return false
 }
 
-// readID reads the build ID of the file at a path, which is to be the one that is mapped,
-// where is is not nil.
+// readID reads the build ID of the file at a path, which must be the mapped file if is is not nil.
 func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID, ok bool) {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil || is != nil && !sameFile(&st, is) {
 		return id, false
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG { // to open a device may set it to work
+	if st.Mode&unix.S_IFMT != unix.S_IFREG { // opening a device may have effects
 		return id, true
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -428,23 +425,23 @@ func sameFile(st *unix.Stat_t, f *procmaps.File) bool {
 }
 
 // mapTables are the mappings of a process that a bundle keeps for addresses without a build ID, by
-// their numbers: those of each program apart, and where the code at an address changed while a
-// program ran as many as it takes. As /proc/PID/maps number 0 is of the program that it ran last.
+// number: separate ones for each program, and several for a program if the code at an address
+// changed. Number 0, of the last program, is /proc/PID/maps.
 type mapTables struct {
 	programs []uint64 // see processes.programs
 	list     []mapTable
 }
 
-// mapTable is one of the mappings, of which no two lie one over another.
+// mapTable is a table of mappings that do not overlap.
 type mapTable struct {
 	program uint64
-	whole   []byte     // all mappings of a process that is kept whole, as they were last
-	copied  []codeLine // the lines of code in whole
+	whole   []byte     // last complete mappings of a process that is kept whole
+	copied  []codeLine // lines with code in whole
 	lines   []codeLine
 }
 
-// mapTables returns those of a process, as it was when they were asked for first: while a recording
-// goes on there may come other programs.
+// mapTables returns the tables of a process. Its list of programs is made at the first call: the
+// recording may add others later.
 func (x *places) mapTables(pid int32) *mapTables {
 	t := x.tables[pid]
 	if t != nil {
@@ -465,7 +462,7 @@ func (x *places) mapTables(pid int32) *mapTables {
 	return t
 }
 
-// wholeOf returns the newest mappings of a program, and those of code. p.mu is held.
+// wholeOf returns the newest mappings of a program, all and only code. p.mu is held.
 func (p *processes) wholeOf(pid int32, program uint64) (text []byte, lines []codeLine) {
 	for _, saved := range slices.Backward(p.kept[pid]) {
 		if saved.program != program {
@@ -500,7 +497,7 @@ func (x *places) Number(of sampler.Process, mappings []int) uint32 {
 	return uint32(len(t.list) - 1)
 }
 
-// add adds mappings, unless others that lie there would be in their way.
+// add adds mappings unless existing ones conflict.
 func (t *mapTable) add(lines []*codeLine) bool {
 	next := t.lines
 	for _, l := range lines {
@@ -526,8 +523,8 @@ func (t *mapTable) add(lines []*codeLine) bool {
 
 func (l *codeLine) overlaps(o codeLine) bool { return o.Start < l.End && l.Start < o.End }
 
-// widened returns a line that covers lines[i] and l, which make the same of their addresses; ok is
-// false if another line is in its way.
+// widened returns a line that covers lines[i] and l, which map their addresses alike. ok is false
+// if another line is between them.
 func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
 	w = lines[i]
 	if l.Start < w.Start {
@@ -543,7 +540,7 @@ func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
 	return w, true
 }
 
-// text returns the lines, by their addresses.
+// text returns the lines sorted by address.
 func (t *mapTable) text() []byte {
 	sorted := t.further()
 	slices.SortFunc(sorted, func(a, b codeLine) int { return compareStarts(&a, &b) })
@@ -554,8 +551,8 @@ func (t *mapTable) text() []byte {
 	return b
 }
 
-// further returns the lines that are not in whole: of memory that a compiler at run time has mapped
-// since, or had before.
+// further returns the lines that are not in whole: memory that a run-time compiler mapped later, or
+// earlier.
 func (t *mapTable) further() []codeLine {
 	var list []codeLine
 	for i, l := range t.lines {

@@ -43,7 +43,7 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 	r.run(50, 1)
 	r.run(51, 1)
 	for _, pid := range []int32{50, 51, 52} {
-		p.hurry(pid)
+		p.readNow(pid)
 	}
 	readAll(t, p)
 	file := procmaps.File{Major: 8, Minor: 1, Inode: 7, Path: "/bin/fixed"}
@@ -102,7 +102,7 @@ func TestPlaces(t *testing.T) {
 	}
 	p.follow(50)
 	readAll(t, p)
-	if all, err := p.wanted(50, nil); err != nil || strings.Count(string(all), "\n") != 6 {
+	if all, err := p.neededMappings(50, nil); err != nil || strings.Count(string(all), "\n") != 6 {
 		t.Errorf("of a process that is followed %q are kept, %v", all, err)
 	}
 }
@@ -142,7 +142,7 @@ func TestHungDevice(t *testing.T) {
 	r.run(50, 1)
 	r.run(51, 1)
 	for i := range 100 { // reads that hang do not add up
-		p.hurry(int32(50 + i%2))
+		p.readNow(int32(50 + i%2))
 	}
 	if left := p.reads.wait(1 << 40); left != nil {
 		t.Fatalf("processes %d are still being read", left)
@@ -238,7 +238,7 @@ func TestVersions(t *testing.T) {
 		for pid, program := range map[int32]int{50: 1, 60: i + 1} {
 			r.run(int(pid), uint64(program))
 			r.write(fmt.Sprintf("proc/%d/maps", pid), text+data)
-			p.hurry(pid)
+			p.readNow(pid)
 			programs[pid] = append(programs[pid], p.program(pid))
 		}
 		readAll(t, p)
@@ -284,7 +284,7 @@ func TestVersions(t *testing.T) {
 func TestCopiesBound(t *testing.T) {
 	var list []mapsCopy
 	for i := range uint64(maxCopies + 3) {
-		list = append(withRoom(list, i), mapsCopy{program: i})
+		list = append(evicted(list, i), mapsCopy{program: i})
 	}
 	if len(list) != maxCopies || list[0].program != 3 {
 		t.Errorf("%d copies, the first of program %d", len(list), list[0].program)

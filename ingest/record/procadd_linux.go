@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/format/procmaps"
 )
 
-// add adds the mappings, and the files of run-time compilers.
+// add adds the mappings and the files of run-time compilers.
 func (p *processes) add(w *bundle.Writer) error {
 	if err := p.addMappings(w, p.places); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (p *processes) add(w *bundle.Writer) error {
 	return p.addCompiled(w, func(int32, int64, int64) bool { return true })
 }
 
-// addMappings adds the mappings of processes: for those that are only sampled, the ones that
-// addresses in their stacks need, by places, which may be nil.
+// addMappings adds the mappings of processes. Of processes that are only sampled it adds the
+// mappings that addresses in their stacks need, according to places, which may be nil.
 func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 	p.mu.Lock()
 	pids := slices.Collect(maps.Keys(p.kept))
@@ -33,7 +33,7 @@ func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 	}
 	slices.Sort(pids)
 	for _, pid := range slices.Compact(pids) {
-		b, err := p.wanted(pid, x)
+		b, err := p.neededMappings(pid, x)
 		if err == nil && len(b) > 0 {
 			if !p.counted[pid] {
 				p.counted[pid] = true
@@ -51,9 +51,9 @@ func (p *processes) addMappings(w *bundle.Writer, x *places) error {
 	return nil
 }
 
-// wanted returns the mappings of a process that are to be kept: none where addresses in its
-// stacks need none.
-func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
+// neededMappings returns the mappings of a process that must be added; none if no address in its
+// stacks needs them.
+func (p *processes) neededMappings(pid int32, x *places) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	versions := p.kept[pid]
@@ -61,7 +61,7 @@ func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
 	if len(versions) > 0 {
 		newest = versions[len(versions)-1].spooled
 		if x == nil && p.added[pid] == newest {
-			return nil, nil // as they are in the bundle already
+			return nil, nil // already in the bundle
 		}
 		p.added[pid] = newest
 	}
@@ -74,8 +74,8 @@ func (p *processes) wanted(pid int32, x *places) ([]byte, error) {
 	return p.maps.read(newest, nil)
 }
 
-// addPrograms adds the further mappings of a process that addresses in its stacks need: of programs
-// that it ran before its last one, and of code in whose place is other code since.
+// addPrograms adds the further mappings of a process that addresses in its stacks need: of earlier
+// programs, and of code that was replaced since.
 func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	if x == nil || x.tables[pid] == nil {
 		return nil
@@ -90,19 +90,19 @@ func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	return nil
 }
 
-// again has all mappings and files of run-time compilers added again, to another bundle.
-func (p *processes) again() {
+// newFile makes all mappings and files of run-time compilers be added again, to another bundle.
+func (p *processes) newFile() {
 	clear(p.compiled)
 	clear(p.added)
 }
 
-// gone are processes that have ended: nothing of them is sampled any more.
+// gone are ended processes: nothing of them is sampled any more.
 type gone struct {
 	pids map[int32]bool
-	at   int64 // in the spool of mappings: later entries are of other processes
+	at   int64 // offset in the spool of mappings: later entries are of other processes
 }
 
-// gone returns the processes that have ended by now.
+// gone returns the processes that have ended.
 func (p *processes) gone() gone {
 	p.mu.Lock()
 	g := gone{pids: make(map[int32]bool), at: p.maps.size}
@@ -129,7 +129,7 @@ func (p *processes) gone() gone {
 	return g
 }
 
-// forget forgets processes that have ended, once all that is wanted of them is in a bundle.
+// forget forgets ended processes, after their data was added to a bundle.
 func (p *processes) forget(g gone) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *processes) forget(g gone) {
 		if p.kept[pid] = left; len(left) == 0 {
 			delete(p.kept, pid)
 		}
-		if len(left) > 0 || p.dirty[pid] { // another process has its number
+		if len(left) > 0 || p.dirty[pid] { // another process has its ID
 			continue
 		}
 		for _, of := range []map[int32]bool{p.bare, p.seen, p.dirty, p.counted, p.stale} {
@@ -159,11 +159,11 @@ func (p *processes) forget(g gone) {
 	p.forgetFiles()
 }
 
-// compactBytes is from which size on the spool of mappings is written anew where half of it is
-// of processes that were forgotten.
+// compactBytes is the size of the spool of mappings from which on it is rewritten if half of it
+// belongs to forgotten processes.
 const compactBytes = 16 << 20
 
-// compact takes the room back that mappings of forgotten processes have. p.mu is held.
+// compact removes the mappings of forgotten processes from the spool. p.mu is held.
 func (p *processes) compact() error {
 	live := int64(0)
 	for _, versions := range p.kept {
@@ -179,11 +179,11 @@ func (p *processes) compact() error {
 		return err
 	}
 	moved := make(map[int32][]mapsCopy, len(p.kept))
-	var room []byte
+	var buf []byte
 	for pid, versions := range p.kept {
 		for _, m := range versions {
-			if room, err = p.maps.read(m.spooled, room); err == nil {
-				err = next.add(uint32(pid), room)
+			if buf, err = p.maps.read(m.spooled, buf); err == nil {
+				err = next.add(uint32(pid), buf)
 			}
 			if err != nil {
 				next.close()
@@ -199,25 +199,25 @@ func (p *processes) compact() error {
 	return nil
 }
 
-// forgetFiles forgets the build IDs of files that no mappings that are kept have, where there
-// are many. p.mu is held.
+// forgetFiles forgets the build IDs of files that no kept mapping has, if there are many. p.mu is
+// held.
 func (p *processes) forgetFiles() {
-	if len(p.asked) < maxFiles/2 {
+	if len(p.requestedIDs) < maxFiles/2 {
 		return
 	}
 	used := make(map[procmaps.File]bool)
-	var room []byte
+	var buf []byte
 	for _, versions := range p.kept {
 		for _, m := range versions {
 			var err error
-			if room, err = p.maps.read(m.spooled, room); err != nil {
+			if buf, err = p.maps.read(m.spooled, buf); err != nil {
 				continue
 			}
-			for m := range procmaps.Code(room) {
+			for m := range procmaps.Code(buf) {
 				used[m.File] = true
 			}
 		}
 	}
 	maps.DeleteFunc(p.ids, func(f procmaps.File, _ buildid.ID) bool { return !used[f] })
-	maps.DeleteFunc(p.asked, func(f procmaps.File, _ bool) bool { return !used[f] })
+	maps.DeleteFunc(p.requestedIDs, func(f procmaps.File, _ bool) bool { return !used[f] })
 }

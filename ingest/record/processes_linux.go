@@ -24,87 +24,86 @@ import (
 )
 
 const (
-	// maxProcesses bounds the processes whose mappings are taken.
+	// maxProcesses limits the processes with recorded mappings.
 	maxProcesses = 1 << 15
-	// maxVersions is how many of a program's mappings are kept as they were at several times,
-	// maxCopies how many under one process ID, which may run one program after another and be
-	// given to one process after another.
+	// maxVersions limits the copies of one program's mappings at different times, maxCopies the
+	// copies under one process ID, which several programs and processes can use in turn.
 	maxVersions = 16
 	maxCopies   = 1 << 12
-	// maxReaders is how many processes, or files of different devices, are read at a time.
+	// maxReaders limits the processes, or the devices of files, that are read at the same time.
 	maxReaders = 32
 	// patience is how long the end of a recording waits for pending reads.
 	patience = 2 * time.Second
-	// maxMaps and maxCompiled bound the files of one process, bytes.
+	// maxMaps and maxCompiled limit the files of one process in bytes.
 	maxMaps     = 16 << 20
 	maxCompiled = 256 << 20
-	// maxProcessBytes bounds those of all together.
+	// maxProcessBytes limits the files of all processes together.
 	maxProcessBytes = 1 << 30
 )
 
-// processFlags request a process's mappings, the programs it runs and the processes it starts.
+// processFlags request records of a process's mappings, programs and children.
 const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm |
 	perfdata.FlagCommExec | perfdata.FlagTask
 
-// processes takes the mappings of the command's processes: as records with times, and
-// as /proc/PID/maps, read again when they have changed, for a process may be gone at
-// the end. Of the processes that Options name it takes the mappings at the end.
+// processes records the mappings of the command's processes: as records with times, and as
+// /proc/PID/maps, read again after changes, because a process may have ended before the end of the
+// recording. The mappings of the processes in Options are read at the end.
 //
-// Reads run beside the recorders: a process may have its memory locked, and a file lie where nobody
-// answers.
+// Reads run concurrently with the recorders: a process's memory may be locked, or a file's server
+// not answer.
 type processes struct {
 	s        *session
-	proc     string // where processes are read: /proc, or Options.HostProc
+	proc     string // /proc or Options.HostProc
 	fds      []int
 	patience time.Duration
 
 	reads *lanes[int32]  // of mappings, by pid
-	opens *lanes[device] // of files, by where they lie
+	opens *lanes[device] // of files, by device
 	vdso  buildid.ID     // of this host
 
-	bootTicks uint64 // see bootTicks
-	// readID is fileID, but in tests.
+	bootTicks uint64 // see func bootTicks
+	// readID is fileID, except in tests.
 	readID func(pid int32, m *procmaps.Mapping, since uint64) (id buildid.ID, ok bool)
-	// mapped has the changes of mappings; nil: they are not recorded.
+	// mapped holds the changes of mappings; nil: not recorded.
 	mapped *mapLog
-	// places are the results for bare addresses; nil: not examined.
+	// places holds the results for bare addresses; nil: not examined.
 	places *places
 
 	mu     sync.Mutex
 	maps   *spool
-	kept   map[int32][]mapsCopy // by pid, the newest last
-	whole  map[int32]bool       // all mappings of these are wanted, not only the needed ones
-	bare   map[int32]bool       // those with bare addresses in their stacks, and their ancestors
-	dirty  map[int32]bool       // mapped something since they were read
+	kept   map[int32][]mapsCopy // by pid, newest last
+	whole  map[int32]bool       // processes with all mappings kept, not only the needed ones
+	bare   map[int32]bool       // with bare addresses in their stacks, and their ancestors
+	dirty  map[int32]bool       // processes with new mappings since the last read
 	seen   map[int32]bool
-	closed bool // nothing more is kept
+	closed bool // keep nothing more
 
-	counted  map[int32]bool          // those with mappings in a bundle
-	added    map[int32]spooled       // mappings that were added to this bundle last
-	compiled map[int32]compiledSizes // that were added to this bundle
-	dumps    map[int32]procmaps.File // jitdump files, of which processes mapped a page; p.mu guards it
-	starts   map[int32]uint64        // when processes began, as /proc/PID/stat has it; p.mu guards it
-	stale    map[int32]bool          // those whose perf maps were counted as those of others
+	counted  map[int32]bool          // processes with mappings in a bundle
+	added    map[int32]spooled       // mappings last added to this bundle
+	compiled map[int32]compiledSizes // sizes last added to this bundle
+	dumps    map[int32]procmaps.File // mapped jitdump files by pid; guarded by p.mu
+	starts   map[int32]uint64        // starttime of /proc/PID/stat by pid; guarded by p.mu
+	stale    map[int32]bool          // perf map of an earlier process, counted
 
-	mounts    string               // this process's mount namespace; "" if that is not known
-	contained map[int32]*contained // by pid, nil for those in the same namespace; p.mu guards it
-	held      int                  // files that are open for these
+	mounts    string               // of this process; "" if unknown
+	contained map[int32]*contained // by pid, nil: in the same mount namespace; guarded by p.mu
+	held      int                  // open files of these
 
-	// The build IDs of files in which stacks may have bare addresses; nil where nobody asks for
-	// them. Those of files that are being read are in asked.
-	ids   map[procmaps.File]buildid.ID
-	asked map[procmaps.File]bool
+	// Build IDs of files in which stacks may have bare addresses; nil if not needed. requestedIDs
+	// are the files that are being read.
+	ids          map[procmaps.File]buildid.ID
+	requestedIDs map[procmaps.File]bool
 }
 
-// mapsCopy is a copy of a process's mappings, of the program that it ran then.
+// mapsCopy is a copy of a process's mappings, and the program that it was running.
 type mapsCopy struct {
 	spooled
-	program uint64 // see sampler.ProgramFacts; 0 if it is not known
-	// When the mappings were read, for the first time and the last one that they were the same.
+	program uint64 // see sampler.ProgramFacts; 0 if unknown
+	// First and last read with these mappings.
 	first, last readTime
 }
 
-// readTime is from when to when a file of /proc was read, ns of CLOCK_MONOTONIC.
+// readTime is the span of reading a file in /proc, ns of CLOCK_MONOTONIC.
 type readTime struct{ begin, end uint64 }
 
 // device is a file's device.
@@ -130,14 +129,14 @@ func newProcesses(s *session) (*processes, error) {
 	return p, err
 }
 
-// identify has the build IDs of files read that processes map.
+// identify makes the build IDs of mapped files be read.
 func (p *processes) identify(vdso buildid.ID) {
 	p.vdso = vdso
-	p.ids, p.asked = make(map[procmaps.File]buildid.ID), make(map[procmaps.File]bool)
+	p.ids, p.requestedIDs = make(map[procmaps.File]buildid.ID), make(map[procmaps.File]bool)
 }
 
-// open has the records of this thread's children to come written into the rings, and returns the
-// ids of the events. The events are inherited; the command must be started from the calling thread.
+// open opens events that write records of the future children of this thread to the rings, and
+// returns their ids. The events are inherited: the command must be started from the calling thread.
 func (p *processes) open(rings []*sys.Ring) (ids []uint64) {
 	if len(p.s.opts.Command) == 0 {
 		return nil
@@ -167,7 +166,7 @@ func (p *processes) open(rings []*sys.Ring) (ids []uint64) {
 	return ids
 }
 
-// record notes the process that a COMM, FORK or MMAP2 record is of.
+// record handles a COMM, FORK or MMAP2 record.
 func (p *processes) record(body []byte) {
 	if len(body) < 4 {
 		return
@@ -177,16 +176,16 @@ func (p *processes) record(body []byte) {
 	}
 }
 
-// follow has all mappings of a process kept as they are.
+// follow keeps all mappings of a process in their original form.
 func (p *processes) follow(pid int32) {
 	p.mu.Lock()
 	p.whole[pid] = true
 	p.mu.Unlock()
-	p.note(pid)
+	p.track(pid)
 }
 
-// note has the mappings of a process read, soon and at the end.
-func (p *processes) note(pid int32) {
+// track reads the mappings of a process, soon and at the end.
+func (p *processes) track(pid int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.seen) < maxProcesses || p.seen[pid] {
@@ -197,7 +196,7 @@ func (p *processes) note(pid int32) {
 	}
 }
 
-// changed has the mappings of a process read that is only sampled, soon.
+// changed reads, soon, the mappings of a process that is only sampled.
 func (p *processes) changed(pid int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +204,8 @@ func (p *processes) changed(pid int32) {
 	p.s.wake()
 }
 
-// moved has the mappings of a process that moved some read soon, if it has stacks with bare addresses:
-// only a copy has what is there now.
+// moved reads, soon, the mappings of a process that moved some, if its stacks have bare addresses:
+// only a copy shows the current mappings.
 func (p *processes) moved(pid int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,31 +215,31 @@ func (p *processes) moved(pid int32) {
 	}
 }
 
-// hurry has the mappings of a process read at once, for it may not be there for long. It
-// counts as one of those that were seen when there was something to read.
-func (p *processes) hurry(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }
+// readNow reads the mappings of a process immediately, because it may be short-lived. The process
+// counts as seen with something to read.
+func (p *processes) readNow(pid int32) { p.reads.run(pid, func() { p.read(pid) }) }
 
 func (p *processes) start() error { return nil }
 
-// drain has the mappings read of processes that have changed them.
+// drain reads the mappings of the processes that changed them.
 func (p *processes) drain() time.Duration {
 	p.mu.Lock()
 	pids := slices.Sorted(maps.Keys(p.dirty))
 	clear(p.dirty)
 	p.mu.Unlock()
 	for _, pid := range pids {
-		p.hurry(pid)
+		p.readNow(pid)
 	}
-	return p.hold()
+	return p.openContained()
 }
 
-// path returns the path of a file of /proc.
+// path returns the path of a file in /proc.
 func (p *processes) path(pid int32, file string) string {
 	return p.proc + "/" + strconv.Itoa(int(pid)) + "/" + file
 }
 
-// stop reads the processes that Options name, and the command's once more, and takes in
-// the results of pending reads.
+// stop reads the mappings of the processes in Options, and again those of the command's, and waits
+// for pending reads.
 func (p *processes) stop() {
 	p.drain()
 	pids := p.s.opts.PIDs
@@ -255,7 +254,7 @@ func (p *processes) stop() {
 		p.mu.Lock()
 		p.whole[int32(pid)] = true
 		p.mu.Unlock()
-		p.hurry(int32(pid))
+		p.readNow(int32(pid))
 	}
 	for _, pid := range p.reads.wait(p.patience) {
 		p.s.warn("the mappings of process %d could not be read in %v", pid, p.patience)
@@ -274,7 +273,7 @@ func (p *processes) exists(pid int) bool {
 	return err == nil
 }
 
-// all returns the processes that are there, but this one.
+// all returns the existing processes without this one.
 func (p *processes) all() (pids []int) {
 	entries, err := os.ReadDir(p.proc)
 	if err != nil {
@@ -301,11 +300,11 @@ func (p *processes) close() {
 	}
 }
 
-// readTries is how often mappings are read of a process that runs another program meanwhile.
+// readTries limits the reads of a process's mappings if it calls exec meanwhile.
 const readTries = 3
 
-// read keeps a process's mappings as they are now. Mappings without code and without an end, as of
-// a kernel thread, are not kept.
+// read adds a process's current mappings. Mappings without code, or without the final newline, as
+// of a kernel thread, are not kept.
 func (p *processes) read(pid int32) {
 	for range readTries {
 		before := p.program(pid)
@@ -315,19 +314,19 @@ func (p *processes) read(pid int32) {
 	}
 }
 
-// readOf keeps a process's mappings as those of a program, if that still runs when they are
-// read; else it returns false.
+// readOf adds a process's mappings for a program. It returns false if the process runs another
+// program after the read.
 func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
-	room := mapRooms.Get().(*[]byte)
-	defer mapRooms.Put(room)
+	buf := mapBuffers.Get().(*[]byte)
+	defer mapBuffers.Put(buf)
 	begin := p.s.host.Monotonic()
-	b, err := readSome(p.path(pid, "maps"), (*room)[:0], maxMaps+1)
-	if cap(b) <= maxRoom {
-		*room = b
+	b, err := readSome(p.path(pid, "maps"), (*buf)[:0], maxMaps+1)
+	if cap(b) <= maxBuffer {
+		*buf = b
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
-		// gone; the records have its mappings
+		// the process ended; the records have its mappings
 	case errors.Is(err, fs.ErrPermission):
 		p.s.lost("mappings of processes: no rights to read them", 1)
 	case err != nil:
@@ -339,31 +338,31 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 		return false
 	default:
 		p.keep(pid, program, b, readTime{begin, p.s.host.Monotonic()})
-		p.contain(pid)
+		p.trackContained(pid)
 	}
 	return true
 }
 
-// mapRooms are buffers for files of /proc, which are read as often as processes come. Larger
-// ones than maxRoom are not kept.
-var mapRooms = sync.Pool{New: func() any {
+// mapBuffers are buffers for files of /proc, which are read for every new process. Buffers larger
+// than maxBuffer are not kept.
+var mapBuffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, 16<<10)
 	return &b
 }}
 
-const maxRoom = 1 << 20
+const maxBuffer = 1 << 20
 
-// readSome appends a file to b, up to a number of bytes. It does without package os, whose
-// files take twice the system calls.
-func readSome(path string, b []byte, most int) ([]byte, error) {
+// readSome appends at most limit bytes of a file to b. It avoids package os, which needs twice the
+// system calls.
+func readSome(path string, b []byte, limit int) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return b, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	for len(b) < most {
-		b = slices.Grow(b, os.Getpagesize()) // the unit of reads from /proc
-		n, err := unix.Read(fd, b[len(b):min(cap(b), most)])
+	for len(b) < limit {
+		b = slices.Grow(b, os.Getpagesize()) // unit of reads from /proc
+		n, err := unix.Read(fd, b[len(b):min(cap(b), limit)])
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
@@ -377,7 +376,7 @@ func readSome(path string, b []byte, most int) ([]byte, error) {
 	return b, nil
 }
 
-// keep keeps mappings that were read: of a process that is only sampled those of code.
+// keep adds mappings that were read; of a process that is only sampled, only mappings of code.
 func (p *processes) keep(pid int32, program uint64, text []byte, at readTime) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -411,15 +410,15 @@ func (p *processes) keep(pid int32, program uint64, text []byte, at readTime) {
 		return
 	}
 	p.seen[pid] = true
-	p.noteDump(pid, text)
-	p.kept[pid] = append(withRoom(versions, program),
+	p.setDump(pid, text)
+	p.kept[pid] = append(evicted(versions, program),
 		mapsCopy{p.maps.entries[0], program, at, at})
-	p.maps.entries = p.maps.entries[:0] // kept has them
+	p.maps.entries = p.maps.entries[:0] // kept holds the entries
 }
 
-// withRoom returns the copies of a process's mappings without the oldest that one more of a
-// program has no room beside: of the same program, or of all.
-func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
+// evicted returns the copies of a process's mappings without the oldest one, if another copy for a
+// program would pass the limit for the program or for the process.
+func evicted(copies []mapsCopy, program uint64) []mapsCopy {
 	same, oldest := 0, -1
 	for i := range slices.Backward(copies) {
 		if copies[i].program == program {
@@ -435,13 +434,12 @@ func withRoom(copies []mapsCopy, program uint64) []mapsCopy {
 	return copies
 }
 
-// codeOf returns the lines of mappings that are of code, in place of all; of a process that is kept
-// whole it returns all. It asks for the build IDs of the files with code, which were mapped at the
-// time since. p.mu is held.
+// codeOf returns the lines of mappings with code, or all lines of a process that is kept whole. It
+// requests the build IDs of the files with code, which were mapped at the time since. p.mu is held.
 func (p *processes) codeOf(pid int32, text []byte, since uint64) []byte {
 	whole, code := p.whole[pid], text[:0]
 	for m, row := range procmaps.Code(text) {
-		p.askID(pid, m, since)
+		p.requestID(pid, m, since)
 		if !whole {
 			code = append(code, row...)
 		}
@@ -452,11 +450,11 @@ func (p *processes) codeOf(pid int32, text []byte, since uint64) []byte {
 	return code
 }
 
-// program identifies the program that a process runs now, by its /proc/PID/stat, in the
-// form of sampler.ProgramFacts; 0 if it cannot be read.
+// program identifies the current program of a process by its /proc/PID/stat, as
+// sampler.ProgramFacts.ID; 0 if that cannot be read.
 func (p *processes) program(pid int32) uint64 {
-	var room [maxStat]byte
-	b, err := readSome(p.path(pid, "stat"), room[:0], maxStat)
+	var buf [maxStat]byte
+	b, err := readSome(p.path(pid, "stat"), buf[:0], maxStat)
 	if err != nil {
 		return 0
 	}
@@ -472,9 +470,9 @@ func (p *processes) program(pid int32) uint64 {
 // maxStat is above the length of /proc/PID/stat: 52 numbers, and a name.
 const maxStat = 2048
 
-// parseStat takes the facts out of a /proc/PID/stat (proc_pid_stat(5)).
+// parseStat parses the facts in a /proc/PID/stat (proc_pid_stat(5)).
 func parseStat(b []byte) (f sampler.ProgramFacts, ok bool) {
-	i := bytes.LastIndexByte(b, ')') // the name may have any bytes
+	i := bytes.LastIndexByte(b, ')') // the name can contain any bytes
 	if i < 0 {
 		return f, false
 	}
@@ -495,12 +493,12 @@ func parseStat(b []byte) (f sampler.ProgramFacts, ok bool) {
 	return f, true
 }
 
-// bootTicks returns how far the boot of this process's time namespace is from that of the
-// kernel, in ticks, by /proc/self/timens_offsets: starttime counts from it.
+// bootTicks returns the offset of this process's time namespace, in ticks, from
+// /proc/self/timens_offsets: starttime includes it.
 func bootTicks(path string) uint64 {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return 0 // a kernel without such namespaces
+		return 0 // the kernel has no time namespaces
 	}
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
@@ -516,8 +514,8 @@ func bootTicks(path string) uint64 {
 	return 0
 }
 
-// programs lists the programs of a process that mappings were kept of: the last first, the others
-// in the order in which they came.
+// programs lists the programs of a process with copies of their mappings: the last program first,
+// the others in order of arrival.
 func (p *processes) programs(pid int32) (list []uint64) {
 	versions := p.kept[pid]
 	if len(versions) == 0 {
@@ -532,31 +530,31 @@ func (p *processes) programs(pid int32) (list []uint64) {
 	return list
 }
 
-// lanes run jobs beside their caller: those of one key one after another, those of others at
-// the same time, up to a bound of lanes. A job that never returns, as the reading of a file
-// whose server is gone, holds up its own key alone.
+// lanes run jobs concurrently with the caller: jobs of one key in sequence, jobs of different keys
+// in parallel, up to a number of lanes. A job that never returns (reading a file of a dead server)
+// blocks only its own key.
 type lanes[K comparable] struct {
 	bound int
 
 	mu      sync.Mutex
-	jobs    map[K][]func() // waiting, by keys with a job that runs or waits for a lane
+	jobs    map[K][]func() // pending, by keys with a running or waiting job
 	running int
 	waiting []K
-	idle    chan struct{} // closed when nothing runs any more; nil: nobody waits for that
+	idle    chan struct{} // closed when no job runs; nil: nobody waits
 }
 
 func newLanes[K comparable](bound int) *lanes[K] {
 	return &lanes[K]{bound: bound, jobs: make(map[K][]func())}
 }
 
-// run has a job run, soon.
+// run starts a job soon.
 func (l *lanes[K]) run(key K, job func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, taken := l.jobs[key]
+	before, running := l.jobs[key]
 	l.jobs[key] = append(before, job)
 	switch {
-	case taken:
+	case running:
 	case l.running == l.bound:
 		l.waiting = append(l.waiting, key)
 	default:
@@ -565,7 +563,7 @@ func (l *lanes[K]) run(key K, job func()) {
 	}
 }
 
-// lane runs the jobs of a key, then those of a key that waits.
+// lane runs the jobs of a key, then the jobs of waiting keys.
 func (l *lanes[K]) lane(key K) {
 	for ok := true; ok; {
 		var job func()
@@ -594,9 +592,9 @@ func (l *lanes[K]) next(key K) (K, func(), bool) {
 	return key, job, true
 }
 
-// wait waits until all jobs are done, at most so long. It returns the keys that have some
-// left.
-func (l *lanes[K]) wait(most time.Duration) (left []K) {
+// wait waits until all jobs are done or the limit has passed. It returns the keys with unfinished
+// jobs.
+func (l *lanes[K]) wait(limit time.Duration) (left []K) {
 	l.mu.Lock()
 	if l.running == 0 {
 		l.mu.Unlock()
@@ -607,7 +605,7 @@ func (l *lanes[K]) wait(most time.Duration) (left []K) {
 	}
 	idle := l.idle
 	l.mu.Unlock()
-	timer := time.NewTimer(most)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-idle:

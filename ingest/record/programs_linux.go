@@ -19,17 +19,17 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// maxPrograms bounds the programs that one capture distinguishes; 32 bytes are kept of
-// each. Beyond it programs are counted only.
+// maxPrograms limits the programs of a capture, of 32 bytes each. Further programs are only
+// counted.
 const maxPrograms = 1 << 20
 
-// programSource is where programs are read from: the kernel.
+// programSource reads programs: from the kernel, except in tests.
 type programSource interface {
-	// Open returns a descriptor, which keeps the program loaded until it is closed.
+	// Open returns a descriptor, which keeps the program loaded until Close.
 	Open(id uint32) (fd int, err error)
 	Close(fd int)
-	// Program and BTF return the kernel's record of a program, and the BTF of an id;
-	// both are valid until the next call.
+	// Program and BTF return the kernel's record of a program, and a BTF by id. Both are valid
+	// until the next call.
 	Program(fd int) (*bpf.RawProgram, error)
 	BTF(id uint32) ([]byte, error)
 }
@@ -41,32 +41,32 @@ func (*runningKernel) Open(id uint32) (int, error) { return sys.OpenProgram(id) 
 
 func (*runningKernel) Close(fd int) { unix.Close(fd) }
 
-// programs takes in BPF programs. It is for one goroutine.
+// programs collects BPF programs. Not safe for concurrent use.
 type programs struct {
 	s      *session
 	source programSource
 	infos  *spool // entries of BPF_PROG_INFO
 	blobs  *spool // entries of BPF_BTF
 	seen   map[uint32]*program
-	btfs   map[uint32]bool // in blobs, or known not to be had
+	btfs   map[uint32]bool // in blobs, or not readable
 	entry  []byte
-	err    error // of the spools: the disk is full
+	err    error // of the spools: disk full
 
-	missingFrom int                               // in Summary.Missing, of those that finish has added
-	written     map[uint32]bool                   // programs that present passes over
+	missingFrom int                               // in Summary.Missing, added by finish
+	written     map[uint32]bool                   // programs that present skips
 	found       func(start uint64, length uint32) // called with functions that are read
 }
 
-// program is the entry of one in memory.
+// program is the entry of a program in memory.
 type program struct {
-	tag     bpf.Tag
-	loaded  bool     // while we recorded: it has KSYMBOL records
-	image   bool     // its code was read
-	late    bool     // it was read after records were lost: it was not there before all
-	again   []uint64 // when it was there after records were lost
-	waited  bool     // missing, but the kernel's copy may come in time for the next part
-	missing string   // why nothing was read; "" if its info was
-	symbol  string   // of missing ones, from the records
+	tag       bpf.Tag
+	loaded    bool     // during the recording: it has KSYMBOL records
+	image     bool     // its code was read
+	late      bool     // read after a loss of records, perhaps loaded after the start
+	presentAt []uint64 // times after losses of records at which it existed
+	waited    bool     // missing, but the next part may contain the kernel's copy
+	missing   string   // why nothing was read; "" if the info was read
+	symbol    string   // of missing programs, from the records
 }
 
 func newPrograms(s *session) (*programs, error) {
@@ -83,11 +83,11 @@ func newPrograms(s *session) (*programs, error) {
 	return p, nil
 }
 
-// maxBTFs is how many BTF ids are remembered from one part to the next.
+// maxBTFs limits the BTF ids remembered from one part to the next.
 const maxBTFs = 1 << 12
 
-// cut returns the programs read since the last cut, and forgets them. With copies, programs that
-// are missing stay for one part more: their copy may be on its way.
+// cut returns the programs read since the last cut, and forgets them. With copies, missing programs
+// stay for one more part: their copy may still arrive.
 func (p *programs) cut(copies bool) (*programs, error) {
 	next, err := newPrograms(p.s)
 	if err != nil {
@@ -121,10 +121,10 @@ func (p *programs) close() {
 	}
 }
 
-// load reads a program that was loaded by a record. It returns nil for those beyond the bound.
+// load reads a program that a record reports as loaded. It returns nil beyond maxPrograms.
 func (p *programs) load(id uint32, tag bpf.Tag) *program {
 	x := p.seen[id]
-	if x == nil { // else it was read as one of those that were there
+	if x == nil { // otherwise it was read as a present program
 		x = p.read(id)
 	}
 	if x != nil {
@@ -133,16 +133,16 @@ func (p *programs) load(id uint32, tag bpf.Tag) *program {
 	return x
 }
 
-// present reads a program that was there before.
+// present reads a program that existed before the recording.
 func (p *programs) present(id uint32) {
 	if p.seen[id] == nil && !p.written[id] {
 		p.read(id)
 	}
 }
 
-// presentAgain reads a program that was there at a time after records were lost, of which a record
+// presentAt reads a program that existed at this time after a loss of records, for which a record
 // is written, and calls found with its functions.
-func (p *programs) presentAgain(id uint32, at uint64, found func(start uint64, length uint32)) {
+func (p *programs) presentAt(id uint32, at uint64, found func(start uint64, length uint32)) {
 	x := p.seen[id]
 	if x == nil {
 		if x = p.read(id); x == nil {
@@ -152,16 +152,16 @@ func (p *programs) presentAgain(id uint32, at uint64, found func(start uint64, l
 	}
 	fd, err := p.source.Open(id)
 	if err != nil {
-		return // gone
+		return // unloaded
 	}
 	defer p.source.Close(fd)
 	if raw, err := p.source.Program(fd); err == nil {
-		x.again = append(x.again, at)
+		x.presentAt = append(x.presentAt, at)
 		functionsOf(raw, found)
 	}
 }
 
-// functionsOf calls found with where the functions of a program lie.
+// functionsOf calls found with the addresses and lengths of a program's functions.
 func functionsOf(raw *bpf.RawProgram, found func(start uint64, length uint32)) {
 	starts, lengths := raw.Arrays[bpf.ArrayJITedKSyms], raw.Arrays[bpf.ArrayJITedFuncLens]
 	for o := binary.NativeEndian; len(starts) >= 8 && len(lengths) >= 4; {
@@ -170,8 +170,7 @@ func functionsOf(raw *bpf.RawProgram, found func(start uint64, length uint32)) {
 	}
 }
 
-// read reads a program: its descriptor first, which keeps it there, and is closed when the last
-// byte was copied.
+// read opens a program, which keeps it loaded, and closes it after copying the last byte.
 func (p *programs) read(id uint32) *program {
 	fd, err := p.source.Open(id)
 	if len(p.seen) >= maxPrograms {
@@ -197,7 +196,7 @@ func (p *programs) read(id uint32) *program {
 	return x
 }
 
-// keep puts a program and its BTF into the spools.
+// keep adds a program and its BTF to the spools.
 func (p *programs) keep(id uint32, x *program, raw *bpf.RawProgram) {
 	if len(raw.Info) >= bpf.InfoTagAt+len(x.tag) {
 		x.tag = bpf.Tag(raw.Info[bpf.InfoTagAt:])
@@ -236,7 +235,7 @@ func (p *programs) fail(err error) {
 	}
 }
 
-// fdRights is called where no program can be had by its id: it finds the reason.
+// fdRights returns the reason why no program can be opened by id.
 func fdRights() error {
 	id, err := sys.NextProgram(0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -252,11 +251,11 @@ func fdRights() error {
 	case errors.Is(err, os.ErrPermission):
 		return err
 	}
-	return nil // gone meanwhile
+	return nil // unloaded meanwhile
 }
 
-// finish gives the programs that could not be read for another reason than that they
-// were gone an entry with that reason, and fills the summary.
+// finish adds entries for programs that were not read though they were not unloaded, with the
+// reason, and fills the summary.
 func (p *programs) finish() {
 	sum := p.s.summary
 	p.missingFrom = len(sum.Missing)
@@ -281,8 +280,8 @@ func (p *programs) finish() {
 	sum.Bytes += p.infos.size + p.blobs.size
 }
 
-// unreadable is the entry of a program that exists and may not be read: as the kernel
-// fills its info for those who may not, all lengths 0.
+// unreadable is the entry of a program that cannot be read: as in the kernel's info for a process
+// without rights, all lengths are 0.
 func unreadable(id uint32, tag bpf.Tag) []byte {
 	info := make([]byte, bpf.InfoLen)
 	binary.NativeEndian.PutUint32(info[bpf.InfoIDAt:], id)
@@ -290,9 +289,9 @@ func unreadable(id uint32, tag bpf.Tag) []byte {
 	return bpf.AppendProgram(nil, &bpf.RawProgram{Info: info, BigEndian: bigEndian})
 }
 
-// synthesize writes, for each program that was there before the rings were, the records that its
-// load would have given, with time 0: before everything; likewise with their times for programs
-// that were there after records were lost. It also counts the functions of all.
+// synthesize writes the records that loads would have given: with time 0, before everything, for
+// programs that were loaded before the rings were open; with their times for programs found after
+// records were lost. It also counts the functions of all programs.
 func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 	p.infos.sort()
 	p.blobs.sort()
@@ -316,7 +315,7 @@ func (p *programs) synthesize(w *perfdata.Writer, ksymbols *int) error {
 		if !seen.loaded && !seen.late {
 			*ksymbols += writeProgram(w, x, 0)
 		}
-		for _, at := range seen.again {
+		for _, at := range seen.presentAt {
 			*ksymbols += writeProgram(w, x, at)
 		}
 	}
@@ -335,7 +334,7 @@ func sortMissing(list []MissingProgram) {
 	slices.SortFunc(list, func(a, b MissingProgram) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// describe adds a program whose info was read, but not its code, to those missing.
+// describe adds a program without code, but with info, to the missing ones.
 func (p *programs) describe(x *bpf.Program) {
 	seen, sum := p.seen[x.ID], p.s.summary
 	if x.Missing == "" || seen == nil || seen.missing != "" {
@@ -348,8 +347,8 @@ func (p *programs) describe(x *bpf.Program) {
 	}
 }
 
-// writeProgram writes the records of a load at a time and returns how many KSYMBOLs it took. A
-// function whose address is hidden has none.
+// writeProgram writes the records of a load at a time and returns the number of KSYMBOL records. A
+// function with a hidden address has none.
 func writeProgram(w *perfdata.Writer, x *bpf.Program, at uint64) int {
 	n, id := 0, perfdata.SampleID{Time: at}
 	for i := range x.Funcs {
@@ -365,8 +364,8 @@ func writeProgram(w *perfdata.Writer, x *bpf.Program, at uint64) int {
 	return n
 }
 
-// decode decodes an entry of BPF_PROG_INFO with its BTF, which gives functions their
-// names. blob is a buffer to be used again.
+// decode decodes an entry of BPF_PROG_INFO and its BTF, which names the functions. blob is a
+// reusable buffer.
 func (p *programs) decode(entry []byte, blob *[]byte) (*bpf.Program, error) {
 	var unread error
 	x, err := bpf.DecodeProgram("bpf_prog_info", entry, bigEndian, func(id uint32) *btf.Types {
@@ -393,8 +392,8 @@ func (p *programs) decode(entry []byte, blob *[]byte) (*bpf.Program, error) {
 	return x, nil
 }
 
-// spool keeps data by id in a temporary file, so that memory holds 16 bytes for each. It is for one
-// goroutine.
+// spool stores data by id in a temporary file; memory holds 16 bytes per entry. Not safe for
+// concurrent use.
 type spool struct {
 	file    *os.File
 	buf     *bufio.Writer
@@ -409,7 +408,7 @@ type spooled struct {
 	at  int64
 }
 
-// newSpool makes a spool whose file has no name, so that nothing is left of it after a crash.
+// newSpool makes a spool in an unnamed file, which a crash does not leave behind.
 func newSpool() (*spool, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
 	if err != nil {
@@ -423,7 +422,7 @@ func newSpool() (*spool, error) {
 
 func (s *spool) close() { s.file.Close() }
 
-// add keeps b under an id.
+// add stores b under an id.
 func (s *spool) add(id uint32, b []byte) error {
 	if _, err := s.buf.Write(b); err != nil {
 		return err
@@ -434,7 +433,7 @@ func (s *spool) add(id uint32, b []byte) error {
 	return nil
 }
 
-// reset forgets all entries.
+// reset removes all entries.
 func (s *spool) reset() error {
 	s.buf.Reset(s.file)
 	s.entries, s.size, s.sorted = s.entries[:0], 0, false
@@ -445,7 +444,7 @@ func (s *spool) reset() error {
 	return err
 }
 
-// sort puts the entries in the order of their ids. A second one of an id is dropped.
+// sort sorts the entries by id, and drops all but one entry of an id.
 func (s *spool) sort() {
 	if s.sorted {
 		return
@@ -455,7 +454,7 @@ func (s *spool) sort() {
 	s.sorted = true
 }
 
-// read returns the content of an entry in buf, or in a new buffer if it is too small.
+// read returns the data of an entry, in buf if it is large enough.
 func (s *spool) read(e spooled, buf []byte) ([]byte, error) {
 	if err := s.buf.Flush(); err != nil {
 		return nil, err
@@ -465,19 +464,18 @@ func (s *spool) read(e spooled, buf []byte) ([]byte, error) {
 	return buf, err
 }
 
-// section returns a reader of a feature's bytes: the number of entries, then all of
-// them by id.
+// section returns a reader of a feature's bytes: the number of entries, then all entries by id.
 func (s *spool) section() io.Reader {
 	s.sort()
 	return &sectionReader{s: s, buf: binary.NativeEndian.AppendUint32(nil, uint32(len(s.entries)))}
 }
 
-// sectionReader reads the entries of a spool in their order.
+// sectionReader reads the entries of a spool in order.
 type sectionReader struct {
-	s    *spool
-	next int
-	buf  []byte // the rest of the entry at hand
-	room []byte
+	s       *spool
+	next    int
+	buf     []byte // rest of the current entry
+	scratch []byte
 }
 
 func (r *sectionReader) Read(b []byte) (int, error) {
@@ -486,10 +484,10 @@ func (r *sectionReader) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		}
 		var err error
-		if r.room, err = r.s.read(r.s.entries[r.next], r.room); err != nil {
+		if r.scratch, err = r.s.read(r.s.entries[r.next], r.scratch); err != nil {
 			return 0, err
 		}
-		r.buf = r.room
+		r.buf = r.scratch
 		r.next++
 	}
 	n := copy(b, r.buf)
@@ -508,11 +506,11 @@ func (s *spool) find(id uint32) (spooled, bool) {
 	return s.entries[i], true
 }
 
-// bigEndian is the byte order of the host, in which the kernel writes records and info.
+// bigEndian reports the byte order of the host, in which the kernel writes records and info.
 var bigEndian = perfdata.NativeBigEndian()
 
-// entryBTF returns the id of the BTF of an entry of BPF_PROG_INFO, 0 if it has none:
-// u32 info_len, u32 data_len, u64 arrays, then the info.
+// entryBTF returns the BTF id of an entry of BPF_PROG_INFO, 0 if it has none: u32 info_len, u32
+// data_len, u64 arrays, then the info.
 func entryBTF(entry []byte) uint32 {
 	const infoAt = 16
 	if len(entry) < infoAt+bpf.InfoBTFAt+4 {

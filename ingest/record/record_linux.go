@@ -17,12 +17,12 @@ import (
 	"symbolize/ingest/record/usage"
 )
 
-// drainEvery is how often recorders are drained at most.
+// drainEvery is the shortest interval between two drains.
 const drainEvery = 50 * time.Millisecond
 
-// Record records until the command or the time ends, a signal comes or ctx is cancelled, and
-// commits the bundle; none of these is an error. With an error of Record there is no file; w is
-// aborted. The error wraps ErrRights if there are too few, ErrCommand if the command could not be
+// Record records until the command or the duration ends, a signal arrives or ctx is cancelled, and
+// commits the bundle; none of these is an error. After an error there is no file and w is aborted.
+// The error wraps ErrRights if rights are missing, and ErrCommand if the command could not be
 // started.
 func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
 	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1),
@@ -60,7 +60,7 @@ func (s *session) record(ctx context.Context, w *bundle.Writer) error {
 	return s.recordBy(ctx, w, list)
 }
 
-// openGroup makes the control group of the command, if only that is to be sampled.
+// openGroup makes the control group of the command, if only the command is sampled.
 func (s *session) openGroup() {
 	o := s.opts
 	if o.Stacks == nil || !o.OfCommand || len(o.Command) == 0 {
@@ -78,7 +78,7 @@ func (s *session) openGroup() {
 	s.opts, s.group = &opts, group
 }
 
-// recordBy has the recorders record, and writes the bundle.
+// recordBy runs the recorders and writes the bundle.
 func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
 	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
 	var clockErr error
@@ -118,16 +118,16 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	return err
 }
 
-// stopAll stops the recorders, first those whose readers send events to others.
+// stopAll stops the recorders in reverse order: those that send events to others first.
 func stopAll(list []recorder) {
 	for _, r := range slices.Backward(list) {
 		r.stop()
 	}
 }
 
-// newRecorders makes the recorders, in the order in which they start and add, which is
-// against that in which they stop: the modules are read before the rings report
-// changes, and kallsyms before the rings add its BPF symbols.
+// newRecorders makes the recorders, in the order of start and add; stop has the reverse order.
+// Modules are read before the rings report changes, and kallsyms before the rings add its BPF
+// symbols.
 func (s *session) newRecorders() ([]recorder, error) {
 	mods := newModules(s)
 	kern := &kernel{s: s, modules: mods}
@@ -154,20 +154,20 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = history.NewCodeLog(side.ask, mods.Settle)
+		side.changes = history.NewCodeLog(side.requestDrain, mods.Settle)
 		mods.NoteChanges(side.changes)
-		side.lookAgainAfterLoss()
+		side.relistAfterLoss()
 		mapped := newMapLog(s, procs)
 		x := &stacks{s: s, procs: procs, changes: side.changes}
 		s.set.stacks = x
 		list = append(list, mapped, x)
-		mapped.load() // both before loads are recorded
+		mapped.load() // both loads before the loads of programs are recorded
 		err = x.load()
 	}
 	return list, err
 }
 
-// run waits for the end of the recording: it starts the command and hands signals on.
+// run starts the command, forwards signals, and returns at the end of the recording.
 func (s *session) run(ctx context.Context, list []recorder) error {
 	c, ended, err := s.command()
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 	defer drain.Stop()
 	cancelled := ctx.Done()
 	var failed <-chan error
-	var failure error // of making data durable
+	var failure error // of flushing
 	if s.flusher != nil {
 		failed = s.flusher.failed
 	}
@@ -219,7 +219,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 	}
 }
 
-// command starts the command; c and ended, in which its end comes, are nil without one.
+// command starts the command. ended receives its end; both are nil without a command.
 func (s *session) command() (c *command, ended <-chan error, err error) {
 	if len(s.opts.Command) == 0 {
 		return nil, nil, nil
@@ -230,8 +230,7 @@ func (s *session) command() (c *command, ended <-chan error, err error) {
 	return c, c.done, nil
 }
 
-// drainAll drains the recorders, and returns when that is to be done again at the latest; 0
-// if it need not be.
+// drainAll drains the recorders. It returns the time until the next drain; 0 if none is needed.
 func drainAll(list []recorder) (again time.Duration) {
 	for _, r := range list {
 		if d := r.drain(); d > 0 && (again == 0 || d < again) {
@@ -281,54 +280,52 @@ func (s *session) end(w *bundle.Writer) error {
 	return nil
 }
 
-// recorder is one kind of thing that a capture records. Record calls its methods in
-// this order, from one goroutine: start, then drain periodically, stop, add, close. A
-// recorder that cannot do its work reports it by session.warn, and lets the others do
-// theirs: an error of start or add ends the capture.
+// recorder records one kind of data. Record calls its methods in this order, from one goroutine:
+// start, then drain periodically, stop, add, close. A recorder that cannot record warns by
+// session.warn; an error of start or add ends the capture.
 //
-// Another kind of thing to record is another implementation, in a file of its own,
-// listed in newRecorders.
+// To record another kind of data, implement recorder in a file of its own and list it in
+// newRecorders.
 type recorder interface {
-	// start begins to record. Existing data is included, now or in add.
+	// start starts recording. Existing data is included, now or in add.
 	start() error
-	// drain empties buffers that would fill up before the end, and reads data that will not be
-	// there for long. It is called soon after session.wake, and after the time that it
-	// returns; 0 if there is nothing to be done before the next wake.
+	// drain empties buffers that would otherwise fill up, and reads short-lived data. It is called
+	// soon after session.wake, and after the time that it returns; 0: not before the next wake.
 	drain() (again time.Duration)
-	// stop ends the recording; the data before is complete when it returns.
+	// stop ends the recording; all data is complete when it returns.
 	stop()
 	// add writes the recorded data to the bundle.
 	add(w *bundle.Writer) error
-	// close releases the recorder's resources. It may be called without start or stop.
+	// close releases the recorder's resources. It can be called without start or stop.
 	close()
 }
 
-// session is the state that the recorders of one capture share.
+// session is the shared state of a capture's recorders.
 type session struct {
 	opts     *Options
 	host     sys.Host
 	summary  *Summary
 	manifest bundle.Manifest
 
-	wakes chan struct{} // holds one while recorders have something to drain
-	// full holds one while there is so much in memory that it is to be flushed.
+	wakes chan struct{} // holds one element while recorders have something to drain
+	// full holds one element when memory use requires a flush.
 	full    chan struct{}
 	set     *recorders // nil in tests: nothing is flushed
-	flusher *flusher   // likewise
+	flusher *flusher   // nil in tests
 	group   *ownGroup  // nil unless Options.OfCommand
 
-	mu sync.Mutex // guards the counts and warnings, which any goroutine may add to
+	mu sync.Mutex // guards counts and warnings; any goroutine may add to them
 }
 
-// wake has the recorders drained soon. Any goroutine may call it.
+// wake makes the recorders drain soon. Safe for concurrent use.
 func (s *session) wake() {
 	select {
 	case s.wakes <- struct{}{}:
-	default: // they will be
+	default: // already pending
 	}
 }
 
-// flushSoon requests a flush. Any goroutine may call it.
+// flushSoon requests a flush. Safe for concurrent use.
 func (s *session) flushSoon() {
 	select {
 	case s.full <- struct{}{}:
@@ -349,10 +346,10 @@ func (s *session) lost(cause string, n uint64) {
 	s.summary.Lost[cause] += n
 }
 
-// maxWarnings bounds the warnings that a capture keeps.
+// maxWarnings limits the warnings of a capture.
 const maxWarnings = 100
 
-// warn keeps a warning for the summary and the manifest.
+// warn adds a warning to the summary and the manifest.
 func (s *session) warn(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +372,7 @@ func (s *session) log(format string, args ...any) {
 	}
 }
 
-// uses is the recorder of how BPF programs are used.
+// uses records how BPF programs are used.
 type uses struct {
 	*usage.Recorder
 	s *session

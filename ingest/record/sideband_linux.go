@@ -24,9 +24,9 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// clocked sets CLOCK_MONOTONIC for the records of an event where stacks are sampled:
-// that is the one clock that a BPF program can read, so that the order of samples and records is
-// exact. All events of a ring have one clock; else it is perf's.
+// clocked sets CLOCK_MONOTONIC for the records of an event if stacks are sampled: it is the only
+// clock that a BPF program can read, so the order of samples and records is exact. All events of a
+// ring share one clock; otherwise it is perf's.
 func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 	if s.opts.Stacks != nil {
 		attr.Bits |= sys.AttrBits(perfdata.FlagUseClockID)
@@ -35,40 +35,40 @@ func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 	return attr
 }
 
-// kernelFlags ask for the loads and unloads of BPF programs.
+// kernelFlags request records of loads and unloads of BPF programs.
 const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 
-// sideband reads the rings: it writes their records to perf.data and reads each program that they
+// sideband reads the rings: it writes their records to perf.data, and reads each program that they
 // report as loaded.
 type sideband struct {
 	s        *session
 	rings    []*sys.Ring
 	programs *programs
 	out      *perfOut
-	kernel   *kernel         // asked where the kernel lies
-	copies   *copies         // for programs that could not be read; nil if there are none
+	kernel   *kernel         // knows the kernel's address range
+	copies   *copies         // of programs that could not be read; may be nil
 	modules  *moduleRecorder // receives samples of the module tracepoints
 	procs    *processes      // receives the command's processes
-	wake     int             // eventfd that ends the loop
+	wake     int             // eventfd that wakes the loop
 	stopping atomic.Bool
 	done     chan struct{} // closed when the loop has ended
-	ready    chan struct{} // closed when the programs present were read
-	// presentErr is an error of that, set before ready is closed.
+	ready    chan struct{} // closed when the present programs have been read
+	// presentErr is set before ready is closed.
 	presentErr error
 	ksymbols   int
-	symbols    map[symbolKey]bool // names at addresses in records: trampolines
-	room       []byte             // a record that was cut
-	current    *sys.Ring          // that is being read
-	named      []byte             // names of functions since the last load, each with a 0 behind
-	changes    *history.CodeLog   // of kernel addresses; nil: not wanted
-	series     *mapSeries         // asked for the BTF of maps; nil if none are dumped
+	symbols    map[symbolKey]bool // trampolines in records, by name and address
+	scratch    []byte             // a record after cut
+	current    *sys.Ring          // being read
+	named      []byte             // names of functions since the last load, each followed by a 0
+	changes    *history.CodeLog   // of kernel addresses; nil: not recorded
+	series     *mapSeries         // reads the BTF of maps; may be nil
 	ids        []uint64           // of the events
-	first      bool               // nothing of the bundle was cut off yet
+	first      bool               // nothing of the bundle was cut yet
 	requests   chan func()        // run by the loop
-	again      again
+	relisting  relisting
 }
 
-// symbolKey is a KSYMBOL record of no program.
+// symbolKey identifies a KSYMBOL record without a program.
 type symbolKey struct {
 	addr uint64
 	name string
@@ -106,8 +106,8 @@ func (x *sideband) close() {
 	}
 }
 
-// start opens a ring for each CPU and begins to read them. It returns when the programs that were
-// there before are read.
+// start opens a ring for each CPU and starts to read them. It returns when the programs that were
+// already loaded have been read.
 func (x *sideband) start() error {
 	if err := fdRights(); err != nil {
 		return fmt.Errorf("%w: read a BPF program by its id: %w", ErrRights, err)
@@ -149,12 +149,12 @@ func (x *sideband) start() error {
 
 func (x *sideband) drain() time.Duration { return 0 }
 
-// ask has the loop drain the rings. Any goroutine may call it.
-func (x *sideband) ask() {
+// requestDrain makes the loop drain the rings. Safe for concurrent use.
+func (x *sideband) requestDrain() {
 	_, _ = unix.Write(x.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// stop ends the loop, which drains the rings once more.
+// stop ends the loop, after a last drain of the rings.
 func (x *sideband) stop() {
 	if x.rings == nil || x.stopping.Swap(true) {
 		return
@@ -162,23 +162,22 @@ func (x *sideband) stop() {
 	for _, r := range x.rings {
 		r.Disable()
 	}
-	x.ask()
+	x.requestDrain()
 	<-x.done
 }
 
-// realTime is the priority of the reading thread: the lowest of those that go before
-// all ordinary threads. It sleeps until a BPF program comes or goes.
+// realTime is the priority of the reading thread: the lowest real-time priority. The thread sleeps
+// until a BPF program is loaded or unloaded.
 const realTime = 1
 
-// raise gives the calling thread real-time priority where that is allowed. Threads that it may
-// start do not inherit it.
+// raise gives the calling thread real-time priority, if allowed. Threads started by it do not
+// inherit the priority.
 func raise() error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})),
 		Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: realTime}, 0)
 }
 
-// loop reads the rings whenever one of them has something, on a thread of its own,
-// which ends with it.
+// loop reads the rings whenever one has data. It runs on a thread of its own, which ends with it.
 func (x *sideband) loop() {
 	runtime.LockOSThread()
 	defer close(x.done)
@@ -195,33 +194,33 @@ func (x *sideband) loop() {
 	}
 	fds = append(fds, unix.PollFd{Fd: int32(x.wake), Events: unix.POLLIN})
 	for !x.stopping.Load() {
-		if _, err := unix.Poll(fds, x.lookAgain(x.s.host.Monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
+		if _, err := unix.Poll(fds, x.relist(x.s.host.Monotonic())); err != nil && !errors.Is(err, unix.EINTR) {
 			x.s.warn("waiting for BPF programs failed: %v", err)
 			break
 		}
-		x.drainAsked()
-		for i := range x.rings { // a ring without its CPU hangs up, for ever
+		x.drainRequested()
+		for i := range x.rings { // the ring of an offline CPU reports POLLHUP forever
 			if fds[i].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0 {
 				fds[i].Fd = -1
 			}
 		}
 	}
 	x.drainRings()
-	x.again.last = 0 // at once
-	x.lookAgain(x.s.host.Monotonic())
+	x.relisting.last = 0 // immediately
+	x.relist(x.s.host.Monotonic())
 }
 
-// drainAsked reads until all rings are empty, and signals those who wait for that.
-func (x *sideband) drainAsked() {
+// drainRequested reads until all rings are empty, and reports that to the requesters.
+func (x *sideband) drainRequested() {
 	var count [8]byte
-	_, _ = unix.Read(x.wake, count[:]) // it does not block
-	asked := uint64(0)
+	_, _ = unix.Read(x.wake, count[:]) // does not block
+	requested := uint64(0)
 	if x.changes != nil {
-		asked = x.changes.Asked()
+		requested = x.changes.Asked()
 	}
 	x.drainRings()
 	if x.changes != nil {
-		x.changes.Drained(asked)
+		x.changes.Drained(requested)
 	}
 	select {
 	case request := <-x.requests:
@@ -241,11 +240,11 @@ func (x *sideband) drainRings() {
 	}
 }
 
-// betweenDrains is how many programs are read before the rings are looked at: those
-// that come now are in a hurry, those that are there are not.
+// betweenDrains is the number of present programs that are read between two drains of the rings:
+// newly loaded programs may be short-lived, present ones are not.
 const betweenDrains = 8
 
-// readPresent reads all programs that are there.
+// readPresent reads all programs that are already loaded.
 func (x *sideband) readPresent() {
 	n := 0
 	for id := uint32(0); ; n++ {
@@ -265,7 +264,7 @@ func (x *sideband) readPresent() {
 	x.s.log("%d BPF programs were there", n)
 }
 
-// record takes in one record of a ring.
+// record handles one record of a ring.
 func (x *sideband) record(rec []byte) {
 	order := binary.NativeEndian
 	body := rec[sys.RecordHeader:]
@@ -281,7 +280,7 @@ func (x *sideband) record(rec []byte) {
 			x.s.lost("records of the rings", order.Uint64(body[8:]))
 		}
 		x.changes.Lost(x.current.Latest, sys.RecordTime(rec))
-		x.again.lost(x.current.Latest, sys.RecordTime(rec))
+		x.relisting.lost(x.current.Latest, sys.RecordTime(rec))
 	case perfdata.TypeSample:
 		x.modules.Sample(rec)
 		return // not part of perf.data
@@ -293,8 +292,8 @@ func (x *sideband) record(rec []byte) {
 	x.out.write(rec)
 }
 
-// cut removes the bytes that the kernel adds to BPF records where others listen too, so that
-// their trailer is at the end, where every reader looks for it (see perfdata.OwnFields).
+// cut removes the bytes that the kernel adds to BPF records if there are other readers too: then
+// the trailer is at the end, where readers expect it (see perfdata.OwnFields).
 func (x *sideband) cut(rec []byte) []byte {
 	const trailer = 32 // of sys.SampleType
 	order := binary.NativeEndian
@@ -303,12 +302,12 @@ func (x *sideband) cut(rec []byte) []byte {
 	if own == 0 || size >= len(rec) {
 		return rec
 	}
-	x.room = append(x.room[:0], rec[:size]...)
-	order.PutUint16(x.room[6:], uint16(size))
-	return x.room
+	x.scratch = append(x.scratch[:0], rec[:size]...)
+	order.PutUint16(x.scratch[6:], uint16(size))
+	return x.scratch
 }
 
-// load reads a program whose functions the records before listed.
+// load reads a program; the records before it listed its functions.
 func (x *sideband) load(id uint32, tag bpf.Tag) {
 	if p := x.programs.load(id, tag); p != nil && p.missing != "" {
 		p.symbol = mainSymbol(x.named, tag)
@@ -316,8 +315,8 @@ func (x *sideband) load(id uint32, tag bpf.Tag) {
 	x.named = x.named[:0]
 }
 
-// mainSymbol finds the name of the program with this tag among those of functions, each
-// with a 0 behind; without it the name has the tag alone.
+// mainSymbol finds the name of the program with this tag among the names of functions, each
+// followed by a 0. Without a match it returns the name with the tag alone.
 func mainSymbol(names []byte, tag bpf.Tag) string {
 	prefix := bpf.SymbolOf(tag, "")
 	for len(names) > 0 {
@@ -330,13 +329,13 @@ func mainSymbol(names []byte, tag bpf.Tag) string {
 	return prefix
 }
 
-// maxNamed bounds the names that are kept until their program is loaded, bytes.
+// maxNamed limits the bytes of names that are kept until their program is loaded.
 const maxNamed = 256 << 10
 
-// maxSymbols bounds the trampolines that are remembered.
+// maxSymbols limits the remembered trampolines.
 const maxSymbols = 1 << 16
 
-// ksymbol counts a KSYMBOL record and remembers those of no program.
+// ksymbol counts a KSYMBOL record and remembers those without a program.
 func (x *sideband) ksymbol(rec []byte) {
 	const lengthAt, flagsAt, unregister, nameAt = 8, 14, 1, 16
 	body := rec[sys.RecordHeader:]
@@ -349,7 +348,7 @@ func (x *sideband) ksymbol(rec []byte) {
 	name, _, _ := bytes.Cut(body[nameAt:], []byte{0})
 	loaded := binary.NativeEndian.Uint16(body[flagsAt:])&unregister == 0
 	if bpf.IsSymbol(name) {
-		x.again.ksymbol(binary.NativeEndian.Uint64(body),
+		x.relisting.ksymbol(binary.NativeEndian.Uint64(body),
 			binary.NativeEndian.Uint32(body[lengthAt:]), loaded)
 	}
 	if loaded && bpf.IsSymbol(name) && len(x.named)+len(name) < maxNamed {
@@ -360,8 +359,8 @@ func (x *sideband) ksymbol(rec []byte) {
 	}
 }
 
-// isBPFImage reports whether a kernel symbol is that of a trampoline or dispatcher,
-// which no program's info lists.
+// isBPFImage reports whether a kernel symbol is a trampoline or dispatcher, which no program's info
+// lists.
 func isBPFImage(name []byte) bool {
 	return bytes.HasPrefix(name, []byte("bpf_trampoline_")) ||
 		bytes.HasPrefix(name, []byte("bpf_dispatcher_"))
@@ -374,24 +373,24 @@ func (x *sideband) add(w *bundle.Writer) error {
 	return x.addPart(w, part)
 }
 
-// sidePart is the side band of a part of the recording.
+// sidePart is the side band of one part of the recording.
 type sidePart struct {
 	out      *perfOut
 	programs *programs
 	symbols  map[symbolKey]bool
 	ksymbols int
-	first    bool // of its bundle: it has the initial state, too
+	first    bool // first part of its bundle: includes the initial state
 }
 
-// cutPart returns the side band since the last cut, with all records up to now. With again the
-// next one begins a bundle, for which the programs that are there are read once more.
-func (x *sideband) cutPart(again bool) (part *sidePart, err error) {
+// cutPart returns the side band since the last cut, with all records up to now. newFile: the next
+// part starts a bundle, for which the loaded programs are read again.
+func (x *sideband) cutPart(newFile bool) (part *sidePart, err error) {
 	done := make(chan struct{})
 	x.requests <- func() {
 		defer close(done)
-		part, err = x.split(again)
+		part, err = x.split(newFile)
 	}
-	x.ask()
+	x.requestDrain()
 	select {
 	case <-done:
 	case <-x.done:
@@ -404,8 +403,8 @@ func (x *sideband) cutPart(again bool) (part *sidePart, err error) {
 	return part, err
 }
 
-// split is cutPart, in the loop.
-func (x *sideband) split(again bool) (*sidePart, error) {
+// split does the work of cutPart in the loop.
+func (x *sideband) split(newFile bool) (*sidePart, error) {
 	x.drainRings()
 	out, err := newPerfOut(x.ids, x.s.opts.Stacks != nil)
 	if err != nil {
@@ -418,12 +417,12 @@ func (x *sideband) split(again bool) (*sidePart, error) {
 	}
 	part := &sidePart{out: x.out, programs: programs, symbols: x.symbols, ksymbols: x.ksymbols,
 		first: x.first}
-	x.out, x.ksymbols, x.first = out, 0, again
-	if !again {
+	x.out, x.ksymbols, x.first = out, 0, newFile
+	if !newFile {
 		x.symbols = make(map[symbolKey]bool)
 		return part, nil
 	}
-	// Data of this part is in the next bundle as well, from which it is carried over.
+	// Data of this part that the next bundle needs as well is carried over.
 	x.programs.written = make(map[uint32]bool)
 	for id, p := range programs.seen {
 		x.programs.written[id] = p.missing == ""
@@ -452,7 +451,7 @@ func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
 	part.programs.finish()
 	if part.first {
 		part.out.kernelMap(&x.kernel.facts)
-		x.kernel.images(part.imageThere)
+		x.kernel.images(part.writeImage)
 	}
 	if err := part.programs.synthesize(part.out.w, &part.ksymbols); err != nil {
 		return err
@@ -464,9 +463,9 @@ func (x *sideband) addPart(w *bundle.Writer, part *sidePart) error {
 	return part.out.addTo(w)
 }
 
-// imageThere writes a KSYMBOL record for a trampoline or dispatcher that is in kallsyms, and in no
-// record: it was there before. The kernel reports 4,096 bytes for each.
-func (p *sidePart) imageThere(pc uint64, name string) {
+// writeImage writes a KSYMBOL record for a trampoline or dispatcher that is in kallsyms but in no
+// record, because it existed before. The kernel reports 4,096 bytes for each.
+func (p *sidePart) writeImage(pc uint64, name string) {
 	const imageLen = 4096
 	if p.symbols[symbolKey{pc, name}] {
 		return
@@ -481,30 +480,30 @@ func (p *sidePart) close() {
 	p.programs.close()
 }
 
-// lookAgainEvery is how often the BPF programs that are there are listed at most because records
-// were lost.
-const lookAgainEvery = time.Second
+// relistEvery is the shortest interval between two lists of the loaded BPF programs after losses of
+// records.
+const relistEvery = time.Second
 
-// again is the state for listing the BPF programs again after records of loads and unloads
-// were lost. Its zero value does nothing: nobody looks up addresses by time.
-type again struct {
-	live     map[uint64]uint32 // lengths of functions that are loaded by the records, by address
+// relisting is the state for listing the loaded BPF programs after records of loads and unloads
+// were lost. The zero value does nothing: no addresses are looked up by time.
+type relisting struct {
+	live     map[uint64]uint32 // lengths of loaded functions according to the records, by address
 	next     func(id uint32) (uint32, error)
-	from, to uint64 // when records were lost; 0: they were not
-	last     uint64 // when programs were listed last because of that
+	from, to uint64 // span of the losses; 0: none
+	last     uint64 // last list
 }
 
-// maxLive bounds the functions of BPF programs that are remembered.
+// maxLive limits the remembered functions of BPF programs.
 const maxLive = 1 << 20
 
-// lookAgainAfterLoss has lost records followed by a list of the loaded programs.
-func (x *sideband) lookAgainAfterLoss() {
-	x.again = again{live: make(map[uint64]uint32), next: sys.NextProgram}
-	x.programs.found = x.again.found
+// relistAfterLoss makes losses of records cause a list of the loaded programs.
+func (x *sideband) relistAfterLoss() {
+	x.relisting = relisting{live: make(map[uint64]uint32), next: sys.NextProgram}
+	x.programs.found = x.relisting.found
 }
 
-// lost notes that records were lost in a time.
-func (a *again) lost(from, to uint64) {
+// lost adds the span of a loss.
+func (a *relisting) lost(from, to uint64) {
 	if a.live == nil {
 		return
 	}
@@ -514,15 +513,15 @@ func (a *again) lost(from, to uint64) {
 	a.to = max(a.to, to)
 }
 
-// found notes a function of a program that is there.
-func (a *again) found(start uint64, length uint32) {
+// found adds a function of a loaded program.
+func (a *relisting) found(start uint64, length uint32) {
 	if start != 0 && len(a.live) < maxLive {
 		a.live[start] = length
 	}
 }
 
-// ksymbol notes a function that is loaded or unloaded by a record.
-func (a *again) ksymbol(start uint64, length uint32, loaded bool) {
+// ksymbol adds or removes a function that a record reports as loaded or unloaded.
+func (a *relisting) ksymbol(start uint64, length uint32, loaded bool) {
 	switch {
 	case a.live == nil:
 	case loaded:
@@ -532,22 +531,22 @@ func (a *again) ksymbol(start uint64, length uint32, loaded bool) {
 	}
 }
 
-// lookAgain lists the programs that are there, if records were lost, and writes records of them
-// and of the unload of others. Between the loss and now code of BPF has no certain names; from now
-// on it has. It returns for how long it need not be called, in ms, as poll(2) takes it.
-func (x *sideband) lookAgain(now uint64) int {
-	a := &x.again
+// relist lists the loaded programs if records were lost. It writes records of these programs and of
+// the unload of others: names of BPF code are uncertain from the loss until now, and certain
+// afterwards. It returns the time until the next call in ms, as poll(2) uses it.
+func (x *sideband) relist(now uint64) int {
+	a := &x.relisting
 	if a.to == 0 {
 		return -1
 	}
-	wait := time.Duration(a.last + uint64(lookAgainEvery) - now)
+	wait := time.Duration(a.last + uint64(relistEvery) - now)
 	if a.last != 0 && wait > 0 {
 		return int(wait/time.Millisecond) + 1
 	}
 	x.drainRings()
 	from, to := a.from, a.to
 	a.from, a.to = 0, 0
-	// Those that come and go from here on have records.
+	// Later loads and unloads have records.
 	begin := x.s.host.Monotonic()
 	before, there := maps.Clone(a.live), x.list(begin)
 	for _, start := range slices.Sorted(maps.Keys(before)) {
@@ -571,36 +570,36 @@ func (x *sideband) lookAgain(now uint64) int {
 	x.changes.Settled(to, a.last)
 	x.s.log("after lost records %d functions of BPF programs were there", len(there))
 	if a.to != 0 {
-		return int(lookAgainEvery / time.Millisecond)
+		return int(relistEvery / time.Millisecond)
 	}
 	return -1
 }
 
-// list returns the functions of the programs that are there, by address, and has records of them
-// written with this time.
+// list returns the functions of the loaded programs by address, and requests records of the
+// programs with this time.
 func (x *sideband) list(at uint64) map[uint64]uint32 {
 	there := make(map[uint64]uint32)
 	for id, n := uint32(0), 0; ; n++ {
-		next, err := x.again.next(id)
+		next, err := x.relisting.next(id)
 		if err != nil {
 			return there
 		}
 		id = next
-		x.programs.presentAgain(id, at, func(start uint64, length uint32) { there[start] = length })
+		x.programs.presentAt(id, at, func(start uint64, length uint32) { there[start] = length })
 		if n%betweenDrains == 0 {
 			x.drainRings()
 		}
 	}
 }
 
-// perfOut is the perf.data of a bundle while it is written: a temporary file without a name.
+// perfOut is a bundle's perf.data while it is written: a temporary file without a name.
 type perfOut struct {
 	file *os.File
 	w    *perfdata.Writer
 }
 
-// newPerfOut begins a file whose only event represents all that write into the rings:
-// their records look alike. Their times are of CLOCK_MONOTONIC, or of perf's clock.
+// newPerfOut starts a file with one event that represents the events of all rings: their records
+// have the same format. Times are of CLOCK_MONOTONIC, or of perf's clock.
 func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 	f, err := os.CreateTemp("", "symbolize-capture-*")
 	if err != nil {
@@ -628,10 +627,10 @@ func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
 
 func (o *perfOut) close() { o.file.Close() }
 
-// write adds a record of a ring. An error stays in the writer until finish.
+// write adds a record of a ring. finish returns its error.
 func (o *perfOut) write(rec []byte) { _ = o.w.WriteRecord(rec) }
 
-// kernelMap writes where the kernel's text lies, as perf does it.
+// kernelMap writes the mapping of the kernel's text in perf's format.
 func (o *perfOut) kernelMap(k *kernelFacts) {
 	if k.text == 0 || k.end <= k.text {
 		return
@@ -640,7 +639,7 @@ func (o *perfOut) kernelMap(k *kernelFacts) {
 		Filename: []byte(kernelName + "_text")}, perfdata.CPUModeKernel, perfdata.SampleID{})
 }
 
-// kernelName is perf's name of the kernel's mapping; a symbol's name follows.
+// kernelName is perf's name of the kernel's mapping, followed by a symbol's name.
 const kernelName = "[kernel.kallsyms]"
 
 // finish writes the features.

@@ -103,8 +103,8 @@ func TestSideband(t *testing.T) {
 		t.Errorf("%+v, %d KSYMBOL records, processes %v", s, x.ksymbols, x.procs.seen)
 	}
 	part := &sidePart{out: x.out, symbols: x.symbols}
-	part.imageThere(0x5000, "bpf_trampoline_6442") // already reported
-	part.imageThere(0x6000, "bpf_dispatcher_xdp")
+	part.writeImage(0x5000, "bpf_trampoline_6442") // already reported
+	part.writeImage(0x6000, "bpf_dispatcher_xdp")
 	names, ids := recordsOf(t, x.out)
 	if len(names) != 7 || names[6] != "bpf_dispatcher_xdp" ||
 		!slices.Equal(ids, []uint32{3, 9, 8, 3}) {
@@ -256,8 +256,8 @@ func TestLookAgain(t *testing.T) {
 	k := newFakeKernel(3, 4, 5)
 	x := newTestSideband(t, k)
 	x.changes = history.NewCodeLog(func() {}, func() {})
-	x.lookAgainAfterLoss()
-	x.again.next = func(id uint32) (uint32, error) {
+	x.relistAfterLoss()
+	x.relisting.next = func(id uint32) (uint32, error) {
 		for _, next := range slices.Sorted(maps.Keys(k.programs)) {
 			if next > id {
 				return next, nil
@@ -265,7 +265,7 @@ func TestLookAgain(t *testing.T) {
 		}
 		return 0, os.ErrNotExist
 	}
-	if ms := x.lookAgain(x.s.host.Monotonic()); ms != -1 {
+	if ms := x.relist(x.s.host.Monotonic()); ms != -1 {
 		t.Errorf("nothing was lost, and there is a look in %d ms", ms)
 	}
 	delete(k.programs, 5)
@@ -286,11 +286,11 @@ func TestLookAgain(t *testing.T) {
 	if got := x.changes.Epoch([]uint64{at}, x.s.host.Monotonic()); got != sampler.UnknownTime {
 		t.Errorf("records were lost, and the epoch is %d", got)
 	}
-	if ms := x.lookAgain(x.s.host.Monotonic()); ms != -1 {
+	if ms := x.relist(x.s.host.Monotonic()); ms != -1 {
 		t.Errorf("there is another look in %d ms", ms)
 	}
-	if got := x.changes.Epoch([]uint64{at}, x.s.host.Monotonic()); got != x.again.last {
-		t.Errorf("it was looked again at %d, and the epoch is %d", x.again.last, got)
+	if got := x.changes.Epoch([]uint64{at}, x.s.host.Monotonic()); got != x.relisting.last {
+		t.Errorf("it was looked again at %d, and the epoch is %d", x.relisting.last, got)
 	}
 	x.programs.finish()
 	n := 0
@@ -305,7 +305,7 @@ func TestLookAgain(t *testing.T) {
 		t.Errorf("%s at %v, want\n%s", text, times, want)
 	}
 	x.record(ringRecord(perfdata.TypeLost, binary.NativeEndian.AppendUint64(make([]byte, 8), 6)))
-	if ms := x.lookAgain(x.again.last + 1); ms < 900 || ms > 1001 {
+	if ms := x.relist(x.relisting.last + 1); ms < 900 || ms > 1001 {
 		t.Errorf("the next look is in %d ms", ms)
 	}
 	if len(k.opened) != 0 {

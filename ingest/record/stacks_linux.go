@@ -16,39 +16,39 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// stacks has the sampler count stacks, and the mappings taken of processes whose frames
-// are bare addresses.
+// stacks runs the sampler, and reads the mappings of processes that have bare addresses in their
+// stacks.
 type stacks struct {
 	s     *session
 	procs *processes
 	sm    *sampler.Sampler
-	// changes are those of the kernel's address space.
+	// changes of the kernel's address space
 	changes *history.CodeLog
 
 	pause, longest time.Duration  // between two drains
-	reported       map[int32]bool // processes that the sampler reported since the last one
-	recent         map[int32]bool // those that it reported in drainEvery from since on
+	reported       map[int32]bool // processes reported by the sampler since the last drain
+	recent         map[int32]bool // processes reported in the drainEvery starting at since
 	since          time.Time
 
-	asked  atomic.Bool        // for a part
-	turned time.Time          // when the part was turned; zero: it was not
-	ended  uint64             // likewise, by CLOCK_MONOTONIC; for who has received it from parts
-	parts  chan *sampler.Part // the requested part, nil after an error
+	requested atomic.Bool        // a part is requested
+	turned    time.Time          // time of Turn; zero: no Turn is pending
+	ended     uint64             // its end by CLOCK_MONOTONIC, valid when parts was received
+	parts     chan *sampler.Part // the requested part; nil after an error
 
 	unproven uint64 // samples, see sampler.Part
 
 	stopping atomic.Bool
-	done     chan struct{} // closed when the loop has ended; nil: it was not begun
+	done     chan struct{} // closed when the loop has ended; nil: not started
 }
 
-// load makes the sampler, which samples nothing yet. The kernel's features are probed by
-// loading programs, which must not appear among the recorded loads.
+// load makes the sampler, without starting it. Probing the kernel's features loads programs, which
+// must not appear in the recorded loads.
 func (x *stacks) load() error {
 	o := *x.s.opts.Stacks
 	x.longest = longestPause(&o)
 	x.reported, x.recent = make(map[int32]bool), make(map[int32]bool)
 	o.Mappings = func(pid int32) {
-		if !sampler.IsOutside(pid) { // nothing can be read of those
+		if !sampler.IsOutside(pid) { // processes outside the namespace cannot be read
 			x.reported[pid] = true
 		}
 	}
@@ -79,41 +79,41 @@ func (x *stacks) start() error {
 	return nil
 }
 
-// loop takes samples until stop. It does nothing that could delay it, for samples not taken in time
+// loop drains the sampler until stop. Nothing in it may block: samples that are not drained in time
 // are lost.
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
 		woken := x.sm.Wait(x.pause)
-		x.take(woken)
+		x.receive(woken)
 		if woken {
 			time.Sleep(leastPause)
 		}
 		x.turn()
 	}
-	for x.asked.Load() { // who asked waits
+	for x.requested.Load() { // cut waits for the request
 		time.Sleep(leastTurn)
 		x.turn()
 	}
 }
 
-// leastTurn is how long samples may take that were begun before a turn.
+// leastTurn is the longest time between the start of a sample and its arrival.
 const leastTurn = 20 * time.Millisecond
 
-// turn hands out a part that was asked for: first it has the sampler turn to the next one, then
-// it waits until nothing more comes for the one before.
+// turn completes a requested part: it first calls Turn, and later, when no samples of the old part
+// can arrive any more, Cut.
 func (x *stacks) turn() {
 	switch {
 	case x.turned.IsZero() && x.sm.Full():
 		x.s.flushSoon()
 		fallthrough
 	case x.turned.IsZero():
-		if !x.asked.Load() {
+		if !x.requested.Load() {
 			return
 		}
 		if err := x.sm.Turn(); err != nil {
 			x.s.warn("what was sampled is not made durable: %v", err)
-			x.asked.Store(false)
+			x.requested.Store(false)
 			x.parts <- nil
 			return
 		}
@@ -121,15 +121,16 @@ func (x *stacks) turn() {
 		x.turned, x.pause = time.Now(), leastTurn
 	case time.Since(x.turned) >= leastTurn:
 		x.turned = time.Time{}
-		x.asked.Store(false)
+		x.requested.Store(false)
 		x.parts <- x.sm.Cut()
 	}
 }
 
-// cut returns the samples since the last cut, complete, and the time of their end by CLOCK_MONOTONIC;
+// cut returns the complete samples since the last cut, nil on failure, and the time of their end by
+// CLOCK_MONOTONIC.
 // nil if that is not possible.
 func (x *stacks) cut() (p *sampler.Part, end uint64) {
-	x.asked.Store(true)
+	x.requested.Store(true)
 	select {
 	case p = <-x.parts:
 		if p != nil {
@@ -140,8 +141,8 @@ func (x *stacks) cut() (p *sampler.Part, end uint64) {
 	return p, end
 }
 
-// addPart explains a part, and adds it to a bundle as a segment of it. It returns the
-// manifest's entry for it, and the mappings that addresses need.
+// addPart explains a part and adds it to a bundle as a segment. It returns the manifest's entry and
+// the mappings that addresses need.
 func (x *stacks) addPart(w *bundle.Writer, p *sampler.Part) (m bundle.Samples, by *places,
 	err error) {
 	by = newPlaces(x.procs)
@@ -166,11 +167,11 @@ func stacksError(err error) error {
 
 func (x *stacks) drain() time.Duration { return 0 }
 
-// take takes the new stacks, and has the mappings read of processes that they come from: soon
-// again if there are any, for a process may not live long, else later every time. Woken:
-// there is a new process. It is read at once, but not again and again, for the mappings
-// rarely change.
-func (x *stacks) take(woken bool) {
+// receive drains the sampler and reads the mappings of the processes that it reports. If there are
+// any, the next drain is soon, because a process may be short-lived; otherwise the pauses get
+// longer. woken: the sampler met a new process, which is read at once, but not repeatedly, because
+// mappings rarely change.
+func (x *stacks) receive(woken bool) {
 	clear(x.reported)
 	x.sm.Drain()
 	x.pause = nextPause(x.pause, x.longest, len(x.reported) > 0)
@@ -179,12 +180,12 @@ func (x *stacks) take(woken bool) {
 		x.since = time.Now()
 	}
 	if len(x.reported) > 0 {
-		x.procs.mapped.sync() // it may ask for files that are not mapped for long
+		x.procs.mapped.sync() // it may request short-lived files
 	}
 	for pid := range x.reported {
 		x.procs.sampled(pid)
 		if woken && !x.recent[pid] {
-			x.procs.hurry(pid)
+			x.procs.readNow(pid)
 		} else {
 			x.procs.changed(pid)
 		}
@@ -192,7 +193,7 @@ func (x *stacks) take(woken bool) {
 	}
 }
 
-// leastPause is between two drains even where a new process asks for each.
+// leastPause is the shortest pause between drains, even if new processes request one.
 const leastPause = time.Millisecond
 
 // nextPause returns the pause after this one.
@@ -203,8 +204,8 @@ func nextPause(pause, longest time.Duration, reported bool) time.Duration {
 	return max(drainEvery, min(2*pause, longest))
 }
 
-// longestPause returns how long the sampler may be left alone: until a quarter of its ring
-// is full, of stacks as deep as can be, where it is known how many there are in a second.
+// longestPause returns how long the sampler can run without a drain: until a quarter of its ring is
+// full of stacks of full depth, if the number of samples per second is known.
 func longestPause(o *sampler.Options) time.Duration {
 	if o.Event.Kind != sampler.Clock {
 		return drainEvery
@@ -216,7 +217,7 @@ func longestPause(o *sampler.Options) time.Duration {
 	return pauseAt(cmp.Or(o.Frequency, sampler.DefaultFrequency) * len(cpus))
 }
 
-// pauseAt is longestPause for samples per second on all CPUs together.
+// pauseAt is longestPause for a number of samples per second on all CPUs.
 func pauseAt(rate int) time.Duration {
 	pause := sampler.RingStacks / 4 * time.Second / time.Duration(rate)
 	return min(max(pause, drainEvery), time.Second)
@@ -232,8 +233,8 @@ func (x *stacks) stop() {
 	}
 }
 
-// explain locates bare addresses in the stacks, once the mappings of all their
-// processes are read.
+// explain locates bare addresses in the stacks, after the mappings of all their processes were
+// read.
 func (x *stacks) explain() {
 	if x.procs.ids == nil {
 		return
@@ -262,7 +263,7 @@ func (x *stacks) explainPart(p *sampler.Part, by *places) error {
 	return err
 }
 
-// unplaced are the causes for which samples have addresses without a place.
+// unplaced holds the causes of addresses without a place.
 var unplaced = map[sampler.PlaceKind]string{
 	sampler.Gone:      "names of samples: their process had ended before its mappings could be read",
 	sampler.Unread:    "names of samples: the mappings of their process could not be read in time",
