@@ -79,7 +79,7 @@ type wanted struct {
 	all     bool          // a second capture has had others
 }
 
-// want notes the locations of an object that samples of a capture lie in.
+// want notes the locations of an object that samples of a capture are in.
 func (s *Session) want(o *ingest.Object, offsets []addr.Offset) {
 	if o.ID.IsZero() {
 		return

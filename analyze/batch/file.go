@@ -7,9 +7,9 @@ package batch
 //
 //	"symbolize batch 1\n"
 //	records        of one zstd frame each
-//	index          a record: []entry, the names of the records, sorted, where they lie, how long
+//	index          a record: []entry, the names of the records, sorted, where they are, how long
 //	               they are, and their CRC32C
-//	u64            where the index lies
+//	u64            where the index is
 //	u32            CRC32C of the index
 //	"batch end\n"
 //

@@ -103,7 +103,7 @@ func shorten(names map[string]string, short string) {
 	}
 }
 
-// commonTail returns how many bytes names have in common at their ends, behind the first head and
+// commonTail returns how many bytes names have in common at their ends, after the first head and
 // beginning with no part of an identifier.
 func commonTail(list []string, head int) (tail int) {
 	first := list[0]

@@ -36,7 +36,7 @@
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
 //	SYM+0xOFF/0xLEN                   of a kernel whose head line has a release and no build ID:
 //	                                  FILE is vmlinux-RELEASE
-//	#N 0xPC in ?? () [from FILE]      gdb: exact for frame 0 and behind "<signal handler called>"
+//	#N 0xPC in ?? () [from FILE]      gdb: exact for frame 0 and after "<signal handler called>"
 //	N: 0xPC - <unknown>               Rust with RUST_BACKTRACE=full: return addresses
 //	[signal SIG… pc=0xPC]             Go: exact
 //	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact

@@ -32,7 +32,7 @@ type process struct {
 	early bool
 	late  bool // there were such mappings
 
-	signalFrame int // gdb: the number behind that of the last "<signal handler called>"
+	signalFrame int // gdb: the number after that of the last "<signal handler called>"
 	foreignLine int // Go: the last line that is "non-Go function"
 }
 

@@ -5,7 +5,7 @@
 // The page shows one tree of calls for all events and all chosen labels, with weights by
 // column: a column is one event and one combination of labels (comm, process). The tree is cut
 // while it is built: of all frames at all places the heaviest are kept, as many as the page
-// has room for, so that 300,000 stacks of 30 frames become a page below 1.5 MB. Frames that are
+// holds, so that 300,000 stacks of 30 frames become a page below 1.5 MB. Frames that are
 // left out stay in the weight of their callers, and the page shows how much that is. A second
 // tree, from the leaves of the stacks to their roots, is cut by itself, since the light leaves of
 // the first are gone. The table of functions has exact weights.

@@ -67,7 +67,7 @@ func AutoFDO(w io.Writer, p *ingest.Profile, object string) (*AutoFDOStats, erro
 	return stats, out.Flush()
 }
 
-// placesIn returns the offsets of a sample's locations, if all lie in an object.
+// placesIn returns the offsets of a sample's locations, if all are in an object.
 func placesIn(p *ingest.Profile, s *ingest.Sample, object ingest.ObjectID) (key [2]uint64, ok bool) {
 	stack := p.Stack(s.Stack)
 	if len(stack) == 0 || len(stack) > len(key) {

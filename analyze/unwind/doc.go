@@ -2,7 +2,7 @@
 // --call-graph dwarf copied, by the unwind tables of a store: later, elsewhere, without the
 // binaries. It implements input.Unwinder.
 //
-// A frame's rule is looked up by its program counter: exact in the first frame and behind a signal
+// A frame's rule is looked up by its program counter: exact in the first frame and after a signal
 // frame, otherwise one byte less, since a call that does not return may end its function. CFA,
 // return address and registers are computed from the old registers; registers that no rule saves
 // are unknown in the caller. The rules of tables are described in package cfi. In addition:

@@ -75,7 +75,7 @@ func (w *worker) isSignalFrame(i int, sp uint64) bool {
 		const pstate, reserved, fpsimd = 576, 592, 0x46508001
 		return at(pstate)&0xf == 0 && uint32(at(reserved)) == fpsimd
 	case w.arch.Machine == elf.EM_386 && i == 0:
-		// The handler's second and third argument, behind the signal's number.
+		// The handler's second and third argument, after the signal's number.
 		const info, context = 12, 140
 		return at(4) == sp+info && at(8) == sp+context
 	case w.arch.Machine == elf.EM_386:

@@ -19,5 +19,5 @@ type Addr uint64
 // Range is the half-open interval [Start, End) of table addresses.
 type Range struct{ Start, End Addr }
 
-// Contains reports whether a lies in r.
+// Contains reports whether a is in r.
 func (r Range) Contains(a Addr) bool { return a >= r.Start && a < r.End }

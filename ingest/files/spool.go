@@ -12,7 +12,7 @@ import (
 )
 
 // ErrFull is wrapped by errors of Write if the file system of the temporary directory has
-// no room left.
+// no space left.
 var ErrFull = errors.New("no room left for a temporary file")
 
 // ErrTooLarge is wrapped by errors of Write if more comes than Bound allows.
@@ -95,7 +95,7 @@ func (s *Spool) Write(b []byte) (int, error) {
 	return n, full(err)
 }
 
-// Skip appends n bytes of value 0, which take no room in a file.
+// Skip appends n bytes of value 0, which needs no space in a file.
 func (s *Spool) Skip(n int64) error {
 	if s.file == nil {
 		if err := s.toFile(); err != nil {

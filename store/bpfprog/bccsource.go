@@ -77,7 +77,7 @@ func (s *cScanner) next() bool {
 	return false
 }
 
-// skip goes behind the next end, which a backslash can hide. The line break that ends a
+// skip goes after the next end, which a backslash can hide. The line break that ends a
 // comment is counted by next.
 func (s *cScanner) skip(end string, opening int, escapes bool) {
 	s.at += opening

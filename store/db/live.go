@@ -93,7 +93,7 @@ func clone(root string, gen uint64, sums []fileSum) (l *live, err error) {
 	return l, nil
 }
 
-// guardLog puts an empty value log behind the newest one of dir. Badger cuts the newest log
+// guardLog puts an empty value log after the newest one of dir. Badger cuts the newest log
 // at the first entry that it finds damaged, through every link to the file; and to find one
 // it reads the whole log at every open. The guard has nothing to read and nothing to cut.
 func guardLog(dir string) error {

@@ -65,12 +65,12 @@ func (c *Client) section(body io.Reader) ([]byte, error) {
 // extent is the part of a section that its symbols cover.
 type extent struct {
 	low, high uint64 // of its symbols; low > high without one
-	code      bool   // functions lie in it
+	code      bool   // functions are in it
 }
 
 // symbolFile returns an ELF file with a note, a symbol table and its strings. Its other sections
 // have no bytes, and are as large as their symbols show: a symbol without a size ends with the last
-// one that has one, or earlier than in the whole file, never behind it.
+// one that has one, or earlier than in the whole file, never after it.
 func symbolFile(note, symtab, strtab []byte) ([]byte, error) {
 	const size = elf.Sym64Size
 	if len(note) < 16 || note[0] != 4 || len(symtab)%size != 0 || len(symtab) < 2*size ||

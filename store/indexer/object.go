@@ -231,7 +231,7 @@ func (w *worker) giveBuilder() {
 // addSymbol adds a symbol, moved down by base.
 func addSymbol(b *symtab.Builder, sym *elf.Symbol, base addr.Addr) {
 	if sym.Addr < base {
-		return // per-CPU and absolute symbols of a kernel lie below its text
+		return // per-CPU and absolute symbols of a kernel are below its text
 	}
 	if sym.End <= sym.Addr {
 		return

@@ -35,7 +35,7 @@ func AddFileSymbols(ctx context.Context, sink store.Sink, id buildid.ID, path st
 	if end == start {
 		return nil
 	}
-	for _, s := range mapped { // what is behind the last function is in the file, too
+	for _, s := range mapped { // what is after the last function is in the file, too
 		last := uint64(s.Offset) + s.Len
 		if (uint64(s.Offset) <= offset || offset == start) && offset < last && last < 1<<62 {
 			end = max(end, start+last-offset)

@@ -10,7 +10,7 @@ import (
 	"symbolize/store"
 )
 
-// searching is a View that looks for the objects which the view behind it lacks.
+// searching is a View that looks for the objects which the view after it lacks.
 type searching struct {
 	store.View
 	ctx     context.Context

@@ -79,7 +79,7 @@ func objectPrefix(id buildid.ID) string {
 	if id.Exact() && id.Len() <= buildid.KeyLen {
 		return objectDir(id)
 	}
-	// The zeros at the end may be no part of the ID, and bytes behind a key's length do not count.
+	// The zeros at the end may be no part of the ID, and bytes after a key's length do not count.
 	digits := id.Hex()[:2*min(id.Len(), buildid.KeyLen)]
 	for len(digits) > 2 && strings.HasSuffix(digits, "00") {
 		digits = digits[:len(digits)-2]

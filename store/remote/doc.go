@@ -1,5 +1,5 @@
 // Package remote keeps finished symbol tables in a directory or a bucket, which many machines fill
-// and read: the second tier behind a store. Everything in it is written once and named by its
+// and read: the second tier after a store. Everything in it is written once and named by its
 // content, so that two writers of one object write the same, and a reader finds any damage.
 //
 // # Layout, version 1

@@ -12,7 +12,7 @@
 //	u32 info_len, u32 data_len, u64 arrays, info[info_len], data[data_len]
 //
 // where info is struct bpf_prog_info (include/uapi/linux/bpf.h) as the kernel filled it, bit i of
-// arrays is set if array i lies in data, and the pointer of such an array is its offset in data;
+// arrays is set if array i is in data, and the pointer of such an array is its offset in data;
 // pointers of other arrays are undefined. An entry of BPF_BTF is { u32 id, u32 size, blob[size] }.
 // Both are in the byte order of the recording host (tools/perf/util/bpf-utils.c, header.c).
 //

@@ -152,7 +152,7 @@ func (e *entry) findArrays() {
 	}
 }
 
-// firstArray is the array that lies at offset 0 of the data: the one with the lowest bit that is
+// firstArray is the array that is at offset 0 of the data: the one with the lowest bit that is
 // not empty.
 func (e *entry) firstArray() int {
 	for i := range Arrays {

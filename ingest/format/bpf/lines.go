@@ -167,7 +167,7 @@ func newFuncFinder(funcs []Func) *funcFinder {
 	return x
 }
 
-// covers reports whether pc lies in function i. An address of a function that was
+// covers reports whether pc is in function i. An address of a function that was
 // hidden is none.
 func (x *funcFinder) covers(i int, pc addr.PC) bool {
 	f := &x.funcs[i]

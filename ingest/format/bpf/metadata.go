@@ -22,7 +22,7 @@ const (
 	metadataValueLen = 256
 )
 
-// DecodeMetadata decodes the body of a BPF_METADATA record (type 84), which lies at offset base of
+// DecodeMetadata decodes the body of a BPF_METADATA record (type 84), which is at offset base of
 // the file name. Values that were whole before an error are returned with it.
 func DecodeMetadata(name string, body []byte, base int64, bigEndian bool) (Metadata, error) {
 	r := decode.New(name, body, base, bigEndian)

@@ -18,7 +18,7 @@ const (
 	maxSectionBTFs = 1 << 16
 )
 
-// DecodePrograms decodes the section of the feature BPF_PROG_INFO, which lies at offset base of the
+// DecodePrograms decodes the section of the feature BPF_PROG_INFO, which is at offset base of the
 // file name. btfs are by ID, as DecodeBTFs returns them. Programs are in the order of the section;
 // they alias it. The error is about the chain of entries, and comes with the programs before it;
 // damage inside an entry is in its Err.
@@ -75,7 +75,7 @@ func DecodeProgram(name string, raw []byte, bigEndian bool,
 	return &p, nil
 }
 
-// DecodeBTFs decodes the section of the feature BPF_BTF, which lies at offset base of the file
+// DecodeBTFs decodes the section of the feature BPF_BTF, which is at offset base of the file
 // name, into the BTF blobs by their IDs; they alias it. A damaged blob is left out and reported in
 // the error, the others are returned.
 func DecodeBTFs(name string, section []byte, base int64, bigEndian bool,

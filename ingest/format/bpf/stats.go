@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// The entry bpf/programs.json of a bundle records how BPF programs were used: how often and how long
-// each ran, where it was attached, which maps it has and which processes hold it. It is one JSON
-// object, of at most 64 MiB:
+// The entry bpf/programs.json of a bundle records how BPF programs were used: how often and how
+// long each ran, where it was attached, which maps it has and which processes hold it. It is one
+// JSON object, of at most 64 MiB:
 //
 //	begin, end  the time over which runs were counted, 0 both if the kernel counted none
 //	lost        programs that were left out, beyond the recorder's bound
@@ -42,7 +42,7 @@ import (
 // "cgroup_inet_egress", "tcx_ingress"), or "raw_tracepoint", "tracepoint", "kprobe",
 // "kretprobe", "uprobe", "uretprobe", "perf_event", "xdp", "tc_ingress", "tc_egress",
 // "netfilter". to is the target of the attachment, as text: a tracepoint, a function of the
-// kernel, a path with an offset behind "+", a network interface, a directory of cgroups. It is
+// kernel, a path with an offset after "+", a network interface, a directory of cgroups. It is
 // absent if it could not be found out. link is the number of the link, absent if there is none;
 // several links that differ in their numbers alone, as those of perf events of each CPU, are one
 // with their count in times, and the least number.

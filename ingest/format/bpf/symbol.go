@@ -10,7 +10,7 @@ const SymbolPrefix = "bpf_prog_"
 // kernel/bpf/verifier.c).
 const subprogName = "F"
 
-// IsSymbol reports whether a kernel symbol is that of a BPF function, by its prefix.
+// IsSymbol reports whether a kernel symbol is of a BPF function, by its prefix.
 func IsSymbol(name []byte) bool {
 	return len(name) >= len(SymbolPrefix) && string(name[:len(SymbolPrefix)]) == SymbolPrefix
 }

@@ -4,10 +4,10 @@
 // and packed as a whole by gzip, zstd or xz. All give one perfdata.File whose records can be
 // read any number of times, in parallel and at any offset.
 //
-// Plain files and streams are read where they lie. Records that are compressed are unpacked
+// Plain files and streams are read where they are. Records that are compressed are unpacked
 // once, when the File is opened, into a spool: a zstd stream runs through all COMPRESSED
 // records of a file and can be read from its beginning only. The records of a directory
-// lie behind one another, each file's cut off at its last whole record.
+// follow one another, each file's cut off at its last whole record.
 package container
 
 import (
@@ -23,7 +23,7 @@ import (
 // Perf is an opened perf.data. The File can be used until Close.
 type Perf struct {
 	File *perfdata.File
-	// Size is the number of bytes of all files as they lie on disk.
+	// Size is the number of bytes of all files as they are on disk.
 	Size int64
 
 	most    int64 // bytes that it may unpack to, see files.MaxUnpacked
@@ -40,8 +40,8 @@ func (p *Perf) Close() error {
 }
 
 // Open opens a perf.data of size bytes in r, which must stay open and be safe for concurrent
-// ReadAt. Name is for messages. Damage behind the header becomes a warning of the File. Unpacked, the
-// file may have most bytes, see files.MaxUnpacked.
+// ReadAt. Name is for messages. Damage after the header becomes a warning of the File. Unpacked,
+// the file may have most bytes, see files.MaxUnpacked.
 func Open(ctx context.Context, name string, r io.ReaderAt, size, most int64) (*Perf, error) {
 	p := &Perf{Size: size, most: most}
 	if err := p.open(ctx, name, r, size); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // dataFile is the file of a directory that has header, attrs and features, and records that
-// perf made itself. The kernel's lie in data.0, data.1 …, one for each reading thread, with
+// perf made itself. The kernel's are in data.0, data.1 …, one for each reading thread, with
 // --threads, else in the same file.
 const dataFile = "data"
 
@@ -37,7 +37,7 @@ func IsDir(path string) bool {
 // --kcore, "" if there is none.
 func Kallsyms(dir string) string { return inKcore(dir, "kallsyms") }
 
-// Kcore returns the path of the copy of the kernel's code that lies there, "" if there is none.
+// Kcore returns the path of the copy of the kernel's code that is there, "" if there is none.
 func Kcore(dir string) string { return inKcore(dir, "kcore") }
 
 func inKcore(dir, name string) string {

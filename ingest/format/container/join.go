@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// joined presents ranges of files as one, behind one another.
+// joined presents ranges of files as one, after one another.
 type joined struct {
 	parts []part
 	size  int64
@@ -26,7 +26,7 @@ func (j *joined) add(s segment) {
 	j.size += s.data.Size
 }
 
-// find returns the part that has an offset, which must lie in one.
+// find returns the part that has an offset, which must be in one.
 func (j *joined) find(offset int64) *part {
 	i, found := slices.BinarySearchFunc(j.parts, offset, func(p part, at int64) int {
 		return int(min(max(p.start-at, -1), 1))
@@ -89,7 +89,7 @@ func (p *Perf) join(ctx context.Context, f *perfdata.File, segments []segment) e
 	return nil
 }
 
-// wholeRecords returns the end of the last whole record, and the error behind it.
+// wholeRecords returns the end of the last whole record, and the error after it.
 func wholeRecords(ctx context.Context, f *perfdata.File) (end int64, damage, err error) {
 	end = f.Data.Offset
 	r := f.AllRecords()

@@ -53,7 +53,7 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 
 // unpacker copies records into a spool, and unpacks those that are compressed. Their payloads are
 // one zstd stream, whose content is cut into payloads anywhere, also within a record. Records
-// between them go in between, behind the records unpacked before. The stream has no end.
+// between them go in between, after the records unpacked before. The stream has no end.
 type unpacker struct {
 	ctx  context.Context
 	name string // of the unpacked file, for messages
@@ -132,7 +132,7 @@ func (u *unpacker) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next goes on to the next record. A compressed one becomes the payload; another is copied.
+// next continues to the next record. A compressed one becomes the payload; another is copied.
 func (u *unpacker) next() bool {
 	if u.err == nil {
 		u.err = u.ctx.Err()
@@ -146,7 +146,7 @@ func (u *unpacker) next() bool {
 		return true
 	}
 	if u.in.Err() != nil {
-		return false // the bytes behind the record are not all there
+		return false // the bytes after the record are not all there
 	}
 	u.block = append(rec.AppendHeader(u.block, u.big), rec.Body...)
 	if behind := u.in.Offset() - rec.Offset - int64(rec.Size); behind > 0 {
@@ -203,7 +203,7 @@ func recordHeader(b []byte, big bool) (t perfdata.Type, size int) {
 		int(binary.LittleEndian.Uint16(b[sizeAt:]))
 }
 
-// flush writes the whole records, and zeros in place of the trace behind them, to the spool.
+// flush writes the whole records, and zeros in place of the trace after them, to the spool.
 func (u *unpacker) flush(trace int64) {
 	if len(u.block)+int(trace) > 0 {
 		u.keep(u.out.Send(u.block, trace))

@@ -19,7 +19,7 @@
 //	             .eh_frame | .eh_frame_hdr
 //
 // DEBUG_INFO is of the LOAD that follows with its address. UNWINDING_INFO is of the LOAD that
-// follows: its .eh_frame has relative addresses, as if it lay behind the code, at the next multiple
+// follows: its .eh_frame has relative addresses, as if it lay after the code, at the next multiple
 // of 8 bytes (tools/perf/util/genelf.c of Linux). A file "\xff" is that of the entry before. Bit 0
 // of the flags: timestamps are of the machine's own counter, which no recording of perf has; else
 // they are of CLOCK_MONOTONIC.

@@ -162,7 +162,7 @@ func strideEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
 	return list, true
 }
 
-// At returns the function whose code lies at an offset of the file; nil if there is none.
+// At returns the function whose code is at an offset of the file; nil if there is none.
 func (f *File) At(off addr.Offset) *Load {
 	lo, hi := 0, len(f.Loads) // ascending by Code, as the file is
 	for lo < hi {

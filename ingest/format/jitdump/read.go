@@ -136,9 +136,9 @@ func (f *File) Identity() (buildid.ID, error) {
 // Code returns the bytes of a function.
 func (f *File) Code(l *Load) ([]byte, error) { return f.read(int64(l.Code), int(l.Size)) }
 
-// Frames returns the .eh_frame section of a function's unwinding information and where it lies in
+// Frames returns the .eh_frame section of a function's unwinding information and where it is in
 // the file; nil if it has none. Its relative addresses are those of a section at the next multiple
-// of 8 bytes behind the code.
+// of 8 bytes after the code.
 func (f *File) Frames(l *Load) (section []byte, offset int64, err error) {
 	if l.rules == 0 {
 		return nil, 0, nil
@@ -220,7 +220,7 @@ func (x *indexer) records() error {
 	return nil
 }
 
-// load enters a LOAD record. r is behind its header.
+// load enters a LOAD record. r is after its header.
 func (x *indexer) load(r *decode.Reader, at int64, size uint32, time uint64) error {
 	f := x.f
 	debug, of := x.debug, x.at

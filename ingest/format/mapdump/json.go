@@ -85,7 +85,7 @@ func (j *jsonDump) end() {
 	}
 }
 
-// members reads those of an object behind its '{'. depth is 1 for the value of a CPU.
+// members reads those of an object after its '{'. depth is 1 for the value of a CPU.
 func (j *jsonDump) members(p *pair, e *element, depth int) bool {
 	for {
 		c, ok := j.take()
@@ -258,7 +258,7 @@ func (j *jsonDump) bytes(p *pair, b *[]byte) (hex, ok bool) {
 	}
 }
 
-// str reads a string behind its first quote into word, escapes without the backslash.
+// str reads a string after its first quote into word, escapes without the backslash.
 func (j *jsonDump) str() bool {
 	j.word = j.word[:0]
 	for {
@@ -287,7 +287,7 @@ func (j *jsonDump) str() bool {
 // rest skips the rest of an array or object, with its bracket.
 func (j *jsonDump) rest() bool { return j.passOver(1) }
 
-// passOver skips a value of any kind: up to the ',' or the bracket behind it, which stays; or up to
+// passOver skips a value of any kind: up to the ',' or the bracket after it, which stays; or up to
 // the bracket that closes the depth-th, which is taken.
 func (j *jsonDump) passOver(depth int) bool {
 	inside := depth > 0

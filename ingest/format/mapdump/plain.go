@@ -164,7 +164,7 @@ func (d *plainDump) inner(p *pair) bool {
 }
 
 // hex appends bytes that are printed as two digits to b, a buffer of p, and returns the
-// word behind them; empty at the end.
+// word after them; empty at the end.
 func (d *plainDump) hex(p *pair, b *[]byte) []byte {
 	for {
 		word := d.read()

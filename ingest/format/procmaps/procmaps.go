@@ -20,14 +20,14 @@ const (
 	VDSO = "[vdso]"
 )
 
-// InVsyscall reports whether an address lies in the vsyscall page.
+// InVsyscall reports whether an address is in the vsyscall page.
 func InVsyscall(pc uint64) bool { return pc-Vsyscall < vsyscallSize }
 
 // File identifies a mapped file; the zero inode is that of no file.
 type File struct {
 	Major, Minor uint32 // of its device
 	Inode        uint64
-	Path         string // or a name in brackets, or ""; " (deleted)" behind that of a deleted file
+	Path         string // or a name in brackets, or ""; " (deleted)" after that of a deleted file
 }
 
 // Mapping is a mapping of code: addresses from Start up to End; the first is at Offset in

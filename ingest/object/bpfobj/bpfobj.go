@@ -93,7 +93,7 @@ type reader struct {
 	functions []*function
 	types     *btf.Types      // nil if there are none
 	ext       *btf.Ext        // likewise
-	kconfig   map[string]bool // variables without an address: they lie in a map
+	kconfig   map[string]bool // variables without an address: they are in a map
 	linked    int             // instructions so far, see maxLinked
 	calls     bool            // some function calls another one
 	errs      []error

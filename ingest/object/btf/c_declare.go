@@ -86,7 +86,7 @@ type declarator struct {
 	base          ID
 	before, after string // qualifiers and type tags around the base type
 	inner         string // the name with the syntax around it
-	behind        bool   // values of the base type lie elsewhere: behind a pointer
+	behind        bool   // values of the base type are elsewhere: behind a pointer
 }
 
 // declarator builds the declarator of a type.

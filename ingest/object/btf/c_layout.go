@@ -26,7 +26,7 @@ func (c *cursor) next(m Member) uint64 {
 	return roundUp(c.at, 8*c.layouts.align(m.Type))
 }
 
-// take goes behind a member, where it is.
+// take goes after a member, where it is.
 func (c *cursor) take(m Member) {
 	size := uint64(m.BitSize)
 	if size == 0 {

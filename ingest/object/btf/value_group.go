@@ -31,7 +31,7 @@ func (v *valuePrinter) members(id ID, data []byte) {
 }
 
 // member prints a member that is no bit field. Only the last one of a structure, if data goes on
-// behind the structure, gets more than its own bytes: it can be a flexible array.
+// after the structure, gets more than its own bytes: it can be a flexible array.
 func (v *valuePrinter) member(m Member, data []byte, size uint64, last bool) {
 	at := uint64(m.BitOffset / 8)
 	if at > uint64(len(data)) {

@@ -133,7 +133,7 @@ func (b *Builder) Bottoms(at addr.Addr, code []byte) {
 // Restorers adds the functions in a piece of code, at an address, that signal handlers return
 // to, for C libraries that describe them by no directives (musl) or as ordinary ones. Nobody
 // calls them and unwinders look up the byte before a return address: each begins with the byte
-// before it. It ends with the one behind it, where the system call is.
+// before it. It ends with the one after it, where the system call is.
 func (b *Builder) Restorers(at addr.Addr, code []byte) {
 	for i := range restorers {
 		r := &restorers[i]

@@ -67,7 +67,7 @@ func (l *Loaded) inflate(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, e
 	return b, nil
 }
 
-// compressionHeader reads the header and leaves r behind it.
+// compressionHeader reads the header and leaves r after it.
 func compressionHeader(r io.Reader, gnu bool, o *LoadOptions) (kind uint32, size uint64, _ error) {
 	var h [chdr64Size]byte
 	n := chdr32Size

@@ -43,7 +43,7 @@ type LoadOptions struct {
 type Loaded struct {
 	Sections Sections
 	Problems []*decode.Error // sections that are lost, or end early
-	// Failed is set if some problems are failures of this machine: no room for an inflated
+	// Failed is set if some problems are failures of this machine: no space for an inflated
 	// section, or a failed mapping. Another run may succeed.
 	Failed error
 

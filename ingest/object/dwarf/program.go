@@ -123,7 +123,7 @@ func (l *lineRun) row() {
 }
 
 // finish ends the sequence at the present address. A last row of no length is dropped; the length
-// of one that lies behind the end is not known yet.
+// of one that lies after the end is not known yet.
 func (l *lineRun) finish() {
 	res := l.w.res
 	if l.unordered && !l.dead {

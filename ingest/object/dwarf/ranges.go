@@ -63,7 +63,7 @@ func (t *text) tombstone(a uint64) bool {
 	return a >= t.last-1 || t.ranges == nil && a <= 1
 }
 
-// alive reports whether [start, end) is not empty and lies in one section of code.
+// alive reports whether [start, end) is not empty and is in one section of code.
 func (t *text) alive(start, end uint64) bool {
 	if end <= start || t.tombstone(start) || end-1 > t.last {
 		return false

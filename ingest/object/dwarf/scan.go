@@ -243,7 +243,7 @@ func (r *buf) skipSpecs() {
 				r.off += 8
 				continue
 			}
-			// Bit 7 of an ending pair lies below bit 15 of one with a value.
+			// Bit 7 of an ending pair is below bit 15 of one with a value.
 			pair := bits.TrailingZeros64(end|value) / 16
 			r.off += 2 * pair
 			if end>>(16*pair)&0xff != 0 {

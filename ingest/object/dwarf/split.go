@@ -108,7 +108,7 @@ func (d *Data) biases() map[uint64]*contribution {
 }
 
 // splitBases sets where the tables of a unit begin that has no attributes for it: in split units,
-// behind the header of the only (or, in a .dwp file, its own) contribution. Version 4 has no
+// after the header of the only (or, in a .dwp file, its own) contribution. Version 4 has no
 // headers.
 func (s *scanner) splitBases(u *unit) {
 	if u.version < 5 {

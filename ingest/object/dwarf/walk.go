@@ -4,13 +4,13 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// A result is a Unit with the storage behind it, used again for other units.
+// A result is a Unit with the storage after it, used again for other units.
 type result struct {
 	Unit
 	inlines []Inline
 	rows    []Row
 	slab    rangeSlab
-	mixed   bool // an inlined call of a function comes behind the start of a later function
+	mixed   bool // an inlined call of a function comes after the start of a later function
 	// rangeBytes is the number of bytes read from the shared sections of range lists.
 	rangeBytes int64
 	split      *Data // .dwo file that the unit's slices may alias; closed after the visit

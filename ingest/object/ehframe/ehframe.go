@@ -150,7 +150,7 @@ type entry struct {
 
 // entry reads the length at a position. An end of 0 is returned if the next entry cannot
 // be found. Length 0 is the terminator: an unwinder stops there, but linkers have left
-// more behind it.
+// more after it.
 func (w *walker) entry(at int) (e entry, reason string) {
 	c := cursor{b: w.s.Data, at: at, big: w.s.BigEndian}
 	size := uint64(c.fixed(4))

@@ -18,7 +18,7 @@ const (
 	OutsideNotes              // in a section, but in no PT_NOTE segment: kernels read no sections
 	LongID                    // more than 20 bytes, the kernel's limit
 	LateHeader                // its PT_NOTE is not among the first 256 program headers
-	BeyondPage                // the note or a program header lies beyond the first page; Linux 6.12 reads on
+	BeyondPage                // the note or a program header is beyond the first page; Linux 6.12 reads on
 	numVisibilities
 )
 

@@ -30,7 +30,7 @@ var errNotRelocatable = errors.New("not a relocatable file")
 // in order of address. The rule is that of layout_sections in kernel/module/main.c (4.5 to 6.x):
 // sections with SHF_ALLOC and SHF_EXECINSTR, in the order of the section headers, each aligned to
 // its sh_addralign, come before all data, so they start at the load address; those whose names
-// begin with ".init" go by the same rule to a second region. `.exit.text` lies in the first, as in
+// begin with ".init" go by the same rule to a second region. `.exit.text` is in the first, as in
 // any kernel that can unload modules.
 //
 // Known limit: sections that the kernel itself sizes at load time (.plt and .text.ftrace_trampoline

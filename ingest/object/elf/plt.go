@@ -186,7 +186,7 @@ func (f *File) pltRelocations() []int {
 }
 
 // relocations visits the relocations of a section with their numbers, in blocks, the last block
-// first, until visit returns false after one: linkers put the relocations of GOT slots behind the
+// first, until visit returns false after one: linkers put the relocations of GOT slots after the
 // many relative ones.
 func (f *File) relocations(section int, visit func(number int64, r *reloc) bool) error {
 	s := &f.Sections[section]

@@ -31,7 +31,7 @@ type symbolValue struct {
 
 // Relocator reads the symbols of an ET_REL file for Apply. Place returns the address of a section
 // that is part of the process, for example by ModuleLayout; false if the section has no address
-// there. All other sections lie at 0.
+// there. All other sections are at 0.
 //
 // It is an error for other files: relocations that a linker with --emit-relocs keeps in ET_EXEC
 // and ET_DYN files have been applied.

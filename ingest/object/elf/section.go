@@ -32,7 +32,7 @@ func (s *Section) IsCode() bool {
 	return s.Flags&code == code
 }
 
-// contains reports whether a virtual address lies in the section.
+// contains reports whether a virtual address is in the section.
 func (s *Section) contains(a uint64) bool {
 	return a >= uint64(s.Addr) && a-uint64(s.Addr) < s.Size
 }
@@ -136,7 +136,7 @@ func (f *File) Section(name string) *Section {
 	return nil
 }
 
-// check returns an error unless the section's contents lie in the file and are at most limit bytes.
+// check returns an error unless the section's contents are in the file and are at most limit bytes.
 func (f *File) check(s *Section, limit uint64) error {
 	off := uint64(s.Offset)
 	switch {

@@ -27,7 +27,7 @@ type Symbol struct {
 	Vis     uint8  // elf.STV_DEFAULT …
 	Section int    // index into File.Sections
 	// End is Addr + Size; for size 0 the next symbol's address, or the end of the
-	// section. It never lies outside the section.
+	// section. It is never outside the section.
 	End addr.Addr
 }
 

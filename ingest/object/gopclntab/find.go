@@ -208,7 +208,7 @@ func open(f *ingestelf.File, at region, b []byte) (*Table, error) {
 	switch {
 	case !ok: // New returns the error
 	case v < go118:
-		// Entries are pointers, which the loader fills in if the program can lie anywhere.
+		// Entries are pointers, which the loader fills in if the program can be anywhere.
 		if err := patch(f, at.addr, b, big, int(b[7])); err != nil {
 			return nil, err
 		}

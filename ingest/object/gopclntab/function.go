@@ -31,7 +31,7 @@ type Inline struct {
 	CallFile  uint32 // where it is called: number for Table.File, or NoFile
 	CallLine  uint32 // 0 if unknown
 	// Ranges are the code of the call and of the calls inlined into it, in order of
-	// address. They lie in those of Parent and do not touch each other.
+	// address. They are in those of Parent and do not touch each other.
 	Ranges []addr.Range
 }
 
@@ -57,7 +57,7 @@ func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
 }
 
 // FunctionsIn is Functions for those functions whose range, which may reach over the padding
-// behind them, want accepts. The others are not decoded.
+// after them, want accepts. The others are not decoded.
 func (t *Table) FunctionsIn(want func(addr.Range) bool, visit func(*Function) bool) (
 	lost int, err error) {
 	w := walker{t: t, left: budgetFloor + budgetFactor*int64(len(t.in.Data))}

@@ -200,7 +200,7 @@ func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool)
 // 200,000 names of 20 bytes.
 const nameBlock = 64 << 10
 
-// intern returns a string of b that lies in a block with its neighbours.
+// intern returns a string of b that is in a block with its neighbours.
 func (p *parser) intern(b []byte) string {
 	if p.names.Cap()-p.names.Len() < len(b) {
 		p.names = strings.Builder{}

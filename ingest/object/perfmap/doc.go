@@ -47,7 +47,7 @@ type Map struct {
 	FirstBad error
 }
 
-// Find returns the range that an address lies in, nil if there is none.
+// Find returns the range that an address is in, nil if there is none.
 func (m *Map) Find(at addr.Addr) *Symbol {
 	i, found := search(m.Symbols, at)
 	if !found {
@@ -114,7 +114,7 @@ type parsed struct {
 	name  string
 }
 
-// hex reads a number of 1 to 16 digits, and the white space behind it, which must be there.
+// hex reads a number of 1 to 16 digits, and the white space after it, which must be there.
 func hex(b []byte) (v uint64, rest []byte, ok bool) {
 	if len(b) > 2 && b[0] == '0' && b[1]|0x20 == 'x' {
 		b = b[2:]

@@ -179,7 +179,7 @@ func (p *painter) paint(from, to addr.Addr) {
 	p.out = append(p.out, s)
 }
 
-// search returns the number of the range that an address lies in.
+// search returns the number of the range that an address is in.
 func search(list []Symbol, at addr.Addr) (int, bool) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].End > at })
 	return i, i < len(list) && list[i].Start <= at
