@@ -40,8 +40,8 @@ func (l *blockList) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// room returns memory after the last byte. The last block grows up to its size, so that
-// small files take little.
+// room returns memory after the last byte. The last block grows up to its size, so that small files
+// need little.
 func (l *blockList) room() ([]byte, error) {
 	if n := len(l.blocks); n == 0 || len(l.blocks[n-1]) == listBlock {
 		if l.stop != nil {

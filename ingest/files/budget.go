@@ -22,7 +22,7 @@ func NewBudget(total int64) *Budget {
 }
 
 // Acquire waits until n bytes are free and reserves them; n is cut to the total, so that oversized
-// work runs alone. It returns the amount to pass to Release, or the error of ctx.
+// work runs alone. It returns the amount for Release, or the error of ctx.
 func (b *Budget) Acquire(ctx context.Context, n int64) (int64, error) {
 	n = min(max(n, 0), b.total)
 	stop := context.AfterFunc(ctx, func() {

@@ -57,7 +57,7 @@ func withHidden(path string, make func(name string) error) (name string, err err
 	return name, err
 }
 
-// reasonOf takes the name of the hidden file out of an error.
+// reasonOf removes the name of the hidden file from an error.
 func reasonOf(err error) error {
 	var pe *fs.PathError
 	var le *os.LinkError
@@ -70,8 +70,8 @@ func reasonOf(err error) error {
 	return err
 }
 
-// Publish puts the file at a path of the same file system, in place of a regular file that is there.
-// The file stays open.
+// Publish puts the file at a path of the same file system, in place of a regular file that is
+// there. The file stays open.
 func (f *File) Publish(path string) error {
 	name, err := f.name, error(nil)
 	if name == "" {
@@ -108,7 +108,7 @@ func (f *File) Commit(path string) error {
 	return f.Publish(path)
 }
 
-// Unname takes the hidden name away: the file lasts as long as it is open, and cannot be published.
+// Unname removes the hidden name: the file exists as long as it is open, and cannot be published.
 func (f *File) Unname() error {
 	if f.name == "" {
 		return nil

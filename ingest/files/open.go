@@ -36,7 +36,7 @@ func Open(path string) (*os.File, error) {
 	return open(path, os.Stat, os.OpenFile, 0)
 }
 
-// OpenNoLink is Open for a path whose last element must not be a symbolic link.
+// OpenNoLink is Open for a path that must not end in a symbolic link.
 func OpenNoLink(path string) (*os.File, error) {
 	return open(path, os.Lstat, os.OpenFile, noFollow)
 }
@@ -80,7 +80,7 @@ func asOpen(err error) error {
 	return err
 }
 
-// CheckRegular returns an error that says what is at a path, unless that is a regular file.
+// CheckRegular returns an error that names the type of a file, unless it is a regular file.
 func CheckRegular(path string, fi fs.FileInfo) error {
 	m := fi.Mode()
 	if m.IsRegular() {

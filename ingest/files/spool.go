@@ -25,8 +25,8 @@ const (
 	ratio = 256
 )
 
-// MaxUnpacked returns how many bytes a packed file of a size may unpack to; most is what its user
-// allows, 0 for the default.
+// MaxUnpacked returns the number of bytes that a packed file of a size may unpack to; most is the
+// user's allows, 0 for the default.
 func MaxUnpacked(packed, most int64) int64 {
 	switch {
 	case most > 0:
@@ -45,7 +45,7 @@ type Spool struct {
 	size int64
 	// limit is how much of it is kept in memory, bytes; 0: memory.
 	limit   int64
-	checked int64 // the size up to which the file system had room
+	checked int64 // the size up to which the file system had space
 	bound   int64 // the largest size; 0 for any
 }
 
@@ -59,12 +59,12 @@ func SpoolOf(f *os.File, size int64) *Spool { return &Spool{file: f, size: size,
 func (s *Spool) Bound(n int64) { s.bound = n }
 
 const (
-	// pieceSize is how much memory a spool takes at a time, bytes: one that grew by copying
-	// would take three times its content.
+	// pieceSize is the growth of a spool in memory, in bytes: growing by copying would need three
+	// times the content.
 	pieceSize = 1 << 20
 	// memory is the default limit.
 	memory = 32 << 20
-	// reserve is how much room is left to others on the file system, and checkEvery is how
+	// reserve is the space left to others on the file system, and checkEvery is how
 	// often that is looked at, both in bytes.
 	reserve    = 16 << 20
 	checkEvery = 64 << 20
@@ -164,7 +164,7 @@ func (s *Spool) toFile() error {
 	return nil
 }
 
-// Truncate forgets the bytes behind size.
+// Truncate drops the bytes after size.
 func (s *Spool) Truncate(size int64) {
 	s.size = size
 	if s.file != nil {

@@ -25,7 +25,7 @@ func CountIdentity(name string, instructions uint32) buildid.ID {
 }
 
 // NameIdentity is the identity of a function with only its name, which the kernel may
-// have truncated, known. Functions whose tags do not depend on the host (fixed) are
+// have truncated, known. Functions with tags that do not depend on the host (fixed) are
 // separate: another tag is another function.
 func NameIdentity(name string, fixed bool) buildid.ID {
 	mark := nameMark
@@ -44,7 +44,7 @@ func NameOf(name string) string {
 	return name
 }
 
-// SameName reports whether two names may be those of one function, one of them truncated
+// SameName reports whether two names may belong to one function, one of them truncated
 // by the kernel.
 func SameName(a, b string) bool {
 	if len(a) > len(b) {

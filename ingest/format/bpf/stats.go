@@ -44,7 +44,7 @@ import (
 // "netfilter". to is the target of the attachment, as text: a tracepoint, a function of the
 // kernel, a path with an offset after "+", a network interface, a directory of cgroups. It is
 // absent if it could not be found out. link is the number of the link, absent if there is none;
-// several links that differ in their numbers alone, as those of perf events of each CPU, are one
+// several links that only differ in their numbers, such as perf events of each CPU, are one
 // with their count in times, and the least number.
 
 // MaxStats is the largest list that is read.

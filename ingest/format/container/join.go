@@ -102,7 +102,7 @@ func wholeRecords(ctx context.Context, f *perfdata.File) (end int64, damage, err
 	return end, r.Err(), nil
 }
 
-// checkEvery is how many records are read between looks at the context.
+// checkEvery is the number of records between checks of the context.
 const checkEvery = 1 << 16
 
 // notTheRest is the warning about damage that ends the records of a file.

@@ -18,7 +18,7 @@ import (
 // Type is the type of a file.
 type Type uint8
 
-// The types. TypeStacks and packed files are found by TypeOf only, as they take more of a file than
+// The types. TypeStacks and packed files are found by TypeOf only, as they need more of a file than
 // its first HeadBytes.
 const (
 	TypeUnknown  Type = iota
@@ -90,8 +90,8 @@ func TypeOf(name string, r io.ReaderAt, size int64) (Type, error) {
 	return t, nil
 }
 
-// TypeOfPath returns the type of the file of a path, TypeUnknown if it is neither a regular file nor a
-// directory of perf's, or cannot be read: the error is that of whoever reads it.
+// TypeOfPath returns the type of the file of a path, TypeUnknown if it is neither a regular file
+// nor a directory of perf's, or cannot be read: its reader reports the error.
 func TypeOfPath(path string) Type {
 	if IsDir(path) {
 		return TypePerfData

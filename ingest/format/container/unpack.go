@@ -23,7 +23,7 @@ const (
 	readSize = 128 << 10
 )
 
-// unpack spools the records of all segments, in their order, those that are compressed
+// unpack spools the records of all segments, in their order, compressed ones
 // unpacked.
 func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment) error {
 	out := files.NewSpool(0)
@@ -51,8 +51,8 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 	return nil
 }
 
-// unpacker copies records into a spool, and unpacks those that are compressed. Their payloads are
-// one zstd stream, whose content is cut into payloads anywhere, also within a record. Records
+// unpacker copies records into a spool, and unpacks compressed ones. Their payloads are one zstd
+// stream, cut anywhere, also within a record. Records
 // between them go in between, after the records unpacked before. The stream has no end.
 type unpacker struct {
 	ctx  context.Context
@@ -61,10 +61,10 @@ type unpacker struct {
 	big  bool
 	out  *files.Queue
 
-	payload  []byte // of the present COMPRESSED record: the rest that the decoder has not taken yet
+	payload  []byte // of the current COMPRESSED record: the part that the decoder has not read
 	at       int64  // of that record
 	block    []byte // whole records to be written
-	rest     []byte // the beginning of a record whose rest is still to be unpacked
+	rest     []byte // the beginning of a record that is not unpacked completely
 	unpacked int64  // bytes, for messages
 	warnings []error
 	err      error // of the spool or the context, which ends all
@@ -120,7 +120,7 @@ func (u *unpacker) unfinished() error {
 }
 
 // Read implements io.Reader for the decoder: the payloads of all COMPRESSED records. The
-// decoder asks for more when all that it has unpacked is taken.
+// decoder reads more when all unpacked bytes are used.
 func (u *unpacker) Read(b []byte) (int, error) {
 	for len(u.payload) == 0 {
 		if !u.next() {
@@ -166,7 +166,7 @@ func payload(rec *perfdata.Record, big bool) []byte {
 	return rec.Body[min(8, len(rec.Body)):][:min(n, uint64(d.Left()))]
 }
 
-// split takes unpacked bytes and copies the whole records among them, up to damage.
+// split copies the whole records among unpacked bytes, up to damage.
 func (u *unpacker) split(b []byte) (damage error) {
 	u.unpacked += int64(len(b))
 	if len(u.rest) > 0 {

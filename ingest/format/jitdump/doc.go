@@ -1,7 +1,7 @@
 // Package jitdump reads jit-PID.dump, in which a run-time compiler keeps the code that it makes
 // and has made: names, bytes, addresses with times, and lines.
 //
-// The format is that of tools/perf/Documentation/jitdump-specification.txt of Linux, version 1. All
+// The format is from tools/perf/Documentation/jitdump-specification.txt of Linux, version 1. All
 // numbers are in the byte order of the recorded machine.
 //
 //	file   = magic u32 0x4A695444 | version u32 | header size u32 | e_machine u32 | 0 u32 |
@@ -20,9 +20,9 @@
 //
 // DEBUG_INFO is of the LOAD that follows with its address. UNWINDING_INFO is of the LOAD that
 // follows: its .eh_frame has relative addresses, as if it lay after the code, at the next multiple
-// of 8 bytes (tools/perf/util/genelf.c of Linux). A file "\xff" is that of the entry before. Bit 0
-// of the flags: timestamps are of the machine's own counter, which no recording of perf has; else
-// they are of CLOCK_MONOTONIC.
+// of 8 bytes (tools/perf/util/genelf.c of Linux). A file "\xff" is the one of the entry before.
+// Bit 0 of the flags: timestamps are of the machine's own counter, which no recording of perf has;
+// else they are of CLOCK_MONOTONIC.
 //
 // V8 moves the addresses of DEBUG_INFO by the 64 bytes of an ELF header, to fit the files that
 // `perf inject --jit` makes; see File.shift.

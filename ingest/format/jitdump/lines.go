@@ -16,7 +16,7 @@ type Line struct {
 	Offset uint64 // in the function
 	File   string
 	Line   uint32
-	Column uint32 // 0 if not known: V8 alone has columns, others have discriminators there
+	Column uint32 // 0 if unknown: only V8 has columns, others have discriminators there
 }
 
 // elfHeader is the number of bytes by which V8 moves addresses of DEBUG_INFO.
@@ -31,7 +31,7 @@ func (x *indexer) check(l *Load) {
 	if x.within > 0 || x.checked >= checkedFunctions {
 		return
 	}
-	list, _ := x.f.entries(l) // an error is that of Lines
+	list, _ := x.f.entries(l) // the error is the one of Lines
 	for i, e := range list {
 		if i == 0 {
 			x.checked++
@@ -55,7 +55,7 @@ func (x *indexer) shift() uint64 {
 }
 
 // Lines returns the lines of a function by offset, ascending; none if it has no record of them.
-// The error is of a record that makes no sense, whose lines are not to be used.
+// The error is of an invalid record with unusable lines.
 func (f *File) Lines(l *Load) ([]Line, error) {
 	list, err := f.entries(l)
 	kept := list[:0]
@@ -129,7 +129,7 @@ func namedEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
 	return list, r.Left() < 8 // padding
 }
 
-// strideEntries reads entries whose files are rubbish. V8 of Node.js 18 to 22 writes them from
+// strideEntries reads entries with invalid files. V8 of Node.js 18 to 22 writes them from
 // memory that it has freed: as many bytes as the name has, but others. Where all entries have the
 // same file its length is known, and the function's own name, "JS:*work /srv/app.js:1:13", may
 // have it.
@@ -162,7 +162,7 @@ func strideEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
 	return list, true
 }
 
-// At returns the function whose code is at an offset of the file; nil if there is none.
+// At returns the function with code at an offset of the file, nil for none.
 func (f *File) At(off addr.Offset) *Load {
 	lo, hi := 0, len(f.Loads) // ascending by Code, as the file is
 	for lo < hi {

@@ -267,7 +267,7 @@ func (x *indexer) load(r *decode.Reader, at int64, size uint32, time uint64) err
 func (x *indexer) move(r *decode.Reader, at int64, size uint32, time uint64) error {
 	r.Skip(8 + 8 + 8) // pid, tid, vma, old address
 	to := r.U64()
-	r.Skip(8) // the size is that of the LOAD
+	r.Skip(8) // the size is in the LOAD record
 	index := r.U64()
 	if r.Err() != nil || size < moveSize {
 		return x.f.fail(at, "MOVE record of %d bytes", size)

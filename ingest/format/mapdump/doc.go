@@ -11,7 +11,7 @@
 //
 // bpftool's JSON is invalid where a map holds floats or a character that is a quote, and its
 // formatted part is wrong in other places, so that the bytes are read and the formatted part is
-// skipped by a scanner that only requires balanced brackets. The forms are those of bpftool's map.c
+// skipped by a scanner that only requires balanced brackets. The forms are from bpftool's map.c
 // (print_entry_json, print_entry_plain), 4.15 to 7.5.
 package mapdump
 

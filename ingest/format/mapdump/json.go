@@ -19,7 +19,7 @@ type element struct {
 	key, value bool // were present, as bytes
 	formatted  bool // a key or value was present, and was no array of bytes
 	failure    string
-	opened     bool // it was no element, but describes the map whose elements follow
+	opened     bool // not an element: it describes the map with the elements that follow
 }
 
 // next reads an element into p; false at the end and at damage.
@@ -85,7 +85,7 @@ func (j *jsonDump) end() {
 	}
 }
 
-// members reads those of an object after its '{'. depth is 1 for the value of a CPU.
+// members reads the members of an object after its '{'. depth is 1 for the value of a CPU.
 func (j *jsonDump) members(p *pair, e *element, depth int) bool {
 	for {
 		c, ok := j.take()

@@ -14,7 +14,7 @@ import (
 // Dump reads a dump pair by pair. It is for one goroutine.
 type Dump struct {
 	// Header holds the map's properties. Only a raw dump has all; for bpftool's forms the sizes and
-	// the number of CPUs are those of the first pair, and Entries is rawdump.UnknownEntries. Lost
+	// the number of CPUs are from the first pair, and Entries is rawdump.UnknownEntries. Lost
 	// counts bpftool's read failures, by message, among the pairs up to the last one that Next
 	// returned.
 	Header rawdump.Header
@@ -88,7 +88,7 @@ func isJSONDump(text []byte) bool {
 // Open opens a dump of size bytes in any of the forms, identified by its first bytes. name
 // is for messages only; r must stay open as long as the Dump is used.
 //
-// A dump without a single pair is no error; one whose pairs were all unreadable is.
+// A dump without any pair is no error; a dump with only unreadable pairs is.
 func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 	head := make([]byte, min(headSize, max(size, 0)))
 	n, err := r.ReadAt(head, 0)
@@ -121,7 +121,7 @@ func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 	return d, nil
 }
 
-// measure takes the sizes of the first pair.
+// measure sets the sizes of the first pair.
 func (d *Dump) measure() {
 	d.Header = d.facts.Header
 	if !d.ahead {

@@ -25,7 +25,7 @@ func newScanner(name string, r io.ReaderAt, size int64) *scanner {
 	return &scanner{name: name, r: r, size: size}
 }
 
-// offset is that of the next byte.
+// offset is the offset of the next byte.
 func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
 
 // fail records the first error with its position. It returns false.
@@ -58,7 +58,7 @@ func (s *scanner) fill() bool {
 	return got > 0
 }
 
-// get takes the next byte; ok is false at the end.
+// get reads the next byte; ok is false at the end.
 func (s *scanner) get() (c byte, ok bool) {
 	if s.pos == len(s.buf) && !s.fill() {
 		return 0, false

@@ -23,7 +23,7 @@ const (
 // InVsyscall reports whether an address is in the vsyscall page.
 func InVsyscall(pc uint64) bool { return pc-Vsyscall < vsyscallSize }
 
-// File identifies a mapped file; the zero inode is that of no file.
+// File identifies a mapped file; inode zero is no file.
 type File struct {
 	Major, Minor uint32 // of its device
 	Inode        uint64

@@ -97,8 +97,8 @@ func (h *Header) FrameSize() int {
 	return AddressFrame
 }
 
-// Append appends a whole dump of these pairs, whose keys and values have the header's sizes. The
-// header's Entries are taken from pairs.
+// Append appends a whole dump of pairs with keys and values of the header's sizes. The header's
+// Entries are the number of pairs.
 func Append(dst []byte, h Header, pairs [][2][]byte) ([]byte, error) {
 	h.Entries = uint64(len(pairs))
 	out := bytes.NewBuffer(dst)
@@ -194,7 +194,7 @@ func (d *Writer) Close() error {
 }
 
 // WriteEntries writes the number of pairs added so far into the header of the dump, which
-// begins at offset 0 of f. It is for dumps whose header had UnknownEntries.
+// begins at offset 0 of f. It is for dumps with UnknownEntries in the header.
 func (d *Writer) WriteEntries(f io.WriterAt) error {
 	_, err := f.WriteAt(binary.LittleEndian.AppendUint64(nil, d.pairs), entriesAt)
 	return err

@@ -34,7 +34,7 @@ type Object struct {
 type Function struct {
 	Name    string
 	Section string
-	Program bool // a loader loads it; else it is appended to those that call it
+	Program bool // a loader loads it; other functions are appended to their callers
 	Length  uint32
 	// Count is the number of instructions of a program as loaded, including its subprograms;
 	// 0 if it cannot be loaded.
@@ -115,7 +115,7 @@ type function struct {
 	Function
 	section    *sectionData
 	start, end uint32 // in the section
-	refs       []ref  // functions that it calls or takes the address of
+	refs       []ref  // functions that it calls or refers to
 }
 
 // ref is an instruction that refers to a function.

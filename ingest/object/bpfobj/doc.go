@@ -5,7 +5,7 @@
 // # Loading
 //
 // Each function outside of .text is a program. Functions in .text are subprograms: a
-// loader appends those that a program calls, and changes the calls. libbpf appends a
+// loader appends the functions that a program calls, and changes the calls. libbpf appends a
 // subprogram at its first call, before its own callees (bpf_object__reloc_code in
 // tools/lib/bpf/libbpf.c); cilium/ebpf appends all callees of a function in the order of
 // their names before it continues to the next (flattenInstructions in linker.go). Both orders

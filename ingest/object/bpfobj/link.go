@@ -50,7 +50,7 @@ func (r *reader) link() {
 	}
 }
 
-// addTags adds both tags of a function's instructions to those that it has.
+// addTags adds both tags of a function's instructions.
 func addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
 	old, now := sha1.Sum(insns), sha256.Sum256(insns)
 	for _, t := range [...]bpf.Tag{bpf.Tag(old[:8]), bpf.Tag(now[:8])} {

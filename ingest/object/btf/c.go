@@ -11,7 +11,7 @@ import (
 // maxC bounds the output of AppendC, in bytes. The longest type of a kernel has 60 KB.
 const maxC = 1 << 20
 
-// ErrLongC is the error of a type whose declaration is longer than AppendC prints.
+// ErrLongC is the error of a type with a declaration longer than AppendC prints.
 var ErrLongC = errors.New("a declaration over the limit")
 
 // COptions controls the format of AppendC.

@@ -141,7 +141,7 @@ func (d *declarator) pointer(to Kind) {
 	}
 }
 
-// unqualified goes through qualifiers, not through names.
+// unqualified follows qualifiers, not names.
 func (t *Types) unqualified(id ID) ID {
 	for range maxRefs {
 		switch t.Kind(id) {

@@ -7,7 +7,7 @@ import "strconv"
 func (p *cPrinter) enumerators(id ID, level int) {
 	size, _ := p.t.Size(id)
 	table := p.t.enumTable(id)
-	wide := false // C takes 8 bytes without an attribute
+	wide := false // C uses 8 bytes without an attribute
 	var renamed []string
 	if p.names != nil {
 		renamed = p.names.values[id]

@@ -14,9 +14,9 @@ const (
 )
 
 // WriteC writes C that compiles: the definitions of types and all their dependencies, ordered as
-// C requires. roots are the types to define, nil all of t but those of its base. Names that C
+// C requires. roots are the types to define, nil for all of t without its base. Names that C
 // does not allow twice get a suffix, NAME___2. Variables, functions and sections are left out;
-// CFileLeft counts them. The preamble is that of bpftool, so that the file can replace its
+// CFileLeft counts them. The preamble is as in bpftool, so that the file can replace its
 // vmlinux.h.
 func (t *Types) WriteC(w io.Writer, roots []ID, o *COptions) error {
 	if o == nil {

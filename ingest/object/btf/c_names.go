@@ -130,8 +130,8 @@ func identifier(name string) string {
 	return out
 }
 
-// keywords are those of C before C23, which added bool, false and true (see cFile.guarded), and
-// the type that compilers know without a declaration.
+// keywords are the keywords of C before C23, which added bool, false and true (see cFile.guarded),
+// and the type that compilers know without a declaration.
 var keywords = strings.Fields(`auto break case char const continue default do double else enum
 	extern float for goto if inline int long register restrict return short signed sizeof static
 	struct switch typedef union unsigned void volatile while asm typeof _Alignas _Alignof _Atomic

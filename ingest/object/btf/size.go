@@ -67,7 +67,7 @@ func (t *Types) bounded(size, n uint64, id ID) (uint64, error) {
 	return size * n, nil
 }
 
-// pointerSize derives the size of pointers as libbpf does, from that of long; 8 if there is none.
+// pointerSize derives the size of pointers from the size of long, as libbpf does; 8 without one.
 func (t *Types) pointerSize() uint64 {
 	for id := range ID(t.Len()) {
 		if t.Kind(id) != KindInt {

@@ -37,7 +37,7 @@ type ValueOptions struct {
 // AppendValue appends the value of a type in the first bytes of data, in the byte order of the
 // blob. Nil options print text without indentation.
 //
-// The layout is that of `bpftool map dump` (7.1), and so are the values, except those that
+// Layout and values are as printed by `bpftool map dump` (7.1), except values that
 // bpftool prints wrong or not at all:
 //   - floats are printed; NaN and the infinities are strings in JSON;
 //   - bit fields are numbers by their type, with sign, true and false, and names;
@@ -105,7 +105,7 @@ func (v *valuePrinter) value(id ID, data []byte) {
 	v.depth--
 }
 
-// resolve goes through names, qualifiers and variables.
+// resolve follows names, qualifiers and variables.
 func (t *Types) resolve(id ID) ID {
 	if id = t.Strip(id); t.Kind(id) == KindVar {
 		id = t.Strip(t.Ref(id))

@@ -30,7 +30,7 @@ func (v *valuePrinter) members(id ID, data []byte) {
 	v.w.close('}')
 }
 
-// member prints a member that is no bit field. Only the last one of a structure, if data goes on
+// member prints a member that is not a bit field. Only the last one of a structure, if data goes on
 // after the structure, gets more than its own bytes: it can be a flexible array.
 func (v *valuePrinter) member(m Member, data []byte, size uint64, last bool) {
 	at := uint64(m.BitOffset / 8)

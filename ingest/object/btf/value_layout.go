@@ -79,7 +79,7 @@ func (w *layout) signed(n int64) {
 }
 
 // appendQuoted appends a JSON string. Invalid UTF-8 becomes \xNN with an escaped backslash, which
-// no JSON reader takes for a character.
+// no JSON reader accepts as a character.
 func appendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -60,7 +60,7 @@ func (v *valuePrinter) integer(id ID, data []byte) {
 }
 
 // number prints a value of some bits. More than 64 are hexadecimal as in bpftool, a
-// string in JSON, whose readers cannot hold them.
+// string in JSON, because readers cannot hold them.
 func (v *valuePrinter) number(n Int, size uint, w word128) {
 	switch {
 	case n.Bool:
@@ -128,7 +128,7 @@ func (v *valuePrinter) enum(id ID, size uint, w word128) {
 }
 
 // negative reports whether values have a sign. Compilers before the sign flag stored −1 as 2^32 −
-// 1, and no other value has the upper bit: bpftool takes those for negative.
+// 1, and no other value has the upper bit: bpftool prints those as negative.
 func (e *enumTable) negative() bool {
 	if e.signed || e.wide {
 		return e.signed

@@ -14,7 +14,7 @@ const (
 	maxExpr  = 1 << 10 // bytes of one
 )
 
-// padding is the longest gap between functions that is taken for the alignment of the next
+// padding is the longest gap between functions that counts as alignment of the next
 // one: their rows are then not separated.
 const padding = 15
 
@@ -28,7 +28,7 @@ type span struct {
 	from, to uint32    // of its rows
 }
 
-// Builder collects functions in any order. Where they overlap those of an earlier source are
+// Builder collects functions in any order. If they overlap, functions of an earlier source are
 // used, see NextSource. It is for one goroutine.
 type Builder struct {
 	Arch  *Arch
@@ -38,7 +38,7 @@ type Builder struct {
 	packed  []packedRule // by number
 	rules   map[packedRule]uint32
 	exprs   map[string]int32
-	recent  [recentRules]uint32 // numbers of rules that were asked for, by packedRule.recent
+	recent  [recentRules]uint32 // numbers of recent rules, by packedRule.recent
 	done    []span              // of finished sources: sorted and disjoint
 	funcs   []span              // of the present one
 	rows    []row

@@ -24,7 +24,7 @@ type Where struct {
 	Off int32 // bytes; for AtExpr and Expr the number of the expression
 }
 
-// Kind distinguishes rules that lead to a caller from those that do not.
+// Kind distinguishes rules that lead to a caller from others.
 type Kind uint8
 
 // The kinds. Their numbers are part of the format of store/unwindtab.
@@ -41,7 +41,7 @@ const MaxSaved = 6
 // Rule leads from a frame to its caller's. It is comparable.
 type Rule struct {
 	Kind Kind
-	// Signal is set for code that a signal handler returns to: the return address is that of
+	// Signal is set for code that a signal handler returns to: the return address is the one of
 	// the interrupted instruction, not of a call.
 	Signal bool
 	CFA    Where // the caller's stack pointer: Register, AtExpr or Expr
@@ -62,7 +62,7 @@ type Arch struct {
 	Signals      []SignalFrame // the usual one first
 }
 
-// The architectures whose stacks can be unwound. x86-64: System V psABI, figure 3.36; i386:
+// The architectures with unwindable stacks. x86-64: System V psABI, figure 3.36; i386:
 // psABI, table 2.14; arm64: "DWARF for the Arm 64-bit Architecture", 4.1.
 var archs = []Arch{
 	{Machine: elf.EM_X86_64, Word: 8, SP: 7, FP: 6, PC: 16, Saved: []uint8{6, 3, 12, 13, 14, 15},
@@ -83,7 +83,7 @@ func ArchOf(m elf.Machine) *Arch {
 	return nil
 }
 
-// ArchByReturn returns the registers of the machine whose return addresses have a number in rules,
+// ArchByReturn returns the registers of the machine by the number of the return address in rules,
 // which no two have; nil if none has.
 func ArchByReturn(column uint64) *Arch {
 	for i := range archs {

@@ -8,7 +8,7 @@ import (
 )
 
 // SignalFrame is where the kernel leaves registers of interrupted code, in bytes from the stack
-// pointer that a signal handler's return leaves behind.
+// pointer that the return of a signal handler leaves.
 type SignalFrame struct {
 	PC, SP int
 	Saved  [MaxSaved]int // as Arch.Saved

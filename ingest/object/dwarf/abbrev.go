@@ -256,7 +256,7 @@ func (t *abbrevs) readSpecs(r *buf) string {
 	}
 }
 
-// variableSize marks forms whose values differ in size.
+// variableSize marks forms with values of different sizes.
 const variableSize = 0xff
 
 // use sets the encoding that the sizes of forms depend on.

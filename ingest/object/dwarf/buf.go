@@ -183,7 +183,7 @@ func (r *buf) skipLEB() {
 	r.fail()
 }
 
-// lengthSize is the most bytes that an initial length takes.
+// lengthSize is the maximum size of an initial length, in bytes.
 const lengthSize = 12
 
 // length reads an initial length and reports whether the format is the 64-bit one. Values from

@@ -33,7 +33,7 @@ func (res *result) finish() {
 	}
 }
 
-// endSequences gives an end to sequences that have none: that of the function of their last row.
+// endSequences gives sequences without an end the end of the function of their last row.
 // Outside of all functions the last row is dropped.
 func (res *result) endSequences() {
 	if !slices.ContainsFunc(res.Sequences, func(s Sequence) bool { return s.endless }) {
@@ -91,7 +91,7 @@ func (res *result) keepOwnSequences() {
 	})
 }
 
-// groupInlines makes the inlined calls of each function contiguous: those of a function within
+// groupInlines makes the inlined calls of each function contiguous: calls of a function within
 // another are mixed with the other's.
 func (res *result) groupInlines() {
 	next := make([]int32, len(res.Functions)+1)

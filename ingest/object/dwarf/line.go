@@ -28,7 +28,7 @@ type entryForm struct {
 	form    uint16
 }
 
-// parse reads the header at off of .debug_line for a unit whose addresses have the given size. It
+// parse reads the header at off of .debug_line for a unit with addresses of the given size. It
 // returns the reason of a failure, or "".
 func (h *lineHeader) parse(sec *Sections, off uint64, addrSize uint8) string {
 	h.dirs, h.files = h.dirs[:0], h.files[:0]
@@ -141,7 +141,7 @@ func (h *lineHeader) table5(r *buf, sec *Sections, add func([]byte, uint64)) str
 		h.forms = append(h.forms, entryForm{r.uleb(), uint16(min(r.uleb(), 0xffff))})
 	}
 	count := r.uleb()
-	// Each entry takes at least a byte: an empty format with a great count made other readers
+	// Each entry has at least a byte: an empty format with a great count made other readers
 	// allocate 4 GiB.
 	if r.bad || count > maxFiles || count > uint64(r.left()) {
 		return "more files than the line table has bytes for"

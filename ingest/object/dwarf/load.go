@@ -25,7 +25,7 @@ type LoadOptions struct {
 	Name      string // of the file, for messages
 	Class64   bool   // ELFCLASS64
 	BigEndian bool
-	Split     bool   // take the sections whose names end in ".dwo"
+	Split     bool   // read the sections with names that end in ".dwo"
 	Workers   int    // sections inflated at the same time
 	TempDir   string // for inflated sections; "" is os.TempDir
 

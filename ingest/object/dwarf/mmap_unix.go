@@ -25,6 +25,6 @@ func mapFile(f *os.File, off, size uint64) (b, m []byte, err error) {
 
 func unmap(m []byte) error { return unix.Munmap(m) }
 
-// dropPages takes the pages of a mapping out of the process; the page cache keeps them. A failure
+// dropPages removes the pages of a mapping from the process; the page cache keeps them. A failure
 // costs memory, nothing else.
 func dropPages(m []byte) { _ = unix.Madvise(m, unix.MADV_DONTNEED) }

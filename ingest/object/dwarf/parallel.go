@@ -17,7 +17,7 @@ type job struct {
 // Walk visits all units in the order of .debug_info, decoded by a number of workers that run at
 // most two units each ahead of the visit. Type units are left out. A damaged unit is visited with
 // the entries before the damage; if .debug_info itself is damaged, the last Unit visited has only
-// that problem. The error is that of visit or of ctx.
+// that problem. The error is from visit or ctx.
 //
 // If .debug_info is still being inflated, units are visited as they come, and an error ends the
 // inflating.

@@ -39,9 +39,9 @@ func (s *rangeSlab) keep(rs []addr.Range) []addr.Range {
 	return slab[n:len(slab):len(slab)]
 }
 
-// text separates addresses of code from those of code that the linker dropped, whose relocations
-// were resolved to a tombstone: 0 (GNU ld, also plus an addend), 1 (GNU ld in .debug_ranges,
-// where 0 would end the list), −1 and −2 (lld).
+// text separates addresses of code from addresses of code that the linker dropped, where
+// relocations were resolved to a tombstone: 0 (GNU ld, also plus an addend), 1 (GNU ld in
+// .debug_ranges, where 0 would end the list), −1 and −2 (lld).
 type text struct {
 	ranges []addr.Range // sorted, disjoint; nil if not known
 	last   uint64       // the highest address of the unit's size
@@ -90,7 +90,7 @@ func (w *walker) addRange(start, end uint64) {
 	}
 }
 
-// entryRanges puts the addresses of the entry in v into w.ranges: those of its range list, else
+// entryRanges puts the addresses of the entry in v into w.ranges: from its range list, else
 // low_pc to high_pc.
 func (w *walker) entryRanges(v *values) {
 	w.ranges = w.ranges[:0]

@@ -15,7 +15,7 @@ type unit struct {
 	version  uint8
 	kind     uint8
 	shared   bool // an earlier unit has the same abbreviations
-	ownsLine bool // it takes rows from its line table
+	ownsLine bool // it owns the rows of its line table
 	// sharesLine: an earlier unit has the same line table, and the rows outside functions.
 	sharesLine bool
 	id         uint64 // of skeleton and split units; 0 if none

@@ -2,7 +2,7 @@ package dwarf
 
 import "errors"
 
-// errOverlap ends a walk whose units read the same range lists again and again.
+// errOverlap ends a walk of units that read the same range lists again and again.
 var errOverlap = errors.New("range lists of the units overlap")
 
 // rangeLimit is how many bytes of range lists all units together may read that have
@@ -15,7 +15,7 @@ func (d *Data) rangeLimit(other *Data) int64 {
 	return sharedBudgetFloor + sharedBudgetFactor*int64(size)
 }
 
-// walkSplit takes the bytes of a unit in a split file from that file's budget, and reports
+// walkSplit charges the bytes of a unit in a split file to that file's budget, and reports
 // whether it may be walked.
 func (d *Data) walkSplit(split *Data, size int64) bool {
 	d.mu.Lock()

@@ -133,7 +133,7 @@ func (s *scanner) splitBases(u *unit) {
 }
 
 // splitUnit finds the unit with this id: the one that completes a skeleton. A .dwo file with one
-// unit that has no id is taken to be the right one.
+// unit without an id counts as the right one.
 func (d *Data) splitUnit(id uint64) *unit {
 	d.scan()
 	var only *unit

@@ -4,7 +4,7 @@ package dwarf
 type Summary struct {
 	Units    int           // that can hold code: no type units
 	Versions map[uint8]int // units by DWARF version
-	Skeleton int           // units whose rest is in a .dwo or .dwp file
+	Skeleton int           // units that continue in a .dwo or .dwp file
 	Damaged  int           // units that cannot be read
 	Problem  string        // why there may be further units; "" if all are counted
 }

@@ -22,8 +22,8 @@ type Section struct {
 	Addr      addr.Addr
 	Class64   bool
 	BigEndian bool
-	// Debug is set for .debug_frame, whose entries refer to their common entry by its offset,
-	// and whose lengths of 64 bits make all offsets so.
+	// Debug is set for .debug_frame: entries refer to their common entry by its offset, and lengths
+	// of 64 bits make all offsets 64 bits wide.
 	Debug bool
 	// TextBase and GOT are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel.
 	TextBase, GOT addr.Addr
@@ -56,7 +56,7 @@ func Find(f *ingestelf.File) (*Section, error) {
 // Frame is the code that an entry covers.
 type Frame struct {
 	addr.Range
-	// Signal marks code that a signal handler returns to: its return address is that of the
+	// Signal marks code that a signal handler returns to: its return address is the one of the
 	// interrupted instruction, not of a call. Its range may begin a byte early, for unwinders
 	// that look up the byte before every return address.
 	Signal bool
@@ -64,7 +64,7 @@ type Frame struct {
 
 // Frames visits the code that each entry covers, in the order of the section, until
 // visit returns false. Empty ranges are left out; overlaps and repetitions are not.
-// Lost is the number of unreadable entries, and err, a *decode.Error, is that of the first.
+// Lost is the number of unreadable entries, and err, a *decode.Error, the error of the first.
 func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
 	w := walker{s: s, wordSize: 4}
 	if s.Class64 {
@@ -194,7 +194,7 @@ func (w *walker) fde(e entry) (r addr.Range, reason string) {
 	return w.rangeOf(e, int(at))
 }
 
-// rangeOf reads the range of an entry whose common entry is at a position.
+// rangeOf reads the range of an entry with its common entry at a position.
 func (w *walker) rangeOf(e entry, at int) (r addr.Range, reason string) {
 	if !w.cie.valid || w.cie.at != at {
 		w.cie = w.readCIE(at)

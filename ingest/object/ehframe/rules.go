@@ -27,7 +27,7 @@ func FindDebug(f *ingestelf.File) (*Section, error) {
 }
 
 // Budget of Rules: the bytes of instructions that all entries together may run, as floor +
-// factor × size of the section. Real sections run each byte once, those of common entries a
+// factor × size of the section. Real sections run each byte once, and common entries a
 // few times more.
 const (
 	budgetFloor  = 1 << 20
@@ -60,7 +60,7 @@ func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
 	})
 }
 
-// Arch returns the architecture whose return addresses have the number in rules that those of the
+// Arch returns the architecture with the number of the return address in the rules of the
 // first entry have; nil if there is none.
 func (s *Section) Arch() (arch *cfi.Arch) {
 	w := walker{s: s, wordSize: 8}
@@ -77,7 +77,7 @@ const (
 	raSlot = -2
 )
 
-// run adds the rows of an entry, whose body was read up to w.body.
+// run adds the rows of an entry that was read up to w.body.
 func (w *walker) run(e entry, f Frame) (reason string) {
 	c := &w.cie
 	if !c.ran {

@@ -149,7 +149,7 @@ type RefSymbol struct {
 	Addr addr.Addr // st_value
 }
 
-// RefSymbols returns the addresses of `_text`, `_stext` and `_etext`, in this order, those that
+// RefSymbols returns the addresses of `_text`, `_stext` and `_etext`, in this order, if they
 // the kernel's symbol table has.
 func (f *File) RefSymbols() ([]RefSymbol, error) {
 	names := []string{"_text", "_stext", "_etext"}
@@ -243,7 +243,7 @@ func (f *File) ContentID() (buildid.ID, error) {
 	return buildid.FromContent(io.NewSectionReader(f.r, 0, f.size))
 }
 
-// maxDebugData bounds an unpacked .gnu_debugdata; that of a browser has 60 MB.
+// maxDebugData bounds an unpacked .gnu_debugdata; a browser's has 60 MB.
 const maxDebugData = 256 << 20
 
 // DebugData unpacks .gnu_debugdata (xz), the ELF file of symbols that MiniDebugInfo puts into

@@ -27,7 +27,7 @@ const InitBase addr.Addr = 1 << 32
 var errNotRelocatable = errors.New("not a relocatable file")
 
 // ModuleLayout returns the sections of code of an ET_REL file where the kernel's loader puts them,
-// in order of address. The rule is that of layout_sections in kernel/module/main.c (4.5 to 6.x):
+// in order of address. The rule is from layout_sections in kernel/module/main.c (4.5 to 6.x):
 // sections with SHF_ALLOC and SHF_EXECINSTR, in the order of the section headers, each aligned to
 // its sh_addralign, come before all data, so they start at the load address; those whose names
 // begin with ".init" go by the same rule to a second region. `.exit.text` is in the first, as in

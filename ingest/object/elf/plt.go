@@ -167,7 +167,7 @@ func isPLTRelocation(name string) bool {
 	return false
 }
 
-// pltRelocations returns the sections of run-time relocations, those of the PLT first: they are
+// pltRelocations returns the sections of run-time relocations, the PLT's first: they are
 // short, and mostly name every stub.
 func (f *File) pltRelocations() []int {
 	var first, rest []int

@@ -53,7 +53,7 @@ func (n *namer) add(r *reloc, number int64, isPLT, irelative bool) {
 	}
 }
 
-// taken marks a stub that a relocation has been found for, until resolve names it.
+// taken marks a stub with a found relocation, until resolve names it.
 const taken = "?"
 
 // assign marks the stubs of a sorted list that order finds equal: several can share a slot. Of
@@ -140,8 +140,7 @@ func (n *namer) nameBySymbol() error {
 }
 
 // nameByResolver looks for the functions at the addresses of resolvers. Of several
-// names the first of .dynsym wins, else that of .symtab which is bytewise smallest
-// among those that are not local, else among the local ones.
+// names the first of .dynsym wins, else the bytewise smallest one of .symtab, global before local.
 func (n *namer) nameByResolver() error {
 	type choice struct {
 		name string

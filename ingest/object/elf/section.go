@@ -197,7 +197,7 @@ func (f *File) readString(s *Section, limit uint64) (string, error) {
 	return out.String(), nil
 }
 
-// inflate returns the contents of an SHF_COMPRESSED section, whose Chdr has their length.
+// inflate returns the contents of an SHF_COMPRESSED section, with the length in its Chdr.
 func (f *File) inflate(s *Section, limit uint64) ([]byte, error) {
 	head := make([]byte, min(s.Size, 24))
 	if err := f.readAt(head, uint64(s.Offset)); err != nil {

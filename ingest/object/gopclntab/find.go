@@ -13,7 +13,7 @@ import (
 
 // Limits for Find.
 const (
-	maxTable  = 1 << 30   // bytes of the table; that of a large program has 60 MB
+	maxTable  = 1 << 30   // bytes of the table; a large program has 60 MB
 	maxScan   = 2 << 30   // bytes searched for the table, or for moduledata
 	maxTried  = 64        // candidates for a header, or for moduledata
 	scanBlock = 256 << 10 // bytes read at once
@@ -190,7 +190,7 @@ func (t *Table) plausible(f *ingestelf.File) bool {
 	return true
 }
 
-// open decodes the table at an address, whose bytes are b.
+// open decodes the table at an address with the bytes b.
 func open(f *ingestelf.File, at region, b []byte) (*Table, error) {
 	in := Input{Name: f.Name, Offset: int64(at.off), Data: b, Addr: at.addr}
 	in.Memory = func(a addr.Addr, limit uint64) []byte {

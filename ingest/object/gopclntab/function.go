@@ -51,12 +51,12 @@ const (
 )
 
 // Functions visits the functions in order of address until visit returns false. Lost is the number
-// of those that could not be read, or not fully, and err, a *decode.Error, is that of the first.
+// of unreadable and partly read functions, and err, a *decode.Error, the error of the first.
 func (t *Table) Functions(visit func(*Function) bool) (lost int, err error) {
 	return t.FunctionsIn(func(addr.Range) bool { return true }, visit)
 }
 
-// FunctionsIn is Functions for those functions whose range, which may reach over the padding
+// FunctionsIn is Functions for functions with a range, which may include the padding
 // after them, want accepts. The others are not decoded.
 func (t *Table) FunctionsIn(want func(addr.Range) bool, visit func(*Function) bool) (
 	lost int, err error) {
@@ -187,7 +187,7 @@ func (w *walker) position(a uint64) (file, line uint32) {
 	return l.File, l.Line
 }
 
-// declared returns the file of a function: that of its first code which is not inlined
+// declared returns the file of a function: the one of its first code that is not inlined
 // into it.
 func (w *walker) declared(entry uint64) uint32 {
 	at := entry

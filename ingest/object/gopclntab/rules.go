@@ -16,7 +16,7 @@ const (
 // Rules adds the rules of the Go functions to b, from the tables of the distance of SP from
 // where it was at entry (pcsp). Go keeps the caller's frame pointer right below the return
 // address wherever it has a frame. Functions that switch stacks are left by frame pointer, which
-// they save; on amd64, arm64 and 386. lost and err are as those of Functions.
+// they save; on amd64, arm64 and 386. lost and err are as in Functions.
 func (t *Table) Rules(b *cfi.Builder) (lost int, err error) {
 	u := unwinder{t: t, b: b, left: budgetFloor + budgetFactor*int64(len(t.in.Data))}
 	u.signalReturns()

@@ -7,7 +7,7 @@
 //
 // the address in hexadecimal, the type letter as nm prints it, the name, and after a tab the
 // module, if any (kernel/kallsyms.c, s_show). The lines of the kernel proper come first, sorted by
-// address; then those of modules, of ftrace's and kprobes' trampolines, and of BPF programs.
+// address; then symbols of modules, of ftrace's and kprobes' trampolines, and of BPF programs.
 package kallsyms
 
 import (
@@ -36,7 +36,7 @@ type Symbol struct {
 
 // IsCode reports whether the type letter is one of code, as perf counts it
 // (tools/lib/symbol/kallsyms.c): text, or weak. Mapping symbols ("$x", "$xrv64…") and local labels
-// (".L12") are none: kernels before 6.5 list those of RISC-V modules.
+// (".L12") are not symbols: kernels before 6.5 list them for RISC-V modules.
 func (s *Symbol) IsCode() bool {
 	switch s.Type {
 	case 'T', 't', 'W', 'w':
