@@ -15,7 +15,7 @@ var (
 	ErrNoKernel = errors.New("the capture names no kernel with a build ID")
 )
 
-// KernelsError is the error for captures of several kernels, whose functions one list of
+// KernelsError is the error for captures of several kernels with functions that one list of
 // Options.Kallsyms cannot name.
 type KernelsError struct {
 	Kernels []buildid.ID

@@ -74,7 +74,7 @@ func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, er
 	return []buildid.ID{sink.id}, nil
 }
 
-// fileSink keeps the build ID of one file, and no rows: they would take the place of those of
+// fileSink keeps the build ID of one file, and no rows: they would replace the rows of
 // other files in its directory.
 type fileSink struct {
 	store.Sink

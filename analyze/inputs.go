@@ -92,7 +92,7 @@ func (in *Inputs) Take(ctx context.Context, path string) (*input.Capture, error)
 	return input.Open(ctx, path, input.Options{})
 }
 
-// Close closes the captures that nobody has taken.
+// Close closes the captures that no session has received.
 func (in *Inputs) Close() error {
 	if in == nil {
 		return nil

@@ -51,7 +51,7 @@ func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 	return x.code
 }
 
-// look takes the files in places that are still wanted.
+// look reads the needed files in places.
 func (x *jitFinder) look(places *local.JITPlaces, q *sideband.JITQuery) {
 	if x.code.Map.IsZero() {
 		if f := places.PerfMap(q); f != nil {
@@ -67,7 +67,7 @@ func (x *jitFinder) look(places *local.JITPlaces, q *sideband.JITQuery) {
 	}
 }
 
-// bundled takes the files in bundles that are still wanted.
+// bundled reads the needed files in bundles.
 func (x *jitFinder) bundled(q *sideband.JITQuery) {
 	for i := range q.PerfMaps {
 		f := &q.PerfMaps[i]
@@ -112,7 +112,7 @@ func (x *jitFinder) refused(path, why string, q *sideband.JITQuery) {
 		ingest.ShellWord(path)), "not used: %s", why)
 }
 
-// perfMap takes the names of a perf map that was found.
+// perfMap adds the names of a perf map.
 func (x *jitFinder) perfMap(f *local.JITFile, q *sideband.JITQuery) {
 	if why := f.Refuse(q); why != "" {
 		x.refused(f.Path, why, q)
@@ -124,8 +124,8 @@ func (x *jitFinder) perfMap(f *local.JITFile, q *sideband.JITQuery) {
 	}
 }
 
-// addMap takes the names of a perf map that may be of the process. timed: when that began was
-// compared by those who know.
+// addMap adds the names of a perf map that may be of the process. timed: its time was compared with
+// the start of the process.
 func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool) {
 	id, m, err := indexer.AddPerfMap(x.ctx, x.s.overlay, f)
 	if err != nil {
@@ -138,11 +138,11 @@ func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool)
 	if !timed {
 		doubt = local.DoubtTime(f, q)
 	}
-	x.takeMap(f.Path, id, m, doubt, q)
+	x.acceptMap(f.Path, id, m, doubt, q)
 }
 
-// takeMap takes a perf map that may be of the process, with a doubt about that.
-func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, doubt string,
+// acceptMap accepts a perf map that may be of the process, with the doubt if any.
+func (x *jitFinder) acceptMap(path string, id buildid.ID, m *perfmap.Map, doubt string,
 	q *sideband.JITQuery) {
 	if why := local.RefuseMap(m, q); why != "" {
 		x.warn(path, q, false, "", "not used: %s", why)
@@ -158,7 +158,7 @@ func (x *jitFinder) takeMap(path string, id buildid.ID, m *perfmap.Map, doubt st
 	x.code.Reused = reusedRanges(m)
 }
 
-// dump takes the functions of a jitdump file that was found.
+// dump adds the functions of a jitdump file.
 func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
 	if why := f.Refuse(q); why != "" {
 		x.refused(f.Path, why, q)
@@ -170,7 +170,7 @@ func (x *jitFinder) dump(f *local.JITFile, q *sideband.JITQuery) {
 	}
 }
 
-// addDump takes the functions of a jitdump file that may be of the process.
+// addDump adds the functions of a jitdump file that may be of the process.
 func (x *jitFinder) addDump(f *indexer.JITFile, q *sideband.JITQuery) {
 	id, d, err := indexer.AddJITDump(x.ctx, x.s.overlay, f)
 	if err != nil {
@@ -179,11 +179,11 @@ func (x *jitFinder) addDump(f *indexer.JITFile, q *sideband.JITQuery) {
 	if id.IsZero() || x.ctx.Err() != nil {
 		return
 	}
-	x.takeDump(f.Path, id, d, q)
+	x.acceptDump(f.Path, id, d, q)
 }
 
-// takeDump takes a jitdump file that may be of the process.
-func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sideband.JITQuery) {
+// acceptDump accepts a jitdump file that may be of the process.
+func (x *jitFinder) acceptDump(path string, id buildid.ID, d *jitdump.File, q *sideband.JITQuery) {
 	if why := local.RefuseDump(d, q); why != "" && len(q.Memory) > 0 {
 		x.warn(path, q, false, "", "not used: %s", why)
 		return
@@ -202,7 +202,7 @@ func (x *jitFinder) takeDump(path string, id buildid.ID, d *jitdump.File, q *sid
 	x.code.Dump, x.code.File = id, d
 }
 
-// stored takes the lists that the store has of a process: by its identity, else by its number.
+// stored adds the lists that the store has for a process: by its identity, else by its number.
 func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 	m, proven := x.candidates(kind, q.Process(), q), true
 	if m == nil {
@@ -223,14 +223,14 @@ func (x *jitFinder) stored(kind ingest.ObjectKind, q *sideband.JITQuery) {
 			x.warn(path, q, true, "", "%v", err)
 			return
 		}
-		x.takeDump(path, m.ID, d, q)
+		x.acceptDump(path, m.ID, d, q)
 		return
 	}
 	pm, err := readStoredMap(f)
 	if err != nil {
 		x.warn(path, q, true, "", "%v", err)
 	}
-	x.takeMap(path, m.ID, pm, local.DoubtTime(f, q), q)
+	x.acceptMap(path, m.ID, pm, local.DoubtTime(f, q), q)
 	if !proven && !x.code.Map.IsZero() {
 		x.warn(path, q, false, "index --for CAPTURE keeps maps with their processes",
 			"used because of the process's number and its addresses alone")

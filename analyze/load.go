@@ -14,7 +14,7 @@ import (
 )
 
 // Load reads captures and returns one profile of all, with names. It is for results that need
-// no single samples: those of a capture come in Each.
+// no single samples; Each has the samples of a capture.
 func (s *Session) Load(ctx context.Context, paths ...string) (*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	err := s.Each(ctx, paths, func(_ *input.Capture, p *ingest.Profile) error {
@@ -108,7 +108,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	}
 	p, err := c.Profile(ctx)
 	s.unwindWarnings()
-	if err = cmp.Or(err, found); err == nil && !seen { // a profile, whose locations are as they are
+	if err = cmp.Or(err, found); err == nil && !seen { // a profile: its locations do not change
 		err = s.findObjects(ctx, seenIn(p))
 	}
 	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
@@ -126,7 +126,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 // findObjects looks for the objects of a capture that the store lacks, in Options.Remote and then
 // on this host.
 func (s *Session) findObjects(ctx context.Context, seen *input.Seen) error {
-	if !s.opts.Undecided { // else who names the capture needs them
+	if !s.opts.Undecided { // otherwise naming the capture needs them
 		if _, err := s.Need(ctx, seen.Objects); err != nil {
 			return err
 		}

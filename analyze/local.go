@@ -24,7 +24,7 @@ func (s *Session) localOptions() local.Options {
 	return o
 }
 
-// Searching returns View, which when a build ID is asked for takes what Options.Remote has of it,
+// Searching returns View, which for a requested build ID fetches its parts in Options.Remote,
 // and with Options.Local looks for it on this host.
 func (s *Session) Searching(ctx context.Context) store.View {
 	view := s.view
@@ -56,7 +56,7 @@ func (s *Session) findLocal(ctx context.Context, seen *input.Seen) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range sum.Problems { // the rest has its names: the result is no less than asked for
+	for _, p := range sum.Problems { // the rest has its names: the result is complete
 		s.warnError(p, p.Hint, false)
 	}
 	return nil
@@ -79,7 +79,7 @@ type wanted struct {
 	all     bool          // a second capture has had others
 }
 
-// want notes the locations of an object that samples of a capture are in.
+// want notes the locations of an object in samples of a capture.
 func (s *Session) want(o *ingest.Object, offsets []addr.Offset) {
 	if o.ID.IsZero() {
 		return
@@ -109,7 +109,7 @@ func containsAll(have, want []addr.Offset) bool {
 }
 
 // wantedAddrs is indexer.Options.Only. The layout of an object of which only the debug file was
-// found is that of the store, or of the file that was indexed before.
+// found is the manifest of the store, or of the file that was indexed before.
 func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 	w := s.wanted[m.ID.Key()]
 	if w == nil { // as of a module that is loaded
@@ -141,7 +141,7 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 // isHere reports whether a recording is of this host.
 func (s *Session) isHere(host string) bool { return host != "" && host == s.hostname() }
 
-// identify is resolve.Identify, which asks the files that lie now at recorded paths where the
+// identify is resolve.Identify, which uses the files now at recorded paths where the
 // store proves nothing.
 func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname(),

@@ -19,7 +19,7 @@ import (
 // Options are the sources of symbols, the samples to read, and how to name them. The zero
 // value has only the symbols in captures themselves.
 type Options struct {
-	// Store is the directory of the store, whose newest generation is read; "" for none. A
+	// Store is the directory of the store; its newest generation is read; "" for none. A
 	// missing store is a warning, which wraps store.ErrNoStore.
 	Store string
 	// Shared is an open session of the same Store, to be closed after this one: this session uses
@@ -54,7 +54,7 @@ type Options struct {
 	Handlers
 }
 
-// Symbols are the less common sources of symbols, and what tables of Options.With hold.
+// Symbols are less common sources of symbols, and the contents of tables of Options.With.
 type Symbols struct {
 	// Kallsyms are copies of /proc/kallsyms, for the one kernel of the captures.
 	Kallsyms []string
@@ -68,7 +68,7 @@ type Symbols struct {
 	Relocatable bool // With accepts relocatable objects, .o files
 }
 
-// StoreUse is what a session does to the store besides reading it.
+// StoreUse configures the writes of a session to the store.
 type StoreUse struct {
 	// MarkUses notes in the store, if it is writable, that its objects were used today: gc with a
 	// number of days keeps them.
@@ -77,7 +77,7 @@ type StoreUse struct {
 	RemoteWait func(*store.LockedError)
 }
 
-// Samples selects the samples of captures and what is read of them.
+// Samples selects the samples of captures and their parts.
 type Samples struct {
 	Event string          // only samples of this event; "" for all
 	Comms []string        // only of these thread names; none for all
@@ -91,7 +91,7 @@ type Samples struct {
 	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	Runs     bool // with Branches: sampled addresses and code between branches, too
-	// Stacks describes dumps of stack maps. Without PathOf the store is asked.
+	// Stacks describes dumps of stack maps. Without PathOf the store is used.
 	Stacks input.StackOptions
 }
 
@@ -100,7 +100,7 @@ type Naming struct {
 	Names      resolve.NamePolicy // where sources disagree
 	NoInlines  bool               // no inlined calls
 	TrustPaths bool               // the file now at a path is the one that ran
-	Hostname   string             // of this machine, to find its own files; "" asks the system
+	Hostname   string             // of this machine, to find its own files; "" for the system's
 
 	// Undecided leaves open which addresses are return addresses where only tables of the store can
 	// decide, as analyze/batch does, which reads those later: ingest.Object.Undecided.
@@ -171,7 +171,7 @@ func (s *Session) reportTaken(c *input.Capture) {
 	}
 }
 
-// RefusedHint is the hint for a bundle from which nothing could be taken.
+// RefusedHint is the hint for an unusable bundle.
 const RefusedHint = "a bundle serves captures of the same boot that were made while it was"
 
 // hostname returns the name of this machine; "" proves no file to be of this host.

@@ -23,8 +23,8 @@ func (s *Session) noteNamed() {
 
 // Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
 // paths named for this run, "the captures" for symbols in them and in their bundles, "the store",
-// "" for nowhere. An object of several origins has that of the greatest precedence, which is their
-// order here.
+// "" for nowhere. An object of several origins has the one of the greatest precedence, which is
+// their order here.
 func (s *Session) Origin(o *ingest.Object) string {
 	if s.finder != nil {
 		if s.origins == nil {

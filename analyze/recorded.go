@@ -9,8 +9,8 @@ import (
 	"symbolize/store/indexer"
 )
 
-// addRecordedSymbols takes the names of functions that simpleperf has put into a recording, for
-// files that neither the store nor this host has. Such a file is known by its path alone in there:
+// addRecordedSymbols adds the names of functions that simpleperf wrote into a recording, for
+// files that neither the store nor this host has. Recordings only have the path of such a file:
 // names are used where one object of the recording has the path. Functions of the kernel are named
 // when the records are read (ingest/sideband/listedfiles.go).
 func (s *Session) addRecordedSymbols(ctx context.Context, c *input.Capture, p *ingest.Profile) error {

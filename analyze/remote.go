@@ -23,7 +23,7 @@ type pulling struct {
 	mu     sync.Mutex // Need may be called by unwinders
 	asked  map[buildid.ID]bool
 	sum    remote.PullResult
-	away   bool // the bucket does not answer, or is none of ours: it is not asked again
+	away   bool // the bucket does not answer, or is not one of ours: no more requests
 	known  bool // the bucket is of this version
 	failed bool // something did not come
 	// kept has the tables that came where the store cannot be written, which inMemory reports.
@@ -81,7 +81,7 @@ func cannotKeep(err error) bool {
 	return false
 }
 
-// ErrInMemory is wrapped by the warning that tables of Options.Remote are kept for one run alone.
+// ErrInMemory is wrapped by the warning that tables of Options.Remote are kept only for this run.
 var ErrInMemory = errors.New("kept in memory")
 
 // keepInMemory notes that the store cannot be written.
@@ -91,8 +91,8 @@ func (s *Session) keepInMemory(err error) {
 		Hint: "name a store that may be written with --store"}, Err: fmt.Errorf("%w: %w", ErrInMemory, err)})
 }
 
-// Need takes the parts that Options.Remote has of objects, once in a session. complete is false if
-// something did not come, which is passed on as a warning, now or by the next call of Each.
+// Need fetches the parts that Options.Remote has of objects, once in a session. complete is false
+// if something did not come, which is passed on as a warning, now or by the next call of Each.
 func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete bool, err error) {
 	if s.opts.Remote == nil {
 		return true, nil
@@ -108,8 +108,7 @@ func (s *Session) Need(ctx context.Context, objects []ingest.Object) (complete b
 	return complete, err
 }
 
-// needing is a View of a session that takes the parts of objects from Options.Remote when they are
-// asked for.
+// needing is a View of a session that fetches the parts of requested objects from Options.Remote.
 type needing struct {
 	store.View
 	ctx     context.Context
@@ -174,7 +173,7 @@ func (p *pulling) warn(err error) {
 	p.left = append(p.left, Warning{ingest.Warning{Text: err.Error(), Partial: true, Hint: hint}, err})
 }
 
-// pull takes objects to the store, or to memory.
+// pull fetches objects into the store, or into memory.
 func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResult, error) {
 	p := &s.pulling
 	if !p.inMemory {
@@ -198,7 +197,7 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.view, nil }})
 }
 
-// refresh takes the newest generation of the store.
+// refresh opens the newest generation of the store.
 func (s *Session) refresh() error {
 	changed, err := s.reader.Refresh()
 	if changed {
@@ -207,7 +206,7 @@ func (s *Session) refresh() error {
 	return err
 }
 
-// remoteUnwind is the view with the unwind table of an object, which it takes from Options.Remote;
+// remoteUnwind is the view with the unwind table of an object, fetched from Options.Remote;
 // nil if there is none there.
 func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	p := &s.pulling
@@ -225,7 +224,7 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	return s.view
 }
 
-// remoteVDSO adds to an identification what Options.Remote has of vdsos: the kernel's manifest
+// remoteVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest
 // lists the build IDs of its images, and theirs tell them apart.
 func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)) func(
 	sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {

@@ -106,7 +106,7 @@ func (s *Session) openStore(ctx context.Context) error {
 	return nil
 }
 
-// sharesStore reports whether the store is that of another session.
+// sharesStore reports whether the store belongs to another session.
 func (s *Session) sharesStore() bool { return s.opts.Shared != nil && s.opts.Remote == nil }
 
 // storeWarnings passes on the store's warnings since it was opened: damage that it got
@@ -180,7 +180,7 @@ func (s *Session) Index(ctx context.Context, paths []string, kernel buildid.ID) 
 	return nil
 }
 
-// addBCC adds the BPF programs whose sources bcc left.
+// addBCC adds the BPF programs with sources left by bcc.
 func (s *Session) addBCC(ctx context.Context) error {
 	for _, dir := range s.opts.BCC {
 		stats, err := bpfprog.AddBCC(ctx, s.overlay, dir)
@@ -208,7 +208,7 @@ func BCCWarnings(dir string, stats *bpfprog.BCCStats) (list []Warning) {
 }
 
 // addCaptures adds the contents of captures: BPF programs, and from bundles the kernel, its
-// modules and vdso. Bundles stay open, since captures take more from them.
+// modules and vdso. Bundles stay open, because captures read more of them.
 func (s *Session) addCaptures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		c, err := s.opts.Inputs.Take(ctx, path)

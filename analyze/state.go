@@ -10,7 +10,7 @@ import (
 	"symbolize/store/remote"
 )
 
-// State is what a session has read and used so far.
+// State has the facts about the reads of a session so far.
 type State struct {
 	// Partial: something could not be read or was damaged, and results lack it.
 	Partial bool
@@ -42,7 +42,7 @@ type LocalFiles struct {
 	DebugRoots []string // directories of separate debug files
 }
 
-// State returns what the session has read and used so far.
+// State returns the facts about the reads of the session so far.
 func (s *Session) State() State {
 	st := State{Partial: s.partial, Bundles: s.bundles, Tables: s.counted.Tables(),
 		Pulled: s.pulling.sum, JITFiles: s.jitFiles}

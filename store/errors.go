@@ -23,7 +23,7 @@ var (
 
 // Errors of an open store.
 var (
-	// ErrDamaged: a value differs from what was written.
+	// ErrDamaged: a value differs from the written one.
 	ErrDamaged = errors.New("store is damaged")
 	// ErrNotFound: the store has no such source.
 	ErrNotFound = errors.New("not in the store")

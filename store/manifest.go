@@ -52,8 +52,8 @@ func (k SourceKind) String() string {
 	return fmt.Sprintf("kind%d", uint8(k))
 }
 
-// Producer is the revision of the decoders that make tables. A file whose row or source has a
-// smaller one is read again. It grows whenever the result of a file changes, by five: those of
+// Producer is the revision of the decoders that make tables. A file with a smaller one in its row
+// or source is read again. It grows whenever the result of a file changes, by five: those of
 // incomplete rows and tables are between (store/indexer).
 const Producer = 45
 
@@ -86,7 +86,7 @@ type RefSymbol struct {
 	Addr addr.Addr
 }
 
-// Manifest holds what a store knows of one object, except names.
+// Manifest holds the facts of a store about one object, except names.
 type Manifest struct {
 	ID        buildid.ID // exact
 	Kind      ingest.ObjectKind
@@ -172,7 +172,8 @@ type NewSource struct {
 	Raw   []byte // a captured input to keep, from which Rebuild can make the table again
 }
 
-// Contribution is what one file adds to one object. Put the blobs that its variants name first.
+// Contribution is the addition of one file to one object. Put the blobs that its variants name
+// first.
 type Contribution struct {
 	Manifest Manifest // Sources empty; only this file's facts
 	Sources  []NewSource

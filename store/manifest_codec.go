@@ -149,7 +149,7 @@ func decodeLayout(b []byte) ([]elf.Segment, []elf.PlacedSection, error) {
 	return segs, secs, nil
 }
 
-// count reads a number of items that take at least size bytes each.
+// count reads a number of items of at least size bytes each.
 func count(r *decode.Reader, what string, limit, size uint64) int {
 	n := r.Uvarint()
 	if n > limit || n*size > uint64(r.Left()) {

@@ -26,7 +26,7 @@ type jump struct {
 
 func (j *jump) span() (low, high int) { return min(j.from, j.to), max(j.from, j.to) }
 
-// arrows draws the jumps whose ends are shown, each in the first lane that is free over all of
+// arrows draws the jumps with visible ends, each in the first lane that is free over all of
 // its length. Those for which there is none are counted in a note.
 func (l *layout) arrows() {
 	jumps := l.jumps()
@@ -95,7 +95,7 @@ func free(taken []jump, j *jump) bool {
 	})
 }
 
-// draw makes the paths of a jump: out of its row, along its lane, and into that of its target.
+// draw makes the paths of a jump: out of its row, along its lane, and into the row of its target.
 func draw(j *jump, lane, gutter int) arrow {
 	middle := func(row int) int { return row*rowHeight + rowHeight/2 }
 	x := gutter - 2*headSize - lane*laneWidth

@@ -92,7 +92,7 @@ type annotator struct {
 	disagreements []string
 }
 
-// MaxCode bounds the code of one function, in bytes: an instruction takes some hundred
+// MaxCode bounds the code of one function, in bytes: an instruction needs some hundred
 // times its length here. Functions that people write have some hundred KiB at most.
 const MaxCode = 4 << 20
 

@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var pageHTML string
 
-// The style of a page, and that of the code in it, which other pages can have inside an element of
+// The style of a page, and of the code in it, which other pages can have inside an element of
 // their own: its colours are variables of pageCSS.
 var (
 	//go:embed page.css

@@ -7,8 +7,8 @@ import (
 	"symbolize/analyze/table"
 )
 
-// changeColours are those of changes from the greatest loss to the greatest growth: blues and
-// reds of ColorBrewer's RdBu, which people who see no red or no green can distinguish.
+// changeColours are the colours of changes from the greatest loss to the greatest growth: blues and
+// reds of ColorBrewer's RdBu, distinguishable for colour-blind people.
 // page/compare.js has the same.
 var changeColours = [...]string{"#4393c3", "#92c5de", "#d1e5f0", "#e3e5e9", "#fddbc7", "#f4a582",
 	"#d6604d"}

@@ -10,18 +10,18 @@ import (
 	"symbolize/analyze/report"
 )
 
-// Comparison is for NewDifferential: two sides of at least one profile each, whose stacks share
-// their nodes, as those of diff.Fold do.
+// Comparison is for NewDifferential: two sides of at least one profile each, with stacks that share
+// their nodes, as in diff.Fold.
 type Comparison struct {
 	New, Base []*calltree.Stacks
 	// Title names both sides in a line, About describes them.
 	Title string
 	About []Fact
-	// Cover counts the named frames of the new side, BaseCover those of the base.
+	// Cover counts the named frames of the new side, BaseCover of the base.
 	Cover, BaseCover *report.Coverage
 	// Normalize scales the new side to the base's total; else values are compared as measured.
 	Normalize bool
-	// Tests are those of functions; nil without several profiles on a side.
+	// Tests are the tests of functions; nil without several profiles on a side.
 	Tests *Tests
 	// Reverse and MinShare are as in Options; a frame is left out if both sides have less.
 	Reverse  bool
@@ -43,13 +43,13 @@ type Scaling struct {
 	Total float64 `json:"total"`
 	// Raw is set where the totals differ and the values were not scaled.
 	Raw bool `json:"raw"`
-	// Tests are those of functions; only several profiles on a side have them.
+	// Tests are the tests of functions; only several profiles on a side have them.
 	Tests *testData `json:"tests,omitempty"`
 	// Steps are the percentages from which a change has the colour of its size.
 	Steps []float64 `json:"steps"`
 }
 
-// changeSteps are those of Scaling: changes below the first have no colour.
+// changeSteps are the steps of Scaling: changes below the first have no colour.
 var changeSteps = []float64{0.1, 1, 5}
 
 // NewDifferential makes the graph of the differences between two sides: frames are as wide as on

@@ -26,11 +26,11 @@ type Options struct {
 	// Reverse has the graph by leaf: at first in a page, always in a picture.
 	Reverse bool
 	// MinShare leaves out frames with less than this share of each event, from 0 to 1. Without it
-	// only the room in the page counts.
+	// only the size of the page counts.
 	MinShare float64
 }
 
-// The sizes of a page. Names and labels differ too much in size to foresee that of the page:
+// The sizes of a page. Names and labels differ too much in size to foresee the page's:
 // where it comes out larger than maxPage, it is made anew with fewer nodes and functions.
 const (
 	maxForward = 75_000 // nodes of the tree from the roots
@@ -90,7 +90,7 @@ type Event struct {
 	Unit    string `json:"unit"` // "samples" with Options.Count
 	Samples uint64 `json:"samples"`
 	Total   uint64 `json:"total"` // of all samples
-	Kept    uint64 `json:"kept"`  // of those that the filter keeps
+	Kept    uint64 `json:"kept"`  // of samples that the filter keeps
 }
 
 type object struct {

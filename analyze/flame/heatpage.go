@@ -26,7 +26,7 @@ var heatTemplate = page.Parse(&heatHTML)
 type HeatMap struct {
 	Title string    `json:"title"`
 	Kind  string    `json:"-"`
-	Event string    `json:"event"` // whose samples are counted
+	Event string    `json:"event"` // with the counted samples
 	About []Fact    `json:"about"`
 	Grid  *HeatGrid `json:"grid"`
 }

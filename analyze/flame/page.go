@@ -41,7 +41,7 @@ var (
 	appJS string
 )
 
-// graphCSS is the style of pages of graphs: that of all pages, and of the code in reports.
+// graphCSS is the style of pages of graphs: the style of all pages, and of code in reports.
 func graphCSS() string {
 	return strings.NewReplacer("/*light code*/", page.LightCode, "/*dark code*/", page.DarkCode).Replace(styleCSS) +
 		".listing {\n" + annotate.CodeStyle + "}\n"

@@ -11,7 +11,7 @@ import (
 // maxDepth bounds the stacks of a page; deeper frames are left out.
 const maxDepth = 1500
 
-// cell is the weight of one column that ends in a node, and that of its children that were left
+// cell is the weight of one column that ends in a node, and the weight of its omitted
 // out.
 type cell struct {
 	column     uint16
@@ -41,7 +41,7 @@ type tree struct {
 	leftOut  int
 	heaviest float64
 
-	queue   []int32 // a heap of nodes whose children are not known yet
+	queue   []int32 // a heap of nodes with unknown children
 	totals  []float64
 	slot    []uint32 // by frame: its group plus one while a range is split
 	groups  []childGroup
@@ -57,7 +57,7 @@ type childGroup struct {
 	sums    []uint64 // by event
 }
 
-// newTree takes nodes in the order of their weight until there are most, and leaves out those
+// newTree keeps nodes in the order of their weight until there are most, and omits those
 // with less than minShare of every event.
 func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
 	t := &tree{r: r, reverse: reverse, order: make([]uint32, len(r.rows)),

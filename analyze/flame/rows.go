@@ -72,7 +72,7 @@ func labelBy(p *ingest.Profile, k ingest.Keep) []calltree.By {
 }
 
 // addLabels adds the labels that a profile has from pprof files, by key, as long as the columns
-// have room for all combinations of their values.
+// have space for all combinations of their values.
 func addLabels(p *ingest.Profile, list []calltree.By) []calltree.By {
 	var keys []string
 	seen := make(map[ingest.StringID]bool)
@@ -167,7 +167,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 			r.shown = len(r.events)
 		}
 		s := folder.Fold(e, opts.Count)
-		r.nodes = s.Nodes // those of all events so far
+		r.nodes = s.Nodes // the nodes of all events so far
 		r.add(s, len(labels))
 		r.events, r.number = append(r.events, s), append(r.number, e)
 	}

@@ -22,7 +22,7 @@ type ColumnKind string
 const (
 	TextColumn        ColumnKind = "text"
 	CountColumn       ColumnKind = "count"       // an integer
-	NumberColumn      ColumnKind = "number"      // that of a name: it is not added up or compared
+	NumberColumn      ColumnKind = "number"      // of a name: it is not added up or compared
 	NanosecondsColumn ColumnKind = "nanoseconds" // may have a fraction
 	ShareColumn       ColumnKind = "share"       // from 0 to 1, or more of several CPUs
 )

@@ -15,7 +15,7 @@ type Tests struct {
 	Flat, Cum map[calltree.NodeID]Test
 }
 
-// Test is that of one function.
+// Test is the test of one function.
 type Test struct {
 	Base, New float64 // medians
 	// BaseSpread and NewSpread are half the range of the values by their median.
@@ -56,7 +56,7 @@ func (g *Graph) fillTests() {
 	g.Scaling.Tests = d
 }
 
-// valuesOf are those of a test, to six digits; nil if the function was not tested.
+// valuesOf returns the values of a test, to six digits; nil if the function was not tested.
 func valuesOf(tests map[calltree.NodeID]Test, n calltree.NodeID) []float64 {
 	x, ok := tests[n]
 	if !ok {

@@ -67,7 +67,7 @@ type timedSample struct {
 }
 
 // SetTimes makes an empty Times for the graph, which has to be of the Profile of one recording
-// and by attributes of frames alone.
+// and only by attributes of frames.
 func (g *Graph) SetTimes() *Times {
 	g.times = &Times{g: g, nodes: make(map[[2]uint32]uint32), stacks: make(map[string]int32),
 		index: make(map[threadKey]uint32)}
@@ -80,7 +80,7 @@ func (g *Graph) DropTimes() { g.times = nil }
 // Timed reports whether the graph has samples with times.
 func (g *Graph) Timed() bool { return g.times != nil && g.times.first != 0 }
 
-// Add adds the next sample of a replay. Samples without a time are taken for samples of the time
+// Add adds the next sample of a replay. Samples without a time count as samples of the time
 // before.
 func (t *Times) Add(s *input.ReplaySample) error {
 	event := slices.Index(t.g.rows.number, int(s.Event))
@@ -176,7 +176,7 @@ func (t *Times) share() []*timedThread {
 	order := make([]*timedThread, len(t.threads))
 	for i := range t.threads {
 		order[i] = &t.threads[i]
-		order[i].samples = order[i].samples[:0] // those of an earlier file
+		order[i].samples = order[i].samples[:0] // from an earlier file
 	}
 	slices.SortFunc(order, func(a, b *timedThread) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), compareThreads(a, b))

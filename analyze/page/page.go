@@ -19,7 +19,7 @@ const (
 	DarkCode  = "--mark:#4a4218;--h1:#2b2520;--h2:#43301f;--h3:#6b4420;--h4:#8f4d1f;--h5:#b2401f;"
 )
 
-// InlineStyles is the policy of a page without scripts whose elements have style attributes.
+// InlineStyles is the policy of a page without scripts that has elements with style attributes.
 const InlineStyles = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 //go:embed head.html
@@ -44,7 +44,7 @@ func NewHead(title, style string, scripts ...string) Head {
 func (h Head) Append(dst []byte) []byte {
 	b := bytes.NewBuffer(dst)
 	if err := head().Execute(b, h); err != nil {
-		panic(err) // a buffer takes all that is written
+		panic(err) // writes to a buffer do not fail
 	}
 	return b.Bytes()
 }

@@ -25,8 +25,8 @@ func (w *worker) conflict(j *join, s *shard) {
 	}
 }
 
-// Contradiction compares what files with one build ID have of the addresses of the last Join: it
-// returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". A file that
+// Contradiction compares the answers of files with one build ID to the addresses of the last Join:
+// it returns the first difference in words, "alpha of /old/x, gamma of /new/x", or "". A file that
 // names fewer addresses is no contradiction. Objects with one source of each kind cost nothing,
 // except stripped files with debug information: their unwind table is compared too.
 func (f *Finder) Contradiction(addrs []addr.Addr) string {
@@ -47,7 +47,7 @@ func (f *Finder) Contradiction(addrs []addr.Addr) string {
 	return f.moved(addrs)
 }
 
-// Limits for functions whose bounds differ between the unwind table of a runtime file and debug
+// Limits for functions with different bounds in the unwind table of a runtime file and debug
 // information with the same build ID: this many, and this percentage, prove another build. Labels
 // in assembly code are inside the ranges of the unwind table, about 1 % of the functions of glibc.
 const (

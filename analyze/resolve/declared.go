@@ -20,7 +20,7 @@ type Declared struct {
 	File string     // "" if it is not known, or functions in several files are the same code
 	Line uint32     // where the function begins; 0 if not known
 	ID   buildid.ID // the object that declares it; one of them, if they agree
-	// Probable: not the tag, but name and number of instructions are the same, or the name alone
+	// Probable: not the tag, but name and number of instructions are the same, or only the name
 	// (DeclareByName).
 	Probable bool
 	// Several: functions of different names have this tag, and Name is "".
@@ -52,7 +52,7 @@ func Declare(view store.View, symbol string, others []buildid.ID) (Declared, err
 	return s.agreed(), errors.Join(s.errs...)
 }
 
-// DeclareByName looks for the source of a function by its name alone: for subprograms, because the
+// DeclareByName finds the source of a function only by its name: for subprograms, because the
 // kernel computes their tag from rewritten code, and for programs with code that depends on the
 // host.
 func DeclareByName(view store.View, symbol string) (Declared, error) {

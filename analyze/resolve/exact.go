@@ -106,7 +106,7 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 	return exact
 }
 
-// readNamesAt reads the names that noCallBefore looks at for the addresses of the last Join: those
+// readNamesAt reads the names that noCallBefore uses for the addresses of the last Join: names
 // of functions that begin there, and of the ones before these. Few return addresses are such.
 func (f *Finder) readNamesAt(part []addr.Addr) {
 	wanted := make([]bool, len(f.texts))

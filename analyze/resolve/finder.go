@@ -95,7 +95,7 @@ type Finder struct {
 	keepStarts bool
 	starts     []symtab.CallStart // of frames, with keepStarts
 
-	// The addresses that the present table is asked for, and their places; at is nil if those are
+	// The addresses looked up in the current table, and their places; at is nil if those are
 	// all.
 	ask  []addr.Addr
 	at   []uint32
@@ -238,7 +238,7 @@ func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
 	return p.Symbol == 0
 }
 
-// choose sets f.ask to the addresses that a source of a kind is asked for.
+// choose sets f.ask to the addresses to look up in a source of a kind.
 func (f *Finder) choose(addrs []addr.Addr, kind store.SourceKind) {
 	n := 0
 	for n < len(addrs) && f.wanted(&f.places[n], kind) {
@@ -281,7 +281,7 @@ func (f *Finder) layer(i int) *layer {
 	return l
 }
 
-// joinFrames asks a table with debug information.
+// joinFrames looks up a table with debug information.
 func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 	return l.table.JoinFrames(f.ask, func(i int, hit symtab.Hit, frames []symtab.Frame) {
 		p := f.place(i)
@@ -307,7 +307,7 @@ func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 	})
 }
 
-// joinSymbols asks a table of symbols.
+// joinSymbols looks up a table of symbols.
 func (f *Finder) joinSymbols(l *layer, kind store.SourceKind) error {
 	f.hits = slices.Grow(f.hits[:0], len(f.ask))[:len(f.ask)]
 	err := l.table.Join(f.ask, f.hits)

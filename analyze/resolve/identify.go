@@ -12,27 +12,27 @@ import (
 
 // IdentifyOptions are for Identify.
 type IdentifyOptions struct {
-	// TrustPaths takes the file that is known at the recorded path for the one that was mapped,
+	// TrustPaths assumes that the known file at the recorded path was mapped,
 	// without proof.
 	TrustPaths bool
 	// Hostname is the name of this machine, where the path rows of the store were made. Device and
 	// inode are proof only for captures recorded here.
 	Hostname string
-	// Newer is called for a file that TrustPaths takes although it changed after the recording had
+	// Newer is called for a file that TrustPaths uses although it changed after the recording had
 	// ended; nil for nothing.
 	Newer func(path string)
 }
 
-// Identify returns ingest's source of the build ID of a mapping whose records have none (DESIGN.md
-// section 4). A file is proven the same if the store's row for its path has the recorded device,
-// inode and generation and neither mtime nor ctime later than when it was mapped: a later change
-// would give another ctime.
+// Identify returns ingest's source of the build ID of a mapping without one in its records
+// (DESIGN.md section 4). A file is proven the same if the store's row for its path has the
+// recorded device, inode and generation and neither mtime nor ctime later than when it was mapped:
+// a later change would give another ctime.
 //
-// An ID that the capture has by a path alone is refuted if the file that the store knows at the
+// An ID that the capture has only by path is refuted if the file that the store knows at the
 // path has it, was there when the recording ended, and is another inode: the recorder read the ID
 // of a file that replaced the recorded one, or of a file outside the container. (Devices do not
 // help: in btrfs and overlayfs a mapping and stat have different devices.) A proof that the file is
-// another one takes precedence over the ID.
+// another one overrides the ID.
 func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {

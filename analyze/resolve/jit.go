@@ -11,7 +11,7 @@ import (
 // findJIT finds the table of an object that the capture itself has the name of. It adds files and
 // lines to the name, and nothing more: the name is the capture's.
 //
-// An object whose image was not captured is known by name, tag and length alone. The lines of a
+// An object whose image was not captured is only known by name, tag and length. The lines of a
 // function from another capture are used if it is the only one with these three: the same
 // instructions may come from a changed source file, so the lines are probable, not certain.
 func (j *join) findJIT(o *object, src *ingest.Object) {

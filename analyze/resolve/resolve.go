@@ -2,7 +2,7 @@
 //
 // The Locations of a Profile are sorted by (object, offset), and so are the symbol tables of a
 // store. Resolve walks each table once, in order, for all the locations of its object; no address
-// is ever looked up alone.
+// is looked up by itself.
 package resolve
 
 import (
@@ -29,7 +29,7 @@ const maxWarnings = 100
 type Options struct {
 	Workers   int // 0 for GOMAXPROCS
 	Names     NamePolicy
-	NoInlines bool // leave out inlined calls; lines are then those of the calls
+	NoInlines bool // leave out inlined calls; lines are then the lines of the calls
 }
 
 // Resolve names the locations of p by the objects of v and sets p.Names. Names that p already has,

@@ -15,7 +15,7 @@ import (
 type shard struct {
 	object   *object
 	from, to int
-	by       *worker        // who joined it: frames refer to its functions
+	by       *worker        // the worker that joined it: frames refer to its functions
 	frames   []ingest.Frame // of each location together, innermost first
 	warnings []ingest.Warning
 }

@@ -12,7 +12,7 @@ import (
 // numRegs is the number of DWARF registers that frames keep: up to 31 and arm64's PC.
 const numRegs = 33
 
-// addressMask takes the pointer authentication code, and a tag, off an address of arm64 with
+// addressMask removes the pointer authentication code, and a tag, from an address of arm64 with
 // 48-bit user space.
 const addressMask = 1<<48 - 1
 

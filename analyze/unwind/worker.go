@@ -57,7 +57,7 @@ type worker struct {
 	mask   uint64 // of a word
 	sp     uint64 // where mem begins
 	mem    []byte
-	full   bool // mem is as long as was asked for
+	full   bool // mem has the requested length
 	missed bool
 	miss   uint64 // the address outside mem that was read
 	stack  *input.CopiedStack
@@ -289,7 +289,7 @@ func (w *worker) read(a uint64, n int) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[:]), true
 }
 
-// outside returns the end of a stack whose next address is outside the copied memory.
+// outside returns the end of a stack with the next address outside the copied memory.
 func (w *worker) outside() input.StackEnd {
 	end := w.sp + uint64(len(w.mem))
 	if w.full && w.miss+8 > end && w.miss-w.sp < maxStack {

@@ -40,7 +40,7 @@ func CaptureInfoOf(path string, c *input.Capture) CaptureInfo {
 type Stats struct {
 	Programs  int            // with something to keep
 	Functions int            // of those
-	Images    int            // functions whose code is there
+	Images    int            // functions with code
 	Lined     int            // functions that have lines
 	Missing   map[string]int // programs without code, by why
 	Problems  []error        // of damaged or too large programs

@@ -101,7 +101,7 @@ func (d *database) hasBlob(id store.BlobID) (bool, error) {
 	return err == nil, skipDamage(err)
 }
 
-// blobSizes returns how many blobs there are, and the bytes that they take.
+// blobSizes returns the number of blobs and their bytes.
 func (d *database) blobSizes() (count int, stored int64, err error) {
 	err = d.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{prefixBlob}})

@@ -5,12 +5,12 @@
 // # Layout of the directory
 //
 //	FORMAT       "symbolize store", schema version; written once
-//	lock         flock of the writer, with who holds it
+//	lock         flock of the writer, with its holder
 //	db/          the writer's database, there while one runs or after it was killed, and a
 //	             journal of its transactions
 //	gen/N/       generations: immutable snapshots, the newest two are kept
-//	left/        a db/ whose journal is being repeated
-//	aside/       a db/ whose journal could not be repeated to its end
+//	left/        a db/ with a journal that is being repeated
+//	aside/       a db/ with a journal that could not be repeated to its end
 //	remote/      manifests that came from a directory or bucket of tables, see package remote
 //	used/        days on which objects were last indexed or used: notes, see uses.go
 //

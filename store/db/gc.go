@@ -23,7 +23,7 @@ type GCOptions struct {
 	// Since drops objects that were neither indexed nor used from that day on; see MarkUsed.
 	// Objects of which no day is known stay. Zero drops none.
 	Since time.Time
-	// Exists reports whether a path is still there; nil asks the file system.
+	// Exists reports whether a path is still there; nil uses the file system.
 	Exists func(path string) bool
 }
 
@@ -37,7 +37,7 @@ type GCResult struct {
 	Rows        int // path rows kept
 	RowsDropped int // of vanished files, and of damaged objects, to be indexed again
 	Before      int64
-	After       int64 // bytes that the whole store takes on disk, as du counts them
+	After       int64 // bytes of the whole store on disk, as du counts them
 
 	Gone    []Gone // the dropped objects, sorted by build ID
 	undated []buildid.ID
@@ -70,7 +70,7 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 }
 
 // A Writer begins a value log of its own at each opening. From maxLogs of them a reader's opening
-// becomes slow and takes many file descriptors; as long as they are small, copying them into one is
+// becomes slow and needs many file descriptors; as long as they are small, copying them into one is
 // cheap.
 const (
 	maxLogs      = 128
@@ -178,7 +178,7 @@ type collector struct {
 	wanted map[buildid.Key]bool  // objects that a path row names
 	lost   map[buildid.Key]bool  // objects that lost something, or are dropped
 	uses   map[string]time.Time  // last days, of readUses
-	blobs  map[store.BlobID]bool // that were tried; true for those that are whole
+	blobs  map[store.BlobID]bool // checked blobs; true for whole ones
 }
 
 func (c *collector) run(ctx context.Context) error {

@@ -19,8 +19,8 @@ const (
 	lockName   = "lock"
 	liveName   = "db"
 	gensName   = "gen"
-	leftName   = "left"   // an interrupted writer's work, while it is taken up
-	asideName  = "aside"  // work that could not be taken up; the next GC drops it
+	leftName   = "left"   // an interrupted writer's work, while it is resumed
+	asideName  = "aside"  // work that could not be resumed; the next GC drops it
 	sumsName   = "SUMS"   // in a generation
 	usesName   = "used"   // days of last use
 	remoteName = "remote" // notes, see RemoteNotes

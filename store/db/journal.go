@@ -68,7 +68,7 @@ type journal struct {
 	err  error // sticky: records after a lost one must not be repeated
 }
 
-// newJournal makes a journal whose database is a clone of from.
+// newJournal makes a journal for a clone of from.
 func newJournal(path string, from base) (*journal, error) {
 	f, err := files.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -110,7 +110,7 @@ func recordSum(before uint32, payload []byte) uint32 {
 // committed, so that afterwards it would be too late.
 func (j *journal) prepare(entries []*badger.Entry) error {
 	if j == nil {
-		return nil // the database is not one that is taken up
+		return nil // the database is not resumed
 	}
 	if j.err != nil {
 		return j.err

@@ -34,7 +34,7 @@ type holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// acquireLock takes the writer's lock. It is flock's, so it ends with the process, however that
+// acquireLock acquires the writer's lock. It is flock's, so it ends with the process, however that
 // ends; the text in the file is for people only. A timeout of 0 does not wait, a negative one waits
 // as long as ctx.
 func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
@@ -93,7 +93,7 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// lockedBy reads who holds the lock; a file that is being written has no name in it yet.
+// lockedBy reads the holder of the lock; a file that is being written has no name in it yet.
 func lockedBy(root string, f *os.File) *store.LockedError {
 	e := &store.LockedError{Path: root}
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))

@@ -13,7 +13,7 @@ import (
 	"symbolize/store"
 )
 
-// target takes the data to keep: a batch of the fresh database, or a measure.
+// target receives the data to keep: a batch of the fresh database, or a measure.
 type target interface {
 	put(key, payload []byte) error
 	commit() error

@@ -214,7 +214,7 @@ func (r *Reader) Close() error {
 	if r.db == nil {
 		return nil
 	}
-	err := skipDamage(r.shut()) // whoever read it had the error; a Reader has nothing to lose
+	err := skipDamage(r.shut()) // its reader got the error; a Reader has nothing to lose
 	// Badger ends with a sync of the directory. A writer that published meanwhile has
 	// removed it, and there was nothing to sync.
 	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {

@@ -28,7 +28,7 @@ type RebuildOptions struct {
 // RebuildResult counts the changes of Rebuild.
 type RebuildResult struct {
 	Sources  int     // with a captured input, or of a JITed function with variants
-	Changed  int     // whose table has become another
+	Changed  int     // with a changed table
 	Problems []error // sources that were left as they were
 }
 

@@ -30,7 +30,7 @@ type Stats struct {
 	BlobBytes int64 // bytes stored of those
 
 	Generations []uint64 // newest first
-	Disk        int64    // bytes that the whole directory takes, shared files once
+	Disk        int64    // bytes of the whole directory, shared files once
 }
 
 // SourceStats sums up the sources of one kind.

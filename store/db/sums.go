@@ -79,7 +79,7 @@ func sumWhole(path string) (size int64, sum uint32, err error) {
 func sumLogs(dir, before string, sums []fileSum) error {
 	var old []fileSum
 	if before != "" {
-		old, _ = readSums(before) // damaged or newer: nothing to take over
+		old, _ = readSums(before) // damaged or newer: nothing to keep
 	}
 	for i := range sums {
 		s := &sums[i]

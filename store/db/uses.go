@@ -27,10 +27,10 @@ import (
 //	used/DAY-USER   notes of processes of this user on a day (UTC)
 //	used/DAY        older notes, joined
 //
-// with an object in each line as archives name it. Files of a day only grow, by one write of
-// whole lines, so that no reader waits for another. They are notes: whoever may not write to the
-// store leaves none, a lost line makes its object undated, and GC dates those anew
-// instead of dropping them. A line that was cut names nothing.
+// with an object in each line as archives name it. Files of a day only grow, by one write of whole
+// lines, so that no reader waits for another. They are notes: processes that may not write to the
+// store leaves none, a lost line makes its object undated, and GC dates those anew instead of
+// dropping them. A line that was cut names nothing.
 
 const (
 	dayForm = time.DateOnly
@@ -44,7 +44,7 @@ const (
 func day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 
 // MarkUsed notes that objects of the store at path were indexed or used today. It needs no lock,
-// and whoever may not write to the store leaves no note.
+// and processes that may not write to the store leave no note.
 func MarkUsed(path string, ids []buildid.ID) error {
 	err := markUsed(path, ids, time.Now())
 	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
@@ -238,7 +238,7 @@ func (w *Writer) markMerged() {
 	}
 }
 
-// Used returns the objects that were asked for and found since the generation was opened, sorted.
+// Used returns the requested and found objects since the generation was opened, sorted.
 func (r *Reader) Used() []buildid.ID {
 	r.usedMu.Lock()
 	defer r.usedMu.Unlock()

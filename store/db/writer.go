@@ -49,7 +49,7 @@ type Writer struct {
 	opts WriterOptions
 	lock *os.File
 
-	journal *journal // of db/; nil in a database that no other writer will take up
+	journal *journal // of db/; nil in a database that no other writer will resume
 
 	// writing is held by all that changes the database or replaces it.
 	writing     sync.Mutex

@@ -20,7 +20,7 @@ import (
 	"symbolize/store/httpretry"
 )
 
-// Kind is which of the files of a build ID is asked for.
+// Kind selects one of the files of a build ID.
 type Kind string
 
 // The kinds, by their names in URLs and in the cache.
@@ -108,7 +108,7 @@ func (c *Client) get(ctx context.Context, id buildid.ID, kind Kind,
 	if len(errs) > 0 {
 		return "", false, errors.Join(errs...)
 	}
-	// Noted as elfutils does, so that the servers are not asked again soon.
+	// Noted as elfutils does, so that the servers get no more requests soon.
 	return "", false, errors.Join(ErrNotFound, note(path))
 }
 
@@ -257,7 +257,7 @@ var freeBytes = dbfiles.FreeBytes
 // reserve is the free space that files in the cache leave, bytes.
 const reserve = 1 << 30
 
-// limit returns how large a file may be, below the largest number, and what limits it.
+// limit returns the maximum size of a file and the limiting resource.
 func (c *Client) limit() (bytes int64, of string) {
 	bytes, of = math.MaxInt64-1, "any file"
 	if c.opts.MaxSize > 0 {

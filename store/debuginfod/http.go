@@ -22,7 +22,7 @@ type server struct {
 
 	mu       sync.Mutex
 	failures int   // one after another
-	later    error // ErrLater, if the server asked for a pause
+	later    error // ErrLater, if the server requested a pause
 }
 
 // leftOut returns the reason why a server gets no more requests, or nil.

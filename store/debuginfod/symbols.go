@@ -21,7 +21,7 @@ const maxSection = 1 << 30
 // errNoFile: no file can be made of the sections.
 var errNoFile = errors.New("sections of another form")
 
-// GetSymbols is Get for the symbol table of debug information alone: a file in the cache that has
+// GetSymbols is Get for only the symbol table of debug information: a file in the cache that has
 // it, its strings and the build ID, made of the sections of the first server that offers these.
 // They are parts of the file that the server has under the ID; that it is this one's the note among
 // them proves. Where no server offers them, or they are of no form that a file can be made of (64

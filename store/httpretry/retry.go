@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// MaxWait bounds the pause between two tries. A request is not repeated if the server asks for a
+// MaxWait bounds the pause between two tries. A request is not repeated if the server requests a
 // longer one.
 const MaxWait = 10 * time.Second
 
@@ -47,7 +47,7 @@ func New(opts Options) *retryablehttp.Client {
 	return c
 }
 
-// After returns how long a server asks clients to wait (Retry-After); 0 if it does not ask.
+// After returns the pause that a server requests (Retry-After), 0 for none.
 func After(resp *http.Response) time.Duration {
 	text := resp.Header.Get("Retry-After")
 	if resp.StatusCode != http.StatusTooManyRequests &&

@@ -41,7 +41,7 @@ func (a *archives) unpack(ctx context.Context, paths []string) (replaced []strin
 	for _, p := range paths {
 		r, _ := openArchive(p)
 		if r == nil {
-			replaced = append(replaced, p) // whoever reads it reports the error
+			replaced = append(replaced, p) // its reader reports the error
 			continue
 		}
 		dir, err := a.add(p)

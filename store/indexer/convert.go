@@ -19,7 +19,7 @@ type converter struct {
 	base addr.Addr // the origin of addresses; those below it are left out
 
 	u     *dwarf.Unit
-	files []symtab.FileRef // of the unit; noRef: not yet asked for
+	files []symtab.FileRef // of the unit; noRef: not yet read
 	subs  []symtab.SubRef
 	path  []byte
 

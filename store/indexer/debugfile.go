@@ -67,7 +67,7 @@ func (w *worker) debugPlaces(path string, f *elf.File, id buildid.ID) []debugPla
 	return places
 }
 
-// debugTask looks at one place. It returns a task that reads the debug file there, otherwise t's
+// debugTask checks one place. It returns a task that reads the debug file there, otherwise t's
 // row entry for the place, "" for none.
 func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileTask, string) {
 	st, err := w.ix.absent.stat(place.path)

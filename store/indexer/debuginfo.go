@@ -210,7 +210,7 @@ func (d *debugInfo) close() {
 	d.related.close()
 }
 
-// rawSections lists the sections of a file as dwarf.Load wants them.
+// rawSections lists the sections of a file for dwarf.Load.
 func rawSections(f *elf.File) []dwarf.RawSection {
 	var raw []dwarf.RawSection
 	for i := range f.Sections {

@@ -17,7 +17,7 @@ import (
 
 // fileTask is one file that is to be read.
 type fileTask struct {
-	ds    *dirState // of the directory whose rows wait for this file
+	ds    *dirState // of the directory with rows that wait for this file
 	path  string    // without links
 	row   store.PathRow
 	st    fileStat

@@ -47,7 +47,7 @@ func rowOf(s *fileStat, name string, producer uint32) store.PathRow {
 }
 
 // matches reports whether a row was made of this very file, by a decoder of that
-// revision or a newer one, with all that this run wants of it.
+// revision or a newer one, with everything that this run needs.
 func matches(s *fileStat, r *store.PathRow, producer uint32) bool {
 	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
 		MtimeNs: s.mtime, CtimeNs: s.ctime}

@@ -42,7 +42,7 @@ const (
 // defaultMaxMemory bounds the memory for concurrent decoding if Options do not.
 const defaultMaxMemory = 96 << 20
 
-// Options configure an index run. The zero value indexes the paths alone.
+// Options configure an index run. The zero value indexes only the paths.
 type Options struct {
 	Workers   int   // 0 for GOMAXPROCS
 	MaxMemory int64 // bytes for objects in work, an estimate; 0 for 96 MiB
@@ -50,7 +50,7 @@ type Options struct {
 	// DebugRoots are the directories of separate debug files; nil for /usr/lib/debug, empty for no
 	// directory.
 	DebugRoots []string
-	// NamesOnly reads symbol tables alone: no lines, no inlined calls, no tables of Go,
+	// NamesOnly reads only symbol tables: no lines, no inlined calls, no tables of Go,
 	// no functions by unwind tables. A later run without it reads the files again.
 	NamesOnly bool
 	// NoUnwind leaves out the rules that unwind copied stacks. A later run without it reads the
@@ -101,7 +101,7 @@ type Progress struct {
 	Dirs    uint64 // directories read
 	Files   uint64 // files seen
 	Objects uint64 // objects found so far that had to be read
-	Done    uint64 // … those that are done
+	Done    uint64 // … the finished ones
 	Size    uint64 // bytes of the files that had to be read
 	Bytes   uint64 // … of them read: a large file moves it while it is read
 }
@@ -140,7 +140,7 @@ type index struct {
 // returns. open is called at most once, and only when there is something to write. view, which
 // may be nil, holds the path rows of the last run; view and sink may be one thing.
 //
-// Errors of single files are in the Summary, which is never nil and depends on the files alone, not
+// Errors of single files are in the Summary, which is never nil and only depends on the files, not
 // on the workers. The error is the sink's or the context's; objects merged before it stay merged.
 func Index(ctx context.Context, paths []string, view store.View,
 	open func() (store.Sink, error), opts Options) (*Summary, error) {
@@ -226,7 +226,7 @@ func (ix *index) run() {
 }
 
 // dropCompleted removes the reports on files that turned out to be complete. Each was counted once,
-// by whoever read it first.
+// by its first reader.
 func (ix *index) dropCompleted() {
 	counted := make(map[string]bool)
 	ix.sum.Problems = slices.DeleteFunc(ix.sum.Problems, func(p Problem) bool {

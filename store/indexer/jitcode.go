@@ -143,7 +143,7 @@ func jitDumpTable(d *jitdump.File) (table *symtab.Encoded, bad uint64, first, er
 const (
 	jitPiece    = 8 << 20
 	jitUnit     = 1 << 20
-	maxJITBytes = store.MaxImages * jitPiece * 3 / 4 // some room for the file's growth
+	maxJITBytes = store.MaxImages * jitPiece * 3 / 4 // some space for the file's growth
 )
 
 // merge merges a contribution with the file's table and its pieces, and enters its process.

@@ -60,7 +60,7 @@ func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 			Flags: symtab.Unsized,
 		}
 		switch s.Type {
-		case 'w', 't': // perf takes `w` for local as well
+		case 'w', 't': // perf treats `w` as local, too
 			f.Flags |= symtab.Local
 		case 'W':
 			f.Flags |= symtab.Weak

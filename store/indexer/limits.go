@@ -19,7 +19,7 @@ func (ix *index) tableLimit(data io.ReaderAt, f *elf.File) int64 {
 	return max(ix.opts.MaxMemory, estimateSlack*estimate(data, f, ix.opts.NamesOnly))
 }
 
-// limitError: a file asked for more than its size explains.
+// limitError: a file needs more than its size explains.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return limitReached + e.reason }

@@ -127,7 +127,7 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 		notes := "/sys/module/" + name + "/notes/.note.gnu.build-id"
 		id, err := notesID(sys.path(notes))
 		if err != nil {
-			if w.ix.opts.Only == nil { // else nobody can want it
+			if w.ix.opts.Only == nil { // otherwise no task needs it
 				w.ix.problem(Problem{Path: notes, Err: pathReason(err)})
 			}
 			continue

@@ -30,7 +30,7 @@ func (ix *index) skipReason(f *elf.File) string {
 // isRuntime reports whether a file is one that runs: only its layout counts.
 func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
-// estimate is the memory that an object in work takes: names as they are read, and for 24 bytes of
+// estimate is the memory of an object in work: names as they are read, and for 24 bytes of
 // a symbol a candidate of 64 and its place in the table of names. Parts that a run for names only
 // skips take none.
 func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {

@@ -53,7 +53,7 @@ func (h *objectHeap) Pop() any {
 	return task
 }
 
-// pushObject adds a task of an object, whose file has this size.
+// pushObject adds a task of an object with a file of this size.
 func (q *queue) pushObject(size uint64, task func(*worker)) {
 	q.push(func() {
 		q.pushed++

@@ -166,7 +166,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 	scan.report(0)
 }
 
-// dirScan looks at the entries of one directory.
+// dirScan reads the entries of one directory.
 type dirScan struct {
 	*worker
 	ds    *dirState
@@ -178,7 +178,7 @@ type dirScan struct {
 	size                           uint64 // of objects, bytes
 }
 
-// entry looks at one entry. It returns the path of a directory to go on with.
+// entry checks one entry. It returns the path of a directory to continue with.
 func (s *dirScan) entry(e dirEntry) (subdir string) {
 	if e.kind == kindUnknown {
 		st, err := s.d.stat(e.name, false)
@@ -198,7 +198,7 @@ func (s *dirScan) entry(e dirEntry) (subdir string) {
 	return ""
 }
 
-// file looks at one regular file, or with follow at the target of a link; if that is a directory,
+// file checks one regular file, or with follow the target of a link; if that is a directory,
 // its real path is returned.
 func (s *dirScan) file(name string, follow bool) (subdir string) {
 	st, err := s.d.stat(name, follow)

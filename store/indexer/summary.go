@@ -22,8 +22,8 @@ const (
 	SkipDuplicate   = "read already by another path"  // hard links
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
-	SkipLimit       = "limit reached"                 // it asks for more than its size explains
-	SkipFailed      = "failed in this run"            // for want of space, memory, descriptors
+	SkipLimit       = "limit reached"                 // it needs more than its size explains
+	SkipFailed      = "failed in this run"            // no space, memory or descriptors
 	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )
@@ -37,7 +37,7 @@ type Summary struct {
 	Read      uint64 // objects and debug files that were read
 	Objects   uint64 // distinct objects seen, by build ID
 	Nameless  uint64 // objects with only files without any symbol
-	NoBuildID uint64 // files read whose object is keyed by content
+	NoBuildID uint64 // files with an object keyed by content
 	Debug     uint64 // separate debug files read
 	Modules   uint64 // kernel modules read, running ones included
 	Kernels   uint64 // kernels read
@@ -63,7 +63,7 @@ type Problem struct {
 	Hint  string // the remedy, or ""
 	Named bool   // the user named this path: not to be passed over in silence
 	Run   bool   // the run failed at it, not the file: the next one reads it again
-	Kept  bool   // it is an object all the same: its readable parts were taken
+	Kept  bool   // its readable parts were used
 }
 
 // Error returns "PATH: REASON".

@@ -49,7 +49,7 @@ func (f *JITFile) Close() error { return f.file.Close() }
 type jitPath struct {
 	path   string
 	shared bool   // others may write there, too
-	whose  string // directory in /proc of the process whose root it is in; "" for none
+	whose  string // directory in /proc of the process with this root; "" for none
 }
 
 // PerfMap returns the perf map of a process; nil if there is none. The caller closes it.
@@ -191,7 +191,7 @@ func (f *JITFile) Refuse(q *sideband.JITQuery) string {
 	return RefuseTime(&f.JITFile, q)
 }
 
-// RefuseTime is Refuse by the time alone.
+// RefuseTime is Refuse only by the time.
 func RefuseTime(f *indexer.JITFile, q *sideband.JITQuery) string {
 	if q.BeginNanos != 0 && f.Written < q.EarliestNanos-int64(clockError) {
 		return writtenBefore(f, q)

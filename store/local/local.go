@@ -99,7 +99,7 @@ type Finder struct {
 	hidden  error            // why the running kernel, a capture's, has no names
 	asked   map[buildid.ID]bool
 	objects []Object
-	rows    *store.Overlay  // path rows alone
+	rows    *store.Overlay  // only path rows
 	looked  map[string]bool // recorded paths that AddRow has looked at
 
 	found   fileSet                // to be indexed

@@ -55,7 +55,7 @@ func (f *Finder) row(path string, here bool) *store.PathRow {
 	if err != nil {
 		return nil
 	}
-	row.Name = filepath.Base(path) // not that of the link's target
+	row.Name = filepath.Base(path) // not of the link's target
 	return &row
 }
 

@@ -79,7 +79,7 @@ type candidate struct {
 	place Place
 }
 
-// take notes the first candidate that is the object's file; Nowhere if there is none.
+// take notes the first candidate that is the object's file; Nowhere for none.
 func (l *look) take(o *ingest.Object, list []candidate) Place {
 	for _, c := range list {
 		if c.path == "" || !l.is(c.path, o.ID) {
@@ -168,7 +168,7 @@ func (l *look) cachedDebug(id buildid.ID) Place {
 	return Nowhere
 }
 
-// debugFile notes an object's debug file alone.
+// debugFile notes only an object's debug file.
 func (l *look) debugFile(o *ingest.Object) Place {
 	for _, p := range buildid.DebugPaths(o.ID, l.DebugRoots()) {
 		if l.is(p, o.ID) {

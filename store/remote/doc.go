@@ -22,7 +22,7 @@
 //	bytes                        the manifest as the store has it (store.EncodeManifest)
 //
 // and SUM is the SHA-256 of these bytes alone: a store that has the same manifest need not read it,
-// nor write it. It is written after all that it names. Its blobs are those of its variants.
+// nor write it. It is written after all that it names. Its blobs are the blobs of its variants.
 //
 // The pieces of a source, one after another, are its parts in the order of db.EachPart,
 //

@@ -32,7 +32,7 @@ func (p *puller) getContent(ctx context.Context, sum string, limit int64) ([]byt
 	return b, err
 }
 
-// needs are what manifests have of an object that is not here.
+// needs are the parts in manifests of an object that are not here.
 type needs struct {
 	facts   bool           // more than sources
 	blobs   []store.BlobID // of new variants

@@ -14,7 +14,7 @@ import (
 
 // PullOptions are for Pull.
 type PullOptions struct {
-	// View has the objects that are here. Pull asks it again when Open has returned another.
+	// View has the objects that are here. Pull reads it again when Open has returned another.
 	View store.View
 	// Open is called once, before the first object is fetched, and not where nothing is missing
 	// here. It returns where objects are put, and a View of it.
@@ -108,7 +108,7 @@ type puller struct {
 	opts PullOptions
 	view store.View
 	sink store.Sink          // nil until Open was called
-	seen map[buildid.ID]bool // objects and IDs that were asked for
+	seen map[buildid.ID]bool // requested objects and IDs
 	room *files.Budget
 
 	mu     sync.Mutex

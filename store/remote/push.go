@@ -24,7 +24,7 @@ type PushResult struct {
 	Known    int   // of these, there before with all that the store knows
 	Written  int   // objects of the bucket that were written: manifests, pieces and blobs
 	Replaced int   // of these, in place of damaged ones
-	Bytes    int64 // of those that were written
+	Bytes    int64 // of written ones
 	Problems []error
 }
 

@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// zstdLevel trades size for time; see the package comment for what levels gave.
+// zstdLevel trades size for time; the package comment has figures of the levels.
 const zstdLevel = zstd.SpeedFastest
 
 // zstdWindow bounds an encoder's window: blocks are 64 KiB.

@@ -91,7 +91,7 @@ func (c *chunkCursor) next() bool {
 	return true
 }
 
-// special decodes the extras of a range whose kind is not 0.
+// special decodes the extras of a range with a kind other than 0.
 func (c *chunkCursor) special(kind byte, size uint64) bool {
 	if kind&^kindKnown != 0 {
 		return c.fail("range of an unknown kind")

@@ -96,7 +96,7 @@ type subInfo struct {
 
 // debugInfo is the part of a Builder besides symbols. Functions are stored in a compact
 // form immediately, so that a table of two million inlined calls is built in little
-// more memory than it takes unpacked.
+// more memory than it has unpacked.
 type debugInfo struct {
 	paths  []string // by FileRef-1
 	files  map[string]FileRef

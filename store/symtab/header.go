@@ -37,7 +37,7 @@ type header struct {
 	debug                   bool
 	scopes, segments, lined uint64
 	extraStrs, files        uint64
-	extra, fileBlocks       []stringEntry // numbers of extra strings go on those of names
+	extra, fileBlocks       []stringEntry // numbers of extra strings follow those of names
 
 	shownBy string        // Demangler.ID of the demangled names, "" without
 	shown   []stringEntry // a block for each of strings and extra

@@ -294,7 +294,7 @@ type sums struct {
 	used    []bool
 }
 
-// add takes a chunk, and appends its rows to b.
+// add appends the rows of a chunk to b.
 func (s *sums) add(c *Chunk, b []byte) []byte {
 	if s.used == nil {
 		s.used = make([]bool, len(s.t.Rules))

@@ -26,7 +26,7 @@ func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 func OpenIn(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	if info, err := os.Lstat(path); err == nil {
-		// Checked before it is opened: opening alone triggers some devices.
+		// Checked before it is opened: opening triggers some devices.
 		if err := checkPlain(path, info, isWrite(flag)); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 // maxLinks bounds the symbolic links in the path of a store; it is the kernel's limit.
 const maxLinks = 40
 
-// CheckTrust refuses a store that another user could replace, or whose files another user could
+// CheckTrust refuses a store that another user could replace, or with files that another user could
 // replace, while it is written. Each directory of its path must belong to the caller or to root.
 // Other users must not be able to write in root's directories, unless the sticky bit (as of /tmp)
 // keeps them from replacing the next part of the path. The caller may share their own directories
@@ -94,7 +94,7 @@ func (w *trustWalk) owner(at string, info fs.FileInfo) error {
 }
 
 // parent refuses a directory in which other users may replace the next part of the path. With the
-// sticky bit they cannot: owner checks who owns that part.
+// sticky bit they cannot: owner checks the owner of that part.
 func (w *trustWalk) parent(at string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSticky != 0 {
 		return nil

@@ -1,5 +1,5 @@
 // Package s3 keeps symbol tables in a bucket of S3, or of a server that speaks its protocol: a
-// remote.Bucket. It alone imports the client library.
+// remote.Bucket. Only this package imports the client library.
 //
 // A request that fails because of the network or the server is repeated, with growing pauses. A
 // request that receives nothing for Options.Stall is not.

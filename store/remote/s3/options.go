@@ -29,7 +29,7 @@ type Options struct {
 	region         string
 	lookup         minio.BucketLookupType
 	getenv         func(string) string
-	base           http.RoundTripper // nil for that of net/http
+	base           http.RoundTripper // nil for the default of net/http
 }
 
 // The defaults of Options.
@@ -97,8 +97,8 @@ func (o *Options) setEndpoint(endpoint string) error {
 	return nil
 }
 
-// credentials returns the credentials of the environment, of the file of AWS's tools, or of the role
-// of the task or service if its variables are set. Without any, requests are anonymous.
+// credentials returns the credentials of the environment, of the file of AWS's tools, or of the
+// role of the task or service if its variables are set. Without any, requests are anonymous.
 func (o *Options) credentials() *credentials.Credentials {
 	env := o.getenv
 	var chain []credentials.Provider
