@@ -300,7 +300,7 @@ func (m *moduleRecorder) drain() time.Duration {
 	return 0
 }
 
-func (m *moduleRecorder) stop() { m.Settle() }
+func (m *moduleRecorder) stop() { m.Update() }
 
 func (m *moduleRecorder) add(w *bundle.Writer) error {
 	n, err := m.Add(w)

@@ -236,7 +236,7 @@ func TestKernel(t *testing.T) {
 	}
 	r.write("proc/modules", "")
 	r.write("proc/kallsyms", list)
-	mods.LookSince(0)
+	mods.RelistSince(0)
 	k := &kernel{s: s, modules: mods}
 	if err := k.start(); err != nil {
 		t.Fatal(err)

@@ -154,8 +154,8 @@ func (s *session) newRecorders() ([]recorder, error) {
 	}
 	list = append(list, side)
 	if s.opts.Stacks != nil {
-		side.changes = history.NewCodeLog(side.requestDrain, mods.Settle)
-		mods.NoteChanges(side.changes)
+		side.changes = history.NewCodeLog(side.requestDrain, mods.Update)
+		mods.SetChanges(side.changes)
 		side.relistAfterLoss()
 		mapped := newMapLog(s, procs)
 		x := &stacks{s: s, procs: procs, changes: side.changes}

@@ -216,7 +216,7 @@ func (x *sideband) drainRequested() {
 	_, _ = unix.Read(x.wake, count[:]) // does not block
 	requested := uint64(0)
 	if x.changes != nil {
-		requested = x.changes.Asked()
+		requested = x.changes.Requested()
 	}
 	x.drainRings()
 	if x.changes != nil {
@@ -564,7 +564,7 @@ func (x *sideband) relist(now uint64) int {
 	for start, length := range there {
 		a.found(start, length)
 	}
-	x.modules.LookSince(from)
+	x.modules.RelistSince(from)
 	a.last = x.s.host.Monotonic()
 	x.drainRings()
 	x.changes.Settled(to, a.last)

@@ -11,53 +11,54 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// CodeLog has the changes of kernel addresses by the records: when BPF programs and modules came
-// and went. The reader of the rings adds them, the sampler asks for them
-// (sampler.Changes). Those of a range are kept until nobody can ask for their time any more.
+// CodeLog holds the changes of kernel addresses according to the records: loads and unloads of BPF
+// programs and modules. The reader of the rings adds them, the sampler queries them
+// (sampler.Changes). Changes of a range are kept while their time can still be queried.
 type CodeLog struct {
-	ask   func() // has the rings drained
-	then  func() // called when they were
-	asked atomic.Uint64
+	request   func() // makes the rings be drained
+	drained   func() // called afterwards
+	requested atomic.Uint64
 
 	mu     sync.Mutex
 	cond   *sync.Cond // when done or ended changes
-	done   uint64     // of asked, the number up to which the rings were drained
-	ended  bool       // the rings are not read any more
+	done   uint64     // number of the last request for which the rings were drained
+	ended  bool       // the rings are no longer read
 	pages  map[uint64][]change
 	count  int
 	losses []codeLoss
-	// forgotten is the time before which only the last change of each range is known.
+	// forgotten is the time before which only the last change of each range is kept.
 	forgotten uint64
 }
 
-// change is a range that was mapped or unmapped.
+// change is the load or unload of a range.
 type change struct{ time, start, end uint64 }
 
-// codeLoss is a time in which changes of a range may have been lost. From until on its contents are
-// known again, by records of that time.
+// codeLoss is a span in which changes of a range may have been lost. Records made at until show its
+// contents.
 type codeLoss struct{ from, to, start, end, until uint64 }
 
-// never is the until of losses after which nobody has looked.
+// never is the until of losses that no later list has resolved.
 const never = math.MaxUint64
 
 const (
-	changePage = 12 // log2 of the bytes of a key in pages
-	// maxChangePages bounds the pages that are noted of one change: a module has fewer.
+	changePage = 12 // log2 of the size of a page in keys
+	// maxChangePages limits the recorded pages of one change: modules have fewer.
 	maxChangePages = 1 << 14
-	maxChanges     = 1 << 21 // of all pages; further ones are lost
+	maxChanges     = 1 << 21 // of all pages; further changes are lost
 	maxCodeLosses  = 1 << 10
 )
 
-// NewCodeLog returns a log without changes. ask has the rings drained, then is called when they were.
-func NewCodeLog(ask, then func()) *CodeLog {
-	c := &CodeLog{ask: ask, then: then, pages: make(map[uint64][]change)}
+// NewCodeLog returns an empty log. request makes the rings be drained; drained is called
+// afterwards.
+func NewCodeLog(request, drained func()) *CodeLog {
+	c := &CodeLog{request: request, drained: drained, pages: make(map[uint64][]change)}
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }
 
-// Add notes a change. It may be called on nil.
+// Add adds a change. It can be called on nil.
 func (c *CodeLog) Add(time, start, length uint64) {
-	if c == nil || length == 0 || time == 0 { // at time 0 it was there before
+	if c == nil || length == 0 || time == 0 { // at time 0 it existed before
 		return
 	}
 	end := endOf(start, length)
@@ -70,7 +71,7 @@ func (c *CodeLog) Add(time, start, length uint64) {
 	}
 	for page := first; page <= last; page++ {
 		list := c.pages[page]
-		// Rings are read one after another, so that it may have to go before some.
+		// Rings are read one after another: a change may be older than the last one.
 		at, _ := slices.BinarySearchFunc(list, time+1, func(x change, t uint64) int {
 			return cmp.Compare(x.time, t)
 		})
@@ -79,10 +80,11 @@ func (c *CodeLog) Add(time, start, length uint64) {
 	}
 }
 
-// Lost notes that changes of any range may have been lost in a time.
+// Lost records that changes of any range may have been lost in a span of time.
 func (c *CodeLog) Lost(from, to uint64) { c.LoseRange(from, to, 0, math.MaxUint64) }
 
-// LoseRange notes that changes of a range may have been lost in a time. It may be called on nil.
+// LoseRange records that changes of a range may have been lost in a span of time. It can be called
+// on nil.
 func (c *CodeLog) LoseRange(from, to, start, length uint64) {
 	if c == nil {
 		return
@@ -92,8 +94,8 @@ func (c *CodeLog) LoseRange(from, to, start, length uint64) {
 	c.loseLocked(codeLoss{from, to, start, endOf(start, length), never})
 }
 
-// Settled notes that the contents of all addresses are known again from a time on, but for changes
-// that were lost after another time. It may be called on nil.
+// Settled records that the contents of all addresses are known from a time on, except for changes
+// lost after another time. It can be called on nil.
 func (c *CodeLog) Settled(lost, from uint64) {
 	if c == nil {
 		return
@@ -107,11 +109,11 @@ func (c *CodeLog) Settled(lost, from uint64) {
 	}
 }
 
-// endOf returns the end of a range, the last address at most.
+// endOf returns the end of a range, capped at the last address.
 func endOf(start, length uint64) uint64 { return start + min(length, math.MaxUint64-start) }
 
 func (c *CodeLog) loseLocked(x codeLoss) {
-	if n := len(c.losses); n >= maxCodeLosses { // the last one takes in all that come beyond
+	if n := len(c.losses); n >= maxCodeLosses { // the last one covers all further ones
 		o := &c.losses[n-1]
 		x = codeLoss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end),
 			max(x.until, o.until)}
@@ -120,23 +122,23 @@ func (c *CodeLog) loseLocked(x codeLoss) {
 	c.losses = append(c.losses, x)
 }
 
-// Sync implements sampler.Changes: it returns when the rings were read that were filled before
-// its call.
+// Sync implements sampler.Changes: it returns when the rings that were filled before the call were
+// read.
 func (c *CodeLog) Sync() {
-	number := c.asked.Add(1)
-	c.ask()
+	number := c.requested.Add(1)
+	c.request()
 	c.mu.Lock()
 	for c.done < number && !c.ended {
 		c.cond.Wait()
 	}
 	c.mu.Unlock()
-	c.then()
+	c.drained()
 }
 
-// Asked returns the number of the newest call of Sync.
-func (c *CodeLog) Asked() uint64 { return c.asked.Load() }
+// Requested returns the number of the newest call of Sync.
+func (c *CodeLog) Requested() uint64 { return c.requested.Load() }
 
-// Drained records that the rings were drained after asked had this value.
+// Drained records that the rings were drained after Requested returned this number.
 func (c *CodeLog) Drained(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +146,7 @@ func (c *CodeLog) Drained(number uint64) {
 	c.cond.Broadcast()
 }
 
-// End records that the rings will not be drained again. It may be called on nil.
+// End records that the rings will not be drained again. It can be called on nil.
 func (c *CodeLog) End() {
 	if c == nil {
 		return
@@ -155,8 +157,8 @@ func (c *CodeLog) End() {
 	c.cond.Broadcast()
 }
 
-// Forget forgets changes before a time that nobody asks for any more: those whose range another
-// one has covered since.
+// Forget removes changes before a time that are no longer queried: those with a later change of the
+// same range.
 func (c *CodeLog) Forget(before uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +205,7 @@ func (c *CodeLog) Epoch(addresses []uint64, time uint64) (epoch uint64) {
 	return epoch
 }
 
-// newest returns the time of the newest change of an address at or before a time.
+// newest returns the time of the last change of an address at or before a time.
 func (c *CodeLog) newest(pc, time uint64) uint64 {
 	list := c.pages[pc>>changePage]
 	at, _ := slices.BinarySearchFunc(list, time+1, func(x change, t uint64) int {

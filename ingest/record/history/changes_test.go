@@ -77,7 +77,7 @@ func TestSync(t *testing.T) {
 	default:
 	}
 	c.Add(5, 0x1000, 1)
-	c.Drained(c.Asked())
+	c.Drained(c.Requested())
 	<-done
 	if got := c.Epoch([]uint64{0x1000}, 5); got != 5 {
 		t.Errorf("epoch %d", got)

@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	// maxRecords bounds the records of one process, maxTotal those of all; older ones of the
-	// process, and of all new ones, are lost.
+	// maxRecords limits the records of one process, maxTotal of all processes; beyond them older
+	// records of the process, or all of new processes, are lost.
 	maxRecords = 1 << 12
 	maxTotal   = 1 << 19
 	maxLosses  = 1 << 10
-	// maxPaths bounds the paths of which later records share the text.
+	// maxPaths limits the paths that records share.
 	maxPaths = 1 << 12
 )
 
-// Log has the mappings of code that processes made, from New on. Times are of one clock, in ns. It
-// is safe for concurrent use.
+// Log holds the mappings of code that processes made since New. Times are in ns of one clock. Safe
+// for concurrent use.
 type Log struct {
 	mu     sync.Mutex
 	of     map[int32]*process
-	from   uint64 // since when records are complete, of processes that are not in of
+	from   uint64 // start of complete records, for processes that are not in of
 	total  int
-	losses []loss // by their end
+	losses []loss // sorted by end
 	paths  map[string]string
 }
 
-// process has the records of a process, by time.
+// process holds the records of a process, sorted by time.
 type process struct {
-	from uint64 // since when they are complete
+	from uint64 // start of complete records
 	list []record
 }
 
-// record is a change of the code that a process has mapped.
+// record is a change of a process's mapped code.
 type record struct {
-	procmaps.Mapping // of kind mapped; of kind moved only Start and End are known
+	procmaps.Mapping // of kind mapped; of kind moved without file
 	kind             kind
 	time             uint64
 	parent           int32 // of kind forked
@@ -48,22 +48,22 @@ type kind uint8
 
 const (
 	mapped kind = iota
-	moved       // what was mapped elsewhere came here
-	exec        // a program began, which has mapped nothing yet
-	forked      // a process began, with the mappings of its parent
+	moved       // a mapping was moved here
+	exec        // a program started, without mappings
+	forked      // a process started, with its parent's mappings
 )
 
 func (r *record) covers(at uint64) bool { return r.kind >= exec || r.Start <= at && at < r.End }
 
-// loss is a time in which records may have been lost.
+// loss is a span in which records may have been lost.
 type loss struct{ from, to uint64 }
 
-// New makes a Log that gets all mappings from a time on.
+// New returns a Log that receives all mappings from a time on.
 func New(from uint64) *Log {
 	return &Log{of: make(map[int32]*process), from: from, paths: make(map[string]string)}
 }
 
-// Add notes that a process mapped code.
+// Add records that a process mapped code.
 func (l *Log) Add(pid int32, time uint64, m procmaps.Mapping) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,22 +79,21 @@ func (l *Log) Add(pid int32, time uint64, m procmaps.Mapping) {
 	l.add(pid, record{Mapping: m, time: time})
 }
 
-// Move notes that a process moved a mapping to these addresses: of which code is not known.
+// Move records that a process moved a mapping with unknown code to these addresses.
 func (l *Log) Move(pid int32, time, start, end uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add(pid, record{kind: moved, time: time, Mapping: procmaps.Mapping{Start: start, End: end}})
 }
 
-// Exec notes that a process ran another program: code that was mapped before is not mapped any
-// more.
+// Exec records that a process started another program: its earlier mappings no longer exist.
 func (l *Log) Exec(pid int32, time uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add(pid, record{kind: exec, time: time})
 }
 
-// Fork notes that a process is new: it has the code that its parent had mapped.
+// Fork records a new process, with the mapped code of its parent.
 func (l *Log) Fork(pid, parent int32, time uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,12 +114,12 @@ func (l *Log) add(pid int32, r record) {
 		p.drop(maxRecords / 2)
 		l.total -= maxRecords / 2
 	}
-	at := p.after(r.time) // that of another CPU may have been read before
+	at := p.after(r.time) // an earlier record of another CPU may be read later
 	p.list = slices.Insert(p.list, at, r)
 	l.total++
 }
 
-// after returns where in the list those begin that are later than a time.
+// after returns the index of the first record after a time.
 func (p *process) after(time uint64) int {
 	n := len(p.list)
 	if n == 0 || p.list[n-1].time <= time {
@@ -135,13 +134,13 @@ func (p *process) after(time uint64) int {
 	return at
 }
 
-// drop forgets the first records.
+// drop removes the first records.
 func (p *process) drop(n int) {
 	p.from = max(p.from, p.list[n-1].time+1)
 	p.list = slices.Delete(p.list, 0, n)
 }
 
-// Lost notes that records may have been lost in a time.
+// Lost records that records may have been lost in a span of time.
 func (l *Log) Lost(from, to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +156,7 @@ func (l *Log) lose(from, to uint64) {
 	l.losses = append(l.losses, loss{from, to})
 }
 
-// lostIn reports whether records may have been lost in a time.
+// lostIn reports whether records may have been lost in a span of time.
 func (l *Log) lostIn(from, to uint64) bool {
 	at, _ := slices.BinarySearchFunc(l.losses, from, func(x loss, t uint64) int {
 		return cmp.Compare(x.to, t)
@@ -165,7 +164,7 @@ func (l *Log) lostIn(from, to uint64) bool {
 	return at < len(l.losses) && l.losses[at].from <= to
 }
 
-// complete reports whether all records of a process from a time up to another one are there.
+// complete reports whether all records of a process between two times exist.
 func (l *Log) complete(p *process, from, to uint64) bool {
 	begin := l.from
 	if p != nil {
@@ -174,8 +173,8 @@ func (l *Log) complete(p *process, from, to uint64) bool {
 	return begin <= from && !l.lostIn(from, to)
 }
 
-// Unchanged reports whether it is certain that a process mapped no other code at an address
-// after a time up to another one.
+// Unchanged reports whether a process certainly mapped no other code at an address between two
+// times.
 func (l *Log) Unchanged(pid int32, at, from, to uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,27 +189,27 @@ func (l *Log) Unchanged(pid int32, at, from, to uint64) bool {
 	return !slices.ContainsFunc(p.list[first:max(first, last)], func(r record) bool { return r.covers(at) })
 }
 
-// Proof is how far the records prove which code a process had at an address.
+// Proof is what the records prove about the code at an address of a process.
 type Proof uint8
 
 // The kinds of proof.
 const (
-	Unknown   Proof = iota // no record is of the address
-	Uncertain              // code came there, and it is not known which, or what came after it
+	Unknown   Proof = iota // no record has the address
+	Uncertain              // code was mapped, but unknown code, or unknown code followed
 	Mapped                 // a mapping
-	Nothing                // its program has mapped none there since it began
-	Inherited              // that of its parent when it was forked
+	Nothing                // the program has mapped no code there since its start
+	Inherited              // the parent's code at the fork
 )
 
-// Code is the code at an address by the records.
+// Code is the code at an address according to the records.
 type Code struct {
 	Proof   Proof
-	Mapping procmaps.Mapping // of Mapped
-	Parent  int32            // of Inherited
-	Forked  uint64           // of Inherited: the time
+	Mapping procmaps.Mapping // Mapped
+	Parent  int32            // Inherited
+	Forked  uint64           // Inherited: time of the fork
 }
 
-// At returns the code that a process had at an address at a time.
+// At returns the code at an address of a process at a time.
 func (l *Log) At(pid int32, at, time uint64) Code {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +225,7 @@ func (l *Log) At(pid int32, at, time uint64) Code {
 	return Code{}
 }
 
-// code returns the code of the last record of an address. complete: none after it is missing.
+// code returns the code in the last record of an address. complete: no later record is missing.
 func (r *record) code(complete bool) Code {
 	switch {
 	case r.kind == moved, r.kind == mapped && !complete:
@@ -242,7 +241,7 @@ func (r *record) code(complete bool) Code {
 	return Code{}
 }
 
-// Mappings returns the mappings that a process has made, with their times.
+// Mappings returns the mappings that a process made, with their times.
 func (l *Log) Mappings(pid int32) iter.Seq2[uint64, procmaps.Mapping] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +258,7 @@ func (l *Log) Mappings(pid int32) iter.Seq2[uint64, procmaps.Mapping] {
 	}
 }
 
-// Parent returns the process that forked this one, the last of its number; 0 if it is not known.
+// Parent returns the process that last forked this one; 0 if unknown.
 func (l *Log) Parent(pid int32) int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +272,7 @@ func (l *Log) Parent(pid int32) int32 {
 	return 0
 }
 
-// ForkedSince reports whether a process of this number was forked after a time.
+// ForkedSince reports whether a process with this ID was forked after a time.
 func (l *Log) ForkedSince(pid int32, time uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,15 +282,15 @@ func (l *Log) ForkedSince(pid int32, time uint64) bool {
 	})
 }
 
-// Forget forgets the records before a time, but those of some processes.
-func (l *Log) Forget(before uint64, but []int32) {
+// Forget removes the records before a time, except those of some processes.
+func (l *Log) Forget(before uint64, except []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if before <= l.from {
 		return
 	}
-	kept := make(map[int32]bool, len(but))
-	for _, pid := range but {
+	kept := make(map[int32]bool, len(except))
+	for _, pid := range except {
 		if kept[pid] = true; l.of[pid] == nil {
 			l.of[pid] = &process{from: l.from}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -22,46 +23,45 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// maxModules bounds the modules of one capture, those of now and of before.
+// maxModules limits the modules of a capture, including unloaded ones.
 const maxModules = 1 << 16
 
-// maxModuleSyms bounds the symbols that are kept of modules, bytes.
+// maxModuleSyms limits the symbols of modules in bytes.
 const maxModuleSyms = 64 << 20
 
-// Modules records which kernel modules there are, and when one comes or goes: the
-// tracepoints module_load and module_free have the times, /proc/modules the addresses. The
-// symbols of modules are taken while they are there. Drain, Settle and LookSince may be called
-// by any goroutine.
+// Modules records the kernel modules and their loads and unloads: times from the tracepoints
+// module_load and module_free, addresses from /proc/modules. It copies the symbols of modules while
+// they are loaded. Drain, Update and RelistSince are safe for concurrent use.
 type Modules struct {
 	reports ModuleReports
 	host    sys.Host
 	fds     []int
 	points  [2]tracepoint // module_load, module_free
-	// list has every module that there was, in the order in which they were met.
+	// list holds every module seen, in order of arrival.
 	list []bundle.Module
-	syms map[moduleKey][]byte // lines of kallsyms, by module and where it lay
+	syms map[moduleKey][]byte // lines of kallsyms by module and address
 	kept int                  // bytes in syms
 
-	changes *CodeLog // receives loads and unloads of modules; nil: not wanted
-	blind   bool     // there is no tracepoint for them
-	looked  uint64   // when blind modules were listed last, ns of CLOCK_MONOTONIC
+	changes  *CodeLog // receives loads and unloads of modules; may be nil
+	blind    bool     // there are no tracepoints
+	relisted uint64   // time of the last list if blind, ns of CLOCK_MONOTONIC
 
-	listed sync.Mutex // guards list and syms, which Drain and Add are called at once for
+	listed sync.Mutex // guards list and syms, used by concurrent Drain and Add
 
 	mu     sync.Mutex
 	events []moduleEvent // since the last drain
 }
 
-// ModuleReports are where a Modules reports to.
+// ModuleReports are the callbacks of Modules.
 type ModuleReports struct {
 	Warn func(format string, args ...any)
 	Lost func(cause string, n uint64) // counts data that could not be recorded
-	Wake func()                       // Drain is to be called soon
+	Wake func()                       // requests a Drain soon
 	// Clocked sets the clock of the rings in the attributes of an event.
 	Clocked func(*unix.PerfEventAttr) *unix.PerfEventAttr
 }
 
-// moduleKey is a module where it lay.
+// moduleKey is a module at an address.
 type moduleKey struct {
 	name string
 	base uint64
@@ -70,30 +70,30 @@ type moduleKey struct {
 // moduleEvent is the load or unload of a module.
 type moduleEvent struct {
 	name string
-	time uint64 // of the rings' clock
+	time uint64 // rings' clock
 	free bool
 }
 
-// tracepoint has the layout of its samples.
+// tracepoint is the layout of a tracepoint's samples.
 type tracepoint struct {
 	name string
-	id   uint64 // its number, perf_event_attr.config
+	id   uint64 // perf_event_attr.config
 	ids  []uint64
 	at   int // offset of the field "name" in the raw data
 }
 
-// NewModules makes a Modules of the modules of a host.
+// NewModules returns Modules for a host.
 func NewModules(h sys.Host, reports ModuleReports) *Modules {
 	return &Modules{reports: reports, host: h, syms: make(map[moduleKey][]byte),
 		points: [2]tracepoint{{name: "module_load"}, {name: "module_free"}}}
 }
 
-// NoteChanges has the times and places of loads and unloads added to a log. It is to be called
-// before Start.
-func (m *Modules) NoteChanges(log *CodeLog) { m.changes = log }
+// SetChanges sets a log that receives the times and addresses of loads and unloads. It must be
+// called before Start.
+func (m *Modules) SetChanges(log *CodeLog) { m.changes = log }
 
-// Open has the tracepoints write into the rings. A kernel without modules has none; other
-// tracepoints that cannot be opened are reported as a loss.
+// Open makes the tracepoints write into the rings. A kernel without module support has none;
+// tracepoints that cannot be opened otherwise are reported as lost.
 func (m *Modules) Open(rings []*sys.Ring) {
 	if _, err := os.Stat(m.host.Path("/proc/modules")); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -114,7 +114,7 @@ func (m *Modules) openPoint(t *tracepoint, rings []*sys.Ring) error {
 		return err
 	}
 	for _, r := range rings {
-		// One sample wakes the reader, like the ring's own watermark.
+		// Each sample wakes the reader, like the ring's own watermark.
 		fd, id, err := sys.OpenEvent(m.reports.Clocked(&unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT,
 			Config: t.id, Sample: 1, Wakeup: 1,
 			Sample_type: uint64(sys.SampleType | perfdata.SampleRaw)}), -1, r.CPU)
@@ -130,7 +130,7 @@ func (m *Modules) openPoint(t *tracepoint, rings []*sys.Ring) error {
 	return nil
 }
 
-// describe finds out the number of a tracepoint and where the module's name is.
+// describe finds the id of a tracepoint and the offset of the module's name.
 func (m *Modules) describe(t *tracepoint) (err error) {
 	var number, format []byte
 	for _, dir := range sys.TracingDirs {
@@ -167,8 +167,8 @@ func nameOffset(format string) (int, error) {
 	return 0, errors.New("its format has no field \"name\"")
 }
 
-// Sample takes in a sample of one of the tracepoints: u64 id, u32 pid, u32 tid, u64
-// time, u32 cpu, u32 res, u32 size, raw data.
+// Sample handles a sample of one of the tracepoints: u64 id, u32 pid, u32 tid, u64 time, u32 cpu,
+// u32 res, u32 size, raw data.
 func (m *Modules) Sample(rec []byte) {
 	const rawAt = sys.RecordHeader + 36
 	if len(rec) < rawAt {
@@ -190,7 +190,7 @@ func (m *Modules) Sample(rec []byte) {
 	}
 }
 
-// moduleName returns the name in a sample's raw data; "" if it is not there.
+// moduleName returns the name in a sample's raw data, or "".
 func (t *tracepoint) moduleName(raw []byte) string {
 	if len(raw) < t.at+4 {
 		return ""
@@ -213,17 +213,17 @@ func (m *Modules) event(e moduleEvent) {
 	m.reports.Wake()
 }
 
-// Start takes in the modules that are there, and their symbols.
+// Start adds the loaded modules and their symbols.
 func (m *Modules) Start() {
-	m.looked = m.host.Monotonic()
+	m.relisted = m.host.Monotonic()
 	if m.read(nil) {
 		m.readSymbols()
 	}
 }
 
-// Drain takes in modules that came or went. Any goroutine may call it.
+// Drain handles loaded and unloaded modules. Safe for concurrent use.
 func (m *Modules) Drain() {
-	m.listed.Lock() // first: who finds no events is not to return before they are taken in
+	m.listed.Lock() // first: a concurrent call without events must wait until this one is done
 	defer m.listed.Unlock()
 	m.mu.Lock()
 	events := m.events
@@ -242,8 +242,8 @@ func (m *Modules) Drain() {
 	}
 }
 
-// free ends the newest module of this name. One that came and went between two drains
-// has no address.
+// free ends the newest module of this name. A module loaded and unloaded between two drains has no
+// address.
 func (m *Modules) free(e moduleEvent, loads map[string]uint64) {
 	if loaded, ok := loads[e.name]; ok {
 		delete(loads, e.name)
@@ -268,12 +268,12 @@ func (m *Modules) append(x bundle.Module) {
 	m.list = append(m.list, x)
 }
 
-// read reads /proc/modules and adds those that are not known, with the times of loads; it reports
-// whether there were any.
+// read reads /proc/modules and adds unknown modules, with the times of loads. It reports whether
+// there were any.
 func (m *Modules) read(loads map[string]uint64) bool {
 	b, err := os.ReadFile(m.host.Path("/proc/modules"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false // a kernel without modules
+		return false // a kernel without module support
 	}
 	if err != nil {
 		m.reports.Warn("modules: %v", err)
@@ -307,13 +307,13 @@ func (m *Modules) read(loads map[string]uint64) bool {
 	return added
 }
 
-// Settle takes in all changes that there were. Any goroutine may call it.
-func (m *Modules) Settle() {
+// Update handles all changes so far. Safe for concurrent use.
+func (m *Modules) Update() {
 	m.Drain()
-	m.look()
+	m.relist()
 }
 
-// readSymbols keeps the symbols of modules as they are now.
+// readSymbols copies the current symbols of modules.
 func (m *Modules) readSymbols() {
 	f, err := os.Open(m.host.Path("/proc/kallsyms"))
 	if err != nil {
@@ -321,7 +321,7 @@ func (m *Modules) readSymbols() {
 		return
 	}
 	defer f.Close()
-	at := make(map[string]moduleKey) // where each is that has no symbols yet
+	at := make(map[string]moduleKey) // modules without symbols
 	for _, o := range m.list {
 		key := moduleKey{o.Name, uint64(o.Addr)}
 		if o.Unloaded == 0 && m.syms[key] == nil {
@@ -346,7 +346,7 @@ func (m *Modules) readSymbols() {
 	}
 }
 
-// Add adds the list of modules to a bundle, and returns how many there are.
+// Add adds the list of modules to a bundle, and returns its length.
 func (m *Modules) Add(w *bundle.Writer) (n int, err error) {
 	m.listed.Lock()
 	defer m.listed.Unlock()
@@ -357,10 +357,106 @@ func (m *Modules) Add(w *bundle.Writer) (n int, err error) {
 	return len(m.list), w.Add(bundle.ModulesName, b)
 }
 
-// Close closes the tracepoints. It may be called without Start.
+// Close closes the tracepoints. It can be called without Start.
 func (m *Modules) Close() {
 	for _, fd := range m.fds {
 		unix.Close(fd)
 	}
 	m.fds = nil
+}
+
+// relist finds, without tracepoints, the modules loaded and unloaded since its last call: code
+// changed in that span is unknown. Safe for concurrent use.
+func (m *Modules) relist() {
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	if m.blind {
+		m.compare()
+	}
+}
+
+// RelistSince finds the modules loaded and unloaded since a time from which on samples of the
+// tracepoints may have been lost.
+func (m *Modules) RelistSince(time uint64) {
+	m.Drain()
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	m.relisted = time
+	m.compare()
+}
+
+// compare does the work of relist, with m.listed held.
+func (m *Modules) compare() {
+	b, err := os.ReadFile(m.host.Path("/proc/modules"))
+	if err != nil {
+		return // read has reported the error
+	}
+	now, there := m.host.Monotonic(), make(map[moduleKey]bool)
+	loads := make(map[string]uint64)
+	for line := range strings.Lines(string(b)) {
+		if x, ok := procmaps.ParseModule(line); ok {
+			there[moduleKey{x.Name, uint64(x.Addr)}] = true
+			loads[x.Name] = now
+		}
+	}
+	for i := range m.list {
+		if o := &m.list[i]; o.Unloaded == 0 && !there[moduleKey{o.Name, uint64(o.Addr)}] {
+			o.Unloaded = now
+			m.changes.LoseRange(m.relisted, now, uint64(o.Addr), o.Size)
+		}
+	}
+	n := len(m.list)
+	if m.read(loads) {
+		m.readSymbols()
+	}
+	for _, o := range m.list[n:] {
+		m.changes.LoseRange(m.relisted, now, uint64(o.Addr), o.Size)
+	}
+	m.relisted = now
+}
+
+// Gone returns the symbols of modules that were unloaded, as lines of kallsyms.
+func (m *Modules) Gone() []byte {
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	there := make(map[moduleKey]bool)
+	for _, o := range m.list {
+		if o.Unloaded == 0 {
+			there[moduleKey{o.Name, uint64(o.Addr)}] = true
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(m.syms), func(a, b moduleKey) int {
+		if a.name != b.name {
+			return strings.Compare(a.name, b.name)
+		}
+		return int(min(max(int64(a.base-b.base), -1), 1))
+	})
+	var out []byte
+	for _, key := range keys {
+		if !there[key] {
+			out = append(out, m.syms[key]...)
+		}
+	}
+	return out
+}
+
+// Forget removes modules unloaded before a time, which no further bundle contains.
+func (m *Modules) Forget(before uint64) {
+	m.listed.Lock()
+	defer m.listed.Unlock()
+	gone := make(map[moduleKey]bool)
+	m.list = slices.DeleteFunc(m.list, func(o bundle.Module) bool {
+		if o.Unloaded == 0 || o.Unloaded >= before {
+			return false
+		}
+		gone[moduleKey{o.Name, uint64(o.Addr)}] = true
+		return true
+	})
+	for _, o := range m.list {
+		delete(gone, moduleKey{o.Name, uint64(o.Addr)})
+	}
+	for key := range gone {
+		m.kept -= len(m.syms[key])
+		delete(m.syms, key)
+	}
 }

@@ -59,7 +59,7 @@ func TestModules(t *testing.T) {
 	write := writer(t, root)
 	there := func(lines, syms string) { write("proc/modules", lines); write("proc/kallsyms", syms) }
 	m := NewModules(sys.Host{Root: root}, ignored)
-	m.NoteChanges(NewCodeLog(func() {}, func() {}))
+	m.SetChanges(NewCodeLog(func() {}, func() {}))
 	if m.Start(); len(m.list) != 0 {
 		t.Fatalf("a kernel without modules: %v", m.list)
 	}
@@ -84,7 +84,7 @@ func TestModules(t *testing.T) {
 	m.Sample(moduleSample(1, 70, "brief"))
 	m.Sample(moduleSample(2, 71, "brief"))
 	m.Sample(moduleSample(9, 71, "of another event"))
-	m.Settle()
+	m.Update()
 	var got []string
 	for _, x := range m.list {
 		got = append(got, x.Name)
@@ -131,7 +131,7 @@ func TestBlindModules(t *testing.T) {
 		return bundle.Clocks{Monotonic: now}
 	}}
 	m := NewModules(h, ignored)
-	m.NoteChanges(NewCodeLog(func() {}, func() {}))
+	m.SetChanges(NewCodeLog(func() {}, func() {}))
 	const stays = "ext4 4096 1 - Live 0xffffffffc0100000\n"
 	write("proc/modules", stays+"usb 4096 0 - Live 0xffffffffc0200000\n")
 	write("proc/kallsyms", "")
@@ -139,7 +139,7 @@ func TestBlindModules(t *testing.T) {
 	m.Open(nil)
 	write("proc/modules", stays+"nfs 4096 0 - Live 0xffffffffc0300000\n")
 	between := h.Monotonic()
-	m.Settle()
+	m.Update()
 	for at, want := range map[uint64]uint64{0xffffffffc0100010: 0,
 		0xffffffffc0200010: sampler.UnknownTime, 0xffffffffc0300010: sampler.UnknownTime} {
 		if got := m.changes.Epoch([]uint64{at}, between); got != want {
@@ -149,9 +149,9 @@ func TestBlindModules(t *testing.T) {
 	if len(m.list) != 3 || m.list[1].Unloaded < between || m.list[2].Loaded < between {
 		t.Errorf("modules %+v", m.list)
 	}
-	m.NoteChanges(NewCodeLog(func() {}, func() {}))
+	m.SetChanges(NewCodeLog(func() {}, func() {}))
 	between = h.Monotonic()
-	m.Settle()
+	m.Update()
 	for i := range m.list {
 		if got := m.changes.Epoch([]uint64{uint64(m.list[i].Addr) + 16}, between); got != 0 {
 			t.Errorf("%s: a change at %d, where nothing has changed since", m.list[i].Name, got)

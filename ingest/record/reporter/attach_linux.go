@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	copyName = "symbolize_copy" // of the program, as bpftool lists it
-	copyRing = 16 << 20         // bytes; a program takes 25 KiB and more of them
+	copyName = "symbolize_copy" // of the program, in bpftool's list
+	copyRing = 16 << 20         // bytes; a program needs 25 KiB or more
 	copyHook = "perf_event_bpf_event"
 )
 
-// Copier is the program in the kernel with its ring. Stop may be called while Read runs.
+// Copier is the BPF program and its ring. Stop can be called during Read.
 type Copier struct {
 	ring   *ebpf.Map
 	prog   *ebpf.Program
@@ -29,8 +29,8 @@ type Copier struct {
 	reader *ringbuf.Reader
 }
 
-// AttachCopier loads and attaches the program. log receives the reason where it is not attached at
-// the cheaper place.
+// AttachCopier loads and attaches the program. log receives the reason if it cannot use the cheaper
+// attachment.
 func AttachCopier(log func(format string, args ...any)) (*Copier, error) {
 	c := &Copier{}
 	if err := c.attach(log); err != nil {
@@ -64,7 +64,7 @@ func (c *Copier) attach(log func(format string, args ...any)) error {
 	return nil
 }
 
-// attachEntry attaches to the function that notifies perf of a load (fentry).
+// attachEntry attaches to the function that reports a load to perf (fentry).
 func (c *Copier) attachEntry(l *sys.BTFLayout) error {
 	code, err := copyProgram(l, c.ring.FD(), atEntry())
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *Copier) attachEntry(l *sys.BTFLayout) error {
 	})
 }
 
-// attachExit attaches to the raw tracepoint at the exit of system calls, which costs
-// each of them some ten ns.
+// attachExit attaches to the raw tracepoint at the exit of system calls, which costs about ten ns
+// per call.
 func (c *Copier) attachExit(l *sys.BTFLayout) error {
 	release, err := kernelSymbol("bpf_prog_release")
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Copier) attachExit(l *sys.BTFLayout) error {
 	})
 }
 
-// attached attaches a program, or closes it.
+// attached attaches a program, and closes it on failure.
 func (c *Copier) attached(p *ebpf.Program, attach func() (link.Link, error)) error {
 	l, err := attach()
 	if err != nil {
@@ -133,7 +133,7 @@ func kernelSymbol(name string) (pc uint64, err error) {
 	return pc, err
 }
 
-// Read hands each piece to add, until Stop; pieces are valid until add returns.
+// Read passes each piece to add until Stop; a piece is valid until add returns.
 func (c *Copier) Read(add func(piece []byte)) error {
 	var rec ringbuf.Record
 	for {
@@ -148,8 +148,8 @@ func (c *Copier) Read(add func(piece []byte)) error {
 	}
 }
 
-// Stop detaches the program, and has Read return after the last piece. missed are the loads
-// that were not copied because another one on their CPU was.
+// Stop detaches the program and makes Read return after the last piece. missed counts the loads not
+// copied because another was being copied on their CPU.
 func (c *Copier) Stop() (missed uint64, errs []error) {
 	if c.link == nil {
 		return 0, nil

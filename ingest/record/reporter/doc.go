@@ -1,13 +1,12 @@
-// Package reporter has BPF programs through which the kernel reports what user space would see too
+// Package reporter contains BPF programs that make the kernel report what user space would see too
 // late or not at all. Linux only.
 //
-// A Copier copies BPF programs while they are being loaded, so that code, lines and BTF are recorded
-// of programs that are gone before user space could read them. Its program sends pieces, which Pieces
-// puts together.
+// A Copier copies BPF programs during their load, to record code, lines and BTF of programs that
+// are unloaded before user space can read them. Its BPF program sends pieces, which Pieces joins.
 //
 // A MoveReporter reports the addresses to which processes move mappings by mremap(2), of which perf
-// has no record. Its program sends a sample of a software event (PERF_COUNT_SW_BPF_OUTPUT) between
-// the records of mappings, in the order of their times. It runs where the kernel copies a mapping to
-// another address (a kprobe of copy_vma), which costs nothing else. On a kernel without kprobes it
-// runs at the exit of each system call, which costs each of them some ten ns.
+// has no records. Its BPF program sends a sample of a software event (PERF_COUNT_SW_BPF_OUTPUT)
+// between the records of mappings, in order of time. It runs where the kernel copies a mapping to
+// another address (a kprobe of copy_vma), which costs nothing elsewhere. On a kernel without
+// kprobes it runs at the exit of each system call, which costs about ten ns per call.
 package reporter

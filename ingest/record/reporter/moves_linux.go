@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
+	"os"
 	"runtime"
 
 	"github.com/cilium/ebpf"
@@ -16,15 +18,15 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// Move is a mapping that a process has moved.
+// Move is a mapping moved by a process.
 type Move struct {
 	PID        int32
-	Time       uint64 // by the clock of the event
-	From       uint64 // where it began
-	Start, End uint64 // where it is
+	Time       uint64 // clock of the event
+	From       uint64 // old start
+	Start, End uint64 // new range
 }
 
-// MoveReporter is the program in the kernel with its events.
+// MoveReporter is the BPF program and its events.
 type MoveReporter struct {
 	events *ebpf.Map // by CPU
 	prog   *ebpf.Program
@@ -32,13 +34,13 @@ type MoveReporter struct {
 	fds    []int
 }
 
-const progName = "symbolize_moves" // as bpftool lists it
+const progName = "symbolize_moves" // in bpftool's list
 
-// AttachMoves loads and attaches the program, which reports nothing before Open. log receives the reason
-// where it is not attached at the cheaper place.
+// AttachMoves loads and attaches the program, which reports nothing before Open. log receives the
+// reason if it cannot use the cheaper attachment.
 func AttachMoves(log func(format string, args ...any)) (r *MoveReporter, err error) {
 	r = &MoveReporter{}
-	r.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "moves", Type: ebpf.PerfEventArray}) // of all CPUs
+	r.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "moves", Type: ebpf.PerfEventArray})
 	if err == nil {
 		if err = r.attach(moveHook, atCopy); err != nil {
 			log("moves of mappings are not reported by %s: %v", moveHook, err)
@@ -52,7 +54,7 @@ func AttachMoves(log func(format string, args ...any)) (r *MoveReporter, err err
 	return r, nil
 }
 
-// Open has moves reported in the rings. clocked gives an event their clock.
+// Open makes the program report moves in the rings. clocked sets the rings' clock in an event.
 func (r *MoveReporter) Open(rings []*sys.Ring,
 	clocked func(*unix.PerfEventAttr) *unix.PerfEventAttr) error {
 	for _, ring := range rings {
@@ -74,8 +76,8 @@ func (r *MoveReporter) Open(rings []*sys.Ring,
 	return nil
 }
 
-// attach loads a program and attaches it: at the entry of a function of the kernel, or at the exit of
-// system calls if that is "".
+// attach loads and attaches a program: at the entry of a kernel function, or at the exit of system
+// calls if hook is "".
 func (r *MoveReporter) attach(hook string, code func(*sys.BTFLayout, string) asm.Instructions) error {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -108,7 +110,7 @@ func (r *MoveReporter) attach(hook string, code func(*sys.BTFLayout, string) asm
 	return nil
 }
 
-// Close detaches the program. It may be called on nil.
+// Close detaches the program. It can be called on nil.
 func (r *MoveReporter) Close() {
 	if r == nil {
 		return
@@ -128,8 +130,8 @@ func (r *MoveReporter) Close() {
 	r.fds = nil
 }
 
-// ParseMove decodes a sample: header, u64 id, u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u32 size of
-// the rest, and what the program sends.
+// ParseMove decodes a sample: header, u64 id, u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u32
+// size of the rest, and the program's data.
 func ParseMove(rec []byte) (m Move, err error) {
 	const dataAt = sys.RecordHeader + 8 + 8 + 8 + 8 + 4
 	order := binary.NativeEndian
@@ -145,4 +147,133 @@ func ParseMove(rec []byte) (m Move, err error) {
 		m.End = ^uint64(0)
 	}
 	return m, nil
+}
+
+// The program's data: old start, new start and length of the mapping, u64 each.
+const (
+	outFrom   = 0
+	outStart  = 8
+	outLength = 16
+	outSize   = 24
+)
+
+// The program's stack, from its top: the data, and a word to read into.
+const (
+	stackOut  = -outSize
+	stackWord = stackOut - 8
+)
+
+const currentCPU = 0xffffffff // BPF_F_CURRENT_CPU
+
+// program completes code that fills in the data, or jumps to "done", with the end that sends it.
+func program(code asm.Instructions, events int) asm.Instructions {
+	out := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)} // context
+	out = append(out, code...)
+	return append(out,
+		asm.Mov.Reg(asm.R1, asm.R6), asm.LoadMapPtr(asm.R2, events),
+		asm.LoadImm(asm.R3, currentCPU, asm.DWord),
+		asm.Mov.Reg(asm.R4, asm.R10), asm.Add.Imm(asm.R4, stackOut), asm.Mov.Imm(asm.R5, outSize),
+		asm.FnPerfEventOutput.Call(),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("done"), asm.Return())
+}
+
+// moveHook is the function that copies a mapping to another address; only mremap calls it. Its
+// arguments are the address of a pointer to the mapping (struct vm_area_struct), the new address,
+// the length, and the offset in the mapped file in pages.
+const moveHook = "copy_vma"
+
+const vmExec = 4 // VM_EXEC
+
+// copyArgs are the members of struct pt_regs that hold a function's first arguments.
+var copyArgs = map[string][4]string{
+	"amd64": {"di", "si", "dx", "cx"},
+}
+
+// armRegs is the member of struct pt_regs that holds all registers on arm64.
+const armRegs = "regs"
+
+// register returns the offset in struct pt_regs of a function's n-th argument.
+func register(l *sys.BTFLayout, arch string, n int) int16 {
+	if arch == "arm64" {
+		return int16(l.At("pt_regs", armRegs)) + int16(8*n)
+	}
+	names, ok := copyArgs[arch]
+	if !ok {
+		l.Err = fmt.Errorf("not known on %s where a function has its arguments", arch)
+	}
+	return int16(l.At("pt_regs", names[n]))
+}
+
+// atCopy sends the copies of code:
+//
+//	if (!(vma->vm_flags & VM_EXEC)) goto done;
+//	from = vma->vm_start + ((pgoff - vma->vm_pgoff) << PAGE_SHIFT);
+func atCopy(l *sys.BTFLayout, arch string) asm.Instructions {
+	argument := func(n int) asm.Instruction {
+		return asm.LoadMem(asm.R1, asm.R6, register(l, arch, n), asm.DWord)
+	}
+	send := func(at int16) asm.Instruction {
+		return asm.StoreMem(asm.R10, stackOut+at, asm.R1, asm.DWord)
+	}
+	out := asm.Instructions{argument(1), send(outStart), argument(2), send(outLength),
+		argument(0), asm.Mov.Reg(asm.R9, asm.R1)}
+	out = append(out, read(asm.R9, 0, 8)...)
+	out = append(out, asm.Mov.Reg(asm.R9, asm.R1))
+	out = append(out, read(asm.R9, l.At("vm_area_struct", "vm_flags"), 8)...)
+	out = append(out, asm.And.Imm(asm.R1, vmExec), asm.JEq.Imm(asm.R1, 0, "done"))
+	out = append(out, read(asm.R9, l.At("vm_area_struct", "vm_pgoff"), 8)...)
+	out = append(out, asm.Mov.Reg(asm.R8, asm.R1), argument(3), asm.Sub.Reg(asm.R1, asm.R8),
+		asm.LSh.Imm(asm.R1, pageShift()), asm.Mov.Reg(asm.R8, asm.R1))
+	out = append(out, read(asm.R9, l.At("vm_area_struct", "vm_start"), 8)...)
+	return append(out, asm.Add.Reg(asm.R1, asm.R8), send(outFrom))
+}
+
+func pageShift() int32 { return int32(bits.TrailingZeros(uint(os.Getpagesize()))) }
+
+// moveSysExit holds offsets in struct pt_regs of a system call's number and of its first and third
+// argument (the new length), for machines that keep them until the exit, and the numbers of mremap
+// for 64-bit and 32-bit programs. The other kind of program uses these numbers for calls that
+// return no addresses.
+var moveSysExit = map[string]struct {
+	number, first string
+	size          int32 // of number
+	calls         [2]int32
+}{
+	"amd64": {"orig_ax", "di", 8, [2]int32{25, 163}},
+	"arm64": {"syscallno", "orig_x0", 4, [2]int32{216, 163}},
+}
+
+// moveAtExit sends the results of mremap.
+func moveAtExit(l *sys.BTFLayout, arch string) asm.Instructions {
+	x, ok := moveSysExit[arch]
+	if !ok {
+		l.Err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
+	}
+	const least = 4096 // smallest address; less is the result of another call, or an error
+	out := asm.Instructions{
+		asm.LoadMem(asm.R7, asm.R6, 8, asm.DWord), // result
+		asm.JSLT.Imm(asm.R7, least, "done"),
+		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), // registers
+	}
+	out = append(out, read(asm.R9, l.At("pt_regs", x.number), x.size)...)
+	out = append(out, asm.JEq.Imm(asm.R1, x.calls[0], "mremap"), asm.JNE.Imm(asm.R1, x.calls[1], "done"))
+	first := read(asm.R9, l.At("pt_regs", x.first), 8)
+	first[0] = first[0].WithSymbol("mremap")
+	out = append(out, first...)
+	out = append(out, asm.StoreMem(asm.R10, stackOut+outFrom, asm.R1, asm.DWord))
+	out = append(out, read(asm.R9, int32(register(l, arch, 2)), 8)...)
+	return append(out, asm.StoreMem(asm.R10, stackOut+outLength, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R10, stackOut+outStart, asm.R7, asm.DWord))
+}
+
+// read reads size bytes of kernel memory at base+off into R1.
+func read(base asm.Register, off, size int32) asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R10, stackWord, asm.R1, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R10), asm.Add.Imm(asm.R1, stackWord),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Mov.Reg(asm.R3, base), asm.Add.Imm(asm.R3, off),
+		asm.FnProbeReadKernel.Call(),
+		asm.LoadMem(asm.R1, asm.R10, stackWord, asm.DWord),
+	}
 }

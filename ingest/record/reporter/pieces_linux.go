@@ -10,11 +10,11 @@ import (
 // bigEndian is the byte order of the host.
 var bigEndian = perfdata.NativeBigEndian()
 
-// maxCopying bounds the bytes of incomplete programs.
+// maxCopying limits the bytes of incomplete programs.
 const maxCopying = 256 << 20
 
-// Copy is a program as it was copied when it was loaded. Its BTF is nil if it has none, or
-// if it was not copied.
+// Copy is the copy of a program made during its load. Its BTF is nil if it has none or was not
+// copied.
 type Copy struct {
 	ID      uint32
 	Program *bpf.RawProgram // as bpf(2) would return it
@@ -22,8 +22,8 @@ type Copy struct {
 	BTF     []byte
 }
 
-// Pieces makes copies of pieces, those of several programs mixed. The zero value is empty. It
-// is for one goroutine at a time.
+// Pieces joins pieces, also of several programs at a time, to copies. The zero value is empty. Not
+// safe for concurrent use.
 type Pieces struct {
 	partial map[uint32]*copied
 	bytes   int // in partial
@@ -32,13 +32,13 @@ type Pieces struct {
 // Pending returns the number of programs without all of their pieces.
 func (c *Pieces) Pending() int { return len(c.partial) }
 
-// copied is a program that arrives in pieces.
+// copied is a partially received program.
 type copied struct {
 	head   []byte
 	funcs  []copiedFunc
 	arrays [pieceEnd][]byte
 	size   int
-	more   bool // the thing that the last piece was of goes on
+	more   bool // the data of the last piece continues
 	bad    bool // a piece is missing
 }
 
@@ -47,8 +47,8 @@ type copiedFunc struct {
 	image      []byte
 }
 
-// Add adds a piece. It returns the copy that the piece completes, if any; lost reports one
-// that ended without all of its pieces.
+// Add adds a piece. It returns the copy that the piece completes, if any; lost reports the end of
+// an incomplete copy.
 func (c *Pieces) Add(b []byte) (whole *Copy, lost bool) {
 	if len(b) < pieceSize {
 		return nil, false
@@ -86,10 +86,10 @@ func (c *Pieces) Add(b []byte) (whole *Copy, lost bool) {
 	return nil, false
 }
 
-// follow checks that a piece goes on where the last one ended, or begins another thing
-// where that one was complete.
+// follow checks that a piece continues the last one, or starts new data if the last one was
+// complete.
 func (x *copied) follow(kind uint32, b []byte) {
-	if kind == pieceEnd { // has no other fields
+	if kind == pieceEnd { // no other fields
 		x.bad = x.bad || x.more
 		return
 	}
@@ -108,7 +108,7 @@ func (x *copied) follow(kind uint32, b []byte) {
 	x.more = offset+uint64(order.Uint32(b[12:])) < total
 }
 
-// image takes in a piece of a function's code.
+// image handles a piece of a function's code.
 func (x *copied) image(b, data []byte) {
 	order := binary.NativeEndian
 	i := int(order.Uint32(b[8:]))
@@ -123,7 +123,7 @@ func (x *copied) image(b, data []byte) {
 	x.funcs[i].image = append(x.funcs[i].image, data...)
 }
 
-// end forgets a program, and returns its copy if it has all its pieces.
+// end removes a program, and returns its copy if it is complete.
 func (c *Pieces) end(id uint32, x *copied) *Copy {
 	delete(c.partial, id)
 	c.bytes -= x.size
@@ -137,13 +137,13 @@ func (c *Pieces) end(id uint32, x *copied) *Copy {
 	return whole
 }
 
-// allFunctions reports whether there is code of as many functions as the head announces.
+// allFunctions reports whether the code of all functions announced by the head was received.
 func (x *copied) allFunctions() bool {
 	n := binary.NativeEndian.Uint32(x.head[headFuncs:])
 	return n == 0 || int(n) == len(x.funcs)
 }
 
-// program makes the info of a copy that bpf(2) would have given.
+// program returns the info that bpf(2) would have returned for the program.
 func (x *copied) program() *bpf.RawProgram {
 	order := binary.NativeEndian
 	raw := &bpf.RawProgram{Info: make([]byte, bpf.InfoLen),

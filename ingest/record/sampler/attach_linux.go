@@ -89,13 +89,10 @@ func (a *attached) detach() {
 	}
 }
 
-// tracefs lists the possible mount points of tracefs.
-var tracefs = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
-
 // readSwitchLayout reads the format of sched:sched_switch.
 func readSwitchLayout() (switchLayout, error) {
 	var err error
-	for _, dir := range tracefs {
+	for _, dir := range sys.TracingDirs {
 		var b []byte
 		path := dir + "/events/sched/sched_switch/format"
 		if b, err = os.ReadFile(path); err == nil {

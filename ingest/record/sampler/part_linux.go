@@ -3,10 +3,9 @@ package sampler
 import (
 	"io"
 
-	"golang.org/x/sys/unix"
-
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/record/sys"
 )
 
 // Part holds the samples of one span of the recording, between two calls of Turn. The program mixes
@@ -289,11 +288,7 @@ func (s *Sampler) Write(w *bundle.Writer) (bundle.Samples, error) {
 // Write adds the samples to a bundle and returns their entry of the manifest. A segment is a bundle
 // that will be merged: it is packed for speed.
 func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return bundle.Samples{}, err
-	}
-	now := uint64(ts.Nano())
+	now := sys.Monotonic()
 	// Samples that lost a stack are in the counts, where the reader finds them. Listing them as
 	// lost there too would count them twice.
 	partly := p.withoutStack()

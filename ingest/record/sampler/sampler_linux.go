@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/record/sys"
 )
 
 // Sampler is a loaded BPF program and its counts. Its methods are called in this order: New, Start,
@@ -272,14 +274,11 @@ func (s *Sampler) readThreads() {
 	if s.maps.threads == nil {
 		return
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return // ClockGettime does not fail
-	}
+	now := sys.Monotonic()
 	var thread uint32
 	var t offThread
 	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); s.still++ {
-		v := countValue{Count: 1, Weight: uint64(max(now.Nano()-int64(t.Time), 0))}
+		v := countValue{Count: 1, Weight: uint64(max(int64(now-t.Time), 0))}
 		s.syncChanges([]countKey{t.Key})
 		s.addCount(&t.Key, v)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -13,12 +14,12 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// clockTries is the number of readings; the tightest counts: any of them may be interrupted.
+// clockTries is the number of readings. The shortest is used: any may be interrupted.
 const clockTries = 20
 
-// ReadClocks reads perf's clock and three others together. perf's has no system call; a record has
-// it: of renaming this thread, to the name that it has, between two readings of the others. The
-// error in ns is half the time between those.
+// ReadClocks reads perf's clock and three others together. No system call returns perf's clock:
+// the time of a record is used, written when this thread is renamed to its own name between two
+// readings of the others. The error is half the time between those readings.
 func ReadClocks() (best bundle.Clocks, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -41,8 +42,8 @@ func ReadClocks() (best bundle.Clocks, err error) {
 		after, w2 := SystemClocks()
 		var perf uint64
 		r.Drain(func(rec []byte) { perf = commTime(rec) })
-		// Clocks are read one after another, so that the middle of the two is at w1 and w2
-		// from the record.
+		// Clocks are read in sequence: the middle of both readings differs from the record's time
+		// by up to w1 and w2.
 		if d := after.Monotonic - before.Monotonic; perf != 0 && d+w1+w2 < width {
 			width = d + w1 + w2
 			best = bundle.Clocks{Perf: perf,
@@ -52,7 +53,7 @@ func ReadClocks() (best bundle.Clocks, err error) {
 		}
 	}
 	if best.Perf == 0 {
-		return best, errors.New("no record has perf's time")
+		return best, errors.New("perf's clock: no record received")
 	}
 	return best, nil
 }
@@ -61,7 +62,7 @@ func ReadClocks() (best bundle.Clocks, err error) {
 func Monotonic() uint64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
-		return 0 // it does not fail
+		return 0 // does not fail
 	}
 	return uint64(t.Nano())
 }
@@ -78,8 +79,8 @@ func commTime(rec []byte) uint64 {
 	return RecordTime(rec)
 }
 
-// RecordTime returns the time of a record that is no sample; 0 if it is too short. Its trailer is
-// u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u64 id.
+// RecordTime returns the time of a record that is not a sample; 0 if it is too short. Its trailer
+// is u32 pid, u32 tid, u64 time, u32 cpu, u32 res, u64 id.
 func RecordTime(rec []byte) uint64 {
 	const timeFromEnd = 24
 	if len(rec) < RecordHeader+timeFromEnd {
@@ -103,4 +104,43 @@ func SystemClocks() (c bundle.Clocks, width uint64) {
 	last := read(unix.CLOCK_MONOTONIC)
 	c.Monotonic = middle(first, last)
 	return c, last - first
+}
+
+// Host is the machine that the recorder sees: its files, its clocks, the ID of this process. The
+// zero value is the real machine; tests replace it.
+type Host struct {
+	// Root is prepended to all paths of files; "" except in tests.
+	Root string
+	// Clocks reads the clocks that have a system call; nil for the kernel's.
+	Clocks func() bundle.Clocks
+	// OwnPID is the ID of this process; 0 for the kernel's.
+	OwnPID int
+}
+
+// Path returns the path of a file of the machine.
+func (h *Host) Path(path string) string { return h.Root + path }
+
+// Now returns the time of each clock except perf's.
+func (h *Host) Now() bundle.Clocks {
+	if h.Clocks != nil {
+		return h.Clocks()
+	}
+	now, _ := SystemClocks()
+	return now
+}
+
+// Monotonic returns the time of CLOCK_MONOTONIC, ns.
+func (h *Host) Monotonic() uint64 {
+	if h.Clocks != nil {
+		return h.Clocks().Monotonic
+	}
+	return Monotonic()
+}
+
+// PID returns the ID of this process.
+func (h *Host) PID() int {
+	if h.OwnPID != 0 {
+		return h.OwnPID
+	}
+	return os.Getpid()
 }

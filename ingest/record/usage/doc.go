@@ -1,9 +1,7 @@
-// Package usage finds out how the BPF programs of this host are used: where they are attached,
-// which processes hold them, where they are pinned, and how often and how long they run
-// (Recorder). Linux only.
+// Package usage finds out how the BPF programs of this host are used: where they are attached and
+// pinned, which processes hold them, and how often and how long they run (Recorder). Linux only.
 //
-// The kernel has no list of that. Links are listed by it; programs that are attached in older
-// ways are found by asking the places where they can be: control groups, network interfaces
-// (of this network namespace), perf events of processes. Where a socket has a program
-// (SO_ATTACH_BPF) nobody can ask.
+// The kernel has no such list. It lists links; programs attached in older ways are found by
+// querying all possible places: control groups, network interfaces (of this network namespace) and
+// perf events of processes. Programs of sockets (SO_ATTACH_BPF) cannot be queried.
 package usage

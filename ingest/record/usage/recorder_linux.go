@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,50 +21,50 @@ import (
 )
 
 const (
-	// countEvery is how often the counts of programs are read: runs of a program between the last
-	// reading and its unloading are not known.
+	// countEvery is the interval of reading the programs' counts: runs between the last reading and
+	// the unload of a program are lost.
 	countEvery = 100 * time.Millisecond
-	// watchEvery is how often programs are looked for where runs are not counted.
+	// watchEvery is the interval of listing programs if runs are not counted.
 	watchEvery = time.Second
-	// scanEvery is how often it is searched where new programs are attached.
+	// scanEvery is the interval of searching where new programs are attached.
 	scanEvery = time.Second
-	// leastShare: a thing is done again after so many times the time it took.
-	leastShare = 50
-	// maxPrograms bounds the programs of a list; some hundred bytes are kept of each.
+	// minShare: the pause between two scans is at least this many times the duration of a scan.
+	minShare = 50
+	// maxPrograms limits the programs of a list, of some hundred bytes each.
 	maxPrograms = 1 << 16
-	// maxUses bounds the attachments, holders and pins of a program, each.
+	// maxUses limits the attachments, the holders and the pins of a program.
 	maxUses = 256
 )
 
-// Recorder records how the BPF programs are used: how often and how long they run, where they are
-// attached, which maps they have, who holds them.
+// Recorder records how BPF programs are used: how often and how long they run, where they are
+// attached, which maps they use, who holds them.
 type Recorder struct {
 	reports Reports
 	proc    Options
-	count   bool      // the kernel is to count runs
-	stats   io.Closer // has the kernel count runs; nil: it is not asked to
-	counted bool      // it counts them
+	count   bool      // make the kernel count runs
+	stats   io.Closer // makes the kernel count runs; nil: not requested
+	counted bool      // the kernel counts runs
 	info    []byte    // struct bpf_prog_info
 	ids     []byte    // of a program's maps
 	maps    *sys.MapReader
 
-	mu       sync.Mutex // held while programs are read, and where they are taken from
-	begin    uint64     // of the list at hand, ns of CLOCK_BOOTTIME
+	mu       sync.Mutex // held while programs are read or handed out
+	begin    uint64     // of the current list, ns of CLOCK_BOOTTIME
 	end      uint64     // of the last poll
 	polled   uint64     // polls so far
 	programs map[uint32]*program
 	lost     uint64
-	lostID   uint32 // the newest of those
+	lostID   uint32 // newest of the programs that could not be read
 
-	unscanned bool // there are programs of which the last scan knew nothing
+	unscanned bool // there are programs newer than the last scan
 	scanned   time.Time
 	scanTook  time.Duration
-	scanErr   string // the last one, reported once
+	scanErr   string // last error, reported once
 
 	quit, done chan struct{}
 }
 
-// Reports are where a Recorder reports to.
+// Reports are the callbacks of a Recorder.
 type Reports struct {
 	Log  func(format string, args ...any)
 	Warn func(format string, args ...any)
@@ -71,13 +72,13 @@ type Reports struct {
 	Ahead func(text string)
 }
 
-// NewRecorder makes a Recorder. count has the kernel count the runs of programs meanwhile.
+// NewRecorder makes a Recorder. count makes the kernel count the runs of programs meanwhile.
 func NewRecorder(proc Options, count bool, reports Reports) *Recorder {
 	return &Recorder{reports: reports, proc: proc, count: count, info: make([]byte, bpf.InfoLen),
 		maps: &sys.MapReader{}, programs: make(map[uint32]*program)}
 }
 
-// Start has the kernel count runs, where that is wanted, and begins to read the counts.
+// Start makes the kernel count runs, if requested, and starts reading the counts.
 func (c *Recorder) Start() {
 	if c.count {
 		var err error
@@ -94,13 +95,13 @@ func (c *Recorder) Start() {
 	go c.loop()
 }
 
-// statsEnabled reports whether the kernel counts runs anyway.
+// statsEnabled reports whether counting is already enabled in the kernel.
 func statsEnabled() bool {
 	b, err := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled")
 	return err == nil && strings.TrimSpace(string(b)) == "1"
 }
 
-// boottime returns the time of the clock of load times, ns.
+// boottime returns the time in ns, by the clock of load times.
 func boottime() uint64 {
 	clocks, _ := sys.SystemClocks()
 	return clocks.Boottime
@@ -122,21 +123,21 @@ func (c *Recorder) loop() {
 		}
 		began := time.Now()
 		c.poll()
-		pause = max(least, leastShare*time.Since(began))
+		pause = max(least, minShare*time.Since(began))
 		if c.due() {
 			c.scan()
 		}
 	}
 }
 
-// due reports whether a scan is to be done.
+// due reports whether a scan is due.
 func (c *Recorder) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unscanned && time.Since(c.scanned) >= max(scanEvery, leastShare*c.scanTook)
+	return c.unscanned && time.Since(c.scanned) >= max(scanEvery, minShare*c.scanTook)
 }
 
-// Stop reads the counts for the last time.
+// Stop reads the counts a last time.
 func (c *Recorder) Stop() {
 	if c.quit == nil {
 		return
@@ -148,7 +149,7 @@ func (c *Recorder) Stop() {
 	c.scan()
 }
 
-// Close has the kernel count no longer. It does so, too, when this process is killed.
+// Close stops the kernel's counting, as does the end of this process.
 func (c *Recorder) Close() {
 	if c.stats != nil {
 		if err := c.stats.Close(); err != nil {
@@ -168,7 +169,7 @@ func (c *Recorder) poll() {
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {
 				c.reports.Log("BPF programs could not be listed: %v", err)
-				return // none of them is gone for that
+				return // the programs still exist
 			}
 			break
 		}
@@ -181,7 +182,7 @@ func (c *Recorder) poll() {
 	}
 }
 
-// read reads the counts of a program, and its description if it is new.
+// read reads the counts of a program, and its description if the program is new.
 func (c *Recorder) read(id uint32) {
 	p := c.programs[id]
 	if p == nil && len(c.programs) >= maxPrograms {
@@ -192,7 +193,7 @@ func (c *Recorder) read(id uint32) {
 	}
 	fd, err := sys.OpenProgram(id)
 	if err != nil {
-		return // gone
+		return // unloaded
 	}
 	defer unix.Close(fd)
 	clear(c.info)
@@ -201,18 +202,17 @@ func (c *Recorder) read(id uint32) {
 	}
 	now := boottime()
 	if p == nil {
-		p = c.meet(id, fd, now)
+		p = c.addProgram(id, fd, now)
 	}
 	p.last = countersOf(c.info)
 	p.at, p.Last = c.polled, now
 }
 
-// scanHost finds out where programs are attached and who holds them. Facts known of one before
-// stay known.
+// scan finds out where programs are attached and who holds them. Earlier findings are kept.
 func (c *Recorder) scan() {
 	began := time.Now()
 	c.mu.Lock()
-	c.unscanned = false // those that come meanwhile need another scan
+	c.unscanned = false // programs loaded during the scan need another one
 	c.mu.Unlock()
 	uses, err := scanHost(c.proc)
 	if text := fmt.Sprint(err); err != nil && text != c.scanErr {
@@ -224,13 +224,14 @@ func (c *Recorder) scan() {
 	defer c.mu.Unlock()
 	for id, u := range uses {
 		if p := c.programs[id]; p != nil {
-			p.learn(u)
+			p.addUse(u)
 		}
 	}
 	c.scanned, c.scanTook = time.Now(), time.Since(began)
 }
 
-// Runs returns how often and how long all programs ran; ok is false if the kernel did not count.
+// Runs returns the number and total time of all programs' runs; ok is false if the kernel did not
+// count.
 func (c *Recorder) Runs() (runs uint64, took time.Duration, ok bool) {
 	if !c.counted {
 		return 0, 0, false
@@ -244,7 +245,7 @@ func (c *Recorder) Runs() (runs uint64, took time.Duration, ok bool) {
 	return sum.runs, time.Duration(sum.time), true
 }
 
-// Add adds the list since the begin of the bundle.
+// Add adds the list since the start of the bundle.
 func (c *Recorder) Add(w *bundle.Writer) error {
 	if c.quit != nil {
 		c.poll()
@@ -268,8 +269,8 @@ func (c *Recorder) Add(w *bundle.Writer) error {
 	return w.Add(bundle.BPFStatsName, data)
 }
 
-// Again begins a list for another bundle.
-func (c *Recorder) Again() {
+// NewFile starts a list for another bundle.
+func (c *Recorder) NewFile() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin, c.lost = c.end, 0
@@ -279,4 +280,115 @@ func (c *Recorder) Again() {
 		}
 		p.base, p.First = p.last, c.begin
 	}
+}
+
+// program is a program of the current list.
+type program struct {
+	bpf.ProgramStats
+	base counters // counters at the start of the list
+	last counters
+	at   uint64 // number of the last poll that saw it
+}
+
+// counters are fields of struct bpf_prog_info.
+type counters struct{ time, runs, missed uint64 }
+
+func (x counters) since(base counters) counters {
+	return counters{x.time - base.time, x.runs - base.runs, x.missed - base.missed}
+}
+
+// Fields of struct bpf_prog_info.
+const (
+	infoLoadedAt = 40
+	infoUIDAt    = 48
+	infoMapsAt   = 52
+	infoMapIDsAt = 56
+	infoNameAt   = 64
+	infoNameEnd  = 80
+	infoTimeAt   = 192
+	infoRunsAt   = 200
+	infoMissedAt = 208
+)
+
+func countersOf(info []byte) counters {
+	order := binary.NativeEndian
+	return counters{order.Uint64(info[infoTimeAt:]), order.Uint64(info[infoRunsAt:]),
+		order.Uint64(info[infoMissedAt:])}
+}
+
+// addProgram adds a program whose info was read. Earlier runs of a present program are not counted.
+func (c *Recorder) addProgram(id uint32, fd int, now uint64) *program {
+	order := binary.NativeEndian
+	p := &program{ProgramStats: bpf.ProgramStats{ID: id, Type: order.Uint32(c.info),
+		Tag:  bpf.Tag(c.info[bpf.InfoTagAt:]).String(),
+		Name: unix.ByteSliceToString(c.info[infoNameAt:infoNameEnd]),
+		UID:  order.Uint32(c.info[infoUIDAt:]), Loaded: order.Uint64(c.info[infoLoadedAt:]),
+		First: now}}
+	if p.Loaded < c.begin {
+		p.base, p.First = countersOf(c.info), c.begin
+	}
+	c.programs[id], c.unscanned = p, true
+	n := min(order.Uint32(c.info[infoMapsAt:]), maxUses)
+	if n == 0 {
+		return p
+	}
+	last := slices.Clone(c.info)
+	c.ids = slices.Grow(c.ids[:0], int(n)*4)[:n*4]
+	clear(c.info)
+	order.PutUint32(c.info[infoMapsAt:], n)
+	order.PutUint64(c.info[infoMapIDsAt:], sys.Address(c.ids))
+	if _, err := sys.BPFInfo(fd, c.info); err == nil {
+		for ids := c.ids; len(ids) >= 4; ids = ids[4:] {
+			p.Maps = append(p.Maps, c.mapOf(order.Uint32(ids)))
+		}
+	}
+	copy(c.info, last)
+	return p
+}
+
+// mapOf describes a map as far as it is readable.
+func (c *Recorder) mapOf(id uint32) bpf.MapStats {
+	m := bpf.MapStats{ID: id}
+	fd, err := sys.OpenMap(id)
+	if err != nil {
+		return m
+	}
+	defer unix.Close(fd)
+	if h, err := c.maps.Header(fd); err == nil {
+		m.Name, m.Type = h.Name, h.Type
+	}
+	return m
+}
+
+// addUse adds the results of a scan.
+func (p *program) addUse(u *Use) {
+	for _, a := range u.Attached {
+		i := slices.IndexFunc(p.Attached, func(x bpf.Attachment) bool {
+			return x.How == a.How && x.To == a.To
+		})
+		switch {
+		case i >= 0:
+			p.Attached[i] = a
+		case len(p.Attached) < maxUses:
+			p.Attached = append(p.Attached, a)
+		default:
+			p.More++
+		}
+	}
+	p.Holders = union(p.Holders, u.Holders, &p.More)
+	p.Pins = union(p.Pins, u.Pins, &p.More)
+}
+
+// union appends the new items to a list, up to maxUses, and counts the others.
+func union[T comparable](to, from []T, more *uint64) []T {
+	for _, x := range from {
+		switch {
+		case slices.Contains(to, x):
+		case len(to) < maxUses:
+			to = append(to, x)
+		default:
+			*more++
+		}
+	}
+	return to
 }
