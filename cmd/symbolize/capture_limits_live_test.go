@@ -122,7 +122,7 @@ func TestLiveCaptureFileSize(t *testing.T) {
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
 		if cmd.ProcessState.ExitCode() != cli.Failed || !strings.Contains(messages.String(),
 			"ulimit -f") ||
-			!oneError(messages.String(), "file too large", path+" has what was recorded before") {
+			!oneError(messages.String(), "file too large", path+" contains the data recorded before") {
 			t.Errorf("%s: %v\n%s", tt.name, err, &messages)
 		}
 		if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
@@ -210,7 +210,7 @@ func TestLiveCaptureTempFull(t *testing.T) {
 		if tt.durable {
 			awaitBundle(t, path, 0)
 			fill()
-			words = append(words, path+" has what was recorded before")
+			words = append(words, path+" contains the data recorded before")
 		}
 		err := cmd.Wait()
 		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))

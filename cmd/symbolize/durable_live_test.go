@@ -315,7 +315,7 @@ func TestLiveCaptureFull(t *testing.T) {
 	err := cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != cli.Failed ||
 		!strings.Contains(said.String(), "no space left on device; "+path+
-			" has what was recorded before") || strings.Count(said.String(), "\n") != 2 { // a hint
+			" contains the data recorded before") || strings.Count(said.String(), "\n") != 2 { // a hint
 		t.Errorf("%v\n%s", err, said.String())
 	}
 	if n, _ := sampledIn(t, path); n == 0 {

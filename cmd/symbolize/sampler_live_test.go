@@ -224,7 +224,7 @@ func TestLiveSamplerTarget(t *testing.T) {
 		want string
 	}{
 		{args: []string{"-p", "2147483647"},
-			want: "nothing to sample: there is no process 2147483647"},
+			want: "nothing to sample: no process 2147483647"},
 		{args: []string{"--cgroup", dir}, want: "not a cgroup v2 directory"},
 		{args: []string{"--cgroup", filepath.Join(dir, "none")},
 			want: "no such file or directory"},

@@ -14,7 +14,7 @@ import (
 // Errors of Record. All other failures are counted, reported and survived.
 var (
 	// ErrUnsupported is the error on other systems than Linux.
-	ErrUnsupported = errors.New("captures are made on Linux only")
+	ErrUnsupported = errors.New("captures require Linux")
 	// ErrRights: too few rights to record anything; CheckHost lists the missing ones.
 	ErrRights = errors.New("not permitted to watch BPF programs")
 	// ErrStacks: stacks cannot be sampled at this event.
@@ -24,7 +24,7 @@ var (
 	// ErrHostProc: Options.HostProc is not the host's /proc.
 	ErrHostProc = errors.New("not the /proc of the host")
 	// ErrNoMap: no map has a name or id of Options.Maps.
-	ErrNoMap = errors.New("there is no such BPF map")
+	ErrNoMap = errors.New("no such BPF map")
 )
 
 // Options selects the data to record and the duration. Without Duration and Command a recording

@@ -95,7 +95,7 @@ func (h *host) needs() []Need {
 		out = append(out, Need{Name: name, For: what, Fix: fix, Fatal: fatal})
 	}
 	if h.capsErr != nil {
-		add(true, "capget", "nobody knows which capabilities there are: "+h.capsErr.Error(), asRoot)
+		add(true, "capget", "the capabilities can be checked: "+h.capsErr.Error(), asRoot)
 	}
 	h.rights(add)
 	h.settings(add)
@@ -108,26 +108,26 @@ func (h *host) rights(add func(fatal bool, name, what, fix string)) {
 	admin := h.has(unix.CAP_SYS_ADMIN)
 	if !admin {
 		// It includes CAP_BPF, which alone does not allow to open programs by id.
-		add(true, "CAP_SYS_ADMIN", "a BPF program or BTF is opened by its id, "+
-			"and with --stacks one is loaded", asRoot+"symbolize")
+		add(true, "CAP_SYS_ADMIN", "BPF programs and BTF can be opened by id, "+
+			"and a program loaded for --stacks", asRoot+"symbolize")
 	}
 	if paranoid := h.number(paranoidPath, 2); paranoid > 0 && !admin && !h.has(unix.CAP_PERFMON) {
-		add(true, "CAP_PERFMON", "loads of BPF programs on all CPUs are watched: "+
+		add(true, "CAP_PERFMON", "loads of BPF programs on all CPUs are recorded: "+
 			"kernel.perf_event_paranoid is "+strconv.Itoa(paranoid),
 			"give the capability, or: sysctl kernel.perf_event_paranoid=0")
 	}
 	switch kptr := h.number(kptrPath, 0); {
 	case kptr >= 2:
 		add(false, "kernel.kptr_restrict", "images of BPF programs and addresses of kernel "+
-			"symbols are seen: at "+strconv.Itoa(kptr)+" they are hidden from everybody",
+			"symbols can be read: at "+strconv.Itoa(kptr)+" they are hidden from all users",
 			"sysctl kernel.kptr_restrict=1")
 	case !h.has(unix.CAP_SYSLOG) && (kptr == 1 || h.number(paranoidPath, 2) > 1):
-		add(false, "CAP_SYSLOG", "images of BPF programs and addresses of kernel symbols are "+
-			"seen: kernel.kptr_restrict is "+strconv.Itoa(kptr)+", kernel.perf_event_paranoid "+
+		add(false, "CAP_SYSLOG", "images of BPF programs and addresses of kernel symbols can be "+
+			"read: kernel.kptr_restrict is "+strconv.Itoa(kptr)+", kernel.perf_event_paranoid "+
 			strconv.Itoa(h.number(paranoidPath, 2)), asRoot+"symbolize")
 	}
 	if !h.has(unix.CAP_SYS_PTRACE) {
-		add(false, "CAP_SYS_PTRACE", "mappings of other users' processes are read",
+		add(false, "CAP_SYS_PTRACE", "mappings of other users' processes can be read",
 			asRoot+"symbolize")
 	}
 }
@@ -135,12 +135,12 @@ func (h *host) rights(add func(fatal bool, name, what, fix string)) {
 // settings checks the settings that no capability replaces.
 func (h *host) settings(add func(fatal bool, name, what, fix string)) {
 	if h.number(jitPath, 1) == 0 {
-		add(false, "net.core.bpf_jit_enable", "BPF programs have code: at 0 they are interpreted",
-			"sysctl net.core.bpf_jit_enable=1, then load the programs anew")
+		add(false, "net.core.bpf_jit_enable", "BPF programs are compiled: at 0 they are interpreted",
+			"sysctl net.core.bpf_jit_enable=1, then load the programs again")
 	}
 	if s, ok := h.read(lockdownPath); ok && strings.Contains(s, "[confidentiality]") {
 		add(false, "lockdown", "images are copied inside the kernel (--kernel-copy), and "+
-			"tracepoints of modules watched: the kernel is locked down for confidentiality",
+			"tracepoints of modules recorded: the kernel is locked down for confidentiality",
 			"boot without lockdown=confidentiality")
 	}
 	if _, err := os.Stat(vmlinuxBTFPath); err != nil && h.missing(vmlinuxBTFPath) {
@@ -187,13 +187,13 @@ func (v kernelVersion) before(w kernelVersion) bool {
 // samplerFeatures are the features that the sampler requires. BPF_F_USER_BUILD_ID is as old as
 // bpf_get_stack.
 var samplerFeatures = []kernelFeature{
-	{"bpf_get_stack", "a BPF program takes stacks", kernelVersion{4, 18}, func() error {
+	{"bpf_get_stack", "a BPF program can read stacks", kernelVersion{4, 18}, func() error {
 		return features.HaveProgramHelper(ebpf.PerfEvent, asm.FnGetStack)
 	}},
-	{"bounded loops in BPF", "a BPF program distinguishes stacks", kernelVersion{5, 3},
+	{"bounded loops in BPF", "a BPF program can distinguish stacks", kernelVersion{5, 3},
 		features.HaveBoundedLoops},
-	{"batches of BPF maps", "counts are read", kernelVersion{5, 6}, probeBatches},
-	{"BPF ring buffer", "stacks leave the kernel", kernelVersion{5, 8}, func() error {
+	{"batches of BPF maps", "counts can be read", kernelVersion{5, 6}, probeBatches},
+	{"BPF ring buffer", "stacks are sent to user space", kernelVersion{5, 8}, func() error {
 		return features.HaveMapType(ebpf.RingBuf)
 	}},
 }
@@ -224,26 +224,26 @@ func (h *host) stacks(add func(n Need)) {
 	h.lockedMemory(add)
 	if depth := h.number(maxStackPath, sampler.Depth); depth < sampler.Depth {
 		add(Need{Name: "kernel.perf_event_max_stack", Option: stacksOption,
-			For: fmt.Sprintf("stacks are taken to a depth of %d frames: beyond %d they are cut off",
+			For: fmt.Sprintf("stacks have up to %d frames: they are truncated to %d",
 				sampler.Depth, depth),
-			Fix: fmt.Sprintf("sysctl kernel.perf_event_max_stack=%d, while nobody records",
+			Fix: fmt.Sprintf("sysctl kernel.perf_event_max_stack=%d, while no recorder runs",
 				sampler.Depth)})
 	}
 	h.tracepoints(add)
 	if h.missing(uprobePath) && !h.traced(uprobeEvents) {
 		add(Need{Name: "uprobes", Option: uprobeOption,
-			For: "functions are sampled when they are called: there is no " + uprobePath,
+			For: "function calls can be sampled: there is no " + uprobePath,
 			Fix: "use a kernel with CONFIG_UPROBE_EVENTS, and /sys mounted"})
 	}
 	if !h.mounted("cgroup2", "") {
 		add(Need{Name: "cgroup2", Option: cgroupOption,
-			For: "what is in a control group is sampled alone: version 2 is mounted nowhere",
+			For: "a control group can be sampled: cgroup v2 is not mounted",
 			Fix: "mount -t cgroup2 none DIR, and name a directory below it"})
 	}
 	if h.container {
 		add(Need{Name: "initial PID namespace", Option: stacksOption,
 			For: "addresses without a build ID get names in processes of the host and of other " +
-				"containers: in a container /proc does not have those",
+				"containers: the container's /proc does not list them",
 			Fix: "mount the host's /proc into the container and name it with --host-proc, or run " +
 				"the container in the host's PID namespace (--pid=host)"})
 	}
@@ -302,11 +302,11 @@ func (h *host) tracepoints(add func(n Need)) {
 			Fix: "mount -t tracefs nodev " + sys.TracingDirs[0]})
 	case !h.has(unix.CAP_DAC_READ_SEARCH) && !h.has(unix.CAP_DAC_OVERRIDE):
 		add(Need{Name: "CAP_DAC_READ_SEARCH", Option: tracingOptions,
-			For: what + ": tracefs shows itself to root alone",
+			For: what + ": only root can read tracefs",
 			Fix: "run it as root, or give cap_dac_read_search with the other capabilities"})
 	default:
 		add(Need{Name: "sched:sched_switch", Option: offCPUOption,
-			For: "it is known when threads stop and go on: tracefs has no such tracepoint",
+			For: "off-CPU times can be recorded: tracefs has no such tracepoint",
 			Fix: "use a kernel with CONFIG_EVENT_TRACING"})
 	}
 }
@@ -345,12 +345,12 @@ func (s *session) checkHostProc() error {
 		if b, err := os.ReadFile(dir + "/self/status"); err == nil && outerNumber(string(b)) {
 			return nil
 		}
-		s.warnAhead(fmt.Sprintf("%v: whether it is the host's is unknown", err))
+		s.warnAhead(fmt.Sprintf("%v: cannot check that it is the /proc of the host", err))
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrHostProc, err)
 	case !is:
-		return fmt.Errorf("%w: %s: it is that of a container", ErrHostProc, dir)
+		return fmt.Errorf("%w: %s is the /proc of a container", ErrHostProc, dir)
 	}
 	return nil
 }

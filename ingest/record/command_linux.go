@@ -118,7 +118,7 @@ func newOwnGroup() (g *ownGroup, err error) {
 		return g, err
 	}
 	if s := strings.TrimSpace(string(kind)); s != "domain" {
-		return g, fmt.Errorf("%s: a control group of type %q", g.dir, s)
+		return g, fmt.Errorf("%s: control group of unsupported type %q", g.dir, s)
 	}
 	return g, nil
 }
@@ -193,7 +193,7 @@ func groupOf(proc string) (string, error) {
 			return filepath.Join(at, path), nil
 		}
 	}
-	return "", errors.New("control groups of version 2 are not mounted")
+	return "", errors.New("cgroup v2 is not mounted")
 }
 
 // attributes starts a command in the group; nil leaves it in the group of this process.

@@ -113,7 +113,7 @@ func (x *compiledAdder) file(pid int32, f *compiledFile, of, entry string, size 
 	case x.p.isOlder(pid, f.written):
 		if !x.p.stale[pid] {
 			x.p.stale[pid] = true
-			lost("of earlier processes with the same number")
+			lost("of earlier processes with the same ID")
 		}
 	case f.size > min(maxCompiled, x.left):
 		lost("too large")

@@ -84,7 +84,7 @@ func perfMapsOfOthers(t *testing.T, up time.Duration) {
 		}
 		p.newFile()
 	}
-	if n := s.summary.Lost["perf maps: of earlier processes with the same number"]; n != 3 {
+	if n := s.summary.Lost["perf maps: of earlier processes with the same ID"]; n != 3 {
 		t.Errorf("lost %v", s.summary.Lost)
 	}
 	p.forget(p.gone())

@@ -53,7 +53,7 @@ func (c *copies) stop() {
 	}
 	c.stopped = true
 	missed, errs := c.copier.Stop()
-	c.s.lost("copies inside the kernel: two loads at once on a CPU", missed)
+	c.s.lost("copies inside the kernel: concurrent loads on a CPU", missed)
 	for _, err := range errs {
 		c.s.warn("%v", err)
 	}

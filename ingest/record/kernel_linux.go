@@ -83,7 +83,7 @@ func (k *kernel) locate() {
 	k.s.manifest.Text = bundle.HexAddr(k.facts.text)
 	if err == nil && k.facts.text == 0 {
 		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
-			"the kernel cannot be distinguished from that of another boot")
+			"the address of the kernel is unknown")
 	}
 }
 
@@ -240,7 +240,7 @@ func readVDSO(h *sys.Host) ([]byte, error) {
 		var from, to int64
 		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err != nil || to <= from ||
 			to-from > maxVDSO {
-			return nil, fmt.Errorf("odd mapping %q", line)
+			return nil, fmt.Errorf("invalid mapping %q", line)
 		}
 		mem, err := os.Open(h.Path("/proc/self/mem"))
 		if err != nil {
@@ -251,7 +251,7 @@ func readVDSO(h *sys.Host) ([]byte, error) {
 		_, err = mem.ReadAt(image, from)
 		return image, err
 	}
-	return nil, errors.New("this process has none")
+	return nil, errors.New("not mapped in this process")
 }
 
 // possibleCPUs returns the number of values in an entry of a per-CPU map; 0 if unknown.

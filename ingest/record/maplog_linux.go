@@ -55,8 +55,8 @@ func newMapLog(s *session, p *processes) *mapLog { return &mapLog{s: s, procs: p
 // start opens the rings. Without them addresses are looked up only in copies, with a warning.
 func (l *mapLog) start() error {
 	if l.procs.otherNumbers() {
-		l.s.warn("changes of mappings are not recorded: records have other numbers of processes "+
-			"than %s", l.procs.proc)
+		l.s.warn("changes of mappings are not recorded: records and %s have different "+
+			"process IDs", l.procs.proc)
 		return nil
 	}
 	if err := l.open(); err != nil {
@@ -118,8 +118,8 @@ func (l *mapLog) load() {
 }
 
 func (l *mapLog) warnMoves(err error) {
-	l.s.warn("code that processes move (mremap) is not noticed: samples of files without a build ID may "+
-		"have the name of another one: %v", err)
+	l.s.warn("moves of code by mremap are not recorded: samples in files without a build ID "+
+		"may get names of another file: %v", err)
 }
 
 // loop reads the rings that have filled up.

@@ -136,7 +136,7 @@ func (m *mapSeries) stop() {
 	}
 	for _, w := range m.selected {
 		if !w.seen {
-			m.s.warn("map %s was never there", w.text)
+			m.s.warn("map %s never existed", w.text)
 		}
 	}
 }
@@ -181,11 +181,11 @@ func (m *mapSeries) consider(id uint32) error {
 		found := w.seen
 		w.seen = true
 		if len(m.maps) >= maxSeries {
-			m.s.lost("maps beyond the bound", 1)
+			m.s.lost("maps beyond the limit", 1)
 			return nil
 		}
 		if found {
-			m.s.warn("map %s: there is another one of this name, id %d, from %s on", h.Name, id,
+			m.s.warn("map %s: another map with this name, id %d, exists from %s on", h.Name, id,
 				m.now())
 		}
 		m.maps = append(m.maps, &seriesMap{id: id, name: h.Name})
@@ -235,7 +235,7 @@ func (m *mapSeries) dump(x *seriesMap) {
 	fd, err := sys.OpenMap(x.id)
 	if errors.Is(err, os.ErrNotExist) {
 		x.gone = true
-		m.s.warn("map %s (id %d) was gone after %s; there are %d dumps of it", x.name, x.id,
+		m.s.warn("map %s (id %d) was removed after %s and %d dumps", x.name, x.id,
 			m.now(), x.dumps)
 		return
 	}
@@ -265,11 +265,11 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 		return err
 	}
 	if m.flushed+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.buf)) > maxMapSpool {
-		m.s.lost("dumps of maps beyond the bound", 1)
+		m.s.lost("dumps of maps beyond the limit", 1)
 		if !m.full {
 			m.full = true
-			m.s.warn("no more dumps of maps after %s: %d dumps, %d bytes; a longer interval makes "+
-				"them last", m.now(), len(m.names), m.spool.size)
+			m.s.warn("no more dumps of maps after %s: %d dumps, %d bytes; choose a longer "+
+				"interval", m.now(), len(m.names), m.spool.size)
 		}
 		return nil
 	}

@@ -55,8 +55,8 @@ func TestLiveCaptureMaps(t *testing.T) {
 		f.Close()
 	}
 	warnings := strings.Join(sum.Warnings, "\n")
-	for _, want := range []string{"map live_goes (id ", "was gone after", "another one of this name",
-		"map live_never was never there"} {
+	for _, want := range []string{"map live_goes (id ", "was removed after", "another map with this name",
+		"map live_never never existed"} {
 		if !strings.Contains(warnings, want) {
 			t.Errorf("no %q in the warnings:\n%s", want, warnings)
 		}

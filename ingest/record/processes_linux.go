@@ -142,8 +142,8 @@ func (p *processes) open(rings []*sys.Ring) (ids []uint64) {
 		return nil
 	}
 	if p.otherNumbers() {
-		p.s.warn("the command's processes are not followed: records have other numbers of "+
-			"processes than %s", p.proc)
+		p.s.warn("the command's processes are not followed: records and %s have "+
+			"different process IDs", p.proc)
 		return nil
 	}
 	flags := processFlags | perfdata.FlagInherit | perfdata.FlagBuildID
@@ -192,7 +192,7 @@ func (p *processes) track(pid int32) {
 		p.seen[pid], p.dirty[pid] = true, true
 		p.s.wake()
 	} else {
-		p.s.lost("processes beyond the bound", 1)
+		p.s.lost("processes beyond the limit", 1)
 	}
 }
 
@@ -248,7 +248,7 @@ func (p *processes) stop() {
 	}
 	for _, pid := range pids {
 		if !p.exists(pid) {
-			p.s.warn("there is no process %d", pid)
+			p.s.warn("no process %d", pid)
 			continue
 		}
 		p.mu.Lock()
@@ -328,7 +328,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
 		// the process ended; the records have its mappings
 	case errors.Is(err, fs.ErrPermission):
-		p.s.lost("mappings of processes: no rights to read them", 1)
+		p.s.lost("mappings of processes: permission denied", 1)
 	case err != nil:
 		p.s.warn("%v", err)
 	case len(b) > maxMaps:
@@ -399,7 +399,7 @@ func (p *processes) keep(pid int32, program uint64, text []byte, at readTime) {
 	case len(text) == 0:
 		return
 	case !p.seen[pid] && len(p.seen) >= maxProcesses:
-		p.s.lost("processes beyond the bound", 1)
+		p.s.lost("processes beyond the limit", 1)
 		return
 	case p.maps.size+int64(len(text)) > maxProcessBytes:
 		p.s.lost("mappings of processes: too large", 1)

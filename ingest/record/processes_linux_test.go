@@ -200,7 +200,7 @@ func TestProcessesBound(t *testing.T) {
 	r.write("proc/"+strconv.Itoa(ownPID)+"/maps", "mine")
 	p.stop()
 	p.record(mapping(7))
-	if len(p.seen) != maxProcesses || s.summary.Lost["processes beyond the bound"] != 2 ||
+	if len(p.seen) != maxProcesses || s.summary.Lost["processes beyond the limit"] != 2 ||
 		len(p.kept) != 1 {
 		t.Errorf("%d processes, %d with mappings, lost %v", len(p.seen), len(p.kept), s.summary.Lost)
 	}
@@ -283,11 +283,11 @@ func TestKernelHidden(t *testing.T) {
 // TestOwnVDSO refuses mappings that are no vdso.
 func TestOwnVDSO(t *testing.T) {
 	for maps, want := range map[string]string{
-		"":                                    "has none",
-		"7ff0-zz r-xp 0 00:00 0 [vdso]\n":     "odd mapping",
-		"0-ffffffffff r-xp 0 00:00 0 [vdso]":  "odd mapping",
-		"2000-1000 r-xp 0 00:00 0 [vdso]":     "odd mapping",
-		"1000-2000 r-xp 0 00:00 0 /lib/x.so ": "has none",
+		"":                                    "not mapped",
+		"7ff0-zz r-xp 0 00:00 0 [vdso]\n":     "invalid mapping",
+		"0-ffffffffff r-xp 0 00:00 0 [vdso]":  "invalid mapping",
+		"2000-1000 r-xp 0 00:00 0 [vdso]":     "invalid mapping",
+		"1000-2000 r-xp 0 00:00 0 /lib/x.so ": "not mapped",
 	} {
 		r := newTestRoot(t)
 		r.write("proc/self/maps", maps)

@@ -177,7 +177,7 @@ func (p *programs) read(id uint32) *program {
 		if err == nil {
 			p.source.Close(fd)
 		}
-		p.s.lost("BPF programs beyond the bound", 1)
+		p.s.lost("BPF programs beyond the limit", 1)
 		return nil
 	}
 	x := &program{}

@@ -68,7 +68,7 @@ func (s *session) openGroup() {
 	}
 	group, err := newOwnGroup()
 	if err != nil {
-		s.warnAhead(fmt.Sprintf("all processes are sampled, the command alone cannot be: %v", err))
+		s.warnAhead(fmt.Sprintf("sampling all processes, cannot sample only the command: %v", err))
 		return
 	}
 	limited := *o.Stacks
@@ -113,7 +113,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 		w.Abort()
 	}
 	if err != nil && w.Flushed() > 0 {
-		err = fmt.Errorf("%w; %s has what was recorded before", err, w.Path())
+		err = fmt.Errorf("%w; %s contains the data recorded before", err, w.Path())
 	}
 	return err
 }

@@ -130,7 +130,7 @@ func (x *sideband) start() error {
 		x.rings = append(x.rings, r)
 	}
 	if len(x.rings) == 0 {
-		return errors.New("no CPU has a ring")
+		return errors.New("no ring: all CPUs went offline")
 	}
 	ids := make([]uint64, 0, 2*len(x.rings))
 	for _, r := range x.rings {
@@ -397,7 +397,7 @@ func (x *sideband) cutPart(newFile bool) (part *sidePart, err error) {
 		select {
 		case <-done:
 		default:
-			err = errors.New("the rings are not read any more")
+			err = errors.New("the rings are no longer read")
 		}
 	}
 	return part, err

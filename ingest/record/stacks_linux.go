@@ -63,7 +63,7 @@ func (x *stacks) load() error {
 			"mount the host's /proc and name it with --host-proc, or run with --pid=host")
 	}
 	if len(o.PIDs) > 0 && !slices.ContainsFunc(o.PIDs, x.procs.exists) {
-		return stacksError(fmt.Errorf("%w: there is no process %d", sampler.ErrTarget, o.PIDs[0]))
+		return stacksError(fmt.Errorf("%w: no process %d", sampler.ErrTarget, o.PIDs[0]))
 	}
 	o.Changes = x.changes
 	x.sm, err = sampler.New(o)
@@ -244,8 +244,8 @@ func (x *stacks) explain() {
 		x.procs.places = found
 	}
 	if x.unproven > 0 {
-		x.s.warn("%d samples have addresses that were looked up in mappings as they were up to a "+
-			"second later: code that was mapped in between would have given them its name", x.unproven)
+		x.s.warn("%d samples have addresses that were looked up in mappings read up to a second "+
+			"later: code mapped in between may have given them its name", x.unproven)
 	}
 }
 

@@ -164,7 +164,7 @@ func nameOffset(format string) (int, error) {
 			return int(at), err
 		}
 	}
-	return 0, errors.New("its format has no field \"name\"")
+	return 0, errors.New("no field \"name\" in its format")
 }
 
 // Sample handles a sample of one of the tracepoints: u64 id, u32 pid, u32 tid, u64 time, u32 cpu,
@@ -262,7 +262,7 @@ func (m *Modules) free(e moduleEvent, loads map[string]uint64) {
 
 func (m *Modules) append(x bundle.Module) {
 	if len(m.list) >= maxModules {
-		m.reports.Lost("modules beyond the bound", 1)
+		m.reports.Lost("modules beyond the limit", 1)
 		return
 	}
 	m.list = append(m.list, x)

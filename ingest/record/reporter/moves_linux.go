@@ -199,7 +199,7 @@ func register(l *sys.BTFLayout, arch string, n int) int16 {
 	}
 	names, ok := copyArgs[arch]
 	if !ok {
-		l.Err = fmt.Errorf("not known on %s where a function has its arguments", arch)
+		l.Err = fmt.Errorf("unknown registers of function arguments on %s", arch)
 	}
 	return int16(l.At("pt_regs", names[n]))
 }
@@ -247,7 +247,7 @@ var moveSysExit = map[string]struct {
 func moveAtExit(l *sys.BTFLayout, arch string) asm.Instructions {
 	x, ok := moveSysExit[arch]
 	if !ok {
-		l.Err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
+		l.Err = fmt.Errorf("unknown registers of system call arguments on %s", arch)
 	}
 	const least = 4096 // smallest address; less is the result of another call, or an error
 	out := asm.Instructions{

@@ -183,7 +183,7 @@ func atExit(l *sys.BTFLayout, arch string, release uint64) asm.Instructions {
 	const cmdProgLoad = 5
 	x, ok := sysExit[arch]
 	if !ok {
-		l.Err = fmt.Errorf("not known on %s where a system call has its arguments", arch)
+		l.Err = fmt.Errorf("unknown registers of system call arguments on %s", arch)
 	}
 	tmp := func(base asm.Register, off, size int32) asm.Instructions {
 		out := append(asm.Instructions{storeWord(asm.R10, stackCtx+ctxTmp, 0)},

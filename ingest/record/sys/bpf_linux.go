@@ -316,7 +316,7 @@ func (r *MapReader) Header(fd int) (h rawdump.Header, err error) {
 const errNoBatch = unix.Errno(524)
 
 // errUnread: elements of this kind of map cannot be read.
-var errUnread = errors.New("the kernel gives no elements of a map of this kind")
+var errUnread = errors.New("the kernel cannot read elements of this type of map")
 
 // Dump reads all pairs of a map, and appends them as a raw dump to dst.
 func (r *MapReader) Dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) {

@@ -96,7 +96,7 @@ func (s *scan) listGroups(mounts []mount) {
 				return nil // removed, or a file
 			}
 			if len(s.groups) >= maxGroups {
-				s.fail(fmt.Errorf("%s has more than the %d control groups that are asked for BPF "+
+				s.fail(fmt.Errorf("%s has more than the %d control groups that are queried for BPF "+
 					"programs", m.path, maxGroups))
 				return fs.SkipAll
 			}
@@ -347,7 +347,7 @@ func requestDump(typ uint16, body []byte) ([]syscall.NetlinkMessage, error) {
 // answerError returns the error of a message of type NLMSG_ERROR.
 func answerError(data []byte) error {
 	if len(data) < 4 {
-		return errors.New("an error without a number")
+		return errors.New("error message without an error number")
 	}
 	if code := int32(binary.NativeEndian.Uint32(data)); code != 0 {
 		return unix.Errno(-code)
