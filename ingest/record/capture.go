@@ -68,7 +68,7 @@ type Options struct {
 	// KnownKernel reports whether symbols of the kernel with this build ID are available elsewhere;
 	// if so they are left out. Nil: never.
 	KnownKernel func(buildid.ID) bool
-	// Stacks configures stack sampling; nil: no sampling. Its Addresses is not used.
+	// Stacks configures stack sampling; nil: no sampling. Record sets its callbacks.
 	Stacks *sampler.Options
 	// OfCommand limits Stacks to Command and its children by a control group. If the group cannot
 	// be made everything is sampled, with a warning.

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builtHost is a host for CheckHost. Fields that are not set are those of one that has
-// everything.
+// builtHost is a host for CheckHost. Unset fields are those of a host that lacks nothing.
 type builtHost struct {
 	lacks     uint64            // capabilities
 	settings  map[string]string // beside those of goodSettings; absent: not there
@@ -57,8 +56,7 @@ func (b builtHost) needs() []Need {
 	return h.needs()
 }
 
-// needNames returns the names of needs, "!" behind those that are fatal, their option behind
-// those that have one.
+// needNames returns the names of needs, followed by "!" if fatal, and by their option if any.
 func needNames(t *testing.T, needs []Need) []string {
 	t.Helper()
 	var got []string
@@ -202,7 +200,7 @@ func TestNeedsOfStacks(t *testing.T) {
 	}
 }
 
-// TestLiveFeatures has this kernel asked for all that the sampler uses.
+// TestLiveFeatures probes this kernel for all features that the sampler uses.
 func TestLiveFeatures(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SKIPPED: live tests run with SYMBOLIZE_LIVE=1")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAbandonedGroups: the group of a killed recorder is removed once its processes are gone; that
-// of one that lives, and what is of others, stay.
+// TestAbandonedGroups: the group of a killed recorder is removed after its processes have ended;
+// groups of live recorders, and other groups, stay.
 func TestAbandonedGroups(t *testing.T) {
 	parent := t.TempDir()
 	alive, err := makeGroup(parent)

@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/format/bundle"
 )
 
-// TestPerfMapsOfOthers: a perf map that an earlier process with the same number has left is not
-// taken, whether the process is there or has ended, and counted once; on a machine of any age.
+// TestPerfMapsOfOthers: a perf map left by an earlier process with the same ID is not copied, and
+// counted once, whether the process lives or has ended, and at any uptime.
 func TestPerfMapsOfOthers(t *testing.T) {
 	for _, up := range []time.Duration{time.Minute, 10 * 365 * 24 * time.Hour} {
 		t.Run(up.String(), func(t *testing.T) { perfMapsOfOthers(t, up) })
@@ -135,8 +135,8 @@ func TestCompiledFiles(t *testing.T) {
 	}
 }
 
-// TestContained: the files of a process in another mount namespace are opened while it runs, and
-// taken as they are when it has ended.
+// TestContained: files of a process in another mount namespace are opened while it runs, and copied
+// as they are when it has ended.
 func TestContained(t *testing.T) {
 	r := newTestRoot(t)
 	link := func(pid, to string) {

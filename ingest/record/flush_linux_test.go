@@ -88,8 +88,8 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestProgramsCut: a part has the programs that were read in its time; those that are missing wait
-// for the next one where the kernel copies them.
+// TestProgramsCut: a part contains the programs that were read during it. Missing programs wait for
+// the next part if the kernel copies programs.
 func TestProgramsCut(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel(3))
 	p := x.programs

@@ -22,8 +22,8 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// loaderEnv makes the test binary a program that loads BPF programs, "COUNT LIFE": each is there
-// for LIFE, and for as long again there is none.
+// loaderEnv makes the test binary load BPF programs, "COUNT LIFE": each exists for LIFE, followed
+// by a pause of the same length.
 const loaderEnv = "SYMBOLIZE_TEST_LOADER"
 
 func TestMain(m *testing.M) {

@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// remapped is process 50, whose mappings nobody reads but the test, with records since time 100.
+// remapped is process 50 with records since time 100; only the test reads its mappings.
 func remapped(t *testing.T) *processes {
 	t.Helper()
 	r := newTestRoot(t)
@@ -83,9 +83,9 @@ func (p *processes) maps50(time uint64, file string) {
 	p.mapped.record(&sys.Ring{}, mmapRecord(50, time, 0x1000, 0x1000, uint64(file[0]), "/"+file))
 }
 
-// TestPlacesAtTimes: an address is that of the file which was mapped at the time of the sample, by
-// a copy before or after it between which and the sample nothing was mapped there, else by the
-// records, else it is ambiguous.
+// TestPlacesAtTimes: an address is resolved by the file mapped at the time of the sample: from a
+// copy before or after it if nothing was mapped there in between, or else from the records;
+// otherwise it is ambiguous.
 func TestPlacesAtTimes(t *testing.T) {
 	const gone, outside, ambiguous = "gone", "outside", "ambiguous"
 	exec := func(p *processes, time uint64) {
@@ -371,7 +371,7 @@ func TestPlacesWithoutProgram(t *testing.T) {
 	}
 }
 
-// TestTables: stacks of a program share mappings as long as none lies where another one does.
+// TestTables: stacks of a program share mappings unless these overlap.
 func TestTables(t *testing.T) {
 	p := remapped(t)
 	p.copyOf(1, "a", 200, 210)
@@ -504,8 +504,8 @@ func TestMapLogForgets(t *testing.T) {
 	}
 }
 
-// TestStillMaps: the build ID of the file mapped now is that of the mapping that was copied if
-// it is still there, and nothing was mapped in its place in between.
+// TestStillMaps: the current file's build ID applies to the copied mapping if that still exists and
+// nothing replaced it in between.
 func TestStillMaps(t *testing.T) {
 	r := newTestRoot(t)
 	r.now.Monotonic = 1000

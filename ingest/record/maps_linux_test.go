@@ -19,7 +19,7 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// TestLiveCaptureMaps records maps: one grows, one goes and is made anew, one never appears.
+// TestLiveCaptureMaps records maps: one grows, one is removed and made again, one never exists.
 func TestLiveCaptureMaps(t *testing.T) {
 	needLive(t)
 	grows := livemap.New(t, ebpf.PerCPUHash, "live_grows", 100)
@@ -64,9 +64,8 @@ func TestLiveCaptureMaps(t *testing.T) {
 	checkSeries(t, path, sum)
 }
 
-// changeMaps lets a map grow while another one goes and one of its name comes. A recorder
-// that takes dumps every 30 ms has seen each state, also on a machine that lets it wait for
-// half a second.
+// changeMaps lets a map grow while another is removed and made again. A recorder with dumps every
+// 30 ms sees each state, even if the machine delays it by half a second.
 func changeMaps(grows, goes *ebpf.Map) error {
 	const gone, anew, steps = 10, 20, 40
 	for i := range uint32(steps) {
@@ -89,8 +88,7 @@ func changeMaps(grows, goes *ebpf.Map) error {
 	return nil
 }
 
-// checkSeries opens the dumps of the bundle: their times and pairs grow, and the BTF
-// that they name is there.
+// checkSeries opens the dumps of the bundle: their times and pairs grow, and their BTF exists.
 func checkSeries(t *testing.T, path string, sum *Summary) {
 	b, err := bundle.OpenFile(path)
 	if err != nil {

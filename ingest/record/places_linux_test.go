@@ -17,8 +17,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// withPlaces has the mappings of process 50 saved, which has a file with a build ID, one
-// that is no object, a device, a vdso and code of no file; 51 is a program of 32 bits.
+// withPlaces returns processes with saved mappings of process 50: a file with a build ID, one that
+// is not an object, a device, a vdso and anonymous code; 51 is a 32-bit program.
 func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 	t.Helper()
 	r := newTestRoot(t)
@@ -107,7 +107,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestFiles lists paths of the build IDs that are asked for, one for each.
+// TestFiles lists one path for each requested build ID.
 func TestFiles(t *testing.T) {
 	p, id := withPlaces(t)
 	p.ids[procmaps.File{Major: 8, Minor: 1, Inode: 9, Path: "/bin/also fixed"}] = id
@@ -219,9 +219,9 @@ func TestFileOfPath(t *testing.T) {
 	}
 }
 
-// TestVersions: addresses of each program that a process ran are found in its own mappings,
-// the newest of which are kept; an address with two explanations is ambiguous. Only code is
-// kept of who is only sampled.
+// TestVersions: addresses of each program of a process are found in the program's own mappings, of
+// which the newest are kept. An address with two explanations is ambiguous. Of sampled processes
+// only code is kept.
 func TestVersions(t *testing.T) {
 	r := newTestRoot(t)
 	p := r.processes(r.session(&Options{PIDs: []int{60}}))

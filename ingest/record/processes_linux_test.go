@@ -44,7 +44,7 @@ func (r testRoot) session(opts *Options) *session {
 		Clocks: func() bundle.Clocks { return *r.now }}}
 }
 
-// processes are those of a session.
+// processes returns the processes of a session.
 func (r testRoot) processes(s *session) *processes {
 	r.t.Helper()
 	p, err := newProcesses(s)
@@ -135,8 +135,8 @@ func readAll(t *testing.T, p *processes) {
 
 func mapping(pid uint32) []byte { return binary.NativeEndian.AppendUint32(nil, pid) }
 
-// TestProcesses: the newest mappings of each process that records name are kept, also
-// of those that are gone at the end, and perf maps, by the process's own number.
+// TestProcesses: the newest mappings of each process in the records are kept, also of ended
+// processes, and perf maps, by process ID.
 func TestProcesses(t *testing.T) {
 	r := newTestRoot(t)
 	s := r.session(&Options{PIDs: []int{70, 71}})
@@ -280,7 +280,7 @@ func TestKernelHidden(t *testing.T) {
 	}
 }
 
-// TestOwnVDSO refuses mappings that are no vdso.
+// TestOwnVDSO rejects mappings that are not a vdso.
 func TestOwnVDSO(t *testing.T) {
 	for maps, want := range map[string]string{
 		"":                                    "not mapped",

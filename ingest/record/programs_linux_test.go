@@ -246,7 +246,7 @@ func TestProgramsHidden(t *testing.T) {
 	}
 }
 
-// TestSynthesize: the records that perf makes up are those of programs of before only.
+// TestSynthesize: records are synthesized only for earlier programs.
 func TestSynthesize(t *testing.T) {
 	p := newTestPrograms(t, newFakeKernel(1, 2))
 	p.present(1)
@@ -269,8 +269,8 @@ func TestSynthesize(t *testing.T) {
 	}
 }
 
-// recordsOf closes a perf.data and returns the names in its KSYMBOL records and the ids
-// in those of loads.
+// recordsOf closes a perf.data and returns the names in its KSYMBOL records and the ids in its
+// records of loads.
 func recordsOf(t *testing.T, out *perfOut) (names []string, ids []uint32) {
 	t.Helper()
 	if err := out.w.Close(); err != nil {
@@ -307,8 +307,7 @@ func recordsOf(t *testing.T, out *perfOut) (names []string, ids []uint32) {
 	return names, ids
 }
 
-// TestSpoolFull: the error of a full disk is kept until it is asked for, and nothing
-// panics meanwhile.
+// TestSpoolFull: the error of a full disk is kept until requested, and nothing panics meanwhile.
 func TestSpoolFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

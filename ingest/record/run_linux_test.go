@@ -126,7 +126,7 @@ func TestManifestLosses(t *testing.T) {
 	}
 }
 
-// TestRecordFails: started recorders are stopped, and there is no file, nor a part of one.
+// TestRecordFails: started recorders are stopped, and no file is left.
 func TestRecordFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(a, b *fakeRecorder)
@@ -162,7 +162,7 @@ func TestRecordFails(t *testing.T) {
 // TestRunEnds: a recording ends with its command, its time, its context or a signal,
 // which the command gets; a second one kills it.
 func TestRunEnds(t *testing.T) {
-	// As the program does: else a command of what a shell starts in the background ignores SIGINT.
+	// As in the program: otherwise a shell's background commands ignore SIGINT.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, os.Interrupt)
 	defer signal.Stop(caught)
@@ -252,8 +252,8 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
-// TestRunDrains drains again after the shortest time that a recorder asks for, and when it
-// is woken; and leaves recorders alone that ask for nothing.
+// TestRunDrains drains after the shortest time returned by a recorder, and after a wake; it does
+// not drain if recorders return 0.
 func TestRunDrains(t *testing.T) { synctest.Test(t, runDrains) }
 
 func runDrains(t *testing.T) {
@@ -288,8 +288,8 @@ func runDrains(t *testing.T) {
 	}
 }
 
-// TestPauses: a sampler is left alone the longer the less there is to look at soon, as far as
-// its ring has room.
+// TestPauses: pauses between drains grow while there are no new processes, within the size of the
+// ring.
 func TestPauses(t *testing.T) {
 	pause := time.Duration(0)
 	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {

@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// ringRecord makes a record as it lies in a ring: with the trailer of sys.SampleType.
+// ringRecord returns a record as in a ring: with the trailer of sys.SampleType.
 func ringRecord(kind perfdata.Type, body []byte) []byte {
 	const trailer = 32
 	o := binary.NativeEndian
@@ -56,7 +56,7 @@ func bpfEventRecord(kind uint16, id uint32, tag bpf.Tag) []byte {
 	return ringRecord(perfdata.TypeBPFEvent, append(b, tag[:]...))
 }
 
-// newTestSideband is one whose rings are the test, and whose kernel is k.
+// newTestSideband returns a sideband with kernel k; the test replaces the rings.
 func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	t.Helper()
 	r := newTestRoot(t)
@@ -149,7 +149,7 @@ func TestSidebandDamaged(t *testing.T) {
 	}
 }
 
-// TestNamedBound: names whose load never comes are not kept for ever.
+// TestNamedBound: names without a load are not kept forever.
 func TestNamedBound(t *testing.T) {
 	x := newTestSideband(t, newFakeKernel())
 	rec := ksymbolRecord(0x1000, "bpf_prog_0301000000000000_on_enter", false)
@@ -165,7 +165,7 @@ func TestNamedBound(t *testing.T) {
 	}
 }
 
-// FuzzRecords has records of any content taken in.
+// FuzzRecords handles records with any content.
 func FuzzRecords(f *testing.F) {
 	f.Add(bpfEventRecord(perfdata.BPFLoad, 3, bpf.Tag{3, 1}))
 	f.Add(ksymbolRecord(1, "bpf_prog_0301000000000000_on_enter", false))
@@ -209,8 +209,8 @@ func TestSettled(t *testing.T) {
 	none.Settled(1, 2)
 }
 
-// symbolRecords lists the KSYMBOL records of a file in its order: "+" or "-", the
-// address and the length; those of time 0 and of the ring's have it before them.
+// symbolRecords lists the KSYMBOL records of a file in order: "+" or "-", address and length,
+// preceded by the time if it is 0 or the ring's.
 func symbolRecords(t *testing.T, out *perfOut) (list []string, times map[uint64]bool) {
 	t.Helper()
 	if err := out.w.Close(); err != nil {
@@ -250,9 +250,9 @@ func symbolRecords(t *testing.T, out *perfOut) (list []string, times map[uint64]
 	return list, times
 }
 
-// TestLookAgain: after records were lost the programs that are there have records of that time,
-// those that are not there any more one of their unload, and epochs are known again.
-func TestLookAgain(t *testing.T) {
+// TestRelist: after a loss of records, present programs get records with that time, absent ones a
+// record of their unload, and epochs are known again.
+func TestRelist(t *testing.T) {
 	k := newFakeKernel(3, 4, 5)
 	x := newTestSideband(t, k)
 	x.changes = history.NewCodeLog(func() {}, func() {})

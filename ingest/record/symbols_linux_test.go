@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// TestSymbolFilter keeps the lines of modules and BPF, and those with the kernel's addresses, for
+// TestSymbolFilter keeps the lines of modules and BPF, and lines with the kernel's addresses, for
 // reads of any size.
 func TestSymbolFilter(t *testing.T) {
 	const list = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n" +

@@ -66,8 +66,8 @@ func bpftool(t *testing.T, id uint32) (s shown) {
 	return s
 }
 
-// TestUsesLive: runs and times of a recording are those of bpftool, of a program that was there
-// before, one that comes, and one that goes; after it the kernel counts no more.
+// TestUsesLive: runs and times of a recording match bpftool's, for programs that existed before,
+// are loaded and are unloaded; afterwards the kernel no longer counts.
 func TestUsesLive(t *testing.T) {
 	needLive(t)
 	if _, err := exec.LookPath("bpftool"); err != nil {

@@ -57,8 +57,7 @@ func TestEpoch(t *testing.T) {
 	none.End()
 }
 
-// TestSync: who asks waits until the rings were drained that were filled before, not longer than
-// they are read.
+// TestSync: Sync waits until rings filled before the call were drained, at most until End.
 func TestSync(t *testing.T) {
 	asks, settled := make(chan bool, 8), 0
 	c := NewCodeLog(func() { asks <- true }, func() { settled++ })

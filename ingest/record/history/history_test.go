@@ -133,7 +133,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestProcess: what a process has mapped, and which one forked it.
+// TestProcess: the mappings of a process and its parent.
 func TestProcess(t *testing.T) {
 	l := events(t, "200^7 300+a 350> 400! 450*b 500^8 600+c")
 	var got []string
@@ -151,8 +151,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestForget: of processes that are kept all records stay, of others those since a time; before
-// that nothing is certain.
+// TestForget: processes to keep keep all records, others only those since a time; nothing earlier
+// is certain.
 func TestForget(t *testing.T) {
 	l := New(100)
 	for pid := int32(1); pid <= 2; pid++ {

@@ -159,7 +159,7 @@ func TestBlindModules(t *testing.T) {
 	}
 }
 
-// FuzzSample takes in samples of any content.
+// FuzzSample handles samples with any content.
 func FuzzSample(f *testing.F) {
 	f.Add(moduleSample(1, 2, "mod"))
 	f.Fuzz(func(t *testing.T, rec []byte) {

@@ -231,7 +231,7 @@ func TestPiecesBound(t *testing.T) {
 	}
 }
 
-// FuzzPieces takes in pieces of any content: none panics, and kept programs decode.
+// FuzzPieces adds pieces with any content: nothing panics, and complete programs decode.
 func FuzzPieces(f *testing.F) {
 	for _, b := range piecesOf(testProgram(4)) {
 		f.Add(b[:200], uint8(2))

@@ -12,9 +12,9 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// kernelTypes is the BTF of a kernel: structures with the members that the copying
-// program reads, each at an offset of its own; those of bpf_prog_aux lie, as the
-// kernel's may, in a union without a name.
+// kernelTypes is the BTF of a kernel: structures with the members that the copying program reads,
+// each at its own offset; members of bpf_prog_aux are in an anonymous union, as is possible in a
+// kernel.
 func kernelTypes(t *testing.T, without string) *btf.Spec {
 	t.Helper()
 	word := &btf.Int{Name: "unsigned long", Size: 8}
@@ -113,7 +113,7 @@ func TestCopyProgram(t *testing.T) {
 	}
 }
 
-// TestHeadFits: all fields lie within the head, and no two overlap.
+// TestHeadFits: all fields are inside the head, and no two overlap.
 func TestHeadFits(t *testing.T) {
 	l := sys.NewLayout(kernelTypes(t, ""))
 	var used [headSize]bool

@@ -18,8 +18,7 @@ func (e *epochs) Epoch(addresses []uint64, time uint64) uint64 {
 	return 0
 }
 
-// TestEpochs: samples of one stack that were taken between two changes add up again, others do
-// not.
+// TestEpochs: samples of one stack between two changes are added up, others are not.
 func TestEpochs(t *testing.T) {
 	s := withoutKernel(t, Options{Changes: new(epochs)})
 	tables := s.tables

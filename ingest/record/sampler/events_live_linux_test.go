@@ -92,8 +92,8 @@ func onlyDrained(t *testing.T, st Stats) uint64 {
 	return n
 }
 
-// TestLiveTracepoint counts the reads of dd, each of them: two runs that differ by 2,000
-// reads differ by 2,000 samples, but for those that are reported as lost.
+// TestLiveTracepoint counts every read of dd: two runs that differ by 2,000 reads differ by 2,000
+// samples, except for samples reported as lost.
 func TestLiveTracepoint(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "syscalls", Name: "sys_enter_read"}})
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	out := filepath.Join(t.TempDir(), "off")
 	s := start(t, Options{Event: Event{Kind: OffCPU}})
 	pid := finish(t, s, path, out)
-	// This one is off CPU from before the end, and never comes back.
+	// This thread is off CPU until after the end.
 	c := exec.CommandContext(t.Context(), "sleep", "30")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -221,8 +221,7 @@ func stop(c *exec.Cmd) {
 	c.Wait()
 }
 
-// checkOnly samples till there are 200 samples, however long a busy machine takes for
-// them, and wants all of them to be of one process.
+// checkOnly waits for 200 samples, and requires all of them to be of one process.
 func checkOnly(t *testing.T, o Options, pid int) {
 	t.Helper()
 	s := start(t, o)
@@ -293,11 +292,10 @@ func (s *Sampler) clockTime(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// TestLiveLoss samples all CPUs at 999 Hz for 4 s, on which two programs of Go calculate,
-// dd reads and a shell starts programs: at most 0.1 % of the samples are lost. The share of
-// the clocks' own time is larger: a timer that comes late, on a busy host or in a guest,
-// is one sample for several periods, as with perf; and nothing is sampled while the bpf
-// system call or a BPF program runs.
+// TestLiveLoss samples all CPUs at 999 Hz for 4 s, while two Go programs calculate, dd reads and a
+// shell starts programs: at most 0.1 % of the samples are lost. A larger share of the clocks' own
+// time is missing: a late timer, on a busy host or in a guest, is one sample for several periods,
+// as with perf, and nothing is sampled while the bpf system call or a BPF program runs.
 func TestLiveLoss(t *testing.T) {
 	needLive(t)
 	loads := []*exec.Cmd{spinner(t, time.Minute), spinner(t, time.Minute),

@@ -122,7 +122,7 @@ func TestExplainTimes(t *testing.T) {
 	}
 }
 
-// TestExplain: two processes whose stacks differ but in where things lie have one stack.
+// TestExplain: stacks of two processes that differ only in addresses become one stack.
 func TestExplain(t *testing.T) {
 	s := withoutKernel(t, Options{})
 	s.files = make(fileSet)
@@ -132,12 +132,12 @@ func TestExplain(t *testing.T) {
 	x.add(hash{2, 2}, join(one(statusIP, 0, 0x2010), one(statusIP, 0, 88)))
 	x.add(hash{3, 3}, one(statusIP, 0, 0x4000))
 	whole := join(one(statusValid, 9, 0x50), one(statusIP, 0, bundle.OutsideAddress))
-	x.add(hashBytes(one(statusValid, 5, 1)), one(statusValid, 5, 1))
+	x.add(hashIn(0, one(statusValid, 5, 1)), one(statusValid, 5, 1))
 	x.flush()
 	for _, k := range []countKey{
 		{User: hash{1, 1}, PID: 1}, {User: hash{2, 2}, PID: 2}, {User: hash{1, 1}, PID: 3},
 		{User: hash{1, 1}, PID: 1, Kernel: hash{7, 7}},
-		{User: hashBytes(one(statusValid, 5, 1)), PID: 1}, {User: hash{99, 99}, PID: 1},
+		{User: hashIn(0, one(statusValid, 5, 1)), PID: 1}, {User: hash{99, 99}, PID: 1},
 	} {
 		s.counts.add(s.tables, &k, 0, countValue{Count: 1, Weight: 10})
 	}
@@ -177,17 +177,17 @@ func TestExplain(t *testing.T) {
 			}
 		}
 	}
-	if id := x.id(hashBytes(whole)); users[id] != 3 || gone != 1 {
+	if id := x.id(hashIn(0, whole)); users[id] != 3 || gone != 1 {
 		t.Errorf("samples by stack %v, that of both is %d; %d of the process that is gone", users, id, gone)
 	}
 	if !s.HasFile(bytes.Repeat([]byte{9}, BuildIDSize)) || s.HasFile(nil) || s.HasFile([]byte{9}) {
 		t.Error("build IDs that were found are not remembered")
 	}
-	if k := oneOf(s, 4, 1); k.user != x.id(hashBytes(one(statusIP, 0, bundle.AmbiguousAddress))) ||
+	if k := oneOf(s, 4, 1); k.user != x.id(hashIn(0, one(statusIP, 0, bundle.AmbiguousAddress))) ||
 		s.Unproven() != 1 {
 		t.Errorf("before mappings changed: %+v, %d samples unproven", k, s.Unproven())
 	}
-	if k := oneOf(s, 4, 4); k.user != x.id(hashBytes(one(statusValid, 9, 0x40))) {
+	if k := oneOf(s, 4, 4); k.user != x.id(hashIn(0, one(statusValid, 9, 0x40))) {
 		t.Errorf("of two times of the same mappings: %+v", k)
 	}
 	if k := oneOf(s, 1, 64); k.number != noNumber { // its stack was not received

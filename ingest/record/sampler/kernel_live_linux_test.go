@@ -90,7 +90,7 @@ func checkHashes(t *testing.T, s *Sampler) {
 	}
 }
 
-// TestLiveHash compares the program's hashes with those of Go, for stacks of all kinds.
+// TestLiveHash compares the program's hashes with Go's, for all kinds of stacks.
 func TestLiveHash(t *testing.T) {
 	needLive(t)
 	c := spinner(t, time.Second)
@@ -98,8 +98,8 @@ func TestLiveHash(t *testing.T) {
 	c.Wait()
 }
 
-// TestLiveShortLived: each process with bare addresses is reported while it runs, those too whose
-// stacks were all sent before, by another.
+// TestLiveShortLived: each process with bare addresses is reported while it runs, even if another
+// process sent all of its stacks before.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t)
 	reported := map[int32]bool{}

@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// spinSource is a library of one function, which differs from that of another NUMBER in a
-// constant and so in its build ID, and in nothing that has a size.
+// spinSource is a library of one function. Libraries of different NUMBERs differ in a constant, and
+// so in the build ID, but in no size.
 const spinSource = `__attribute__((visibility("default"))) unsigned long spin(unsigned long n)
 {
 	volatile unsigned long x = NUMBER;

@@ -140,10 +140,7 @@ const (
 	foldSecond = 29
 )
 
-// hashBytes is hashOf for frames, which are whole words, in the first Part.
-func hashBytes(frames []byte) hash { return hashIn(0, frames) }
-
-// hashIn is hashBytes in any Part.
+// hashIn is the hash of a stack with these frames, which are whole words, in a Part.
 func hashIn(part uint32, frames []byte) hash {
 	words := make([]uint64, 0, len(frames)/8)
 	for ; len(frames) >= 8; frames = frames[8:] {

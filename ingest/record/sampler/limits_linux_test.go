@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestTableRoom: stacks beyond the bound are reported as such, and known ones still found.
-func TestTableRoom(t *testing.T) {
+// TestTableLimit: stacks beyond the bound are reported as such, and known ones still found.
+func TestTableLimit(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[userStack]
 	x.limit = 2
@@ -34,9 +34,9 @@ func TestTableRoom(t *testing.T) {
 	}
 }
 
-// TestCountsRoom has samples beyond the bound counted as refused, be it by a further key or
+// TestCountsLimit has samples beyond the bound counted as refused, be it by a further key or
 // by a further comm; existing keys still count.
-func TestCountsRoom(t *testing.T) {
+func TestCountsLimit(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	c.limit = 3
 	key := func(pid uint32, comm byte) *countKey {
@@ -85,8 +85,8 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// TestTableFile has stacks that cannot be written counted as not received, and those before
-// kept; one that cannot be read back is an error.
+// TestTableFile: stacks that cannot be written are counted as not received, earlier ones are kept;
+// a stack that cannot be read back is an error.
 func TestTableFile(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	x := tables[kernelStack]
@@ -114,7 +114,7 @@ func TestTableFile(t *testing.T) {
 	}
 }
 
-// fullFile is a file that takes no more than some bytes.
+// fullFile is a file that accepts a limited number of bytes.
 func fullFile(t *testing.T, x *table, limit int) {
 	t.Helper()
 	x.buf = bufio.NewWriterSize(&limited{x.file, limit}, 4096)
@@ -135,7 +135,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestTableFull keeps the stacks that a full disk had room for.
+// TestTableFull keeps the stacks that fit on a full disk.
 func TestTableFull(t *testing.T) {
 	x := twoTables(t)[kernelStack]
 	fullFile(t, x, 10_000)

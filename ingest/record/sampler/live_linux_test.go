@@ -34,7 +34,7 @@ func run(t *testing.T, o Options, d time.Duration) *Sampler {
 	return s
 }
 
-// TestLiveClock samples all CPUs, on which nothing else may run than the program that it starts.
+// TestLiveClock samples all CPUs; nothing but its own program may run on them.
 func TestLiveClock(t *testing.T) {
 	needLive(t)
 	c := spinner(t, time.Minute)

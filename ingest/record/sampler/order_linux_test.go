@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCompareCallers: the outermost frame comes first, then those that it called; a stack
-// comes before those that go further in.
+// TestCompareCallers: outermost frames are compared first; a stack precedes longer stacks with the
+// same callers.
 func TestCompareCallers(t *testing.T) {
 	list := []string{"", "a", "aa", "ba", "xyba", "ca", "b", "ab", "zzb"} // one byte is a frame
 	for i, a := range list {
@@ -61,12 +61,12 @@ func TestNumberUsed(t *testing.T) {
 	}
 }
 
-// TestHashBytes: the bytes of frames have the hash of their words.
-func TestHashBytes(t *testing.T) {
-	if got, want := hashBytes(kernelFrames(1, 1<<40, 3)), hashOf([]uint64{1, 1 << 40, 3}); got != want {
+// TestHashIn: the bytes of frames have the hash of their words.
+func TestHashIn(t *testing.T) {
+	if got, want := hashIn(0, kernelFrames(1, 1<<40, 3)), hashOf([]uint64{1, 1 << 40, 3}); got != want {
 		t.Errorf("%x, want %x", got, want)
 	}
-	if hashBytes(nil) != hashOf(nil) || bytes.Equal(kernelFrames(1), kernelFrames(2)) {
+	if hashIn(0, nil) != hashOf(nil) || bytes.Equal(kernelFrames(1), kernelFrames(2)) {
 		t.Error("an empty stack has another hash")
 	}
 }

@@ -64,8 +64,8 @@ func TestLiveParts(t *testing.T) {
 	}
 }
 
-// TestLivePartsOffCPU: a thread that stops in one part and goes on in another one is counted
-// there, with the stacks with which it stopped.
+// TestLivePartsOffCPU: a thread that stops in one part and continues in another is counted in the
+// latter, with the stacks at which it stopped.
 func TestLivePartsOffCPU(t *testing.T) {
 	needLive(t)
 	s := start(t, Options{Event: Event{Kind: OffCPU}})

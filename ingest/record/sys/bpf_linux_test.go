@@ -105,7 +105,7 @@ func TestLiveMapReader(t *testing.T) {
 	}
 }
 
-// TestLiveMapSlots: an empty slot is no loss, a value that is not returned is one.
+// TestLiveMapSlots: an empty slot is not a loss, a value that is not returned is.
 func TestLiveMapSlots(t *testing.T) {
 	needLive(t)
 	inner := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}

@@ -39,7 +39,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// FuzzRing drains rings of any content: each returned record lies within it, and the ring is empty
+// FuzzRing drains rings with any content: each returned record is inside the ring, which is empty
 // afterwards.
 func FuzzRing(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 0, 0, 0, 0, 0, 24, 0}, 6), uint16(0))

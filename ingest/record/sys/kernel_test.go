@@ -31,8 +31,8 @@ func spec(t *testing.T) *btf.Spec {
 	return s
 }
 
-// TestLayout finds members, those in unions without a name too, and reports those it does
-// not find; after that it finds nothing.
+// TestLayout finds members, also in anonymous unions, and reports the first missing one; later ones
+// are not found.
 func TestLayout(t *testing.T) {
 	l := NewLayout(spec(t))
 	for member, want := range map[string]int32{"first": 0, "one": 8, "two": 16} {

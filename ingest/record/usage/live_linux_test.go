@@ -33,7 +33,7 @@ func needLive(t *testing.T) {
 func loadProgram(t *testing.T, spec ebpf.ProgramSpec) (*ebpf.Program, uint32) {
 	t.Helper()
 	spec.Name, spec.License = "usage_test", "GPL"
-	// All that passes while a program is attached goes on.
+	// Packets pass while a program is attached.
 	pass := int32(1)
 	switch spec.Type {
 	case ebpf.XDP:
@@ -64,7 +64,7 @@ func keep(t *testing.T, l link.Link, err error) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// TestAttachTypesLive: the names are those of the running kernel's own enum.
+// TestAttachTypesLive: the names match the running kernel's own enum.
 func TestAttachTypesLive(t *testing.T) {
 	needLive(t)
 	spec, err := btf.LoadKernelSpec()

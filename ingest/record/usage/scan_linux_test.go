@@ -36,7 +36,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestSame: links that differ by number are one, and one that is met once more is no second one.
+// TestSame: links that differ only by id count once, as does a link that is found twice.
 func TestSame(t *testing.T) {
 	u := new(Use)
 	for _, n := range []uint32{7, 5, 9} {
