@@ -20,9 +20,6 @@ func newVersionCommand(a *cli.App) *cobra.Command {
 			if format == cli.JSON {
 				return ingest.WriteJSON(a.Stdout(), cli.ReadVersion())
 			}
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			_, err := fmt.Fprintln(a.Stdout(), cli.VersionText())
 			return err
 		}),

@@ -148,7 +148,7 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
 	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
 	for _, f := range o.formats {
-		if err := cli.CheckFormat(f, cli.Pprof, cli.Folded); err != nil {
+		if err := cli.CheckWord("--format", f, []string{cli.Pprof, cli.Folded}); err != nil {
 			return g, nil, err
 		}
 		extensions = append(extensions, cli.Extensions[f])

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,20 +19,22 @@ import (
 
 // The words of --format. Each subcommand accepts some of them.
 const (
-	Text   = "text"
-	JSON   = "json"
-	Pprof  = "pprof"
-	Folded = "folded"
-	Script = "script"
-	HTML   = "html"
-	SVG    = "svg"
-	// AutoFDO is the text form of AutoFDO's input.
-	AutoFDO = "autofdo"
+	Text       = "text"
+	JSON       = "json"
+	Pprof      = "pprof"
+	Folded     = "folded"
+	Script     = "script"
+	HTML       = "html"
+	SVG        = "svg"
+	Speedscope = "speedscope"
+	Gecko      = "gecko" // of the Firefox Profiler
+	AutoFDO    = "autofdo"
 )
 
-// Extensions are the ends of the names of files, by the format that they mean.
+// Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
 	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
+	HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }
 
 // FoldedHint is the hint for terminals of commands that can print folded stacks.
@@ -39,9 +42,64 @@ const FoldedHint = ", or ask for --format folded"
 
 // AddFormat adds --format with these words, the first of them the default.
 func AddFormat(cmd *cobra.Command, p *string, words ...string) {
-	cmd.Flags().StringVar(p, "format", words[0],
-		"`FORMAT` of the result: "+strings.Join(words, ", "))
-	Complete(cmd, "format", words)
+	*p = words[0]
+	AddChoice(cmd, p, "format", "`FORMAT` of the result: "+strings.Join(words, ", "), words...)
+}
+
+// AddFileFormat adds --format with these words; FormatByName sets *p without the flag.
+func AddFileFormat(cmd *cobra.Command, p *string, words ...string) {
+	AddChoice(cmd, p, "format", "`FORMAT`: "+strings.Join(words, ", ")+" (default by the name of -o)",
+		words...)
+}
+
+// FormatByName sets *p, if it is "", to the format of an output file by its name, and to the first
+// of words for standard output and directories.
+func FormatByName(p *string, output string, directory bool, words ...string) error {
+	if *p != "" {
+		return nil
+	}
+	*p = words[0]
+	name, ends := filepath.Base(output), make([]string, len(words))
+	for i, w := range words {
+		if ends[i] = Extensions[w]; strings.HasSuffix(name, ends[i]) {
+			*p = w
+			return nil
+		}
+	}
+	if ext := filepath.Ext(name); ext != "" && output != "-" && !directory && name != ext {
+		last := len(ends) - 1
+		return ingest.WithHint(Usagef("-o %s: no format has the extension %s", output, ext),
+			"name one with --format, or end the name in %s or %s", strings.Join(ends[:last], ", "),
+			ends[last])
+	}
+	return nil
+}
+
+// choice is the value of a flag with a fixed set of words.
+type choice struct {
+	to    *string
+	words []string
+}
+
+// Set implements pflag.Value.
+func (c *choice) Set(word string) error {
+	if !slices.Contains(c.words, word) {
+		return Usagef("%q: it is one of %s", word, strings.Join(c.words, ", "))
+	}
+	*c.to = word
+	return nil
+}
+
+// String implements pflag.Value.
+func (c *choice) String() string { return *c.to }
+
+// Type implements pflag.Value.
+func (*choice) Type() string { return "string" }
+
+// AddChoice adds a flag with a fixed set of words, which the shell completes. *p is the default.
+func AddChoice(cmd *cobra.Command, p *string, name, usage string, words ...string) {
+	cmd.Flags().Var(&choice{p, words}, name, usage)
+	Complete(cmd, name, words)
 }
 
 // AddOutput adds -o.
@@ -75,11 +133,6 @@ func Complete(cmd *cobra.Command, flag string, words []string) {
 	}
 }
 
-// CheckFormat refuses a word that is not among these.
-func CheckFormat(word string, words ...string) error {
-	return CheckWord("--format", word, words)
-}
-
 // CheckWord refuses the word of a flag that is not among these.
 func CheckWord(flag, word string, words []string) error {
 	if slices.Contains(words, word) {
@@ -90,17 +143,8 @@ func CheckWord(flag, word string, words []string) error {
 
 // AddNames adds --names.
 func AddNames(cmd *cobra.Command, names *string, usage string) {
-	cmd.Flags().StringVar(names, "names", "",
-		"choose between different names of a function in symbol table and debug information: "+usage)
-	Complete(cmd, "names", resolve.NamePolicies)
-}
-
-// ParseNames checks the word of --names.
-func ParseNames(names string) (resolve.NamePolicy, error) {
-	if err := CheckWord("--names", names, resolve.NamePolicies); err != nil {
-		return 0, err
-	}
-	return resolve.ParseNamePolicy(names)
+	AddChoice(cmd, names, "names", "choose between different names of a function in symbol table and "+
+		"debug information: "+usage, resolve.NamePolicies...)
 }
 
 // AddLabels adds --labels and its other name, --keep.
@@ -126,24 +170,16 @@ func ParseLabels(labels []string) (keep ingest.Keep, err error) {
 	return keep, nil
 }
 
-// DemangleModes are the words of --demangle, which are pprof's.
-var DemangleModes = []string{"simple", "templates", "full", "none"}
-
 // AddDemangle adds --demangle; its usage names the default.
 func AddDemangle(cmd *cobra.Command, mode *string, byDefault string) {
-	cmd.Flags().StringVar(mode, "demangle", "",
-		"how much of C++ and Rust names to print: `MODE` is simple, templates, full or none (default "+
-			byDefault+")")
-	Complete(cmd, "demangle", DemangleModes)
+	words := []string{"simple", "templates", "full", "none"} // pprof's
+	AddChoice(cmd, mode, "demangle", "how much of C++ and Rust names to print: `MODE` is simple, "+
+		"templates, full or none (default "+byDefault+")", words...)
 }
 
 // ParseDemangle reads --demangle; byDefault is the mode where it is not given.
 func ParseDemangle(mode, byDefault string) (report.Mode, error) {
-	mode = cmp.Or(mode, byDefault)
-	if err := CheckWord("--demangle", mode, DemangleModes); err != nil {
-		return 0, err
-	}
-	return report.ParseMode(mode)
+	return report.ParseMode(cmp.Or(mode, byDefault))
 }
 
 // PIDs is a flag value: IDs of processes, or of threads, with commas between them, each

@@ -140,7 +140,7 @@ func (o *InputOptions) Validate(args []string) error {
 		o.Names == "" {
 		return err
 	}
-	o.NamePolicy, err = ParseNames(o.Names)
+	o.NamePolicy, err = resolve.ParseNamePolicy(o.Names)
 	return err
 }
 

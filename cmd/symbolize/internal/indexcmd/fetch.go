@@ -52,9 +52,6 @@ func NewFetch(a *cli.App) *cobra.Command {
 				return ingest.WithHint(cli.Usagef("no capture is named"),
 					"name the files that `perf record` wrote")
 			}
-			if err := cli.CheckFormat(o.format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return runFetch(ctx, a, o, args)
 		}),
 	}

@@ -143,7 +143,7 @@ func (o *indexOptions) validate(args []string) error {
 		}
 		o.kallsymsID = id
 	}
-	return cmp.Or(cli.CheckJobs(o.jobs), cli.CheckFormat(o.format, cli.Text, cli.JSON))
+	return cli.CheckJobs(o.jobs)
 }
 
 // splitCaptures moves the captures among the paths to --for, if given, and returns the rest: for

@@ -57,9 +57,6 @@ func NewBTF(a *cli.App) *cobra.Command {
 }
 
 func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names []string) error {
-	if err := cli.CheckFormat(o.format, cli.Text, cli.JSON, formatC); err != nil {
-		return err
-	}
 	blobs, err := readBTF(ctx, a, path, o.base)
 	if err != nil {
 		return err

@@ -64,7 +64,8 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&o.slot, "slot", "", "`FIELD` of the key is the slot of a histogram")
 	fs.StringVar(&o.count, "count", "",
 		"`FIELD` of the value is the count, or the array of slots")
-	fs.StringVar(&o.style, "style", "", "draw histograms as `TOOL` does: bcc or bpftrace")
+	cli.AddChoice(cmd, &o.style, "style", "draw histograms as `TOOL` does: bcc or bpftrace",
+		chartStyles...)
 	fs.StringVar(&o.unit, "unit", "", "`UNIT` of values: ns, us, bytes …")
 	fs.StringArrayVar(&o.with, "with", nil,
 		"read symbols for --symbols from `PATH`; may be repeated")
@@ -72,7 +73,6 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		"read symbols for --symbols from `FILE`, a copy of /proc/kallsyms of that boot")
 	o.remote.AddFlag(fs)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
-	cli.Complete(cmd, "style", chartStyles)
 	cli.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
 }
 
@@ -103,11 +103,6 @@ func (o *mapChartOptions) validate() error {
 		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case o.cleared && !o.heatmap:
 		return cli.Usagef("--cleared is for --heatmap")
-	}
-	if o.style != "" {
-		if err := cli.CheckWord("--style", o.style, chartStyles); err != nil {
-			return err
-		}
 	}
 	if o.hist != "" && o.hist != autoScale {
 		s, err := chart.ParseScale(o.hist)

@@ -35,9 +35,6 @@ func NewInfo(a *cli.App) *cobra.Command {
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
 		Args:    cli.OneArg("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			if err := stacks.Parse(nil); err != nil {
 				return err
 			}

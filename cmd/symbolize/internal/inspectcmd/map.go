@@ -59,21 +59,13 @@ func NewMap(a *cli.App) *cobra.Command {
 	fs.StringVar(&o.btf, "btf", "",
 		"`FILE` is the BPF object, or BTF, with the types of a dump without BTF")
 	cli.AddOutput(fs, &o.output)
-	fs.StringVar(&o.format, "format", "",
-		"`FORMAT` of the result: text or json; for --heatmap also svg or html (default text, or "+
-			"by the name of -o)")
-	cli.Complete(cmd, "format", []string{cli.Text, cli.JSON, cli.SVG, cli.HTML})
+	cli.AddChoice(cmd, &o.format, "format", "`FORMAT` of the result: text or json; for --heatmap also "+
+		"svg or html (default text, or by the name of -o)", cli.Text, cli.JSON, cli.SVG, cli.HTML)
 	o.addFlags(cmd)
 	return cmd
 }
 
 func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) error {
-	if o.format != "" {
-		if err := cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.SVG,
-			cli.HTML); err != nil {
-			return err
-		}
-	}
 	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
 	}

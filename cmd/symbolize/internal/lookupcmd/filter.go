@@ -112,7 +112,7 @@ func (o *filterOptions) validate() (err error) {
 		}
 	}
 	if o.input.Names != "" {
-		if o.input.NamePolicy, err = cli.ParseNames(o.input.Names); err != nil {
+		if o.input.NamePolicy, err = resolve.ParseNamePolicy(o.input.Names); err != nil {
 			return err
 		}
 	}

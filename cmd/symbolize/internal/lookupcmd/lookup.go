@@ -111,9 +111,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs.Lookup("format").Usage = "`FORMAT` of the output: text, in the form of --style, or json, " +
 		"the same as --style json"
 	cli.AddNames(cmd, &o.names, "`symbols` or dwarf (default as the style's tool does)")
-	fs.StringVar(&o.demangle, "demangle", "full",
-		"how much of C++ and Rust names to print: simple, templates, `full` or none")
-	cli.Complete(cmd, "demangle", cli.DemangleModes)
+	cli.AddDemangle(cmd, &o.demangle, "full")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false, "leave out inlined calls")
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	o.aliases.addFlags(fs, &o.Options)
@@ -142,7 +140,7 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	if o.format == cli.JSON {
 		o.style = styleJSON
 	}
-	err = cmp.Or(cli.CheckFormat(o.format, cli.Text, cli.JSON),
+	err = cmp.Or(
 		cli.CheckWord("--style", o.style, lookupStyles), cli.CheckJobs(o.jobs),
 		o.aliases.apply(o))
 	if err != nil {
@@ -152,7 +150,7 @@ func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.names != "":
 		o.OwnNames = true
-		if o.Names, err = cli.ParseNames(o.names); err != nil {
+		if o.Names, err = resolve.ParseNamePolicy(o.names); err != nil {
 			return err
 		}
 	case o.Style == lookup.GNU:

@@ -99,9 +99,9 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"print addresses in place of offsets from the function's start")
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
-	fs.StringVar(&o.syntax, "syntax", disasm.Syntaxes[0],
-		"`SYNTAX` of x86 instructions: att or intel")
-	cli.Complete(cmd, "syntax", disasm.Syntaxes)
+	o.syntax = disasm.Syntaxes[0]
+	cli.AddChoice(cmd, &o.syntax, "syntax", "`SYNTAX` of x86 instructions: att or intel",
+		disasm.Syntaxes...)
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"search `DIR` for source files, by their paths or the ends of these; may be repeated")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.HTML)
@@ -126,8 +126,6 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	if err := cmp.Or(
 		o.InputOptions.Validate(o.captures),
-		cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.HTML),
-		cli.CheckWord("--syntax", o.syntax, disasm.Syntaxes),
 	); err != nil {
 		return err
 	}

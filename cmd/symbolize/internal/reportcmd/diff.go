@@ -82,8 +82,8 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"compare with `FILE`; may be repeated; the arguments are the new side")
 	fs.BoolVar(&o.lines, "lines", false, "compare line by line; the same as --by line")
 	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
-	fs.StringVar(&o.sort, "sort", topSorts[0], "sort, test and judge by `COLUMN`: flat or cum")
-	cli.Complete(cmd, "sort", topSorts)
+	o.sort = topSorts[0]
+	cli.AddChoice(cmd, &o.sort, "sort", "sort, test and judge by `COLUMN`: flat or cum", topSorts...)
 	addNormalizeFlag(fs, &o.normalize)
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out functions with less than `PCT` percent of the total on both sides")
@@ -128,8 +128,6 @@ func (o *diffOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		cli.CheckFormat(o.format, cli.Text, cli.JSON, cli.Folded),
-		cli.CheckWord("--sort", o.sort, topSorts),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 	)

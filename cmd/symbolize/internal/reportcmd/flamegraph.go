@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,14 +40,8 @@ follows from the name of the -o file, else html.
 --base FILE draws a differential flame graph: widths are of the new side, red frames grew, blue
 frames shrank, and the page lists the calls that only the base has.` + cli.CaptureStatus
 
-// flamegraphFormats are the formats with their extensions; none of speedscope's and the
-// Firefox Profiler's own.
-var flamegraphFormats = []struct{ name, extension string }{
-	{cli.HTML, ".html"}, {"svg", ".svg"}, {cli.Folded, ".folded"},
-	{"speedscope", ".speedscope.json"}, {formatGecko, ".gecko.json"},
-}
-
-const formatGecko = "gecko"
+// flamegraphFormats are the formats of flamegraph.
+var flamegraphFormats = []string{cli.HTML, cli.SVG, cli.Folded, cli.Speedscope, cli.Gecko}
 
 // NewFlamegraph makes the command `flamegraph`.
 func NewFlamegraph(a *cli.App) *cobra.Command {
@@ -81,9 +73,7 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddOutput(fs, &o.output)
-	fs.StringVar(&o.format, "format", "", "`FORMAT`: html, svg, folded, speedscope or gecko "+
-		"(default by the name of -o)")
-	cli.Complete(cmd, "format", o.formats())
+	cli.AddFileFormat(cmd, &o.format, flamegraphFormats...)
 	fs.StringArrayVar(&o.base, "base", nil,
 		"draw the difference from `FILE`; may be repeated; the arguments are the new side")
 	addNormalizeFlag(fs, &o.normalize)
@@ -98,41 +88,13 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
-func (o *flamegraphOptions) formats() (words []string) {
-	for _, f := range flamegraphFormats {
-		words = append(words, f.name)
-	}
-	return words
-}
-
-// chooseFormat decides by --format and the output's name.
-func (o *flamegraphOptions) chooseFormat() error {
-	if o.format != "" {
-		return cli.CheckFormat(o.format, o.formats()...)
-	}
-	o.format = flamegraphFormats[0].name
-	name := filepath.Base(o.output)
-	for _, f := range flamegraphFormats {
-		if strings.HasSuffix(name, f.extension) {
-			o.format = f.name
-			return nil
-		}
-	}
-	if ext := filepath.Ext(name); ext != "" && o.output != "-" && name != ext {
-		return ingest.WithHint(cli.Usagef("-o %s: no format has the extension %s", o.output, ext),
-			"name one with --format, or end the name in .html, .svg, .folded, .speedscope.json or "+
-				".gecko.json")
-	}
-	return nil
-}
-
 func (o *flamegraphOptions) validate(args []string) (err error) {
 	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		o.chooseFormat(),
+		cli.FormatByName(&o.format, o.output, false, flamegraphFormats...),
 		o.validateSides(),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
@@ -141,7 +103,7 @@ func (o *flamegraphOptions) validate(args []string) (err error) {
 
 // validateSides checks the flags of a comparison.
 func (o *flamegraphOptions) validateSides() error {
-	page, svg := flamegraphFormats[0].name, flamegraphFormats[1].name
+	page, svg := cli.HTML, cli.SVG
 	switch {
 	case len(o.base) == 0 && o.normalize:
 		return cli.Usagef("--normalize needs --base")
@@ -165,7 +127,7 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		return err
 	}
 	o.noteWhole(a)
-	if o.format == formatGecko {
+	if o.format == cli.Gecko {
 		why := o.untimed(paths)
 		if why == "" {
 			return runTimed(ctx, a, o, paths)
@@ -214,7 +176,7 @@ func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *report.Coverag
 }
 
 // isPage reports whether the output is a page, which is too long for a terminal.
-func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0].name }
+func (o *flamegraphOptions) isPage() bool { return o.format == flamegraphFormats[0] }
 
 func (o *flamegraphOptions) checkOutput(a *cli.App, paths []string) error {
 	return cmp.Or(a.RefuseTerminal(o.output, o.isPage(), cli.FoldedHint),
@@ -224,7 +186,7 @@ func (o *flamegraphOptions) checkOutput(a *cli.App, paths []string) error {
 // write writes the graph in its format.
 func (o *flamegraphOptions) write(a *cli.App, g *flame.Graph) error {
 	return a.WriteOutput(o.output, o.isPage(), func(w io.Writer) error {
-		return flamegraphWriters[slices.Index(o.formats(), o.format)](g, w)
+		return flamegraphWriters[slices.Index(flamegraphFormats, o.format)](g, w)
 	})
 }
 

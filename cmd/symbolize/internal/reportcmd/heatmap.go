@@ -52,9 +52,9 @@ func NewTimeline(a *cli.App) *cobra.Command {
 		Long:    timelineLong,
 		Example: "  symbolize timeline --by cpu -o x.html perf.data",
 	}, o)
-	cmd.Flags().StringVar(&o.by, "by", timelineRows[0], "a row for each `ATTRIBUTE`: "+
-		strings.Join(timelineRows, ", "))
-	cli.Complete(cmd, "by", timelineRows)
+	o.by = timelineRows[0]
+	cli.AddChoice(cmd, &o.by, "by", "a row for each `ATTRIBUTE`: "+strings.Join(timelineRows, ", "),
+		timelineRows...)
 	return cmd
 }
 
@@ -76,12 +76,7 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 }
 
 func (o *heatOptions) validate(args []string) error {
-	err := cmp.Or(o.InputOptions.Validate(args), cli.CheckFormat(o.format, cli.HTML,
-		cli.JSON))
-	if o.by != "" {
-		err = cmp.Or(err, cli.CheckWord("--by", o.by, timelineRows))
-	}
-	return err
+	return o.InputOptions.Validate(args)
 }
 
 func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) error {

@@ -67,7 +67,6 @@ func (o *peekOptions) validate(args []string) (err error) {
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args[1:]),
-		cli.CheckFormat(o.format, cli.Text, cli.JSON),
 		o.selectOptions.parse(&o.Keep),
 	)
 }

@@ -57,8 +57,8 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddLimit(fs, &o.rows, defaultTopRows, "print the `N` heaviest; 0 for all")
-	fs.StringVar(&o.sort, "sort", topSorts[0], "sort by `COLUMN`: flat or cum")
-	cli.Complete(cmd, "sort", topSorts)
+	o.sort = topSorts[0]
+	cli.AddChoice(cmd, &o.sort, "sort", "sort by `COLUMN`: flat or cum", topSorts...)
 	fs.BoolVar(&o.branch, "branches", false,
 		"print the branches of perf record -b by source and target, with the share of mispredictions")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
@@ -73,8 +73,6 @@ func (o *topOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		cli.CheckFormat(o.format, cli.Text, cli.JSON),
-		cli.CheckWord("--sort", o.sort, topSorts),
 		o.selectOptions.parse(&o.Keep),
 		o.parseBranches(),
 	)

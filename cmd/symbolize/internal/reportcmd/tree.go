@@ -63,7 +63,6 @@ func (o *treeOptions) validate(args []string) error {
 	}
 	return cmp.Or(
 		o.InputOptions.Validate(args),
-		cli.CheckFormat(o.format, cli.Text, cli.JSON),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 	)

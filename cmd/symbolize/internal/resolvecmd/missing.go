@@ -1,7 +1,6 @@
 package resolvecmd
 
 import (
-	"cmp"
 	"context"
 	"io"
 
@@ -42,8 +41,7 @@ func NewMissing(a *cli.App) *cobra.Command {
 }
 
 func (o *missingOptions) validate(args []string) error {
-	return cmp.Or(o.InputOptions.Validate(args), cli.CheckFormat(o.format, cli.Text,
-		cli.JSON))
+	return o.InputOptions.Validate(args)
 }
 
 func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []string) error {

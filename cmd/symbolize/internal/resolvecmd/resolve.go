@@ -5,8 +5,6 @@ package resolvecmd
 import (
 	"cmp"
 	"context"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,9 +70,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddOutput(fs, &o.output)
-	fs.StringVar(&o.format, "format", "",
-		"`FORMAT`: pprof, folded, json, script or autofdo (default by the name of -o)")
-	cli.Complete(cmd, "format", resolveFormats)
+	cli.AddFileFormat(cmd, &o.format, resolveFormats...)
 	fs.BoolVar(&o.each, "each", false,
 		"write one file for each capture: beside it, or in the directory of -o")
 	o.InputOptions.AddFlags(cmd)
@@ -98,7 +94,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if err := o.InputOptions.Validate(args); err != nil {
 		return err
 	}
-	if o.format, err = outputFormat(o.format, o.output, o.each); err != nil {
+	if err := cli.FormatByName(&o.format, o.output, o.each, resolveFormats...); err != nil {
 		return err
 	}
 	o.Branches, o.Runs = o.format == cli.AutoFDO, o.format == cli.AutoFDO
@@ -129,25 +125,6 @@ var formatDemangle = map[string]string{
 
 // resolveFormats are the formats of resolve.
 var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO}
-
-// outputFormat decides about the format by --format and the output's name.
-func outputFormat(format, output string, each bool) (string, error) {
-	if format != "" {
-		return format, cli.CheckFormat(format, resolveFormats...)
-	}
-	name := filepath.Base(output)
-	for _, f := range resolveFormats {
-		if strings.HasSuffix(name, cli.Extensions[f]) {
-			return f, nil
-		}
-	}
-	if ext := filepath.Ext(name); ext != "" && output != "-" && !each && name != ext {
-		return "", ingest.WithHint(cli.Usagef("-o %s: no format has the extension %s", output,
-			ext),
-			"name one with --format, or end the name in .pb.gz, .folded, .json, .txt or .afdo")
-	}
-	return cli.Pprof, nil
-}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

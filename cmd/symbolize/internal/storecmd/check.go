@@ -51,9 +51,6 @@ func newStoreStatsCommand(a *cli.App) *cobra.Command {
 		Short: "Print counts of objects, tables and bytes",
 		Args:  cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithReader(func(r *db.Reader) error {
 				s, err := r.Stats(ctx)
 				if err != nil {
@@ -130,9 +127,6 @@ Damage makes it exit with 1. Conflicts (two files with one build ID and differen
 leftovers of interrupted runs are only reported.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithReader(func(r *db.Reader) error {
 				return runStoreVerify(ctx, a, r,
 					format)
@@ -224,9 +218,6 @@ func newStoreDigestCommand(a *cli.App) *cobra.Command {
 times do not count, so that machines with the same files have the same digest.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithReader(func(r *db.Reader) error {
 				sum, err := r.Digest(ctx)
 				if err != nil {

@@ -28,9 +28,6 @@ objects give equal bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
 		Args:    cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			if format == cli.JSON && (output == "" || output == "-") {
 				return ingest.WithHint(cli.Usagef("--format json: standard output has the archive"),
 					"name a file with -o FILE")

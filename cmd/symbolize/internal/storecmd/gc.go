@@ -65,9 +65,6 @@ a note count as used today.`,
 
 // drop has the store drop the objects that opts ask for, or lists them.
 func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) error {
-	if err := cli.CheckFormat(o.format, cli.Text, cli.JSON); err != nil {
-		return err
-	}
 	if o.dryRun {
 		return a.WithReader(func(r *db.Reader) error { return plan(ctx, a, r, o.format, opts) })
 	}

@@ -22,9 +22,6 @@ the build ID or by a part of the path. Quality is the best kind of source that a
 functions have the kernel's name in place of a path; quality "probable" marks an entry for functions
 that captures name without their code.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithReader(func(r *db.Reader) error {
 				return runStoreLs(ctx, a, r, format, args)
 			})
@@ -66,9 +63,6 @@ func newStoreShowCommand(a *cli.App) *cobra.Command {
 prints the functions of each source, in the order in which sources are asked.`,
 		Args: cli.OneArg("build ID"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithReader(func(r *db.Reader) error {
 				m, err := cli.FindObject(r, args[0])
 				if err != nil {

@@ -29,9 +29,6 @@ func newStoreRebuildCommand(a *cli.App) *cobra.Command {
 decoders of this version. Tables of files are made again by index.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			return a.WithExisting(ctx, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
@@ -64,9 +61,6 @@ func newStoreImportCommand(a *cli.App) *cobra.Command {
 		Short:       "Merge archives of export; - is standard input",
 		Args:        cli.SomeArgs("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := cli.CheckFormat(format, cli.Text, cli.JSON); err != nil {
-				return err
-			}
 			merged := []*importFacts{}
 			err := a.WithWriter(ctx, opts, func(w *db.Writer) error {
 				for _, path := range args {
