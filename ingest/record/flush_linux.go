@@ -258,7 +258,7 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	begin := *m
 	begin.Begin, begin.Samples, begin.Lost, begin.Warnings, begin.Missing = m.End, nil, nil, nil, nil
 	if err := p.side.out.addTo(next); err != nil {
-		return err // the complete file keeps its temporary name
+		return err // the old file stays unfinished
 	}
 	if err := next.Flush(&begin); err != nil {
 		return err

@@ -157,9 +157,8 @@ func programsOf(t *testing.T, path string) (list []bpf.Program, ksymbols int) {
 	}), ksymbols
 }
 
-// recordShortLived captures 100 programs that live so long each, and wants every one
-// named by KSYMBOL records, and an image or a reason of it, in the bundle as in the
-// summary. It returns how many images there are.
+// recordShortLived captures 100 programs of this lifetime. Each must be named by KSYMBOL records,
+// and have an image or a reason, in the bundle as in the summary. It returns the number of images.
 func recordShortLived(t *testing.T, life string, opts Options) int {
 	t.Helper()
 	path, sum := record(t, shortLivedCount, life, opts)

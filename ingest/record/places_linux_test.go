@@ -119,8 +119,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestHungDevice: a file that nobody answers for holds up neither the caller nor files of
-// other devices, and the end of a recording for so long only. Its device is reported.
+// TestHungDevice: a file without a response delays neither the caller nor files of other devices,
+// and the end of a recording only for a limited time. Its device is reported.
 func TestHungDevice(t *testing.T) {
 	r := newTestRoot(t)
 	s := r.session(&Options{})

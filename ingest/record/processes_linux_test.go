@@ -410,8 +410,7 @@ func TestReadOf(t *testing.T) {
 	}
 }
 
-// TestLanes: jobs of a key run in their order, a job that hangs holds up its key alone, and
-// is reported.
+// TestLanes: jobs of a key run in order; a job that hangs blocks only its key, and is reported.
 func TestLanes(t *testing.T) {
 	l := newLanes[string](2)
 	if left := l.wait(time.Hour); left != nil {

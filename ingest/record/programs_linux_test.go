@@ -138,8 +138,7 @@ func decodeSpools(t *testing.T, infos, blobs *spool) []bpf.Program {
 	return list
 }
 
-// TestProgramsKept reads programs of before and of now, each once, and keeps none of
-// their descriptors.
+// TestProgramsKept reads present and new programs, each once, and keeps no descriptors open.
 func TestProgramsKept(t *testing.T) {
 	k := newFakeKernel(3, 7, 9)
 	p := newTestPrograms(t, k)
@@ -169,8 +168,8 @@ func TestProgramsKept(t *testing.T) {
 	}
 }
 
-// TestProgramsMissing: each program that cannot be read is counted and listed with its
-// reason, and the others are kept.
+// TestProgramsMissing: each program that cannot be read is counted and listed with its reason; the
+// others are kept.
 func TestProgramsMissing(t *testing.T) {
 	k := newFakeKernel(1, 2, 3, 4, 5, 6)
 	k.openErr = map[uint32]error{2: unix.EPERM, 3: unix.EMFILE}
@@ -221,8 +220,8 @@ func TestProgramsMissing(t *testing.T) {
 	}
 }
 
-// TestProgramsHidden: a program that was read, but not its code, is missing too, and
-// without records, which would have no address.
+// TestProgramsHidden: a program that was read without its code is missing too, and has no records,
+// which would need an address.
 func TestProgramsHidden(t *testing.T) {
 	k := newFakeKernel(1)
 	k.hidden = true

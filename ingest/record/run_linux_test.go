@@ -71,8 +71,8 @@ func recordFake(t *testing.T, opts *Options, change func(a, b *fakeRecorder)) (*
 	return s, calls, path, err
 }
 
-// TestRecordBy: recorders start in their order and stop against it; a bundle has the data
-// they add and the losses.
+// TestRecordBy: recorders start in order and stop in reverse order; a bundle contains their data
+// and the losses.
 func TestRecordBy(t *testing.T) {
 	opts := &Options{Duration: time.Millisecond, Recorder: "me"}
 	s, calls, path, err := recordFake(t, opts, func(a, b *fakeRecorder) {})
@@ -159,8 +159,8 @@ func TestRecordFails(t *testing.T) {
 	}
 }
 
-// TestRunEnds: a recording ends with its command, its time, its context or a signal,
-// which the command gets; a second one kills it.
+// TestRunEnds: a recording ends with its command, its duration, its context or a signal, which is
+// forwarded to the command; a second signal kills it.
 func TestRunEnds(t *testing.T) {
 	// As in the program: otherwise a shell's background commands ignore SIGINT.
 	caught := make(chan os.Signal, 1)
@@ -314,8 +314,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestCommandOutput: the command's output and input are the caller's. A child that it
-// leaves behind holds nothing up for long.
+// TestCommandOutput: the command uses the caller's output and input. A child that it leaves running
+// delays nothing for long.
 func TestCommandOutput(t *testing.T) {
 	var out, errs bytes.Buffer
 	child := filepath.Join(t.TempDir(), "pid")

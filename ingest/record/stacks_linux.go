@@ -112,7 +112,7 @@ func (x *stacks) turn() {
 			return
 		}
 		if err := x.sm.Turn(); err != nil {
-			x.s.warn("what was sampled is not made durable: %v", err)
+			x.s.warn("samples are not flushed: %v", err)
 			x.requested.Store(false)
 			x.parts <- nil
 			return
@@ -128,7 +128,6 @@ func (x *stacks) turn() {
 
 // cut returns the complete samples since the last cut, nil on failure, and the time of their end by
 // CLOCK_MONOTONIC.
-// nil if that is not possible.
 func (x *stacks) cut() (p *sampler.Part, end uint64) {
 	x.requested.Store(true)
 	select {
@@ -267,7 +266,7 @@ func (x *stacks) explainPart(p *sampler.Part, by *places) error {
 var unplaced = map[sampler.PlaceKind]string{
 	sampler.Gone:      "names of samples: their process had ended before its mappings could be read",
 	sampler.Unread:    "names of samples: the mappings of their process could not be read in time",
-	sampler.Ambiguous: "names of samples: their process changed its mappings, at times that are not known",
+	sampler.Ambiguous: "names of samples: their process changed its mappings at unknown times",
 }
 
 func (x *stacks) add(w *bundle.Writer) error {

@@ -6,8 +6,8 @@ import (
 	"symbolize/ingest/record/sampler"
 )
 
-// TestEpoch: the epoch of a stack is the newest change at one of its addresses, or
-// behind the call before it; where changes may have been lost it is not known.
+// TestEpoch: the epoch of a stack is the time of the last change at one of its addresses, or before
+// the call at it; it is unknown where changes may have been lost.
 func TestEpoch(t *testing.T) {
 	c := NewCodeLog(func() {}, func() {})
 	c.Add(30, 0x5100, 0x100) // rings are read one after another

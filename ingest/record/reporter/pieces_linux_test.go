@@ -174,8 +174,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesDamaged: without one of its pieces a program is not whole, or lacks its
-// data; truncated pieces are skipped.
+// TestPiecesDamaged: a program with a missing piece is incomplete or lacks its data; truncated
+// pieces are skipped.
 func TestPiecesDamaged(t *testing.T) {
 	all := piecesOf(testProgram(4))
 	const second = 3 // code of the second function; that of the first are two

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// spinFor has the test binary, which as Go links it has no build ID that a kernel sees,
-// run as a load of its own.
+// spinFor makes the test binary run as a load. Linked by Go, it has no build ID that the kernel
+// reads.
 const spinFor = "SYMBOLIZE_SAMPLER_SPIN"
 
 func TestMain(m *testing.M) {
@@ -132,8 +132,8 @@ func TestLiveShortLived(t *testing.T) {
 	}
 }
 
-// TestLiveWoken wants a process with bare addresses to end a Wait, once, and another that
-// runs the same program, too. Wake ends all of them.
+// TestLiveWoken: a process with bare addresses ends a Wait once, as does another process with the
+// same program. Wake ends all waits.
 func TestLiveWoken(t *testing.T) {
 	needLive(t)
 	procs := []*exec.Cmd{spinner(t, 4*time.Second), spinner(t, 4*time.Second)}

@@ -19,8 +19,8 @@ const spinSource = `__attribute__((visibility("default"))) unsigned long spin(un
 }
 `
 
-// swapSource maps the files that are named at one address, each in place of the one before,
-// and calls the code at an offset of them.
+// swapSource maps the given files at one address, each in place of the one before, and calls their
+// code at an offset.
 const swapSource = `#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -40,8 +40,8 @@ int main(int argc, char **argv)
 }
 `
 
-// bySource builds the libraries, and returns the offset of their function, their paths and
-// their build IDs.
+// bySource builds the libraries, and returns the offset of their function, their paths and their
+// build IDs.
 func bySource(t *testing.T) (at string, paths, ids []string) {
 	t.Helper()
 	for _, number := range []string{"1", "2"} {

@@ -34,8 +34,8 @@ func TestTableLimit(t *testing.T) {
 	}
 }
 
-// TestCountsLimit has samples beyond the bound counted as refused, be it by a further key or
-// by a further comm; existing keys still count.
+// TestCountsLimit: samples beyond the limit of keys or comms are refused; existing keys still
+// count.
 func TestCountsLimit(t *testing.T) {
 	tables, c := twoTables(t), newCounts()
 	c.limit = 3

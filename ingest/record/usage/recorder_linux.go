@@ -54,7 +54,7 @@ type Recorder struct {
 	polled   uint64     // polls so far
 	programs map[uint32]*program
 	lost     uint64
-	lostID   uint32 // newest of the programs that could not be read
+	lostID   uint32 // newest of the lost programs
 
 	unscanned bool // there are programs newer than the last scan
 	scanned   time.Time
