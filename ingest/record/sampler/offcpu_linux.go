@@ -1,11 +1,10 @@
 package sampler
 
 import (
-	"bufio"
+	"io"
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf/asm"
@@ -137,35 +136,33 @@ var x86Kernel = Range{Start: 0xffffffff80000000, End: 0xffffffffc0000000}
 
 // steadyRange returns the range of the kernel image, in which code never changes; an empty range if
 // unknown.
-func steadyRange() (r Range) {
+func steadyRange() Range {
 	if runtime.GOARCH == "amd64" {
 		return x86Kernel
 	}
-	f, err := os.Open("/proc/kallsyms")
+	const path = "/proc/kallsyms"
+	f, err := os.Open(path)
 	if err != nil {
 		return Range{}
 	}
 	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan() && r.End == 0; {
-		switch line := lines.Text(); {
-		case strings.HasSuffix(line, " _stext"):
-			r.Start = firstWord(line)
-		case strings.HasSuffix(line, " _end"):
-			r.End = firstWord(line)
+	return imageRange(path, f)
+}
+
+// imageRange returns the range from _stext to _end in a list of kallsyms.
+func imageRange(path string, list io.Reader) (r Range) {
+	err := kallsyms.Read(path, list, func(s kallsyms.Symbol) bool {
+		switch {
+		case s.Module != "":
+		case s.Name == "_stext":
+			r.Start = s.Addr
+		case s.Name == "_end":
+			r.End = s.Addr
 		}
-	}
-	if r.Start == 0 || r.End < r.Start {
+		return r.End == 0
+	})
+	if err != nil || r.Start == 0 || r.End < r.Start {
 		return Range{}
 	}
 	return r
-}
-
-// firstWord parses the hexadecimal number at the start of a line; 0 if there is none.
-func firstWord(line string) uint64 {
-	word, _, _ := strings.Cut(line, " ")
-	n, err := strconv.ParseUint(word, 16, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -119,6 +120,22 @@ func TestJumps(t *testing.T) {
 			if to := in.Reference(); to != "" && !labels[to] {
 				t.Errorf("%v: instruction %d, %v, leads to no %s", o.Event, i, in, to)
 			}
+		}
+	}
+}
+
+// TestImageRange: without both symbols of the kernel itself the range is empty.
+func TestImageRange(t *testing.T) {
+	const start, end = "ffff800080010000 T _stext\n", "ffff800081000000 B _end\n"
+	const module = "ffff80007a000000 t _end\t[odd]\n"
+	want := Range{Start: 0xffff800080010000, End: 0xffff800081000000}
+	for text, want := range map[string]Range{
+		start + module + "ffff800080020000 T schedule\n" + end: want,
+		start: {}, end: {}, "": {}, "0000000000000000 T _stext\n0000000000000000 B _end\n": {},
+		start + "ffff800080000000 B _end\n": {},
+	} {
+		if got := imageRange("kallsyms", strings.NewReader(text)); got != want {
+			t.Errorf("%q: %#x, want %#x", text, got, want)
 		}
 	}
 }
