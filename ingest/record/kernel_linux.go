@@ -83,7 +83,7 @@ func (k *kernel) locate() {
 	k.s.manifest.Text = bundle.HexAddr(k.facts.text)
 	if err == nil && k.facts.text == 0 {
 		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
-			"the address of the kernel is unknown")
+			"samples of another boot cannot be recognized")
 	}
 }
 

@@ -81,7 +81,8 @@ func finish(t *testing.T, s *Sampler, name string, args ...string) (pid int) {
 	}
 }
 
-// onlyDrained wants no sample lost but by the emptying of counts, a few of them, and returns how many.
+// onlyDrained requires that samples are lost only by the emptying of counts, and few, and returns
+// their number.
 func onlyDrained(t *testing.T, st Stats) uint64 {
 	t.Helper()
 	const few = 8 // TestLiveDrained has one in 60 drains
