@@ -25,9 +25,10 @@ const InlineStyles = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 //go:embed head.html
 var headHTML string
 
-var head = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("head").Parse(headHTML))
-})
+// parseHead returns a new template of the head: one that was executed cannot be extended.
+func parseHead() *template.Template { return template.Must(template.New("head").Parse(headHTML)) }
+
+var head = sync.OnceValue(parseHead)
 
 // Head is the data of the head of a page.
 type Head struct {
@@ -53,8 +54,7 @@ func (h Head) Append(dst []byte) []byte {
 // its data. It is parsed by the first call: most runs write no page.
 func Parse(html *string) func() *template.Template {
 	return sync.OnceValue(func() *template.Template {
-		t := template.Must(head().Clone())
-		return template.Must(t.New("page").Parse(*html))
+		return template.Must(parseHead().New("page").Parse(*html))
 	})
 }
 

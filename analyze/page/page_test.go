@@ -1,7 +1,10 @@
 package page_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
+	"testing"
 
 	"symbolize/analyze/page"
 )
@@ -13,4 +16,20 @@ func ExamplePolicy() {
 	// Output:
 	// default-src 'none'; style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; base-uri 'none'; form-action 'none'
 	// default-src 'none'; script-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-GcEEE0IkDzIP5EQ6DXZaDPORqT5RTBELX8Fyzyg9yvo='; style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; base-uri 'none'; form-action 'none'
+}
+
+// TestOrder: pages from templates and others have the same head, in any order.
+func TestOrder(t *testing.T) {
+	h := page.NewHead("a <title>", "body{}")
+	head := string(h.Append(nil))
+	for range 2 {
+		html := `{{template "head" .}}<p>text`
+		var b bytes.Buffer
+		if err := page.Parse(&html)().Execute(&b, h); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := strings.CutSuffix(b.String(), "<p>text"); !ok || got != head {
+			t.Errorf("%q, want the head %q", b.String(), head)
+		}
+	}
 }
