@@ -234,7 +234,7 @@ func TestLiveSamplerTarget(t *testing.T) {
 		code, _, said := runLive(t, args...)
 		_, err := os.Stat(data)
 		if code != cli.Failed || !strings.Contains(said, c.want) || !os.IsNotExist(err) ||
-			!strings.Contains(said, "hint: --pid takes numbers") {
+			!strings.Contains(said, "hint: --pid is a number") {
 			t.Errorf("%q: status %d, file: %v\n%s", c.args, code, err, said)
 		}
 	}

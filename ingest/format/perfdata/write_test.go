@@ -278,12 +278,11 @@ func TestLivePerfReadsWritten(t *testing.T) {
 			args []string
 			want []string
 		}{
-			{args: []string{"script", "-f", "--show-bpf-events", "--show-lost-events", "-i", path},
+			{args: []string{"script", "-f", "--show-bpf-events", "-i", path},
 				want: []string{"PERF_RECORD_KSYMBOL addr ffffffffc0000000 len 77",
-					"bpf_prog_0102030405060708_f", "id 9", "lost 11"}},
+					"bpf_prog_0102030405060708_f", "id 9"}},
 			{args: []string{"report", "-f", "--header-only", "-i", path},
-				want: []string{"hostname : host", "os release : 6.18.0", "arch : x86_64",
-					"nrcpus online : 2", "dummy:u", "symbolize capture", "clockid: monotonic"}},
+				want: []string{"hostname : host", "os release : 6.18.0", "arch : x86_64", "dummy:u"}},
 			{args: []string{"buildid-list", "-f", "-i", path}, want: []string{"deadbeef01020304"}},
 		} {
 			if big != NativeBigEndian() && tt.args[0] == "script" {
