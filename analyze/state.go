@@ -16,23 +16,18 @@ type State struct {
 	Partial bool
 	// Bundles are the open bundles that serve captures. The session closes them.
 	Bundles []*input.Capture
-	// Used are the objects of the store that were needed, sorted.
-	Used []buildid.ID
 	// Tables is how many symbol tables were opened, each counted once.
 	Tables uint64
-	// StoreIdentity differs between stores of different content, except for objects that came from
-	// Options.Remote; "" without a store.
-	StoreIdentity string
 	// Pulled has the figures of the tables that came from Options.Remote.
 	Pulled remote.PullResult
-	// Programs are the build IDs of the files in Options.With, sorted, until a capture is read.
-	Programs []buildid.ID
 	// JITFiles are the perf maps and jitdump files that named functions of captures.
 	JITFiles []JITLink
 	// Local are the objects of captures, and where they were found; nil without Options.Local.
 	Local []local.Object
 	// Found are the results of Local.FindOnly.
 	Found LocalFiles
+
+	session *Session
 }
 
 // LocalFiles are files of this host that have symbols of captures' objects.
@@ -45,16 +40,7 @@ type LocalFiles struct {
 // State returns the facts about the reads of the session so far.
 func (s *Session) State() State {
 	st := State{Partial: s.partial, Bundles: s.bundles, Tables: s.counted.Tables(),
-		Pulled: s.pulling.sum, JITFiles: s.jitFiles}
-	if s.reader != nil {
-		st.Used, st.StoreIdentity = s.reader.Used(), s.reader.Identity()
-	}
-	for _, m := range s.overlay.Objects {
-		if m.Kind == ingest.ELF {
-			st.Programs = append(st.Programs, m.ID)
-		}
-	}
-	slices.SortFunc(st.Programs, buildid.ID.Compare)
+		Pulled: s.pulling.sum, JITFiles: s.jitFiles, session: s}
 	if s.finder != nil {
 		st.Local = s.finder.Objects()
 		if s.opts.Local.FindOnly {
@@ -63,4 +49,33 @@ func (s *Session) State() State {
 		}
 	}
 	return st
+}
+
+// StoreIdentity differs between stores of different content, except for objects that came from
+// Options.Remote; "" without a store. It reads the store's files.
+func (st State) StoreIdentity() string {
+	if st.session.reader == nil {
+		return ""
+	}
+	return st.session.reader.Identity()
+}
+
+// Used returns the objects of the store that the session has needed so far, sorted. Many sessions
+// share a store and read other facts of their State: the list is made on request.
+func (st State) Used() []buildid.ID {
+	if st.session.reader == nil {
+		return nil
+	}
+	return st.session.reader.Used()
+}
+
+// Programs returns the build IDs of the files in Options.With, sorted, until a capture is read.
+func (st State) Programs() (ids []buildid.ID) {
+	for _, m := range st.session.overlay.Objects {
+		if m.Kind == ingest.ELF {
+			ids = append(ids, m.ID)
+		}
+	}
+	slices.SortFunc(ids, buildid.ID.Compare)
+	return ids
 }

@@ -88,7 +88,7 @@ func (t *collecting) openStore(ctx context.Context) (end func() error, err error
 		}
 		end = s.Close
 	}
-	t.identity, t.store = s.State().StoreIdentity, s
+	t.identity, t.store = s.State().StoreIdentity(), s
 	return end, nil
 }
 
@@ -189,8 +189,8 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	t.count(head, false)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pulled := s.State().Pulled
-	t.stats.pulled.Add(&pulled)
+	state := s.State()
+	t.stats.pulled.Add(&state.Pulled)
 	return path, nil
 }
 

@@ -146,10 +146,10 @@ func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
 	err := s.Session.Close()
-	s.App.Partial = s.App.Partial || s.State().Partial
-	s.App.Facts().Tables += s.State().Tables
-	pulled := s.State().Pulled
-	s.App.Facts().Remote.Add(&pulled)
+	state := s.State()
+	s.App.Partial = s.App.Partial || state.Partial
+	s.App.Facts().Tables += state.Tables
+	s.App.Facts().Remote.Add(&state.Pulled)
 	return err
 }
 

@@ -140,7 +140,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 	}
 	r := filter.New(s.Searching(ctx), filter.Options{
 		Names: o.input.NamePolicy, Demangle: o.mode, NoInlines: o.input.NoInlines, Exact: o.exact,
-		Kernel: o.kernelID, Files: filesNamed(ctx, a, s.Session), Programs: s.State().Programs,
+		Kernel: o.kernelID, Files: filesNamed(ctx, a, s.Session), Programs: s.State().Programs(),
 	})
 	out := a.Stdout()
 	err = filterLines.Each(ctx, a.Env.Stdin,

@@ -80,7 +80,7 @@ func neededObjects(ctx context.Context, a *cli.App, captures []string) (
 	}
 	warnAbsent(a, p, captures)
 	used := make(map[buildid.ID]bool)
-	for _, id := range s.State().Used {
+	for _, id := range s.State().Used() {
 		used[id] = true
 	}
 	return func(m *store.Manifest) bool { return used[m.ID] }, nil
