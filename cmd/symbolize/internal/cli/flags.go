@@ -83,8 +83,8 @@ type choice struct {
 
 // Set implements pflag.Value.
 func (c *choice) Set(word string) error {
-	if !slices.Contains(c.words, word) {
-		return Usagef("%q: it is one of %s", word, strings.Join(c.words, ", "))
+	if err := checkWord(word, c.words); err != nil {
+		return err
 	}
 	*c.to = word
 	return nil
@@ -135,10 +135,17 @@ func Complete(cmd *cobra.Command, flag string, words []string) {
 
 // CheckWord refuses the word of a flag that is not among these.
 func CheckWord(flag, word string, words []string) error {
+	if err := checkWord(word, words); err != nil {
+		return Usagef("%s %w", flag, err)
+	}
+	return nil
+}
+
+func checkWord(word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	return Usagef("%s %q: it is one of %s", flag, word, strings.Join(words, ", "))
+	return Usagef("%q: it is one of %s", word, strings.Join(words, ", "))
 }
 
 // AddNames adds --names.

@@ -99,8 +99,11 @@ func SharedFlags(root *cobra.Command, width int) string {
 	return strings.TrimLeft(b.String(), "\n") + "\n"
 }
 
-// writeShared writes the groups of shared flags that a command has.
-func writeShared(b *strings.Builder, cmd *cobra.Command, sets map[string]*pflag.FlagSet) {
+// writeOwn writes the flags of a command, and the names of the groups of its shared flags.
+func writeOwn(b *strings.Builder, cmd *cobra.Command, width int) {
+	sets := groupedFlags(cmd.LocalFlags())
+	writeFlags(b, "Flags", sets[""], width)
+	writeFlags(b, "Flags "+GroupTools, sets[GroupTools], width)
 	var groups []string
 	for _, g := range sharedGroups {
 		if sets[g.group] != nil {
@@ -115,14 +118,8 @@ func writeShared(b *strings.Builder, cmd *cobra.Command, sets map[string]*pflag.
 
 // OwnFlags returns the flags of a command without those of sharedGroups, in lines of width columns.
 func OwnFlags(cmd *cobra.Command, width int) string {
-	sets := groupedFlags(cmd.LocalFlags())
 	var b strings.Builder
-	for _, g := range []string{"", GroupTools} {
-		if sets[g] != nil {
-			writeFlags(&b, strings.TrimSpace("Flags "+g), sets[g], width)
-		}
-	}
-	writeShared(&b, cmd, sets)
+	writeOwn(&b, cmd, width)
 	return strings.TrimLeft(b.String(), "\n") + "\n"
 }
 
@@ -141,10 +138,7 @@ func PrintUsage(cmd *cobra.Command, width int) error {
 		fmt.Fprintf(&b, "\n\nExamples:\n%s", cmd.Example)
 	}
 	writeCommands(&b, cmd)
-	sets := groupedFlags(cmd.LocalFlags())
-	writeFlags(&b, "Flags", sets[""], width)
-	writeFlags(&b, "Flags "+GroupTools, sets[GroupTools], width)
-	writeShared(&b, cmd, sets)
+	writeOwn(&b, cmd, width)
 	writeFlags(&b, "Global Flags", cmd.InheritedFlags(), width)
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.",
