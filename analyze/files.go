@@ -38,7 +38,8 @@ func kernelFiles(v store.View, release string) (ids []buildid.ID) {
 // their paths, and with Options.Local else the kernel that runs here. With Options.TrustPaths it is
 // else the file that the store knows at an absolute path, or the one that is there now, which is
 // indexed.
-func (s *Session) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
+func (f Search) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
+	s := f.session
 	ids := s.overlay.Named(name)
 	if release, ok := strings.CutPrefix(name, "vmlinux-"); ok && len(ids) == 0 {
 		ids = kernelFiles(s.view, release)

@@ -24,7 +24,7 @@ func (s *Session) Load(ctx context.Context, paths ...string) (*ingest.Profile, e
 	if err != nil {
 		return nil, err
 	}
-	return s.Merge(ctx, profiles)
+	return s.Name(ctx, profiles...)
 }
 
 // Each opens captures one after another and hands each to body with its profile, yet without
@@ -148,16 +148,17 @@ func EventIndex(p *ingest.Profile, name string) int {
 	return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == name })
 }
 
-// Merge makes one named profile of several. They are joined with the store together, in one
-// batch, unless some came with names of their own, which stay only where all have names.
-func (s *Session) Merge(ctx context.Context, profiles []*ingest.Profile) (*ingest.Profile, error) {
+// Name names the locations of profiles, in their Names, and returns one profile of all: the only
+// one itself, else a merged one. Several are joined with the store together, in one batch, unless
+// some came with names of their own, which stay only where all have names.
+func (s *Session) Name(ctx context.Context, profiles ...*ingest.Profile) (*ingest.Profile, error) {
 	if len(profiles) == 1 {
-		return profiles[0], s.Name(ctx, profiles[0])
+		return profiles[0], s.name(ctx, profiles[0])
 	}
 	named := slices.ContainsFunc(profiles, func(p *ingest.Profile) bool { return p.Names != nil })
 	if named {
 		for _, p := range profiles {
-			if err := s.Name(ctx, p); err != nil {
+			if err := s.name(ctx, p); err != nil {
 				return nil, err
 			}
 		}
@@ -166,11 +167,11 @@ func (s *Session) Merge(ctx context.Context, profiles []*ingest.Profile) (*inges
 	if err != nil || named {
 		return p, err
 	}
-	return p, s.Name(ctx, p)
+	return p, s.name(ctx, p)
 }
 
-// Name names the locations of a profile, in its Names.
-func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
+// name names the locations of one profile.
+func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	if err := s.addKallsyms(ctx, p); err != nil {
 		return err
 	}

@@ -24,17 +24,23 @@ func (s *Session) localOptions() local.Options {
 	return o
 }
 
-// Searching returns View, which for a requested build ID fetches its parts in Options.Remote,
-// and with Options.Local looks for it on this host.
-func (s *Session) Searching(ctx context.Context) store.View {
+// Search is the View of a session for requests without a capture: for a requested build ID it
+// fetches the parts in Options.Remote, and with Options.Local looks for the file on this host.
+type Search struct {
+	store.View
+	session *Session
+}
+
+// Search returns the View that looks for what it is asked.
+func (s *Session) Search(ctx context.Context) Search {
 	view := s.view
 	if s.opts.Remote != nil {
 		view = &needing{View: view, ctx: ctx, session: s}
 	}
-	if s.finder == nil {
-		return view
+	if s.finder != nil {
+		view = s.finder.Searching(ctx, view, func(err error) { s.warnError(err, "", false) })
 	}
-	return s.finder.Searching(ctx, view, func(err error) { s.warnError(err, "", false) })
+	return Search{View: view, session: s}
 }
 
 // findLocal indexes the objects of a capture that are to be found by Options.Local: of each the

@@ -205,7 +205,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	if o.Undecided {
 		opts.Undecided = func(o *ingest.Object) bool {
-			return !o.ID.IsZero() && o.Reason == ingest.ReasonNone && !s.Has(o.ID)
+			return !o.ID.IsZero() && o.Reason == ingest.ReasonNone && !State{session: s}.Has(o.ID)
 		}
 	}
 	return opts

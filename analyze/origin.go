@@ -7,7 +7,7 @@ import (
 	"symbolize/store/local"
 )
 
-// The origins of objects that no search on this host found, see Session.Origin.
+// The origins of objects that no search on this host found, see State.Origin.
 const (
 	originWith     = "--with"
 	originCaptures = "the captures"
@@ -25,7 +25,8 @@ func (s *Session) noteNamed() {
 // paths named for this run, "the captures" for symbols in them and in their bundles, "the store",
 // "" for nowhere. An object of several origins has the one of the greatest precedence, which is
 // their order here.
-func (s *Session) Origin(o *ingest.Object) string {
+func (st State) Origin(o *ingest.Object) string {
+	s := st.session
 	if s.finder != nil {
 		if s.origins == nil {
 			s.origins = make(map[buildid.ID]local.Place)

@@ -33,7 +33,7 @@ type Session struct {
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
-	named   map[buildid.Key]bool       // objects of Options.With, see Origin
+	named   map[buildid.Key]bool       // objects of Options.With, see State.Origin
 	origins map[buildid.ID]local.Place // of the finder's objects
 	placed  int                        // of these, how many are in origins
 	tables  *unwind.Tables             // nil until they are needed
@@ -145,12 +145,6 @@ const MarkHint = "`symbolize store gc --keep` takes the objects for unused today
 
 // View returns the symbols and programs that the session knows.
 func (s *Session) View() store.View { return s.view }
-
-// Has reports whether a capture of the session, or Options.With, has symbols of an object.
-func (s *Session) Has(id buildid.ID) bool {
-	m, _, err := store.FindOne(s.overlay, id)
-	return m != nil && err == nil
-}
 
 // sink is where indexing for the session puts its tables.
 func (s *Session) sink() (store.Sink, error) { return s.overlay, nil }

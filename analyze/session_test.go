@@ -242,7 +242,8 @@ func TestEachPassesOver(t *testing.T) {
 				t.Errorf("%s: has names before Name", c.Path())
 			}
 			read = append(read, filepath.Base(c.Path()))
-			return s.Name(t.Context(), p)
+			_, err := s.Name(t.Context(), p)
+			return err
 		})
 	if err != nil {
 		t.Fatal(err)
@@ -266,11 +267,11 @@ func TestKallsyms(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Name(t.Context(), kernels()); err != nil || !errors.Is(warned, analyze.ErrNoKernel) {
+	if _, err := s.Name(t.Context(), kernels()); err != nil || !errors.Is(warned, analyze.ErrNoKernel) {
 		t.Errorf("no kernel: error %v, warning %v", err, warned)
 	}
 	var several *analyze.KernelsError
-	err = s.Name(t.Context(), kernels(1, 2))
+	_, err = s.Name(t.Context(), kernels(1, 2))
 	if !errors.As(err, &several) || len(several.Kernels) != 2 {
 		t.Errorf("two kernels: error %v", err)
 	}

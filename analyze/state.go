@@ -6,6 +6,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/store"
 	"symbolize/store/local"
 	"symbolize/store/remote"
 )
@@ -67,6 +68,12 @@ func (st State) Used() []buildid.ID {
 		return nil
 	}
 	return st.session.reader.Used()
+}
+
+// Has reports whether a capture of the session, or Options.With, has symbols of an object.
+func (st State) Has(id buildid.ID) bool {
+	m, _, err := store.FindOne(st.session.overlay, id)
+	return m != nil && err == nil
 }
 
 // Programs returns the build IDs of the files in Options.With, sorted, until a capture is read.

@@ -94,8 +94,9 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	head *Head) error {
 	cut := make([][]places, head.Parts)
 	var own ownNames
+	state := s.State()
 	for _, pl := range placesOf(p) {
-		if !s.Has(pl.Object.ID) {
+		if !state.Has(pl.Object.ID) {
 			n := partOf(pl.Key, head.Parts)
 			cut[n] = append(cut[n], pl)
 			continue

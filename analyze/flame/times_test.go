@@ -100,7 +100,7 @@ func TestGeckoTimes(t *testing.T) {
 		}
 		err = s.Each(t.Context(), []string{filepath.Join(fixtures, "captures", capture)},
 			func(c *input.Capture, p *ingest.Profile) error {
-				if err := s.Name(t.Context(), p); err != nil {
+				if _, err := s.Name(t.Context(), p); err != nil {
 					return err
 				}
 				g := flame.New(p, options())

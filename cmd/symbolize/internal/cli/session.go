@@ -169,9 +169,10 @@ func (s *Session) Load(ctx context.Context, paths []string) (*ingest.Profile, er
 	return p, SessionError(err)
 }
 
-// Name names the locations of a profile.
-func (s *Session) Name(ctx context.Context, p *ingest.Profile) error {
-	return SessionError(s.Session.Name(ctx, p))
+// Name names the locations of profiles, and returns one profile of all.
+func (s *Session) Name(ctx context.Context, profiles ...*ingest.Profile) (*ingest.Profile, error) {
+	p, err := s.Session.Name(ctx, profiles...)
+	return p, SessionError(err)
 }
 
 // FailInput reports an unreadable input; the others are used.
@@ -215,8 +216,9 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 
 // Coverage is how much of a profile is named, and where from.
 func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
-	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: s.State().Local != nil,
-		Replaced: isReplaced, Origin: s.Origin})
+	state := s.State()
+	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: state.Local != nil,
+		Replaced: isReplaced, Origin: state.Origin})
 }
 
 // isReplaced reports whether another file is now at an object's path on this host, so that indexing

@@ -179,7 +179,7 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if _, err := s.Need(ctx, p.Objects); err != nil {
 		return err
 	}
-	if err := s.Name(ctx, p); err != nil {
+	if _, err := s.Name(ctx, p); err != nil {
 		return err
 	}
 	a.PrintWarnings(p)

@@ -138,9 +138,10 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 	if err != nil {
 		return err
 	}
-	r := filter.New(s.Searching(ctx), filter.Options{
+	search := s.Search(ctx)
+	r := filter.New(search, filter.Options{
 		Names: o.input.NamePolicy, Demangle: o.mode, NoInlines: o.input.NoInlines, Exact: o.exact,
-		Kernel: o.kernelID, Files: filesNamed(ctx, a, s.Session), Programs: s.State().Programs(),
+		Kernel: o.kernelID, Files: filesNamed(ctx, a, search), Programs: s.State().Programs(),
 	})
 	out := a.Stdout()
 	err = filterLines.Each(ctx, a.Env.Stdin,
@@ -163,7 +164,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 }
 
 // filesNamed returns the Files of filter.Options. Each name is looked up once: text repeats names.
-func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string) []buildid.ID {
+func filesNamed(ctx context.Context, a *cli.App, search analyze.Search) func(string) []buildid.ID {
 	const most = 1 << 12 // names that are kept
 	known := make(map[string][]buildid.ID)
 	return func(name string) []buildid.ID {
@@ -171,7 +172,7 @@ func filesNamed(ctx context.Context, a *cli.App, s *analyze.Session) func(string
 		if ok {
 			return ids
 		}
-		ids, err := s.FilesNamed(ctx, name)
+		ids, err := search.FilesNamed(ctx, name)
 		if err != nil {
 			a.Damage(err.Error(), cli.Hint(err))
 		}

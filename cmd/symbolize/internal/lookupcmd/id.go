@@ -35,7 +35,7 @@ func newIDSource(ctx context.Context, a *cli.App, o *lookupOptions, reader *db.R
 		if err != nil {
 			return nil, err
 		}
-		return &idSource{reader: reader, view: s.Searching(ctx), session: s}, nil
+		return &idSource{reader: reader, view: s.Search(ctx), session: s}, nil
 	}
 	overlay := store.NewOverlay()
 	src := &idSource{reader: reader, view: overlay}

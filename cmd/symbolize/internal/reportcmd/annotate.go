@@ -250,9 +250,9 @@ func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finde
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.Merge(ctx, profiles)
+	p, err := s.Name(ctx, profiles...)
 	if err != nil {
-		return nil, cli.SessionError(err)
+		return nil, err
 	}
 	f.Machine = p.Meta.Arch
 	return p, nil

@@ -18,7 +18,7 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []str
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		captures []string) error {
 		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
-			if err := s.Name(ctx, p); err != nil {
+			if _, err := s.Name(ctx, p); err != nil {
 				return err
 			}
 			a.PrintWarnings(p)

@@ -68,7 +68,7 @@ func (r *resolveRun) merged(ctx context.Context, paths []string, output string) 
 // each writes a result for each capture.
 func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 	return r.s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		if err := r.s.Name(ctx, p); err != nil {
+		if _, err := r.s.Name(ctx, p); err != nil {
 			return err
 		}
 		output := outputs[0]
@@ -147,7 +147,7 @@ func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
 func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error {
 	run := func(w io.Writer, paths []string) error {
 		return r.s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-			if err := r.s.Name(ctx, p); err != nil {
+			if _, err := r.s.Name(ctx, p); err != nil {
 				return err
 			}
 			r.dropInlines(p)
