@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,6 +52,33 @@ func TestLoad(t *testing.T) {
 	if a.Samples != b.Samples || a.Weight != b.Weight || a.Frames != b.Frames {
 		t.Errorf("%d samples, weight %d, %d frames; perf.data has %d, %d, %d", a.Samples, a.Weight,
 			a.Frames, b.Samples, b.Weight, b.Frames)
+	}
+}
+
+// TestCutWhileOpen: the records before the end are used of a file that becomes shorter after it was
+// opened.
+func TestCutWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "perf.data")
+	writeFile(t, path, bundlebuild.NewLoad(3000).PerfData(bundlebuild.NewHost()))
+	c, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.Truncate(path, c.Size()*9/10); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Stats.Samples; n == 0 || n >= 3000 {
+		t.Errorf("%d of 3000 samples", n)
+	}
+	if !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+		return w.Partial && strings.Contains(w.Text, "file ends here")
+	}) {
+		t.Errorf("warnings %v", p.Stats.Warnings)
 	}
 }
 

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"hash/maphash"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
@@ -100,7 +102,8 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 			break
 		}
 		if w.err = ctx.Err(); w.err == nil {
-			w.fold(w.c.Records.Chunk(k))
+			err := files.Guard(func() { w.fold(w.c.Records.Chunk(k)) })
+			w.err = cmp.Or(w.err, err)
 		}
 	}
 	w.foldRepeats()
