@@ -86,10 +86,7 @@ func vdsoStore(t *testing.T, kernel buildid.ID) string {
 	object := func(kind ingest.ObjectKind, id buildid.ID, class uint8, name string, vdso ...buildid.ID) {
 		b := symtab.NewBuilder(symtab.Options{})
 		b.Add(symtab.Func{Start: 0x10, Size: 0x100, Name: name})
-		table, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := b.Encode()
 		m := store.Manifest{ID: id, Kind: kind, Class: class, VDSO: vdso}
 		if kind == ingest.VDSO {
 			m.Layout = []elf.Segment{{FileSize: 0x1000, MemSize: 0x1000, Flags: 5}}

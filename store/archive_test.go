@@ -68,11 +68,8 @@ func plainArchive(t *testing.T) []byte {
 			b.Add(symtab.Func{Start: addr.Addr(0x1000 + 0x40*i), Size: uint64(0x20 + name[0]&31),
 				Name: hex.EncodeToString(name[:])})
 		}
-		table, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = from.Merge(t.Context(), &Contribution{Manifest: Manifest{ID: id, Machine: 62, Class: 2},
+		table := b.Encode()
+		err := from.Merge(t.Context(), &Contribution{Manifest: Manifest{ID: id, Machine: 62, Class: 2},
 			Sources: []NewSource{{Info: SourceInfo{Kind: Symtab, Producer: Producer, Path: "/p"},
 				Table: table}}})
 		if err != nil {

@@ -76,82 +76,35 @@ func (a *Assembly) Source() (*NewSource, error) {
 	if e == nil {
 		return nil, Damagef("no table")
 	}
+	var t blockTable
 	var err error
 	if a.src.Info.Kind == Unwind {
-		err = checkUnwind(e)
+		t, err = unwindtab.Open(e.Header, e)
 	} else {
-		err = checkTable(e)
+		t, err = symtab.Open(e.Header, e)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
+		return nil, Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
+			len(e.Strings))
+	}
+	sum, err := t.Digest()
+	if err != nil {
+		return nil, err
+	}
+	if sum != e.Digest {
+		return nil, Damagef("table has digest %x", sum)
+	}
+	e.Funcs, e.Named = t.NumFuncs(), t.Named()
 	return &a.src, nil
-}
-
-// checkTable reads a whole table and fills in the counts that Describe needs.
-func checkTable(e *symtab.Encoded) error {
-	t, err := symtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	for p, err := range t.Pieces() {
-		if err != nil {
-			return err
-		}
-		if p.Func.Flags&symtab.Nameless == 0 {
-			e.Named += uint64(p.Range.End - p.Range.Start)
-		}
-	}
-	e.Funcs = t.NumFuncs()
-	return nil
-}
-
-// checkUnwind is checkTable for an Unwind source.
-func checkUnwind(e *symtab.Encoded) error {
-	t, err := unwindtab.Open(e.Header, e)
-	if err != nil {
-		return err
-	}
-	if err := checkBlocks(t, e); err != nil {
-		return err
-	}
-	e.Funcs, _, e.Named = t.Counts()
-	return nil
 }
 
 // blockTable is a table of either format.
 type blockTable interface {
 	NumBlocks(symtab.BlockKind) int
 	Digest() ([32]byte, error)
-}
-
-// checkBlocks checks that a table has the blocks of its header and its digest, and fills
-// in its size.
-func checkBlocks(t blockTable, e *symtab.Encoded) error {
-	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
-		return Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks),
-			len(e.Strings))
-	}
-	sum, err := t.Digest()
-	if err != nil {
-		return err
-	}
-	if sum != e.Digest {
-		return Damagef("table has digest %x", sum)
-	}
-	sumSize(e)
-	return nil
-}
-
-// sumSize fills in the bytes of a table.
-func sumSize(e *symtab.Encoded) {
-	e.Size = int64(len(e.Header))
-	for _, list := range [][][]byte{e.Chunks, e.Strings} {
-		for _, b := range list {
-			e.Size += int64(len(b))
-		}
-	}
+	NumFuncs() int
+	Named() uint64
 }

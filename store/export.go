@@ -23,7 +23,7 @@ import (
 //	end                                           "objects N\n"
 //
 // OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal. Objects are sorted
-// by key and everything in an object as above, without times and owners: one store gives one
+// by key and everything in an object as above, without times and owners: one store has one
 // sequence of bytes. Path rows stay behind, for they are true on one machine only.
 
 // Names in an archive.
@@ -56,22 +56,22 @@ type ExportSource interface {
 	Blob(id BlobID) ([]byte, error)
 }
 
-// Export writes the objects of a store that want accepts, nil for all, with their sources and
+// Export writes the objects of a store that match accepts, nil for all, with their sources and
 // captured inputs. It returns how many there were.
 func Export(ctx context.Context, w io.Writer, from ExportSource,
-	want func(*Manifest) bool) (objects int, err error) {
+	match func(*Manifest) bool) (objects int, err error) {
 	// One goroutine makes the output independent of scheduling.
 	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
 	if err != nil {
 		return 0, err
 	}
-	objects, err = exportPlain(ctx, z, from, want)
+	objects, err = exportPlain(ctx, z, from, match)
 	return objects, errors.Join(err, z.Close())
 }
 
 // exportPlain is Export without the compression.
 func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
-	want func(*Manifest) bool) (objects int, err error) {
+	match func(*Manifest) bool) (objects int, err error) {
 	t := tar.NewWriter(w)
 	x := exporter{from: from, blobs: make(map[BlobID]bool)}
 	x.put = func(name string, b []byte) error {
@@ -89,7 +89,7 @@ func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return objects, err
 		}
-		if want != nil && !want(m) {
+		if match != nil && !match(m) {
 			continue
 		}
 		objects++

@@ -14,7 +14,7 @@ import (
 type layered []View
 
 // Layer returns a View of several views, the first in front: the first view with a match decides
-// which objects an inexact ID matches, the first view with a layout of an object gives its layout,
+// which objects an inexact ID matches, the layout of an object is the one of the first view that has one,
 // and the earlier of two sources of a kind is preferred for names. Nil views are left out.
 func Layer(views ...View) View {
 	var l layered
@@ -100,7 +100,7 @@ func (l layered) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
 // openIn opens a source in the first view that can.
 func openIn[T any](l layered, m *Manifest, i int, open func(View, *Manifest, int) (*T, error)) (
 	*T, error) {
-	want := &m.Sources[i]
+	info := &m.Sources[i]
 	var errs []error
 	for _, v := range l {
 		ms, err := v.Find(m.ID)
@@ -110,7 +110,7 @@ func openIn[T any](l layered, m *Manifest, i int, open func(View, *Manifest, int
 		}
 		for _, have := range ms {
 			at := slices.IndexFunc(have.Sources, func(s SourceInfo) bool {
-				return s.Kind == want.Kind && s.Digest == want.Digest
+				return s.Kind == info.Kind && s.Digest == info.Digest
 			})
 			if have.ID != m.ID || at < 0 {
 				continue
@@ -125,7 +125,7 @@ func openIn[T any](l layered, m *Manifest, i int, open func(View, *Manifest, int
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return nil, fmt.Errorf("%s of %s: %w", want.Kind, m.ID, ErrNotFound)
+	return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, ErrNotFound)
 }
 
 // Blob implements View.

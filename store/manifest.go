@@ -112,7 +112,7 @@ type Manifest struct {
 	Variants     []Variant
 	MoreVariants bool
 	// Probable lists, sorted, the objects that this one may be. The ID of this object is made of
-	// what a capture or a line of text has of a function without its lines (symbol and length,
+	// the facts that a capture or a line of text has of a function without its lines (symbol and length,
 	// tag, or name and number of instructions); functions with other lines may share them.
 	Probable []buildid.ID
 }
@@ -170,6 +170,11 @@ type NewSource struct {
 	Info  SourceInfo // Kind, Producer and Path; Describe fills in the rest from Table and Raw
 	Table *symtab.Encoded
 	Raw   []byte // a captured input to keep, from which Rebuild can make the table again
+}
+
+// SourceOf returns the source of a table that the present decoders made of a file.
+func SourceOf(kind SourceKind, path string, table *symtab.Encoded) NewSource {
+	return NewSource{Info: SourceInfo{Kind: kind, Producer: Producer, Path: path}, Table: table}
 }
 
 // Contribution is the addition of one file to one object. Put the blobs that its variants name

@@ -162,7 +162,7 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 			info.TableVersion, ErrVersion)
 	}
 	info.Funcs, info.Named = uint32(s.Table.Funcs), s.Table.Named
-	info.Size = s.Table.Size
+	info.Size = s.Table.Size()
 	info.Chunks, info.Strings = uint32(len(s.Table.Chunks)), uint32(len(s.Table.Strings))
 	info.RawSize, info.RawPieces, info.RawStored = uint64(len(s.Raw)), 0, 0
 	info.RawDigest = [32]byte{}

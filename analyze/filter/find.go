@@ -255,8 +255,8 @@ func (f *finder) join(o *object) {
 	before := o.finder.NumTexts()
 	o.finder.Join(o.addrs)
 	f.texts += o.finder.NumTexts() - before
-	for _, e := range o.finder.Errors() {
-		f.problem(o.manifest, e.Source, e.Err)
+	for _, err := range o.finder.Errors() {
+		f.addProblem(err.Error())
 	}
 	if !o.conflict {
 		how := o.finder.Contradiction(o.addrs)
@@ -308,8 +308,9 @@ func (f *finder) answer(o *object, i int) {
 		a.source = ""
 	default:
 		pc := addr.Return(q.at, q.place.isReturn() && !q.exact)
-		a.trampoline, a.atStart = o.finder.SignalReturn(name), pc == start
-		text := ingest.Printable(f.demangler.Name(o.finder.Text(name)))
+		text := o.finder.Text(name)
+		a.trampoline, a.atStart = ingest.IsSignalReturn(text), pc == start
+		text = ingest.Printable(f.demangler.Name(text))
 		a.name = withOffset(text, uint64(pc-start))
 	}
 	switch {

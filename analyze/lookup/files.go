@@ -148,7 +148,7 @@ func (m *Files) openObject(name string) (*Object, error) {
 	return OpenID(view, id, text, m.o)
 }
 
-// Arguments answers lines that were given together; as JSON the answers are one list.
+// Arguments answers lines as one batch; as JSON the answers are one list.
 func (m *Files) Arguments(w io.Writer, args []string) error {
 	text := []byte(strings.Join(args, "\n") + "\n")
 	if m.o.Style != JSON {

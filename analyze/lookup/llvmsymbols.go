@@ -19,10 +19,10 @@ type llvmSymbol struct {
 
 // llvmSymbols chooses symbols as llvm-symbolizer does, for output equal to its own: of those
 // at one address the last one by size, whatever its binding. The store's symbol tables lack
-// these aliases: they have those that perf prints. Two kinds of label that it prints name no code:
+// these aliases: they have the aliases that perf prints. Two kinds of label that it prints name no code:
 // mapping symbols of RISC-V, and data without a size.
 type llvmSymbols struct {
-	symbols  []llvmSymbol // by Start, one at each
+	symbols  []llvmSymbol // by number: in the order of Start, one at each
 	sections []elf.Section
 }
 
@@ -83,12 +83,6 @@ func isLLVMType(t debugelf.SymType) bool {
 	return t == debugelf.STT_NOTYPE || t == debugelf.STT_FUNC || t == debugelf.STT_OBJECT ||
 		t == debugelf.STT_GNU_IFUNC
 }
-
-// size returns how many symbols there are; numbers are below it.
-func (p *llvmSymbols) size() int { return len(p.symbols) }
-
-// symbol returns a symbol by its number.
-func (p *llvmSymbols) symbol(i int) *llvmSymbol { return &p.symbols[i] }
 
 // join sets found[i] to the number of the symbol for addrs[i]+base, −1 for none.
 // The addresses must be sorted. A symbol without a size reaches to the next one. Unlike

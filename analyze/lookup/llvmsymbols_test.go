@@ -70,10 +70,10 @@ func TestLLVMSymbols(t *testing.T) {
 		} {
 			got, file := "", ""
 			if i := p.find(tt.at); i >= 0 {
-				if i >= p.size() {
-					t.Fatalf("symbol %d of %d", i, p.size())
+				if i >= len(p.symbols) {
+					t.Fatalf("symbol %d of %d", i, len(p.symbols))
 				}
-				got, file = p.symbol(i).Name, p.symbol(i).File
+				got, file = p.symbols[i].Name, p.symbols[i].File
 			}
 			if got != tt.name || file != tt.file {
 				t.Errorf("%#x: %q of %q, want %q of %q", tt.at, got, file, tt.name, tt.file)
@@ -112,7 +112,7 @@ func TestLLVMSymbolsLabels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i := p.find(0x1006); i < 0 || p.symbol(i).Name != c.want {
+			if i := p.find(0x1006); i < 0 || p.symbols[i].Name != c.want {
 				t.Errorf("symbol %d of %v, want %s", i, p.symbols, c.want)
 			}
 		})
@@ -153,8 +153,8 @@ func TestLLVMSymbolsDamaged(t *testing.T) {
 			t.Fatalf("%d bytes: nothing, %v", n, err)
 		}
 		for a := uint64(0xff0); a < 0x1110; a += 8 {
-			if i := p.find(a); i >= p.size() {
-				t.Fatalf("%d bytes: symbol %d of %d", n, i, p.size())
+			if i := p.find(a); i >= len(p.symbols) {
+				t.Fatalf("%d bytes: symbol %d of %d", n, i, len(p.symbols))
 			}
 		}
 	}

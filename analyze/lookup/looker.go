@@ -1,15 +1,22 @@
+// Package lookup answers for addresses of one object: function, file and line with all inlined
+// calls, printed as llvm-symbolizer, addr2line or llvm-symbolizer's JSON print them.
+//
+// An Object is opened from a file (OpenFile) or from the store (OpenID). A Looker answers
+// batches of addresses of one Object; Files answers lines that name the file themselves.
+// Addresses of a batch are sorted, so that each chunk of a symbol table is read once, names are
+// demangled once, and answers are printed on all cores in the order of the queries.
 package lookup
 
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest/addr"
+	"symbolize/store/symtab"
 )
 
 // Looker answers addresses of one object. It is for one goroutine; printing uses several.
@@ -62,7 +69,7 @@ func New(obj *Object, o *Options) *Looker {
 	return l
 }
 
-// Arguments answers addresses that were given together; as JSON the answers are one list.
+// Arguments answers addresses as one batch; as JSON the answers are one list.
 func (l *Looker) Arguments(w io.Writer, args []string) error {
 	if l.o.Style == JSON { // a list, as llvm-symbolizer prints
 		l.list = true
@@ -179,10 +186,8 @@ func (l *Looker) join() {
 			l.conflict = resolve.ConflictText(l.obj.manifest, how)
 		}
 	}
-	for _, e := range l.finder.Errors() {
-		m := l.obj.manifest
-		text := fmt.Sprintf("%s of %s: %v", m.Sources[e.Source].Kind, m.ID, e.Err)
-		if !slices.Contains(l.problems, text) {
+	for _, err := range l.finder.Errors() {
+		if text := err.Error(); !slices.Contains(l.problems, text) {
 			l.problems = append(l.problems, text)
 		}
 	}
@@ -198,7 +203,7 @@ func (l *Looker) joinLLVM() {
 		if l.llvm, err = l.obj.llvm(); err != nil {
 			l.obj.damage = err.Error()
 		}
-		l.llvmNames = make([]string, l.llvm.size())
+		l.llvmNames = make([]string, len(l.llvm.symbols))
 	}
 	l.llvmOf = slices.Grow(l.llvmOf[:0], len(l.addrs))[:len(l.addrs)]
 	l.llvm.join(l.addrs, l.obj.base, l.llvmOf)
@@ -219,3 +224,34 @@ func (l *Looker) Module() string { return l.obj.Module }
 
 // Close closes the object.
 func (l *Looker) Close() error { return l.obj.Close() }
+
+// Style selects the tool with the output to reproduce.
+type Style uint8
+
+// The styles.
+const (
+	LLVM Style = iota // llvm-symbolizer --inlines
+	GNU               // addr2line -f -i -C
+	JSON              // llvm-symbolizer --output-style=JSON
+)
+
+// Options select the addresses' origin and the form of the answers.
+type Options struct {
+	Offsets bool   // addresses are file offsets; of a kernel, offsets from _text
+	Section string // addresses count from the start of this section; "" for ELF addresses
+
+	Style     Style
+	Layout    Layout
+	Demangle  report.Mode
+	Names     resolve.NamePolicy
+	OwnNames  bool // Names overrides the choice of Style's tool
+	NoInlines bool // only the physical frame
+	Basenames bool // files without directories
+}
+
+// Stored makes the demangled names that tables keep: the full names of the styles LLVM and JSON.
+// Demangling costs three quarters of the time of many look-ups in C++.
+func Stored() *symtab.Demangler {
+	d := report.NewLLVMDemangler(report.Full)
+	return &symtab.Demangler{ID: "llvm full " + report.NamesRevision, Name: d.Uncached}
+}

@@ -102,7 +102,7 @@ func (l *printer) fill(a *Answer, at int) {
 		last = a.Frames[n-1]
 	}
 	if n := l.llvmSymbol(at); n >= 0 {
-		s := l.llvm.symbol(n)
+		s := &l.llvm.symbols[n]
 		last.Function = l.llvmNames[n]
 		last.StartAddress, last.HasStart = s.Start, true
 		if last.File == "" {

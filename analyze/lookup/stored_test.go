@@ -32,19 +32,13 @@ func cxxView(t *testing.T, by *symtab.Demangler) store.View {
 			Parent: symtab.NoParent, Ranges: span}},
 		Lines: []symtab.Line{{Addr: 0x1000, File: b.File([]byte("/src/work.cc")), Line: 7}},
 	})
-	debug, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	debug := b.Encode()
 	b = symtab.NewBuilder(opts)
 	b.Demangle(by)
 	b.Add(symtab.Func{Start: 0x1000, Size: 0x100, Name: "_ZN4workC1Ev"})
-	symbols, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := b.Encode()
 	o := store.NewOverlay()
-	err = o.Merge(context.Background(), &store.Contribution{
+	err := o.Merge(context.Background(), &store.Contribution{
 		Manifest: store.Manifest{ID: buildid.New([]byte{1}), Kind: ingest.ELF},
 		Sources: []store.NewSource{{Info: store.SourceInfo{Kind: store.DWARF}, Table: debug},
 			{Info: store.SourceInfo{Kind: store.Symtab}, Table: symbols}},

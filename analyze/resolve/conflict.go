@@ -150,7 +150,7 @@ const (
 )
 
 // warnPadding warns if locations of a kernel are in the padding between its functions: no code runs
-// there, so a list of symbols given by the user may be from another kernel.
+// there, so a list of symbols that the user named may be from another kernel.
 func (j *join) warnPadding(n *ingest.Names) {
 	for i := range j.objects {
 		o := &j.objects[i]

@@ -24,7 +24,7 @@ const (
 //
 //   - the first byte of the code that signal handlers return to, known by its name
 //     (ingest.IsSignalReturn) or by its unwind table (augmentation S): the kernel put the address
-//     onto the stack, nobody called;
+//     onto the stack, without a call;
 //   - the first byte of a function with no function before it, but padding: an interrupt
 //     came there, or the address was put onto the stack. A symbol without a size is assumed
 //     to end before the padding, except in kallsyms of kernels that name their padding.
@@ -109,17 +109,18 @@ func (f *Finder) Exact(returns []addr.Addr) (exact []addr.Addr) {
 // readNamesAt reads the names that noCallBefore uses for the addresses of the last Join: names
 // of functions that begin there, and of the ones before these. Few return addresses are such.
 func (f *Finder) readNamesAt(part []addr.Addr) {
-	wanted := make([]bool, len(f.texts))
+	used := make([]bool, len(f.texts))
 	for i, at := range part {
 		name, start := f.Function(f.Place(2*i+1), SymbolNames)
 		if start == at || start == addr.Site(at, true) {
 			before, _ := f.Function(f.Place(2*i), SymbolNames)
-			wanted[name], wanted[before] = true, true
+			used[name], used[before] = true, true
 		}
 	}
 	for i := range f.layers {
 		l := &f.layers[i]
-		l.keepNew(wanted)
+		l.names.drop(func(t Text) bool { return used[t] })
+		l.files.drop(func(Text) bool { return false })
 		if l.table != nil && f.readTexts(l) != nil {
 			f.forget()
 		}
@@ -149,10 +150,4 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 		return at%aligned == 0 // it reaches over the padding
 	}
 	return false
-}
-
-// SignalReturn reports whether a function is code that signal handlers return to: the frame behind
-// it was interrupted, and its address is no return address.
-func (f *Finder) SignalReturn(name Text) bool {
-	return ingest.IsSignalReturn(f.Text(name))
 }

@@ -16,10 +16,7 @@ func TestExact(t *testing.T) {
 	debug := symtab.NewBuilder(symtab.Options{})
 	debug.AddFunction(&symtab.DebugFunc{Sub: debug.Sub(symtab.Subprogram{Name: []byte("debugged")}),
 		Ranges: []addr.Range{{Start: 0x402100, End: 0x402180}}})
-	lines, err := debug.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := debug.Encode()
 	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{
 			store.DWARF: lines,

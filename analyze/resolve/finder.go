@@ -69,12 +69,6 @@ type Place struct {
 	from, to uint32
 }
 
-// SourceError is a table that could not be read, or not whole.
-type SourceError struct {
-	Source int // index into Manifest.Sources
-	Err    error
-}
-
 // Finder answers addresses of one object from all its tables: frames of the best table with debug
 // information that has the address, and the name of the best symbol table. It is for one goroutine
 // at a time. Its results are valid until the next Join, but for Texts, which stay.
@@ -85,7 +79,7 @@ type Finder struct {
 	texts    []string
 	shown    []string // by Text: demangled, "" where the table has none; nil without UseDemangled
 	shownBy  string
-	errs     []SourceError
+	errs     []error
 
 	places []Place
 	frames []Frame
@@ -106,12 +100,8 @@ type Finder struct {
 type layer struct {
 	table *symtab.Table
 	err   error
-	// Numbers, plus one, of the texts of its names and files; 0 for those not used so
-	// far. The new ones have not been read.
-	names    []Text
-	files    []Text
-	newNames []symtab.NameID
-	newFiles []symtab.FileID
+	names textSet[symtab.NameID]
+	files textSet[symtab.FileID]
 }
 
 // NewFinder returns a Finder for the object of m, a manifest of v.
@@ -127,9 +117,9 @@ func (f *Finder) Text(t Text) string { return f.texts[t] }
 // NumTexts returns how many texts there are so far; Texts are below it.
 func (f *Finder) NumTexts() int { return len(f.texts) }
 
-// Errors returns the errors of the last Join: one for each table that could not be read. The others
-// have answered all the same.
-func (f *Finder) Errors() []SourceError { return f.errs }
+// Errors returns the errors of the last Join: one for each table that could not be read, or not
+// whole. The others have answered all the same.
+func (f *Finder) Errors() []error { return f.errs }
 
 // Place returns the result for the address with that number in the last Join.
 func (f *Finder) Place(i int) *Place { return &f.places[i] }
@@ -214,7 +204,7 @@ func (f *Finder) Join(addrs []addr.Addr) {
 			}
 		}
 		if err != nil {
-			f.errs = append(f.errs, SourceError{i, err})
+			f.errs = append(f.errs, fmt.Errorf("%s of %s: %w", kind, f.manifest.ID, err))
 		}
 	}
 }
@@ -225,9 +215,9 @@ func hasFrames(k store.SourceKind) bool {
 	return k == store.DWARF || k == store.Pclntab || k == store.JIT
 }
 
-// wanted reports whether a source of a kind can add to a place. Stubs and guessed functions name
+// needs reports whether a source of a kind can add to a place. Stubs and guessed functions name
 // only places without another name.
-func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
+func (f *Finder) needs(p *Place, kind store.SourceKind) bool {
 	own := p.to > p.from && f.frames[p.to-1].Name != 0
 	switch kind {
 	case store.DWARF, store.Pclntab, store.JIT:
@@ -241,7 +231,7 @@ func (f *Finder) wanted(p *Place, kind store.SourceKind) bool {
 // choose sets f.ask to the addresses to look up in a source of a kind.
 func (f *Finder) choose(addrs []addr.Addr, kind store.SourceKind) {
 	n := 0
-	for n < len(addrs) && f.wanted(&f.places[n], kind) {
+	for n < len(addrs) && f.needs(&f.places[n], kind) {
 		n++
 	}
 	if n == len(addrs) {
@@ -251,7 +241,7 @@ func (f *Finder) choose(addrs []addr.Addr, kind store.SourceKind) {
 	ask := make([]addr.Addr, 0, len(addrs)-1)
 	at := make([]uint32, 0, len(addrs)-1)
 	for i := range addrs {
-		if f.wanted(&f.places[i], kind) {
+		if f.needs(&f.places[i], kind) {
 			ask, at = append(ask, addrs[i]), append(at, uint32(i))
 		}
 	}
@@ -274,8 +264,8 @@ func (f *Finder) layer(i int) *layer {
 			if f.keepStarts {
 				l.table.KeepStarts()
 			}
-			l.names = make([]Text, l.table.NumNames())
-			l.files = make([]Text, l.table.NumFiles())
+			l.names.texts = make([]Text, l.table.NumNames())
+			l.files.texts = make([]Text, l.table.NumFiles())
 		}
 	}
 	return l
@@ -293,8 +283,8 @@ func (f *Finder) joinFrames(l *layer, kind store.SourceKind) error {
 		for k := range frames {
 			s := &frames[k]
 			f.frames = append(f.frames, Frame{
-				Name: f.name(l, s.Name), File: f.file(l, s.File), Line: s.Line, Column: s.Column,
-				DeclFile: f.file(l, s.DeclFile), DeclLine: s.DeclLine,
+				Name: l.names.text(f, s.Name), File: l.files.text(f, s.File), Line: s.Line,
+				Column: s.Column, DeclFile: l.files.text(f, s.DeclFile), DeclLine: s.DeclLine,
 			})
 		}
 		p.to = uint32(len(f.frames))
@@ -317,7 +307,7 @@ func (f *Finder) joinSymbols(l *layer, kind store.SourceKind) error {
 			continue
 		}
 		p := f.place(i)
-		p.Symbol, p.SymbolKind = f.name(l, h.Name), kind
+		p.Symbol, p.SymbolKind = l.names.text(f, h.Name), kind
 		p.SymbolStart, p.SymbolSize = h.Start, h.Size
 		p.unsized = h.Flags&symtab.Unsized != 0
 	}

@@ -26,7 +26,7 @@ type IdentifyOptions struct {
 // Identify returns ingest's source of the build ID of a mapping without one in its records
 // (DESIGN.md section 4). A file is proven the same if the store's row for its path has the
 // recorded device, inode and generation and neither mtime nor ctime later than when it was mapped:
-// a later change would give another ctime.
+// a later change would have set another ctime.
 //
 // An ID that the capture has only by path is refuted if the file that the store knows at the
 // path has it, was there when the recording ended, and is another inode: the recorder read the ID
@@ -117,7 +117,7 @@ func sameFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, cmp.Or(q.MappedNanos, q.EndNanos))
 }
 
-// vdsoOf gives the build ID of a kernel's vdso image. Of several, as x86-64 has for 32-bit
+// vdsoOf returns the build ID of a kernel's vdso image. Of several, as x86-64 has for 32-bit
 // processes, it is the one of the kernel's own class, or of32 bits; 64 bits where that is not
 // known.
 func vdsoOf(v store.View, kernel buildid.ID, of32 bool) buildid.ID {

@@ -28,11 +28,7 @@ func lineTable(t testing.TB, symbol string, firstLine uint32) *symtab.Encoded {
 		Lines: []symtab.Line{{Addr: 0, File: file, Line: firstLine},
 			{Addr: 8, File: file, Line: firstLine + 2, Column: 5}, {Addr: 40, File: header, Line: 3}},
 	})
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 // addFunction merges a BPF function with one load, whose image may be missing.

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"symbolize/ingest"
@@ -14,40 +15,11 @@ import (
 // flagExec is PF_X of a program header's flags.
 const flagExec = 1
 
-// layout maps file offsets to ELF virtual addresses by a runtime file's PT_LOAD
-// segments.
-type layout struct{ segments []elf.Segment }
-
-// newLayout prepares the segments of a manifest; nil if it has none.
-func newLayout(segments []elf.Segment) *layout {
-	if len(segments) == 0 {
-		return nil
-	}
-	l := &layout{segments: slices.Clone(segments)}
-	// Sampled addresses are code: where segments share bytes of the file, as data after code on one
-	// page does, the executable one is meant.
-	slices.SortStableFunc(l.segments, func(a, b elf.Segment) int {
-		return int(b.Flags&flagExec) - int(a.Flags&flagExec)
-	})
-	return l
-}
-
-// addr gives the ELF virtual address of a file offset; false if no segment holds it.
-func (l *layout) addr(off addr.Offset) (addr.Addr, bool) {
-	for i := range l.segments {
-		s := &l.segments[i]
-		if off >= s.Offset && uint64(off-s.Offset) < s.FileSize {
-			return s.Addr + addr.Addr(off-s.Offset), true
-		}
-	}
-	return 0, false
-}
-
 // Addresses converts the Offsets of one object to addresses in its tables: the only place
 // that has this rule.
 type Addresses struct {
-	layout *layout   // ELF and vdso
-	shift  addr.Addr // kernel: table address of the reference symbol
+	segments []elf.Segment // PT_LOAD, of ELF files and vdsos, executable ones first; else empty
+	shift    addr.Addr     // kernel: table address of the reference symbol
 }
 
 // NewAddresses returns the conversion for an object with the manifest m. For ELF files and vdsos,
@@ -57,10 +29,16 @@ func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
 	Addresses, ingest.Reason) {
 	switch o.Kind {
 	case ingest.ELF, ingest.VDSO:
-		if l := newLayout(segments); l != nil {
-			return Addresses{layout: l}, ingest.ReasonNone
+		if len(segments) == 0 {
+			return Addresses{}, ingest.LayoutUnknown
 		}
-		return Addresses{}, ingest.LayoutUnknown
+		// Sampled addresses are code: where segments share bytes of the file, as data after code on
+		// one page does, the executable one is meant.
+		byUse := slices.Clone(segments)
+		slices.SortStableFunc(byUse, func(a, b elf.Segment) int {
+			return int(b.Flags&flagExec) - int(a.Flags&flagExec)
+		})
+		return Addresses{segments: byUse}, ingest.ReasonNone
 	case ingest.Kernel:
 		name := cmp.Or(o.RefSymbol, "_text") // pprof files may lack it
 		ref, ok := m.RefSymbol(name)
@@ -75,10 +53,13 @@ func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
 // Of returns the table address of an offset; false if it is in no segment. A kernel's may
 // wrap: offsets of code before the reference symbol are negative.
 func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
-	if a.layout != nil {
-		return a.layout.addr(off)
+	for i := range a.segments {
+		s := &a.segments[i]
+		if off >= s.Offset && uint64(off-s.Offset) < s.FileSize {
+			return s.Addr + addr.Addr(off-s.Offset), true
+		}
 	}
-	return addr.Addr(off) + a.shift, true
+	return addr.Addr(off) + a.shift, len(a.segments) == 0
 }
 
 // Layout returns the part of pprof.WriteOptions that the store knows: executable segments by
@@ -126,4 +107,22 @@ func executable(m *store.Manifest) []pprof.Segment {
 		}
 	}
 	return segs
+}
+
+// LinkedText returns the ELF virtual address of _text in a kernel's vmlinux: tables of kernels
+// count from there. f may be nil; then and where f lacks the symbol there is an error.
+func LinkedText(f *elf.File) (addr.Addr, error) {
+	if f != nil {
+		refs, err := f.RefSymbols()
+		for _, r := range refs {
+			if r.Name == "_text" {
+				return r.Addr, nil
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, ingest.WithHint(errors.New("the store does not know where this kernel was linked to"),
+		"name its vmlinux with -e, or look up --offsets from _text")
 }

@@ -101,7 +101,7 @@ type object struct {
 	reason   ingest.Reason // why none can be named; ReasonNone if the tables decide
 	found    buildid.ID    // with reason Mismatch
 	probable buildid.ID    // the object whose table is used instead, see findJIT
-	noImage  bool          // nobody has the code: named, and missing all the same
+	noImage  bool          // the code was not captured: named, and missing all the same
 	declared Declared      // where the source of a function without lines is
 	warnings []ingest.Warning
 }
@@ -154,11 +154,13 @@ func (j *join) find(i int) {
 }
 
 func (o *object) warn(format string, args ...any) {
-	o.warnings = append(o.warnings, ingest.Warning{
-		Text:    ingest.Printable(fmt.Sprintf(format, args...)),
-		Hint:    "symbolize store verify",
-		Partial: true,
-	})
+	o.warnings = append(o.warnings, damageWarning(format, args...))
+}
+
+// damageWarning is the warning about a part of the store that cannot be read.
+func damageWarning(format string, args ...any) ingest.Warning {
+	return ingest.Warning{Text: ingest.Printable(fmt.Sprintf(format, args...)),
+		Hint: "symbolize store verify", Partial: true}
 }
 
 // findOther looks whether the file at the recorded path is known as another object: then it was

@@ -28,11 +28,7 @@ func table(t testing.TB, funcs ...symtab.Func) *symtab.Encoded {
 	for _, f := range funcs {
 		b.Add(f)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 func function(name string, start addr.Addr, size uint64) symtab.Func {
@@ -353,10 +349,11 @@ func TestResolveDeterministic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hit, err := tab.Lookup(addr.Addr(loc.Offset))
-		if err != nil {
+		var one [1]symtab.Hit
+		if err := tab.Join([]addr.Addr{addr.Addr(loc.Offset)}, one[:]); err != nil {
 			t.Fatal(err)
 		}
+		hit := one[0]
 		frames := p.Names.At(ingest.LocationID(l))
 		if hit.OK != (len(frames) == 1) {
 			t.Fatalf("location %d: hit %v, %d frames", l, hit.OK, len(frames))

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -81,14 +80,9 @@ func (w *worker) join(j *join, s *shard) {
 	}
 	w.finder.Join(w.addrs)
 	reason := ingest.Stripped
-	for _, e := range w.finder.Errors() {
+	for _, err := range w.finder.Errors() {
 		reason = ingest.TableDamaged
-		s.warnings = append(s.warnings, ingest.Warning{
-			Text: ingest.Printable(fmt.Sprintf("%s: %s of %s: %v", ingest.ShortName(src),
-				s.object.manifest.Sources[e.Source].Kind, s.object.manifest.ID, e.Err)),
-			Hint:    "symbolize store verify",
-			Partial: true,
-		})
+		s.warnings = append(s.warnings, damageWarning("%s: %v", ingest.ShortName(src), err))
 	}
 	w.conflict(j, s)
 	s.frames = make([]ingest.Frame, 0, len(w.todo))
@@ -106,7 +100,7 @@ func (w *worker) join(j *join, s *shard) {
 	}
 }
 
-// name gives a location the frames that were found for it. It reports false if its
+// name adds the frames that were found for a location. It reports false if its
 // physical function has no name.
 func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	f := w.finder
@@ -172,8 +166,7 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 
 func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
 
-// nameAll gives all locations the name that the capture itself has for the whole
-// object.
+// nameAll names all locations as the capture itself names the whole object.
 func (w *worker) nameAll(j *join, s *shard, src *ingest.Object) {
 	for l := s.from; l < s.to; l++ {
 		if j.kept(l) {
@@ -199,8 +192,8 @@ func (j *join) kept(l int) bool {
 		j.old.Reasons[l] == ingest.ReasonNone
 }
 
-// gather lists the locations of a shard that the tables shall name, by table address, and gives all
-// others their reason.
+// gather lists the locations of a shard that the tables shall name, by table address, and sets
+// the reason of all others.
 func (w *worker) gather(j *join, s *shard) {
 	w.todo = w.todo[:0]
 	o := s.object

@@ -21,85 +21,68 @@ func (f *Finder) Demangled(t Text) string {
 	return f.shown[t]
 }
 
-// name returns the Text of a name of a table, to be read by readTexts.
-func (f *Finder) name(l *layer, n symtab.NameID) Text {
-	if uint64(n) >= uint64(len(l.names)) {
-		return 0 // NoName
-	}
-	if l.names[n] == 0 {
-		l.newNames = append(l.newNames, n)
-		l.names[n] = f.newText()
-	}
-	return l.names[n] - 1
+// textSet has the names, or the paths, of a table that Joins have found.
+type textSet[N ~uint32] struct {
+	texts []Text // by number, plus one; 0 for those not found so far
+	fresh []N    // the ones to be read
 }
 
-// file is name for a path.
-func (f *Finder) file(l *layer, n symtab.FileID) Text {
-	if uint64(n) >= uint64(len(l.files)) {
-		return 0 // NoFile
+// text returns the Text of a name or path, to be read by readTexts. NoName and NoFile have 0.
+func (s *textSet[N]) text(f *Finder, n N) Text {
+	if uint64(n) >= uint64(len(s.texts)) {
+		return 0
 	}
-	if l.files[n] == 0 {
-		l.newFiles = append(l.newFiles, n)
-		l.files[n] = f.newText()
+	if s.texts[n] == 0 {
+		s.fresh = append(s.fresh, n)
+		f.texts = append(f.texts, "")
+		s.texts[n] = Text(len(f.texts))
 	}
-	return l.files[n] - 1
+	return s.texts[n] - 1
 }
 
-// newText makes place for a text and returns its number plus one.
-func (f *Finder) newText() Text {
-	f.texts = append(f.texts, "")
-	return Text(len(f.texts))
-}
-
-// keepNew leaves the names that are wanted, by Text, to be read; the others get other Texts when
-// they come again, and so do paths.
-func (l *layer) keepNew(wanted []bool) {
-	list := l.newNames[:0]
-	for _, n := range l.newNames {
-		if wanted[l.names[n]-1] {
-			list = append(list, n)
-		} else {
-			l.names[n] = 0
+// read reads the fresh texts, in the order of the table.
+func (s *textSet[N]) read(f *Finder, get func(N) (string, error)) (first error) {
+	slices.Sort(s.fresh)
+	for _, n := range s.fresh {
+		text, err := get(n)
+		f.texts[s.texts[n]-1] = text
+		if err != nil {
+			s.texts[n] = 0 // the next batch tries, and fails, again
+			first = cmp.Or(first, err)
 		}
 	}
-	for _, n := range l.newFiles {
-		l.files[n] = 0
-	}
-	l.newNames, l.newFiles = list, l.newFiles[:0]
+	s.fresh = s.fresh[:0]
+	return first
+}
+
+// drop leaves to be read only the texts that keep accepts; the others get other Texts when they
+// are found again.
+func (s *textSet[N]) drop(keep func(Text) bool) {
+	s.fresh = slices.DeleteFunc(s.fresh, func(n N) bool {
+		if keep(s.texts[n] - 1) {
+			return false
+		}
+		s.texts[n] = 0
+		return true
+	})
 }
 
 // readTexts reads the texts that a table's answers were the first to use, in the order of the file:
 // names of inlined functions are spread over all of it, and each block of strings is to be unpacked
 // once.
 func (f *Finder) readTexts(l *layer) error {
-	var first error
 	demangled := f.shownBy != "" && l.table.DemangledBy() == f.shownBy
 	if demangled {
 		f.shown = append(f.shown, make([]string, len(f.texts)-len(f.shown))...)
 	}
-	slices.Sort(l.newNames)
-	for _, n := range l.newNames {
-		s, err := l.table.Name(n)
-		f.texts[l.names[n]-1] = s
+	err := l.names.read(f, func(n symtab.NameID) (string, error) {
+		text, err := l.table.Name(n)
 		if err == nil && demangled {
-			f.shown[l.names[n]-1], err = l.table.Demangled(n)
+			f.shown[l.names.texts[n]-1], err = l.table.Demangled(n)
 		}
-		if err != nil {
-			l.names[n] = 0 // the next batch tries, and fails, again
-			first = cmp.Or(first, err)
-		}
-	}
-	slices.Sort(l.newFiles)
-	for _, n := range l.newFiles {
-		s, err := l.table.File(n)
-		f.texts[l.files[n]-1] = s
-		if err != nil {
-			l.files[n] = 0
-			first = cmp.Or(first, err)
-		}
-	}
-	l.newNames, l.newFiles = l.newNames[:0], l.newFiles[:0]
-	return first
+		return text, err
+	})
+	return cmp.Or(err, l.files.read(f, l.table.File))
 }
 
 // forget removes names that could not be read.

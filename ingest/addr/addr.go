@@ -2,6 +2,11 @@
 // It is a leaf.
 package addr
 
+import (
+	"cmp"
+	"slices"
+)
+
 // PC is an address of the recording host as it was sampled, at run time.
 type PC uint64
 
@@ -21,3 +26,31 @@ type Range struct{ Start, End Addr }
 
 // Contains reports whether a is in r.
 func (r Range) Contains(a Addr) bool { return a >= r.Start && a < r.End }
+
+// AppendUnion appends ranges in ascending order, without empty ones; adjacent and overlapping
+// ranges are united.
+func AppendUnion(dst, ranges []Range) []Range {
+	from := len(dst)
+	sorted := true
+	for _, r := range ranges {
+		if r.End <= r.Start {
+			continue
+		}
+		sorted = sorted && (len(dst) == from || dst[len(dst)-1].End < r.Start)
+		dst = append(dst, r)
+	}
+	if sorted {
+		return dst
+	}
+	slices.SortFunc(dst[from:], func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
+	n := from
+	for _, r := range dst[from+1:] {
+		if r.Start <= dst[n].End {
+			dst[n].End = max(dst[n].End, r.End)
+			continue
+		}
+		n++
+		dst[n] = r
+	}
+	return dst[:n+1]
+}

@@ -22,6 +22,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -39,6 +40,16 @@ func Open(path string) (*os.File, error) {
 // OpenNoLink is Open for a path that must not end in a symbolic link.
 func OpenNoLink(path string) (*os.File, error) {
 	return open(path, os.Lstat, os.OpenFile, noFollow)
+}
+
+// ReadHead returns the first bytes of a regular file, at most limit.
+func ReadHead(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // OpenIn is Open for a name in a directory that it cannot leave.

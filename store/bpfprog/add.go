@@ -144,7 +144,7 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 		v.Image, v.Size = store.NewBlobID(f.Image), uint32(len(f.Image))
 		a.stats.Images++
 	}
-	table, err := functionTable(p, i)
+	table, err := LineTable(p.Symbol(i), f)
 	if err != nil {
 		return err
 	}
@@ -154,10 +154,8 @@ func (a *programAdder) function(p *bpf.Program, i int, v store.Variant) error {
 		// An object file may have the lines, see readBPFObject.
 		m.Probable = []buildid.ID{bpf.CountIdentity(p.Name, p.XlatedLen/bpf.InsnSize)}
 	}
-	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
-		Info:  store.SourceInfo{Kind: store.JIT, Producer: store.Producer, Path: a.capture.Path},
-		Table: table,
-	}}})
+	err = a.sink.Merge(a.ctx, &store.Contribution{Manifest: m,
+		Sources: []store.NewSource{store.SourceOf(store.JIT, a.capture.Path, table)}})
 	if err != nil || len(f.Lines) == 0 {
 		return err
 	}
@@ -227,14 +225,8 @@ func elfMachine(uname string) (machine uint16, class uint8) {
 	return uint16(m), uint8(elf.ELFCLASS64)
 }
 
-// functionTable makes the table of function i: one function from 0 to its length, named as the
-// kernel names it. It begins with the line of its first instruction, which the compiler takes from
-// the function's head.
-func functionTable(p *bpf.Program, i int) (*symtab.Encoded, error) {
-	return LineTable(p.Symbol(i), &p.Funcs[i])
-}
-
-// LineTable makes the table of a function under a name: one function from 0 to its length.
+// LineTable makes the table of a function under a name: one function from 0 to its length. It
+// begins with the line of its first instruction, which compilers copy from the function's head.
 func LineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
 	b := symtab.NewBuilder(symtab.Options{Columns: true})
 	sub := symtab.Subprogram{Name: []byte(name)}
@@ -257,10 +249,8 @@ func LineTable(name string, f *bpf.Func) (*symtab.Encoded, error) {
 	}
 	fn.Sub = b.Sub(sub)
 	b.AddFunction(&fn)
-	lost := b.Losses()
-	table, err := b.Encode()
-	if err == nil && lost.Large > 0 {
-		err = fmt.Errorf("%d lines: %w", len(f.Lines), store.ErrTooLarge)
+	if b.Losses().Large > 0 {
+		return nil, fmt.Errorf("%d lines: %w", len(f.Lines), store.ErrTooLarge)
 	}
-	return table, err
+	return b.Encode(), nil
 }

@@ -140,10 +140,8 @@ func mergeBCC(ctx context.Context, sink store.Sink, name, path string, tag bpf.T
 	}
 	m := store.Manifest{ID: p.Identity(0, Machine), Kind: ingest.JIT,
 		Machine: uint16(stdelf.EM_BPF), Class: uint8(stdelf.ELFCLASS64)}
-	err = sink.Merge(ctx, &store.Contribution{Manifest: m, Sources: []store.NewSource{{
-		Info:  store.SourceInfo{Kind: store.JIT, Producer: store.Producer, Path: path},
-		Table: table,
-	}}})
+	err = sink.Merge(ctx, &store.Contribution{Manifest: m,
+		Sources: []store.NewSource{store.SourceOf(store.JIT, path, table)}})
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func Rebuild(m *store.Manifest, v *store.Variant, entry, types []byte) (
 	if err != nil {
 		return nil, err
 	}
-	return functionTable(p, int(v.Func))
+	return LineTable(p.Symbol(int(v.Func)), &p.Funcs[v.Func])
 }
 
 // TypeName returns the name of a BPF program type, as bpftool has it: "xdp". The

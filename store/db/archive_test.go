@@ -30,11 +30,7 @@ func namelessTable(tb testing.TB, end addr.Addr) *symtab.Encoded {
 	b.AddFunction(&symtab.DebugFunc{
 		Ranges: []addr.Range{{Start: 0x2000, End: end}}, Lines: lines(0x2000),
 	})
-	e, err := b.Encode()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 // TestImportCountsNames imports tables with ranges that no function names: the store

@@ -22,7 +22,7 @@ func BenchmarkMerge(b *testing.B) {
 	w := openTestWriter(b, "")
 	size := int64(0)
 	for _, c := range cs {
-		size += c.Sources[0].Table.Size
+		size += c.Sources[0].Table.Size()
 	}
 	b.SetBytes(size / int64(len(cs)))
 	n := 0

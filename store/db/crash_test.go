@@ -30,11 +30,8 @@ const (
 	crashObjects = 5
 )
 
-func crashContribution(n int) (*store.Contribution, error) {
-	table, err := killTable(n)
-	if err != nil {
-		return nil, err
-	}
+func crashContribution(n int) *store.Contribution {
+	table := killTable(n)
 	entry := []byte(strings.Repeat("entry ", n*200+1))
 	return &store.Contribution{
 		Manifest: store.Manifest{ID: testID(n), Machine: 62, Variants: []store.Variant{
@@ -43,16 +40,13 @@ func crashContribution(n int) (*store.Contribution, error) {
 			Info:  store.SourceInfo{Kind: store.Symtab, Producer: 1, Path: fmt.Sprintf("/lib/%d", n)},
 			Table: table, Raw: []byte(strings.Repeat("raw ", n*1000)),
 		}},
-	}, nil
+	}
 }
 
 // crashWrite merges objects [from, to) with their rows.
 func crashWrite(ctx context.Context, w *Writer, from, to int) error {
 	for n := from; n < to; n++ {
-		c, err := crashContribution(n)
-		if err != nil {
-			return err
-		}
+		c := crashContribution(n)
 		if _, err := w.PutBlob(ctx, []byte(strings.Repeat("entry ", n*200+1))); err != nil {
 			return err
 		}

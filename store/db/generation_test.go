@@ -247,7 +247,7 @@ func TestPublish(t *testing.T) {
 		if w.Generation() != uint64(n+1) {
 			t.Errorf("generation %d after %d times", w.Generation(), n+1)
 		}
-		if err := table.Verify(); err != nil {
+		if _, err := table.Digest(); err != nil {
 			t.Errorf("table opened before publishing: %v", err)
 		}
 		checkObject(t, openTestReader(t, w.path), n, 30)

@@ -64,14 +64,8 @@ func childFill(path string) error {
 	if err != nil {
 		return err
 	}
-	large, err := killTable(0)
-	if err != nil {
-		return err
-	}
-	small, err := killTable(1)
-	if err != nil {
-		return err
-	}
+	large := killTable(0)
+	small := killTable(1)
 	n := 0
 	for ; err == nil && n < 1e6; n++ {
 		table := small

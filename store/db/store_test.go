@@ -34,11 +34,7 @@ func testTable(tb testing.TB, seed, funcs int) *symtab.Encoded {
 		b.Add(symtab.Func{Start: at, Size: size, Name: fmt.Sprintf("fn_%d_%x_%d", seed, rnd.Uint64(), i)})
 		at += addr.Addr(size)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 // testContribution is the contribution of a runtime file with a .symtab to object n.

@@ -205,9 +205,8 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 		if err != nil {
 			return sum, 0, err
 		}
-		funcs, _, _ = t.Counts()
 		sum, err = t.Digest()
-		return sum, funcs, err
+		return sum, t.NumFuncs(), err
 	}
 	t, err := d.Open(m, i)
 	if err != nil {

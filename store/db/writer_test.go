@@ -151,8 +151,8 @@ func TestLargeObject(t *testing.T) {
 	for i := range raw {
 		raw[i] = byte(i * i >> 7)
 	}
-	if table.Size < maxTxn {
-		t.Fatalf("table of %d bytes fits into one transaction", table.Size)
+	if table.Size() < maxTxn {
+		t.Fatalf("table of %d bytes fits into one transaction", table.Size())
 	}
 	mustMerge(t, w, &store.Contribution{Manifest: store.Manifest{ID: testID(1)}, Sources: []store.NewSource{
 		{Info: store.SourceInfo{Kind: store.Kallsyms, Producer: 1}, Table: table, Raw: raw}}})

@@ -24,7 +24,7 @@ func openAlt(t *testing.T, a *altFiles, path string) *altFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.take(f, ef, st, 1)
+	return a.acquire(f, ef, st, 1)
 }
 
 // TestAltFilesAreShared counts how often a supplementary file is read.
@@ -41,17 +41,17 @@ func TestAltFilesAreShared(t *testing.T) {
 	if second := openAlt(t, &a, paths[0]); second != first {
 		t.Error("read again while it is in use")
 	}
-	a.give(first)
+	a.release(first)
 	if len(first.load.Sections.Info) == 0 || len(a.idle) != 0 {
 		t.Error("closed while it is in use")
 	}
-	a.give(first)
+	a.release(first)
 	if third := openAlt(t, &a, paths[0]); third != first || len(a.idle) != 0 {
 		t.Error("read again soon after it was used")
 	}
-	a.give(first)
+	a.release(first)
 	for _, p := range paths[1:] {
-		a.give(openAlt(t, &a, p))
+		a.release(openAlt(t, &a, p))
 		if len(a.idle) > maxIdleAlts || len(a.open) != len(a.idle) {
 			t.Errorf("%d files idle, %d open, at most %d may be", len(a.idle), len(a.open), maxIdleAlts)
 		}
@@ -59,14 +59,14 @@ func TestAltFilesAreShared(t *testing.T) {
 	if again := openAlt(t, &a, paths[0]); again == first {
 		t.Error("the longest idle file is still open")
 	} else {
-		a.give(again)
+		a.release(again)
 	}
 	write(t, paths[0], append(alt, 0)) // another file, though its build ID is the same
 	last := openAlt(t, &a, paths[0])
 	if last.key.st.size != uint64(len(alt)+1) {
 		t.Error("a file that was replaced is taken for the old one")
 	}
-	a.give(last)
+	a.release(last)
 	a.close()
 	if len(a.open)+len(a.idle) != 0 || last.load.Sections.Info != nil {
 		t.Errorf("%d files left open", len(a.open))

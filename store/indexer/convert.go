@@ -8,10 +8,13 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/gopclntab"
+	"symbolize/store"
 	"symbolize/store/symtab"
 )
 
-// converter gives the units of a file's debug information to a Builder. Its memory
+// converter adds the units of a file's debug information to a Builder. Its memory
 // serves one unit after another.
 type converter struct {
 	b    *symtab.Builder
@@ -146,7 +149,7 @@ func (c *converter) reassignInlines() {
 // function adds one function, with the inlined calls that were reassigned to it.
 func (c *converter) function(f, reassigned *dwarf.Function) {
 	c.fn.Ranges = c.moved(c.fn.Ranges[:0], f.Ranges)
-	if len(c.fn.Ranges) == 0 || !c.b.WantsAny(c.fn.Ranges) {
+	if len(c.fn.Ranges) == 0 || !c.b.NeedsAny(c.fn.Ranges) {
 		return
 	}
 	c.fn.Sub = c.sub(f.Sub)
@@ -303,11 +306,72 @@ func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 		}
 		c.fn.Sub = 0
 		c.fn.Ranges = c.moved(c.fn.Ranges[:0], []addr.Range{part})
-		if !c.b.WantsAny(c.fn.Ranges) {
+		if !c.b.NeedsAny(c.fn.Ranges) {
 			continue
 		}
 		c.fn.Lines = c.fn.Lines[:0]
 		c.lines(part)
 		c.b.AddFunction(&c.fn)
 	}
+}
+
+// pclntab adds the data of a Go program without debug information for its stack traces: functions,
+// inlined calls and lines.
+func (s *sources) pclntab(f *elf.File) {
+	table, err := gopclntab.Find(f)
+	if err != nil {
+		s.fail(incompleteError(err.Error()))
+	}
+	if table == nil {
+		return
+	}
+	s.add(store.Pclntab, func(b *symtab.Builder) error {
+		c := goConverter{b: b, table: table, files: make(map[uint32]symtab.FileRef)}
+		needs := func(r addr.Range) bool { return b.NeedsAny([]addr.Range{r}) }
+		lost, err := table.FunctionsIn(needs, func(f *gopclntab.Function) bool {
+			c.function(f)
+			return true
+		})
+		s.count(b.Losses())
+		return lostEntries(lost, err)
+	})
+}
+
+// goConverter adds functions of a Go table to a Builder.
+type goConverter struct {
+	b     *symtab.Builder
+	table *gopclntab.Table
+	files map[uint32]symtab.FileRef
+	fn    symtab.DebugFunc
+}
+
+func (c *goConverter) file(n uint32) symtab.FileRef {
+	ref, ok := c.files[n]
+	if !ok {
+		ref = c.b.File(c.table.File(n))
+		c.files[n] = ref
+	}
+	return ref
+}
+
+func (c *goConverter) function(f *gopclntab.Function) {
+	c.fn.Sub = c.b.Sub(symtab.Subprogram{Name: f.Name, File: c.file(f.File), Line: f.StartLine})
+	c.fn.Ranges = append(c.fn.Ranges[:0], f.Range)
+	c.fn.Inlines = c.fn.Inlines[:0]
+	for i := range f.Inlines {
+		in := &f.Inlines[i]
+		c.fn.Inlines = append(c.fn.Inlines, symtab.Inline{
+			Sub: c.b.Sub(symtab.Subprogram{
+				Name: in.Name, File: c.file(in.File), Line: in.StartLine,
+			}),
+			Parent: in.Parent, CallFile: c.file(in.CallFile), CallLine: in.CallLine,
+			Ranges: in.Ranges,
+		})
+	}
+	c.fn.Lines = c.fn.Lines[:0]
+	for _, l := range f.Lines {
+		c.fn.Lines = append(c.fn.Lines,
+			symtab.Line{Addr: l.Addr, File: c.file(l.File), Line: l.Line})
+	}
+	c.b.AddFunction(&c.fn)
 }

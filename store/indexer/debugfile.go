@@ -39,7 +39,7 @@ func (w *worker) debugFiles(t *fileTask, f *elf.File, id buildid.ID) (looked []s
 // debugPlace is a place where a debug file may be.
 type debugPlace struct {
 	path   string
-	linked bool // by .gnu_debuglink, which gives a CRC
+	linked bool // by .gnu_debuglink, which has a CRC
 	crc    uint32
 }
 

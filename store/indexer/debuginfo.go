@@ -124,9 +124,9 @@ func (l *losses) err() error {
 	case l.n == 0:
 		return nil
 	case l.n == 1:
-		return &incompleteError{l.first.Error()}
+		return incompleteError(l.first.Error())
 	}
-	return &incompleteError{fmt.Sprintf("%v (and %d more)", l.first, l.n-1)}
+	return incompleteError(fmt.Sprintf("%v (and %d more)", l.first, l.n-1))
 }
 
 // lostEntries is the error of a table in which a number of entries could not be read.
@@ -138,13 +138,11 @@ func lostEntries(lost int, first error) error {
 	return l.err()
 }
 
-// incompleteError: debug information is not complete. The rest was read.
-type incompleteError struct{ reason string }
+// incompleteError is the error of debug information that is not complete. The rest was read.
+func incompleteError(reason string) error { return errors.New(incomplete + reason) }
 
 // incomplete begins the text of an incompleteError. Path rows keep texts only.
 const incomplete = "debug information is incomplete: "
-
-func (e *incompleteError) Error() string { return incomplete + e.reason }
 
 // openDebug opens the debug information of a file for addresses as its table is to have them.
 func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
@@ -290,7 +288,7 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		s.count(b.Losses())
 		return err
 	})
-	if d.related.missing > 0 || d.lost.n > 0 || d.run != nil {
+	if d.related.missing.n > 0 || d.lost.n > 0 || d.run != nil {
 		s.incomplete(d)
 	}
 }
@@ -299,8 +297,8 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 // win over it.
 func (s *sources) incomplete(d *debugInfo) {
 	s.looked = append(s.looked, d.related.places()...)
-	if d.related.first != nil {
-		d.lost.first = d.related.first
+	if d.related.missing.first != nil {
+		d.lost.first = d.related.missing.first
 	}
 	if d.run != nil {
 		s.err = d.run // before the file's errors, which it hides
@@ -319,4 +317,35 @@ func (s *sources) count(l symtab.Losses) {
 		sum.Debugs.Large += l.Large
 		sum.Debugs.Copies += l.Copies
 	})
+}
+
+// moduleBase is added to the addresses of modules while their debug information is read:
+// at address 0 an empty range would look like the end of its list (DWARF 4, 2.17.3).
+const moduleBase addr.Addr = 1 << 20
+
+// patchFunc is LoadOptions.Patch of debug information.
+type patchFunc = func(dwarf.RawSection, []byte) error
+
+// moduleText returns the ranges of a module's code when loaded, moved up by moduleBase, and how to
+// relocate the debug sections to these addresses.
+func moduleText(f *elf.File) (text []addr.Range, patch patchFunc, err error) {
+	placed, err := f.ModuleLayout()
+	if err != nil {
+		return nil, nil, err
+	}
+	places := make(map[int]addr.Addr, len(placed))
+	text = []addr.Range{} // not nil: no code is something else than unknown code
+	for _, p := range placed {
+		at := p.Addr + moduleBase
+		places[p.Index] = at
+		text = append(text, addr.Range{Start: at, End: at + addr.Addr(p.Size)})
+	}
+	rl, err := f.Relocator(func(section int) (addr.Addr, bool) {
+		a, ok := places[section]
+		return a, ok
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return text, func(s dwarf.RawSection, b []byte) error { return rl.Apply(s.Index, b) }, nil
 }

@@ -127,7 +127,7 @@ func (m *memory) frames(t testing.TB, id buildid.ID, kind store.SourceKind, a ui
 	if err != nil {
 		t.Fatal(err)
 	}
-	hit, frames, err := table.LookupFrames(addr.Addr(a), nil)
+	hit, frames, err := lookupOne(table, addr.Addr(a))
 	if err != nil {
 		t.Fatal(err)
 	}

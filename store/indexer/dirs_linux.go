@@ -93,16 +93,12 @@ func (d dirHandle) stat(name string, follow bool) (fileStat, error) {
 	if follow {
 		flags = 0
 	}
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, flags) })
-	return fileStatOf(&st), err
+	return statBy(func(st *unix.Stat_t) error { return unix.Fstatat(d.fd, name, st, flags) })
 }
 
 // self returns the stat of the directory itself.
 func (d dirHandle) self() (fileStat, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstat(d.fd, &st) })
-	return fileStatOf(&st), err
+	return statBy(func(st *unix.Stat_t) error { return unix.Fstat(d.fd, st) })
 }
 
 // head reads the first bytes of a file into buf.
@@ -126,15 +122,15 @@ func (d dirHandle) head(name string, buf []byte) (int, error) {
 
 // statFile returns the stat of the file at a path, following links.
 func statFile(path string) (fileStat, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Stat(path, &st) })
-	if err != nil {
-		return fileStat{}, err
-	}
-	return fileStatOf(&st), nil
+	return statBy(func(st *unix.Stat_t) error { return unix.Stat(path, st) })
 }
 
-func fileStatOf(st *unix.Stat_t) fileStat {
+// statBy returns the result of a system call.
+func statBy(call func(*unix.Stat_t) error) (fileStat, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return call(&st) }); err != nil {
+		return fileStat{}, err
+	}
 	s := fileStat{
 		dev: uint64(st.Dev), ino: st.Ino, size: uint64(st.Size),
 		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
@@ -147,7 +143,7 @@ func fileStatOf(st *unix.Stat_t) fileStat {
 	case unix.S_IFLNK:
 		s.kind = kindLink
 	}
-	return s
+	return s, nil
 }
 
 // isPseudo reports whether a directory is of a file system that has no files of its own, only the

@@ -1,18 +1,23 @@
 package indexer
 
 import (
+	stdelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
+	"symbolize/store/bpfprog"
 )
 
 // fileTask is one file that is to be read.
@@ -94,7 +99,7 @@ func (t *fileTask) run(w *worker) {
 		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
 	}
-	t.ds.put(t.row)
+	t.ds.put(t.row, true)
 }
 
 // advance moves Progress.Bytes to a share of the worker's file: done of total.
@@ -125,7 +130,7 @@ func (t *fileTask) read(w *worker) fileResult {
 	if !t.owner.IsZero() {
 		return w.readFile(t, true)
 	}
-	turn := w.ix.claims.take(t.st.key(), t.path, !t.debug)
+	turn := w.ix.claims.begin(t.st.key(), t.path, !t.debug)
 	res := turn.res
 	if turn.read {
 		res = w.readFile(t, turn.first)
@@ -148,8 +153,7 @@ func (t *fileTask) read(w *worker) fileResult {
 // complements reports whether a file that was read on its own, before it was found as a
 // debug file, lacks units that may be in the .dwp file beside its runtime file.
 func (t *fileTask) complements(w *worker, res fileResult) bool {
-	var lacks *incompleteError
-	if t.runtime == "" || !errors.As(res.err, &lacks) {
+	if t.runtime == "" || res.err == nil || damageKind(res.err.Error()) != SkipIncomplete {
 		return false
 	}
 	_, err := w.ix.absent.stat(packageOf(t.runtime))
@@ -329,4 +333,71 @@ func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 		}
 		s.countKind(m.Kind)
 	})
+}
+
+// readBPFObject merges the functions of a BPF object file. Each is an object of its own
+// with a table over its BPF code; it is also entered under its tags and its name, and a
+// program under its name and number of instructions, for captures and texts that have no
+// more of it.
+func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
+	obj, err := bpfobj.Read(ef)
+	if len(obj.Functions) == 0 {
+		if err != nil {
+			return damagedFile(err)
+		}
+		return fileResult{skip: SkipRelocatable}
+	}
+	res := fileResult{err: err}
+	if err != nil {
+		res.skip = SkipDamaged
+	}
+	if count {
+		w.countObject(&store.Manifest{Kind: ingest.JIT}, ef)
+	}
+	for i := range obj.Functions {
+		id, err := w.bpfFunction(t, obj, &obj.Functions[i], count)
+		if err != nil {
+			return notMerged(err)
+		}
+		if res.id.IsZero() {
+			res.id = id // of the file, which has none: the first one's
+		}
+	}
+	return res
+}
+
+// bpfFunction merges a function of a BPF object file and returns its identity.
+func (w *worker) bpfFunction(t *fileTask, obj *bpfobj.Object, fn *bpfobj.Function,
+	count bool) (buildid.ID, error) {
+	p := bpf.Program{Funcs: []bpf.Func{{Name: fn.Name, Length: fn.Length, Lines: fn.Lines}}}
+	if len(fn.Tags) > 0 {
+		p.Tag = fn.Tags[0]
+	}
+	table, err := bpfprog.LineTable(fn.Name, &p.Funcs[0])
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	m := store.Manifest{ID: p.Identity(0, bpfprog.Machine), Kind: ingest.JIT,
+		Machine: uint16(stdelf.EM_BPF), Class: uint8(stdelf.ELFCLASS64), BigEndian: obj.BigEndian}
+	err = w.ix.merge(&store.Contribution{Manifest: m,
+		Sources: []store.NewSource{store.SourceOf(store.JIT, t.path, table)}}, count)
+	if err != nil {
+		return buildid.ID{}, err
+	}
+	var aliases []buildid.ID
+	for _, tag := range slices.Concat(fn.Tags, fn.OwnTags) {
+		aliases = append(aliases, bpf.TagIdentity(tag))
+	}
+	// With subprograms perf knows a program by its own tag, which the kernel may rewrite.
+	fixed := fn.Program && fn.Uncertain == "" && fn.Count*bpf.InsnSize == fn.Length
+	aliases = append(aliases, bpf.NameIdentity(fn.Name, fixed))
+	if fn.Count > 0 {
+		aliases = append(aliases, bpf.CountIdentity(fn.Name, fn.Count))
+	}
+	for _, alias := range aliases {
+		if err := w.ix.write(bpfprog.Alias(alias, m.ID)); err != nil {
+			return buildid.ID{}, err
+		}
+	}
+	return m.ID, nil
 }

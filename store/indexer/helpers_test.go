@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/addr"
 	"symbolize/store"
+	"symbolize/store/symtab"
 )
 
 // memory is a sink in memory that records its input.
@@ -119,7 +121,7 @@ func (m *memory) dump(t testing.TB, root string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := table.Verify(); err != nil {
+			if _, err := table.Digest(); err != nil {
 				t.Fatal(err)
 			}
 			for f, err := range table.All() {
@@ -144,8 +146,8 @@ func dumpUnwind(t testing.TB, out *strings.Builder, m *memory, o *store.Manifest
 	if err != nil || sum != o.Sources[i].Digest {
 		t.Fatalf("digest %x, %v; want %x", sum, err, o.Sources[i].Digest)
 	}
-	funcs, rows, covered := table.Counts()
-	fmt.Fprintf(out, "    %d functions, %d rows, %d bytes\n", funcs, rows, covered)
+	fmt.Fprintf(out, "    %d functions, %d rows, %d bytes\n", table.NumFuncs(), table.NumRows(),
+		table.Named())
 }
 
 // names returns the names of an object's functions in its sources of one kind.
@@ -260,4 +262,12 @@ func withDebugCRC(t testing.TB, b, from, to []byte) []byte {
 		t.Fatal("no CRC to change")
 	}
 	return bytes.Replace(b, old, le.AppendUint32(nil, crc32.ChecksumIEEE(to)), 1)
+}
+
+// lookupOne looks up one address in a table.
+func lookupOne(table *symtab.Table, a addr.Addr) (hit symtab.Hit, frames []symtab.Frame, err error) {
+	err = table.JoinFrames([]addr.Addr{a}, func(_ int, h symtab.Hit, f []symtab.Frame) {
+		hit, frames = h, slices.Clone(f)
+	})
+	return hit, frames, err
 }

@@ -1,3 +1,26 @@
+// Package indexer reads objects from files and writes their symbol tables to a
+// store.Sink. It is the only place where object decoders meet the table format.
+//
+// Index walks paths. A directory is one task: its entries are stat'ed and compared with the path
+// rows of the last run; an unchanged file costs that stat and no more. Of a new file the first
+// bytes are read, and an object by its content becomes a task of its own. When the last object of a
+// directory is in the sink, the directory's rows are written: a row records that everything it
+// covers is stored. Nothing is written, and the sink is not even opened, while nothing has changed.
+//
+// Every file contributes on its own: a runtime file its layout, its .symtab, or otherwise .dynsym
+// united with .gnu_debugdata, and its PLT; a debug file its .symtab; each of them its debug
+// information, as a table of functions, inlined calls and lines. Without that a Go program has
+// the table of its stack traces, and without .symtab a program has functions without names by
+// .eh_frame. Contributions to one object are joined by the sink in any order, so the order of
+// files, of workers and of runs changes no byte of a store's content.
+//
+// Debug information is read from mapped sections, or from files without a name where it is
+// compressed, unit by unit on all cores; only the parts of the table stay in memory. It may be in
+// further files: .dwo and .dwp files (split DWARF), and the one that dwz moves shared parts to.
+// Where one of these is missing or damaged the table is made of the rest, with partialProducer, and
+// the file's row remembers the places: when the file has come, the next run reads both, and the
+// whole table wins. Addresses are relative to the object: for a kernel relative to _text, for a
+// module by the loader's layout.
 package indexer
 
 import (
@@ -86,7 +109,7 @@ type Options struct {
 	Relocatable bool
 
 	// Only returns the addresses, ascending, that will be looked up in an object, by the facts
-	// that its file gives; all is set if they are not known. Tables then hold no others: they
+	// of its file; all is set if they are not known. Tables then hold no others: they
 	// serve one run, and belong into no store. It is called by several goroutines; nil is all.
 	Only func(m *store.Manifest) (addrs []addr.Addr, all bool)
 
@@ -230,8 +253,7 @@ func (ix *index) run() {
 func (ix *index) dropCompleted() {
 	counted := make(map[string]bool)
 	ix.sum.Problems = slices.DeleteFunc(ix.sum.Problems, func(p Problem) bool {
-		var lacks *incompleteError
-		if !ix.completed[p.Path] || !errors.As(p.Err, &lacks) {
+		if !ix.completed[p.Path] || damageKind(p.Err.Error()) != SkipIncomplete {
 			return false
 		}
 		if !counted[p.Path] {
@@ -288,21 +310,31 @@ func (ix *index) producer() uint32 {
 
 // openSink returns the sink; the first call opens it. An error ends the run.
 func (ix *index) openSink() (store.Sink, error) {
-	ix.sinkOnce.Do(func() { ix.sink, ix.sinkErr = ix.open() })
+	ix.sinkOnce.Do(func() {
+		if ix.sink, ix.sinkErr = ix.open(); ix.sinkErr != nil {
+			ix.cancel(ix.sinkErr)
+		}
+	})
 	return ix.sink, ix.sinkErr
 }
 
-// merge writes one contribution, and with count adds it to the Summary. An error ends the run,
-// unless only this object is too large for the store.
-func (ix *index) merge(c *store.Contribution, count bool) error {
+// write merges one contribution into the sink. An error ends the run, unless only this object is
+// too large for the store.
+func (ix *index) write(c *store.Contribution) error {
 	sink, err := ix.openSink()
-	if err == nil {
-		err = sink.Merge(ix.ctx, c)
-	}
 	if err != nil {
-		if !errors.Is(err, store.ErrTooLarge) {
-			ix.cancel(err)
-		}
+		return err
+	}
+	err = sink.Merge(ix.ctx, c)
+	if err != nil && !errors.Is(err, store.ErrTooLarge) {
+		ix.cancel(err)
+	}
+	return err
+}
+
+// merge writes one contribution, and with count adds it to the Summary.
+func (ix *index) merge(c *store.Contribution, count bool) error {
+	if err := ix.write(c); err != nil {
 		return err
 	}
 	ix.mu.Lock()
@@ -312,7 +344,7 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 	for _, s := range c.Sources {
 		if s.Info.Kind != store.Unwind {
 			o.named = true
-			o.take(s.Info.Kind)
+			o.add(s.Info.Kind)
 		}
 		if count {
 			ix.sum.countSource(s)

@@ -21,7 +21,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// lastSymbol is how far the last symbol of a list reaches, for want of a next one: to the end of
+// lastSymbol is how far the last symbol of a list reaches, without a next one: to the end of
 // the page after its own, as perf has it (symbols__fixup_end in tools/perf/util/symbol.c).
 const lastSymbol = 4096
 
@@ -73,7 +73,7 @@ func (k kernelSyms) fill(b *symtab.Builder, base uint64) {
 // 0, because kallsyms has that for hidden addresses.
 const rawBase = 1 << 63
 
-// text gives the symbols in the form of /proc/kallsyms, with rawBase for base.
+// text returns the symbols in the form of /proc/kallsyms, with rawBase for base.
 func (k kernelSyms) text(base uint64) []byte {
 	var out bytes.Buffer
 	out.Grow(len(k) * 40)
@@ -114,19 +114,16 @@ func (k kernelSyms) base() (base uint64, refs []store.RefSymbol, err error) {
 	return base, refs, nil
 }
 
-// source makes the source of a list of symbols, the text kept with it.
-func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string, m *store.Manifest) (
-	store.NewSource, error) {
-	b := w.takeBuilder()
-	defer w.giveBuilder()
+// kallsymsSource makes the source of a list of symbols, the text kept with it.
+func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string,
+	m *store.Manifest) store.NewSource {
+	b := w.acquireBuilder()
+	defer w.releaseBuilder()
 	b.Only(w.ix.only(m))
 	k.fill(b, base)
-	table, err := b.Encode()
-	return store.NewSource{
-		Info:  store.SourceInfo{Kind: store.Kallsyms, Producer: Producer, Path: path},
-		Table: table,
-		Raw:   k.text(base),
-	}, err
+	src := store.SourceOf(store.Kallsyms, path, b.Encode())
+	src.Raw = k.text(base)
+	return src
 }
 
 // kernelContribution makes the contribution of a kernel's own symbols.
@@ -137,11 +134,8 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
 		return nil, err
 	}
 	m := store.Manifest{ID: id, Kind: ingest.Kernel, RefSyms: refs}
-	src, err := w.kallsymsSource(k, base, path, &m)
-	if err != nil {
-		return nil, err
-	}
-	return &store.Contribution{Manifest: m, Sources: []store.NewSource{src}}, nil
+	return &store.Contribution{Manifest: m,
+		Sources: []store.NewSource{w.kallsymsSource(k, base, path, &m)}}, nil
 }
 
 // splitKallsyms reads a kallsyms text into the kernel's symbols and its modules' symbols.
@@ -242,7 +236,7 @@ func (s *sources) kernel(f *elf.File) {
 	}
 	s.only = s.w.ix.only(&s.c.Manifest)
 	s.dwarf(f, base)
-	s.add(store.Symtab, func(b *symtab.Builder) error { return addSymbols(b, f, elf.Symtab, base) })
+	s.add(store.Symtab, func(b *symtab.Builder) error { return f.Symbols(elf.Symtab, symbolAdder(b, base)) })
 }
 
 // Rebuild makes the table of a source anew from its captured input, for
@@ -257,5 +251,5 @@ func Rebuild(_ *store.Manifest, info store.SourceInfo, raw []byte) (*symtab.Enco
 	}
 	b := symtab.NewBuilder(symtab.Options{})
 	k.fill(b, rawBase)
-	return b.Encode()
+	return b.Encode(), nil
 }

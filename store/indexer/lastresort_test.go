@@ -55,7 +55,7 @@ func TestNoUnwindTableWithSymbols(t *testing.T) {
 }
 
 func TestOverlaps(t *testing.T) {
-	all := united([]addr.Range{{Start: 10, End: 20}, {Start: 15, End: 18}, {Start: 20, End: 30},
+	all := addr.AppendUnion(nil, []addr.Range{{Start: 10, End: 20}, {Start: 15, End: 18}, {Start: 20, End: 30},
 		{Start: 40, End: 50}})
 	if len(all) != 2 {
 		t.Fatalf("united to %v", all)

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,12 +35,7 @@ const (
 
 // notesID reads the build ID of a file of notes.
 func notesID(path string) (buildid.ID, error) {
-	f, err := files.Open(path)
-	if err != nil {
-		return buildid.ID{}, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxNotes))
+	b, err := files.ReadHead(path, maxNotes)
 	if err != nil {
 		return buildid.ID{}, err
 	}
@@ -119,7 +114,7 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 		w.ix.problem(Problem{Path: "/proc/modules", Err: pathReason(err), Named: true})
 		return
 	}
-	for _, name := range sortedKeys(modules) {
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		m, ok := loaded[name]
 		if !ok {
 			continue // __builtin__kprobes and the like: no module
@@ -137,44 +132,31 @@ func (w *worker) liveModules(modules map[string]kernelSyms) {
 	}
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // mergeLive merges the data on the running system, unless the store knows it all: it has no path
 // rows to compare.
 func (w *worker) mergeLive(c *store.Contribution) {
-	if w.ix.known(c) {
-		w.ix.count(func(s *Summary) {
-			w.ix.seen(c.Manifest.ID, livePath(c))
-			s.Unchanged++
-		})
-		return
-	}
-	if err := w.ix.merge(c, true); err != nil {
-		if errors.Is(err, store.ErrTooLarge) {
-			w.ix.problem(Problem{Path: c.Manifest.ID.String(), Err: err})
+	known := w.ix.known(c)
+	if !known {
+		if err := w.ix.merge(c, true); err != nil {
+			if errors.Is(err, store.ErrTooLarge) {
+				w.ix.problem(Problem{Path: c.Manifest.ID.String(), Err: err})
+			}
+			return
 		}
-		return
+	}
+	path := "" // where it came from
+	if len(c.Sources) > 0 {
+		path = c.Sources[0].Info.Path
 	}
 	w.ix.count(func(s *Summary) {
-		w.ix.seen(c.Manifest.ID, livePath(c))
-		s.Read++
-		s.countKind(c.Manifest.Kind)
+		w.ix.seen(c.Manifest.ID, path)
+		if known {
+			s.Unchanged++
+		} else {
+			s.Read++
+			s.countKind(c.Manifest.Kind)
+		}
 	})
-}
-
-// livePath is where a contribution of the running system came from.
-func livePath(c *store.Contribution) string {
-	for _, s := range c.Sources {
-		return s.Info.Path
-	}
-	return ""
 }
 
 // known reports whether a contribution would change nothing.
@@ -198,9 +180,9 @@ func (ix *index) known(c *store.Contribution) bool {
 		(len(c.Manifest.Layout) == 0 || slices.Equal(m.Layout, c.Manifest.Layout))
 }
 
-func containsAll[T comparable](have, want []T) bool {
-	for _, v := range want {
-		if !slices.Contains(have, v) {
+func containsAll[T comparable](all, some []T) bool {
+	for _, v := range some {
+		if !slices.Contains(all, v) {
 			return false
 		}
 	}
@@ -229,13 +211,7 @@ func (w *worker) vdsos() []buildid.ID {
 	modules := sys.path("/lib/modules/" + strings.TrimSpace(string(release)))
 	shipped, _ := filepath.Glob(modules + "/vdso/*.so")
 	for _, path := range shipped {
-		f, err := files.Open(path)
-		if err != nil {
-			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
-			continue
-		}
-		image, err := io.ReadAll(io.LimitReader(f, maxVDSO))
-		f.Close()
+		image, err := files.ReadHead(path, maxVDSO)
 		if err != nil {
 			w.ix.problem(Problem{Path: path, Err: pathReason(err)})
 			continue

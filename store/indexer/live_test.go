@@ -84,7 +84,7 @@ func (m *memory) compareNM(t *testing.T, o *store.Manifest, source int, args ...
 	}
 	misses := 0
 	for _, a := range addrs {
-		hit, err := table.Lookup(a)
+		hit, _, err := lookupOne(table, a)
 		if err != nil {
 			t.Fatal(err)
 		}

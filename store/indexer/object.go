@@ -1,15 +1,20 @@
 package indexer
 
 import (
+	"cmp"
 	stdelf "debug/elf"
+	"hash/fnv"
 	"io"
 	"path/filepath"
 	"slices"
+	"sort"
+	"strconv"
 	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
@@ -32,7 +37,7 @@ func isRuntime(f *elf.File) bool { return f.HasCode() && !f.IsDebugOnly() }
 
 // estimate is the memory of an object in work: names as they are read, and for 24 bytes of
 // a symbol a candidate of 64 and its place in the table of names. Parts that a run for names only
-// skips take none.
+// skips need none.
 func estimate(data io.ReaderAt, f *elf.File, namesOnly bool) int64 {
 	size := int64(256<<10) + 4*max(f.SymbolBytes(elf.Symtab), f.SymbolBytes(elf.Dynsym))
 	if !namesOnly {
@@ -96,31 +101,26 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 		s.pclntab(f)
 	}
 	full := s.add(store.Symtab, func(b *symtab.Builder) error {
-		return addSymbols(b, f, elf.Symtab, 0)
+		return f.Symbols(elf.Symtab, symbolAdder(b, 0))
 	})
 	if !full {
 		s.add(store.Dynsym, func(b *symtab.Builder) error { return addDynamic(b, f) })
 	}
 	if elfKind {
-		s.add(store.PLT, func(b *symtab.Builder) error {
-			return f.PLT(func(sym elf.Symbol) bool {
-				addSymbol(b, &sym, 0)
-				return true
-			})
-		})
+		s.add(store.PLT, func(b *symtab.Builder) error { return f.PLT(symbolAdder(b, 0)) })
 	}
 	if all && elfKind && !full {
 		s.ehFrame(f)
 	}
-	if m.Kind != ingest.Module && w.ix.wantsUnwind() {
+	if m.Kind != ingest.Module && w.ix.makesUnwind() {
 		s.unwindTable(f, runs)
 	}
 	return c, s.looked, s.err
 }
 
-// wantsUnwind reports whether unwind tables are made. Tables of selected addresses (Options.Only)
+// makesUnwind reports whether unwind tables are made. Tables of selected addresses (Options.Only)
 // are made after the samples of a capture were read, so nothing remains to be unwound.
-func (ix *index) wantsUnwind() bool { return !ix.opts.NoUnwind && ix.opts.Only == nil }
+func (ix *index) makesUnwind() bool { return !ix.opts.NoUnwind && ix.opts.Only == nil }
 
 // kindOfObject is the kind of an object by its file.
 func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
@@ -159,8 +159,8 @@ type sources struct {
 	err       error    // the first thing that went wrong
 	looked    []string // places where parts of the debug information were looked for
 
-	only   []addr.Addr  // of symtab.Builder.Only
-	passed []addr.Range // of symtab.Builder.Passed
+	only    []addr.Addr  // of symtab.Builder.Only
+	covered []addr.Range // of symtab.Builder.Covered, of all tables
 }
 
 func (s *sources) fail(err error) {
@@ -178,28 +178,20 @@ func (s *sources) has(kind store.SourceKind) bool {
 
 // add makes one table and reports whether there was anything to put into it.
 func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error) bool {
-	b := s.w.takeBuilder()
+	b := s.w.acquireBuilder()
 	b.SetLimit(s.limit)
 	b.Only(s.only)
 	b.Demangle(s.demangler(kind))
 	if err := fill(b); err != nil {
 		s.fail(err)
 	}
-	defer s.w.giveBuilder()
+	defer s.w.releaseBuilder()
 	defer func() { s.leftOut(kind, b.LeftOut()) }()
 	if b.Len() == 0 {
 		return false
 	}
-	table, err := b.Encode()
-	if err != nil {
-		s.fail(err)
-		return false
-	}
-	s.passed = append(s.passed, b.Passed()...)
-	s.c.Sources = append(s.c.Sources, store.NewSource{
-		Info:  store.SourceInfo{Kind: kind, Producer: Producer, Path: s.path},
-		Table: table,
-	})
+	s.c.Sources = append(s.c.Sources, store.SourceOf(kind, s.path, b.Encode()))
+	s.covered = append(s.covered, b.Covered()...)
 	return true
 }
 
@@ -207,8 +199,8 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 // outweigh all others for the rest of the run.
 const largeBuilder = 64 << 10
 
-// takeBuilder returns the worker's Builder, empty.
-func (w *worker) takeBuilder() *symtab.Builder {
+// acquireBuilder returns the worker's Builder, empty.
+func (w *worker) acquireBuilder() *symtab.Builder {
 	if w.builder == nil {
 		w.builder = w.ix.newBuilder()
 	}
@@ -219,8 +211,8 @@ func (ix *index) newBuilder() *symtab.Builder {
 	return symtab.NewBuilder(symtab.Options{Columns: ix.opts.Columns})
 }
 
-// giveBuilder empties the Builder: names in it keep whole string tables alive.
-func (w *worker) giveBuilder() {
+// releaseBuilder empties the Builder: names in it keep whole string tables alive.
+func (w *worker) releaseBuilder() {
 	if w.builder.Len() > largeBuilder {
 		w.builder = nil
 		return
@@ -228,54 +220,157 @@ func (w *worker) giveBuilder() {
 	w.builder.Reset()
 }
 
-// addSymbol adds a symbol, moved down by base.
-func addSymbol(b *symtab.Builder, sym *elf.Symbol, base addr.Addr) {
-	if sym.Addr < base {
-		return // per-CPU and absolute symbols of a kernel are below its text
-	}
-	if sym.End <= sym.Addr {
-		return
-	}
-	f := symtab.Func{Start: sym.Addr - base, Size: uint64(sym.End - sym.Addr), Name: sym.Name}
-	if sym.Size == 0 {
-		f.Flags = symtab.Unsized
-	}
-	if stdelf.SymType(sym.Type) == stdelf.STT_NOTYPE {
-		f.Flags |= symtab.NoType
-	}
-	switch stdelf.SymBind(sym.Bind) {
-	case stdelf.STB_LOCAL:
-		f.Flags |= symtab.Local
-	case stdelf.STB_WEAK:
-		f.Flags |= symtab.Weak
-	}
-	b.Add(f)
-}
-
-func addSymbols(b *symtab.Builder, f *elf.File, table elf.Table, base addr.Addr) error {
-	return f.Symbols(table, func(sym elf.Symbol) bool {
-		addSymbol(b, &sym, base)
+// symbolAdder returns a function that adds a symbol, moved down by base.
+func symbolAdder(b *symtab.Builder, base addr.Addr) func(elf.Symbol) bool {
+	return func(sym elf.Symbol) bool {
+		if sym.Addr < base || sym.End <= sym.Addr {
+			return true // per-CPU and absolute symbols of a kernel are below its text
+		}
+		f := symtab.Func{Start: sym.Addr - base, Size: uint64(sym.End - sym.Addr), Name: sym.Name}
+		if sym.Size == 0 {
+			f.Flags = symtab.Unsized
+		}
+		if stdelf.SymType(sym.Type) == stdelf.STT_NOTYPE {
+			f.Flags |= symtab.NoType
+		}
+		switch stdelf.SymBind(sym.Bind) {
+		case stdelf.STB_LOCAL:
+			f.Flags |= symtab.Local
+		case stdelf.STB_WEAK:
+			f.Flags |= symtab.Weak
+		}
+		b.Add(f)
 		return true
-	})
+	}
 }
 
 // addDynamic unites .dynsym with .gnu_debugdata, which holds only symbols that the first
 // lacks.
 func addDynamic(b *symtab.Builder, f *elf.File) error {
-	err := addSymbols(b, f, elf.Dynsym, 0)
-	mini, done, err2 := f.DebugData()
-	if err2 != nil {
-		if err == nil {
-			err = err2
-		}
-		return err
-	}
+	err := f.Symbols(elf.Dynsym, symbolAdder(b, 0))
+	mini, done, miniErr := f.DebugData()
 	if mini == nil {
-		return err
+		return cmp.Or(err, miniErr)
 	}
 	defer done()
-	if err2 := addSymbols(b, mini, elf.Symtab, 0); err == nil {
-		err = err2
+	return cmp.Or(err, mini.Symbols(elf.Symtab, symbolAdder(b, 0)))
+}
+
+// only returns the addresses that the tables of an object are limited to, nil for all.
+func (ix *index) only(m *store.Manifest) []addr.Addr {
+	if ix.opts.Only == nil {
+		return nil
 	}
-	return err
+	addrs, all := ix.opts.Only(m)
+	switch {
+	case all:
+		return nil
+	case addrs == nil:
+		return []addr.Addr{}
+	}
+	return addrs
+}
+
+// demangler returns the demangler for a table's names: the names of debug information, and symbols
+// that debug information lacks (it has most constructors under another name). Objects without lines
+// need none: their names are not looked up by the hundred thousand.
+func (s *sources) demangler(kind store.SourceKind) *symtab.Demangler {
+	by := s.w.ix.opts.Demangler
+	if by == nil {
+		return nil
+	}
+	switch kind {
+	case store.DWARF:
+		return by
+	case store.Symtab, store.Dynsym:
+		if known := s.knownNames(); known != nil {
+			return &symtab.Demangler{ID: by.ID, Name: func(name string) string {
+				if known[hashOf(name)] {
+					return name
+				}
+				return by.Name(name)
+			}}
+		}
+	}
+	return nil
+}
+
+// knownNames returns the hashes of the names in the object's table of debug information, nil
+// without one. Of two names with one hash, one would be demangled when it is looked up.
+func (s *sources) knownNames() map[uint64]bool {
+	for i := range s.c.Sources {
+		src := &s.c.Sources[i]
+		if src.Info.Kind != store.DWARF {
+			continue
+		}
+		t, err := symtab.Open(src.Table.Header, src.Table)
+		if err != nil {
+			s.fail(err)
+			return nil
+		}
+		known := make(map[uint64]bool, t.NumNames())
+		for n := range t.NumNames() {
+			name, err := t.Name(symtab.NameID(n))
+			if err != nil {
+				s.fail(err)
+				return nil
+			}
+			known[hashOf(name)] = true
+		}
+		return known
+	}
+	return nil
+}
+
+func hashOf(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// ehFrame adds the functions that only the unwind table knows, under names made of
+// their addresses: the last resort for stripped programs.
+func (s *sources) ehFrame(f *elf.File) {
+	table, err := ehframe.Find(f)
+	if err != nil {
+		s.fail(incompleteError(err.Error()))
+	}
+	if table == nil {
+		return
+	}
+	covered := addr.AppendUnion(nil, s.covered)
+	s.add(store.EhFrame, func(b *symtab.Builder) error {
+		lost, err := table.Frames(func(r ehframe.Frame) bool {
+			if !overlaps(covered, r.Range) && inCode(f, r.Range) {
+				prefix := ingest.MadePrefix
+				if r.Signal {
+					prefix = ingest.SignalPrefix
+				}
+				b.Add(symtab.Func{
+					Start: r.Start, Size: uint64(r.End - r.Start),
+					Name: string(strconv.AppendUint([]byte(prefix), uint64(r.Start), 16)),
+				})
+			}
+			return true
+		})
+		return lostEntries(lost, err)
+	})
+}
+
+// overlaps reports whether r shares an address with one of sorted, disjoint ranges.
+func overlaps(ranges []addr.Range, r addr.Range) bool {
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > r.Start })
+	return i < len(ranges) && ranges[i].Start < r.End
+}
+
+// inCode reports whether a range is within a code section. In a file without section headers every
+// range is.
+func inCode(f *elf.File, r addr.Range) bool {
+	for i := range f.Sections {
+		s := &f.Sections[i]
+		if s.IsCode() && r.Start >= s.Addr && uint64(r.End-s.Addr) <= s.Size {
+			return true
+		}
+	}
+	return len(f.Sections) <= 1
 }

@@ -91,7 +91,7 @@ func answers(t *testing.T, m *memory, id buildid.ID, kind store.SourceKind, addr
 	}
 	var out strings.Builder
 	for _, a := range addrs {
-		h, frames, err := table.LookupFrames(a, nil)
+		h, frames, err := lookupOne(table, a)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestQualityOf(t *testing.T) {
 		{take: store.Symtab, best: store.Pclntab}, {take: store.DWARF, best: store.DWARF}, {take: store.Pclntab,
 			best: store.DWARF},
 	} {
-		if o.take(step.take); o.best != step.best {
+		if o.add(step.take); o.best != step.best {
 			t.Errorf("after %s: %s, want %s", step.take, o.best, step.best)
 		}
 	}

@@ -2,7 +2,7 @@ package indexer
 
 import (
 	"cmp"
-	"container/heap"
+	"slices"
 	"sync"
 )
 
@@ -12,9 +12,8 @@ import (
 type queue struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
-	objects objectHeap
+	objects []objectTask // the next one last
 	dirs    []func(*worker)
-	pushed  int // objects so far
 	open    int // tasks queued or running
 	stopped bool
 }
@@ -27,37 +26,17 @@ func newQueue() *queue {
 
 // objectTask is a task of one object.
 type objectTask struct {
-	size  uint64 // of its file, bytes
-	order int    // in which it was pushed
-	run   func(*worker)
-}
-
-// objectHeap is a heap.Interface: the largest first, of equal ones the last.
-type objectHeap []objectTask
-
-func (h objectHeap) Len() int      { return len(h) }
-func (h objectHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h objectHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].size, h[j].size), h[i].order-h[j].order) > 0
-}
-
-// Push implements heap.Interface.
-func (h *objectHeap) Push(task any) { *h = append(*h, task.(objectTask)) }
-
-// Pop implements heap.Interface.
-func (h *objectHeap) Pop() any {
-	last := len(*h) - 1
-	task := (*h)[last]
-	(*h)[last] = objectTask{}
-	*h = (*h)[:last]
-	return task
+	size uint64 // of its file, bytes
+	run  func(*worker)
 }
 
 // pushObject adds a task of an object with a file of this size.
 func (q *queue) pushObject(size uint64, task func(*worker)) {
 	q.push(func() {
-		q.pushed++
-		heap.Push(&q.objects, objectTask{size: size, order: q.pushed, run: task})
+		at, _ := slices.BinarySearchFunc(q.objects, size, func(t objectTask, size uint64) int {
+			return cmp.Or(cmp.Compare(t.size, size), -1) // after its equals
+		})
+		q.objects = slices.Insert(q.objects, at, objectTask{size, task})
 	})
 }
 
@@ -78,13 +57,14 @@ func (q *queue) pop() (task func(*worker), ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.stopped && q.open > 0 {
-		if len(q.objects) > 0 {
-			return heap.Pop(&q.objects).(objectTask).run, true
+		if n := len(q.objects); n > 0 {
+			task = q.objects[n-1].run
+			q.objects = slices.Delete(q.objects, n-1, n)
+			return task, true
 		}
 		if n := len(q.dirs); n > 0 {
 			task = q.dirs[n-1]
-			q.dirs[n-1] = nil
-			q.dirs = q.dirs[:n-1]
+			q.dirs = slices.Delete(q.dirs, n-1, n)
 			return task, true
 		}
 		q.cond.Wait()
@@ -129,16 +109,16 @@ type claim struct {
 // turn is the result of a claim for its caller.
 type turn struct {
 	read   bool             // the caller is to read the file, and then call finish
-	first  bool             // nobody has before
+	first  bool             // no task has before
 	again  bool             // the walk has met this file before
 	finish func(fileResult) // set with read
 	res    fileResult       // without read: the earlier result
 }
 
-// take claims a file. The first task reads it, and so does a later one with a smaller path: the
+// begin claims a file. The first task reads it, and so does a later one with a smaller path: the
 // store keeps the smallest path, which must not depend on the order of tasks. The others wait for
 // the result.
-func (c *claims) take(key fileKey, path string, walked bool) turn {
+func (c *claims) begin(key fileKey, path string, walked bool) turn {
 	if key.ino == 0 { // a system without inode numbers
 		return turn{read: true, first: true, finish: func(fileResult) {}}
 	}

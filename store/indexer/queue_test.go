@@ -91,25 +91,25 @@ func TestQueueStops(t *testing.T) {
 func TestClaims(t *testing.T) {
 	var c claims
 	key := fileKey{dev: 1, ino: 2}
-	first := c.take(key, "m", true)
+	first := c.begin(key, "m", true)
 	if !first.read || !first.first || first.again {
 		t.Fatalf("the first: %+v", first)
 	}
 	got := make(chan turn)
-	go func() { got <- c.take(key, "z", true) }()
+	go func() { got <- c.begin(key, "z", true) }()
 	first.finish(fileResult{skip: "x"})
 	if z := <-got; z.read || !z.again || z.res.skip != "x" {
 		t.Errorf("a greater path: %+v", z)
 	}
-	a := c.take(key, "a", true)
+	a := c.begin(key, "a", true)
 	if !a.read || a.first || !a.again {
 		t.Errorf("a smaller path: %+v", a)
 	}
 	a.finish(fileResult{})
-	if d := c.take(key, "a", false); d.read || d.again {
+	if d := c.begin(key, "a", false); d.read || d.again {
 		t.Errorf("as a debug file: %+v", d)
 	}
-	if n := c.take(fileKey{dev: 1}, "a", true); !n.read || !n.first {
+	if n := c.begin(fileKey{dev: 1}, "a", true); !n.read || !n.first {
 		t.Errorf("without inode number: %+v", n)
 	}
 }

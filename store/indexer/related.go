@@ -28,8 +28,7 @@ type relatedFiles struct {
 
 	mu      sync.Mutex // dwo is called by several goroutines
 	run     *runError  // why one could not be opened that may be there
-	missing int        // files
-	first   error      // of them
+	missing losses     // files
 	looked  []string   // places, as path rows have them
 
 	alt   *altFile // nil if there is none
@@ -43,7 +42,7 @@ func newRelated(ix *index, path, runtime string) *relatedFiles {
 
 func (t *relatedFiles) close() {
 	if t.alt != nil {
-		t.ix.alts.give(t.alt)
+		t.ix.alts.release(t.alt)
 	}
 	for _, f := range t.files {
 		f.Close()
@@ -57,9 +56,7 @@ const maxPlaces = 1 << 10
 func (t *relatedFiles) miss(err error, looked []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.missing++; t.first == nil {
-		t.first = err
-	}
+	t.missing.add(err)
 	if len(t.looked) < maxPlaces {
 		t.looked = append(t.looked, looked...)
 	}
@@ -74,8 +71,8 @@ func (t *relatedFiles) fail(err *runError) {
 	}
 }
 
-// places returns the places where files were not found, in an order that does not depend on who
-// looked first.
+// places returns the places where files were not found, in an order that does not depend on the
+// order of the searches.
 func (t *relatedFiles) places() []string {
 	if len(t.looked) == 0 {
 		return nil
@@ -142,13 +139,13 @@ func (t *relatedFiles) openAlt(f *elf.File) {
 		return
 	}
 	st, err := statFile(ef.Name)
-	if err != nil { // gone already: nobody else will find it there
+	if err != nil { // deleted meanwhile: no other task will find it there
 		st = fileStat{}
 	}
-	t.alt = t.ix.alts.take(file, ef, st, t.ix.opts.Workers)
+	t.alt = t.ix.alts.acquire(file, ef, st, t.ix.opts.Workers)
 }
 
-// debugSup reads .debug_sup, the form that DWARF 5 (7.3.6) gives the link: the file's
+// debugSup reads .debug_sup, the form of the link in DWARF 5 (7.3.6): the file's
 // name and its checksum, which dwz makes as it makes build IDs. The supplementary file
 // has one without a name.
 func debugSup(f *elf.File) (name string, sum buildid.ID, ok bool) {
@@ -246,4 +243,91 @@ func (t *relatedFiles) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) 
 	return dwarf.NewSplit(l.Sections, dwarf.Options{Name: ef.Name, Close: func() error {
 		return errors.Join(l.Close(), file.Close())
 	}}), nil
+}
+
+// maxIdleAlts is how many supplementary files stay open that no file in work refers to.
+// A package's debug files, often hundreds, share one, and come one after another.
+const maxIdleAlts = 2
+
+// altFile is a supplementary file that dwz made, open for all that refer to it.
+type altFile struct {
+	key  altKey
+	file *os.File
+	once sync.Once
+	load *dwarf.Loaded
+	data *dwarf.Data
+
+	users int // of altFiles
+}
+
+// altKey identifies supplementary files. Their build IDs do not: a file is used only
+// where the link of the debug file leads to it, independent of earlier reads.
+type altKey struct {
+	path string
+	st   fileStat
+}
+
+// altFiles keeps supplementary files open: inflating one costs more than reading most of
+// the files that refer to it.
+type altFiles struct {
+	mu   sync.Mutex
+	open map[altKey]*altFile
+	idle []*altFile // without users, the longest idle first
+}
+
+// acquire returns the sections of a file, which the first caller reads. file belongs to the
+// result, which has to be released.
+func (a *altFiles) acquire(file *os.File, ef *elf.File, st fileStat, workers int) *altFile {
+	key := altKey{ef.Name, st}
+	a.mu.Lock()
+	f := a.open[key]
+	if f == nil {
+		f = &altFile{key: key, file: file}
+		if a.open == nil {
+			a.open = make(map[altKey]*altFile)
+		}
+		a.open[key] = f
+	}
+	if f.users == 0 {
+		a.idle = slices.DeleteFunc(a.idle, func(i *altFile) bool { return i == f })
+	}
+	f.users++
+	a.mu.Unlock()
+	if f.file != file {
+		file.Close()
+	}
+	f.once.Do(func() {
+		f.load = LoadDWARF(f.file, ef, false, workers)
+		f.data = dwarf.New(f.load.Sections, dwarf.Options{Name: ef.Name})
+	})
+	return f
+}
+
+// release gives up one use of f.
+func (a *altFiles) release(f *altFile) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f.users--; f.users > 0 {
+		return
+	}
+	if a.idle = append(a.idle, f); len(a.idle) > maxIdleAlts {
+		a.shut(a.idle[0])
+		a.idle = slices.Delete(a.idle, 0, 1)
+	}
+}
+
+func (a *altFiles) shut(f *altFile) {
+	f.load.Close() // nothing was written
+	f.file.Close()
+	delete(a.open, f.key)
+}
+
+// close closes all files, which must have no users.
+func (a *altFiles) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, f := range a.idle {
+		a.shut(f)
+	}
+	a.idle = nil
 }

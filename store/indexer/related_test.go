@@ -318,7 +318,7 @@ func TestPlacesAreBounded(t *testing.T) {
 			t.Fatal("found")
 		}
 	}
-	if ti.missing != 5000 || len(ti.looked) > maxPlaces+3 {
+	if ti.missing.n != 5000 || len(ti.looked) > maxPlaces+3 {
 		t.Errorf("%d missing, %d places", ti.missing, len(ti.looked))
 	}
 	if got := places(ti.places()); len(got) != maxRowLooked || !slices.IsSorted(got) {

@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"bytes"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/kallsyms"
 	"symbolize/store"
@@ -62,12 +62,7 @@ func (r *Running) Has(o *ingest.Object) bool {
 // NamesErr returns why /proc/kallsyms names nothing: kallsyms.ErrRestricted where the kernel
 // hides addresses from this user. It reads the list's beginning.
 func (r *Running) NamesErr() error {
-	f, err := os.Open(r.sys.path("/proc/kallsyms"))
-	if err != nil {
-		return pathReason(err)
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, kallsymsHead))
+	head, err := files.ReadHead(r.sys.path("/proc/kallsyms"), kallsymsHead)
 	if err != nil {
 		return pathReason(err)
 	}

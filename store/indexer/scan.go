@@ -1,13 +1,20 @@
 package indexer
 
 import (
+	stdelf "debug/elf"
 	"errors"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/container"
+	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/perfmap"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -51,18 +58,11 @@ func (ix *index) newDirState(dir string) *dirState {
 	return &dirState{ix: ix, dir: dir, old: old, pending: 1}
 }
 
-// keep copies the row of an unchanged file.
-func (ds *dirState) keep(row *store.PathRow) {
-	ds.mu.Lock()
-	ds.rows = append(ds.rows, *row)
-	ds.mu.Unlock()
-}
-
-// put adds the row of a file that was read.
-func (ds *dirState) put(row store.PathRow) {
+// put adds a row, of a file that was read unless it is unchanged.
+func (ds *dirState) put(row store.PathRow, changed bool) {
 	ds.mu.Lock()
 	ds.rows = append(ds.rows, row)
-	ds.changed = true
+	ds.changed = ds.changed || changed
 	ds.mu.Unlock()
 }
 
@@ -86,7 +86,7 @@ func (ds *dirState) hold() {
 	ds.mu.Unlock()
 }
 
-// release gives up a hold. The last one writes the rows if they have changed.
+// release ends a hold. The last one writes the rows if they have changed.
 func (ds *dirState) release() {
 	ds.mu.Lock()
 	ds.pending--
@@ -156,7 +156,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 	defer ds.release()
 	for i := range ds.old {
 		if !slices.Contains(names, ds.old[i].Name) {
-			ds.keep(&ds.old[i])
+			ds.put(ds.old[i], false)
 		}
 	}
 	scan := dirScan{worker: w, ds: ds, d: d, named: true}
@@ -250,7 +250,7 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 	case class == container.TypeUnknown && s.named:
 		s.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
 	case class == container.TypeUnknown:
-		s.ds.put(row)
+		s.ds.put(row, true)
 	default:
 		s.objects++
 		s.size += st.size
@@ -262,7 +262,7 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 
 // unchangedFile counts a file by its row.
 func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
-	s.ds.keep(row)
+	s.ds.put(*row, false)
 	s.unchanged++
 	if row.ID.IsZero() && row.Error == "" {
 		if s.named {
@@ -324,3 +324,180 @@ func (ix *index) unreadable(path string, err error, named bool) {
 		s.Problems = append(s.Problems, p)
 	})
 }
+
+// addRoots queues the paths of the command line. Symbolic links are followed here; roots inside
+// other roots are dropped.
+func (ix *index) addRoots(paths []string) {
+	var trees []string
+	files := make(map[string][]string) // by directory
+	for _, p := range paths {
+		st, real, err := resolveRoot(p)
+		switch {
+		case err != nil:
+			ix.problem(Problem{Path: p, Err: err, Named: true})
+		case real == string(ix.opts.sys)+"/proc/kallsyms":
+			ix.opts.Kernel = true
+		case st.kind == kindDir:
+			trees = append(trees, real)
+		case st.kind == kindFile:
+			dir := filepath.Dir(real)
+			files[dir] = append(files[dir], filepath.Base(real))
+		default:
+			ix.problem(Problem{Path: p, Err: errors.New("neither file nor directory"), Named: true})
+		}
+	}
+	slices.Sort(trees)
+	var kept []string
+	for _, d := range trees {
+		if !slices.ContainsFunc(kept, func(k string) bool { return inside(d, k) }) {
+			kept = append(kept, d)
+			ix.pushDir(d)
+		}
+	}
+	for dir, names := range files {
+		if slices.ContainsFunc(kept, func(k string) bool { return inside(dir, k) }) {
+			continue // the walk comes by; two writers of one directory's rows would not do
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		ix.queue.pushDir(func(w *worker) { w.namedFiles(dir, names) })
+	}
+}
+
+// resolveRoot follows the links of a path that the user named.
+func resolveRoot(p string) (fileStat, string, error) {
+	abs, err := filepath.Abs(p)
+	if err != nil {
+		return fileStat{}, "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return fileStat{}, "", pathReason(err)
+	}
+	st, err := statFile(real)
+	return st, real, err
+}
+
+// inside reports whether path is dir or below it.
+func inside(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// errNoObject is for a file that the user named.
+var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module, nor kallsyms")
+
+// classify returns the type of a file that can be an object, else container.TypeUnknown. Packed
+// files are unpacked only where the name promises a kernel module or the user named the file:
+// manuals and logs are packed too.
+func classify(name string, head []byte, named bool) container.Type {
+	_, isMap := perfmap.PIDOf(name)
+	switch t := container.TypeOfHead(head); {
+	case isMap && (t == container.TypePerfMap || t == container.TypeKallsyms): // sizes pass for types
+		return container.TypePerfMap
+	case t == container.TypeELF,
+		t.Packed() && (named || strings.Contains(name, ".ko.")),
+		t == container.TypeKallsyms && (named || name == "kallsyms"), t == container.TypeJITDump,
+		t == container.TypePerfMap && named:
+		return t
+	}
+	return container.TypeUnknown
+}
+
+// idOfDir finds the build ID in the path of a file of perf's cache (~/.debug/PATH/BUILDID/kallsyms)
+// or of debuginfod's (CACHE/BUILDID/debuginfo): the last directory.
+func idOfDir(file string) buildid.ID {
+	id, err := buildid.Parse(path.Base(path.Dir(file)))
+	if err != nil || id.Space() != buildid.GNU || id.Len() < minDirID {
+		return buildid.ID{}
+	}
+	return id
+}
+
+// minDirID is the least number of bytes that a directory's name must have to pass for a build ID:
+// "ab" or "1234" are other things.
+const minDirID = 8
+
+// fileKind is the type of a directory entry.
+type fileKind uint8
+
+const (
+	kindOther fileKind = iota // devices, sockets and pipes
+	kindFile
+	kindDir
+	kindLink
+	kindUnknown // the file system does not report it: stat does
+)
+
+// fileStat is the part of a file's stat that a path row keeps.
+type fileStat struct {
+	kind     fileKind
+	dev, ino uint64
+	size     uint64 // bytes
+	mtime    int64  // ns since 1970
+	ctime    int64  // likewise
+}
+
+// fileKey identifies a file by its inode, independent of its path.
+type fileKey struct{ dev, ino uint64 }
+
+func (s *fileStat) key() fileKey { return fileKey{s.dev, s.ino} }
+
+// dirEntry is one entry of a directory.
+type dirEntry struct {
+	name string
+	kind fileKind
+}
+
+// FileRow returns the path row of a file, with the ID under which Index files its object, or the
+// zero ID if the file is not an object. It follows links and reads no symbols. With content, a
+// program without build ID is read once, for the hash of its content; otherwise it has no ID.
+// Producer is 0: nothing is indexed.
+func FileRow(path string, content bool) (store.PathRow, error) {
+	st, err := statFile(path)
+	if err != nil {
+		return store.PathRow{}, pathReason(err)
+	}
+	row := rowOf(&st, filepath.Base(path), 0)
+	f, err := files.Open(path)
+	if err != nil {
+		return row, pathReason(err)
+	}
+	defer f.Close()
+	row.Gen = generation(f)
+	ef, err := elf.Open(path, f, int64(st.size))
+	if err != nil {
+		return row, err
+	}
+	if row.ID = ef.ID; !row.ID.IsZero() || !content || ef.Type == stdelf.ET_CORE {
+		return row, nil // the hash of /proc/kcore would have no end
+	}
+	row.ID, err = (&fileTask{}).objectID(ef)
+	return row, err
+}
+
+// rowOf returns a new row for the file, as a decoder of that revision reads it.
+func rowOf(s *fileStat, name string, producer uint32) store.PathRow {
+	return store.PathRow{
+		Name: name, Dev: s.dev, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
+		Producer: producer,
+	}
+}
+
+// matches reports whether a row was made of this very file, by a decoder of that
+// revision or a newer one, with everything that this run needs.
+func matches(s *fileStat, r *store.PathRow, producer uint32) bool {
+	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
+		MtimeNs: s.mtime, CtimeNs: s.ctime}
+	return r.Proof().Same(now) && r.Producer >= producer &&
+		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)
+}
+
+// Bounds on the content of a row; the store refuses rows that have far more.
+const (
+	maxRowError  = 1 << 10 // bytes of a message
+	maxRowLooked = 60      // places of debug files
+)
+
+// racy is how long after its last change a file may change again without any difference in its
+// times: the clocks of file systems tick that slowly.
+const racy = 20 * time.Millisecond

@@ -2,10 +2,17 @@ package indexer
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"syscall"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/object/dwarf"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -91,7 +98,7 @@ func (s *Summary) countSource(src store.NewSource) {
 		s.Functions += uint64(src.Table.Funcs)
 		s.Named += src.Table.Named
 	}
-	s.Stored += uint64(src.Table.Size)
+	s.Stored += uint64(src.Table.Size())
 }
 
 // countKind counts an object that was read.
@@ -101,5 +108,171 @@ func (s *Summary) countKind(kind ingest.ObjectKind) {
 		s.Kernels++
 	case ingest.Module:
 		s.Modules++
+	}
+}
+
+// Quality is how well addresses of an object resolve.
+type Quality uint8
+
+// The qualities, the worst first.
+const (
+	Nothing   Quality = iota // at most stubs and functions without a name
+	NamesOnly                // names of functions
+	Lines                    // names, files, lines and inlined calls
+)
+
+// String returns "nothing", "names only" or "lines".
+func (q Quality) String() string {
+	switch q {
+	case Lines:
+		return "lines"
+	case NamesOnly:
+		return "names only"
+	}
+	return "nothing"
+}
+
+// qualityOf returns the quality of a source of that kind; 0 is no source.
+func qualityOf(best store.SourceKind) Quality {
+	switch best {
+	case store.DWARF, store.Pclntab:
+		return Lines
+	case store.Symtab, store.Dynsym, store.Kallsyms:
+		return NamesOnly
+	}
+	return Nothing
+}
+
+// ObjectQuality is the quality of one object.
+type ObjectQuality struct {
+	ID      buildid.ID
+	Path    string           // one of its files, not a debug file if there is another
+	Best    store.SourceKind // its best source for lines, else for names; 0 for none
+	Quality Quality
+}
+
+// objectState is the state of an object for the Summary.
+type objectState struct {
+	read  bool // some file of it was read in this run
+	named bool // … and had a source
+	best  store.SourceKind
+	path  string
+}
+
+// add adds a source.
+func (o *objectState) add(kind store.SourceKind) {
+	if c := cmp.Compare(qualityOf(kind), qualityOf(o.best)); o.best == 0 || c > 0 ||
+		c == 0 && kind < o.best {
+		o.best = kind
+	}
+}
+
+// seen notes an object and a file of it. The caller holds mu.
+func (ix *index) seen(id buildid.ID, path string) {
+	key := id.String()
+	o := ix.objects[key]
+	if o.path == "" || path != "" && ix.comparePaths(path, o.path) < 0 {
+		o.path = path
+	}
+	ix.objects[key] = o
+}
+
+// comparePaths puts debug files last.
+func (ix *index) comparePaths(a, b string) int {
+	debug := func(p string) int {
+		under := func(root string) bool { return inside(p, root) }
+		if strings.HasSuffix(p, ".debug") || slices.ContainsFunc(ix.opts.DebugRoots, under) {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(debug(a), debug(b)), strings.Compare(a, b))
+}
+
+// qualities lists all objects of the run, with the store's state of them before. The
+// caller holds mu.
+func (ix *index) qualities() []ObjectQuality {
+	list := make([]ObjectQuality, 0, len(ix.objects))
+	for key, o := range ix.objects {
+		id, err := buildid.Parse(key)
+		if err != nil {
+			continue
+		}
+		known, _ := ix.view.Find(id) // an unreadable object names nothing
+		for _, m := range known {
+			for _, s := range m.Sources {
+				if m.ID == id && s.Kind != store.Unwind {
+					o.add(s.Kind)
+				}
+			}
+		}
+		list = append(list, ObjectQuality{id, o.path, o.best, qualityOf(o.best)})
+	}
+	slices.SortFunc(list, func(a, b ObjectQuality) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), a.ID.Compare(b.ID))
+	})
+	return list
+}
+
+// runError: a file could not be read whole because this run lacked a resource: space for
+// temporary files, memory, descriptors. The file is not at fault: it gets no row, so that the next
+// run reads it again.
+type runError struct{ err error }
+
+func (e *runError) Error() string {
+	return "not read whole, the next run reads it again: " + e.err.Error()
+}
+
+func (e *runError) Unwrap() error { return e.err }
+
+// ofRun returns a runError for an error that is not caused by the file, nil for others.
+func ofRun(err error) *runError {
+	var known *runError
+	if errors.As(err, &known) {
+		return known
+	}
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG,
+		syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return &runError{err}
+		}
+	}
+	return nil
+}
+
+// failed returns why sections of a file could not be loaded, if this run lacked a
+// resource.
+func failed(l *dwarf.Loaded) *runError {
+	if l.Failed == nil {
+		return nil
+	}
+	return &runError{l.Failed}
+}
+
+// estimateSlack is how far the memory of a table may go beyond the estimate, which files of
+// any compiler come close to (see debugEstimate). A file that needs more repeats by
+// reference data that is in it once.
+const estimateSlack = 4
+
+// tableLimit is the memory that building the table of a file may use: the limit of the user, or the
+// need of a file of that size.
+func (ix *index) tableLimit(data io.ReaderAt, f *elf.File) int64 {
+	return max(ix.opts.MaxMemory, estimateSlack*estimate(data, f, ix.opts.NamesOnly))
+}
+
+// limitReached begins the error of a file that needs more than its size explains. Path rows keep
+// texts only.
+const limitReached = "limit reached: "
+
+// leftOut notes that a table ends before its file does. One of the whole wins over it.
+func (s *sources) leftOut(kind store.SourceKind, n uint64) {
+	if n == 0 {
+		return
+	}
+	s.fail(fmt.Errorf(limitReached+"%d functions or symbols of the %s table, or their lines, are "+
+		"left out: they repeat or overlap more than a file of %d KiB explains, or need more "+
+		"than %d MiB (--max-memory)", n, kind, s.size>>10, s.limit>>20))
+	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == kind {
+		s.c.Sources[n-1].Info.Producer = partialProducer
 	}
 }

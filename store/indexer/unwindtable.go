@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"bytes"
 	stdelf "debug/elf"
 	"encoding/binary"
 
@@ -25,8 +26,8 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	}
 	b := cfi.NewBuilder(arch)
 	if runs {
-		s.goRules(b, f)
-		if !s.goProgram {
+		// For Go's functions .debug_frame has fewer rules: none where they switch stacks.
+		if s.goProgram = sectionRules(s, b, f, gopclntab.Find); !s.goProgram {
 			patterns(b, f)
 		}
 		sectionRules(s, b, f, ehframe.Find)
@@ -43,30 +44,9 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	if n := b.Dropped(); n > 0 {
 		s.fail(lostEntries(n, nil))
 	}
-	table := unwindtab.Encode(b)
-	if table == nil {
-		return
+	if table := unwindtab.Encode(b); table != nil {
+		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Unwind, s.path, table))
 	}
-	s.c.Sources = append(s.c.Sources, store.NewSource{
-		Info:  store.SourceInfo{Kind: store.Unwind, Producer: Producer, Path: s.path},
-		Table: table,
-	})
-}
-
-// goRules adds the rules of Go's own table. For Go's functions .debug_frame has fewer: none
-// where they switch stacks.
-func (s *sources) goRules(b *cfi.Builder, f *elf.File) {
-	table, err := gopclntab.Find(f)
-	if err != nil {
-		s.fail(&incompleteError{err.Error()})
-	}
-	if s.goProgram = table != nil; !s.goProgram {
-		return
-	}
-	if err := lostEntries(table.Rules(b)); err != nil {
-		s.fail(err)
-	}
-	b.NextSource()
 }
 
 // searched is how much code is searched for restorers at a time.
@@ -142,21 +122,22 @@ type ruleSection interface {
 	Rules(*cfi.Builder) (lost int, err error)
 }
 
-// sectionRules adds the rules of the section that find returns, if any.
+// sectionRules adds the rules of the section that find returns, and reports whether there is one.
 func sectionRules[S ruleSection](s *sources, b *cfi.Builder, f *elf.File,
-	find func(*elf.File) (S, error)) {
+	find func(*elf.File) (S, error)) bool {
 	section, err := find(f)
 	if err != nil {
-		s.fail(&incompleteError{err.Error()})
+		s.fail(incompleteError(err.Error()))
 	}
 	var none S
 	if section == none {
-		return
+		return false
 	}
 	if err := lostEntries(section.Rules(b)); err != nil {
 		s.fail(err)
 	}
 	b.NextSource()
+	return true
 }
 
 // maxEntryCode is the maximum length of code that belongs to the entry point: in ld.so it is 0x60
@@ -203,4 +184,34 @@ func stubRule(a *cfi.Arch) *cfi.Rule {
 		r.RA = cfi.Where{How: cfi.AtCFA, Off: int32(-a.Word)}
 	}
 	return r
+}
+
+// maxInit bounds the bytes of .init and .fini that are read; theirs is one function of some 30.
+const maxInit = 4 << 10
+
+// initRules adds the rules of .init and .fini of x86-64, which C libraries put together of pieces
+// without any: the stack pointer goes down by a word at the start, and up before the end.
+func initRules(b *cfi.Builder, f *elf.File) {
+	for _, name := range []string{".init", ".fini"} {
+		s := f.Section(name)
+		if s == nil || !s.IsCode() || s.Size > maxInit {
+			continue
+		}
+		code, err := f.Data(s, maxInit)
+		if err != nil {
+			continue // its frames have the reason
+		}
+		sub := bytes.Index(code, []byte{0x48, 0x83, 0xec, 0x08}) // sub $8, %rsp
+		add := bytes.LastIndex(code, []byte{0x48, 0x83, 0xc4, 0x08})
+		const endbr = 4
+		if sub < 0 || sub > endbr || add < sub ||
+			!b.Func(addr.Range{Start: s.Addr, End: s.Addr + addr.Addr(s.Size)}) {
+			continue
+		}
+		plain, down := *stubRule(b.Arch), *stubRule(b.Arch)
+		down.CFA.Off += int32(b.Arch.Word)
+		b.Row(s.Addr, &plain)
+		b.Row(s.Addr+addr.Addr(sub)+4, &down)
+		b.Row(s.Addr+addr.Addr(add)+4, &plain)
+	}
 }

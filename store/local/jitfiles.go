@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,7 +38,7 @@ const hostMaps = "/tmp"
 type JITFile struct {
 	indexer.JITFile
 	file  *os.File
-	owned bool // it does not matter, or perf would take it
+	owned bool // it does not matter, or perf would accept it
 }
 
 // Close closes the file.
@@ -47,9 +46,9 @@ func (f *JITFile) Close() error { return f.file.Close() }
 
 // jitPath is where a file may be.
 type jitPath struct {
-	path   string
-	shared bool   // others may write there, too
-	whose  string // directory in /proc of the process with this root; "" for none
+	path    string
+	shared  bool   // others may write there, too
+	process string // directory in /proc of the process with this root; "" for none
 }
 
 // PerfMap returns the perf map of a process; nil if there is none. The caller closes it.
@@ -106,25 +105,13 @@ func (p *JITPlaces) running(q *sideband.JITQuery) (dir string, inner int32) {
 		if !ok || m.File.Path != procmaps.VDSO || addr.PC(m.Start) != q.VDSO {
 			continue
 		}
-		inner, err = innerPID(filepath.Join(dir, "status"), q.PID)
+		status, err := files.ReadHead(filepath.Join(dir, "status"), 64<<10)
 		if err != nil {
 			return "", 0
 		}
-		return dir, inner
+		return dir, procmaps.InnerPID(string(status), q.PID)
 	}
 	return "", 0
-}
-
-// innerPID returns the number that a process has in its own namespace.
-func innerPID(status string, pid int32) (int32, error) {
-	f, err := files.Open(status)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	const most = 64 << 10
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	return procmaps.InnerPID(string(text), pid), err
 }
 
 // appendInRoot appends a file in the root of a process, unless it is the one at a path of this
@@ -138,7 +125,7 @@ func appendInRoot(list []jitPath, dir, path, host string) []jitPath {
 	if here, err := os.Lstat(host); err == nil && os.SameFile(fi, here) {
 		return list
 	}
-	return append(list, jitPath{path: inside, shared: true, whose: dir})
+	return append(list, jitPath{path: inside, shared: true, process: dir})
 }
 
 // openFirst opens the first of the paths that is there.
@@ -167,10 +154,10 @@ func (at *jitPath) trusts(fi fs.FileInfo) bool {
 	if !ok || uid == 0 || int(uid) == os.Geteuid() {
 		return true
 	}
-	if at.whose == "" {
+	if at.process == "" {
 		return false
 	}
-	of, err := os.Stat(at.whose)
+	of, err := os.Stat(at.process)
 	if err != nil {
 		return false
 	}

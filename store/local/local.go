@@ -1,3 +1,14 @@
+// Package local finds, on this host, the files of a capture's objects, and has them indexed. A file
+// is used only if its build ID is the recorded one, so that no name can be wrong:
+//
+//   - below the directories of Options.Roots: the recorded path, the file's name alone, trees of
+//     build IDs and perf's cache (DIR/.debug);
+//   - on this host (Options.Host): the recorded path, trees of build IDs (/usr/lib/debug/.build-id,
+//     /usr/lib/.build-id), perf's cache, the cache of debuginfod's client; the running kernel's
+//     symbols, modules and vdso.
+//
+// Of a program file that is found, the separate debug file is indexed, too, as indexer.Index finds
+// it, or from the caches.
 package local
 
 import (
@@ -156,8 +167,8 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 // otherwise "". Nothing is noted.
 func (f *Finder) Program(o *ingest.Object) string {
 	l := look{Finder: f}
-	if l.take(o, l.rootPlaces(o)) == Nowhere && f.opts.Host {
-		l.take(o, l.hostPlaces(o))
+	if l.note(o, l.rootPlaces(o)) == Nowhere && f.opts.Host {
+		l.note(o, l.hostPlaces(o))
 	}
 	if len(l.found.programs) == 0 {
 		return ""

@@ -2,9 +2,12 @@ package local
 
 import (
 	"cmp"
+	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -22,7 +25,7 @@ type look struct {
 func (l *look) find(o *ingest.Object, view store.View) Place {
 	m, _, err := store.FindCode(view, o.ID)
 	if m == nil || err != nil {
-		for _, id := range o.ID.AsExact() { // files lie under exact ones
+		for _, id := range o.ID.AsExact() { // paths of files have exact ones
 			exact := *o
 			exact.ID = id
 			if place := l.search(&exact); place != Nowhere {
@@ -54,7 +57,7 @@ func hasSymbols(m *store.Manifest) bool {
 
 // search looks for the file that runs, and its debug file.
 func (l *look) search(o *ingest.Object) Place {
-	if place := l.take(o, l.rootPlaces(o)); place != Nowhere {
+	if place := l.note(o, l.rootPlaces(o)); place != Nowhere {
 		return place
 	}
 	if !l.opts.Host {
@@ -66,7 +69,7 @@ func (l *look) search(o *ingest.Object) Place {
 			return RunningKernel
 		}
 	}
-	place := l.take(o, l.hostPlaces(o))
+	place := l.note(o, l.hostPlaces(o))
 	if o.Kind == ingest.ELF || o.Kind == ingest.Kernel {
 		place = cmp.Or(place, l.debugFile(o))
 	}
@@ -79,8 +82,8 @@ type candidate struct {
 	place Place
 }
 
-// take notes the first candidate that is the object's file; Nowhere for none.
-func (l *look) take(o *ingest.Object, list []candidate) Place {
+// note notes the first candidate that is the object's file; Nowhere for none.
+func (l *look) note(o *ingest.Object, list []candidate) Place {
 	for _, c := range list {
 		if c.path == "" || !l.is(c.path, o.ID) {
 			continue
@@ -177,4 +180,120 @@ func (l *look) debugFile(o *ingest.Object) Place {
 		}
 	}
 	return l.cachedDebug(o.ID)
+}
+
+// searching is a View that looks for the objects which the view after it lacks.
+type searching struct {
+	store.View
+	ctx     context.Context
+	finder  *Finder
+	problem func(error)
+
+	mu sync.Mutex // of finder
+}
+
+// Searching returns a View of view that looks for an object on this host when its build ID is
+// asked for and view lacks it, or its symbols, and has it indexed whole. view must have the objects
+// of the Finder's sink. Files that could not be read are passed to problem.
+func (f *Finder) Searching(ctx context.Context, view store.View, problem func(error)) store.View {
+	return &searching{View: view, ctx: ctx, finder: f, problem: problem}
+}
+
+// Find implements store.View.
+func (v *searching) Find(id buildid.ID) ([]*store.Manifest, error) {
+	if err := v.search(id); err != nil {
+		return nil, err
+	}
+	return v.View.Find(id)
+}
+
+func (v *searching) search(id buildid.ID) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if id.IsZero() || !v.finder.findID(id, v.View) {
+		return nil
+	}
+	sum, err := v.finder.Index(v.ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range sum.Problems {
+		v.problem(p)
+	}
+	return nil
+}
+
+// findID looks for an object of which nothing is known but the build ID, and reports whether there
+// is something to be indexed.
+func (f *Finder) findID(id buildid.ID, view store.View) bool {
+	if f.asked[id] {
+		return false
+	}
+	f.asked[id] = true
+	for _, kind := range []ingest.ObjectKind{ingest.ELF, ingest.Kernel} {
+		l := look{Finder: f}
+		place := l.find(&ingest.Object{Kind: kind, ID: id}, view)
+		if place == Nowhere {
+			continue
+		}
+		f.objects = append(f.objects, Object{kind, id, "", place})
+		f.found.add(l.found)
+		return len(slices.Concat(l.found.programs, l.found.debug)) > 0 || l.found.kernel
+	}
+	return false
+}
+
+// rowless is a Sink that keeps no path rows: the rows of Finder.Rows are kept apart, so that they
+// hide no row that a store has of an earlier state of a file.
+type rowless struct{ store.Sink }
+
+// PutDir implements store.Sink.
+func (rowless) PutDir(string, store.DirRows) error { return nil }
+
+// Rows returns the path rows that AddRow has read.
+func (f *Finder) Rows() store.View { return f.rows }
+
+// AddRow reads the path row of the file that is now at a recorded path, which may prove that the
+// file is the recorded one, or that it is another: below Options.Roots, otherwise on this host if
+// here is set, that the capture was made on it.
+func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
+	path := filepath.Clean(file.Path)
+	if f.looked[path] || !strings.HasPrefix(path, "/") {
+		return
+	}
+	f.looked[path] = true
+	row := f.row(path, here)
+	if row == nil {
+		return
+	}
+	dir := filepath.Dir(path)
+	if rows, _, err := f.rows.Dir(dir); err == nil {
+		f.rows.PutDir(dir, append(store.DirRows{*row}, rows...).Sort()) // an Overlay's cannot fail
+	}
+}
+
+// row reads the row of a recorded path; nil if no file is there.
+func (f *Finder) row(path string, here bool) *store.PathRow {
+	for _, root := range f.opts.Roots {
+		if row, err := indexer.FileRow(filepath.Join(root, path), true); err == nil {
+			row.Name = filepath.Base(path)
+			row.Inode = 0 // a copy: neither the recorded file nor one that replaced it
+			return &row
+		}
+	}
+	if !here || !f.opts.Host {
+		return nil
+	}
+	row, err := indexer.FileRow(path, true)
+	if err != nil {
+		return nil
+	}
+	row.Name = filepath.Base(path) // not of the link's target
+	return &row
+}
+
+// exists reports whether a regular file is there.
+func exists(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
 }

@@ -2,7 +2,9 @@ package symtab
 
 import (
 	"encoding/binary"
-	"fmt"
+	"hash"
+	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -120,7 +122,102 @@ func (e Packed) Unpack(dst, stored []byte) ([]byte, error) {
 	return out, nil
 }
 
-func versionError(version, flags byte) error {
-	return fmt.Errorf("%w: version %d, flags %#x; this program knows version %d",
-		ErrVersion, version, flags, Version)
+// packer compresses the blocks of a table on all cores.
+type packer struct {
+	limit   chan struct{}
+	running sync.WaitGroup
+	buffers sync.Pool
+}
+
+// packed is a block, compressed when packer.running has ended.
+type packed struct {
+	stored []byte
+	entry  Packed
+}
+
+func newPacker() *packer {
+	return &packer{limit: make(chan struct{}, runtime.GOMAXPROCS(0)+1)}
+}
+
+// plain is the block that packer.add compresses unchanged.
+func plain(raw []byte) []byte { return raw }
+
+// add compresses the result of block for a copy of raw.
+func (p *packer) add(raw []byte, block func(raw []byte) []byte) *packed {
+	buf, _ := p.buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	*buf = append((*buf)[:0], raw...)
+	item := new(packed)
+	p.limit <- struct{}{}
+	p.running.Go(func() {
+		item.stored, item.entry = Pack(block(*buf))
+		p.buffers.Put(buf)
+		<-p.limit
+	})
+	return item
+}
+
+// textWriter packs strings into blocks.
+type textWriter struct {
+	size    int // at which blocks are cut
+	first   uint64
+	count   uint64 // strings in all
+	text    []byte // the open block
+	strs    uint64 // in it
+	entries []stringEntry
+	pack    *packer
+	blocks  []*packed
+	sum     hash.Hash // of all strings with their NULs, or nil
+
+	by    *Demangler // of the strings, which are names, or nil
+	shown []*packed  // then a block of demangled names for each block
+}
+
+// add appends a string and returns its number.
+func (w *textWriter) add(s string) uint64 {
+	if len(w.text) > 0 && len(w.text)+len(s)+1 > w.size {
+		w.flush()
+	}
+	w.text = append(w.text, s...)
+	w.text = append(w.text, 0)
+	if w.sum != nil {
+		w.sum.Write(w.text[len(w.text)-len(s)-1:])
+	}
+	w.strs++
+	w.count++
+	return w.first + w.count - 1
+}
+
+func (w *textWriter) flush() {
+	if len(w.text) == 0 {
+		return
+	}
+	w.blocks = append(w.blocks, w.pack.add(w.text, plain))
+	if n := w.strs; w.by != nil {
+		w.shown = append(w.shown, w.pack.add(w.text, func(names []byte) []byte {
+			return w.by.block(names, n)
+		}))
+	}
+	w.entries = append(w.entries, stringEntry{strs: w.strs})
+	w.text, w.strs = w.text[:0], 0
+}
+
+// directory returns the directory of blocks or shown, and appends them to texts.
+func (w *textWriter) directory(blocks []*packed, texts [][]byte) ([]stringEntry, [][]byte) {
+	dir := slices.Clone(w.entries)
+	for i, b := range blocks {
+		dir[i].block = b.entry
+		texts = append(texts, b.stored)
+	}
+	return dir, texts
+}
+
+// bytesOf returns the number of bytes of blocks.
+func bytesOf(blocks [][]byte) (n int64) {
+	for _, b := range blocks {
+		n += int64(len(b))
+	}
+	return n
 }

@@ -108,8 +108,8 @@ func (p *segmentBuilder) segmentsIn(r addr.Range) []flatSegment {
 // unpack decodes the body of a candidate. One without a body has one segment with nothing
 // known.
 //
-// cost is the number of bytes that took. most bounds it: of a larger body only the function
-// is taken.
+// cost is the number of bytes of the body. most bounds it: of a larger one only the function is
+// decoded.
 func (d *debugInfo) unpack(c *candidate, f *flatBody, most int64) (cost int64, whole bool) {
 	f.sub, f.calls, f.segs, f.open = 0, f.calls[:0], f.segs[:0], f.open[:0]
 	whole = true

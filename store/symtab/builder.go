@@ -41,8 +41,8 @@ type Builder struct {
 	info  *debugInfo // nil for a table of names
 	lost  Losses     // of the table encoded last
 
-	only   []addr.Addr  // see Only
-	passed []addr.Range // see Passed
+	only    []addr.Addr  // see Only
+	covered []addr.Range // see Covered
 
 	demangler *Demangler // see Demangle
 
@@ -76,7 +76,7 @@ func (b *Builder) Reset() {
 	clear(b.enc.ids)
 	b.info, b.lost = nil, Losses{}
 	b.limit, b.held, b.full, b.leftOut = 0, 0, false, 0
-	b.only, b.passed, b.demangler = nil, nil, nil
+	b.only, b.covered, b.demangler = nil, b.covered[:0], nil
 }
 
 // Len returns the number of symbols, and of ranges of functions, added since the last
@@ -97,7 +97,7 @@ func (b *Builder) Add(f Func) {
 	if f.Size == 0 || name == "" || len(name) > MaxName || len(b.cands) >= MaxTable/2 {
 		return
 	}
-	if !b.room(rangeCost + int64(len(name))) {
+	if !b.reserve(rangeCost + int64(len(name))) {
 		return
 	}
 	end := uint64(f.Start) + f.Size
@@ -155,16 +155,15 @@ func isSyS(name string) bool {
 }
 
 // Encode makes the table. It returns one without functions if nothing was added. A Builder that had
-// debug information is empty afterwards. The same symbols give the same bytes, for any order of Add
+// debug information is empty afterwards. The same symbols have the same bytes, for any order of Add
 // among symbols of different addresses.
-func (b *Builder) Encode() (*Encoded, error) {
-	b.enc.reset(b.opts)
-	b.enc.names.shown = newShownNames(b.demangler)
+func (b *Builder) Encode() *Encoded {
+	b.enc.reset(b.opts, b.demangler)
 	if b.info != nil {
 		return b.encodeDebug()
 	}
 	sortCandidates(b.cands)
-	b.flatten(b.cands, b.wanted(b.enc.piece))
+	b.flatten(b.cands, b.limited(b.enc.piece))
 	return b.enc.finish()
 }
 
@@ -242,4 +241,89 @@ func (b *Builder) drain(cands []candidate, at *uint64, limit uint64,
 		}
 		b.stack = b.stack[:len(b.stack)-1]
 	}
+}
+
+// Only limits the table to the functions at these addresses, ascending, until Reset: all
+// look-ups of them have the results of the whole table, which is made for one run. nil is no limit.
+func (b *Builder) Only(addrs []addr.Addr) { b.only = addrs }
+
+// Needs reports whether a range has an address of Only.
+func (b *Builder) Needs(r addr.Range) bool {
+	if b.only == nil {
+		return true
+	}
+	i, _ := slices.BinarySearch(b.only, r.Start)
+	return i < len(b.only) && b.only[i] < r.End
+}
+
+// NeedsAny reports whether one of the ranges has an address of Only. If none has, a caller need not
+// add their function: the ranges are added to Covered.
+func (b *Builder) NeedsAny(ranges []addr.Range) bool {
+	if b.only == nil || slices.ContainsFunc(ranges, b.Needs) {
+		return true
+	}
+	b.covered = append(b.covered, ranges...)
+	return false
+}
+
+// Covered returns, after Encode, the ranges of all functions, except unsized symbols, also of
+// functions that the table lacks because of Only. They are unsorted, and valid until Reset.
+func (b *Builder) Covered() []addr.Range { return b.covered }
+
+// limited returns a function that adds pieces to Covered and calls emit with the pieces that have
+// an address of Only.
+func (b *Builder) limited(emit func(start, end uint64, c *candidate)) func(
+	uint64, uint64, *candidate) {
+	return func(start, end uint64, c *candidate) {
+		r := addr.Range{Start: addr.Addr(start), End: addr.Addr(end)}
+		if c.flags&Unsized == 0 {
+			b.covered = append(b.covered, r)
+		}
+		if b.Needs(r) {
+			emit(start, end, c)
+		}
+	}
+}
+
+// Memory of a range of a function, with its part of the tables made from it, and of a name
+// or path, in bytes.
+const (
+	rangeCost = 256
+	textCost  = 96
+)
+
+// SetLimit bounds the memory of additions until the next Reset, in bytes, by estimate:
+// names can overlap in a file, and ranges be shared, so that a small file makes a large
+// table. Additions over the limit are left out. 0 sets none.
+func (b *Builder) SetLimit(bytes int64) { b.limit = bytes }
+
+// LeftOut returns the number of symbols and functions, or lines of some, left out for the
+// limit, and for the bounds on the work for calls and pieces of functions.
+func (b *Builder) LeftOut() uint64 { return b.leftOut }
+
+// reserve reserves memory, and reports whether it is within the limit. After the first failure nothing
+// more is added, so that a table ends at one address.
+func (b *Builder) reserve(bytes int64) bool {
+	if b.limit > 0 && (b.full || b.held+bytes > b.limit) {
+		b.full = true
+		b.leftOut++
+		return false
+	}
+	b.held += bytes
+	return true
+}
+
+// cutBudget bounds the bytes of bodies that are unpacked for ranges that others divide
+// into pieces: each piece unpacks the whole.
+const (
+	cutBudgetFactor = 32
+	cutBudgetFloor  = 16 << 20
+)
+
+func (d *debugInfo) cutBudget() int64 {
+	held := int64(0)
+	for _, b := range d.blocks {
+		held += int64(len(b))
+	}
+	return cutBudgetFloor + cutBudgetFactor*held
 }

@@ -32,33 +32,24 @@ func (c *chunkCursor) open(entry chunkEntry, raw []byte, debug *debugCursor) err
 		start: entry.start, end: entry.start, entry: entry, ranges: entry.ranges,
 		nextFunc: entry.firstFunc, nextStr: entry.firstStr,
 	}
-	var body, debugBody []byte
+	var payload [][]byte
 	r := decode.New("chunk", raw, 0, false)
-	Tagged(r, tagDebug, func(tag uint64, p []byte) {
-		switch tag {
-		case tagRanges:
-			body = p
-		case tagDebug:
-			debugBody = p
-		}
-	})
-	if r.Err() == nil && body == nil {
+	if payload, c.err = tagged(r, tagDebug); c.err != nil {
+		return c.err
+	}
+	if payload[tagRanges] == nil {
 		r.Fail("no ranges")
-	}
-	if r.Err() == nil {
-		r = decode.New("chunk ranges", body, 0, false)
-		gaps, sizes, kinds := r.Uvarint(), r.Uvarint(), r.Uvarint()
-		c.gaps, c.sizes, c.kinds = r.Bytes(gaps), r.Bytes(sizes), r.Bytes(kinds)
-		c.extras = r.Bytes(uint64(r.Left()))
-		if r.Err() == nil && kinds != entry.ranges {
-			r.Fail("%d ranges, the directory says %d", kinds, entry.ranges)
+	} else {
+		r = decode.New("chunk ranges", payload[tagRanges], 0, false)
+		var cols [numRangeColumns][]byte
+		columns(cols[:]).read(r)
+		c.gaps, c.sizes, c.kinds, c.extras = cols[0], cols[1], cols[2], cols[3]
+		if r.Err() == nil && uint64(len(c.kinds)) != entry.ranges {
+			r.Fail("%d ranges, the directory says %d", len(c.kinds), entry.ranges)
 		}
 	}
-	if err := r.Err(); err != nil {
-		c.err = formatError("%v", err)
-	}
-	if c.err == nil && debug != nil {
-		c.err = debug.open(debugBody)
+	if c.err = readError(r); c.err == nil && debug != nil {
+		c.err = debug.open(payload[tagDebug])
 	}
 	return c.err
 }

@@ -79,7 +79,7 @@ type Losses struct {
 // offset), 0 for none.
 type bodyRef uint64
 
-// Memory for bodies is taken in blocks of growing size, in bytes: tables of a single
+// Memory for bodies is allocated in blocks of growing size, in bytes: tables of a single
 // function, as BPF programs have them, are made by the hundred.
 const (
 	firstBodyBlock = 4 << 10
@@ -162,7 +162,7 @@ func (b *Builder) File(path []byte) FileRef {
 	if len(d.paths) >= MaxTable {
 		return 0
 	}
-	if !b.room(textCost + int64(len(path))) {
+	if !b.reserve(textCost + int64(len(path))) {
 		return 0
 	}
 	s := string(path)
@@ -192,7 +192,7 @@ func (b *Builder) Sub(s Subprogram) SubRef {
 		if len(d.names) >= MaxTable {
 			return 0
 		}
-		if !b.room(textCost + int64(len(name))) {
+		if !b.reserve(textCost + int64(len(name))) {
 			return 0
 		}
 		id = NameID(len(d.names))
@@ -248,7 +248,7 @@ func (b *Builder) AddFunction(f *DebugFunc) {
 	d := b.debug()
 	p := &d.segs
 	if !p.start(f.Ranges) || len(b.cands)+len(d.bare)+p.numRanges() >= MaxTable/2 ||
-		!b.room(rangeCost*int64(p.numRanges())) {
+		!b.reserve(rangeCost*int64(p.numRanges())) {
 		return
 	}
 	lines := f.Lines

@@ -242,11 +242,7 @@ func encodeDebug(t testing.TB, opts Options, funcs []testFunc) *Encoded {
 	for i := range funcs {
 		funcs[i].add(b)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 func TestFramesAgainstOracle(t *testing.T) {

@@ -123,10 +123,7 @@ func TestAddFunction(t *testing.T) {
 			if got := b.Losses(); got != tt.lost {
 				t.Errorf("lost %+v, want %+v", got, tt.lost)
 			}
-			e, err := b.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := b.Encode()
 			if got := shortText(t, open(t, e)); got != tt.want {
 				t.Errorf("\ngot  %s\nwant %s", got, tt.want)
 			}
@@ -235,8 +232,8 @@ func TestOversized(t *testing.T) {
 			t.Errorf("%d\ngot  %s\nwant %s", a, got, want)
 		}
 	}
-	if e.Scopes < 28_000 || len(e.Chunks) != 2 {
-		t.Errorf("%d calls in %d chunks", e.Scopes, len(e.Chunks))
+	if tab.h.scopes < 28_000 || len(e.Chunks) != 2 {
+		t.Errorf("%d calls in %d chunks", tab.h.scopes, len(e.Chunks))
 	}
 }
 
@@ -258,10 +255,7 @@ func TestTooLarge(t *testing.T) {
 	if got := b.Losses(); got != (Losses{Large: 1, Disorder: 5}) {
 		t.Errorf("lost %+v", got)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := b.Encode()
 	tab := open(t, e)
 	_, frames, err := tab.LookupFrames(7, nil)
 	if err != nil || showFrames(t, tab, frames) != "huge :0:0 (:0)" {

@@ -10,7 +10,7 @@ import (
 )
 
 // maxChunkSubs bounds the files and the subprograms that one chunk uses. Builder stays below: a
-// chunk is cut at maxChunkSize, an entry takes three bytes and a use.
+// chunk is cut at maxChunkSize, an entry needs three bytes and a use.
 const maxChunkSubs = 1 << 19
 
 // debugCursor walks the debug information of one unpacked chunk, range by range, beside a
@@ -18,7 +18,7 @@ const maxChunkSubs = 1 << 19
 type debugCursor struct {
 	names, numFiles uint64 // of the table
 
-	cols  columns
+	cols  [numColumns][]byte
 	none  [numColumns]bool // columns that the chunk does not have: all zeros
 	files []FileID
 	subs  []subInfo
@@ -33,7 +33,7 @@ type debugCursor struct {
 	scratch [5][]uint64
 	lengths []uint64 // of all segments but the last
 	last    uint64   // length of that one
-	want    []int32  // segments that addresses fall into
+	found   []int32  // segments that addresses fall into
 	skip    struct{ calls, segs, pieces uint64 }
 }
 
@@ -44,16 +44,9 @@ func (d *debugCursor) open(body []byte) error {
 	}
 	d.skip.calls, d.skip.segs, d.skip.pieces = 0, 0, 0
 	r := decode.New("debug information", body, 0, false)
-	var n [numColumns - 1]uint64
-	for i := range n {
-		n[i] = r.Uvarint()
-	}
-	for i := range n {
-		d.cols[i] = r.Bytes(n[i])
-	}
-	d.cols[numColumns-1] = r.Bytes(uint64(r.Left()))
-	if err := r.Err(); err != nil {
-		return formatError("%v", err)
+	columns(d.cols[:]).read(r)
+	if err := readError(r); err != nil {
+		return err
 	}
 	for _, i := range [...]int{colCallColumns, colSegColumns} {
 		d.none[i] = len(d.cols[i]) == 0
@@ -171,7 +164,7 @@ func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	fn, ok1 := decode.CutUvarint(&d.cols[colPieceSubs])
 	calls, ok2 := decode.CutUvarint(&d.cols[colPieceCalls])
 	segs, ok3 := decode.CutUvarint(&d.cols[colPieceSegs])
-	// Each call and each segment takes a byte at least: nothing is allocated for more.
+	// Each call and each segment has a byte at least: nothing is allocated for more.
 	if !ok1 || !ok2 || !ok3 || fn > uint64(len(d.subs)) || segs == 0 ||
 		calls > min(MaxScopes, uint64(len(d.cols[colCallSubs]))) ||
 		segs > min(MaxSegments, uint64(len(d.cols[colSegCalls]))) {
@@ -189,9 +182,9 @@ func (d *debugCursor) load(start, size uint64, addrs []addr.Addr) error {
 	return nil
 }
 
-// take decodes the first n of total numbers of a column into scratch k, and removes all
+// numbers decodes the first n of total numbers of a column into scratch k, and removes all
 // of them. It returns nil if there are fewer.
-func (d *debugCursor) take(i, k, n, total int) []uint64 {
+func (d *debugCursor) numbers(i, k, n, total int) []uint64 {
 	dst := d.scratch[k]
 	if len(dst) < n+8 {
 		dst = make([]uint64, n+n/2+8)
@@ -205,7 +198,7 @@ func (d *debugCursor) take(i, k, n, total int) []uint64 {
 	at := 0
 	for j := 0; j < n; {
 		if len(b)-at >= 8 {
-			// Most numbers take one byte: eight bytes are decoded as eight numbers, and
+			// Most numbers have one byte: eight bytes are decoded as eight numbers, and
 			// those from the first longer one on are overwritten.
 			w := binary.LittleEndian.Uint64(b[at:])
 			o := dst[j : j+8 : j+8]
@@ -240,9 +233,9 @@ func (d *debugCursor) loadCalls(n int) bool {
 	if n == 0 {
 		return true
 	}
-	ups, subs := d.take(colUps, 0, n, n), d.take(colCallSubs, 1, n, n)
-	files, lines := d.take(colCallFiles, 2, n, n), d.take(colCallLines, 3, n, n)
-	cols := d.take(colCallColumns, 4, n, n)
+	ups, subs := d.numbers(colUps, 0, n, n), d.numbers(colCallSubs, 1, n, n)
+	files, lines := d.numbers(colCallFiles, 2, n, n), d.numbers(colCallLines, 3, n, n)
+	cols := d.numbers(colCallColumns, 4, n, n)
 	if ups == nil || subs == nil || files == nil || lines == nil || cols == nil {
 		return false
 	}
@@ -297,11 +290,11 @@ func (d *debugCursor) file(v uint64) (FileID, bool) {
 // find decodes the lengths of all segments, checks that they fill the range, and
 // records the segments of the addresses. It returns their number.
 func (d *debugCursor) find(total int, start, size uint64, addrs []addr.Addr) (n int, ok bool) {
-	lengths := d.take(colLengths, 0, total-1, total-1)
+	lengths := d.numbers(colLengths, 0, total-1, total-1)
 	if lengths == nil && total > 1 {
 		return 0, false
 	}
-	d.lengths, d.want = lengths, d.want[:0]
+	d.lengths, d.found = lengths, d.found[:0]
 	left := size
 	end := start
 	for i, length := range lengths {
@@ -311,18 +304,18 @@ func (d *debugCursor) find(total int, start, size uint64, addrs []addr.Addr) (n 
 		left -= length
 		end += length
 		for len(addrs) > 0 && uint64(addrs[0]) < end {
-			d.want = append(d.want, int32(i))
+			d.found = append(d.found, int32(i))
 			addrs = addrs[1:]
 		}
 	}
 	d.last = left
 	for range addrs {
-		d.want = append(d.want, int32(total-1))
+		d.found = append(d.found, int32(total-1))
 	}
-	if len(d.want) == 0 {
+	if len(d.found) == 0 {
 		return total, true
 	}
-	return int(d.want[len(d.want)-1]) + 1, true
+	return int(d.found[len(d.found)-1]) + 1, true
 }
 
 func (d *debugCursor) loadSegments(total int, start, size uint64, addrs []addr.Addr) bool {
@@ -331,13 +324,13 @@ func (d *debugCursor) loadSegments(total int, start, size uint64, addrs []addr.A
 	if !ok {
 		return false
 	}
-	calls, files := d.take(colSegCalls, 1, n, total), d.take(colSegFiles, 2, n, total)
-	lines, cols := d.take(colSegLines, 3, n, total), d.take(colSegColumns, 4, n, total)
+	calls, files := d.numbers(colSegCalls, 1, n, total), d.numbers(colSegFiles, 2, n, total)
+	lines, cols := d.numbers(colSegLines, 3, n, total), d.numbers(colSegColumns, 4, n, total)
 	if calls == nil || files == nil || lines == nil || cols == nil {
 		return false
 	}
 	files, lines, cols = files[:len(calls)], lines[:len(calls)], cols[:len(calls)]
-	want, all := d.want, addrs == nil
+	found, all := d.found, addrs == nil
 	last := int64(-1)
 	for i, call := range calls {
 		last += unzigzag(call)
@@ -370,9 +363,9 @@ func (d *debugCursor) loadSegments(total int, start, size uint64, addrs []addr.A
 			d.segs = append(d.segs, s)
 			continue
 		}
-		for len(want) > 0 && want[0] == int32(i) {
+		for len(found) > 0 && found[0] == int32(i) {
 			d.segs = append(d.segs, segment{0, int32(last), file, line, uint32(cols[i])})
-			want = want[1:]
+			found = found[1:]
 		}
 	}
 	return true

@@ -3,10 +3,9 @@ package symtab
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"math"
-	"runtime"
-	"sync"
+
+	"symbolize/ingest/decode"
 )
 
 // piece is a range and its candidate.
@@ -46,7 +45,7 @@ type debugEncoder struct {
 }
 
 // encodeDebug makes a table with debug information.
-func (b *Builder) encodeDebug() (*Encoded, error) {
+func (b *Builder) encodeDebug() *Encoded {
 	d := b.info
 	sortCandidates(b.cands)
 	sortCandidates(d.bare)
@@ -57,10 +56,14 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 	}
 	b.flatten(b.cands, collect(&named))
 	b.flatten(d.bare, collect(&bare))
-	pieces := b.wantedPieces(fillGaps(named, bare))
+	all := fillGaps(named, bare)
+	pieces := all[:0]
+	keep := b.limited(collect(&pieces))
+	for _, p := range all {
+		keep(p.start, p.end, p.c)
+	}
 	e := &b.enc
-	e.debug, e.pack = newDebugEncoder(d, b.opts), newPacker()
-	e.debug.extra.shown = newShownNames(b.demangler)
+	e.debug = b.newDebugEncoder(d)
 	// Names of functions are numbered first, so that a name has the same number whether its
 	// function first occurs inlined or on its own.
 	for i := range pieces {
@@ -74,11 +77,11 @@ func (b *Builder) encodeDebug() (*Encoded, error) {
 		e.piece(pieces[i].start, pieces[i].end, pieces[i].c)
 	}
 	b.leftOut += e.debug.leftOut
-	out, err := e.finish()
+	out := e.finish()
 	// Sorted tables accept no additions, and the memory of large tables must not stay
 	// with a Builder.
 	b.lost, b.info, b.cands, e.ids = d.losses, nil, nil, nil
-	return out, err
+	return out
 }
 
 // fillGaps merges the pieces of named functions with the parts of others between them.
@@ -114,10 +117,11 @@ func fillGaps(named, bare []piece) []piece {
 	return append(out, named[k:]...)
 }
 
-func newDebugEncoder(d *debugInfo, opts Options) *debugEncoder {
+func (b *Builder) newDebugEncoder(d *debugInfo) *debugEncoder {
 	return &debugEncoder{
-		info: d, extra: textWriter{size: opts.StringSize, sum: sha256.New()},
-		files:  textWriter{size: opts.StringSize, sum: sha256.New()},
+		info: d, cols: make(columns, numColumns),
+		extra:  textWriter{size: b.opts.StringSize, pack: b.enc.pack, by: b.demangler, sum: sha256.New()},
+		files:  textWriter{size: b.opts.StringSize, pack: b.enc.pack, sum: sha256.New()},
 		nameNo: make([]uint32, len(d.names)), fileNo: make([]uint32, len(d.paths)),
 		subs: make([]subInfo, len(d.subs)), subKnown: make([]bool, len(d.subs)),
 		chunkFile: make([]uint32, len(d.paths)), chunkSub: make([]uint32, len(d.subs)),
@@ -226,7 +230,7 @@ func (e *debugEncoder) piece(start, end uint64, c *candidate, sum []byte) []byte
 	return sum
 }
 
-// convert gives the body the table's numbers. They are numbered by first use, and so must not
+// convert changes the body to the table's numbers. They are numbered by first use, and so must not
 // depend on the division into chunks.
 func (e *debugEncoder) convert(f *flatBody) {
 	e.calls, e.segs = e.calls[:0], e.segs[:0]
@@ -307,9 +311,7 @@ func (e *debugEncoder) appendTo(raw []byte) []byte {
 			e.cols[i] = e.cols[i][:0]
 		}
 	}
-	raw = binary.AppendUvarint(raw, tagDebug)
-	raw = binary.AppendUvarint(raw, uint64(e.cols.encodedLen()))
-	raw = e.cols.append(raw)
+	raw = e.cols.appendTagged(raw, tagDebug)
 	e.cols.reset()
 	for _, f := range e.fileList {
 		e.chunkFile[f] = 0
@@ -360,88 +362,120 @@ func appendSegmentsDigest(b []byte, segs []segment) []byte {
 	return b
 }
 
-// textWriter packs strings into blocks.
-type textWriter struct {
-	size    int // at which blocks are cut
-	first   uint64
-	count   uint64 // strings in all
-	text    []byte // the open block
-	strs    uint64 // in it
-	entries []stringEntry
-	data    [][]byte
-	raw     int64
-	sum     hash.Hash   // of all strings with their NULs, or nil
-	shown   *shownNames // of the names demangled, or nil
-}
+// Columns of a chunk's ranges, in the order of the format.
+const (
+	colGaps = iota
+	colSizes
+	colKinds
+	colExtras // not per range
+	numRangeColumns
+)
 
-// add appends a string and returns its number.
-func (w *textWriter) add(s string) uint64 {
-	if len(w.text) > 0 && len(w.text)+len(s)+1 > w.size {
-		w.flush()
+// Columns of a chunk's debug block, in the order of the format.
+const (
+	colFiles       = iota // per file that the chunk uses
+	colSubNames           // per subprogram that the chunk uses
+	colSubFiles           //
+	colSubLines           //
+	colPieceSubs          // per range
+	colPieceCalls         //
+	colPieceSegs          //
+	colUps                // per call
+	colCallSubs           //
+	colCallFiles          //
+	colCallLines          //
+	colCallColumns        // … or none at all
+	colLengths            // per segment but the last of its range
+	colSegCalls           // per segment
+	colSegFiles           //
+	colSegLines           //
+	colSegColumns         // … or none at all
+	numColumns
+)
+
+// columns are the columns of one block.
+type columns [][]byte
+
+func (c columns) put(i int, v uint64) { c[i] = binary.AppendUvarint(c[i], v) }
+
+func (c columns) reset() {
+	for i := range c {
+		c[i] = c[i][:0]
 	}
-	w.text = append(w.text, s...)
-	w.text = append(w.text, 0)
-	if w.sum != nil {
-		w.sum.Write(w.text[len(w.text)-len(s)-1:])
+}
+
+func (c columns) len() int {
+	n := 0
+	for i := range c {
+		n += len(c[i])
 	}
-	w.strs++
-	w.count++
-	return w.first + w.count - 1
+	return n
 }
 
-func (w *textWriter) flush() {
-	if len(w.text) == 0 {
-		return
+// append appends the block in encoded form: the lengths of all columns but the last,
+// then the columns.
+func (c columns) append(b []byte) []byte {
+	for i := range c[:len(c)-1] {
+		b = binary.AppendUvarint(b, uint64(len(c[i])))
 	}
-	if w.shown != nil {
-		w.shown.add(w.text, w.strs)
+	for i := range c {
+		b = append(b, c[i]...)
 	}
-	stored, entry := Pack(w.text)
-	w.entries = append(w.entries, stringEntry{strs: w.strs, block: entry})
-	w.data = append(w.data, stored)
-	w.raw += int64(len(w.text))
-	w.text, w.strs = w.text[:0], 0
+	return b
 }
 
-func (w *textWriter) reset(size int) {
-	*w = textWriter{size: size, text: w.text[:0], entries: w.entries[:0]}
-}
-
-// packer compresses chunks on all cores.
-type packer struct {
-	limit   chan struct{}
-	running sync.WaitGroup
-	buffers sync.Pool
-	out     []*packed
-}
-
-type packed struct {
-	stored []byte
-	entry  Packed
-}
-
-func newPacker() *packer {
-	return &packer{limit: make(chan struct{}, runtime.GOMAXPROCS(0)+1)}
-}
-
-// add compresses a copy of raw.
-func (p *packer) add(raw []byte) {
-	p.run(raw, func(raw []byte) []byte { return raw })
-}
-
-// run compresses the columns made of a copy of raw.
-func (p *packer) run(raw []byte, of func(raw []byte) []byte) {
-	buf, _ := p.buffers.Get().(*[]byte)
-	if buf == nil {
-		buf = new([]byte)
+// appendTagged appends the block in encoded form, tagged.
+func (c columns) appendTagged(b []byte, tag uint64) []byte {
+	size := c.len()
+	for i := range c[:len(c)-1] {
+		size += uvarintLen(len(c[i]))
 	}
-	*buf = append((*buf)[:0], raw...)
-	item := new(packed)
-	p.out = append(p.out, item)
-	p.limit <- struct{}{}
-	p.running.Go(func() {
-		item.stored, item.entry = Pack(of(*buf))
-		p.buffers.Put(buf)
-		<-p.limit
-	})
+	b = binary.AppendUvarint(b, tag)
+	return c.append(binary.AppendUvarint(b, uint64(size)))
+}
+
+// read decodes all of r into c.
+func (c columns) read(r *decode.Reader) {
+	var lengths [numColumns]uint64
+	last := len(c) - 1
+	for i := range c[:last] {
+		lengths[i] = r.Uvarint()
+	}
+	for i := range c[:last] {
+		c[i] = r.Bytes(lengths[i])
+	}
+	c[last] = r.Bytes(uint64(r.Left()))
+}
+
+func zigzag(d int64) uint64   { return uint64(d<<1) ^ uint64(d>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// call is an inlined call of a range, with the table's numbers.
+type call struct {
+	parent       int32 // call that it is in; -1: none
+	sub          uint32
+	file         FileID
+	line, column uint32
+}
+
+// segment is a part of a range in which call, file, line, and column are the same.
+type segment struct {
+	size         uint64
+	call         int32 // the innermost one; -1: none
+	file         FileID
+	line, column uint32
+}
+
+// Values of colSegFiles before file numbers.
+const (
+	sameFile  = 0 // as the last segment of that call; at first the file of its declaration
+	noFile    = 1
+	firstFile = 2
+)
+
+// lineState is the base of the next line number of a call or function.
+type lineState struct {
+	file FileID
+	line uint32 // of segments
+	call uint32 // of calls in it
 }

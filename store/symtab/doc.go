@@ -7,7 +7,7 @@
 //
 // # Layout
 //
-// All numbers are LEB128 (unsigned, 7 bits a byte, low bits first) unless a width is given. A table
+// All numbers are LEB128 (unsigned, 7 bits a byte, low bits first) unless a width is stated. A table
 // is one header and any number of blocks, which the store keeps as values of their own: chunks hold
 // ranges, string blocks hold names. A small table has no blocks: they are in its header. Lengths
 // and checksums of the values are the store's; this package does not rely on the detection of
@@ -114,7 +114,7 @@
 // a time.
 //
 // For ceph-osd 16.2 (1.23 million visible inlined calls, 1.62 million segments) this
-// takes 7.1 MB with all names, for vmlinux 6.1 3.4 MB, for libc 2.36 0.22 MB. Half of it
+// needs 7.1 MB with all names, for vmlinux 6.1 3.4 MB, for libc 2.36 0.22 MB. Half of it
 // are the lengths and lines of segments, and names.
 //
 // # Strings
@@ -127,9 +127,9 @@
 //
 // Front-coding (a byte for the prefix shared with the name before) was measured on the 454,325
 // functions of a /usr/lib: 4.63 MB for all tables instead of 4.80 MB. Plain strings need no
-// unpacking of their own and give hostile input nothing to grow with, so they stay plain. zstd's
+// unpacking of their own and hostile input cannot make them grow, so they stay plain. zstd's
 // levels gave 5.27, 5.03, 4.80 and 4.61 MB in 0.5, 0.5, 0.8 and 2.2 s. The first is used: in the
-// index of a whole /usr/lib, Go programs included, the second takes a tenth less of processor time
+// index of a whole /usr/lib, Go programs included, the second needs a tenth less of processor time
 // than the third, for 2.7 % of size, and the first 7 % less than the second, for 3.3 % (ceph-osd 7
 // % for 5 %, vmlinux 12 % for 5 %).
 package symtab

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"slices"
 )
 
 // Bits of a range's kind.
@@ -36,14 +35,14 @@ type stringEntry struct {
 type encoder struct {
 	opts Options
 
-	gaps, sizes, kinds, extras []byte
-	raw                        []byte
-	chunk                      chunkEntry // the open one
-	end                        uint64     // of the last range
-	chunks                     []chunkEntry
-	chunkData                  [][]byte
-	debug                      *debugEncoder // nil for a table of names
-	pack                       *packer       // with debug
+	cols   columns // of ranges
+	raw    []byte
+	chunk  chunkEntry // the open one
+	end    uint64     // of the last range
+	chunks []chunkEntry
+	debug  *debugEncoder // nil for a table of names
+	pack   *packer
+	blocks []*packed // by chunk
 
 	names textWriter
 	ids   map[string]uint32
@@ -52,25 +51,22 @@ type encoder struct {
 	first         uint64
 	ranges, funcs uint64
 	named         uint64
-	rawSize       int64
 
 	sum    hash.Hash
 	sumBuf []byte
 }
 
-func (e *encoder) reset(opts Options) {
+func (e *encoder) reset(opts Options, by *Demangler) {
+	pack := newPacker()
 	*e = encoder{
-		opts: opts,
-		gaps: e.gaps[:0], sizes: e.sizes[:0], kinds: e.kinds[:0], extras: e.extras[:0],
-		raw: e.raw[:0], chunks: e.chunks[:0], names: e.names,
-		ids: e.ids, sum: sha256.New(), sumBuf: e.sumBuf[:0],
+		opts: opts, cols: e.cols, raw: e.raw, chunks: e.chunks[:0], pack: pack,
+		names: textWriter{size: opts.StringSize, pack: pack, by: by, text: e.names.text[:0]},
+		ids:   e.ids, sum: sha256.New(), sumBuf: append(e.sumBuf[:0], digestDomain...),
 	}
-	e.names.reset(opts.StringSize)
 	if e.ids == nil {
-		e.ids = make(map[string]uint32)
+		e.cols, e.ids = make(columns, numRangeColumns), make(map[string]uint32)
 	}
 	clear(e.ids)
-	e.sumBuf = append(e.sumBuf, digestDomain...)
 }
 
 // piece appends one range.
@@ -78,7 +74,7 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 	if e.ranges == 0 {
 		e.first, e.end = start, start
 	}
-	if len(e.gaps) == 0 {
+	if len(e.cols[colGaps]) == 0 {
 		e.chunk = chunkEntry{
 			gap: start - e.end, start: start,
 			firstFunc: e.funcs, firstStr: e.seen,
@@ -93,7 +89,7 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 		kind |= kindNameless
 	} else if old := e.stringID(c); old > 0 {
 		kind |= kindOldName
-		e.extras = binary.AppendUvarint(e.extras, old)
+		e.cols.put(colExtras, old)
 	}
 	back := uint64(0)
 	if c.number == 0 {
@@ -104,24 +100,24 @@ func (e *encoder) piece(start, end uint64, c *candidate) {
 	}
 	if back > 0 || start != c.start || end != c.end {
 		kind |= kindPart
-		e.extras = binary.AppendUvarint(e.extras, start-c.start)
-		e.extras = binary.AppendUvarint(e.extras, c.size)
-		e.extras = binary.AppendUvarint(e.extras, back)
+		e.cols.put(colExtras, start-c.start)
+		e.cols.put(colExtras, c.size)
+		e.cols.put(colExtras, back)
 	}
 	e.digest(start, end, c)
 	if e.debug != nil {
 		e.sumBuf = e.debug.piece(start, end, c, e.sumBuf)
 	}
-	e.gaps = binary.AppendUvarint(e.gaps, start-e.end)
-	e.sizes = binary.AppendUvarint(e.sizes, end-start)
-	e.kinds = append(e.kinds, kind)
+	e.cols.put(colGaps, start-e.end)
+	e.cols.put(colSizes, end-start)
+	e.cols.put(colKinds, uint64(kind))
 	e.ranges++
 	e.chunk.ranges++
 	if c.flags&Nameless == 0 {
 		e.named += end - start
 	}
 	e.end = end
-	size := len(e.gaps) + len(e.sizes) + len(e.kinds) + len(e.extras)
+	size := e.cols.len()
 	if e.debug != nil {
 		size += e.debug.cols.len()
 	}
@@ -170,108 +166,71 @@ func (e *encoder) stringID(c *candidate) (old uint64) {
 }
 
 func (e *encoder) flushChunk() {
-	if len(e.gaps) == 0 {
+	if len(e.cols[colGaps]) == 0 {
 		return
 	}
-	body := uvarintLen(len(e.gaps)) + uvarintLen(len(e.sizes)) + uvarintLen(len(e.kinds)) +
-		len(e.gaps) + len(e.sizes) + len(e.kinds) + len(e.extras)
-	raw := e.raw[:0]
-	raw = binary.AppendUvarint(raw, tagRanges)
-	raw = binary.AppendUvarint(raw, uint64(body))
-	raw = binary.AppendUvarint(raw, uint64(len(e.gaps)))
-	raw = binary.AppendUvarint(raw, uint64(len(e.sizes)))
-	raw = binary.AppendUvarint(raw, uint64(len(e.kinds)))
-	raw = append(raw, e.gaps...)
-	raw = append(raw, e.sizes...)
-	raw = append(raw, e.kinds...)
-	raw = append(raw, e.extras...)
+	e.raw = e.cols.appendTagged(e.raw[:0], tagRanges)
+	e.cols.reset()
 	if e.debug != nil {
-		raw = e.debug.appendTo(raw)
+		e.raw = e.debug.appendTo(e.raw)
 	}
-	e.raw = raw
-	if e.pack != nil {
-		e.pack.add(raw)
-	} else {
-		stored, entry := Pack(raw)
-		e.chunk.block = entry
-		e.chunkData = append(e.chunkData, stored)
-	}
+	e.blocks = append(e.blocks, e.pack.add(e.raw, plain))
 	e.chunk.span = e.end - e.chunk.start
 	e.chunk.funcs = e.funcs - e.chunk.firstFunc
 	e.chunk.strs = e.seen - e.chunk.firstStr
 	e.chunks = append(e.chunks, e.chunk)
-	e.rawSize += int64(len(raw))
-	e.gaps, e.sizes, e.kinds, e.extras = e.gaps[:0], e.sizes[:0], e.kinds[:0], e.extras[:0]
 }
 
 // finish closes the open blocks and writes the header.
-func (e *encoder) finish() (*Encoded, error) {
+func (e *encoder) finish() *Encoded {
 	e.flushChunk()
-	e.names.flush()
 	h := header{
-		first: e.first, ranges: e.ranges, funcs: e.funcs, strs: e.names.count,
-		strings: e.names.entries,
+		first: e.first, ranges: e.ranges, funcs: e.funcs, strs: e.names.count, chunks: e.chunks,
 	}
-	out := &Encoded{Funcs: int(e.funcs), Named: e.named, RawSize: e.rawSize + e.names.raw}
-	texts := e.names.data
-	if e.debug != nil {
-		e.finishDebug(&h, out)
-		texts = slices.Concat(texts, e.debug.extra.data, e.debug.files.data)
+	names, d := []*textWriter{&e.names}, e.debug
+	e.names.flush()
+	if d != nil {
+		d.extra.flush()
+		d.files.flush()
+		names = append(names, &d.extra)
 	}
-	h.chunks = e.chunks
-	blocks := int64(0)
-	for _, list := range [][][]byte{e.chunkData, texts} {
-		for _, b := range list {
-			blocks += int64(len(b))
+	e.pack.running.Wait()
+	out := &Encoded{Funcs: int(e.funcs), Named: e.named}
+	var chunks, texts [][]byte
+	for i, p := range e.blocks {
+		h.chunks[i].block = p.entry
+		chunks = append(chunks, p.stored)
+	}
+	h.strings, texts = e.names.directory(e.names.blocks, texts)
+	if d != nil {
+		for _, w := range [...]*textWriter{&d.extra, &d.files} {
+			e.sumBuf = binary.AppendUvarint(e.sumBuf, w.count)
+			e.sumBuf = w.sum.Sum(e.sumBuf)
 		}
+		h.debug = true
+		h.scopes, h.segments, h.lined = d.scopes, d.segments, d.lined
+		h.extraStrs, h.files = d.extra.count, d.files.count
+		h.extra, texts = d.extra.directory(d.extra.blocks, texts)
+		h.fileBlocks, texts = d.files.directory(d.files.blocks, texts)
 	}
-	inline := blocks <= int64(e.opts.InlineSize)
-	if e.names.shown != nil && !inline { // names of small tables are demangled in no time
-		list := []*shownNames{e.names.shown}
-		if e.debug != nil {
-			list = append(list, e.debug.extra.shown)
-		}
-		for _, s := range list {
-			data, size := s.finish(&h)
-			texts = append(texts, data...)
-			blocks += size
-			out.RawSize += s.raw
+	inline := bytesOf(chunks)+bytesOf(texts) <= int64(e.opts.InlineSize)
+	if by := e.names.by; by != nil && !inline { // names of small tables are demangled in no time
+		h.shownBy = by.ID
+		for _, w := range names {
+			var dir []stringEntry
+			dir, texts = w.directory(w.shown, texts)
+			h.shown = append(h.shown, dir...)
 		}
 	}
 	out.Header = h.append(nil)
 	out.Version = uint32(h.version())
-	out.RawSize += int64(len(out.Header))
 	if inline {
-		out.Header = appendInline(out.Header, e.chunkData, texts)
-		out.Size = int64(len(out.Header))
+		out.Header = appendInline(out.Header, chunks, texts)
 	} else {
-		out.Chunks, out.Strings = e.chunkData, texts
-		out.Size = int64(len(out.Header)) + blocks
+		out.Chunks, out.Strings = chunks, texts
 	}
 	e.sum.Write(e.sumBuf)
 	e.sum.Sum(out.Digest[:0])
-	e.chunkData, e.debug, e.pack = nil, nil, nil
-	return out, nil
-}
-
-// finishDebug waits for the chunks that are being compressed and adds to header and
-// summary the additional parts of tables with debug information.
-func (e *encoder) finishDebug(h *header, out *Encoded) {
-	d := e.debug
-	e.pack.running.Wait()
-	for i, p := range e.pack.out {
-		e.chunks[i].block = p.entry
-		e.chunkData = append(e.chunkData, p.stored)
-	}
-	for _, w := range [...]*textWriter{&d.extra, &d.files} {
-		w.flush()
-		out.RawSize += w.raw
-		e.sumBuf = binary.AppendUvarint(e.sumBuf, w.count)
-		e.sumBuf = w.sum.Sum(e.sumBuf)
-	}
-	out.Scopes, out.Segments, out.Lined = d.scopes, d.segments, d.lined
-	h.debug = true
-	h.scopes, h.segments, h.lined = d.scopes, d.segments, d.lined
-	h.extraStrs, h.files = d.extra.count, d.files.count
-	h.extra, h.fileBlocks = d.extra.entries, d.files.entries
+	e.debug, e.pack, e.blocks, e.names = nil, nil, nil, textWriter{text: e.names.text}
+	return out
 }

@@ -12,11 +12,7 @@ func Example() {
 	b := symtab.NewBuilder(symtab.Options{})
 	b.Add(symtab.Func{Start: 0x1000, Size: 0x40, Name: "main"})
 	b.Add(symtab.Func{Start: 0x1040, Size: 0x100, Name: "_Z5parsePKc"})
-	encoded, err := b.Encode()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	encoded := b.Encode()
 	table, err := symtab.Open(encoded.Header, encoded)
 	if err != nil {
 		fmt.Println(err)

@@ -2,7 +2,9 @@ package symtab
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"slices"
 
 	"symbolize/ingest/decode"
 )
@@ -134,45 +136,17 @@ func appendStringDir(b []byte, dir []stringEntry) []byte {
 
 // appendInline appends all blocks to a header.
 func appendInline(b []byte, chunks, strings [][]byte) []byte {
-	size := 0
-	for _, list := range [][][]byte{chunks, strings} {
-		for _, block := range list {
-			size += len(block)
-		}
-	}
 	b = binary.AppendUvarint(b, tagInline)
-	b = binary.AppendUvarint(b, uint64(size))
-	for _, list := range [][][]byte{chunks, strings} {
-		for _, block := range list {
-			b = append(b, block...)
-		}
+	b = binary.AppendUvarint(b, uint64(bytesOf(chunks)+bytesOf(strings)))
+	for _, block := range slices.Concat(chunks, strings) {
+		b = append(b, block...)
 	}
 	return b
 }
 
-// Tagged calls visit for each tagged block of r, and refuses a known one that comes twice.
-func Tagged(r *decode.Reader, known uint64, visit func(tag uint64, payload []byte)) {
-	seen := uint64(0)
-	for r.Left() > 0 {
-		tag, n := r.Uvarint(), r.Uvarint()
-		payload := r.Bytes(n)
-		if r.Err() != nil {
-			return
-		}
-		if tag <= known {
-			if seen&(1<<tag) != 0 {
-				r.Fail("tag %d comes twice", tag)
-				return
-			}
-			seen |= 1 << tag
-		}
-		visit(tag, payload)
-	}
-}
-
-// parseHeader decodes a header and checks everything that does not need the blocks. Its allocations
-// are bounded by a small multiple of len(b).
-func parseHeader(b []byte) (*header, error) {
+// Payloads checks the magic and the version of a header and returns the payloads of its tags up to
+// last, by tag.
+func Payloads(b []byte, magic string, newest byte, last uint64) ([][]byte, error) {
 	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
 		return nil, formatError("no header: bad magic")
 	}
@@ -180,24 +154,47 @@ func parseHeader(b []byte) (*header, error) {
 	if version == 0 {
 		return nil, formatError("version 0")
 	}
-	if version > Version || flags != 0 {
-		return nil, versionError(version, flags)
+	if version > newest || flags != 0 {
+		return nil, fmt.Errorf("%w: version %d, flags %#x; this program knows version %d",
+			ErrVersion, version, flags, newest)
+	}
+	return tagged(decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false), last)
+}
+
+// tagged reads tagged blocks and returns the payloads of the tags up to last, by tag: nil for those
+// that are not there. One that comes twice is an error.
+func tagged(r *decode.Reader, last uint64) ([][]byte, error) {
+	payload := make([][]byte, last+1)
+	for r.Left() > 0 {
+		tag, n := r.Uvarint(), r.Uvarint()
+		p := r.Bytes(n)
+		if r.Err() != nil {
+			break
+		}
+		if tag > last {
+			continue
+		}
+		if payload[tag] != nil {
+			r.Fail("tag %d comes twice", tag)
+			break
+		}
+		payload[tag] = p
+	}
+	return payload, readError(r)
+}
+
+// parseHeader decodes a header and checks everything that does not need the blocks. Its allocations
+// are bounded by a small multiple of len(b).
+func parseHeader(b []byte) (*header, error) {
+	payload, err := Payloads(b, magic, Version, tagShown)
+	if err != nil {
+		return nil, err
 	}
 	h := &header{}
-	var payload [tagShown + 1][]byte
-	r := decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false)
-	Tagged(r, tagShown, func(tag uint64, p []byte) {
-		if tag <= tagShown {
-			payload[tag] = p
-		}
-	})
-	if err := r.Err(); err != nil {
-		return nil, formatError("%v", err)
-	}
-	r = decode.New("header summary", payload[tagSummary], 0, false)
+	r := decode.New("header summary", payload[tagSummary], 0, false)
 	h.first, h.ranges, h.funcs, h.strs = r.Uvarint(), r.Uvarint(), r.Uvarint(), r.Uvarint()
-	if err := r.Err(); err != nil {
-		return nil, formatError("%v", err)
+	if err := readError(r); err != nil {
+		return nil, err
 	}
 	if h.ranges > MaxTable || h.funcs > h.ranges || h.strs > h.funcs {
 		return nil, formatError("%d ranges, %d functions, %d strings", h.ranges, h.funcs, h.strs)
@@ -206,14 +203,13 @@ func parseHeader(b []byte) (*header, error) {
 		return nil, err
 	}
 	total := uint64(0)
-	var err error
 	if h.strings, total, err = parseStrings(payload[tagStrings], 0); err != nil {
 		return nil, err
 	}
 	if total != h.strs {
 		return nil, formatError("%d strings, the summary has %d", total, h.strs)
 	}
-	if err := h.parseDebug(&payload); err != nil {
+	if err := h.parseDebug(payload); err != nil {
 		return nil, err
 	}
 	if err := h.parseShown(payload[tagShown]); err != nil {
@@ -252,10 +248,7 @@ func (h *header) parseChunks(b []byte) error {
 	if r.Err() == nil && (ranges != h.ranges || funcs != h.funcs || strs != h.strs) {
 		r.Fail("sums differ from the summary")
 	}
-	if err := r.Err(); err != nil {
-		return formatError("%v", err)
-	}
-	return nil
+	return readError(r)
 }
 
 // parseStrings decodes a directory of string blocks. Its strings are numbered from
@@ -273,15 +266,12 @@ func parseStrings(b []byte, first uint64) (dir []stringEntry, total uint64, err 
 		}
 		dir = append(dir, s)
 	}
-	if err := r.Err(); err != nil {
-		return nil, 0, formatError("%v", err)
-	}
-	return dir, total, nil
+	return dir, total, readError(r)
 }
 
 // parseDebug decodes the additional parts of tables with debug information: all of it or
 // nothing.
-func (h *header) parseDebug(payload *[tagShown + 1][]byte) (err error) {
+func (h *header) parseDebug(payload [][]byte) (err error) {
 	h.debug = payload[tagSums] != nil
 	if (payload[tagExtra] != nil) != h.debug || (payload[tagFiles] != nil) != h.debug {
 		return formatError("header has a part of the debug information only")
@@ -299,10 +289,7 @@ func (h *header) parseDebug(payload *[tagShown + 1][]byte) (err error) {
 	h.strings = append(h.strings, h.extra...)
 	r := decode.New("debug summary", payload[tagSums], 0, false)
 	h.scopes, h.segments, h.lined = r.Uvarint(), r.Uvarint(), r.Uvarint()
-	if err := r.Err(); err != nil {
-		return formatError("%v", err)
-	}
-	return nil
+	return readError(r)
 }
 
 // placeInline finds the blocks inside the header, if they are there.

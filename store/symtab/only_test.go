@@ -9,7 +9,7 @@ import (
 )
 
 // TestOnlyNames limits tables of overlapping symbols to random addresses: look-ups there give the
-// same as the whole table, and names that the limited table lacks are passed.
+// same as the whole table, and all names with a size are covered.
 func TestOnlyNames(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -21,10 +21,7 @@ func TestOnlyNames(t *testing.T) {
 		for _, f := range funcs {
 			b.Add(f)
 		}
-		e, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := b.Encode()
 		tab := open(t, e)
 		for _, a := range addrs {
 			h, err := tab.Lookup(a)
@@ -45,9 +42,9 @@ func TestOnlyNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			in, err := tab.Lookup(a)
-			passed := slices.ContainsFunc(b.Passed(), func(r addr.Range) bool { return r.Start <= a && a < r.End })
-			if err != nil || passed != (h.OK && !in.OK && h.Flags&Unsized == 0) {
-				t.Fatalf("seed %d: %#x: whole %+v, limited %+v, passed %v, %v", seed, a, h, in, passed, err)
+			covered := slices.ContainsFunc(b.Covered(), func(r addr.Range) bool { return r.Start <= a && a < r.End })
+			if err != nil || covered != (h.OK && h.Flags&Unsized == 0) {
+				t.Fatalf("seed %d: %#x: whole %+v, limited %+v, covered %v, %v", seed, a, h, in, covered, err)
 			}
 		}
 	}
@@ -63,7 +60,7 @@ func randomAddrs(rng *rand.Rand, n int, space uint64) []addr.Addr {
 }
 
 // TestOnlyFrames is TestOnlyNames for functions with inlined calls and lines. Callers may leave
-// out functions that WantsAny does not want.
+// out functions that NeedsAny leaves out.
 func TestOnlyFrames(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -72,14 +69,11 @@ func TestOnlyFrames(t *testing.T) {
 		b := NewBuilder(Options{Columns: true})
 		b.Only(addrs)
 		for i := range funcs {
-			if seed%2 == 0 || b.WantsAny(funcs[i].ranges) {
+			if seed%2 == 0 || b.NeedsAny(funcs[i].ranges) {
 				funcs[i].add(b)
 			}
 		}
-		e, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := b.Encode()
 		tab := open(t, e)
 		for _, a := range addrs {
 			want := ""
@@ -106,12 +100,9 @@ func TestOnlyResets(t *testing.T) {
 	f := Func{Start: 16, Size: 16, Name: "f"}
 	for _, want := range []int{0, 1} {
 		b.Add(f)
-		e, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tab := open(t, e); tab.NumFuncs() != want || len(b.Passed()) != 1-want {
-			t.Fatalf("%d functions, want %d; passed %v", tab.NumFuncs(), want, b.Passed())
+		e := b.Encode()
+		if tab := open(t, e); tab.NumFuncs() != want || len(b.Covered()) != 1 {
+			t.Fatalf("%d functions, want %d; covered %v", tab.NumFuncs(), want, b.Covered())
 		}
 		b.Reset()
 	}

@@ -170,10 +170,7 @@ func realTable(t testing.TB, path string, opts Options) (*Encoded, Losses) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	began = time.Now()
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := b.Encode()
 	t.Logf("%s: walked in %v, encoded in %v; the builder held %d MiB", filepath.Base(path), walked,
 		time.Since(began), (int64(after.HeapAlloc)-int64(before.HeapAlloc))>>20)
 	return e, b.Losses()
@@ -191,10 +188,10 @@ func realFiles(t testing.TB) []string {
 func TestRealFiles(t *testing.T) {
 	for _, path := range realFiles(t) {
 		e, losses := realTable(t, path, Options{})
-		t.Logf("%d functions, %d calls, %d segments, %d of %d KiB lined", e.Funcs, e.Scopes,
-			e.Segments, e.Lined>>10, e.Named>>10)
-		t.Logf("%d KiB, %d KiB raw, %d chunks; %+v", e.Size>>10, e.RawSize>>10, len(e.Chunks), losses)
-		open(t, e)
+		h := open(t, e).h
+		t.Logf("%d functions, %d calls, %d segments, %d of %d KiB lined", e.Funcs, h.scopes,
+			h.segments, h.lined>>10, e.Named>>10)
+		t.Logf("%d KiB, %d KiB raw, %d chunks; %+v", e.Size()>>10, rawSize(t, e)>>10, len(e.Chunks), losses)
 		sizes(t, e)
 	}
 }
@@ -276,7 +273,7 @@ func benchFrames(b *testing.B, e *Encoded) {
 	slices.Sort(addrs)
 	frames := 0
 	cpu := cpuTime()
-	b.SetBytes(e.RawSize)
+	b.SetBytes(rawSize(b, e))
 	b.ReportAllocs()
 	for b.Loop() {
 		frames = 0

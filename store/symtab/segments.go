@@ -51,7 +51,7 @@ type flatSegment struct {
 
 // start begins a function and reports whether it has any code.
 func (p *segmentBuilder) start(ranges []addr.Range) bool {
-	p.ranges = appendNormal(p.ranges[:0], ranges)
+	p.ranges = addr.AppendUnion(p.ranges[:0], ranges)
 	p.ends = append(p.ends[:0], int32(len(p.ranges)))
 	p.depth, p.open = p.depth[:0], p.open[:0]
 	return len(p.ranges) > 0
@@ -59,34 +59,6 @@ func (p *segmentBuilder) start(ranges []addr.Range) bool {
 
 // numRanges returns the number of ranges of the function.
 func (p *segmentBuilder) numRanges() int { return int(p.ends[0]) }
-
-// appendNormal appends ranges in ascending order, without empty ones; adjacent and overlapping
-// ranges are united.
-func appendNormal(dst, ranges []addr.Range) []addr.Range {
-	from := len(dst)
-	sorted := true
-	for _, r := range ranges {
-		if r.End <= r.Start {
-			continue
-		}
-		sorted = sorted && (len(dst) == from || dst[len(dst)-1].End < r.Start)
-		dst = append(dst, r)
-	}
-	if sorted {
-		return dst
-	}
-	slices.SortFunc(dst[from:], func(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) })
-	n := from
-	for _, r := range dst[from+1:] {
-		if r.Start <= dst[n].End {
-			dst[n].End = max(dst[n].End, r.End)
-			continue
-		}
-		n++
-		dst[n] = r
-	}
-	return dst[:n+1]
-}
 
 // rangesOf returns the ranges of call i, or of the function for -1.
 func (p *segmentBuilder) rangesOf(i int32) []addr.Range {
@@ -159,7 +131,7 @@ func (p *segmentBuilder) closeUntil(parent int32) bool {
 // clip appends the parts of ranges within outer, and reports whether any part is
 // outside.
 func (p *segmentBuilder) clip(ranges, outer []addr.Range) (lost bool) {
-	p.own = appendNormal(p.own[:0], ranges)
+	p.own = addr.AppendUnion(p.own[:0], ranges)
 	if len(p.own) == 0 {
 		return false
 	}

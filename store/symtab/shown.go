@@ -2,7 +2,7 @@ package symtab
 
 import (
 	"bytes"
-	"encoding/binary"
+	"strings"
 
 	"symbolize/ingest/decode"
 )
@@ -27,63 +27,21 @@ const (
 	maxShownBlock = 4 << 20 // raw bytes; names that do not fit are left out
 )
 
-// shownNames makes the blocks of demangled names, one for each block of names, on all cores.
-type shownNames struct {
-	by   *Demangler
-	pack *packer
-	strs []uint64 // by block
-	raw  int64
-}
-
-// newShownNames returns nil without a Demangler.
-func newShownNames(by *Demangler) *shownNames {
-	if by == nil {
-		return nil
-	}
-	return &shownNames{by: by, pack: newPacker()}
-}
-
-// add demangles a block of n names in the background. Names that are printed as they are stay
-// empty.
-func (s *shownNames) add(names []byte, n uint64) {
-	s.strs = append(s.strs, n)
-	s.pack.run(names, func(names []byte) []byte {
-		shown := make([]byte, 0, 4*len(names))
-		room := maxShownBlock - int(n)
-		for len(names) > 0 {
-			name, rest, _ := bytes.Cut(names, []byte{0})
-			names = rest
-			text := s.by.Name(string(name))
-			if text != string(name) && len(text) <= room && !hasNUL(text) {
-				shown = append(shown, text...)
-				room -= len(text)
-			}
-			shown = append(shown, 0)
+// block demangles a block of n names. Names that are printed as they are stay empty.
+func (d *Demangler) block(names []byte, n uint64) []byte {
+	shown := make([]byte, 0, 4*len(names))
+	left := maxShownBlock - int(n)
+	for len(names) > 0 {
+		name, rest, _ := bytes.Cut(names, nul)
+		names = rest
+		text := d.Name(string(name))
+		if text != string(name) && len(text) <= left && strings.IndexByte(text, 0) < 0 {
+			shown = append(shown, text...)
+			left -= len(text)
 		}
-		return shown
-	})
-}
-
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
+		shown = append(shown, 0)
 	}
-	return false
-}
-
-// finish waits for all blocks, adds them to the header and returns them, and their size.
-func (s *shownNames) finish(h *header) (data [][]byte, size int64) {
-	s.pack.running.Wait()
-	h.shownBy = s.by.ID
-	for i, p := range s.pack.out {
-		h.shown = append(h.shown, stringEntry{strs: s.strs[i], block: p.entry})
-		data = append(data, p.stored)
-		size += int64(len(p.stored))
-		s.raw += int64(p.entry.Raw())
-	}
-	return data, size
+	return shown
 }
 
 // parseShown decodes the directory of demangled names.
@@ -96,11 +54,11 @@ func (h *header) parseShown(b []byte) (err error) {
 	if n == 0 || n > maxShownID {
 		r.Fail("identification of %d bytes", n)
 	}
-	id := r.Bytes(n)
-	if err := r.Err(); err != nil {
-		return formatError("%v", err)
+	id, dir := r.Bytes(n), r.Bytes(uint64(r.Left()))
+	if err := readError(r); err != nil {
+		return err
 	}
-	if h.shown, _, err = parseStrings(b[len(binary.AppendUvarint(nil, n))+len(id):], 0); err != nil {
+	if h.shown, _, err = parseStrings(dir, 0); err != nil {
 		return err
 	}
 	if len(h.shown) != len(h.strings) {

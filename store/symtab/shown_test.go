@@ -23,11 +23,7 @@ func encodeShown(t testing.TB, funcs []testFunc, by *Demangler) *Encoded {
 	for i := range funcs {
 		funcs[i].add(b)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return b.Encode()
 }
 
 // TestDemangled compares every name of tables with the result of the Demangler, and the
@@ -41,11 +37,9 @@ func TestDemangled(t *testing.T) {
 	if plain.Digest != e.Digest {
 		t.Error("demangled names change the digest")
 	}
-	if size := len(e.Header) + sizeOf(e.Chunks) + sizeOf(e.Strings); e.Size != int64(size) {
-		t.Errorf("%d bytes, summary says %d", size, e.Size)
-	}
+
 	tab, without := open(t, e), open(t, plain)
-	if err := tab.Verify(); err != nil {
+	if _, err := tab.Digest(); err != nil {
 		t.Error(err)
 	}
 	if tab.DemangledBy() != "test 1" || without.DemangledBy() != "" {
@@ -78,13 +72,6 @@ func TestDemangled(t *testing.T) {
 	}
 }
 
-func sizeOf(blocks [][]byte) (n int) {
-	for _, b := range blocks {
-		n += len(b)
-	}
-	return n
-}
-
 // TestDemangledSymbols keeps names of a table of symbols; one that is small has none.
 func TestDemangledSymbols(t *testing.T) {
 	for _, inline := range []int{-1, 1 << 20} {
@@ -93,10 +80,7 @@ func TestDemangledSymbols(t *testing.T) {
 		for _, f := range likeC(100) {
 			b.Add(f)
 		}
-		e, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := b.Encode()
 		tab, shown := open(t, e), 0
 		for n := range NameID(tab.NumNames()) {
 			if s, err := tab.Demangled(n); err != nil {

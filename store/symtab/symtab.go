@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 )
 
 // Version is the newest table format that this package writes, for tables with demangled names;
@@ -38,6 +39,14 @@ var (
 
 func formatError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}
+
+// readError returns the error of a reader of a table, nil for none.
+func readError(r *decode.Reader) error {
+	if err := r.Err(); err != nil {
+		return formatError("%v", err)
+	}
+	return nil
 }
 
 // Flags are properties of a symbol. The zero value is a sized, typed, strong, global one. Only
@@ -130,12 +139,11 @@ type Encoded struct {
 	Version uint32
 	Funcs   int    // functions
 	Named   uint64 // bytes of code that have a name
-	// Of a table with debug information: its inlined calls, its line segments, and the
-	// bytes of code that have a file and line.
-	Scopes, Segments, Lined uint64
+}
 
-	RawSize int64 // bytes before compression
-	Size    int64 // bytes of Header, Chunks and Strings together
+// Size returns the bytes of Header, Chunks and Strings together.
+func (e *Encoded) Size() int64 {
+	return int64(len(e.Header)) + bytesOf(e.Chunks) + bytesOf(e.Strings)
 }
 
 // Block returns a block; an index out of range is an error.

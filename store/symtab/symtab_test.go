@@ -19,11 +19,28 @@ func encode(t testing.TB, opts Options, funcs ...Func) *Encoded {
 	for _, f := range funcs {
 		b.Add(f)
 	}
-	e, err := b.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return b.Encode()
+}
+
+// Lookup looks up one address.
+func (t *Table) Lookup(a addr.Addr) (Hit, error) {
+	var hit [1]Hit
+	err := t.Join([]addr.Addr{a}, hit[:])
+	return hit[0], err
+}
+
+// LookupFrames looks up one address and appends its frames to dst, in the form of JoinFrames.
+func (t *Table) LookupFrames(a addr.Addr, dst []Frame) (hit Hit, frames []Frame, err error) {
+	err = t.JoinFrames([]addr.Addr{a}, func(_ int, h Hit, f []Frame) {
+		hit = h
+		dst = append(dst, f...)
+	})
+	return hit, dst, err
+}
+
+// Range returns the addresses from the first range's start to the last one's end.
+func (t *Table) Range() addr.Range {
+	return addr.Range{Start: addr.Addr(t.h.first), End: addr.Addr(t.h.end)}
 }
 
 // open opens a table and checks all its invariants, the digest among them.
@@ -329,10 +346,7 @@ func TestSameBytesWhateverTheOrder(t *testing.T) {
 		for _, f := range shuffled(rng, funcs) {
 			b.Add(f)
 		}
-		e, err := b.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := b.Encode()
 		if !slices.Equal(e.Header, first.Header) || e.Digest != first.Digest ||
 			!slices.EqualFunc(e.Chunks, first.Chunks, slices.Equal) ||
 			!slices.EqualFunc(e.Strings, first.Strings, slices.Equal) {
@@ -360,18 +374,12 @@ func TestSizes(t *testing.T) {
 		tab.NumBlocks(Strings) != len(e.Strings) {
 		t.Fatalf("%d chunks, %d string blocks", len(e.Chunks), len(e.Strings))
 	}
-	size := int64(len(e.Header))
-	for _, list := range [][][]byte{e.Chunks, e.Strings} {
-		for _, b := range list {
-			size += int64(len(b))
-		}
+	raw := rawSize(t, e)
+	if e.Funcs != 20_000 || e.Named != 600_000 || raw < 400_000 {
+		t.Errorf("funcs %d, named %d, raw %d", e.Funcs, e.Named, raw)
 	}
-	if e.Funcs != 20_000 || e.Named != 600_000 || e.Size != size || e.RawSize < 400_000 {
-		t.Errorf("funcs %d, named %d, size %d (blocks have %d), raw %d",
-			e.Funcs, e.Named, e.Size, size, e.RawSize)
-	}
-	if e.Size > e.RawSize/4 {
-		t.Errorf("%d bytes of %d are left after compression", e.Size, e.RawSize)
+	if e.Size() > raw/4 {
+		t.Errorf("%d bytes of %d are left after compression", e.Size(), raw)
 	}
 	one := encode(t, Options{}, funcs[:3]...)
 	if len(one.Chunks)+len(one.Strings) != 0 || open(t, one).NumBlocks(Chunk) != 0 {

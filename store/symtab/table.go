@@ -29,6 +29,8 @@ type Table struct {
 	texts    [keptStrings]textBlock
 	evict    int
 
+	named uint64 // see Named
+
 	keepStarts bool // see KeepStarts
 	starts     []CallStart
 	extents    []extent // scratch
@@ -55,11 +57,6 @@ func Open(header []byte, blocks Blocks) (*Table, error) {
 	t := &Table{h: h, blocks: blocks, chunkAt: -1}
 	t.debug.names, t.debug.numFiles = h.names(), h.files
 	return t, nil
-}
-
-// Range returns the addresses from the first range's start to the last one's end.
-func (t *Table) Range() addr.Range {
-	return addr.Range{Start: addr.Addr(t.h.first), End: addr.Addr(t.h.end)}
 }
 
 // NumFuncs returns the number of functions.
@@ -153,8 +150,8 @@ func (a *readAhead) start(t *Table, i int) {
 	}()
 }
 
-// take returns the chunk's bytes, if it was started, and gives the chunk other memory in exchange.
-func (a *readAhead) take(i int, own *[]byte) (raw []byte, ok bool, err error) {
+// result returns the chunk's bytes, if it was started, and exchanges its memory for own.
+func (a *readAhead) result(i int, own *[]byte) (raw []byte, ok bool, err error) {
 	if a.chunk != i+1 {
 		return nil, false, nil
 	}
@@ -180,7 +177,7 @@ func (t *Table) prepare(i int) error {
 		return nil
 	}
 	t.chunkAt = -1
-	raw, ok, err := t.ahead.take(i, &t.chunkOwn)
+	raw, ok, err := t.ahead.result(i, &t.chunkOwn)
 	if !ok {
 		raw, err = t.load(Chunk, i, t.h.chunks[i].block, &t.chunkOwn)
 	}
@@ -205,13 +202,6 @@ func (t *Table) debugCursor() *debugCursor {
 		return &t.debug
 	}
 	return nil
-}
-
-// Lookup looks up one address. Join is many times faster for a batch.
-func (t *Table) Lookup(a addr.Addr) (Hit, error) {
-	var hit [1]Hit
-	err := t.Join([]addr.Addr{a}, hit[:])
-	return hit[0], err
 }
 
 // Name returns a name of the table, as a copy.

@@ -34,17 +34,12 @@ func appendDigest[S string | []byte](b []byte, start, end uint64, number uint32,
 	return append(b, name...)
 }
 
-// Verify reads the whole table back and checks every invariant of the format: ranges ascending,
+// Digest reads the whole table back and checks every invariant of the format: ranges ascending,
 // disjoint and inside their chunks and functions, the parts of a function agreeing, counts and ends
 // as in the directories, numbers in range, names whole and not empty; segments that fill their
 // ranges, calls in order, each in some segment, every file and name used in the order of the
-// numbers. It returns the first violation.
-func (t *Table) Verify() error {
-	_, err := t.Digest()
-	return err
-}
-
-// Digest is Verify and returns the digest of the content, which equals the digest of Encode.
+// numbers. It returns the digest of the content, which equals the digest of Encode, or the first
+// violation.
 func (t *Table) Digest() (sum [32]byte, err error) {
 	v := verifier{t: t, sum: sha256.New(), buf: []byte(digestDomain), parts: make(map[uint32]part)}
 	if t.h.debug {
@@ -65,8 +60,12 @@ func (t *Table) Digest() (sum [32]byte, err error) {
 	}
 	v.sum.Write(v.buf)
 	v.sum.Sum(sum[:0])
+	t.named = v.named
 	return sum, nil
 }
+
+// Named returns the bytes of code that have a name, as Digest has counted them.
+func (t *Table) Named() uint64 { return t.named }
 
 // verifier is the state of one Digest.
 type verifier struct {
@@ -74,6 +73,7 @@ type verifier struct {
 	sum   hash.Hash
 	buf   []byte
 	parts map[uint32]part // of the functions that are not one whole range
+	named uint64
 
 	extra, files            hash.Hash // of the strings of debug information
 	nextExtra, nextFile     uint64    // numbers that nothing before has used
@@ -103,6 +103,7 @@ func (v *verifier) chunk(i int) error {
 			if len(name) == 0 || len(name) > MaxName {
 				return formatError("name of %d bytes at address %#x", len(name), c.start)
 			}
+			v.named += c.end - c.start
 		}
 		if c.funcStart != c.start || c.funcSize != c.end-c.start || c.resumed {
 			p := part{c.funcStart, c.funcSize, c.name, c.flags}

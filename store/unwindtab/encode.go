@@ -47,7 +47,6 @@ type encoder struct {
 	order   []uint32
 	rows    uint64
 	covered uint64
-	rawSize int64
 	digest  hash.Hash // of the content so far
 	before  addr.Addr // start of the row that was hashed last
 	hashed  []byte
@@ -160,7 +159,6 @@ func (e *encoder) flush() {
 	e.dir = binary.AppendUvarint(e.dir, uint64(len(e.starts)))
 	e.dir = entry.Append(e.dir)
 	e.last, e.raw, e.hashed = e.starts[0], raw, sum
-	e.rawSize += int64(len(raw))
 	e.starts, e.rules = e.starts[:0], e.rules[:0]
 }
 
@@ -222,8 +220,7 @@ func (e *encoder) finish() *symtab.Encoded {
 	head = symtab.AppendTagged(head, tagSummary, p)
 	head = symtab.AppendTagged(head, tagChunks, e.dir)
 	head = symtab.AppendTagged(head, tagDictionary, entry.Append(nil))
-	out := &symtab.Encoded{Header: head, Funcs: e.b.Funcs(), Named: e.covered,
-		RawSize: e.rawSize + int64(len(raw)+len(head))}
+	out := &symtab.Encoded{Header: head, Funcs: e.b.Funcs(), Named: e.covered}
 	blocks := len(stored)
 	for _, c := range e.chunks {
 		blocks += len(c)
@@ -231,10 +228,8 @@ func (e *encoder) finish() *symtab.Encoded {
 	if blocks <= inlineSize {
 		all := slices.Concat(append(slices.Clone(e.chunks), stored)...)
 		out.Header = symtab.AppendTagged(head, tagInline, all)
-		out.Size = int64(len(out.Header))
 	} else {
 		out.Chunks, out.Strings = e.chunks, [][]byte{stored}
-		out.Size = int64(len(head) + blocks)
 	}
 	e.digest.Sum(out.Digest[:0])
 	return out

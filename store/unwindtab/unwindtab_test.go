@@ -83,7 +83,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || sum != e.Digest {
 			t.Fatalf("digest %x, %v; want %x", sum, err, e.Digest)
 		}
-		if n, all, _ := tab.Counts(); n != funcs || all != len(rows) {
+		if n, all := tab.NumFuncs(), tab.NumRows(); n != funcs || all != len(rows) {
 			t.Errorf("%d functions, %d rows; want %d, %d", n, all, funcs, len(rows))
 		}
 		if tab.ChunkOf(rows[0].start-1) != -1 {
@@ -243,7 +243,7 @@ func BenchmarkChunk(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.SetBytes(e.RawSize)
+	b.SetBytes(e.Size())
 	b.ReportAllocs()
 	rows := 0
 	for b.Loop() {

@@ -2,13 +2,59 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"symbolize/buildid"
 	"symbolize/ingest/decode"
 )
+
+// PathRow is the state of one file at the last index run: as long as it stays the same, the file
+// needs no more than a stat.
+type PathRow struct {
+	Name     string // in its directory
+	Dev      uint64
+	Inode    uint64
+	Gen      uint64 // inode generation; 0 where the file system has none
+	Size     uint64 // bytes
+	MtimeNs  int64  // ns since 1970
+	CtimeNs  int64
+	Producer uint32     // revision of the decoders that read it
+	ID       buildid.ID // zero: no object
+	// Looked are the places where a debug file was looked for and not found; a file
+	// that has come there since makes the row stale.
+	Looked []string
+	Error  string // why a file that looked like an object is none, or was not read whole
+}
+
+// DirRows are the path rows of one directory, sorted by Name, without duplicates.
+type DirRows []PathRow
+
+// Sort puts the rows into order; of rows with one name the first stays.
+func (d DirRows) Sort() DirRows {
+	slices.SortStableFunc(d, func(a, b PathRow) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(d, func(a, b PathRow) bool { return a.Name == b.Name })
+}
+
+// Find returns the row of a name, or nil. The rows must be sorted.
+func (d DirRows) Find(name string) *PathRow {
+	i, ok := slices.BinarySearchFunc(d, name, func(r PathRow, n string) int {
+		return cmp.Compare(r.Name, n)
+	})
+	if !ok {
+		return nil
+	}
+	return &d[i]
+}
+
+// Proof returns the identity of the file when the row was made.
+func (r *PathRow) Proof() buildid.FileProof {
+	return buildid.FileProof{Dev: r.Dev, Inode: r.Inode, Gen: r.Gen, Size: r.Size,
+		MtimeNs: r.MtimeNs, CtimeNs: r.CtimeNs}
+}
 
 // rowsVersion is the version of stored path rows. A directory's are stored as
 //
@@ -259,3 +305,25 @@ func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
 func readString(r *decode.Reader) string {
 	return string(r.Bytes(Bounded(r, MaxPath)))
 }
+
+// MaxBlocks bounds the blocks of one kind in one table: at 64 KiB raw each that is a table of 64
+// GiB.
+const MaxBlocks = 1 << 20
+
+// CheckDir refuses path rows that are over a limit of the store.
+func CheckDir(dir string, rows DirRows) error {
+	if len(dir) == 0 || len(dir) > MaxPath {
+		return fmt.Errorf("directory name: %w: %d bytes, at most %d", ErrTooLarge, len(dir),
+			MaxPath)
+	}
+	for i := range rows {
+		r := &rows[i]
+		if len(r.Name) > MaxPath || len(r.Error) > MaxPath || len(r.Looked) > maxLooked {
+			return fmt.Errorf("path row %q: %w", r.Name, ErrTooLarge)
+		}
+	}
+	return nil
+}
+
+// MaxPath bounds paths: of a source, and of a directory, which is a key. PATH_MAX is 4,096.
+const MaxPath = 16 << 10

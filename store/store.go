@@ -1,9 +1,19 @@
+// Package store is the model of the symbol store, without a database: the Manifest of an object
+// with its sources, path rows, the variants of JITed functions, their stored forms (codecs), and
+// how contributions of files merge, in any order, to the same bytes.
+//
+// A View serves look-ups: a published generation of a store on disk (package db), an
+// Overlay in memory, or several layered. A Sink is written by the indexer. FindOne and
+// FindCode return the one object of a build ID, or the reason why there is none. Export and Import
+// write and read archives of objects, which move them between stores (export.go has the format).
 package store
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"symbolize/buildid"
 )
 
 // Errors of opening a store.
@@ -69,3 +79,21 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 func Damagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
+
+// SchemaVersion is the version of keys and values, and of the directory. A store with a newer
+// version is refused with ErrVersion; a store with an older one is read, and gets this version with
+// the next generation. 2 added sources of kind JIT, variants and blobs, which programs of version 1
+// would regard as damage and drop.
+const SchemaVersion = 2
+
+// CheckSchema refuses a schema that is newer than SchemaVersion, of the store or archive at path.
+func CheckSchema(path string, schema int) error {
+	if schema <= SchemaVersion {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, ErrVersion, schema,
+		SchemaVersion)
+}
+
+// ObjectName is the name of an object in archives and lists: SPACE-HEX of its build ID.
+func ObjectName(id buildid.ID) string { return id.Space().String() + "-" + id.Hex() }
