@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
@@ -39,12 +37,6 @@ const (
 	MaxSource      = 512 << 20 // of one source, in memory at once
 )
 
-// The window of the compression in bytes, and the largest that readers accept.
-const (
-	archiveWindow    = 4 << 20
-	maxArchiveWindow = 64 << 20
-)
-
 // ExportSource provides the objects that Export writes: db.Reader.
 type ExportSource interface {
 	// Objects returns all manifests, sorted by ID.
@@ -60,11 +52,7 @@ type ExportSource interface {
 // captured inputs. It returns how many there were.
 func Export(ctx context.Context, w io.Writer, from ExportSource,
 	match func(*Manifest) bool) (objects int, err error) {
-	// One goroutine makes the output independent of scheduling.
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
-	if err != nil {
-		return 0, err
-	}
+	z := archiveZstd.Writer(w)
 	objects, err = exportPlain(ctx, z, from, match)
 	return objects, errors.Join(err, z.Close())
 }

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/files"
 )
 
@@ -31,10 +29,7 @@ type ImportResult struct {
 // merged. An archive that is cut off or malformed is an error; objects before it are merged all the
 // same.
 func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
-	in, packed, err := unpacked(r)
-	if err != nil {
-		return new(ImportResult), fmt.Errorf("import: %w", err)
-	}
+	in, packed := unpacked(r)
 	defer in.Close()
 	im := &importer{ctx: ctx, t: tar.NewReader(in), packed: packed, to: to, res: new(ImportResult),
 		blobs: make(map[BlobID]bool)}
@@ -42,17 +37,12 @@ func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
 }
 
 // unpacked returns the tar file of an archive, and whether it was compressed.
-func unpacked(r io.Reader) (in io.ReadCloser, packed bool, err error) {
+func unpacked(r io.Reader) (in io.ReadCloser, packed bool) {
 	b := bufio.NewReader(r)
 	if head, _ := b.Peek(files.MagicBytes); files.PackingOf(head) != files.Zstd {
-		return io.NopCloser(b), false, nil
+		return io.NopCloser(b), false
 	}
-	z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxArchiveWindow))
-	if err != nil {
-		return nil, true, err
-	}
-	return z.IOReadCloser(), true, nil
+	return files.ZstdReader(b, maxArchiveWindow), true
 }
 
 // importer is the state of one Import.

@@ -34,9 +34,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/klauspost/compress/zstd"
 
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
@@ -49,6 +46,9 @@ const (
 
 	maxRecord = 1 << 30 // bytes of a record, unpacked
 )
+
+// frames are the packed records.
+var frames = files.ZstdOptions{Level: files.ZstdFastest, Workers: 2, Limit: maxRecord}.Frames()
 
 // ErrFormat is wrapped by the errors of files that are not from a batch, or damaged.
 var ErrFormat = errors.New("not a whole file of a batch")
@@ -92,7 +92,7 @@ func (w *Writer) write(b []byte) error {
 func Pack(value any) []byte {
 	v := reflect.ValueOf(value).Elem()
 	raw := binary.LittleEndian.AppendUint32(nil, shape(v.Type()))
-	return packer().EncodeAll(encode(raw, v), nil)
+	return frames.Pack(nil, encode(raw, v))
 }
 
 // Put writes a record, in the form that Pack returns.
@@ -224,7 +224,7 @@ func (b *File) read(e entry, value any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := unpacker().DecodeAll(packed, nil)
+	raw, err := frames.Unpack(packed)
 	if err != nil {
 		return b.Fail("record %q at %d: %v", e.Name, e.Offset, err)
 	}
@@ -253,22 +253,3 @@ func Decode(name string, raw []byte, value any) error {
 }
 
 func (b *File) Close() error { return b.f.Close() }
-
-var (
-	packer = sync.OnceValue(func() *zstd.Encoder {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithEncoderConcurrency(2))
-		if err != nil {
-			panic(err) // constant options
-		}
-		return e
-	})
-	unpacker = sync.OnceValue(func() *zstd.Decoder {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2),
-			zstd.WithDecoderMaxMemory(maxRecord))
-		if err != nil {
-			panic(err)
-		}
-		return d
-	})
-)

@@ -3,12 +3,12 @@ package files
 import (
 	"bytes"
 	"compress/bzip2"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/therootcompany/xz"
 
@@ -129,12 +129,6 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 	switch how {
 	case Zlib:
 		in = flate.NewZlibReader(r)
-	case Gzip:
-		in, err = gzip.NewReader(r)
-	case Bzip2:
-		in = bzip2.NewReader(r)
-	case XZ:
-		in, err = xz.NewReader(r, maxDictionary)
 	case Zstd:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		defer func() {
@@ -143,6 +137,8 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 			}
 		}()
 		in, err = d, d.Reset(r)
+	default:
+		in, err = Unpacker(how, r, 0)
 	}
 	if err != nil {
 		return err
@@ -158,11 +154,19 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 }
 
 // zstdDecoders are reused: one holds some hundred KiB.
-var zstdDecoders = sync.Pool{New: func() any {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxDictionary))
-	if err != nil {
-		panic(err) // the options are constants
+var zstdDecoders = sync.Pool{New: func() any { return zstdDecoder(nil, maxDictionary) }}
+
+// Unpacker returns a reader of the content that r holds packed as a file. Damage is an error of its
+// Read. The window bounds the memory for zstd.
+func Unpacker(how Packing, r io.Reader, window uint64) (io.ReadCloser, error) {
+	switch how {
+	case Gzip:
+		return gzip.NewReader(r)
+	case Bzip2:
+		return io.NopCloser(bzip2.NewReader(r)), nil
+	case XZ:
+		x, err := xz.NewReader(r, maxDictionary)
+		return io.NopCloser(x), err
 	}
-	return d
-}}
+	return ZstdReader(r, window), nil
+}

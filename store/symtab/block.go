@@ -7,16 +7,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 )
 
-// zstdLevel trades size for time; the package comment has figures of the levels.
-const zstdLevel = zstd.SpeedFastest
-
-// zstdWindow bounds an encoder's window: blocks are 64 KiB.
-const zstdWindow = 128 << 10
+// frames are the packed blocks. The level trades size for time; the package comment has figures of
+// the levels. The window bounds an encoder's memory: blocks are 64 KiB.
+var frames = files.ZstdOptions{Level: files.ZstdFastest, Window: 128 << 10, Lean: true, NoSum: true,
+	Sized: true}.Frames()
 
 // Packed is a block's entry in a directory: its size, and how it is stored.
 type Packed struct {
@@ -51,32 +49,9 @@ func (e *Packed) Read(r *decode.Reader) {
 	}
 }
 
-// Coders are made once: each holds tables of some hundred KiB for every goroutine that uses it at
-// the same time.
-var (
-	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
-		enc, err := zstd.NewWriter(nil,
-			zstd.WithEncoderLevel(zstdLevel), zstd.WithEncoderCRC(false),
-			zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true),
-			zstd.WithSingleSegment(true)) // a frame then always has its content size
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return enc
-	})
-	zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-		dec, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true),
-			zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(0))
-		if err != nil {
-			panic(err)
-		}
-		return dec
-	})
-)
-
 // Pack returns raw in its stored form, in memory of its own.
 func Pack(raw []byte) ([]byte, Packed) {
-	out := zstdEncoder().EncodeAll(raw, make([]byte, 0, len(raw)/2+64))
+	out := frames.Pack(make([]byte, 0, len(raw)/2+64), raw)
 	e := Packed{raw: uint32(len(raw)), stored: uint32(len(out)), zstd: true}
 	if len(out) >= len(raw) {
 		out, e.stored, e.zstd = append(out[:0], raw...), e.raw, false
@@ -101,23 +76,9 @@ func (e Packed) Unpack(dst, stored []byte) ([]byte, error) {
 	if !e.zstd {
 		return stored, nil
 	}
-	var frame zstd.Header
-	if err := frame.Decode(stored); err != nil {
-		return nil, formatError("zstd frame: %v", err)
-	}
-	if !frame.HasFCS || frame.FrameContentSize != uint64(e.raw) {
-		return nil, formatError("zstd frame of %d bytes, the directory says %d",
-			frame.FrameContentSize, e.raw)
-	}
-	if cap(dst) < int(e.raw) {
-		dst = make([]byte, 0, e.raw+e.raw/8) // the next one is about as large
-	}
-	out, err := zstdDecoder().DecodeAll(stored, dst[:0:e.raw])
+	out, err := frames.UnpackSized(dst, stored, int(e.raw))
 	if err != nil {
-		return nil, formatError("zstd frame: %v", err)
-	}
-	if len(out) != int(e.raw) {
-		return nil, formatError("zstd frame gave %d bytes, the directory says %d", len(out), e.raw)
+		return nil, formatError("block of %d bytes in the directory: %v", e.raw, err)
 	}
 	return out, nil
 }

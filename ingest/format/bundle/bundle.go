@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
 )
@@ -69,10 +67,7 @@ func IsBundle(head []byte) bool {
 		return true
 	}
 	if files.PackingOf(head) == files.Zstd {
-		r, err := unpacker(bytes.NewReader(head))
-		if err != nil {
-			return false
-		}
+		r := files.ZstdReader(bytes.NewReader(head), maxWindow)
 		defer r.Close()
 		block := make([]byte, tarBlock)
 		n, _ := io.ReadFull(r, block) // the bytes before the end of head
@@ -107,11 +102,6 @@ func Detect(r io.ReaderAt, size int64) bool {
 	return IsBundle(head[:n])
 }
 
-func unpacker(r io.Reader) (*zstd.Decoder, error) {
-	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
-}
-
 // Open reads a whole bundle and unpacks it, to a temporary file if it is large. r is not used after
 // Open. Damage after the manifest becomes a warning; an error means that nothing of the bundle can
 // be used. name is used in messages only.
@@ -134,10 +124,7 @@ func (b *Bundle) open(r io.ReaderAt, size int64) error {
 	var in io.Reader = bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)
 	head := make([]byte, files.MagicBytes)
 	if n, _ := r.ReadAt(head, 0); files.PackingOf(head[:n]) == files.Zstd {
-		z, err := unpacker(in)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.Name, err)
-		}
+		z := files.ZstdReader(in, maxWindow)
 		defer z.Close()
 		in = z
 	}

@@ -357,10 +357,7 @@ func TestNotBundles(t *testing.T) {
 // others are named.
 func TestTruncated(t *testing.T) {
 	whole := build(t, entryNames())
-	z, err := unpacker(bytes.NewReader(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := files.ZstdReader(bytes.NewReader(whole), maxWindow)
 	plain, err := io.ReadAll(z)
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
 )
@@ -105,7 +103,7 @@ func (w *Writer) appendSegment(f *os.File, size *int64, m *Manifest) (err error)
 	}()
 	sum := sha256.New()
 	out := &countedWriter{w: io.MultiWriter(io.NewOffsetWriter(f, *size+segmentHead), sum)}
-	if err := w.write(out, head, modified(m), w.segmentPacker); err != nil {
+	if err := w.write(out, head, modified(m), w.segmentPacker()); err != nil {
 		return err
 	}
 	if _, err := f.WriteAt(segmentHeader(out.n, sum.Sum(nil)), *size); err != nil {
@@ -129,17 +127,11 @@ func modified(m *Manifest) time.Time {
 }
 
 // segmentPacker returns the encoder of segments, which is reused.
-func (w *Writer) segmentPacker(to io.Writer) (pack *zstd.Encoder, err error) {
+func (w *Writer) segmentPacker() *files.ZstdWriter {
 	if w.packer == nil {
-		w.packer, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
-			zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(segmentWindow),
-			zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			return nil, err
-		}
+		w.packer = files.ZstdOptions{Level: files.ZstdFastest, Window: segmentWindow, Lean: true}.Writer(nil)
 	}
-	w.packer.Reset(to)
-	return w.packer, nil
+	return w.packer
 }
 
 type countedWriter struct {

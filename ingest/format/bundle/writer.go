@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/files"
 )
 
@@ -46,7 +44,7 @@ type Writer struct {
 
 	unfinished *os.File          // of Flush, nil before
 	flushed    int64             // its size
-	packer     *zstd.Encoder     // of segments
+	packer     *files.ZstdWriter // of segments
 	merged     map[string]uint64 // see Merged
 	copyBuf    []byte
 	lean       bool // commit in little memory
@@ -238,7 +236,7 @@ func (w *Writer) commit(m *Manifest) (err error) {
 			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, out.Discard()))
 		}
 	}()
-	err = w.write(out, head, modified(m), w.bestPacker)
+	err = w.write(out, head, modified(m), w.bestPacker())
 	if err = cmp.Or(err, out.Sync()); err != nil {
 		return err
 	}
@@ -298,23 +296,19 @@ const (
 )
 
 // bestPacker returns the encoder of committed bundles.
-func (w *Writer) bestPacker(to io.Writer) (*zstd.Encoder, error) {
-	level, window := zstd.SpeedBetterCompression, betterWindow
+func (w *Writer) bestPacker() *files.ZstdWriter {
+	z := files.ZstdOptions{Level: files.ZstdBetter, Window: betterWindow, Lean: true}
 	if w.size <= packBest && !w.lean {
-		level, window = zstd.SpeedBestCompression, bestWindow
+		z.Level, z.Window = files.ZstdBest, bestWindow
 	}
-	return zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
-		zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
+	return z.Writer(nil)
 }
 
 // write writes the packed tar to out.
 func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,
-	packer func(io.Writer) (*zstd.Encoder, error)) error {
+	pack *files.ZstdWriter) error {
 	buffered := bufio.NewWriterSize(out, writeBuffer)
-	pack, err := packer(buffered)
-	if err != nil {
-		return err
-	}
+	pack.Reset(buffered)
 	defer pack.Close() // a second Close does nothing
 	t := tar.NewWriter(pack)
 	if err := t.WriteHeader(header(ManifestName, int64(len(manifest)), modified)); err != nil {

@@ -2,21 +2,13 @@ package container
 
 import (
 	"bufio"
-	"compress/bzip2"
 	"context"
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-	"github.com/therootcompany/xz"
-
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 )
-
-// maxDictionary is the dictionary of xz's highest preset, in bytes.
-const maxDictionary = 64 << 20
 
 // IsPacked reports whether a file of size bytes is a perf.data packed as a whole, by its first
 // unpacked bytes.
@@ -75,21 +67,7 @@ func unpackFile(ctx context.Context, out *files.Spool, name string, how files.Pa
 
 // Unpacking returns a reader of the content that r holds packed. Damage is an error of its Read.
 func Unpacking(how files.Packing, r io.Reader) (io.ReadCloser, error) {
-	switch how {
-	case files.Gzip:
-		return gzip.NewReader(r)
-	case files.Bzip2:
-		return io.NopCloser(bzip2.NewReader(r)), nil
-	case files.XZ:
-		x, err := xz.NewReader(r, maxDictionary)
-		return io.NopCloser(x), err
-	}
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return nil, err
-	}
-	return z.IOReadCloser(), nil
+	return files.Unpacker(how, r, maxWindow)
 }
 
 // safeReader turns a panic of a decoder into an error of its input.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
-
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
@@ -88,11 +86,7 @@ func (u *unpacker) run() error {
 
 // unpackAll unpacks the stream to its end or to damage.
 func (u *unpacker) unpackAll() (damage error) {
-	dec, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return err
-	}
+	dec := files.ZstdReader(u, maxWindow)
 	defer dec.Close()
 	buf := make([]byte, readSize)
 	for {

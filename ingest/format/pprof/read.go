@@ -21,10 +21,10 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/gzip"
 
 	"symbolize/ingest"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/intern"
 )
 
@@ -115,7 +115,7 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.Grow(int(unzippedSize(data, limit)))
-	z, err := gzip.NewReader(bytes.NewReader(data))
+	z, err := files.Unpacker(files.Gzip, bytes.NewReader(data), 0)
 	if err == nil {
 		_, err = io.Copy(&out, io.LimitReader(z, limit+1))
 	}

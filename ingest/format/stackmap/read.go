@@ -3,7 +3,6 @@ package stackmap
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -354,7 +353,7 @@ func Sniff(in *Input) Form {
 
 // gunzipHead unpacks the beginning of a gzipped file.
 func gunzipHead(packed []byte) []byte {
-	z, err := gzip.NewReader(bytes.NewReader(packed))
+	z, err := files.Unpacker(files.Gzip, bytes.NewReader(packed), 0)
 	if err != nil {
 		return nil
 	}

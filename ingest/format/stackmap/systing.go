@@ -3,13 +3,14 @@ package stackmap
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+
+	"symbolize/ingest/files"
 )
 
 // systingVersion is the version of the export that is read.
@@ -56,7 +57,7 @@ type systingReader struct {
 func readSysting(set *Set, in *Input) error {
 	r := in.reader()
 	if head := in.head(2); len(head) == 2 && head[0] == 0x1f {
-		z, err := gzip.NewReader(r)
+		z, err := files.Unpacker(files.Gzip, r, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", in.Name, err)
 		}

@@ -9,8 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/klauspost/compress/zstd"
-
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/flate"
 )
 
@@ -108,12 +107,8 @@ func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error
 			zlibReaders.Put(z)
 		}, nil
 	case elfCompressZstd:
-		z, err := zstd.NewReader(bufio.NewReaderSize(r, 256<<10), zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderMaxWindow(inflateFloor))
-		if err != nil {
-			return nil, nil, fmt.Errorf("inflating: %w", err)
-		}
-		return z, z.Close, nil
+		z := files.ZstdReader(bufio.NewReaderSize(r, 256<<10), inflateFloor)
+		return z, func() { z.Close() }, nil
 	}
 	return nil, nil, fmt.Errorf("unknown compression type %d", kind)
 }
