@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,31 +19,7 @@ import (
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 )
-
-// side builds a profile of stacks such as "main;work" with their weights.
-func side(stacks map[string]uint64) *ingest.Profile {
-	b := profilebuild.New(profilebuild.Clock())
-	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/prog"}})
-	places := make(map[string]profilebuild.Place)
-	for _, stack := range slices.Sorted(maps.Keys(stacks)) {
-		r := profilebuild.Row{Comm: "prog", PID: 1, TID: -1, CPU: -1, Count: 1,
-			Weight: stacks[stack]}
-		names := strings.Split(stack, ";")
-		for i := len(names) - 1; i >= 0; i-- {
-			p, ok := places[names[i]]
-			if !ok {
-				p = profilebuild.Place{Object: o, Offset: addr.Offset(16 * (len(places) + 1))}
-				b.Name(p, 0, profilebuild.Frame{Name: names[i], File: "/src/a.c", Line: 1})
-				places[names[i]] = p
-			}
-			r.Stack = append(r.Stack, p)
-		}
-		b.Row(r)
-	}
-	return b.Profile()
-}
 
 var (
 	before = map[string]uint64{"main;work": 600e6, "main;work;memcpy": 200e6, "main;old": 150e6,
@@ -78,7 +53,7 @@ func differentialPage(t *testing.T, base, sides *ingest.Profile, normalize bool)
 }
 
 func TestDifferentialGolden(t *testing.T) {
-	html := differentialPage(t, side(before), side(after), true)
+	html := differentialPage(t, profilebuild.Stacks(before), profilebuild.Stacks(after), true)
 	var b bytes.Buffer
 	if err := json.Indent(&b, data(t, html), "", " "); err != nil {
 		t.Fatal(err)
@@ -89,13 +64,13 @@ func TestDifferentialGolden(t *testing.T) {
 	if !bytes.Contains(html, []byte(title)) {
 		t.Error("the title does not name both sides")
 	}
-	if again := differentialPage(t, side(before), side(after), true); !bytes.Equal(again, html) {
+	if again := differentialPage(t, profilebuild.Stacks(before), profilebuild.Stacks(after), true); !bytes.Equal(again, html) {
 		t.Error("the page differs from run to run")
 	}
 	for name, normalize := range map[string]bool{"differential.svg": true,
 		"differential.raw.svg": false} {
 		b.Reset()
-		if err := differential(t, side(before), side(after), normalize).WriteSVG(&b); err != nil {
+		if err := differential(t, profilebuild.Stacks(before), profilebuild.Stacks(after), normalize).WriteSVG(&b); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, name, b.Bytes())
@@ -151,7 +126,7 @@ func TestScaling(t *testing.T) {
 		{name: "both empty", base: none, sides: none, want: flame.Scaling{Scale: 1, Total: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := differential(t, side(tc.base), side(tc.sides), !tc.raw)
+			g := differential(t, profilebuild.Stacks(tc.base), profilebuild.Stacks(tc.sides), !tc.raw)
 			got := *g.Scaling
 			got.Steps = nil
 			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
@@ -196,9 +171,9 @@ func TestDifferentialHostile(t *testing.T) {
 
 // TestChangeColours: the page and the picture have the same colours.
 func TestChangeColours(t *testing.T) {
-	html := string(differentialPage(t, side(before), side(after), true))
+	html := string(differentialPage(t, profilebuild.Stacks(before), profilebuild.Stacks(after), true))
 	var svg bytes.Buffer
-	if err := differential(t, side(before), side(after), true).WriteSVG(&svg); err != nil {
+	if err := differential(t, profilebuild.Stacks(before), profilebuild.Stacks(after), true).WriteSVG(&svg); err != nil {
 		t.Fatal(err)
 	}
 	list := regexp.MustCompile(`\.c\d\{fill:(#[0-9a-f]{6})\}`).FindAllStringSubmatch(svg.String(), -1)

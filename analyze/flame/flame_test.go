@@ -249,11 +249,11 @@ func TestSamePage(t *testing.T) {
 // TestCoverOfOthers: steps that depend on the host come from who knows it.
 func TestCoverOfOthers(t *testing.T) {
 	opts := options()
-	if g := flame.New(shop(), opts); g.Cover == nil || g.Cover.Samples == 0 {
+	if g := flame.New(profilebuild.Shop(), opts); g.Cover == nil || g.Cover.Samples == 0 {
 		t.Errorf("coverage %+v", g.Cover)
 	}
 	opts.Cover = &report.Coverage{Samples: 7}
-	if g := flame.New(shop(), opts); g.Cover != opts.Cover {
+	if g := flame.New(profilebuild.Shop(), opts); g.Cover != opts.Cover {
 		t.Errorf("coverage %+v", g.Cover)
 	}
 }

@@ -110,7 +110,7 @@ func checkXML(t *testing.T, text []byte) {
 
 // TestFoldedIsThatOfResolve compares with the folded stacks of package report.
 func TestFoldedIsThatOfResolve(t *testing.T) {
-	for _, p := range []*ingest.Profile{profilebuild.EveryKind(), shop(),
+	for _, p := range []*ingest.Profile{profilebuild.EveryKind(), profilebuild.Shop(),
 		profilebuild.Random(2, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
 			Stacks: 400, Depth: 9})} {
 		var want bytes.Buffer
@@ -143,7 +143,7 @@ type speedscopeFile struct {
 // a weight for each sample, and the sum of weights as the end.
 func TestSpeedscope(t *testing.T) {
 	var f speedscopeFile
-	if err := json.Unmarshal(written(t, shop(), (*flame.Graph).WriteSpeedscope), &f); err != nil {
+	if err := json.Unmarshal(written(t, profilebuild.Shop(), (*flame.Graph).WriteSpeedscope), &f); err != nil {
 		t.Fatal(err)
 	}
 	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || len(f.Profiles) != 2 {
@@ -191,7 +191,7 @@ type geckoFile struct {
 // TestGecko checks a file by the rules of the processed format, version 66: columns of equal
 // length, numbers within their tables, parents before children.
 func TestGecko(t *testing.T) {
-	f := checkGecko(t, written(t, shop(), (*flame.Graph).WriteGecko))
+	f := checkGecko(t, written(t, profilebuild.Shop(), (*flame.Graph).WriteGecko))
 	sum := 0.0
 	for _, th := range f.Threads {
 		if th.Samples.WeightType == "tracing-ms" {
@@ -288,7 +288,7 @@ func geckoColumns(t *testing.T, name string, text []byte) (int, map[string][]*fl
 // TestViewers: both viewers show the values of `symbolize top`, all events of them.
 func TestViewers(t *testing.T) {
 	for name, p := range map[string]*ingest.Profile{"every kind": profilebuild.EveryKind(),
-		"shop": shop(), "random": profilebuild.Random(3, profilebuild.Size{Objects: 5,
+		"shop": profilebuild.Shop(), "random": profilebuild.Random(3, profilebuild.Size{Objects: 5,
 			Functions: 60, Locations: 300, Stacks: 400, Depth: 9})} {
 		checkViewers(t, name, p, flame.New(p, options()))
 	}
