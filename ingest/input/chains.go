@@ -87,8 +87,11 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 		return *v
 	}
 	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
-		v.part = t.inContext(chain, v.part, part, u, k)
-		v.frames = uint16(len(t.parts.At(v.part)))
+		t.words = decodeChain(t.words[:0], part)
+		if k != v.kernel || !t.finder.same(t.words, v.user, u) {
+			v.part = t.inContext(chain, v.part, part, u, k)
+			v.frames = uint16(len(t.parts.At(v.part)))
+		}
 		v.user, v.kernel = u, k
 	}
 	return *v

@@ -121,6 +121,31 @@ func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
 	l.cut()
 }
 
+// same reports whether the words of a user part have the same result in two versions of an address
+// space. It looks at mappings in place of addresses. false is no certainty.
+func (l *locator) same(words []byte, v, w addrspace.Version) bool {
+	var start, end addr.PC // of the last mapping
+	exact := true
+	for ; len(words) >= 8; words = words[8:] {
+		pc := binary.LittleEndian.Uint64(words)
+		if pc >= kernelHalf {
+			return false
+		}
+		at := addr.PC(addr.Site(pc, !exact))
+		exact = false
+		if at < start || at >= end {
+			var ok bool
+			if start, end, ok = l.sb.Spaces.Same(v, w, at); !ok {
+				return false
+			}
+		}
+		if addr.PC(pc) >= end { // the address behind the call may be in an object with exact addresses
+			return false
+		}
+	}
+	return true
+}
+
 // cut removes a tail of addresses that cannot be code.
 func (l *locator) cut() {
 	if l.rubbish >= 0 {

@@ -2,11 +2,14 @@ package input
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/sideband"
@@ -89,5 +92,65 @@ func TestLocateInterrupted(t *testing.T) {
 			t.Errorf("%s: in a stack map %d+%#x; want %d+%#x", tt.name, place.Object, place.Offset,
 				tt.object, tt.offset)
 		}
+	}
+}
+
+// TestSameIsLocated: a part of which same says that two address spaces agree is located equally in
+// both, whatever their mappings and its words are.
+func TestSameIsLocated(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 24))
+	const units, processes = 12, 6
+	base := addr.PC(0x400000)
+	agreed := 0
+	for range 200 {
+		sb := sideband.New()
+		for range 3 {
+			sb.Objects.List = append(sb.Objects.List, ingest.Object{Kind: ingest.ELF})
+		}
+		b := addrspace.NewBuilder()
+		for pid := range int32(processes) {
+			for range 1 + rng.IntN(4) {
+				start := base + addr.PC(rng.IntN(units)*16)
+				b.Map(0, pid, addrspace.Mapping{Start: start, End: start + addr.PC(16*(1+rng.IntN(6))),
+					PgOff: uint64(start-base) + 16*rng.Uint64N(2), Object: sideband.NumFixed + rng.Uint32N(3)})
+			}
+			if rng.IntN(4) == 0 {
+				b.Comm(1, pid, pid, 1, true) // an exec: the next mappings are another program's
+				b.Map(2, pid, addrspace.Mapping{Start: base, End: base + 64, Object: sideband.NumFixed})
+			}
+		}
+		sb.Spaces = b.Build()
+		pairs := intern.NewPairs()
+		l := &locator{sb: sb, number: func(o uint32, off uint64, ret bool) uint32 {
+			if ret {
+				o = markReturned(sb.Objects, o)
+			}
+			return pairs.Add(intern.Pair{Object: o, Offset: off})
+		}}
+		for range 50 {
+			var words []byte
+			for range rng.IntN(5) {
+				w := uint64(base) + rng.Uint64N(units*16+20)
+				if rng.IntN(30) == 0 {
+					w = []uint64{0, 1, kernelHalf, contextUser, contextUserDeferred, plainEnd}[rng.IntN(6)]
+				}
+				words = binary.LittleEndian.AppendUint64(words, w)
+			}
+			v := sb.Spaces.Process(rng.Int32N(processes), rng.Uint64N(3)).Version()
+			w := sb.Spaces.Process(rng.Int32N(processes), rng.Uint64N(3)).Version()
+			if !l.same(words, v, w) {
+				continue
+			}
+			agreed++
+			l.locate(words, v, 0)
+			spots, flags := slices.Clone(l.spots), l.flags
+			l.locate(words, w, 0)
+			if !slices.Equal(spots, l.spots) || flags != l.flags {
+				t.Fatalf("% x in %d: %v, in %d: %v", words, v, spots, w, l.spots)
+			}
+		}
+	}
+	if agreed < 1000 {
+		t.Errorf("only %d parts agreed", agreed)
 	}
 }

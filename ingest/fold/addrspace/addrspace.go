@@ -156,6 +156,24 @@ func (m *Map) Before(v Version, pc addr.PC) *Mapping {
 	return m.lookup(m.before[v], pc)
 }
 
+// Same returns the range of addresses around pc that two Versions of processes map to the same
+// offsets of one object; false if they map pc differently, or one of them does not map it.
+func (m *Map) Same(v, w Version, pc addr.PC) (start, end addr.PC, ok bool) {
+	a, mapped := m.forest.find(m.roots[v], pc)
+	if !mapped {
+		return 0, 0, false
+	}
+	b, mapped := m.forest.find(m.roots[w], pc)
+	if !mapped {
+		return 0, 0, false
+	}
+	x, y := &m.mappings[a.mapping], &m.mappings[b.mapping]
+	if x.Object != y.Object || x.delta() != y.delta() {
+		return 0, 0, false
+	}
+	return max(a.start, b.start), min(a.end, b.end), true
+}
+
 // InKernel returns the mapping that covers pc in the kernel's address space, or nil.
 func (m *Map) InKernel(v Version, pc addr.PC) *Mapping {
 	state := &m.kernels[v]

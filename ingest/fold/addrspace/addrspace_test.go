@@ -267,7 +267,46 @@ func TestAgainstModel(t *testing.T) {
 							p, u, got, want, mapped)
 					}
 				}
+				checkSame(t, m, v, m.Process(int32((p+1)%procs), times[i]).Version(),
+					history[i][p], history[i][(p+1)%procs], units)
 			}
+		}
+	}
+}
+
+// checkSame compares Same with the models of two versions. All mappings of an object have the same
+// offsets.
+func checkSame(t *testing.T, m *Map, v, w Version, a, b model, units int) {
+	t.Helper()
+	for u := range units {
+		x, mapped := a[u]
+		y, both := b[u]
+		start, end, ok := m.Same(v, w, addr.PC(u))
+		if ok != (mapped && both && x == y) || ok && (u < int(start) || u >= int(end)) {
+			t.Fatalf("Same of address %d, objects %d and %d: [%d, %d) %v", u, x, y, start, end, ok)
+		}
+		for i := int(start); i < int(end); i++ {
+			if a[i] != x || b[i] != x {
+				t.Fatalf("Same of address %d: [%d, %d) has objects %d and %d", u, start, end, a[i], b[i])
+			}
+		}
+	}
+}
+
+// TestSameOffsets: one file at other offsets is not the same.
+func TestSameOffsets(t *testing.T) {
+	b := NewBuilder()
+	for pid, off := range []uint64{0, 0x1000, 0x2000, 0x1000} {
+		b.Map(0, int32(pid), Mapping{Start: 0x1000, End: 0x3000, PgOff: off, Object: 1})
+	}
+	m := b.Build()
+	version := func(pid int32) Version { return m.Process(pid, 1).Version() }
+	for _, c := range []struct {
+		a, b int32
+		want bool
+	}{{0, 1, false}, {1, 2, false}, {1, 3, true}, {2, 2, true}} {
+		if _, _, ok := m.Same(version(c.a), version(c.b), 0x2000); ok != c.want {
+			t.Errorf("Same of processes %d and %d: %v", c.a, c.b, ok)
 		}
 	}
 }
