@@ -33,10 +33,10 @@ func kernelFiles(v store.View, release string) (ids []buildid.ID) {
 }
 
 // FilesNamed returns the build IDs of the files that a name in text without build IDs may be of,
-// sorted, each once: those of Options.With that are at this path or have its last element for a
-// name. Of "vmlinux-RELEASE" it is else those that the store knows for kernels of that release, by
-// their paths, and with Options.Local else the kernel that runs here. With Options.TrustPaths it is
-// else the file that the store knows at an absolute path, or the one that is there now, which is
+// sorted, each once: files of Options.With at this path, or with its last element for a name. For
+// "vmlinux-RELEASE" without such files it returns the kernels of that release in the store, by
+// their paths, and with Options.Local else the running kernel. With Options.TrustPaths it else
+// returns the file that the store knows at an absolute path, or the file now at that path, which is
 // indexed.
 func (f Search) FilesNamed(ctx context.Context, name string) ([]buildid.ID, error) {
 	s := f.session

@@ -211,8 +211,8 @@ func (s *Session) InputOptions() input.Options {
 	return opts
 }
 
-// pathOf returns the path of a build ID's file, by the sources that only files that run have;
-// else that of any source.
+// pathOf returns the path of a build ID's file, by sources that only files that run have; else by
+// any source.
 func (s *Session) pathOf(id buildid.ID) string {
 	m, _, _ := store.FindOne(s.view, id)
 	if m == nil {

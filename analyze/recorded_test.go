@@ -74,10 +74,10 @@ func TestRecordedSymbols(t *testing.T) {
 	}
 }
 
-// TestRecordedKinds names what simpleperf lists besides ELF files with a place: the kernel, whose
-// functions have run-time addresses; DEX files, whose functions have offsets, and whose addresses
-// are never return addresses; compiled code, over which files with its symbols are mapped; symbol
-// maps of processes; and files of old versions, which do not note a place.
+// TestRecordedKinds names what simpleperf lists besides ELF files with a place: the kernel, with
+// functions at run-time addresses; DEX files, with functions at offsets, and addresses that are
+// never return addresses; compiled code, over which files with its symbols are mapped; symbol maps
+// of processes; and files of old versions, which do not note a place.
 func TestRecordedKinds(t *testing.T) {
 	const kernel = 0xffffff8000080000
 	b := perfbuild.New()

@@ -224,8 +224,8 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	return s.view
 }
 
-// remoteVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest
-// lists the build IDs of its images, and theirs tell them apart.
+// remoteVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest lists the
+// build IDs of its images, and their manifests distinguish them.
 func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)) func(
 	sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 	if s.opts.Remote == nil {

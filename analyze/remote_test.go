@@ -107,8 +107,8 @@ func vdsoStore(t *testing.T, kernel buildid.ID) string {
 	return path
 }
 
-// TestRemoteVDSO: the first run into an empty store names the vdso, whose build ID the manifest of
-// the kernel has, also where that is not known but by the bucket.
+// TestRemoteVDSO: the first run with an empty store names the vdso by the build ID in the kernel's
+// manifest, also if only the bucket has the kernel.
 func TestRemoteVDSO(t *testing.T) {
 	kernel := bytes.Repeat([]byte{1}, 20)
 	bucket := pushedFrom(t, vdsoStore(t, buildid.New(kernel)))
@@ -177,7 +177,7 @@ func TestRemoteOnce(t *testing.T) {
 	}
 }
 
-// TestRemoteNewer: nothing is taken from a bucket of a newer version, which is one warning.
+// TestRemoteNewer: a bucket of a newer version gives nothing but one warning.
 func TestRemoteNewer(t *testing.T) {
 	b := pushed(t)
 	if err := b.Replace(t.Context(), "symbolize-remote", []byte("symbolize remote 2\n")); err != nil {
@@ -236,8 +236,8 @@ func TestRemoteInMemory(t *testing.T) {
 	}
 }
 
-// TestRemoteReplacedStore: another process makes new generations of the store, and removes those
-// that the run has open, whenever it asks.
+// TestRemoteReplacedStore: another process makes new generations of the store, and removes the
+// generations that the run has open, whenever it asks.
 func TestRemoteReplacedStore(t *testing.T) {
 	b := pushed(t)
 	path := filepath.Join(t.TempDir(), "store")

@@ -9,8 +9,8 @@ import (
 	"symbolize/store/indexer"
 )
 
-// unwindTables returns the tables that unwind the copied stacks of all captures: those of the
-// session's view, else with Options.Local those of files of this host.
+// unwindTables returns the tables that unwind the copied stacks of all captures: tables of the
+// session's view, else with Options.Local of files of this host.
 func (s *Session) unwindTables() *unwind.Tables {
 	if s.tables == nil {
 		var local func(*ingest.Object) store.View
@@ -40,9 +40,9 @@ func (s *Session) foundUnwind(o *ingest.Object) store.View {
 	return s.localUnwind(o)
 }
 
-// localUnwind makes the unwind table of an object of a file of this host, in an overlay of its
-// own: whether the object's names are to be looked for here is decided later, when it is known
-// where its samples lie.
+// localUnwind makes the unwind table of an object from a file of this host, in an overlay of its
+// own: whether the object's names are needed from here is decided later, when the places of its
+// samples are known.
 func (s *Session) localUnwind(o *ingest.Object) store.View {
 	path := s.finder.Program(o)
 	if path == "" {

@@ -9,8 +9,8 @@ import (
 	"symbolize/store/local"
 )
 
-// TestLocalUnwinds unwinds copied stacks by tables of files that are found here, made for the
-// run, as by those of files that are indexed; and by none where there is no file.
+// TestLocalUnwinds unwinds copied stacks by tables of files that are found here, made for the run,
+// with the same result as tables of indexed files; and by none where there is no file.
 func TestLocalUnwinds(t *testing.T) {
 	capture := []string{"../fixtures/unwound/bare.data"}
 	dirs := []string{"../fixtures/unwound"}

@@ -51,9 +51,9 @@ func (f *HotFunction) value(count bool) uint64 {
 	return f.Weight
 }
 
-// HotFunctions returns the functions that have samples of an event at their leaves
-// (with Children: anywhere on the stack), heaviest first, those that Match chooses; and
-// the sums of all samples of the event. Locations without a name belong to no function.
+// HotFunctions returns the functions that have samples of an event at their leaves (with Children:
+// anywhere on the stack) and pass Match, heaviest first; and the sums of all samples of the event.
+// Locations without a name belong to no function.
 func HotFunctions(p *ingest.Profile, opts *Options) (
 	list []HotFunction, total, samples uint64) {
 	if p.Names == nil {

@@ -87,8 +87,8 @@ func loopSource() fakeCode {
 	}}
 }
 
-// loopProfile has samples in a function whose code is at hand, in one whose code is not,
-// and in a place without a name.
+// loopProfile has samples in a function with known code, in one without, and in a place without a
+// name.
 func loopProfile() *ingest.Profile {
 	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "cycles:upp", Unit: "count"})
 	prog := b.Object(ingest.Object{Kind: ingest.JIT, ID: sampleID,
@@ -109,7 +109,7 @@ func loopProfile() *ingest.Profile {
 		b.Row(profilebuild.Row{Event: event, PID: -1, TID: -1, CPU: -1, Count: count,
 			Weight: weight, Stack: stack})
 	}
-	// Leaves; offset 0xa lies inside the call at 8, as a skidding sampler may have it.
+	// Leaves; offset 0xa is inside the call at 8, as skid of a sampler may cause.
 	row(0, 4, 4000, place(prog, 8), place(prog, 0x16))
 	row(0, 2, 2000, place(prog, 0xa))
 	row(0, 1, 3000, place(prog, 0x10))
@@ -139,8 +139,8 @@ func TestAnnotateGolden(t *testing.T) {
 	})
 }
 
-// TestAnnotateCounts: each sample lies in one instruction or outside, percentages are of
-// the function, and with Children a call counts its callees, recursion once.
+// TestAnnotateCounts: each sample is counted in one instruction or outside, percentages are of the
+// function, and with Children a call counts its callees, recursion once.
 func TestAnnotateCounts(t *testing.T) {
 	p := loopProfile()
 	for _, tt := range []struct {

@@ -22,7 +22,7 @@ type row struct {
 // source is a line of source with instructions.
 type source struct {
 	File          string // where a file begins
-	Gap           bool   // lines without instructions lie before it
+	Gap           bool   // lines without instructions precede it
 	Hottest       bool
 	Percent, Heat string
 	Line          uint32

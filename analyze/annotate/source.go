@@ -16,7 +16,7 @@ type sourceCheck struct {
 
 // checkedFile counts the lines of a file that instructions are of.
 type checkedFile struct {
-	lines   int // that the file at hand has
+	lines   int // of the file now at its path
 	used    int
 	blank   int    // without text
 	last    uint32 // the highest

@@ -64,7 +64,7 @@ func encode(b []byte, v reflect.Value) []byte {
 }
 
 // wordsOf returns the elements of a slice with elements of the same form as T. Most of a file is
-// such slices, and reflection for each element took half of the time of reading it.
+// such slices, and reflection for each element was half of the time of reading it.
 func wordsOf[T uint32 | uint64](v reflect.Value) []T {
 	return unsafe.Slice((*T)(v.UnsafePointer()), v.Len())
 }

@@ -127,8 +127,8 @@ func (t *collecting) fail(capture string, err error) {
 	t.failed(capture, err)
 }
 
-// warnOf passes on a warning about a capture, and once what concerns no single one: Name reports
-// that there is no store, and a Run whose store cannot be written that, too.
+// warnOf passes on a warning about a capture. Warnings about the run are passed on once: that there
+// is no store (Name), or that it cannot be written (Run).
 func (t *collecting) warnOf(capture string, w analyze.Warning) {
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):

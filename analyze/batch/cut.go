@@ -8,7 +8,7 @@ import (
 const Stacks = -1
 
 // Cut writes the piece of a collected capture that one task reads, for engines that move data
-// between tasks themselves: that of Name for a part, or that of Merge for Stacks. It has the form
+// between tasks themselves: the input of Name for a part, or of Merge for Stacks. It has the form
 // of a collected capture.
 func Cut(collected string, part int, path string) error {
 	f, err := Open(collected)

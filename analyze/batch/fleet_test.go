@@ -54,7 +54,7 @@ func byService(n *night, made *nightbuild.Night) map[string][]string {
 	return groups
 }
 
-// values are those that the samples of a profile have of a key.
+// values are the values of a key in the samples of a profile.
 func values(p *ingest.Profile, key string) []string {
 	set := make(map[string]bool)
 	for i := range p.Samples {
@@ -122,13 +122,13 @@ func load(t *testing.T, opts analyze.Options, paths []string) (*ingest.Profile,
 	return p, layout
 }
 
-// TestLabels: a profile by a label of samples is that of a plain run which selects them, but for
-// its times, which are those of the captures.
+// TestLabels: a profile by a label of samples equals a plain run that selects them, but for its
+// times, which are the captures' times.
 func TestLabels(t *testing.T) {
 	n, made := newFleet(t)
 	n.captures = slices.DeleteFunc(n.captures, func(path string) bool {
 		return slices.Contains(made.Broken, path) || strings.Contains(path, "/jobs/") ||
-			strings.Contains(path, "/web/") // whose samples have no CPU
+			strings.Contains(path, "/web/") // its samples have no CPU
 	})
 	for _, key := range []string{batch.KeyComm, "cpu"} {
 		opts := n.options(t.TempDir())
@@ -168,7 +168,7 @@ func TestLabelsNotKept(t *testing.T) {
 	}
 }
 
-// TestFleet: the profiles of 40 captures, one of them broken, are those of plain runs by service.
+// TestFleet: the profiles of 40 captures, one of them broken, equal plain runs by service.
 func TestFleet(t *testing.T) {
 	n, made := newFleet(t)
 	opts := n.options(t.TempDir())

@@ -38,7 +38,7 @@ type Grouping struct {
 	// Pattern reads values from the end of a capture's path: "{service}/{host}/{day}.data"; ""
 	// reads none.
 	Pattern string
-	// Manifest has values by path, which override those of the pattern: see ReadManifest.
+	// Manifest has values by path, which override values of the pattern: see ReadManifest.
 	Manifest map[string]map[string]string
 
 	match   *regexp.Regexp
@@ -226,8 +226,8 @@ func (g *Grouping) heads(collected []string) (heads map[string]*Head, err error)
 	return heads, nil
 }
 
-// byCapture sorts files by the paths of their captures, and those of one capture so that a whole
-// one is before one that lacks something.
+// byCapture sorts files by the paths of their captures; of one capture a complete file precedes an
+// incomplete one.
 func byCapture(collected []string, heads map[string]*Head) []string {
 	return slices.SortedFunc(slices.Values(collected), func(a, b string) int {
 		x, y := heads[a], heads[b]

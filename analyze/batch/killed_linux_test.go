@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest"
 )
 
-// The environment of a process that does one step of a night and nothing else.
+// The environment of a process that does one step of a batch and nothing else.
 const (
 	stepVar   = "BATCH_TEST_STEP"
 	nightVar  = "BATCH_TEST_NIGHT"

@@ -99,8 +99,8 @@ func (b *namesBuilder) append(frames []ingest.Frame, reason ingest.Reason, off u
 	n.Reasons, n.SymOff = append(n.Reasons, reason), append(n.SymOff, off)
 }
 
-// finish sets the profile's names, with the functions that are in use, as answers are for the
-// locations of all captures, and those that it had before.
+// finish sets the profile's names, with the functions that are in use: answers have the functions
+// of all captures. Names that the profile had before are kept.
 func (b *namesBuilder) finish() {
 	const unused = ^ingest.FuncID(0)
 	number := slices.Repeat([]ingest.FuncID{unused}, len(b.funcs))

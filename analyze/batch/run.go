@@ -46,8 +46,8 @@ type RunOptions struct {
 	// Formats are the extensions of the files to write: FormatPprof, FormatFolded.
 	Formats   []string
 	Demangler func() *report.Demangler // for each group
-	// Config is a text of the options that change the reading of a capture, and Style of those that
-	// change how profiles are written: work that was done with others is done again.
+	// Config is a text of the options that change the reading of a capture, and Style of the
+	// options that change how profiles are written: work that was done with others is done again.
 	Config, Style string
 
 	*Hooks

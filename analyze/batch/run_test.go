@@ -24,7 +24,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// night is a directory of captures of services and hosts, and a store for them.
+// night is a directory of captures of services and hosts, with a store for them.
 type night struct {
 	dir, store string
 	captures   []string
@@ -398,8 +398,8 @@ func TestFailures(t *testing.T) {
 	compare(t, written(t, opts.Out), want)
 }
 
-// TestReplacedStore: while each step runs another process makes new generations of the store, until
-// those that the run has open are removed.
+// TestReplacedStore: while each step runs, another process makes new generations of the store until
+// the generations that the run has open are removed.
 func TestReplacedStore(t *testing.T) {
 	n := newNight(t)
 	want := n.plain(t)
@@ -425,7 +425,7 @@ func TestReplacedStore(t *testing.T) {
 	compare(t, written(t, opts.Out), want)
 }
 
-// TestMissingPart: names of other captures are refused, not taken for reasons.
+// TestMissingPart: names of other captures are refused, and are not reported as reasons.
 func TestMissingPart(t *testing.T) {
 	n := newNight(t)
 	work := t.TempDir()

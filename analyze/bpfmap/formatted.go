@@ -8,7 +8,7 @@ import (
 	"symbolize/ingest/format/mapdump"
 )
 
-// infer takes the layout of keys, and of values, from the text that bpftool formatted by BTF that
+// infer finds the layout of keys, and of values, in the text that bpftool formatted by BTF which
 // the dumps do not have, if the pairs of all of them decide it. It notes the places it found.
 func (in *Dumps) infer(log Log) {
 	first := &in.List[0].Layout

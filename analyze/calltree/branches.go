@@ -16,8 +16,8 @@ import (
 // Branches is a table of branches, by source and target.
 type Branches struct {
 	Head
-	// Mispredicted are those of all branches that count as such in Predicted; Unknown are branches
-	// of processors that do not record it.
+	// Mispredicted counts the mispredicted branches of all in Predicted; Unknown counts branches of
+	// processors that do not record it.
 	Mispredicted uint64      `json:"mispredicted"`
 	Unknown      uint64      `json:"unknown_prediction,omitempty"`
 	Rows         []BranchRow `json:"rows"`

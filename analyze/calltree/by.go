@@ -13,7 +13,7 @@ import (
 // of the constants are words of tags (ingest.ParseTag); the zero By is Function.
 type By string
 
-// The granularities, of frames before those of samples.
+// The granularities, first of frames, then of samples.
 const (
 	Function By = ""
 	File     By = "file"

@@ -86,8 +86,8 @@ func compareRows(t *testing.T, got, want []pprofrun.Row) {
 	}
 }
 
-// TestTableAgainstPprof: flat and cumulative values by function and line are those of pprof
-// with each of the filters.
+// TestTableAgainstPprof: flat and cumulative values by function and line equal pprof's with each of
+// the filters.
 func TestTableAgainstPprof(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestTableAgainstPprof(t *testing.T) {
 	}
 }
 
-// TestPeekAgainstPprof: callers and callees of each function are those of pprof.
+// TestPeekAgainstPprof: callers and callees of each function equal pprof's.
 func TestPeekAgainstPprof(t *testing.T) {
 	p := profilebuild.Calls(4, false)
 	for _, f := range filterCases()[:8] {

@@ -33,8 +33,8 @@ func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
 	return out
 }
 
-// Compare joins the stacks of two sides, each of which Unify gave the same nodes: Values are
-// the sums of the first, those of the base sums of the second. Tree then has both.
+// Compare joins the stacks of two sides that Unify gave the same nodes. Values are the sums of the
+// first side, base values the sums of the second. Tree then has both.
 func Compare(sides, base []*Stacks) *Stacks {
 	c := &Stacks{}
 	add := func(s *Stacks, isBase bool) {

@@ -60,7 +60,7 @@ func TestLabelsEqualToPprof(t *testing.T) {
 	}
 }
 
-// TestByLabel: sums by label are those of pprof with -tagroot, but for the words of numbers and of
+// TestByLabel: sums by label equal pprof's with -tagroot, but for the text of numbers and of
 // samples that lack the label.
 func TestByLabel(t *testing.T) {
 	p, prof := labelled(t)

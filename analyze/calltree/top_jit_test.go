@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// TestTopLoads: a BPF function whose loads are several objects is one row; methods of one
-// name that two virtual machines compiled are two.
+// TestTopLoads: a BPF function with loads that are several objects is one row; methods of one name
+// that two virtual machines compiled are two.
 func TestTopLoads(t *testing.T) {
 	b := profilebuild.New(profilebuild.Clock(), ingest.Event{Name: "cpu", Unit: "ns"})
 	for i, name := range []string{"bpf_prog_0102030405060708_mix", "bpf_prog_0102030405060708_mix",

@@ -227,8 +227,7 @@ func at(list []uint64, i int) uint64 {
 	return 0
 }
 
-// load is a disk whose second half is slower and which has a few outliers, second by
-// second.
+// load is a disk with a slower second half and a few outliers, second by second.
 func load(columns int) *HeatMap {
 	m := &HeatMap{Title: `lat <b>&"quoted"`, Unit: "usecs", From: "2026-01-02 03:04:05 UTC",
 		Notes: []string{"12 counts are of before the first dump"}}

@@ -6,8 +6,8 @@ import "slices"
 type Column struct {
 	Start, End uint64 // ns of any clock
 	Counts     []uint64
-	// Reset: counts had become fewer since the dump before, so that the interval's are those of
-	// the dump.
+	// Reset: counts are lower than in the dump before, so that the interval has the counts of its
+	// dump.
 	Reset bool
 }
 

@@ -206,7 +206,7 @@ func (c *canvas) legend() {
 // escape makes text from outside fit for XML and HTML: no markup, no characters that either lacks.
 func escape(text string) string { return html.EscapeString(printable(text)) }
 
-// printable replaces control characters and those that XML lacks.
+// printable replaces control characters and characters that XML lacks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == 0xfffe || r == 0xffff {

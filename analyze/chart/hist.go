@@ -88,8 +88,8 @@ const (
 	kilo          = 1 << 10
 )
 
-// appendBCC draws as _print_log2_hist and _print_linear_hist of bcc's table.py do, which
-// are those of the kernel's samples (tracex2) with wider columns.
+// appendBCC draws as _print_log2_hist and _print_linear_hist of bcc's table.py do: the kernel's
+// samples (tracex2) have the same form with narrower columns.
 func appendBCC(dst []byte, h *Histogram, s Scale, unit string) []byte {
 	_, last, most := h.used()
 	if last < 0 {

@@ -12,9 +12,9 @@ type shades struct {
 	most  uint64
 }
 
-// newShades makes at most n levels for counts up to most. Levels begin at most^(k/n),
-// rounded up; those that would hold no whole number are left out. It is computed with
-// integers: floating point differs between machines.
+// newShades makes at most n levels for counts up to most. Levels begin at most^(k/n), rounded up;
+// levels without a whole number are left out. It is computed with integers: floating point differs
+// between machines.
 func newShades(most uint64, n int) shades {
 	s := shades{most: most}
 	target, root := new(big.Int), new(big.Int)

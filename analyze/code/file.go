@@ -222,8 +222,7 @@ func openCode(name string, want buildid.ID) (*elf.File, *os.File, error) {
 	return f, file, nil
 }
 
-// inBundles returns the vdso image of this build ID that a bundle at hand holds; nil if
-// none does.
+// inBundles returns the vdso image of this build ID in an open bundle; nil if none has it.
 func (c *Finder) inBundles(id buildid.ID) *elf.File {
 	for _, capture := range c.o.Bundles {
 		b := capture.Bundle()

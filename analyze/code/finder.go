@@ -21,8 +21,7 @@ import (
 // Options are for NewFinder.
 type Options struct {
 	View store.View
-	// Bundles are captures at hand whose vdso images count; they stay open while the Finder is
-	// used.
+	// Bundles are open captures that may have vdso images; they stay open while the Finder is used.
 	Bundles []*input.Capture
 	// Paths are files and directories of users' choice, searched before recorded paths.
 	Paths      []string
@@ -34,8 +33,8 @@ type Options struct {
 	NoInlines bool
 }
 
-// Finder finds the code of functions: of BPF programs in captures and the store, of all others
-// in files whose build ID is the recorded one. It is a annotate.CodeSource.
+// Finder finds the code of functions: of BPF programs in captures and the store, of all others in
+// files with the recorded build ID. It is a annotate.CodeSource.
 type Finder struct {
 	// Machine is the machine of the captures, as printed by uname -m.
 	Machine string

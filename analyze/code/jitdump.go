@@ -102,7 +102,7 @@ func (c *Finder) dumpLines(list []jitdump.Line, offsets []int) []annotate.CodeLi
 // it.
 const maxOverlaid = 64
 
-// symbols names addresses of the process: of the functions that lay there the last.
+// symbols names addresses of the process by the functions that were there last.
 func (d *dumpCode) symbols(pcs []addr.PC) []annotate.CodeSymbol {
 	names := make([]annotate.CodeSymbol, len(pcs))
 	for i, pc := range pcs {

@@ -39,7 +39,7 @@ func (c *Finder) kernelCode(o *ingest.Object, m *store.Manifest) (*fileCode, err
 	return k.open(c.o.View, m)
 }
 
-// open opens the copy. Its addresses are those of the recorded run.
+// open opens the copy. It has the addresses of the recorded run.
 func (k *kernelCopy) open(view store.View, m *store.Manifest) (*fileCode, error) {
 	text, err := k.text()
 	if err != nil {

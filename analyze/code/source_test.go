@@ -57,8 +57,8 @@ func textOf(s *sourceDirs, file string, line uint32) string {
 	return text
 }
 
-// TestRecordedSource: a file at the recorded path is read if its name is that of source code and it
-// is not younger than the object; hostile debug information gets nothing else printed.
+// TestRecordedSource: a file at the recorded path is read if it has a name of source code and is
+// not younger than the object; hostile debug information gets nothing else printed.
 func TestRecordedSource(t *testing.T) {
 	dir := t.TempDir()
 	built := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -40,8 +40,8 @@ func compare(t testing.TB, base, sides []Input, opts Options) *Diff {
 	return d
 }
 
-// TestAgainstPprof: differences of flat and cumulative values, by function and line, are those
-// of `pprof -diff_base`; scaled ones up to its rounding.
+// TestAgainstPprof: differences of flat and cumulative values, by function and line, equal `pprof
+// -diff_base`; scaled ones up to its rounding.
 func TestAgainstPprof(t *testing.T) {
 	for seed := range uint64(3) {
 		base, p := profilebuild.Calls(seed+10, false), profilebuild.Calls(seed, false)
@@ -104,8 +104,8 @@ func compareDeltas(t *testing.T, got, want []pprofrun.Row, tolerance float64) {
 	}
 }
 
-// service is a profile of a program whose functions have these shares, in percent: samples
-// are drawn at random, and runs differ by jitter, a standard deviation as a share.
+// service is a profile of a program with functions of these shares, in percent: samples are drawn
+// at random, and runs differ by jitter, a standard deviation as a share.
 func service(rng *rand.Rand, samples int, jitter float64, shares []float64) *ingest.Profile {
 	b := profilebuild.New(profilebuild.Clock())
 	b.Meta.MainProgram = "/opt/app/bin/app"
@@ -140,7 +140,7 @@ func service(rng *rand.Rand, samples int, jitter float64, shares []float64) *ing
 	return b.Profile()
 }
 
-// shares of sixty functions that fall off as those of a real service do.
+// shares of sixty functions that fall off as in a real service.
 func sixty() []float64 {
 	shares := make([]float64, 60)
 	for i := range shares {
@@ -451,7 +451,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("no error: %+v", d)
 		}
 	}
-	// An event whose samples are all on one side.
+	// An event with all samples on one side.
 	empty := profilebuild.New(profilebuild.Clock()).Profile()
 	d := compare(t, inputs(empty), inputs(p), Options{
 		Options: calltree.Options{Demangler: report.NewDemangler(report.Full)}})

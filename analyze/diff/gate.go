@@ -120,9 +120,9 @@ func betaCDF(x, a, b float64) float64 {
 // interval is the probability with which the true change is within Row.Interval.
 const interval = 0.95
 
-// changeInterval returns the bounds of a change, from the variances of the means of both sides,
-// by the logarithm of their ratio; nil if one side has nothing. freedom is that of the
-// variances, infinite where they are known.
+// changeInterval returns the bounds of a change, from the variances of the means of both sides, by
+// the logarithm of their ratio; nil if one side has nothing. freedom is the degrees of freedom of
+// the variances, infinite where they are known.
 func changeInterval(v *Pair, baseVariance, variance, freedom float64) *[2]float64 {
 	if v.Base <= 0 || v.New <= 0 {
 		return nil

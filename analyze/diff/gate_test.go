@@ -101,8 +101,8 @@ func TestGateFinds(t *testing.T) {
 	}
 }
 
-// TestGateUnequalWeights: samples whose weights differ by orders of magnitude, as times of waiting,
-// scatter more than their number shows; equal runs do not fail.
+// TestGateUnequalWeights: samples with weights that differ by orders of magnitude, as times of
+// waiting do, scatter more than their number shows; equal runs do not fail.
 func TestGateUnequalWeights(t *testing.T) {
 	run := func(rng *rand.Rand) *ingest.Profile {
 		b := profilebuild.New(profilebuild.Clock())

@@ -180,8 +180,8 @@ func (d amd64) extraInst(e *extraOp, prefixes, code []byte, at int, pc addr.PC) 
 	return inst, true
 }
 
-// asIMUL decodes a ModRM byte and the bytes after it as those of `imul rm, reg` with the
-// given prefixes. It returns the code of that and the number of bytes it took of rest.
+// asIMUL decodes a ModRM byte and the bytes after it as operands of `imul rm, reg` with the given
+// prefixes. It returns the code of that and the number of bytes it used of rest.
 func asIMUL(prefixes, rest []byte) (x x86asm.Inst, imul []byte, n int, ok bool) {
 	imul = append(prefixes, 0x0f, 0xaf)
 	before := len(imul)
@@ -208,7 +208,7 @@ func (e *extraOp) fullName(wide, attMem bool) string {
 	return e.name + "d"
 }
 
-// extraArgs writes the operands of a form, which x read as those of `imul rm, reg`.
+// extraArgs writes the operands of a form, which x read as operands of `imul rm, reg`.
 func (d amd64) extraArgs(f form, x *x86asm.Inst, code []byte) string {
 	if d.syntax == Intel { // destination first
 		_, text := splitOp(x86asm.IntelSyntax(*x, 0, nil))

@@ -135,8 +135,8 @@ func join(op, args string) string {
 	return padOp(op) + args
 }
 
-// padOp is a mnemonic with the space up to its operands. Prefixes before it take no
-// part in the column.
+// padOp is a mnemonic with the space up to its operands. The column does not count prefixes before
+// it.
 func padOp(op string) string {
 	n := len(op) - 1 - strings.LastIndexByte(op, ' ')
 	if n >= opColumn {

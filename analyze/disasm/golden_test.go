@@ -47,8 +47,8 @@ func readListing(t testing.TB, file string) []line {
 	return list
 }
 
-// TestListings: boundaries and texts equal those of objdump 2.40 for testdata/amd64.s
-// and of llvm-objdump 14 for testdata/arm64.s, each instruction alone and all in a row.
+// TestListings: boundaries and texts equal objdump 2.40 for testdata/amd64.s and llvm-objdump 14
+// for testdata/arm64.s, each instruction alone and all in a row.
 func TestListings(t *testing.T) {
 	for machine, file := range map[string]string{
 		"x86_64": "testdata/amd64.objdump", "aarch64": "testdata/arm64.objdump",

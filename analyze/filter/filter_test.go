@@ -19,7 +19,7 @@ import (
 const (
 	fixedID  = "25d5bede07880a4717e27339b881f99c414460ba" // with DWARF, at fixed addresses
 	kernelID = "e4f18d9dc1d0e6fc2b17e93e885a647b3c0a6fc1"
-	oddID    = "0102030405060708"                         // a library whose function has a strange name
+	oddID    = "0102030405060708"                         // a library with a strange name of a function
 	mixedID  = "fb7864a6cb7fd3c395f87031db3312ca5f4e5974" // position-independent
 	nobodyID = "00112233445566778899aabbccddeeff00112233"
 	tallyTag = "bpf_prog_a612a69c77159703_fold_digits"
@@ -348,7 +348,7 @@ func TestBuildIDOfKernel(t *testing.T) {
 	}
 }
 
-// TestProbable: a BPF function whose image the text lacks is marked.
+// TestProbable: a BPF function without its image in the text is marked.
 func TestProbable(t *testing.T) {
 	view := newView(t)
 	for text, want := range map[string]uint64{

@@ -161,8 +161,8 @@ func (s *scanner) android(start, i, end int) {
 	s.add(p, p.end)
 }
 
-// gdb reads a frame without a name, with an address of the process. Frame 0 and the frame after
-// that of a signal are exact.
+// gdb reads a frame without a name, with an address of the process. Frame 0 and the frame after a
+// signal's are exact.
 func (s *scanner) gdb(number, i, end int) {
 	exact := number == 0 || number == s.process.signalFrame
 	s.process.signalFrame = 0

@@ -170,7 +170,7 @@ var pasted = []struct {
 		named: 0},
 }
 
-// files are those that a user named.
+// files are the files that a user named.
 func files(name string) []buildid.ID {
 	fixed, _ := buildid.Parse(fixedID)
 	nobody, _ := buildid.Parse(nobodyID)
@@ -183,7 +183,7 @@ func files(name string) []buildid.ID {
 	return nil
 }
 
-// programs are those that a user named: one is not there, one is position-independent.
+// programs are the programs that a user named: one is missing, one is position-independent.
 func programs() (ids []buildid.ID) {
 	for _, text := range []string{nobodyID, mixedID, fixedID} {
 		id, _ := buildid.Parse(text)

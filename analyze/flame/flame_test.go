@@ -184,8 +184,7 @@ func TestTopIsExact(t *testing.T) {
 	}
 }
 
-// TestLeftOutStays: a page of a profile without room keeps every total, and notes the missing
-// parts.
+// TestLeftOutStays: a page over its size keeps every total, and notes the missing parts.
 func TestLeftOutStays(t *testing.T) {
 	p := profilebuild.Random(5, profilebuild.Size{Objects: 20, Functions: 2000, Locations: 20_000,
 		Stacks: 40_000, Depth: 30})
@@ -246,7 +245,7 @@ func TestSamePage(t *testing.T) {
 	}
 }
 
-// TestCoverOfOthers: steps that depend on the host come from who knows it.
+// TestCoverOfOthers: advice about the host comes from a function that knows the host.
 func TestCoverOfOthers(t *testing.T) {
 	opts := options()
 	if g := flame.New(profilebuild.Shop(), opts); g.Cover == nil || g.Cover.Samples == 0 {

@@ -34,7 +34,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestJoin: whatever the order and distance of samples, a grid is that of its last width.
+// TestJoin: whatever the order and distance of samples, a grid has its last width.
 func TestJoin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, span := range []uint64{1e9, 1e12, 1e15, 1 << 62} {

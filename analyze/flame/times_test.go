@@ -88,8 +88,8 @@ func timedTexts(t *testing.T, data []byte) map[string][]string {
 	return out
 }
 
-// TestGeckoTimes: samples stand in their threads at the times that a replay has, with the stacks
-// that the profile has.
+// TestGeckoTimes: samples are in their threads at the times that a replay has, with the stacks that
+// the profile has.
 func TestGeckoTimes(t *testing.T) {
 	const fixtures = "../../fixtures"
 	for _, capture := range []string{"fixed.data", "mixed.data", "bpf.data", "events.data"} {

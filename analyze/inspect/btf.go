@@ -25,8 +25,8 @@ type BTF struct {
 // ErrNotSplit is the error for a file without BTF of its own that base was given for.
 var ErrNotSplit = errors.New("is no kernel module and no BTF")
 
-// ReadBTF reads the BTF in a file of any kind that has some: ELF, BTF as it is, a capture.
-// base, which may be nil, is the BTF that it continues. damage is that of programs of a capture:
+// ReadBTF reads the BTF in a file of any kind that has some: ELF, BTF as it is, a capture. base,
+// which may be nil, is the BTF that it continues. damage is the damage of programs of a capture:
 // the BTF of the others is returned.
 func ReadBTF(ctx context.Context, path string, base *btf.Types) (found []BTF, damage, err error) {
 	t, err := ReadTypes(path, base)

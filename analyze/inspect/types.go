@@ -22,8 +22,8 @@ type Types struct {
 	wants map[string]bool // the requested names, and whether they were found
 }
 
-// NewTypes lists the types of blobs, or those of names: "list_head", "struct list_head" or
-// "#12". With definitions, types that are named have their members and their C.
+// NewTypes lists the types of blobs, or only the types with names: "list_head", "struct list_head"
+// or "#12". With definitions, named types have their members and their C.
 func NewTypes(path string, blobs []BTF, names []string, definitions bool) (*Types, error) {
 	r := &Types{File: path, blobs: blobs, c: definitions && len(names) > 0, wants: wants(names)}
 	for _, b := range blobs {

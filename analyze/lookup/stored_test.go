@@ -85,8 +85,8 @@ func TestStoredNames(t *testing.T) {
 	}
 }
 
-// TestStoredNamesUsed looks up in a table whose names are distinct: they are printed by the
-// style that they are of, and only if this program made them.
+// TestStoredNamesUsed looks up in a table with distinct names: they are printed in their own style,
+// and only if this program made them.
 func TestStoredNamesUsed(t *testing.T) {
 	mark := func(id string) *symtab.Demangler {
 		return &symtab.Demangler{ID: id, Name: func(s string) string { return "stored " + s }}

@@ -10,7 +10,7 @@ import (
 )
 
 func ExamplePolicy() {
-	// The sums are those of `printf TEXT | openssl dgst -sha256 -binary | base64`.
+	// The sums are the output of `printf TEXT | openssl dgst -sha256 -binary | base64`.
 	fmt.Println(page.Policy(""))
 	fmt.Println(page.Policy("", "", "f()"))
 	// Output:

@@ -24,8 +24,8 @@ type Code struct {
 	Source  annotate.CodeSource
 }
 
-// objects answers pprof's questions about files of code. It implements driver.ObjTool. Addresses
-// of pprof's "object files" are those of the profile, so that each question is for one object.
+// objects answers pprof's questions about files of code. It implements driver.ObjTool. pprof's
+// "object files" have the addresses of the profile, so that each question is for one object.
 type objects struct {
 	load     func() (*Code, error)
 	demangle *report.Demangler

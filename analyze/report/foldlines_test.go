@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// brokenAfter takes some bytes and fails then.
+// brokenAfter accepts some bytes and fails then.
 type brokenAfter int
 
 var errBroken = errors.New("broken")

@@ -117,8 +117,7 @@ func TestCoverageAgainstNaive(t *testing.T) {
 	}
 }
 
-// TestCoverageOfSilentEvent: an event whose periods are all zero weighs by samples; it must not
-// vanish.
+// TestCoverageOfSilentEvent: an event with periods of zero weighs by samples; it must not vanish.
 func TestCoverageOfSilentEvent(t *testing.T) {
 	b := profilebuild.New(ingest.Event{Name: "probe", Unit: "count"})
 	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/x"}})

@@ -46,8 +46,9 @@ func newStackEnds(p *ingest.Profile) stackEnds {
 	return ends
 }
 
-// goPrograms returns the objects that have functions of Go: by the file, which debug information
-// and Go's own table have, or in the runtime's package, whose names have its symbols' form.
+// goPrograms returns the objects that have functions of Go: known by the file, which debug
+// information and Go's own table have, or by functions of the runtime's package, which symbols have
+// in the same form.
 func goPrograms(p *ingest.Profile) map[ingest.ObjectID]bool {
 	goes := make(map[ingest.ObjectID]bool)
 	if p.Names == nil {

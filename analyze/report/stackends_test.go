@@ -60,8 +60,8 @@ func TestHintsOfStackEnds(t *testing.T) {
 	}
 }
 
-// TestHintWithoutBuildID: the kernel was asked for build IDs and could not read that of the only
-// program, as of Go's: to ask again is no advice.
+// TestHintWithoutBuildID: the kernel was asked for build IDs and could not read the ID of the only
+// program, as with Go's programs: asking again is no advice.
 func TestHintWithoutBuildID(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -9,14 +9,13 @@ import (
 	"symbolize/ingest"
 )
 
-// Uncalled counts the frames of user code that cannot be callers: callers at the first byte
-// of their function, by ingest's rule for return addresses (input.Options.Exact). Code without
-// frame pointers left such words where a chain of frame pointers expects return addresses:
-// pointers to functions, entries of tables of virtual functions. They have names, as in
-// perf, but did not call their apparent callees. Neither frames that an interrupt or a
-// signal came to count, nor code whose address is put below the outermost function on purpose.
-// Words inside of functions cannot be recognized: the stacks with an uncalled frame are the least
-// that are wrong.
+// Uncalled counts the frames of user code that cannot be callers: callers at the first byte of
+// their function, by ingest's rule for return addresses (input.Options.Exact). Code without frame
+// pointers left such words where a chain of frame pointers expects return addresses: pointers to
+// functions, entries of tables of virtual functions. They have names, as in perf, but did not call
+// their apparent callees. Frames that an interrupt or a signal reached are not counted, and neither
+// is code with an address put below the outermost function on purpose. Words inside functions
+// cannot be recognized: the stacks with an uncalled frame are the least that are wrong.
 type Uncalled struct {
 	Frames  uint64  `json:"frames"`
 	Share   float64 `json:"share_percent"` // of all frames, by weight

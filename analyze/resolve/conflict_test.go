@@ -69,8 +69,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestMoved warns of debug information of another build than the stripped file's, whose unwind table
-// has the functions elsewhere.
+// TestMoved warns of debug information of another build than the stripped file, which has the
+// functions elsewhere by its unwind table.
 func TestMoved(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -210,7 +210,7 @@ func TestPprofHasLines(t *testing.T) {
 	}
 }
 
-// TestFinder: each source's answer is kept, for those who choose by other rules.
+// TestFinder: each source's answer is kept, for callers that choose by other rules.
 func TestFinder(t *testing.T) {
 	o := debugOverlay(t)
 	ms, err := o.Find(id(1))
@@ -319,7 +319,7 @@ func debugOf(b *symtab.Builder, f *symtab.Func, n uint32) *symtab.DebugFunc {
 	return d
 }
 
-// noStrings is a view of one table whose blocks of strings cannot be read.
+// noStrings is a view of one table with blocks of strings that cannot be read.
 type noStrings struct {
 	store.View
 	table *symtab.Encoded
@@ -382,8 +382,8 @@ func TestFinderWithoutStrings(t *testing.T) {
 	}
 }
 
-// TestBareNames: a function whose debug information has no linkage name has the mangled
-// one of its own symbol, and of no other.
+// TestBareNames: a function that has no linkage name in debug information has the mangled name of
+// its own symbol, and of no other.
 func TestBareNames(t *testing.T) {
 	b := symtab.NewBuilder(symtab.Options{})
 	var symbols []symtab.Func

@@ -31,7 +31,7 @@ func lineTable(t testing.TB, symbol string, firstLine uint32) *symtab.Encoded {
 	return b.Encode()
 }
 
-// addFunction merges a BPF function with one load, whose image may be missing.
+// addFunction merges a BPF function with one load, with or without its image.
 func addFunction(t testing.TB, o *store.Overlay, id buildid.ID, image bool, table *symtab.Encoded) {
 	t.Helper()
 	entry, err := o.PutBlob(t.Context(), []byte("entry"))
@@ -153,7 +153,7 @@ func TestResolveJITBeyond(t *testing.T) {
 	}
 }
 
-// jitDamage is a view whose manifests or tables cannot be read.
+// jitDamage is a view with manifests or tables that cannot be read.
 type jitDamage struct {
 	store.View
 	find bool

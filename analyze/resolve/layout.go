@@ -23,7 +23,7 @@ type Addresses struct {
 }
 
 // NewAddresses returns the conversion for an object with the manifest m. For ELF files and vdsos,
-// segments are the segments of a runtime file, or m.Layout if no file is at hand. The reason is
+// segments are the segments of a runtime file, or m.Layout without a file. The reason is
 // LayoutUnknown without segments, or without a kernel's reference symbol; otherwise ReasonNone.
 func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
 	Addresses, ingest.Reason) {

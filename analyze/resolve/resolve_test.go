@@ -373,7 +373,7 @@ func TestResolveDeterministic(t *testing.T) {
 	}
 }
 
-// broken is a view whose tables, or objects, cannot be read.
+// broken is a view with tables, or objects, that cannot be read.
 type broken struct {
 	store.View
 	find, open bool

@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkUnwind unwinds a stack of 63 frames, by stack and by frame pointer in turn, in a copy of
-// 8 KB: the bytes are those of the copy.
+// 8 KB, which is the number of bytes.
 func BenchmarkUnwind(b *testing.B) {
 	words := []uint64{1, 2, 3, 4, codeAt + 0x120}
 	const pairs = 30

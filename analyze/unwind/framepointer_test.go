@@ -18,8 +18,8 @@ func TestFramePointer(t *testing.T) {
 		end     input.StackEnd
 		guessed bool
 	}{
-		// A function without a frame pointer, that lib+20 has called: its own step would leave out
-		// lib+20, whose frame the register is of.
+		// A function without a frame pointer, called by lib+20: its own step would leave out
+		// lib+20, which owns the frame of the register.
 		{name: "no table, a caller below the frame", stack: x86Stack(libAt+0x10, slot(3), 0, 1, libAt+0x20, 0, slot(5),
 			code+0x120, 0, code+0x10), want: []string{"lib+10"}, end: input.StackNoTable},
 		{name: "JIT, a caller below the leaf's frame", stack: x86Stack(jitAt+0x10, slot(3), 0, 1, jitAt+0x20, 0, slot(6),

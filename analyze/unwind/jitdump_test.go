@@ -16,7 +16,7 @@ import (
 )
 
 // trampoline is a function as CPython 3.13 makes one for each function in Python, and its
-// .eh_frame, which lies 16 bytes behind the function's begin; both are taken from a file of it.
+// .eh_frame, 16 bytes after the function's start; both were copied from a file of CPython.
 const (
 	trampoline = "\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3"
 	ehFrame    = "\x14\x00\x00\x00\x00\x00\x00\x00\x01zR\x00\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\x00\x00" +
@@ -25,8 +25,8 @@ const (
 )
 
 // TestJITDumpRules unwinds through functions without frame pointers by the rules in their jitdump
-// file, whose header has no machine; where they have none, or some that are of other code, the
-// frame pointer decides as for any memory.
+// file, with no machine in its header; without rules, or with rules of other code, the frame
+// pointer decides as for any memory.
 func TestJITDumpRules(t *testing.T) {
 	const first, second = jitAt, jitAt + 0x100
 	other := strings.Replace(ehFrame, "\xd0\xff\xff\xff", "\xd0\xfe\xff\xff", 1)

@@ -15,10 +15,10 @@ import (
 
 const vdsoAt = 0x7d0000 // of the tests of signal frames
 
-// TestSignalFrames has a handler that was called by the kernel, whose frame lies as struct
+// TestSignalFrames has a handler that was called by the kernel, with a frame as in struct
 // rt_sigframe and struct sigframe_ia32 of arch/x86/include/asm/sigframe.h and
-// arch/arm64/kernel/signal.c have it. The handler returns to a function of the program, which is
-// known by its code alone, or to the vdso, of which nothing is known.
+// arch/arm64/kernel/signal.c. The handler returns to a function of the program, which is known by
+// its code alone, or to the vdso, of which nothing is known.
 func TestSignalFrames(t *testing.T) {
 	const code, handler, interrupted, fp, link = 0x8001000, 0x104, 0x204, 0x5e5e5e0, 0x8001010
 	for _, c := range []struct {
@@ -87,7 +87,7 @@ func TestSignalFrames(t *testing.T) {
 const stack32 = 0x9000000
 
 // signalStack is a stack with a handler's frame of one word at the stack pointer, the return
-// address, or none on arm64, and that of the kernel behind it.
+// address, or none on arm64, and the kernel's frame after it.
 func signalStack(machine elf.Machine, arch string, abi, pc, ra uint64, frame map[int]uint64, size int,
 	caller uint64) *input.CopiedStack {
 	word := cfi.ArchOf(machine).Word

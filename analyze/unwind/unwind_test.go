@@ -58,7 +58,7 @@ var program = []function{
 	{start: 0x500, size: 0x10, rules: []any{0, frameRule(rsp, 8)}},                          // noreturn call at the end
 }
 
-// signalRule is that of x86-64's restorer: all is in the ucontext at rsp.
+// signalRule is the rule of x86-64's restorer: all registers are in the ucontext at rsp.
 func signalRule(b *cfi.Builder) cfi.Rule {
 	at := func(off int32, deref bool) cfi.Where {
 		code := binary.AppendUvarint([]byte{opBreg0 + rsp}, 0)[:1]
@@ -116,7 +116,7 @@ func tablesOf(t testing.TB, b *cfi.Builder) *Tables {
 
 var id = buildid.Make(buildid.GNU, []byte("0123456789abcdefghij"))
 
-// objects are those of the mappings.
+// objects are the objects of the mappings.
 func objects() []ingest.Object {
 	return []ingest.Object{{}, {Kind: ingest.ELF, ID: id, File: ingest.FileRef{Path: "/bin/program"}},
 		{Kind: ingest.ELF, File: ingest.FileRef{Path: "/lib/other.so"}},

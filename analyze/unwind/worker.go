@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/object/cfi"
 )
 
-// Bounds of a chain, and of the work for it: steps of expressions. Real rules that have one take
-// under 12 steps, eight times a frame at most, and few have one.
+// Bounds of a chain, and of its work: steps of expressions. Real rules with an expression have
+// fewer than 12 steps and occur eight times a frame at most.
 const (
 	maxFrames  = 1024
 	maxSignals = 16
@@ -22,7 +22,7 @@ const (
 // thread's stack is 8 MiB, and 64 MiB allows for larger ones.
 const maxStack = 64 << 20
 
-// cacheBits is log2 of how many rules a worker keeps at hand.
+// cacheBits is log2 of the number of rules that a worker caches.
 const cacheBits = 14
 
 // kind is the kind of code at an address.
