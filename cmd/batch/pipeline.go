@@ -47,9 +47,9 @@ func init() {
 	register.Iter1[string]()
 }
 
-// build adds the night to a pipeline, and returns the paths of its profiles. Elements are paths of
+// build adds the batch to a pipeline, and returns the paths of its profiles. Elements are paths of
 // captures, pieces of collected captures, and files of names; each is the content of a file of
-// analyze/batch, so that what moves between workers is what tasks of other engines write.
+// analyze/batch, so that workers exchange what tasks of other engines write.
 func build(s beam.Scope, n *Night) beam.PCollection {
 	paths := beam.Reshuffle(s, beam.CreateList(s, n.Captures))
 	pieces, stacks, failed := beam.ParDo3(s.Scope("collect"), &collectFn{Night: *n}, paths)

@@ -68,8 +68,8 @@ func moduleImage(id []byte) *elfbuild.File {
 			Type: uint32(stdelf.R_X86_64_PLT32), Addend: ^uint64(3)})})
 }
 
-// TestAnnotateKernel: code of a kernel that ran elsewhere than it was linked to, and of a
-// module whose calls are relocations, each with the facts to be known of it.
+// TestAnnotateKernel: code of a kernel that ran at other addresses than it was linked to, and of a
+// module with relocated calls, each with the facts that are known of it.
 func TestAnnotateKernel(t *testing.T) {
 	dir := t.TempDir()
 	kernelID, moduleID := slices.Repeat([]byte{7}, 20), slices.Repeat([]byte{8}, 20)

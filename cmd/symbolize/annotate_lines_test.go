@@ -11,7 +11,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 )
 
-// linelessProgram is a program whose main function calls its subprogram, with lines.
+// linelessProgram is a program with a main function that calls its subprogram, with lines.
 func linelessProgram() bpfbuild.Program {
 	const sub = moduleAddr + 0x40
 	code := []byte(caller)[:8]

@@ -27,7 +27,7 @@ type liveFunction struct {
 	// length of the code, bytes, and its digest
 	length uint64
 	sha1   string
-	lines  []liveLine // in the kernel's order, which is that of addresses
+	lines  []liveLine // in the kernel's order, by address
 }
 
 type liveLine struct {
@@ -299,9 +299,9 @@ func llvmStarts(t *testing.T, dir string, code []byte) (starts []int) {
 // reportRow is a line of perf report: share, samples, [k] and symbol.
 var reportRow = regexp.MustCompile(`^\s*[0-9.]+%\s+([0-9]+)\s+\[k\] (\S+)`)
 
-// kernelNames gives the kernel's names of the main functions of programs by those that perf
-// makes up where a program was there before it: with the function's own tag. Other tests
-// and people may have loaded some.
+// kernelNames returns the kernel's names of the main functions of programs, by the names that perf
+// makes up for programs loaded before it: with the function's own tag. Other tests and users may
+// have loaded some.
 func kernelNames(t *testing.T, capture string) map[string]string {
 	t.Helper()
 	var info struct {

@@ -35,9 +35,8 @@ func withoutPrograms(t *testing.T, data []byte) []byte {
 	return out
 }
 
-// TestLiveBundle: of programs that came and went inside `capture -- perf record`, a
-// perf.data whose own information of them is gone gives, beside the bundle, the bytes
-// that it gives with it.
+// TestLiveBundle: a perf.data without its own information about programs that came and went inside
+// `capture -- perf record` gives the same bytes, beside the bundle, as with that information.
 func TestLiveBundle(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("needs root, perf, clang and BPF; run with SYMBOLIZE_LIVE=1")

@@ -160,8 +160,8 @@ func memoryGroup(t *testing.T, bytes int) (enter string) {
 	return ""
 }
 
-// TestLiveCaptureGroup: in a control group whose memory is too small for the sampler's maps, or
-// for the recorder beside them, a recording ends in one error that names memory.
+// TestLiveCaptureGroup: in a control group with too little memory for the sampler's maps, or for
+// the recorder beside them, a recording ends in one error that names memory.
 func TestLiveCaptureGroup(t *testing.T) {
 	needLive(t)
 	bin := liveBinary(t)
@@ -177,8 +177,8 @@ func TestLiveCaptureGroup(t *testing.T) {
 	}
 }
 
-// TestLiveCaptureTempFull: a directory for temporary files that is full, or gets full while it
-// records, ends the recording in one error whose hint names TMPDIR; the data made durable
+// TestLiveCaptureTempFull: a directory for temporary files that is full, or gets full during the
+// recording, ends the recording in one error with a hint that names TMPDIR; the data made durable
 // before is a bundle.
 func TestLiveCaptureTempFull(t *testing.T) {
 	needLive(t, "mount", "dd")

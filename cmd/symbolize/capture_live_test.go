@@ -177,9 +177,9 @@ func TestLiveCapturePerf(t *testing.T) {
 	}
 }
 
-// TestLiveCaptureFullDisk: where the bundle, or a temporary file on the way to it, has no
-// room, there is one line of error and one of hint, no part of a file, and the file that lay
-// under that name stays.
+// TestLiveCaptureFullDisk: if the disk of the bundle, or of a temporary file before it, is full,
+// there is one line of error and one of hint and no part of a file, and an existing file of that
+// name stays.
 func TestLiveCaptureFullDisk(t *testing.T) {
 	needLive(t)
 	bin := liveBinary(t)
@@ -202,7 +202,7 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 		if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// Mappings of all processes take more than the small disk has.
+		// The mappings of all processes are larger than the small disk.
 		cmd := exec.Command(bin, "capture", "-o", path, "--all-processes", "--duration", "100ms")
 		cmd.Env = append(os.Environ(), "TMPDIR="+tt.tmp)
 		var said strings.Builder

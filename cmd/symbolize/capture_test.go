@@ -22,7 +22,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	const (
 		hostname = 3        // HEADER_HOSTNAME
-		text     = 0x401000 // where code lies, from offset 0x1000 of the file
+		text     = 0x401000 // the address of the code, from offset 0x1000 of the file
 		pid      = 7
 	)
 	program, host := ts.MkAbs(args[1]), args[2]
@@ -59,7 +59,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), f.Bytes(), 0o644))
 }
 
-// deviceNumbers takes st_dev apart as the C library's major and minor do.
+// deviceNumbers splits st_dev as the C library's major and minor do.
 func deviceNumbers(dev uint64) (major, minor uint32) {
 	major = uint32(dev>>8&0xfff | dev>>32&^0xfff)
 	minor = uint32(dev&0xff | dev>>12&^0xff)

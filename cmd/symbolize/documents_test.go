@@ -118,8 +118,8 @@ func splitLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// storeBytes is a size in the output of store verify. Stores hold paths, and that of the
-// temporary directory has another length in each run.
+// storeBytes is a size in the output of store verify. Stores hold paths, and the temporary
+// directory's path has another length in each run.
 var storeBytes = regexp.MustCompile(`[0-9.]+ KiB read`)
 
 func withoutSizes(lines []string) []string {

@@ -246,7 +246,7 @@ func (s *soak) check(t *testing.T, said string) {
 	m := regexp.MustCompile(`note: ([0-9]+) samples,`).FindStringSubmatch(said)
 	files, err := filepath.Glob(filepath.Join(s.dir, "stacks.data.*"))
 	const leastSamples = 1000
-	const leastFiles = 3 // of 6: how long a rotation takes is a matter of the machine
+	const leastFiles = 3 // of 6: the duration of a rotation depends on the machine
 	if err != nil || m == nil || len(files) < leastFiles {
 		t.Fatalf("files %q, %v\n%s", files, err, said)
 	}

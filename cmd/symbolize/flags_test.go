@@ -32,8 +32,8 @@ func everyCommand(visit func(path []string, cmd *cobra.Command)) {
 	walk(nil, newRootCommand(&cli.App{Env: env}))
 }
 
-// TestLetters: each letter is short for one flag, whatever the command. The letters of other tools,
-// whose command lines two commands take, are lists apart.
+// TestLetters: each letter is short for one flag, whatever the command. Two commands accept the
+// command lines of other tools; the letters of these are separate lists.
 func TestLetters(t *testing.T) {
 	letters := map[string]string{
 		"a": "all-cpus", "e": "exe", "F": "frequency", "h": "help", "j": "jobs", "n": "limit",
@@ -158,7 +158,7 @@ func TestCommandsAreFreed(t *testing.T) {
 	t.Error("the output of a run is kept")
 }
 
-// TestWritesStore finds the commands that write, wherever their flags stand.
+// TestWritesStore finds the commands that write, wherever their flags are.
 func TestWritesStore(t *testing.T) {
 	for line, want := range map[string]bool{
 		"index /usr/lib": true, "--store x index y": true, "store --store x gc": true,

@@ -24,7 +24,7 @@ import (
 	"symbolize/ingest/format/rawdump"
 )
 
-// Where the program of these recordings lies.
+// The place of the program of these recordings.
 const (
 	againPath = "/nowhere/prog"
 	againText = elfbuild.TextAddr // of its function work_of_prog

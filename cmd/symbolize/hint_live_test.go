@@ -16,9 +16,9 @@ import (
 	"symbolize/ingest"
 )
 
-// TestLiveHintsFollowed: recorders bring each reason about, and a user who does what its hint
-// advises has it no more: at most a tenth of its share is left, of what ran before its compiler's
-// list began.
+// TestLiveHintsFollowed: recordings with each reason are made, and a user who follows its hint has
+// it no more: at most a tenth of its share is left, for code that ran before its compiler's list
+// began.
 func TestLiveHintsFollowed(t *testing.T) {
 	needLive(t, "perf")
 	bin := filepath.Dir(liveBinary(t))
@@ -123,8 +123,8 @@ func restore(t *testing.T, path string) {
 	t.Cleanup(func() { writeSetting(t, path, was) })
 }
 
-// writeSetting waits while the kernel refuses to change a setting: that of the length of call
-// chains as long as anybody on the host records some.
+// writeSetting waits while the kernel refuses to change a setting: the length of call chains is
+// fixed while anybody on the host records some.
 func writeSetting(t *testing.T, path string, value []byte) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {

@@ -22,8 +22,8 @@ import (
 	"symbolize/fixtures/profilebuild"
 )
 
-// hostilePages are the commands that write names of captures, by their formats. The inputs are
-// of hostileInputs: P a pprof file, T a perf.data, C one whose functions have code, B a bundle.
+// hostilePages are the commands that write names of captures, by their formats. The inputs are of
+// hostileInputs: P a pprof file, T a perf.data, C a capture with code of functions, B a bundle.
 var hostilePages = map[string][][]string{
 	"top text":  {{"top", "-n", "0", "P"}, {"top", "--by", "label,object", "P"}, {"top", "T"}},
 	"top json":  {{"top", "P"}, {"top", "T"}},

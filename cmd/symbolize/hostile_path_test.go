@@ -9,8 +9,8 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 )
 
-// TestStorePathOfAnyBytes has a store in a directory whose name has spaces, newlines, quotes
-// and an escape sequence. All commands work there, and no raw control byte comes out.
+// TestStorePathOfAnyBytes has a store in a directory with spaces, newlines, quotes and an escape
+// sequence in its name. All commands work there, and no raw control byte is printed.
 func TestStorePathOfAnyBytes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, " a b\nc;d\t'\"\x1b[31m\xff", "store ")

@@ -28,7 +28,7 @@ func spoil(name string) string {
 	return out[:len(name)]
 }
 
-// spoilAll spoils names wherever they stand.
+// spoilAll spoils names wherever they are.
 func spoilAll(b []byte, names ...string) []byte {
 	for _, n := range names {
 		b = bytes.ReplaceAll(b, []byte(n), []byte(spoil(n)))
@@ -252,7 +252,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// hostileTrace is text with places in it whose names filter puts there.
+// hostileTrace is text with places that filter names.
 var hostileTrace = ""
 
 func hostileRun(t *testing.T, store string, args []string) (map[string]string, int) {

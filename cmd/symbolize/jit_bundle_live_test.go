@@ -62,9 +62,9 @@ func TestLiveContainedJIT(t *testing.T) {
 }
 
 // ownStacks records a command with capture --stacks and finds the names of its compiled functions.
-// Where the program maps a file's code in place of memory with its own while it is sampled, its
-// stacks are of two sets of mappings, and the list of code is taken for the last alone: then the
-// frames are left without a name, and it records again.
+// If the program replaces memory with its own code by a file's code while it is sampled, its stacks
+// are of two sets of mappings, and the list of code counts for the last alone: then the frames have
+// no name, and it records again.
 func (r *jitRun) ownStacks(bundle string, command ...string) {
 	r.t.Helper()
 	const tries = 4
@@ -82,8 +82,8 @@ func (r *jitRun) ownStacks(bundle string, command ...string) {
 	}
 }
 
-// replacedScript makes a function in each phase of 100 ms, whose name has the number that the
-// thread's name has, and drops the one before: their code lies at the same addresses.
+// replacedScript makes a function in each phase of 100 ms, named with the number in the thread's
+// name, and drops the previous one: they have the same addresses.
 const replacedScript = `const t0 = Date.now();
 for (let k = 0; Date.now() - t0 < 4000; k++) {
   process.title = 'phase' + k;
@@ -93,7 +93,7 @@ for (let k = 0; Date.now() - t0 < 4000; k++) {
   if (k % 10 == 0) gc();
 }`
 
-// TestLiveReplacedJIT: no sample of a phase has the function of another one, whose code was at the
+// TestLiveReplacedJIT: no sample of a phase has the function of another phase, which was at the
 // same address before or after, and most have the phase's own.
 func TestLiveReplacedJIT(t *testing.T) {
 	r := newJITRun(t)

@@ -57,7 +57,7 @@ func (r *jitRun) resolve(args ...string) string {
 // jitFrame is a line of a stack: "    7fcb2b7c6357 JS:*fib a.js:1:13+0x97 (/tmp/perf-3464.map)".
 var jitFrame = regexp.MustCompile(`^\s+([0-9a-f]+) (.*)\+0x([0-9a-f]+) \(([^()]*)\)$`)
 
-// jitSample is the frames of a sample that lie in files of a pattern, leaf first.
+// jitSample is the frames of a sample that are in files of a pattern, leaf first.
 type jitSample struct {
 	head   string // thread and time
 	frames []jitLine
@@ -124,7 +124,7 @@ func TestLivePerfMap(t *testing.T) {
 	newJITRun(t).perfMap("node", "--perf-basic-prof", "hot.js")
 }
 
-// TestLivePerfMapJava: so does that of a JVM, whose map is written when it ends.
+// TestLivePerfMapJava: the same for a JVM, which writes its map when it ends.
 func TestLivePerfMapJava(t *testing.T) {
 	needLive(t, "keytool")
 	newJITRun(t).perfMap("keytool", "-J-XX:+UnlockDiagnosticVMOptions", "-J-XX:+DumpPerfMapAtExit",
@@ -157,7 +157,7 @@ func (r *jitRun) perfMap(command ...string) {
 	want := jitSamples(t, r.script("perf.data"), file)
 	got := jitSamples(t, r.resolve("perf.data"), file)
 	compareJIT(t, "perf map", got, want, func(a, b jitLine) bool {
-		// Of code that lay at one address perf takes any, and of a return address behind a
+		// For code that shared one address perf chooses any, and for a return address after a
 		// function's last call the next function.
 		s := list.Find(addr.Addr(b.ip))
 		return a == b || s == nil || s.Reused || b.off == 0 || a.ip == b.ip && addr.Addr(b.ip) == s.End
@@ -171,8 +171,8 @@ func (r *jitRun) perfMap(command ...string) {
 	}
 }
 
-// TestLiveJITDump: node's jitdump file names each frame as perf does after perf inject --jit, whose
-// files resolve alike; and its code is shown.
+// TestLiveJITDump: node's jitdump file names each frame as perf does after perf inject --jit, and
+// resolve reads the injected files alike; and its code is shown.
 func TestLiveJITDump(t *testing.T) {
 	r := newJITRun(t)
 	r.run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", "perf.data",

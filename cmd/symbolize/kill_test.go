@@ -24,9 +24,8 @@ const (
 	killFiles = 10 // objects in each
 )
 
-// TestKilledIndex kills `index` with SIGKILL at random moments, again and again, and wants of the
-// store that it is sound after each, and in the end the same as that of a run that nobody
-// disturbed.
+// TestKilledIndex kills `index` with SIGKILL at random moments, again and again: the store must be
+// sound after each kill, and in the end equal to the store of an undisturbed run.
 func TestKilledIndex(t *testing.T) {
 	dir := t.TempDir()
 	bin, err := exec.LookPath("symbolize") // this program, see TestMain

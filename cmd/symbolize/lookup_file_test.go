@@ -40,8 +40,8 @@ func damagedObject(t *testing.T) string {
 	return path
 }
 
-// TestLookupIncomplete: an object whose debug information is damaged is no failure: the
-// rest of it answers, and the exit status and a warning report that it is not all.
+// TestLookupIncomplete: an object with damaged debug information is no failure: the rest of it
+// answers, and the exit status and a warning report that it is incomplete.
 func TestLookupIncomplete(t *testing.T) {
 	file := damagedObject(t)
 	env, stdout, stderr := inProcess("lookup", "-e", file, "0x401200")
@@ -66,8 +66,8 @@ func TestResolveWithIncomplete(t *testing.T) {
 	}
 }
 
-// TestLookupRelocatable: a .o file that is named has answers, by section and with those
-// laid out one after another; index takes none.
+// TestLookupRelocatable: a named .o file has answers, by section and with sections laid out one
+// after another; index refuses it.
 func TestLookupRelocatable(t *testing.T) {
 	f := elfbuild.Module(nil, 0x20, elfbuild.Func{Name: "first", Offset: 0, Size: 8},
 		elfbuild.Func{Name: "second", Offset: 16, Size: 16})
@@ -112,8 +112,8 @@ func TestLookupMangled(t *testing.T) {
 	}
 }
 
-// TestLookupDebugOnly: debug files without a build ID that are named have answers, of modules by
-// section, too; index takes none.
+// TestLookupDebugOnly: named debug files without a build ID have answers, of modules by section,
+// too; index refuses them.
 func TestLookupDebugOnly(t *testing.T) {
 	module := elfbuild.Module(nil, 0x20, elfbuild.Func{Name: "first", Offset: 0, Size: 8},
 		elfbuild.Func{Name: "second", Offset: 16, Size: 16}).DebugOnly()

@@ -217,8 +217,8 @@ func codeOf(t *testing.T, file string, step int) string {
 	return text.String()
 }
 
-// comparablePlace cleans the path of "FILE:LINE:COLUMN"; of a relative compilation
-// directory that stands twice it leaves one.
+// comparablePlace cleans the path of "FILE:LINE:COLUMN"; it removes one copy of a relative
+// compilation directory that occurs twice.
 func comparablePlace(line string) string {
 	file, number, ok := strings.Cut(line, ":")
 	if !ok || file == "??" {

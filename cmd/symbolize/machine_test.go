@@ -13,7 +13,7 @@ import (
 )
 
 // machine is a small machine in a directory, for the examples of README.md and the manual: the
-// recorded programs lie below /srv/app, where they were recorded, and some captures and a kallsyms
+// recorded programs are below /srv/app, where they were recorded, and some captures and a kallsyms
 // text in the directory of the user "me".
 type machine struct {
 	root string

@@ -85,7 +85,7 @@ func TestManualFlags(t *testing.T) {
 }
 
 // TestManualCommands: each command has a page, which begins with its short description and its
-// command line, or those of its subcommands, and has a list of flags for each.
+// command line, or its subcommands' lines, and has a list of flags for each.
 func TestManualCommands(t *testing.T) {
 	env, _, _ := inProcess()
 	for _, cmd := range newRootCommand(&cli.App{Env: env}).Commands() {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestMapAsBpftool prints the maps of fixtures/maps from their bytes, by the types of the
-// object that defines them, and compares with the output of bpftool 7.1 for them while they
-// lived. Where bpftool is wrong, the differences are listed, and why; package btf's test of
-// values has those that lie within a value.
+// TestMapAsBpftool prints the maps of fixtures/maps from their bytes, by the types of the object
+// that defines them, and compares with the output of bpftool 7.1 for them while they lived. Where
+// bpftool is wrong, the differences are listed, with the reason; package btf's test of values lists
+// differences within a value.
 func TestMapAsBpftool(t *testing.T) {
 	const dir = "../../fixtures/maps"
 	for _, c := range []struct {

@@ -78,8 +78,8 @@ func (l *liveMaps) touch(t *testing.T) {
 // span is where text is in a key or value: bytes from the first to before the last.
 type span [2]int
 
-// randomBytes has runs of zeros and of ones in it. Text is letters, with zeros from before
-// its end on: bpftool takes nothing else for text.
+// randomBytes has runs of zeros and of ones in it. Text is letters followed by zeros, at least one:
+// bpftool recognizes nothing else as text.
 func randomBytes(r *rand.Rand, n int, texts []span) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -99,7 +99,7 @@ func randomBytes(r *rand.Rand, n int, texts []span) []byte {
 	return b
 }
 
-// keep takes the value as bpftool prints it.
+// keep normalizes the value as bpftool prints it.
 func keep(text string) string { return text }
 
 // bitField is how bpftool 7.1 prints one: its bits, without sign, bool and names.
@@ -107,7 +107,7 @@ var bitField = regexp.MustCompile(`"([a-h])": 0x([0-9a-f]+)`)
 
 // bitFields puts the bit fields of struct bits into a dump of bpftool.
 func bitFields(text string) string {
-	widths := map[string]uint{"c": 5, "f": 33, "h": 4} // those that have a sign
+	widths := map[string]uint{"c": 5, "f": 33, "h": 4} // of the fields with a sign
 	colors := map[int64]string{0: `"RED"`, 7: `"GREEN"`, -3: `"BLUE"`}
 	return bitField.ReplaceAllStringFunc(text, func(field string) string {
 		m := bitField.FindStringSubmatch(field)

@@ -107,7 +107,7 @@ func newNightRunner(t *testing.T) *nightRunner {
 	return r
 }
 
-// put copies a recorded capture to those of a day.
+// put copies a recorded capture to the captures of a day.
 func (r *nightRunner) put(from, day, service string) {
 	r.t.Helper()
 	b, err := os.ReadFile("../../fixtures/captures/" + from + ".data")

@@ -65,7 +65,7 @@ func TestNightUnits(t *testing.T) {
 }
 
 // TestNightKubernetes runs the tasks of the Indexed Jobs one after another, as their containers
-// would: the profiles are those of batch run, though one capture is broken.
+// would: the profiles equal batch run's, though one capture is broken.
 func TestNightKubernetes(t *testing.T) {
 	b, err := os.ReadFile("../../fixtures/night/kubernetes.yaml")
 	if err != nil {

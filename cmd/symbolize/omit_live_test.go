@@ -48,9 +48,9 @@ func kernelSymbols(t *testing.T, path string) (n int, left bool) {
 	return n, b.Manifest.KernelOmitted
 }
 
-// kernelFrames returns the samples of dd whose innermost frame is the kernel's, and those of
-// them that have a name, by `resolve` with a store. Those whose innermost frame is of a BPF
-// program, which others run, are left out: the bundle itself has their names.
+// kernelFrames returns the samples of dd with an innermost frame in the kernel, and how many of
+// them have a name, by `resolve` with a store. Innermost frames of BPF programs, which others run,
+// are left out: the bundle itself has their names.
 func kernelFrames(t *testing.T, bin, store, path string) (all, named int) {
 	t.Helper()
 	out, err := exec.Command(bin, "resolve", "--quiet", "--store", store, "--count", "--comm", "dd",

@@ -93,8 +93,8 @@ func overlaps(live []liveFunction) (n int) {
 	return n
 }
 
-// reuseTries is how often the programs are loaded in turn, so that one comes to lie where
-// another one was.
+// reuseTries is how often the programs are loaded in turn, so that one is loaded at an address of
+// another.
 const reuseTries = 6
 
 // TestLiveProgramsGone is the whole way of programs that are gone: C programs with

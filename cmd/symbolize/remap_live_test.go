@@ -11,11 +11,10 @@ import (
 	"testing"
 )
 
-// turnsInC works for itself, so that its mappings are read, then maps the files that are named at
-// one address, each in place of the one before, and works in each for the time that it is given in
-// ms. One with a + before its name is mapped elsewhere and moved there. At the end it prints the
-// CPU time that the file first.so had, and that of the other, ns. It has no build ID, nor have the
-// files.
+// turnsInC works for itself, so that its mappings are read, then maps the named files at one
+// address, each in place of the previous one, and works in each for the given time in ms. A file
+// with a + before its name is mapped elsewhere and moved there. At the end it prints the CPU time
+// in the file first.so, and in the other, ns. It has no build ID, nor have the files.
 const turnsInC = `#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -143,10 +143,9 @@ unshare --mount --pid --fork --mount-proc sh -c 'mount -t tmpfs none run; cp old
 run/prog older "$0" 400' "$2"`
 )
 
-// TestLiveOnePathTwoFiles: two programs at one path, one after the other or in a container
-// beside the host, are never named by each other. By the build IDs of mappings both have
-// their names in the shares of their logs; by those of paths the ones that are not certain
-// have none.
+// TestLiveOnePathTwoFiles: two programs at one path, one after the other or in a container beside
+// the host, are never named by each other. With build IDs of mappings both have their names in the
+// shares of their logs; with build IDs of paths uncertain ones have none.
 func TestLiveOnePathTwoFiles(t *testing.T) {
 	needLive(t, "perf", "gcc", "unshare", "mount")
 	for _, tc := range []struct {

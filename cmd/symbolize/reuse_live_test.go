@@ -140,7 +140,7 @@ func TestLiveReuse(t *testing.T) {
 	}
 }
 
-// compareWorkers compares the samples of one program with those that perf has.
+// compareWorkers compares the samples of one program with perf's.
 func compareWorkers(t *testing.T, store, stacks, perf, name, ext string) {
 	t.Helper()
 	other := "second"

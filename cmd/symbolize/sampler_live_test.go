@@ -83,10 +83,10 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 	return n
 }
 
-// checkAddresses wants the code of the program that Go's own linker made identified by the build
-// ID that the kernel does not see, that of the one without a build ID by its address and its
-// mapping in the bundle, and both named: of at least 97 % of their user samples the
-// innermost frame is, that of a process that ended before it was looked at is not.
+// checkAddresses checks that the program of Go's own linker is identified by the build ID that the
+// kernel does not see, and the program without a build ID by its address and its mapping in the
+// bundle, and that both are named: at least 97 % of their user samples by the innermost frame,
+// except samples of a process that ended before it was read.
 func (l *liveStacks) checkAddresses(t *testing.T, store string) {
 	t.Helper()
 	c, err := input.Open(t.Context(), l.in("stacks.raw"), input.Options{})

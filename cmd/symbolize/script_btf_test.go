@@ -42,9 +42,9 @@ func btfOf(types []uint32, names string) []byte {
 	return append(b, names...)
 }
 
-// cmdMapBTF is `mapbtf FILE`: writes BTF with the markers of three maps of whose names the
-// kernel keeps the same: two with keys of 4 bytes, and values with and without a sign, and
-// one with keys of 8.
+// cmdMapBTF is `mapbtf FILE`: writes BTF with the markers of three maps with the same name in the
+// kernel, which cuts names: two with keys of 4 bytes, and values with and without a sign, and one
+// with keys of 8.
 func cmdMapBTF(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: mapbtf FILE")

@@ -79,7 +79,7 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 	if what == "cut-names" {
 		ts.Check(addCutNames(h))
 	}
-	if what == "stacks" { // those that `stacks load` unpacked
+	if what == "stacks" { // unpacked by `stacks load`
 		h.Entries = map[string][]byte{
 			bundle.DumpName("stacks"): []byte(ts.ReadFile("load/stacks.raw")),
 			bundle.DumpName("counts"): []byte(ts.ReadFile("load/bare.raw")),
@@ -142,7 +142,7 @@ func addMaps(h *bundlebuild.Host) error {
 	return err
 }
 
-// addCutNames adds dumps of three maps of whose names the kernel kept the same.
+// addCutNames adds dumps of three maps with the same name in the kernel, which cuts names.
 func addCutNames(h *bundlebuild.Host) error {
 	h.Entries = make(map[string][]byte)
 	var errs []error

@@ -16,7 +16,7 @@ import (
 )
 
 // cmdPageData is `page-data PAGE FILE`: writes the data in a page of a graph, as JSON. Characters
-// that JSON may have as they are stand as they are, and $FIXTURES stands for its directory.
+// that JSON permits are not escaped, and $FIXTURES replaces its directory.
 func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: page-data PAGE FILE")
@@ -28,7 +28,7 @@ func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	ts.Check(err)
-	if !json.Valid(data) { // that of a heat map is not deflated
+	if !json.Valid(data) { // a heat map's is not deflated
 		data, err = io.ReadAll(flate.NewReader(bytes.NewReader(data)))
 		ts.Check(err)
 	}
@@ -39,8 +39,8 @@ func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(plain), 0o644))
 }
 
-// cmdSameTests is `same-tests DIFF DATA`: the tests of functions in a differential page are those
-// of `diff --format json`.
+// cmdSameTests is `same-tests DIFF DATA`: the tests of functions in a differential page equal the
+// tests of `diff --format json`.
 func cmdSameTests(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: same-tests DIFF DATA")

@@ -11,8 +11,8 @@ import (
 // barBytes is a state of the progress bar of index: bytes read, and all that were found by then.
 var barBytes = regexp.MustCompile(`indexing .*?([0-9.]+) ?([KM]i)B / ([0-9.]+) ?([KM]i)B, ([0-9]+)/([0-9]+) objects`)
 
-// cmdBar is `bar`: the last command drew a progress bar on its terminal (ttyin, 2>/dev/tty), whose
-// bytes grew, were never more than all, and which is gone in the end.
+// cmdBar is `bar`: the last command drew a progress bar on its terminal (ttyin, 2>/dev/tty), which
+// grew, was never over 100 %, and is gone in the end.
 func cmdBar(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: bar")

@@ -212,7 +212,7 @@ func cmdBehead(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(rest), 0o644))
 }
 
-// cmdInlined is `inlined FILE`: writes a pprof file of one sample, whose only location is in
+// cmdInlined is `inlined FILE`: writes a pprof file of one sample, with its only location in
 // "inner", inlined into "outer".
 func cmdInlined(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

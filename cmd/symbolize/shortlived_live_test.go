@@ -52,9 +52,9 @@ int main(int argc, char **argv)
 `
 
 // TestLiveShortLived samples processes that live for a few milliseconds, too short for their
-// mappings to be read, and whose code has no build ID. The kernel's records have all that they
+// mappings to be read, with code that has no build ID. The kernel's records have all that they
 // mapped: no frame is of a process that is gone, and none has the function of the other program.
-// Nothing in this depends on chance but whether the kernel loses records, which a warning reports.
+// Only lost records of the kernel can disturb this, which a warning reports.
 func TestLiveShortLived(t *testing.T) {
 	needLive(t, "gcc")
 	bin, dir := liveBinary(t), t.TempDir()

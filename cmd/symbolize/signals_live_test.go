@@ -20,9 +20,9 @@ import (
 const signalsLoad = `cd "$1"; ./shared shared "$2" 500; ./static static "$2" 500; ./gosignals 1500
 dd if=/dev/zero of=/dev/null bs=64k count=100000 2>/dev/null`
 
-// TestLiveSignals: below a signal handler stands the function it returns to, by name and from its
-// first byte, as in perf script; the handlers' shares are those of the programs' log. Names
-// that differ from perf's by the byte are counted, with the cause.
+// TestLiveSignals: the caller of a signal handler is the function it returns to, by name and from
+// its first byte, as in perf script; the handlers' shares equal the programs' log. Names that
+// differ from perf's by the byte are counted, with the cause.
 func TestLiveSignals(t *testing.T) {
 	needLive(t, "perf", "gcc", "go")
 	dir := t.TempDir()

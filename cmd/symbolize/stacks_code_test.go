@@ -38,9 +38,8 @@ func (c *liveCode) has(at uint64) bool {
 	return slices.ContainsFunc(c.parts, func(p [2]uint64) bool { return p[0] <= at && at < p[1] })
 }
 
-// behindCall reports whether an x86-64 call instruction ends at an offset: E8 with 4 bytes
-// that lead to code, or FF /2 whose operand has the length in its first byte, 2 to 7 bytes
-// together.
+// behindCall reports whether an x86-64 call instruction ends at an offset: E8 with 4 bytes that
+// lead to code, or FF /2 with the length by its first byte, 2 to 7 bytes together.
 func (c *liveCode) behindCall(at uint64) bool {
 	if at < 8 || at > uint64(len(c.file)) || !c.has(at-1) {
 		return false
@@ -48,7 +47,7 @@ func (c *liveCode) behindCall(at uint64) bool {
 	before := c.file[at-8 : at]
 	if before[3] == 0xe8 {
 		by := int32(binary.LittleEndian.Uint32(before[4:]))
-		if c.has(at + uint64(int64(by))) { // one segment: addresses lie as offsets do
+		if c.has(at + uint64(int64(by))) { // one segment: addresses differ as offsets do
 			return true
 		}
 	}

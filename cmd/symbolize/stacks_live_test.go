@@ -83,8 +83,8 @@ func (l *liveStacks) buildLive(t *testing.T) {
 	l.ids["goext"] = framed(objectID(t, l.in("goext")))
 }
 
-// framed returns the part of a build ID in a frame, whose field ends with zeros where
-// the build ID is short, or has them at its end.
+// framed returns the part of a build ID in a frame: its field is padded with zeros if the build ID
+// is short, and the build ID itself may end with zeros.
 func framed(id string) string {
 	for strings.HasSuffix(id, "00") {
 		id = id[:len(id)-2]
@@ -254,7 +254,7 @@ func (l *liveStacks) frames(t *testing.T) (frames, rubbish map[string]int) {
 			case stackmap.Valid:
 				at = place{set.IDs[f.Ref].Hex(), f.Offset}
 				frames[at.id]++
-			case stackmap.IP: // of a process whose mappings were locked
+			case stackmap.IP: // of a process with locked mappings
 				at = mapped(f.Offset)
 			}
 			if i > 0 && !seen[at] && code[at.id] != nil && !code[at.id].behindCall(at.offset) {
@@ -310,8 +310,8 @@ func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 	}
 }
 
-// checkGo wants `index --explain` to be right about the kernel's build IDs: nothing of the
-// program that Go's own linker made, whose frames came as addresses.
+// checkGo checks that `index --explain` is right about the kernel's build IDs: none of the program
+// of Go's own linker, which has frames with addresses.
 func (l *liveStacks) checkGo(t *testing.T, store string) {
 	t.Helper()
 	var x inspect.InvisibleIDs

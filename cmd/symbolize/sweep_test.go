@@ -12,9 +12,9 @@ import (
 	"symbolize/store/db"
 )
 
-// sweepStore makes a small store of three generations whose newest has tables, value
-// logs and a captured input. The sources of the first ones name less of an object: a stripped
-// file before its debug file.
+// sweepStore makes a small store of three generations, the newest with tables, value logs and a
+// captured input. The sources of the first ones name less of an object: a stripped file before its
+// debug file.
 func sweepStore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,9 +57,9 @@ func sweepRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestEveryBit flips the bits of a store's newest generation, one at a time. Verify
-// notices each; and resolve and lookup print the same as with the whole store, or exit
-// with another status than 0. It takes a sample of the bits, or with SYMBOLIZE_SWEEP all.
+// TestEveryBit flips the bits of a store's newest generation, one at a time. Verify notices each;
+// and resolve and lookup print the same as with the whole store, or exit with another status than
+// 0. It flips a sample of the bits, or with SYMBOLIZE_SWEEP all.
 func TestEveryBit(t *testing.T) {
 	path := sweepStore(t)
 	commands := [][]string{

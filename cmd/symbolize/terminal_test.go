@@ -72,7 +72,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// plainText takes the colours out of a text, and nothing else.
+// plainText removes the colours of a text, and nothing else.
 func plainText(s string) string {
 	for _, code := range []string{"0", "1", "2", "31", "32", "34"} {
 		s = strings.ReplaceAll(s, "\x1b["+code+"m", "")
@@ -80,8 +80,8 @@ func plainText(s string) string {
 	return s
 }
 
-// TestTablesFit: the lists of the other commands fit a terminal, too, as far as their numbers leave
-// room; build IDs and commands to copy are whole. In pipes all is whole.
+// TestTablesFit: the lists of the other commands fit a terminal, too, as far as their numbers
+// permit; build IDs and commands to copy are whole. In pipes all is whole.
 func TestTablesFit(t *testing.T) {
 	dir := t.TempDir()
 	long := filepath.Join(dir, strings.Repeat("a-long-directory/", 8))
@@ -165,8 +165,8 @@ func atWidths(t *testing.T, args []string) (pipe string, terminal func(width int
 	}
 }
 
-// TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most), which
-// are those of a pipe, where all is whole, plain, and the same whatever the environment.
+// TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most). Numbers
+// are as in a pipe, where all is whole, plain, and the same whatever the environment.
 func TestWidths(t *testing.T) {
 	const most = 78
 	path := writeProfile(t, "every.pb.gz", profilebuild.EveryKind())
@@ -205,9 +205,9 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestWidthsOfLists: on a terminal, lines are those of a pipe with names cut in the middle, at most
-// as wide as the terminal or, of those that were cut, as the numbers and build IDs need (most).
-// Code, what is to be copied and sentences are never cut.
+// TestWidthsOfLists: on a terminal, lines are as in a pipe with names cut in the middle, at most as
+// wide as the terminal or, if cut, as the numbers and build IDs need (most). Code, text to be
+// copied and sentences are never cut.
 func TestWidthsOfLists(t *testing.T) {
 	const captures, most = "../../fixtures/captures/", 91
 	number := regexp.MustCompile(`^[0-9a-f.:]*…[0-9a-f.:%]*$`)

@@ -21,7 +21,7 @@ const leastCompared = 50
 
 func apart(a, b uint64) float64 { return math.Abs(float64(a) - float64(b)) }
 
-// TestLiveTurns has two BPF programs take turns at one address, 60 loads of 40 ms each, inside
+// TestLiveTurns loads two BPF programs in turn at one address, 60 loads of 40 ms each, inside
 // `capture --stacks` and perf record: each function has the samples that it has by perf, each
 // program the share of the time for which the kernel ran it, and annotate marks the lines that the
 // kernel had while the programs lived. Their functions have names of their own: other tests load
@@ -101,8 +101,8 @@ func countOf(counts map[string]uint64, name string) (n uint64) {
 	return n
 }
 
-// compareTimes wants the share of tally.bpf.c in the samples of both programs to be that of the
-// time, as `bpfrun -times` printed it.
+// compareTimes checks that the share of tally.bpf.c in the samples of both programs equals its
+// share of the time, as `bpfrun -times` printed it.
 func compareTimes(t *testing.T, text string, tally, total uint64) {
 	t.Helper()
 	var ran, all float64

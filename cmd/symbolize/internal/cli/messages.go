@@ -13,7 +13,7 @@ import (
 // errBrokenPipe: the reader of standard output has closed it, as `… | head` does.
 var errBrokenPipe = errors.New("standard output was closed")
 
-// pipeWriter marks the broken pipe of standard output, to tell it from every other EPIPE.
+// pipeWriter marks the broken pipe of standard output, to distinguish it from every other EPIPE.
 type pipeWriter struct{ w io.Writer }
 
 func (p *pipeWriter) Write(b []byte) (int, error) {

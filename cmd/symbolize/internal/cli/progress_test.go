@@ -11,7 +11,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// TestProgress draws a bar on an output that is declared a terminal, and takes it away.
+// TestProgress draws a bar on an output that is declared a terminal, and removes it.
 func TestIndexBar(t *testing.T) {
 	var stderr bytes.Buffer
 	pr := NewBar(&stderr, nil)

@@ -91,7 +91,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestGaps: a night of many objects stays bounded, and the heaviest stay.
+// TestGaps: a list of many objects is bounded, and keeps the heaviest.
 func TestGaps(t *testing.T) {
 	r := &Run{}
 	for i := range 3 * maxGaps {

@@ -116,7 +116,7 @@ func writeOwn(b *strings.Builder, cmd *cobra.Command, width int) {
 	}
 }
 
-// OwnFlags returns the flags of a command without those of sharedGroups, in lines of width columns.
+// OwnFlags returns the flags of a command except sharedGroups, in lines of width columns.
 func OwnFlags(cmd *cobra.Command, width int) string {
 	var b strings.Builder
 	writeOwn(&b, cmd, width)

@@ -39,7 +39,8 @@ func (a *App) PrintOtherEvents(p *ingest.Profile, shown int) {
 	}
 }
 
-// PrintTaken prints the data that a capture took from other bundles, or why it took none.
+// PrintTaken prints the data that a capture used from other bundles, or the reason why it used
+// none.
 func (a *App) PrintTaken(path string, b *sideband.Contribution) {
 	text := path + ": " + b.String()
 	if b.Refused == "" {

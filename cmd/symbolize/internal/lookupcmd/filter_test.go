@@ -13,8 +13,8 @@ type oneByOne struct{ r io.Reader }
 
 func (o oneByOne) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
 
-// TestLineReader: the pieces together are the input, however it comes; lines are whole but
-// for those that are too long, which are cut behind a blank if they have one.
+// TestLineReader: the pieces together are the input, whatever the size of reads; lines are whole
+// but for lines over the bound, which are cut after a blank if they have one.
 func TestLineReader(t *testing.T) {
 	long := strings.Repeat("x", 2*filterLines.Line+10)
 	words := strings.Repeat(strings.Repeat("y", 99)+" ", filterLines.Line/50)

@@ -9,8 +9,8 @@ import (
 )
 
 // heapFloor is the size in bytes up to which the heap grows before it is collected, however little
-// of it is in use. The percent of a command is chosen for large heaps; with 40 % a heap of 5 MB
-// was collected whenever 2 MB were new: 42 collections took a third of the processor time of a
+// of it is in use. The percent of a command is chosen for large heaps; with 40 % a heap of 5 MB was
+// collected whenever 2 MB were new: 42 collections used a third of the processor time of a
 // recording of 5 MB. Beyond the floor nothing changes.
 const heapFloor = 24 << 20
 

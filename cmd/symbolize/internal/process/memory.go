@@ -22,19 +22,19 @@ func LimitMemory(max int64) {
 // of the memory.
 const FrugalGC = 50
 
-// HastyGC is the garbage collector's percent for lookup, which is over before its heap
-// has grown: eight collections in a quarter of a second took an eighth of it. Its
-// growth is bounded by lookupMemory.
+// HastyGC is the garbage collector's percent for lookup, which ends before its heap has grown:
+// eight collections in a quarter of a second were an eighth of it. Its growth is bounded by
+// lookupMemory.
 const HastyGC = 200
 
 // FoldGC is the garbage collector's percent for commands that read captures. Their tables have next
 // to no pointers, so a collection costs milliseconds however large they are, and the time that a
 // higher value saves is lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15, 40 and 100
-// % took 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
+// % needed 2.15, 1.94 and 2.05 s and 228, 238 and 297 MB.
 const FoldGC = 40
 
 // lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The
-// names of a big C++ program take 100 MB; demangling them makes as much garbage.
+// names of a big C++ program need 100 MB; demangling them makes as much garbage.
 const lookupMemory = 180 << 20
 
 // HoldLookupMemory sets lookupMemory as the limit, or half as much again as is in use:

@@ -75,8 +75,8 @@ func TestLastWords(t *testing.T) {
 
 // TestWasInterrupted: a child that a signal ends before it has handlers was interrupted.
 func TestWasInterrupted(t *testing.T) {
-	// What a shell starts in the background ignores SIGINT, and its children do; those of a program
-	// that catches it do not.
+	// Background commands of a shell ignore SIGINT, and so do their children, but not the children
+	// of a program that catches it.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, os.Interrupt)
 	defer signal.Stop(caught)
