@@ -7,7 +7,7 @@ import (
 	"symbolize/buildid"
 )
 
-// The build ID of an ELF file, and where its separate debug file lies.
+// The build ID of an ELF file, and the path of its separate debug file.
 func ExampleFromNotes() {
 	f, err := elf.Open("../fixtures/objects/bin/fixed")
 	if err != nil {

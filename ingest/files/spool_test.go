@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestSpool: a spool reads back its content, in memory and in a file, also behind an entry
-// that was taken back.
+// TestSpool: a spool reads back its content, in memory and in a file, also after an entry that was
+// truncated.
 func TestSpool(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range []struct {
 		name   string
 		size   int64 // of the kept part
-		behind int64 // of the part taken back
+		behind int64 // of the truncated part
 	}{
 		{name: "empty", size: 0, behind: 0}, {name: "nothing kept", size: 0, behind: 100}, {name: "small",
 			size: 100, behind: 10},

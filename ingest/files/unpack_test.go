@@ -150,7 +150,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// failing is a file whose disk is broken.
+// failing is a file on a broken disk.
 type failing struct{}
 
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }

@@ -28,7 +28,7 @@ type Shard struct {
 	Comms func(code uint32) ingest.StringID
 	// Tags maps the tags of the shard's rows to a string of the profile; nil without tags.
 	Tags func(code uint32) ingest.StringID
-	// Events maps the shard's events to those of the profile; nil if they are the same.
+	// Events maps the shard's events to the profile's; nil if they are the same.
 	Events []uint16
 
 	// Assemble sets the location in the profile of each local location, and the rank of each
@@ -44,8 +44,8 @@ const (
 	NumRoles
 )
 
-// Assemble fills Locations, Stacks and Samples of p, whose Objects, Strings and Events are final,
-// and numbers the parts in all shards.
+// Assemble fills Locations, Stacks and Samples of p, which has its final Objects, Strings and
+// Events, and numbers the parts in all shards.
 func Assemble(p *ingest.Profile, shards []*Shard) {
 	p.Locations = joinLocations(shards)
 	var roles [NumRoles]partList

@@ -53,7 +53,7 @@ func benchShard(rng *rand.Rand, rows int) *Shard {
 	return s
 }
 
-// BenchmarkAssemble makes a Profile of two shards. Bytes are those of its stacks and samples.
+// BenchmarkAssemble makes a Profile of two shards. Bytes are the bytes of its stacks and samples.
 func BenchmarkAssemble(b *testing.B) {
 	rng := rand.New(rand.NewPCG(10, 11))
 	for b.Loop() {

@@ -8,8 +8,7 @@ import (
 )
 
 // Part returns the profile of some samples of p, in the order of p.Samples, with only the table
-// entries that they use. The description, and counts of Stats other than of samples, are those of
-// p.
+// entries that they use. The description, and counts of Stats other than of samples, are p's.
 func Part(p *ingest.Profile, samples []ingest.Sample) *ingest.Profile {
 	c := &cutter{in: p, out: &ingest.Profile{Meta: p.Meta, Stats: p.Stats,
 		Samples: slices.Clone(samples)}}

@@ -146,7 +146,8 @@ func (m *merger) shard(i int) *Shard {
 	return s
 }
 
-// names joins the names of all profiles: a location has those of the first profile that names it.
+// names joins the names of all profiles: a location has the names of the first profile that names
+// it.
 func (m *merger) names() {
 	for _, p := range m.in {
 		if p.Names == nil {

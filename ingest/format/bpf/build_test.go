@@ -21,7 +21,7 @@ func tagOf(b byte) (t [8]byte) {
 // code is n recognisable bytes.
 func code(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
 
-// sample is a program of three functions, whose addresses are in no order.
+// sample is a program of three functions with addresses in no order.
 func sample() bpfbuild.Program {
 	const file, text = "src/a.bpf.c", "	return x;"
 	return bpfbuild.Program{

@@ -7,7 +7,7 @@ import (
 	"symbolize/fixtures/bpfbuild"
 )
 
-// rawOf takes a recorded entry apart again.
+// rawOf is the inverse for a recorded entry.
 func rawOf(t *testing.T, p *Program) *RawProgram {
 	t.Helper()
 	n := u32(p.Raw, p.BigEndian)
@@ -76,7 +76,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestAppendShort takes an info that ends before some of its pointers.
+// TestAppendShort has an info that ends before some of its pointers.
 func TestAppendShort(t *testing.T) {
 	for n := range bpfbuild.InfoSize {
 		raw := &RawProgram{Info: bytes.Repeat([]byte{0xff}, n)}

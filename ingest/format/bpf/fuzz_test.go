@@ -40,7 +40,7 @@ func checkPrograms(t *testing.T, programs []Program, size int) {
 	}
 }
 
-// FuzzDecodePrograms takes any two sections.
+// FuzzDecodePrograms decodes any two sections.
 func FuzzDecodePrograms(f *testing.F) {
 	for _, big := range []bool{false, true} {
 		for _, hide := range []uint64{0, bpfbuild.Jited} {
@@ -74,7 +74,7 @@ func FuzzDecodePrograms(f *testing.F) {
 	})
 }
 
-// FuzzLines takes any line table for a program that is whole otherwise.
+// FuzzLines decodes any line table of a program that is whole otherwise.
 func FuzzLines(f *testing.F) {
 	p := sample()
 	a := decodeBuilt(f, false, p)[0]
@@ -105,7 +105,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzMetadata takes any body.
+// FuzzMetadata decodes any body.
 func FuzzMetadata(f *testing.F) {
 	f.Add(metadataBody(false, 1, "a", "b"), false)
 	f.Add(metadataBody(true, 3, "a", "b"), true)

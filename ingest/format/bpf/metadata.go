@@ -5,7 +5,7 @@ import (
 )
 
 // Metadata is a BPF_METADATA record, which perf writes since 6.17 from the variables of a program
-// whose names begin with "bpf_metadata_".
+// with names that begin with "bpf_metadata_".
 type Metadata struct {
 	Program string // a Symbol: "bpf_prog_TAG_NAME"
 	Values  []MetadataValue

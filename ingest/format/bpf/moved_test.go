@@ -7,8 +7,8 @@ import (
 	"symbolize/fixtures/bpfbuild"
 )
 
-// hardened is sample as the kernel has it with bpf_jit_harden 2, as measured on Linux 6.18:
-// line info of the first function has left it, that of the others begins later than they do.
+// hardened is sample as the kernel has it with bpf_jit_harden 2, as measured on Linux 6.18: line
+// info of the first function is outside it, and the others' line info begins later than they do.
 func hardened() bpfbuild.Program {
 	p := sample()
 	p.Funcs = append([]bpfbuild.Func(nil), p.Funcs...)

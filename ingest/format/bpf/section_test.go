@@ -134,8 +134,8 @@ func TestNoLines(t *testing.T) {
 	}
 }
 
-// TestLinesAtOneAddress: of several records at one address, as of instructions that
-// make no code, the last one with a number is that of the code.
+// TestLinesAtOneAddress: of several records at one address, as of instructions that make no code,
+// the last one with a number is the code's.
 func TestLinesAtOneAddress(t *testing.T) {
 	const file = "a.c"
 	for name, c := range map[string]struct {
@@ -265,8 +265,8 @@ func TestManyFuncs(t *testing.T) {
 	}
 }
 
-// TestStrayLines leaves out lines at addresses of no function, and takes those of
-// functions in any order.
+// TestStrayLines leaves out lines at addresses of no function, and accepts lines of functions in
+// any order.
 func TestStrayLines(t *testing.T) {
 	b := sample()
 	b.Funcs[0].Lines = append(b.Funcs[0].Lines, bpfbuild.Line{At: 1 << 20, Line: 90},
@@ -284,7 +284,7 @@ func TestStrayLines(t *testing.T) {
 	}
 }
 
-// TestAdjacentLines: the address where a function ends is that of the next one.
+// TestAdjacentLines: the end address of a function is the next function's start.
 func TestAdjacentLines(t *testing.T) {
 	b := sample()
 	first, second := &b.Funcs[0], &b.Funcs[1]
@@ -422,8 +422,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestManyEntries: tiny entries, and programs of many functions, take no more memory than the
-// limits allow; those before the limit stay.
+// TestManyEntries: tiny entries, and programs of many functions, use no more memory than the limits
+// permit; entries before the limit stay.
 func TestManyEntries(t *testing.T) {
 	section := func(n, fields int) []byte {
 		b := make([]byte, 4+4*n*fields)

@@ -59,9 +59,9 @@ const (
 	detectBytes = 256 << 10 // more than the maximum of a zstd block
 )
 
-// IsBundle reports whether the first bytes of a file are those of a bundle. 512 bytes are enough
-// for bundles made by a Writer or uncompressed ones; bundles packed by other programs need a whole
-// zstd block, which Detect reads.
+// IsBundle reports whether a file with these first bytes is a bundle. 512 bytes are enough for
+// bundles made by a Writer or uncompressed ones; bundles packed by other programs need a whole zstd
+// block, which Detect reads.
 func IsBundle(head []byte) bool {
 	if isSegment(head) {
 		return true
@@ -257,7 +257,7 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	return true
 }
 
-// isSparse reports whether an entry has holes, which take no bytes in the tar and can have any
+// isSparse reports whether an entry has holes, which have no bytes in the tar and can have any
 // size.
 func isSparse(h *tar.Header) bool {
 	for key := range h.PAXRecords {

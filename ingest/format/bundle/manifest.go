@@ -46,7 +46,7 @@ type Manifest struct {
 	Text          HexAddr     `json:"text"`    // of _text at run time; 0 if hidden
 }
 
-// MissingProgram is a BPF program whose code was not recorded.
+// MissingProgram is a BPF program without recorded code.
 type MissingProgram struct {
 	ID     uint32 `json:"id"`
 	Symbol string `json:"symbol,omitempty"` // the kernel's name; "" if unknown

@@ -225,7 +225,7 @@ func (b *Bundle) openUnfinished(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// adopt makes the entries of a writer those of the bundle, which takes over the writer's file.
+// adopt makes the entries of a writer the bundle's, which then owns the writer's file.
 func (b *Bundle) adopt(w *Writer, m *Manifest) {
 	w.sort()
 	b.Manifest = *m

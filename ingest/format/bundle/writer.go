@@ -139,7 +139,7 @@ func (w *Writer) Has(name string) bool {
 
 // Commit writes the bundle: the manifest, in which it sets Format and Entries, then the entries.
 // The file appears under its name when it is complete and on disk, and replaces the file of Flush,
-// whose content it includes. The writer is closed, also after an error.
+// which it includes. The writer is closed, also after an error.
 func (w *Writer) Commit(m *Manifest) error {
 	if w.Flushed() == 0 {
 		return w.commit(m)
@@ -278,8 +278,8 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 	return b, err
 }
 
-// packBest is the maximum size in bytes of bundles that are packed at the best level, which takes
-// ten times as long: a second.
+// packBest is the maximum size in bytes of bundles that are packed at the best level, which is ten
+// times slower: a second.
 const packBest = 16 << 20
 
 // Sizes of buffers, bytes.
@@ -288,7 +288,7 @@ const (
 	copySize    = 32 << 10
 )
 
-// Windows of the encoders, bytes: larger windows take more memory, and make files smaller by a
+// Windows of the encoders, bytes: larger windows need more memory, and make files smaller by a
 // thousandth.
 const (
 	bestWindow   = 4 << 20

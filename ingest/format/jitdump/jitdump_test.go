@@ -71,8 +71,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestFrames has the unwinding information of the functions behind it, and records that lie about
-// their sizes.
+// TestFrames has the unwinding information of the functions after it, and records with wrong sizes.
 func TestFrames(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		d := jitbuild.New(big, 77, 62, 5, 0)
@@ -132,8 +131,8 @@ func TestV8Lines(t *testing.T) {
 	}
 }
 
-// TestRubbishFiles: entries whose files are bytes of freed memory, NULs among them, have their
-// lines all the same, and the file of the function's name if it is as long; others are an error.
+// TestRubbishFiles: entries with bytes of freed memory as their files, NULs among them, keep their
+// lines, and the file of the function's name if it is as long; others are an error.
 func TestRubbishFiles(t *testing.T) {
 	for _, c := range []struct{ name, rubbish, want string }{
 		{name: "JS:*f /srv/a.js:1:13", rubbish: "\xe0\x00\x00\x01\x02\xff4|", want: "/srv/a.js"},

@@ -200,7 +200,8 @@ func (f *File) Reused() (list []addr.Range) {
 	return list
 }
 
-// Overlaps returns how many functions were placed where others lay before or lie later.
+// Overlaps returns the number of functions at addresses that other functions had before or have
+// later.
 func (f *File) Overlaps() (n int) {
 	order := make([]int, len(f.Placed))
 	for i := range order {

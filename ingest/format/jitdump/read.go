@@ -23,7 +23,7 @@ type File struct {
 	ArchTime bool
 
 	Loads  []Load      // functions, in the order of the file
-	Placed []Placement // where they lay, in the order of the file
+	Placed []Placement // their places, in the order of the file
 	Bad    uint64      // records that were left out for their content
 	// FirstBad is the error of the first of those, a *decode.Error; nil if there are none.
 	FirstBad error
@@ -136,9 +136,9 @@ func (f *File) Identity() (buildid.ID, error) {
 // Code returns the bytes of a function.
 func (f *File) Code(l *Load) ([]byte, error) { return f.read(int64(l.Code), int(l.Size)) }
 
-// Frames returns the .eh_frame section of a function's unwinding information and where it is in
-// the file; nil if it has none. Its relative addresses are those of a section at the next multiple
-// of 8 bytes after the code.
+// Frames returns the .eh_frame section of a function's unwinding information and where it is in the
+// file; nil if it has none. Its relative addresses are those of a section at the next multiple of 8
+// bytes after the code.
 func (f *File) Frames(l *Load) (section []byte, offset int64, err error) {
 	if l.rules == 0 {
 		return nil, 0, nil

@@ -287,8 +287,8 @@ func (j *jsonDump) str() bool {
 // rest skips the rest of an array or object, with its bracket.
 func (j *jsonDump) rest() bool { return j.passOver(1) }
 
-// passOver skips a value of any kind: up to the ',' or the bracket after it, which stays; or up to
-// the bracket that closes the depth-th, which is taken.
+// passOver skips a value of any kind: up to the ',' or the bracket after it, which is not read; or
+// up to the bracket that closes the depth-th, which is read.
 func (j *jsonDump) passOver(depth int) bool {
 	inside := depth > 0
 	for {

@@ -102,8 +102,7 @@ func (d *plainDump) line() string {
 	}
 }
 
-// pair reads a pair whose first word has been read. again is set if it was none: the
-// value could not be read.
+// pair reads a pair after its first word. again is set if it was none: the value could not be read.
 func (d *plainDump) pair(p *pair) (ok, again bool) {
 	word := d.word
 	if string(word) == "key:" {

@@ -88,7 +88,7 @@ func (s *scanner) skip() (c byte, ok bool) {
 	}
 }
 
-// take takes the next byte behind blanks.
+// take reads the next byte behind blanks.
 func (s *scanner) take() (c byte, ok bool) {
 	if c, ok = s.skip(); ok {
 		s.pos++

@@ -92,8 +92,8 @@ const (
 	magicLen    = 8
 )
 
-// IsPerfData reports whether the first bytes of a file (8 are enough) are those of a perf.data of
-// any version, byte order and mode.
+// IsPerfData reports whether a file with these first bytes (8 are enough) is a perf.data of any
+// version, byte order and mode.
 func IsPerfData(head []byte) bool {
 	if len(head) < magicLen {
 		return false

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ErrUnknownID is returned for a record whose event ID is in no attr, so that its
-// layout is unknown. Callers count and skip such records.
+// ErrUnknownID is returned for a record with an event ID that no attr has, so that its layout is
+// unknown. Callers count and skip such records.
 var ErrUnknownID = errors.New("event ID of no attr")
 
 // Event is one perf event of the file: its attr, its name, and the IDs by which records refer to

@@ -260,8 +260,8 @@ type Mmap struct {
 	Maj, Min         uint32 // device; zero in MMAP and if there is a BuildID
 	Ino, InoGen      uint64
 	BuildID          buildid.ID // zero if the record has none
-	// Prot and Flags are those of mmap(2). For MMAP records Prot is ProtExec unless Data is set,
-	// and Flags is 0. MMAP2 records that perf writes for the kernel have Prot 0: use Data to decide
+	// Prot and Flags are as in mmap(2). For MMAP records Prot is ProtExec unless Data is set, and
+	// Flags is 0. MMAP2 records that perf writes for the kernel have Prot 0: use Data to decide
 	// whether a kernel mapping is code.
 	Prot, Flags uint32
 	Data        bool   // not executable: only for data addresses

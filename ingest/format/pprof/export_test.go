@@ -2,7 +2,7 @@ package pprof
 
 import "slices"
 
-// For the tests of pprof files, which lie outside the package because they use packages that import
+// For the tests of pprof files, which are outside the package because they use packages that import
 // it.
 var (
 	UnzipForTest  = unzip

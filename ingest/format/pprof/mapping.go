@@ -224,7 +224,7 @@ func kernelShift(opts *WriteOptions, id ingest.ObjectID) (addr.Offset, bool) {
 	return opts.RefShift(id)
 }
 
-// sort drops unused mappings and moves those of the main program to the front.
+// sort drops unused mappings and moves the main program's to the front.
 func (plan *plan) sort(p *ingest.Profile) {
 	order := make([]uint32, 0, len(plan.mappings))
 	for i := range plan.mappings {

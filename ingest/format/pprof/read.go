@@ -28,8 +28,8 @@ import (
 	"symbolize/ingest/fold/intern"
 )
 
-// Detect reports whether the first fields of a file can be those of a profile.proto: known numbers,
-// with the wire types that they have, in bounds.
+// Detect reports whether the first fields of a file can be fields of a profile.proto: known
+// numbers, with the wire types that they have, in bounds.
 func Detect(head []byte) bool {
 	const varint, bytes = 0, 2
 	fields := 0
@@ -144,7 +144,7 @@ func unzippedSize(data []byte, limit int64) int64 {
 }
 
 // memoryFor estimates the memory of google/pprof's decoder in bytes for a profile without samples:
-// each message takes a struct of 100 to 200 bytes, and each packed number eight bytes.
+// each message is a struct of 100 to 200 bytes, and each packed number eight bytes.
 func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte

@@ -368,7 +368,7 @@ func TestReadLimits(t *testing.T) {
 	}
 }
 
-// TestSamplesInPlace: samples are decoded one by one, and take no memory besides the stacks.
+// TestSamplesInPlace: samples are decoded one by one, and need no memory besides the stacks.
 func TestSamplesInPlace(t *testing.T) {
 	const n = 10_000
 	data := append([]byte{0x0a, 0, 0x32, 0}, bytes.Repeat([]byte{0x12, 6, 0x10, 1, 0x1a, 0, 0x1a, 0},
@@ -380,7 +380,7 @@ func TestSamplesInPlace(t *testing.T) {
 	}
 }
 
-// sameSamples compares the samples of a file with those of google/pprof's decoder.
+// sameSamples compares the samples of a file with google/pprof's decoder.
 func sameSamples(t *testing.T, data []byte) {
 	t.Helper()
 	want, err := profile.ParseUncompressed(data)
@@ -414,8 +414,8 @@ func sameSamples(t *testing.T, data []byte) {
 	}
 }
 
-// TestSamplesEqual: samples are those of google/pprof's decoder, packed or not, with labels of
-// each kind; profiles that it refuses are refused.
+// TestSamplesEqual: samples equal google/pprof's, packed or not, with labels of each kind; profiles
+// that it refuses are refused.
 func TestSamplesEqual(t *testing.T) {
 	odd := newForeign()
 	s := odd.sample(odd.location(nil, 0, "a"), odd.location(nil, 0, "b"))

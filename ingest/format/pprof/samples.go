@@ -11,7 +11,7 @@ import (
 	"symbolize/ingest"
 )
 
-// Numbers of fields of Sample and Label in profile.proto; those of Profile are in encode.go.
+// Numbers of fields of Sample and Label in profile.proto; Profile's are in encode.go.
 const (
 	sampleLocation = 1
 	sampleValue    = 2
@@ -78,7 +78,7 @@ func nextField(b []byte) (f field, rest []byte, ok bool) {
 }
 
 // withoutSamples returns a profile without its samples, and its strings. In google/pprof a sample
-// of 30 frames takes more than a kilobyte, and samples are by far the largest part of most
+// of 30 frames needs more than a kilobyte, and samples are by far the largest part of most
 // profiles: they are decoded one by one instead. It stops at a malformed field, which the decoder
 // reports.
 func withoutSamples(data []byte) (others []byte, texts [][]byte) {

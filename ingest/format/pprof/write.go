@@ -38,7 +38,7 @@ type WriteOptions struct {
 	// Count weighs frames by samples instead of periods, for the comment on the share of named
 	// frames.
 	Count bool
-	// Comments follow those of the profile; every text report of pprof prints them.
+	// Comments follow the profile's own; every text report of pprof prints them.
 	Comments []string
 }
 
@@ -119,7 +119,7 @@ func defaultEvent(p *ingest.Profile) int {
 	}).Event)
 }
 
-// header returns the header of the file: that of a pprof input if its default column still exists,
+// header returns the header of the file: a pprof input's if its default column still exists,
 // otherwise made from the default event.
 func (e *encoder) header(cols []column) ingest.PprofHeader {
 	var h ingest.PprofHeader
@@ -181,7 +181,7 @@ const (
 )
 
 // blockWriter collects protobuf fields in blocks, which a second goroutine compresses by gzip,
-// level 1: encoding and compressing take about the same time.
+// level 1: encoding and compressing are about equally fast.
 type blockWriter struct {
 	buf  []byte
 	full chan []byte

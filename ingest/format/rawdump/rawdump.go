@@ -221,7 +221,7 @@ type Reader struct {
 	err     error
 }
 
-// Is reports whether the first bytes of a file, 8 are enough, are those of a raw dump.
+// Is reports whether a file with these first bytes, 8 are enough, is a raw dump.
 func Is(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }

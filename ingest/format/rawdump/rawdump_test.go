@@ -20,7 +20,7 @@ func testHeader() Header {
 		Time: 1 << 40, Name: "counts", Lost: map[string]uint64{"-17": 4, "-14": 1, "map full": 9}}
 }
 
-// testPairs returns pairs whose bytes all differ.
+// testPairs returns pairs of distinct bytes.
 func testPairs(h *Header, n int) [][2][]byte {
 	next := byte(0)
 	fill := func(size uint64) []byte {
@@ -140,7 +140,7 @@ func TestDumpWriterRefuses(t *testing.T) {
 	}
 }
 
-// TestDumpUnknownEntries streams pairs whose number nobody knew, and cuts them.
+// TestDumpUnknownEntries streams an unknown number of pairs, and cuts them.
 func TestDumpUnknownEntries(t *testing.T) {
 	h := Header{KeySize: 4, ValueSize: 8, Entries: UnknownEntries}
 	var b bytes.Buffer

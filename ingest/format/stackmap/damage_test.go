@@ -139,8 +139,8 @@ func TestTruncatedValues(t *testing.T) {
 	}
 }
 
-// TestTruncatedCounts: with each prefix of a count map the counts are those of the whole,
-// as far as they go.
+// TestTruncatedCounts: with each prefix of a count map the counts equal the whole map's, as far as
+// they go.
 func TestTruncatedCounts(t *testing.T) {
 	stacks := fixture(t, "full/stacks.raw")
 	counts := fixture(t, "full/bare.raw")

@@ -116,7 +116,7 @@ type Symbol struct {
 	Kernel bool
 }
 
-// Cause tells why a part of a stack is missing, or that it is present.
+// Cause is the reason why a part of a stack is missing, or that it is present.
 type Cause uint8
 
 // The causes. From BucketTaken on they are losses.
@@ -161,8 +161,8 @@ type Sample struct {
 	Event        uint16 // in Set.Events
 	Count        uint64
 	Weight       uint64
-	// Program selects the program of user addresses among those that the process ran, or among
-	// the processes that had its number: 0 except in bundles.
+	// Program selects the program of user addresses among the programs of the process, or among the
+	// processes that had its number: 0 except in bundles.
 	Program uint32
 	// KernelTime, if Timed, is the time for which kernel addresses are looked up, by the clock of
 	// the bundle's records; otherwise their time is unknown.
@@ -333,7 +333,7 @@ func (s *Set) Totals() *Totals {
 	return t
 }
 
-// Discard releases stacks and samples, which take most of the memory of a Set. Totals and the other
+// Discard releases stacks and samples, which are most of the memory of a Set. Totals and the other
 // fields stay.
 func (s *Set) Discard() {
 	s.Totals()

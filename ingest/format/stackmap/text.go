@@ -20,7 +20,7 @@ import (
 // stack or a name; an object of Inspektor Gadget is an event with its two stacks.
 const maxLine = 1 << 20
 
-// lineReader reads lines and skips those that are too long.
+// lineReader reads lines and skips lines over its bound.
 type lineReader struct {
 	name    string
 	in      *bufio.Reader
@@ -97,8 +97,8 @@ func (l *lineReader) finish(s *Set) error {
 	return l.err
 }
 
-// objectReader splits text into its outermost JSON objects, whether they take a line or several, or
-// are in an array, so that only one is in memory.
+// objectReader splits text into its outermost JSON objects, whether they are on one line or
+// several, or in an array, so that only one is in memory.
 type objectReader struct {
 	name    string
 	in      *bufio.Reader
