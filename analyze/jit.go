@@ -12,7 +12,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/input"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/indexer"
@@ -142,7 +142,7 @@ func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool)
 }
 
 // acceptMap accepts a perf map that may be of the process, with the doubt if any.
-func (x *jitFinder) acceptMap(path string, id buildid.ID, m *perfmap.Map, doubt string,
+func (x *jitFinder) acceptMap(path string, id buildid.ID, m *symlist.PerfMap, doubt string,
 	q *sideband.JITQuery) {
 	if why := local.RefuseMap(m, q); why != "" {
 		x.warn(path, q, false, "", "not used: %s", why)
@@ -265,8 +265,8 @@ func (x *jitFinder) candidates(kind ingest.ObjectKind, process buildid.ID,
 }
 
 // readStoredMap reads a kept perf map.
-func readStoredMap(f *indexer.JITFile) (*perfmap.Map, error) {
-	return perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
+func readStoredMap(f *indexer.JITFile) (*symlist.PerfMap, error) {
+	return symlist.ReadPerfMap(f.Path, io.NewSectionReader(f.R, 0, f.Size))
 }
 
 // JITLink is a file of code that a process compiled at run time, and that process.
@@ -278,7 +278,7 @@ type JITLink struct {
 }
 
 // reusedRanges returns the addresses at which a perf map has several functions, ascending.
-func reusedRanges(m *perfmap.Map) (list []addr.Range) {
+func reusedRanges(m *symlist.PerfMap) (list []addr.Range) {
 	for i := range m.Symbols {
 		if m.Symbols[i].Reused {
 			list = append(list, m.Symbols[i].Range)

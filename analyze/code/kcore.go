@@ -10,7 +10,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 )
 
@@ -71,7 +71,7 @@ func (k *kernelCopy) text() (at addr.Addr, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	err = kallsyms.Read(k.symbols, f, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms(k.symbols, f, func(s symlist.KernelSymbol) bool {
 		if s.Module == "" && s.Name == "_text" {
 			at = addr.Addr(s.Addr)
 		}

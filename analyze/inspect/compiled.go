@@ -10,7 +10,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 )
 
 // Compiled describes a list of code that a process compiled at run time: a perf map or a jitdump
@@ -47,7 +47,7 @@ func readCompiled(path string, f *os.File, fi os.FileInfo) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	pid, named := perfmap.PIDOf(path)
+	pid, named := symlist.PerfMapPID(path)
 	c := &Compiled{File: path, Size: fi.Size(), Written: fi.ModTime().UTC().Format(time.RFC3339)}
 	switch {
 	case kind == container.TypeJITDump:
@@ -69,19 +69,19 @@ func (c *Compiled) warn(err error) {
 // readMap reads a perf map.
 func (c *Compiled) readMap(f *os.File) {
 	c.Kind = "perf map"
-	m, err := perfmap.Read(c.File, io.NewSectionReader(f, 0, c.Size))
+	m, err := symlist.ReadPerfMap(c.File, io.NewSectionReader(f, 0, c.Size))
 	c.damaged = err != nil
 	c.warn(err)
 	c.warn(m.FirstBad)
 	c.LeftOut = m.Bad
-	functions := make(map[perfmap.Symbol]bool)
+	functions := make(map[symlist.PerfRange]bool)
 	for i := range m.Symbols {
 		s := m.Symbols[i]
 		c.Code += uint64(s.End - s.Start)
 		if s.Reused {
 			c.Reused++
 		}
-		functions[perfmap.Symbol{Function: s.Function, Name: s.Name}] = true
+		functions[symlist.PerfRange{Function: s.Function, Name: s.Name}] = true
 	}
 	c.Functions = len(functions)
 	if n := len(m.Symbols); n > 0 {

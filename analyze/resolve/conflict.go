@@ -7,7 +7,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 )
 
@@ -163,7 +163,7 @@ func (j *join) warnPadding(n *ingest.Names) {
 			if frames := n.At(ingest.LocationID(l)); len(frames) > 0 {
 				named++
 				name := n.Functions[frames[len(frames)-1].Func].SystemName
-				if strings.HasPrefix(name, kallsyms.Padding) {
+				if strings.HasPrefix(name, symlist.KernelPadding) {
 					padding++
 				}
 			}

@@ -6,7 +6,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 )
 
@@ -144,7 +144,7 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	p := f.Place(i)
 	before, _ := f.Function(p, SymbolNames)
 	switch {
-	case before == 0, strings.HasPrefix(f.Text(before), kallsyms.Padding):
+	case before == 0, strings.HasPrefix(f.Text(before), symlist.KernelPadding):
 		return true
 	case p.unsized && p.from == p.to && p.SymbolKind != store.Kallsyms:
 		return at%aligned == 0 // it reaches over the padding

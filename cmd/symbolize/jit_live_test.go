@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 )
 
 // hotScript keeps some compiled functions busy for a second.
@@ -149,7 +149,7 @@ func (r *jitRun) perfMap(command ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := perfmap.Read(path, bytes.NewReader(b))
+	list, err := symlist.ReadPerfMap(path, bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}

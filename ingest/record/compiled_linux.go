@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 )
 
 // A perf map names code by address, and belongs to a process by its ID only. An earlier process
@@ -139,7 +139,7 @@ func (p *processes) perfMap(pid, inner int32) *compiledFile {
 
 // openMap opens the perf map below a root, with a process ID there; nil if there is none.
 func (p *processes) openMap(root string, pid int32) *compiledFile {
-	path := "/tmp/" + perfmap.FileName(pid)
+	path := "/tmp/" + symlist.PerfMapName(pid)
 	f, err := files.OpenNoLink(root + path) // a directory like /tmp can contain anything
 	if err != nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 // Contribution counts the facts that a bundle of the same boot adds to a capture, or gives the
@@ -636,7 +636,8 @@ func (l *bootBundle) kallsym(name string) (addr uint64) {
 		return 0
 	}
 	// With an error the text is cut off, and the lines before it are good.
-	_ = kallsyms.Read(l.Name, io.NewSectionReader(r, 0, size), func(s kallsyms.Symbol) bool {
+	list := io.NewSectionReader(r, 0, size)
+	_ = symlist.ReadKallsyms(l.Name, list, func(s symlist.KernelSymbol) bool {
 		if s.Name == name && s.Module == "" {
 			addr = s.Addr
 		}

@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 // kernelMapping makes e the kernel's own map or a module's.
@@ -92,8 +92,8 @@ func kernelReach(arch string, start uint64) uint64 {
 
 // kallsymsFunctions are functions of modules and BPF programs known only by a kallsyms text.
 type kallsymsFunctions struct {
-	symbols []kallsyms.Symbol // sorted by address
-	numbers []uint32          // raw object + 1
+	symbols []symlist.KernelSymbol // sorted by address
+	numbers []uint32               // raw object + 1
 }
 
 // bpfModule is the module of BPF programs in a kallsyms text.
@@ -115,7 +115,8 @@ func (sb *State) AddKallsyms(path string) error {
 	defer f.Close()
 	sum := sha1.New()
 	var text, stext, end uint64
-	_, err = kallsyms.ScanAll(path, io.TeeReader(f, sum), func(s kallsyms.Symbol) bool {
+	r := io.TeeReader(f, sum)
+	_, err = symlist.ScanKallsyms(path, r, true, func(s symlist.KernelSymbol) bool {
 		switch {
 		case s.Module != "":
 			if s.IsCode() {
@@ -133,7 +134,7 @@ func (sb *State) AddKallsyms(path string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(sb.Kernel.functions.symbols, func(a, b kallsyms.Symbol) int {
+	slices.SortStableFunc(sb.Kernel.functions.symbols, func(a, b symlist.KernelSymbol) int {
 		return cmp.Compare(a.Addr, b.Addr)
 	})
 	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
@@ -182,7 +183,7 @@ func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, 
 	if i, found := c.find(pc); found &&
 		(i == 0 || c.symbols[i].Module == bpfModule ||
 			c.symbols[i-1].Module != c.symbols[i].Module ||
-			strings.HasPrefix(c.symbols[i-1].Name, kallsyms.Padding)) {
+			strings.HasPrefix(c.symbols[i-1].Name, symlist.KernelPadding)) {
 		at = pc
 	}
 	i, found := c.find(at)
@@ -201,13 +202,13 @@ func (sb *State) InKallsyms(pc uint64, ret bool) (object uint32, offset uint64, 
 
 // find returns the index of the function that begins at an address, or its insertion point.
 func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
-	return slices.BinarySearchFunc(c.symbols, at, func(s kallsyms.Symbol, at uint64) int {
+	return slices.BinarySearchFunc(c.symbols, at, func(s symlist.KernelSymbol, at uint64) int {
 		return cmp.Compare(s.Addr, at)
 	})
 }
 
 // listedCode returns the object of a function in a kallsyms text.
-func (r *Objects) listedCode(s *kallsyms.Symbol) uint32 {
+func (r *Objects) listedCode(s *symlist.KernelSymbol) uint32 {
 	if s.Module == bpfModule {
 		return r.Add(ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))},
 			ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true})
@@ -246,15 +247,15 @@ func (sb *State) nameModules(paths []string) {
 
 // listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is
 // of another boot or unreadable, which is reported when the kernel's symbols are read.
-func (sb *State) listedFunctions(path string, loads map[string][]change) []kallsyms.Symbol {
+func (sb *State) listedFunctions(path string, loads map[string][]change) []symlist.KernelSymbol {
 	f, err := files.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	var symbols []kallsyms.Symbol
+	var symbols []symlist.KernelSymbol
 	sameBoot := false
-	_ = kallsyms.Read(path, f, func(s kallsyms.Symbol) bool {
+	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
 		switch {
 		case s.Module == "":
 			sameBoot = sameBoot || s.Name == sb.Kernel.symbol && s.Addr == sb.Kernel.address
@@ -266,16 +267,16 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []kalls
 	if !sameBoot {
 		return nil
 	}
-	slices.SortStableFunc(symbols, func(a, b kallsyms.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortStableFunc(symbols, func(a, b symlist.KernelSymbol) int { return cmp.Compare(a.Addr, b.Addr) })
 	return symbols
 }
 
 // addListed maps functions over their modules. A function begins after its padding: an interrupt
 // can come at its first byte, but no call returns to it.
-func (sb *State) addListed(symbols []kallsyms.Symbol, loads map[string][]change) {
+func (sb *State) addListed(symbols []symlist.KernelSymbol, loads map[string][]change) {
 	for i := range symbols {
 		s := &symbols[i]
-		if !s.IsCode() || strings.HasPrefix(s.Name, kallsyms.Padding) ||
+		if !s.IsCode() || strings.HasPrefix(s.Name, symlist.KernelPadding) ||
 			i > 0 && symbols[i-1].Addr == s.Addr {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 // jitSymbolFile is the bit that simpleperf sets in the protection of synthetic mappings: of a file
@@ -95,7 +95,7 @@ func (sb *State) placeKernel(f *perfdata.FileSymbols) {
 		name, _ := ingest.Unbracket(ingest.KernelMapName)
 		sb.insert(0, change{kind: changeKernelMapping, layer: addrspace.Base, a: s.Addr,
 			b:   endOf(s.Addr, uint64(s.Size)),
-			ref: sb.Objects.listedCode(&kallsyms.Symbol{Name: s.Name, Module: name})})
+			ref: sb.Objects.listedCode(&symlist.KernelSymbol{Name: s.Name, Module: name})})
 	}
 }
 

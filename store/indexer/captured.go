@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -84,7 +84,7 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 	}
 	if err := cmp.Or(readErr, err); err != nil {
 		p := Problem{Path: path, Err: err}
-		if errors.Is(readErr, kallsyms.ErrRestricted) {
+		if errors.Is(readErr, symlist.ErrRestricted) {
 			p.Hint = "it was captured without the right to see addresses (CAP_SYSLOG)"
 		}
 		w.ix.problem(p)
@@ -95,7 +95,7 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 // mergeModule merges the symbols of a loaded module under its own build ID, relative to where it
 // was loaded.
 func (w *worker) mergeModule(m HostModule, syms kernelSyms, path string) {
-	syms = slices.DeleteFunc(syms, func(s kallsyms.Symbol) bool {
+	syms = slices.DeleteFunc(syms, func(s symlist.KernelSymbol) bool {
 		return s.Addr < m.Base || s.Addr-m.Base >= max(m.Size, 1) // .init.text, freed and elsewhere
 	})
 	syms.sort()

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 // bundleHost is the system of fakeSystem as a bundle holds it.
@@ -59,7 +59,7 @@ func TestHostProblems(t *testing.T) {
 	if len(sum.Problems) != 3 || len(m.ids) != 0 {
 		t.Fatalf("problems %+v, objects %v", sum.Problems, m.ids)
 	}
-	for i, want := range []string{kallsyms.ErrRestricted.Error(), "unknown kernel", "c.data: vdso"} {
+	for i, want := range []string{symlist.ErrRestricted.Error(), "unknown kernel", "c.data: vdso"} {
 		if got := sum.Problems[i].Error(); !strings.Contains(got, want) {
 			t.Errorf("problem %q, want %q", got, want)
 		}

@@ -22,7 +22,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/ehframe"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -45,8 +45,8 @@ type JITFile struct {
 // AddPerfMap merges a perf map into a sink, under the hash of its content, with the text itself as
 // blobs. Map is its content: beside an error, all before it.
 func AddPerfMap(ctx context.Context, sink store.Sink, f *JITFile) (
-	id buildid.ID, m *perfmap.Map, err error) {
-	m, damage := perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
+	id buildid.ID, m *symlist.PerfMap, err error) {
+	m, damage := symlist.ReadPerfMap(f.Path, io.NewSectionReader(f.R, 0, f.Size))
 	if len(m.Symbols) == 0 {
 		return id, m, noFunctions(f.Path, damage, m.FirstBad)
 	}
@@ -70,7 +70,7 @@ func noFunctions(path string, damage, bad error) error {
 
 // perfMapTable makes the table of a perf map: by addresses of the process. Of a function that a
 // later one has cut the rest counts as one of its own.
-func perfMapTable(m *perfmap.Map) *symtab.Encoded {
+func perfMapTable(m *symlist.PerfMap) *symtab.Encoded {
 	b := symtab.NewBuilder(symtab.Options{})
 	for i := 0; i < len(m.Symbols); {
 		s, end := &m.Symbols[i], m.Symbols[i].End
@@ -266,7 +266,7 @@ func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
 	dump := t.class == container.TypeJITDump
 	if !dump {
 		var ok bool
-		if file.PID, ok = perfmap.PIDOf(t.path); !ok {
+		if file.PID, ok = symlist.PerfMapPID(t.path); !ok {
 			return damagedFile(errNoProcess)
 		}
 	}
@@ -490,7 +490,7 @@ func RebuildJITFile(m *store.Manifest, blob func(store.BlobID) ([]byte, error)) 
 		}
 		return jitDumpTable(d), nil // damaged parts were left out before, too
 	}
-	p, err := perfmap.Read(f.Path, io.NewSectionReader(f.R, 0, f.Size))
+	p, err := symlist.ReadPerfMap(f.Path, io.NewSectionReader(f.R, 0, f.Size))
 	if err != nil && len(p.Symbols) == 0 {
 		return nil, err
 	}

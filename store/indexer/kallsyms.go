@@ -16,7 +16,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -28,12 +28,12 @@ const lastSymbol = 4096
 var errNoText = errors.New("no symbol _text: addresses cannot be separated from the load address")
 
 // kernelSyms are the symbols of a kernel or of one module, by address.
-type kernelSyms []kallsyms.Symbol
+type kernelSyms []symlist.KernelSymbol
 
 // sort orders by address and keeps the order of the text among equals: it decides which alias perf
 // shows, see symtab.Builder.
 func (k kernelSyms) sort() {
-	slices.SortStableFunc(k, func(a, b kallsyms.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortStableFunc(k, func(a, b symlist.KernelSymbol) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 // fill adds the code symbols to b, with addresses relative to base. A symbol ends where the next
@@ -142,7 +142,7 @@ func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
 func splitKallsyms(name string, r io.Reader) (
 	kernel kernelSyms, modules map[string]kernelSyms, err error) {
 	modules = make(map[string]kernelSyms)
-	err = kallsyms.Read(name, r, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms(name, r, func(s symlist.KernelSymbol) bool {
 		if s.Module == "" {
 			kernel = append(kernel, s)
 		} else {
@@ -184,7 +184,7 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 	}
 	defer w.ix.budget.Release(hold)
 	kernel, _, readErr := splitKallsyms(t.path, f)
-	if errors.Is(readErr, kallsyms.ErrRestricted) {
+	if errors.Is(readErr, symlist.ErrRestricted) {
 		return damagedFile(
 			fmt.Errorf("%w: it was copied without the right to see addresses", readErr))
 	}

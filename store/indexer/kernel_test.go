@@ -12,7 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -122,7 +122,7 @@ func TestKernelHidden(t *testing.T) {
 	sys, m := fakeSystem(t, 0xffffffff81000000), newMemory()
 	write(t, sys.path("/proc/kallsyms"), []byte("0000000000000000 T _text\n0000000000000000 t x\n"))
 	sum := m.index(t, Options{Kernel: true, sys: sys})
-	if len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], kallsyms.ErrRestricted) ||
+	if len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], symlist.ErrRestricted) ||
 		!strings.Contains(sum.Problems[0].Hint, "kptr_restrict") || !sum.Problems[0].Named {
 		t.Errorf("problems %+v", sum.Problems)
 	}

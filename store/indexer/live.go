@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 )
 
@@ -83,7 +83,7 @@ func (w *worker) liveKernel() {
 	}
 	if err != nil {
 		p := Problem{Path: "/proc/kallsyms", Err: pathReason(err), Named: true}
-		if errors.Is(err, kallsyms.ErrRestricted) {
+		if errors.Is(err, symlist.ErrRestricted) {
 			p.Hint = "run it as root, or allow it with: sysctl kernel.kptr_restrict=0"
 		}
 		w.ix.problem(p)

@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 )
 
@@ -59,7 +59,7 @@ func (r *Running) Has(o *ingest.Object) bool {
 	return false
 }
 
-// NamesErr returns why /proc/kallsyms names nothing: kallsyms.ErrRestricted where the kernel
+// NamesErr returns why /proc/kallsyms names nothing: symlist.ErrRestricted where the kernel
 // hides addresses from this user. It reads the list's beginning.
 func (r *Running) NamesErr() error {
 	head, err := files.ReadHead(r.sys.path("/proc/kallsyms"), kallsymsHead)
@@ -71,7 +71,7 @@ func (r *Running) NamesErr() error {
 			return nil
 		}
 	}
-	return kallsyms.ErrRestricted
+	return symlist.ErrRestricted
 }
 
 // kallsymsHead is how much of /proc/kallsyms shows whether addresses are hidden, in bytes: on
@@ -134,7 +134,7 @@ func (r *Running) symbol(name string) (address uint64) {
 		return 0
 	}
 	defer f.Close()
-	err = kallsyms.Read("/proc/kallsyms", f, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms("/proc/kallsyms", f, func(s symlist.KernelSymbol) bool {
 		if s.Module == "" && s.Name == name {
 			address = s.Addr
 		}

@@ -8,7 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 func TestRunning(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRunning(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, filepath.Join(string(sys), "proc/kallsyms"), []byte("0000000000000000 T _text\n"))
-	if err := r.NamesErr(); !errors.Is(err, kallsyms.ErrRestricted) {
+	if err := r.NamesErr(); !errors.Is(err, symlist.ErrRestricted) {
 		t.Error(err)
 	}
 	os.Remove(filepath.Join(string(sys), "proc/kallsyms"))

@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -390,7 +390,7 @@ var errNoObject = errors.New("no object: neither ELF, nor a packed kernel module
 // files are unpacked only where the name promises a kernel module or the user named the file:
 // manuals and logs are packed too.
 func classify(name string, head []byte, named bool) container.Type {
-	_, isMap := perfmap.PIDOf(name)
+	_, isMap := symlist.PerfMapPID(name)
 	switch t := container.TypeOfHead(head); {
 	case isMap && (t == container.TypePerfMap || t == container.TypeKallsyms): // sizes pass for types
 		return container.TypePerfMap

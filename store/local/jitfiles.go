@@ -15,7 +15,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
 )
@@ -53,12 +53,12 @@ type jitPath struct {
 
 // PerfMap returns the perf map of a process; nil if there is none. The caller closes it.
 func (p *JITPlaces) PerfMap(q *sideband.JITQuery) *JITFile {
-	name := perfmap.FileName(q.PID)
+	name := symlist.PerfMapName(q.PID)
 	list := p.inDirs(name)
 	if p.Here {
 		at := filepath.Join(hostMaps, name)
 		if dir, inner := p.running(q); dir != "" {
-			list = appendInRoot(list, dir, filepath.Join(hostMaps, perfmap.FileName(inner)), at)
+			list = appendInRoot(list, dir, filepath.Join(hostMaps, symlist.PerfMapName(inner)), at)
 		}
 		list = append(list, jitPath{path: at, shared: true})
 	}
@@ -213,9 +213,9 @@ func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
 }
 
 // RefuseMap returns why a perf map cannot be of the process, by its addresses; "" if it can.
-func RefuseMap(m *perfmap.Map, q *sideband.JITQuery) string {
+func RefuseMap(m *symlist.PerfMap, q *sideband.JITQuery) string {
 	for _, r := range q.Memory {
-		i, _ := slices.BinarySearchFunc(m.Symbols, r.Start, func(s perfmap.Symbol, at addr.Addr) int {
+		i, _ := slices.BinarySearchFunc(m.Symbols, r.Start, func(s symlist.PerfRange, at addr.Addr) int {
 			if s.End > at {
 				return 1
 			}

@@ -11,8 +11,7 @@ import (
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/kallsyms"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 )
 
 // Type is the type of a file.
@@ -57,11 +56,11 @@ func TypeOfHead(head []byte) Type {
 		return TypeBundle
 	case jitdump.Detect(head):
 		return TypeJITDump
-	case kallsyms.IsList(head):
+	case symlist.IsKallsyms(head):
 		return TypeKallsyms
 	case pprof.Detect(head):
 		return TypePprof
-	case perfmap.Detect(head):
+	case symlist.IsPerfMap(head):
 		return TypePerfMap
 	}
 	return TypeUnknown

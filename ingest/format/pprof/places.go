@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/object/perfmap"
+	"symbolize/ingest/object/symlist"
 )
 
 // objectOfMapping returns the object of a pprof mapping, and the base to subtract from its
@@ -41,7 +41,7 @@ func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 		o.Symbol, o.Length = file, size
 		base = m.Start
 	case ingest.PerfMap:
-		o.PID, _ = perfmap.PIDOf(file)
+		o.PID, _ = symlist.PerfMapPID(file)
 	case ingest.JITDump:
 		o.PID, _ = jitdump.PIDOf(file)
 		base = m.Start
@@ -60,7 +60,7 @@ func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
 func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
 	file, base := m.File, path.Base(m.File)
 	inner, bracketed := ingest.Unbracket(file)
-	_, isPerfMap := perfmap.PIDOf(file)
+	_, isPerfMap := symlist.PerfMapPID(file)
 	_, isDump := jitdump.PIDOf(file)
 	switch {
 	case strings.HasPrefix(file, ingest.KernelMapName), ingest.IsVmlinux(base) && m.Start>>63 != 0:

@@ -19,7 +19,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/record/sys"
 )
 
@@ -328,7 +328,7 @@ func (m *Modules) readSymbols() {
 			at[o.Name] = key
 		}
 	}
-	err = kallsyms.Read("/proc/kallsyms", f, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms("/proc/kallsyms", f, func(s symlist.KernelSymbol) bool {
 		key, ok := at[s.Module]
 		if !ok || s.Module == "" {
 			return true
@@ -338,7 +338,7 @@ func (m *Modules) readSymbols() {
 		m.syms[key] = append(m.syms[key], line...)
 		return m.kept < maxModuleSyms
 	})
-	if err != nil && !errors.Is(err, kallsyms.ErrRestricted) {
+	if err != nil && !errors.Is(err, symlist.ErrRestricted) {
 		m.reports.Warn("symbols of modules: %v", err)
 	}
 	if m.kept >= maxModuleSyms {

@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/record/sys"
 )
 
@@ -118,7 +118,7 @@ func kernelSymbol(name string) (pc uint64, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	err = kallsyms.Read("/proc/kallsyms", f, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms("/proc/kallsyms", f, func(s symlist.KernelSymbol) bool {
 		if s.Name == name && s.Module == "" {
 			pc = s.Addr
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
 // switchLayout holds the offsets, in a record of sched:sched_switch, of the next thread and of the
@@ -105,7 +105,7 @@ func switchRanges() (ranges []Range) {
 	}
 	defer f.Close()
 	var starts, wanted []uint64
-	err = kallsyms.Read(path, f, func(s kallsyms.Symbol) bool {
+	err = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
 		if s.Module != "" || !s.IsCode() {
 			return true
 		}
@@ -151,7 +151,7 @@ func steadyRange() Range {
 
 // imageRange returns the range from _stext to _end in a list of kallsyms.
 func imageRange(path string, list io.Reader) (r Range) {
-	err := kallsyms.Read(path, list, func(s kallsyms.Symbol) bool {
+	err := symlist.ReadKallsyms(path, list, func(s symlist.KernelSymbol) bool {
 		switch {
 		case s.Module != "":
 		case s.Name == "_stext":

@@ -1,15 +1,16 @@
-package kallsyms_test
+package symlist_test
 
 import (
 	"fmt"
 	"strings"
 
-	"symbolize/ingest/object/kallsyms"
+	"symbolize/ingest/object/symlist"
 )
 
-func ExampleRead() {
+func ExampleReadKallsyms() {
 	list := "ffffffff81000000 T _text\nffffffffc0a01000 t ext4_map_blocks\t[ext4]\n"
-	err := kallsyms.Read("kallsyms", strings.NewReader(list), func(s kallsyms.Symbol) bool {
+	r := strings.NewReader(list)
+	err := symlist.ReadKallsyms("kallsyms", r, func(s symlist.KernelSymbol) bool {
 		fmt.Printf("%#x %s %q\n", uint64(s.Addr), s.Name, s.Module)
 		return true
 	})

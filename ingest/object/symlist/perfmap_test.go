@@ -1,4 +1,4 @@
-package perfmap
+package symlist
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// text prints the ranges of a map, a line each.
-func text(m *Map) string {
+// perfText prints the ranges of a map, a line each.
+func perfText(m *PerfMap) string {
 	var b strings.Builder
 	for _, s := range m.Symbols {
 		fmt.Fprintf(&b, "%x-%x %s+%d", s.Start, s.End, s.Name, s.Start-s.Function)
@@ -24,7 +24,7 @@ func text(m *Map) string {
 	return b.String()
 }
 
-func TestRead(t *testing.T) {
+func TestPerfMap(t *testing.T) {
 	for _, c := range []struct {
 		name, in, want string
 		bad            uint64
@@ -52,11 +52,11 @@ func TestRead(t *testing.T) {
 		{name: "empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := Read("m", iotest.HalfReader(strings.NewReader(c.in)))
+			m, err := ReadPerfMap("m", iotest.HalfReader(strings.NewReader(c.in)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := text(m); got != c.want {
+			if got := perfText(m); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 			if m.Bad != c.bad || c.bad > 0 && !strings.Contains(m.FirstBad.Error(), c.firstBad) {
@@ -66,17 +66,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadError: lines before an error are kept.
-func TestReadError(t *testing.T) {
+// TestPerfMapError: lines before an error are kept.
+func TestPerfMapError(t *testing.T) {
 	broken := errors.New("broken")
-	m, err := Read("m", io.MultiReader(strings.NewReader("100 10 a\n"), iotest.ErrReader(broken)))
-	if !errors.Is(err, broken) || text(m) != "100-110 a+0\n" {
-		t.Errorf("%v, %s", err, text(m))
+	m, err := ReadPerfMap("m", io.MultiReader(strings.NewReader("100 10 a\n"), iotest.ErrReader(broken)))
+	if !errors.Is(err, broken) || perfText(m) != "100-110 a+0\n" {
+		t.Errorf("%v, %s", err, perfText(m))
 	}
 }
 
-func TestFind(t *testing.T) {
-	m, _ := Read("m", strings.NewReader("100 10 a\n200 10 b\n"))
+func TestPerfMapFind(t *testing.T) {
+	m, _ := ReadPerfMap("m", strings.NewReader("100 10 a\n200 10 b\n"))
 	for at, want := range map[addr.Addr]string{0xff: "", 0x100: "a", 0x10f: "a", 0x110: "", 0x20f: "b"} {
 		got := ""
 		if s := m.Find(at); s != nil {
@@ -88,29 +88,29 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestPIDOf(t *testing.T) {
+func TestPerfMapPID(t *testing.T) {
 	for name, want := range map[string]int32{"/tmp/perf-77.map": 77, "perf-1.map": 1, "perf-077.map": 0,
 		"perf--1.map": 0, "perf-77.map.gz": 0, "perf-9999999999.map": 0} {
-		if got, ok := PIDOf(name); ok != (want > 0) || ok && got != want {
+		if got, ok := PerfMapPID(name); ok != (want > 0) || ok && got != want {
 			t.Errorf("%s: %d, %v", name, got, ok)
 		}
 	}
-	if pid, ok := PIDOf(FileName(77)); pid != 77 || !ok {
-		t.Error("FileName and PIDOf differ")
+	if pid, ok := PerfMapPID(PerfMapName(77)); pid != 77 || !ok {
+		t.Error("PerfMapName and PerfMapPID differ")
 	}
 }
 
-func TestDetect(t *testing.T) {
+func TestIsPerfMap(t *testing.T) {
 	for in, want := range map[string]bool{"7f00 10 f\n": true, "7f00 10 a name that is cut": true,
 		"": false, "7f00 10\n": false, "MZ\x00": false, "10 20 \x01\n": false} {
-		if got := Detect([]byte(in)); got != want {
+		if got := IsPerfMap([]byte(in)); got != want {
 			t.Errorf("%q: %v", in, got)
 		}
 	}
 }
 
-// check holds the invariants of a Map: ranges ascend, are not empty and do not overlap.
-func check(t *testing.T, m *Map) {
+// checkPerfMap holds the invariants of a PerfMap: ranges ascend, are not empty and do not overlap.
+func checkPerfMap(t *testing.T, m *PerfMap) {
 	t.Helper()
 	var last addr.Addr
 	for _, s := range m.Symbols {
@@ -121,41 +121,41 @@ func check(t *testing.T, m *Map) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzPerfMap(f *testing.F) {
 	f.Add([]byte("100 10 a\n108 10 b\n104 8 c\n"))
 	f.Add([]byte("0x7f00 0x10 LazyCompile:*f a b.js:1\n7f00 0 g\r\nffffffffffffffff 1 z\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := Read("m", strings.NewReader(string(b)))
+		m, err := ReadPerfMap("m", strings.NewReader(string(b)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, m)
+		checkPerfMap(t, m)
 	})
 }
 
-// TestTruncated: of each part of a file the whole lines are read.
-func TestTruncated(t *testing.T) {
+// TestPerfMapTruncated: of each part of a file the whole lines are read.
+func TestPerfMapTruncated(t *testing.T) {
 	const whole = "100 10 a\n108 10 b\n0x104 8 c d\n"
 	for n := range len(whole) {
-		m, err := Read("m", strings.NewReader(whole[:n]))
+		m, err := ReadPerfMap("m", strings.NewReader(whole[:n]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, m)
+		checkPerfMap(t, m)
 		if lines := uint64(strings.Count(whole[:n], "\n")); m.Lines-m.Bad != lines {
 			t.Errorf("%d bytes: %d lines of %d", n, m.Lines-m.Bad, lines)
 		}
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
+func BenchmarkPerfMap(b *testing.B) {
 	var in strings.Builder
 	for i := range 100_000 {
 		fmt.Fprintf(&in, "%x 40 LazyCompile:*function%d /srv/app.js:%d\n", 0x7f0000000000+i%90_000*64, i, i)
 	}
 	b.SetBytes(int64(in.Len()))
 	for b.Loop() {
-		if _, err := Read("m", strings.NewReader(in.String())); err != nil {
+		if _, err := ReadPerfMap("m", strings.NewReader(in.String())); err != nil {
 			b.Fatal(err)
 		}
 	}

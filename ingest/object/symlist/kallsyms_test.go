@@ -1,4 +1,4 @@
-package kallsyms
+package symlist
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest/decode"
 )
 
-const small = `0000000000000000 A fixed_percpu_data
+const kernelList = `0000000000000000 A fixed_percpu_data
 0000000000001000 A cpu_debug_store
 ffffffff81000000 T _text
 ffffffff81000000 T _stext
@@ -28,24 +28,24 @@ ffffffffc0202000 t kprobe_insn_page	[__builtin__kprobes]
 ffffffffc0300000 t bpf_prog_6deef7357e7b4530_sd_fw_egress	[bpf]
 `
 
-func read(text string) (got []string, stats Stats, err error) {
-	stats, err = scanLines("kallsyms", strings.NewReader(text), func(s Symbol) bool {
+func readKernel(text string) (got []string, stats KernelStats, err error) {
+	stats, err = ScanKallsyms("kallsyms", strings.NewReader(text), false, func(s KernelSymbol) bool {
 		got = append(got, fmt.Sprintf("%x %c %s [%s]", s.Addr, s.Type, s.Name, s.Module))
 		return true
 	})
 	return got, stats, err
 }
 
-func TestScan(t *testing.T) {
+func TestKallsyms(t *testing.T) {
 	want := []string{
 		"1000 A cpu_debug_store []", "ffffffff81000000 T _text []", "ffffffff81000000 T _stext []",
 		"ffffffff81000030 t do_one_initcall []", "ffffffff81200000 W arch_weak []",
 		"ffffffff82000000 D jiffies []", "ffffffffc0a01000 t ext4_map_blocks [ext4]",
 		"ffffffffc0a02000 T ext4_iget [ext4]",
 	}
-	counts := Stats{Lines: 12, Symbols: 8, BPF: 1, Trampolines: 2, Zero: 1}
-	for _, text := range []string{small, strings.ReplaceAll(small, "\n", "\r\n")} {
-		got, stats, err := read(text)
+	counts := KernelStats{Lines: 12, Symbols: 8, BPF: 1, Trampolines: 2, Zero: 1}
+	for _, text := range []string{kernelList, strings.ReplaceAll(kernelList, "\n", "\r\n")} {
+		got, stats, err := readKernel(text)
 		if err != nil || !slices.Equal(got, want) || stats != counts {
 			t.Errorf("got %q, %+v, %v", got, stats, err)
 		}
@@ -55,7 +55,7 @@ func TestScan(t *testing.T) {
 func TestIsCode(t *testing.T) {
 	var got []byte
 	for c := byte('A'); c <= 'z'; c++ {
-		if s := (Symbol{Type: c}); s.IsCode() {
+		if s := (KernelSymbol{Type: c}); s.IsCode() {
 			got = append(got, c)
 		}
 	}
@@ -64,13 +64,13 @@ func TestIsCode(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"f": true, ".List": true, ".L": true, ".L12": false,
 		".L0 ": false, "$x": false, "$d": false, "$xrv64i2p1_m2p0": false} {
-		if s := (Symbol{Type: 't', Name: name}); s.IsCode() != want {
+		if s := (KernelSymbol{Type: 't', Name: name}); s.IsCode() != want {
 			t.Errorf("%q is code: %v", name, !want)
 		}
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestKallsymsLines(t *testing.T) {
 	tests := []struct{ line, want string }{ // want: a symbol, or "bad: REASON"
 		{line: "c0de t short", want: "c0de t short []"},
 		{line: "FFFF81 T Upper", want: "ffff81 T Upper []"},
@@ -95,7 +95,7 @@ func TestLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		// The line after it is read in any case.
-		got, stats, err := read(tt.line + "\nffffffff81000040 t next\n")
+		got, stats, err := readKernel(tt.line + "\nffffffff81000040 t next\n")
 		if err != nil || len(got) == 0 || got[len(got)-1] != "ffffffff81000040 t next []" {
 			t.Errorf("%.40q: %q, %v", tt.line, got, err)
 			continue
@@ -113,14 +113,14 @@ func TestLines(t *testing.T) {
 
 func TestReadReportsBadLines(t *testing.T) {
 	n := 0
-	err := Read("kallsyms", strings.NewReader(small+"rubbish\n\n"),
-		func(Symbol) bool { n++; return true })
+	err := ReadKallsyms("kallsyms", strings.NewReader(kernelList+"rubbish\n\n"),
+		func(KernelSymbol) bool { n++; return true })
 	if de := (*decode.Error)(nil); !errors.As(err, &de) || n != 8 ||
 		!strings.Contains(err.Error(), "2 of 14 lines") {
 		t.Errorf("%d symbols, %v", n, err)
 	}
-	if err := Read("kallsyms", strings.NewReader(small),
-		func(Symbol) bool { return true }); err != nil {
+	if err := ReadKallsyms("kallsyms", strings.NewReader(kernelList),
+		func(KernelSymbol) bool { return true }); err != nil {
 		t.Error(err)
 	}
 }
@@ -128,42 +128,42 @@ func TestReadReportsBadLines(t *testing.T) {
 func TestRestricted(t *testing.T) {
 	for _, more := range []string{"", "0000000000000000 t bpf_prog_1_f\t[bpf]\n",
 		"0000000000000000 t ftrace_trampoline\t[__builtin__ftrace]\n"} {
-		got, stats, err := read("0000000000000000 T _text\n0000000000000000 t f\t[ext4]\n" + more)
+		got, stats, err := readKernel("0000000000000000 T _text\n0000000000000000 t f\t[ext4]\n" + more)
 		if !errors.Is(err, ErrRestricted) || len(got) != 0 || stats.Zero != stats.Lines {
 			t.Errorf("got %q, %+v, %v", got, stats, err)
 		}
 	}
 }
 
-func TestNoList(t *testing.T) {
+func TestNoKallsyms(t *testing.T) {
 	for _, text := range []string{"", "\n", "#!/bin/sh\n", "\x7fELF\x02\x01\x01"} {
-		got, _, err := read(text)
+		got, _, err := readKernel(text)
 		if de := (*decode.Error)(nil); !errors.As(err, &de) || len(got) != 0 {
 			t.Errorf("%q: got %q, %v", text, got, err)
 		}
 	}
-	r := io.MultiReader(strings.NewReader(small), iotest.ErrReader(io.ErrClosedPipe))
+	r := io.MultiReader(strings.NewReader(kernelList), iotest.ErrReader(io.ErrClosedPipe))
 	n := 0
-	stats, err := scanLines("kallsyms", r, func(Symbol) bool { n++; return true })
+	stats, err := ScanKallsyms("kallsyms", r, false, func(KernelSymbol) bool { n++; return true })
 	if !errors.Is(err, io.ErrClosedPipe) || n != 8 || stats.Symbols != 8 {
 		t.Errorf("a list that breaks off: %d symbols, %v", n, err)
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestKallsymsStop(t *testing.T) {
 	n := 0
-	if err := Read("kallsyms", strings.NewReader(small),
-		func(Symbol) bool { n++; return n < 3 }); err != nil || n != 3 {
+	if err := ReadKallsyms("kallsyms", strings.NewReader(kernelList),
+		func(KernelSymbol) bool { n++; return n < 3 }); err != nil || n != 3 {
 		t.Errorf("%d visits, %v", n, err)
 	}
 }
 
-// TestTruncated cuts the list at every length: all complete lines are visited.
-func TestTruncated(t *testing.T) {
-	all, _, _ := read(small)
-	for n := range small {
-		got, stats, err := read(small[:n])
-		whole := n == 0 || small[n-1] == '\n'
+// TestKallsymsTruncated cuts the list at every length: all complete lines are visited.
+func TestKallsymsTruncated(t *testing.T) {
+	all, _, _ := readKernel(kernelList)
+	for n := range kernelList {
+		got, stats, err := readKernel(kernelList[:n])
+		whole := n == 0 || kernelList[n-1] == '\n'
 		if len(got) == 0 && stats.Zero == 0 && err == nil || whole != (stats.Bad == 0) {
 			t.Errorf("cut at %d: %q, %+v, %v", n, got, stats, err)
 		}
@@ -184,7 +184,7 @@ func TestLiveHost(t *testing.T) {
 	}
 	defer f.Close()
 	stext := false
-	stats, err := scanLines("/proc/kallsyms", f, func(s Symbol) bool {
+	stats, err := ScanKallsyms("/proc/kallsyms", f, false, func(s KernelSymbol) bool {
 		stext = stext || s.Name == "_stext" && s.Module == "" && s.IsCode()
 		return true
 	})
@@ -197,12 +197,12 @@ func TestLiveHost(t *testing.T) {
 }
 
 func FuzzKallsyms(f *testing.F) {
-	f.Add([]byte(small))
+	f.Add([]byte(kernelList))
 	f.Add([]byte("0 t f\n"))
 	f.Add([]byte("1 t f\t[m]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := uint64(0)
-		stats, err := scanLines("fuzz", bytes.NewReader(b), func(s Symbol) bool {
+		stats, err := ScanKallsyms("fuzz", bytes.NewReader(b), false, func(s KernelSymbol) bool {
 			if n++; s.Addr == 0 || s.Name == "" || strings.ContainsAny(s.Name, "\t\n ") ||
 				s.Module == "bpf" {
 				t.Errorf("bad symbol %+v", s)
@@ -216,7 +216,7 @@ func FuzzKallsyms(f *testing.F) {
 	})
 }
 
-func BenchmarkScan(b *testing.B) {
+func BenchmarkKallsyms(b *testing.B) {
 	var text bytes.Buffer
 	for i := range 100_000 {
 		fmt.Fprintf(&text, "%016x t function_number_%d", 0xffffffff81000000+uint64(i)*64, i)
@@ -228,8 +228,8 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := scanLines("bench", bytes.NewReader(text.Bytes()),
-			func(Symbol) bool { return true }); err != nil {
+		if _, err := ScanKallsyms("bench", bytes.NewReader(text.Bytes()), false,
+			func(KernelSymbol) bool { return true }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,17 +1,6 @@
-// Package kallsyms reads the kernel's list of symbols, /proc/kallsyms, or a copy of it such as
-// perf's cache and "perf buildid-cache --kcore" keep.
-//
-// A line is
-//
-//	ffffffffc0a01000 t ext4_map_blocks	[ext4]
-//
-// the address in hexadecimal, the type letter as nm prints it, the name, and after a tab the
-// module, if any (kernel/kallsyms.c, s_show). The lines of the kernel proper come first, sorted by
-// address; then symbols of modules, of ftrace's and kprobes' trampolines, and of BPF programs.
-package kallsyms
+package symlist
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -21,13 +10,27 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// Padding is the prefix of symbols for the padding before functions
-// (CONFIG_CALL_PADDING, CONFIG_CFI_CLANG): "__pfx_" and the function's name. None is the
-// target of a call.
-const Padding = "__pfx_"
+// IsKallsyms reports whether a file begins like "ffffffff81000000 T _text\n".
+func IsKallsyms(head []byte) bool {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	f := bytes.Fields(line)
+	if len(f) < 3 || len(f[0]) < 8 || len(f[0]) > 16 || len(f[1]) != 1 {
+		return false
+	}
+	for _, c := range f[0] {
+		if bytes.IndexByte([]byte("0123456789abcdefABCDEF"), c) < 0 {
+			return false
+		}
+	}
+	return true
+}
 
-// Symbol is one line.
-type Symbol struct {
+// KernelPadding is the prefix of symbols for the padding before functions (CONFIG_CALL_PADDING,
+// CONFIG_CFI_CLANG): "__pfx_" and the function's name. No call has them as target.
+const KernelPadding = "__pfx_"
+
+// KernelSymbol is a line of kallsyms.
+type KernelSymbol struct {
 	Addr   uint64 // run-time address
 	Type   byte   // as nm: 't', 'T', 'w', 'W' and some others are code
 	Name   string
@@ -37,7 +40,7 @@ type Symbol struct {
 // IsCode reports whether the type letter is one of code, as perf counts it
 // (tools/lib/symbol/kallsyms.c): text, or weak. Mapping symbols ("$x", "$xrv64…") and local labels
 // (".L12") are not symbols: kernels before 6.5 list them for RISC-V modules.
-func (s *Symbol) IsCode() bool {
+func (s *KernelSymbol) IsCode() bool {
 	switch s.Type {
 	case 'T', 't', 'W', 'w':
 		label := len(s.Name) > 2 && s.Name[:2] == ".L" && s.Name[2] <= '9'
@@ -46,8 +49,8 @@ func (s *Symbol) IsCode() bool {
 	return false
 }
 
-// Stats counts the lines of a scanLines.
-type Stats struct {
+// KernelStats counts the lines of kallsyms.
+type KernelStats struct {
 	Lines       uint64 // in all
 	Symbols     uint64 // visited
 	BPF         uint64 // of BPF programs, left out: they come and go, captures record them
@@ -61,13 +64,10 @@ type Stats struct {
 // those without CAP_SYSLOG (sysctl kernel.kptr_restrict).
 var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 
-// maxLine bounds a line. The kernel's own bound on a name is KSYM_NAME_LEN, 512.
-const maxLine = 64 << 10
-
-// Read visits the symbols as scanLines does. A line of another form is an error, too,
-// after all valid ones have been visited.
-func Read(name string, r io.Reader, visit func(Symbol) bool) error {
-	stats, err := scanLines(name, r, visit)
+// ReadKallsyms visits the symbols as ScanKallsyms does, without BPF programs. A line of another
+// form is an error, after all valid lines were visited.
+func ReadKallsyms(name string, r io.Reader, visit func(KernelSymbol) bool) error {
+	stats, err := ScanKallsyms(name, r, false, visit)
 	if err == nil && stats.Bad > 0 {
 		err = fmt.Errorf("%d of %d lines are no kernel symbols, the first: %w",
 			stats.Bad, stats.Lines, stats.FirstBad)
@@ -75,52 +75,42 @@ func Read(name string, r io.Reader, visit func(Symbol) bool) error {
 	return err
 }
 
-// scanLines visits the symbols in the order of the file until visit returns false; lines that Stats
-// counts as left out are not visited. The names given stay valid. If every address is zero the
-// error wraps ErrRestricted; a list without one good line is an error, too. Single lines of another
-// form are counted only.
-func scanLines(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
-	return scan(&parser{name: name, modules: map[string]string{}}, r, visit)
-}
+// errStopped is the error of eachLine after the caller of ScanKallsyms stopped it.
+var errStopped = errors.New("stopped")
 
-// ScanAll visits the symbols as scanLines does, and those of BPF programs, too, as of a
-// module "bpf": the programs loaded when the list was read.
-func ScanAll(name string, r io.Reader, visit func(Symbol) bool) (Stats, error) {
-	return scan(&parser{name: name, modules: map[string]string{}, bpf: true}, r, visit)
-}
-
-func scan(p *parser, r io.Reader, visit func(Symbol) bool) (Stats, error) {
-	in := bufio.NewReaderSize(r, maxLine)
-	for offset := int64(0); ; {
-		line, err := in.ReadSlice('\n')
-		if len(line) > 0 {
-			p.stats.Lines++
-			sym, ok := p.line(bytes.TrimRight(line, "\r\n"), offset, err)
-			if ok {
-				p.stats.Symbols++
-				if !visit(sym) {
-					return p.stats, nil
-				}
-			}
-			offset += int64(len(line))
+// ScanKallsyms visits the symbols in the order of the file until visit returns false; lines that
+// KernelStats counts as left out are not visited. bpf includes the BPF programs that were loaded
+// when the list was read, as symbols of a module "bpf". The names stay valid. If every address is
+// zero the error wraps ErrRestricted; a list without a valid line is an error, too. Single lines of
+// another form are only counted.
+func ScanKallsyms(name string, r io.Reader, bpf bool, visit func(KernelSymbol) bool) (KernelStats,
+	error) {
+	p := &parser{name: name, modules: make(map[string]string), bpf: bpf}
+	err := eachLine(name, "list", r, func(line []byte, offset int64, reason string) error {
+		p.stats.Lines++
+		s, ok := p.line(line, offset, reason)
+		if !ok {
+			return nil
 		}
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of an endless line
-			line, err = in.ReadSlice('\n')
-			offset += int64(len(line))
+		p.stats.Symbols++
+		if !visit(s) {
+			return errStopped
 		}
-		if errors.Is(err, io.EOF) {
-			return p.stats, p.verdict()
-		}
-		if err != nil {
-			return p.stats, fmt.Errorf("%s: offset %#x: %w", p.name, offset, err)
-		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errStopped):
+		err = nil
+	case err == nil:
+		err = p.verdict()
 	}
+	return p.stats, err
 }
 
 // parser holds the state between lines.
 type parser struct {
 	name    string
-	stats   Stats
+	stats   KernelStats
 	names   strings.Builder   // the present block of names
 	modules map[string]string // names of modules seen
 	bpf     bool              // visit the symbols of BPF programs
@@ -140,23 +130,19 @@ func (p *parser) verdict() error {
 	return &decode.Error{Name: p.name, Reason: "the list of kernel symbols is empty"}
 }
 
-func (p *parser) bad(offset int64, reason string) (Symbol, bool) {
+func (p *parser) bad(offset int64, reason string) (KernelSymbol, bool) {
 	p.stats.Bad++
 	if p.stats.FirstBad == nil {
 		p.stats.FirstBad = &decode.Error{Name: p.name, Offset: offset, Reason: reason}
 	}
-	return Symbol{}, false
+	return KernelSymbol{}, false
 }
 
-// line decodes one line; ok is false for those left out. ReadErr is the reader's error
-// for it: a line without its newline was cut off, and the rest of its name could be
-// another function's.
-func (p *parser) line(b []byte, offset int64, readErr error) (s Symbol, ok bool) {
-	if errors.Is(readErr, bufio.ErrBufferFull) {
-		return p.bad(offset, "line is longer than 64 KiB")
-	}
-	if readErr != nil {
-		return p.bad(offset, "the list breaks off in this line")
+// line decodes a line, unless there is a reason not to use it; ok is false for lines that are left
+// out.
+func (p *parser) line(b []byte, offset int64, reason string) (s KernelSymbol, ok bool) {
+	if reason != "" {
+		return p.bad(offset, reason)
 	}
 	at, n := decode.Hex(b)
 	switch {
