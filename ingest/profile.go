@@ -373,7 +373,7 @@ func (n *Names) At(l LocationID) []Frame {
 
 // Prefixes of names made of a function's address, if only its bounds are known from an unwind
 // table. SignalPrefix is for code that signal handlers return to; it begins at the address or one
-// byte later (ehframe.Frame).
+// byte later (cfi.CodeRange).
 const (
 	MadePrefix   = "fun_"
 	SignalPrefix = "signal_return_"

@@ -21,7 +21,6 @@ import (
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/cfi"
-	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
@@ -211,7 +210,7 @@ func jitArch(d *jitdump.File) *cfi.Arch {
 	}
 	for i := range d.Loads {
 		if data, at, err := d.Frames(&d.Loads[i]); err == nil && data != nil {
-			if a := (&ehframe.Section{Name: d.Name, Data: data, Offset: at}).Arch(); a != nil {
+			if a := (&cfi.EHFrame{Name: d.Name, Data: data, Offset: at}).Arch(); a != nil {
 				return a
 			}
 		}
@@ -226,10 +225,10 @@ func loadRules(b *cfi.Builder, d *jitdump.File, l *jitdump.Load) error {
 		return err
 	}
 	code := addr.Range{Start: addr.Addr(l.Code), End: addr.Addr(l.Code) + addr.Addr(l.Size)}
-	s := &ehframe.Section{Name: d.Name, Data: data, Offset: at, Class64: b.Arch.Word == 8,
+	s := &cfi.EHFrame{Name: d.Name, Data: data, Offset: at, Class64: b.Arch.Word == 8,
 		Addr: code.Start + addr.Addr(l.Size+7)&^7}
 	outside := false
-	_, err = s.Frames(func(f ehframe.Frame) bool {
+	_, err = s.Frames(func(f cfi.CodeRange) bool {
 		outside = f.Start < code.Start || f.End > code.End
 		return !outside
 	})

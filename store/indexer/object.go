@@ -14,7 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/ehframe"
+	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
@@ -331,7 +331,7 @@ func hashOf(name string) uint64 {
 // ehFrame adds the functions that only the unwind table knows, under names made of
 // their addresses: the last resort for stripped programs.
 func (s *sources) ehFrame(f *elf.File) {
-	table, err := ehframe.Find(f)
+	table, err := cfi.FindEHFrame(f)
 	if err != nil {
 		s.fail(incompleteError(err.Error()))
 	}
@@ -340,7 +340,7 @@ func (s *sources) ehFrame(f *elf.File) {
 	}
 	covered := addr.AppendUnion(nil, s.covered)
 	s.add(store.EhFrame, func(b *symtab.Builder) error {
-		lost, err := table.Frames(func(r ehframe.Frame) bool {
+		lost, err := table.Frames(func(r cfi.CodeRange) bool {
 			if !overlaps(covered, r.Range) && inCode(f, r.Range) {
 				prefix := ingest.MadePrefix
 				if r.Signal {

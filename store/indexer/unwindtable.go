@@ -7,10 +7,8 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
-	"symbolize/ingest/object/ehframe"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/gopclntab"
-	"symbolize/ingest/object/sframe"
 	"symbolize/store"
 	"symbolize/store/unwindtab"
 )
@@ -30,14 +28,14 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 		if s.goProgram = sectionRules(s, b, f, gopclntab.Find); !s.goProgram {
 			patterns(b, f)
 		}
-		sectionRules(s, b, f, ehframe.Find)
+		sectionRules(s, b, f, cfi.FindEHFrame)
 	}
 	if !s.goProgram {
-		sectionRules(s, b, f, ehframe.FindDebug)
+		sectionRules(s, b, f, cfi.FindDebugFrame)
 	}
 	if runs {
 		if b.Funcs() == 0 {
-			sectionRules(s, b, f, sframe.Find)
+			sectionRules(s, b, f, cfi.FindSFrame)
 		}
 		weakRules(b, f)
 	}

@@ -1,4 +1,4 @@
-package sframe
+package cfi
 
 import (
 	"encoding/binary"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/cfi"
 )
 
 // builtRow is a row of a built section: where it begins, its info without the number and width of
@@ -25,19 +24,19 @@ type builtFunc struct {
 	rows        []builtRow
 }
 
-// at is where built sections are loaded.
-const at = 0x10000
+// sframeAt is where built sections are loaded.
+const sframeAt = 0x10000
 
-// build makes a section of a version.
-func build(version, flags, abi byte, fixedFP, fixedRA int8, funcs []builtFunc) []byte {
+// buildSFrame makes a section of a version.
+func buildSFrame(version, flags, abi byte, fixedFP, fixedRA int8, funcs []builtFunc) []byte {
 	le := binary.LittleEndian
 	entry := map[byte]int{1: 17, 2: 20, 3: 16}[version]
 	var index, rows []byte
 	count := 0
 	for i, f := range funcs {
-		start := int64(f.start) - at
+		start := int64(f.start) - sframeAt
 		if flags&flagRelative != 0 || version == 3 {
-			start -= int64(headerSize + i*entry)
+			start -= int64(sframeHeader + i*entry)
 		}
 		offset := uint32(len(rows))
 		count += len(f.rows)
@@ -65,23 +64,23 @@ func build(version, flags, abi byte, fixedFP, fixedRA int8, funcs []builtFunc) [
 			}
 		}
 	}
-	b := append(le.AppendUint16(nil, magic), version, flags, abi, byte(fixedFP), byte(fixedRA), 0)
+	b := append(le.AppendUint16(nil, sframeMagic), version, flags, abi, byte(fixedFP), byte(fixedRA), 0)
 	for _, n := range []int{len(funcs), count, len(rows), 0, len(index)} {
 		b = le.AppendUint32(b, uint32(n))
 	}
 	return append(append(b, index...), rows...)
 }
 
-// open reads the header of a section.
-func open(data []byte) (*Section, error) {
-	s := &Section{Data: data, Addr: at, Name: "built"}
+// openSFrame reads the header of a section.
+func openSFrame(data []byte) (*SFrame, error) {
+	s := &SFrame{Data: data, Addr: sframeAt, Name: "built"}
 	return s, s.header()
 }
 
 // listed returns the rules of a section as lines.
-func listed(t testing.TB, s *Section, a *cfi.Arch) []string {
+func listed(t testing.TB, s *SFrame, a *Arch) []string {
 	t.Helper()
-	b := cfi.NewBuilder(a)
+	b := NewBuilder(a)
 	if lost, err := s.Rules(b); lost > 0 || err != nil {
 		t.Errorf("lost %d, %v", lost, err)
 	}
@@ -89,15 +88,15 @@ func listed(t testing.TB, s *Section, a *cfi.Arch) []string {
 }
 
 // lines prints the rules of a builder, but for registers besides the frame pointer.
-func lines(b *cfi.Builder) (out []string) {
+func lines(b *Builder) (out []string) {
 	last := ""
 	b.Rows(func(a addr.Addr, n uint32) {
 		r := b.Rules[n]
 		text := "none"
 		switch r.Kind {
-		case cfi.End:
+		case End:
 			text = "end"
-		case cfi.Frame:
+		case Frame:
 			text = fmt.Sprintf("CFA %s RA %s FP %s", place(b, r.CFA), place(b, r.RA), place(b, r.Saved[0]))
 			if r.Signal {
 				text += " signal"
@@ -111,13 +110,13 @@ func lines(b *cfi.Builder) (out []string) {
 	return out
 }
 
-func place(b *cfi.Builder, w cfi.Where) string {
+func place(b *Builder, w Where) string {
 	switch w.How {
-	case cfi.AtCFA:
+	case AtCFA:
 		return fmt.Sprintf("*(c%+d)", w.Off)
-	case cfi.Register:
+	case Register:
 		return fmt.Sprintf("r%d%+d", w.Reg, w.Off)
-	case cfi.Expr, cfi.AtExpr:
+	case Expr, AtExpr:
 		return fmt.Sprintf("[% x]", b.Exprs[w.Off])
 	}
 	return fmt.Sprintf("how%d%+d", w.How, w.Off)

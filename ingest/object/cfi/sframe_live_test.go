@@ -1,8 +1,8 @@
-package sframe
+package cfi
 
 import (
 	"bytes"
-	stdelf "debug/elf"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -13,9 +13,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/cfi"
-	"symbolize/ingest/object/ehframe"
-	"symbolize/ingest/object/elf"
+	ingestelf "symbolize/ingest/object/elf"
 )
 
 // TestLiveAssembler compares the rules of sections that the GNU assembler writes with those of
@@ -37,26 +35,26 @@ func TestLiveAssembler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := elf.Open(file, bytes.NewReader(data), int64(len(data)))
+	f, err := ingestelf.Open(file, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Find(f)
+	s, err := FindSFrame(f)
 	if err != nil || s == nil {
 		t.Fatal(s, err)
 	}
-	eh, err := ehframe.Find(f)
+	eh, err := FindEHFrame(f)
 	if err != nil || eh == nil {
 		t.Fatal(eh, err)
 	}
-	want := cfi.NewBuilder(cfi.ArchOf(stdelf.EM_X86_64))
+	want := NewBuilder(ArchOf(elf.EM_X86_64))
 	if _, err := eh.Rules(want); err != nil {
 		t.Fatal(err)
 	}
-	sections := []*Section{s}
+	sections := []*SFrame{s}
 	if s.version == 1 {
 		for version := byte(2); version <= 3; version++ {
-			later := &Section{Data: rewrite(s, version), Addr: s.Addr, Name: fmt.Sprintf("version %d", version)}
+			later := &SFrame{Data: rewrite(s, version), Addr: s.Addr, Name: fmt.Sprintf("version %d", version)}
 			if err := later.header(); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +62,7 @@ func TestLiveAssembler(t *testing.T) {
 		}
 	}
 	for _, s := range sections {
-		b := cfi.NewBuilder(cfi.ArchOf(stdelf.EM_X86_64))
+		b := NewBuilder(ArchOf(elf.EM_X86_64))
 		if lost, err := s.Rules(b); lost > 0 || err != nil {
 			t.Errorf("version %d: lost %d, %v", s.version, lost, err)
 		}
@@ -94,7 +92,7 @@ type ruleTexts struct {
 	texts  []string
 }
 
-func ruleAt(b *cfi.Builder) (r ruleTexts) {
+func ruleAt(b *Builder) (r ruleTexts) {
 	for _, line := range lines(b) {
 		var a addr.Addr
 		n, _ := fmt.Sscanf(line, "%x", &a)
@@ -118,7 +116,7 @@ func (r ruleTexts) at(a addr.Addr) string {
 }
 
 // rewrite makes a section of a later version of one of version 1.
-func rewrite(s *Section, version byte) []byte {
+func rewrite(s *SFrame, version byte) []byte {
 	le := binary.LittleEndian
 	var index, rows []byte
 	for i := range s.numbers {
@@ -137,7 +135,7 @@ func rewrite(s *Section, version byte) []byte {
 			index = append(append(index, old...), block, 0, 0)
 			continue
 		}
-		start := int64(int32(le.Uint32(old))) - int64(headerSize+16*i)
+		start := int64(int32(le.Uint32(old))) - int64(sframeHeader+16*i)
 		index = append(le.AppendUint64(index, uint64(start)), old[4:8]...)
 		index = le.AppendUint32(index, uint32(len(rows)))
 		rows = append(le.AppendUint16(rows, uint16(le.Uint32(old[12:]))), old[16], 0, block)
@@ -146,7 +144,7 @@ func rewrite(s *Section, version byte) []byte {
 	if version == 2 {
 		rows = s.rows
 	}
-	b := slices.Clone(s.Data[:headerSize])
+	b := slices.Clone(s.Data[:sframeHeader])
 	b[2], b[7] = version, 0
 	le.PutUint32(b[16:], uint32(len(rows)))
 	le.PutUint32(b[20:], 0)

@@ -1,4 +1,4 @@
-package ehframe
+package cfi
 
 import "encoding/binary"
 

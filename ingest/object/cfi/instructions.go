@@ -1,44 +1,24 @@
-package ehframe
+package cfi
 
 import (
-	"debug/elf"
 	"fmt"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/cfi"
-	ingestelf "symbolize/ingest/object/elf"
 )
-
-// FindDebug reads the .debug_frame section of a file, which may be compressed. It is nil
-// where there is none with contents, and for relocatable files.
-func FindDebug(f *ingestelf.File) (*Section, error) {
-	s := f.Section(".debug_frame")
-	if s == nil || s.Type == elf.SHT_NOBITS || s.Size == 0 || f.Type == elf.ET_REL {
-		return nil, nil
-	}
-	b, err := f.Data(s, maxSection)
-	if err != nil {
-		return nil, fmt.Errorf("unwind table: %w", err)
-	}
-	return &Section{
-		Name: f.Name, Data: b, Offset: int64(s.Offset), Debug: true,
-		Class64: f.Class == elf.ELFCLASS64, BigEndian: f.BigEndian,
-	}, nil
-}
 
 // Budget of Rules: the bytes of instructions that all entries together may run, as floor +
 // factor × size of the section. Real sections run each byte once, and common entries a
 // few times more.
 const (
-	budgetFloor  = 1 << 20
-	budgetFactor = 16
+	ehBudgetFloor  = 1 << 20
+	ehBudgetFactor = 16
 )
 
 // Rules adds the rows of all entries to b, as functions of its present source. lost and err
 // are as those of Frames; an entry whose instructions are unknown from some point on keeps
 // the rows before it.
-func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
-	w := walker{s: s, wordSize: 4, rules: b, left: budgetFloor + budgetFactor*len(s.Data)}
+func (s *EHFrame) Rules(b *Builder) (lost int, err error) {
+	w := walker{s: s, wordSize: 4, rules: b, left: ehBudgetFloor + ehBudgetFactor*len(s.Data)}
 	if s.Class64 {
 		w.wordSize = 8
 	}
@@ -48,7 +28,7 @@ func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
 	for i, reg := range b.Arch.Saved {
 		w.slot[reg] = int8(i)
 	}
-	return w.walk(func(e entry, f Frame) (reason string, more bool) {
+	return w.walk(func(e entry, f CodeRange) (reason string, more bool) {
 		if !b.Func(f.Range) {
 			return "", true // empty, or longer than any function
 		}
@@ -62,10 +42,10 @@ func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
 
 // Arch returns the architecture with the number of the return address in the rules of the
 // first entry have; nil if there is none.
-func (s *Section) Arch() (arch *cfi.Arch) {
+func (s *EHFrame) Arch() (arch *Arch) {
 	w := walker{s: s, wordSize: 8}
-	_, _ = w.walk(func(entry, Frame) (string, bool) {
-		arch = cfi.ArchByReturn(w.cie.ra)
+	_, _ = w.walk(func(entry, CodeRange) (string, bool) {
+		arch = ArchByReturn(w.cie.ra)
 		return "", false
 	})
 	return arch
@@ -78,13 +58,13 @@ const (
 )
 
 // run adds the rows of an entry that was read up to w.body.
-func (w *walker) run(e entry, f Frame) (reason string) {
+func (w *walker) run(e entry, f CodeRange) (reason string) {
 	c := &w.cie
 	if !c.ran {
 		c.ran = true
 		w.stack = w.stack[:0]
 		m := machine{w: w, c: cursor{b: w.s.Data[:c.end], at: c.program, big: w.s.BigEndian}}
-		m.rule = cfi.Rule{Kind: cfi.Frame, Signal: c.signal}
+		m.rule = Rule{Kind: Frame, Signal: c.signal}
 		c.initReason = m.program(f.Start, false)
 		c.initial = m.rule
 	}
@@ -102,7 +82,7 @@ type machine struct {
 	w    *walker
 	c    cursor
 	at   addr.Addr
-	rule cfi.Rule
+	rule Rule
 	// off is the offset that was set while an expression computes the CFA: GCC's unwinder keeps
 	// the expression, and uses the offset when a register is set.
 	off uint64
@@ -168,7 +148,7 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 		reason = "instructions end too early"
 	}
 	if rows && reason != "" {
-		m.rule = cfi.Rule{} // the rule from here on is not known
+		m.rule = Rule{} // the rule from here on is not known
 	}
 	if rows {
 		m.row()
@@ -179,8 +159,8 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 // row adds the present rule.
 func (m *machine) row() {
 	r := &m.rule
-	if r.RA.How == cfi.Undefined {
-		r = &cfi.Rule{Kind: cfi.End}
+	if r.RA.How == Undefined {
+		r = &Rule{Kind: End}
 	}
 	m.w.rules.Row(m.at, r)
 }
@@ -212,7 +192,7 @@ func (m *machine) step(op uint8) (reason string) {
 	c := &m.c
 	switch op & 0xc0 {
 	case cfaOffset:
-		return m.saved(uint64(op&0x3f), cfi.AtCFA, c.leb(false)*m.w.cie.dataAlign)
+		return m.saved(uint64(op&0x3f), AtCFA, c.leb(false)*m.w.cie.dataAlign)
 	case cfaRestore:
 		return m.restore(uint64(op & 0x3f))
 	}
@@ -243,7 +223,7 @@ func (m *machine) step(op uint8) (reason string) {
 func (m *machine) cfa(op uint8) (reason string) {
 	c, align := &m.c, m.w.cie.dataAlign
 	reg, off := uint64(m.rule.CFA.Reg), uint64(int64(m.rule.CFA.Off))
-	if m.rule.CFA.How == cfi.Expr {
+	if m.rule.CFA.How == Expr {
 		off = m.off
 	}
 	switch op {
@@ -260,18 +240,18 @@ func (m *machine) cfa(op uint8) (reason string) {
 	case cfaDefCFAExpr:
 		n, reason := m.expression()
 		if reason == "" {
-			m.rule.CFA = cfi.Where{How: cfi.Expr, Off: n}
+			m.rule.CFA = Where{How: Expr, Off: n}
 		}
 		return reason
 	}
-	if m.rule.CFA.How == cfi.Expr && (op == cfaDefCFAOffset || op == cfaDefCFAOffSF) {
+	if m.rule.CFA.How == Expr && (op == cfaDefCFAOffset || op == cfaDefCFAOffSF) {
 		m.off = off
 		return ""
 	}
 	if reg > 0xff || int64(off) != int64(int32(off)) {
 		return fmt.Sprintf("CFA of register %d and offset %d", reg, int64(off))
 	}
-	m.rule.CFA = cfi.Where{How: cfi.Register, Reg: uint8(reg), Off: int32(off)}
+	m.rule.CFA = Where{How: Register, Reg: uint8(reg), Off: int32(off)}
 	return ""
 }
 
@@ -281,38 +261,38 @@ func (m *machine) register(op uint8) (reason string) {
 	reg := c.leb(false)
 	switch op {
 	case cfaOffsetExt:
-		return m.saved(reg, cfi.AtCFA, c.leb(false)*align)
+		return m.saved(reg, AtCFA, c.leb(false)*align)
 	case cfaNegOffsetExt:
-		return m.saved(reg, cfi.AtCFA, -c.leb(false)*align)
+		return m.saved(reg, AtCFA, -c.leb(false)*align)
 	case cfaOffsetSF:
-		return m.saved(reg, cfi.AtCFA, c.leb(true)*align)
+		return m.saved(reg, AtCFA, c.leb(true)*align)
 	case cfaValOffset:
-		return m.saved(reg, cfi.CFAPlus, c.leb(false)*align)
+		return m.saved(reg, CFAPlus, c.leb(false)*align)
 	case cfaValOffsetSF:
-		return m.saved(reg, cfi.CFAPlus, c.leb(true)*align)
+		return m.saved(reg, CFAPlus, c.leb(true)*align)
 	case cfaRestoreExt:
 		return m.restore(reg)
 	case cfaUndefined:
-		return m.saved(reg, cfi.Undefined, 0)
+		return m.saved(reg, Undefined, 0)
 	case cfaSame:
-		return m.saved(reg, cfi.Same, 0)
+		return m.saved(reg, Same, 0)
 	case cfaRegister:
 		from := c.leb(false)
 		if from > 0xff {
 			return fmt.Sprintf("register %d is in register %d", reg, from)
 		}
 		if w := m.slot(reg); w != nil {
-			*w = cfi.Where{How: cfi.Register, Reg: uint8(from)}
+			*w = Where{How: Register, Reg: uint8(from)}
 		}
 		return ""
 	case cfaExpr, cfaValExpr:
 		n, reason := m.expression()
-		how := cfi.AtExpr
+		how := AtExpr
 		if op == cfaValExpr {
-			how = cfi.Expr
+			how = Expr
 		}
 		if w := m.slot(reg); w != nil && reason == "" {
-			*w = cfi.Where{How: how, Off: n}
+			*w = Where{How: how, Off: n}
 		}
 		return reason
 	}
@@ -335,7 +315,7 @@ func (m *machine) expression() (n int32, reason string) {
 }
 
 // slot returns the place of a register in the rule; nil if unwinding does not need it.
-func (m *machine) slot(reg uint64) *cfi.Where {
+func (m *machine) slot(reg uint64) *Where {
 	if reg == m.w.cie.ra {
 		return &m.rule.RA
 	}
@@ -345,12 +325,12 @@ func (m *machine) slot(reg uint64) *cfi.Where {
 	return nil
 }
 
-func (m *machine) saved(reg uint64, how cfi.How, off uint64) (reason string) {
+func (m *machine) saved(reg uint64, how How, off uint64) (reason string) {
 	if int64(off) != int64(int32(off)) {
 		return fmt.Sprintf("register %d at offset %d", reg, int64(off))
 	}
 	if w := m.slot(reg); w != nil {
-		*w = cfi.Where{How: how, Off: int32(off)}
+		*w = Where{How: how, Off: int32(off)}
 	}
 	return ""
 }

@@ -1,16 +1,12 @@
-package sframe
+package cfi
 
-import (
-	"encoding/binary"
-
-	"symbolize/ingest/object/cfi"
-)
+import "encoding/binary"
 
 // rowReader reads the rows of a function.
 type rowReader struct {
-	s    *Section
+	s    *SFrame
 	f    *function
-	b    *cfi.Builder
+	b    *Builder
 	at   int
 	data [15]int32 // of the present row
 }
@@ -42,15 +38,15 @@ func (r *rowReader) next() (row offRule, why string) {
 		shift := 32 - 8*size
 		data[i] = int32(v<<shift) >> shift
 	}
-	row.rule = cfi.Rule{Kind: cfi.Frame, Signal: r.f.info&infoSignal != 0}
+	row.rule = Rule{Kind: Frame, Signal: r.f.info&infoSignal != 0}
 	for i := range r.b.Arch.Saved {
-		row.rule.Saved[i].How = cfi.Undefined
+		row.rule.Saved[i].How = Undefined
 	}
-	row.rule.Saved[0] = cfi.Where{}
+	row.rule.Saved[0] = Where{}
 	ok := true
 	switch {
 	case count == 0:
-		row.rule = cfi.Rule{Kind: cfi.End}
+		row.rule = Rule{Kind: End}
 	case r.f.flex:
 		ok = r.flex(&row.rule, data)
 	default:
@@ -74,26 +70,26 @@ func word(b []byte, size int) uint32 {
 }
 
 // fixed sets a rule by offsets.
-func (r *rowReader) fixed(rule *cfi.Rule, data []int32, bySP bool) bool {
+func (r *rowReader) fixed(rule *Rule, data []int32, bySP bool) bool {
 	a := r.b.Arch
-	rule.CFA = cfi.Where{How: cfi.Register, Reg: a.FP, Off: data[0]}
+	rule.CFA = Where{How: Register, Reg: a.FP, Off: data[0]}
 	if bySP {
 		rule.CFA.Reg = a.SP
 	}
 	data = data[1:]
-	take := func(fixed int8) cfi.Where {
+	take := func(fixed int8) Where {
 		off := int32(fixed)
 		if fixed == 0 && len(data) > 0 {
 			off, data = data[0], data[1:]
 		}
 		if off == 0 {
-			return cfi.Where{} // it is where it was
+			return Where{} // it is where it was
 		}
-		return cfi.Where{How: cfi.AtCFA, Off: off}
+		return Where{How: AtCFA, Off: off}
 	}
 	rule.RA = take(r.s.fixedRA)
 	rule.Saved[0] = take(r.s.fixedFP)
-	return a.LinkRegister || rule.RA.How == cfi.AtCFA
+	return a.LinkRegister || rule.RA.How == AtCFA
 }
 
 // Bits of the first word of a pair.
@@ -103,9 +99,9 @@ const (
 )
 
 // flex sets a rule by pairs of words.
-func (r *rowReader) flex(rule *cfi.Rule, data []int32) bool {
+func (r *rowReader) flex(rule *Rule, data []int32) bool {
 	ok := true
-	take := func(missing cfi.Where) cfi.Where {
+	take := func(missing Where) Where {
 		if len(data) == 0 || data[0] == 0 {
 			data = data[min(1, len(data)):]
 			return missing
@@ -119,32 +115,32 @@ func (r *rowReader) flex(rule *cfi.Rule, data []int32) bool {
 		data = data[2:]
 		return where
 	}
-	rule.CFA = take(cfi.Where{How: cfi.Undefined})
-	ra := cfi.Where{}
+	rule.CFA = take(Where{How: Undefined})
+	ra := Where{}
 	if r.s.fixedRA != 0 {
-		ra = cfi.Where{How: cfi.AtCFA, Off: int32(r.s.fixedRA)}
+		ra = Where{How: AtCFA, Off: int32(r.s.fixedRA)}
 	}
 	rule.RA = take(ra)
-	rule.Saved[0] = take(cfi.Where{})
-	return ok && (rule.CFA.How == cfi.Register || rule.CFA.How == cfi.Expr)
+	rule.Saved[0] = take(Where{})
+	return ok && (rule.CFA.How == Register || rule.CFA.How == Expr)
 }
 
 // pair returns the place of a value. One in memory at a register becomes an expression:
 // DW_OP_breg, DW_OP_deref.
-func (r *rowReader) pair(control uint32, off int32) (cfi.Where, bool) {
+func (r *rowReader) pair(control uint32, off int32) (Where, bool) {
 	const opBreg0, opDeref = 0x70, 0x06
 	reg := control >> 3 & 0x1f
 	switch control & (byRegister | dereference) {
 	case dereference:
-		return cfi.Where{How: cfi.AtCFA, Off: off}, true
+		return Where{How: AtCFA, Off: off}, true
 	case byRegister:
-		return cfi.Where{How: cfi.Register, Reg: uint8(reg), Off: off}, true
+		return Where{How: Register, Reg: uint8(reg), Off: off}, true
 	case byRegister | dereference:
 		code := append([]byte{opBreg0 + byte(reg)}, sleb(off)...)
 		n, ok := r.b.Expr(append(code, opDeref))
-		return cfi.Where{How: cfi.Expr, Off: n}, ok
+		return Where{How: Expr, Off: n}, ok
 	}
-	return cfi.Where{How: cfi.CFAPlus, Off: off}, true
+	return Where{How: CFAPlus, Off: off}, true
 }
 
 // sleb encodes a signed LEB128 number.

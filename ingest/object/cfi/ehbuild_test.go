@@ -1,4 +1,4 @@
-package ehframe
+package cfi
 
 import (
 	"encoding/binary"
@@ -158,8 +158,8 @@ func (f *frames) value(d []byte, format byte, v uint64) []byte {
 	}
 }
 
-func (f *frames) section() *Section {
-	return &Section{
+func (f *frames) section() *EHFrame {
+	return &EHFrame{
 		Name: "test", Data: f.b, Offset: 0x100, Addr: tableAddr, Class64: f.class64,
 		BigEndian: f.big, TextBase: textBase, GOT: gotAddr, Debug: f.debug,
 	}

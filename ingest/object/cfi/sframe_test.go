@@ -1,12 +1,10 @@
-package sframe
+package cfi
 
 import (
 	"debug/elf"
 	"slices"
 	"strings"
 	"testing"
-
-	"symbolize/ingest/object/cfi"
 )
 
 // Infos of rows.
@@ -35,22 +33,22 @@ var amd64Rules = []string{
 	"90000 end", "90010 none",
 }
 
-// TestVersions reads the same functions in each version.
-func TestVersions(t *testing.T) {
+// TestSFrameVersions reads the same functions in each version.
+func TestSFrameVersions(t *testing.T) {
 	for _, c := range []struct{ version, flags byte }{{version: 1, flags: 1}, {version: 2,
 		flags: 1}, {version: 2, flags: 1 | flagRelative}, {version: 3, flags: 1 | flagRelative}} {
-		s, err := open(build(c.version, c.flags, abiAMD64, 0, -8, amd64Funcs))
+		s, err := openSFrame(buildSFrame(c.version, c.flags, abiAMD64, 0, -8, amd64Funcs))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := listed(t, s, cfi.ArchOf(elf.EM_X86_64)); !slices.Equal(got, amd64Rules) {
+		if got := listed(t, s, ArchOf(elf.EM_X86_64)); !slices.Equal(got, amd64Rules) {
 			t.Errorf("version %d, flags %d: %q\nwant %q", c.version, c.flags, got, amd64Rules)
 		}
 	}
 }
 
-// TestKinds has the forms of some versions alone, and arm64.
-func TestKinds(t *testing.T) {
+// TestSFrameKinds has the forms of some versions alone, and arm64.
+func TestSFrameKinds(t *testing.T) {
 	const regCFA = 10<<3 | byRegister
 	for _, c := range []struct {
 		name    string
@@ -94,23 +92,23 @@ func TestKinds(t *testing.T) {
 			if c.abi == abiARM64 {
 				machine, ra = elf.EM_AARCH64, 0
 			}
-			s, err := open(build(c.version, 0, c.abi, 0, ra, []builtFunc{c.f}))
+			s, err := openSFrame(buildSFrame(c.version, 0, c.abi, 0, ra, []builtFunc{c.f}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := listed(t, s, cfi.ArchOf(machine)); !slices.Equal(got, c.want) {
+			if got := listed(t, s, ArchOf(machine)); !slices.Equal(got, c.want) {
 				t.Errorf("%q\nwant %q", got, c.want)
 			}
 		})
 	}
 }
 
-// TestDamage has an error for each, and keeps the functions that are whole.
-func TestDamage(t *testing.T) {
+// TestSFrameDamage has an error for each, and keeps the functions that are whole.
+func TestSFrameDamage(t *testing.T) {
 	good := builtFunc{start: 0x1000, size: 0x10, rows: []builtRow{{off: 0, info: sp,
 		words: []int32{8}}}}
 	section := func(version byte, f builtFunc) []byte {
-		return build(version, 0, abiAMD64, 0, -8, []builtFunc{f, good})
+		return buildSFrame(version, 0, abiAMD64, 0, -8, []builtFunc{f, good})
 	}
 	put := func(data []byte, at int, v byte) []byte { data[at] = v; return data }
 	bad := builtFunc{start: 0x2000, size: 0x10, rows: good.rows}
@@ -124,7 +122,7 @@ func TestDamage(t *testing.T) {
 			data: section(2, with(func(f *builtFunc) { f.info = 3 })), lost: 1},
 		{name: "kind", err: "kind", data: section(3, with(func(f *builtFunc) { f.kind = 2 })),
 			lost: 1},
-		{name: "rows outside", err: "outside", data: put(section(2, bad), headerSize+11, 0x7f),
+		{name: "rows outside", err: "outside", data: put(section(2, bad), sframeHeader+11, 0x7f),
 			lost: 1},
 		{name: "CFA without a register", err: "no rule", data: section(3, with(func(f *builtFunc) {
 			f.kind, f.rows = kindFlex, []builtRow{{off: 0, info: 0,
@@ -134,7 +132,7 @@ func TestDamage(t *testing.T) {
 			f.kind, f.rows = kindFlex, []builtRow{{off: 0, info: 0,
 				words: []int32{7<<3 | byRegister}}}
 		})), lost: 1},
-		{name: "too many rows", err: "cut off", data: put(section(2, bad), headerSize+12, 200),
+		{name: "too many rows", err: "cut off", data: put(section(2, bad), sframeHeader+12, 200),
 			lost: 1},
 		{name: "magic", err: "no header", data: put(section(2, bad), 0, 1), lost: 0},
 		{name: "version", err: "version 4", data: put(section(2, bad), 2, 4), lost: 0},
@@ -142,9 +140,9 @@ func TestDamage(t *testing.T) {
 		{name: "functions", err: "functions overrun", data: put(section(2, bad), 8, 255), lost: 0},
 		{name: "rows", err: "rows overrun", data: put(section(2, bad), 16, 255), lost: 0},
 	} {
-		s, err := open(c.data)
+		s, err := openSFrame(c.data)
 		lost := 0
-		b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+		b := NewBuilder(ArchOf(elf.EM_X86_64))
 		if err == nil {
 			lost, err = s.Rules(b)
 			if got := lines(b); !slices.Contains(got, "1000 CFA r7+8 RA *(c-8) FP how0+0") {
@@ -155,46 +153,46 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: lost %d, %v", c.name, lost, err)
 		}
 	}
-	s, err := open(build(2, 0, abiARM64, 0, 0, nil))
+	s, err := openSFrame(buildSFrame(2, 0, abiARM64, 0, 0, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Rules(cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))); err == nil {
+	if _, err := s.Rules(NewBuilder(ArchOf(elf.EM_X86_64))); err == nil {
 		t.Error("no error for another machine")
 	}
 }
 
-// TestHostile has functions that share rows, and a block of one byte: the work is bounded by the
+// TestSFrameHostile has functions that share rows, and a block of one byte: the work is bounded by the
 // section's size.
-func TestHostile(t *testing.T) {
+func TestSFrameHostile(t *testing.T) {
 	f := builtFunc{start: 0x1000, size: 1 << 30, info: infoBlock, block: 1, rows: []builtRow{{off: 0,
 		info: sp, words: []int32{8}}, {off: 0, info: sp, words: []int32{16}}}}
-	data := build(2, 0, abiAMD64, 0, -8, slices.Repeat([]builtFunc{f}, 1000))
-	s, err := open(data)
+	data := buildSFrame(2, 0, abiAMD64, 0, -8, slices.Repeat([]builtFunc{f}, 1000))
+	s, err := openSFrame(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+	b := NewBuilder(ArchOf(elf.EM_X86_64))
 	lost, err := s.Rules(b)
 	rows := 0
 	for range lines(b) {
 		rows++
 	}
-	if lost != 1000 || err == nil || rows > budgetFloor+budgetFactor*len(data) {
+	if lost != 1000 || err == nil || rows > sframeBudgetFloor+sframeBudgetFactor*len(data) {
 		t.Errorf("lost %d, %v, %d rows", lost, err, rows)
 	}
 }
 
-// TestTruncated cuts sections at every length.
-func TestTruncated(t *testing.T) {
+// TestSFrameTruncated cuts sections at every length.
+func TestSFrameTruncated(t *testing.T) {
 	for version := byte(1); version <= 3; version++ {
-		data := build(version, 0, abiAMD64, 0, -8, amd64Funcs)
+		data := buildSFrame(version, 0, abiAMD64, 0, -8, amd64Funcs)
 		for n := range data {
-			s, err := open(data[:n:n])
+			s, err := openSFrame(data[:n:n])
 			if err != nil {
 				continue
 			}
-			b := cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))
+			b := NewBuilder(ArchOf(elf.EM_X86_64))
 			if lost, err := s.Rules(b); (lost > 0) != (err != nil) {
 				t.Errorf("version %d cut at %d: lost %d, %v", version, n, lost, err)
 			}
@@ -202,15 +200,15 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-func FuzzRules(f *testing.F) {
+func FuzzSFrame(f *testing.F) {
 	for version := byte(1); version <= 3; version++ {
-		f.Add(build(version, 0, abiAMD64, 0, -8, amd64Funcs))
+		f.Add(buildSFrame(version, 0, abiAMD64, 0, -8, amd64Funcs))
 	}
-	f.Add(build(3, 0, abiARM64, 0, 0, []builtFunc{{start: 0x1000, size: 0x10, kind: kindFlex, info: infoBlock | infoSignal,
+	f.Add(buildSFrame(3, 0, abiARM64, 0, 0, []builtFunc{{start: 0x1000, size: 0x10, kind: kindFlex, info: infoBlock | infoSignal,
 		block: 4, rows: []builtRow{{off: 0, info: 0,
 			words: []int32{7<<3 | dereference | byRegister, 160}}}}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := open(data)
+		s, err := openSFrame(data)
 		if err != nil {
 			return
 		}
@@ -218,14 +216,14 @@ func FuzzRules(f *testing.F) {
 		if s.abi == abiARM64 {
 			machine = elf.EM_AARCH64
 		}
-		b := cfi.NewBuilder(cfi.ArchOf(machine))
+		b := NewBuilder(ArchOf(machine))
 		lost, err := s.Rules(b)
 		if (lost > 0) != (err != nil) || lost > s.numbers {
 			t.Errorf("lost %d of %d, %v", lost, s.numbers, err)
 		}
 		for _, r := range b.Rules {
 			for _, w := range append(r.Saved[:], r.CFA, r.RA) {
-				if (w.How == cfi.Expr || w.How == cfi.AtExpr) && int(w.Off) >= len(b.Exprs) {
+				if (w.How == Expr || w.How == AtExpr) && int(w.Off) >= len(b.Exprs) {
 					t.Errorf("%+v of %d expressions", w, len(b.Exprs))
 				}
 			}

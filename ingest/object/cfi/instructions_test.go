@@ -1,4 +1,4 @@
-package ehframe
+package cfi
 
 import (
 	"debug/elf"
@@ -10,42 +10,41 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/object/cfi"
 )
 
 var hows = [...]string{"same", "undefined", "at cfa", "cfa", "reg", "at expr", "expr"}
 
 // whereText prints a place.
-func whereText(b *cfi.Builder, w cfi.Where) string {
+func whereText(b *Builder, w Where) string {
 	switch w.How {
-	case cfi.AtCFA, cfi.CFAPlus:
+	case AtCFA, CFAPlus:
 		return fmt.Sprintf("%s%+d", hows[w.How], w.Off)
-	case cfi.Register:
+	case Register:
 		return fmt.Sprintf("r%d%+d", w.Reg, w.Off)
-	case cfi.AtExpr, cfi.Expr:
+	case AtExpr, Expr:
 		return fmt.Sprintf("%s %x", hows[w.How], b.Exprs[w.Off])
 	}
 	return hows[w.How]
 }
 
-// rows prints the rows of a section: address, CFA, return address, then the saved registers
+// rowTexts prints the rows of a section: address, CFA, return address, then the saved registers
 // that are not the same, by DWARF number.
-func rows(t testing.TB, s *Section, machine elf.Machine) (out []string, lost int, err error) {
+func rowTexts(t testing.TB, s *EHFrame, machine elf.Machine) (out []string, lost int, err error) {
 	t.Helper()
-	b := cfi.NewBuilder(cfi.ArchOf(machine))
+	b := NewBuilder(ArchOf(machine))
 	lost, err = s.Rules(b)
 	b.Rows(func(at addr.Addr, n uint32) {
 		r := b.Rules[n]
 		text := fmt.Sprintf("%x", uint64(at))
 		switch r.Kind {
-		case cfi.NoRule:
+		case NoRule:
 			text += " none"
-		case cfi.End:
+		case End:
 			text += " end"
 		default:
 			text += " " + whereText(b, r.CFA) + ", ra " + whereText(b, r.RA)
 			for i, reg := range b.Arch.Saved {
-				if r.Saved[i].How != cfi.Same {
+				if r.Saved[i].How != Same {
 					text += fmt.Sprintf(", %d %s", reg, whereText(b, r.Saved[i]))
 				}
 			}
@@ -116,7 +115,7 @@ func TestInstructions(t *testing.T) {
 			f := &frames{class64: true, initial: x86}
 			f.common(1, "zR", enc)
 			f.function(enc, 0x401000, 0x100, c.code...)
-			got, lost, err := rows(t, f.section(), elf.EM_X86_64)
+			got, lost, err := rowTexts(t, f.section(), elf.EM_X86_64)
 			want := append(slices.Clone(c.want), "401100 none")
 			if !slices.Equal(got, want) || lost > 0 || err != nil {
 				t.Errorf("%q\nwant %q; lost %d, %v", got, want, lost, err)
@@ -152,7 +151,7 @@ func TestDamagedInstructions(t *testing.T) {
 			f.common(1, "zR", enc)
 			f.function(enc, 0x401000, 0x100, c.code...)
 			f.function(enc, 0x401100, 0x100)
-			got, lost, err := rows(t, f.section(), elf.EM_X86_64)
+			got, lost, err := rowTexts(t, f.section(), elf.EM_X86_64)
 			var de *decode.Error
 			if lost != 1 || !errors.As(err, &de) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("lost %d, %v; want %q", lost, err, c.want)
@@ -175,7 +174,7 @@ func TestCommonRules(t *testing.T) {
 	f.initial = x86
 	f.common(1, "zRS", enc)
 	f.function(enc, 0x401200, 0x100)
-	got, lost, err := rows(t, f.section(), elf.EM_X86_64)
+	got, lost, err := rowTexts(t, f.section(), elf.EM_X86_64)
 	if want := []string{"401200 r7+8, ra at cfa-8, signal", "401300 none"}; lost != 2 || err == nil ||
 		!slices.Equal(got, want) {
 		t.Errorf("%q, lost %d, %v; want %q", got, lost, err, want)
@@ -191,7 +190,7 @@ func TestDebugFrame(t *testing.T) {
 		f.function(formatPtr, 0x401000, 0x100, cfaAdvance|1, cfaDefCFAOffset, 16)
 		f.common(3, "")
 		f.function(formatPtr, 0x402000, 0x10)
-		got, lost, err := rows(t, f.section(), elf.EM_X86_64)
+		got, lost, err := rowTexts(t, f.section(), elf.EM_X86_64)
 		want := []string{"401000 r7+8, ra at cfa-8", "401001 r7+16, ra at cfa-8", "401100 none",
 			"402000 r7+8, ra at cfa-8", "402010 none"}
 		if !slices.Equal(got, want) || lost > 0 || err != nil {
@@ -213,14 +212,14 @@ func TestBudget(t *testing.T) {
 		f.cie = cies[i%2]
 		f.function(enc, uint64(0x401000+0x10*i), 0x10)
 	}
-	got, lost, err := rows(t, f.section(), elf.EM_X86_64)
+	got, lost, err := rowTexts(t, f.section(), elf.EM_X86_64)
 	if len(got) == 0 || lost == 0 || err == nil || !strings.Contains(err.Error(), "more often") {
 		t.Errorf("%d rows, lost %d, %v", len(got), lost, err)
 	}
 }
 
-// TestRulesTruncated cuts sections at every length.
-func TestRulesTruncated(t *testing.T) {
+// TestEHRulesTruncated cuts sections at every length.
+func TestEHRulesTruncated(t *testing.T) {
 	for _, debug := range []bool{false, true} {
 		f := &frames{class64: true, initial: x86, debug: debug}
 		aug, enc := "zR", byte(formatU8)
@@ -235,14 +234,14 @@ func TestRulesTruncated(t *testing.T) {
 		b := s.Data
 		for n := range b {
 			s.Data = b[:n:n]
-			if _, lost, err := rows(t, s, elf.EM_X86_64); (lost > 0) != (err != nil) {
+			if _, lost, err := rowTexts(t, s, elf.EM_X86_64); (lost > 0) != (err != nil) {
 				t.Errorf("cut at %d: lost %d, %v", n, lost, err)
 			}
 		}
 	}
 }
 
-func FuzzRules(f *testing.F) {
+func FuzzEHRules(f *testing.F) {
 	fr := &frames{class64: true, initial: x86}
 	fr.common(1, "zR", formatU8)
 	fr.function(formatU8, 0x401000, 0x100, cfaAdvance|1, cfaDefCFAExpr, 3, 0x76, 8, 6, cfaRemember)
@@ -250,7 +249,7 @@ func FuzzRules(f *testing.F) {
 	f.Add(everything(true, false).b, false)
 	f.Fuzz(func(t *testing.T, b []byte, debug bool) {
 		s := (&frames{b: b, class64: true, debug: debug}).section()
-		got, lost, err := rows(t, s, elf.EM_X86_64)
+		got, lost, err := rowTexts(t, s, elf.EM_X86_64)
 		if (lost > 0) != (err != nil) || len(got) > 4*len(b)+1 {
 			t.Errorf("%d rows of %d bytes, lost %d, %v", len(got), len(b), lost, err)
 		}
@@ -264,7 +263,7 @@ func BenchmarkRules(b *testing.B) {
 	b.SetBytes(int64(len(s.Data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Rules(cfi.NewBuilder(cfi.ArchOf(elf.EM_X86_64))); err != nil {
+		if _, err := s.Rules(NewBuilder(ArchOf(elf.EM_X86_64))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,26 +1,24 @@
-package sframe
+package cfi
 
 import (
-	stdelf "debug/elf"
 	"encoding/binary"
 	"fmt"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/object/cfi"
-	"symbolize/ingest/object/elf"
+	ingestelf "symbolize/ingest/object/elf"
 )
 
 // Limits on hostile sections: its size, and the rows that are made of it, as floor + factor ×
 // size. Real sections have a row for 3 bytes at most.
 const (
-	maxSection   = 1 << 30
-	budgetFloor  = 1 << 16
-	budgetFactor = 4
+	maxSFrame          = 1 << 30
+	sframeBudgetFloor  = 1 << 16
+	sframeBudgetFactor = 4
 )
 
 const (
-	magic      = 0xdee2
-	headerSize = 28
+	sframeMagic  = 0xdee2
+	sframeHeader = 28
 
 	abiARM64 = 2
 	abiAMD64 = 3
@@ -32,8 +30,8 @@ const (
 	kindFlex   = 1
 )
 
-// Section is a .sframe section.
-type Section struct {
+// SFrame is a .sframe section.
+type SFrame struct {
 	Data   []byte
 	Addr   addr.Addr // where it is loaded
 	Name   string    // of the file, for errors
@@ -49,18 +47,17 @@ type Section struct {
 	entry, numbers int // bytes of a function, and how many there are
 }
 
-// Find returns the section of a file; nil if there is none with contents, for relocatable files,
-// and for other machines than x86-64 and arm64.
-func Find(f *elf.File) (*Section, error) {
-	sec := f.Section(".sframe")
-	if sec == nil || sec.Type == stdelf.SHT_NOBITS || sec.Size == 0 || f.Type == stdelf.ET_REL || f.BigEndian {
+// FindSFrame returns the section of a linked file; nil if there is none, and for other machines
+// than x86-64 and arm64.
+func FindSFrame(f *ingestelf.File) (*SFrame, error) {
+	if f.BigEndian {
 		return nil, nil
 	}
-	b, err := f.Data(sec, maxSection)
-	if err != nil {
-		return nil, fmt.Errorf("unwind table: %w", err)
+	sec, b, err := contents(f, ".sframe", maxSFrame)
+	if sec == nil {
+		return nil, err
 	}
-	s := &Section{Data: b, Addr: sec.Addr, Name: f.Name, Offset: int64(sec.Offset)}
+	s := &SFrame{Data: b, Addr: sec.Addr, Name: f.Name, Offset: int64(sec.Offset)}
 	if err := s.header(); err != nil {
 		return nil, err
 	}
@@ -70,14 +67,14 @@ func Find(f *elf.File) (*Section, error) {
 	return s, nil
 }
 
-func (s *Section) fail(at int, reason string) error {
+func (s *SFrame) fail(at int, reason string) error {
 	return fmt.Errorf("%s: .sframe at %#x: %s", s.Name, s.Offset+int64(at), reason)
 }
 
 // header reads the header, and finds the two tables.
-func (s *Section) header() error {
+func (s *SFrame) header() error {
 	le, b := binary.LittleEndian, s.Data
-	if len(b) < headerSize || le.Uint16(b) != magic {
+	if len(b) < sframeHeader || le.Uint16(b) != sframeMagic {
 		return s.fail(0, "no header")
 	}
 	s.version, s.flags, s.abi = b[2], b[3], b[4]
@@ -93,7 +90,7 @@ func (s *Section) header() error {
 		return s.fail(2, fmt.Sprintf("version %d is not known", s.version))
 	}
 	s.relative = s.flags&flagRelative != 0 || s.version == 3
-	end := headerSize + int(b[7])
+	end := sframeHeader + int(b[7])
 	if end > len(b) {
 		return s.fail(7, "the auxiliary header overruns the section")
 	}
@@ -125,11 +122,11 @@ type function struct {
 // Rules adds the rows of all functions to b, as functions of its present source. lost counts the
 // functions that have none because of damage, and err is the first of that. It is for x86-64 if b
 // is, and for arm64.
-func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
+func (s *SFrame) Rules(b *Builder) (lost int, err error) {
 	if b.Arch.LinkRegister != (s.abi == abiARM64) || b.Arch.Word != 8 {
 		return s.numbers, s.fail(4, "it is of another machine than the file")
 	}
-	left := budgetFloor + budgetFactor*len(s.Data)
+	left := sframeBudgetFloor + sframeBudgetFactor*len(s.Data)
 	for i := range s.numbers {
 		f, why := s.function(i)
 		if why == "" && b.Func(f.Range) {
@@ -148,7 +145,7 @@ func (s *Section) Rules(b *cfi.Builder) (lost int, err error) {
 }
 
 // function reads entry i; why is the reason of damage.
-func (s *Section) function(i int) (f function, why string) {
+func (s *SFrame) function(i int) (f function, why string) {
 	le, b := binary.LittleEndian, s.funcs[i*s.entry:]
 	base := s.Addr
 	if s.relative {
@@ -195,11 +192,11 @@ func (s *Section) function(i int) (f function, why string) {
 // offRule is a rule and where it begins in its function, or block.
 type offRule struct {
 	off  uint32
-	rule cfi.Rule
+	rule Rule
 }
 
 // add adds the rows of a function.
-func (s *Section) add(b *cfi.Builder, f *function, left *int) (why string) {
+func (s *SFrame) add(b *Builder, f *function, left *int) (why string) {
 	var list []offRule // of a block
 	r := rowReader{s: s, f: f, b: b}
 	for range f.count {

@@ -1,4 +1,4 @@
-package ehframe
+package cfi
 
 import (
 	"bytes"
@@ -7,15 +7,14 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/object/cfi"
 	ingestelf "symbolize/ingest/object/elf"
 )
 
-// maxSection bounds the bytes of .eh_frame. Chromium's has 30 MB.
-const maxSection = 512 << 20
+// maxEHFrame bounds the bytes of .eh_frame. Chromium's has 30 MB.
+const maxEHFrame = 512 << 20
 
-// Section is a .eh_frame section.
-type Section struct {
+// EHFrame is a .eh_frame section.
+type EHFrame struct {
 	Name      string // of the file, for messages
 	Data      []byte // not changed
 	Offset    int64  // of Data in the file, for messages
@@ -29,21 +28,40 @@ type Section struct {
 	TextBase, GOT addr.Addr
 }
 
-// Find reads the .eh_frame section of a linked file. It is nil where there is none with contents,
-// and for relocatable files, where it has no addresses before relocation.
-func Find(f *ingestelf.File) (*Section, error) {
-	s := f.Section(".eh_frame")
+// contents reads the section of an unwind table in a linked file. It is nil where there is none
+// with contents, and for relocatable files, where it has no addresses before relocation.
+func contents(f *ingestelf.File, name string, limit int64) (*ingestelf.Section, []byte, error) {
+	s := f.Section(name)
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Size == 0 || f.Type == elf.ET_REL {
-		return nil, nil
+		return nil, nil, nil
 	}
-	b, err := f.Data(s, maxSection)
+	b, err := f.Data(s, limit)
 	if err != nil {
-		return nil, fmt.Errorf("unwind table: %w", err)
+		return nil, nil, fmt.Errorf("unwind table: %w", err)
 	}
-	e := &Section{
-		Name: f.Name, Data: b, Offset: int64(s.Offset), Addr: s.Addr,
+	return s, b, nil
+}
+
+// FindEHFrame reads the .eh_frame section of a linked file; nil if there is none.
+func FindEHFrame(f *ingestelf.File) (*EHFrame, error) { return findEHFrame(f, ".eh_frame") }
+
+// FindDebugFrame reads the .debug_frame section of a linked file, which may be compressed; nil if
+// there is none.
+func FindDebugFrame(f *ingestelf.File) (*EHFrame, error) { return findEHFrame(f, ".debug_frame") }
+
+func findEHFrame(f *ingestelf.File, name string) (*EHFrame, error) {
+	s, b, err := contents(f, name, maxEHFrame)
+	if s == nil {
+		return nil, err
+	}
+	e := &EHFrame{
+		Name: f.Name, Data: b, Offset: int64(s.Offset), Debug: name == ".debug_frame",
 		Class64: f.Class == elf.ELFCLASS64, BigEndian: f.BigEndian,
 	}
+	if e.Debug { // its pointers are absolute
+		return e, nil
+	}
+	e.Addr = s.Addr
 	if t := f.Section(".text"); t != nil {
 		e.TextBase = t.Addr
 	}
@@ -53,8 +71,8 @@ func Find(f *ingestelf.File) (*Section, error) {
 	return e, nil
 }
 
-// Frame is the code that an entry covers.
-type Frame struct {
+// CodeRange is the code that an entry covers.
+type CodeRange struct {
 	addr.Range
 	// Signal marks code that a signal handler returns to: its return address is the one of the
 	// interrupted instruction, not of a call. Its range may begin a byte early, for unwinders
@@ -65,17 +83,17 @@ type Frame struct {
 // Frames visits the code that each entry covers, in the order of the section, until
 // visit returns false. Empty ranges are left out; overlaps and repetitions are not.
 // Lost is the number of unreadable entries, and err, a *decode.Error, the error of the first.
-func (s *Section) Frames(visit func(Frame) bool) (lost int, err error) {
+func (s *EHFrame) Frames(visit func(CodeRange) bool) (lost int, err error) {
 	w := walker{s: s, wordSize: 4}
 	if s.Class64 {
 		w.wordSize = 8
 	}
-	return w.walk(func(_ entry, f Frame) (string, bool) { return "", visit(f) })
+	return w.walk(func(_ entry, f CodeRange) (string, bool) { return "", visit(f) })
 }
 
 // walk visits the entries of code that are not empty until visit returns false. A reason is
 // damage of the entry.
-func (w *walker) walk(visit func(e entry, f Frame) (reason string, more bool)) (lost int,
+func (w *walker) walk(visit func(e entry, f CodeRange) (reason string, more bool)) (lost int,
 	err error) {
 	s := w.s
 	for at := 0; at < len(s.Data); {
@@ -84,7 +102,7 @@ func (w *walker) walk(visit func(e entry, f Frame) (reason string, more bool)) (
 		more := true
 		if reason == "" && !e.common {
 			if r, reason = w.fde(e); reason == "" && r.End > r.Start {
-				reason, more = visit(e, Frame{r, w.cie.signal})
+				reason, more = visit(e, CodeRange{r, w.cie.signal})
 			}
 		}
 		if reason != "" {
@@ -101,7 +119,7 @@ func (w *walker) walk(visit func(e entry, f Frame) (reason string, more bool)) (
 	return lost, err
 }
 
-func (s *Section) fail(at int, reason string) error {
+func (s *EHFrame) fail(at int, reason string) error {
 	name := ".eh_frame: "
 	if s.Debug {
 		name = ".debug_frame: "
@@ -111,16 +129,16 @@ func (s *Section) fail(at int, reason string) error {
 
 // walker walks through a section. It keeps the common entry (CIE) it read last.
 type walker struct {
-	s        *Section
+	s        *EHFrame
 	wordSize int
 	cie      cie
 	body     int // where the instructions of the entry begin that fde read last
 
 	// For Rules.
-	rules *cfi.Builder
-	slot  [64]int8   // index in Rule.Saved by register
-	stack []cfi.Rule // of DW_CFA_remember_state
-	left  int        // of the budget
+	rules *Builder
+	slot  [64]int8 // index in Rule.Saved by register
+	stack []Rule   // of DW_CFA_remember_state
+	left  int      // of the budget
 }
 
 // cie is the part of a common entry that ranges need.
@@ -136,7 +154,7 @@ type cie struct {
 	ra                   uint64 // register of the return address
 	program, end         int    // of the initial instructions
 	ran                  bool   // they have been run, to these:
-	initial              cfi.Rule
+	initial              Rule
 	initReason           string
 }
 

@@ -1,4 +1,4 @@
-package ehframe
+package cfi
 
 import (
 	"bytes"
@@ -18,17 +18,17 @@ import (
 	ingestelf "symbolize/ingest/object/elf"
 )
 
-// list prints all ranges.
-func list(t testing.TB, s *Section) (ranges []string, lost int, err error) {
+// ranges lists the ranges of all entries.
+func ranges(t testing.TB, s *EHFrame) (out []string, lost int, err error) {
 	t.Helper()
-	lost, err = s.Frames(func(r Frame) bool {
+	lost, err = s.Frames(func(r CodeRange) bool {
 		if r.End <= r.Start {
 			t.Errorf("empty range %x-%x", r.Start, r.End)
 		}
-		ranges = append(ranges, fmt.Sprintf("%x-%x", uint64(r.Start), uint64(r.End)))
+		out = append(out, fmt.Sprintf("%x-%x", uint64(r.Start), uint64(r.End)))
 		return true
 	})
-	return ranges, lost, err
+	return out, lost, err
 }
 
 // TestSignalFrames: the augmentation S, before or after the encoding of pointers, marks the
@@ -41,7 +41,7 @@ func TestSignalFrames(t *testing.T) {
 		f.function(enc, uint64(0x401000+0x100*i), 0x20)
 	}
 	var got []string
-	lost, err := f.section().Frames(func(r Frame) bool {
+	lost, err := f.section().Frames(func(r CodeRange) bool {
 		got = append(got, fmt.Sprintf("%x %v", uint64(r.Start), r.Signal))
 		return true
 	})
@@ -73,7 +73,7 @@ func TestEncodings(t *testing.T) {
 				f.function(enc, 0x401000, 0x20)
 				f.function(enc, 0x401020, 0)
 				f.function(enc, 0x401020, 0x10)
-				got, lost, err := list(t, f.section())
+				got, lost, err := ranges(t, f.section())
 				if !slices.Equal(got, []string{"401000-401020", "401020-401030"}) || lost > 0 ||
 					err != nil {
 					t.Errorf("%+v encoding %#x: %v, lost %d, %v", fm, enc, got, lost, err)
@@ -93,7 +93,7 @@ func TestShort(t *testing.T) {
 			start = tableAddr - 0x1000
 		}
 		f.function(enc, start, 0x20)
-		got, lost, err := list(t, f.section())
+		got, lost, err := ranges(t, f.section())
 		want := fmt.Sprintf("%x-%x", start, start+0x20)
 		if !slices.Equal(got, []string{want}) || lost > 0 || err != nil {
 			t.Errorf("encoding %#x: %v, want %s; lost %d, %v", enc, got, want, lost, err)
@@ -125,7 +125,7 @@ func TestCommonEntries(t *testing.T) {
 			f.common(1, "zSR", enc)
 			f.function(enc, 0x408000, 8)
 			f.b = append(f.b, 0, 0, 0, 0)
-			got, lost, err := list(t, f.section())
+			got, lost, err := ranges(t, f.section())
 			want := []string{"401000-401001", "402000-402002", "403000-403003", "404000-404004",
 				"405000-405005", "406000-406006", "407000-407007", "408000-408008"}
 			if !slices.Equal(got, want) || lost > 0 || err != nil {
@@ -187,7 +187,7 @@ func TestDamagedEntries(t *testing.T) {
 			c.add(f)
 			f.common(1, "")
 			f.function(formatPtr, 0x403000, 1)
-			got, lost, err := list(t, f.section())
+			got, lost, err := ranges(t, f.section())
 			var de *decode.Error
 			if !slices.Equal(got, []string{"401000-401001", "403000-403001"}) || lost != 1 ||
 				!errors.As(err, &de) || !strings.Contains(err.Error(), c.want) ||
@@ -198,24 +198,24 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestEHFrameStop(t *testing.T) {
 	f := everything(true, false)
 	n := 0
-	if lost, err := f.section().Frames(func(Frame) bool { n++; return n < 2 }); n != 2 ||
+	if lost, err := f.section().Frames(func(CodeRange) bool { n++; return n < 2 }); n != 2 ||
 		lost != 0 || err != nil {
 		t.Errorf("%d visited, lost %d, %v", n, lost, err)
 	}
 }
 
-// TestTruncated cuts a section at every length.
-func TestTruncated(t *testing.T) {
+// TestEHFrameTruncated cuts a section at every length.
+func TestEHFrameTruncated(t *testing.T) {
 	for _, fm := range forms {
 		s := everything(fm.class64, fm.big).section()
-		whole, _, _ := list(t, s)
+		whole, _, _ := ranges(t, s)
 		b := s.Data
 		for n := range b {
 			s.Data = b[:n:n]
-			got, lost, err := list(t, s)
+			got, lost, err := ranges(t, s)
 			if len(got) > len(whole) || !slices.Equal(got, whole[:len(got)]) ||
 				(lost > 0) != (err != nil) {
 				t.Errorf("cut at %d: %v, lost %d, %v", n, got, lost, err)
@@ -224,14 +224,14 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestDamaged flips every bit of a section.
-func TestDamaged(t *testing.T) {
+// TestEHFrameDamaged flips every bit of a section.
+func TestEHFrameDamaged(t *testing.T) {
 	for _, fm := range forms {
 		s := everything(fm.class64, fm.big).section()
 		for i := range s.Data {
 			for bit := range 8 {
 				s.Data[i] ^= 1 << bit
-				if _, lost, err := list(t, s); (lost > 0) != (err != nil) {
+				if _, lost, err := ranges(t, s); (lost > 0) != (err != nil) {
 					t.Errorf("lost %d, %v", lost, err)
 				}
 				s.Data[i] ^= 1 << bit
@@ -244,7 +244,7 @@ func TestNoAllocation(t *testing.T) {
 	s := everything(true, false).section()
 	n := 0
 	if allocs := testing.AllocsPerRun(10, func() {
-		s.Frames(func(Frame) bool { n++; return true })
+		s.Frames(func(CodeRange) bool { n++; return true })
 	}); allocs > 0 {
 		t.Errorf("%v allocations", allocs)
 	}
@@ -257,7 +257,7 @@ func FuzzRanges(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, form byte) {
 		fm := forms[form%4]
 		s := (&frames{b: b, class64: fm.class64, big: fm.big}).section()
-		if got, lost, err := list(t, s); (lost > 0) != (err != nil) || len(got)+lost > len(b)/4+1 {
+		if got, lost, err := ranges(t, s); (lost > 0) != (err != nil) || len(got)+lost > len(b)/4+1 {
 			t.Errorf("%d ranges of %d bytes, lost %d, %v", len(got), len(b), lost, err)
 		}
 	})
@@ -272,7 +272,7 @@ func openELF(t testing.TB, name string, b []byte) *ingestelf.File {
 	return f
 }
 
-func TestFind(t *testing.T) {
+func TestFindEHFrame(t *testing.T) {
 	f := everything(true, false)
 	text := elfbuild.Section{Name: ".text", Flags: elfbuild.Code, Addr: textBase,
 		Data: make([]byte, 16)}
@@ -280,27 +280,27 @@ func TestFind(t *testing.T) {
 		Data: make([]byte, 16)}
 	frame := elfbuild.Section{Name: ".eh_frame", Flags: elf.SHF_ALLOC, Addr: tableAddr, Data: f.b}
 	file := &elfbuild.File{Sections: []elfbuild.Section{text, got, frame}}
-	s, err := Find(openELF(t, "test", file.Bytes()))
+	s, err := FindEHFrame(openELF(t, "test", file.Bytes()))
 	if err != nil || s == nil {
 		t.Fatal(s, err)
 	}
-	want, _, _ := list(t, f.section())
-	if ranges, lost, err := list(t, s); !slices.Equal(ranges, want) || lost != 0 || err != nil {
-		t.Errorf("%v, lost %d, %v", ranges, lost, err)
+	want, _, _ := ranges(t, f.section())
+	if out, lost, err := ranges(t, s); !slices.Equal(out, want) || lost != 0 || err != nil {
+		t.Errorf("%v, lost %d, %v", out, lost, err)
 	}
 	rel := *file
 	rel.Type = elf.ET_REL
 	for name, f := range map[string]*elfbuild.File{
 		"none": {Sections: file.Sections[:2]}, "debug file": file.DebugOnly(), "object": &rel,
 	} {
-		if s, err := Find(openELF(t, name, f.Bytes())); s != nil || err != nil {
+		if s, err := FindEHFrame(openELF(t, name, f.Bytes())); s != nil || err != nil {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}
 }
 
 // system returns the unwind tables of programs of this system.
-func system(t testing.TB) (sections []*Section, files []*ingestelf.File) {
+func system(t testing.TB) (sections []*EHFrame, files []*ingestelf.File) {
 	t.Helper()
 	for _, path := range []string{"/bin/bash", "/bin/ls", "/usr/bin/perl", "/bin/sh"} {
 		b, err := os.ReadFile(path)
@@ -308,7 +308,7 @@ func system(t testing.TB) (sections []*Section, files []*ingestelf.File) {
 			continue
 		}
 		f := openELF(t, path, b)
-		s, err := Find(f)
+		s, err := FindEHFrame(f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func TestHeader(t *testing.T) {
 			want = append(want, hdr.Addr+addr.Addr(int64(off)))
 		}
 		var got []addr.Addr
-		lost, err := s.Frames(func(r Frame) bool {
+		lost, err := s.Frames(func(r CodeRange) bool {
 			got = append(got, r.Start)
 			if _, _, ok := files[i].Mapped(r.End - 1); !ok {
 				t.Errorf("%s: %x-%x is not in the file", s.Name, r.Start, r.End)
@@ -369,7 +369,7 @@ func BenchmarkRanges(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n = 0
-		s.Frames(func(Frame) bool { n++; return true })
+		s.Frames(func(CodeRange) bool { n++; return true })
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/range")
 }
