@@ -101,10 +101,7 @@ func (r *Reader) U16() uint16 {
 	if b == nil {
 		return 0
 	}
-	if r.big {
-		return binary.BigEndian.Uint16(b)
-	}
-	return binary.LittleEndian.Uint16(b)
+	return U16(b, r.big)
 }
 
 // U32 reads four bytes.
@@ -113,10 +110,7 @@ func (r *Reader) U32() uint32 {
 	if b == nil {
 		return 0
 	}
-	if r.big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
+	return U32(b, r.big)
 }
 
 // U64 reads eight bytes.
@@ -125,10 +119,7 @@ func (r *Reader) U64() uint64 {
 	if b == nil {
 		return 0
 	}
-	if r.big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
+	return U64(b, r.big)
 }
 
 // Uvarint reads an unsigned LEB128 of at most 64 bits.

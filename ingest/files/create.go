@@ -25,6 +25,18 @@ func Create(path string, perm fs.FileMode) (*File, error) {
 	return named(path, perm)
 }
 
+// Temp creates a temporary file without a name, of which a crash leaves nothing.
+func Temp(pattern string) (*os.File, error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // unnamed is createUnnamed, but in tests.
 var unnamed = createUnnamed
 

@@ -543,7 +543,7 @@ func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
 // text returns the lines sorted by address.
 func (t *mapTable) text() []byte {
 	sorted := t.further()
-	slices.SortFunc(sorted, func(a, b codeLine) int { return compareStarts(&a, &b) })
+	slices.SortFunc(sorted, func(a, b codeLine) int { return cmp.Compare(a.Start, b.Start) })
 	b := slices.Clip(t.whole)
 	for _, l := range sorted {
 		b = append(b, l.text...)
@@ -561,14 +561,4 @@ func (t *mapTable) further() []codeLine {
 		}
 	}
 	return list
-}
-
-func compareStarts(a, b *codeLine) int {
-	switch {
-	case a.Start < b.Start:
-		return -1
-	case a.Start > b.Start:
-		return 1
-	}
-	return 0
 }

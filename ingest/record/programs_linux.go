@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/object/btf"
@@ -408,14 +409,13 @@ type spooled struct {
 	at  int64
 }
 
-// newSpool makes a spool in an unnamed file, which a crash does not leave behind.
+// tempPattern is the pattern of the names of temporary files.
+const tempPattern = "symbolize-capture-*"
+
 func newSpool() (*spool, error) {
-	f, err := os.CreateTemp("", "symbolize-capture-*")
+	f, err := files.Temp(tempPattern)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return &spool{file: f, buf: bufio.NewWriterSize(f, 1<<18)}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
@@ -601,12 +602,9 @@ type perfOut struct {
 // newPerfOut starts a file with one event that represents the events of all rings: their records
 // have the same format. Times are of CLOCK_MONOTONIC, or of perf's clock.
 func newPerfOut(ids []uint64, monotonic bool) (*perfOut, error) {
-	f, err := os.CreateTemp("", "symbolize-capture-*")
+	f, err := files.Temp(tempPattern)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	const dummy = 9 // PERF_COUNT_SW_DUMMY
 	event := perfdata.Event{

@@ -1,6 +1,6 @@
 package bpf
 
-import "encoding/binary"
+import "symbolize/ingest/decode"
 
 // RawProgram is a program in the format of the bpf system call.
 type RawProgram struct {
@@ -27,11 +27,7 @@ const MaxArray = 256 << 20
 // AppendProgram appends an entry of the feature BPF_PROG_INFO. The pointers in Info are replaced by
 // offsets, of absent arrays by 0; Info itself is not changed.
 func AppendProgram(dst []byte, p *RawProgram) []byte {
-	var order binary.AppendByteOrder = binary.LittleEndian
-	put := binary.LittleEndian.PutUint64
-	if p.BigEndian {
-		order, put = binary.BigEndian, binary.BigEndian.PutUint64
-	}
+	order := decode.OrderOf(p.BigEndian)
 	dataLen, mask := 0, uint64(0)
 	for i, a := range p.Arrays {
 		if len(a) > 0 {
@@ -51,7 +47,7 @@ func AppendProgram(dst []byte, p *RawProgram) []byte {
 			offset = at
 		}
 		if field := Arrays[i].Pointer; field+8 <= len(p.Info) {
-			put(dst[info+field:], uint64(offset))
+			order.PutUint64(dst[info+field:], uint64(offset))
 		}
 		dst = append(dst, a...)
 		for range roundUp8(len(a)) - len(a) {
@@ -66,11 +62,8 @@ func roundUp8(n int) int { return (n + 7) &^ 7 }
 
 // AppendBTF appends an entry of the feature BPF_BTF, in the byte order that the blob's magic shows.
 func AppendBTF(dst []byte, id uint32, blob []byte) []byte {
-	var order binary.AppendByteOrder = binary.LittleEndian
 	const magicHigh, magicLow = 0xeb, 0x9f
-	if len(blob) > 1 && blob[0] == magicHigh && blob[1] == magicLow {
-		order = binary.BigEndian
-	}
+	order := decode.OrderOf(len(blob) > 1 && blob[0] == magicHigh && blob[1] == magicLow)
 	dst = order.AppendUint32(dst, id)
 	dst = order.AppendUint32(dst, uint32(len(blob)))
 	return append(dst, blob...)

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bpfbuild"
+	"symbolize/ingest/decode"
 )
 
 // rawOf is the inverse for a recorded entry.
 func rawOf(t *testing.T, p *Program) *RawProgram {
 	t.Helper()
-	n := u32(p.Raw, p.BigEndian)
-	e := entry{name: "test", mask: u64(p.Raw[8:], p.BigEndian), big: p.BigEndian}
+	n := decode.U32(p.Raw, p.BigEndian)
+	e := entry{name: "test", mask: decode.U64(p.Raw[8:], p.BigEndian), big: p.BigEndian}
 	raw := &RawProgram{Info: bytes.Clone(p.Raw[16 : 16+n]), BigEndian: p.BigEndian}
 	copy(e.info[:], raw.Info)
 	e.data = p.Raw[16+n:]
@@ -32,13 +33,13 @@ func TestAppendProgram(t *testing.T) {
 			got := AppendProgram(nil, rawOf(t, &p))
 			want := bytes.Clone(p.Raw)
 			for i, d := range Arrays { // perf leaves its own pointers where nothing is
-				if u64(want[8:], false)>>i&1 == 0 {
+				if decode.U64(want[8:], false)>>i&1 == 0 {
 					clear(want[16+d.Pointer : 16+d.Pointer+8])
 				}
 			}
 			// perf counts arrays that are empty as present, at the place of the next.
 			for i := range Arrays {
-				if u64(got[8:], false)>>i&1 == 0 {
+				if decode.U64(got[8:], false)>>i&1 == 0 {
 					want[8+i/8] &^= 1 << (i % 8)
 					clear(want[16+Arrays[i].Pointer : 16+Arrays[i].Pointer+8])
 				}
@@ -89,9 +90,9 @@ func TestAppendShort(t *testing.T) {
 		// The kernel's pointers never stay, also not in the last bytes of the info.
 		for i, d := range Arrays {
 			want := map[int]uint64{ArrayProgTags: 8}[i]
-			if d.Pointer+8 <= n && u64(got[16+d.Pointer:], false) != want {
+			if d.Pointer+8 <= n && decode.U64(got[16+d.Pointer:], false) != want {
 				t.Errorf("info of %d bytes: pointer of %s is %#x", n, d.name,
-					u64(got[16+d.Pointer:], false))
+					decode.U64(got[16+d.Pointer:], false))
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 package bpf
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -95,22 +95,8 @@ type entry struct {
 	btf    *btf.Types
 }
 
-func (e *entry) u32(at int) uint32 { return u32(e.info[at:], e.big) }
-func (e *entry) u64(at int) uint64 { return u64(e.info[at:], e.big) }
-
-func u32(b []byte, big bool) uint32 {
-	if big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
-
-func u64(b []byte, big bool) uint64 {
-	if big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
-}
+func (e *entry) u32(at int) uint32 { return decode.U32(e.info[at:], e.big) }
+func (e *entry) u64(at int) uint64 { return decode.U64(e.info[at:], e.big) }
 
 // fail notes damage at an offset in the entry's data.
 func (e *entry) fail(at int64, format string, args ...any) {
@@ -166,11 +152,12 @@ func (e *entry) firstArray() int {
 // program makes a Program of the entry.
 func (e *entry) program(types func(id uint32) *btf.Types) Program {
 	e.findArrays()
+	name, _, _ := bytes.Cut(e.info[nameAt:nameAt+nameLen], []byte{0})
 	p := Program{
 		Type: e.u32(typeAt), ID: e.u32(idAt), Tag: Tag(e.info[tagAt : tagAt+8]),
 		JITedLen: e.u32(jitedLenAt), XlatedLen: e.u32(xlatedLenAt),
 		LoadTime: e.u64(loadTimeAt), UID: e.u32(uidAt),
-		Name:  cString(e.info[nameAt : nameAt+nameLen]),
+		Name:  string(name),
 		BTFID: e.u32(btfIDAt), RunTime: e.u64(runTimeAt), RunCount: e.u64(runCountAt),
 		VerifiedInsns: e.u32(verifiedInsnsAt), BigEndian: e.big,
 	}
@@ -183,15 +170,6 @@ func (e *entry) program(types func(id uint32) *btf.Types) Program {
 	e.lines(&p)
 	p.Err = errors.Join(e.errs...)
 	return p
-}
-
-func cString(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
 }
 
 // funcs makes the functions with their names, tags and addresses.
@@ -214,10 +192,10 @@ func (e *entry) funcs(p *Program) {
 			f.Tag = Tag(tags.at(i))
 		}
 		if i < syms.n {
-			f.Start = addr.PC(u64(syms.at(i), e.big))
+			f.Start = addr.PC(decode.U64(syms.at(i), e.big))
 		}
 		if i < lens.n {
-			f.Length = u32(lens.at(i), e.big)
+			f.Length = decode.U32(lens.at(i), e.big)
 		} else if n == 1 {
 			f.Length = p.JITedLen
 		}
@@ -237,7 +215,7 @@ func (e *entry) btfName(f *Func, infos *array, i int) bool {
 	if e.btf == nil || i >= infos.n {
 		return false
 	}
-	id := btf.ID(u32(infos.at(i)[typeIDAt:], e.big))
+	id := btf.ID(decode.U32(infos.at(i)[typeIDAt:], e.big))
 	if id == 0 || int64(id) >= int64(e.btf.Len()) || e.btf.Kind(id) != btf.KindFunc {
 		e.fail(0, "func_info: record %d names type %d, which is no function of the BTF", i, id)
 		return false

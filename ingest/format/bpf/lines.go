@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 )
 
 // Fields of struct bpf_line_info (include/uapi/linux/bpf.h), and the parts of line_col.
@@ -97,8 +98,8 @@ func (e *entry) isMoved(places []place) bool {
 		if !first || x.offset != 0 || int64(x.fn) >= int64(infos.n) {
 			continue
 		}
-		begin := u32(infos.at(int(x.fn)), e.big)
-		if begin > 0 && u32(lines.at(int(x.record))[lineInsnAt:], e.big) > begin {
+		begin := decode.U32(infos.at(int(x.fn)), e.big)
+		if begin > 0 && decode.U32(lines.at(int(x.record))[lineInsnAt:], e.big) > begin {
 			return true
 		}
 	}
@@ -122,7 +123,7 @@ func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 	finder := newFuncFinder(p.Funcs)
 	places = make([]place, 0, n)
 	for i := range n {
-		pc := addr.PC(u64(addrs.at(i), e.big))
+		pc := addr.PC(decode.U64(addrs.at(i), e.big))
 		fn, ok := finder.find(pc)
 		if !ok {
 			outside = append(outside, i)
@@ -138,12 +139,12 @@ func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 }
 
 func (e *entry) line(b []byte) Line {
-	col := u32(b[lineColAt:], e.big)
-	l := Line{Insn: u32(b[lineInsnAt:], e.big), Line: col >> columnBits,
+	col := decode.U32(b[lineColAt:], e.big)
+	l := Line{Insn: decode.U32(b[lineInsnAt:], e.big), Line: col >> columnBits,
 		Column: col & (1<<columnBits - 1)}
 	if e.btf != nil {
-		l.File, _ = e.btf.StringAt(u32(b[lineFileAt:], e.big))
-		l.Source, _ = e.btf.StringAt(u32(b[lineTextAt:], e.big))
+		l.File, _ = e.btf.StringAt(decode.U32(b[lineFileAt:], e.big))
+		l.Source, _ = e.btf.StringAt(decode.U32(b[lineTextAt:], e.big))
 	}
 	return l
 }

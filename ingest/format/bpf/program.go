@@ -3,6 +3,7 @@ package bpf
 import (
 	"cmp"
 	"encoding/hex"
+	"sort"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/btf"
@@ -140,17 +141,9 @@ func (p *Program) PerfSymbol(i int) string {
 
 // LineAt returns the source line of the code at an offset, nil if unknown.
 func (f *Func) LineAt(offset uint32) *Line {
-	lo, hi := 0, len(f.Lines)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if f.Lines[mid].Offset <= offset {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
+	n := sort.Search(len(f.Lines), func(i int) bool { return f.Lines[i].Offset > offset })
+	if n == 0 {
 		return nil
 	}
-	return &f.Lines[lo-1]
+	return &f.Lines[n-1]
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 )
 
@@ -56,10 +58,9 @@ func mergeGroups(name string, r io.ReaderAt, list []segment) (f *os.File, groups
 		return nil, nil, nil, err
 	}
 	defer w.Abort()
-	if f, err = os.CreateTemp("", "symbolize-bundle-*"); err != nil {
+	if f, err = files.Temp(tempPattern); err != nil {
 		return nil, nil, nil, err
 	}
-	err = os.Remove(f.Name())
 	size := int64(0)
 	for group := range slices.Chunk(list, mergeWays) {
 		if err != nil {
@@ -263,14 +264,11 @@ func (x *merger) mergeFiles(event string) []File {
 
 // addTemp adds an entry that is first written to a temporary file.
 func (x *merger) addTemp(name string, write func(f *os.File) error) (err error) {
-	f, err := os.CreateTemp("", "symbolize-bundle-*")
+	f, err := files.Temp(tempPattern)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := os.Remove(f.Name()); err != nil {
-		return err
-	}
 	if err := write(f); err != nil {
 		return err
 	}
@@ -402,10 +400,7 @@ func (x *merger) mergeLists(files []sideFile, feature perfdata.Feature) io.Reade
 	var parts []io.Reader
 	count := uint32(0)
 	var head [4]byte
-	o := binary.ByteOrder(binary.LittleEndian)
-	if files[0].BigEndian {
-		o = binary.BigEndian
-	}
+	o := decode.OrderOf(files[0].BigEndian)
 	for _, f := range files {
 		sec, ok := f.Features.Section(feature)
 		if !ok || sec.Size < int64(len(head)) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"symbolize/ingest/decode"
 	"symbolize/ingest/format/rawdump"
 )
 
@@ -205,12 +206,7 @@ func (h *stackHead) next(kind int, x *merger) {
 	h.frames = value[:min(len(value), (length+size-1)/size*size)]
 }
 
-func order(d *rawdump.Reader) binary.ByteOrder {
-	if d.Header.BigEndian {
-		return binary.BigEndian
-	}
-	return binary.LittleEndian
-}
+func order(d *rawdump.Reader) decode.Order { return decode.OrderOf(d.Header.BigEndian) }
 
 // writeStacks merges and numbers the stacks of a kind.
 func (s *sampleRuns) writeStacks(x *merger, kind int, name string, f *os.File) error {

@@ -74,14 +74,14 @@ func Create(path string) (*Writer, error) {
 	return &Writer{path: path, spool: f.File, named: named, names: make(map[string]bool)}, nil
 }
 
+// tempPattern is the pattern of the names of temporary files.
+const tempPattern = "symbolize-bundle-*"
+
 // createTemp makes a writer of temporary entries, in a file without a name.
 func createTemp() (*Writer, error) {
-	f, err := os.CreateTemp("", "symbolize-bundle-*")
+	f, err := files.Temp(tempPattern)
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
 }

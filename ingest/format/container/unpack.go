@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -190,11 +189,7 @@ func (u *unpacker) split(b []byte) (damage error) {
 
 // recordHeader returns the type and size of the record that begins b.
 func recordHeader(b []byte, big bool) (t perfdata.Type, size int) {
-	if big {
-		return perfdata.Type(binary.BigEndian.Uint32(b)), int(binary.BigEndian.Uint16(b[sizeAt:]))
-	}
-	return perfdata.Type(binary.LittleEndian.Uint32(b)),
-		int(binary.LittleEndian.Uint16(b[sizeAt:]))
+	return perfdata.Type(decode.U32(b, big)), int(decode.U16(b[sizeAt:], big))
 }
 
 // flush writes the whole records, and zeros in place of the trace after them, to the spool.

@@ -3,6 +3,7 @@ package jitdump
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -164,16 +165,11 @@ func strideEntries(r *decode.Reader, l *Load, n uint64) (list []Line, ok bool) {
 
 // At returns the function with code at an offset of the file, nil for none.
 func (f *File) At(off addr.Offset) *Load {
-	lo, hi := 0, len(f.Loads) // ascending by Code, as the file is
-	for lo < hi {
-		if m := (lo + hi) / 2; f.Loads[m].Code+addr.Offset(f.Loads[m].Size) > off {
-			hi = m
-		} else {
-			lo = m + 1
-		}
-	}
-	if lo < len(f.Loads) && f.Loads[lo].Code <= off {
-		return &f.Loads[lo]
+	n := sort.Search(len(f.Loads), func(i int) bool { // ascending by Code, as the file is
+		return f.Loads[i].Code+addr.Offset(f.Loads[i].Size) > off
+	})
+	if n < len(f.Loads) && f.Loads[n].Code <= off {
+		return &f.Loads[n]
 	}
 	return nil
 }

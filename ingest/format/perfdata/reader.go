@@ -245,20 +245,10 @@ func (r *RecordReader) ioError(offset int64, err error) error {
 }
 
 // u64 reads a word in the file's byte order; b must have 8 bytes.
-func u64(b []byte, big bool) uint64 {
-	if big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
-}
+func u64(b []byte, big bool) uint64 { return decode.U64(b, big) }
 
 // u32 reads a half word in the file's byte order; b must have 4 bytes.
-func u32(b []byte, big bool) uint32 {
-	if big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
+func u32(b []byte, big bool) uint32 { return decode.U32(b, big) }
 
 // eventNameUpdate is the type of an EVENT_UPDATE record that carries an event's name.
 const eventNameUpdate = 2
@@ -432,7 +422,7 @@ func (f *File) placeOf(offset int64) (name string, at int64) {
 
 // AppendHeader appends the header of a record with its size, as in the file.
 func (rec *Record) AppendHeader(b []byte, bigEndian bool) []byte {
-	o := orderOf(bigEndian)
+	o := decode.OrderOf(bigEndian)
 	b = o.AppendUint32(b, uint32(rec.Type))
 	return o.AppendUint16(o.AppendUint16(b, rec.Misc), uint16(rec.Size))
 }

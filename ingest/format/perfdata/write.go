@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
+	"symbolize/ingest/decode"
 )
 
 // ErrRecordSize is returned for a record that is larger than its 16-bit size field
@@ -31,7 +32,7 @@ type Writer struct {
 	w        io.WriteSeeker
 	buf      *bufio.Writer
 	big      bool
-	order    byteOrder
+	order    decode.Order
 	events   []Event
 	trailer  trailerLayout // of the records that the methods synthesize
 	start    int64         // of the file in w
@@ -39,19 +40,6 @@ type Writer struct {
 	features map[Feature]section
 	scratch  []byte
 	err      error
-}
-
-// byteOrder has the methods of the byte orders in encoding/binary.
-type byteOrder interface {
-	binary.ByteOrder
-	binary.AppendByteOrder
-}
-
-func orderOf(big bool) byteOrder {
-	if big {
-		return binary.BigEndian
-	}
-	return binary.LittleEndian
 }
 
 // section is the content of a feature: bytes, or a reader of them.
@@ -72,7 +60,7 @@ func NewWriter(w io.WriteSeeker, bigEndian bool, events []Event) (*Writer, error
 		return nil, err
 	}
 	x := &Writer{w: w, buf: bufio.NewWriterSize(w, blockSize), big: bigEndian, start: start,
-		order: orderOf(bigEndian), events: slices.Clone(events),
+		order: decode.OrderOf(bigEndian), events: slices.Clone(events),
 		trailer: newTrailerLayout(&events[0].Attr), features: make(map[Feature]section)}
 	head := x.head()
 	x.data.Offset = int64(len(head))
@@ -136,7 +124,7 @@ func (x *Writer) bitmap() (m [4]uint64) {
 
 // appendAttr appends a struct perf_event_attr of writtenAttrSize bytes.
 func appendAttr(b []byte, a *Attr, big bool) []byte {
-	o, flags := orderOf(big), uint64(a.Flags)
+	o, flags := decode.OrderOf(big), uint64(a.Flags)
 	if big {
 		precise := flags >> preciseShift & 3 // keeps its value where single bits are reversed
 		flags = bits.Reverse64(flags&^(3<<preciseShift)) | precise<<(64-preciseShift-2)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/decode"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
@@ -560,10 +561,7 @@ func (d *frameDecoder) number(b []byte) (number uint32, ok bool) {
 
 // frame decodes one frame; it returns false for a frame that ends the stack.
 func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
-	order := binary.ByteOrder(binary.LittleEndian)
-	if l.big {
-		order = binary.BigEndian
-	}
+	order := decode.OrderOf(l.big)
 	if !l.buildID {
 		pc := order.Uint64(b)
 		return Frame{Offset: pc, Status: IP}, pc != 0

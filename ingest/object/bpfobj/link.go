@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 	"strings"
 
+	"symbolize/ingest/decode"
 	"symbolize/ingest/format/bpf"
 )
 
@@ -124,15 +124,12 @@ func (r *reader) assemble(b []byte, list []*function) []byte {
 		b = append(b, fn.section.code[fn.start:fn.end]...)
 	}
 	r.linked += len(b) / insnSize
+	order := decode.OrderOf(r.f.BigEndian)
 	for _, fn := range list {
 		for _, x := range fn.refs {
 			at := starts[fn] + int(x.insn)
 			imm := uint32(starts[x.target] - at - 1)
-			if r.f.BigEndian {
-				binary.BigEndian.PutUint32(b[at*insnSize+4:], imm)
-			} else {
-				binary.LittleEndian.PutUint32(b[at*insnSize+4:], imm)
-			}
+			order.PutUint32(b[at*insnSize+4:], imm)
 		}
 	}
 	return b

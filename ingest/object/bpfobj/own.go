@@ -1,6 +1,6 @@
 package bpfobj
 
-import "encoding/binary"
+import "symbolize/ingest/decode"
 
 // maxOwnTags bounds the tags of a subprogram that is called from many programs.
 const maxOwnTags = 64
@@ -63,12 +63,7 @@ func (r *reader) rewritten(code []byte) string {
 }
 
 // offset returns the offset field of an instruction.
-func (r *reader) offset(insn []byte) uint16 {
-	if r.f.BigEndian {
-		return binary.BigEndian.Uint16(insn[2:])
-	}
-	return binary.LittleEndian.Uint16(insn[2:])
-}
+func (r *reader) offset(insn []byte) uint16 { return decode.U16(insn[2:], r.f.BigEndian) }
 
 // ownTags adds the tags that the kernel gives each function of a program by itself (jit_subprogs in
 // kernel/bpf/verifier.c). insns are the program's, list its functions in their order: by then a
@@ -77,6 +72,7 @@ func (r *reader) ownTags(insns []byte, list []*function) {
 	if len(list) < 2 || len(list) > maxSubprograms {
 		return // the kernel loads no more, and one function's tag is its program's
 	}
+	order := decode.OrderOf(r.f.BigEndian)
 	number := make(map[*function]uint16, len(list))
 	for i, fn := range list {
 		number[fn] = uint16(i)
@@ -92,13 +88,8 @@ func (r *reader) ownTags(insns []byte, list []*function) {
 		}
 		for _, x := range fn.refs {
 			call := code[x.insn*insnSize:][:insnSize]
-			if r.f.BigEndian {
-				binary.BigEndian.PutUint16(call[2:], number[x.target])
-				binary.BigEndian.PutUint32(call[4:], pseudoCallImm)
-			} else {
-				binary.LittleEndian.PutUint16(call[2:], number[x.target])
-				binary.LittleEndian.PutUint32(call[4:], pseudoCallImm)
-			}
+			order.PutUint16(call[2:], number[x.target])
+			order.PutUint32(call[4:], pseudoCallImm)
 		}
 		fn.OwnTags = addTags(fn.OwnTags, code)
 	}

@@ -2,7 +2,6 @@ package bpfobj
 
 import (
 	stdelf "debug/elf"
-	"encoding/binary"
 	"strings"
 
 	"symbolize/ingest/decode"
@@ -155,10 +154,7 @@ func (r *reader) refer(fn *function, at uint32, s *sectionData, insn uint64) {
 
 // imm returns the immediate of an instruction, extended to 64 bits.
 func (r *reader) imm(insn []byte) uint64 {
-	if r.f.BigEndian {
-		return uint64(int64(int32(binary.BigEndian.Uint32(insn[4:]))))
-	}
-	return uint64(int64(int32(binary.LittleEndian.Uint32(insn[4:]))))
+	return uint64(int64(int32(decode.U32(insn[4:], r.f.BigEndian))))
 }
 
 // source returns the source register of an instruction. struct bpf_insn has it in a bit

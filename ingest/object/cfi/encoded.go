@@ -1,6 +1,6 @@
 package cfi
 
-import "encoding/binary"
+import "symbolize/ingest/decode"
 
 // Encodings of pointers, DW_EH_PE_…: a format in the low four bits, the base of the value
 // in the next three, and whether the pointer is indirect.
@@ -44,17 +44,13 @@ func (c *cursor) fixed(n int) uint64 {
 	}
 	b := c.b[c.at : c.at+n]
 	c.at += n
-	var order binary.ByteOrder = binary.LittleEndian
-	if c.big {
-		order = binary.BigEndian
-	}
 	switch n {
 	case 2:
-		return uint64(order.Uint16(b))
+		return uint64(decode.U16(b, c.big))
 	case 4:
-		return uint64(order.Uint32(b))
+		return uint64(decode.U32(b, c.big))
 	}
-	return order.Uint64(b)
+	return decode.U64(b, c.big)
 }
 
 // byte reads a number of one byte.

@@ -1,6 +1,6 @@
 package dwarf
 
-import "encoding/binary"
+import "symbolize/ingest/decode"
 
 // A buf reads a section, or the part of it up to a limit, from a position on. It is decode.Reader
 // without names and messages: the walk makes several of them per entry. After the first read past
@@ -62,10 +62,7 @@ func (r *buf) u16() uint16 {
 	}
 	b := r.b[r.off:]
 	r.off += 2
-	if r.big {
-		return binary.BigEndian.Uint16(b)
-	}
-	return binary.LittleEndian.Uint16(b)
+	return decode.U16(b, r.big)
 }
 
 func (r *buf) u24() uint32 {
@@ -85,10 +82,7 @@ func (r *buf) u32() uint32 {
 	}
 	b := r.b[r.off:]
 	r.off += 4
-	if r.big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
+	return decode.U32(b, r.big)
 }
 
 func (r *buf) u64() uint64 {
@@ -97,10 +91,7 @@ func (r *buf) u64() uint64 {
 	}
 	b := r.b[r.off:]
 	r.off += 8
-	if r.big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
+	return decode.U64(b, r.big)
 }
 
 // sized reads an unsigned number of 1, 2, 3, 4 or 8 bytes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 )
 
 // ErrUnsupported marks relocations of an unsupported machine or type. All others have been
@@ -134,10 +135,7 @@ func (r *Relocator) Apply(section int, b []byte) error {
 		pc, _ := r.sectionAddr(section)
 		p := patcher{
 			r: r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
-			gone: tombstone(r.f.Sections[section].Name), order: binary.LittleEndian,
-		}
-		if r.f.BigEndian {
-			p.order = binary.BigEndian
+			gone: tombstone(r.f.Sections[section].Name), order: decode.OrderOf(r.f.BigEndian),
 		}
 		err := r.f.relocations(table, func(n int64, rel *reloc) bool {
 			if err := p.apply(rel); err != nil {

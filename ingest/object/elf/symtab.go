@@ -2,9 +2,10 @@ package elf
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"symbolize/ingest/decode"
 )
 
 // rawSymbol is an Elf32_Sym or Elf64_Sym.
@@ -159,26 +160,11 @@ func (f *File) decodeSymbol(b []byte) rawSymbol {
 	}
 }
 
-func (f *File) u16(b []byte) uint16 {
-	if f.BigEndian {
-		return binary.BigEndian.Uint16(b)
-	}
-	return binary.LittleEndian.Uint16(b)
-}
+func (f *File) u16(b []byte) uint16 { return decode.U16(b, f.BigEndian) }
 
-func (f *File) u32(b []byte) uint32 {
-	if f.BigEndian {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
+func (f *File) u32(b []byte) uint32 { return decode.U32(b, f.BigEndian) }
 
-func (f *File) u64(b []byte) uint64 {
-	if f.BigEndian {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
-}
+func (f *File) u64(b []byte) uint64 { return decode.U64(b, f.BigEndian) }
 
 // loadStrings makes f.table the string table with that section index. Only one is kept.
 func (f *File) loadStrings(index uint32) error {

@@ -3,11 +3,11 @@ package gopclntab
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/decode"
 	ingestelf "symbolize/ingest/object/elf"
 )
 
@@ -239,10 +239,7 @@ func patch(f *ingestelf.File, at addr.Addr, b []byte, big bool, ptr int) error {
 }
 
 func putWord(b []byte, big bool, ptr int, v uint64) {
-	var order binary.ByteOrder = binary.LittleEndian
-	if big {
-		order = binary.BigEndian
-	}
+	order := decode.OrderOf(big)
 	if ptr == 4 {
 		order.PutUint32(b, uint32(v))
 	} else {
@@ -251,10 +248,7 @@ func putWord(b []byte, big bool, ptr int, v uint64) {
 }
 
 func getWord(b []byte, big bool, ptr int) uint64 {
-	var order binary.ByteOrder = binary.LittleEndian
-	if big {
-		order = binary.BigEndian
-	}
+	order := decode.OrderOf(big)
 	if ptr == 4 {
 		return uint64(order.Uint32(b))
 	}

@@ -256,10 +256,7 @@ func (t *Table) u32(b []byte, off int) (v uint32, ok bool) {
 	if off < 0 || off > len(b)-4 {
 		return 0, false
 	}
-	if t.big {
-		return binary.BigEndian.Uint32(b[off:]), true
-	}
-	return binary.LittleEndian.Uint32(b[off:]), true
+	return decode.U32(b[off:], t.big), true
 }
 
 // word reads a number of the size of a pointer.
@@ -271,8 +268,5 @@ func (t *Table) word(b []byte, off int) (v uint64, ok bool) {
 	if off < 0 || off > len(b)-8 {
 		return 0, false
 	}
-	if t.big {
-		return binary.BigEndian.Uint64(b[off:]), true
-	}
-	return binary.LittleEndian.Uint64(b[off:]), true
+	return decode.U64(b[off:], t.big), true
 }

@@ -11,6 +11,8 @@ import (
 	"math"
 	"os"
 	"slices"
+
+	"symbolize/ingest/files"
 )
 
 // maxStacks limits the distinct stacks of a kind.
@@ -51,12 +53,9 @@ const noID = math.MaxInt32
 const errFault = 14
 
 func newTable(kind, part uint32) (*table, error) {
-	f, err := os.CreateTemp("", "symbolize-stacks-*")
+	f, err := files.Temp("symbolize-stacks-*")
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil { // leave no file after a crash
-		return nil, errors.Join(err, f.Close())
 	}
 	return &table{kind: kind, part: part, empty: hashIn(part, nil), ids: make(map[hash]int32), file: f,
 		buf: bufio.NewWriterSize(f, 1<<18), limit: maxStacks, far: make(map[int32][]uint64)}, nil
