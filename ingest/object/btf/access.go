@@ -9,7 +9,7 @@ func (t *Types) Ref(id ID) ID {
 	if b == nil {
 		return 0
 	}
-	if kind, _, _ := t.info(b); !kind.refers() {
+	if kind, _, _ := t.info(b); !kindTable[kind].refers {
 		return 0
 	}
 	return ID(t.u32(b[8:]))

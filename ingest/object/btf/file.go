@@ -62,20 +62,19 @@ func readELF(path string, r io.ReaderAt, size int64, base *Types) (*Types, error
 	if err != nil {
 		return nil, fmt.Errorf("not a readable ELF file: %w", err)
 	}
-	s := f.Section(".BTF")
-	if s == nil {
+	if f.Section(".BTF") == nil {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoSection)
 	}
-	if base == nil {
-		types, _, err := FromELF(f)
-		if types != nil {
-			return types, nil
+	if base != nil {
+		_, b, err := contents(f, ".BTF")
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		return Parse(path+": .BTF", b, base)
 	}
-	b, err := f.Data(s, maxBlob)
-	if err != nil {
-		return nil, fmt.Errorf("%s: section .BTF: %w", path, err)
+	types, _, err := FromELF(f)
+	if types != nil {
+		return types, nil
 	}
-	return Parse(path+": .BTF", b, base)
+	return nil, err
 }

@@ -31,55 +31,42 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"VOID", "INT", "PTR", "ARRAY", "STRUCT", "UNION", "ENUM", "FWD",
-	"TYPEDEF", "VOLATILE", "CONST", "RESTRICT", "FUNC", "FUNC_PROTO", "VAR", "DATASEC", "FLOAT",
-	"DECL_TAG", "TYPE_TAG", "ENUM64"}
+// kindTable has the layout of each kind of type (Documentation/bpf/btf.rst). After the head of a type are
+// fixed bytes, and items.
+var kindTable = [numKinds]struct {
+	name        string // as bpftool prints it
+	fixed, item uint64 // bytes of the fixed part, and of an item
+	refs        []int  // offsets of types in an item
+	names       bool   // an item begins with the offset of its name
+	refers      bool   // the third word of the head is a type, not a size
+	transparent bool   // its values are those of the referenced type
+}{
+	KindVoid:      {name: "VOID"},
+	KindInt:       {name: "INT", fixed: 4},
+	KindPtr:       {name: "PTR", refers: true},
+	KindArray:     {name: "ARRAY", fixed: 12},
+	KindStruct:    {name: "STRUCT", item: 12, names: true, refs: []int{4}},
+	KindUnion:     {name: "UNION", item: 12, names: true, refs: []int{4}},
+	KindEnum:      {name: "ENUM", item: 8, names: true},
+	KindFwd:       {name: "FWD"},
+	KindTypedef:   {name: "TYPEDEF", refers: true, transparent: true},
+	KindVolatile:  {name: "VOLATILE", refers: true, transparent: true},
+	KindConst:     {name: "CONST", refers: true, transparent: true},
+	KindRestrict:  {name: "RESTRICT", refers: true, transparent: true},
+	KindFunc:      {name: "FUNC", refers: true},
+	KindFuncProto: {name: "FUNC_PROTO", item: 8, names: true, refs: []int{4}, refers: true},
+	KindVar:       {name: "VAR", fixed: 4, refers: true},
+	KindDatasec:   {name: "DATASEC", item: 12, refs: []int{0}},
+	KindFloat:     {name: "FLOAT"},
+	KindDeclTag:   {name: "DECL_TAG", fixed: 4, refers: true},
+	KindTypeTag:   {name: "TYPE_TAG", refers: true, transparent: true},
+	KindEnum64:    {name: "ENUM64", item: 12, names: true},
+}
 
 // String returns the name as bpftool prints it: "INT", "FUNC_PROTO".
 func (k Kind) String() string {
 	if k < numKinds {
-		return kindNames[k]
+		return kindTable[k].name
 	}
 	return "KIND_" + strconv.Itoa(int(k))
-}
-
-// fixedPart is the size in bytes of the fixed data after a type of this kind, and perItem of the
-// data for each of its items (Documentation/bpf/btf.rst).
-func (k Kind) fixedPart() uint64 {
-	switch k {
-	case KindInt, KindVar, KindDeclTag:
-		return 4
-	case KindArray:
-		return 12
-	}
-	return 0
-}
-
-func (k Kind) perItem() uint64 {
-	switch k {
-	case KindStruct, KindUnion, KindDatasec, KindEnum64:
-		return 12
-	case KindEnum, KindFuncProto:
-		return 8
-	}
-	return 0
-}
-
-// refers reports whether the third word of a type is another type, not a size.
-func (k Kind) refers() bool {
-	switch k {
-	case KindPtr, KindTypedef, KindVolatile, KindConst, KindRestrict, KindFunc, KindFuncProto,
-		KindVar, KindDeclTag, KindTypeTag:
-		return true
-	}
-	return false
-}
-
-// transparent reports whether values of the type are values of the referenced type.
-func (k Kind) transparent() bool {
-	switch k {
-	case KindTypedef, KindVolatile, KindConst, KindRestrict, KindTypeTag:
-		return true
-	}
-	return false
 }

@@ -3,12 +3,12 @@ package btf
 import (
 	"cmp"
 	stdelf "debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"symbolize/ingest/decode"
 	"symbolize/ingest/object/elf"
 )
 
@@ -16,7 +16,6 @@ import (
 // (type, key_size, value_size, max_entries, map_flags); the oldest lacked the last, and loaders
 // added others behind.
 const (
-	mapDefWords    = 5
 	mapDefLeast    = 4 * 4
 	maxMapsSection = 1 << 20
 )
@@ -92,14 +91,9 @@ func oldMaps(f *elf.File) ([]MapDef, error) {
 
 // oldMap reads one definition.
 func oldMap(name string, b []byte, big bool) MapDef {
-	var words [mapDefWords]uint32
-	for i := range words[:min(mapDefWords, len(b)/4)] {
-		if words[i] = binary.LittleEndian.Uint32(b[4*i:]); big {
-			words[i] = binary.BigEndian.Uint32(b[4*i:])
-		}
-	}
-	return MapDef{Name: name, Type: words[0], KeySize: words[1], ValueSize: words[2],
-		MaxEntries: words[3], Flags: words[4]}
+	r := decode.New(name, b, 0, big)
+	return MapDef{Name: name, Type: r.U32(), KeySize: r.U32(), ValueSize: r.U32(),
+		MaxEntries: r.U32(), Flags: r.U32()}
 }
 
 func isOldMaps(section string) bool {

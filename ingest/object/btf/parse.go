@@ -129,8 +129,10 @@ func (t *Types) scan(r *decode.Reader) {
 		if r.Err() == nil && (kind == KindVoid || kind >= numKinds) {
 			r.Fail("type %d is of the unknown kind %d", t.Len(), kind)
 		}
-		r.Skip(kind.fixedPart() + n*kind.perItem())
 		if r.Err() != nil {
+			return
+		}
+		if r.Skip(kindTable[kind].fixed + n*kindTable[kind].item); r.Err() != nil {
 			return
 		}
 		t.at = append(t.at, uint32(start))
@@ -178,10 +180,20 @@ func (c *checker) typ(b []byte) {
 	t := c.t
 	kind, n, flag := t.info(b)
 	c.name(t.u32(b))
-	if kind.refers() {
+	k := &kindTable[kind]
+	if k.refers {
 		c.ref(t.u32(b[8:]))
 	}
 	rest := b[typeHead:]
+	for i := uint64(0); k.item > 0 && i < uint64(n); i++ {
+		item := rest[i*k.item:]
+		if k.names {
+			c.name(t.u32(item))
+		}
+		for _, at := range k.refs {
+			c.ref(t.u32(item[at:]))
+		}
+	}
 	switch kind {
 	case KindInt:
 		c.integer(t.u32(b[8:]), t.u32(rest))
@@ -190,23 +202,6 @@ func (c *checker) typ(b []byte) {
 		c.ref(t.u32(rest[4:]))
 	case KindStruct, KindUnion:
 		c.members(rest, n, t.u32(b[8:]), flag)
-	case KindEnum:
-		for i := range n {
-			c.name(t.u32(rest[8*i:]))
-		}
-	case KindEnum64:
-		for i := range n {
-			c.name(t.u32(rest[12*i:]))
-		}
-	case KindFuncProto:
-		for i := range n {
-			c.name(t.u32(rest[8*i:]))
-			c.ref(t.u32(rest[8*i+4:]))
-		}
-	case KindDatasec:
-		for i := range n {
-			c.ref(t.u32(rest[12*i:]))
-		}
 	case KindDeclTag:
 		if at := int32(t.u32(rest)); at < -1 {
 			c.fail("type %d is a tag of component %d", c.id, at)
@@ -241,10 +236,7 @@ func (c *checker) integer(size, encoding uint32) {
 func (c *checker) members(b []byte, n int, size uint32, flag bool) {
 	t := c.t
 	for i := range n {
-		m := b[12*i:]
-		c.name(t.u32(m))
-		c.ref(t.u32(m[4:]))
-		off, width := t.u32(m[8:]), uint32(0)
+		off, width := t.u32(b[12*i+8:]), uint32(0)
 		if flag {
 			off, width = off&0xffffff, off>>24
 		}

@@ -2,9 +2,9 @@ package btf
 
 import (
 	stdelf "debug/elf"
-	"encoding/binary"
 	"math"
 
+	"symbolize/ingest/decode"
 	"symbolize/ingest/object/elf"
 )
 
@@ -44,10 +44,7 @@ func placeVariables(f *elf.File, t *Types) error {
 
 // placeSection writes into the record of a DATASEC.
 func (t *Types) placeSection(b []byte, n int, size uint32, placed map[string]place) {
-	var order binary.ByteOrder = binary.LittleEndian
-	if t.big {
-		order = binary.BigEndian
-	}
+	order := decode.OrderOf(t.big)
 	if order.Uint32(b[8:]) == 0 {
 		order.PutUint32(b[8:], size)
 	}

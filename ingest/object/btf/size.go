@@ -22,7 +22,7 @@ var (
 // Strip returns the type behind typedefs and qualifiers; 0 if they run in a circle.
 func (t *Types) Strip(id ID) ID {
 	for range maxRefs {
-		if !t.Kind(id).transparent() {
+		if !kindTable[t.Kind(id)].transparent {
 			return id
 		}
 		id = t.Ref(id)
@@ -47,7 +47,7 @@ func (t *Types) Size(id ID) (uint64, error) {
 				return 0, err
 			}
 			id = a.Elem
-		case kind.transparent(), kind == KindVar:
+		case kindTable[kind].transparent, kind == KindVar:
 			id = t.Ref(id)
 		case kind == KindInt, kind == KindStruct, kind == KindUnion, kind == KindEnum,
 			kind == KindEnum64, kind == KindFloat, kind == KindDatasec:

@@ -113,7 +113,7 @@ func TestHostile(t *testing.T) {
 		if allocs := testing.AllocsPerRun(10, func() { types.Strip(id) }); allocs > 0 {
 			t.Errorf("%s: Strip allocates", c.name)
 		}
-		if types.Kind(stripped).transparent() {
+		if kindTable[types.Kind(stripped)].transparent {
 			t.Errorf("%s: type %d is not stripped", c.name, stripped)
 		}
 	}

@@ -8,9 +8,10 @@
 package btf
 
 import (
-	"encoding/binary"
 	"strings"
 	"sync"
+
+	"symbolize/ingest/decode"
 )
 
 // ID is the number of a type; 0 is void.
@@ -70,12 +71,7 @@ func (t *Types) record(id ID) (*Types, []byte) {
 	return t, t.types[t.at[id-t.first]:]
 }
 
-func (t *Types) u32(b []byte) uint32 {
-	if t.big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
+func (t *Types) u32(b []byte) uint32 { return decode.U32(b, t.big) }
 
 func (t *Types) info(b []byte) (kind Kind, n int, flag bool) {
 	info := t.u32(b[4:])

@@ -1,7 +1,9 @@
 package btf
 
 import (
+	"fmt"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -79,48 +81,31 @@ func (w *layout) signed(n int64) {
 }
 
 // appendQuoted appends a JSON string. Invalid UTF-8 becomes \xNN with an escaped backslash, which
-// no JSON reader accepts as a character.
+// no JSON reader accepts as a character. Characters that are not printable are escaped: some change
+// a terminal's direction of writing.
 func appendQuoted(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		switch c := s[0]; {
+		switch {
 		case r == utf8.RuneError && n == 1:
-			dst = append(dst, '\\', '\\', 'x', hex[c>>4], hex[c&15])
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
+			dst = fmt.Appendf(dst, `\\x%02x`, s[0])
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', s[0])
+		case r == '\n':
 			dst = append(dst, '\\', 'n')
-		case c == '\t':
+		case r == '\t':
 			dst = append(dst, '\\', 't')
-		case c == '\r':
+		case r == '\r':
 			dst = append(dst, '\\', 'r')
-		case c < ' ' || c == 0x7f:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case r >= 0x80 && !strconv.IsPrint(r):
-			dst = appendEscapedRune(dst, r)
+		case !strconv.IsPrint(r):
+			for _, unit := range utf16.AppendRune(nil, r) {
+				dst = fmt.Appendf(dst, `\u%04x`, unit)
+			}
 		default:
 			dst = append(dst, s[:n]...)
 		}
 		s = s[n:]
 	}
 	return append(dst, '"')
-}
-
-// appendEscapedRune appends \uNNNN, as a pair of surrogates above 16 bits: characters that change
-// a terminal's direction of writing must not reach it.
-func appendEscapedRune(dst []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
-	unit := func(u rune) {
-		dst = append(dst, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
-	}
-	if r < 0x10000 {
-		unit(r)
-		return dst
-	}
-	r -= 0x10000
-	unit(0xd800 + r>>10)
-	unit(0xdc00 + r&0x3ff)
-	return dst
 }
