@@ -444,23 +444,14 @@ func (x *symbolAdder) symbol(rec *perfdata.Record) {
 	if err != nil || x.l.records.KSymbol(rec, &k) != nil || k.Len == 0 {
 		return // reported by the profile of the bundle
 	}
-	at := codeRange{k.Addr, endOf(k.Addr, uint64(k.Len))}
-	e := change{kind: changeKernelMapping, layer: addrspace.Image, a: at.start, b: at.end, tid: id.TID,
-		time: x.l.convert(id.Time)}
-	program := bpf.IsSymbol(k.Name)
-	if program {
-		e.layer = addrspace.Program
-	}
-	if k.Unregister {
-		if e.kind = changeKernelUnmapping; !x.known[at] {
+	e, program := x.sb.codeChange(&k)
+	e.tid, e.time = id.TID, x.l.convert(id.Time)
+	known := x.known[codeRange{e.a, e.b}]
+	if k.Unregister || !program {
+		if !known {
 			x.sb.insert(e.time, e)
 		}
-		return
-	}
-	e.ref = x.sb.Objects.ksymbol(&k, x.sb.Host.Arch)
-	if !program {
-		if !x.known[at] {
-			x.sb.insert(e.time, e)
+		if !known && !k.Unregister {
 			x.l.contribution.Symbols++
 		}
 		return
@@ -471,7 +462,7 @@ func (x *symbolAdder) symbol(rec *perfdata.Record) {
 		x.open[id.TID] = g
 	}
 	g.symbols = append(g.symbols, e)
-	g.missing = g.missing || !x.known[at]
+	g.missing = g.missing || !known
 }
 
 // event ends a group of symbols, which belong to its program.

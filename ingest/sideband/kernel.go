@@ -134,9 +134,7 @@ func (sb *State) AddKallsyms(path string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(sb.Kernel.functions.symbols, func(a, b symlist.KernelSymbol) int {
-		return cmp.Compare(a.Addr, b.Addr)
-	})
+	symlist.SortKernelSymbols(sb.Kernel.functions.symbols)
 	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
 	id := kernelIDBeside(path)
 	if id.IsZero() {
@@ -267,7 +265,7 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 	if !sameBoot {
 		return nil
 	}
-	slices.SortStableFunc(symbols, func(a, b symlist.KernelSymbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	symlist.SortKernelSymbols(symbols)
 	return symbols
 }
 

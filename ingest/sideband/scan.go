@@ -301,19 +301,28 @@ func (sb *State) ksymbol(rec *perfdata.Record) error {
 	if k.Len == 0 {
 		return nil // not JITed
 	}
-	e := change{kind: changeKernelMapping, layer: addrspace.Image,
-		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}
-	if bpf.IsSymbol(k.Name) {
-		e.layer = addrspace.Program
+	e, program := sb.codeChange(&k)
+	if program {
 		sb.Programs.symbols++
+	}
+	sb.addChange(rec, e)
+	return nil
+}
+
+// codeChange returns the change of the kernel's code that a KSYMBOL record reports, and whether the
+// code is of a BPF program.
+func (sb *State) codeChange(k *perfdata.KSymbol) (e change, program bool) {
+	e = change{kind: changeKernelMapping, layer: addrspace.Image,
+		a: k.Addr, b: endOf(k.Addr, uint64(k.Len))}
+	if program = bpf.IsSymbol(k.Name); program {
+		e.layer = addrspace.Program
 	}
 	if k.Unregister {
 		e.kind = changeKernelUnmapping
 	} else {
-		e.ref = sb.Objects.ksymbol(&k, sb.Host.Arch)
+		e.ref = sb.Objects.ksymbol(k, sb.Host.Arch)
 	}
-	sb.addChange(rec, e)
-	return nil
+	return e, program
 }
 
 // endOf returns start + length, limited to the end of the address space.

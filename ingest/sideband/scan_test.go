@@ -93,7 +93,7 @@ func check(t *testing.T, sb *State, looks []look) {
 	t.Helper()
 	for _, l := range looks {
 		got := ""
-		if l.pid < 0 {
+		if l.pid == -1 {
 			got = kernel(sb, l.time, l.pc)
 		} else {
 			got = user(sb, l.pid, l.time, l.pc)

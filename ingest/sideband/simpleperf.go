@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -115,12 +113,11 @@ type symbolMap struct {
 
 // addSymbolMap adds the functions of a copy of a perf map to perfMaps, by process.
 func (sb *State) addSymbolMap(f *perfdata.FileSymbols, perfMaps map[int32]*symbolMap) {
-	digits := strings.TrimSuffix(strings.TrimPrefix(ingest.BaseName(f.Path), "perf-"), ".map")
-	pid, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || perfMaps[int32(pid)] != nil {
+	pid, ok := symlist.PerfMapPID(f.Path)
+	if !ok || perfMaps[pid] != nil {
 		return
 	}
-	perfMaps[int32(pid)] = &symbolMap{object: sb.Objects.user(&perfdata.Mmap{Filename: []byte(f.Path)}, true),
+	perfMaps[pid] = &symbolMap{object: sb.Objects.user(&perfdata.Mmap{Filename: []byte(f.Path)}, true),
 		symbols: slices.SortedFunc(slices.Values(f.Symbols), func(a, b perfdata.FileSymbol) int {
 			return cmp.Compare(a.Addr, b.Addr)
 		})}

@@ -33,7 +33,7 @@ type kernelSyms []symlist.KernelSymbol
 // sort orders by address and keeps the order of the text among equals: it decides which alias perf
 // shows, see symtab.Builder.
 func (k kernelSyms) sort() {
-	slices.SortStableFunc(k, func(a, b symlist.KernelSymbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	symlist.SortKernelSymbols(k)
 }
 
 // fill adds the code symbols to b, with addresses relative to base. A symbol ends where the next

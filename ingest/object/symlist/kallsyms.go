@@ -2,9 +2,11 @@ package symlist
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"symbolize/ingest/decode"
@@ -47,6 +49,11 @@ func (s *KernelSymbol) IsCode() bool {
 		return !label && !strings.HasPrefix(s.Name, "$")
 	}
 	return false
+}
+
+// SortKernelSymbols sorts symbols by address. Symbols of one address keep their order.
+func SortKernelSymbols(list []KernelSymbol) {
+	slices.SortStableFunc(list, func(a, b KernelSymbol) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 // KernelStats counts the lines of kallsyms.

@@ -1,0 +1,178 @@
+package sideband
+
+import (
+	"fmt"
+	"testing"
+
+	"symbolize/buildid"
+	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/format/jitdump"
+)
+
+// anon is anonymous memory of a process, with code.
+func anon(pid int32) perfbuild.Mmap {
+	return perfbuild.Mmap{PID: pid, Addr: 0x9000, Len: 0x1000, Filename: "//anon"}
+}
+
+// jitID is an ID of a list of compiled code.
+func jitID(b byte) buildid.ID { return buildid.Make(buildid.JIT, sum(b)) }
+
+// TestProcessIdentity: processes differ by host, number and the address of the vdso.
+func TestProcessIdentity(t *testing.T) {
+	same := (&JITQuery{Host: "h", PID: 7, VDSO: 0x7fff0000}).Process()
+	if same.IsZero() || ProcessIdentity("h", 7, 0x7fff0000).Compare(same) != 0 {
+		t.Error("equal processes differ")
+	}
+	for _, tc := range []struct {
+		name string
+		pid  int32
+		host string
+		vdso addr.PC
+	}{
+		{name: "number", pid: 8, host: "h", vdso: 0x7fff0000},
+		{name: "host", pid: 7, host: "g", vdso: 0x7fff0000},
+		{name: "vdso", pid: 7, host: "h", vdso: 0x7fff1000},
+	} {
+		if ProcessIdentity(tc.host, tc.pid, tc.vdso).Compare(same) == 0 {
+			t.Errorf("another %s gives the same process", tc.name)
+		}
+	}
+	if !ProcessIdentity("h", 7, 0).IsZero() {
+		t.Error("a process without a vdso has an identity")
+	}
+}
+
+// TestPerfMaps: which memory gets the names of a perf map, and for which process.
+func TestPerfMaps(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		build  func(f *perfbuild.File)
+		reused []addr.Range
+		looks  []look
+	}{
+		{name: "memory from its mapping on", build: func(f *perfbuild.File) { f.Mmap2(anon(7), at(2)) },
+			looks: []look{{7, 1, 0x9010, "-"}, {7, 2, 0x9010, "/tmp/perf-7.map+0x9010"}, {7, 2, 0xa000, "-"}}},
+		{name: "code that was replaced", build: func(f *perfbuild.File) { f.Mmap2(anon(7), at(2)) },
+			reused: []addr.Range{{Start: 0x8000, End: 0x9010}, {Start: 0x9100, End: 0x9110}, {Start: 0xb000, End: 0xb010}},
+			looks: []look{{7, 2, 0x900f, "[ambiguous JIT]+0xf"}, {7, 2, 0x9010, "/tmp/perf-7.map+0x9010"},
+				{7, 2, 0x9100, "[ambiguous JIT]+0x0"}, {7, 2, 0x9110, "/tmp/perf-7.map+0x9110"}}},
+		{name: "a child has a map of its own", build: func(f *perfbuild.File) {
+			f.Mmap2(anon(7), at(2))
+			f.Fork(8, 7, 8, 7, at(3))
+		}, looks: []look{{7, 4, 0x9010, "/tmp/perf-7.map+0x9010"}, {8, 4, 0x9010, "/tmp/perf-8.map+0x9010"}}},
+		{name: "a thread is no child", build: func(f *perfbuild.File) {
+			f.Mmap2(anon(7), at(2))
+			f.Fork(7, 7, 9, 7, at(3))
+		}, looks: []look{{7, 4, 0x9010, "/tmp/perf-7.map+0x9010"}, {9, 4, 0x9010, "-"}}},
+		{name: "the memory before an exec is another program's", build: func(f *perfbuild.File) {
+			f.Mmap2(anon(7), at(2))
+			f.Comm(7, 7, "b", true, at(3))
+			later := anon(7)
+			later.Addr = 0x20000
+			f.Mmap2(later, at(4))
+		}, looks: []look{{7, 2, 0x9010, "//anon+0x10"}, {7, 4, 0x9010, "-"},
+			{7, 4, 0x20010, "/tmp/perf-7.map+0x20010"}}},
+		{name: "a later process of the same number", build: func(f *perfbuild.File) {
+			f.Mmap2(anon(8), at(2))
+			f.Mmap2(exe(7, "/bin/a", 1), at(2))
+			f.Exit(8, 7, 8, 7, at(3))
+			f.Fork(8, 7, 8, 7, at(4))
+		}, looks: []look{{8, 2, 0x9010, "//anon+0x10"}, {8, 4, 0x9010, "-"}, {8, 4, 0x1010, "/bin/a+0x10"}}},
+		{name: "a process without such memory", build: func(f *perfbuild.File) {
+			f.Mmap2(exe(7, "/bin/a", 1), at(2))
+		}, looks: []look{{7, 2, 0x1010, "/bin/a+0x10"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := perfbuild.New()
+			tc.build(f)
+			check(t, scan(t, f, ScanOptions{JIT: func(q *JITQuery) JITCode {
+				return JITCode{Map: jitID(byte(q.PID)), Reused: tc.reused}
+			}}), tc.looks)
+		})
+	}
+}
+
+// TestJITDumps: functions of a jitdump file, of which one replaces another, with and without times
+// by the clock of the recording.
+func TestJITDumps(t *testing.T) {
+	const monotonic = 1
+	for _, tc := range []struct {
+		name      string
+		monotonic bool // the recording's clock
+		arch      bool // the file's clock is the machine's
+		looks     []look
+		reused    string // by JITReused at 0x9100 and 0x9200
+	}{
+		{name: "times of one clock", monotonic: true, looks: []look{{7, 4, 0x9100, "//anon+0x100"},
+			{7, 5, 0x9104, "/tmp/jit-7.dump+0x104"}, {7, 8, 0x9104, "/tmp/jit-7.dump+0x204"},
+			{7, 8, 0x9204, "/tmp/jit-7.dump+0x304"}}, reused: "true true, false false"},
+		{name: "the recording has another clock", looks: []look{{7, 8, 0x9104, "[ambiguous JIT]+0x4"},
+			{7, 8, 0x9204, "/tmp/jit-7.dump+0x304"}}, reused: "true false, false false"},
+		{name: "the file has another clock", monotonic: true, arch: true,
+			looks:  []look{{7, 8, 0x9104, "[ambiguous JIT]+0x4"}, {7, 8, 0x9204, "/tmp/jit-7.dump+0x304"}},
+			reused: "true false, false false"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := perfbuild.New()
+			if tc.monotonic {
+				f.Events[0].Flags |= perfbuild.UseClockID
+				f.Events[0].ClockID = monotonic
+			}
+			f.Mmap2(anon(7), at(2))
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x20000, Len: 0x1000, Ino: 9, Filename: "/tmp/jit-7.dump"}, at(3))
+			dump := &jitdump.File{ArchTime: tc.arch,
+				Loads: []jitdump.Load{{Size: 0x10, Code: 0x100}, {Size: 0x10, Code: 0x200}, {Size: 0x10, Code: 0x300}},
+				Placed: []jitdump.Placement{{Time: 5, Addr: 0x9100, Load: 0}, {Time: 8, Addr: 0x9100, Load: 1},
+					{Time: 6, Addr: 0x9200, Load: 2}}}
+			sb := scan(t, f, ScanOptions{JIT: func(*JITQuery) JITCode { return JITCode{Dump: jitID(2), File: dump} }})
+			check(t, sb, tc.looks)
+			a, aTimed := sb.JITReused(7, 0x9104)
+			b, bTimed := sb.JITReused(7, 0x9204)
+			if got := fmt.Sprintf("%v %v, %v %v", a, aTimed, b, bTimed); got != tc.reused {
+				t.Errorf("reused %s, want %s", got, tc.reused)
+			}
+			if again, _ := sb.JITReused(8, 0x9104); again {
+				t.Error("reused in a process without a file")
+			}
+		})
+	}
+}
+
+// TestJITQueryTimes: the wall clock of a process's start and of the recording, by what is recorded.
+func TestJITQueryTimes(t *testing.T) {
+	const end, born = 1_000_000, 999_000 // ns since 1970
+	for _, tc := range []struct {
+		name  string
+		build func(f *perfbuild.File)
+		want  string // FirstNanos, EndNanos, BeginNanos, EarliestNanos
+	}{
+		{name: "by the file's time", build: func(f *perfbuild.File) {
+			f.Words64(perfbuild.FeatureSampleTime, 100, 500)
+		}, want: "999600 1000000 999800 999200"},
+		{name: "by both clocks", build: func(f *perfbuild.File) {
+			f.Words64(perfbuild.FeatureSampleTime, 100, 500)
+			f.ClockData(1, 5000, 50)
+		}, want: "5050 5450 5250 5250"},
+		{name: "without the time of samples", build: func(*perfbuild.File) {}, want: "0 0 0 0"},
+		{name: "without times", build: func(f *perfbuild.File) {
+			f.Words64(perfbuild.FeatureSampleTime, 100, 500)
+			f.Events[0].SampleType &^= perfbuild.Time
+		}, want: "0 0 0 0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := perfbuild.New()
+			tc.build(f)
+			f.Comm(7, 7, "node", true, at(300))
+			f.Mmap2(anon(7), at(400))
+			got := ""
+			scan(t, f, ScanOptions{EndNanos: end, BornNanos: born, JIT: func(q *JITQuery) JITCode {
+				got = fmt.Sprint(q.FirstNanos, q.EndNanos, q.BeginNanos, q.EarliestNanos)
+				return JITCode{}
+			}})
+			if got != tc.want {
+				t.Errorf("times %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
