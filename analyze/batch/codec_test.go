@@ -39,16 +39,16 @@ func newEvery() *every {
 // TestForms: a value is read as it was written, and equal values are equal bytes.
 func TestForms(t *testing.T) {
 	want := newEvery()
-	raw := Encode(want)
+	raw := encodeRecord(want)
 	got := new(every)
-	if err := Decode("test", raw, got); err != nil || !reflect.DeepEqual(got, want) {
+	if err := decodeRecord("test", raw, got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if !bytes.Equal(raw, Encode(got)) {
+	if !bytes.Equal(raw, encodeRecord(got)) {
 		t.Error("equal values are other bytes")
 	}
 	for n := range raw {
-		if err := Decode("cut", raw[:n], new(every)); !errors.Is(err, ErrFormat) {
+		if err := decodeRecord("cut", raw[:n], new(every)); !errors.Is(err, ErrFormat) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
@@ -57,14 +57,14 @@ func TestForms(t *testing.T) {
 // TestOtherShape: a record of another type is refused, not misread.
 func TestOtherShape(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	w, err := Create(path)
+	w, err := createRecords(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Put("x", Pack(&[]uint32{1})), w.Publish()); err != nil {
+	if err := errors.Join(w.Put("x", pack(&[]uint32{1})), w.Publish()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := openRecords(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,17 +79,17 @@ func TestOtherShape(t *testing.T) {
 	}
 }
 
-// FuzzDecode: any bytes are a value or an error, and what is read can be written.
-func FuzzDecode(f *testing.F) {
-	f.Add(Encode(newEvery()))
-	f.Add(Encode(new(every)))
+// FuzzDecodeRecord: any bytes are a value or an error, and what is read can be written.
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add(encodeRecord(newEvery()))
+	f.Add(encodeRecord(new(every)))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got := new(every)
-		if Decode("fuzz", raw, got) != nil {
+		if decodeRecord("fuzz", raw, got) != nil {
 			return
 		}
 		again := new(every)
-		if err := Decode("again", Encode(got), again); err != nil {
+		if err := decodeRecord("again", encodeRecord(got), again); err != nil {
 			t.Errorf("%+v is written as bytes that are refused: %v", got, err)
 		}
 	})
@@ -122,11 +122,11 @@ func damaged(t *testing.T, whole []byte, try func(path string) error) {
 
 func TestDamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	w, err := Create(path)
+	w, err := createRecords(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Put("x", Pack(newEvery())), w.Publish()); err != nil {
+	if err := errors.Join(w.Put("x", pack(newEvery())), w.Publish()); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
@@ -134,7 +134,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged(t, whole, func(path string) error {
-		f, err := Open(path)
+		f, err := openRecords(path)
 		if err != nil {
 			return err
 		}

@@ -109,13 +109,13 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
 	head.Named = p.Names != nil
-	w, err := Create(path)
+	w, err := createRecords(path)
 	if err != nil {
 		return outputErr(err)
 	}
 	put := func(name string, value any) {
 		if err == nil {
-			err = w.Put(name, Pack(value))
+			err = w.Put(name, pack(value))
 		}
 	}
 	put(headRecord, head)

@@ -11,12 +11,12 @@ const Stacks = -1
 // between tasks themselves: the input of Name for a part, or of Merge for Stacks. It has the form
 // of a collected capture.
 func Cut(collected string, part int, path string) error {
-	f, err := Open(collected)
+	f, err := openRecords(collected)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	w, err := Create(path)
+	w, err := createRecords(path)
 	if err != nil {
 		return err
 	}

@@ -61,52 +61,52 @@ type entry struct {
 	Sum    uint32 // CRC32C of them
 }
 
-// Writer writes the records of a file, which appears when it is complete.
-type Writer struct {
+// recordWriter writes the records of a file, which appears when it is complete.
+type recordWriter struct {
 	f     *files.File
 	path  string
 	at    uint64
 	index []entry
 }
 
-// Create begins a file for a path. The caller ends it with Publish or Abandon.
-func Create(path string) (*Writer, error) {
+// createRecords begins a file for a path. The caller ends it with Publish or Abandon.
+func createRecords(path string) (*recordWriter, error) {
 	f, err := files.Create(path, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{f: f, path: path}
+	w := &recordWriter{f: f, path: path}
 	if err := w.write([]byte(fileHead)); err != nil {
 		return nil, errors.Join(err, w.Abandon())
 	}
 	return w, nil
 }
 
-func (w *Writer) write(b []byte) error {
+func (w *recordWriter) write(b []byte) error {
 	n, err := w.f.Write(b)
 	w.at += uint64(n)
 	return err
 }
 
-// Pack returns a record: the shape of a value's type and the value, compressed.
-func Pack(value any) []byte {
+// pack returns a record: the shape of a value's type and the value, compressed.
+func pack(value any) []byte {
 	v := reflect.ValueOf(value).Elem()
 	raw := binary.LittleEndian.AppendUint32(nil, shape(v.Type()))
 	return frames.Pack(nil, encode(raw, v))
 }
 
 // Put writes a record, in the form that Pack returns.
-func (w *Writer) Put(name string, packed []byte) error {
+func (w *recordWriter) Put(name string, packed []byte) error {
 	sum := crc32.Checksum(packed, castagnoli)
 	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sum})
 	return w.write(packed)
 }
 
 // Publish ends the file and gives it its name.
-func (w *Writer) Publish() error {
+func (w *recordWriter) Publish() error {
 	slices.SortFunc(w.index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	at := w.at
-	packed := Pack(&w.index)
+	packed := pack(&w.index)
 	tail := binary.LittleEndian.AppendUint64(packed, at)
 	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(packed, castagnoli))
 	err := w.write(append(tail, fileTail...))
@@ -117,33 +117,33 @@ func (w *Writer) Publish() error {
 }
 
 // Abandon drops the file.
-func (w *Writer) Abandon() error { return w.f.Discard() }
+func (w *recordWriter) Abandon() error { return w.f.Discard() }
 
-// File is an open file of a batch.
-type File struct {
+// recordFile is an open file of a batch.
+type recordFile struct {
 	f     *os.File
 	path  string
 	index []entry // sorted by name
 }
 
-// Open opens a file and reads its index.
-func Open(path string) (*File, error) {
+// openRecords opens a file and reads its index.
+func openRecords(path string) (*recordFile, error) {
 	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	b := &File{f: f, path: path}
+	b := &recordFile{f: f, path: path}
 	if err := b.readIndex(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return b, nil
 }
 
-func (b *File) Fail(format string, args ...any) error {
+func (b *recordFile) Fail(format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %w", b.path, fmt.Sprintf(format, args...), ErrFormat)
 }
 
-func (b *File) readIndex() error {
+func (b *recordFile) readIndex() error {
 	fi, err := b.f.Stat()
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (b *File) readIndex() error {
 }
 
 // find returns the entry of a name.
-func (b *File) find(name string) (entry, bool) {
+func (b *recordFile) find(name string) (entry, bool) {
 	i, ok := slices.BinarySearchFunc(b.index, name, func(e entry, name string) int {
 		return strings.Compare(e.Name, name)
 	})
@@ -178,7 +178,7 @@ func (b *File) find(name string) (entry, bool) {
 }
 
 // Get reads the record of a name into a value; false for none.
-func (b *File) Get(name string, value any) (bool, error) {
+func (b *recordFile) Get(name string, value any) (bool, error) {
 	e, ok := b.find(name)
 	if !ok {
 		return false, nil
@@ -187,7 +187,7 @@ func (b *File) Get(name string, value any) (bool, error) {
 }
 
 // CopyTo copies the record of a name, if there is one.
-func (b *File) CopyTo(w *Writer, name string) error {
+func (b *recordFile) CopyTo(w *recordWriter, name string) error {
 	e, ok := b.find(name)
 	if !ok {
 		return nil
@@ -200,7 +200,7 @@ func (b *File) CopyTo(w *Writer, name string) error {
 }
 
 // packed returns the bytes of a record, checked.
-func (b *File) packed(e entry) ([]byte, error) {
+func (b *recordFile) packed(e entry) ([]byte, error) {
 	fi, err := b.f.Stat()
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (b *File) packed(e entry) ([]byte, error) {
 }
 
 // read reads a record into the value that value points to.
-func (b *File) read(e entry, value any) error {
+func (b *recordFile) read(e entry, value any) error {
 	packed, err := b.packed(e)
 	if err != nil {
 		return err
@@ -232,15 +232,15 @@ func (b *File) read(e entry, value any) error {
 	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != shape(v.Type()) {
 		return b.Fail("record %q was written by another version of this program", e.Name)
 	}
-	return Decode(b.path+": record "+e.Name, raw[4:], value)
+	return decodeRecord(b.path+": record "+e.Name, raw[4:], value)
 }
 
-// Encode returns the bytes of the value that a pointer points to, without the shape.
-func Encode(value any) []byte { return encode(nil, reflect.ValueOf(value).Elem()) }
+// encodeRecord returns the bytes of the value that a pointer points to, without the shape.
+func encodeRecord(value any) []byte { return encode(nil, reflect.ValueOf(value).Elem()) }
 
-// Decode reads a whole value that Encode wrote into the one that value points to. Errors begin with
-// the name and wrap ErrFormat.
-func Decode(name string, raw []byte, value any) error {
+// decodeRecord reads a whole value that encodeRecord wrote into the value that a pointer points to.
+// Errors begin with name and wrap ErrFormat.
+func decodeRecord(name string, raw []byte, value any) error {
 	r := decode.New(name, raw, 0, false)
 	decodeInto(r, reflect.ValueOf(value).Elem())
 	if r.Err() == nil && r.Left() > 0 {
@@ -252,4 +252,4 @@ func Decode(name string, raw []byte, value any) error {
 	return nil
 }
 
-func (b *File) Close() error { return b.f.Close() }
+func (b *recordFile) Close() error { return b.f.Close() }

@@ -248,7 +248,7 @@ func sameReading(heads map[string]*Head, a, b string) error {
 
 // ReadHead reads the description of a collected capture.
 func ReadHead(path string) (*Head, error) {
-	f, err := Open(path)
+	f, err := openRecords(path)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // Answers are the files that Name wrote, of all parts.
 type Answers struct {
-	files []*File
+	files []*recordFile
 	parts map[int]bool // that they are of
 }
 
@@ -26,7 +26,7 @@ type Answers struct {
 func OpenAnswers(paths []string) (*Answers, error) {
 	a := &Answers{parts: make(map[int]bool)}
 	for _, path := range paths {
-		f, err := Open(path)
+		f, err := openRecords(path)
 		if err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
@@ -140,7 +140,7 @@ func anyNamed(collected []string) (bool, error) {
 
 // load reads a collected capture and decides which of its addresses are return addresses.
 func (g *group) load(path string) (*ingest.Profile, error) {
-	f, err := Open(path)
+	f, err := openRecords(path)
 	if err != nil {
 		return nil, err
 	}

@@ -106,13 +106,13 @@ const incompleteName = "-incomplete"
 // nameAll names locations and writes the names to a file.
 func nameAll(ctx context.Context, v store.View, all map[string][]places, path string,
 	head *namesHead, workers int) (*NameStats, error) {
-	w, err := Create(path)
+	w, err := createRecords(path)
 	if err != nil {
 		return nil, outputErr(err)
 	}
 	n := &namer{view: v, all: all, out: w}
 	n.stats.Incomplete = !head.Complete
-	if err = outputErr(w.Put(namesRecord, Pack(head))); err == nil {
+	if err = outputErr(w.Put(namesRecord, pack(head))); err == nil {
 		err = n.run(ctx, workers)
 	}
 	if err != nil {
@@ -161,7 +161,7 @@ func gather(ctx context.Context, part int, collected []string) (map[string][]pla
 
 // readPart reads the places of a part of one collected capture.
 func readPart(part int, path string) (list []places, err error) {
-	f, err := Open(path)
+	f, err := openRecords(path)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ type namer struct {
 	all  map[string][]places
 
 	mu    sync.Mutex
-	out   *Writer
+	out   *recordWriter
 	stats NameStats
 }
 
@@ -219,7 +219,7 @@ func (n *namer) name(ctx context.Context, list []places) ([]byte, error) {
 		n.stats.Warnings = append(n.stats.Warnings, found[i].Names.Warnings...)
 	}
 	record := answers(found)
-	return Pack(&record), nil
+	return pack(&record), nil
 }
 
 // nameObject names the locations of an object of which captures may have different facts: each

@@ -68,14 +68,14 @@ func TestEveryField(t *testing.T) {
 				fill(rng, want.Elem())
 			}
 			path := filepath.Join(t.TempDir(), "file")
-			w, err := Create(path)
+			w, err := createRecords(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(w.Put("x", Pack(want.Interface())), w.Publish()); err != nil {
+			if err := errors.Join(w.Put("x", pack(want.Interface())), w.Publish()); err != nil {
 				t.Fatal(err)
 			}
-			f, err := Open(path)
+			f, err := openRecords(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,11 +98,11 @@ func FuzzRecord(f *testing.F) {
 	for i, record := range records {
 		v := reflect.New(reflect.TypeOf(record).Elem())
 		fill(rand.New(rand.NewPCG(3, uint64(i))), v.Elem())
-		f.Add(uint8(i), Encode(v.Interface()))
+		f.Add(uint8(i), encodeRecord(v.Interface()))
 	}
 	f.Fuzz(func(t *testing.T, i uint8, raw []byte) {
 		value := reflect.New(reflect.TypeOf(records[int(i)%len(records)]).Elem())
-		if Decode("fuzz", raw, value.Interface()) != nil {
+		if decodeRecord("fuzz", raw, value.Interface()) != nil {
 			return
 		}
 		if p, ok := value.Interface().(*ingest.Profile); ok && check(p) == nil {

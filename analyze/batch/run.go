@@ -174,7 +174,7 @@ func (r *runner) nameParts(ctx context.Context, _ []string) error {
 	name := func(ctx context.Context, part int) error {
 		path := filepath.Join(r.work, fmt.Sprintf("%s-%d%s", r.names, part, namesExt))
 		r.answers[part] = path
-		if f, err := Open(path); err == nil {
+		if f, err := openRecords(path); err == nil {
 			r.sum.NamesKept++
 			return f.Close()
 		}
