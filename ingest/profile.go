@@ -530,7 +530,7 @@ var reasonText = [numReasons]string{
 	ImageNotCaptured: "image not captured",
 	KernelHidden:     "kernel hidden",
 	StackNotUnwound:  "stack not unwound",
-	OutsideMapping:   "outside every mapping",
+	OutsideMapping:   "unmapped",
 	OutsideObject:    "outside the object",
 	GuestCode:        "guest code",
 	HypervisorCode:   "hypervisor code",
@@ -558,6 +558,9 @@ func (r Reason) String() string {
 
 // ReasonFromString is the inverse of String; ok is false for other text.
 func ReasonFromString(s string) (r Reason, ok bool) {
+	if s == "outside every mapping" { // in profiles of versions before December 2026
+		return OutsideMapping, true
+	}
 	for i, t := range reasonText {
 		if t == s {
 			return Reason(i), true

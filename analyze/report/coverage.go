@@ -80,9 +80,12 @@ type IDCoverage struct {
 	Share   float64 `json:"share_percent"` // of the frames in files, by weight
 }
 
+// notFound is Origin.From of objects without symbols.
+const notFound = "not found"
+
 // Origin counts the objects with symbols from one source.
 type Origin struct {
-	From    string  `json:"from"` // "the store", "local files", "--with", "nowhere" ...
+	From    string  `json:"from"` // "the store", "local files", "--with", notFound ...
 	Objects int     `json:"objects"`
 	Frames  uint64  `json:"frames"`
 	Share   float64 `json:"share_percent"` // of all frames, by weight
@@ -262,7 +265,7 @@ func (c *Coverage) countOrigins(p *ingest.Profile, origin func(*ingest.Object) s
 			case from == "" && hasNames[i]: // a profile with names, BPF symbols
 				from = "the captures"
 			case from == "":
-				from = "nowhere"
+				from = notFound
 			}
 			sum := sums[from]
 			sum.Add(objects[i])

@@ -40,7 +40,9 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	if len(c.Objects) > 0 {
 		words := make([]string, len(c.Objects))
 		for i, o := range c.Objects {
-			words[i] = fmt.Sprintf("%d from %s", o.Objects, o.From)
+			if words[i] = fmt.Sprintf("%d from %s", o.Objects, o.From); o.From == notFound {
+				words[i] = fmt.Sprintf("%d %s", o.Objects, notFound)
+			}
 		}
 		fmt.Fprintf(out, "objects    %s\n", strings.Join(words, ", "))
 	}
@@ -91,7 +93,7 @@ func (c *Coverage) losses() string {
 		n    uint64
 		what string
 	}{{c.Lost, "records lost"}, {c.Throttled, "times throttled"},
-		{c.CutChains, "chains cut at rubbish"}, {c.Unknown, "records of unknown types"}} {
+		{c.CutChains, "stacks cut at an invalid address"}, {c.Unknown, "records of unknown types"}} {
 		if l.n > 0 {
 			words = append(words, table.Thousands(l.n)+" "+l.what)
 		}

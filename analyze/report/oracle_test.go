@@ -204,7 +204,7 @@ func TestSummaryText(t *testing.T) {
 		{c: Coverage{}, want: "samples    0\nframes     0, none to be named\n"},
 		{c: Coverage{Lost: 1200, CutChains: 1},
 			want: "samples    0\nframes     0, none to be named\n" +
-				"losses     1,200 records lost, 1 chains cut at rubbish\n"},
+				"losses     1,200 records lost, 1 stacks cut at an invalid address\n"},
 		{c: Coverage{Missing: []Missing{{Object: "/bin/x", BuildID: "aa", Found: "bb",
 			Reason: "build ID mismatch", Frames: 7,
 			SampleShare: 12.5, Share: 50, Hint: "do this"}}},

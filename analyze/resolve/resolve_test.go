@@ -195,7 +195,7 @@ func TestResolve(t *testing.T) {
 			Reason: ingest.KernelHidden}, offsets: []addr.Offset{1}, want: "kernel hidden"},
 		{name: "unmapped", object: ingest.Object{Kind: ingest.Unmapped},
 			offsets: []addr.Offset{0},
-			want:    "outside every mapping"},
+			want:    "unmapped"},
 		{name: "anonymous", object: ingest.Object{Kind: ingest.Anonymous},
 			offsets: []addr.Offset{0}, want: "anonymous memory"},
 		{name: "guest", object: ingest.Object{Kind: ingest.Guest}, offsets: []addr.Offset{0},

@@ -219,7 +219,7 @@ func TestBundlePlaces(t *testing.T) {
 			got = append(got, o.File.Path+": "+o.Reason.String())
 		}
 	}
-	want := []string{"/bin/work: none", "[unmapped]: outside every mapping",
+	want := []string{"/bin/work: none", "[unmapped]: unmapped",
 		"[unmapped]: process gone", "[unmapped]: mappings not read", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)

@@ -63,7 +63,7 @@ const (
 )
 
 var placeText = [numPlaces]string{
-	Nowhere: "nowhere", Known: "the store", Root: "below --symfs", File: "local files",
+	Nowhere: "not found", Known: "the store", Root: "below --symfs", File: "local files",
 	PerfCache: "~/.debug", DebuginfodDir: "debuginfod's cache", RunningKernel: "the running kernel",
 }
 

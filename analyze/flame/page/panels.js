@@ -185,7 +185,7 @@
       ...c.domains.map((d) => `${d.domain}: ${share(d.share_percent)} of all, ` +
         `${share(d.named_percent)} named`));
     const losses = [[c.lost, "records lost"], [c.throttled, "times throttled"],
-      [c.cut_chains, "chains cut at rubbish"]].filter((l) => l[0] > 0);
+      [c.cut_chains, "stacks cut at an invalid address"]].filter((l) => l[0] > 0);
     if (losses.length) add("losses", ...losses.map((l) => `${thousands(l[0])} ${l[1]}`));
     if (model.notes.length) add("left out of this page", ...model.notes);
     if (c.warnings?.length) add("warnings", ...c.warnings);
