@@ -64,7 +64,8 @@ type Symbols struct {
 	// besides the directories of the captures themselves.
 	PerfMaps []string
 
-	Columns bool // tables of With keep columns of lines
+	Columns     bool // tables of With keep columns of lines
+	Relocatable bool // With accepts relocatable objects, .o files
 }
 
 // StoreUse configures the writes of a session to the store.

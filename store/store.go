@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 )
 
 // Errors of opening a store.
@@ -28,7 +29,7 @@ var (
 	ErrLimit = errors.New("limit of the process")
 	// ErrUnsafe: another user could make the writer change files outside of the store, or the
 	// store contains something other than regular files and directories, such as a link.
-	ErrUnsafe = errors.New("not safe to use")
+	ErrUnsafe = files.ErrUnsafe
 )
 
 // Errors of an open store.

@@ -20,7 +20,6 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	dbfiles "symbolize/store/db/files"
 	"symbolize/store/remote"
 )
 
@@ -341,7 +340,7 @@ func (r *runner) sync(list []WrittenFile) error {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := dbfiles.SyncDir(filepath.Join(r.opts.Out, dir)); err != nil {
+		if err := files.SyncDir(filepath.Join(r.opts.Out, dir)); err != nil {
 			return err
 		}
 	}

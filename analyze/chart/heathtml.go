@@ -7,13 +7,12 @@ import (
 	"symbolize/analyze/page"
 )
 
-// htmlScheme has no dark colours, as the picture has none.
-var htmlScheme = page.Scheme{Light: "--back:#fff;--text:#222;--faint:#555;--line:#ddd"}
-
-const htmlRules = `body{font-family:sans-serif;margin:1em auto;max-width:1100px;padding:0 1em}
+const htmlStyle = `body{font-family:sans-serif;color:#222;background:#fff}
+body{margin:1em auto;max-width:1100px;padding:0 1em}
 svg{width:100%;height:auto}
-table{font-size:14px}
-td,th{padding:2px 12px;border-bottom:1px solid var(--line);text-align:right;font-weight:normal}
+table{border-collapse:collapse;font-size:14px}
+td,th{padding:2px 12px;border-bottom:1px solid #ddd;text-align:right;font-weight:normal}
+th{color:#555}
 .bar{width:320px;text-align:left}
 .bar div{height:10px;background:#fd8d3c}
 `
@@ -22,7 +21,7 @@ td,th{padding:2px 12px;border-bottom:1px solid var(--line);text-align:right;font
 // sums over all time. It loads nothing and runs no script.
 func (m *HeatMap) AppendHTML(dst []byte) []byte {
 	head := page.Head{Title: printable(m.heading()), Policy: page.InlineStyles,
-		Style: template.CSS(page.Style(htmlRules, htmlScheme))}
+		Style: template.CSS(htmlStyle)}
 	dst = append(head.Append(dst), "\n<body>\n"...)
 	dst = m.appendSVG(dst)
 	if len(m.Notes) > 0 {

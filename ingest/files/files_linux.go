@@ -1,10 +1,12 @@
 package files
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +45,35 @@ func link(f *os.File, path string) error {
 	return unix.Linkat(unix.AT_FDCWD, self(f), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
 }
 
-// freeSpace returns the bytes that the user can still write to the file system of a file.
-func freeSpace(f *os.File) (free int64, known bool) {
+// FreeBytes returns the bytes that an ordinary user may still write to the file system of a path.
+func FreeBytes(path string) (int64, error) {
 	var st unix.Statfs_t
-	if unix.Fstatfs(int(f.Fd()), &st) != nil {
-		return 0, false
+	for {
+		err := unix.Statfs(path, &st)
+		if err == nil {
+			return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return 0, err
+		}
 	}
-	return int64(st.Bavail) * int64(st.Bsize), true
+}
+
+// outsideOwner returns the user ID that a user namespace shows for owners that it does not map;
+// -1 outside of user namespaces. In one even the root directory may have such an owner.
+func outsideOwner() int64 {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil ||
+		strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295" {
+		return -1
+	}
+	text, err = os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return -1
+	}
+	uid, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int64(uid)
 }

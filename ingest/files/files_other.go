@@ -5,6 +5,7 @@ package files
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"time"
 )
@@ -16,5 +17,8 @@ func createUnnamed(string, fs.FileMode) (*os.File, bool) { return nil, false }
 
 func link(*os.File, string) error { return errors.ErrUnsupported }
 
-// freeSpace knows nothing here: a full file system is found by writing.
-func freeSpace(*os.File) (free int64, known bool) { return 0, false }
+// FreeBytes knows nothing here: a full file system is found by writing.
+func FreeBytes(string) (int64, error) { return math.MaxInt64, nil }
+
+// outsideOwner returns -1: other systems have no user namespaces.
+func outsideOwner() int64 { return -1 }

@@ -4,7 +4,12 @@
 // store, and on command lines. Such a path can lead anywhere by the time it is followed. Opening a
 // pipe waits for a writer, forever and without reaction to signals; opening a device can start it.
 // So only regular files are opened. All files are opened here except those of the kernel (/proc,
-// /sys), of the store, and new ones; a test in fixtures/house checks it.
+// /sys) and new ones; a test in fixtures/house checks it.
+//
+// OpenPlain is for the files of a store. Another user may have prepared the directory: a symbolic
+// link could make the store read, truncate or overwrite a file elsewhere, and a pipe could block it
+// for ever. So they are never opened through a link, a file that is written has no second name, and
+// no other user can change the parent directories (CheckTrust).
 //
 // Create makes files that appear complete or not at all. While a file is written it has no name,
 // where the file system supports that, so that nothing is left of it when the program is killed;
@@ -64,14 +69,14 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 	openFile func(string, int, fs.FileMode) (*os.File, error), flags int) (*os.File, error) {
 	fi, err := stat(path)
 	if err != nil {
-		return nil, asOpen(err)
+		return nil, asOpen(path, err)
 	}
 	if err := CheckRegular(path, fi); err != nil {
 		return nil, err
 	}
 	f, err := openFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
 	if err != nil {
-		return nil, asOpen(err)
+		return nil, asOpen(path, err)
 	}
 	if fi, err = f.Stat(); err == nil {
 		err = CheckRegular(path, fi)
@@ -83,10 +88,10 @@ func open(path string, stat func(string) (fs.FileInfo, error),
 }
 
 // asOpen gives the errors of all system calls one text: their names do not help a user.
-func asOpen(err error) error {
+func asOpen(path string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		return &fs.PathError{Op: "open", Path: pe.Path, Err: pe.Err}
+		return &fs.PathError{Op: "open", Path: path, Err: pe.Err}
 	}
 	return err
 }
@@ -97,19 +102,23 @@ func CheckRegular(path string, fi fs.FileInfo) error {
 	if m.IsRegular() {
 		return nil
 	}
-	kind := "neither file nor directory"
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: it is %s", ErrNotRegular,
+		kindOf(m))}
+}
+
+// kindOf names the kind of a file that is not regular.
+func kindOf(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
-		kind = "a directory"
+		return "a directory"
 	case m&fs.ModeNamedPipe != 0:
-		kind = "a pipe"
+		return "a pipe"
 	case m&fs.ModeSocket != 0:
-		kind = "a socket"
+		return "a socket"
 	case m&fs.ModeDevice != 0:
-		kind = "a device"
+		return "a device"
 	case m&fs.ModeSymlink != 0:
-		kind = "a symbolic link"
+		return "a symbolic link"
 	}
-	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: it is %s", ErrNotRegular,
-		kind)}
+	return "neither file nor directory"
 }

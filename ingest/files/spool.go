@@ -112,8 +112,8 @@ func (s *Spool) checkRoom(n int64) error {
 	if s.size+n <= s.checked {
 		return nil
 	}
-	free, known := freeSpace(s.file)
-	if known && free < reserve+n {
+	free, err := FreeBytes(filepath.Dir(s.file.Name()))
+	if err == nil && free < reserve+n {
 		return fmt.Errorf("%w: %s has %d MiB left, of which %d are kept free", ErrFull,
 			os.TempDir(), free>>20, int64(reserve)>>20)
 	}

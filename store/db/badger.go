@@ -5,12 +5,13 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of heap at any size of
@@ -100,32 +101,11 @@ type logSink struct {
 	mu       sync.Mutex
 	warnings []string
 	dropped  int
-	leaked   bool // Badger has kept a lock that its Close will wait for
+	leaked   atomic.Bool // Badger has kept a lock that its Close would wait for
 }
 
 // leakText is how Badger begins the only message that comes with a leaked lock.
 const leakText = "Invalid read: "
-
-// leak notes that a lock of Badger's was not given back.
-func (l *logSink) leak() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leaked = true
-}
-
-// opened forgets the errors of a database that was left for another one.
-func (l *logSink) opened() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leaked = false
-}
-
-// hasLeaked reports whether Badger's Close would hang.
-func (l *logSink) hasLeaked() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leaked
-}
 
 func (l *logSink) warn(format string, args ...any) {
 	l.mu.Lock()
@@ -158,7 +138,7 @@ func (l *logSink) list() []string {
 // Errorf implements badger.Logger.
 func (l *logSink) Errorf(format string, args ...any) {
 	if strings.HasPrefix(format, leakText) {
-		l.leak()
+		l.leaked.Store(true)
 	}
 	l.warn(format, args...)
 }

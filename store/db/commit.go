@@ -59,7 +59,7 @@ func (b *batch) commit() error {
 	if err := b.w.space.batch(b.vlog, b.lsm); err != nil {
 		return err
 	}
-	if err := b.w.journal.prepare(b.entries); err != nil {
+	if err := b.w.journal.add(b.entries); err != nil {
 		return fmt.Errorf("writing to %s: %w", b.w.path, err)
 	}
 	txn := b.w.db.NewTransaction(true)
@@ -79,9 +79,6 @@ func (b *batch) commit() error {
 		return fmt.Errorf("writing to %s: %w", b.w.path, err)
 	}
 	b.w.dirty = true
-	if err := b.w.journal.commit(); err != nil {
-		return fmt.Errorf("writing to %s: %w", b.w.path, err)
-	}
 	clear(b.entries)
 	b.entries, b.vlog, b.lsm = b.entries[:0], 0, 0
 	return nil

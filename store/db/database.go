@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
@@ -36,7 +37,7 @@ func (d *database) view(fn func(txn *badger.Txn) error) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.leak() // the lock of a log that was being read, if it was a log
+			d.log.leaked.Store(true) // the lock of a log that was being read, if it was a log
 			err = store.Damagef("%s: %v", d.path, p)
 		}
 	}()
@@ -52,7 +53,7 @@ func (d *database) shut() error {
 	if db == nil {
 		return nil
 	}
-	if d.log.hasLeaked() {
+	if d.log.leaked.Load() {
 		return store.Damagef("%s: the database cannot be closed after what was read", d.path)
 	}
 	return db.Close()
@@ -355,3 +356,35 @@ func (d *database) Dirs() iter.Seq2[Directory, error] {
 // Warnings returns the messages of the database since it was opened: not one of them stops
 // anything.
 func (d *database) Warnings() []string { return d.log.list() }
+
+// EachPart calls put with the parts of m.Sources[i], one at a time, in the order that
+// store.Assembly needs. put may keep its argument.
+func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
+	info := &m.Sources[i]
+	prefix := sourcePrefix(prefixTable, m.ID, info)
+	copyPart := func(name string, part byte, i uint32) error {
+		b, err := d.get(tableKey(prefix, part, i))
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
+		}
+		return put(name, b)
+	}
+	if err := copyPart(store.PartTable, partHeader, 0); err != nil {
+		return err
+	}
+	for i := range info.Chunks {
+		if err := copyPart(store.PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
+			return err
+		}
+	}
+	for i := range info.Strings {
+		if err := copyPart(store.PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
+			return err
+		}
+	}
+	raw, err := d.Raw(m, i)
+	if err != nil || raw == nil {
+		return err
+	}
+	return put(store.PartRaw, raw)
+}

@@ -22,8 +22,8 @@
 // into the next generation.
 //
 // A db/ that a killed writer left is never opened by Badger again. The next writer clones the
-// newest generation as any other and repeats the transactions of the journal, up to the first
-// one that is not whole: so published data survives any damage to db/.
+// newest generation as any other and repeats the transactions of the journal, which has them whole,
+// up to the first that is damaged: so published data survives any damage to db/.
 //
 // # Keys
 //

@@ -3,6 +3,8 @@ package db
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,7 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/store/db/files"
+	"symbolize/ingest/files"
+	"symbolize/store"
 )
 
 // Names in the store's directory.
@@ -77,136 +80,6 @@ func genDir(root string, gen uint64) string {
 	return filepath.Join(root, gensName, strconv.FormatUint(gen, 10))
 }
 
-// publish turns the closed database in dir into the next generation. dir is gone when it returns
-// without an error. Tables that the generation before has too are shared with it.
-func publish(root, dir string) (gen uint64, err error) {
-	gens, err := generations(root)
-	if err != nil {
-		return 0, err
-	}
-	if err := dropForeign(dir); err != nil {
-		return 0, err
-	}
-	sums, err := sumFiles(dir)
-	if err != nil {
-		return 0, err
-	}
-	gen = 1
-	before := "" // none
-	if len(gens) > 0 {
-		gen, before = gens[0]+1, genDir(root, gens[0])
-	}
-	if err := sumLogs(dir, before, sums); err != nil {
-		return 0, err
-	}
-	if before != "" {
-		if err := shareTables(dir, before, sums); err != nil {
-			return 0, err
-		}
-	}
-	// Badger syncs the pages of its files, and then cuts them to their size: a power failure
-	// would bring the old size back.
-	for _, s := range sums {
-		if err := files.SyncFile(filepath.Join(dir, s.name)); err != nil {
-			return 0, err
-		}
-	}
-	if err := files.WriteSynced(filepath.Join(dir, sumsName), appendSums(nil, sums)); err != nil {
-		return 0, err
-	}
-	if err := sameMode(dir, sums); err != nil {
-		return 0, err
-	}
-	parent := filepath.Join(root, gensName)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return 0, err
-	}
-	if err := files.SyncDir(dir); err != nil {
-		return 0, err
-	}
-	if err := os.Rename(dir, genDir(root, gen)); err != nil {
-		return 0, err
-	}
-	err = errors.Join(files.SyncDir(parent), files.SyncDir(root))
-	return gen, errors.Join(err, skipMissing(os.Remove(filepath.Join(genDir(root, gen), journalName))))
-}
-
-// sameMode gives all files the permissions that the umask gave SUMS. Badger makes some of
-// them for their owner alone, and a store may have readers beside him. A file with another
-// name has got them in the generation before, or is not ours to change.
-func sameMode(dir string, sums []fileSum) error {
-	info, err := os.Lstat(filepath.Join(dir, sumsName))
-	if err != nil {
-		return err
-	}
-	for _, s := range sums {
-		path := filepath.Join(dir, s.name)
-		have, err := os.Lstat(path)
-		if err != nil {
-			return err
-		}
-		if have.Mode().Perm() == info.Mode().Perm() || files.HasNames(have) {
-			continue
-		}
-		if err := os.Chmod(path, info.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropForeign removes files that are no part of a generation: the discard statistics,
-// and value logs without a value, which a reader could not map.
-func dropForeign(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		keep := inGeneration(e.Name()) || e.Name() == pulledName ||
-			e.Name() == journalName // until it is a generation
-		if keep && isLog(e.Name()) {
-			info, err := e.Info()
-			if err != nil {
-				return err
-			}
-			keep = info.Size() > vlogHeader
-		}
-		if !keep {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// shareTables replaces the tables of dir by links to equal ones of the generation before, so that
-// two generations use the disk space of one.
-func shareTables(dir, before string, sums []fileSum) error {
-	old, err := readSums(before)
-	if err != nil {
-		return nil // damaged or newer: nothing to share with
-	}
-	for _, s := range sums {
-		if !isTable(s.name) || !slices.Contains(old, s) {
-			continue
-		}
-		size, sum, err := sumFile(filepath.Join(before, s.name))
-		if err != nil || size != s.size || sum != s.sum {
-			continue // damaged since: ours is the only whole one
-		}
-		tmp := filepath.Join(dir, tmpPrefix+s.name)
-		if err := os.Link(filepath.Join(before, s.name), tmp); err != nil {
-			return nil // another file system's limit: two copies do no harm
-		}
-		if err := os.Rename(tmp, filepath.Join(dir, s.name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // removeOld removes all generations but the newest. Readers that have one of them open keep its
 // files, and one that is about to open it looks again.
 func removeOld(root string, keep int) error {
@@ -246,4 +119,109 @@ func removeLeftovers(root string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// vlogHeader is the size of the header of a Badger value log: key ID u64, base IV of 12 bytes; all
+// zeros without encryption.
+const vlogHeader = 20
+
+// prepareLive makes db/ a clone of the newest sound generation, or an empty directory, and returns
+// the files of that generation. warn receives the losses.
+func prepareLive(root string, warn func(format string, args ...any)) (*journal, []fileSum, error) {
+	gens, err := generations(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, g := range gens {
+		dir := genDir(root, g)
+		sums, err := checkGeneration(dir)
+		if err == nil {
+			j, err := clone(root, g, sums)
+			return j, sums, err
+		}
+		// A generation of a newer schema is an error; a damaged one is passed over.
+		if !errors.Is(err, store.ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		warn("generation %d is passed over: %v", g, err)
+	}
+	if len(gens) > 0 {
+		return nil, nil, store.Damagef("%s: no generation is sound", root)
+	}
+	j, err := clone(root, 0, nil)
+	return j, nil, err
+}
+
+// clone makes db/ from a generation, empty if gen is 0: value logs are hard links, other files are
+// copies, and the journal is new. db/ is made atomically, and nothing of it is synced: after a power
+// failure only its journal is read, and publish syncs all.
+func clone(root string, gen uint64, sums []fileSum) (j *journal, err error) {
+	tmp := filepath.Join(root, tmpPrefix+liveName)
+	if err := os.RemoveAll(tmp); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		return nil, err
+	}
+	dir := genDir(root, gen)
+	for _, s := range sums {
+		from, to := filepath.Join(dir, s.name), filepath.Join(tmp, s.name)
+		if isLog(s.name) && os.Link(from, to) == nil {
+			continue
+		}
+		if err := copyFile(from, to); err != nil {
+			return nil, err
+		}
+	}
+	if err := guardLog(tmp, sums); err != nil {
+		return nil, err
+	}
+	from := base{gen: gen}
+	if gen > 0 {
+		text, err := readLimited(filepath.Join(dir, sumsName), maxSums)
+		if err != nil {
+			return nil, err
+		}
+		from.sum = crc32.Checksum(text, castagnoli)
+	}
+	if j, err = newJournal(filepath.Join(tmp, journalName), from); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(tmp, filepath.Join(root, liveName)); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	return j, nil
+}
+
+// guardLog puts an empty value log after the newest one of a clone. Badger cuts the newest log
+// at the first entry that it finds damaged, through every link to the file; and to find one
+// it reads the whole log at every open. The guard has nothing to read and nothing to cut.
+func guardLog(dir string, sums []fileSum) error {
+	newest := uint64(0)
+	for _, s := range sums {
+		n, err := strconv.ParseUint(strings.TrimSuffix(s.name, ".vlog"), 10, 32)
+		if err == nil && isLog(s.name) {
+			newest = max(newest, n)
+		}
+	}
+	if newest == 0 {
+		return nil
+	}
+	guard := filepath.Join(dir, fmt.Sprintf("%06d.vlog", newest+1))
+	return os.WriteFile(guard, make([]byte, vlogHeader), 0o644)
+}
+
+// copyFile copies a file, sharing blocks where the file system can.
+func copyFile(from, to string) error {
+	in, err := files.OpenPlain(from, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := files.OpenPlain(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -136,6 +138,26 @@ func TestDamagedTailIsNotCut(t *testing.T) {
 	if n := countKind(v, Damage); n > 3 {
 		t.Errorf("one flipped byte damages %d sources", n)
 	}
+}
+
+// newestFile returns the name with the highest number among the files of dir with this extension,
+// "" if there is none.
+func newestFile(dir, ext string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	newest, number := "", uint64(0)
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name(), ext)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(stem, 10, 64); err == nil && (newest == "" || n > number) {
+			newest, number = e.Name(), n
+		}
+	}
+	return newest, nil
 }
 
 // flip inverts a byte of a file, at a fraction of its length.
@@ -421,8 +443,8 @@ func TestShadow(t *testing.T) {
 
 func TestSumsTruncated(t *testing.T) {
 	sums := []fileSum{
-		{name: "000001.vlog", size: 12345, whole: 0xcafe},
-		{name: "000002.vlog", size: 1}, // of a program before whole was kept
+		{name: "000001.vlog", size: 12345, sum: 0xcafe},
+		{name: "000002.vlog", size: 1}, // of a program before its sum was kept
 		{name: "000001.sst", size: 99, sum: 0xdeadbeef}, {name: "MANIFEST", sum: 1},
 	}
 	b := appendSums(nil, sums)

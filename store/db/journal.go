@@ -2,53 +2,50 @@ package db
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
-// The journal lists the transactions that were committed to db/ since it was cloned, in order. A
-// writer that ended without publishing leaves it behind: the next one clones the generation again
-// and repeats them (replay.go). Badger's own files are not opened again, because damage after a
-// power failure ends the process inside Badger, or makes Badger start with an empty database
-// without an error.
+// The journal has the transactions that were committed to db/ since it was cloned, in order and
+// whole. A writer that ended without publishing leaves it behind: the next one clones the generation
+// again and repeats them. Badger's own files are not opened again, because damage after
+// a power failure ends the process inside Badger, or makes Badger start with an empty database
+// without an error. So values are written twice, to the journal and to Badger.
 //
 //	JOURNAL   records: length u32le | CRC-32C u32le | payload
 //
 // The CRC goes over the CRC of the record before (u32le, 0 at first) and the payload. The
 // first payload names the generation that db/ was cloned from:
 //
-//	"symbolize journal 1\n" | number LEB128 | CRC-32C of its SUMS u32le; both 0 for none
+//	"symbolize journal 2\n" | number LEB128 | CRC-32C of its SUMS u32le; both 0 for none
 //
 // Each other one is a transaction, a sequence of
 //
-//	op u8 | key length LEB128 | key |
-//	  opPut: value length LEB128 | value      a value that is small
-//	  opLog: value length LEB128 | sum u32le  one in the value log, with its envelope's checksum
+//	key length LEB128 | key | value length LEB128 | value
 //
-// A record is written after Badger has committed the transaction. It is not synced: a loss by
-// power failure in it, or in the value logs, ends the replay there.
-const journalMagic = "symbolize journal 1\n"
+// where a value of no bytes removes the key: an envelope always has some.
+//
+// A record is written before Badger commits the transaction. It is not synced: a loss by power
+// failure in it ends the replay there.
+const journalMagic = "symbolize journal 2\n"
 
-// Operations of a journal.
-const (
-	opRemove = 0
-	opPut    = 1
-	opLog    = 2
-)
-
-// maxRecord bounds a record: the keys and small values of a transaction.
-const maxRecord = 2 * maxTxn
+// maxRecord bounds a record: a transaction, or the largest value that Badger accepts.
+const maxRecord = vlogFileSize + 2*maxTxn
 
 // recordHead is the bytes in front of a payload.
 const recordHead = 8
@@ -62,40 +59,35 @@ type base struct {
 // journal is the journal of an open database.
 type journal struct {
 	f    *os.File
+	from base
 	size int64
 	sum  uint32 // of the last record
 	buf  []byte
-	err  error // sticky: records after a lost one must not be repeated
 }
 
 // newJournal makes a journal for a clone of from.
 func newJournal(path string, from base) (*journal, error) {
-	f, err := files.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := files.OpenPlain(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{f: f}
-	b := append(j.begin(), journalMagic...)
+	j := &journal{f: f, from: from}
+	b := append(make([]byte, recordHead), journalMagic...)
 	b = binary.AppendUvarint(b, from.gen)
-	if err := j.end(binary.LittleEndian.AppendUint32(b, from.sum)); err != nil {
+	if err := j.write(binary.LittleEndian.AppendUint32(b, from.sum)); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *journal) begin() []byte { return append(j.buf[:0], make([]byte, recordHead)...) }
-
-// end fills in the head of the record in b and writes it.
-func (j *journal) end(b []byte) error {
-	j.buf = b
-	payload := b[recordHead:]
-	sum := recordSum(j.sum, payload)
-	binary.LittleEndian.PutUint32(b, uint32(len(payload)))
+// write fills in the head of the record in b and writes it, or leaves the journal as it is.
+func (j *journal) write(b []byte) error {
+	sum := recordSum(j.sum, b[recordHead:])
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-recordHead))
 	binary.LittleEndian.PutUint32(b[4:], sum)
 	if _, err := j.f.WriteAt(b, j.size); err != nil {
-		j.err = fmt.Errorf("journal: %w", err)
-		return j.err
+		return fmt.Errorf("journal: %w", errors.Join(err, j.f.Truncate(j.size)))
 	}
 	j.size, j.sum = j.size+int64(len(b)), sum
 	return nil
@@ -106,47 +98,20 @@ func recordSum(before uint32, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// prepare encodes a transaction for commit. Badger adds a version to the keys that it has
-// committed, so that afterwards it would be too late.
-func (j *journal) prepare(entries []*badger.Entry) error {
+// add appends a transaction.
+func (j *journal) add(entries []*badger.Entry) error {
 	if j == nil {
 		return nil // the database is not resumed
 	}
-	if j.err != nil {
-		return j.err
-	}
-	b := j.begin()
+	b := append(j.buf[:0], make([]byte, recordHead)...)
 	for _, e := range entries {
-		op := byte(opPut)
-		switch {
-		case e.Value == nil:
-			op = opRemove
-		case len(e.Value) >= valueThreshold:
-			op = opLog
-		}
-		b = append(b, op)
 		b = binary.AppendUvarint(b, uint64(len(e.Key)))
 		b = append(b, e.Key...)
-		if op == opRemove {
-			continue
-		}
 		b = binary.AppendUvarint(b, uint64(len(e.Value)))
-		if op == opPut {
-			b = append(b, e.Value...)
-		} else {
-			b = append(b, e.Value[len(e.Value)-crc32.Size:]...)
-		}
+		b = append(b, e.Value...)
 	}
 	j.buf = b
-	return nil
-}
-
-// commit appends the transaction that was prepared, and that Badger has committed.
-func (j *journal) commit() error {
-	if j == nil {
-		return nil
-	}
-	return j.end(j.buf)
+	return j.write(b)
 }
 
 // close closes the file; the journal stays.
@@ -163,7 +128,6 @@ type journalReader struct {
 	at   int64
 	size int64
 	sum  uint32
-	buf  []byte
 	from base
 }
 
@@ -183,7 +147,7 @@ func readJournal(f io.ReaderAt, size int64) (*journalReader, error) {
 	}
 	r := decode.New("journal", b, 0, false)
 	if magic := r.Bytes(uint64(len(journalMagic))); string(magic) != journalMagic {
-		return nil, store.Damagef("journal: another program's")
+		return nil, store.Damagef("journal: of another version of this program")
 	}
 	j.from = base{gen: r.Uvarint(), sum: r.U32()}
 	if r.Err() != nil || r.Left() > 0 {
@@ -192,8 +156,8 @@ func readJournal(f io.ReaderAt, size int64) (*journalReader, error) {
 	return j, nil
 }
 
-// next returns the next payload, valid until the next call: errEndOfJournal at the end, or an error
-// that wraps ErrDamaged if the following bytes are not a record.
+// next returns the next payload: errEndOfJournal at the end, or an error that wraps ErrDamaged if the
+// following bytes are not a record.
 func (j *journalReader) next() ([]byte, error) {
 	left := j.size - j.at
 	var head [recordHead]byte
@@ -210,10 +174,7 @@ func (j *journalReader) next() ([]byte, error) {
 	if n > left-recordHead {
 		return nil, errEndOfJournal
 	}
-	if int64(cap(j.buf)) < n {
-		j.buf = make([]byte, n)
-	}
-	b := j.buf[:n]
+	b := make([]byte, n)
 	if _, err := io.ReadFull(j.r, b); err != nil {
 		return nil, store.Damagef("journal: offset %d: %v", j.at, err)
 	}
@@ -225,38 +186,120 @@ func (j *journalReader) next() ([]byte, error) {
 	return b, nil
 }
 
-// change is one operation of a transaction.
-type change struct {
-	op    byte
-	key   []byte
-	value []byte // of opPut
-	size  uint64 // of a value in the log
-	sum   uint32 // of its envelope
+// transaction returns the entries of the next record.
+func (j *journalReader) transaction() ([]*badger.Entry, error) {
+	b, err := j.next()
+	if err != nil {
+		return nil, err
+	}
+	return decodeTxn(b)
 }
 
-// decodeTxn decodes a record. The changes alias it.
-func decodeTxn(b []byte) ([]change, error) {
+// decodeTxn decodes a record. The entries alias it.
+func decodeTxn(b []byte) ([]*badger.Entry, error) {
 	r := decode.New("journal", b, 0, false)
-	var list []change
+	var list []*badger.Entry
 	for r.Left() > 0 {
-		c := change{op: r.U8()}
-		c.key = r.Bytes(r.Uvarint())
-		switch c.op {
-		case opRemove:
-		case opPut:
-			c.value = r.Bytes(r.Uvarint())
-		case opLog:
-			c.size, c.sum = r.Uvarint(), r.U32()
-		default:
-			return nil, store.Damagef("journal: operation %d", c.op)
+		e := &badger.Entry{Key: r.Bytes(r.Uvarint())}
+		if value := r.Bytes(r.Uvarint()); len(value) > 0 {
+			e.Value = value
 		}
 		if r.Err() != nil {
 			return nil, store.Damagef("%v", r.Err())
 		}
-		if len(c.key) == 0 || len(c.key) > math.MaxUint16 {
-			return nil, store.Damagef("journal: key of %d bytes", len(c.key))
+		if len(e.Key) == 0 || len(e.Key) > math.MaxUint16 {
+			return nil, store.Damagef("journal: key of %d bytes", len(e.Key))
 		}
-		list = append(list, c)
+		list = append(list, e)
 	}
 	return list, nil
+}
+
+// setLeft moves an interrupted writer's work in db/ out of the way, to be repeated by
+// takeLeft. A db/ beside one that was moved before is a replay that was interrupted: it
+// begins anew.
+func setLeft(root string) error {
+	dir, left := filepath.Join(root, liveName), filepath.Join(root, leftName)
+	_, err := os.Lstat(left)
+	if err == nil {
+		return removeTree(dir)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = os.Rename(dir, left)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, files.SyncDir(root))
+}
+
+// takeLeft repeats in the open database the transactions that an interrupted writer left.
+// Transactions are repeated only on the generation that their database was cloned from; that
+// generation contains everything published, whatever happened to the files.
+func (w *Writer) takeLeft(ctx context.Context) error {
+	left := filepath.Join(w.path, leftName)
+	if _, err := os.Lstat(left); err != nil {
+		return skipMissing(err)
+	}
+	done, err := w.repeat(ctx, left)
+	switch {
+	case err == nil:
+		return removeTree(left)
+	case !errors.Is(err, store.ErrDamaged):
+		return err
+	}
+	aside := filepath.Join(w.path, asideName)
+	w.log.warn("an interrupted run left work that cannot be taken up: %v; %d of its transactions were, "+
+		"the rest is set aside in %s: index the same files again", err, done, aside)
+	return errors.Join(os.RemoveAll(aside), os.Rename(left, aside))
+}
+
+// skipMissing returns err unless it is for an absent file.
+func skipMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// repeat repeats the transactions of the journal in dir up to the first that is not whole. Its error
+// wraps ErrDamaged if that is not simply the end: then all before are in the database all the same.
+func (w *Writer) repeat(ctx context.Context, dir string) (done int, err error) {
+	f, err := files.OpenPlain(filepath.Join(dir, journalName), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, store.Damagef("it has no journal")
+	}
+	if err != nil {
+		return 0, asDamage(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	j, err := readJournal(f, info.Size())
+	if err != nil {
+		return 0, err
+	}
+	b := &batch{ctx: ctx, w: w}
+	for ; ; done++ {
+		list, err := j.transaction()
+		switch {
+		case errors.Is(err, errEndOfJournal):
+			return done, b.commit()
+		case err == nil && j.from != w.journal.from:
+			return 0, store.Damagef("it goes on from generation %d, which is not the newest sound one",
+				j.from.gen)
+		case errors.Is(err, store.ErrDamaged):
+			return done, cmp.Or(b.commit(), err)
+		case err != nil:
+			return done, err
+		}
+		for _, e := range list {
+			if err := b.add(e); err != nil {
+				return done, err
+			}
+		}
+	}
 }

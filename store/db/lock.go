@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // lockPoll is how often a waiting writer tries again.
@@ -39,7 +39,7 @@ type holder struct {
 // as long as ctx.
 func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
 	timeout, waiting := opts.LockTimeout, opts.Waiting
-	f, err := files.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("store lock: %w", err)
 	}

@@ -180,19 +180,17 @@ func (r *Reader) Refresh() (changed bool, err error) {
 		return false, nil
 	}
 	old, passed, gen, shadow := r.db, r.passedOver, r.gen, r.shadow
+	leaked := r.log.leaked.Swap(false)
 	r.shadow = ""
 	if err := r.openFirst(gens); err != nil {
 		r.db, r.passedOver, r.gen, r.shadow = old, passed, gen, shadow
+		r.log.leaked.Store(leaked)
 		return false, fmt.Errorf("store %s: %w", r.path, err)
 	}
-	err = old.Close()
-	if _, gone := os.Lstat(genDir(r.path, gen)); errors.Is(gone, fs.ErrNotExist) {
-		err = nil // see Close
+	if !leaked {
+		old.Close() // see Close
 	}
-	if shadow != "" {
-		err = errors.Join(err, os.RemoveAll(shadow))
-	}
-	return true, err
+	return true, os.RemoveAll(shadow)
 }
 
 // PassedOver returns why each newer generation was not opened: damage. Data indexed
@@ -214,14 +212,8 @@ func (r *Reader) Close() error {
 	if r.db == nil {
 		return nil
 	}
-	err := skipDamage(r.shut()) // its reader got the error; a Reader has nothing to lose
-	// Badger ends with a sync of the directory. A writer that published meanwhile has
-	// removed it, and there was nothing to sync.
-	if _, gone := os.Lstat(genDir(r.path, r.gen)); errors.Is(gone, fs.ErrNotExist) {
-		err = nil
-	}
-	if r.shadow != "" {
-		err = errors.Join(err, os.RemoveAll(r.shadow))
-	}
-	return err
+	// A reader has nothing to lose: an error is of damage, which it got before, or of the sync of a
+	// directory that a writer has removed or whose file system cannot do it.
+	r.shut()
+	return os.RemoveAll(r.shadow)
 }

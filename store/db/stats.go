@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // Stats counts the contents of a store.

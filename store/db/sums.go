@@ -2,6 +2,8 @@ package db
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -11,105 +13,49 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // fileSum is one line of SUMS.
 type fileSum struct {
 	name string
 	size int64
-	sum  uint32 // CRC-32C; 0 for value logs, whose values have their own
-	// whole is the CRC-32C of a value log, which only Verify reads through; 0 if not known,
-	// as in generations of programs before it was kept.
-	whole uint32
+	// sum is the CRC-32C. That of a value log, whose values have their own, is compared by Verify
+	// alone; 0 if it is not known, as in generations of programs before it was kept.
+	sum uint32
 }
 
-// sumFiles describes the files of a closed database, sorted by name.
-func sumFiles(dir string) ([]fileSum, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var sums []fileSum
-	for _, e := range entries {
-		if !inGeneration(e.Name()) {
-			continue
-		}
-		s := fileSum{name: e.Name()}
-		if s.size, s.sum, err = sumFile(filepath.Join(dir, s.name)); err != nil {
-			return nil, err
-		}
-		sums = append(sums, s)
-	}
-	return sums, nil
-}
-
-// sumFile returns a file's size and, but for value logs, its checksum.
-func sumFile(path string) (size int64, sum uint32, err error) {
-	if !isLog(path) {
-		return sumWhole(path)
-	}
-	f, err := files.Open(path, os.O_RDONLY, 0)
+// sumFile returns a file's size, and its checksum if content is set.
+func sumFile(path string, content bool) (size int64, sum uint32, err error) {
+	f, err := files.OpenPlain(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, err
+	if !content {
+		info, err := f.Stat()
+		if err != nil {
+			return 0, 0, err
+		}
+		return info.Size(), 0, nil
 	}
-	return info.Size(), 0, nil
-}
-
-// sumWhole returns a file's size and checksum.
-func sumWhole(path string) (size int64, sum uint32, err error) {
-	f, err := files.Open(path, os.O_RDONLY, 0)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
 	h := crc32.New(castagnoli)
 	size, err = io.Copy(h, f)
 	return size, h.Sum32(), err
 }
 
-// sumLogs adds the checksums of the value logs in dir. One that the generation before has
-// too is not read again, if there is one: its checksum when it was written counts.
-func sumLogs(dir, before string, sums []fileSum) error {
-	var old []fileSum
-	if before != "" {
-		old, _ = readSums(before) // damaged or newer: nothing to keep
+// check returns how a file of a generation differs from its line, "" if it does not.
+func (s *fileSum) check(dir string, content bool) (text string, err error) {
+	size, sum, err := sumFile(filepath.Join(dir, s.name), content)
+	switch {
+	case err != nil:
+	case size != s.size:
+		text = fmt.Sprintf("%d bytes, were %d", size, s.size)
+	case content && sum != s.sum:
+		text = fmt.Sprintf("checksum %08x, was %08x", sum, s.sum)
 	}
-	for i := range sums {
-		s := &sums[i]
-		if !isLog(s.name) {
-			continue
-		}
-		path := filepath.Join(dir, s.name)
-		at := slices.IndexFunc(old, func(o fileSum) bool {
-			return o.name == s.name && o.size == s.size && o.whole != 0
-		})
-		if at >= 0 && sameFile(path, filepath.Join(before, s.name)) {
-			s.whole = old[at].whole
-			continue
-		}
-		var err error
-		if _, s.whole, err = sumWhole(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sameFile reports whether two paths are names of one file.
-func sameFile(a, b string) bool {
-	x, err := os.Lstat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Lstat(b)
-	return err == nil && os.SameFile(x, y)
+	return text, err
 }
 
 // checkLogs compares the value logs of a generation with its SUMS, every byte: values have
@@ -124,16 +70,15 @@ func checkLogs(ctx context.Context, dir string, bad func(name, text string)) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !isLog(s.name) || s.whole == 0 {
+		if !isLog(s.name) || s.sum == 0 {
 			continue
 		}
-		size, sum, err := sumWhole(filepath.Join(dir, s.name))
-		switch {
-		case err != nil:
-			bad(s.name, err.Error())
-		case size != s.size || sum != s.whole:
-			bad(s.name, fmt.Sprintf("%d bytes, checksum %08x; were %d, %08x", size, sum, s.size,
-				s.whole))
+		text, err := s.check(dir, true)
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" {
+			bad(s.name, text)
 		}
 	}
 	return nil
@@ -143,11 +88,11 @@ func checkLogs(ctx context.Context, dir string, bad func(name, text string)) err
 func appendSums(b []byte, sums []fileSum) []byte {
 	b = fmt.Appendf(b, "symbolize generation\nschema %d\n", store.SchemaVersion)
 	for _, s := range sums {
-		b = fmt.Appendf(b, "file %s %d %08x", s.name, s.size, s.sum)
-		if s.whole != 0 {
-			b = fmt.Appendf(b, " %08x", s.whole) // older programs do not look further
+		sum := fmt.Sprintf("%08x", s.sum)
+		if isLog(s.name) {
+			sum = "00000000 " + sum // older programs do not look further
 		}
-		b = append(b, '\n')
+		b = fmt.Appendf(b, "file %s %d %s\n", s.name, s.size, sum)
 	}
 	return fmt.Appendf(b, "end %08x\n", crc32.Checksum(b, castagnoli))
 }
@@ -158,7 +103,7 @@ const maxSums = 64 << 20
 // readSums reads and checks SUMS. Its errors wrap ErrVersion, ErrDamaged or the file system's.
 func readSums(dir string) ([]fileSum, error) {
 	path := filepath.Join(dir, sumsName)
-	b, err := files.ReadLimited(path, maxSums)
+	b, err := readLimited(path, maxSums)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +129,8 @@ func parseSums(path string, b []byte) ([]fileSum, error) {
 	for _, line := range lines[2:] {
 		var s fileSum
 		_, err := fmt.Sscanf(line, "file %s %d %x", &s.name, &s.size, &s.sum)
-		if err == nil && strings.Count(line, " ") > 3 {
-			_, err = fmt.Sscanf(line, "file %s %d %x %x", &s.name, &s.size, &s.sum, &s.whole)
+		if err == nil && strings.Count(line, " ") > 3 { // of a value log
+			_, err = fmt.Sscanf(line, "file %s %d 00000000 %x", &s.name, &s.size, &s.sum)
 		}
 		if err != nil || !inGeneration(s.name) || s.name != filepath.Base(s.name) {
 			return nil, store.Damagef("%s: line %q", path, line)
@@ -210,13 +155,12 @@ func checkGeneration(dir string) ([]fileSum, error) {
 		return nil, asDamage(err)
 	}
 	for _, s := range sums {
-		size, sum, err := sumFile(filepath.Join(dir, s.name))
+		text, err := s.check(dir, !isLog(s.name))
 		if err != nil {
 			return nil, asDamage(err)
 		}
-		if size != s.size || sum != s.sum {
-			return nil, store.Damagef("%s: %d bytes, checksum %08x; were %d, %08x",
-				filepath.Join(dir, s.name), size, sum, s.size, s.sum)
+		if text != "" {
+			return nil, store.Damagef("%s: %s", filepath.Join(dir, s.name), text)
 		}
 	}
 	return sums, nil
@@ -245,4 +189,43 @@ func asDamage(err error) error {
 		return store.Damagef("%v", err)
 	}
 	return err
+}
+
+// readLimited reads a file of at most limit bytes.
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := files.OpenPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = store.Damagef("%s: over %d bytes", path, limit)
+	}
+	return b, err
+}
+
+// notePulled marks the closed db/ as a generation that differs from the newest one by tables that a
+// Writer with WriterOptions.Pulled has written.
+func (w *Writer) notePulled(live string) error {
+	return files.WriteSynced(filepath.Join(live, pulledName), []byte(identity(w.path, w.gen)))
+}
+
+// identitySize is the number of bytes of an identity, before it is written in hexadecimal.
+const identitySize = 16
+
+// identity returns a digest of a generation's content, from the sums of its files. A generation
+// that differs from an earlier one only by pulled objects has the identity of that one.
+func identity(root string, gen uint64) string {
+	dir := genDir(root, gen)
+	text, err := readLimited(filepath.Join(dir, pulledName), 2*identitySize)
+	if err == nil && len(text) == 2*identitySize {
+		return string(text)
+	}
+	sums, err := readLimited(filepath.Join(dir, sumsName), maxSums)
+	if err != nil { // no generation yet: whatever was pulled into it
+		sums = nil
+	}
+	digest := sha256.Sum256(sums)
+	return hex.EncodeToString(digest[:identitySize])
 }

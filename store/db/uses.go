@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // The days on which objects were last indexed or used are kept beside the generations, because
@@ -63,7 +63,7 @@ func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
 		return err
 	}
 	name := filepath.Join(usesName, day(now).Format(dayForm)+"-"+strconv.Itoa(os.Getuid()))
-	f, err := files.OpenIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := files.OpenPlainIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func readUses(path string, now time.Time) (map[string]time.Time, error) {
 	last := make(map[string]time.Time)
 	for _, at := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
 		for _, name := range days[at] {
-			f, err := files.OpenIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
+			f, err := files.OpenPlainIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -249,3 +249,16 @@ func (r *Reader) Used() []buildid.ID {
 
 // MarkUsed is the function of that name for the objects of Used.
 func (r *Reader) MarkUsed() error { return MarkUsed(r.path, r.Used()) }
+
+// RemoteNotes returns the directory in which package remote notes the manifests that have come to
+// the store at path; "" if it cannot be written safely. The next GC drops it.
+func RemoteNotes(path string) string {
+	if _, err := os.Stat(filepath.Join(path, formatName)); err != nil || files.CheckTrust(path) != nil {
+		return ""
+	}
+	err := os.Mkdir(filepath.Join(path, remoteName), 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) || files.CheckDirs(path, remoteName) != nil {
+		return ""
+	}
+	return filepath.Join(path, remoteName)
+}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/store"
-	"symbolize/store/db/files"
 )
 
 // WriterOptions configure the opening of a store for writing.
@@ -49,7 +49,9 @@ type Writer struct {
 	opts WriterOptions
 	lock *os.File
 
-	journal *journal // of db/; nil in a database that no other writer will resume
+	journal *journal  // of db/; nil in a database that no other writer will resume
+	from    uint64    // the generation that db/ was cloned from, 0 for none
+	shared  []fileSum // its files
 
 	// writing is held by all that changes the database or replaces it.
 	writing     sync.Mutex
@@ -107,7 +109,7 @@ func makeStore(path string, shared bool) error {
 // checkFormat refuses a store of a newer schema.
 func checkFormat(root string) error {
 	path := filepath.Join(root, formatName)
-	b, err := files.ReadLimited(path, 4<<10)
+	b, err := readLimited(path, 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -138,11 +140,10 @@ func (w *Writer) start(ctx context.Context) error {
 	if err := w.writeFormat(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	l, err := w.open()
-	if err != nil {
+	if err := w.open(); err != nil {
 		return err
 	}
-	if err := w.takeLeft(ctx, l); err != nil {
+	if err := w.takeLeft(ctx); err != nil {
 		err = fmt.Errorf("store %s: taking up an interrupted run's work: %w", w.path, err)
 		return errors.Join(err, w.shut())
 	}
@@ -163,7 +164,7 @@ func (w *Writer) start(ctx context.Context) error {
 func (w *Writer) writeFormat() error {
 	format := filepath.Join(w.path, formatName)
 	text := []byte(formatText(store.SchemaVersion))
-	have, err := files.ReadLimited(format, 4<<10)
+	have, err := readLimited(format, 4<<10)
 	if err == nil && bytes.Equal(have, text) {
 		return nil
 	}
@@ -175,24 +176,24 @@ func (w *Writer) writeFormat() error {
 }
 
 // open makes db/ ready and opens it. The caller holds mu, or is alone.
-func (w *Writer) open() (*live, error) {
+func (w *Writer) open() error {
 	dir := filepath.Join(w.path, liveName)
 	guard := newSpaceGuard(dir)
 	if err := w.roomToOpen(guard); err != nil {
-		return nil, err
+		return err
 	}
-	l, err := prepareLive(w.path, w.log.warn)
+	j, shared, err := prepareLive(w.path, w.log.warn)
 	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", w.path, err)
+		return fmt.Errorf("store %s: %w", w.path, err)
 	}
 	guard.tables = tableBytes(dir)
 	db, err := openBadger(badgerOptions(dir, false, &w.log))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", w.path, err), l.journal.close())
+		return errors.Join(fmt.Errorf("store %s: %w", w.path, err), j.close())
 	}
-	w.log.opened()
-	w.db, w.space, w.journal = db, guard, l.journal
-	return l, nil
+	w.log.leaked.Store(false)
+	w.db, w.space, w.journal, w.from, w.shared = db, guard, j, j.from.gen, shared
+	return nil
 }
 
 // shut closes the database and its journal.

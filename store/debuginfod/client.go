@@ -16,7 +16,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
-	dbfiles "symbolize/store/db/files"
 	"symbolize/store/httpretry"
 )
 
@@ -252,7 +251,7 @@ func (c *Client) save(path string, id buildid.ID, body io.Reader) (again bool, e
 }
 
 // freeBytes is a variable for tests.
-var freeBytes = dbfiles.FreeBytes
+var freeBytes = files.FreeBytes
 
 // reserve is the free space that files in the cache leave, bytes.
 const reserve = 1 << 30

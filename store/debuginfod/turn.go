@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
-	"symbolize/store/db/files"
+	"symbolize/ingest/files"
 )
 
 // locksName is the directory of locks in the cache. There is one lock for each first byte of build
@@ -26,7 +26,7 @@ func (c *Client) turn(ctx context.Context, id buildid.ID) (done func(), err erro
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := files.Open(filepath.Join(dir, hex.EncodeToString(id.Bytes()[:1])),
+	f, err := files.OpenPlain(filepath.Join(dir, hex.EncodeToString(id.Bytes()[:1])),
 		os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

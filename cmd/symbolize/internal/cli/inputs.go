@@ -48,6 +48,8 @@ type InputOptions struct {
 	NoInlines  bool               // inlined calls are left out
 	Timed      bool               // the report is of times, which stack maps lack
 	Columns    bool               // tables of this run have columns
+	// Relocatable: tables of this run are also made of .o files.
+	Relocatable bool
 
 	Branches bool // entries of branch stacks in place of samples
 	Runs     bool // see input.Options.Runs

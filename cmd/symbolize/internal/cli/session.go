@@ -75,10 +75,11 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 		Local:   a.Local(o.Symfs, o.NoLocal),
 		Bundles: o.Bundles,
 		Symbols: analyze.Symbols{
-			PerfMaps: o.perfMaps,
-			Kallsyms: o.Kallsyms,
-			BCC:      o.BCCDirs,
-			Columns:  o.Columns,
+			PerfMaps:    o.perfMaps,
+			Kallsyms:    o.Kallsyms,
+			BCC:         o.BCCDirs,
+			Columns:     o.Columns,
+			Relocatable: o.Relocatable,
 		},
 		Inputs: o.Opened,
 		Samples: analyze.Samples{

@@ -7,6 +7,34 @@ import (
 	"path/filepath"
 )
 
+// WriteSynced writes a small file and syncs it to disk.
+func WriteSynced(path string, b []byte) error {
+	f, err := OpenPlain(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// SyncFile syncs the content of a file to disk.
+func SyncFile(path string) error {
+	f, err := OpenPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// SyncDir syncs the entries of a directory to disk.
+func SyncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // MakeDirs is os.MkdirAll, and calls sync for each directory that gets a new entry: otherwise a new
 // store could vanish in a power failure, with all that was published in it. A directory that may
 // not be opened is not synced.

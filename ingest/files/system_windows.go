@@ -8,13 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Flags of openBeneath. Windows has none of them: the type of a file is checked before and after it
-// is opened.
-const (
-	openDirectory = 0
-	openNoLink    = 0
-)
-
 // MaxOpen reports that there is no known limit of open files.
 func MaxOpen() (n uint64, ok bool) { return 0, false }
 

@@ -10,9 +10,6 @@ import (
 	"syscall"
 )
 
-// maxLinks bounds the symbolic links in the path of a store; it is the kernel's limit.
-const maxLinks = 40
-
 // CheckTrust refuses a store that another user could replace, or with files that another user could
 // replace, while it is written. Each directory of its path must belong to the caller or to root.
 // Other users must not be able to write in root's directories, unless the sticky bit (as of /tmp)
