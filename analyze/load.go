@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/input"
+	"symbolize/store/indexer"
 )
 
 // Load reads captures and returns one profile of all, with names. It is for results that need
@@ -67,7 +68,7 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 		}
 	}
 	if path, kernels := c.Kallsyms(), p.Kernels(); path != "" && len(kernels) == 1 {
-		if err := s.Index(ctx, []string{path}, kernels[0]); ctx.Err() != nil {
+		if err := s.Index(ctx, []string{path}, indexer.Options{KallsymsID: kernels[0]}); ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			s.warnError(err, "", false)
@@ -206,7 +207,7 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 		}
 		return nil
 	case 1:
-		return s.Index(ctx, s.opts.Kallsyms, kernels[0])
+		return s.Index(ctx, s.opts.Kallsyms, indexer.Options{KallsymsID: kernels[0]})
 	}
 	return &KernelsError{Kernels: kernels}
 }

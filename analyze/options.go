@@ -64,8 +64,7 @@ type Symbols struct {
 	// besides the directories of the captures themselves.
 	PerfMaps []string
 
-	Columns     bool // tables of With keep columns of lines
-	Relocatable bool // With accepts relocatable objects, .o files
+	Columns bool // tables of With keep columns of lines
 }
 
 // StoreUse configures the writes of a session to the store.

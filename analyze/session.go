@@ -63,7 +63,7 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 	s.counted = store.NewCounted(s.view)
 	s.view = s.counted
 	captures, paths := SplitCaptures(opts.With)
-	err := s.Index(ctx, paths, buildid.ID{})
+	err := s.Index(ctx, paths, indexer.Options{})
 	if err == nil {
 		err = s.addBCC(ctx)
 	}
@@ -149,15 +149,14 @@ func (s *Session) View() store.View { return s.view }
 // sink is where indexing for the session puts its tables.
 func (s *Session) sink() (store.Sink, error) { return s.overlay, nil }
 
-// Index adds the symbols of files and directories to the session; kernel is the build ID of
-// copies of /proc/kallsyms among them, which do not have it.
-func (s *Session) Index(ctx context.Context, paths []string, kernel buildid.ID) error {
+// Index adds the symbols of files and directories to the session, with the session's limits and
+// columns.
+func (s *Session) Index(ctx context.Context, paths []string, opts indexer.Options) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	sum, err := indexer.Index(ctx, paths, nil, s.sink, indexer.Options{
-		Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory, KallsymsID: kernel,
-		Columns: s.opts.Columns, Relocatable: s.opts.Relocatable})
+	opts.Workers, opts.MaxMemory, opts.Columns = s.opts.Workers, s.opts.MaxMemory, s.opts.Columns
+	sum, err := indexer.Index(ctx, paths, nil, s.sink, opts)
 	if err != nil {
 		return err
 	}

@@ -14,18 +14,27 @@ import (
 //go:embed page.html
 var pageHTML string
 
-// The style of a page, and of the code in it, which other pages can have inside an element of
-// their own: its colours are variables of pageCSS.
 var (
 	//go:embed page.css
 	pageCSS string
+	// CodeStyle is the style of code, which other pages can have inside an element of their own. It
+	// needs the colours of CodeScheme, --faint, --line and --link.
+	//
 	//go:embed code.css
 	CodeStyle string
 )
 
-// styleCSS is the style of a page.
-var styleCSS = strings.NewReplacer("/*light code*/", page.LightCode,
-	"/*dark code*/", page.DarkCode).Replace(pageCSS) + CodeStyle
+// CodeScheme has the colours for the shares of annotated code, from few samples to many, and for
+// marked lines.
+var CodeScheme = page.Scheme{
+	Light: "--mark:#fff3c4;--h1:#fdf3e7;--h2:#fbe0c3;--h3:#f6c08a;--h4:#ee9455;--h5:#dd5a33;",
+	Dark:  "--mark:#4a4218;--h1:#2b2520;--h2:#43301f;--h3:#6b4420;--h4:#8f4d1f;--h5:#b2401f;",
+}
+
+var styleCSS = page.Style(pageCSS+CodeStyle, page.Scheme{
+	Light: "--back:#fff;--text:#1b1b1b;--faint:#767676;--line:#ddd;--link:#0b57a4;",
+	Dark:  "--back:#1b1d21;--text:#e3e3e3;--faint:#979797;--line:#3a3d43;--link:#8ab8ef;",
+}, CodeScheme)
 
 var pageTemplate = page.Parse(&pageHTML)
 

@@ -7,12 +7,13 @@ import (
 	"symbolize/analyze/page"
 )
 
-const htmlStyle = `body{font-family:sans-serif;color:#222;background:#fff}
-body{margin:1em auto;max-width:1100px;padding:0 1em}
+// htmlScheme has no dark colours, as the picture has none.
+var htmlScheme = page.Scheme{Light: "--back:#fff;--text:#222;--faint:#555;--line:#ddd"}
+
+const htmlRules = `body{font-family:sans-serif;margin:1em auto;max-width:1100px;padding:0 1em}
 svg{width:100%;height:auto}
-table{border-collapse:collapse;font-size:14px}
-td,th{padding:2px 12px;border-bottom:1px solid #ddd;text-align:right;font-weight:normal}
-th{color:#555}
+table{font-size:14px}
+td,th{padding:2px 12px;border-bottom:1px solid var(--line);text-align:right;font-weight:normal}
 .bar{width:320px;text-align:left}
 .bar div{height:10px;background:#fd8d3c}
 `
@@ -21,7 +22,7 @@ th{color:#555}
 // sums over all time. It loads nothing and runs no script.
 func (m *HeatMap) AppendHTML(dst []byte) []byte {
 	head := page.Head{Title: printable(m.heading()), Policy: page.InlineStyles,
-		Style: template.CSS(htmlStyle)}
+		Style: template.CSS(page.Style(htmlRules, htmlScheme))}
 	dst = append(head.Append(dst), "\n<body>\n"...)
 	dst = m.appendSVG(dst)
 	if len(m.Notes) > 0 {

@@ -52,6 +52,6 @@ func (m *HeatMap) WriteHTML(w io.Writer) error {
 	if err := ingest.NewJSONEncoder(&data).Encode(m); err != nil {
 		return err
 	}
-	return writePage(w, heatTemplate(), styleCSS, m.Kind+": "+m.Title,
+	return writePage(w, heatTemplate(), page.Style(styleCSS, scheme), m.Kind+": "+m.Title,
 		base64.StdEncoding.EncodeToString([]byte(data.String())), formatJS, heatJS, heatpageJS)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
-	"strings"
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/page"
@@ -41,10 +40,19 @@ var (
 	appJS string
 )
 
-// graphCSS is the style of pages of graphs: the style of all pages, and of code in reports.
+// scheme has the colours of all pages of this package.
+var scheme = page.Scheme{
+	Light: `--back:#f6f7f9;--panel:#ffffff;--text:#1b1e24;--faint:#5c6370;--line:#dfe2e8;` +
+		`--accent:#2a63c8;--accent-text:#ffffff;--hover:#eef1f6;--bar:#f3b95a;--warn:#b3261e;` +
+		`--shadow:0 1px 2px rgb(20 25 40 / 8%),0 6px 24px rgb(20 25 40 / 10%);`,
+	Dark: `--back:#14161b;--panel:#1c1f26;--text:#e6e8ec;--faint:#9aa2b1;--line:#2e333d;` +
+		`--accent:#6aa0ff;--accent-text:#10131a;--hover:#262b35;--bar:#a8741b;--warn:#ff8a80;` +
+		`--shadow:0 1px 2px rgb(0 0 0 / 40%),0 6px 24px rgb(0 0 0 / 45%);`,
+}
+
+// graphCSS is the style of pages of graphs, with the style of code in reports.
 func graphCSS() string {
-	return strings.NewReplacer("/*light code*/", page.LightCode, "/*dark code*/", page.DarkCode).Replace(styleCSS) +
-		".listing {\n" + annotate.CodeStyle + "}\n"
+	return page.Style(styleCSS+".listing {\n"+annotate.CodeStyle+"}\n", scheme, annotate.CodeScheme)
 }
 
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.

@@ -239,6 +239,9 @@ const (
 type Options struct {
 	Offsets bool   // addresses are file offsets; of a kernel, offsets from _text
 	Section string // addresses count from the start of this section; "" for ELF addresses
+	// Only are all addresses that will be looked up, nil if they are not known: a file that is
+	// indexed for them needs no larger tables.
+	Only []string
 
 	Style     Style
 	Layout    Layout

@@ -119,8 +119,10 @@ func (obj *Object) openFile(path string) (*elf.File, error) {
 	return f, nil
 }
 
-// Index indexes a file with its debug files for one run, and returns a view of the result.
-type Index func(ctx context.Context, path string) (store.View, error)
+// Index indexes a file with its debug files for one run, and returns a view of the result. only is
+// as of indexer.Options.
+type Index func(ctx context.Context, path string,
+	only func(*store.Manifest) (addrs []addr.Addr, all bool)) (store.View, error)
 
 // OpenFile opens the object in a file, plain or packed. Its symbols come from view, which may
 // be nil, if it has the object with lines; otherwise index reads the file.
@@ -148,7 +150,7 @@ func (obj *Object) byFile(ctx context.Context, index Index, opts *Options) error
 		return err
 	}
 	if obj.manifest == nil || !hasLines(obj.manifest) {
-		if err := obj.indexFile(ctx, index, id); err != nil {
+		if err := obj.indexFile(ctx, index, id, obj.only(opts, f)); err != nil {
 			return err
 		}
 	}
@@ -165,8 +167,9 @@ func (obj *Object) byFile(ctx context.Context, index Index, opts *Options) error
 }
 
 // indexFile adds the tables of the file before the tables of the store.
-func (obj *Object) indexFile(ctx context.Context, index Index, id buildid.ID) error {
-	view, err := index(ctx, obj.Module)
+func (obj *Object) indexFile(ctx context.Context, index Index, id buildid.ID,
+	only func(*store.Manifest) ([]addr.Addr, bool)) error {
+	view, err := index(ctx, obj.Module, only)
 	if err != nil {
 		return err
 	}
@@ -176,6 +179,27 @@ func (obj *Object) indexFile(ctx context.Context, index Index, id buildid.ID) er
 	obj.view = view
 	obj.manifest, err = findOne(view, id)
 	return err
+}
+
+// only returns the places of Options.Only in the tables of an object, for Index.
+func (obj *Object) only(opts *Options, f *elf.File) func(*store.Manifest) ([]addr.Addr, bool) {
+	if opts.Only == nil {
+		return nil
+	}
+	return func(m *store.Manifest) (addrs []addr.Addr, all bool) {
+		o := Object{Module: obj.Module, manifest: m}
+		if o.prepare(opts, f) != nil {
+			return nil, true
+		}
+		for _, text := range opts.Only {
+			v, valid := parseAddress([]byte(text))
+			if at, ok := o.place(v); valid && ok {
+				addrs = append(addrs, at)
+			}
+		}
+		slices.Sort(addrs)
+		return addrs, false
+	}
 }
 
 // readLLVM starts reading the file's symbols, while the store's tables are read.

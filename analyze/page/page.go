@@ -1,5 +1,5 @@
 // Package page has the parts that all pages of HTML share: their head, the Content-Security-Policy
-// of pages that load nothing, and the colours of annotated code.
+// of pages that load nothing, the base of their style sheets, and how a page is light or dark.
 package page
 
 import (
@@ -12,18 +12,36 @@ import (
 	"sync"
 )
 
-// The variables of a style sheet for the shares of annotated code, from few samples to many, and
-// for marked lines.
-const (
-	LightCode = "--mark:#fff3c4;--h1:#fdf3e7;--h2:#fbe0c3;--h3:#f6c08a;--h4:#ee9455;--h5:#dd5a33;"
-	DarkCode  = "--mark:#4a4218;--h1:#2b2520;--h2:#43301f;--h3:#6b4420;--h4:#8f4d1f;--h5:#b2401f;"
-)
-
 // InlineStyles is the policy of a page without scripts that has elements with style attributes.
 const InlineStyles = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-//go:embed head.html
-var headHTML string
+var (
+	//go:embed head.html
+	headHTML string
+	//go:embed base.css
+	baseCSS string
+)
+
+// Scheme has the colours of a page: variables of its style sheet for a light and for a dark screen.
+// A page has at least --back, --text, --faint and --line.
+type Scheme struct{ Light, Dark string }
+
+// Style returns the style sheet of a page: the variables of schemes, the rules of all pages, and
+// its own rules. Without dark colours the page is light. Else it is dark if the system is, on the
+// screen, unless the root element has the attribute data-theme, "light" or "dark".
+func Style(rules string, schemes ...Scheme) string {
+	var light, dark string
+	for _, s := range schemes {
+		light, dark = light+s.Light, dark+s.Dark
+	}
+	if dark == "" {
+		return ":root{" + light + "}\n" + baseCSS + rules
+	}
+	return ":root{color-scheme:light dark;" + light + "}\n" +
+		"@media screen and (prefers-color-scheme:dark){:root:not([data-theme]){" + dark + "}}\n" +
+		":root[data-theme=light]{color-scheme:light}\n" +
+		":root[data-theme=dark]{color-scheme:dark;" + dark + "}\n" + baseCSS + rules
+}
 
 // parseHead returns a new template of the head: one that was executed cannot be extended.
 func parseHead() *template.Template { return template.Must(template.New("head").Parse(headHTML)) }

@@ -43,3 +43,31 @@ func TestAbandonedGroups(t *testing.T) {
 		t.Error("the group of a recorder that lives can be locked")
 	}
 }
+
+// TestGroupOf: the directory of a process's group in cgroup v2, by its mounts and groups.
+func TestGroupOf(t *testing.T) {
+	const v1 = "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	const v2 = "31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
+	for _, tc := range []struct{ name, mounts, groups, want string }{
+		{name: "cgroup v2", mounts: v2, groups: "0::/user.slice\n", want: "/sys/fs/cgroup/user.slice"},
+		{name: "both versions", mounts: v1 + v2, groups: "4:cpu:/a\n0::/b\n", want: "/sys/fs/cgroup/b"},
+		{name: "the root", mounts: v2, groups: "0::/\n", want: "/sys/fs/cgroup"},
+		{name: "not mounted", mounts: v1, groups: "0::/b\n"},
+		{name: "in no group", mounts: v2, groups: "4:cpu:/a\n"},
+		{name: "damaged mounts", mounts: "31 23 - cgroup2 cgroup2 rw\n", groups: "0::/b\n"},
+		{name: "no groups", mounts: v2},
+		{name: "no mounts", groups: "0::/b\n"},
+	} {
+		r := newTestRoot(t)
+		if tc.mounts != "" {
+			r.write("proc/self/mountinfo", tc.mounts)
+		}
+		if tc.groups != "" {
+			r.write("proc/self/cgroup", tc.groups)
+		}
+		got, err := groupOf(filepath.Join(r.dir, "proc/self"))
+		if got != tc.want || (err == nil) != (tc.want != "") {
+			t.Errorf("%s: %q, %v", tc.name, got, err)
+		}
+	}
+}

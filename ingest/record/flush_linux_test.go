@@ -3,11 +3,15 @@ package record
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"symbolize/buildid"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/procmaps"
 )
 
 // TestForgetGone: of processes that have ended nothing is kept once it is in a bundle, but of
@@ -114,5 +118,78 @@ func TestProgramsCut(t *testing.T) {
 	defer part.close()
 	if len(part.seen) != 1 || len(p.seen) != 0 {
 		t.Errorf("without copies: %d programs, %d stay", len(part.seen), len(p.seen))
+	}
+}
+
+// TestFlushPause: the time to the next flush, which a new file can shorten.
+func TestFlushPause(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		every    time.Duration // of tests
+		rotate   time.Duration
+		since    time.Duration // the start of the file
+		min, max time.Duration
+	}{
+		{name: "usual", min: flushEvery, max: flushEvery},
+		{name: "of tests", every: time.Second, min: time.Second, max: time.Second},
+		{name: "files are longer", rotate: time.Hour, min: flushEvery, max: flushEvery},
+		{name: "the file ends before", rotate: time.Hour, since: time.Hour - 5*time.Second, max: 5 * time.Second},
+		{name: "the file is due", rotate: time.Hour, since: 2 * time.Hour},
+	} {
+		opts := &Options{flushEvery: tc.every, Rotate: Rotation{Every: tc.rotate}}
+		f := &flusher{s: newTestRoot(t).session(opts), begun: time.Now().Add(-tc.since)}
+		if got := f.pause(); got < tc.min || got > tc.max {
+			t.Errorf("%s: %v, want %v to %v", tc.name, got, tc.min, tc.max)
+		}
+	}
+}
+
+// TestFileNames: files have the time in their names, and a number where it is not enough.
+func TestFileNames(t *testing.T) {
+	dir := t.TempDir()
+	var written []string
+	r := newTestRoot(t)
+	r.now.Realtime += 250_000_000
+	s := r.session(&Options{Rotate: Rotation{Size: 1}, Written: func(path string) { written = append(written, filepath.Base(path)) }})
+	for range 3 {
+		w, err := bundle.Create(filepath.Join(dir, "c.data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Abort()
+		f := newFlusher(s, w)
+		if err := f.end(&bundle.Manifest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"c.data.2023111422132025", "c.data.2023111422132025-1", "c.data.2023111422132025-2"}
+	if !slices.Equal(written, want) {
+		t.Errorf("names %q, want %q", written, want)
+	}
+}
+
+// TestForgetFiles: build IDs of files that no kept process maps are forgotten once there are many.
+func TestForgetFiles(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		files, want int
+	}{
+		{name: "few", files: maxFiles/2 - 2, want: maxFiles/2 - 1},
+		{name: "many", files: maxFiles / 2, want: 1},
+	} {
+		r := newTestRoot(t)
+		p := r.processes(r.session(&Options{}))
+		p.identify(buildid.ID{})
+		p.readID = func(int32, *procmaps.Mapping, uint64) (buildid.ID, bool) { return buildid.New([]byte("id")), true }
+		p.keep(50, 1, []byte("1000-2000 r-xp 00000000 08:01 9  /kept\n"), readTime{1, 2})
+		readAll(t, p)
+		for i := range tc.files {
+			file := procmaps.File{Inode: uint64(100 + i), Path: "/gone"}
+			p.ids[file], p.requestedIDs[file] = buildid.New([]byte("id")), true
+		}
+		p.forget(gone{})
+		if len(p.ids) != tc.want || len(p.requestedIDs) != tc.want {
+			t.Errorf("%s: %d build IDs of %d files, want %d", tc.name, len(p.ids), len(p.requestedIDs), tc.want)
+		}
 	}
 }

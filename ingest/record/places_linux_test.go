@@ -15,6 +15,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/record/sys"
 )
 
 // withPlaces returns processes with saved mappings of process 50: a file with a build ID, one that
@@ -288,5 +289,37 @@ func TestCopiesBound(t *testing.T) {
 	}
 	if len(list) != maxCopies || list[0].program != 3 {
 		t.Errorf("%d copies, the first of program %d", len(list), list[0].program)
+	}
+}
+
+// TestWholeTables: the mappings of a process that is kept whole are all in its table, and mappings
+// of records come behind them.
+func TestWholeTables(t *testing.T) {
+	p := remapped(t)
+	p.whole[50] = true
+	const all = "1000-2000 r-xp 00000000 08:01 97  /a\n2000-3000 rw-p 00000000 00:00 0  [heap]\n"
+	p.keep(50, 2, []byte("5000-6000 r-xp 00000000 08:01 98  /old\n"), readTime{110, 115})
+	p.keep(50, 1, []byte(all), readTime{200, 210})
+	p.mapped.record(&sys.Ring{}, mmapRecord(50, 300, 0x9000, 0x1000, 99, "/later"))
+	x := newPlaces(p)
+	of := sampler.Process{PID: 50, Program: 1, Time: 350}
+	var numbers []int
+	for _, at := range []uint64{0x1000, 0x9000} {
+		place := x.Locate(of, at)
+		if place.Kind != sampler.Mapped {
+			t.Fatalf("%#x: %+v", at, place)
+		}
+		numbers = append(numbers, place.Mapping)
+	}
+	if n := x.Number(of, numbers); n != 0 {
+		t.Errorf("table %d", n)
+	}
+	entries := entriesOf(t, bundleOf(t, func(w *bundle.Writer) error { return p.addMappings(w, x) }))
+	text := entries["proc/50/maps"]
+	if !strings.HasPrefix(text, all) || !strings.Contains(text[len(all):], "/later") || strings.Contains(text, "/old") {
+		t.Errorf("mappings %q", text)
+	}
+	if text, lines := p.wholeOf(50, 3); text != nil || lines != nil {
+		t.Errorf("of a program without copies: %q", text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -439,5 +440,107 @@ func TestLanes(t *testing.T) {
 	if left = l.wait(time.Hour); len(left) != 0 || others.Load() != 300 || len(order) != 100 ||
 		!slices.IsSorted(order) || l.running != 0 {
 		t.Errorf("left %q, %d jobs of others, order %d, %d run", left, others.Load(), order, l.running)
+	}
+}
+
+// TestStop: which processes are read at the end of a recording.
+func TestStop(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		opts Options
+		want []int32 // with kept mappings
+		warn int
+	}{
+		{name: "none"},
+		{name: "named", opts: Options{PIDs: []int{50}}, want: []int32{50}},
+		{name: "named, and gone", opts: Options{PIDs: []int{50, 52}}, want: []int32{50}, warn: 1},
+		{name: "all but the recorder", opts: Options{AllProcesses: true}, want: []int32{50, 51}},
+	} {
+		r := newTestRoot(t)
+		for _, pid := range []int{50, 51, ownPID} {
+			r.write(fmt.Sprintf("proc/%d/maps", pid), "1000-2000 r-xp 00000000 08:01 9 /bin/a\n")
+			r.run(pid, 1)
+		}
+		r.write("proc/self/maps", "no number of a process\n")
+		s := r.session(&tc.opts)
+		p := r.processes(s)
+		p.patience = time.Hour
+		p.stop()
+		got := slices.Sorted(maps.Keys(p.kept))
+		if !slices.Equal(got, tc.want) || len(s.summary.Warnings) != tc.warn {
+			t.Errorf("%s: processes %v, warnings %q", tc.name, got, s.summary.Warnings)
+		}
+		p.keep(53, 0, []byte("1000-2000 r-xp 00000000 08:01 9 /late\n"), readTime{})
+		if p.kept[53] != nil {
+			t.Errorf("%s: mappings are kept after the end", tc.name)
+		}
+	}
+}
+
+// TestMoved: only a process with bare addresses is read again after it moved a mapping.
+func TestMoved(t *testing.T) {
+	r := newTestRoot(t)
+	p := r.processes(r.session(&Options{}))
+	p.bare[50] = true
+	p.moved(50)
+	p.moved(51)
+	if !p.dirty[50] || p.dirty[51] {
+		t.Errorf("to be read: %v", p.dirty)
+	}
+}
+
+// TestEvicted: the oldest copy of a program, or of the process, gives way to a new one.
+func TestEvicted(t *testing.T) {
+	copies := func(programs ...uint64) (list []mapsCopy) {
+		for i, program := range programs {
+			list = append(list, mapsCopy{program: program, spooled: spooled{at: int64(i)}})
+		}
+		return list
+	}
+	many := func(n int, program func(i int) uint64) (list []uint64) {
+		for i := range n {
+			list = append(list, program(i))
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		name     string
+		programs []uint64
+		left     int
+		gone     int64 // the copy that is no longer there, −1 for none
+	}{
+		{name: "none", gone: -1},
+		{name: "few", programs: []uint64{1, 1, 2}, left: 3, gone: -1},
+		{name: "a program has many", programs: append([]uint64{2}, many(maxVersions, func(int) uint64 { return 1 })...),
+			left: maxVersions, gone: 1},
+		{name: "another program has many", programs: many(maxVersions, func(int) uint64 { return 2 }), left: maxVersions, gone: -1},
+		{name: "many programs", programs: many(maxCopies, func(i int) uint64 { return uint64(i + 10) }), left: maxCopies - 1, gone: 0},
+	} {
+		left := evicted(copies(tc.programs...), 1)
+		there := tc.gone < 0 || !slices.ContainsFunc(left, func(m mapsCopy) bool { return m.at == tc.gone })
+		if len(left) != tc.left || !there {
+			t.Errorf("%s: %d copies left, want %d without number %d", tc.name, len(left), tc.left, tc.gone)
+		}
+	}
+}
+
+// TestReadSome: at most as many bytes as asked for, behind the ones that are there.
+func TestReadSome(t *testing.T) {
+	r := newTestRoot(t)
+	r.write("file", "0123456789")
+	for _, tc := range []struct {
+		name, path, want string
+		limit            int
+		err              error
+	}{
+		{name: "whole", path: "file", limit: 100, want: "ab0123456789"},
+		{name: "limited", path: "file", limit: 6, want: "ab0123"},
+		{name: "no file", path: "none", limit: 100, want: "ab", err: os.ErrNotExist},
+		{name: "a directory", path: ".", limit: 100, want: "ab", err: unix.EISDIR},
+	} {
+		got, err := readSome(filepath.Join(r.dir, tc.path), []byte("ab"), tc.limit)
+		if string(got) != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%s: %q, %v", tc.name, got, err)
+		}
 	}
 }

@@ -2,11 +2,15 @@ package sideband
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 )
 
@@ -172,6 +176,73 @@ func TestJITQueryTimes(t *testing.T) {
 			}})
 			if got != tc.want {
 				t.Errorf("times %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestBundledCode: the files of run-time compilers in bundles, with the facts about their process.
+func TestBundledCode(t *testing.T) {
+	const pid = bundlebuild.Process
+	facts := bundle.Compiled{Began: 5, VDSO: 0x7fff0000, PerfMap: &bundle.ForeignFile{Path: "/tmp/x", Written: 6}}
+	encoded, err := facts.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name    string
+		entries map[string][]byte
+		want    string // maps and dumps: size, begin, time of writing and vdso
+	}{
+		{name: "none", want: "[] []"},
+		{name: "with facts", entries: map[string][]byte{bundle.PerfMapName(pid): []byte("100 10 f\n"),
+			bundle.JITDumpName(pid): []byte("dump"), bundle.CompiledName(pid): encoded},
+			want: "[9 5 6 0x7fff0000] [4 5 end 0x7fff0000]"},
+		{name: "without facts", entries: map[string][]byte{bundle.PerfMapName(pid): []byte("100 10 f\n")},
+			want: "[9 0 end 0x0] []"},
+		{name: "with damaged facts", entries: map[string][]byte{bundle.PerfMapName(pid): []byte("100 10 f\n"),
+			bundle.CompiledName(pid): []byte("{")}, want: "[9 0 end 0x0] []"},
+		{name: "of another process", entries: map[string][]byte{bundle.PerfMapName(pid + 1): []byte("100 10 f\n")},
+			want: "[] []"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := bundlebuild.NewHost()
+			h.Entries = tc.entries
+			b := openBundle(t, h)
+			end := int64(b.Bundle.Manifest.End.Realtime)
+			got := ""
+			find := func(q *JITQuery) JITCode {
+				list := func(files []BundledFile) []string {
+					texts := []string{}
+					for _, f := range files {
+						f.Use()
+						written := fmt.Sprint(f.Written)
+						if f.Written == end {
+							written = "end"
+						}
+						texts = append(texts, fmt.Sprintf("%d %d %s %#x", f.Size, f.Began, written, uint64(f.VDSO)))
+					}
+					return texts
+				}
+				got = fmt.Sprint(list(q.PerfMaps), list(q.Dumps))
+				if q.Host != h.Name || q.EndNanos != end {
+					t.Errorf("host %q, end %d", q.Host, q.EndNanos)
+				}
+				return JITCode{Warnings: []ingest.Warning{{Text: "odd"}}}
+			}
+			sb := New()
+			sb.AddBundle(b)
+			sb.AddProcessMaps(pid, strings.NewReader("9000-a000 r-xp 00000000 00:00 0\n"))
+			sb.AddJIT(find, 0, 0)
+			sb.Build()
+			if got != tc.want {
+				t.Errorf("files %s, want %s", got, tc.want)
+			}
+			if n := sb.Contributions()[0].Compiled; n != strings.Count(tc.want, "0x") {
+				t.Errorf("%d files are counted", n)
+			}
+			if w := warnings(sb); len(w) == 0 || w[len(w)-1] != "odd" {
+				t.Errorf("warnings %q", w)
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 	}
 	defer s.w.releaseBuilder()
 	defer func() { s.leftOut(kind, b.LeftOut()) }()
-	if b.Len() == 0 {
+	if b.Len()+len(b.Covered()) == 0 { // else only Only leaves the table empty
 		return false
 	}
 	s.c.Sources = append(s.c.Sources, store.SourceOf(kind, s.path, b.Encode()))

@@ -9,3 +9,20 @@ func TestAddresses(t *testing.T) {
 			uint64(GoneAddress))
 	}
 }
+
+// TestCompareCallers: outermost frames are compared first; a stack precedes longer stacks with the
+// same callers.
+func TestCompareCallers(t *testing.T) {
+	list := []string{"", "a", "aa", "ba", "xyba", "ca", "b", "ab", "zzb"} // one byte is a frame
+	for i, a := range list {
+		for j, b := range list {
+			got := CompareCallers([]byte(a), []byte(b), 1)
+			if want := max(min(i-j, 1), -1); max(min(got, 1), -1) != want {
+				t.Errorf("%q and %q: %d, want %d", a, b, got, want)
+			}
+		}
+	}
+	if got := CompareCallers([]byte("12ab"), []byte("11ab"), 2); got <= 0 {
+		t.Errorf("frames of two bytes: %d", got)
+	}
+}

@@ -67,18 +67,15 @@ func addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
 func libbpfOrder(main *function) []*function {
 	list := []*function{main}
 	seen := map[*function]bool{main: true}
-	type level struct {
-		refs []ref // not yet looked at
-	}
 	size := main.Length
-	for stack := []level{{main.refs}}; len(stack) > 0; {
+	for stack := [][]ref{main.refs}; len(stack) > 0; { // references not yet looked at
 		top := &stack[len(stack)-1]
-		if len(top.refs) == 0 {
+		if len(*top) == 0 {
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		next := top.refs[0].target
-		top.refs = top.refs[1:]
+		next := (*top)[0].target
+		*top = (*top)[1:]
 		if seen[next] {
 			continue
 		}
@@ -87,7 +84,7 @@ func libbpfOrder(main *function) []*function {
 		}
 		seen[next] = true
 		list = append(list, next)
-		stack = append(stack, level{next.refs})
+		stack = append(stack, next.refs)
 	}
 	return list
 }

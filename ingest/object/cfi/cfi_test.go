@@ -205,8 +205,8 @@ func TestRestorers(t *testing.T) {
 	}
 }
 
-// TestBottoms finds the functions in which the stacks of contexts end, from the byte before, at which
-// return addresses are looked up.
+// TestBottoms finds the functions in which the stacks of contexts end, from the byte before, at
+// which return addresses are looked up.
 func TestBottoms(t *testing.T) {
 	const now, old = "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74", "\x48\x89\xdc\x5f\x48\x85\xff\x74"
 	for _, c := range []struct {

@@ -16,15 +16,15 @@
 // References: Linux Standard Base Core 5.0, 10.6 "Exception Frames", and DWARF 5, 6.4.1; otherwise
 // GCC's unwinder (unwind-pe.h, unwind-dw2-fde.c) and LLVM (DWARFDebugFrame.cpp).
 //
-// A wrong length ends the walk, since no later entry can be found. Any other damage loses one entry.
-// Entries refer to a common entry by distance, so a hostile file can make each refer to a different
-// one. Frames reads each entry in constant time and allocates nothing; the number of instructions
-// that Rules executes is bounded in proportion to the size of the section.
+// A wrong length ends the walk, since no later entry can be found. Any other damage loses one
+// entry. Entries refer to a common entry by distance, so a hostile file can make each refer to a
+// different one. Frames reads each entry in constant time and allocates nothing; the number of
+// instructions that Rules executes is bounded in proportion to the size of the section.
 //
 // # .sframe
 //
-// .sframe, versions 1 to 3, has rules without expressions and without other registers than the frame
-// pointer, for x86-64 and arm64. The format, little-endian
+// .sframe, versions 1 to 3, has rules without expressions and without other registers than the
+// frame pointer, for x86-64 and arm64. The format, little-endian
 // (https://sourceware.org/binutils/docs/sframe-spec.html, and include/sframe.h of binutils for
 // versions 1 and 2):
 //

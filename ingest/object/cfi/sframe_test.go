@@ -162,8 +162,8 @@ func TestSFrameDamage(t *testing.T) {
 	}
 }
 
-// TestSFrameHostile has functions that share rows, and a block of one byte: the work is bounded by the
-// section's size.
+// TestSFrameHostile has functions that share rows, and a block of one byte: the work is bounded by
+// the section's size.
 func TestSFrameHostile(t *testing.T) {
 	f := builtFunc{start: 0x1000, size: 1 << 30, info: infoBlock, block: 1, rows: []builtRow{{off: 0,
 		info: sp, words: []int32{8}}, {off: 0, info: sp, words: []int32{16}}}}

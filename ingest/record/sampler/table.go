@@ -2,7 +2,6 @@ package sampler
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/files"
+	"symbolize/ingest/format/bundle"
 )
 
 // maxStacks limits the distinct stacks of a kind.
@@ -334,20 +334,8 @@ func (t *table) sortByCallers(ids []int32, size int) error {
 		frames[id], all = b, all[:len(all)+len(b)]
 	}
 	step := frame(t.kind)
-	slices.SortFunc(ids, func(a, b int32) int { return compareCallers(frames[a], frames[b], step) })
+	slices.SortFunc(ids, func(a, b int32) int { return bundle.CompareCallers(frames[a], frames[b], step) })
 	return nil
-}
-
-// compareCallers compares stacks by their frames of this size, outermost first.
-func compareCallers(a, b []byte, size int) int {
-	for len(a) >= size && len(b) >= size {
-		x, y := len(a)-size, len(b)-size
-		if c := bytes.Compare(a[x:], b[y:]); c != 0 {
-			return c
-		}
-		a, b = a[:x], b[:y]
-	}
-	return cmp.Compare(len(a), len(b))
 }
 
 // used returns which stacks of the table have counts, by id.

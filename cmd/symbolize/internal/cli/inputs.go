@@ -48,8 +48,6 @@ type InputOptions struct {
 	NoInlines  bool               // inlined calls are left out
 	Timed      bool               // the report is of times, which stack maps lack
 	Columns    bool               // tables of this run have columns
-	// Relocatable: tables of this run are also made of .o files.
-	Relocatable bool
 
 	Branches bool // entries of branch stacks in place of samples
 	Runs     bool // see input.Options.Runs

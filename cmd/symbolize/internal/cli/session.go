@@ -75,11 +75,10 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 		Local:   a.Local(o.Symfs, o.NoLocal),
 		Bundles: o.Bundles,
 		Symbols: analyze.Symbols{
-			PerfMaps:    o.perfMaps,
-			Kallsyms:    o.Kallsyms,
-			BCC:         o.BCCDirs,
-			Columns:     o.Columns,
-			Relocatable: o.Relocatable,
+			PerfMaps: o.perfMaps,
+			Kallsyms: o.Kallsyms,
+			BCC:      o.BCCDirs,
+			Columns:  o.Columns,
 		},
 		Inputs: o.Opened,
 		Samples: analyze.Samples{

@@ -21,8 +21,10 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/db"
+	"symbolize/store/indexer"
 )
 
 type lookupOptions struct {
@@ -171,6 +173,9 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 	if reader != nil {
 		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
 	}
+	if len(args) > 0 {
+		o.Only = args
+	}
 	obj, ids, err := openLookup(ctx, a, o, reader)
 	defer func() { err = cmp.Or(err, ids.close()) }()
 	if err != nil {
@@ -222,13 +227,14 @@ func viewOf(reader *db.Reader) store.View {
 
 // lookupIndex returns the function that indexes a file into an overlay of its own.
 func lookupIndex(a *cli.App, o *lookupOptions) lookup.Index {
-	return func(ctx context.Context, path string) (store.View, error) {
+	return func(ctx context.Context, path string,
+		only func(*store.Manifest) ([]addr.Addr, bool)) (store.View, error) {
 		s, err := analyze.Open(ctx, a.SessionOptions(&cli.InputOptions{Jobs: o.jobs,
-			MaxMemory: o.maxMemory, Columns: true, Relocatable: true}))
+			MaxMemory: o.maxMemory, Columns: true}))
 		if err != nil {
 			return nil, err
 		}
-		err = s.Index(ctx, []string{path}, buildid.ID{})
+		err = s.Index(ctx, []string{path}, indexer.Options{Relocatable: true, NoUnwind: true, Only: only})
 		a.Partial = a.Partial || s.State().Partial
 		return s.View(), err
 	}

@@ -1,0 +1,82 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"symbolize/buildid"
+)
+
+// TestPossibleCPUs: the number of values in an entry of a per-CPU map.
+func TestPossibleCPUs(t *testing.T) {
+	for _, tc := range []struct {
+		name, list string
+		want       int
+	}{
+		{name: "a range", list: "0-3\n", want: 4},
+		{name: "one", list: "0\n", want: 1},
+		{name: "with gaps", list: "0-1,6-7\n", want: 8},
+		{name: "empty", list: "\n"},
+		{name: "no list", list: "all\n"},
+		{name: "unknown"},
+	} {
+		r := newTestRoot(t)
+		if tc.list != "" {
+			r.write("sys/devices/system/cpu/possible", tc.list)
+		}
+		if got := possibleCPUs(&r.session(&Options{}).host); got != tc.want {
+			t.Errorf("%s: %d CPUs, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestKnownElsewhere: the kernel's symbols are left out only if somebody has them, and if the
+// kernel's range is known.
+func TestKnownElsewhere(t *testing.T) {
+	const id = "0102030405060708090a0b0c0d0e0f1011121314"
+	for _, tc := range []struct {
+		name, id string
+		text     uint64
+		known    func(buildid.ID) bool
+		want     bool
+	}{
+		{name: "known", id: id, text: 1, known: func(got buildid.ID) bool { return got.Hex() == id }, want: true},
+		{name: "another kernel", id: id, text: 1, known: func(buildid.ID) bool { return false }},
+		{name: "nobody knows", id: id, text: 1},
+		{name: "hidden addresses", id: id, known: func(buildid.ID) bool { return true }},
+		{name: "no build ID", text: 1, known: func(buildid.ID) bool { return true }},
+	} {
+		s := newTestRoot(t).session(&Options{KnownKernel: tc.known})
+		s.manifest.KernelBuildID = tc.id
+		k := &kernel{s: s, facts: kernelFacts{text: tc.text}}
+		if got := k.knownElsewhere(); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// TestVDSOMappings: damaged mappings of the vdso are errors.
+func TestVDSOMappings(t *testing.T) {
+	for _, tc := range []struct{ name, maps string }{
+		{name: "none", maps: "1000-2000 r-xp 00000000 08:01 5 /bin/a\n"},
+		{name: "no range", maps: "x-y r-xp 00000000 00:00 0 [vdso]\n"},
+		{name: "empty", maps: "2000-2000 r-xp 00000000 00:00 0 [vdso]\n"},
+		{name: "too large", maps: "1000-7fff0000 r-xp 00000000 00:00 0 [vdso]\n"},
+		{name: "no memory", maps: "1000-2000 r-xp 00000000 00:00 0 [vdso]\n"},
+	} {
+		r := newTestRoot(t)
+		r.write("proc/self/maps", tc.maps)
+		if image, id, err := ownVDSO(&r.session(&Options{}).host); err == nil {
+			t.Errorf("%s: %d bytes, build ID %s", tc.name, len(image), id)
+		}
+	}
+	r := newTestRoot(t)
+	r.write("proc/self/maps", "0-1000 r-xp 00000000 00:00 0 [vdso]\n")
+	if err := os.WriteFile(filepath.Join(r.dir, "proc/self/mem"), make([]byte, 1<<12), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ownVDSO(&r.session(&Options{}).host); err == nil {
+		t.Error("zeros are an ELF file")
+	}
+}
