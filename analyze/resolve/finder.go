@@ -190,7 +190,8 @@ func (f *Finder) Join(addrs []addr.Addr) {
 		l := f.layer(i)
 		err := l.err
 		if err == nil {
-			if hasFrames(kind) {
+			// Debug information has lines and inlined calls, the others the names of symbols.
+			if kind == store.DWARF || kind == store.Pclntab || kind == store.JIT {
 				err = f.joinFrames(l, kind)
 			} else {
 				err = f.joinSymbols(l, kind)
@@ -207,12 +208,6 @@ func (f *Finder) Join(addrs []addr.Addr) {
 			f.errs = append(f.errs, fmt.Errorf("%s of %s: %w", kind, f.manifest.ID, err))
 		}
 	}
-}
-
-// hasFrames reports whether sources of a kind come from debug information: they have lines and
-// inlined calls. The others have the names of symbols.
-func hasFrames(k store.SourceKind) bool {
-	return k == store.DWARF || k == store.Pclntab || k == store.JIT
 }
 
 // needs reports whether a source of a kind can add to a place. Stubs and guessed functions name

@@ -87,16 +87,6 @@ func hasTable(m *store.Manifest) bool {
 	})
 }
 
-// nameOne names a location, for which the table has nothing, after its object.
-func (w *worker) nameOne(j *join, s *shard, t todo) {
-	j.depth[t.loc], j.first[t.loc] = 1, uint32(len(s.frames))
-	j.symOff[t.loc] = uint64(t.addr)
-	s.frames = append(s.frames, w.frame(&Frame{}, 0, false))
-	if s.object.noImage {
-		j.reasons[t.loc] = ingest.ImageNotCaptured
-	}
-}
-
 // Declared is the known origin of a BPF function without lines in a capture: where its source is,
 // by its tag, or by its name and its number of instructions.
 type Declared struct {

@@ -149,7 +149,11 @@ func (j *join) find(i int) {
 	case o.manifest != nil:
 		o.addrs, o.reason = NewAddresses(src, o.manifest, o.manifest.Layout)
 	case o.reason == ingest.NotIndexed:
-		j.findOther(o, src)
+		// A file at the recorded path that is known as another object replaced this one since, and
+		// must not be used.
+		if id := PathID(j.view, src.File.Path); !id.IsZero() && !id.Matches(src.ID) {
+			o.reason, o.found = ingest.Mismatch, id
+		}
 	}
 }
 
@@ -161,15 +165,6 @@ func (o *object) warn(format string, args ...any) {
 func damageWarning(format string, args ...any) ingest.Warning {
 	return ingest.Warning{Text: ingest.Printable(fmt.Sprintf(format, args...)),
 		Hint: "symbolize store verify", Partial: true}
-}
-
-// findOther looks whether the file at the recorded path is known as another object: then it was
-// replaced since, and must not be used.
-func (j *join) findOther(o *object, src *ingest.Object) {
-	row := rowOf(j.view, src.File.Path)
-	if row != nil && !row.ID.IsZero() && !row.ID.Matches(src.ID) {
-		o.reason, o.found = ingest.Mismatch, row.ID
-	}
 }
 
 // finish puts the parts together in the order of locations, so that the result does not depend on

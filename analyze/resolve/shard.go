@@ -87,15 +87,18 @@ func (w *worker) join(j *join, s *shard) {
 	w.conflict(j, s)
 	s.frames = make([]ingest.Frame, 0, len(w.todo))
 	for i, t := range w.todo {
+		named := w.name(j, s, i, t)
+		if !named && src.Symbol != "" { // the table has nothing: the name is the object's
+			named = true
+			j.depth[t.loc], j.first[t.loc] = 1, uint32(len(s.frames))
+			j.symOff[t.loc] = uint64(t.addr)
+			s.frames = append(s.frames, w.frame(&Frame{}, 0, false))
+		}
 		switch {
-		case w.name(j, s, i, t):
-			if s.object.noImage {
-				j.reasons[t.loc] = ingest.ImageNotCaptured
-			}
-		case src.Symbol != "":
-			w.nameOne(j, s, t)
-		default:
+		case !named:
 			j.reasons[t.loc] = reason
+		case s.object.noImage:
+			j.reasons[t.loc] = ingest.ImageNotCaptured
 		}
 	}
 }

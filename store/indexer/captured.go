@@ -77,10 +77,7 @@ func (w *worker) hostKernel(h *Host, c *store.Contribution) map[string]kernelSym
 	kernel, modules, readErr := splitKallsyms(path, h.Kallsyms)
 	var err error
 	if !h.KernelOmitted {
-		var own *store.Contribution
-		if own, err = w.kernelContribution(h.Kernel, kernel, h.Path); err == nil {
-			*c = *own
-		}
+		err = w.addKernel(c, kernel, h.Path)
 	}
 	if err := cmp.Or(readErr, err); err != nil {
 		p := Problem{Path: path, Err: err}

@@ -161,15 +161,11 @@ func (c *converter) function(f, reassigned *dwarf.Function) {
 	for _, r := range f.Ranges {
 		c.lines(r)
 	}
-	if c.fn.Sub != 0 || len(f.Inlines) > 0 || c.anyLine() {
+	isKnown := func(l symtab.Line) bool { return l.File != 0 }
+	if c.fn.Sub != 0 || len(f.Inlines) > 0 || slices.ContainsFunc(c.fn.Lines, isKnown) {
 		c.b.AddFunction(&c.fn)
 	}
 	c.fn.Inlines = c.fn.Inlines[:0]
-}
-
-// anyLine reports whether any line of the function is known.
-func (c *converter) anyLine() bool {
-	return slices.ContainsFunc(c.fn.Lines, func(l symtab.Line) bool { return l.File != 0 })
 }
 
 // inlines appends the inlined calls of f.

@@ -150,7 +150,7 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &debugInfo{related: newRelated(s.w.ix, s.path, s.runtime)}
+	d := &debugInfo{related: &relatedFiles{ix: s.w.ix, path: s.path, runtime: s.runtime}}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),
@@ -304,9 +304,7 @@ func (s *sources) incomplete(d *debugInfo) {
 		s.err = d.run // before the file's errors, which it hides
 	}
 	s.fail(d.lost.err())
-	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == store.DWARF {
-		s.c.Sources[n-1].Info.Producer = partialProducer
-	}
+	s.partial(store.DWARF)
 }
 
 // count adds a builder's losses to the Summary.

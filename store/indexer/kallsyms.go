@@ -126,16 +126,15 @@ func (w *worker) kallsymsSource(k kernelSyms, base uint64, path string,
 	return src
 }
 
-// kernelContribution makes the contribution of a kernel's own symbols.
-func (w *worker) kernelContribution(id buildid.ID, k kernelSyms, path string) (
-	*store.Contribution, error) {
+// addKernel adds a kernel's own symbols to its contribution.
+func (w *worker) addKernel(c *store.Contribution, k kernelSyms, path string) error {
 	base, refs, err := k.base()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m := store.Manifest{ID: id, Kind: ingest.Kernel, RefSyms: refs}
-	return &store.Contribution{Manifest: m,
-		Sources: []store.NewSource{w.kallsymsSource(k, base, path, &m)}}, nil
+	c.Manifest.RefSyms = refs
+	c.Sources = []store.NewSource{w.kallsymsSource(k, base, path, &c.Manifest)}
+	return nil
 }
 
 // splitKallsyms reads a kallsyms text into the kernel's symbols and its modules' symbols.
@@ -188,8 +187,8 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 		return damagedFile(
 			fmt.Errorf("%w: it was copied without the right to see addresses", readErr))
 	}
-	c, err := w.kernelContribution(id, kernel, t.path)
-	if err != nil {
+	c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Kernel}}
+	if err := w.addKernel(c, kernel, t.path); err != nil {
 		return damagedFile(cmp.Or(readErr, err))
 	}
 	if err := w.ix.merge(c, count); err != nil {

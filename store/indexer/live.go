@@ -76,10 +76,7 @@ func (w *worker) liveKernel() {
 	c := &store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.Kernel}}
 	kernel, modules, err := w.liveSymbols()
 	if err == nil {
-		var own *store.Contribution
-		if own, err = w.kernelContribution(id, kernel, "/proc/kallsyms"); err == nil {
-			c = own
-		}
+		err = w.addKernel(c, kernel, "/proc/kallsyms")
 	}
 	if err != nil {
 		p := Problem{Path: "/proc/kallsyms", Err: pathReason(err), Named: true}

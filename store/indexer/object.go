@@ -70,8 +70,9 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 		BigEndian: f.BigEndian, Type: uint16(f.Type),
 	}}
 	m := &c.Manifest
-	s := sources{w: w, c: c, path: path, data: data, runtime: runtime,
-		size: f.Size(), limit: w.ix.tableLimit(data, f)}
+	opts := &w.ix.opts
+	s := sources{w: w, c: c, path: path, data: data, runtime: runtime, size: f.Size(),
+		limit: max(opts.MaxMemory, estimateSlack*estimate(data, f, opts.NamesOnly))}
 	runs := isRuntime(f)
 	switch m.Kind {
 	case ingest.Kernel:
@@ -89,13 +90,13 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 			m.Layout = f.Segments
 		}
 	}
-	if w.ix.opts.UnwindOnly {
+	if opts.UnwindOnly {
 		s.unwindTable(f, runs)
 		return c, s.looked, s.err
 	}
 	s.only = w.ix.only(m)
 	elfKind := runs && m.Kind != ingest.Module
-	all := !w.ix.opts.NamesOnly
+	all := !opts.NamesOnly
 	s.dwarf(f, 0)
 	if all && elfKind && !s.has(store.DWARF) {
 		s.pclntab(f)
@@ -112,15 +113,13 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 	if all && elfKind && !full {
 		s.ehFrame(f)
 	}
-	if m.Kind != ingest.Module && w.ix.makesUnwind() {
+	// Tables of selected addresses are made after the samples of a capture were read, so nothing
+	// remains to be unwound.
+	if m.Kind != ingest.Module && !opts.NoUnwind && opts.Only == nil {
 		s.unwindTable(f, runs)
 	}
 	return c, s.looked, s.err
 }
-
-// makesUnwind reports whether unwind tables are made. Tables of selected addresses (Options.Only)
-// are made after the samples of a capture were read, so nothing remains to be unwound.
-func (ix *index) makesUnwind() bool { return !ix.opts.NoUnwind && ix.opts.Only == nil }
 
 // kindOfObject is the kind of an object by its file.
 func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
@@ -187,7 +186,7 @@ func (s *sources) add(kind store.SourceKind, fill func(b *symtab.Builder) error)
 	}
 	defer s.w.releaseBuilder()
 	defer func() { s.leftOut(kind, b.LeftOut()) }()
-	if b.Len()+len(b.Covered()) == 0 { // else only Only leaves the table empty
+	if b.Len()+len(b.Covered()) == 0 { // with Covered it is Only that leaves the table empty
 		return false
 	}
 	s.c.Sources = append(s.c.Sources, store.SourceOf(kind, s.path, b.Encode()))
@@ -202,13 +201,9 @@ const largeBuilder = 64 << 10
 // acquireBuilder returns the worker's Builder, empty.
 func (w *worker) acquireBuilder() *symtab.Builder {
 	if w.builder == nil {
-		w.builder = w.ix.newBuilder()
+		w.builder = symtab.NewBuilder(symtab.Options{Columns: w.ix.opts.Columns})
 	}
 	return w.builder
-}
-
-func (ix *index) newBuilder() *symtab.Builder {
-	return symtab.NewBuilder(symtab.Options{Columns: ix.opts.Columns})
 }
 
 // releaseBuilder empties the Builder: names in it keep whole string tables alive.

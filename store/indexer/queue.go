@@ -91,8 +91,7 @@ func (q *queue) stop() {
 	q.cond.Broadcast()
 }
 
-// claims see to it that one file is read once in a run, by all paths by which it is
-// met.
+// claims have each file read once in a run, although several paths lead to it.
 type claims struct {
 	mu sync.Mutex
 	m  map[fileKey]*claim

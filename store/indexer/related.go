@@ -36,10 +36,6 @@ type relatedFiles struct {
 	dwps  []string // places where a .dwp was looked for
 }
 
-func newRelated(ix *index, path, runtime string) *relatedFiles {
-	return &relatedFiles{ix: ix, path: path, runtime: runtime}
-}
-
 func (t *relatedFiles) close() {
 	if t.alt != nil {
 		t.ix.alts.release(t.alt)
@@ -91,7 +87,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 			looked = append(looked, p)
 			continue
 		}
-		if st.kind != kindFile { // a pipe would hold us up
+		if st.kind != kindFile { // a pipe would block
 			continue
 		}
 		f, err := files.Open(p)

@@ -312,7 +312,7 @@ func TestSplitUnitOfAnother(t *testing.T) {
 
 // TestPlacesAreBounded asks for far more files than a row has room for.
 func TestPlacesAreBounded(t *testing.T) {
-	ti := newRelated(&index{}, "/no/such/file", "")
+	ti := &relatedFiles{ix: &index{}, path: "/no/such/file"}
 	for i := range 5000 {
 		if _, err := ti.dwo(fmt.Sprintf("%d.dwo", i), "/comp", 0); err == nil {
 			t.Fatal("found")

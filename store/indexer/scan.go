@@ -27,12 +27,12 @@ type worker struct {
 	ix      *index
 	dirBuf  []byte
 	head    [headLen]byte
-	builder *symtab.Builder
-	task    *fileTask // being read, see advance
+	builder *symtab.Builder // nil until it is needed
+	task    *fileTask       // being read, see advance
 }
 
 func newWorker(ix *index) *worker {
-	return &worker{ix: ix, dirBuf: make([]byte, 64<<10), builder: ix.newBuilder()}
+	return &worker{ix: ix, dirBuf: make([]byte, 64<<10)}
 }
 
 // dirState collects the rows of one directory until all its files are done.
@@ -356,7 +356,7 @@ func (ix *index) addRoots(paths []string) {
 	}
 	for dir, names := range files {
 		if slices.ContainsFunc(kept, func(k string) bool { return inside(dir, k) }) {
-			continue // the walk comes by; two writers of one directory's rows would not do
+			continue // the walk reads it; rows of a directory have one writer
 		}
 		slices.Sort(names)
 		names = slices.Compact(names)

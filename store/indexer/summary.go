@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,7 +11,6 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/object/dwarf"
-	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -68,7 +66,7 @@ type Problem struct {
 	Path  string
 	Err   error
 	Hint  string // the remedy, or ""
-	Named bool   // the user named this path: not to be passed over in silence
+	Named bool   // the user named this path: a report is needed
 	Run   bool   // the run failed at it, not the file: the next one reads it again
 	Kept  bool   // its readable parts were used
 }
@@ -254,12 +252,6 @@ func failed(l *dwarf.Loaded) *runError {
 // reference data that is in it once.
 const estimateSlack = 4
 
-// tableLimit is the memory that building the table of a file may use: the limit of the user, or the
-// need of a file of that size.
-func (ix *index) tableLimit(data io.ReaderAt, f *elf.File) int64 {
-	return max(ix.opts.MaxMemory, estimateSlack*estimate(data, f, ix.opts.NamesOnly))
-}
-
 // limitReached begins the error of a file that needs more than its size explains. Path rows keep
 // texts only.
 const limitReached = "limit reached: "
@@ -272,6 +264,11 @@ func (s *sources) leftOut(kind store.SourceKind, n uint64) {
 	s.fail(fmt.Errorf(limitReached+"%d functions or symbols of the %s table, or their lines, are "+
 		"left out: they repeat or overlap more than a file of %d KiB explains, or need more "+
 		"than %d MiB (--max-memory)", n, kind, s.size>>10, s.limit>>20))
+	s.partial(kind)
+}
+
+// partial notes that the last table, if it is of that kind, was made of a part of the information.
+func (s *sources) partial(kind store.SourceKind) {
 	if n := len(s.c.Sources); n > 0 && s.c.Sources[n-1].Info.Kind == kind {
 		s.c.Sources[n-1].Info.Producer = partialProducer
 	}

@@ -21,7 +21,6 @@ type Packed struct {
 	raw    uint32 // bytes when unpacked
 	stored uint32 // bytes as stored
 	zstd   bool
-	at     uint64 // in the header's inline bytes, if it is there
 }
 
 // Append appends the entry in encoded form: raw size | stored.
@@ -65,9 +64,6 @@ func Pack(raw []byte) ([]byte, Packed) {
 // Raw returns the bytes of the block when unpacked.
 func (e Packed) Raw() int { return int(e.raw) }
 
-// Stored returns the bytes of the block as stored.
-func (e Packed) Stored() int { return int(e.stored) }
-
 // Unpack returns the raw bytes of a block, in dst's memory or aliasing stored.
 func (e Packed) Unpack(dst, stored []byte) ([]byte, error) {
 	if len(stored) != int(e.stored) {
@@ -81,6 +77,22 @@ func (e Packed) Unpack(dst, stored []byte) ([]byte, error) {
 		return nil, formatError("block of %d bytes in the directory: %v", e.raw, err)
 	}
 	return out, nil
+}
+
+// InlineBlocks divides the blocks that are in a header: chunks, then string blocks.
+func InlineBlocks(b []byte, chunks, strings []Packed) (*Encoded, error) {
+	all, total := slices.Concat(chunks, strings), int64(0)
+	for _, e := range all {
+		total += int64(e.stored)
+	}
+	if total != int64(len(b)) {
+		return nil, formatError("inline blocks of %d bytes, the directories say %d", len(b), total)
+	}
+	list := make([][]byte, len(all))
+	for i, e := range all {
+		list[i], b = b[:e.stored], b[e.stored:]
+	}
+	return &Encoded{Chunks: list[:len(chunks)], Strings: list[len(chunks):]}, nil
 }
 
 // packer compresses the blocks of a table on all cores.

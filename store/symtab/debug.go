@@ -122,18 +122,14 @@ type nameAt struct {
 	name  NameID
 }
 
-func newDebugInfo() *debugInfo {
-	return &debugInfo{
-		files: make(map[string]FileRef), nameID: make(map[string]NameID),
-		subID: make(map[subInfo]SubRef), starts: make(map[nameAt]int32),
-	}
-}
-
 // debug returns the Builder's debug information, nil for tables of names.
 func (b *Builder) debug() *debugInfo {
 	if b.info == nil {
-		b.info = newDebugInfo()
-		b.info.columns = b.opts.Columns
+		b.info = &debugInfo{
+			files: make(map[string]FileRef), nameID: make(map[string]NameID),
+			subID: make(map[subInfo]SubRef), starts: make(map[nameAt]int32),
+			columns: b.opts.Columns,
+		}
 	}
 	return b.info
 }

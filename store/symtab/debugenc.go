@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"symbolize/ingest/decode"
 )
@@ -307,7 +308,7 @@ func (e *debugEncoder) putSegments() {
 // appendTo appends the block of the open chunk and begins the next.
 func (e *debugEncoder) appendTo(raw []byte) []byte {
 	for _, i := range [...]int{colCallColumns, colSegColumns} {
-		if allZero(e.cols[i]) {
+		if !slices.ContainsFunc(e.cols[i], func(b byte) bool { return b != 0 }) {
 			e.cols[i] = e.cols[i][:0]
 		}
 	}
@@ -322,15 +323,6 @@ func (e *debugEncoder) appendTo(raw []byte) []byte {
 	e.fileList, e.subList = e.fileList[:0], e.subList[:0]
 	e.lastFile, e.lastName = 0, 0
 	return raw
-}
-
-func allZero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // The content of a table with debug information enters its digest with the table's numbers: they

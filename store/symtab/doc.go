@@ -66,8 +66,8 @@
 // Without bit 4 a range is a new function, whole: start and size are the range's. With it the third
 // number is 0 for a new function of which the range is only a part, otherwise it identifies the
 // function that continues here. Without bit 2 the name is a new string, unless bit 8 is set, for
-// none: such a range has lines, but no known function. "Unsized" marks a symbol without a size,
-// whose range ends where the next symbol or the section does.
+// none: such a range has lines, but no known function. "Unsized" marks a symbol without a size: its
+// range ends where the next symbol or the section does.
 //
 // # Debug information
 //

@@ -33,7 +33,7 @@ type header struct {
 	ranges, funcs, strs uint64
 	chunks              []chunkEntry
 	strings             []stringEntry
-	inline              []byte // aliases the encoded header
+	inline              *Encoded // the blocks, if they are in the header
 
 	// With debug information; string blocks of the three kinds are numbered through.
 	debug                   bool
@@ -293,23 +293,17 @@ func (h *header) parseDebug(payload [][]byte) (err error) {
 }
 
 // placeInline finds the blocks inside the header, if they are there.
-func (h *header) placeInline(b []byte) error {
+func (h *header) placeInline(b []byte) (err error) {
 	if b == nil {
 		return nil
 	}
-	at := uint64(0)
+	var chunks, texts []Packed
 	for i := range h.chunks {
-		h.chunks[i].block.at = at
-		at += uint64(h.chunks[i].block.stored)
+		chunks = append(chunks, h.chunks[i].block)
 	}
 	for i := range h.texts() {
-		block := &h.text(i).block
-		block.at = at
-		at += uint64(block.stored)
+		texts = append(texts, h.text(i).block)
 	}
-	if at != uint64(len(b)) {
-		return formatError("inline blocks of %d bytes, the directories say %d", len(b), at)
-	}
-	h.inline = b
-	return nil
+	h.inline, err = InlineBlocks(b, chunks, texts)
+	return err
 }

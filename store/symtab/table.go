@@ -51,7 +51,9 @@ func Open(header []byte, blocks Blocks) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if blocks == nil {
+	if h.inline != nil {
+		blocks = h.inline
+	} else if blocks == nil {
 		blocks = &Encoded{}
 	}
 	t := &Table{h: h, blocks: blocks, chunkAt: -1}
@@ -83,36 +85,21 @@ func (t *Table) NumBlocks(kind BlockKind) int {
 	return t.h.texts()
 }
 
-// stored returns a block in its stored form. The bytes change with the next call if inline
-// is false.
-func (t *Table) stored(kind BlockKind, i int, e Packed) (b []byte, inline bool, err error) {
-	if t.h.inline != nil {
-		return t.h.inline[e.at : e.at+uint64(e.stored)], true, nil
-	}
-	if b, err = t.blocks.Block(kind, i); err != nil {
-		return nil, false, fmt.Errorf("%s %d: %w", kind, i, err)
-	}
-	return b, false, nil
-}
-
-// load returns the raw bytes of a block, in *own's memory or aliasing the header.
+// load returns the raw bytes of a block, in *own's memory.
 func (t *Table) load(kind BlockKind, i int, e Packed, own *[]byte) ([]byte, error) {
-	stored, inline, err := t.stored(kind, i, e)
-	if err != nil {
-		return nil, err
+	raw, err := t.blocks.Block(kind, i)
+	if err == nil {
+		raw, err = e.Unpack(*own, raw)
 	}
-	raw, err := e.Unpack(*own, stored)
 	if err != nil {
 		return nil, fmt.Errorf("%s %d: %w", kind, i, err)
 	}
-	switch {
-	case e.zstd:
+	if e.zstd {
 		*own = raw
-	case !inline:
+	} else {
 		*own = append((*own)[:0], raw...)
-		raw = *own
 	}
-	return raw, nil
+	return *own, nil
 }
 
 // readAhead unpacks the next chunk while another is being read. Only the unpacking is concurrent:
@@ -130,20 +117,17 @@ type readAhead struct {
 func (a *readAhead) start(t *Table, i int) {
 	a.drop()
 	e := t.h.chunks[i].block
-	b, inline, err := t.stored(Chunk, i, e)
+	b, err := t.blocks.Block(Chunk, i)
 	if err != nil || !e.zstd {
 		return // openChunk does it again, and returns the error
 	}
-	if !inline {
-		a.stored = append(a.stored[:0], b...)
-		b = a.stored
-	}
+	a.stored = append(a.stored[:0], b...)
 	if a.done == nil {
 		a.done = make(chan struct{}, 1)
 	}
 	a.chunk = i + 1
 	go func() {
-		if a.raw, a.err = e.Unpack(a.own, b); a.err == nil {
+		if a.raw, a.err = e.Unpack(a.own, a.stored); a.err == nil {
 			a.own = a.raw
 		}
 		a.done <- struct{}{}

@@ -80,7 +80,7 @@ type Table struct {
 	funcs, rows, covered uint64
 	chunks               []chunkEntry
 	blocks               symtab.Blocks
-	inline               []byte
+	inline               bool // the blocks are in the header
 	scratch              []byte
 }
 
@@ -89,7 +89,6 @@ type chunkEntry struct {
 	start addr.Addr
 	rows  uint32
 	block symtab.Packed
-	at    int // in the inline bytes
 }
 
 func formatError(format string, args ...any) error {
@@ -106,14 +105,14 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 	if blocks == nil {
 		blocks = &symtab.Encoded{}
 	}
-	t := &Table{blocks: blocks, inline: payload[tagInline]}
+	t := &Table{blocks: blocks, inline: payload[tagInline] != nil}
 	if err := t.summary(payload[tagSummary]); err != nil {
 		return nil, err
 	}
 	if err := t.directory(payload[tagChunks]); err != nil {
 		return nil, err
 	}
-	return t, t.dictionary(payload[tagDictionary])
+	return t, t.dictionary(payload[tagDictionary], payload[tagInline])
 }
 
 // summary decodes the counts.
@@ -136,10 +135,10 @@ func (t *Table) summary(b []byte) error {
 // directory decodes the directory of chunks.
 func (t *Table) directory(b []byte) error {
 	r := decode.New("chunk directory", b, 0, false)
-	rows, start, at := uint64(0), uint64(0), 0
+	rows, start := uint64(0), uint64(0)
 	for r.Left() > 0 && r.Err() == nil {
 		gap, n := r.Uvarint(), r.Uvarint()
-		c := chunkEntry{rows: uint32(n), at: at}
+		c := chunkEntry{rows: uint32(n)}
 		c.block.Read(r)
 		switch {
 		case n == 0 || n > chunkRows || n > uint64(c.block.Raw()):
@@ -149,7 +148,6 @@ func (t *Table) directory(b []byte) error {
 		}
 		start += gap
 		c.start = addr.Addr(start)
-		at += c.block.Stored()
 		rows += n
 		t.chunks = append(t.chunks, c)
 	}
@@ -159,21 +157,26 @@ func (t *Table) directory(b []byte) error {
 	return readError(r)
 }
 
-// dictionary reads the rules.
-func (t *Table) dictionary(entry []byte) error {
+// dictionary reads the rules, after the blocks that are in the header.
+func (t *Table) dictionary(entry, inline []byte) error {
 	var block symtab.Packed
 	r := decode.New("dictionary entry", entry, 0, false)
 	block.Read(r)
 	if err := r.Err(); err != nil {
 		return formatError("%v", err)
 	}
-	last := t.chunks[len(t.chunks)-1]
-	at := last.at + last.block.Stored()
-	if t.inline != nil && at+block.Stored() != len(t.inline) {
-		return formatError("inline blocks of %d bytes, the directory has %d", len(t.inline),
-			at+block.Stored())
+	if t.inline {
+		var chunks []symtab.Packed
+		for i := range t.chunks {
+			chunks = append(chunks, t.chunks[i].block)
+		}
+		blocks, err := symtab.InlineBlocks(inline, chunks, []symtab.Packed{block})
+		if err != nil {
+			return fmt.Errorf("unwind table: %w", err)
+		}
+		t.blocks = blocks
 	}
-	b, err := t.block(symtab.Strings, 0, at, block)
+	b, err := t.block(symtab.Strings, 0, block)
 	if err != nil {
 		return err
 	}
@@ -247,18 +250,10 @@ func readOffset(r *decode.Reader) int32 {
 }
 
 // block returns the raw bytes of a block, valid until the next call.
-func (t *Table) block(kind symtab.BlockKind, i, at int, p symtab.Packed) ([]byte, error) {
-	stored := t.inline
-	if stored != nil {
-		if at+p.Stored() > len(stored) {
-			return nil, formatError("inline %s %d is cut off", kind, i)
-		}
-		stored = stored[at : at+p.Stored()]
-	} else {
-		var err error
-		if stored, err = t.blocks.Block(kind, i); err != nil {
-			return nil, err
-		}
+func (t *Table) block(kind symtab.BlockKind, i int, p symtab.Packed) ([]byte, error) {
+	stored, err := t.blocks.Block(kind, i)
+	if err != nil {
+		return nil, err
 	}
 	raw, err := p.Unpack(t.scratch, stored)
 	if err == nil && cap(raw) > cap(t.scratch) && &raw[0] != &stored[0] {
@@ -282,7 +277,7 @@ func (t *Table) Named() uint64 { return t.covered }
 // NumBlocks returns the number of blocks of a kind outside the header.
 func (t *Table) NumBlocks(kind symtab.BlockKind) int {
 	switch {
-	case t.inline != nil:
+	case t.inline:
 		return 0
 	case kind == symtab.Strings:
 		return 1
@@ -301,7 +296,7 @@ func (t *Table) ChunkOf(a addr.Addr) int {
 // Chunk decodes a chunk. It is independent of the table afterwards.
 func (t *Table) Chunk(i int) (*Chunk, error) {
 	e := &t.chunks[i]
-	raw, err := t.block(symtab.Chunk, i, e.at, e.block)
+	raw, err := t.block(symtab.Chunk, i, e.block)
 	if err != nil {
 		return nil, err
 	}
