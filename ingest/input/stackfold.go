@@ -89,8 +89,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		f.lists[role].Add(nil)
 	}
 	noMap := func(path string, why ingest.Reason) uint32 {
-		key := sideband.ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(path + why.String()))}
-		return sb.Objects.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Reason: why})
+		return sb.Objects.Nameless(ingest.Unmapped, path, why)
 	}
 	f.noMap = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.UnmappedKernelPath,
 		ingest.MapsNotSaved),
@@ -308,9 +307,7 @@ func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 		if role == merge.KernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
-		key := sideband.ObjectKey{Kind: ingest.NoStack, Path: f.Objects.Path([]byte(path))}
-		f.lostOf[cause][role] = 1 + f.Objects.Add(key,
-			ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.StackLost})
+		f.lostOf[cause][role] = 1 + f.Objects.Nameless(ingest.NoStack, path, ingest.StackLost)
 	}
 	return f.lostOf[cause][role] - 1
 }

@@ -276,9 +276,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 
 // AmbiguousJIT returns the object for addresses of several functions of a run-time compiler.
 func (sb *State) AmbiguousJIT() uint32 {
-	key := ObjectKey{Kind: ingest.Unmapped, Path: sb.Objects.Path([]byte(ingest.AmbiguousJITPath))}
-	return sb.Objects.Add(key, ingest.Object{File: ingest.FileRef{Path: ingest.AmbiguousJITPath},
-		Reason: ingest.AddressReused})
+	return sb.Objects.Nameless(ingest.Unmapped, ingest.AmbiguousJITPath, ingest.AddressReused)
 }
 
 // JITReused reports whether a process's jitdump file has several successive functions at an

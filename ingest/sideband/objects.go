@@ -228,12 +228,17 @@ func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uin
 	return n
 }
 
+// Nameless returns the object for all addresses that have no name for a reason; path is its name
+// in reports.
+func (r *Objects) Nameless(kind ingest.ObjectKind, path string, why ingest.Reason) uint32 {
+	key := ObjectKey{Kind: kind, Path: r.Path([]byte(path + "\x00" + why.String()))}
+	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Reason: why})
+}
+
 // NoTable returns the object for the last frame of stacks that end in an object without unwind
 // table.
 func (r *Objects) NoTable(object uint32) uint32 {
-	path := ingest.NoTablePath(r.List[object].File.Path)
-	key := ObjectKey{Kind: ingest.NoStack, Path: r.Path([]byte(path))}
-	return r.Add(key, ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.NoUnwindTable})
+	return r.Nameless(ingest.NoStack, ingest.NoTablePath(r.List[object].File.Path), ingest.NoUnwindTable)
 }
 
 // NamedCode returns the object of a function known only by its name and its module or file.

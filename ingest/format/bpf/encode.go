@@ -9,8 +9,9 @@ type RawProgram struct {
 	BigEndian bool              // byte order of the host
 }
 
-// InfoLen is the size of the part of struct bpf_prog_info that is recorded, as by perf, and
-// the offsets of some of its fields.
+// InfoLen is the size of struct bpf_prog_info since Linux 5.16, as perf records it: shorter ones of
+// older recorders are extended with zeros, the rest of longer ones is ignored. The others are the
+// offsets of some of its fields.
 const (
 	InfoLen   = 232
 	InfoIDAt  = 4

@@ -11,25 +11,18 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// infoSize is the size of struct bpf_prog_info since Linux 5.16, bytes. Shorter ones of older
-// recorders are extended with zeros, the rest of longer ones is ignored.
-const infoSize = 232
-
 // maxFuncs bounds the functions of a program; the kernel allows 256 (BPF_MAX_SUBPROGS).
 const maxFuncs = 4096
 
 // Offsets in struct bpf_prog_info (include/uapi/linux/bpf.h).
 const (
 	typeAt          = 0
-	idAt            = 4
-	tagAt           = 8
 	jitedLenAt      = 16
 	xlatedLenAt     = 20
 	loadTimeAt      = 40
 	uidAt           = 48
 	nameAt          = 64
 	nameLen         = 16
-	btfIDAt         = 128
 	runTimeAt       = 192
 	runCountAt      = 200
 	verifiedInsnsAt = 216
@@ -85,7 +78,7 @@ func (a *array) at(i int) []byte { return a.b[i*a.size : (i+1)*a.size] }
 type entry struct {
 	name   string // of the section, for errors
 	base   int64  // of the entry's data in the file
-	info   [infoSize]byte
+	info   [InfoLen]byte
 	data   []byte
 	mask   uint64 // of arrays
 	big    bool
@@ -105,7 +98,7 @@ func (e *entry) fail(at int64, format string, args ...any) {
 
 // error makes an error about an offset in the entry's data.
 func (e *entry) error(at int64, format string, args ...any) error {
-	return &decode.Error{Name: fmt.Sprintf("%s: program %d", e.name, e.u32(idAt)),
+	return &decode.Error{Name: fmt.Sprintf("%s: program %d", e.name, e.u32(InfoIDAt)),
 		Offset: e.base + at, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -154,11 +147,11 @@ func (e *entry) program(types func(id uint32) *btf.Types) Program {
 	e.findArrays()
 	name, _, _ := bytes.Cut(e.info[nameAt:nameAt+nameLen], []byte{0})
 	p := Program{
-		Type: e.u32(typeAt), ID: e.u32(idAt), Tag: Tag(e.info[tagAt : tagAt+8]),
+		Type: e.u32(typeAt), ID: e.u32(InfoIDAt), Tag: Tag(e.info[InfoTagAt : InfoTagAt+8]),
 		JITedLen: e.u32(jitedLenAt), XlatedLen: e.u32(xlatedLenAt),
 		LoadTime: e.u64(loadTimeAt), UID: e.u32(uidAt),
 		Name:  string(name),
-		BTFID: e.u32(btfIDAt), RunTime: e.u64(runTimeAt), RunCount: e.u64(runCountAt),
+		BTFID: e.u32(InfoBTFAt), RunTime: e.u64(runTimeAt), RunCount: e.u64(runCountAt),
 		VerifiedInsns: e.u32(verifiedInsnsAt), BigEndian: e.big,
 	}
 	if p.BTFID != 0 {
