@@ -20,7 +20,7 @@ import (
 	"symbolize/store"
 )
 
-// answer are the names of the locations of one object.
+// answer holds the names of one object's locations.
 type answer struct {
 	Object ingest.Object // of the captures, as bare returns it
 	// Exact lists undecided addresses proved not to be return addresses, ascending.
