@@ -74,9 +74,7 @@ func addBehind(front **Manifest, behind View) error {
 	}
 	m.Sources = slices.Clone(f.Sources)
 	for _, s := range b.Sources {
-		if !slices.ContainsFunc(m.Sources, func(o SourceInfo) bool {
-			return o.Kind == s.Kind && o.Digest == s.Digest
-		}) {
+		if FindSource(m.Sources, &s) < 0 {
 			m.Sources = append(m.Sources, s)
 		}
 	}
@@ -109,9 +107,7 @@ func openIn[T any](l layered, m *Manifest, i int, open func(View, *Manifest, int
 			continue
 		}
 		for _, have := range ms {
-			at := slices.IndexFunc(have.Sources, func(s SourceInfo) bool {
-				return s.Kind == info.Kind && s.Digest == info.Digest
-			})
+			at := FindSource(have.Sources, info)
 			if have.ID != m.ID || at < 0 {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -153,6 +154,13 @@ func (m *Manifest) Rivals(i int) bool {
 	}
 	a, b := &m.Sources[i-1], &m.Sources[i]
 	return a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT && a.Kind != Unwind
+}
+
+// FindSource returns the index of a source with the kind and the table of s; -1 if there is none.
+func FindSource(list []SourceInfo, s *SourceInfo) int {
+	return slices.IndexFunc(list, func(o SourceInfo) bool {
+		return o.Kind == s.Kind && o.Digest == s.Digest
+	})
 }
 
 // OtherSegments decodes the PT_LOAD segments of OtherLayouts.

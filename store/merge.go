@@ -110,9 +110,7 @@ func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceCha
 		if err != nil {
 			return nil, nil, err
 		}
-		at := slices.IndexFunc(list, func(o SourceInfo) bool {
-			return o.Kind == info.Kind && o.Digest == info.Digest
-		})
+		at := FindSource(list, &info)
 		if at < 0 {
 			list = append(list, info)
 			changes = append(changes, SourceChange{

@@ -84,6 +84,28 @@ func (b *batch) commit() error {
 	return nil
 }
 
+// putSources adds the tables and captured inputs that changed, and completes their entries in the
+// manifest.
+func (b *batch) putSources(next *store.Manifest, changes []store.SourceChange) error {
+	for i := range changes {
+		ch := &changes[i]
+		if ch.WriteTable {
+			if err := b.putTable(next, ch); err != nil {
+				return err
+			}
+		}
+		if ch.WriteRaw {
+			if err := b.putRaw(next, ch); err != nil {
+				return err
+			}
+		}
+		if at := store.FindSource(next.Sources, &ch.Info); at >= 0 {
+			next.Sources[at] = ch.Info
+		}
+	}
+	return nil
+}
+
 // putTable adds the parts of a source's table.
 func (b *batch) putTable(m *store.Manifest, ch *store.SourceChange) error {
 	prefix := sourcePrefix(prefixTable, m.ID, &ch.Info)

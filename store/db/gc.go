@@ -300,23 +300,12 @@ func (c *collector) source(m *store.Manifest, i int) error {
 	if sum, _, err := c.d.readTable(m, i); err != nil || sum != info.Digest {
 		return store.Damagef("table of %s: %v", m.ID, err)
 	}
-	prefix := sourcePrefix(prefixTable, m.ID, info)
-	if err := c.copyKey(tableKey(prefix, partHeader, 0)); err != nil {
-		return err
-	}
-	for i := range info.Chunks {
-		if err := c.copyKey(tableKey(prefix, partChunk, i)); err != nil {
-			return err
+	for key := range sourceKeys(m.ID, info) {
+		payload, err := c.d.get(key)
+		if err == nil {
+			err = c.to.put(key, payload)
 		}
-	}
-	for i := range info.Strings {
-		if err := c.copyKey(tableKey(prefix, partStrings, i)); err != nil {
-			return err
-		}
-	}
-	prefix = sourcePrefix(prefixRaw, m.ID, info)
-	for i := range info.RawPieces {
-		if err := c.copyKey(rawKey(prefix, i)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -361,14 +350,6 @@ func (c *collector) blob(id store.BlobID) (bool, error) {
 		err = putBlob(c.to, id, data)
 	}
 	return err == nil, err
-}
-
-func (c *collector) copyKey(key []byte) error {
-	payload, err := c.d.get(key)
-	if err != nil {
-		return err
-	}
-	return c.to.put(key, payload)
 }
 
 // dir copies the rows of files that are still there. Rows of objects that lost

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"iter"
 
 	"symbolize/buildid"
 	"symbolize/store"
@@ -72,6 +73,26 @@ func rawKey(prefix []byte, i uint32) []byte {
 	b := make([]byte, len(prefix), len(prefix)+4)
 	copy(b, prefix)
 	return binary.BigEndian.AppendUint32(b, i)
+}
+
+// sourceKeys visits the keys of a source's table and captured input.
+func sourceKeys(id buildid.ID, info *store.SourceInfo) iter.Seq[[]byte] {
+	return func(yield func(key []byte) bool) {
+		prefix := sourcePrefix(prefixTable, id, info)
+		for part, n := range []uint32{partHeader: 1, partChunk: info.Chunks, partStrings: info.Strings} {
+			for i := range n {
+				if !yield(tableKey(prefix, byte(part), i)) {
+					return
+				}
+			}
+		}
+		prefix = sourcePrefix(prefixRaw, id, info)
+		for i := range info.RawPieces {
+			if !yield(rawKey(prefix, i)) {
+				return
+			}
+		}
+	}
 }
 
 func dirKey(dir string) []byte {

@@ -218,10 +218,7 @@ func (w *Writer) remake(m *store.Manifest, i int, opts RebuildOptions) (store.So
 		return store.SourceChange{}, err
 	}
 	ch := store.SourceChange{Source: src, Info: info, WriteTable: true, WriteRaw: true}
-	at := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == info.Kind && s.Digest == info.Digest
-	})
-	if at >= 0 {
+	if at := store.FindSource(m.Sources, &info); at >= 0 {
 		ch.Old = m.Sources[at]
 	}
 	return ch, nil
@@ -231,50 +228,22 @@ func (w *Writer) remake(m *store.Manifest, i int, opts RebuildOptions) (store.So
 // names. A captured input is named by a manifest at any moment: it could not be made again.
 func (w *Writer) replace(ctx context.Context, m, next *store.Manifest, changes []store.SourceChange) error {
 	b := &batch{ctx: ctx, w: w}
-	for i := range changes {
-		ch := &changes[i]
-		if err := errors.Join(b.putTable(next, ch), b.putRaw(next, ch)); err != nil {
-			return err
-		}
-		at := slices.IndexFunc(next.Sources, func(s store.SourceInfo) bool {
-			return s.Kind == ch.Info.Kind && s.Digest == ch.Info.Digest
-		})
-		if at >= 0 {
-			next.Sources[at] = ch.Info
-		}
+	if err := b.putSources(next, changes); err != nil {
+		return err
 	}
 	if err := b.put(manifestKey(m.ID), store.EncodeManifest(next)); err != nil {
 		return err
 	}
 	for i := range m.Sources {
 		old := &m.Sources[i]
-		if slices.ContainsFunc(next.Sources, func(s store.SourceInfo) bool {
-			return s.Kind == old.Kind && s.Digest == old.Digest
-		}) {
+		if store.FindSource(next.Sources, old) >= 0 {
 			continue
 		}
-		if err := b.removeSource(m, old); err != nil {
-			return err
+		for key := range sourceKeys(m.ID, old) {
+			if err := b.remove(key); err != nil {
+				return err
+			}
 		}
 	}
 	return b.commit()
-}
-
-// removeSource removes all parts of a source.
-func (b *batch) removeSource(m *store.Manifest, info *store.SourceInfo) error {
-	prefix := sourcePrefix(prefixTable, m.ID, info)
-	if err := b.remove(tableKey(prefix, partHeader, 0)); err != nil {
-		return err
-	}
-	if err := errors.Join(b.putParts(prefix, partChunk, nil, info.Chunks),
-		b.putParts(prefix, partStrings, nil, info.Strings)); err != nil {
-		return err
-	}
-	prefix = sourcePrefix(prefixRaw, m.ID, info)
-	for i := range info.RawPieces {
-		if err := b.remove(rawKey(prefix, i)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

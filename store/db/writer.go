@@ -269,22 +269,8 @@ func (w *Writer) write(ctx context.Context, key []byte, old, next *store.Manifes
 	if err := b.withdraw(key, old, changes); err != nil {
 		return err
 	}
-	for i := range changes {
-		ch := &changes[i]
-		if ch.WriteTable {
-			if err := b.putTable(next, ch); err != nil {
-				return err
-			}
-		}
-		if ch.WriteRaw {
-			if err := b.putRaw(next, ch); err != nil {
-				return err
-			}
-			at := slices.IndexFunc(next.Sources, func(s store.SourceInfo) bool {
-				return s.Kind == ch.Info.Kind && s.Digest == ch.Info.Digest
-			})
-			next.Sources[at] = ch.Info
-		}
+	if err := b.putSources(next, changes); err != nil {
+		return err
 	}
 	text := store.EncodeManifest(next)
 	if len(text) > store.MaxManifest {
@@ -307,9 +293,9 @@ func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.Source
 		if ch.Old.Kind == 0 {
 			continue
 		}
-		without.Sources = slices.DeleteFunc(without.Sources, func(s store.SourceInfo) bool {
-			return s.Kind == ch.Old.Kind && s.Digest == ch.Old.Digest
-		})
+		if at := store.FindSource(without.Sources, &ch.Old); at >= 0 {
+			without.Sources = slices.Delete(without.Sources, at, at+1)
+		}
 	}
 	if len(without.Sources) == len(old.Sources) {
 		return nil
