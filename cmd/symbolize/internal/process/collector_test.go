@@ -11,6 +11,7 @@ func TestPercentFor(t *testing.T) {
 		name  string
 		live  uint64
 		asked int
+		most  uint64
 		want  int
 	}{
 		{name: "before the first collection", live: 0, asked: 40, want: heapFloor / (4 * mb) * 100},
@@ -20,8 +21,11 @@ func TestPercentFor(t *testing.T) {
 		{name: "shortly below the floor", live: heapFloor - mb, asked: 40, want: 40},
 		{name: "at the floor", live: heapFloor, asked: 40, want: 40},
 		{name: "a large heap", live: 200 * mb, asked: 40, want: 40},
+		{name: "below the most", live: 60 * mb, asked: 40, most: 32 * mb, want: 40},
+		{name: "the most", live: 200 * mb, asked: 40, most: 32 * mb, want: 15},
+		{name: "a very large heap", live: 20000 * mb, asked: 40, most: 32 * mb, want: leastPercent},
 	} {
-		if got := percentFor(test.live, test.asked); got != test.want {
+		if got := percentFor(test.live, &Growth{test.asked, test.most}); got != test.want {
 			t.Errorf("%s: %d %%, want %d", test.name, got, test.want)
 		}
 	}
