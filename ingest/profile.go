@@ -56,7 +56,7 @@ const (
 // samples by it.
 type IDSource uint8
 
-// The sources of a build ID (DESIGN.md section 4).
+// The sources of a build ID.
 const (
 	IDNone     IDSource = iota // no build ID
 	IDRecorded                 // the mapping's own record

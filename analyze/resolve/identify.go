@@ -23,10 +23,10 @@ type IdentifyOptions struct {
 	Newer func(path string)
 }
 
-// Identify returns ingest's source of the build ID of a mapping without one in its records
-// (DESIGN.md section 4). A file is proven the same if the store's row for its path has the
-// recorded device, inode and generation and neither mtime nor ctime later than when it was mapped:
-// a later change would have set another ctime.
+// Identify returns ingest's source of the build ID of a mapping without one in its records. A file
+// is proven the same if the store's row for its path has the recorded device, inode and generation
+// and neither mtime nor ctime later than when it was mapped: a later change would have set another
+// ctime.
 //
 // An ID that the capture has only by path is refuted if the file that the store knows at the
 // path has it, was there when the recording ended, and is another inode: the recorder read the ID

@@ -11,9 +11,8 @@ import (
 type PC uint64
 
 // Offset is a position in an object, independent of its load address. Its definition depends on the
-// kind of the object (DESIGN.md section 2): a file offset for ELF files and vdsos; ip − reference
-// symbol for the kernel; ip − load address for modules; ip − start for JITed functions; the address
-// itself for perf maps.
+// kind of the object: a file offset for ELF files and vdsos; ip − reference symbol for the kernel;
+// ip − load address for modules; ip − start for JITed functions; the address itself for perf maps.
 type Offset uint64
 
 // Addr is an address in an object's own tables: the ELF virtual address (st_value) of ELF files and

@@ -32,8 +32,7 @@ type ObjectQuery struct {
 	Shared      bool       // the capture has other files at the same path
 }
 
-// Identifier finds the build IDs of objects recorded without one, in the order of DESIGN.md section
-// 4.
+// Identifier finds the build IDs of objects recorded without one, in the order of ingest.IDSource.
 type Identifier struct {
 	sb       *State
 	byPath   map[string]buildid.ID  // by recorded name; zero if two IDs differ

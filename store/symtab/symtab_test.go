@@ -165,8 +165,8 @@ func randomFuncs(rng *rand.Rand, n int, space uint64) []Func {
 	return funcs
 }
 
-// better is the oracle's choice: DESIGN.md section 6, spelled out. i and j are places
-// in the list of symbols.
+// better is the oracle's choice between two symbols at an address; i and j are places in the list of
+// symbols.
 func better(funcs []Func, i, j int) bool {
 	a, b := funcs[i], funcs[j]
 	if a.Start != b.Start {

@@ -11,9 +11,9 @@ import (
 // never collide.
 const linesMark = "lines"
 
-// Identity identifies function i independently of its address and code bytes (DESIGN.md section 2):
-// the SHA-1 over machine (of uname -m), name, length and the table of offset to line, column and
-// file. Without lines it is SymbolIdentity of the function's Symbol.
+// Identity identifies function i independently of its address and code bytes: it is the SHA-1 over
+// machine (of uname -m), name, length and the table of offset to line, column and file. Without
+// lines it is SymbolIdentity of the function's Symbol.
 func (p *Program) Identity(i int, machine string) buildid.ID {
 	f := &p.Funcs[i]
 	if len(f.Lines) == 0 {

@@ -43,9 +43,9 @@ type WriteOptions struct {
 }
 
 // Write writes p as a gzipped pprof profile.proto
-// (https://github.com/google/pprof/blob/main/proto/profile.proto), in the layout of DESIGN.md
-// section 6. Equal profiles give equal bytes. Each event has two columns, samples and weight.
-// Strings are valid UTF-8 without control characters.
+// (https://github.com/google/pprof/blob/main/proto/profile.proto). Equal profiles give equal bytes.
+// Each event has two columns, samples and weight. Strings are valid UTF-8 without control
+// characters.
 func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
 	if p.Names != nil && len(p.Names.FrameEnds) != len(p.Locations) {
 		return fmt.Errorf("names of %d locations for a profile of %d", len(p.Names.FrameEnds),
