@@ -45,8 +45,8 @@ func serviceSamples(chains int, size int64) []byte {
 	return c.Bytes()
 }
 
-// BenchmarkSecondPass reads and folds samples on one core: those of a service, which have few
-// distinct chains, and some of which half are distinct.
+// BenchmarkSecondPass reads and folds samples on one core: of a service, which has few distinct
+// chains, and of a recording with distinct chains in half of the samples.
 func BenchmarkSecondPass(b *testing.B) {
 	const size = 64 << 20
 	for _, bb := range []struct {

@@ -237,8 +237,8 @@ func (s *bundleSource) dumps() (list []bundleDump, damage error) {
 	return list, damage
 }
 
-// readStacks reads the stacks of a bundle, once: the ones that the manifest lists, otherwise those
-// of the dumps. It returns nil if there are none. The profile reports damage of them.
+// readStacks reads the stacks of a bundle, once: the dumps that the manifest lists, otherwise all
+// dumps. It returns nil if there are none. The profile reports damage of them.
 func (s *bundleSource) readStacks() *stackSource {
 	if !s.stacksRead {
 		s.stacksRead = true

@@ -41,9 +41,8 @@ type Capture struct {
 	profile *ingest.Profile // once it was made
 }
 
-// source is the content of a capture of one kind. Sources implement those of the optional
-// interfaces below that apply to their content. The Capture's lock is held during all calls
-// except replay.
+// source is the content of a capture of one kind. Sources implement the optional interfaces below
+// that apply to their content. The Capture's lock is held during all calls except replay.
 type source interface {
 	kind() string // the result of Capture.Kind
 	// fold reads the samples and folds them. It is called until it succeeds.
@@ -56,7 +55,7 @@ type eventSource interface {
 	scan(ctx context.Context) (*sideband.State, error) // the first pass, once
 }
 
-// replaySource is a source whose samples may be read one by one. replay returns ErrNoReplay if the
+// replaySource is a source that can read its samples one by one. replay returns ErrNoReplay if the
 // samples are counted stacks; p is only called otherwise.
 type replaySource interface {
 	replay(ctx context.Context, p func(context.Context) (*ingest.Profile, error),
@@ -183,10 +182,10 @@ func (c *Capture) FileSymbols() ([]perfdata.FileSymbols, error) {
 	return nil, nil
 }
 
-// Programs returns the BPF programs of the capture, by ID: those with recorded information, and
-// those that only records name, with the reason why no more is known (bpf.Program.Missing, Raw
+// Programs returns the BPF programs of the capture, by ID: programs with recorded information, and
+// programs that only records name, with the reason why no more is known (bpf.Program.Missing, Raw
 // nil). They are decoded once and shared, and must not be changed. With an error it returns the
-// undamaged programs; if the records cannot be read, only those of the features. Captures of other
+// undamaged programs; if the records cannot be read, only the features' programs. Captures of other
 // kinds have none.
 func (c *Capture) Programs() ([]bpf.Program, error) {
 	sb, err := c.scan(context.Background())

@@ -150,7 +150,7 @@ const maxWords = 1<<16 - 1
 
 // encodeChain appends the words of a part of a chain in about half their size, the form in which
 // chains are kept and compared: the number of words; a bit for each word, set if its difference
-// from the previous word takes 8 bytes; the differences, most of which fit in 4. The encoding is
+// from the previous word has 8 bytes; the differences, most of which fit in 4. The encoding is
 // unique.
 func encodeChain(dst, words []byte) []byte {
 	n := min(len(words)/8, maxWords)
@@ -215,7 +215,7 @@ type chainCount struct {
 	altResults []altResult
 }
 
-// joinChains finds the chains that several workers have, and frees the words: they take most of the
+// joinChains finds the chains that several workers have, and frees the words: they are most of the
 // memory of the second pass, after which only the results are needed.
 func (f *folder) joinChains() {
 	for role := range f.counts {

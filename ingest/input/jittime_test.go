@@ -53,8 +53,8 @@ func TestJITTimes(t *testing.T) {
 	}
 }
 
-// TestJITOrder: the records of an exec and of a fork come behind those of mappings in the file, as
-// those of another CPU do, and before them in time.
+// TestJITOrder: the records of an exec and of a fork follow the mappings' records in the file, as
+// records of another CPU do, and precede them in time.
 func TestJITOrder(t *testing.T) {
 	b := perfbuild.New()
 	anon := func(pid int32, start, time uint64) {

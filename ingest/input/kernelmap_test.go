@@ -9,8 +9,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// TestKernelMap: the pointers in each load of a program find the functions of that load,
-// though others lay at the same places before and after.
+// TestKernelMap: the pointers in each load of a program find the functions of that load, though
+// other loads had the same addresses before and after.
 func TestKernelMap(t *testing.T) {
 	c, err := Open(t.Context(), "../../fixtures/captures/bpf-lines.data", Options{})
 	if err != nil {

@@ -95,8 +95,8 @@ func TestLocateInterrupted(t *testing.T) {
 	}
 }
 
-// TestSameIsLocated: a part of which same says that two address spaces agree is located equally in
-// both, whatever their mappings and its words are.
+// TestSameIsLocated: if same reports that two address spaces agree on a part, the part is located
+// equally in both, whatever the mappings and words are.
 func TestSameIsLocated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 24))
 	const units, processes = 12, 6

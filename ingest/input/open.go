@@ -34,8 +34,8 @@ type file struct {
 
 // Open opens a capture and recognizes its type by its first bytes: perf.data in any container, a
 // capture bundle, a stack map, or a pprof profile, gzipped or not. Profile and Replay read the
-// samples; those of a pprof file are read by Open. Errors of files that are not captures wrap
-// ErrNotCapture.
+// samples; Open itself reads the samples of a pprof file. Errors of files that are not captures
+// wrap ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func openPacked(ctx context.Context, in *file, kind container.Type, opts *Option
 	case inner == container.TypeStacks || inner == container.TypeBundle || inner == container.TypePprof ||
 		opts.Stacks.bare() && !inner.Packed():
 		return openSource(ctx, in, opts)
-	case kind == container.TypeGzip: // a profile whose first fields are unusual
+	case kind == container.TypeGzip: // a profile with unusual first fields
 		packed.closers = nil
 		if src, err := openPprof(&packed, opts); err == nil {
 			return src, nil

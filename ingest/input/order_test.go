@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// TestReplayInOrder: samples come in order of time, as perf script prints them, though
-// each CPU's lie together in the file.
+// TestReplayInOrder: samples come in order of time, as perf script prints them, though the file has
+// the samples of each CPU together.
 func TestReplayInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

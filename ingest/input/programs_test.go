@@ -20,7 +20,7 @@ import (
 const programFile = "a.bpf.c"
 
 // program is a program with one function per start address, a0, a1 and so on for tag 0xa0. Its own
-// tag is that byte over and over, those of its functions count up from there.
+// tag is that byte over and over, and its functions' tags count up from there.
 func program(id uint32, tag byte, starts ...uint64) bpfbuild.Program {
 	p := bpfbuild.Program{Type: 17, ID: id, BTFID: id,
 		Tag: [8]byte(bytes.Repeat([]byte{tag}, 8))}
@@ -522,8 +522,8 @@ func TestProgramsMerge(t *testing.T) {
 	}
 }
 
-// manyPrograms is a capture with programs that come, go, were there before, were never read and lie
-// over one another.
+// manyPrograms is a capture with programs that come, go, were there before, were never read and
+// overlap one another.
 func manyPrograms(big bool) []byte {
 	before, one, two := program(3, 0xa0, slotA, slotC), program(4, 0xb0, slotB), program(6, 0xc0,
 		slotB-8, slotB+0x100)

@@ -263,8 +263,8 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 	}
 }
 
-// label numbers the labels of the current sample, which mostly equal those of the thread's last
-// sample.
+// label numbers the labels of the current sample, which mostly equal the labels of the thread's
+// last sample.
 func (r *reader) label() uint32 {
 	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
 	l := merge.Labels{Comm: r.comm, PID: -1, TID: -1, CPU: -1, Event: uint16(r.event)}

@@ -62,8 +62,8 @@ func repeatedSamples(rounds int) []byte {
 	return c.Bytes()
 }
 
-// TestRepeatedSamples: samples that come often count as often as they come, whatever tells them
-// from others with the same chain.
+// TestRepeatedSamples: samples that come often count as often as they come, whatever distinguishes
+// them from others with the same chain.
 func TestRepeatedSamples(t *testing.T) {
 	const rounds = 9 // of which the first two are not repetitions
 	inChunks := func(data []byte, opts Options) *ingest.Profile {

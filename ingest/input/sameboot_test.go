@@ -102,8 +102,8 @@ func TestOpenBundleWithoutSideband(t *testing.T) {
 	}
 }
 
-// TestTaken omits more and more from the recording: with the bundle the profile equals that of a
-// complete recording.
+// TestTaken omits more and more from the recording: with the bundle the profile equals the profile
+// of a complete recording.
 func TestTaken(t *testing.T) {
 	const none = ": the capture has all that the bundle has"
 	for _, tt := range []struct {

@@ -129,8 +129,8 @@ func TestSampled(t *testing.T) {
 	}
 }
 
-// TestSampledPlaces: the leaf functions of the load are where their programs spent their
-// time, and addresses in code without a build ID and in the vdso lie in it.
+// TestSampledPlaces: the leaf functions of the load are the functions where its programs spent
+// their time, and addresses in code without a build ID and in the vdso are inside it.
 func TestSampledPlaces(t *testing.T) {
 	c, p := foldPath(t, sampledOnCPU, Options{})
 	object := func(l ingest.LocationID) *ingest.Object { return &p.Objects[p.Locations[l].Object] }

@@ -146,7 +146,7 @@ func TestLikePerfScript(t *testing.T) {
 	}
 }
 
-// compareScript compares the samples of a capture with those that perf printed, one by one.
+// compareScript compares the samples of a capture one by one with the samples that perf printed.
 // Besides a thousandth of the frames, this many may differ.
 func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 	t.Helper()

@@ -214,7 +214,7 @@ const (
 
 // simplify makes user parts equal that differ only in junk: unwinding by frame pointers interprets
 // data on the stack of functions without them as addresses, and every such word would make a
-// distinct chain. The result of the part is unchanged, since the rules are those of locate.
+// distinct chain. The result of the part is unchanged, since locate has the same rules.
 func (sp *splitter) simplify(part []byte, spaces *addrspace.Map) []byte {
 	if len(part) < 8 || binary.LittleEndian.Uint64(part) >= contextMax {
 		return part // not in user mode, or invalid from the start

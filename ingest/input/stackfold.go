@@ -27,7 +27,7 @@ type stackFolder struct {
 	places *intern.Pairs
 	lists  [merge.NumRoles]*intern.Lists
 	rows   []merge.Row
-	counts []uint64 // of rows; those of maps, such as nanoseconds, can exceed 32 bits
+	counts []uint64 // of rows; counts of maps, such as nanoseconds, can exceed 32 bits
 	stats  ingest.Stats
 
 	// Number + 1 in lists of located parts: by stack if the locations are the same in all
@@ -166,7 +166,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.counts = append(f.counts, sm.Count)
 }
 
-// labelled numbers the labels of a sample, which often equal those of the previous sample.
+// labelled numbers the labels of a sample, which often equal the labels of the previous sample.
 func (f *stackFolder) labelled(l merge.Labels) uint32 {
 	if len(f.rows) == 0 || l != f.label {
 		f.label, f.labelID = l, f.labels.Number(l)

@@ -58,7 +58,7 @@ func fieldsOf(t testing.TB, text string) []stackmap.Field {
 	return fields
 }
 
-// stackOptions are those of the recorded dumps in a directory.
+// stackOptions are the options of the recorded dumps in a directory.
 func stackOptions(t testing.TB, dir, counts string) Options {
 	t.Helper()
 	o := StackOptions{Counts: filepath.Join(dir, counts), Kallsyms: filepath.Join(dir, "kallsyms"),

@@ -106,8 +106,8 @@ func (s *stackSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	return s.foldWith(sb, nil)
 }
 
-// foldWith makes the profile of the stacks with the address spaces of sb. warnings are those of the
-// side band of their bundle.
+// foldWith makes the profile of the stacks with the address spaces of sb. warnings are the warnings
+// of their bundle's side band.
 func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
 	sb.AddJIT(s.opts.JIT, 0, 0)
@@ -126,7 +126,7 @@ func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) 
 	return p, nil
 }
 
-// addWarnings appends warnings of a side band to those of the profile.
+// addWarnings appends warnings of a side band to the profile's.
 func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 	for _, w := range list[:min(len(list), sideband.MaxWarnings)] {
 		p.Stats.Warnings = append(p.Stats.Warnings, w.Warning)

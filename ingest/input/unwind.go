@@ -64,7 +64,7 @@ const (
 	UserGuess  = lastStackEnd
 )
 
-// UnwinderFor makes the Unwinder of a capture. objects are those of its mappings, by
+// UnwinderFor makes the Unwinder of a capture. objects are the objects of its mappings, by
 // addrspace.Mapping.Object, with the build IDs that were found.
 type UnwinderFor func(objects []ingest.Object) Unwinder
 

@@ -177,7 +177,7 @@ type queued struct {
 }
 
 // foldBatch folds the samples of a batch, a group at a time: the tables are read ahead for the
-// whole group before the first look-up, so that cache misses, which take most of the time, overlap.
+// whole group before the first look-up, so that cache misses, which are most of the time, overlap.
 func (w *worker) foldBatch(b []byte) {
 	for len(b) > 0 {
 		n := 0
@@ -440,7 +440,7 @@ const (
 	// repeatWindow is the number of look-ups after which repeats decides whether to stay on.
 	repeatWindow = 4 << repeatBits
 	// repeatLeast: one look-up in so many must be successful. With fewer than a third, failed
-	// look-ups took as much time as the others saved.
+	// look-ups cost as much time as the others saved.
 	repeatLeast = 3
 	repeatPause = 16 * repeatWindow // samples to skip
 	repeatLead  = 3

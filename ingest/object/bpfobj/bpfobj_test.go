@@ -85,8 +85,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestRecordedTag: fixtures/captures/bpf-lines.data was recorded on Linux 6.18 with this
-// object, whose program calls two functions.
+// TestRecordedTag: fixtures/captures/bpf-lines.data was recorded on Linux 6.18 with this object, in
+// which a program calls two functions.
 func TestRecordedTag(t *testing.T) {
 	f := readFile(t, "count.bpf.o").named(t, "count_system_calls_on_enter")
 	if !hasTag(f, "91621db7a64bdc62") || f.Uncertain != "" || !f.Program || f.Count != 93 {
@@ -158,8 +158,8 @@ func TestTagOfMaps(t *testing.T) {
 	}
 }
 
-// TestOrders: a program whose subprograms the two loaders append in different orders has
-// a tag for each, with both digests.
+// TestOrders: a program with subprograms that the two loaders append in different orders has a tag
+// for each order, with both digests.
 func TestOrders(t *testing.T) {
 	o := readFile(t, "shapes.bpf.o")
 	if f := o.named(t, "orders"); len(f.Tags) != 4 {

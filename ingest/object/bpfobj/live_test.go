@@ -39,8 +39,8 @@ func TestCiliumTags(t *testing.T) {
 	}
 }
 
-// TestLiveTags loads the programs with both loaders: the kernel's tags are among ours,
-// but for those that CO-RE changes.
+// TestLiveTags loads the programs with both loaders: the kernel's tags are among ours, but for
+// programs that CO-RE changes.
 func TestLiveTags(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SYMBOLIZE_LIVE is not set: loads BPF programs")

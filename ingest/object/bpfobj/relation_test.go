@@ -13,7 +13,7 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// referrer is an object whose program loads the address of a symbol in a section.
+// referrer is an object with a program that loads the address of a symbol in a section.
 func referrer(section string) []byte {
 	code := slices.Concat(insn(opLoadImm64, 1, 0, 0), insn(0, 0, 0, 0), exit())
 	f := &elfbuild.File{Machine: stdelf.EM_BPF, Type: stdelf.ET_REL}

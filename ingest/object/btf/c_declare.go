@@ -181,8 +181,8 @@ func (p *cPrinter) params(id ID) string {
 	return b.String()
 }
 
-// param returns one parameter. A type without a name is not defined within it: C would
-// take it for another type, and compilers write none.
+// param returns one parameter. A type without a name is not defined within it: C would treat it as
+// another type, and compilers write none.
 func (p *cPrinter) param(param Param) string {
 	d := p.declarator(param.Type, p.local(param.Name))
 	name := p.baseName(d.base)
@@ -214,8 +214,8 @@ func quoteless(s string) string {
 	return strings.NewReplacer(`"`, "?", `\`, "?").Replace(cName(s))
 }
 
-// TypeName returns the C name of a type without its definition: "struct point", "int [6]";
-// without a name of its own "struct {…}". A type whose C would be too long is "?".
+// TypeName returns the C name of a type without its definition: "struct point", "int [6]"; without
+// a name of its own "struct {…}". A type with C over the limit is "?".
 func (t *Types) TypeName(id ID) string {
 	switch kind := t.Kind(id); kind {
 	case KindStruct, KindUnion, KindEnum, KindEnum64:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// clashing builds types whose names C does not allow, or not twice.
+// clashing builds types with names that C does not permit, or not twice.
 func clashing(t *testing.T) (*Types, map[string]ID) {
 	t.Helper()
 	b := newBuilder(false)

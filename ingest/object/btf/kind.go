@@ -39,7 +39,7 @@ var kindTable = [numKinds]struct {
 	refs        []int  // offsets of types in an item
 	names       bool   // an item begins with the offset of its name
 	refers      bool   // the third word of the head is a type, not a size
-	transparent bool   // its values are those of the referenced type
+	transparent bool   // its values are the referenced type's
 }{
 	KindVoid:      {name: "VOID"},
 	KindInt:       {name: "INT", fixed: 4},

@@ -30,8 +30,8 @@ const mapNameLen = 15
 // of a map's key and value as members (BPF_ANNOTATE_KV_PAIR of the kernel's samples).
 const markerPrefix = "____btf_map_"
 
-// Maps lists the maps that an object file defines, in the order of their types: those of the
-// section .maps, as libbpf reads them, and those of markers "____btf_map_NAME".
+// Maps lists the maps that an object file defines, in the order of their types: maps of the section
+// .maps, as libbpf reads them, and maps of markers "____btf_map_NAME".
 func (t *Types) Maps() []MapDef {
 	var out []MapDef
 	if id, ok := t.ByName(KindDatasec, ".maps"); ok {

@@ -20,9 +20,9 @@ const (
 	maxMapsSection = 1 << 20
 )
 
-// ObjectMaps lists the maps that an object file defines: those of t, which may be nil, and those
-// of a struct bpf_map_def in the section "maps" or a section "maps/…", with types from the
-// markers in t. With an error it returns the valid definitions.
+// ObjectMaps lists the maps that an object file defines: the maps of t, which may be nil, and of
+// each struct bpf_map_def in the section "maps" or a section "maps/…", with types from the markers
+// in t. With an error it returns the valid definitions.
 func ObjectMaps(f *elf.File, t *Types) ([]MapDef, error) {
 	var out []MapDef
 	if t != nil {

@@ -94,7 +94,7 @@ func TestCutNames(t *testing.T) {
 	for _, name := range order {
 		b.add(KindStruct, markerPrefix+name, false, 1, 4, b.name("key"), u32, 0)
 	}
-	cut := newBuilder(false) // without the map whose whole name is as long as cut ones
+	cut := newBuilder(false) // without the map with a whole name as long as cut names
 	cut.integer("u32", 4, 32)
 	for _, name := range slices.Concat(order[:1], order[2:]) {
 		cut.add(KindStruct, markerPrefix+name, false, 1, 4, cut.name("key"), u32, 0)
@@ -126,7 +126,7 @@ func TestCutNames(t *testing.T) {
 	}
 }
 
-// TestPlaces: the offsets of variables are those of the symbols.
+// TestPlaces: variables have the offsets of the symbols.
 func TestPlaces(t *testing.T) {
 	types := kinds(t)
 	id, _ := types.ByName(KindDatasec, ".data")

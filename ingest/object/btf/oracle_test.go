@@ -34,7 +34,7 @@ func TestAgainstCilium(t *testing.T) {
 	}
 }
 
-// compare compares all types with those that cilium/ebpf reads from the same blob.
+// compare compares all types with the types that cilium/ebpf reads from the same blob.
 func compare(t *testing.T, types *Types) {
 	t.Helper()
 	spec, err := cilium.LoadSpecFromReader(bytes.NewReader(types.Raw()))

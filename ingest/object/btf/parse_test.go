@@ -159,7 +159,7 @@ func TestSplit(t *testing.T) {
 		b := over(base)
 		own := b.ref(KindTypedef, "mine", id["typedef"])
 		holder := b.add(KindStruct, "holder", false, 1, 4, b.name("it"), uint32(own), 0)
-		b.add(KindTypedef, "int_t", false, 0, uint32(own)) // hidden by that of the base
+		b.add(KindTypedef, "int_t", false, 0, uint32(own)) // hidden by the base's
 		types, err := Parse("split", b.bytes(), base)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestPointerSize takes the size of pointers from that of long.
+// TestPointerSize finds the size of pointers by the size of long.
 func TestPointerSize(t *testing.T) {
 	for _, c := range []struct {
 		name       string

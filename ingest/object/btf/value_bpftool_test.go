@@ -14,7 +14,7 @@ import (
 
 const mapsDir = "../../../fixtures/maps"
 
-// kinds reads the types of the object whose maps are in fixtures/maps.
+// kinds reads the types of the object that defines the maps in fixtures/maps.
 func kinds(t testing.TB) *Types {
 	t.Helper()
 	types := typesOf(t, filepath.Join(mapsDir, "kinds.bpf.o"))

@@ -115,7 +115,7 @@ func TestValue(t *testing.T) {
 		{typ: "mode", little: "ff", text: `"OFF"`}, {typ: "mode", little: "fe", text: "-2"},
 		{typ: "mode", little: "01", text: `"ON"`}, {typ: "plain", little: "feffffff",
 			big: "fffffffe", text: "4294967294"},
-		{typ: "narrow", little: "07", big: "e0", text: `{"v": -1}`}, // not TOP, whose low bits these are
+		{typ: "narrow", little: "07", big: "e0", text: `{"v": -1}`}, // not TOP, which has these low bits
 		{typ: "wide", little: "0100000000000080", big: "8000000000000001", text: `"LOW"`},
 		{typ: "wide", little: "ffffffffffffffff", text: "-1"},
 		{typ: "ptr", little: "0000000000000000", text: "(nil)", json: "0"},
@@ -261,7 +261,7 @@ func TestValueBounds(t *testing.T) {
 	b.add(KindUnion, "self", false, 2, 4, b.name("a"), 1, 0, b.name("b"), 1, 0)
 	self, err := Parse("test", b.bytes(), nil)
 	if err != nil {
-		t.Fatal(err) // Parse takes it: a circle ends where sizes are asked for
+		t.Fatal(err) // Parse accepts it: a circle ends where sizes are computed
 	}
 	got, err := self.AppendValue(nil, 1, make([]byte, 4), o)
 	if err == nil || len(got) > 4000 || !json.Valid(got) {

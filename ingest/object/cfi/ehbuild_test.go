@@ -104,7 +104,7 @@ func (f *frames) common(version byte, augmentation string, data ...byte) {
 	})
 }
 
-// function appends an FDE of the last CIE, whose pointers have this encoding.
+// function appends an FDE of the last CIE, with pointers in this encoding.
 func (f *frames) function(encoding byte, start, size uint64, code ...byte) {
 	f.entry(func(idAt int) uint32 {
 		if f.debug {

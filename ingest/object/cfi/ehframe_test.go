@@ -59,7 +59,7 @@ func TestEncodings(t *testing.T) {
 	for _, fm := range forms {
 		for _, format := range formats {
 			for _, base := range bases {
-				// The table lies above the code, so that differences are negative.
+				// The table is above the code, so that differences are negative.
 				if base >= basePC && base != baseAligned && base != baseText &&
 					(format == formatULEB || fm.class64 && format == formatU4) {
 					continue // cannot express a negative one

@@ -14,9 +14,8 @@ const (
 	ehBudgetFactor = 16
 )
 
-// Rules adds the rows of all entries to b, as functions of its present source. lost and err
-// are as those of Frames; an entry whose instructions are unknown from some point on keeps
-// the rows before it.
+// Rules adds the rows of all entries to b, as functions of its present source. lost and err are as
+// in Frames; an entry with unknown instructions from some point on keeps the rows before it.
 func (s *EHFrame) Rules(b *Builder) (lost int, err error) {
 	w := walker{s: s, wordSize: 4, rules: b, left: ehBudgetFloor + ehBudgetFactor*len(s.Data)}
 	if s.Class64 {
@@ -91,7 +90,7 @@ type machine struct {
 // maxRemembered bounds the depth of DW_CFA_remember_state; compilers nest one deep.
 const maxRemembered = 64
 
-// Call frame instructions, DW_CFA_…: DWARF 5, 7.24, GCC's extensions (dwarf2.def), and those
+// Call frame instructions, DW_CFA_…: DWARF 5, 7.24, GCC's extensions (dwarf2.def), and extensions
 // of arm64's ABI.
 const (
 	cfaAdvance = 0x40 // these three have an operand in their low six bits

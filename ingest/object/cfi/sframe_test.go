@@ -13,7 +13,7 @@ const (
 	sp = 1
 )
 
-// amd64Funcs are functions of x86-64 whose rules are amd64Rules.
+// amd64Funcs are functions of x86-64 with the rules amd64Rules.
 var amd64Funcs = []builtFunc{
 	{start: 0x1000, size: 0x40, rows: []builtRow{{off: 0, info: sp, words: []int32{8}}, {off: 1,
 		info: sp, words: []int32{16, -16}},

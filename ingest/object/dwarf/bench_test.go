@@ -18,8 +18,8 @@ func benchFile(b *testing.B) string {
 	return goBinary(b)
 }
 
-// BenchmarkWalk decodes the functions and inlined calls of a file on one goroutine. Bytes are those
-// of .debug_info.
+// BenchmarkWalk decodes the functions and inlined calls of a file on one goroutine. Bytes are the
+// bytes of .debug_info.
 func BenchmarkWalk(b *testing.B) {
 	d := loadStd(b, benchFile(b))
 	d.sec.Line = nil
@@ -60,7 +60,7 @@ func BenchmarkWalkStd(b *testing.B) {
 	}
 }
 
-// BenchmarkLines runs all line number programs. Bytes are those of .debug_line.
+// BenchmarkLines runs all line number programs. Bytes are the bytes of .debug_line.
 func BenchmarkLines(b *testing.B) {
 	d := loadStd(b, benchFile(b))
 	w := newWalker(d)

@@ -33,7 +33,7 @@ type Options struct {
 	DWO func(name, compDir string, id uint64) (*Data, error)
 
 	// Text lists the ranges of executable sections. Functions and lines elsewhere belong to code
-	// that the linker dropped. Without it addresses 0 and 1 are taken for dropped code, which they
+	// that the linker dropped. Without it addresses 0 and 1 are treated as dropped code, which they
 	// are in all linked files.
 	Text []addr.Range
 

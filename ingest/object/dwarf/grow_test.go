@@ -13,8 +13,8 @@ import (
 	"symbolize/fixtures/dwarfbuild"
 )
 
-// farApart is a file whose first unit refers to an entry of the last, more than
-// heapSection bytes behind.
+// farApart is a file in which the first unit refers to an entry of the last, more than heapSection
+// bytes behind.
 func farApart(names int) Sections {
 	first, last := cu(5), cu(5)
 	abs := abstract("far")

@@ -88,7 +88,7 @@ func TestDamagedUnitAlone(t *testing.T) {
 	}
 }
 
-// Many small units that refer to one long range list would take quadratic time.
+// Many small units that refer to one long range list would cost quadratic time.
 func TestRangeListsOverlap(t *testing.T) {
 	b := one()
 	lists := b.Section(".debug_ranges")

@@ -120,8 +120,8 @@ func TestLineTraps(t *testing.T) {
 	}
 }
 
-// Functions in another order than that of their code, as Dart lists them in one sequence: the last
-// row of each reaches to the next one, that of the last to its function's end.
+// Functions in another order than their code, as Dart lists them in one sequence: the last row of
+// each reaches to the next function, the last function's last row to its end.
 func TestLinesOfUnorderedFunctions(t *testing.T) {
 	unit := func(funcs ...*die) *dwarfbuild.Builder {
 		b := lineUnit(dwarfbuild.LineTable{Version: 2, Files: twoFiles,
@@ -173,8 +173,8 @@ func TestSharedLineTable(t *testing.T) {
 		seq {1000 1004} 1000=/src/a.c:1:0`)
 }
 
-// Rows of a shared table go to the unit whose function they are in, not only to the
-// first; those of no function to the first alone.
+// Rows of a shared table belong to the unit that has their function, not only to the first; rows of
+// no function to the first alone.
 func TestSharedLineTableHasCodeOfAll(t *testing.T) {
 	b := one()
 	table := secOff(atStmtList, b.Line(dwarfbuild.LineTable{Version: 4, Files: twoFiles[:1],

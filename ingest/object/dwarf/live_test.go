@@ -219,8 +219,8 @@ func (r *resolver) frames(a uint64) string {
 		if best < 0 && covers(f.Ranges, a) {
 			best = i
 		}
-		// In strict DWARF 2 gcc makes a function of its own of a cold part, whose
-		// inlined calls stay with the hot one.
+		// In strict DWARF 2 gcc makes a function of its own of a cold part, and leaves the inlined
+		// calls in the hot one.
 		for j, in := range f.Inlines {
 			if covers(in.Ranges, a) && (inner < 0 || in.Depth > f.Inlines[inner].Depth) {
 				best, inner = i, int32(j)

@@ -34,8 +34,8 @@ type LoadOptions struct {
 	// set then, and Loaded.Wait has to be called for the problems.
 	Grow bool
 
-	// Patch, if not nil, may change the contents of a section: it relocates those of
-	// relocatable files. Sections are then read into memory.
+	// Patch, if not nil, may change the contents of a section: it relocates sections of relocatable
+	// files. Sections are then read into memory.
 	Patch func(s RawSection, b []byte) error
 }
 

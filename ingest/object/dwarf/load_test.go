@@ -245,8 +245,8 @@ func TestRelocatableObject(t *testing.T) {
 	}
 }
 
-// relocated loads the sections of an object file as the indexer does, but that all of
-// its sections lie at 0, as debug/elf has it.
+// relocated loads the sections of an object file as the indexer does, but with all of its sections
+// at 0, as debug/elf has it.
 func relocated(t *testing.T, path string) Sections {
 	t.Helper()
 	r, err := os.Open(path)

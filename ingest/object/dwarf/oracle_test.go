@@ -237,7 +237,7 @@ func compareWithStd(t *testing.T, path string) {
 	t.Logf("%s: %d functions, %d inlined calls", path, len(want), inlines)
 }
 
-// dropEmpty removes calls without ranges that no call with ranges lies in.
+// dropEmpty removes calls without ranges that contain no call with ranges.
 func dropEmpty(in []string) []string {
 	var out []string
 	for i, s := range in {

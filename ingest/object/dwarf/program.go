@@ -88,8 +88,8 @@ func (l *lineRun) advance(ops uint64) {
 	l.st.opIndex = n % l.h.maxOps
 }
 
-// row appends the present state. Of several rows with one address the last counts. Addresses go
-// down where functions are listed in another order than that of their code, as by Dart.
+// row appends the present state. Of several rows with one address the last counts. Addresses
+// decrease where functions are listed in another order than their code, as by Dart.
 func (l *lineRun) row() {
 	res := l.w.res
 	if !l.open {
@@ -123,7 +123,7 @@ func (l *lineRun) row() {
 }
 
 // finish ends the sequence at the present address. A last row of no length is dropped; the length
-// of one that lies after the end is not known yet.
+// of a row after the end is not known yet.
 func (l *lineRun) finish() {
 	res := l.w.res
 	if l.unordered && !l.dead {

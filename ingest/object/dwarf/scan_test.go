@@ -26,7 +26,7 @@ func plainTableLength(b []byte) int64 {
 	return int64(r.off)
 }
 
-// TestTableLength measures tables in which pairs of zeros, values and long numbers lie at every
+// TestTableLength measures tables in which pairs of zeros, values and long numbers are at every
 // distance from the start of an abbreviation, whole and cut at every byte.
 func TestTableLength(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -8,7 +8,7 @@ import (
 )
 
 // splitPair builds an executable with one skeleton unit and the .dwo that completes it: a function
-// by address index with an inlined call by range list, whose base is the skeleton's.
+// by address index with an inlined call by range list, on the skeleton's base.
 func splitPair(version uint16, id uint64) (exe, dwo *dwarfbuild.Builder) {
 	exe = one()
 	addrs := exe.Section(".debug_addr")

@@ -7,7 +7,7 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// textAt is an object whose code lies at 0x1000 to 0x9000.
+// textAt is an object with code at 0x1000 to 0x9000.
 var textAt = []addr.Range{{Start: 0x1000, End: 0x9000}}
 
 func one(u ...*dwarfbuild.Unit) *dwarfbuild.Builder { return &dwarfbuild.Builder{Units: u} }

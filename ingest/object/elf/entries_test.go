@@ -9,7 +9,7 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestEntries: all entries are visited in the table's order, also those that name no code.
+// TestEntries: all entries are visited in the table's order, also entries that name no code.
 func TestEntries(t *testing.T) {
 	syms := []elfbuild.Symbol{
 		{Name: "x.c", Section: "*ABS*", Type: elf.STT_FILE},

@@ -275,7 +275,7 @@ func TestOpenBad(t *testing.T) {
 	}
 }
 
-// failing is a file whose disk is broken.
+// failing is a file on a broken disk.
 type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
@@ -285,7 +285,7 @@ func TestReadErrors(t *testing.T) {
 	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
-	// The file shrank after its size was taken.
+	// The file shrank after its size was read.
 	good := elfbuild.Lib(testID, 64).Bytes()
 	_, err = Open("test.so", bytes.NewReader(good[:len(good)-100]), int64(len(good)))
 	wantError(t, err, "the file ends early")

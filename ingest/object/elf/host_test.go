@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// hostFiles are ELF files of this machine: the test binary, and those of a list that exist.
+// hostFiles are ELF files of this machine: the test binary, and the existing files of a list.
 func hostFiles(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()

@@ -16,7 +16,7 @@ import (
 
 // readID finds the GNU build ID. Segments come first, as for the kernel when it records one;
 // sections serve programs of Go's linker, which leaves the note out of PT_NOTE, modules, and debug
-// files, whose program headers point nowhere.
+// files, which have program headers that point nowhere.
 func (f *File) readID(head []byte) error {
 	if f.Type == elf.ET_CORE {
 		return nil // notes of a core dump describe its process

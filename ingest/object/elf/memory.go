@@ -43,7 +43,7 @@ func (f *File) Mapped(a addr.Addr) (off addr.Offset, n uint64, ok bool) {
 func (f *File) ReadBytes(off addr.Offset, b []byte) error { return f.readAt(b, uint64(off)) }
 
 // relative is the number of the relocation type that adds the load address to its addend, 0 for
-// unsupported machines and those whose dynamic relocations keep addends in place. Processor
+// unsupported machines and machines with addends in place in dynamic relocations. Processor
 // supplements.
 func relative(m elf.Machine) uint32 {
 	switch m {

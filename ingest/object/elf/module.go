@@ -19,8 +19,8 @@ type PlacedSection struct {
 	Size uint64 // bytes
 }
 
-// InitBase is the address of a module's init code in our layout. The kernel loads it to an
-// address of its own, which no capture records, and frees it after the module's start; so it lies
+// InitBase is the address of a module's init code in our layout. The kernel loads it to an address
+// of its own, which no capture records, and frees it after the module's start; so InitBase is
 // outside the range of addresses in captures.
 const InitBase addr.Addr = 1 << 32
 

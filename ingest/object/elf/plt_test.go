@@ -9,7 +9,7 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// Where the tables of these tests lie.
+// The addresses of the tables in these tests.
 const (
 	pltAddr = 0x401000
 	gotAddr = 0x404000
@@ -51,7 +51,7 @@ func plt0() []byte {
 		rel32(gotAddr+16, pltAddr+12))
 }
 
-// pltFile declares a file of these sections of stubs, whose .dynsym has puts, exit and malloc, in
+// pltFile declares a file of these sections of stubs, with puts, exit and malloc in .dynsym, in
 // this order.
 func pltFile(machine elf.Machine, sections ...elfbuild.Section) *elfbuild.File {
 	f := &elfbuild.File{Machine: machine, Class: elf.ELFCLASS64}

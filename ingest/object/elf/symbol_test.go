@@ -153,7 +153,7 @@ func TestUnsizedEnds(t *testing.T) {
 	})
 }
 
-// TestUnsizedAtRandom compares the ends with those that a sort gives.
+// TestUnsizedAtRandom compares the ends with the ends that a sort gives.
 func TestUnsizedAtRandom(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -71,7 +71,7 @@ type symbolReader struct {
 }
 
 // symbols returns a reader of a table, to be closed; nil where the file has none. Until the next
-// one is made its names are those of f.table.
+// one is made its names are the names of f.table.
 func (f *File) symbols(table Table) (*symbolReader, error) {
 	index := f.symbolSection(table)
 	if index < 0 {

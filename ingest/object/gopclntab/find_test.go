@@ -120,8 +120,8 @@ func TestFindShapes(t *testing.T) {
 	}
 }
 
-// TestFindPointers has a position-independent program of Go 1.16, whose table is full
-// of pointers that the loader fills in.
+// TestFindPointers has a position-independent program of Go 1.16, with a table full of pointers
+// that the loader fills in.
 func TestFindPointers(t *testing.T) {
 	r := releases[4]
 	b := build(r, targets[0], sample()...)

@@ -30,8 +30,8 @@ type Inline struct {
 	Depth     uint32 // 1 for a call right in the function
 	CallFile  uint32 // where it is called: number for Table.File, or NoFile
 	CallLine  uint32 // 0 if unknown
-	// Ranges are the code of the call and of the calls inlined into it, in order of
-	// address. They are in those of Parent and do not touch each other.
+	// Ranges are the code of the call and of the calls inlined into it, in order of address. They
+	// are within Parent's and do not touch each other.
 	Ranges []addr.Range
 }
 

@@ -35,8 +35,8 @@ type piece struct {
 	start, end uint64
 }
 
-// inlines decodes the inlined calls of a function. A reason describes damage: there are
-// no calls then, except for cyclic calls, whose cycles are broken.
+// inlines decodes the inlined calls of a function. A reason describes damage: there are no calls
+// then, except for cyclic calls, where the cycles are broken.
 func (w *walker) inlines(r *record) (reason string) {
 	w.at = w.at[:0]
 	tree, table, ok := w.t.treeOf(r)
@@ -222,8 +222,8 @@ func (w *walker) splitRanges() {
 	}
 }
 
-// group sorts the pieces by call, into w.ranges; the order of address is kept. After
-// it, a call's ranges end at its count and begin at that of the call before.
+// group sorts the pieces by call, into w.ranges; the order of address is kept. After it, a call's
+// ranges end at its count and begin at the count of the call before.
 func (w *walker) group() {
 	w.ranges = slices.Grow(w.ranges[:0], len(w.pieces))[:len(w.pieces)]
 	sum := int32(0)

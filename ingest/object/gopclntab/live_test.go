@@ -117,7 +117,7 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
-// TestDWARF compares inlined calls with those of DWARF, at the start of each row of its line table.
+// TestDWARF compares inlined calls with DWARF's, at the start of each row of its line table.
 func TestDWARF(t *testing.T) {
 	b := goBuild(t, demoDir(t), nil)
 	tab := find(t, "demo", b)

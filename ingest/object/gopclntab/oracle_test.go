@@ -89,7 +89,7 @@ func checkGosym(t *testing.T, tab *Table) {
 			}
 			for _, a := range []addr.Addr{l.Addr, next - 1} {
 				if l.File == NoFile && l.Line == 0 {
-					continue // gosym takes the absence of a table for a table
+					continue // gosym treats the absence of a table as a table
 				}
 				compared++
 				file, num, fn := std.PCToLine(uint64(a))
@@ -189,8 +189,8 @@ func (t *Table) firstEntry() addr.Addr {
 	return addr.Addr(a)
 }
 
-// TestRuntime compares the stacks at all addresses where a value changes in this
-// program with those of the runtime itself.
+// TestRuntime compares the stacks at all addresses where a value changes in this program with the
+// runtime's own.
 func TestRuntime(t *testing.T) {
 	tab := find(t, "self", self(t))
 	var first addr.Addr
@@ -203,11 +203,11 @@ func TestRuntime(t *testing.T) {
 	if f := runtime.FuncForPC(uintptr(first)); f == nil || f.Name() != "runtime.main" {
 		t.Skip("SKIPPED: this program does not run where it was linked to")
 	}
-	const endless = 1000 // frames: the runtime can take a caller for its own caller
+	const endless = 1000 // frames: the runtime can report a caller as its own caller
 	compared, inlined, hidden, wrong, loops := 0, 0, 0, 0, 0
 	tab.Functions(func(f *Function) bool {
 		if f.Start == tab.firstEntry() {
-			return true // whose name at offset 0 the runtime takes for none
+			return true // the runtime treats its name at offset 0 as none
 		}
 		for _, l := range f.Lines {
 			if l.Addr+1 == f.End {

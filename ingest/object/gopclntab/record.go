@@ -75,7 +75,7 @@ type record struct {
 	pcfile, pcln uint32
 	cu           uint32 // where its unit's files begin in cuFiles
 	startLine    uint32
-	pcdata       int // where the offsets of its tables lie; npcdata of them
+	pcdata       int // where the offsets of its tables are; npcdata of them
 	npcdata      uint32
 	nfuncdata    uint32
 }

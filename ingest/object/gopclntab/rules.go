@@ -129,7 +129,7 @@ func (u *unwinder) byFramePointer() cfi.Rule {
 }
 
 // switchesStacks knows the functions of the runtime that leave one stack for another. The frame
-// pointer that they find, or save, is that of the old one.
+// pointer that they find, or save, is the old stack's.
 func switchesStacks(name []byte) bool {
 	name, _ = bytes.CutSuffix(name, []byte(".abi0"))
 	switch string(name) {
@@ -155,9 +155,9 @@ func isClone(name []byte) bool {
 	return string(name) == "runtime.clone"
 }
 
-// clone is the rule of the function that starts threads: like that of a function without a frame
-// in the parent, while the child, whose system call returned 0, has no caller. Its callees are
-// outermost themselves.
+// clone is the rule of the function that starts threads: like the rule of a function without a
+// frame in the parent, while the child, in which the system call returned 0, has no caller. Its
+// callees are outermost themselves.
 func (u *unwinder) clone() cfi.Rule {
 	const breg0, deref, bra, drop, lit0 = 0x70, 0x06, 0x28, 0x13, 0x30
 	r, a := u.frame(0), u.b.Arch

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRules makes the rules of this very program: of ordinary functions at their first byte, of
-// those without a caller, of those that switch stacks.
+// functions without a caller, of functions that switch stacks.
 func TestRules(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the expected rules are of amd64")

@@ -10,8 +10,8 @@ import (
 	"symbolize/ingest/decode"
 )
 
-// sample has the functions of a typical program: one with nested calls whose code comes in
-// pieces, plain ones, one without a table of lines, one of a generic type.
+// sample has the functions of a typical program: one with nested calls and code in pieces, plain
+// ones, one without a table of lines, one of a generic type.
 func sample() []fn {
 	return []fn{
 		{name: "main.main", start: 10, size: 0x40, pad: 0x10, code: []code{
