@@ -171,7 +171,7 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 }
 
 // mergeInfo joins two infos of one source. table and raw report whether the table and the captured
-// input of b replace those of a.
+// input of b replace a's.
 func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	m = a
 	m.Producer = max(a.Producer, b.Producer)

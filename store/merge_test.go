@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// TestMergeCountsNames takes up the count of a store that an older import made.
+// TestMergeCountsNames keeps the count of a store that an older import made.
 func TestMergeCountsNames(t *testing.T) {
 	a := SourceInfo{Kind: DWARF, Named: 0x440}
 	b := SourceInfo{Kind: DWARF, Named: 0x40}

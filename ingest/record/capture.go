@@ -92,7 +92,7 @@ type Rotation struct {
 type Summary struct {
 	Programs  int // BPF programs that existed at some time
 	Functions int // functions of programs that were read
-	Images    int // programs whose code was read
+	Images    int // programs with their code
 	Copied    int // of Images: read from the copy inside the kernel only
 	BTFs      int
 	KSymbols  int   // KSYMBOL records, including those for earlier programs
@@ -115,7 +115,7 @@ type BPFRuns struct {
 	Time time.Duration // in programs, on all CPUs
 }
 
-// MissingProgram is a BPF program whose code was not recorded.
+// MissingProgram is a BPF program without recorded code.
 type MissingProgram = bundle.MissingProgram
 
 // CommandStatus describes how the command ended.

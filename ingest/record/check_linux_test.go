@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builtHost is a host for CheckHost. Unset fields are those of a host that lacks nothing.
+// builtHost is a host for CheckHost. Unset fields are the fields of a host that lacks nothing.
 type builtHost struct {
 	lacks     uint64            // capabilities
 	settings  map[string]string // beside those of goodSettings; absent: not there

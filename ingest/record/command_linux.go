@@ -156,7 +156,7 @@ func lockGroup(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeAbandoned removes groups without processes whose recorders were killed.
+// removeAbandoned removes groups without processes that killed recorders left.
 func removeAbandoned(parent string) {
 	list, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
 	if err != nil {

@@ -238,8 +238,8 @@ func (p *processes) path(pid int32, file string) string {
 	return p.proc + "/" + strconv.Itoa(int(pid)) + "/" + file
 }
 
-// stop reads the mappings of the processes in Options, and again those of the command's, and waits
-// for pending reads.
+// stop reads the mappings of the processes in Options, and again of the command's processes, and
+// waits for pending reads.
 func (p *processes) stop() {
 	p.drain()
 	pids := p.s.opts.PIDs

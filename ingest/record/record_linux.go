@@ -118,7 +118,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	return err
 }
 
-// stopAll stops the recorders in reverse order: those that send events to others first.
+// stopAll stops the recorders in reverse order: first the recorders that send events to others.
 func stopAll(list []recorder) {
 	for _, r := range slices.Backward(list) {
 		r.stop()

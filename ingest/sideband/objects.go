@@ -106,7 +106,7 @@ func (r *Objects) Add(key ObjectKey, o ingest.Object) uint32 {
 	return n
 }
 
-// user returns the object of a process's mapping. is64 is that of the Host.
+// user returns the object of a process's mapping. is64 is the Host's.
 func (r *Objects) user(m *perfdata.Mmap, is64 bool) uint32 {
 	path := r.Path(m.Filename)
 	kind := userKind(r.names[path], m)

@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/object/btf"
 )
 
-// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF in bytes. A thousand programs take
+// maxBPFSection bounds the features BPF_PROG_INFO and BPF_BTF in bytes. A thousand programs need
 // about 3 MB.
 const maxBPFSection = 64 << 20
 

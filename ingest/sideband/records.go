@@ -146,7 +146,7 @@ func (x *Records) noteReadings(rec *perfdata.Record) {
 }
 
 // deferred are the user chains that came in records of their own, after their samples. Equal chains
-// are kept once; each record takes 24 bytes besides.
+// are kept once; each record needs 24 bytes besides.
 type deferred struct {
 	refs    []deferredRef // sorted after all records are read
 	chains  [][]byte

@@ -102,7 +102,7 @@ func (s *cScanner) skip(end string, opening int, escapes bool) {
 	}
 }
 
-// take takes the token at hand.
+// take consumes the current token.
 func (s *cScanner) take() {
 	start := s.at
 	for s.at < len(s.b) && isIdentifier(s.b[s.at]) {

@@ -353,7 +353,7 @@ func TestVariantsDamaged(t *testing.T) {
 	}
 }
 
-// TestProgramsTooLarge has a name that no store takes: the other functions are kept.
+// TestProgramsTooLarge has a name that no store accepts: the other functions are kept.
 func TestProgramsTooLarge(t *testing.T) {
 	programs := decoded(t, false, loadOf(7, 1), loadOf(8, 2))
 	programs[0].Funcs[1].Name = strings.Repeat("x", 4000)

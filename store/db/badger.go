@@ -15,7 +15,7 @@ import (
 )
 
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of heap at any size of
-// store; the defaults took 9.8 GB for 4 GB of tables.
+// store; with the defaults 9.8 GB for 4 GB of tables.
 const (
 	memTableSize = 8 << 20
 	// valueThreshold is the size from which values go to the value log, past the
@@ -46,10 +46,9 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
-	// Without it Badger takes an entry's lengths from the log as they are. One that is too long
-	// for the entry makes valueLog.Read return without giving back its lock on the file, and
-	// valueLog.Close waits for that lock for ever. The checksum covers the lengths and is
-	// compared before they are used.
+	// Without it Badger uses an entry's lengths from the log unchecked. A length over the entry's
+	// makes valueLog.Read return with its lock on the file held, and valueLog.Close waits for that
+	// lock for ever. The checksum covers the lengths and is compared before they are used.
 	o.VerifyValueChecksum = true
 	o.ExternalMagicVersion = badgerMagic
 	o.Logger = log
@@ -69,7 +68,7 @@ func openBadger(o badger.Options) (db *badger.DB, err error) {
 	return badger.Open(o)
 }
 
-// spareFiles is how many more files than those of a database a process may have open: files it
+// spareFiles is the number of files besides the database's that a process may have open: files it
 // reads and writes, and new logs and tables of Badger.
 const spareFiles = 48
 

@@ -13,8 +13,8 @@ import (
 	"symbolize/store"
 )
 
-// TestWritersAndReaders has five writers, who wait for one another, and ten readers, who
-// wait for nobody: each sees a whole generation with all that was published before.
+// TestWritersAndReaders has five writers, which wait for one another, and ten readers, which wait
+// for nobody: each sees a whole generation with all that was published before.
 func TestWritersAndReaders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	fillStore(t, path, 0, 1)

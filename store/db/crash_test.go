@@ -227,8 +227,8 @@ func (c *crasher) cut(d *disk, image string) error {
 		return err
 	}
 	newest := len(d.listings) - 1
-	// A file system with a journal keeps the order of all changes of directories; others
-	// may keep that of each directory alone.
+	// A file system with a journal keeps the order of all changes of directories; others may keep
+	// the order of each directory alone.
 	together, floor := c.rnd.IntN(2) == 0, 0
 	for _, at := range d.synced {
 		floor = max(floor, at)

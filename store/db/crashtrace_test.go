@@ -23,7 +23,7 @@ type inode struct {
 	born     int64
 }
 
-// pageSize is the unit in which a power failure takes unsynced data.
+// pageSize is the unit in which a power failure loses unsynced data.
 const pageSize = 4096
 
 // content is a file's content. Pages of zeros are left out.

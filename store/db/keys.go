@@ -41,7 +41,7 @@ func objKey(b []byte, id buildid.ID) []byte {
 	return append(b, byte(id.Len()))
 }
 
-// objPrefix is objKey without the length, for IDs whose length is not known.
+// objPrefix is objKey without the length, for IDs of unknown length.
 func objPrefix(b []byte, id buildid.ID) []byte {
 	k := id.Key()
 	b = append(b, byte(k.Space))

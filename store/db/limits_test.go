@@ -12,7 +12,7 @@ import (
 	"symbolize/store"
 )
 
-// TestOpenFilesLimit opens a store for whose files the limit is too low, in a process that has no
+// TestOpenFilesLimit opens a store with more files than the limit permits, in a process that has no
 // other files open.
 func TestOpenFilesLimit(t *testing.T) {
 	path := t.TempDir()

@@ -30,7 +30,7 @@ func TestGC(t *testing.T) {
 			os.WriteFile(filepath.Join(tree, name), nil, 0o644)
 		}
 	}
-	// An object whose table a newer decoder has made anew.
+	// An object with a table that a newer decoder has made anew.
 	newer := testContribution(t, 0, 299)
 	newer.Sources[0].Info.Producer = 2
 	mustMerge(t, w, newer)

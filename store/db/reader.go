@@ -200,8 +200,8 @@ func (r *Reader) PassedOver() []string { return r.passedOver }
 // Generation returns the number of the generation that is open.
 func (r *Reader) Generation() uint64 { return r.gen }
 
-// Identity returns what tells the content of the open generation from others, also of other stores:
-// equal ones have equal content, but for objects that were pulled. A copied store keeps it.
+// Identity identifies the content of the open generation, also among other stores: equal ones have
+// equal content, but for objects that were pulled. A copied store keeps it.
 func (r *Reader) Identity() string { return identity(r.path, r.gen) }
 
 // Close closes the generation. Tables that were opened from it are of no use after that. A second
@@ -212,8 +212,8 @@ func (r *Reader) Close() error {
 	if r.db == nil {
 		return nil
 	}
-	// A reader has nothing to lose: an error is of damage, which it got before, or of the sync of a
-	// directory that a writer has removed or whose file system cannot do it.
+	// A reader has nothing to lose: an error is about damage, which it reported before, or about
+	// the sync of a directory that a writer has removed, or on a file system that cannot sync it.
 	r.shut()
 	return os.RemoveAll(r.shadow)
 }

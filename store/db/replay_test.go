@@ -113,7 +113,7 @@ func interruptedStore(tb testing.TB) string {
 	return path
 }
 
-// objectsOf returns how many of n objects a store has whose sources are whole.
+// objectsOf returns how many of n objects have whole sources in a store.
 func objectsOf(tb testing.TB, v store.View, n int) (have int) {
 	tb.Helper()
 	for i := range n {
@@ -325,7 +325,7 @@ func TestJournalTruncated(t *testing.T) {
 	}
 }
 
-// sealedJournal returns a journal with these transactions, whose sums are right.
+// sealedJournal returns a journal with these transactions and right sums.
 func sealedJournal(txns ...[]byte) (b []byte) {
 	head := append([]byte(journalMagic), 1, 2, 3, 4, 5)
 	sum := uint32(0)

@@ -115,7 +115,7 @@ func TestReadOnlyMount(t *testing.T) {
 }
 
 // TestFullDisk fills a small file system, in a process of its own because Badger dies of SIGBUS
-// where it writes to a page that the disk has no room for. The writer ends with ErrNoSpace and the
+// when it writes to a page for which the disk has no space. The writer ends with ErrNoSpace and the
 // store verifies.
 func TestFullDisk(t *testing.T) {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
@@ -136,7 +136,7 @@ func TestFullDisk(t *testing.T) {
 			if err == nil || !strings.Contains(stderr.String(), store.ErrNoSpace.Error()) {
 				t.Errorf("%s: %v, %s", size, err, stderr.String())
 			}
-			continue // not even room to begin
+			continue // too little space to begin
 		}
 		if err != nil {
 			t.Errorf("%s: %v\n%s%s", size, err, out, stderr.String())

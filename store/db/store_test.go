@@ -23,7 +23,7 @@ func testID(n int) buildid.ID {
 	return buildid.New(b)
 }
 
-// testTable returns a table of funcs functions whose names depend on seed.
+// testTable returns a table of funcs functions with names that depend on seed.
 func testTable(tb testing.TB, seed, funcs int) *symtab.Encoded {
 	tb.Helper()
 	b := symtab.NewBuilder(symtab.Options{})

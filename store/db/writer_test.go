@@ -142,7 +142,7 @@ func TestDirs(t *testing.T) {
 	}
 }
 
-// TestLargeObject writes a table that takes several transactions, and a captured input of several
+// TestLargeObject writes a table that needs several transactions, and a captured input of several
 // pieces.
 func TestLargeObject(t *testing.T) {
 	w := openTestWriter(t, "")

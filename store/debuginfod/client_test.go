@@ -36,8 +36,7 @@ func programs(t *testing.T) (files [2][]byte, ids [2]buildid.ID) {
 	return files, ids
 }
 
-// serve starts a server whose answers are those of a function, which gets the number of the
-// request, from 0.
+// serve starts a server that answers by a function, which gets the number of the request, from 0.
 func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) (
 	url string, paths func() []string) {
 	var mu sync.Mutex
@@ -156,7 +155,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestCache: files in the cache are not asked for again, nor those that no server had a moment ago.
+// TestCache: no request is made for files in the cache, nor for files that no server had a moment
+// ago.
 func TestCache(t *testing.T) {
 	files, ids := programs(t)
 	url, paths := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
 // Package httpretry repeats HTTP requests that fail because of the network or the server, with
-// growing pauses, and ends those that stall: for debuginfod servers and buckets.
+// growing pauses, and ends requests that stall: for debuginfod servers and buckets.
 package httpretry
 
 import (

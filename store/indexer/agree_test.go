@@ -94,7 +94,7 @@ func textOf(t *testing.T, path string) addr.Addr {
 	return addr.Addr(symbols[i].Value)
 }
 
-// randomAddrs takes addresses of random functions.
+// randomAddrs returns addresses of random functions.
 func randomAddrs(t *testing.T, table *symtab.Table, n int) []addr.Addr {
 	var funcs []addr.Range
 	for p, err := range table.Pieces() {

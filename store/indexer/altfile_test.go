@@ -9,7 +9,7 @@ import (
 	"symbolize/ingest/object/elf"
 )
 
-// openAlt takes a supplementary file as relatedFiles does.
+// openAlt opens a supplementary file as relatedFiles does.
 func openAlt(t *testing.T, a *altFiles, path string) *altFile {
 	t.Helper()
 	st, err := statFile(path)

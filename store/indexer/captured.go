@@ -32,7 +32,7 @@ type Host struct {
 	VDSO          [][]byte // images
 }
 
-// HostModule is where a module lay when kallsyms was copied.
+// HostModule is the place of a module when kallsyms was copied.
 type HostModule struct {
 	Name       string
 	ID         buildid.ID // modules without one are left out

@@ -16,8 +16,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// separate lists the ways in which debug information lies outside of the program, all
-// of the plain build. They return the file to index and where debug files are.
+// separate lists the ways to keep debug information outside the program, all of the plain build.
+// They return the file to index and where debug files are.
 var separate = []struct {
 	name  string
 	names bool // there are names only

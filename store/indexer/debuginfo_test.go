@@ -449,8 +449,8 @@ func TestNarrowCallers(t *testing.T) {
 	}
 }
 
-// TestModuleEmptyRangeAtZero has a range list of DWARF 4 whose first range is empty and
-// at the start of the code: relocated to 0 it would be the end of the list.
+// TestModuleEmptyRangeAtZero has a range list of DWARF 4 with an empty first range at the start of
+// the code: relocated to 0 it would be the end of the list.
 func TestModuleEmptyRangeAtZero(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), buildid.New([]byte(debugID))
 	db := &dwarfbuild.Builder{}

@@ -253,7 +253,7 @@ func withoutID(t testing.TB, b []byte) []byte {
 	return b
 }
 
-// withDebugCRC changes the CRC in .gnu_debuglink from that of one debug file to that of another.
+// withDebugCRC changes the CRC in .gnu_debuglink from one debug file's to another's.
 func withDebugCRC(t testing.TB, b, from, to []byte) []byte {
 	t.Helper()
 	le := binary.LittleEndian

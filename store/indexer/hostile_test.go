@@ -128,7 +128,7 @@ func hostileFile(b *dwarfbuild.Builder) *elfbuild.File {
 		elfbuild.Func{Name: "outer_symbol", Size: 0x40}), b.Sections())
 }
 
-// sharedNames is a file whose n symbols have names that are ends of one long string.
+// sharedNames is a file with n symbols named by ends of one long string.
 func sharedNames(t *testing.T, n int) []byte {
 	t.Helper()
 	f := elfbuild.Lib([]byte(debugID), codeSize)

@@ -13,8 +13,8 @@ import (
 	"symbolize/store"
 )
 
-// TestUnwindTable has the functions of a stripped program: those that .symtab of its debug
-// file lists, by address.
+// TestUnwindTable has the functions of a stripped program by address: as .symtab of its debug file
+// lists them.
 func TestUnwindTable(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
@@ -44,7 +44,7 @@ func TestUnwindTable(t *testing.T) {
 	}
 }
 
-// TestNoUnwindTableWithSymbols has programs whose .symtab is complete.
+// TestNoUnwindTableWithSymbols has programs with a complete .symtab.
 func TestNoUnwindTableWithSymbols(t *testing.T) {
 	m := newMemory()
 	sum := m.index(t, Options{}, filepath.Join(objectsDir, "bin/spawn"),

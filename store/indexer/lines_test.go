@@ -9,8 +9,8 @@ import (
 	"symbolize/fixtures/elfbuild"
 )
 
-// TestLinesEndWithSequences: code of a function that no sequence covers has no line, not
-// that of the row before, be it in the middle, at the end or at the start.
+// TestLinesEndWithSequences: code of a function that no sequence covers has no line, in particular
+// not the line of the row before, whether in the middle, at the end or at the start.
 func TestLinesEndWithSequences(t *testing.T) {
 	db := &dwarfbuild.Builder{}
 	line := db.Line(dwarfbuild.LineTable{

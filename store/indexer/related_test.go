@@ -28,7 +28,7 @@ func debugFile(id string, secs map[string][]byte) []byte {
 	return withSections(f, secs).Bytes()
 }
 
-// dwzPair is a library whose inlined function is described in the file that link names.
+// dwzPair is a library with an inlined function that is described in the file that link names.
 func dwzPair(link string) (lib, alt []byte) {
 	shared := dwarfbuild.D(tagFunction, named("shared"), attr(atInline, dwarfbuild.FormData1, 1))
 	ab := &dwarfbuild.Builder{Units: []*dwarfbuild.Unit{{Version: 4,
@@ -310,7 +310,7 @@ func TestSplitUnitOfAnother(t *testing.T) {
 	}
 }
 
-// TestPlacesAreBounded asks for far more files than a row has room for.
+// TestPlacesAreBounded asks for far more files than a row can hold.
 func TestPlacesAreBounded(t *testing.T) {
 	ti := &relatedFiles{ix: &index{}, path: "/no/such/file"}
 	for i := range 5000 {

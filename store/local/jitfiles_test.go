@@ -14,7 +14,7 @@ import (
 	"symbolize/store/indexer"
 )
 
-// TestContainedFiles: the files of a process in a container are those of its own root, by its own
+// TestContainedFiles: the files of a process in a container are found in its own root, by its own
 // number, while it runs the recorded program.
 func TestContainedFiles(t *testing.T) {
 	proc := t.TempDir()

@@ -114,7 +114,7 @@ type Finder struct {
 	looked  map[string]bool // recorded paths that AddRow has looked at
 
 	found   fileSet                // to be indexed
-	filesOf map[buildid.ID]fileSet // those of each object
+	filesOf map[buildid.ID]fileSet // the files of each object
 }
 
 // fileSet lists the sources of an object, or of several. Program files are indexed before the debug

@@ -76,8 +76,8 @@ func (w *wanted) readNote(notes *Dir, key string) bool {
 	return err == nil
 }
 
-// readManifests fetches the manifests that are neither those here nor in the notes. keys is then of
-// those that did not come.
+// readManifests fetches the manifests that are neither here nor in the notes, and empties keys.
+// Manifests that do not come are problems.
 func (p *puller) readManifests(ctx context.Context, list []*wanted) error {
 	return files.Each(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
 		w := list[i]

@@ -45,9 +45,9 @@ func requests(jobs int) int {
 	return jobs
 }
 
-// Push writes objects of a store to a bucket, unless they are there, which it takes the bucket's
-// word for but with Verify. An object that cannot be read or written is a problem, and the others
-// go on; after maxFailures one after another it gives up.
+// Push writes objects of a store to a bucket, unless the bucket lists them, which it believes
+// unless Verify is set. An object that cannot be read or written is a problem, and the others go
+// on; after maxFailures one after another it gives up.
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
 	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{Objects: len(objects)}}
@@ -125,7 +125,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	if err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
 	}
-	p.done(there) // as the list says
+	p.done(there) // by the list
 	return nil
 }
 

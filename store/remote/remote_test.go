@@ -187,7 +187,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestDamage: whatever is wrong with one object of the bucket is named, and the rest is taken; a
+// TestDamage: whatever is wrong with one object of the bucket is named, and the rest is pulled; a
 // later pull completes it.
 func TestDamage(t *testing.T) {
 	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
@@ -402,7 +402,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSomeIDs: only the objects that IDs match come, also for IDs whose length is not known.
+// TestSomeIDs: only the objects that IDs match come, also for IDs of unknown length.
 func TestSomeIDs(t *testing.T) {
 	one := indexed(t, binaries+"/fixed", binaries+"/spawn")
 	b := OpenDir(t.TempDir())

@@ -11,8 +11,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// likeC makes n functions like those of a C++ library: aligned, of varied sizes, with names that
-// share prefixes.
+// likeC makes n functions as in a C++ library: aligned, of varied sizes, with names that share
+// prefixes.
 func likeC(n int) []Func {
 	rng := rand.New(rand.NewPCG(1, 2))
 	words := []string{"Reader", "parse", "Impl", "string", "vector", "update", "detail", "apply"}
@@ -122,8 +122,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// debugLikeC adds n functions like those of optimized C++ to a Builder: a dozen inlined
-// calls, nested, of a few thousand small functions, and thirty lines each.
+// debugLikeC adds n functions as of optimized C++ to a Builder: a dozen inlined calls, nested, of a
+// few thousand small functions, and thirty lines each.
 func debugLikeC(b *Builder, n int) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	var files []FileRef
@@ -166,7 +166,7 @@ func debugLikeC(b *Builder, n int) {
 }
 
 // BenchmarkEncodeDebug encodes a table with debug information, including the computation of
-// segments. Its bytes are those of the table before compression.
+// segments. Bytes are the bytes of the table before compression.
 func BenchmarkEncodeDebug(b *testing.B) {
 	b.ReportAllocs()
 	bl := NewBuilder(Options{})
@@ -198,7 +198,7 @@ func candidates(n int) []candidate {
 	return cands
 }
 
-// TestSortCandidates compares the order with that of a sort of the candidates themselves.
+// TestSortCandidates compares the order with a sort of the candidates themselves.
 func TestSortCandidates(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 13, 1000} {
 		got, want := candidates(n), candidates(n)

@@ -6,5 +6,5 @@ import "time"
 
 var started = time.Now()
 
-// cpuTime is the time since the start, where that of the process cannot be asked for.
+// cpuTime is the time since the start, where the process's own cannot be read.
 func cpuTime() time.Duration { return time.Since(started) }

@@ -240,7 +240,7 @@ func TestUnknownTagsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestHostileSizes has headers whose numbers exceed their content.
+// TestHostileSizes has headers with numbers over their content.
 func TestHostileSizes(t *testing.T) {
 	entry := func(raw, stored uint32, packed bool) Packed {
 		return Packed{raw: raw, stored: stored, zstd: packed}

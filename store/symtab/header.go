@@ -39,7 +39,7 @@ type header struct {
 	debug                   bool
 	scopes, segments, lined uint64
 	extraStrs, files        uint64
-	extra, fileBlocks       []stringEntry // numbers of extra strings follow those of names
+	extra, fileBlocks       []stringEntry // numbers of extra strings follow the names' numbers
 
 	shownBy string        // Demangler.ID of the demangled names, "" without
 	shown   []stringEntry // a block for each of strings and extra
@@ -161,8 +161,8 @@ func Payloads(b []byte, magic string, newest byte, last uint64) ([][]byte, error
 	return tagged(decode.New("header", b[len(magic)+2:], int64(len(magic)+2), false), last)
 }
 
-// tagged reads tagged blocks and returns the payloads of the tags up to last, by tag: nil for those
-// that are not there. One that comes twice is an error.
+// tagged reads tagged blocks and returns the payloads of the tags up to last, by tag: nil for
+// missing tags. A tag that comes twice is an error.
 func tagged(r *decode.Reader, last uint64) ([][]byte, error) {
 	payload := make([][]byte, last+1)
 	for r.Left() > 0 {

@@ -12,7 +12,7 @@ import (
 // call that covers it, and its line. Its memory is reused for all functions.
 type segmentBuilder struct {
 	ranges []addr.Range // of the function, then of its calls, each clipped to its parent's
-	ends   []int32      // the end in ranges of those of the function (0) and of call i (i+1)
+	ends   []int32      // where the ranges of the function (0) and of call i (i+1) end
 	own    []addr.Range
 	depth  []int32 // of call i, from 1
 	open   []int32 // calls that are open, outermost first

@@ -26,8 +26,8 @@ func encodeShown(t testing.TB, funcs []testFunc, by *Demangler) *Encoded {
 	return b.Encode()
 }
 
-// TestDemangled compares every name of tables with the result of the Demangler, and the
-// content with that of a table without.
+// TestDemangled compares every name of tables with the result of the Demangler, and the content
+// with a table without.
 func TestDemangled(t *testing.T) {
 	funcs, _ := randomDebug(rand.New(rand.NewPCG(7, 7)), 40)
 	plain, e := encodeShown(t, funcs, nil), encodeShown(t, funcs, testDemangler)
@@ -115,7 +115,7 @@ func TestDemangledHostile(t *testing.T) {
 		}
 		sizes = append(sizes, len(s))
 	}
-	// The second of two halves of a block does not fit, for want of room for their ends.
+	// The second of two halves of a block does not fit, for lack of space for their ends.
 	if want := []int{0, len(large), 0, 0}; !slices.Equal(sizes, want) {
 		t.Errorf("sizes %v, want %v", sizes, want)
 	}

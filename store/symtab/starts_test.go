@@ -39,8 +39,8 @@ func showStarts(t *testing.T, tab *Table, addrs []addr.Addr) (out []string) {
 	return out
 }
 
-// TestStarts: a call starts with its code, or that of calls within it; those in several pieces have
-// no start.
+// TestStarts: a call starts with its code, or with the code of calls within it; calls in several
+// pieces have no start.
 func TestStarts(t *testing.T) {
 	f := one("fn", 0x1000, 0x1100, 1)
 	f.inlines = []testInline{

@@ -277,8 +277,8 @@ func TestFunctionsAreNumberedOnce(t *testing.T) {
 	}
 }
 
-// shuffled returns the symbols in random order, except that those of one address keep
-// their order.
+// shuffled returns the symbols in random order, except that symbols of one address keep their
+// order.
 func shuffled(rng *rand.Rand, funcs []Func) []Func {
 	byStart := map[addr.Addr][]Func{}
 	for _, f := range funcs {

@@ -159,8 +159,8 @@ func TestJoinReadsEachChunkOnceInOrder(t *testing.T) {
 		len(slices.Compact(slices.Clone(read))) != len(read) || len(blocks.reads[Strings]) != 0 {
 		t.Errorf("read %v", blocks.reads)
 	}
-	// Names come right though string blocks as small as these are not compressed and
-	// lie in the reader's buffer.
+	// Names come right though string blocks as small as these are not compressed and stay in the
+	// reader's buffer.
 	for i, h := range hits {
 		name, err := tab.Name(h.Name)
 		if want := manyFuncs(2000)[addrs[i]/16].Name; err != nil || name != want {

@@ -104,7 +104,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// find looks an address up; chunks holds those that are decoded.
+// find looks an address up; chunks holds the decoded chunks.
 func find(t testing.TB, tab *Table, chunks map[int]*Chunk, a addr.Addr) *cfi.Rule {
 	i := tab.ChunkOf(a)
 	if chunks[i] == nil {

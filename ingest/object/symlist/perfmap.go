@@ -190,7 +190,7 @@ type painter struct {
 	out     []PerfRange
 }
 
-// layOut returns disjoint ranges: the last line of those that cover an address has it.
+// layOut returns disjoint ranges: of several lines at an address the last one has it.
 func layOut(entries []entry, names []string) []PerfRange {
 	p := painter{entries: entries, names: names, count: make(map[uint32]int)}
 	starts, ends := make([]int, len(entries)), make([]int, len(entries))

@@ -92,7 +92,7 @@ const (
 )
 
 // copyProgram returns the program's instructions: find, which puts the address of the loaded
-// program into R6, and those that copy it.
+// program into R6, and the instructions that copy it.
 func copyProgram(l *sys.BTFLayout, ring int, find asm.Instructions) (asm.Instructions, error) {
 	out := append(copyMain(l, ring, find), pieceCallback(ring)...)
 	out = append(out, funcCallback(l)...)

@@ -71,15 +71,15 @@ func (p *Part) Unproven() uint64 { return p.unproven }
 // sample with several kinds counts as the first of them.
 func (p *Part) Unplaced(kind PlaceKind) uint64 { return p.unplaced[kind] }
 
-// noNumber stands for no mappings: the addresses were not located.
+// noNumber marks missing mappings: the addresses were not located.
 const noNumber = math.MaxUint32
 
 func (x *tally) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
 
 // Explain replaces the bare addresses in user stacks by the build ID and offset of their place, or
-// by an address that stands for the reason why there is none. Mapped addresses stay. Stacks of
-// processes that differ only in addresses become equal. On a Sampler it must be called after Stop.
-// After an error some addresses may still be bare, and without mappings.
+// by an address that marks the reason why there is none. Mapped addresses stay. Stacks of processes
+// that differ only in addresses become equal. On a Sampler it must be called after Stop. After an
+// error some addresses may still be bare, and without mappings.
 func (p *Part) Explain(by Explainer) error {
 	t := p.tables[userStack]
 	defer func() {

@@ -89,7 +89,7 @@ func RecordTime(rec []byte) uint64 {
 	return binary.NativeEndian.Uint64(rec[len(rec)-timeFromEnd:])
 }
 
-// SystemClocks reads the clocks that have a system call, and returns how long that took.
+// SystemClocks reads the clocks that have a system call, and returns the duration of the reading.
 func SystemClocks() (c bundle.Clocks, width uint64) {
 	read := func(clock int32) uint64 {
 		var t unix.Timespec

@@ -37,7 +37,7 @@ const (
 )
 
 // Recorder records how BPF programs are used: how often and how long they run, where they are
-// attached, which maps they use, who holds them.
+// attached, which maps they use, and the processes that hold them.
 type Recorder struct {
 	reports Reports
 	proc    Options
@@ -208,7 +208,8 @@ func (c *Recorder) read(id uint32) {
 	p.at, p.Last = c.polled, now
 }
 
-// scan finds out where programs are attached and who holds them. Earlier findings are kept.
+// scan finds the attachments of programs and the processes that hold them. Earlier findings are
+// kept.
 func (c *Recorder) scan() {
 	began := time.Now()
 	c.mu.Lock()
@@ -316,7 +317,8 @@ func countersOf(info []byte) counters {
 		order.Uint64(info[infoMissedAt:])}
 }
 
-// addProgram adds a program whose info was read. Earlier runs of a present program are not counted.
+// addProgram adds a program after its info was read. Earlier runs of a present program are not
+// counted.
 func (c *Recorder) addProgram(id uint32, fd int, now uint64) *program {
 	order := binary.NativeEndian
 	p := &program{ProgramStats: bpf.ProgramStats{ID: id, Type: order.Uint32(c.info),

@@ -21,7 +21,7 @@ import (
 // Options locate the files to read.
 type Options struct {
 	Proc string // mount point of /proc; "": /proc
-	// OtherPIDs: process IDs in Proc differ from those of this process's system calls.
+	// OtherPIDs: process IDs in Proc differ from this process's own view.
 	OtherPIDs bool
 }
 
@@ -62,7 +62,7 @@ func scanHost(opts Options) (map[uint32]*Use, error) {
 	return s.uses, errors.Join(s.errs...)
 }
 
-// fail keeps an error, unless it says that something no longer exists.
+// fail keeps an error, unless it means that something no longer exists.
 func (s *scan) fail(err error) {
 	const limit = 8
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(s.errs) < limit {

@@ -99,7 +99,7 @@ func (f *fake) list(w http.ResponseWriter, prefix string) {
 	w.Write(b)
 }
 
-// decoded reads the body of a request, whose chunks may be signed one by one.
+// decoded reads the body of a request, in chunks that may be signed one by one.
 func decoded(r *http.Request) (data []byte) {
 	if r.Header.Get("X-Amz-Decoded-Content-Length") == "" {
 		data, _ = io.ReadAll(r.Body)
