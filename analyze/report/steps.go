@@ -20,7 +20,7 @@ func notIndexed(c *Case) string {
 	return c.runtime()
 }
 
-// runtime is how to get the program file itself.
+// runtime returns the step that gets the program file, not its debug file.
 func (c *Case) runtime() string {
 	if path := c.path(); path != "" && !c.Searched {
 		return "symbolize index " + path
@@ -28,7 +28,8 @@ func (c *Case) runtime() string {
 	return c.fetch("executable")
 }
 
-// fetch is how to get a file by its build ID.
+// fetch returns the step that gets a file by its build ID; kind is the file type of
+// debuginfod-find: executable or debuginfo.
 func (c *Case) fetch(kind string) string {
 	id := c.Object.ID
 	if id.IsZero() || id.Space() != buildid.GNU {
@@ -40,7 +41,8 @@ func (c *Case) fetch(kind string) string {
 	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
 }
 
-// stripped is the step to get symbols for a file without any: from the distribution or its builder.
+// stripped returns the step for code of an indexed object for which no source has a symbol, usually
+// to index its debug file.
 func stripped(c *Case) string {
 	switch {
 	case c.Object.Kind == ingest.PerfMap || c.Object.Kind == ingest.JITDump:
@@ -82,31 +84,32 @@ func noBuildID(c *Case) string {
 	return trust
 }
 
-// noUnwindTable is how to get the unwind table of the object that a stack ended in.
+// noUnwindTable returns the step that gets the unwind table of the object in which a stack ends.
 func noUnwindTable(c *Case) string {
 	if path, _ := ingest.NoTableFile(c.Object.File.Path); strings.HasPrefix(path, "/") {
 		return "symbolize index " + ingest.ShellWord(path)
 	}
-	return "symbolize index --kernel" // the vdso's
+	return "symbolize index --kernel" // for the unwind table of the vdso
 }
 
-// mostCopied is the maximum number of stack bytes that perf record copies: it requests 65,528, and
-// a record of 64 KiB holds that many.
+// mostCopied is a threshold: if a recording requested as many stack bytes, a larger request does
+// not help. perf record requests at most 65,528 bytes, because a record has at most 64 KiB.
 const mostCopied = 65000
 
-// stackTruncated is the step to record the rest of a stack. C++ compilers are known to
-// need more than 32 KiB.
+// stackTruncated returns the step that records the rest of a stack. The stacks of C++ compilers are
+// known to need more than 32 KiB.
 func stackTruncated(c *Case) string {
 	if c.Copied >= mostCopied {
-		// Chains of frame pointers have 127 frames, unless more are allowed.
+		// The kernel follows at most 127 frame pointers by default.
 		return c.inGo("gcc -fno-omit-frame-pointer; as root: echo 1024 > " +
 			"/proc/sys/kernel/perf_event_max_stack && " + framePointers)
 	}
 	return c.inGo("perf record --call-graph dwarf,65528")
 }
 
-// inGo returns the step for programs in Go, if stacks end in them: they keep frame pointers, large
-// stacks, and change stacks in the runtime. others is the step for others, "" for none.
+// inGo returns the step for stacks that end in Go programs: to record with frame pointers, which Go
+// code has. Stacks of Go programs are large, and the runtime switches between stacks. others is the
+// step for other programs, "" for none.
 func (c *Case) inGo(others string) string {
 	switch {
 	case len(c.GoPrograms) == 0:
@@ -121,12 +124,13 @@ func (c *Case) inGo(others string) string {
 	return others + "; of " + names
 }
 
-// ambiguous is the step to choose one of several objects: a padded build ID has zeros after their
-// common digits. A build ID recorded for several objects was removed.
+// ambiguous returns the step that chooses one of several objects with the same build ID. A recorded
+// ID that was padded with zeros matches every object whose ID begins with the digits before the
+// zeros. If one ID was recorded for several objects, it was removed and is zero.
 func ambiguous(c *Case) string {
 	switch {
 	case c.Object.Kind == ingest.Module:
-		return recordPrograms // the recorder reads the build ID of each module
+		return recordPrograms // symbolize capture reads the build ID of each module
 	case c.Object.ID.IsZero():
 		return noBuildID(c)
 	}
@@ -139,17 +143,17 @@ func ambiguous(c *Case) string {
 	return "`symbolize store ls " + shared + "` lists them; --with FILE names the one that ran"
 }
 
-// recordPrograms keeps the code of BPF programs, with the times at which it was at an address.
+// recordPrograms records the code of BPF programs, and the times at which it was at each address.
 const recordPrograms = "symbolize capture -o capture.data -- perf record -a -g"
 
-// kernelHidden is how the recorder gets to read the kernel's addresses.
+// kernelHidden returns the step that lets perf record read the kernel's addresses.
 func kernelHidden(c *Case) string {
 	return "as root: echo 0 > /proc/sys/kernel/kptr_restrict && " + recordAll(c)
 }
 
 const framePointers = "perf record --call-graph fp"
 
-// stackLost is for stacks that did not fit into a map.
+// stackLost returns the step for stacks that did not fit into a BPF stack map.
 func stackLost(c *Case) string {
 	if c.Counted {
 		return recordAll(c) // writes each sample with its stack
@@ -157,11 +161,11 @@ func stackLost(c *Case) string {
 	return "symbolize capture -o stacks.data --stacks"
 }
 
-// outside is for addresses where nothing is: chains of frame pointers end so in code that
-// keeps none.
+// outside returns the step for addresses outside every mapping or object. In code without frame
+// pointers, unwinding by frame pointers ends at such an address.
 func outside(c *Case) string {
 	if c.inKernel() {
-		return "" // code that came and went without a record
+		return "" // the code was loaded and unloaded without a record
 	}
 	build := "code without frame pointers: gcc -fno-omit-frame-pointer"
 	if c.Copied > 0 {
@@ -185,7 +189,7 @@ func recordAll(c *Case) string {
 }
 
 func addressReused(c *Case) string {
-	if c.Object.File.Path == ingest.AmbiguousJITPath { // its records and those of a jitdump file have times
+	if c.Object.File.Path == ingest.AmbiguousJITPath { // perf.data and jitdump need one clock
 		return strings.Replace(recordAll(c), "record", "record -k mono", 1)
 	}
 	if c.inKernel() {
@@ -194,17 +198,18 @@ func addressReused(c *Case) string {
 	return recordAll(c)
 }
 
-// Text is an unnamed place in a line of text with a build ID or only a name.
+// Text describes an address in a line of text that has no name. The text identifies the object of
+// the address by build ID, or only by file name.
 type Text struct {
 	Reason ingest.Reason
-	Object string // the build ID
-	Module string // "" if the text names none
+	Object string // build ID, or file name if File is set
+	Module string // kernel module; "" if the text names none
 	File   bool   // Object is a file name, and the text has no build ID
-	// LateMaps: the text has mappings, after its first addresses.
+	// LateMaps is set if the text lists mappings of the process only after its first addresses.
 	LateMaps bool
 }
 
-// For is Case.For.
+// For returns the step that gets the name, "" if there is none, like Case.For.
 func (t *Text) For() string {
 	switch t.Reason {
 	case ingest.NotIndexed:
@@ -243,16 +248,17 @@ func (t *Text) For() string {
 	return ""
 }
 
-// Program is a BPF program in a line of text.
+// Program describes a BPF program in a line of text.
 type Program struct {
 	Reason   ingest.Reason
-	Name     string // "" for one that was loaded without BTF
-	OtherTag bool   // one of this name is indexed, and has another tag
-	Lineless bool   // it is indexed, from a file or a capture without lines
+	Name     string // "" if the program was loaded without BTF
+	OtherTag bool   // the indexed program of this name has another tag
+	Lineless bool   // the program is indexed, from a file or capture without line numbers
 }
 
-// For is Case.For. To index its object file is no advice for a program that has no name, unless its
-// tag depends on that file alone.
+// For returns the step that gets the name or the lines, "" if there is none, like Case.For.
+// Indexing the object file helps a program without a name only if the program's tag depends on
+// nothing but that file.
 func (p *Program) For() string {
 	const (
 		alone = "without a name (it was loaded without BTF) its tag alone identifies it: object " +

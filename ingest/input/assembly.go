@@ -16,23 +16,23 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// assembly makes the objects, strings, events and sources of build IDs of a Profile, for all kinds
-// of captures.
+// assembly makes the parts of a Profile that all kinds of captures have: objects, strings, events
+// and the counts by source of build IDs.
 type assembly struct {
 	*collector
 	file  *file
 	p     *ingest.Profile
-	exact map[ingest.Location]struct{} // see correctReturns
-	// Recorded times of the first and the last sample, 0 without times.
+	exact map[ingest.Location]struct{} // result of correctReturns
+	// Recorded times of the first and the last sample; 0 if the samples have no times.
 	from, to uint64
 }
 
-// objects makes the profile's objects from the raw objects with samples, and returns their numbers
-// by raw object. lists has the places of the samples.
+// objects makes the profile's objects from the raw objects that samples refer to. It returns the
+// ObjectID of each raw object. lists has the places of the samples.
 func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
-	needsKernel := false // an object refers to the kernel
+	needsKernel := false // a sampled object refers to the kernel
 	for _, places := range lists {
 		for _, pl := range places {
 			used[pl.Object&^returned] = true
@@ -85,8 +85,8 @@ func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
 	}
 }
 
-// query returns the common part of all queries. endNanos is the wall clock of the end of the
-// recording; 0 stands for the file's time of modification.
+// query returns the fields that all queries have in common. endNanos is the wall-clock time at
+// which the recording ended; if it is 0, the query has the modification time of the file.
 func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
 	if file := f.Records.File; file != nil {
@@ -98,8 +98,8 @@ func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
 	return q
 }
 
-// strings fills the string table with the sorted comms and tags of the labels, and returns the
-// string of each comm code and of each number of tags.
+// strings fills the string table with the sorted comms and tags of the labels. It returns the
+// StringID of each comm by comm code, and of each tag by tag number.
 func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.StringID) {
 	ids := make(map[uint32]ingest.StringID)
 	for _, l := range f.labels.List {
@@ -123,8 +123,9 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	return ids, tags
 }
 
-// eventsUsed adds the events with samples to the profile, in the order of the file, and returns
-// their numbers: perf opens some events only for records of mappings.
+// eventsUsed adds the events with samples to the profile, in the order of the file, or the first
+// event if none has samples. It returns the number of each event in the profile. Events without
+// samples are left out because perf opens some events only for records of mappings.
 func (f *assembly) eventsUsed() []uint16 {
 	used := make([]bool, len(f.events))
 	for _, l := range f.labels.List {
@@ -143,7 +144,7 @@ func (f *assembly) eventsUsed() []uint16 {
 	return number
 }
 
-// sources counts frames by the source of their object's build ID, and finds the main
+// sources counts frames by the source of the build ID of their object, and determines the main
 // program.
 func (f *assembly) sources() {
 	p := f.p
@@ -206,7 +207,8 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 			Events: events,
 			Tags:   tagOf,
 		})
-		// Assemble empties the shard step by step; the rest is freed here.
+		// merge.Assemble releases the shard step by step; the references of the worker are dropped
+		// here.
 		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil
 	}
 	merge.Assemble(f.p, f.shards)
@@ -215,7 +217,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	return f.p, number
 }
 
-// stats adds up the counts of both passes.
+// stats sets the statistics of the profile: the sums of the counts of both passes.
 func (f *folder) stats() {
 	st := &f.p.Stats
 	*st = f.State.Records.Stats
@@ -250,8 +252,9 @@ func (f *folder) recordType(t perfdata.Type, n uint64) {
 	}
 }
 
-// warn adds the warnings of the file, then those of its records in the order of the file. The first
-// warnings of all workers include the first warnings of the file.
+// warn adds the warnings about the file as a whole, then the first MaxWarnings warnings about
+// records, in the order of the file. Each worker keeps only its first warnings; together they
+// include the first ones of the file.
 func (f *folder) warn(records []sideband.Warning) {
 	st := &f.p.Stats
 	for _, err := range f.Records.File.Warnings {
@@ -275,7 +278,7 @@ func (f *folder) warn(records []sideband.Warning) {
 	}
 }
 
-// times returns the recorded times of the first and the last sample, 0 if there is none.
+// times returns the recorded times of the first and the last sample; 0 if no sample has a time.
 func (f *folder) times() (first, last uint64) {
 	first = sideband.NoTime
 	for _, w := range f.workers {
@@ -287,8 +290,8 @@ func (f *folder) times() (first, last uint64) {
 	return first, last
 }
 
-// wall converts a time of the recording's clock to wall time, if the recording has both clocks
-// (perf record -k).
+// wall converts a time of the recording's clock to wall-clock time. ok is false if the recording
+// does not relate the two clocks (perf record -k does).
 func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	cd := f.Records.File.Features.ClockData
 	if cd == nil || t == 0 {
@@ -297,8 +300,9 @@ func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
 	return int64(cd.WallNanos + (t - cd.ClockNanos)), true
 }
 
-// meta sets the description of the capture. Most recordings have no wall clock. The file's time of
-// modification is not a substitute: a copy of a capture must give the same profile.
+// meta sets the description of the capture. Most recordings have no wall-clock time. The
+// modification time of the file is not a substitute, because a copy of a capture must give the same
+// profile.
 func (f *folder) meta() {
 	x := &f.Records.File.Features
 	m := &f.p.Meta
@@ -323,12 +327,12 @@ func (f *folder) meta() {
 	}
 }
 
-// returned is the bit in a place's object that marks a return address: its place is the byte before
-// it, until correctReturns has decided.
+// returned is the bit of Pair.Object that marks the place of a return address. Until correctReturns
+// has removed the mark, Pair.Offset is the offset of the byte before the return address.
 const returned = 1 << 31
 
-// markReturned marks the place of a return address in an object, if symbol tables have to confirm
-// it.
+// markReturned sets the bit returned in object, the object of a return address, if symbol tables
+// have to confirm that a call precedes the address.
 func markReturned(r *sideband.Objects, object uint32) uint32 {
 	if o := &r.List[object]; sideband.NeedsID(o.Kind) && o.Symbol == "" {
 		return object | returned
@@ -336,8 +340,9 @@ func markReturned(r *sideband.Objects, object uint32) uint32 {
 	return object
 }
 
-// correctReturns removes the marks of return addresses. Addresses that by Options.Exact no call can
-// precede get their own place; these places are returned for a replay.
+// correctReturns removes the marks of return addresses. If no call can precede an address, by
+// Options.Exact, its place becomes the address itself. correctReturns returns these places, which a
+// replay needs.
 func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pair,
 ) map[ingest.Location]struct{} {
 	exact := make(map[ingest.Location]struct{})
@@ -367,7 +372,7 @@ func (f *assembly) correctReturns(number []ingest.ObjectID, lists ...[]intern.Pa
 	return exact
 }
 
-// exactOffsets returns the exact addresses among the return addresses in lists, by object.
+// exactOffsets returns the return addresses in lists that no call can precede, by object.
 func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair) [][]addr.Offset {
 	offsets := make([][]addr.Offset, len(f.p.Objects))
 	for _, list := range lists {
@@ -390,8 +395,9 @@ func (f *assembly) exactOffsets(number []ingest.ObjectID, lists [][]intern.Pair)
 	return offsets
 }
 
-// separateUndecided moves the marked places of objects selected by Options.Undecided to an object
-// of their own, and returns the new numbers of the objects by raw object.
+// separateUndecided moves the marked places of each object that Options.Undecided selects to a
+// second object, and returns the new ObjectIDs by raw object. The second object of raw object i has
+// index len(number)+i.
 func (f *assembly) separateUndecided(number []ingest.ObjectID,
 	lists ...[]intern.Pair) []ingest.ObjectID {
 	if f.opts.Undecided == nil {
@@ -412,7 +418,7 @@ func (f *assembly) separateUndecided(number []ingest.ObjectID,
 		}
 	}
 	var objects []ingest.Object
-	// The new numbers; the number of an undecided part follows.
+	// first has the new ObjectIDs; the second object of an object has the next ID.
 	first := make([]ingest.ObjectID, len(f.p.Objects))
 	for i := range f.p.Objects {
 		first[i] = ingest.ObjectID(len(objects))
@@ -439,7 +445,8 @@ func (f *assembly) separateUndecided(number []ingest.ObjectID,
 	return out
 }
 
-// seen lists the places by object, for Options.Seen.
+// seen returns the places by object, for Options.Seen. For a return address it has the address and
+// the byte before it.
 func (f *assembly) seen(number []ingest.ObjectID, lists [][]intern.Pair) Seen {
 	s := Seen{Host: f.Host.Name, Objects: f.p.Objects,
 		Offsets: make([][]addr.Offset, len(f.p.Objects))}

@@ -14,39 +14,41 @@ import (
 type ObjectQuery struct {
 	Kind    ingest.ObjectKind
 	File    ingest.FileRef
-	Kernel  buildid.ID // of the capture's kernel, zero if unknown
-	Host    string     // of the recording
-	Release string     // of the recording host's kernel, uname -r; "" if unknown
+	Kernel  buildid.ID // build ID of the capture's kernel, zero if unknown
+	Host    string     // name of the recording host
+	Release string     // kernel release of the recording host, uname -r; "" if unknown
 	// Symbol and Address, for the kernel, are the recorded reference symbol and its run-time
 	// address, 0 if it was hidden.
 	Symbol  string
 	Address uint64
-	// EndNanos is the wall clock of the recording's end, in ns since 1970: by CLOCK_DATA, otherwise
-	// the file's time of modification, which perf sets at the end and copying changes. 0 if
-	// unknown.
+	// EndNanos is the wall-clock time at which the recording ended, in ns since 1970; 0 if unknown.
+	// It comes from the CLOCK_DATA feature, otherwise from the modification time of the capture
+	// file. A copy of a capture can have a later modification time.
 	EndNanos int64
 	// MappedNanos is the latest possible time of the file's first mapping; EndNanos if unknown.
-	// Before that another file may have had its inode.
+	// Before the first mapping another file may have had the same inode.
 	MappedNanos int64
-	ByPath      buildid.ID // the capture's build ID for the path, zero if none
-	Shared      bool       // the capture has other files at the same path
+	ByPath      buildid.ID // build ID that the capture has for the path, zero if none
+	Shared      bool       // the capture has several files at the path
 }
 
-// Identifier finds the build IDs of objects recorded without one, in the order of ingest.IDSource.
+// Identifier finds build IDs for objects that were recorded without one. It uses the ID that the
+// capture has for the object's path, or for another name of the same file; the answer to an
+// ObjectQuery can replace or refute the ID of a path.
 type Identifier struct {
 	sb       *State
-	byPath   map[string]buildid.ID  // by recorded name; zero if two IDs differ
-	byFile   map[fileKey]buildid.ID // by device, inode and generation; likewise
+	byPath   map[string]buildid.ID  // by recorded name; zero if the name has two IDs
+	byFile   map[fileKey]buildid.ID // by device, inode and generation; zero if the file has two IDs
 	paths    pathFiles
 	module   map[string]buildid.ID // by display name
-	kernel   buildid.ID            // of the kernel, from the BUILD_ID feature
-	query    ObjectQuery           // common part of all queries
+	kernel   buildid.ID            // build ID of the kernel
+	query    ObjectQuery           // fields that all queries have in common
 	answer   func(ObjectQuery) (buildid.ID, ingest.IDSource)
 	From, To uint64 // times of the first and the last sample, 0 if unknown
-	// Disowned are the names of files that may not have the build ID of their path.
+	// Disowned has the names of files that did not get the build ID of their path.
 	Disowned []string
 
-	refuted []string // names of objects with a recorded build ID that proves nothing
+	refuted []string // names of objects whose recorded build ID was removed as ambiguous
 }
 
 // fileKey identifies a file with several names.
@@ -59,7 +61,8 @@ func keyOf(f *ingest.FileRef) (fileKey, bool) {
 	return fileKey{f.Major, f.Minor, f.Inode, f.Generation}, f.Inode != 0
 }
 
-// recordedName is the path in the records. A deleted file differs from the file at its path.
+// recordedName returns the path of a file as the records have it. The suffix of a deleted file
+// distinguishes it from the file that now has the path.
 func recordedName(f *ingest.FileRef) string {
 	if f.Deleted {
 		return f.Path + ingest.DeletedSuffix
@@ -67,8 +70,8 @@ func recordedName(f *ingest.FileRef) string {
 	return f.Path
 }
 
-// NewIdentifier returns an Identifier of the objects in sb. answer, if it is not nil, is called for
-// objects without a recorded ID; query has the common fields of all queries.
+// NewIdentifier returns an Identifier of the objects in sb. If answer is not nil, it is called for
+// objects without a recorded ID. query has the fields that all queries have in common.
 func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (buildid.ID,
 	ingest.IDSource)) *Identifier {
 	x := &Identifier{
@@ -107,8 +110,8 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 	return x
 }
 
-// claim adds an ID under a key. A key with two IDs, like the path of an upgraded file, is ambiguous
-// and gets the zero ID.
+// claim sets the ID of a key. A key with two IDs, such as the path of a file that was upgraded, is
+// ambiguous and gets the zero ID.
 func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 	old, ok := m[key]
 	switch {
@@ -127,7 +130,7 @@ func claim[K comparable](m map[K]buildid.ID, key K, id buildid.ID) {
 func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	switch {
 	case e.ID.IsZero(), e.PID > 0, e.CPUMode == perfdata.CPUModeGuestKernel,
-		e.CPUMode == perfdata.CPUModeGuestUser: // all code of virtual machines is one object
+		e.CPUMode == perfdata.CPUModeGuestUser: // guest code is one object without an ID
 	case e.CPUMode != perfdata.CPUModeKernel:
 		claim(x.byPath, e.Filename, e.ID)
 	case strings.HasPrefix(e.Filename, ingest.KernelMapName), ingest.IsVmlinux(e.Filename),
@@ -142,8 +145,8 @@ func (x *Identifier) entry(e *perfdata.BuildIDEntry) {
 	}
 }
 
-// userModule adds the file of a module listed with user mode, as by perf 4.4 (kvm.ko), if no other
-// entry has the module.
+// userModule adds a kernel module that the BUILD_ID feature lists with user mode, as perf 4.4 does
+// for kvm.ko, if no other entry is for the module.
 func (x *Identifier) userModule(e *perfdata.BuildIDEntry) {
 	base := ingest.BaseName(e.Filename)
 	if e.ID.IsZero() || e.PID > 0 || e.CPUMode != perfdata.CPUModeUser ||
@@ -169,7 +172,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	case !NeedsID(o.Kind):
 		return
 	case !o.ID.IsZero():
-		if o.Reason == ingest.Ambiguous { // of the recorded ID, unlike this one
+		if o.Reason == ingest.Ambiguous { // the recorded ID was; the ID found instead is not
 			o.Reason = ingest.ReasonNone
 		}
 		return
@@ -183,7 +186,7 @@ func (x *Identifier) Identify(o *ingest.Object) {
 	}
 }
 
-// NeedsID reports whether objects of a kind get their names by build ID.
+// NeedsID reports whether symbols for objects of a kind are found by build ID.
 func NeedsID(k ingest.ObjectKind) bool { return k <= ingest.Module }
 
 func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
@@ -224,8 +227,9 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	return id, source
 }
 
-// mapped returns the wall clock of the first mapping of a file. Mappings made before the recording
-// have time 0, and a mapped file keeps its inode.
+// mapped returns the wall-clock time of a file's first mapping, or EndNanos if it is unknown. A
+// mapping made before the recording has time 0; the time of the first sample replaces it, because a
+// mapped file keeps its inode.
 func (x *Identifier) mapped(f *ingest.FileRef) int64 {
 	first, ok := x.paths.first(f)
 	first = max(first, x.From)
@@ -244,7 +248,7 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	if key, ok := keyOf(f); ok {
 		switch sibling, named := x.byFile[key]; {
 		case named && sibling.IsZero():
-			return sibling, ingest.IDNone // its names have different IDs
+			return sibling, ingest.IDNone // the names of the file have different IDs
 		case id.IsZero() && named:
 			return sibling, ingest.IDSibling
 		}
@@ -255,20 +259,20 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 	return id, ingest.IDByPath
 }
 
-// pathFiles are the recorded files at each path, by recorded name. perf reads the build ID of a
-// path in the BUILD_ID feature when the recording ends: it belongs to the file that was mapped
-// last, if all others were mapped before it. It is uncertain if the files were mapped alternately
-// or are on several devices, like files of containers: perf does not look into a container after
-// its processes have ended.
+// pathFiles has the recorded files at each path, by recorded name. When the recording ends, perf
+// reads the build ID of each path for the BUILD_ID feature. The ID belongs to the file that was
+// mapped last, if all mappings of other files at the path were made before its first mapping. It is
+// uncertain if mappings of the files alternate or if the files are on several devices, as files of
+// containers are: perf does not read files of a container after the container's processes ended.
 type pathFiles map[string][]fileSpan
 
-// fileSpan is the time of the first and last mapping of a file at a path.
+// fileSpan has the times of the first and the last mapping of a file at a path.
 type fileSpan struct {
 	key         fileKey
 	first, last uint64
 }
 
-// pathFilesOf lists the recorded files by device, inode and generation.
+// pathFilesOf returns the recorded files at each path, by device, inode and generation.
 func pathFilesOf(raw *Objects) pathFiles {
 	p := make(pathFiles)
 	for i := range raw.List {
@@ -290,7 +294,7 @@ func pathFilesOf(raw *Objects) pathFiles {
 	return p
 }
 
-// shared reports whether there were several files at the path of f.
+// shared reports whether several files were recorded at the path of f.
 func (p pathFiles) shared(f *ingest.FileRef) bool { return len(p[recordedName(f)]) > 1 }
 
 // first returns the time at which f was first mapped under its path.
@@ -304,12 +308,12 @@ func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
 	return 0, false
 }
 
-// last reports whether f was the file at its path when the recording ended, by the records.
+// last reports whether, by the records, f was at its path when the recording ended.
 func (p pathFiles) last(f *ingest.FileRef) bool {
 	key, ok := keyOf(f)
 	if ok && !f.Deleted && slices.ContainsFunc(p[f.Path+ingest.DeletedSuffix],
 		func(s fileSpan) bool { return s.key == key }) {
-		return false // it was deleted while it was mapped elsewhere
+		return false // the file was also recorded as deleted
 	}
 	spans := p[recordedName(f)]
 	if len(spans) < 2 {
@@ -325,7 +329,7 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	return true
 }
 
-// mapped records a mapping of an object; times are ascending.
+// mapped records the time of a mapping of an object.
 func (r *Objects) mapped(object uint32, t uint64) {
 	for len(r.spans) <= int(object) {
 		r.spans = append(r.spans, fileSpan{first: NoTime})
@@ -338,11 +342,11 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 	if int(object) < len(r.spans) {
 		return r.spans[object]
 	}
-	return fileSpan{} // it was never mapped
+	return fileSpan{} // never mapped
 }
 
-// DisownedWarning is the warning about files, by name, without a build ID of their own that do not
-// get the build ID of their path.
+// DisownedWarning returns the warning about files that have no recorded build ID and do not get the
+// build ID of their path. names has their names.
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -356,12 +360,13 @@ func DisownedWarning(names []string) ingest.Warning {
 		Hint: "perf record --buildid-mmap notes the build ID of each mapping"}
 }
 
-// refuteModuleIDs removes recorded build IDs shared by several modules, or by a module and the
-// kernel: perf from 5.12 until March 2026 gives all modules loaded before the recording the ID of
-// the first one (perf_event__synthesize_modules writes them from one buffer), and lists these IDs
-// in the BUILD_ID feature. It is called before bundles add IDs.
+// refuteModuleIDs removes recorded build IDs that several modules share, or a module and the
+// kernel. perf from 5.12 until March 2026 gives every module that was loaded before the recording
+// the ID of the first module, because perf_event__synthesize_modules writes all of them from one
+// buffer. It also lists these IDs in the BUILD_ID feature. refuteModuleIDs is called before bundles
+// add IDs.
 func (sb *State) refuteModuleIDs() {
-	owner := make(map[buildid.Key]string) // name of the module; "" for several
+	owner := make(map[buildid.Key]string) // name of the module with the ID; "" for several
 	claimed := func(id buildid.ID, name string) {
 		if known, ok := owner[id.Key()]; ok && known != name {
 			name = ""
@@ -399,8 +404,8 @@ func (sb *State) refuteModuleIDs() {
 	}
 }
 
-// listedModule returns the display name of the module of an entry of the BUILD_ID feature; "" for
-// other entries.
+// listedModule returns the display name of the module that an entry of the BUILD_ID feature is for;
+// "" if the entry is not for a module.
 func listedModule(e *perfdata.BuildIDEntry) string {
 	base := ingest.BaseName(e.Filename)
 	_, bracketed := ingest.Unbracket(base)
@@ -414,8 +419,9 @@ func listedModule(e *perfdata.BuildIDEntry) string {
 	return ""
 }
 
-// refuteFileIDs removes build IDs shared by files of different content: all mappings of a file's
-// code begin at the same offsets. It needs the times of mappings.
+// refuteFileIDs removes build IDs that files with different content share. Mappings of one file's
+// code always begin at the same offsets, so two files without a common code segment have different
+// content. refuteFileIDs needs the times of mappings.
 func (sb *State) refuteFileIDs() {
 	x := NewIdentifier(sb, ObjectQuery{}, nil)
 	contents := make(map[buildid.Key][]content)
@@ -444,12 +450,12 @@ func (sb *State) refuteFileIDs() {
 	})
 }
 
-// comparedSegments bounds the segments used to compare contents: files have one or two.
+// comparedSegments limits the segments of a file that are compared. Files usually have one or two.
 const comparedSegments = 16
 
-// content is the mapped code of a file. Mappings listed at the start of the recording (with the
-// length of a segment) and mappings noted when they were made (in old files up to the end of all
-// segments) can have different lengths.
+// content is the mapped code of a file. Mappings that existed when the recording started are listed
+// with the length of a segment. Mappings made later are noted as they are made; in old files their
+// length extends to the end of all segments. So the lengths of the two kinds can differ.
 type content struct {
 	segments      []ingest.SegmentRef
 	listed, noted bool
@@ -462,7 +468,7 @@ func (sb *State) contentOf(object uint32) content {
 		listed: span.first == 0, noted: span.last > 0}
 }
 
-// same reports whether two contents can belong to one file: they have a segment in common.
+// same reports whether two contents have a segment in common, and so can belong to one file.
 func (c *content) same(o *content) bool {
 	alike := c.listed == o.listed && c.noted == o.noted
 	return slices.ContainsFunc(c.segments, func(s ingest.SegmentRef) bool {
@@ -472,7 +478,7 @@ func (c *content) same(o *content) bool {
 	})
 }
 
-// addContent adds a content to a list of different contents.
+// addContent merges c into the content in list that it can belong to, or appends it.
 func addContent(list []content, c content) []content {
 	for i := range list {
 		if !list[i].same(&c) {
@@ -488,13 +494,13 @@ func addContent(list []content, c content) []content {
 		return list
 	}
 	if len(list) > 1 {
-		return list // two are enough
+		return list // two contents are enough to refute an ID
 	}
 	return append(list, c)
 }
 
-// RefutedWarning is the warning about modules and files with samples and recorded build IDs that
-// prove nothing; false if there are none.
+// RefutedWarning returns the warning about sampled modules and files that were recorded with an
+// ambiguous build ID and have no other; ok is false if there are none.
 func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 	slices.Sort(x.refuted)
 	names := slices.Compact(x.refuted)

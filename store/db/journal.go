@@ -21,39 +21,42 @@ import (
 	"symbolize/store"
 )
 
-// The journal has the transactions that were committed to db/ since it was cloned, in order and
-// whole. A writer that ended without publishing leaves it behind: the next one clones the generation
-// again and repeats them. Badger's own files are not opened again, because damage after
-// a power failure ends the process inside Badger, or makes Badger start with an empty database
-// without an error. So values are written twice, to the journal and to Badger.
+// The journal contains the transactions written to db/ since db/ was cloned, complete and in order.
+// If a writer ends without publishing, the journal stays: the next writer clones the newest
+// generation and repeats the transactions. It does not open the Badger files of the previous
+// writer. After a power failure, damage in these files can end the process inside Badger, or make
+// Badger start with an empty database without an error. So values are written twice: to the journal
+// and to Badger.
 //
 //	JOURNAL   records: length u32le | CRC-32C u32le | payload
 //
-// The CRC goes over the CRC of the record before (u32le, 0 at first) and the payload. The
-// first payload names the generation that db/ was cloned from:
+// length is the length of the payload. The CRC covers the CRC of the preceding record (u32le, 0 for
+// the first record) and the payload. The first payload names the generation that db/ was cloned
+// from:
 //
 //	"symbolize journal 2\n" | number LEB128 | CRC-32C of its SUMS u32le; both 0 for none
 //
-// Each other one is a transaction, a sequence of
+// Every other payload is a transaction, a sequence of
 //
 //	key length LEB128 | key | value length LEB128 | value
 //
-// where a value of no bytes removes the key: an envelope always has some.
+// An empty value removes the key: the envelope of a stored value is never empty.
 //
-// A record is written before Badger commits the transaction. It is not synced: a loss by power
-// failure in it ends the replay there.
+// A record is written before Badger commits the transaction. Records are not synced: if a power
+// failure damages a record, the replay ends before it.
 const journalMagic = "symbolize journal 2\n"
 
-// maxRecord bounds a record: a transaction, or the largest value that Badger accepts.
+// maxRecord limits the payload of a record: a transaction, or the largest value that Badger
+// accepts.
 const maxRecord = vlogFileSize + 2*maxTxn
 
-// recordHead is the bytes in front of a payload.
+// recordHead is the number of bytes before a payload.
 const recordHead = 8
 
-// base names the generation that a database was cloned from; zero for none.
+// base names the generation that a database was cloned from. The zero base means none.
 type base struct {
 	gen uint64
-	sum uint32 // of its SUMS
+	sum uint32 // CRC-32C of its SUMS file
 }
 
 // journal is the journal of an open database.
@@ -61,11 +64,11 @@ type journal struct {
 	f    *os.File
 	from base
 	size int64
-	sum  uint32 // of the last record
+	sum  uint32 // CRC of the last record
 	buf  []byte
 }
 
-// newJournal makes a journal for a clone of from.
+// newJournal creates the journal of a clone of the generation from.
 func newJournal(path string, from base) (*journal, error) {
 	f, err := files.OpenPlain(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -81,7 +84,8 @@ func newJournal(path string, from base) (*journal, error) {
 	return j, nil
 }
 
-// write fills in the head of the record in b and writes it, or leaves the journal as it is.
+// write fills in the head of the record b and appends b to the journal. If it fails, it truncates
+// the journal to its old length.
 func (j *journal) write(b []byte) error {
 	sum := recordSum(j.sum, b[recordHead:])
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-recordHead))
@@ -101,7 +105,7 @@ func recordSum(before uint32, payload []byte) uint32 {
 // add appends a transaction.
 func (j *journal) add(entries []*badger.Entry) error {
 	if j == nil {
-		return nil // the database is not resumed
+		return nil // no other writer will resume the database
 	}
 	b := append(j.buf[:0], make([]byte, recordHead)...)
 	for _, e := range entries {
@@ -114,7 +118,7 @@ func (j *journal) add(entries []*badger.Entry) error {
 	return j.write(b)
 }
 
-// close closes the file; the journal stays.
+// close closes the file and does not remove it.
 func (j *journal) close() error {
 	if j == nil {
 		return nil
@@ -131,11 +135,11 @@ type journalReader struct {
 	from base
 }
 
-// errEndOfJournal: no more records follow. The last may be half of one, which its
-// writer was killed in.
+// errEndOfJournal means that no complete record follows. The journal may end with part of a record,
+// if its writer was killed while writing.
 var errEndOfJournal = errors.New("end of the journal")
 
-// readJournal reads the first record. Its error wraps ErrDamaged or the file system's.
+// readJournal reads the first record and returns a reader of the others. Errors wrap ErrDamaged.
 func readJournal(f io.ReaderAt, size int64) (*journalReader, error) {
 	j := &journalReader{r: bufio.NewReader(io.NewSectionReader(f, 0, size)), size: size}
 	b, err := j.next()
@@ -156,8 +160,8 @@ func readJournal(f io.ReaderAt, size int64) (*journalReader, error) {
 	return j, nil
 }
 
-// next returns the next payload: errEndOfJournal at the end, or an error that wraps ErrDamaged if the
-// following bytes are not a record.
+// next returns the next payload. The error is errEndOfJournal at the end of the journal; it wraps
+// ErrDamaged if the next bytes are not a record.
 func (j *journalReader) next() ([]byte, error) {
 	left := j.size - j.at
 	var head [recordHead]byte
@@ -195,7 +199,7 @@ func (j *journalReader) transaction() ([]*badger.Entry, error) {
 	return decodeTxn(b)
 }
 
-// decodeTxn decodes a record. The entries alias it.
+// decodeTxn decodes the payload of a transaction. The entries share the memory of b.
 func decodeTxn(b []byte) ([]*badger.Entry, error) {
 	r := decode.New("journal", b, 0, false)
 	var list []*badger.Entry
@@ -215,9 +219,9 @@ func decodeTxn(b []byte) ([]*badger.Entry, error) {
 	return list, nil
 }
 
-// setLeft moves an interrupted writer's work in db/ out of the way, to be repeated by
-// takeLeft. A db/ beside one that was moved before is a replay that was interrupted: it
-// begins anew.
+// setLeft renames the db/ of an interrupted writer to left/; takeLeft repeats its transactions. If
+// left/ already exists, db/ is from an interrupted replay: setLeft removes db/, and the replay
+// starts again.
 func setLeft(root string) error {
 	dir, left := filepath.Join(root, liveName), filepath.Join(root, leftName)
 	_, err := os.Lstat(left)
@@ -234,9 +238,9 @@ func setLeft(root string) error {
 	return errors.Join(err, files.SyncDir(root))
 }
 
-// takeLeft repeats in the open database the transactions that an interrupted writer left.
-// Transactions are repeated only on the generation that their database was cloned from; that
-// generation contains everything published, whatever happened to the files.
+// takeLeft repeats the transactions of an interrupted writer in the open database, if both
+// databases were cloned from the same generation. That generation contains everything that was
+// published, so damage in left/ cannot lose published data.
 func (w *Writer) takeLeft(ctx context.Context) error {
 	left := filepath.Join(w.path, leftName)
 	if _, err := os.Lstat(left); err != nil {
@@ -255,7 +259,7 @@ func (w *Writer) takeLeft(ctx context.Context) error {
 	return errors.Join(os.RemoveAll(aside), os.Rename(left, aside))
 }
 
-// skipMissing returns err unless it is for an absent file.
+// skipMissing returns nil if err means that a file does not exist, otherwise err.
 func skipMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -263,8 +267,10 @@ func skipMissing(err error) error {
 	return err
 }
 
-// repeat repeats the transactions of the journal in dir up to the first that is not whole. Its error
-// wraps ErrDamaged if that is not simply the end: then all before are in the database all the same.
+// repeat repeats the transactions of the journal in dir up to the first incomplete or damaged one,
+// and returns the number of repeated transactions. Its error wraps ErrDamaged if the journal is
+// missing, damaged, or of another generation. The transactions before the damage are in the
+// database even then.
 func (w *Writer) repeat(ctx context.Context, dir string) (done int, err error) {
 	f, err := files.OpenPlain(filepath.Join(dir, journalName), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,27 +1,29 @@
-// Package symtab is the symbol table format: a builder, an encoder, a reader and the join.
+// Package symtab implements the symbol table format: a builder, an encoder, a reader, and the join
+// of tables with addresses.
 //
 // A table maps the addresses of one object (addr.Addr) to functions. It is a set of disjoint,
-// half-open ranges in ascending order, each of one function. A function usually has one range; one
-// with another function inside it has several, all with the start of the function as their Start.
-// Overlaps and aliases are decided when a table is built (Builder), never when it is read.
+// half-open ranges in ascending order. Each range belongs to one function. A function usually has
+// one range. A function with another function inside it has several; the Start of all of them is
+// the start of the function. Overlaps and aliases are resolved when a table is built (Builder),
+// never when it is read.
 //
 // # Layout
 //
-// All numbers are LEB128 (unsigned, 7 bits a byte, low bits first) unless a width is stated. A table
-// is one header and any number of blocks, which the store keeps as values of their own: chunks hold
-// ranges, string blocks hold names. A small table has no blocks: they are in its header. Lengths
-// and checksums of the values are the store's; this package does not rely on the detection of
-// damage before.
+// All numbers are LEB128 (unsigned, 7 bits a byte, low bits first) unless a width is stated. A
+// table has one header and any number of blocks. Chunks are blocks with ranges, string blocks have
+// strings. The store keeps each block as a separate value; the blocks of a small table are in its
+// header. The store also keeps a length and a checksum of each value, but this package does not
+// rely on the store to detect damage.
 //
 //	header  = magic "SYMTAB" | version u8 | flags u8 | { tagged }
 //	tagged  = tag | length | payload of that many bytes
 //
-// A reader skips unknown tags, in headers and in chunks alike: so the format grows without a new
-// version. A part that may not be skipped has a bit in flags; a reader refuses unknown flags, and
-// versions above its own.
+// A reader skips unknown tags in headers and in chunks, so the format can be extended without a new
+// version. A part that readers must not skip has a bit in flags. A reader refuses unknown flags,
+// and versions newer than its own.
 //
-// Tags of a header, at most one of each; 5 to 7 come together, in tables with debug
-// information:
+// A header has each of these tags at most once. Tags 5 to 7 are all present or all absent: tables
+// with debug information have them.
 //
 //	1 summary  first address | ranges | functions | strings
 //	2 chunks   per chunk:  gap | span | ranges | functions | strings | raw size | stored
@@ -34,23 +36,24 @@
 //
 // The string blocks of 3, 5, 6, and 8 are kept in that order, as one list.
 //
-// Version 1 has no tag 8, version 2 has it (Options.Demangler): a block for each block of names
-// with as many strings, each the name as it is printed, or empty for a name that is printed as it
-// is. The identification names the demangling program and the form; a reader with another one
-// demangles the names itself. Demangled names are derived, and so not in the digest.
+// Version 1 has no tag 8, version 2 has it (Builder.Demangle). Each block of names then has a block
+// of demangled names, with the same number of strings. A string is empty if the name is printed
+// unchanged, or if its demangled form does not fit. The identification names the demangling program
+// and the form of the names. A reader with another identification demangles the names itself. The
+// digest does not include demangled names, because they are derived.
 //
-// gap is the distance of a chunk's first address from the end of the chunk before it (from the
-// table's first address for chunk 0, where it is 0), span the distance from its first address to
-// its end. functions and strings count the functions and strings that the chunk is the first to
-// use: their sums number a chunk's functions and strings without reading the others. stored is
-// size·2 + 1 for a zstd frame without checksum, size·2 for plain bytes, in which case size = raw
-// size.
+// gap is the distance from the end of the preceding chunk to the chunk's first address; it is 0 for
+// chunk 0. span is the distance from the chunk's first address to its end. functions and strings
+// count only the functions and strings that no preceding chunk uses. Their sums over the preceding
+// chunks are the numbers of the chunk's first new function and string, so that a reader need not
+// read those chunks. stored is n·2 + 1 for a zstd frame of n bytes without checksum, and n·2 for n
+// plain bytes; then n is the raw size.
 //
 // # Chunks
 //
-// A chunk decodes with the header and nothing else. Cut at about 64 KiB raw (Options.ChunkSize), it
-// is a row of tagged blocks. Tag 1, the ranges, is in columns, which zstd compresses better than
-// rows:
+// A reader needs only the header to decode a chunk. A chunk has about 64 KiB raw
+// (Options.ChunkSize); it is a sequence of tagged payloads. Tag 1 has the ranges, in columns, which
+// zstd compresses better than rows:
 //
 //	ranges = length of gaps | length of sizes | length of kinds |
 //	         gaps | sizes | kinds | extras
@@ -63,73 +66,76 @@
 //	                               size of function |
 //	                               next new function − function number
 //
-// Without bit 4 a range is a new function, whole: start and size are the range's. With it the third
-// number is 0 for a new function of which the range is only a part, otherwise it identifies the
-// function that continues here. Without bit 2 the name is a new string, unless bit 8 is set, for
-// none: such a range has lines, but no known function. "Unsized" marks a symbol without a size: its
-// range ends where the next symbol or the section does.
+// Without bit 4 the range is a whole new function, with the start and size of the range. With bit 4
+// the third number is 0 if the range is the first part of a new function; otherwise it identifies
+// the function that the range continues. Without bits 2 and 8 the name is the next new string. With
+// bit 8 the range has no name: its lines are known, but not its function. "Unsized" marks a symbol
+// without a size: its range ends at the next symbol or at the end of the section.
 //
 // # Debug information
 //
-// Tag 2 of a chunk has the frames of the addresses of its ranges: for each range, a tree
-// of inlined calls and a row of segments. Overlaps are resolved when a table is built:
-// of the calls that cover an address the deepest is visible, of equally deep ones the
-// last, and the parts of a call outside the enclosing one are dropped. A segment is a
-// run of addresses with the same innermost call, file, line, and column; segments fill
-// their range. Calls that no segment shows, as itself or as the caller of another, are
-// left out. So a look-up finds one segment and follows parents, without ranges of
-// calls.
+// Tag 2 of a chunk has the frames of the addresses in its ranges: for each range, a tree of inlined
+// calls and a sequence of segments. A segment is a run of addresses with the same innermost call,
+// file, line and column. The segments of a range cover it. Overlaps are resolved when a table is
+// built. If several calls cover an address, the deepest call is visible, and the last one of
+// equally deep calls. The parts of a call outside the enclosing call are dropped. A call is left
+// out if no segment has it as its innermost call or as one of the callers. So a look-up finds one
+// segment and follows the parents of its call; ranges of calls are not stored.
 //
-// A function that has several ranges is one function of the table for each: that is how symbols
-// have it, too (foo, foo.cold).
+// A function that has several address ranges in the debug information becomes one function of the
+// table per address range, as in symbol tables (foo, foo.cold).
 //
-// The block is in columns: the lengths of all columns except the last; then the columns. A "delta"
-// is signed, in zigzag (0, −1, 1, −2 as 0, 1, 2, 3).
+// The payload is in columns: first the lengths of all columns except the last, then the columns. A
+// "delta" is signed and zigzag-encoded (0, −1, 1, −2 as 0, 1, 2, 3).
 //
-//	files        per file that the chunk uses: delta to the number before (0 at first)
-//	sub names    per subprogram that it uses: delta of the number of its name, likewise
+//	files        per file that the chunk uses: delta to the preceding number (0 at first)
+//	sub names    per subprogram that it uses: delta of its name's number, likewise
 //	sub files      where it is declared: 1 + place in files, 0 for nowhere
 //	sub lines      the line it starts on, 0 if unknown
 //	range subs   per range: 1 + place of its function among the subprograms, 0 for none
 //	range calls    inlined calls
 //	range segs     segments, at least 1
-//	ups          per call, in pre-order: depth of the one before + 1 − depth
+//	ups          per call, in pre-order: depth of the preceding call + 1 − depth
 //	call subs      1 + place among the subprograms, 0 for none
 //	call files     file of the call site, see below
 //	call lines     delta
 //	call columns   0 if unknown; the column is empty if all are 0
-//	lengths      per segment: bytes; the last one of a range fills it and has none
+//	lengths      per segment but the last of a range, which ends with the range: bytes
 //	seg calls      delta of the innermost call's number in the range (−1 at first and
 //	               for the function itself)
 //	seg files      see below
 //	seg lines      0 for line 0, else 1 + delta
 //	seg columns    0 if unknown; the column is empty if all are 0
 //
-// Lines are relative within one call or function, the "scope", of one range: at first to the line
-// that its subprogram starts on. A call's line is relative to the line of the call before in the
-// same scope, a segment's to the line of the segment before with the same scope (line 0 is
-// skipped). Files: 0 is the file of the segment before in the scope, at first, and for calls, the
-// file that declares its subprogram; 1 is no file; others are 2 + index in files. Nothing is
-// relative across ranges, so that ranges outside the query are skipped by counting bytes, eight at
-// a time.
+// The "scope" of a segment is its innermost call, or the function if it has none; the scope of a
+// call is the call or function that encloses it. A call's line is relative to the line of the
+// preceding call in the same scope. A segment's line is relative to the line of the preceding
+// segment in the same scope that has a line. The first lines of a scope are relative to the line on
+// which the scope's subprogram starts. For a call, file 0 is the file that declares the scope's
+// subprogram. For a segment, file 0 is the file of the preceding segment in the scope that has a
+// file, at first also the declaring file. File 1 is no file; other values are 2 + index in files.
+// Nothing is relative across ranges, so a reader skips ranges outside the query by counting bytes,
+// eight at a time.
 //
-// For ceph-osd 16.2 (1.23 million visible inlined calls, 1.62 million segments) this
-// needs 7.1 MB with all names, for vmlinux 6.1 3.4 MB, for libc 2.36 0.22 MB. Half of it
-// are the lengths and lines of segments, and names.
+// The debug information of ceph-osd 16.2 (1.23 million visible inlined calls, 1.62 million
+// segments) needs 7.1 MB with all names. vmlinux 6.1 needs 3.4 MB, libc 2.36 0.22 MB. Half of each
+// size is for names, and for the lengths and lines of segments.
 //
 // # Strings
 //
-// Strings are numbered in the order of their first use, which is address order: neighbours share
-// prefixes, and a batch reads string blocks as it reads chunks, in order. Each name is stored once
-// per table; names of functions that are only inlined are numbered after all others, files on their
-// own. A string block is cut at about 64 KiB raw and holds its strings one after another, each
-// ended by a NUL.
+// Strings are numbered in the order of their first use, which is address order. Neighbouring
+// strings then often share prefixes, and a batch reads string blocks in order, as it reads chunks.
+// Each name is stored once per table. Names of functions that are only inlined are numbered after
+// all other names; files are numbered separately. A string block has about 64 KiB raw
+// (Options.StringSize) and contains its strings one after another, each terminated by a NUL.
 //
-// Front-coding (a byte for the prefix shared with the name before) was measured on the 454,325
-// functions of a /usr/lib: 4.63 MB for all tables instead of 4.80 MB. Plain strings need no
-// unpacking of their own and hostile input cannot make them grow, so they stay plain. zstd's
-// levels gave 5.27, 5.03, 4.80 and 4.61 MB in 0.5, 0.5, 0.8 and 2.2 s. The first is used: in the
-// index of a whole /usr/lib, Go programs included, the second needs a tenth less of processor time
-// than the third, for 2.7 % of size, and the first 7 % less than the second, for 3.3 % (ceph-osd 7
-// % for 5 %, vmlinux 12 % for 5 %).
+// Front-coding (a byte for the length of the prefix shared with the preceding name) was measured on
+// the 454,325 functions of a /usr/lib: all tables need 4.63 MB instead of 4.80 MB. Plain strings
+// need no second decoding step, and hostile input cannot make them grow, so strings are plain.
+//
+// The four zstd levels gave 5.27, 5.03, 4.80 and 4.61 MB in 0.5, 0.5, 0.8 and 2.2 s. This package
+// uses the first. For the index of a whole /usr/lib with Go programs, the second level needs a
+// tenth less processor time than the third, and 2.7 % more space. The first needs 7 % less
+// processor time than the second, and 3.3 % more space (ceph-osd: 7 % less time, 5 % more space;
+// vmlinux: 12 % and 5 %).
 package symtab
