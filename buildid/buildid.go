@@ -26,7 +26,7 @@ type Space uint8
 const (
 	GNU     Space = iota // NT_GNU_BUILD_ID of an ELF file or of the kernel's notes
 	Content              // SHA-1 of the content of a file that has no build ID
-	JIT                  // identity of a JITed function, DESIGN.md section 2
+	JIT                  // identity of a JITed function, see bpf.Program.Identity
 )
 
 // String returns "gnu", "content" or "jit".

@@ -125,8 +125,8 @@ func (c *Case) inGo(others string) string {
 }
 
 // ambiguous returns the step that chooses one of several objects with the same build ID. A recorded
-// ID that was padded with zeros matches every object whose ID begins with the digits before the
-// zeros. If one ID was recorded for several objects, it was removed and is zero.
+// ID that was padded with zeros matches every object with an ID that begins with the digits before
+// the zeros. If one ID was recorded for several objects, it was removed and is zero.
 func ambiguous(c *Case) string {
 	switch {
 	case c.Object.Kind == ingest.Module:

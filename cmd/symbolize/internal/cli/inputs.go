@@ -72,7 +72,7 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 	AddWork(fs, &o.Jobs, &o.MaxMemory)
 	AddGroup(fs, GroupLimits, func(fs *pflag.FlagSet) {
 		fs.Var(&o.unpacked, "max-unpacked", "unpack a compressed capture to at most `SIZE` "+
-			"(default 256 MiB and 256 times its own size)")
+			"(default 256 MiB plus 256 times its own size)")
 	})
 }
 
