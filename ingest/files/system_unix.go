@@ -11,13 +11,6 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// mmap maps the first size bytes of a file for reading.
-func mmap(f *os.File, size int) ([]byte, error) {
-	return syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ, syscall.MAP_SHARED)
-}
-
-func munmap(data []byte) error { return syscall.Munmap(data) }
-
 // MaxOpen returns how many files the process may have open; ok is false if the limit is unknown.
 func MaxOpen() (n uint64, ok bool) {
 	var limit syscall.Rlimit

@@ -83,7 +83,6 @@ func newReader(c *collector) *reader {
 // chunk starts reading the records of a chunk.
 func (r *reader) chunk(c sideband.Chunk) {
 	r.records = r.c.Records.Read(r.records, c)
-	r.records.Direct()
 	r.counters = r.c.Records.CountersFrom(c)
 }
 

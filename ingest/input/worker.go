@@ -2,7 +2,6 @@ package input
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"hash/maphash"
@@ -11,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/files"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
@@ -102,8 +100,7 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64) {
 			break
 		}
 		if w.err = ctx.Err(); w.err == nil {
-			err := files.Guard(func() { w.fold(w.c.Records.Chunk(k)) })
-			w.err = cmp.Or(w.err, err)
+			w.fold(w.c.Records.Chunk(k))
 		}
 	}
 	w.foldRepeats()

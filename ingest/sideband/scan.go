@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/files"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
@@ -76,32 +75,6 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 		x.readings = make(readings)
 	}
 	r := x.File.AllRecords()
-	r.Direct()
-	var stopped error
-	err := files.Guard(func() { stopped = sb.readRecords(ctx, r, chunk, opts) })
-	switch {
-	case stopped != nil:
-		return stopped
-	case err != nil:
-		err = fmt.Errorf("%s: offset %#x: %w", x.File.Name, r.Offset(), err)
-	default:
-		err = r.Err()
-	}
-	if err != nil {
-		x.Warnings = append(x.Warnings, Warning{AtEnd, ingest.Warning{
-			Text: err.Error() + "; all records before it are used", Partial: true,
-			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
-	}
-	x.starts = append(x.starts, Position(r.Offset()))
-	x.deferred.finish()
-	x.warnTraces()
-	return nil
-}
-
-// readRecords reads all records.
-func (sb *State) readRecords(ctx context.Context, r *perfdata.RecordReader, chunk int64,
-	opts *ScanOptions) error {
-	x := &sb.Records
 	next := Position(x.File.Data.Offset)
 	for r.Next() {
 		rec := r.Record()
@@ -134,6 +107,14 @@ func (sb *State) readRecords(ctx context.Context, r *perfdata.RecordReader, chun
 			sb.Warn(PositionOf(rec), ingest.Warning{Text: err.Error(), Partial: true})
 		}
 	}
+	if err := r.Err(); err != nil {
+		x.Warnings = append(x.Warnings, Warning{AtEnd, ingest.Warning{
+			Text: err.Error() + "; all records before it are used", Partial: true,
+			Hint: "the file is cut off or damaged, or its recorder was killed: copy or record it again"}})
+	}
+	x.starts = append(x.starts, Position(r.Offset()))
+	x.deferred.finish()
+	x.warnTraces()
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 
 	"symbolize/ingest/files"
@@ -52,7 +51,6 @@ func Open(ctx context.Context, name string, r io.ReaderAt, size, most int64) (*P
 }
 
 func (p *Perf) open(ctx context.Context, name string, r io.ReaderAt, size int64) error {
-	r = p.mapped(r, size)
 	head := make([]byte, files.MagicBytes)
 	n, _ := r.ReadAt(head, 0)
 	var damage error
@@ -77,20 +75,6 @@ func (p *Perf) open(ctx context.Context, name string, r io.ReaderAt, size int64)
 		p.File.Warn(damage)
 	}
 	return nil
-}
-
-// mapped returns the content of a file without copies, or r where that is impossible.
-func (p *Perf) mapped(r io.ReaderAt, size int64) io.ReaderAt {
-	f, ok := r.(*os.File)
-	if !ok {
-		return r
-	}
-	m, err := files.Map(f, size)
-	if err != nil {
-		return r
-	}
-	p.closers = append(p.closers, m)
-	return m
 }
 
 // place makes the File of the tables of f and the records of segments.

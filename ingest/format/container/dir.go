@@ -96,7 +96,7 @@ func (p *Perf) openFile(path string) (segment, error) {
 		return segment{}, err
 	}
 	p.Size += fi.Size()
-	return segment{name: path, r: p.mapped(f, fi.Size()), data: perfdata.Section{Size: fi.Size()}}, nil
+	return segment{name: path, r: f, data: perfdata.Section{Size: fi.Size()}}, nil
 }
 
 // recordFiles returns the names of data.0, data.1 … in the order of their numbers.

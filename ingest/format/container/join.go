@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 )
 
@@ -57,21 +56,6 @@ func (j *joined) ReadAt(b []byte, off int64) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// Window returns up to n bytes of one part, without a copy, see files.Mapping; nil if the part is
-// not a mapped file.
-func (j *joined) Window(off int64, n int) []byte {
-	if off < 0 || off >= j.size {
-		return nil
-	}
-	p := j.find(off)
-	m, ok := p.r.(*files.Mapping)
-	if !ok {
-		return nil
-	}
-	left := p.start + p.data.Size - off
-	return m.Window(p.data.Offset+off-p.start, int(min(int64(n), left)))
 }
 
 // place is the place of an offset in messages.

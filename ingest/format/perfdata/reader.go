@@ -15,14 +15,6 @@ import (
 // better than smaller and larger blocks; it must exceed the largest size of a record, 65,535.
 const blockSize = 1 << 20
 
-// windowSize is the size of a block of a mapped file. All its cache lines are read in order before the
-// first record is: from header to header, the processor cannot read ahead, and a walk over records of
-// 200 bytes in memory needs four times as long.
-const (
-	windowSize = 256 << 10
-	cacheLine  = 64
-)
-
 // maxRecordSize is the maximum of a record's 16-bit size field. Of larger records of simpleperf
 // only the header is returned, and the rest is skipped like a payload.
 const maxRecordSize = 1<<16 - 1
@@ -33,16 +25,12 @@ const maxRecordSize = 1<<16 - 1
 type RecordReader struct {
 	f    *File
 	rec  Record
-	buf  []byte // in block, or in a mapped file
+	buf  []byte // capacity blockSize
 	pos  int    // of the next record in buf
 	base int64  // file offset of buf[0]
 	to   int64  // records at or after this offset are not returned
 	end  int64  // of the data section
 	err  error
-
-	block   []byte                        // blockSize, or as much as is needed
-	touched byte                          // keeps the compiler from dropping reads ahead
-	window  func(off int64, n int) []byte // of a mapped file, see Direct; may be nil
 }
 
 // Records returns a reader of the records that start in the range [from, to) of the file; from must
@@ -57,16 +45,6 @@ func (f *File) Records(from, to int64) *RecordReader {
 // AllRecords returns a reader of the whole data section.
 func (f *File) AllRecords() *RecordReader {
 	return f.Records(f.Data.Offset, f.Data.End())
-}
-
-// Direct makes the reader return the records of a mapped file in place, without a copy. The caller
-// and all that read such records must be called by files.Guard. It has no effect on other files.
-func (r *RecordReader) Direct() {
-	if m, ok := r.f.records.(interface {
-		Window(off int64, n int) []byte
-	}); ok {
-		r.window = m.Window
-	}
 }
 
 // Reset makes the reader start again with another range, keeping its buffer.
@@ -134,7 +112,11 @@ func (r *RecordReader) Next() bool {
 // record, valid until the next call of At or Reset; call Reset before Next.
 func (r *RecordReader) At(offset int64, size int) (*Record, error) {
 	r.Reset(offset, offset)
-	if err := r.load(offset, size, maxRecordSize); len(r.buf) < size {
+	if cap(r.buf) < size {
+		r.buf = make([]byte, 0, maxRecordSize)
+	}
+	got, err := r.f.records.ReadAt(r.buf[:size], offset)
+	if r.buf = r.buf[:got]; got < size {
 		return nil, r.ioError(offset, err)
 	}
 	r.to++
@@ -165,12 +147,16 @@ func (r *RecordReader) fill(want int) bool {
 		}
 		return r.fail(fmt.Sprintf("record of %d bytes overruns the data, %d are left", want, left))
 	}
+	if r.buf == nil {
+		r.buf = make([]byte, 0, min(blockSize, r.f.Data.Size))
+	}
 	// Stop after the longest record that can cross the end of the range: another reader reads the
 	// rest.
-	n := min(blockSize, r.end-start, max(r.to+maxRecordSize-start, int64(want)))
+	n := int(min(int64(cap(r.buf)), r.end-start, max(r.to+maxRecordSize-start, int64(want))))
 	r.base, r.pos = start, 0
-	err := r.load(start, int(n), int(min(blockSize, r.f.Data.Size)))
-	if got := len(r.buf); got < want {
+	got, err := r.f.records.ReadAt(r.buf[:n], start)
+	r.buf = r.buf[:got]
+	if got < want {
 		if err == nil || errors.Is(err, io.EOF) {
 			return r.fail(fmt.Sprintf("file ends here, %d bytes wanted, %d left", want, got))
 		}
@@ -178,24 +164,6 @@ func (r *RecordReader) fill(want int) bool {
 		return false
 	}
 	return true
-}
-
-// load makes buf up to n bytes at an offset. A new block has the given capacity.
-func (r *RecordReader) load(start int64, n, capacity int) error {
-	if r.window != nil {
-		if r.buf = r.window(start, min(n, windowSize)); len(r.buf) > 0 {
-			for i := 0; i < len(r.buf); i += cacheLine {
-				r.touched += r.buf[i]
-			}
-			return nil
-		}
-	}
-	if cap(r.block) < n {
-		r.block = make([]byte, capacity)
-	}
-	got, err := r.f.records.ReadAt(r.block[:n], start)
-	r.buf = r.block[:got]
-	return err
 }
 
 // skipPayload skips the bytes that follow an AUXTRACE or TRACING_DATA record without
