@@ -40,9 +40,11 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	if len(c.Objects) > 0 {
 		words := make([]string, len(c.Objects))
 		for i, o := range c.Objects {
-			if words[i] = fmt.Sprintf("%d from %s", o.Objects, o.From); o.From == notFound {
-				words[i] = fmt.Sprintf("%d %s", o.Objects, notFound)
+			from := "from " + o.From
+			if o.From == notFound {
+				from = notFound
 			}
+			words[i] = fmt.Sprintf("%d %s", o.Objects, from)
 		}
 		fmt.Fprintf(out, "objects    %s\n", strings.Join(words, ", "))
 	}

@@ -87,14 +87,20 @@ func (t *chainTable) add(hash uint64, part []byte, user, kernel addrspace.Versio
 		return *v
 	}
 	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
-		t.words = decodeChain(t.words[:0], part)
-		if k != v.kernel || !t.finder.same(t.words, v.user, u) {
+		if k != v.kernel || !t.same(part, v.user, u) {
 			v.part = t.inContext(chain, v.part, part, u, k)
 			v.frames = uint16(len(t.parts.At(v.part)))
 		}
 		v.user, v.kernel = u, k
 	}
 	return *v
+}
+
+// same reports whether a part has the same result in two versions of a process's address space.
+// false is no certainty.
+func (t *chainTable) same(part []byte, v, w addrspace.Version) bool {
+	t.words = decodeChain(t.words[:0], part)
+	return t.finder.same(t.words, v, w)
 }
 
 // inContext returns the result of a known chain in another context than the last.

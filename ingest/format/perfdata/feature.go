@@ -327,7 +327,7 @@ func decodeEventDesc(x *Features, d *decode.Reader) {
 		}
 		e := EventDesc{Attr: attr, Name: name, IDs: make([]uint64, ids)}
 		for i := range e.IDs {
-			e.IDs[i] = u64(words[i*8:], d.BigEndian())
+			e.IDs[i] = decode.U64(words[i*8:], d.BigEndian())
 		}
 		x.EventDesc = append(x.EventDesc, e)
 	}
@@ -372,7 +372,7 @@ func buildIDEntry(b []byte, misc uint16, noPID, big bool) BuildIDEntry {
 	if noPID {
 		shift += 4
 	} else {
-		e.PID = int32(u32(b, big))
+		e.PID = int32(decode.U32(b, big))
 	}
 	id := b[buildIDAt-shift : buildIDSizeAt-shift]
 	n := int(b[buildIDSizeAt-shift])

@@ -173,10 +173,10 @@ func bigEndian(head []byte) bool {
 	if string(head[:magicLen]) != magicV1 {
 		return string(head[:magicLen]) == magicBig
 	}
-	if len(head) >= pipeHeaderSize && u64(head[magicLen:], true) == pipeHeaderSize {
+	if len(head) >= pipeHeaderSize && decode.U64(head[magicLen:], true) == pipeHeaderSize {
 		return true
 	}
-	return len(head) >= attrSizeOffset+8 && plausibleAttrSize(u64(head[attrSizeOffset:], true))
+	return len(head) >= attrSizeOffset+8 && plausibleAttrSize(decode.U64(head[attrSizeOffset:], true))
 }
 
 // plausibleAttrSize reports whether an entry of the attrs section can have this size.
@@ -311,7 +311,7 @@ func (f *File) readIDs(sec Section) []uint64 {
 	}
 	ids := make([]uint64, len(b)/8)
 	for i := range ids {
-		ids[i] = u64(b[i*8:], f.BigEndian)
+		ids[i] = decode.U64(b[i*8:], f.BigEndian)
 	}
 	return ids
 }
@@ -343,7 +343,7 @@ func (f *File) read(sec Section, limit int64) ([]byte, error) {
 func featureBitmap(b []byte, big bool) [4]uint64 {
 	var m [4]uint64
 	for i := range m {
-		m[i] = u64(b[i*8:], big)
+		m[i] = decode.U64(b[i*8:], big)
 	}
 	if !big || m[0]&(1<<FeatureHostname) != 0 {
 		return m

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"symbolize/ingest/decode"
 )
 
 // ErrUnknownID is returned for a record with an event ID that no attr has, so that its layout is
@@ -256,7 +258,7 @@ func (f *File) sampleEvent(body []byte) (int, bool) {
 		if len(body) < int(p)+8 {
 			continue
 		}
-		id := u64(body[p:], f.BigEndian)
+		id := decode.U64(body[p:], f.BigEndian)
 		if i, ok := f.ids.find(id); ok && f.Events[i].sample.idPos == p {
 			return i, true
 		}
@@ -274,7 +276,7 @@ func (f *File) trailerEvent(body []byte) (int, bool) {
 		if len(body) < int(p) {
 			continue
 		}
-		id := u64(body[len(body)-int(p):], f.BigEndian)
+		id := decode.U64(body[len(body)-int(p):], f.BigEndian)
 		if i, ok := f.ids.find(id); ok && f.Events[i].trailer.idPos() == p {
 			return i, true
 		}

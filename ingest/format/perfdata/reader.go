@@ -201,9 +201,9 @@ func (r *RecordReader) skip(n uint64) bool {
 func (f *File) payload(rec *Record) (n uint64, ok bool) {
 	switch {
 	case rec.Type == TypeAuxtrace && len(rec.Body) >= 8:
-		return u64(rec.Body, f.BigEndian), true
+		return decode.U64(rec.Body, f.BigEndian), true
 	case rec.Type == TypeHeaderTracingData && len(rec.Body) >= 4:
-		n = uint64(u32(rec.Body, f.BigEndian))
+		n = uint64(decode.U32(rec.Body, f.BigEndian))
 		if uint64(len(rec.Body)) >= 4+n && n > 0 {
 			return 0, true
 		}
@@ -223,12 +223,6 @@ func (r *RecordReader) ioError(offset int64, err error) error {
 	name, at := r.f.placeOf(offset)
 	return fmt.Errorf("%s: offset %#x: %w", name, at, err)
 }
-
-// u64 reads a word in the file's byte order; b must have 8 bytes.
-func u64(b []byte, big bool) uint64 { return decode.U64(b, big) }
-
-// u32 reads a half word in the file's byte order; b must have 4 bytes.
-func u32(b []byte, big bool) uint32 { return decode.U32(b, big) }
 
 // eventNameUpdate is the type of an EVENT_UPDATE record that carries an event's name.
 const eventNameUpdate = 2
@@ -294,7 +288,7 @@ func (f *File) addAttr(rec *Record, idBytes *int64) {
 	}
 	ev := Event{Attr: attr, IDs: make([]uint64, len(ids)/8)}
 	for i := range ev.IDs {
-		ev.IDs[i] = u64(ids[8*i:], f.BigEndian)
+		ev.IDs[i] = decode.U64(ids[8*i:], f.BigEndian)
 	}
 	f.Events = append(f.Events, ev)
 }
@@ -305,7 +299,7 @@ func (f *File) addFeature(rec *Record) {
 	if len(rec.Body) <= 8 {
 		return
 	}
-	n := u64(rec.Body, f.BigEndian)
+	n := decode.U64(rec.Body, f.BigEndian)
 	if n >= numFeatures {
 		f.warn(f.recordError(rec, "feature number out of range"))
 		return

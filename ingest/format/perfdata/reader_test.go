@@ -42,7 +42,7 @@ func TestRecords(t *testing.T) {
 		for i := range all[:len(all)-1] {
 			end := all[i].Offset + int64(all[i].Size)
 			if all[i].Type == TypeAuxtrace {
-				end += int64(u64(all[i].Body, f.BigEndian))
+				end += int64(decode.U64(all[i].Body, f.BigEndian))
 			}
 			if all[i+1].Offset != end {
 				t.Fatalf("record %d ends at %#x, the next starts at %#x", i, end, all[i+1].Offset)

@@ -193,20 +193,20 @@ func (f *File) SampleID(rec *Record) (SampleID, error) {
 	}
 	id := SampleID{Has: l.has}
 	if l.tid != 0 {
-		id.PID = int32(u32(rec.Body[n-int(l.tid):], f.BigEndian))
-		id.TID = int32(u32(rec.Body[n-int(l.tid)+4:], f.BigEndian))
+		id.PID = int32(decode.U32(rec.Body[n-int(l.tid):], f.BigEndian))
+		id.TID = int32(decode.U32(rec.Body[n-int(l.tid)+4:], f.BigEndian))
 	}
 	if l.time != 0 {
-		id.Time = u64(rec.Body[n-int(l.time):], f.BigEndian)
+		id.Time = decode.U64(rec.Body[n-int(l.time):], f.BigEndian)
 	}
 	if p := l.idPos(); p != 0 {
-		id.ID = u64(rec.Body[n-int(p):], f.BigEndian)
+		id.ID = decode.U64(rec.Body[n-int(p):], f.BigEndian)
 	}
 	if l.streamID != 0 {
-		id.StreamID = u64(rec.Body[n-int(l.streamID):], f.BigEndian)
+		id.StreamID = decode.U64(rec.Body[n-int(l.streamID):], f.BigEndian)
 	}
 	if l.cpu != 0 {
-		id.CPU = u32(rec.Body[n-int(l.cpu):], f.BigEndian)
+		id.CPU = decode.U32(rec.Body[n-int(l.cpu):], f.BigEndian)
 	}
 	return id, nil
 }
@@ -354,8 +354,8 @@ func (m *Mmap) file(f *File, rec *Record, field []byte) {
 			return
 		}
 	}
-	m.Maj, m.Min = u32(field, f.BigEndian), u32(field[4:], f.BigEndian)
-	m.Ino, m.InoGen = u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
+	m.Maj, m.Min = decode.U32(field, f.BigEndian), decode.U32(field[4:], f.BigEndian)
+	m.Ino, m.InoGen = decode.U64(field[8:], f.BigEndian), decode.U64(field[16:], f.BigEndian)
 }
 
 // mmapID returns the build ID of a record with MiscMmapBuildID; zero if it has device and inode
@@ -392,8 +392,8 @@ func (f *File) asksForIDs(rec *Record) bool {
 // isDevice reports whether the field can hold a device and an inode: major numbers have 12 bits,
 // minor numbers 20, generations 32, and inodes of all file systems fit in 48.
 func (f *File) isDevice(field []byte) bool {
-	major, minor := u32(field, f.BigEndian), u32(field[4:], f.BigEndian)
-	inode, generation := u64(field[8:], f.BigEndian), u64(field[16:], f.BigEndian)
+	major, minor := decode.U32(field, f.BigEndian), decode.U32(field[4:], f.BigEndian)
+	inode, generation := decode.U64(field[8:], f.BigEndian), decode.U64(field[16:], f.BigEndian)
 	return major>>12 == 0 && minor>>20 == 0 && inode>>48 == 0 && generation>>32 == 0
 }
 
@@ -570,7 +570,7 @@ func (f *File) AuxtraceType(rec *Record) AuxtraceType {
 	if len(rec.Body) < 4 {
 		return 0
 	}
-	return AuxtraceType(u32(rec.Body, f.BigEndian))
+	return AuxtraceType(decode.U32(rec.Body, f.BigEndian))
 }
 
 // AuxtraceSize returns the number of bytes of the trace after an AUXTRACE record.

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/ingest/decode"
 )
 
 const captures = "../../../fixtures/captures"
@@ -68,7 +69,7 @@ func ours(t *testing.T, f *File) map[line]int {
 		}
 		l := line{s.PID, s.TID, s.Time / 1000, f.Events[s.Event].Name, ""}
 		for c := s.Chain; len(c) > 0; c = c[8:] {
-			if ip := u64(c, false); ip >= 1<<63 && ip < ^uint64(4094) {
+			if ip := decode.U64(c, false); ip >= 1<<63 && ip < ^uint64(4094) {
 				l.kernel += fmt.Sprintf(" %x", ip)
 			}
 		}

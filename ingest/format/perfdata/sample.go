@@ -128,29 +128,29 @@ func (s *Sample) fixed(body []byte, l *sampleLayout, big bool) {
 	s.PID, s.TID = 0, 0
 	s.Period = l.constant
 	if l.ip >= 0 {
-		s.IP = u64(body[l.ip:], big)
+		s.IP = decode.U64(body[l.ip:], big)
 	}
 	if l.tid >= 0 {
-		s.PID = int32(u32(body[l.tid:], big))
-		s.TID = int32(u32(body[l.tid+4:], big))
+		s.PID = int32(decode.U32(body[l.tid:], big))
+		s.TID = int32(decode.U32(body[l.tid+4:], big))
 	}
 	if l.time >= 0 {
-		s.Time = u64(body[l.time:], big)
+		s.Time = decode.U64(body[l.time:], big)
 	}
 	if l.addr >= 0 {
-		s.Addr = u64(body[l.addr:], big)
+		s.Addr = decode.U64(body[l.addr:], big)
 	}
 	if l.idPos >= 0 {
-		s.ID = u64(body[l.idPos:], big)
+		s.ID = decode.U64(body[l.idPos:], big)
 	}
 	if l.streamID >= 0 {
-		s.StreamID = u64(body[l.streamID:], big)
+		s.StreamID = decode.U64(body[l.streamID:], big)
 	}
 	if l.cpu >= 0 {
-		s.CPU = u32(body[l.cpu:], big)
+		s.CPU = decode.U32(body[l.cpu:], big)
 	}
 	if l.period >= 0 {
-		s.Period = u64(body[l.period:], big)
+		s.Period = decode.U64(body[l.period:], big)
 	}
 }
 
@@ -241,7 +241,7 @@ func (d *sampleDecoder) word() uint64 {
 		d.fail("ends before its last field")
 		return 0
 	}
-	v := u64(d.left, d.big)
+	v := decode.U64(d.left, d.big)
 	d.left = d.left[8:]
 	return v
 }
@@ -287,7 +287,7 @@ func (d *sampleDecoder) readWords() uint64 {
 		d.fail("ends before its READ values")
 		return 0
 	}
-	nr := u64(d.left, d.big)
+	nr := decode.U64(d.left, d.big)
 	if nr > uint64(len(d.left))/8 {
 		d.fail("READ values overrun the record")
 		return 0
@@ -309,7 +309,7 @@ func (d *sampleDecoder) raw() {
 		d.fail("ends before its RAW data")
 		return
 	}
-	n := u32(d.left, d.big)
+	n := decode.U32(d.left, d.big)
 	d.left = d.left[4:]
 	d.s.Raw = d.bytes(uint64(n), "RAW data")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
+	"symbolize/ingest/decode"
 )
 
 // TestRecordedSwapped rewrites recorded captures in the format of a big-endian recorder,
@@ -187,7 +188,7 @@ func padded(f *File, s *Sample) []byte {
 func unpack(b []byte) []uint64 {
 	var words []uint64
 	for ; len(b) >= 8; b = b[8:] {
-		words = append(words, u64(b, false))
+		words = append(words, decode.U64(b, false))
 	}
 	return words
 }
