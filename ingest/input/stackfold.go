@@ -35,8 +35,9 @@ type stackFolder struct {
 	located [merge.NumRoles][]uint32
 	keyed   [merge.NumRoles]map[partKey]uint32
 	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and return addresses
-	users   map[userAddress]uint32      // place of an address in a process
+	users   [2]userPlaces               // of exact and return addresses in processes
 	changed map[kernelAddress]uint32    // place of a kernel address with changing mappings
+	current userSpace                   // of the latest address
 	scratch []uint32
 	label   merge.Labels // of the last sample
 	labelID uint32       // its number
@@ -62,19 +63,27 @@ type partKey struct {
 	origin
 }
 
-// userAddress is an address in the memory of a process.
-type userAddress struct {
-	pc      uint64
-	ret     bool
-	version addrspace.Version
+// userPlaces holds the places of addresses in processes.
+type userPlaces struct {
+	numbers *intern.Pairs // addresses by addrspace.Version
+	places  []uint32      // by number
+}
+
+// userSpace is the address space of a program of a process.
+type userSpace struct {
+	pid     int32
+	program uint32
+	space   int32             // number in Spaces
+	version addrspace.Version // 0 if its mappings are unknown
+	known   bool              // the fields are set
 }
 
 func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	col := &collector{State: sb, opts: &s.opts}
 	set := s.set
-	f := &stackFolder{source: s, set: set, places: intern.NewPairs(), users: make(map[userAddress]uint32),
-		changed: make(map[kernelAddress]uint32),
+	f := &stackFolder{source: s, set: set, places: intern.NewPairs(), changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
+	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
 	for _, e := range set.Events {
 		col.events = append(col.events, ingest.Event{Name: e.Name, Unit: e.Unit, Period: e.Period})
@@ -324,28 +333,43 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	case pc == bundle.AmbiguousAddress:
 		return f.place(f.ambiguous[merge.UserRole], 0)
 	}
-	space, site := f.SpaceOf(of.pid, of.program), addr.Site(addr.PC(pc), ret)
-	if reused, timed := f.JITReused(space, site); reused {
-		return f.compiledAddress(space, site, ret, of.time, timed)
+	u, site := f.userSpace(of), addr.Site(addr.PC(pc), ret)
+	if reused, timed := f.JITReused(u.space, site); reused {
+		return f.compiledAddress(u.space, site, ret, of.time, timed)
 	}
-	v := f.Spaces.Process(space, addrspace.Forever).Version()
-	if of.program == 0 && (of.pid < 0 || v == 0) {
-		v = f.Spaces.Process(AnyProcess, addrspace.Forever).Version()
-	}
-	if v == 0 {
+	if u.version == 0 {
 		return f.place(f.noMap[merge.UserRole], 0)
 	}
-	key := userAddress{pc: pc, ret: ret, version: v}
-	n, ok := f.users[key]
-	if !ok {
-		if m := f.Spaces.User(v, site); m != nil {
-			n = f.returnPlace(m.Object, uint64(m.Offset(site)), ret)
-		} else {
-			n = f.place(sideband.Unmapped, 0)
-		}
-		f.users[key] = n
+	known := &f.users[0]
+	if ret {
+		known = &f.users[1]
 	}
-	return n
+	n := known.numbers.Add(intern.Pair{Object: uint32(u.version), Offset: pc})
+	if int(n) == len(known.places) {
+		var at uint32
+		if m := f.Spaces.User(u.version, site); m != nil {
+			at = f.returnPlace(m.Object, uint64(m.Offset(site)), ret)
+		} else {
+			at = f.place(sideband.Unmapped, 0)
+		}
+		known.places = append(known.places, at)
+	}
+	return known.places[n]
+}
+
+// userSpace returns the address space in which the user addresses of a stack are looked up.
+func (f *stackFolder) userSpace(of origin) *userSpace {
+	u := &f.current
+	if u.known && u.pid == of.pid && u.program == of.program {
+		return u
+	}
+	*u = userSpace{pid: of.pid, program: of.program, known: true}
+	u.space = f.SpaceOf(of.pid, of.program)
+	u.version = f.Spaces.Process(u.space, addrspace.Forever).Version()
+	if of.program == 0 && (of.pid < 0 || u.version == 0) {
+		u.version = f.Spaces.Process(AnyProcess, addrspace.Forever).Version()
+	}
+	return u
 }
 
 // compileLag is how long before the time of its record a function may have been written, ns.
@@ -384,7 +408,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	comms, _ := f.strings()
 	f.set.Discard()
 	f.located, f.keyed, f.found, f.users = [merge.NumRoles][]uint32{},
-		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, nil
+		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, [2]userPlaces{}
 	f.places = nil
 	if len(f.rows) >= manyChains {
 		runtime.GC() // milliseconds, as next to no pointers are there

@@ -112,6 +112,7 @@ func TestLongKey(t *testing.T) {
 func TestPairs(t *testing.T) {
 	table := NewPairs()
 	want := map[Pair]uint32{}
+	var batch []Pair
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 50000 {
 		p := Pair{Object: rng.Uint32N(5), Offset: rng.Uint64N(4000) << rng.UintN(50)}
@@ -120,6 +121,12 @@ func TestPairs(t *testing.T) {
 			t.Fatalf("%+v: number %d, before %d %v", p, id, old, ok)
 		}
 		want[p] = id
+		batch = append(batch, p)
+	}
+	for i, id := range NewPairs().AddAll(nil, batch) {
+		if id != want[batch[i]] {
+			t.Fatalf("AddAll: %+v: number %d, want %d", batch[i], id, want[batch[i]])
+		}
 	}
 	if len(table.List()) != len(want) {
 		t.Fatalf("%d pairs, want %d", len(table.List()), len(want))

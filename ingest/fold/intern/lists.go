@@ -174,6 +174,7 @@ type Pairs struct {
 	seed  maphash.Seed
 	parts [NumParts]pairPart
 	n     int
+	ahead uint32 // keeps the reads of AddAll
 }
 
 type pairPart struct {
@@ -185,8 +186,29 @@ type pairPart struct {
 func NewPairs() *Pairs { return &Pairs{seed: maphash.MakeSeed()} }
 
 // Add returns the number of p.
-func (t *Pairs) Add(p Pair) uint32 {
-	h := t.hash(p)
+func (t *Pairs) Add(p Pair) uint32 { return t.addHashed(t.hash(p), p) }
+
+// AddAll appends the numbers of the pairs in list to dst. Cache misses of its look-ups overlap.
+func (t *Pairs) AddAll(dst []uint32, list []Pair) []uint32 {
+	var hashes [GroupSize]uint32
+	for len(list) > 0 {
+		group := list[:min(len(list), GroupSize)]
+		for i, p := range group {
+			h := t.hash(p)
+			hashes[i] = h
+			if slots := t.parts[PartOf(h)].slots; len(slots) > 0 {
+				t.ahead += slots[Home(h, len(slots))].id
+			}
+		}
+		for i, p := range group {
+			dst = append(dst, t.addHashed(hashes[i], p))
+		}
+		list = list[len(group):]
+	}
+	return dst
+}
+
+func (t *Pairs) addHashed(h uint32, p Pair) uint32 {
 	part := &t.parts[PartOf(h)]
 	if Crowded(part.n+1, len(part.slots)) {
 		t.grow(part)

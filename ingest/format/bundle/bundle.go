@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -241,20 +242,28 @@ func (b *Bundle) readEntry(t io.Reader, h *tar.Header, at *tarReader) bool {
 	}
 	e := entry{name: name, at: b.spool.Size()}
 	sum := sha256.New()
-	if b.copyBuf == nil {
-		b.copyBuf = make([]byte, copySize)
-	}
-	n, err := io.CopyBuffer(io.MultiWriter(b.spool, sum), t, b.copyBuf)
-	if err != nil {
+	if err := b.copy(io.TeeReader(t, sum), h.Size); err != nil {
 		b.spool.Truncate(e.at)
 		b.damage(at, "entry %q is left out: %v", name, unexpected(err))
 		return false
 	}
-	e.size = n
+	e.size = b.spool.Size() - e.at
 	sum.Sum(e.sum[:0])
 	b.index[name] = len(b.entries)
 	b.entries = append(b.entries, e)
 	return true
+}
+
+// copy spools an entry of size bytes; a large one is unpacked while the spool is written.
+func (b *Bundle) copy(r io.Reader, size int64) error {
+	if size > files.QueueBlock {
+		return errors.Join(files.CopyToSpool(context.Background(), b.spool, r))
+	}
+	if b.copyBuf == nil {
+		b.copyBuf = make([]byte, copySize)
+	}
+	_, err := io.CopyBuffer(b.spool, r, b.copyBuf)
+	return err
 }
 
 // isSparse reports whether an entry has holes, which have no bytes in the tar and can have any

@@ -46,14 +46,25 @@ func newSet(form Form) *Set {
 	}
 }
 
+// knownID is a build ID and its number + 1.
+type knownID struct {
+	raw    [buildid.KeyLen]byte
+	number uint32
+}
+
 // id numbers a build ID, padded to 20 bytes.
 func (s *Set) id(raw [buildid.KeyLen]byte) uint32 {
+	recent := &s.recentIDs[int(raw[0])%len(s.recentIDs)]
+	if recent.number != 0 && recent.raw == raw {
+		return recent.number - 1
+	}
 	n, ok := s.idOf[raw]
 	if !ok {
 		n = uint32(len(s.IDs))
 		s.IDs = append(s.IDs, buildid.Padded(raw[:]))
 		s.idOf[raw] = n
 	}
+	*recent = knownID{raw, n + 1}
 	return n
 }
 
@@ -80,14 +91,22 @@ func (s *Set) symbol(sym Symbol) uint32 {
 // statusBits is the number of bits of a Status.
 const statusBits = 2
 
-// frame numbers a frame; equal frames have the same number.
-func (s *Set) frame(f Frame) uint32 {
-	n := s.frameOf.Add(intern.Pair{Offset: f.Offset,
-		Object: f.Ref<<statusBits | uint32(f.Status)})
-	if int(n) == len(s.frames) {
-		s.frames = append(s.frames, f)
+// number appends the numbers of frames to dst; equal frames have the same number.
+func (s *Set) number(dst []uint32, frames []Frame) []uint32 {
+	s.pairs = s.pairs[:0]
+	for i := range frames {
+		f := &frames[i]
+		s.pairs = append(s.pairs, intern.Pair{Offset: f.Offset,
+			Object: f.Ref<<statusBits | uint32(f.Status)})
 	}
-	return n
+	start := len(dst)
+	dst = s.frameOf.AddAll(dst, s.pairs)
+	for i, n := range dst[start:] {
+		if int(n) == len(s.frames) {
+			s.frames = append(s.frames, frames[i])
+		}
+	}
+	return dst
 }
 
 // add numbers a stack; equal stacks have the same number. An empty stack is NotTaken.
@@ -95,15 +114,20 @@ func (s *Set) add(frames []Frame) Part {
 	if s.full() {
 		return Part{Cause: NotDumped}
 	}
-	s.scratch = s.scratch[:0]
-	for _, f := range frames[:min(len(frames), maxDepth+1)] { // one more marks the cut
-		s.scratch = append(s.scratch, s.frame(f))
-	}
-	return s.addNumbers(s.scratch)
+	frames = frames[:min(len(frames), maxDepth+1)] // one more marks the cut
+	s.scratch = s.number(s.scratch[:0], frames)
+	return s.addNumbers(s.scratch, hasAddress(frames))
 }
 
-// addNumbers is add for the numbers of frames.
-func (s *Set) addNumbers(frames []uint32) Part {
+// hasAddress reports whether one of the first maxDepth frames is an IP.
+func hasAddress(frames []Frame) bool {
+	return slices.ContainsFunc(frames[:min(len(frames), maxDepth)], func(f Frame) bool {
+		return f.Status == IP
+	})
+}
+
+// addNumbers is add for the numbers of frames; addresses is the result of hasAddress.
+func (s *Set) addNumbers(frames []uint32, addresses bool) Part {
 	switch {
 	case len(frames) == 0:
 		return Part{Cause: NotTaken}
@@ -113,9 +137,7 @@ func (s *Set) addNumbers(frames []uint32) Part {
 	}
 	n, fresh := s.stacks.Add(frames)
 	if fresh {
-		s.addresses = append(s.addresses, slices.ContainsFunc(frames, func(number uint32) bool {
-			return s.frames[number].Status == IP
-		}))
+		s.addresses = append(s.addresses, addresses)
 	}
 	return Part{Stack: n, Cause: Present}
 }
@@ -220,6 +242,6 @@ func (s *Set) finish() {
 	if s.unreported > 0 {
 		s.Warnings = append(s.Warnings, fmt.Errorf("and %d more warnings", s.unreported))
 	}
-	s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch = nil, nil, nil, nil, nil
+	s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch, s.pairs = nil, nil, nil, nil, nil, nil
 	s.stacks.Forget()
 }

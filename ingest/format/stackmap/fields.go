@@ -5,14 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
@@ -504,19 +502,6 @@ func (l *layout) guess(value []byte) (ok bool) {
 	return true
 }
 
-// frameDecoder numbers the frames in values. Most frames occur in several values, and are found by
-// their bytes.
-type frameDecoder struct {
-	layout
-	set   *Set
-	known *intern.Table[uint32] // number in the set by a frame's bytes
-	list  []uint32              // of the latest value
-}
-
-func newFrameDecoder(l layout, set *Set) *frameDecoder {
-	return &frameDecoder{layout: l, set: set, known: intern.New[uint32](maphash.MakeSeed())}
-}
-
 // frameSize is the size of a frame in bytes.
 func (l layout) frameSize() int {
 	if l.buildID {
@@ -525,57 +510,32 @@ func (l layout) frameSize() int {
 	return addressSize
 }
 
-// stack numbers the stack in a value.
-func (d *frameDecoder) stack(value []byte) Part {
-	if d.set.full() {
-		return Part{Cause: NotDumped}
-	}
-	return d.set.addNumbers(d.decode(value))
-}
-
-// decode numbers the frames of a value, up to the first empty one.
-func (d *frameDecoder) decode(value []byte) []uint32 {
-	size := d.frameSize()
-	d.list = d.list[:0]
-	for n := 0; len(value) >= size && (d.depth == 0 || n < d.depth); n++ {
-		number, ok := d.number(value[:size])
-		if !ok {
+// frames returns the frames of a value, up to the first empty one.
+func (l layout) frames(value []byte) []byte {
+	size, end := l.frameSize(), 0
+	for n := 0; len(value)-end >= size && (l.depth == 0 || n < l.depth); n++ {
+		if frame := value[end:]; l.buildID && binary.LittleEndian.Uint32(frame) == uint32(Empty) ||
+			!l.buildID && binary.LittleEndian.Uint64(frame) == 0 {
 			break
 		}
-		d.list = append(d.list, number)
-		value = value[size:]
+		end += size
 	}
-	return d.list
+	return value[:end]
 }
 
-// number returns the number of a frame; false for a frame that ends the stack.
-func (d *frameDecoder) number(b []byte) (number uint32, ok bool) {
-	v, _, fresh := d.known.Add(b)
-	if fresh {
-		if f, ok := d.frame(d.set, b); ok {
-			*v = d.set.frame(f) + 1
-		}
-	}
-	return *v - 1, *v != 0
-}
-
-// frame decodes one frame; it returns false for a frame that ends the stack.
-func (l layout) frame(s *Set, b []byte) (f Frame, ok bool) {
+// frame decodes a frame that is not empty.
+func (l layout) frame(s *Set, b []byte) Frame {
 	order := decode.OrderOf(l.big)
 	if !l.buildID {
-		pc := order.Uint64(b)
-		return Frame{Offset: pc, Status: IP}, pc != 0
+		return Frame{Offset: order.Uint64(b), Status: IP}
 	}
-	status, offset := order.Uint32(b), order.Uint64(b[frameOffsetAt:])
-	switch {
-	case status == uint32(Empty):
-		return f, false
-	case status == uint32(Valid):
+	offset := order.Uint64(b[frameOffsetAt:])
+	if order.Uint32(b) == uint32(Valid) {
 		raw := [buildid.KeyLen]byte(b[buildIDAt : buildIDAt+buildid.KeyLen])
 		if raw != ([buildid.KeyLen]byte{}) {
-			return s.valid(raw, offset), true
+			return s.valid(raw, offset)
 		}
 	}
 	// IP, or a status of later kernels, with unknown fields.
-	return Frame{Offset: offset, Status: IP}, true
+	return Frame{Offset: offset, Status: IP}
 }

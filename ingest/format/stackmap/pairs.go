@@ -32,6 +32,14 @@ func (in *Input) head(n int) []byte {
 	return b[:got]
 }
 
+// pairs returns the number of pairs in a dump, 0 if unknown, by its header and its size.
+func (in *Input) pairs(h *rawdump.Header) int {
+	if h.Entries == rawdump.UnknownEntries {
+		return 0
+	}
+	return int(min(h.Entries, uint64(in.Size)/(uint64(h.KeySize)+4))) // 4: a length or a value
+}
+
 // table is a stack map: stacks by their ids.
 type table struct {
 	layout layout
@@ -82,7 +90,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
 			mapdump.TypeName(h.Type))
 	}
-	t := &table{byID: make(map[stackID]uint32)}
+	t := &table{byID: make(map[stackID]uint32, in.pairs(h))}
 	if d.Form == mapdump.Raw {
 		t.layout.buildID, t.layout.big = h.Flags&rawdump.FlagBuildID != 0, h.BigEndian
 		if h.Type != mapTypeStackTrace { // another map's flags do not describe its values
@@ -92,20 +100,29 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, err
 	}
 	t.layout.depth = opts.Depth
-	frames := newFrameDecoder(t.layout, set)
-	for {
-		key, values, ok := d.Next()
-		if !ok {
-			break
-		}
-		if len(key) != intSize && !IsStacks(h) || len(key) > maxStackID || len(values) != 1 {
-			return nil, fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
-				ErrNotStacks, intSize, len(key))
-		}
-		t.put(idOf(key, t.layout.big), frames.stack(values[0]))
+	frames := newFrameDecoder(t.layout, set, t.put)
+	err = addStacks(frames, in, d)
+	frames.finish()
+	if err != nil {
+		return nil, err
 	}
 	warnLost(set, in.Name, h.Lost)
 	return t, d.Err()
+}
+
+// addStacks adds the stacks of a dump.
+func addStacks(frames *frameDecoder, in *Input, d *mapdump.Dump) error {
+	for {
+		key, values, ok := d.Next()
+		if !ok {
+			return nil
+		}
+		if len(key) != intSize && !IsStacks(&d.Header) || len(key) > maxStackID || len(values) != 1 {
+			return fmt.Errorf("%s: %w: keys of a stack map have %d bytes, these %d", in.Name,
+				ErrNotStacks, intSize, len(key))
+		}
+		frames.add(idOf(key, frames.big), values[0])
+	}
 }
 
 // warnLost reports the losses in a dump's header.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/mapdump"
@@ -169,6 +170,8 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	}
 	c.key = newKeyDecoder(fields, big)
 	set.Labels, set.Counted = set.Labels.with(c.key.labels()), true
+	n := min(opts.Counts.pairs(&d.Header), set.maxSamples-len(set.Samples))
+	set.Samples = slices.Grow(set.Samples, n)
 	for {
 		key, values, ok := d.Next()
 		if !ok {
@@ -287,9 +290,24 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	if stride < size || stride > maxValue {
 		return fmt.Errorf("%s: values of %d bytes hold no stack", in.Name, stride)
 	}
-	l := layout{buildID: !opts.Addresses, depth: opts.Depth}
-	known := false
-	var frames *frameDecoder
+	var parts []Part
+	err := readValues(set, in, layout{buildID: !opts.Addresses, depth: opts.Depth}, stride,
+		func(_ stackID, p Part) {
+			if p.Cause != NotTaken { // else it is a free bucket
+				parts = append(parts, p)
+			}
+		})
+	for _, p := range parts {
+		set.addUnclassified(p, Sample{PID: -1, TID: -1, Count: 1})
+	}
+	return err
+}
+
+// readValues reads values of stride bytes.
+func readValues(set *Set, in *Input, l layout, stride int, put func(stackID, Part)) error {
+	known := !l.buildID
+	frames := newFrameDecoder(l, set, put)
+	defer func() { frames.finish() }()
 	buf := make([]byte, stride)
 	for at := int64(0); at < in.Size; at += int64(stride) {
 		if in.Size-at < int64(stride) {
@@ -299,22 +317,19 @@ func readBare(set *Set, in *Input, opts *Options) error {
 		if n, err := in.R.ReadAt(buf, at); n < stride {
 			return fmt.Errorf("%s: offset %#x: %w", in.Name, at, err)
 		}
-		if !known && !opts.Addresses {
-			guess := l
-			ok := guess.guess(buf)
-			if ok && !guess.buildID {
+		if guess := l; !known && guess.guess(buf) {
+			if !guess.buildID {
 				return fmt.Errorf(
 					"%s: offset %#x: %w: the first word is not a status; are they addresses?",
 					in.Name, at, ErrNotStacks)
 			}
-			known, l.big = ok, guess.big
+			if known = true; guess.big != l.big {
+				frames.finish()
+				l.big = guess.big
+				frames = newFrameDecoder(l, set, put)
+			}
 		}
-		if frames == nil || frames.layout != l {
-			frames = newFrameDecoder(l, set)
-		}
-		if p := frames.stack(buf); p.Cause != NotTaken { // else it is a free bucket
-			set.addUnclassified(p, Sample{PID: -1, TID: -1, Count: 1})
-		}
+		frames.add(stackID{}, buf)
 	}
 	return nil
 }

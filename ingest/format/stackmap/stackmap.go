@@ -231,11 +231,13 @@ type Set struct {
 	addresses []bool          // by stack: whether one of its frames is an IP
 	totals    *Totals         // once computed
 
-	idOf     map[[buildid.KeyLen]byte]uint32
-	symbolOf map[Symbol]uint32
-	frameOf  *intern.Pairs     // numbers frames
-	commOf   map[string]string // so that equal names share their bytes
-	scratch  []uint32
+	idOf      map[[buildid.KeyLen]byte]uint32
+	recentIDs [64]knownID // by the first byte
+	symbolOf  map[Symbol]uint32
+	frameOf   *intern.Pairs     // numbers frames
+	commOf    map[string]string // so that equal names share their bytes
+	scratch   []uint32
+	pairs     []intern.Pair // scratch of number
 
 	unreported int       // warnings beyond maxWarnings
 	left       [2]uint64 // what counts and weights of further samples may add up to
