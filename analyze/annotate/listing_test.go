@@ -46,7 +46,7 @@ func (c code) lines(offsets []int) []CodeLine {
 		l := CodeLine{File: "/src/loop.c", Line: 3}
 		switch {
 		case at >= 6 && at < 0xb:
-			l = CodeLine{File: "/src/inner.h", Line: 12, Inlined: []string{"inner<T>"}}
+			l = CodeLine{File: "/src/inner.h", Line: 12, Inlined: []string{"operator<"}}
 		case at >= 0xb:
 			l.Line = 9
 		}

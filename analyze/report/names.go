@@ -85,7 +85,7 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 // NamesRevision is the revision of the names that a Demangler makes, for stores of names. It ends
 // in the version of the library, and changes with it and with every change here that changes a
 // name.
-const NamesRevision = "83e58baca724.2"
+const NamesRevision = "83e58baca724.3"
 
 // Uncached is Name for several goroutines, each name done every time.
 func (d *Demangler) Uncached(system string) string {
@@ -159,7 +159,8 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 
 // changes reports whether a name may be printed otherwise than it is in the symbol table.
 func (d *Demangler) changes(s string) bool {
-	return mangled(s) || d.mode == Simple && !d.llvm && strings.Contains(s, goShape)
+	return mangled(s) || d.mode == Simple && (strings.Contains(s, goShape) && !d.llvm ||
+		strings.Contains(s, lambda) || strings.Contains(s, "<"))
 }
 
 // mangled reports whether a name may be a mangled one.
@@ -177,8 +178,11 @@ func (d *Demangler) demangle(s string) (name string) {
 			name = s
 		}
 	}()
+	if !mangled(s) && d.llvm {
+		return cutTemplates(s)
+	}
 	if !mangled(s) {
-		return simplify(s, false)
+		return simplify(cutTemplates(s), false)
 	}
 	core, version := s, ""
 	if d.llvm && strings.Contains(s, "@") {

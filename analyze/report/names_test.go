@@ -69,6 +69,24 @@ func TestSimple(t *testing.T) {
 		"main.F[int]":          "main.F[int]",
 		"main.F[go.shape.int":  "main.F[go.shape.int",
 		"_ZZ1fvENKUlvE_clEv.a": "f()::{lambda#1} [clone .a]",
+		// Names of debug information, which are not mangled.
+		"std::sort<int*, f()::<lambda(int, int)> >":   "std::sort",
+		"n::Box<std::vector<int> >::as<double>":       "n::Box::as",
+		"f()::{lambda:12}::operator()<int>":           "f()::{lambda:12}",
+		"f()::{lambda:12}::operator()()::L<int>::run": "f()::{lambda:12}::L::run",
+		"(anonymous namespace)::f<(1 > 2), '<'>":      "(anonymous namespace)::f",
+		"operator< <int>":                             "operator<",
+		"n::operator<< <char>":                        "n::operator<<",
+		"n::P<int>::operator-><int>":                  "n::P::operator->",
+		"operator<=>":                                 "operator<=>",
+		"f<&n::operator< >::g":                        "f::g",
+		"n::operator int<x>":                          "n::operator int",
+		"f<int":                                       "f<int",
+		// Angle brackets that are no arguments, as in names of JIT compilers.
+		"java.util.List::<init>":       "java.util.List::<init>",
+		"py::<module>:/srv/app/run.py": "py::<module>:/srv/app/run.py",
+		"Program+<>c::<Main>b__0_0":    "Program+<>c::<Main>b__0_0",
+		"LazyCompile:*run <anonymous>": "LazyCompile:*run <anonymous>",
 	} {
 		if got := d.Name(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -87,8 +105,12 @@ func FuzzSimplify(f *testing.F) {
 	f.Add("f()::{lambda(int)#2}::operator() const::{lambda()#1}", false)
 	f.Add("main.(*T[go.shape.struct { X []int }]).M", false)
 	f.Add("<a::S<fn(u8) -> u8> as a::T<>>::f::<>", true)
+	f.Add("n::operator< <f<(1 > 2), '<'> >::{lambda:1}::operator()<int>", false)
 	f.Fuzz(func(t *testing.T, name string, rust bool) {
 		if got := simplify(name, rust); len(got) > len(name) {
+			t.Errorf("%q became %q", name, got)
+		}
+		if got := cutTemplates(name); len(got) > len(name) {
 			t.Errorf("%q became %q", name, got)
 		}
 	})

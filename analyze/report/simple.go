@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -10,17 +11,17 @@ import (
 const goShape = "[go.shape."
 
 // simplify makes a name shorter by the rule of Simple, whatever language it is of: namespaces
-// and packages stay, template and type arguments go, lambdas are "f()::{lambda#1}". Parameters
-// and C++ template arguments were left out by the demangler already.
+// and packages stay, template and type arguments go, lambdas are "f()::{lambda#1}". The demangler
+// has left out parameters and C++ template arguments of mangled names already.
 func simplify(name string, rust bool) string {
 	if strings.Contains(name, goShape) {
 		name = cutShapes(name)
 	}
-	if strings.Contains(name, "{lambda(") {
+	if strings.Contains(name, lambda) {
 		name = cutLambdas(name)
 	}
 	if rust {
-		name = cutGenerics(name)
+		name = cutArguments(name, followsPath)
 	}
 	if strings.Contains(name, "[abi:") {
 		name = abiTag.ReplaceAllString(name, "")
@@ -94,23 +95,31 @@ func closing(s string, at int, opening, end byte) int {
 	return -1
 }
 
-// cutLambdas removes the parameters of "{lambda(int)#2}" and the call operator after it, which
-// every lambda has: "f()::{lambda(int)#2}::operator()" is "f()::{lambda#2}".
+// lambda begins the name of a lambda: "{lambda(int)#2}" in mangled names, "{lambda:12}" in those
+// that package dwarf qualifies.
+const lambda = "{lambda"
+
+// cutLambdas removes the parameters of a lambda and the call operator after it, which every lambda
+// has: "f()::{lambda(int)#2}::operator()" is "f()::{lambda#2}".
 func cutLambdas(name string) string {
-	const opening, call = "{lambda", "::operator()"
+	const call = "::operator()"
 	var b strings.Builder
 	for {
-		at := strings.Index(name, opening+"(")
+		at := strings.Index(name, lambda)
 		if at < 0 {
 			break
 		}
-		params := at + len(opening)
-		end := closing(name, params, '(', ')')
-		if end < 0 {
-			break
+		number := at + len(lambda)
+		b.WriteString(name[:number])
+		if strings.HasPrefix(name[number:], "(") {
+			end := closing(name, number, '(', ')')
+			if end < 0 {
+				name = name[number:]
+				break
+			}
+			number = end + 1
 		}
-		b.WriteString(name[:params])
-		name = name[end+1:]
+		name = name[number:]
 		brace := strings.IndexByte(name, '}')
 		if brace < 0 {
 			break
@@ -125,34 +134,71 @@ func cutLambdas(name string) string {
 	return b.String() + name
 }
 
-// cutGenerics removes type arguments from a name of Rust: "a::f::<u8>" is "a::f", and
-// "<a::S<u8> as a::T>::f" is "<a::S as a::T>::f": angle brackets without a name before them have
-// the path of a type or trait.
-func cutGenerics(name string) string {
+// cutTemplates removes the template arguments from a name of C++ as debug information has it:
+// "std::sort<int*, f()::<lambda(int)> >" is "std::sort". Other languages and JIT compilers write
+// names in angle brackets, as "List::<init>": those that follow no name stay.
+func cutTemplates(name string) string { return cutArguments(name, followsName) }
+
+// cutArguments removes type arguments: "a::f::<u8>" is "a::f", and "<a::S<u8> as a::T>::f" is
+// "<a::S as a::T>::f": angle brackets that do not follow a name have the path of a type or trait.
+func cutArguments(name string, follows func([]byte) bool) string {
 	if !strings.Contains(name, "<") {
 		return name
 	}
 	b := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {
-		if c := name[i]; c != '<' || !followsName(b) {
-			b = append(b, c)
+		n := operatorAt(name, i)
+		b = append(b, name[i:i+n]...)
+		i += n
+		if n > 0 && strings.HasPrefix(name[i:], " <") { // "operator< <int>"
+			i++
+		}
+		if i == len(name) {
+			break
+		}
+		if name[i] != '<' || n == 0 && !follows(b) {
+			b = append(b, name[i])
 			continue
 		}
 		end := closingAngle(name, i)
 		if end < 0 {
 			return string(b) + name[i:]
 		}
-		b = []byte(strings.TrimSuffix(string(b), "::"))
+		b = bytes.TrimSuffix(b, []byte("::"))
 		i = end
 	}
 	return string(b)
 }
 
-// followsName reports whether a text ends in a name, possibly followed by "::".
-func followsName(b []byte) bool {
+// operators are the ones that can be followed by template arguments or contain angle brackets,
+// longer ones first.
+var operators = []string{"()", "[]", "->*", "<=>", "<<=", ">>=", "->", "<<", ">>", "<=", ">=",
+	"<", ">"}
+
+// operatorAt returns the length of the operator at a place that follows the word "operator".
+func operatorAt(s string, at int) int {
+	const word = "operator"
+	if at < len(word) || s[at-1] != 'r' || s[at-len(word):at] != word {
+		return 0
+	}
+	for _, op := range operators {
+		if strings.HasPrefix(s[at:], op) {
+			return len(op)
+		}
+	}
+	return 0
+}
+
+// followsPath reports whether a text ends in a name, possibly followed by "::".
+func followsPath(b []byte) bool {
 	if n := len(b); n > 2 && b[n-1] == ':' && b[n-2] == ':' {
 		b = b[:n-2]
 	}
+	return followsName(b)
+}
+
+// followsName reports whether a text ends in a name.
+func followsName(b []byte) bool {
 	if len(b) == 0 {
 		return false
 	}
@@ -161,11 +207,22 @@ func followsName(b []byte) bool {
 		c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// closingAngle is closing for angle brackets; "->" has none.
+// closingAngle is closing for angle brackets. Those of "->", of operators, within parentheses and
+// in quotes are none.
 func closingAngle(s string, at int) int {
 	depth := 0
 	for i := at; i < len(s); i++ {
+		if n := operatorAt(s, i); n > 0 {
+			i += n - 1
+			continue
+		}
 		switch {
+		case s[i] == '(':
+			if end := closing(s, i, '(', ')'); end > 0 {
+				i = end
+			}
+		case s[i] == '\'' && i+2 < len(s) && s[i+2] == '\'':
+			i += 2
 		case s[i] == '<':
 			depth++
 		case s[i] == '>' && s[i-1] != '-':

@@ -21,8 +21,8 @@ const (
 	// the aliases that perf chooses.
 	SymbolNames NamePolicy = iota
 	// DWARFNames uses the linkage name of the debug information, otherwise its name. C++ functions
-	// without a linkage name (gcc writes a bare "run" or "sort<…>" for unnamed namespaces and for
-	// template instances with local types) get the mangled name of their symbol, as in addr2line.
+	// without a linkage name (gcc writes none in unnamed namespaces and for template instances with
+	// local types) get the mangled name of their symbol, as in addr2line.
 	DWARFNames
 )
 
@@ -168,7 +168,7 @@ func (f *Finder) Function(p *Place, names NamePolicy) (Text, addr.Addr) {
 }
 
 // isMangled reports whether a name is one of C++ or Rust, of either mangling, that has
-// its scope.
+// its parameters.
 func isMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
 }

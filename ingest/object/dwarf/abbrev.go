@@ -299,6 +299,9 @@ func (t *abbrevs) compile(ab *abbrev) {
 		ab.full, _ = t.program(functionSlots)
 	case tagCompileUnit, tagPartialUnit, tagSkeletonUnit, tagTypeUnit:
 		ab.full, _ = t.program(unitSlots)
+	case tagNamespace, tagModule, tagClassType, tagStructureType, tagUnionType,
+		tagEnumerationType, tagInterfaceType:
+		ab.full, _ = t.program(scopeSlots)
 	}
 	if !ab.children {
 		ab.sibling = -1

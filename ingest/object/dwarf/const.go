@@ -21,6 +21,7 @@ const (
 	tagSubroutineType    = 0x15
 	tagUnionType         = 0x17
 	tagInlinedSubroutine = 0x1d
+	tagModule            = 0x1e
 	tagSubprogram        = 0x2e
 	tagVariantPart       = 0x33
 	tagInterfaceType     = 0x38
@@ -48,6 +49,7 @@ const (
 	atDeclLine        = 0x3b
 	atDeclaration     = 0x3c
 	atSpecification   = 0x47
+	atExtension       = 0x54
 	atRanges          = 0x55
 	atCallColumn      = 0x57
 	atCallFile        = 0x58

@@ -23,6 +23,8 @@ const (
 	rangeBudgetFactor  = 32
 	stringBudgetFloor  = 512 << 10
 	stringBudgetFactor = 64
+	scopeBudgetFloor   = 16 << 10 // entries passed on the way to declarations, also of other units
+	scopeBudgetFactor  = 256
 )
 
 // splitBudgetFactor bounds the bytes of one .dwo or .dwp file that skeletons may walk, as a

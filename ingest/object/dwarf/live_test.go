@@ -174,7 +174,8 @@ func newResolver(t *testing.T, d *Data) *resolver {
 			if l := u.Subs[i].Linkage; l != nil {
 				return string(l)
 			}
-			return string(u.Subs[i].Name)
+			n := string(u.Subs[i].Name) // qualified; that of llvm-symbolizer is not
+			return n[strings.LastIndex(":"+n, ":"):]
 		}
 		for _, f := range u.Functions {
 			lf := liveFunc{fn: f, name: named(f.Sub)}

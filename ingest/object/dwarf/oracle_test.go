@@ -79,7 +79,7 @@ func fmtRanges(rs [][2]uint64, alive func(a, b uint64) bool) string {
 }
 
 // stdNames resolves names as the specification has it, over any unit.
-func stdName(t testing.TB, d *stddwarf.Data, e *stddwarf.Entry) string {
+func stdName(t testing.TB, d *stddwarf.Data, e *stddwarf.Entry, scopes *stdScopes) string {
 	name := ""
 	for range 10 {
 		for _, at := range []stddwarf.Attr{stddwarf.AttrLinkageName, atMIPSLinkageName} {
@@ -95,7 +95,10 @@ func stdName(t testing.TB, d *stddwarf.Data, e *stddwarf.Entry) string {
 			off, ok = e.Val(stddwarf.AttrSpecification).(stddwarf.Offset)
 		}
 		if !ok {
-			return name
+			if name == "" || isOutlined([]byte(name)) {
+				return name
+			}
+			return scopes.of(t, e.Offset, strings.HasPrefix(name, "operator()")) + name
 		}
 		r := d.Reader()
 		r.Seek(off)
@@ -112,6 +115,7 @@ func stdWalk(t testing.TB, d *stddwarf.Data, alive func(a, b uint64) bool) []std
 	var out []stdFunc
 	type level struct{ fn, depth int }
 	stack := []level{{fn: -1, depth: 0}}
+	scopes := newStdScopes(t, d)
 	r := d.Reader()
 	for {
 		e, err := r.Next()
@@ -125,6 +129,9 @@ func stdWalk(t testing.TB, d *stddwarf.Data, alive func(a, b uint64) bool) []std
 			stack = stack[:len(stack)-1]
 			continue
 		}
+		if lang, ok := e.Val(stddwarf.AttrLanguage).(int64); ok {
+			scopes.sep = separatorOf(uint16(lang))
+		}
 		top := stack[len(stack)-1]
 		child := top
 		if e.Tag == stddwarf.TagSubprogram || e.Tag == stddwarf.TagInlinedSubroutine {
@@ -136,13 +143,13 @@ func stdWalk(t testing.TB, d *stddwarf.Data, alive func(a, b uint64) bool) []std
 			switch {
 			case e.Tag == stddwarf.TagSubprogram && code != "":
 				child = level{len(out), 0}
-				out = append(out, stdFunc{Name: stdName(t, d, e), Ranges: code})
+				out = append(out, stdFunc{Name: stdName(t, d, e, scopes), Ranges: code})
 			case e.Tag == stddwarf.TagSubprogram:
 				child = level{-1, 0}
 			case top.fn >= 0:
 				line, _ := e.Val(stddwarf.AttrCallLine).(int64)
 				out[top.fn].Inlines = append(out[top.fn].Inlines,
-					fmt.Sprintf("%d %s %s line %d", top.depth, stdName(t, d, e), code, line))
+					fmt.Sprintf("%d %s %s line %d", top.depth, stdName(t, d, e, scopes), code, line))
 				child.depth++
 			}
 		}

@@ -159,7 +159,11 @@ func (w *walker) resolve(v *values, c scope, at uint64) int32 {
 		}
 		named = named || sub.Name != nil || sub.Linkage != nil
 		link := v.link()
-		if link.form == 0 || sub.Name != nil && sub.Linkage != nil && sub.DeclLine != 0 {
+		if link.form == 0 {
+			w.noteBare(sub, c, at)
+			return w.addSub(sub, named)
+		}
+		if sub.Name != nil && sub.Linkage != nil && sub.DeclLine != 0 {
 			return w.addSub(sub, named)
 		}
 		to, off, ok := c.target(link)

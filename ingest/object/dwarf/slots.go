@@ -55,6 +55,7 @@ func (t *slotTable) of(attr uint16) slot {
 var (
 	siblingSlots  = newSlotTable(siblingSlot)
 	functionSlots = newSlotTable(functionSlot)
+	scopeSlots    = newSlotTable(scopeSlot)
 	unitSlots     = newSlotTable(unitSlot)
 )
 
@@ -93,6 +94,19 @@ func functionSlot(attr uint16) slot {
 		return slotCallLine
 	case atCallColumn:
 		return slotCallColumn
+	}
+	return slotNone
+}
+
+// scopeSlot is for the entries around functions.
+func scopeSlot(attr uint16) slot {
+	switch attr {
+	case atName:
+		return slotName
+	case atDeclLine:
+		return slotDeclLine
+	case atSpecification, atExtension:
+		return slotSpec
 	}
 	return slotNone
 }

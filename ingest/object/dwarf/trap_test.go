@@ -368,19 +368,19 @@ func TestWhereFunctionsHide(t *testing.T) {
 			f("outer", class(f("lambda")), f("nested"), inl(a, low(0x1801), length(1))))
 		// The arguments of outer were placed before it: its own address is the last.
 		want := `
-			in_namespace [{1200 1210}]
+			(anonymous namespace)::in_namespace [{1200 1210}]
 			a [{1200 1201}] call ?:0:0
-			in_abstract [{1300 1310}]
+			local()::(anonymous struct)::in_abstract [{1300 1310}]
 			a [{1300 1301}] call ?:0:0
 			outer [{1600 1610}]
 			a [{1801 1802}] call ?:0:0
 			a [{1600 1601}] call ?:0:0
-			lambda [{1400 1410}]
+			outer()::(anonymous struct)::lambda [{1400 1410}]
 			a [{1400 1401}] call ?:0:0
-			nested [{1500 1510}]
+			outer()::nested [{1500 1510}]
 			a [{1500 1501}] call ?:0:0`
 		if lang == LangRust {
-			want = "in_type [{1100 1110}]\na [{1100 1101}] call ?:0:0" + want
+			want = "(anonymous struct)::in_type [{1100 1110}]\na [{1100 1101}] call ?:0:0" + want
 		}
 		check(t, one(u), Options{}, want)
 	}

@@ -35,7 +35,9 @@ type Unit struct {
 
 // A Sub is a subprogram's declaration: the part that all concrete and inlined instances share.
 type Sub struct {
-	Name     []byte // DW_AT_name, unqualified in most languages; nil if none
+	// Name is DW_AT_name, nil if there is none. In C++, D and Rust it is qualified by its scopes if
+	// there is no linkage name.
+	Name     []byte
 	Linkage  []byte // DW_AT_linkage_name: mangled; nil if none
 	DeclFile uint32 // index into Unit.Files, or NoFile
 	DeclLine uint32 // 0 if unknown

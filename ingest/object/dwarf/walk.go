@@ -48,7 +48,11 @@ type walker struct {
 	tableFiles   int    // files of the unit's own line table
 	tableVersion uint16 // which is of this version
 
-	rangeLeft, stringLeft int64
+	bare    []unqualified // Subs of the unit at hand without a linkage name
+	cursors [4]cursor     // see scopeText
+	outer   map[scopeKey][]byte
+
+	rangeLeft, stringLeft, scopeLeft int64
 }
 
 // frame holds the function and the inlined call that contain the children of an entry; −1 is
@@ -63,6 +67,7 @@ func newWalker(d *Data) *walker {
 		d:       d,
 		foreign: make(map[*unit]*abbrevs),
 		files:   make(map[foreignFile]uint32),
+		outer:   make(map[scopeKey][]byte),
 	}
 }
 
@@ -110,6 +115,7 @@ func (w *walker) begin(u *unit) {
 	w.base, _ = c.address(u.lowPC)
 	w.baseDead = w.base >= w.text.last-1 || u.contiguous && w.text.tombstone(w.base)
 	w.subs.reset()
+	w.bare = w.bare[:0]
 	clear(w.files)
 	res.Name, res.CompDir = w.str(c, u.name), w.str(c, u.compDir)
 }
@@ -214,6 +220,7 @@ func (w *walker) entries() {
 	if reason, at := w.walk(); reason != "" {
 		w.lose(".debug_info", at, reason)
 	}
+	w.qualify()
 }
 
 // typesHoldCode reports whether producers of a language put subprograms with addresses into any
