@@ -20,18 +20,20 @@ type Options struct {
 	// Children counts samples for the calls on their stacks too: a return address has
 	// been moved back by one byte, into the call instruction.
 	Children bool
-	// Match selects functions; nil selects all.
-	Match     func(*HotFunction) bool
+	// Choose returns some of the functions with samples, in this order; nil chooses all. Only then
+	// the list has inlined functions, too.
+	Choose    func([]HotFunction) []HotFunction
 	Limit     int // how many functions are annotated, heaviest first; 0 for all
 	Syntax    disasm.Syntax
 	Demangler *report.Demangler
 }
 
-// HotFunction is a physical function with samples.
+// HotFunction is a physical function with samples, or what is inlined into one of a function.
 type HotFunction struct {
 	Object     ingest.ObjectID
 	SystemName string
-	Start      addr.Offset // of its first byte in the object
+	Inlined    string      // system name of the inlined function, "" for the function itself
+	Start      addr.Offset // of the first byte of the physical function in the object
 	Samples    uint64
 	Weight     uint64
 	Places     []HotPlace // sorted by Offset
@@ -43,8 +45,11 @@ type HotPlace struct {
 	Samples, Weight uint64
 }
 
-// value is the sort key of a function.
-func (f *HotFunction) value(count bool) uint64 {
+// Name returns the system name of the function, which may be inlined.
+func (f *HotFunction) Name() string { return cmp.Or(f.Inlined, f.SystemName) }
+
+// Value returns the weight, or with count the number of samples.
+func (f *HotFunction) Value(count bool) uint64 {
 	if count {
 		return f.Samples
 	}
@@ -52,14 +57,14 @@ func (f *HotFunction) value(count bool) uint64 {
 }
 
 // HotFunctions returns the functions that have samples of an event at their leaves (with Children:
-// anywhere on the stack) and pass Match, heaviest first; and the sums of all samples of the event.
+// anywhere on the stack) and Choose chooses, heaviest first; and the sums of all samples of the event.
 // Locations without a name belong to no function.
 func HotFunctions(p *ingest.Profile, opts *Options) (
 	list []HotFunction, total, samples uint64) {
 	if p.Names == nil {
 		return nil, 0, 0
 	}
-	c := newHotCounter(p)
+	c := newHotCounter(p, opts.Choose != nil)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		if int(s.Event) != opts.Event {
@@ -75,14 +80,15 @@ func HotFunctions(p *ingest.Profile, opts *Options) (
 			c.add(l, uint32(i)+1, s)
 		}
 	}
-	list = slices.DeleteFunc(c.gather(), func(f HotFunction) bool {
-		return opts.Match != nil && !opts.Match(&f)
-	})
+	list = c.gather()
 	slices.SortFunc(list, func(a, b HotFunction) int {
-		return cmp.Or(cmp.Compare(b.value(opts.Count), a.value(opts.Count)),
-			cmp.Compare(a.SystemName, b.SystemName), cmp.Compare(a.Object, b.Object),
-			cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(b.Value(opts.Count), a.Value(opts.Count)),
+			cmp.Compare(a.SystemName, b.SystemName), cmp.Compare(a.Inlined, b.Inlined),
+			cmp.Compare(a.Object, b.Object), cmp.Compare(a.Start, b.Start))
 	})
+	if opts.Choose != nil {
+		list = opts.Choose(list)
+	}
 	return list, total, samples
 }
 
@@ -107,7 +113,7 @@ func FindUnnamed(p *ingest.Profile, opts *Options) *Unnamed {
 		return nil
 	}
 	part := HotFunction{Samples: u.Samples, Weight: u.Weight}
-	u.Share = sharePercent(part.value(opts.Count), all.value(opts.Count))
+	u.Share = sharePercent(part.Value(opts.Count), all.Value(opts.Count))
 	return &u
 }
 
@@ -115,65 +121,84 @@ func FindUnnamed(p *ingest.Profile, opts *Options) *Unnamed {
 type hotCounter struct {
 	p         *ingest.Profile
 	functions []HotFunction
-	function  []int32 // by location, −1 for none
-	places    []HotPlace
+	first     []uint32 // by location, and one more: the first of its functions in list
+	list      []int32
+	places    []HotPlace // by location
 	// The last sample that had a location or function, plus one: recursion counts once.
 	seenPlace, seenFunction []uint32
 }
 
-func newHotCounter(p *ingest.Profile) *hotCounter {
-	type key struct {
-		object ingest.ObjectID
-		start  addr.Offset
-		name   string
-	}
+// hotKey identifies a HotFunction.
+type hotKey struct {
+	object        ingest.ObjectID
+	start         addr.Offset
+	name, inlined string
+}
+
+func newHotCounter(p *ingest.Profile, inlined bool) *hotCounter {
 	n := len(p.Locations)
-	c := &hotCounter{p: p, function: make([]int32, n), places: make([]HotPlace, n),
+	c := &hotCounter{p: p, first: make([]uint32, n+1), places: make([]HotPlace, n),
 		seenPlace: make([]uint32, n)}
-	index := make(map[key]int32)
+	index := make(map[hotKey]int32)
 	for i := range p.Locations {
-		frames := p.Names.At(ingest.LocationID(i))
-		if len(frames) == 0 {
-			c.function[i] = -1
-			continue
+		if frames := p.Names.At(ingest.LocationID(i)); len(frames) > 0 {
+			loc, off := &p.Locations[i], p.Names.SymOff[i]
+			last := len(frames) - 1
+			key := hotKey{object: loc.Object, start: loc.Offset - addr.Offset(off),
+				name: p.Names.Functions[frames[last].Func].SystemName}
+			c.places[i].Offset = off
+			c.join(index, key, i)
+			for k := 0; inlined && k < last; k++ {
+				key.inlined = p.Names.Functions[frames[k].Func].SystemName
+				c.join(index, key, i)
+			}
 		}
-		loc := &p.Locations[i]
-		off := p.Names.SymOff[i]
-		k := key{loc.Object, loc.Offset - addr.Offset(off),
-			p.Names.Functions[frames[len(frames)-1].Func].SystemName}
-		at, ok := index[k]
-		if !ok {
-			at = int32(len(c.functions))
-			index[k] = at
-			c.functions = append(c.functions,
-				HotFunction{Object: k.object, SystemName: k.name, Start: k.start})
-		}
-		c.function[i], c.places[i].Offset = at, off
+		c.first[i+1] = uint32(len(c.list))
 	}
 	c.seenFunction = make([]uint32, len(c.functions))
 	return c
 }
 
+// join adds a function to those of a location.
+func (c *hotCounter) join(index map[hotKey]int32, key hotKey, location int) {
+	at, ok := index[key]
+	if !ok {
+		at = int32(len(c.functions))
+		index[key] = at
+		c.functions = append(c.functions, HotFunction{Object: key.object, SystemName: key.name,
+			Inlined: key.inlined, Start: key.start})
+	}
+	if !slices.Contains(c.list[c.first[location]:], at) { // recursive calls
+		c.list = append(c.list, at)
+	}
+}
+
+// of returns the functions of a location.
+func (c *hotCounter) of(l ingest.LocationID) []int32 { return c.list[c.first[l]:c.first[l+1]] }
+
 func (c *hotCounter) add(l ingest.LocationID, sample uint32, s *ingest.Sample) {
-	n := c.function[l]
-	if n < 0 || c.seenPlace[l] == sample {
+	if c.seenPlace[l] == sample {
 		return
 	}
 	c.seenPlace[l] = sample
 	c.places[l].Samples += s.Count
 	c.places[l].Weight += s.Weight
-	if c.seenFunction[n] != sample {
-		c.seenFunction[n] = sample
-		c.functions[n].Samples += s.Count
-		c.functions[n].Weight += s.Weight
+	for _, n := range c.of(l) {
+		if c.seenFunction[n] != sample {
+			c.seenFunction[n] = sample
+			c.functions[n].Samples += s.Count
+			c.functions[n].Weight += s.Weight
+		}
 	}
 }
 
 // gather collects the places of functions, and returns the functions with samples.
 func (c *hotCounter) gather() []HotFunction {
-	for i, n := range c.function {
-		if n >= 0 && c.places[i].Samples > 0 {
-			c.functions[n].Places = append(c.functions[n].Places, c.places[i])
+	for l := range c.places {
+		if c.places[l].Samples > 0 {
+			for _, n := range c.of(ingest.LocationID(l)) {
+				c.functions[n].Places = append(c.functions[n].Places, c.places[l])
+			}
 		}
 	}
 	return slices.DeleteFunc(c.functions, func(f HotFunction) bool { return len(f.Places) == 0 })
@@ -249,6 +274,7 @@ const UnnamedHint = "`symbolize missing` lists why"
 // NoCode is a function without available code.
 type NoCode struct {
 	Name    string  `json:"name"`
+	Into    string  `json:"inlined_into,omitempty"` // the physical function of an inlined one
 	Object  string  `json:"object"`
 	BuildID string  `json:"build_id,omitempty"`
 	Samples uint64  `json:"samples"`
@@ -290,7 +316,7 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	if opts.Count {
 		a.Unit, a.Total = "samples", samples
 	}
-	if opts.Match == nil {
+	if opts.Choose == nil {
 		a.Unnamed = FindUnnamed(p, &opts)
 	}
 	for i := range list {
@@ -336,10 +362,13 @@ func (a *Annotation) SkidPossible() bool { return a.Skid == skidPossible }
 func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
 	opts *Options) NoCode {
 	m := NoCode{
-		Name:   opts.Demangler.Name(f.SystemName),
+		Name:   opts.Demangler.Name(f.Name()),
 		Object: ingest.Printable(o.File.Path), BuildID: o.ID.String(),
-		Samples: f.Samples, Weight: f.Weight, Share: sharePercent(f.value(opts.Count), a.Total),
+		Samples: f.Samples, Weight: f.Weight, Share: sharePercent(f.Value(opts.Count), a.Total),
 		Reason: ingest.Printable(why.Error()),
+	}
+	if f.Inlined != "" {
+		m.Into = opts.Demangler.Name(f.SystemName)
 	}
 	var h interface{ Hint() string }
 	if errors.As(why, &h) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,8 +191,10 @@ func TestAnnotateChoice(t *testing.T) {
 		a.Missing[0].Hint != "look? elsewhere" {
 		t.Errorf("without code: %+v", a)
 	}
-	a = New(p, loopSource(), Options{Match: func(f *HotFunction) bool {
-		return strings.HasSuffix(f.SystemName, "gone")
+	a = New(p, loopSource(), Options{Choose: func(list []HotFunction) []HotFunction {
+		return slices.DeleteFunc(list, func(f HotFunction) bool {
+			return !strings.HasSuffix(f.SystemName, "gone")
+		})
 	}})
 	if len(a.Functions) != 0 || len(a.Missing) != 1 || a.Missing[0].Samples != 1 {
 		t.Errorf("one of them: %+v", a)

@@ -15,14 +15,17 @@ import (
 
 // Function is one function with its samples.
 type Function struct {
-	Name       string   `json:"name"`
-	SystemName string   `json:"system_name"`
-	Object     string   `json:"object"`
-	Kind       string   `json:"kind"`
-	BuildID    string   `json:"build_id,omitempty"`
-	Machine    string   `json:"machine"`
-	Origin     string   `json:"code_from"`
-	Notes      []string `json:"notes,omitempty"`
+	Name       string `json:"name"`
+	SystemName string `json:"system_name"`
+	// Into is the physical function of an inlined one: Instructions are those of its calls, and
+	// Address and Length the physical function's.
+	Into    string   `json:"inlined_into,omitempty"`
+	Object  string   `json:"object"`
+	Kind    string   `json:"kind"`
+	BuildID string   `json:"build_id,omitempty"`
+	Machine string   `json:"machine"`
+	Origin  string   `json:"code_from"`
+	Notes   []string `json:"notes,omitempty"`
 	// Disagreements lists source lines that cannot be the compiled ones.
 	Disagreements []string `json:"source_disagrees,omitempty"`
 	Address       string   `json:"address"`
@@ -105,7 +108,7 @@ func newAnnotator(f *HotFunction, code *Code, opts *Options) (*annotator, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &annotator{f: f, code: code, opts: opts, total: f.value(opts.Count)}
+	a := &annotator{f: f, code: code, opts: opts, total: f.Value(opts.Count)}
 	for inst := range d.Decode(code.Bytes, code.PC) {
 		a.insts = append(a.insts, Inst{
 			Offset: inst.Offset, Address: hexAddress(code.PC + addr.PC(inst.Offset)),
@@ -118,12 +121,15 @@ func newAnnotator(f *HotFunction, code *Code, opts *Options) (*annotator, error)
 
 func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	out := Function{
-		Name:       a.opts.Demangler.Name(a.f.SystemName),
-		SystemName: ingest.Printable(a.f.SystemName), Object: ingest.Printable(o.File.Path),
+		Name:       a.opts.Demangler.Name(a.f.Name()),
+		SystemName: ingest.Printable(a.f.Name()), Object: ingest.Printable(o.File.Path),
 		Kind: o.Kind.String(), BuildID: o.ID.String(), Machine: a.code.Machine,
 		Origin: ingest.Printable(a.code.Origin), Notes: a.code.Notes,
 		Address: hexAddress(a.code.PC), Length: len(a.code.Bytes),
 		Samples: a.f.Samples, Weight: a.f.Weight, Share: sharePercent(a.total, total),
+	}
+	if a.f.Inlined != "" {
+		out.Into = a.opts.Demangler.Name(a.f.SystemName)
 	}
 	out.Outside = a.place()
 	a.source()
@@ -188,7 +194,8 @@ func (a *annotator) source() {
 	}
 	index := make(map[key]int)
 	check := newSourceCheck()
-	for i, l := range a.code.Lines(offsets) {
+	lines := a.ownInstructions(a.code.Lines(offsets))
+	for i, l := range lines {
 		in := &a.insts[i]
 		for _, name := range l.Inlined {
 			in.Inlined = append(in.Inlined, a.opts.Demangler.Name(name))
@@ -216,6 +223,23 @@ func (a *annotator) source() {
 	}
 }
 
+// ownInstructions leaves the instructions of an inlined function, and those with its samples. It
+// returns their lines.
+func (a *annotator) ownInstructions(lines []CodeLine) []CodeLine {
+	if a.f.Inlined == "" {
+		return lines
+	}
+	n := 0
+	for i := range a.insts {
+		if slices.Contains(lines[i].Inlined, a.f.Inlined) || a.insts[i].Samples > 0 {
+			a.insts[n], lines[n] = a.insts[i], lines[i]
+			n++
+		}
+	}
+	a.insts = a.insts[:n]
+	return lines[:n]
+}
+
 // tabWidth is the width of a tab of source text.
 const tabWidth = 4
 
@@ -239,7 +263,7 @@ func (a *annotator) targets() {
 		if pc >= a.code.PC && pc < end {
 			off := int(pc - a.code.PC)
 			in.Target.Offset = &off
-			if to := a.at(uint64(off)); kind == "jump" && a.insts[to].Offset == off {
+			if to := a.at(uint64(off)); kind == "jump" && to >= 0 && a.insts[to].Offset == off {
 				a.insts[to].JumpTarget = true
 			}
 			continue

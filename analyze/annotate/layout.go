@@ -84,6 +84,10 @@ func (l *layout) rows() {
 	for i := range l.f.Instructions {
 		in := &l.f.Instructions[i]
 		l.place[i] = -1
+		if i > 0 && l.f.gapBefore(i) {
+			l.out.Rows = append(l.out.Rows, row{Class: "gap", Text: "…"})
+			line = lineKey{}
+		}
 		if !show[i] {
 			hidden++
 			continue
@@ -125,10 +129,17 @@ func (l *layout) instruction(in *Inst) row {
 	if in.Hottest {
 		r.Class = "hottest"
 	}
-	if t := in.Target; t != nil && t.Offset != nil && t.Kind != "data" {
+	if t := in.Target; t != nil && t.Offset != nil && t.Kind != "data" && l.has(*t.Offset) {
 		r.Href = l.id(*t.Offset)
 	}
 	return r
+}
+
+// has reports whether an instruction at an offset is shown.
+func (l *layout) has(offset int) bool {
+	_, ok := slices.BinarySearchFunc(l.f.Instructions, offset,
+		func(in Inst, offset int) int { return cmp.Compare(in.Offset, offset) })
+	return ok
 }
 
 // source makes the pane of lines that have instructions, by file and number: the file of the

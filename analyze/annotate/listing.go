@@ -109,7 +109,7 @@ func newFunction(a *Annotation, i int) function {
 	if a.Unit == "samples" {
 		value = f.Samples
 	}
-	out := function{ID: fmt.Sprintf("f%d", i+1), Name: f.Name, Share: percent(f.Share),
+	out := function{ID: fmt.Sprintf("f%d", i+1), Name: f.Name + f.into(), Share: percent(f.Share),
 		Heat: heat(f.Share), Samples: table.Thousands(f.Samples),
 		Weight: table.Quantity(value, a.Unit), Object: f.Object, BuildID: f.BuildID,
 		Origin: f.Origin, Address: f.Address,

@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -99,7 +100,7 @@ func (t *annotateWriter) value(samples, weight uint64) uint64 {
 }
 
 func (t *annotateWriter) function(f *Function) {
-	fmt.Fprintf(t, "\n%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name),
+	fmt.Fprintf(t, "\n%s%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name), f.into(),
 		table.Percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
 		table.Quantity(t.value(f.Samples, f.Weight), t.a.Unit))
 	fmt.Fprintf(t, "  object: %s", f.Object)
@@ -188,6 +189,10 @@ func (t *annotateWriter) listing(f *Function) {
 	line, inlined := -1, []string(nil)
 	for i := range f.Instructions {
 		in := &f.Instructions[i]
+		if i > 0 && f.gapBefore(i) {
+			t.row(w, "", "…")
+			line = -1
+		}
 		if !slices.Equal(in.Inlined, inlined) {
 			t.row(w, "", t.colour(colourSource, "; "+f.InlineText(in.Inlined)))
 			inlined, line = in.Inlined, -1
@@ -200,17 +205,31 @@ func (t *annotateWriter) listing(f *Function) {
 	}
 }
 
+// gapBefore reports whether instructions of other functions are before instruction i.
+func (f *Function) gapBefore(i int) bool {
+	before := &f.Instructions[i-1]
+	return before.Offset+before.inst.Len != f.Instructions[i].Offset
+}
+
 // InlineText names the inlined call, outermost first, or the function itself, that
 // instructions belong to.
 func (f *Function) InlineText(inlined []string) string {
 	if len(inlined) == 0 {
-		return "in " + f.Name
+		return "in " + cmp.Or(f.Into, f.Name)
 	}
 	text := "in " + inlined[len(inlined)-1] + " inlined into "
 	for _, name := range slices.Backward(inlined[:len(inlined)-1]) {
 		text += name + ", "
 	}
-	return text + f.Name
+	return text + cmp.Or(f.Into, f.Name)
+}
+
+// into is the text after the name of an inlined function.
+func (f *Function) into() string {
+	if f.Into == "" {
+		return ""
+	}
+	return " inlined into " + f.Into
 }
 
 // row writes a row without an instruction.
@@ -267,7 +286,7 @@ func (f *Function) InstText(in *Inst, addresses bool) string {
 		symbol = " <" + to.Symbol + ">"
 	}
 	if to.Offset != nil && to.Kind != "data" {
-		symbol = " <" + f.Name
+		symbol = " <" + cmp.Or(f.Into, f.Name)
 		if *to.Offset > 0 {
 			symbol += fmt.Sprintf("+0x%x", *to.Offset)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,8 @@ type Pattern struct {
 	text string
 	id   uint32         // of id:N or N, with isID
 	tag  string         // of tag:HEX or HEX
-	re   *regexp.Regexp // nil if text is none
+	re   *regexp.Regexp // of whole names; nil if text is none
+	part *regexp.Regexp // of parts of names
 	isID bool
 	glob bool // text is one
 }
@@ -35,7 +37,7 @@ const (
 )
 
 // ParsePattern parses a Pattern. A text that is both a glob and a regular expression matches as
-// either.
+// either, one that is neither, as "operator[]", only as a name or a part of it.
 func ParsePattern(text string) (p Pattern, err error) {
 	p.text = text
 	if digits, ok := strings.CutPrefix(text, idPattern); ok {
@@ -56,10 +58,10 @@ func ParsePattern(text string) (p Pattern, err error) {
 		p.id, p.isID = uint32(id), true
 	}
 	p.tag = tagDigits(text)
-	_, globErr := path.Match(text, "")
-	p.glob = globErr == nil
-	if p.re, err = regexp.Compile("^(?:" + text + ")$"); err != nil && !p.glob {
-		return p, fmt.Errorf("pattern %q is neither a glob nor a regular expression: %v", text, err)
+	_, err = path.Match(text, "")
+	p.glob = err == nil
+	if p.part, err = regexp.Compile(text); err == nil {
+		p.re = regexp.MustCompile("^(?:" + text + ")$")
 	}
 	return p, nil
 }
@@ -129,36 +131,118 @@ func (c *Finder) Idle(patterns []Pattern) string {
 		first.program.ID, first.origin)
 }
 
-// Matcher returns a filter of the functions that any of the patterns selects, and remembers
-// the requested programs.
-func (c *Finder) Matcher(p *ingest.Profile, patterns []Pattern,
-	d *report.Demangler) func(*annotate.HotFunction) bool {
+// A Chooser chooses the functions that patterns select: those with a whole name that matches, and
+// the places where a function of exactly that name was inlined. If there are none, it chooses the
+// hottest function whose name ends in a pattern, as "run" in "app::run", otherwise the hottest one
+// with a part that matches, as --focus does.
+type Chooser struct {
+	Count bool // the hottest by samples, not by weight
+	Names int  // how many functions with a matching part are chosen; 0 for all
+	// Others are the printed names of such functions that were not chosen, hottest first.
+	Others []string
+	// All are the printed names of all functions with samples, hottest first.
+	All []string
+
+	p        *ingest.Profile
+	d        *report.Demangler
+	patterns []Pattern
+	programs map[buildid.Key]bool // that match by ID or tag
+}
+
+// Chooser returns a Chooser for the functions of a profile, and remembers the requested programs.
+func (c *Finder) Chooser(p *ingest.Profile, patterns []Pattern, d *report.Demangler) *Chooser {
 	for i := range patterns {
 		if patterns[i].isID {
 			c.asked[patterns[i].id] = true
 		}
 	}
-	matched := make(map[buildid.Key]bool) // functions of programs
+	programs := make(map[buildid.Key]bool)
 	for key, loads := range c.loads {
 		for i := range patterns {
 			for _, l := range loads {
-				matched[key] = matched[key] || patterns[i].program(l.program, l.fn)
+				programs[key] = programs[key] || patterns[i].program(l.program, l.fn)
 			}
 		}
 	}
-	return func(f *annotate.HotFunction) bool {
-		o := &p.Objects[f.Object]
-		if o.Kind == ingest.JIT && matched[o.ID.Key()] {
+	return &Chooser{p: p, d: d, patterns: patterns, programs: programs}
+}
+
+// Choose implements annotate.Options.Choose.
+func (c *Chooser) Choose(list []annotate.HotFunction) []annotate.HotFunction {
+	c.All = c.names(list)
+	if chosen := filter(list, c.whole); len(chosen) > 0 {
+		return chosen
+	}
+	for _, matches := range []func(p *Pattern, name string) bool{
+		func(p *Pattern, name string) bool {
+			return strings.HasSuffix(name, "::"+p.text) || strings.HasSuffix(name, "."+p.text)
+		},
+		func(p *Pattern, name string) bool {
+			return strings.Contains(name, p.text) || p.part != nil && p.part.MatchString(name)
+		},
+	} {
+		found := filter(list, func(f *annotate.HotFunction) bool {
+			name := c.d.Name(f.Name())
+			return slices.ContainsFunc(c.patterns, func(p Pattern) bool { return matches(&p, name) })
+		})
+		if len(found) == 0 {
+			continue
+		}
+		names := c.names(found)
+		n := len(names)
+		if c.Names > 0 {
+			n = min(n, c.Names)
+		}
+		c.Others = names[n:]
+		return filter(found, func(f *annotate.HotFunction) bool {
+			return slices.Contains(names[:n], c.d.Name(f.Name()))
+		})
+	}
+	return nil
+}
+
+func filter(list []annotate.HotFunction, keep func(*annotate.HotFunction) bool) (
+	kept []annotate.HotFunction) {
+	for i := range list {
+		if keep(&list[i]) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// names returns the printed names of functions, hottest first: a function may be in several places.
+func (c *Chooser) names(list []annotate.HotFunction) (names []string) {
+	sums := make(map[string]uint64)
+	for i := range list {
+		name := c.d.Name(list[i].Name())
+		if _, ok := sums[name]; !ok {
+			names = append(names, name)
+		}
+		sums[name] += list[i].Value(c.Count)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sums[b], sums[a]) })
+	return names
+}
+
+// whole reports whether a pattern selects a function by its whole name, or by its program.
+func (c *Chooser) whole(f *annotate.HotFunction) bool {
+	name := c.d.Name(f.Name())
+	if f.Inlined != "" {
+		return slices.ContainsFunc(c.patterns, func(p Pattern) bool {
+			return p.text == name || p.text == f.Inlined
+		})
+	}
+	if o := &c.p.Objects[f.Object]; o.Kind == ingest.JIT && c.programs[o.ID.Key()] {
+		return true
+	}
+	tag, short, isBPF := bpf.SplitSymbol(f.SystemName)
+	for i := range c.patterns {
+		pt := &c.patterns[i]
+		if pt.Name(f.SystemName) || pt.Name(name) ||
+			isBPF && (pt.Name(short) || pt.tag == tag.String()) {
 			return true
 		}
-		tag, short, isBPF := bpf.SplitSymbol(f.SystemName)
-		for i := range patterns {
-			pt := &patterns[i]
-			if pt.Name(f.SystemName) || pt.Name(d.Name(f.SystemName)) ||
-				isBPF && (pt.Name(short) || pt.tag == tag.String()) {
-				return true
-			}
-		}
-		return false
 	}
+	return false
 }

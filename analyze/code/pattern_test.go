@@ -1,8 +1,15 @@
 package code
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	"symbolize/analyze/annotate"
+	"symbolize/analyze/report"
+	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 )
 
@@ -20,6 +27,8 @@ func TestParsePattern(t *testing.T) {
 			no: []string{"json.Marshal"}},
 		{pattern: "operator*", yes: []string{"operator new", "operator["},
 			no: []string{"an operator"}},
+		{pattern: "std::map::operator[]", yes: []string{"std::map::operator[]"},
+			no: []string{"operator[]", "std::map::operator"}},
 		{pattern: "std::vector<(int|char)>::.*", yes: []string{"std::vector<int>::push_back"}},
 	} {
 		p, err := ParsePattern(tt.pattern)
@@ -39,7 +48,7 @@ func TestParsePattern(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"id:", "id:-1", "id:4294967296", "tag:", "tag:12", "tag:zz",
-		"tag:01020304050607080", "f["} {
+		"tag:01020304050607080"} {
 		if _, err := ParsePattern(text); err == nil {
 			t.Errorf("%s: no error", text)
 		}
@@ -61,6 +70,67 @@ func TestPatternProgram(t *testing.T) {
 		}
 		if got := [2]bool{p.program(prog, 0), p.program(prog, 1)}; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestChooser: whole names come before ends of names, these before parts of names, of which only the
+// hottest function is chosen. A function is chosen with all places where it was inlined.
+func TestChooser(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	object := b.Object(ingest.Object{})
+	sample := func(offset addr.Offset, count uint64, names ...string) {
+		place := profilebuild.Place{Object: object, Offset: offset}
+		var frames []profilebuild.Frame
+		for i, n := range names {
+			frames = append(frames, profilebuild.Frame{Name: n, Inlined: i < len(names)-1})
+		}
+		b.Name(place, 0, frames...)
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: count, Weight: count,
+			Stack: []profilebuild.Place{place}})
+	}
+	sample(1, 5, "_ZN1a4leafEv", "middle", "outer")
+	sample(2, 6, "_ZN1a4leafEv", "other")
+	sample(3, 8, "overleaf")
+	sample(4, 1, "middle")
+	p := b.Profile()
+	for _, tt := range []struct {
+		pattern, want, others string
+		names                 int
+	}{
+		{pattern: "outer", want: "outer"},
+		{pattern: "o.*", want: "other outer overleaf"},
+		{pattern: "middle", want: "middle in outer, middle"},
+		{pattern: "a::leaf", want: "_ZN1a4leafEv in other, _ZN1a4leafEv in outer"},
+		{pattern: "leaf", want: "_ZN1a4leafEv in other, _ZN1a4leafEv in outer"},
+		{pattern: "eaf", want: "_ZN1a4leafEv in other, _ZN1a4leafEv in outer", others: "overleaf",
+			names: 1},
+		{pattern: "verl|midd", want: "overleaf", others: "middle", names: 1},
+		{pattern: "verl|midd", want: "overleaf, middle in outer, middle", names: 0},
+		{pattern: "(", want: ""},
+	} {
+		pattern, err := ParsePattern(tt.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := (&Finder{}).Chooser(p, []Pattern{pattern}, report.NewDemangler(report.Simple))
+		c.Names = tt.names
+		list, _, _ := annotate.HotFunctions(p, &annotate.Options{Choose: c.Choose})
+		var got []string
+		for i := range list {
+			text := list[i].Name()
+			if list[i].Inlined != "" {
+				text += " in " + list[i].SystemName
+			}
+			got = append(got, text)
+		}
+		text := strings.Join(got, ", ")
+		if strings.Contains(tt.pattern, ".*") { // in any order
+			slices.Sort(got)
+			text = strings.Join(got, " ")
+		}
+		if others := strings.Join(c.Others, ", "); text != tt.want || others != tt.others {
+			t.Errorf("%s: %q and %q, want %q and %q", tt.pattern, text, others, tt.want, tt.others)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSize(t *testing.T) {
 	for _, c := range []struct {
@@ -25,5 +28,23 @@ func TestSize(t *testing.T) {
 		if err := b.Set(in); err == nil {
 			t.Errorf("%q is taken as %d", in, int64(b))
 		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"app::run", "app::score", "collatz", "std::sort", "std::map::find", "run_all", "rerun"}
+	for word, want := range map[string]string{
+		"SCORE": "app::score", "socre": "app::score", "colatz": "collatz", "Run": "app::run run_all rerun",
+		"nothing": "", "x": "", "": "app::run app::score collatz", "fnid": "std::map::find",
+	} {
+		if got := strings.Join(Nearest(word, names), " "); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+	if got := Some(names); got != "app::run, app::score, collatz and 4 more" {
+		t.Error(got)
+	}
+	if got := Some(names[:4]); got != "app::run, app::score, collatz, std::sort" {
+		t.Error(got)
 	}
 }

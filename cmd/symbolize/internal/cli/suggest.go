@@ -166,6 +166,46 @@ func nearFlag(cmd *cobra.Command, word string) (near string) {
 	return near
 }
 
+// maxNear is how many near names a suggestion has, maxSome how many names a message lists.
+const maxNear, maxSome = 3, 3
+
+// Nearest returns the names that were meant by a word, at most three: those that contain it in
+// other letters of its case, otherwise those with the smallest distance, which must be less than a
+// third of the word. Of equal names the first ones are returned.
+func Nearest(word string, names []string) (near []string) {
+	low := strings.ToLower(word)
+	for _, name := range names {
+		if len(near) < maxNear && strings.Contains(strings.ToLower(name), low) {
+			near = append(near, name)
+		}
+	}
+	if len(near) > 0 {
+		return near
+	}
+	best := len(word)/3 + 1
+	for _, name := range names {
+		d := distance(low, strings.ToLower(name))
+		if i := strings.LastIndexAny(name, ":."); i >= 0 { // "run" of "app::run"
+			d = min(d, distance(low, strings.ToLower(name[i+1:])))
+		}
+		if d < best {
+			best, near = d, nil
+		}
+		if d == best && d <= len(word)/3 && len(near) < maxNear {
+			near = append(near, name)
+		}
+	}
+	return near
+}
+
+// Some returns a text with the first names of a list, and how many more there are.
+func Some(names []string) string {
+	if n := len(names) - maxSome; n > 1 {
+		return strings.Join(names[:maxSome], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
+}
+
 // distance is the number of letters to insert, remove, replace or exchange with their neighbour
 // that makes b of a.
 func distance(a, b string) int {

@@ -19,6 +19,7 @@ import (
 	"symbolize/analyze/code"
 	"symbolize/analyze/disasm"
 	"symbolize/analyze/report"
+	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -50,8 +51,10 @@ store; code of user and kernel functions comes from a file with the recorded bui
 at the recorded path, or where index read it.
 
 PATTERN is a name, a glob or a regular expression for whole names (main, 'bpf_prog_.*'), or a BPF
-program by its ID (123, id:123) or tag (tag:91621db7a64bdc62). The default is the hottest function.
-Arguments are captures as long as such files exist.
+program by its ID (123, id:123) or tag (tag:91621db7a64bdc62). If no whole name matches, it is the
+end or a part of a name, of which the hottest function is printed. An inlined function is printed for
+each place where it was inlined. The default is the hottest function. Arguments are captures as long
+as such files exist.
 
 A sample counts for the interrupted instruction; skid of the processor is not corrected.
 
@@ -184,14 +187,24 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
 		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
 	}
+	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
 	if len(o.patterns) > 0 {
-		opts.Match = finder.Matcher(p, o.patterns, opts.Demangler)
+		chooser.Count, chooser.Names = o.count, 1
+		if o.limit >= 0 {
+			chooser.Names = o.limit
+		}
+		opts.Choose = chooser.Choose
 	}
 	s.PrintWarnings(p)
 	an := annotate.New(p, finder, opts)
 	noteNewer(s.App, finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
-		return o.nothing(p, finder, &opts)
+		return o.nothing(p, finder, chooser, &opts)
+	}
+	if others := chooser.Others; len(others) > 0 {
+		a.Note(fmt.Sprintf("%s, with fewer samples: %s; a whole name selects one",
+			table.Count(len(others), "other function matches", "other functions match"),
+			cli.Some(others)))
 	}
 	err = a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
@@ -259,7 +272,7 @@ func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finde
 }
 
 // nothing is the error where no function is to be annotated.
-func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
+func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder, chooser *code.Chooser,
 	opts *annotate.Options) error {
 	if len(o.patterns) == 0 {
 		return ingest.WithHint(
@@ -270,17 +283,15 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 	for i := range o.patterns {
 		texts = append(texts, o.patterns[i].String())
 	}
+	near := cli.Nearest(texts[0], chooser.All)
 	err := fmt.Errorf("no function with samples matches %s", strings.Join(texts, ", "))
 	if !opts.Children {
 		with := *opts
 		with.Children = true
 		if list, _, _ := annotate.HotFunctions(p, &with); len(list) > 0 {
 			return ingest.WithHint(err, "%s is on stacks, but never the leaf: "+
-				"--children counts those samples", list[0].SystemName)
+				"--children counts those samples", opts.Demangler.Name(list[0].Name()))
 		}
-	}
-	if inner, outer := o.inlined(p, opts.Demangler); inner != "" {
-		return ingest.WithHint(err, "%s is inlined: annotate %s, which has its code", inner, outer)
 	}
 	if idle := c.Idle(o.patterns); idle != "" {
 		return ingest.WithHint(err, "%s: `symbolize info` lists the programs", idle)
@@ -294,27 +305,13 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder,
 		return ingest.WithHint(err,
 			"`symbolize info` lists the programs, `symbolize top` the functions")
 	}
+	if len(near) > 0 {
+		return ingest.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
+	}
 	const list = "`symbolize top` lists the functions"
 	if u := annotate.FindUnnamed(p, opts); u != nil {
 		return ingest.WithHint(err, list+"; %.2f%% of the samples have no name: %s", u.Share,
 			annotate.UnnamedHint)
 	}
 	return ingest.WithHint(err, list)
-}
-
-// inlined returns an inlined function that a pattern means, and the physical function
-// that it is part of.
-func (o *annotateOptions) inlined(p *ingest.Profile, d *report.Demangler) (inner, outer string) {
-	for l := range p.Locations {
-		frames := p.Names.At(ingest.LocationID(l))
-		for i := range max(len(frames)-1, 0) {
-			name := p.Names.Functions[frames[i].Func].SystemName
-			for k := range o.patterns {
-				if o.patterns[k].Name(name) || o.patterns[k].Name(d.Name(name)) {
-					return name, p.Names.Functions[frames[len(frames)-1].Func].SystemName
-				}
-			}
-		}
-	}
-	return "", ""
 }
