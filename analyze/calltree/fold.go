@@ -209,21 +209,32 @@ func (f *Folder) labelNode(by By, s *ingest.Sample) NodeID {
 
 func (f *Folder) labelName(by By, s *ingest.Sample) string {
 	switch by {
-	case Comm:
-		return commText(f.Profile.Strings[s.Comm])
 	case Event:
 		return ingest.Printable(f.Profile.Events[s.Event].Name)
 	case Label:
 		return f.labelText(s)
-	case PID:
-		return numberText("pid", s.PID)
-	case TID:
-		return numberText("tid", s.TID)
-	case CPU:
-		return numberText("cpu", s.CPU)
+	}
+	if text, ok := SampleLabel(by, f.Profile.Strings[s.Comm], s.PID, s.TID, s.CPU); ok {
+		return text
 	}
 	key := ingest.TagKey(string(by))
 	return tagText(key, f.Profile.Tag(s, key))
+}
+
+// SampleLabel returns the name of the node of a label of a sample with these attributes, negative
+// for unknown ones; ok is false if the label is not Comm, PID, TID or CPU.
+func SampleLabel(by By, comm string, pid, tid, cpu int32) (text string, ok bool) {
+	switch by {
+	case Comm:
+		return commText(comm), true
+	case PID:
+		return numberText("pid", pid), true
+	case TID:
+		return numberText("tid", tid), true
+	case CPU:
+		return numberText("cpu", cpu), true
+	}
+	return "", false
 }
 
 // tagText is the name of a tag's node, with the key if the value is a number.

@@ -31,13 +31,13 @@ type Options struct {
 }
 
 // The sizes of a page. Names and labels differ too much in size to foresee the page's:
-// where it comes out larger than maxPage, it is made anew with fewer nodes and functions.
+// where it comes out larger than maxPage bytes, it is made anew with fewer nodes and functions.
 const (
 	maxForward = 75_000 // nodes of the tree from the roots
 	maxReverse = 55_000 // nodes of the tree from the leaves
 	maxTop     = 5_000  // functions of the table
 	maxName    = 600    // characters of a name
-	maxPage    = 1_450_000
+	maxPage    = 1_490_000
 )
 
 // Graph is the data of one page or file.
@@ -151,8 +151,8 @@ func (g *Graph) Unmatched() []string {
 	return g.rows.events[0].Unmatched
 }
 
-// fill makes trees and tables of a part of the usual size.
-func (g *Graph) fill(part float64) {
+// fill makes trees and tables of a part of the usual size, and returns the forward tree.
+func (g *Graph) fill(part float64) *tree {
 	g.Notes = []string{}
 	g.Frames = frameTable{index: make(map[calltree.NodeID]int)}
 	var forward, reverse *tree
@@ -166,6 +166,7 @@ func (g *Graph) fill(part float64) {
 	g.noteTree("by leaf: ", reverse)
 	g.fillFrames()
 	g.fillTests()
+	return forward
 }
 
 // encode numbers the frames of a tree and brings it into arrays.
@@ -220,7 +221,7 @@ func (g *Graph) describe(p *ingest.Profile) {
 	if len(words) > 3 {
 		words = append(words[:3], "…")
 	}
-	g.Title = cmp.Or(strings.Join(words, ", "), "profile")
+	g.Title, g.About = cmp.Or(strings.Join(words, ", "), "profile"), []Fact{}
 	add := func(name, text string) {
 		if text != "" {
 			g.About = append(g.About, Fact{name, ingest.Printable(text)})

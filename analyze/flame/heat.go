@@ -7,13 +7,16 @@ import (
 )
 
 const (
-	// maxColumns is how many columns a grid may have before they are joined.
+	// maxColumns is how many columns a grid may have before they are joined; maxShort is how many
+	// of less than a second.
 	maxColumns = 1000
+	maxShort   = 50
 	// OffsetRows is the number of rows of a grid by offset: 20 ms each in columns of a second.
 	OffsetRows = 50
 	maxRows    = 256
 	second     = uint64(1e9)
 	shortest   = uint64(1e6) // columns of a grid with rows, ns
+	firstWidth = second / 10 // columns of a grid by offset, ns
 	others     = "others"
 )
 
@@ -55,9 +58,10 @@ type HeatCounter struct {
 	untimed     uint64
 }
 
-// NewHeatOffsets counts by the offset within columns, of a second each at first.
+// NewHeatOffsets counts by the offset within columns: of a second each, of recordings of less than
+// ten seconds of 200 or 100 ms, of more than 1,000 seconds of 2, 4, 8 … seconds.
 func NewHeatOffsets() *HeatCounter {
-	return &HeatCounter{offsets: true, width: second, cells: make(map[place]uint64)}
+	return &HeatCounter{offsets: true, width: firstWidth, cells: make(map[place]uint64)}
 }
 
 // NewHeatRows counts by rows with names.
@@ -77,7 +81,7 @@ func (c *HeatCounter) Add(time uint64, row string) {
 		c.first, c.last = p.column, p.column
 	}
 	c.total++
-	for min(p.column, c.first)+maxColumns <= max(p.column, c.last) {
+	for min(p.column, c.first)+c.most() <= max(p.column, c.last) {
 		c.join()
 		p.column = time / c.width
 	}
@@ -100,19 +104,31 @@ func (c *HeatCounter) row(name string) int {
 	return i
 }
 
-// join makes one column of two.
+// most is how many columns of the width there may be.
+func (c *HeatCounter) most() uint64 {
+	if c.offsets && c.width < second {
+		return maxShort
+	}
+	return maxColumns
+}
+
+// join makes one column of two, or of the five that are a second.
 func (c *HeatCounter) join() {
+	n := uint64(2)
+	if c.offsets && c.width == 2*firstWidth {
+		n = 5
+	}
 	old := c.cells
 	c.cells = make(map[place]uint64, len(old)/2)
-	for p, n := range old {
+	for p, count := range old {
 		if c.offsets {
-			p.row = (int(p.column%2)*OffsetRows + p.row) / 2
+			p.row = (int(p.column%n)*OffsetRows + p.row) / int(n)
 		}
-		p.column /= 2
-		c.cells[p] += n
+		p.column /= n
+		c.cells[p] += count
 	}
-	c.width *= 2
-	c.first, c.last = c.first/2, c.last/2
+	c.width *= n
+	c.first, c.last = c.first/n, c.last/n
 }
 
 // Grid returns the counts so far. Of more than 256 rows the lightest are added up in one.

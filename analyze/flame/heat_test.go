@@ -12,8 +12,18 @@ func TestOffsets(t *testing.T) {
 	for _, at := range []uint64{5e9, 5_019_999_999, 5_020_000_000, 6_999_999_999, 0, ^uint64(0)} {
 		c.Add(at, "")
 	}
-	want := &HeatGrid{Rows: []string{}, Start: 5e9, Width: 1e9, Columns: 2, Total: 4, Untimed: 2,
-		Cells: []HeatCell{{0, 0, 2}, {0, 1, 1}, {1, 49, 1}}}
+	want := &HeatGrid{Rows: []string{}, Start: 5e9, Width: 1e8, Columns: 20, Total: 4, Untimed: 2,
+		Cells: []HeatCell{{0, 0, 1}, {0, 9, 1}, {0, 10, 1}, {19, 49, 1}}}
+	if got := c.Grid(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	c.Add(10e9, "") // 51 columns of 100 ms
+	if got := c.Grid(); got.Width != 2e8 || got.Columns != 26 {
+		t.Errorf("%d columns of %d ns", got.Columns, got.Width)
+	}
+	c.Add(25e9, "") // columns of a second
+	want = &HeatGrid{Rows: []string{}, Start: 5e9, Width: 1e9, Columns: 21, Total: 6, Untimed: 2,
+		Cells: []HeatCell{{0, 0, 2}, {0, 1, 1}, {1, 49, 1}, {5, 0, 1}, {20, 0, 1}}}
 	if got := c.Grid(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}

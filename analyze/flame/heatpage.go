@@ -53,5 +53,5 @@ func (m *HeatMap) WriteHTML(w io.Writer) error {
 		return err
 	}
 	return writePage(w, heatTemplate(), page.Style(styleCSS, scheme), m.Kind+": "+m.Title,
-		base64.StdEncoding.EncodeToString([]byte(data.String())), formatJS, heatJS, heatpageJS)
+		[]string{base64.StdEncoding.EncodeToString([]byte(data.String()))}, formatJS, heatJS, heatpageJS)
 }

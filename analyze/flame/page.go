@@ -34,6 +34,10 @@ var (
 	addressJS string
 	//go:embed page/tables.js
 	tablesJS string
+	//go:embed page/ranges.js
+	rangesJS string
+	//go:embed page/times.js
+	timesJS string
 	//go:embed page/extras.js
 	extrasJS string
 	//go:embed page/app.js
@@ -63,46 +67,66 @@ func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
 
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
-	data, err := g.pack()
+	scripts := []string{modelJS, formatJS, compareJS, rangesJS, graphJS, panelsJS, addressJS, heatJS,
+		tablesJS, timesJS, extrasJS, appJS}
+	style := graphCSS()
+	most := maxPage - len(pageHTML) - len(style)
+	for _, s := range scripts {
+		most -= len(s)
+	}
+	data, ranges, err := g.pack(most)
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate(), graphCSS(), g.kind()+": "+g.Title, data, modelJS, formatJS,
-		compareJS, graphJS, panelsJS, addressJS, heatJS, tablesJS, extrasJS, appJS)
+	return writePage(w, pageTemplate(), style, g.kind()+": "+g.Title, []string{data, ranges},
+		scripts...)
 }
 
 // writePage writes a page with its packed data in base64, which needs no escaping in HTML.
-func writePage(w io.Writer, t *template.Template, style, title, packed string, scripts ...string) error {
+func writePage(w io.Writer, t *template.Template, style, title string, packed []string,
+	scripts ...string) error {
 	data := struct {
 		page.Head
-		Data    template.HTML
-		Scripts []template.JS
-	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(packed)}
+		Data, Ranges template.HTML
+		Scripts      []template.JS
+	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(packed[0])}
+	if len(packed) > 1 {
+		data.Ranges = template.HTML(packed[1])
+	}
 	for _, s := range scripts {
 		data.Scripts = append(data.Scripts, template.JS(s))
 	}
 	return t.Execute(w, data)
 }
 
-// pack returns the data as base64 of deflated JSON. Of a graph too large for a page it leaves
-// more out until it fits.
-func (g *Graph) pack() (string, error) {
+// pack returns the data and the ranges as base64 of deflated JSON, in at most the bytes of most. Of
+// a graph too large for a page it leaves more out until it fits. A page of ranges has fewer frames
+// rather than coarse ranges.
+func (g *Graph) pack(most int) (data, ranges string, err error) {
 	for part := 1.0; ; part /= 2 {
-		g.fill(part)
-		data, err := g.deflate()
-		if err != nil || len(data) <= maxPage || part < 0.001 {
-			return data, err
+		forward := g.fill(part)
+		if data, err = deflate(g); err != nil {
+			return "", "", err
+		}
+		if len(data) > most && part >= 0.001 {
+			continue
+		}
+		var level int
+		ranges, level, err = g.packRanges(forward, most-len(data))
+		if level < fineLevels || part < 1 || err != nil {
+			return data, ranges, err
 		}
 	}
 }
 
-func (g *Graph) deflate() (string, error) {
+// deflate returns a value as base64 of deflated JSON.
+func deflate(v any) (string, error) {
 	var b bytes.Buffer
 	z, err := flate.NewWriter(&b, flate.DefaultCompression)
 	if err != nil {
 		return "", err
 	}
-	if err := ingest.NewJSONEncoder(z).Encode(g); err != nil {
+	if err := ingest.NewJSONEncoder(z).Encode(v); err != nil {
 		return "", err
 	}
 	if err := z.Close(); err != nil {

@@ -23,6 +23,7 @@ type node struct {
 	frame    calltree.NodeID
 	parent   int32
 	depth    int32
+	rank     int32   // how many heavier nodes were kept before
 	from, to uint32  // its rows in tree.order
 	share    float64 // of an event's total, the greatest of all events
 	inlined  bool    // each activation here was inlined
@@ -77,6 +78,7 @@ func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
 		if kept >= most || next.share < minShare || next.depth > maxDepth {
 			break
 		}
+		next.rank = int32(kept)
 		t.expand(heap.Pop(t).(int32))
 	}
 	t.leave()

@@ -37,6 +37,7 @@ type rows struct {
 	nodes   []calltree.Node
 	events  []*calltree.Stacks // by number in the page
 	shown   int                // the event that is shown first
+	by      []calltree.By      // of the labels
 	labels  []Label
 	columns []column
 	frames  []calltree.NodeID // with the mark of inlined calls
@@ -151,7 +152,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 		by = append(by, calltree.Function)
 	}
 	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Demangler: opts.Demangler})
-	r := &rows{folder: folder}
+	r := &rows{folder: folder, by: labels}
 	for _, l := range labels {
 		r.labels = append(r.labels, Label{Name: strings.TrimPrefix(l.String(), ingest.LabelTag)})
 	}

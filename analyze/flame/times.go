@@ -24,12 +24,16 @@ const (
 // ErrManySamples is the error of Times.Add for recordings that are too long for a viewer.
 var ErrManySamples = errors.New("over 4,000,000 samples")
 
-// Times has the samples of a recording in order of time, for WriteGecko.
+// Times has the samples of a recording in order of time, for WriteGecko and WriteHTML.
 type Times struct {
 	g       *Graph
+	columns map[string]uint16 // of a page: columns of the graph by columnText; else nil
+	line    func(ingest.LocationID) uint32
+	text    []byte
 	table   geckoStacks
 	nodes   map[[2]uint32]uint32 // rows of table by parent (0: none, else one more) and frame
-	stacks  map[string]int32     // last rows by locations; droppedStack
+	stacks  map[string]int32     // numbers in chains by locations; droppedStack
+	chains  []chain
 	threads []timedThread
 	index   map[threadKey]uint32
 	blocks  [][]timedSample
@@ -41,15 +45,22 @@ type Times struct {
 	frames    []calltree.NodeID
 }
 
-// Results of Times.stack besides rows of the table.
-const (
-	emptyStack   = -1
-	droppedStack = -2 // by the filter
-)
+// chain is a distinct stack: its last row in the table, and the location of its innermost frame.
+type chain struct {
+	row  int32 // -1 for an empty stack
+	leaf ingest.LocationID
+}
+
+// noLocation is the innermost frame of an empty stack.
+const noLocation = ^ingest.LocationID(0)
+
+// droppedStack is the number of a stack that the filter drops.
+const droppedStack = -1
 
 type threadKey struct {
 	event    int // in the graph
 	pid, tid int32
+	column   uint16 // of the graph, in a page
 }
 
 type timedThread struct {
@@ -63,10 +74,10 @@ type timedThread struct {
 type timedSample struct {
 	time, weight uint64
 	thread       uint32
-	stack        int32
+	stack        int32 // number in chains
 }
 
-// SetTimes makes an empty Times for the graph, which has to be of the Profile of one recording
+// SetTimes makes an empty Times for WriteGecko. The graph has to be of the Profile of one recording
 // and only by attributes of frames.
 func (g *Graph) SetTimes() *Times {
 	g.times = &Times{g: g, nodes: make(map[[2]uint32]uint32), stacks: make(map[string]int32),
@@ -103,6 +114,13 @@ func (t *Times) Add(s *input.ReplaySample) error {
 	if t.g.Events[event].Unit == countUnit {
 		weight = 1
 	}
+	k := threadKey{event: event, pid: s.PID, tid: s.TID}
+	if t.columns != nil {
+		var ok bool
+		if k.column, ok = t.column(event, s); !ok {
+			return ErrManyLabels
+		}
+	}
 	n := len(t.blocks)
 	if n == 0 || len(t.blocks[n-1]) == timedBlock {
 		if n*timedBlock >= maxTimed {
@@ -112,7 +130,7 @@ func (t *Times) Add(s *input.ReplaySample) error {
 		n++
 	}
 	t.blocks[n-1] = append(t.blocks[n-1], timedSample{time: time, weight: weight,
-		thread: t.thread(threadKey{event, s.PID, s.TID}, s.Comm), stack: stack})
+		thread: t.thread(k, s.Comm), stack: stack})
 	return nil
 }
 
@@ -131,26 +149,31 @@ func (t *Times) thread(k threadKey, comm string) uint32 {
 	return n
 }
 
-// stack returns the row of the table for a stack.
+// stack returns the number of a stack in chains, or droppedStack.
 func (t *Times) stack(frames []input.ReplayFrame) int32 {
 	t.key, t.locations = t.key[:0], t.locations[:0]
 	for _, f := range frames {
 		t.key = binary.AppendUvarint(t.key, uint64(f.Location))
 		t.locations = append(t.locations, f.Location)
 	}
-	row, ok := t.stacks[string(t.key)]
+	number, ok := t.stacks[string(t.key)]
 	if ok {
-		return row
+		return number
 	}
-	row = emptyStack
-	if t.frames, ok = t.g.rows.folder.Stack(t.frames[:0], t.locations); !ok {
-		row = droppedStack
+	number = droppedStack
+	if t.frames, ok = t.g.rows.folder.Stack(t.frames[:0], t.locations); ok {
+		number = int32(len(t.chains))
+		c := chain{row: -1, leaf: noLocation}
+		for _, n := range t.frames {
+			c.row = t.row(c.row, n)
+		}
+		if len(t.locations) > 0 {
+			c.leaf = t.locations[0]
+		}
+		t.chains = append(t.chains, c)
 	}
-	for _, n := range t.frames {
-		row = t.row(row, n)
-	}
-	t.stacks[string(t.key)] = row
-	return row
+	t.stacks[string(t.key)] = number
+	return number
 }
 
 // row returns the row of the table for a frame with a parent.
@@ -191,7 +214,7 @@ func (t *Times) share() []*timedThread {
 		at := slices.IndexFunc(others, func(o *timedThread) bool { return o.event == th.event })
 		if at < 0 {
 			at = len(others)
-			others = append(others, &timedThread{threadKey: threadKey{th.event, 0, -1},
+			others = append(others, &timedThread{threadKey: threadKey{event: th.event, tid: -1},
 				comm: "others", shared: true})
 		}
 		place[th.threadKey] = others[at]
@@ -247,7 +270,7 @@ func (t *Times) write(j *jsonWriter) {
 		j.geckoThread(&geckoThread{name: th.comm, process: processes[th.pid],
 			pid: strconv.Itoa(int(th.pid)), tid: tid, event: &t.g.Events[th.event],
 			several: len(t.g.Events) > 1, main: isMain, samples: len(th.samples),
-			stack:  func(i int) int32 { return t.at(th.samples[i]).stack },
+			stack:  func(i int) int32 { return t.chains[t.at(th.samples[i]).stack].row },
 			weight: func(i int) uint64 { return t.at(th.samples[i]).weight },
 			delta: func(i int) float64 {
 				time := max(t.at(th.samples[i]).time, before)

@@ -4,14 +4,14 @@
   "use strict";
 
   // colourings returns the ways to colour a page, the usual one first.
-  function colourings(model) {
-    return model.scaling ? ["change", "kind", "object"] : ["kind", "object"];
+  function colourings(model, base) {
+    return model.differential || base ? ["change", "kind", "object"] : ["kind", "object"];
   }
 
   // firstState is the state without an address.
   function firstState(model) {
     return { event: model.shown, chosen: {}, zoomed: 0, reverse: model.reversed, down: true,
-      colour: colourings(model)[0], search: "", sandwich: -1, marked: -1 };
+      colour: colourings(model)[0], search: "", sandwich: -1, marked: -1, range: null, base: null };
   }
 
   // toHash writes what differs from the first state: "#event=1&zoom=7".
@@ -26,6 +26,8 @@
     if (s.search) p.set("search", s.search);
     if (s.sandwich >= 0) p.set("function", s.sandwich);
     if (s.marked >= 0) p.set("mark", s.marked);
+    if (s.range) p.set("range", s.range.join("-"));
+    if (s.base) p.set("base", s.base === "rest" ? s.base : s.base.join("-"));
     return `#${p}`;
   }
 
@@ -37,14 +39,20 @@
       const v = Number(p.get(name) ?? NaN);
       return Number.isInteger(v) && v >= 0 && v < below ? v : or;
     };
-    s.event = number("event", model.scaling ? 1 : model.events.length, s.event);
+    s.event = number("event", model.differential ? 1 : model.events.length, s.event);
     model.labels.forEach((l, i) => {
       const v = Number(p.get(`label${i}`) ?? NaN);
       if (Number.isInteger(v) && v >= -1 && v < l.values.length) s.chosen[i] = v;
     });
     if (p.has("leaf")) s.reverse = p.get("leaf") === "1";
     s.down = !p.has("flame");
-    if (colourings(model).includes(p.get("colour"))) s.colour = p.get("colour");
+    const range = (name) => {
+      const m = /^(\d+)-(\d+)$/.exec(p.get(name) || ""), ticks = model.ranges?.ticks || 0;
+      return m && Number(m[1]) <= Number(m[2]) && Number(m[2]) < ticks ? [Number(m[1]), Number(m[2])] : null;
+    };
+    s.range = range("range");
+    if (s.range) s.base = p.get("base") === "rest" ? "rest" : range("base");
+    if (colourings(model, s.base).includes(p.get("colour"))) s.colour = p.get("colour");
     s.search = p.get("search") || "";
     s.sandwich = number("function", model.frames.name.length, -1);
     s.marked = number("mark", model.frames.name.length, -1);

@@ -6,12 +6,14 @@
   const { decode, weigh, selectColumns, compileSearch, matchFrames, matchedWeight,
     sandwich } = root.symbolizeModel;
   const { quantity, percent, cutMiddle } = root.symbolizeFormat;
-  const { weighBoth } = root.symbolizeCompare;
+  const { weighBoth, pair, scalingOf } = root.symbolizeCompare;
+  const { decodeRanges, weighRange } = root.symbolizeRanges;
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
   const { colourings, firstState, toHash, fromHash } = root.symbolizeAddress;
-  const { showCode, showTables, showTimes, showGone } = root.symbolizeExtras;
+  const { showCode, showTables, showGone } = root.symbolizeExtras;
+  const { TimePanel, rangesOf } = root.symbolizeTimes;
 
   const tabs = ["top", "gone", "code", "time", "missing", "about"];
 
@@ -48,8 +50,7 @@
     build() {
       const { model } = this;
       model.events.forEach((e, i) => $("event").append(make("option", { value: i }, e.name)));
-      $("event-label").hidden = model.events.length < 2 || !!model.scaling;
-      for (const c of colourings(model)) $("colour").append(make("option", { value: c }, c));
+      $("event-label").hidden = model.events.length < 2 || model.differential;
       model.labels.forEach((l, i) => {
         const select = make("select", { "data-label": i }, make("option", { value: "" }, "all"));
         l.values.forEach((v, k) => select.append(make("option", { value: k }, cutMiddle(v, 60))));
@@ -66,7 +67,6 @@
       if (length > 0) $("tab-missing").textContent = `Missing (${length})`;
       showCode(model);
       tabs.push(...showTables(model));
-      this.heat = showTimes(this, model);
       this.openTab("top");
     }
 
@@ -74,8 +74,8 @@
     buildTitle() {
       const { about } = this.model;
       const facts = (...names) => names.flatMap((n) => about.find((f) => f.name === n) || []);
-      document.body.classList.toggle("both", !!this.model.scaling);
-      $("subtitle").textContent = this.model.scaling
+      document.body.classList.toggle("both", this.model.differential);
+      $("subtitle").textContent = this.model.differential
         ? facts("base", "new", "scale", "named").map((f) => `${f.name}: ${f.text}`).join("\n")
         : facts("host", "kernel", "began", "duration", "command").map((f) => f.text).join("  ·  ");
     }
@@ -118,6 +118,26 @@
       }
     }
 
+    // addRanges shows the times of the samples, which the page unpacks after its first frame.
+    addRanges(data) {
+      const { model } = this;
+      model.ranges = data ? decodeRanges(data) : model.heat?.total > 0 ? rangesOf(model.heat) : null;
+      if (!model.ranges) return;
+      $("tab-time").hidden = false;
+      this.times = new TimePanel(this, model.ranges);
+      this.readAddress();
+    }
+
+    // timeMask is the mask of the columns that the strip of time counts.
+    timeMask() { return this.model.ranges.counted ? [1] : this.mask; }
+
+    // chooseRange changes the range or its base. The colours follow.
+    chooseRange(change) {
+      const base = "base" in change ? change.base : this.state.base;
+      const colour = !base === !this.state.base ? this.state.colour : colourings(this.model, base)[0];
+      this.go({ colour, ...change });
+    }
+
     // go changes the state; instead replaces the current step of the browser's history.
     go(change, instead) {
       Object.assign(this.state, change);
@@ -149,7 +169,8 @@
 
     reset() {
       $("search").value = "";
-      this.go({ zoomed: 0, search: "", sandwich: -1, marked: -1, chosen: {} });
+      this.go({ zoomed: 0, search: "", sandwich: -1, marked: -1, chosen: {}, range: null,
+        base: null, colour: colourings(this.model)[0] });
     }
 
     toggleReverse() {
@@ -188,30 +209,54 @@
       document.documentElement.dataset.theme = dark ? "dark" : "light";
       $("theme").textContent = dark ? "Light" : "Dark";
       this.render();
-      this.heat?.draw();
+      this.times?.maps.forEach((m) => m.draw());
     }
 
     // weigh adds up a tree for what is chosen.
     weigh(which) {
+      return this.weighed[which] ||= this.sums(which);
+    }
+
+    sums(which) {
       const { model } = this;
-      return this.weighed[which] ||= model.scaling ? weighBoth(model, model[which])
-        : weigh(model[which], this.mask);
+      if (model.differential) return weighBoth(model, model[which]);
+      if (!this.parts) return weigh(model[which], this.mask);
+      const part = (p) => weighRange(model, model.ranges, this.mask, p, which === "reverse");
+      const now = part(this.parts.now);
+      return this.parts.base ? pair(model, now, part(this.parts.base)) : now;
+    }
+
+    // chooseParts sets the parts of the recording that are shown, and how they compare; null for
+    // all of it.
+    chooseParts() {
+      const { model, state } = this;
+      this.parts = null;
+      if (model.differential) return;
+      model.scaling = null;
+      if (!state.range || model.ranges.counted) return;
+      this.parts = { now: [state.range] };
+      if (!state.base) return;
+      const total = (p) => weighRange(model, model.ranges, this.mask, p, false).cum[0];
+      const base = this.times.parts(state.base);
+      model.scaling = scalingOf(total(this.parts.now), total(base), this.unit, [0.1, 1, 5]);
+      this.parts.base = base;
     }
 
     nextColour() {
-      const all = colourings(this.model);
+      const all = colourings(this.model, this.state.base);
       this.go({ colour: all[(all.indexOf(this.state.colour) + 1) % all.length] });
     }
 
     // render brings the document to the state.
     render() {
       const { state, model } = this;
-      const columns = JSON.stringify([state.event, state.chosen]);
+      const columns = JSON.stringify([state.event, state.chosen, state.range, state.base]);
       if (this.columns !== columns) {
         this.columns = columns;
         this.mask = selectColumns(model, state.event, state.chosen);
         this.unit = model.events[state.event]?.unit || "";
         this.weighed = {};
+        this.chooseParts();
         this.columnsChanged = true;
       }
       const which = state.reverse ? "reverse" : "forward";
@@ -225,12 +270,15 @@
       if (this.columnsChanged) this.showTables();
       else this.top.draw();
       this.columnsChanged = false;
+      this.times?.render();
     }
 
     // showTables shows what depends on the chosen columns alone.
     showTables() {
       this.top.show();
+      $("tab-gone").hidden = !this.model.scaling;
       if (this.model.scaling) showGone(this.model, this.model.forward, this.weigh("forward"));
+      else if (!$("panel-gone").hidden) this.openTab("top");
     }
 
     search() {
@@ -253,7 +301,8 @@
     // allText is the text of the root.
     allText() {
       const e = this.model.events[this.state.event];
-      return e ? `all: ${e.name}, ${quantity(this.total, e.unit)}` : "all";
+      const of = this.parts ? "all of the range" : "all";
+      return e ? `${of}: ${e.name}, ${quantity(this.total, e.unit)}` : "all";
     }
 
     shownIn(tree, weights, zoomed, down, first) {
@@ -290,6 +339,10 @@
       $("flame").setAttribute("aria-pressed", !state.down);
       $("icicle").setAttribute("aria-pressed", state.down);
       $("reverse").setAttribute("aria-pressed", state.reverse);
+      const colours = colourings(model, state.base);
+      if ($("colour").options.length !== colours.length) {
+        $("colour").replaceChildren(...colours.map((c) => make("option", { value: c }, c)));
+      }
       $("colour").value = state.colour;
       if (document.activeElement !== $("search")) $("search").value = state.search;
       $("back").disabled = this.steps === 0;
@@ -353,7 +406,7 @@
     // key obeys the keyboard, but for keys that a field or dialog needs.
     key(e) {
       if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
-      if (this.heat && e.target === this.heat.canvas) return;
+      if (/^Arrow/.test(e.key) && e.target.closest?.(".heat, .strip")) return;
       const field = /^(INPUT|SELECT)$/.test(e.target.tagName);
       if (e.key === "Escape") {
         if (field) e.target.blur();
@@ -391,6 +444,10 @@
       root.symbolizeApp = new App(decode(await unpack($("data").textContent)));
       document.documentElement.dataset.ready = "1";
       root.symbolizeApp.firstFrame = root.performance.now();
+      const ranges = $("ranges").textContent.trim();
+      await new Promise((next) => setTimeout(next));
+      root.symbolizeApp.addRanges(ranges && await unpack(ranges));
+      document.documentElement.dataset.times = "1";
     } catch (err) {
       $("scroller").append(make("p", { class: "failure" }, `the page cannot be shown: ${err}`));
     }

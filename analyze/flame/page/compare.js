@@ -9,30 +9,36 @@
   // The events of a differential page.
   const newSide = 0, baseSide = 1;
 
-  // weighBoth adds up a tree for both sides: what weigh returns of the new side, scaled, and
-  // that of the base as base.
+  // weighBoth adds up a tree for both sides.
   function weighBoth(model, tree) {
-    const w = weigh(tree, selectColumns(model, newSide, {})), { scale } = model.scaling;
+    return pair(model, weigh(tree, selectColumns(model, newSide, {})),
+      weigh(tree, selectColumns(model, baseSide, {})));
+  }
+
+  // pair returns the sums of the new side, scaled, with those of the base as base.
+  function pair(model, w, base) {
+    const { scale } = model.scaling;
     for (const list of [w.self, w.left, w.cum]) list.forEach((v, i) => (list[i] = v * scale));
-    w.allLeft *= scale;
-    w.base = weigh(tree, selectColumns(model, baseSide, {}));
-    return w;
+    return Object.assign(w, { allLeft: w.allLeft * scale, base });
+  }
+
+  // scalingOf compares two ranges of a recording by their shares: values of the first are scaled
+  // to the total of the base.
+  function scalingOf(now, base, unit, steps) {
+    return { scale: now > 0 && base > 0 ? base / now : 1, total: base || now || 1, raw: false, steps,
+      sides: [{ total: now, unit }, { total: base, unit }] };
   }
 
   // compareTable returns the rows of the table: frame, flat, cum, scaled, with those of the base
-  // and the changes.
-  function compareTable(model) {
-    const rows = new Map(), { scale } = model.scaling;
+  // and the changes. now are the rows of the new side, scaled.
+  function compareTable(model, now = newRows(model), base = baseRows(model)) {
+    const rows = new Map();
     const row = (frame) => {
       if (!rows.has(frame)) rows.set(frame, { frame, flat: 0, cum: 0, baseFlat: 0, baseCum: 0 });
       return rows.get(frame);
     };
-    for (const r of table(model, selectColumns(model, newSide, {}))) {
-      Object.assign(row(r.frame), { flat: r.flat * scale, cum: r.cum * scale });
-    }
-    for (const r of table(model, selectColumns(model, baseSide, {}))) {
-      Object.assign(row(r.frame), { baseFlat: r.flat, baseCum: r.cum });
-    }
+    for (const r of now) Object.assign(row(r.frame), r);
+    for (const r of base) Object.assign(row(r.frame), { baseFlat: r.flat, baseCum: r.cum });
     const list = Array.from(rows.values());
     for (const r of list) {
       useMedians(model, r, "flat", "baseFlat");
@@ -42,6 +48,14 @@
     }
     return list;
   }
+
+  function newRows(model) {
+    const { scale } = model.scaling;
+    return table(model, selectColumns(model, newSide, {}))
+      .map((r) => ({ frame: r.frame, flat: r.flat * scale, cum: r.cum * scale }));
+  }
+
+  const baseRows = (model) => table(model, selectColumns(model, baseSide, {}));
 
   // testOf returns the test of a function, for "flat" or "cum"; null if there is none.
   function testOf(model, frame, kind) {
@@ -67,7 +81,7 @@
     if (!tests) return "";
     const t = testOf(model, frame, kind);
     if (!t) return "too light to be tested";
-    const { unit } = model.events[newSide];
+    const { unit } = model.scaling.sides[newSide];
     const spread = (v) => (v > 0 ? ` ±${(100 * v).toFixed(1)}%` : "");
     const p = t.p >= 0.001 ? `p = ${t.p.toFixed(3)}` : "p < 0.001";
     return `medians of ${tests.new} and ${tests.base}: new ${quantity(t.now, unit)}` +
@@ -121,12 +135,12 @@
   // compareText prints a value of both sides: new, base, change in the unit, by the base, and
   // in points.
   function compareText(model, now, base) {
-    const { unit } = model.events[newSide], by = change(model, now, base);
+    const { unit } = model.scaling.sides[newSide], by = change(model, now, base);
     if (by === 0) base = now;
     const sign = by < 0 ? "-" : by > 0 ? "+" : "";
-    const nowAll = model.events[newSide].total * model.scaling.scale;
+    const nowAll = model.scaling.sides[newSide].total * model.scaling.scale;
     return `new ${quantity(now, unit)}, ${percent(now, nowAll)}` +
-      ` · base ${quantity(base, unit)}, ${percent(base, model.events[baseSide].total)}` +
+      ` · base ${quantity(base, unit)}, ${percent(base, model.scaling.sides[baseSide].total)}` +
       ` · ${sign}${quantity(Math.abs(now - base), unit)} (${growth(now, base)}), ` +
       `${signed(by)}${points(model)}`;
   }
@@ -143,6 +157,6 @@
     return list.sort((a, b) => cum[b] - cum[a] || a - b);
   }
 
-  root.symbolizeCompare = { weighBoth, compareTable, change, changeStep, changeColour, signed,
+  root.symbolizeCompare = { weighBoth, pair, scalingOf, compareTable, change, changeStep, changeColour, signed,
     status, points, compareText, testOf, testText, vanished };
 })(globalThis);

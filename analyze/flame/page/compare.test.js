@@ -106,11 +106,13 @@ test("a value is printed with its change", () => {
   assert.equal(c.compareText(model, 0, 20), "new 0, 0% · base 20, 20.00% · -20 (gone), -20.00 points");
   assert.equal(c.compareText(model, 30, 0), "new 30, 30.00% · base 0, 0% · +30 (new), +30.00 points");
   assert.equal(c.compareText(model, 5, 5), "new 5, 5.00% · base 5, 5.00% · 0 (0%), 0 points");
-  const raw = Object.assign({}, model, { scaling: { scale: 1, total: 100, raw: true, steps: [] } });
+  const raw = Object.assign({}, model, { scaling: { scale: 1, total: 100, raw: true, steps: [],
+    sides: data.events } });
   assert.equal(c.compareText(raw, 30, 20),
     "new 30, 60.00% · base 20, 20.00% · +10 (+50.00%), +10.00% of the base");
   const all = 292929290, scaled = 300000000 * (all / 300000000 * (1 + 1e-15));
-  const time = Object.assign({}, model, { scaling: { scale: 1, total: all, raw: false, steps: [] } });
+  const time = Object.assign({}, model, { scaling: { scale: 1, total: all, raw: false, steps: [],
+    sides: data.events } });
   assert.notEqual(scaled, all);
   assert.match(c.compareText(time, scaled, all), /· 0 \(0%\), 0 points$/, "rounding is no change");
   assert.equal(c.signed(-0.001), "-<0.01");
@@ -131,7 +133,7 @@ test("an address that does not fit is no state", () => {
     "#mark=1.5", "#label0=3"]) {
     assert.deepEqual(a.fromHash(hash, model), first, hash);
   }
-  const one = Object.assign({}, model, { scaling: undefined });
+  const one = Object.assign({}, model, { differential: false });
   assert.equal(a.fromHash("#event=1", one).event, 1);
   assert.equal(a.fromHash("#colour=change", one).colour, "kind");
 });

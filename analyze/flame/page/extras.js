@@ -1,13 +1,12 @@
-// The panels that only some pages have: code and times of a report, and what only the base of a
-// differential page has.
+// The panels that only some pages have: the code of a report, tables, and what only the base of a
+// comparison has.
 (function (root) {
   "use strict";
 
   const { cutMiddle, quantity, percent, thousands } = root.symbolizeFormat;
   const { vanished } = root.symbolizeCompare;
-  const { make, showTooltip } = root.symbolizePanels;
+  const { make } = root.symbolizePanels;
   const { TablePanel } = root.symbolizeTables;
-  const { Heat, rangeText, within } = root.symbolizeHeat;
 
   const $ = (id) => document.getElementById(id);
   const mostGone = 200, mostCallers = 5;
@@ -45,29 +44,9 @@
     });
   }
 
-  // showTimes shows the samples by time, and returns their map; null if there are none.
-  function showTimes(app, model) {
-    if (!model.heat || model.heat.total === 0) return null;
-    $("tab-time").hidden = false;
-    const range = make("code", null, "drag over the map to choose a range");
-    const note = make("span", { class: "note" });
-    const map = make("div", { class: "heat" });
-    $("panel-time").append(make("div", { class: "chosen" }, range, " ", note), map,
-      make("p", { class: "note" }, "samples by second, and by the part of that second"));
-    return new Heat(map, model.heat, {
-      dark: () => app.dark,
-      show: (text, e) => showTooltip($("tooltip"), text && { name: text, lines: [],
-        numbers: "" }, "transparent", e),
-      chosen: (a, b) => {
-        range.textContent = rangeText(model.heat, a, b);
-        note.textContent = `${within(model.heat, a, b).toLocaleString("en")} samples`;
-      },
-    });
-  }
-
   // showGone lists the calls that only the base has: no frame of the graph is theirs.
   function showGone(model, tree, weights) {
-    const list = vanished(tree, weights), { unit, total } = model.events[1];
+    const list = vanished(tree, weights), { unit, total } = model.scaling.sides[1];
     const { cum } = weights.base;
     $("tab-gone").hidden = false;
     $("tab-gone").textContent = list.length ? `Gone (${thousands(list.length)})` : "Gone";
@@ -91,5 +70,5 @@
     $("panel-gone").replaceChildren(...parts);
   }
 
-  root.symbolizeExtras = { showCode, showTables, showTimes, showGone };
+  root.symbolizeExtras = { showCode, showTables, showGone };
 })(globalThis);

@@ -106,6 +106,25 @@
     return css((number * 137.508 + 28) % 360, 58, (dark ? 54 : 72) + v);
   }
 
+  // roundStep is the least of 1, 2 and 5 times a power of ten that is at least v.
+  function roundStep(v) {
+    const unit = 10 ** Math.floor(Math.log10(Math.max(v, 1e-12)));
+    return [1, 2, 5, 10].map((n) => n * unit).find((s) => s >= v * 0.999999);
+  }
+
+  // ticksOf lists the round numbers from 0 to all, at most most of them.
+  function ticksOf(all, most) {
+    const step = roundStep(all / Math.max(1, most)), list = [];
+    for (let i = 0; i * step <= all * 1.000001; i++) list.push(i * step);
+    return { step, list };
+  }
+
+  // secondsText prints a tick in seconds with the digits of the step: "2.5s".
+  function secondsText(v, step) {
+    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    return `${v.toFixed(Math.min(digits, 6))}s`;
+  }
+
   root.symbolizeFormat = { quantity, thousands, percent, cutMiddle, shortName, baseName, hash, kinds,
-    inlinedKind, luminance, kindColour, objectColour };
+    inlinedKind, luminance, kindColour, objectColour, roundStep, ticksOf, secondsText };
 })(globalThis);

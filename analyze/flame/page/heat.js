@@ -2,9 +2,9 @@
 (function (root) {
   "use strict";
 
-  const { thousands, cutMiddle } = root.symbolizeFormat;
+  const { thousands, cutMiddle, quantity, ticksOf, secondsText } = root.symbolizeFormat;
 
-  const offsetRows = 50, axis = 22, gutter = 150;
+  const offsetRows = 50, axis = 22, scale = 26, rowHeight = 18, font = "11px system-ui, 'DejaVu Sans', sans-serif";
 
   // seconds prints a time of the recording's clock, in ns, as options of the program read it.
   // Numbers of ns can be too large to be exact: they are BigInts.
@@ -13,16 +13,20 @@
     return `${s.slice(0, -9)}.${s.slice(-9)}`;
   }
 
-  // rangeText is the option for the samples between two places, both included: {column, row}.
-  // In a grid by offset a place is a cell, else all of a column.
-  function rangeText(grid, a, b) {
+  // timeOption is the option for the samples from a time to another, both included.
+  const timeOption = (from, to) => `--time ${seconds(from)},${seconds(to)}`;
+
+  // rangeOf returns the first and the last ns of the range between two places, both included:
+  // {column, row}. In a grid by offset a place is a cell, else all of a column.
+  function rangeOf(grid, a, b) {
     const width = BigInt(grid.width), start = BigInt(grid.start);
     const byOffset = grid.rows.length === 0, part = width / BigInt(offsetRows);
     const begin = (p) => start + BigInt(p.column) * width + (byOffset ? BigInt(p.row) * part : 0n);
     const [from, to] = begin(a) <= begin(b) ? [a, b] : [b, a];
-    const end = begin(to) + (byOffset ? part : width) - 1n;
-    return `--time ${seconds(begin(from))},${seconds(end)}`;
+    return [begin(from), begin(to) + (byOffset ? part : width) - 1n];
   }
+
+  const rangeText = (grid, a, b) => timeOption(...rangeOf(grid, a, b));
 
   // matrix returns the counts as rows of columns, and the greatest one.
   function matrix(grid) {
@@ -48,6 +52,15 @@
     return sum;
   }
 
+  // shortTime prints a round number of ns: "20ms".
+  const shortTime = (ns) => (ns > 0 ? quantity(ns, "nanoseconds").replace(/\.00(?=\D)/, "") : "0");
+
+  // scaleTexts are the counts at the ends and in the middle of the colours: a colour is as far on
+  // the scale as the root of its count.
+  function scaleTexts(most) {
+    return [...new Set([1, Math.round(most / 4), most].filter((n) => n >= 1))].map(thousands);
+  }
+
   class Heat {
     // The map is drawn in place; show(text, e) prints what is under the pointer, chosen(a, b)
     // gets a range.
@@ -56,7 +69,8 @@
       this.canvas = document.createElement("canvas");
       this.canvas.tabIndex = 0;
       this.canvas.setAttribute("role", "img");
-      this.canvas.setAttribute("aria-label", "heat map of samples over time; arrows and Enter choose");
+      this.canvas.setAttribute("aria-label", `${grid.rows.length ? "timeline" : "heat map"} of ` +
+        "samples; arrows choose a range, with Shift a longer one");
       place.append(this.canvas);
       this.from = this.to = null;
       this.cursor = { column: 0, row: 0 };
@@ -65,24 +79,31 @@
       new ResizeObserver(() => this.draw()).observe(place);
     }
 
+    // setGrid shows other counts.
+    setGrid(grid) {
+      Object.assign(this, matrix(grid), { grid, from: null, to: null });
+      this.draw();
+    }
+
     listen() {
       const c = this.canvas;
-      c.addEventListener("mousedown", (e) => {
+      c.addEventListener("pointerdown", (e) => {
         this.from = this.to = this.at(e);
         this.dragging = this.from !== null;
+        if (this.dragging) c.setPointerCapture(e.pointerId);
         this.draw();
       });
-      c.addEventListener("mousemove", (e) => {
-        const p = this.at(e);
+      c.addEventListener("pointermove", (e) => {
+        const p = this.at(e, this.dragging);
         this.show(p && this.describe(p), e);
         if (this.dragging && p) {
           this.to = p;
           this.draw();
         }
       });
-      c.addEventListener("mouseleave", (e) => this.show(null, e));
-      root.addEventListener("mouseup", () => {
-        if (this.dragging) this.chosen(this.from, this.to);
+      c.addEventListener("pointerleave", (e) => this.show(null, e));
+      c.addEventListener("pointerup", (e) => {
+        if (this.dragging) this.chosen(this.from, this.to, e);
         this.dragging = false;
       });
       c.addEventListener("keydown", (e) => this.key(e));
@@ -97,23 +118,35 @@
           row: clamp(this.cursor.row + up * step[1], this.rows) };
         if (e.shiftKey && this.from) this.to = this.cursor;
         else this.from = this.to = this.cursor;
-        this.chosen(this.from, this.to);
+        this.chosen(this.from, this.to, e);
         this.draw();
         e.preventDefault();
       }
     }
 
+    // sizes are of the whole width; rows have the height of a line of text, those of offsets what
+    // the place has.
     sizes() {
-      const left = this.grid.rows.length ? gutter : 46;
-      const width = Math.max(200, this.place.clientWidth - 4);
-      const cell = Math.min(24, (width - left) / Math.max(1, this.grid.columns));
-      const high = this.grid.rows.length ? 15 : 8;
-      return { left, width, cell, high, height: this.rows * high + axis };
+      const { grid, place } = this, width = Math.max(200, place.clientWidth - 4);
+      const g = this.canvas.getContext("2d");
+      g.font = font;
+      const label = (s) => g.measureText(cutMiddle(s, 40)).width + 10;
+      const left = grid.rows.length ? Math.min(Math.max(40, ...grid.rows.map(label)), width * 0.3) : 50;
+      const cell = (width - left) / Math.max(1, grid.columns);
+      const high = grid.rows.length ? rowHeight
+        : Math.max(6, Math.min(14, Math.floor((place.clientHeight - axis - scale - 4) / offsetRows)));
+      const top = grid.rows.length ? axis : 0; // the axis is above rows, which can be many
+      return { left, width, cell, high, top, height: this.rows * high + axis + scale };
     }
 
-    at(e) {
-      const { left, cell, high } = this.sizes();
-      const column = Math.floor((e.offsetX - left) / cell), y = Math.floor(e.offsetY / high);
+    // at returns the place under the pointer, null outside; with near set, the nearest one.
+    at(e, near) {
+      const { left, cell, high, top } = this.sizes();
+      let column = Math.floor((e.offsetX - left) / cell), y = Math.floor((e.offsetY - top) / high);
+      if (near) {
+        column = Math.max(0, Math.min(this.grid.columns - 1, column));
+        y = Math.max(0, Math.min(this.rows - 1, y));
+      }
       const row = this.grid.rows.length ? y : this.rows - 1 - y;
       return column >= 0 && column < this.grid.columns && row >= 0 && row < this.rows
         ? { column, row } : null;
@@ -124,28 +157,29 @@
       const ms = grid.width / 1e6;
       const at = p.column * ms + (grid.rows.length ? 0 : p.row * ms / offsetRows);
       const row = grid.rows.length ? `${cutMiddle(grid.rows[p.row], 60)}, ` : "";
-      return `${row}${(at / 1e3).toFixed(3)}s after the start: ${thousands(n)} samples`;
+      return `${row}${(at / 1e3).toFixed(3)}s after the start: ${quantity(n, "samples")}`;
     }
 
     colour(n) {
       const v = Math.sqrt(n / this.most);
-      return this.dark() ? `hsl(${40 - 16 * v} ${60 + 35 * v}% ${16 + 50 * v}%)`
-        : `hsl(${46 - 40 * v} 92% ${92 - 52 * v}%)`;
+      return this.dark() ? `hsl(${40 - 16 * v} ${60 + 35 * v}% ${22 + 44 * v}%)`
+        : `hsl(${46 - 40 * v} 92% ${86 - 46 * v}%)`;
     }
 
     draw() {
-      const { left, width, cell, high, height } = this.sizes();
+      const { left, width, cell, high, height, top } = this.sizes();
       const ratio = root.devicePixelRatio || 1, c = this.canvas, g = c.getContext("2d");
       c.width = Math.round(width * ratio);
       c.height = Math.round(height * ratio);
       c.style.width = `${width}px`;
       c.style.height = `${height}px`;
       g.setTransform(ratio, 0, 0, ratio, 0, 0);
-      g.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+      g.font = font;
+      g.textBaseline = "middle";
       const text = getComputedStyle(this.place).color;
       const gap = cell > 3 ? 0.7 : 0;
       for (let r = 0; r < this.rows; r++) {
-        const y = (this.grid.rows.length ? r : this.rows - 1 - r) * high;
+        const y = top + (this.grid.rows.length ? r : this.rows - 1 - r) * high;
         for (let k = 0; k < this.grid.columns; k++) {
           const n = this.counts[r][k];
           g.fillStyle = n > 0 ? this.colour(n) : this.dark() ? "#22262e" : "#f1f2f5";
@@ -157,25 +191,49 @@
         }
         if (this.grid.rows.length) {
           g.fillStyle = text;
-          g.fillText(cutMiddle(this.grid.rows[r], 24), 0, y + high - 4, gutter - 6);
+          g.fillText(this.fit(g, this.grid.rows[r], left - 8), 0, y + high / 2);
         }
       }
       this.drawAxes(g, text);
     }
 
+    // fit cuts a name in its middle.
+    fit(g, name, width) {
+      let n = Math.min(name.length, 60);
+      while (n > 4 && g.measureText(cutMiddle(name, n)).width > width) n--;
+      return cutMiddle(name, n);
+    }
+
+    // drawAxes draws round times below the map, those within a column beside it, and the scale.
     drawAxes(g, text) {
-      const { left, cell, high, height } = this.sizes();
+      const { left, cell, high, width, top } = this.sizes(), { grid } = this;
+      const bottom = top + this.rows * high, y = top || bottom, sign = top ? -1 : 1;
+      const all = grid.columns * grid.width / 1e9;
       g.fillStyle = text;
-      const every = Math.ceil(70 / cell);
-      for (let k = 0; k < this.grid.columns; k += every) {
-        const s = k * this.grid.width / 1e9;
-        g.fillText(`${s < 10 && s % 1 ? s.toFixed(2) : Math.round(s)}s`, left + k * cell, height - 6);
+      const { step, list } = ticksOf(all, (width - left) / 70);
+      for (const s of list) {
+        const x = left + s * 1e9 / grid.width * cell, t = secondsText(s, step);
+        if (x + g.measureText(t).width > width) break;
+        g.fillRect(x, top ? y - 4 : y, 1, 4);
+        g.fillText(t, x + (s === 0 ? 0 : -g.measureText(t).width / 2), y + sign * 12);
       }
-      if (this.grid.rows.length) return;
-      for (const part of [0, 0.25, 0.5, 0.75]) {
-        const ms = part * this.grid.width / 1e6;
-        g.fillText(`${Math.round(ms)}ms`, 0, (1 - part) * this.rows * high - 1);
+      if (!grid.rows.length) {
+        for (const part of [0, 0.2, 0.4, 0.6, 0.8]) {
+          g.fillText(shortTime(part * grid.width), 0, bottom - part * this.rows * high - 6);
+        }
       }
+      this.drawScale(g, text, left, bottom + (top ? 14 : axis + 8));
+    }
+
+    drawScale(g, text, x, y) {
+      if (!this.most) return;
+      const texts = scaleTexts(this.most), wide = 120;
+      for (let i = 0; i < wide; i += 2) {
+        g.fillStyle = this.colour((i / wide) ** 2 * this.most);
+        g.fillRect(x + i, y - 5, 2, 10);
+      }
+      g.fillStyle = text;
+      g.fillText(`${texts.join(" … ")} ${this.most === 1 ? "sample" : "samples"} a cell`, x + wide + 8, y);
     }
 
     inRange(column, row) {
@@ -187,5 +245,5 @@
     }
   }
 
-  root.symbolizeHeat = { Heat, rangeText, matrix, within, seconds };
+  root.symbolizeHeat = { Heat, rangeOf, rangeText, timeOption, matrix, within, seconds, shortTime };
 })(globalThis);

@@ -2,8 +2,8 @@
 (function (root) {
   "use strict";
 
-  const { thousands, quantity } = root.symbolizeFormat;
-  const { Heat, rangeText, within } = root.symbolizeHeat;
+  const { thousands } = root.symbolizeFormat;
+  const { Heat, rangeText, within, shortTime } = root.symbolizeHeat;
   const $ = (id) => document.getElementById(id);
 
   function start() {
@@ -18,7 +18,7 @@
     $("subtitle").textContent = model.about.map((f) => f.text).join("  ·  ");
     const grid = model.grid;
     $("status").textContent = `${thousands(grid.total)} samples of ${model.event}; a column is ` +
-      `${quantity(grid.width, "nanoseconds")}` +
+      `${shortTime(grid.width)}` +
       (grid.untimed ? `; ${thousands(grid.untimed)} samples have no time` : "");
     const heat = new Heat($("heat"), grid, {
       dark: () => dark,
@@ -31,6 +31,7 @@
         tip.style.top = `${e.clientY + 18}px`;
       },
       chosen: (a, b) => {
+        $("range").hidden = false;
         $("range").textContent = rangeText(grid, a, b);
         $("range-note").textContent = `${thousands(within(grid, a, b))} samples; an option of ` +
           "resolve, top, flamegraph and the others";

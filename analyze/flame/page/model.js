@@ -42,10 +42,13 @@
 
   // decode prepares the data.
   function decode(data) {
-    return Object.assign({}, data, {
+    const model = Object.assign({}, data, {
       forward: decodeTree(data.forward),
       reverse: decodeTree(data.reverse),
     });
+    model.differential = !!data.scaling;
+    if (data.scaling) model.scaling = Object.assign({ sides: data.events }, data.scaling);
+    return model;
   }
 
   // weigh adds up a tree for the columns whose mask is not 0. self is what ends in a node, left
@@ -278,6 +281,6 @@
     return rows;
   }
 
-  root.symbolizeModel = { decode, decodeTree, weigh, selectColumns, layout, compileSearch,
+  root.symbolizeModel = { decode, decodeTree, addUp, weigh, selectColumns, layout, compileSearch,
     matchFrames, matchedWeight, sandwich, table, sortRows };
 })(globalThis);

@@ -4,6 +4,7 @@
   "use strict";
 
   const { table, sortRows } = root.symbolizeModel;
+  const { tableOf } = root.symbolizeRanges;
   const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
     kindColour } = root.symbolizeFormat;
   const { compareTable, changeStep, changeColour, signed, status, points,
@@ -32,17 +33,29 @@
     constructor(place, app) {
       this.place = place;
       this.app = app;
-      this.both = !!app.model.scaling;
-      this.headings = this.both ? compareHeadings : headings;
+      this.most = firstRows;
+    }
+
+    // setSides has the columns for one side or for two.
+    setSides(both) {
+      if (this.both === both) return;
+      this.both = both;
+      this.headings = both ? compareHeadings : headings;
       this.sort = this.headings[0][0];
       this.up = false;
-      this.most = firstRows;
     }
 
     // show computes the rows of the chosen columns. A search leaves those that match.
     show() {
-      const { model, mask } = this.app;
-      this.rows = this.both ? compareTable(model) : table(model, mask);
+      const { app } = this, { model, mask, parts } = app;
+      this.setSides(!!model.scaling);
+      document.querySelector("aside").classList.toggle("both", this.both);
+      if (!parts) this.rows = this.both ? compareTable(model) : table(model, mask);
+      else {
+        const rows = (w) => tableOf(model.forward, w, model.frames.name.length);
+        const w = app.weigh("forward");
+        this.rows = this.both ? compareTable(model, rows(w), rows(w.base)) : rows(w);
+      }
       this.draw();
     }
 
@@ -111,8 +124,8 @@
         if (told && !testOf(model, r.frame, kind)?.significant) kindOfCell = "untold";
         meter.style.background = changeColour(changeStep(model, v), this.app.dark);
       } else if (this.both) {
-        text = key.startsWith("base") ? percent(v, model.events[1].total)
-          : percent(v, model.events[0].total * model.scaling.scale);
+        text = key.startsWith("base") ? percent(v, model.scaling.sides[1].total)
+          : percent(v, model.scaling.sides[0].total * model.scaling.scale);
       }
       return make("td", { title, class: kindOfCell }, text, ...(key === this.bar() ? [meter] : []));
     }
@@ -211,7 +224,7 @@
     part(unnamed, "transparent", `without a name: ${share(unnamed)}`);
     const words = make("div", { class: "words" }, make("span", null,
       make("b", null, share(c.named_samples_percent)),
-      ` of ${model.scaling ? "the new side's " : ""}samples named`),
+      ` of ${model.differential ? "the new side's " : ""}samples named`),
     make("span", null, `${thousands(c.samples)} samples`));
     place.replaceChildren(words, stack);
   }

@@ -179,7 +179,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	a := s.App
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
-	p, err := loadCode(ctx, s, o.captures, finder, nil)
+	p, err := loadCode(ctx, s, o.captures, finder)
 	if err != nil {
 		return err
 	}
@@ -244,31 +244,37 @@ func codeOptions(s *cli.Session, sourceDirs []string) code.Options {
 }
 
 // loadCode reads the captures, adds their programs to the finder and names the locations. Names
-// of a pprof file are not used: they lack the functions' bounds. visit, if any, is called with each
-// capture.
-func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finder,
-	visit func(*input.Capture) error) (*ingest.Profile, error) {
+// of a pprof file are not used: they lack the functions' bounds.
+func loadCode(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
+	*ingest.Profile, error) {
 	var profiles []*ingest.Profile
 	err := s.Each(ctx, paths, func(capture *input.Capture, p *ingest.Profile) error {
-		p.Names = nil
+		addCode(f, capture, p)
 		profiles = append(profiles, p)
-		path := capture.Path()
-		f.AddKernel(capture, p)
-		f.Add(path, bpfprog.CaptureInfoOf(path, capture).Machine, capture)
-		if visit == nil {
-			return nil
-		}
-		return visit(capture)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	return nameCode(ctx, s, f, profiles...)
+}
+
+// addCode adds the programs of a capture to the finder.
+func addCode(f *code.Finder, capture *input.Capture, p *ingest.Profile) {
+	p.Names = nil
+	path := capture.Path()
+	f.AddKernel(capture, p)
+	f.Add(path, bpfprog.CaptureInfoOf(path, capture).Machine, capture)
+}
+
+// nameCode names the locations of the captures that the finder has.
+func nameCode(ctx context.Context, s *cli.Session, f *code.Finder, profiles ...*ingest.Profile) (
+	*ingest.Profile, error) {
 	p, err := s.Name(ctx, profiles...)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		f.Machine = p.Meta.Arch
 	}
-	f.Machine = p.Meta.Arch
-	return p, nil
+	return p, err
 }
 
 // nothing is the error where no function is to be annotated.

@@ -33,7 +33,8 @@ type flamegraphOptions struct {
 
 const flamegraphLong = `flamegraph draws a flame graph: the width of a frame is the weight of its samples, callees
 included. The result is one HTML file that loads nothing: with zoom, search, callers and callees of
-a function, a table of functions, and the list of missing symbols. svg is a still picture; folded,
+a function, a table of functions, the list of missing symbols, and the samples of one perf.data by
+time: a range dragged there selects graph and table, and compares with another one. svg is a still picture; folded,
 speedscope and gecko (Firefox Profiler) are files for other viewers. The format is --format, else it
 follows from the name of the -o file, else html.
 
@@ -127,19 +128,23 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		return err
 	}
 	o.noteWhole(a)
-	if o.format == cli.Gecko {
-		why := o.untimed(paths)
-		if why == "" {
-			return runTimed(ctx, a, o, paths)
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+		why := o.untimed(captures)
+		if why == "" && (o.isPage() || o.format == cli.Gecko) {
+			return runTimed(ctx, a, o, s, captures)
 		}
-		a.Note("times of samples are not those of the recording: " + why)
-	}
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
-		p *ingest.Profile) error {
-		opts := o.calls(s, p)
+		if o.format == cli.Gecko {
+			a.Note("times of samples are not those of the recording: " + why)
+		}
+		p, err := s.Load(ctx, captures)
+		if err != nil {
+			return err
+		}
+		s.PrintWarnings(p)
+		a.PrintAdvice(p)
 		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == cli.Folded {
-			a.PrintOtherEvents(p, opts.Event)
+			a.PrintOtherEvents(p, o.calls(s, p).Event)
 		}
 		return o.write(a, g)
 	})

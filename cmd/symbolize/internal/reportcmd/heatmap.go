@@ -25,9 +25,9 @@ type heatOptions struct {
 	by     string // of timeline: the attribute of its rows
 }
 
-const heatmapLong = `heatmap draws when samples were taken: each column is a second, its 50 rows are parts of that
-second. Idle phases and periodic work show as patterns. A range selected in the page is printed as
---time FROM,TO, an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
+const heatmapLong = `heatmap draws when samples were taken: each column is a second, or 200 or
+100 ms of a recording of less than ten seconds; its 50 rows are parts of that time. Idle phases and
+periodic work show as patterns. A range selected in the page is printed as --time FROM,TO, an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
 
 const timelineLong = `timeline draws when samples were taken, with a row for each thread, process or CPU. A range
 selected in the page is printed as --time FROM,TO, an option of all reports. The perf.data must have

@@ -3,7 +3,6 @@ package reportcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"strings"
 
@@ -80,49 +79,49 @@ func runReport(ctx context.Context, a *cli.App, o *reportOptions, paths []string
 	})
 }
 
-// write writes the page about captures.
+// write writes the page about captures: of a single one with its samples by time; the clocks of
+// several may differ.
 func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []string) error {
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
-	p, grid, err := loadReport(ctx, s, captures, finder)
-	if err != nil {
-		return err
+	if len(captures) > 1 {
+		p, err := loadCode(ctx, s, captures, finder)
+		if err != nil {
+			return err
+		}
+		return o.writePage(ctx, s, finder, p, nil)
 	}
+	return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+		addCode(finder, c, p)
+		p, err := nameCode(ctx, s, finder, p)
+		if err != nil {
+			return err
+		}
+		return o.writePage(ctx, s, finder, p, c)
+	})
+}
+
+// writePage writes the page about a profile, and about the times of the samples of a capture.
+func (o *reportOptions) writePage(ctx context.Context, s *cli.Session, finder *code.Finder,
+	p *ingest.Profile, c *input.Capture) (err error) {
 	s.PrintWarnings(p)
 	demangler := report.NewDemangler(o.mode)
 	event := s.Event(p)
 	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
 		Cover: pageCoverage(s, p, o.count), Keep: o.Keep,
 		Demangler: demangler})
-	g.Kind, g.Heat, g.Tables = "Report", grid, bpfTables(s)
+	g.Kind, g.Tables = "Report", bpfTables(s)
 	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
 		Limit: reportFunctions, Demangler: demangler}); err != nil {
 		return err
 	}
+	if c != nil {
+		if err := addRanges(ctx, c, g, nil); err != nil {
+			return err
+		}
+	}
 	noteNewer(s.App, finder)
 	return s.App.WriteOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
-}
-
-// loadReport reads the captures as loadCode does, and counts the samples of a single one by time;
-// the clocks of several may differ.
-func loadReport(ctx context.Context, s *cli.Session, paths []string, f *code.Finder) (
-	p *ingest.Profile, grid *flame.HeatGrid, err error) {
-	p, err = loadCode(ctx, s, paths, f, func(c *input.Capture) error {
-		if len(paths) > 1 {
-			return nil
-		}
-		counter := flame.NewHeatOffsets()
-		err := c.Replay(ctx, func(r *input.ReplaySample) error {
-			counter.Add(r.Time, "")
-			return nil
-		})
-		if errors.Is(err, input.ErrNoReplay) {
-			return nil // a file of sums: its page has no times
-		}
-		grid = counter.Grid()
-		return err
-	})
-	return p, grid, err
 }
 
 // hottestCode returns the code of the hottest functions as HTML: of as many as fit into the page.

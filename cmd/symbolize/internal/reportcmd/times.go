@@ -12,35 +12,64 @@ import (
 	"symbolize/ingest/input"
 )
 
-// runTimed writes a graph of one capture with its samples at their times, or with a note where it
-// has none.
-func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, paths []string) error {
-	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
-		captures []string) error {
-		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
-			if _, err := s.Name(ctx, p); err != nil {
-				return err
-			}
-			a.PrintWarnings(p)
-			a.PrintAdvice(p)
-			g := o.graph(a, s, p)
-			err := c.Replay(ctx, g.SetTimes().Add)
-			switch {
-			case errors.Is(err, input.ErrNoReplay):
-				err = nil
-				noteTimes(a, "a capture of this kind has none", g)
-			case errors.Is(err, flame.ErrManySamples):
-				err = nil
-				noteTimes(a, flame.ErrManySamples.Error()+"; --time selects some", g)
-			case err == nil && !g.Timed():
-				noteTimes(a, "it has none", g)
-			}
-			if err != nil {
+// runTimed writes a graph of one capture with its samples at their times.
+func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Session,
+	captures []string) error {
+	return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+		if _, err := s.Name(ctx, p); err != nil {
+			return err
+		}
+		s.PrintWarnings(p)
+		a.PrintAdvice(p)
+		g := o.graph(a, s, p)
+		if o.isPage() {
+			if err := addRanges(ctx, c, g, nil); err != nil {
 				return err
 			}
 			return o.write(a, g)
-		})
+		}
+		err := c.Replay(ctx, g.SetTimes().Add)
+		switch {
+		case errors.Is(err, input.ErrNoReplay):
+			err = nil
+			noteTimes(a, "a capture of this kind has none", g)
+		case errors.Is(err, flame.ErrManySamples):
+			err = nil
+			noteTimes(a, flame.ErrManySamples.Error()+"; --time selects some", g)
+		case err == nil && !g.Timed():
+			noteTimes(a, "it has none", g)
+		}
+		if err != nil {
+			return err
+		}
+		return o.write(a, g)
 	})
+}
+
+// addRanges gives a page the samples of its capture in order of time. Of a capture with too many
+// samples it has only their counts, and of one without single samples nothing.
+func addRanges(ctx context.Context, c *input.Capture, g *flame.Graph,
+	line func(ingest.LocationID) uint32) error {
+	counter := flame.NewHeatOffsets()
+	times := g.SetRanges(line)
+	err := c.Replay(ctx, func(s *input.ReplaySample) error {
+		counter.Add(s.Time, "")
+		if times == nil {
+			return nil
+		}
+		err := times.Add(s)
+		if errors.Is(err, flame.ErrManySamples) || errors.Is(err, flame.ErrManyLabels) {
+			g.DropTimes()
+			times, err = nil, nil
+		}
+		return err
+	})
+	if errors.Is(err, input.ErrNoReplay) {
+		g.DropTimes()
+		return nil // a file of sums: its page has no times
+	}
+	g.Heat = counter.Grid()
+	return err
 }
 
 // noteTimes drops the times of a graph with a note.

@@ -81,7 +81,7 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 			SourcePath: strings.Join(o.sourceDir, ":"),
 			Report:     func(text string) { a.Print("warning", text) },
 			Code: func() (*pprofui.Code, error) {
-				p, err := loadCode(ctx, s, o.Opened.Captures, finder, nil)
+				p, err := loadCode(ctx, s, o.Opened.Captures, finder)
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
 		a.Print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
