@@ -1,10 +1,8 @@
 package pprof
 
 import (
-	"cmp"
 	"math"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -12,7 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/named"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/object/symlist"
 )
@@ -99,44 +97,42 @@ func kernelBase(m *profile.Mapping) uint64 {
 	return m.Start
 }
 
-// place is a pprof location before its conversion to a Location.
-type place struct {
-	from   *profile.Location
-	object ingest.ObjectID
-	offset addr.Offset
-	lines  []profile.Line // none if unresolved
-	reason ingest.Reason  // if there are no lines
-}
-
-// readLocations makes Objects, Locations and Names.
+// readLocations adds objects, functions and places, and sets the place of each location.
 func (r *reader) readLocations() {
-	places := make([]place, 0, len(r.prof.Location))
+	objects := make(map[*profile.Mapping]uint32, len(r.prof.Mapping)+1)
 	bases := make(map[*profile.Mapping]uint64, len(r.prof.Mapping))
-	ids := r.readObjects(bases)
-	marked := false
-	for _, l := range r.prof.Location {
-		pl := place{from: l, object: ids[l.Mapping]}
-		o := &r.p.Objects[pl.object]
-		pl.offset = addr.Offset(l.Address - bases[l.Mapping])
-		pl.lines, pl.reason = namedLines(l)
-		if pl.reason != ingest.ReasonNone {
-			marked = true
-			if o.Kind != ingest.PerfMap && ofObject(pl.reason) {
-				o.Reason = pl.reason
-			}
-		} else {
-			pl.reason = defaultReason(o)
+	for i, m := range r.prof.Mapping {
+		o, base := objectOfMapping(m)
+		objects[m], bases[m] = r.b.Object(o), base
+		if i == 0 && o.Kind == ingest.ELF {
+			r.p.Meta.MainProgram = o.File.Path
 		}
-		if o.Kind.Collapsed() && len(pl.lines) == 0 {
-			pl.offset = 0
-		}
-		marked = marked || len(pl.lines) > 0
-		places = append(places, pl)
 	}
-	slices.SortStableFunc(places, comparePlaces)
-	places = r.numberPlaces(places)
-	if marked {
-		r.readNames(places)
+	r.places = make(map[*profile.Location]uint32, len(r.prof.Location))
+	var frames []ingest.Frame
+	for _, l := range r.prof.Location {
+		object, ok := objects[l.Mapping]
+		if !ok { // without a mapping: an object without a name
+			object = r.b.Object(ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject,
+				Reason: ingest.OutsideMapping})
+			objects[nil] = object
+		}
+		pl := named.Place{Object: object, Offset: addr.Offset(l.Address - bases[l.Mapping])}
+		lines, reason := namedLines(l)
+		pl.Reason = reason
+		if reason != ingest.ReasonNone && r.b.Kind(object) != ingest.PerfMap && ofObject(reason) {
+			r.b.SetReason(object, reason)
+		}
+		frames = frames[:0]
+		for _, ln := range lines {
+			f := ingest.Function{Object: ingest.ObjectID(object),
+				SystemName: systemName(ln.Function), File: ln.Function.Filename,
+				StartLine: clampLine(ln.Function.StartLine)}
+			frames = append(frames, ingest.Frame{Func: r.b.Function(f), Line: clampLine(ln.Line),
+				Column: clampLine(ln.Column)})
+		}
+		pl.Frames = frames
+		r.places[l] = r.b.Place(pl)
 	}
 }
 
@@ -162,11 +158,6 @@ func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 	return l.Line, ingest.ReasonNone
 }
 
-// unresolvedLine reports whether Write marked a line's function as unresolved.
-func unresolvedLine(ln *profile.Line) bool {
-	return strings.HasPrefix(ln.Function.SystemName, UnresolvedPrefix)
-}
-
 // ofObject reports whether a reason holds for a whole object, independently of the store.
 func ofObject(r ingest.Reason) bool {
 	switch r {
@@ -178,110 +169,6 @@ func ofObject(r ingest.Reason) bool {
 	return false
 }
 
-// defaultReason is the reason why a location of a foreign file has no name.
-func defaultReason(o *ingest.Object) ingest.Reason {
-	r := ingest.ReasonWithoutID(o.Kind)
-	if !o.ID.IsZero() && (r == ingest.NoBuildID || r == ingest.ImageNotCaptured) {
-		return ingest.NotIndexed
-	}
-	return r
-}
-
-// readObjects makes one object of all mappings with the same file and build ID, numbers them and
-// fills in the bases. Locations without a mapping (nil) get an object without a name.
-func (r *reader) readObjects(bases map[*profile.Mapping]uint64) map[*profile.Mapping]ingest.ObjectID {
-	type key struct {
-		kind ingest.ObjectKind
-		id   buildid.ID
-		path string
-		ref  string
-	}
-	index := make(map[key]int)
-	owner := make(map[*profile.Mapping]int, len(r.prof.Mapping)+1)
-	var objects []ingest.Object
-	for _, m := range r.prof.Mapping {
-		o, base := objectOfMapping(m)
-		k := key{o.Kind, o.ID, o.File.Path, o.RefSymbol}
-		i, ok := index[k]
-		if !ok {
-			i = len(objects)
-			index[k] = i
-			objects = append(objects, o)
-		} else {
-			objects[i].Segments = append(objects[i].Segments, o.Segments...)
-			objects[i].Length = max(objects[i].Length, o.Length)
-		}
-		owner[m], bases[m] = i, base
-	}
-	if slices.ContainsFunc(r.prof.Location,
-		func(l *profile.Location) bool { return l.Mapping == nil }) {
-		owner[nil] = len(objects)
-		objects = append(objects,
-			ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject,
-				Reason: ingest.OutsideMapping})
-	}
-	number := r.numberObjects(objects)
-	ids := make(map[*profile.Mapping]ingest.ObjectID, len(owner))
-	for m, i := range owner {
-		ids[m] = number[i]
-	}
-	if len(r.prof.Mapping) > 0 {
-		if o := &r.p.Objects[ids[r.prof.Mapping[0]]]; o.Kind == ingest.ELF {
-			r.p.Meta.MainProgram = o.File.Path
-		}
-	}
-	return ids
-}
-
-// numberObjects sorts the objects into the profile and returns the new number of each. Modules and
-// vdsos belong to the kernel, if there is just one.
-func (r *reader) numberObjects(objects []ingest.Object) []ingest.ObjectID {
-	order := make([]int, len(objects))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return ingest.CompareObjects(&objects[a],
-			&objects[b])
-	})
-	number := make([]ingest.ObjectID, len(objects))
-	kernel := ingest.NoObject
-	kernels := 0
-	for to, from := range order {
-		number[from] = ingest.ObjectID(to)
-		o := objects[from]
-		slices.SortFunc(o.Segments, ingest.CompareSegments)
-		o.Segments = slices.Compact(o.Segments)
-		r.p.Objects = append(r.p.Objects, o)
-		if o.Kind == ingest.Kernel {
-			kernel = ingest.ObjectID(to)
-			kernels++
-		}
-	}
-	for i := range r.p.Objects {
-		if o := &r.p.Objects[i]; kernels == 1 && (o.Kind == ingest.VDSO || o.Kind == ingest.Module) {
-			o.Kernel = kernel
-		}
-	}
-	return number
-}
-
-// comparePlaces orders places by location; places with more names come first.
-func comparePlaces(a, b place) int {
-	if c := cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset),
-		cmp.Compare(len(b.lines), len(a.lines))); c != 0 {
-		return c
-	}
-	return slices.CompareFunc(a.lines, b.lines, compareLines)
-}
-
-func compareLines(a, b profile.Line) int {
-	return cmp.Or(cmp.Compare(systemName(a.Function), systemName(b.Function)),
-		cmp.Compare(a.Function.Filename, b.Function.Filename),
-		cmp.Compare(a.Function.StartLine, b.Function.StartLine),
-		cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-}
-
 func systemName(f *profile.Function) string {
 	if f.SystemName != "" && !strings.HasPrefix(f.SystemName, UnresolvedPrefix) {
 		return f.SystemName
@@ -289,150 +176,4 @@ func systemName(f *profile.Function) string {
 	return f.Name
 }
 
-// numberPlaces makes Locations and returns the kept places. Places at one address are one location,
-// unless they have different names, as in files without real addresses: these get the next free
-// Offsets.
-func (r *reader) numberPlaces(places []place) []place {
-	r.places = make(map[*profile.Location]ingest.LocationID, len(places))
-	kept := places[:0]     // never overtakes the reading
-	var offset addr.Offset // of the place before, before it was moved
-	for i := range places {
-		pl := places[i]
-		n := len(kept)
-		if n > 0 && kept[n-1].object == pl.object {
-			last := &kept[n-1]
-			next := last.offset + 1
-			same := pl.offset == offset && (len(pl.lines) == 0 || next == 0 ||
-				slices.CompareFunc(pl.lines, last.lines, compareLines) == 0)
-			if same {
-				r.places[pl.from] = ingest.LocationID(n - 1)
-				continue
-			}
-			offset = pl.offset
-			pl.offset = max(pl.offset, next)
-		} else {
-			offset = pl.offset
-		}
-		r.places[pl.from] = ingest.LocationID(n)
-		kept = append(kept, pl)
-		r.p.Locations = append(r.p.Locations, ingest.Location{Object: pl.object, Offset: pl.offset})
-	}
-	return kept
-}
-
-// readNames makes Names from the lines of the places.
-func (r *reader) readNames(places []place) {
-	n := &ingest.Names{
-		FrameEnds: make([]uint32, len(places)),
-		Reasons:   make([]ingest.Reason, len(places)),
-		SymOff:    make([]uint64, len(places)),
-	}
-	type key struct {
-		object ingest.ObjectID
-		f      *profile.Function
-	}
-	index := make(map[key]ingest.FuncID)
-	var funcs []ingest.Function
-	for i := range places {
-		pl := &places[i]
-		for k, ln := range pl.lines {
-			id, ok := index[key{pl.object, ln.Function}]
-			if !ok {
-				id = ingest.FuncID(len(funcs))
-				index[key{pl.object, ln.Function}] = id
-				funcs = append(funcs, ingest.Function{Object: pl.object,
-					SystemName: systemName(ln.Function),
-					File:       ln.Function.Filename, StartLine: clampLine(ln.Function.StartLine)})
-			}
-			n.Frames = append(n.Frames, ingest.Frame{Func: id, Line: clampLine(ln.Line),
-				Column: clampLine(ln.Column), Inlined: k < len(pl.lines)-1})
-		}
-		n.FrameEnds[i] = uint32(len(n.Frames))
-		if len(pl.lines) == 0 || unresolvedLine(&pl.lines[0]) {
-			n.Reasons[i] = pl.reason
-		} else {
-			r.p.Stats.NoStarts = true
-		}
-	}
-	n.Functions = ingest.SortFunctions(funcs, n.Frames)
-	r.p.Names = n
-}
-
 func clampLine(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
-
-// stackBuilder interns stacks of a profile with final Locations, and finally sorts stacks, comms
-// and samples.
-type stackBuilder struct {
-	p      *ingest.Profile
-	stacks *intern.ListSet
-}
-
-// stack interns a list of locations, leaf first, at most intern.MaxList.
-func (b *stackBuilder) stack(locs []uint32) ingest.StackID {
-	id, _ := b.stacks.Add(locs)
-	return ingest.StackID(id)
-}
-
-func (b *stackBuilder) add(s ingest.Sample) { b.p.Samples = append(b.p.Samples, s) }
-
-// finish sorts and renumbers stacks, strings and samples, and joins equal samples.
-func (b *stackBuilder) finish() {
-	p := b.p
-	b.stacks.Forget()
-	stacks := b.sortStacks()
-	strings := sortStrings(p)
-	for i := range p.Samples {
-		s := &p.Samples[i]
-		s.Stack, s.Comm, s.Tags = stacks[s.Stack], strings[s.Comm], strings[s.Tags]
-	}
-	slices.SortFunc(p.Samples, ingest.CompareSamples)
-	p.Samples = mergeSamples(p.Samples)
-}
-
-// sortStacks sorts the stacks, and returns the new number of each.
-func (b *stackBuilder) sortStacks() []ingest.StackID {
-	order := make([]uint32, b.stacks.Len())
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(x, y uint32) int {
-		return slices.Compare(b.stacks.At(x), b.stacks.At(y))
-	})
-	number := make([]ingest.StackID, len(order))
-	b.p.StackEnds = make([]uint32, 0, len(order))
-	b.p.StackLocs = make([]ingest.LocationID, 0, b.stacks.Words())
-	for to, from := range order {
-		number[from] = ingest.StackID(to)
-		for _, l := range b.stacks.At(from) {
-			b.p.StackLocs = append(b.p.StackLocs, ingest.LocationID(l))
-		}
-		b.p.StackEnds = append(b.p.StackEnds, uint32(len(b.p.StackLocs)))
-	}
-	return number
-}
-
-func sortStrings(p *ingest.Profile) []ingest.StringID {
-	old := p.Strings
-	p.Strings = slices.Clone(old)
-	slices.Sort(p.Strings)
-	number := make([]ingest.StringID, len(old))
-	for i, s := range old {
-		at, _ := slices.BinarySearch(p.Strings, s)
-		number[i] = ingest.StringID(at)
-	}
-	return number
-}
-
-// mergeSamples adds up adjacent samples that differ only in their values.
-func mergeSamples(samples []ingest.Sample) []ingest.Sample {
-	out := samples[:0]
-	for _, s := range samples {
-		if n := len(out); n > 0 && ingest.CompareSamples(out[n-1], s) == 0 {
-			out[n-1].Count += s.Count
-			out[n-1].Weight += s.Weight
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
-}

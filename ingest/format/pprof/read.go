@@ -7,7 +7,7 @@
 // Samples and the whole output are coded here, because the library makes a struct of about a
 // kilobyte of each sample. For a profile of 3.6 MB (BenchmarkWrite, BenchmarkRead and
 // BenchmarkLibrary…), Write takes 157 ms and allocates 12 MB, the library 555 ms and 115 MB once
-// its structs are built; Read allocates 153 MB including the resulting Profile, the library
+// its structs are built; Read allocates 171 MB including the resulting Profile, the library
 // 275 MB before it.
 package pprof
 
@@ -25,7 +25,8 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/named"
+	"symbolize/ingest/protobuf"
 )
 
 // Detect reports whether the first fields of a file can be fields of a profile.proto: known
@@ -149,19 +150,19 @@ func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
 	for len(data) > 0 {
-		f, rest, ok := nextField(data)
+		f, rest, ok := protobuf.Next(data)
 		if !ok {
 			break // the decoder returns the error
 		}
-		if f.wire == wireBytes {
+		if f.Wire == protobuf.Bytes {
 			need += perMessage
 		}
-		for body := f.body; f.number == profLocation && len(body) > 0; {
-			sub, left, ok := nextField(body)
+		for body := f.Body; f.Number == profLocation && len(body) > 0; {
+			sub, left, ok := protobuf.Next(body)
 			if !ok {
 				break
 			}
-			if sub.wire == wireBytes && sub.number >= 3 { // Location.line
+			if sub.Wire == protobuf.Bytes && sub.Number >= 3 { // Location.line
 				need += perLine
 			}
 			body = left
@@ -176,14 +177,14 @@ type reader struct {
 	name string
 	prof *profile.Profile
 	opts ReadOptions
-	p    *ingest.Profile
+	b    *named.Builder
+	p    *ingest.Profile // the Builder's
 	tags tagReader
 	// samples returns a reader of all samples.
 	samples func() *sampleReader
 
 	events   []eventColumns
-	places   map[*profile.Location]ingest.LocationID
-	strings  map[string]ingest.StringID
+	places   map[*profile.Location]uint32
 	negative uint64
 }
 
@@ -191,9 +192,9 @@ type reader struct {
 type eventColumns struct{ count, weight int }
 
 func (r *reader) read() error {
-	r.p = &ingest.Profile{Strings: []string{""}}
-	r.strings = map[string]ingest.StringID{"": 0}
-	r.tags.init(&r.opts.Keep)
+	r.b = named.NewBuilder()
+	r.p = r.b.P
+	r.tags = tagReader{Labels: named.NewLabels(&r.opts.Keep)}
 	r.readEvents()
 	r.readMeta()
 	r.readLocations()
@@ -262,7 +263,6 @@ func (r *reader) readMeta() {
 
 // readSamples folds the samples by stack, labels and event.
 func (r *reader) readSamples() error {
-	b := &stackBuilder{p: r.p, stacks: intern.NewListSet()}
 	labels, err := r.findLabels()
 	if err != nil {
 		return err
@@ -288,11 +288,7 @@ func (r *reader) readSamples() error {
 		if locs, err = index.append(locs[:0], s.locations); err != nil {
 			return err
 		}
-		if len(locs) > intern.MaxList {
-			locs = locs[:intern.MaxList]
-			r.p.Stats.CutChains++
-		}
-		row.Stack = b.stack(locs)
+		row.Stack = r.b.Stack(locs)
 		for event, cols := range r.events {
 			count, weight := s.values[cols.count], s.values[cols.weight]
 			if count < 0 || weight < 0 {
@@ -303,13 +299,10 @@ func (r *reader) readSamples() error {
 				continue
 			}
 			row.Event, row.Count, row.Weight = uint16(event), uint64(count), uint64(weight)
-			b.add(row)
-			r.p.Stats.Samples += row.Count
-			r.p.Stats.Weight += row.Weight
-			r.p.Stats.Frames += row.Count * uint64(len(locs))
+			r.b.Add(row)
 		}
 	}
-	b.finish()
+	r.b.Profile()
 	return nil
 }
 
@@ -320,16 +313,6 @@ func (r *reader) selected(s *ingest.Sample) bool {
 		(len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm]))
 }
 
-func (r *reader) str(s []byte) ingest.StringID {
-	id, ok := r.strings[string(s)]
-	if !ok {
-		id = ingest.StringID(len(r.p.Strings))
-		r.p.Strings = append(r.p.Strings, string(s))
-		r.strings[string(s)] = id
-	}
-	return id
-}
-
 // warn reports what was left out.
 func (r *reader) warn() {
 	if r.negative > 0 {
@@ -337,5 +320,5 @@ func (r *reader) warn() {
 			Text: fmt.Sprintf("%s: %d negative values left out: this is a difference of profiles",
 				r.name, r.negative)})
 	}
-	r.warnLabels()
+	r.tags.Warn(r.name, &r.p.Stats)
 }

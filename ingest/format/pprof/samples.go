@@ -1,14 +1,13 @@
 package pprof
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/google/pprof/profile"
 
-	"symbolize/ingest"
+	"symbolize/ingest/protobuf"
 )
 
 // Numbers of fields of Sample and Label in profile.proto; Profile's are in encode.go.
@@ -22,60 +21,8 @@ const (
 	labelUnit      = 4
 )
 
-// Wire types of protobuf.
-const (
-	wireVarint = 0
-	wireBytes  = 2
-)
-
 // errMalformed is the error of a sample that is not a valid message.
 var errMalformed = errors.New("malformed sample")
-
-// field is a field of a message.
-type field struct {
-	number uint64
-	wire   int
-	value  uint64 // of a varint or fixed number
-	body   []byte // of wireBytes; not nil
-}
-
-// nextField splits the first field off a message.
-func nextField(b []byte) (f field, rest []byte, ok bool) {
-	tag, n := binary.Uvarint(b)
-	if n <= 0 {
-		return f, nil, false
-	}
-	b = b[n:]
-	f.number, f.wire = tag>>3, int(tag&7)
-	switch f.wire {
-	case wireVarint:
-		if f.value, n = binary.Uvarint(b); n <= 0 {
-			return f, nil, false
-		}
-		return f, b[n:], true
-	case 1:
-		if len(b) < 8 {
-			return f, nil, false
-		}
-		f.value = binary.LittleEndian.Uint64(b)
-		return f, b[8:], true
-	case 5:
-		if len(b) < 4 {
-			return f, nil, false
-		}
-		f.value = uint64(binary.LittleEndian.Uint32(b))
-		return f, b[4:], true
-	case wireBytes:
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return f, nil, false
-		}
-		end := n + int(size)
-		f.body = b[n:end:end]
-		return f, b[end:], true
-	}
-	return f, nil, false
-}
 
 // withoutSamples returns a profile without its samples, and its strings. In google/pprof a sample
 // of 30 frames needs more than a kilobyte, and samples are by far the largest part of most
@@ -83,14 +30,14 @@ func nextField(b []byte) (f field, rest []byte, ok bool) {
 // reports.
 func withoutSamples(data []byte) (others []byte, texts [][]byte) {
 	for left := data; len(left) > 0; {
-		f, rest, ok := nextField(left)
+		f, rest, ok := protobuf.Next(left)
 		if !ok {
 			return append(others, left...), texts
 		}
-		if f.number == profString && f.wire == wireBytes {
-			texts = append(texts, f.body)
+		if f.Number == profString && f.Wire == protobuf.Bytes {
+			texts = append(texts, f.Body)
 		}
-		if f.number != profSample || f.wire != wireBytes {
+		if f.Number != profSample || f.Wire != protobuf.Bytes {
 			others = append(others, left[:len(left)-len(rest)]...)
 		}
 		left = rest
@@ -133,13 +80,13 @@ type sampleReader struct {
 // next returns the next sample, valid until the following call; nil at the end.
 func (r *sampleReader) next() (*sample, error) {
 	for len(r.left) > 0 {
-		f, rest, ok := nextField(r.left)
+		f, rest, ok := protobuf.Next(r.left)
 		if !ok {
 			return nil, errMalformed
 		}
 		r.left = rest
-		if f.number == profSample && f.wire == wireBytes {
-			return &r.s, r.decode(f.body)
+		if f.Number == profSample && f.Wire == protobuf.Bytes {
+			return &r.s, r.decode(f.Body)
 		}
 	}
 	return nil, nil
@@ -149,18 +96,18 @@ func (r *sampleReader) decode(b []byte) error {
 	s := &r.s
 	s.locations, s.values, s.labels = s.locations[:0], s.values[:0], s.labels[:0]
 	for len(b) > 0 {
-		f, rest, ok := nextField(b)
+		f, rest, ok := protobuf.Next(b)
 		if !ok {
 			return errMalformed
 		}
 		b = rest
-		switch f.number {
+		switch f.Number {
 		case sampleLocation:
-			ok = numbers(&f, func(v uint64) { s.locations = append(s.locations, v) })
+			s.locations, ok = protobuf.Numbers(s.locations, &f)
 		case sampleValue:
-			ok = numbers(&f, func(v uint64) { s.values = append(s.values, int64(v)) })
+			s.values, ok = protobuf.Numbers(s.values, &f)
 		case sampleLabel:
-			ok = f.wire == wireBytes && r.label(f.body)
+			ok = f.Wire == protobuf.Bytes && r.label(f.Body)
 		}
 		if !ok {
 			return errMalformed
@@ -172,34 +119,17 @@ func (r *sampleReader) decode(b []byte) error {
 	return nil
 }
 
-// numbers calls add with the numbers of a repeated field, packed or not.
-func numbers(f *field, add func(v uint64)) bool {
-	if f.wire != wireBytes {
-		add(f.value)
-		return f.wire == wireVarint
-	}
-	for b := f.body; len(b) > 0; {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return false
-		}
-		add(v)
-		b = b[n:]
-	}
-	return true
-}
-
 // label adds a label, unless it has neither text nor number nor unit.
 func (r *sampleReader) label(b []byte) bool {
 	var key, text, number, unit uint64
 	for len(b) > 0 {
-		f, rest, ok := nextField(b)
+		f, rest, ok := protobuf.Next(b)
 		if !ok {
 			return false
 		}
 		b = rest
 		to := (*uint64)(nil)
-		switch f.number {
+		switch f.Number {
 		case labelKey:
 			to = &key
 		case labelText:
@@ -211,10 +141,10 @@ func (r *sampleReader) label(b []byte) bool {
 		default:
 			continue
 		}
-		if f.wire != wireVarint {
+		if f.Wire != protobuf.Varint {
 			return false
 		}
-		*to = f.value
+		*to = f.Value
 	}
 	if n := uint64(len(r.texts)); key >= n || text >= n || unit >= n {
 		return false
@@ -237,11 +167,11 @@ type locationIndex struct {
 }
 
 // newLocationIndex indexes the numbers of a profile's locations.
-func newLocationIndex(list []*profile.Location, numbers map[*profile.Location]ingest.LocationID) *locationIndex {
+func newLocationIndex(list []*profile.Location, numbers map[*profile.Location]uint32) *locationIndex {
 	const sparse = 4 // IDs are dense up to so many times their count
 	x := &locationIndex{dense: make([]uint32, sparse*len(list)+1), rest: make(map[uint64]uint32)}
 	for _, l := range list {
-		n := uint32(numbers[l]) + 1
+		n := numbers[l] + 1
 		if l.ID < uint64(len(x.dense)) {
 			x.dense[l.ID] = n
 		} else {

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/protobuf"
 )
 
 // UnresolvedPrefix begins the SystemName of the Function that a pprof file has for an unresolved
@@ -233,7 +234,7 @@ func (b *blockWriter) Close() error {
 
 // message appends a message field, also an empty one, which counts in a table.
 func (b *blockWriter) message(field int, msg []byte) {
-	b.buf = appendBytes(b.buf, field, msg)
+	b.buf = protobuf.AppendBytes(b.buf, field, msg)
 	if len(b.buf) >= block {
 		b.flush()
 	}
@@ -247,41 +248,7 @@ func (b *blockWriter) text(field int, s string) {
 	}
 }
 
-func (b *blockWriter) field(field int, v uint64) { b.buf = appendField(b.buf, field, v) }
-
-// appendVarint is binary.AppendUvarint with a fast path for short numbers.
-func appendVarint(b []byte, v uint64) []byte {
-	switch {
-	case v < 1<<7:
-		return append(b, byte(v))
-	case v < 1<<14:
-		return append(b, byte(v)|0x80, byte(v>>7))
-	case v < 1<<21:
-		return append(b, byte(v)|0x80, byte(v>>7)|0x80, byte(v>>14))
-	}
-	return binary.AppendUvarint(b, v)
-}
-
-// appendField appends a varint field, unless it is zero, the default.
-func appendField(b []byte, field int, v uint64) []byte {
-	if v == 0 {
-		return b
-	}
-	return appendVarint(append(b, byte(field<<3)), v)
-}
-
-func appendBool(b []byte, field int, v bool) []byte {
-	if !v {
-		return b
-	}
-	return append(b, byte(field<<3), 1)
-}
-
-// appendBytes appends a length-delimited field.
-func appendBytes(b []byte, field int, v []byte) []byte {
-	b = appendVarint(append(b, byte(field<<3|2)), uint64(len(v)))
-	return append(b, v...)
-}
+func (b *blockWriter) field(field int, v uint64) { b.buf = protobuf.AppendField(b.buf, field, v) }
 
 // Field numbers of profile.proto.
 const (
@@ -352,8 +319,8 @@ func (e *encoder) fresh(s string) uint64 {
 }
 
 func (e *encoder) valueType(field int, typ, unit string) {
-	e.msg = appendField(e.msg[:0], 1, e.str(ingest.Printable(typ)))
-	e.msg = appendField(e.msg, 2, e.str(ingest.Printable(unit)))
+	e.msg = protobuf.AppendField(e.msg[:0], 1, e.str(ingest.Printable(typ)))
+	e.msg = protobuf.AppendField(e.msg, 2, e.str(ingest.Printable(unit)))
 	e.out.message(field, e.msg)
 }
 
@@ -383,12 +350,12 @@ func (e *encoder) samples(cols []column) {
 		if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
 			continue // readers drop it
 		}
-		e.msg = appendBytes(e.msg[:0], 1, stack.packed)
+		e.msg = protobuf.AppendBytes(e.msg[:0], 1, stack.packed)
 		e.sub = e.sub[:0]
 		for _, v := range values {
-			e.sub = appendVarint(e.sub, v)
+			e.sub = protobuf.AppendVarint(e.sub, v)
 		}
-		e.msg = labels.append(appendBytes(e.msg, 2, e.sub), s)
+		e.msg = labels.append(protobuf.AppendBytes(e.msg, 2, e.sub), s)
 		e.out.message(profSample, e.msg)
 	}
 }
@@ -407,7 +374,7 @@ func (k *packedStack) set(s ingest.StackID) {
 	}
 	k.current, k.packed = s, k.packed[:0]
 	for _, l := range k.p.Stack(s) {
-		k.packed = appendVarint(k.packed, uint64(l)+1)
+		k.packed = protobuf.AppendVarint(k.packed, uint64(l)+1)
 	}
 }
 
@@ -475,8 +442,8 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 		if l.comms[s.Comm] == 0 {
 			l.comms[s.Comm] = l.e.str(ingest.Printable(l.e.p.Strings[s.Comm]))
 		}
-		l.sub = appendField(appendField(l.sub[:0], 1, l.comm), 2, l.comms[s.Comm])
-		b = appendBytes(b, 3, l.sub)
+		l.sub = protobuf.AppendField(protobuf.AppendField(l.sub[:0], 1, l.comm), 2, l.comms[s.Comm])
+		b = protobuf.AppendBytes(b, 3, l.sub)
 	}
 	b = l.number(b, &l.pid, "pid", s.PID)
 	b = l.number(b, &l.tid, "tid", s.TID)
@@ -485,17 +452,17 @@ func (l *labels) append(b []byte, s *ingest.Sample) []byte {
 		return b
 	}
 	for t := range l.e.p.AllTags(s) {
-		l.sub = appendField(l.sub[:0], labelKey, l.e.str(ingest.Printable(t.Key)))
+		l.sub = protobuf.AppendField(l.sub[:0], labelKey, l.e.str(ingest.Printable(t.Key)))
 		switch {
 		case !t.Numeric:
-			l.sub = appendField(l.sub, labelText, l.e.str(ingest.Printable(t.Text)))
+			l.sub = protobuf.AppendField(l.sub, labelText, l.e.str(ingest.Printable(t.Text)))
 		default:
-			l.sub = appendField(l.sub, labelNumber, uint64(t.Number))
+			l.sub = protobuf.AppendField(l.sub, labelNumber, uint64(t.Number))
 			if t.Unit != "" {
-				l.sub = appendField(l.sub, labelUnit, l.e.str(ingest.Printable(t.Unit)))
+				l.sub = protobuf.AppendField(l.sub, labelUnit, l.e.str(ingest.Printable(t.Unit)))
 			}
 		}
-		b = appendBytes(b, sampleLabel, l.sub)
+		b = protobuf.AppendBytes(b, sampleLabel, l.sub)
 	}
 	return b
 }
@@ -509,9 +476,9 @@ func (l *labels) number(b []byte, key *uint64, name string, v int32) []byte {
 	if *key == 0 {
 		*key = l.e.str(name)
 	}
-	l.sub = appendField(l.sub[:0], 1, *key)
-	l.sub = appendField(l.sub, 3, uint64(v))
-	return appendBytes(b, 3, l.sub)
+	l.sub = protobuf.AppendField(l.sub[:0], 1, *key)
+	l.sub = protobuf.AppendField(l.sub, 3, uint64(v))
+	return protobuf.AppendBytes(b, 3, l.sub)
 }
 
 // locations writes all locations; unresolved locations refer to functions numbered after the named
@@ -525,14 +492,14 @@ func (e *encoder) locations() {
 	for i := range e.p.Locations {
 		l := &e.p.Locations[i]
 		address := uint64(l.Offset)
-		e.msg = appendField(e.msg[:0], 1, uint64(i)+1)
+		e.msg = protobuf.AppendField(e.msg[:0], 1, uint64(i)+1)
 		var m *mapping
 		if n := e.plan.mapping[i]; n > 0 {
 			m = &e.plan.mappings[n-1]
 			address += m.delta
-			e.msg = appendField(e.msg, 2, uint64(n))
+			e.msg = protobuf.AppendField(e.msg, 2, uint64(n))
 		}
-		e.msg = appendField(e.msg, 3, address)
+		e.msg = protobuf.AppendField(e.msg, 3, address)
 		var frames []ingest.Frame
 		if names != nil {
 			frames = names.At(ingest.LocationID(i))
@@ -556,26 +523,26 @@ func (e *encoder) locations() {
 }
 
 func (e *encoder) line(function, line, column uint64) {
-	e.sub = appendField(e.sub[:0], 1, function)
-	e.sub = appendField(e.sub, 2, line)
-	e.sub = appendField(e.sub, 3, column)
-	e.msg = appendBytes(e.msg, 4, e.sub)
+	e.sub = protobuf.AppendField(e.sub[:0], 1, function)
+	e.sub = protobuf.AppendField(e.sub, 2, line)
+	e.sub = protobuf.AppendField(e.sub, 3, column)
+	e.msg = protobuf.AppendBytes(e.msg, 4, e.sub)
 }
 
 func (e *encoder) mappings() {
 	for i := range e.plan.mappings {
 		m := &e.plan.mappings[i]
 		o := &e.p.Objects[m.object]
-		e.msg = appendField(e.msg[:0], 1, uint64(i)+1)
-		e.msg = appendField(e.msg, 2, m.start)
-		e.msg = appendField(e.msg, 3, m.limit)
-		e.msg = appendField(e.msg, 4, m.offset)
-		e.msg = appendField(e.msg, 5, e.str(fileText(o, m.object, &e.opts)))
-		e.msg = appendField(e.msg, 6, e.str(buildIDText(o.ID)))
-		e.msg = appendBool(e.msg, 7, m.functions)
-		e.msg = appendBool(e.msg, 8, m.files)
-		e.msg = appendBool(e.msg, 9, m.lines)
-		e.msg = appendBool(e.msg, 10, m.inlined)
+		e.msg = protobuf.AppendField(e.msg[:0], 1, uint64(i)+1)
+		e.msg = protobuf.AppendField(e.msg, 2, m.start)
+		e.msg = protobuf.AppendField(e.msg, 3, m.limit)
+		e.msg = protobuf.AppendField(e.msg, 4, m.offset)
+		e.msg = protobuf.AppendField(e.msg, 5, e.str(fileText(o, m.object, &e.opts)))
+		e.msg = protobuf.AppendField(e.msg, 6, e.str(buildIDText(o.ID)))
+		e.msg = protobuf.AppendBool(e.msg, 7, m.functions)
+		e.msg = protobuf.AppendBool(e.msg, 8, m.files)
+		e.msg = protobuf.AppendBool(e.msg, 9, m.lines)
+		e.msg = protobuf.AppendBool(e.msg, 10, m.inlined)
 		e.out.message(profMapping, e.msg)
 	}
 }
@@ -632,11 +599,11 @@ func guessedNames(n *ingest.Names) map[ingest.FuncID]ingest.Reason {
 }
 
 func (e *encoder) function(id, name, system, file, line uint64) {
-	e.msg = appendField(e.msg[:0], 1, id)
-	e.msg = appendField(e.msg, 2, name)
-	e.msg = appendField(e.msg, 3, system)
-	e.msg = appendField(e.msg, 4, file)
-	e.msg = appendField(e.msg, 5, line)
+	e.msg = protobuf.AppendField(e.msg[:0], 1, id)
+	e.msg = protobuf.AppendField(e.msg, 2, name)
+	e.msg = protobuf.AppendField(e.msg, 3, system)
+	e.msg = protobuf.AppendField(e.msg, 4, file)
+	e.msg = protobuf.AppendField(e.msg, 5, line)
 	e.out.message(profFunction, e.msg)
 }
 
