@@ -19,7 +19,7 @@ const (
 	TimeTag      = "time:"     // "time:10s": the start of an interval of that length
 	FieldTag     = "field:"    // "field:call_site"
 	LabelTag     = "label:"    // "label:thread_name"
-	AllLabels    = "label"     // all labels of a pprof file
+	AllLabels    = "label"     // all labels of a pprof or OTLP file
 )
 
 // FieldLabels are the words of the labels that are fields of Sample, not tags.
@@ -206,6 +206,14 @@ func EncodeTags(tags []Tag) string {
 		b.WriteString(withoutMarks.Replace(t.Unit))
 	}
 	return b.String()
+}
+
+// AppendTags returns the text of Sample.Tags for the tags in two such texts.
+func AppendTags(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + tagSeparator + b
 }
 
 // AllTags returns the tags of a sample in their order. A key can occur several times.

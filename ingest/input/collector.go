@@ -216,7 +216,7 @@ func (c *collector) tagSources() error {
 func refuseLabels(name string, words []string) error {
 	for _, word := range words {
 		if word != ingest.AllLabels {
-			return fmt.Errorf("%s: its samples have no label %s: only pprof files have such labels",
+			return fmt.Errorf("%s: its samples have no label %s: only pprof and OpenTelemetry files have such labels",
 				name, ingest.Printable(ingest.TagKey(word)))
 		}
 	}

@@ -33,7 +33,8 @@ type file struct {
 }
 
 // Open opens a capture and recognizes its type by its first bytes: perf.data in any container, a
-// capture bundle, a stack map, or a pprof profile, gzipped or not. Profile and Replay read the
+// capture bundle, a stack map, a pprof profile, gzipped or not, or profiles
+// of OpenTelemetry. Profile and Replay read the
 // samples; Open itself reads the samples of a pprof file. Errors of files that are not captures
 // wrap ErrNotCapture.
 func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
@@ -144,6 +145,8 @@ func openSource(ctx context.Context, in *file, opts *Options) (source, error) {
 		return openPacked(ctx, in, kind, opts)
 	case kind == container.TypePprof && !bare:
 		return openPprof(in, opts)
+	case kind == container.TypeOTLP && !bare:
+		return &otlpSource{in, opts}, opts.refuseFields(in.path)
 	case bare:
 		return openStacks(ctx, in, stackmap.NoForm, opts)
 	}
@@ -172,7 +175,7 @@ func looksLike(kind container.Type, size int64) string {
 	case kind == container.TypeELF:
 		return "it is an ELF file (index reads those)"
 	}
-	return "it begins neither like a perf.data file nor like a pprof profile"
+	return "it begins neither like a perf.data file nor like a pprof or OpenTelemetry profile"
 }
 
 // closers closes several resources.
@@ -209,7 +212,7 @@ func openPacked(ctx context.Context, in *file, kind container.Type, opts *Option
 	case damage != nil:
 		return nil, fmt.Errorf("%w: it is compressed, and damaged: %w", ErrNotCapture, damage)
 	case inner == container.TypeStacks || inner == container.TypeBundle || inner == container.TypePprof ||
-		opts.Stacks.bare() && !inner.Packed():
+		inner == container.TypeOTLP || opts.Stacks.bare() && !inner.Packed():
 		return openSource(ctx, in, opts)
 	case kind == container.TypeGzip: // a profile with unusual first fields
 		packed.closers = nil

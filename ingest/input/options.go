@@ -244,9 +244,15 @@ func errNoTimes(path string) error {
 
 // refuseRecords refuses options that need single samples, for captures of counted stacks.
 func (o *Options) refuseRecords(path string) error {
-	switch {
-	case o.Time.set:
+	if o.Time.set {
 		return errNoTimes(path)
+	}
+	return o.refuseFields(path)
+}
+
+// refuseFields refuses options that need fields which only perf.data files have.
+func (o *Options) refuseFields(path string) error {
+	switch {
 	case o.Weight != "":
 		return fmt.Errorf("%s: no tracepoints in it", path)
 	case o.Branches:

@@ -36,6 +36,9 @@ func NewLabels(keep *ingest.Keep) *Labels {
 	return t
 }
 
+// Asked reports whether the labels of a key were requested by it.
+func (t *Labels) Asked(key string) bool { return slices.Contains(t.keys, key) }
+
 // Kept records that a key occurs, and reports whether its labels are kept.
 func (t *Labels) Kept(key []byte) bool {
 	kept, ok := t.seen[string(key)] // without an allocation

@@ -7,6 +7,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/format/otlp"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
@@ -25,6 +26,7 @@ const (
 	TypeBundle        // of `symbolize capture`
 	TypeStacks        // any form of stackmap.Form, also packed
 	TypePprof         // not packed
+	TypeOTLP          // profiles of OpenTelemetry, not packed
 	TypeELF           // not packed
 	TypeKallsyms      // text in the form of /proc/kallsyms
 	TypePerfMap       // text that may be a perf-PID.map
@@ -58,6 +60,8 @@ func TypeOfHead(head []byte) Type {
 		return TypeJITDump
 	case symlist.IsKallsyms(head):
 		return TypeKallsyms
+	case otlp.Detect(head):
+		return TypeOTLP
 	case pprof.Detect(head):
 		return TypePprof
 	case symlist.IsPerfMap(head):
@@ -78,7 +82,7 @@ func TypeOf(name string, r io.ReaderAt, size int64) (Type, error) {
 	}
 	t := TypeOfHead(head[:n])
 	switch {
-	case t == TypeELF || t == TypePerfData || t == TypeBundle:
+	case t == TypeELF || t == TypePerfData || t == TypeBundle || t == TypeOTLP:
 	case t == TypeZstd && bundle.Detect(r, size):
 		t = TypeBundle
 	case t.Packed() && IsPacked(r, size):

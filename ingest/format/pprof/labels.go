@@ -98,19 +98,6 @@ func (r *reader) readTags(s *sample, comm *label) ingest.StringID {
 	return id
 }
 
-// dropLabels removes the numbers that are not kept.
-func (r *reader) dropLabels(row *ingest.Sample) {
-	if !r.opts.Keep.PID {
-		row.PID = -1
-	}
-	if !r.opts.Keep.TID {
-		row.TID = -1
-	}
-	if !r.opts.Keep.CPU {
-		row.CPU = -1
-	}
-}
-
 func numLabel(s *sample, key string, has bool) int32 {
 	if !has {
 		return -1

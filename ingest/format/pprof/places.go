@@ -2,7 +2,6 @@ package pprof
 
 import (
 	"math"
-	"path"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -11,90 +10,12 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/named"
-	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/object/symlist"
 )
 
-// objectOfMapping returns the object of a pprof mapping, and the base to subtract from its
-// addresses (modulo 2^64) to get Offsets.
-func objectOfMapping(m *profile.Mapping) (o ingest.Object, base uint64) {
-	base = m.Start - m.Offset
-	if id, err := buildid.Parse(m.BuildID); err == nil {
-		o.ID, o.IDSource = id, ingest.IDRecorded
-	}
-	size := m.Limit - m.Start
-	if m.Limit < m.Start {
-		size = 0
-	}
-	file := m.File
-	o.Kind, o.Kernel = kindOfMapping(m, o.ID), ingest.NoObject
-	switch o.Kind {
-	case ingest.Kernel:
-		base = kernelBase(m)
-		if ref, ok := strings.CutPrefix(file, ingest.KernelMapName); ok {
-			file, o.RefSymbol = ingest.KernelMapName, ref
-		}
-	case ingest.JIT:
-		file, _ = ingest.Unbracket(file)
-		o.Symbol, o.Length = file, size
-		base = m.Start
-	case ingest.PerfMap:
-		o.PID, _ = symlist.PerfMapPID(file)
-	case ingest.JITDump:
-		o.PID, _ = jitdump.PIDOf(file)
-		base = m.Start
-	case ingest.ELF, ingest.VDSO, ingest.Module:
-		if size > 0 {
-			o.Segments = []ingest.SegmentRef{{Offset: addr.Offset(m.Offset), Len: size}}
-		}
-	}
-	o.File.Path = strings.TrimSuffix(file, ingest.DeletedSuffix)
-	o.File.Deleted = o.File.Path != file
-	return o, base
-}
-
-// kindOfMapping derives the kind of object from the names that perf, other profilers
-// and Write use.
-func kindOfMapping(m *profile.Mapping, id buildid.ID) ingest.ObjectKind {
-	file, base := m.File, path.Base(m.File)
-	inner, bracketed := ingest.Unbracket(file)
-	_, isPerfMap := symlist.PerfMapPID(file)
-	_, isDump := jitdump.PIDOf(file)
-	switch {
-	case strings.HasPrefix(file, ingest.KernelMapName), ingest.IsVmlinux(base) && m.Start>>63 != 0:
-		return ingest.Kernel
-	case file == "[vdso]", strings.HasPrefix(base, "linux-vdso"):
-		return ingest.VDSO
-	case isPerfMap && (id.IsZero() || id.Space() == buildid.JIT):
-		return ingest.PerfMap
-	case isDump && id.Space() == buildid.JIT:
-		return ingest.JITDump
-	case id.Space() == buildid.JIT, strings.HasPrefix(inner, "bpf_"):
-		return ingest.JIT
-	case strings.HasPrefix(file, "[guest"):
-		return ingest.Guest
-	case file == ingest.HypervisorPath:
-		return ingest.Hypervisor
-	case file == ingest.UnmappedPath, file == ingest.UnmappedKernelPath,
-		file == ingest.AmbiguousPath, file == ingest.AmbiguousJITPath, file == ingest.AmbiguousKernelPath:
-		return ingest.Unmapped
-	case file == ingest.NoStackPath, ingest.IsStackEnd(file):
-		return ingest.NoStack
-	case ingest.IsAnonymousName(file) && id.IsZero():
-		return ingest.Anonymous
-	case bracketed && file != ingest.VsyscallPath, strings.Contains(base, ".ko"):
-		return ingest.Module
-	}
-	return ingest.ELF
-}
-
-// kernelBase is the run-time address of the reference symbol: in perf_data_converter the
-// file_offset, which is perf's pgoff, in others the start of the mapping.
-func kernelBase(m *profile.Mapping) uint64 {
-	if m.Offset >= m.Start && m.Offset < m.Limit && m.Offset != 0 {
-		return m.Offset
-	}
-	return m.Start
+// mappingOf returns a mapping of the library.
+func mappingOf(m *profile.Mapping) named.Mapping {
+	id, _ := buildid.Parse(m.BuildID)
+	return named.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: m.File, ID: id}
 }
 
 // readLocations adds objects, functions and places, and sets the place of each location.
@@ -102,7 +23,7 @@ func (r *reader) readLocations() {
 	objects := make(map[*profile.Mapping]uint32, len(r.prof.Mapping)+1)
 	bases := make(map[*profile.Mapping]uint64, len(r.prof.Mapping))
 	for i, m := range r.prof.Mapping {
-		o, base := objectOfMapping(m)
+		o, base := named.ObjectOf(mappingOf(m))
 		objects[m], bases[m] = r.b.Object(o), base
 		if i == 0 && o.Kind == ingest.ELF {
 			r.p.Meta.MainProgram = o.File.Path

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -65,14 +64,7 @@ const (
 )
 
 // ReadOptions select the samples of a pprof file, and the labels to keep.
-type ReadOptions struct {
-	Event string   // only this event; "" for all
-	Comms []string // only these thread names; none for all
-	PIDs  []int32  // only these processes; none for all
-	TIDs  []int32  // only these threads; none for all
-	CPUs  []int32  // only these CPUs; none for all
-	Keep  ingest.Keep
-}
+type ReadOptions = named.Options
 
 // Read decodes a pprof file, gzipped or not, with the filters and labels of opts. It makes Objects
 // from mappings, and Locations from unchanged addresses. Function names are kept in Names;
@@ -280,11 +272,11 @@ func (r *reader) readSamples() error {
 		}
 		row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
 		r.readLabels(s, &row, labels)
-		if !r.selected(&row) {
+		if !r.opts.Selects(&row, r.p.Strings) {
 			r.p.Stats.FilteredOut++
 			continue
 		}
-		r.dropLabels(&row)
+		r.opts.Drop(&row)
 		if locs, err = index.append(locs[:0], s.locations); err != nil {
 			return err
 		}
@@ -304,13 +296,6 @@ func (r *reader) readSamples() error {
 	}
 	r.b.Profile()
 	return nil
-}
-
-// selected reports whether a sample passes the filters.
-func (r *reader) selected(s *ingest.Sample) bool {
-	passes := func(list []int32, v int32) bool { return len(list) == 0 || slices.Contains(list, v) }
-	return passes(r.opts.PIDs, s.PID) && passes(r.opts.TIDs, s.TID) && passes(r.opts.CPUs, s.CPU) &&
-		(len(r.opts.Comms) == 0 || slices.Contains(r.opts.Comms, r.p.Strings[s.Comm]))
 }
 
 // warn reports what was left out.

@@ -1,0 +1,407 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math"
+	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/decode"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/named"
+	"symbolize/ingest/protobuf"
+)
+
+// Select selects samples by their labels, and the labels to keep.
+type Select = named.Options
+
+// Options select the samples of a file.
+type Options struct {
+	Select
+	// From and Until select samples by their time, inclusive, in ns since 1970; both are 0 for all.
+	From, Until uint64
+}
+
+// Read reads a file with profiles of OpenTelemetry, of size bytes: a message in protobuf, or many in
+// protobuf or JSON. Samples are counted by stack and labels. Names are kept in Names; locations
+// without a name are left to resolve. What is damaged is left out, with a Partial warning; it is an
+// error if nothing remains.
+func Read(name string, in io.ReaderAt, size int64, opts Options) (*ingest.Profile, error) {
+	r := newReader(name, opts)
+	f := &file{name: name, r: in, size: size}
+	damage, err := f.messages(r.message)
+	if err != nil {
+		return nil, err
+	}
+	damage = append(damage, r.damage...)
+	if len(damage) > 0 && r.b.P.Stats.Samples == 0 {
+		return nil, damage[0]
+	}
+	return r.finish(damage), nil
+}
+
+// reader folds the messages of a file.
+type reader struct {
+	contents
+	name   string
+	opts   Options
+	b      *named.Builder
+	labels labels
+	layout layout
+
+	// Of the current message, by index in its tables; 0 is not known yet.
+	mappings, kernelMappings []mapped
+	places, stacks           []uint32 // the Builder's number + 1
+	frameTypes               map[uint64]string
+
+	functions     *intern.Table[ingest.FuncID]
+	key           []byte // scratch, like the following
+	indices       []uint64
+	list          []uint32
+	location      location
+	frames        []ingest.Frame
+	sample        sample
+	events        map[eventKey]*event
+	asked         map[string]bool // events in the file
+	negative, bad uint64
+	firstBad      error
+	at            int64  // offset of the current message in the file
+	end           uint64 // of all profiles, ns since 1970
+	damage        []error
+	recorder      string
+}
+
+// eventKey identifies an event.
+type eventKey struct{ name, unit string }
+
+// event is an event of the profile.
+type event struct {
+	number    uint16
+	oneColumn bool // the counts are the values
+	skip      bool // not the requested one
+}
+
+func newReader(name string, opts Options) *reader {
+	r := &reader{name: name, opts: opts, b: named.NewBuilder(),
+		functions:  intern.New[ingest.FuncID](maphash.MakeSeed()),
+		frameTypes: make(map[uint64]string), events: make(map[eventKey]*event), asked: make(map[string]bool)}
+	r.labels.init(&r.opts.Keep)
+	r.b.P.Meta.Captures = []string{name}
+	return r
+}
+
+// message folds a message.
+func (r *reader) message(p part) error {
+	r.at = p.at
+	err := r.split(p.data, func() error {
+		r.reset(&r.mappings, &r.kernelMappings)
+		r.places = emptied(r.places, len(r.tables[locationTable]))
+		r.stacks = emptied(r.stacks, len(r.tables[stackTable]))
+		clear(r.frameTypes)
+		clear(r.labels.rows)
+		r.layout = current
+		if !p.json { // names tell
+			var err error
+			if r.layout, err = r.versionOf(); err != nil {
+				return err
+			}
+		}
+		for _, s := range r.resources {
+			if err := r.resource(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.b.Compact()
+	if err != nil {
+		r.damage = append(r.damage, &decode.Error{Name: r.name, Offset: p.at,
+			Reason: fmt.Sprintf("message of %d bytes: %v", len(p.data), err)})
+	}
+	return nil
+}
+
+// reset empties the tables of mappings.
+func (r *reader) reset(tables ...*[]mapped) {
+	for _, t := range tables {
+		*t = emptied(*t, len(r.tables[mappingTable]))
+	}
+}
+
+// emptied returns a list of n zero values, in the memory of an older one if that is enough.
+func emptied[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	list = list[:n]
+	clear(list)
+	return list
+}
+
+// resource folds a ResourceProfiles.
+func (r *reader) resource(s span) error {
+	r.labels.scope = r.labels.scope[:0]
+	err := r.below(s, []uint64{resourceResource, 1}, func(s span) error {
+		key, value := r.keyValue(r.bytes(s))
+		return r.resourceAttribute(key, value)
+	})
+	if err != nil {
+		return err
+	}
+	r.labels.enter()
+	return r.below(s, []uint64{resourceScopes}, func(scope span) error {
+		if err := r.readScope(scope); err != nil {
+			return err
+		}
+		return r.below(scope, []uint64{scopeProfile}, r.profile)
+	})
+}
+
+// readScope keeps the name of the profiler, if all have the same.
+func (r *reader) readScope(scope span) error {
+	return r.below(scope, []uint64{scopeScope}, func(s span) error {
+		var name, version []byte
+		k := r.fields(s)
+		for k.next() {
+			switch k.Number {
+			case 1:
+				name = k.Body
+			case 2:
+				version = k.Body
+			}
+		}
+		text := strings.TrimSpace(string(name) + " " + string(version))
+		m := &r.b.P.Meta
+		if r.recorder == "" {
+			r.recorder, m.Recorder = text, text
+		} else if m.Recorder != text {
+			m.Recorder = ""
+		}
+		return k.err
+	})
+}
+
+// profile folds a Profile.
+func (r *reader) profile(s span) error {
+	var typ, period eventKey
+	var start, duration uint64
+	var length int64
+	var attributes []uint64
+	k := r.fields(s)
+	for k.next() {
+		var err error
+		ok := true
+		switch k.Number {
+		case profileType:
+			typ, err = r.valueType(k.Body)
+		case profilePeriodType:
+			period, err = r.valueType(k.Body)
+		case profileTime:
+			start = k.Value
+		case profileDuration:
+			duration = k.Value
+		case profilePeriod:
+			length = int64(k.Value)
+		case profileAttributes:
+			attributes, ok = protobuf.Numbers(attributes, &k.Field)
+		}
+		if !ok {
+			err = errMalformed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if k.err != nil {
+		return k.err
+	}
+	r.times(start, duration)
+	r.period(period, length)
+	ev := r.event(typ, period, length)
+	if ev.skip {
+		return nil
+	}
+	if err := r.labels.profile(&r.contents, attributes); err != nil {
+		return err
+	}
+	for k := r.fields(s); k.next(); { // was read to its end before
+		if !k.is(profileSample) {
+			continue
+		}
+		if err := r.fold(k.Body, ev); err != nil {
+			r.bad++
+			if r.firstBad == nil {
+				r.firstBad = fmt.Errorf("%w, in the message at offset %d", err, r.at)
+			}
+		}
+	}
+	return nil
+}
+
+// valueType decodes a ValueType.
+func (r *reader) valueType(b []byte) (k eventKey, err error) {
+	for len(b) > 0 {
+		f, rest, ok := protobuf.Next(b)
+		if !ok {
+			return k, errMalformed
+		}
+		b = rest
+		text, err := r.entry(stringTable, f.Value)
+		switch {
+		case f.Number > 2: // the aggregation of release 1.8
+		case err != nil:
+			return k, err
+		case f.Number == 1:
+			k.name = string(text)
+		default:
+			k.unit = string(text)
+		}
+	}
+	return k, nil
+}
+
+// event returns the event of a type of samples.
+func (r *reader) event(k, period eventKey, length int64) *event {
+	ev := r.events[k]
+	if ev != nil {
+		if !ev.skip {
+			if e := &r.b.P.Events[ev.number]; e.Period != fixedPeriod(k, period, length) {
+				e.Period = 0
+			}
+		}
+		return ev
+	}
+	ev = &event{oneColumn: k.unit == "count"}
+	r.events[k] = ev
+	r.asked[k.name] = true
+	if r.opts.Event != "" && k.name != r.opts.Event || len(r.b.P.Events) == math.MaxUint16 {
+		ev.skip = true
+		return ev
+	}
+	ev.number = uint16(len(r.b.P.Events))
+	r.b.P.Events = append(r.b.P.Events, ingest.Event{Name: k.name, Unit: k.unit,
+		Period: fixedPeriod(k, period, length)})
+	return ev
+}
+
+// fixedPeriod is the period of an event that is sampled by its own count.
+func fixedPeriod(k, period eventKey, length int64) uint64 {
+	if k != period || length < 0 {
+		return 0
+	}
+	return uint64(length)
+}
+
+// times extends the time of the profile.
+func (r *reader) times(start, duration uint64) {
+	m := &r.b.P.Meta
+	if start == 0 || start > math.MaxInt64 || duration > math.MaxInt64-start {
+		return
+	}
+	if m.StartNanos == 0 || int64(start) < m.StartNanos {
+		m.StartNanos = int64(start)
+	}
+	r.end = max(r.end, start+duration)
+}
+
+// period keeps the type and the length of the period, if all profiles have the same.
+func (r *reader) period(k eventKey, length int64) {
+	if k == (eventKey{}) {
+		return
+	}
+	h := ingest.PprofHeader{PeriodType: k.name, PeriodUnit: k.unit, Period: length}
+	m := &r.b.P.Meta
+	switch {
+	case m.Pprof == nil:
+		m.Pprof = &h
+	case m.Pprof.PeriodType != k.name || m.Pprof.PeriodUnit != k.unit:
+		m.Pprof.PeriodType, m.Pprof.PeriodUnit, m.Pprof.Period = "", "", 0
+	case m.Pprof.Period != length:
+		m.Pprof.Period = 0
+	}
+}
+
+// resourceAttribute uses an attribute of a resource.
+func (r *reader) resourceAttribute(key, value []byte) error {
+	var t ingest.Tag
+	r.tag(&t, value)
+	t.Key = string(key)
+	if t.Key == "host.name" {
+		m := &r.b.P.Meta
+		if m.Host == "" && len(r.asked) == 0 {
+			m.Host = t.Text
+		} else if m.Host != t.Text {
+			m.Host = ""
+		}
+	}
+	r.labels.scope = append(r.labels.scope, t)
+	return nil
+}
+
+// finish makes the profile and its warnings.
+func (r *reader) finish(damage []error) *ingest.Profile {
+	p := r.b.P
+	if r.end > uint64(p.Meta.StartNanos) && p.Meta.StartNanos > 0 {
+		p.Meta.Duration = int64(r.end) - p.Meta.StartNanos
+	}
+	r.columns()
+	r.b.Profile()
+	p.Meta.MainProgram = mainProgram(p)
+	warn := func(partial bool, format string, args ...any) {
+		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{Partial: partial,
+			Text: fmt.Sprintf(format, args...)})
+	}
+	for _, err := range damage[:min(len(damage), maxWarnings)] {
+		warn(true, "%v", err)
+	}
+	if more := len(damage) - maxWarnings; more > 0 {
+		warn(true, "%s: %d more messages are damaged", r.name, more)
+	}
+	if r.bad > 0 {
+		warn(true, "%s: %d of %d samples left out: %v", r.name, r.bad, r.bad+p.Stats.Records, r.firstBad)
+	}
+	if r.negative > 0 {
+		warn(false, "%s: %d negative values left out", r.name, r.negative)
+	}
+	r.labels.Warn(r.name, &p.Stats)
+	p.Stats.BadRecords += r.bad
+	return p
+}
+
+// maxWarnings bounds the warnings about damaged messages.
+const maxWarnings = 10
+
+// columns makes the values of events without times their counts.
+func (r *reader) columns() {
+	p := r.b.P
+	one := make([]bool, len(p.Events))
+	for _, ev := range r.events {
+		if !ev.skip && ev.oneColumn {
+			one[ev.number], p.Events[ev.number].OneColumn = true, true
+		}
+	}
+	p.Stats.Samples = 0
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if one[s.Event] {
+			s.Count = s.Weight
+		}
+		p.Stats.Samples += s.Count
+	}
+}
+
+// mainProgram is the program with most of the samples.
+func mainProgram(p *ingest.Profile) string {
+	leaves := make([]uint64, len(p.Objects))
+	for i := range p.Samples {
+		if stack := p.Stack(p.Samples[i].Stack); len(stack) > 0 {
+			leaves[p.Locations[stack[0]].Object] += p.Samples[i].Weight
+		}
+	}
+	return ingest.MainProgram(p.Objects, leaves)
+}
+
+var errShape = errors.New("a sample without values and times, or with different numbers of them")

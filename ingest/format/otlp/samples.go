@@ -1,0 +1,330 @@
+package otlp
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/named"
+	"symbolize/ingest/protobuf"
+)
+
+// sample is a decoded sample. Its slices are reused.
+type sample struct {
+	stack, link uint64
+	attributes  []uint64
+	values      []int64
+	times       []byte // 8 bytes each
+}
+
+// decode decodes a sample of the message's version.
+func (s *sample) decode(b []byte, l *layout) error {
+	*s = sample{attributes: s.attributes[:0], values: s.values[:0]}
+	var single []byte
+	for len(b) > 0 {
+		f, rest, ok := protobuf.Next(b)
+		if !ok {
+			return errMalformed
+		}
+		switch f.Number {
+		case sampleStack:
+			s.stack, ok = f.Value, f.Wire == protobuf.Varint
+		case l.attributes:
+			s.attributes, ok = protobuf.Numbers(s.attributes, &f)
+		case l.link:
+			s.link, ok = f.Value, f.Wire == protobuf.Varint
+		case l.values:
+			s.values, ok = protobuf.Numbers(s.values, &f)
+		case sampleTimes:
+			switch {
+			case f.Wire == protobuf.Fixed64: // not packed
+				single = binary.LittleEndian.AppendUint64(single, f.Value)
+			case f.Wire == protobuf.Bytes && len(f.Body)%8 == 0 && s.times == nil:
+				s.times = f.Body
+			default:
+				ok = false
+			}
+		}
+		if !ok {
+			return errMalformed
+		}
+		b = rest
+	}
+	if single != nil {
+		s.times = append(single, s.times...)
+	}
+	if n := len(s.times) / 8; n == 0 && len(s.values) == 0 || n > 0 && len(s.values) > 0 &&
+		n != len(s.values) {
+		return errShape
+	}
+	return nil
+}
+
+// fold counts a sample.
+func (r *reader) fold(b []byte, ev *event) error {
+	s := &r.sample
+	if err := s.decode(b, &r.layout); err != nil {
+		return err
+	}
+	stack, err := r.stack(s.stack)
+	if err != nil {
+		return err
+	}
+	row, err := r.labels.row(r, s)
+	if err != nil {
+		return err
+	}
+	r.b.P.Stats.Records++
+	row.Stack, row.Event = stack, ev.number
+	selected := r.opts.Selects(&row, r.b.P.Strings)
+	r.opts.Drop(&row)
+	n := len(s.times) / 8
+	if n == 0 {
+		ev.oneColumn = true
+		n = len(s.values)
+	}
+	for i := range n {
+		value, at := int64(1), uint64(0)
+		if len(s.values) > 0 {
+			value = s.values[i]
+		}
+		if len(s.times) > 0 {
+			at = binary.LittleEndian.Uint64(s.times[8*i:])
+		}
+		switch {
+		case !selected, r.opts.Until > 0 && (at < r.opts.From || at > r.opts.Until):
+			r.b.P.Stats.FilteredOut++
+			continue
+		case value < 0:
+			r.negative++
+			continue
+		}
+		if r.labels.interval > 0 {
+			timed := row
+			timed.Count, timed.Weight = 1, uint64(value)
+			timed.Tags = r.labels.timed(r, &row, at)
+			r.b.Add(timed)
+			continue
+		}
+		if row.Count > 0 { // one row for all observations
+			row.Count++
+			row.Weight += uint64(value)
+			continue
+		}
+		row.Count, row.Weight = 1, uint64(value)
+	}
+	if row.Count > 0 {
+		r.b.Add(row)
+	}
+	return nil
+}
+
+// Keys of attributes that are fields of a Sample.
+const (
+	keyThreadName = "thread.name"
+	keyThreadID   = "thread.id"
+	keyCPU        = "cpu.logical_number"
+	keyProcessID  = "process.pid"
+
+	keyContainer = "container.id"
+	keyTraceID   = "trace_id" // of a link, like the next
+	keySpanID    = "span_id"
+)
+
+// labels makes the labels of samples from attributes: of the sample, its profile and its resource.
+type labels struct {
+	*named.Labels
+	scope    []ingest.Tag // of the resource, then of the profile
+	resource int          // number of those of the resource
+	rows     map[string]ingest.Sample
+	key      []byte
+	tags     []ingest.Tag // scratch
+	links    bool         // links are kept
+	interval uint64       // ns; 0 for no label of time
+	digits   int          // of its seconds after the point
+	times    map[timedKey]ingest.StringID
+}
+
+// timedKey identifies tags with a time.
+type timedKey struct {
+	tags ingest.StringID
+	at   uint64
+}
+
+func (l *labels) init(keep *ingest.Keep) {
+	l.Labels = named.NewLabels(keep)
+	l.rows, l.times = make(map[string]ingest.Sample), make(map[timedKey]ingest.StringID)
+	for _, word := range keep.TagList() {
+		key := ingest.TagKey(word)
+		l.links = l.links || word == ingest.AllLabels || key == keyTraceID || key == keySpanID
+		length, ok := strings.CutPrefix(word, ingest.TimeTag)
+		if d, err := time.ParseDuration(length); ok && err == nil {
+			l.interval = uint64(d)
+			for unit := uint64(time.Second); l.interval%unit != 0 && unit > 1; unit /= 10 {
+				l.digits++
+			}
+		}
+	}
+}
+
+// enter begins the profiles of a resource, whose attributes are in scope.
+func (l *labels) enter() { l.resource = len(l.scope) }
+
+// profile begins a profile.
+func (l *labels) profile(c *contents, attributes []uint64) error {
+	l.scope = l.scope[:l.resource]
+	clear(l.rows)
+	for _, i := range attributes {
+		t, err := c.attributeTag(i)
+		if err != nil {
+			return err
+		}
+		l.scope = append(l.scope, t)
+	}
+	return nil
+}
+
+// attributeTag returns an attribute of the table.
+func (c *contents) attributeTag(i uint64) (t ingest.Tag, err error) {
+	key, value, unit, err := c.attribute(i)
+	if err != nil {
+		return t, err
+	}
+	c.tag(&t, value)
+	t.Key, t.Unit = string(key), string(unit)
+	return t, nil
+}
+
+// row returns a row with the labels of a sample.
+func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
+	l.key = l.key[:0]
+	for _, i := range s.attributes {
+		l.key = protobuf.AppendVarint(l.key, i)
+	}
+	if l.links {
+		l.key = protobuf.AppendVarint(append(l.key, 0), s.link)
+	}
+	if row, ok := l.rows[string(l.key)]; ok { // without an allocation
+		return row, nil
+	}
+	row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
+	tags := l.tags[:0]
+	own := len(s.attributes)
+	for i := range own + len(l.scope) {
+		var t ingest.Tag
+		var err error
+		if i >= own {
+			t = l.scope[len(l.scope)-1-(i-own)]
+		} else if t, err = r.attributeTag(s.attributes[i]); err != nil {
+			return row, err
+		}
+		if !l.field(r, &row, &t) && !hasKey(tags, t.Key) {
+			tags = append(tags, t)
+		}
+	}
+	if s.link != 0 && l.links {
+		link, err := r.entry(linkTable, s.link)
+		if err != nil {
+			return row, err
+		}
+		tags = appendLink(tags, link)
+	}
+	l.tags = tags
+	row.Tags = l.encode(r, tags)
+	l.rows[string(l.key)] = row
+	return row, nil
+}
+
+func hasKey(tags []ingest.Tag, key string) bool {
+	for i := range tags {
+		if tags[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// field stores an attribute in a field of the row, if it has one for it.
+func (l *labels) field(r *reader, row *ingest.Sample, t *ingest.Tag) bool {
+	set := func(to *int32) bool {
+		if *to < 0 && t.Numeric && t.Number >= 0 && t.Number <= math.MaxInt32 {
+			*to = int32(t.Number)
+		}
+		return t.Numeric
+	}
+	switch t.Key {
+	case keyThreadName:
+		if row.Comm == 0 {
+			row.Comm = r.b.String([]byte(t.Text))
+		}
+		return !t.Numeric
+	case keyThreadID:
+		return set(&row.TID)
+	case keyCPU:
+		return set(&row.CPU)
+	case keyProcessID:
+		return set(&row.PID)
+	}
+	return false
+}
+
+// appendLink appends the IDs of a link.
+func appendLink(tags []ingest.Tag, link []byte) []ingest.Tag {
+	for len(link) > 0 {
+		f, rest, ok := protobuf.Next(link)
+		if !ok {
+			break
+		}
+		if key := [...]string{1: keyTraceID, 2: keySpanID}; f.Number < 3 && len(f.Body) > 0 {
+			tags = append(tags, ingest.Tag{Key: key[f.Number], Text: hex.EncodeToString(f.Body)})
+		}
+		link = rest
+	}
+	return tags
+}
+
+// encode returns the number of the text of the kept tags. Container IDs are also found by the word
+// that captures of perf have for them.
+func (l *labels) encode(r *reader, tags []ingest.Tag) ingest.StringID {
+	kept := tags[:0]
+	for _, t := range tags {
+		if t.Key == keyContainer && l.Asked(ingest.ContainerTag) {
+			t.Key = ingest.ContainerTag
+		}
+		if l.Kept([]byte(t.Key)) {
+			kept = append(kept, t)
+		}
+	}
+	if len(kept) == 0 {
+		return 0
+	}
+	return r.b.String([]byte(l.Encode(kept)))
+}
+
+// timed returns the tags of a row with the start of the interval of a time, in seconds since 1970.
+func (l *labels) timed(r *reader, row *ingest.Sample, at uint64) ingest.StringID {
+	k := timedKey{row.Tags, at / l.interval}
+	if at == 0 {
+		return row.Tags
+	}
+	id, ok := l.times[k]
+	if !ok {
+		l.Kept([]byte(timeKey))
+		start := k.at * l.interval
+		text := strconv.FormatUint(start/1e9, 10)
+		if l.digits > 0 {
+			text += "." + fmt.Sprintf("%09d", start%1e9)[:l.digits]
+		}
+		tags := ingest.JoinTags(timeKey, text)
+		id = r.b.String([]byte(ingest.AppendTags(r.b.P.Strings[row.Tags], tags)))
+		l.times[k] = id
+	}
+	return id
+}
+
+const timeKey = "time"

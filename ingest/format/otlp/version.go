@@ -1,0 +1,161 @@
+package otlp
+
+import (
+	"errors"
+	"strings"
+
+	"symbolize/ingest/protobuf"
+)
+
+// layout has the numbers of the fields of Sample in one version.
+type layout struct{ attributes, link, values uint64 }
+
+var (
+	current = layout{attributes: sampleAttributes, link: sampleLink, values: sampleValues}
+	former  = layout{values: 2, attributes: 3, link: 4} // of releases 1.8 and 1.9
+)
+
+var errVersion = errors.New("samples are neither in the form of release 1.8 nor of 1.10 of the protocol")
+
+// versionOf returns the version of a message's samples. It looks at the first samples of each
+// profile until one is certain:
+//
+//   - Field 3 is a number in the current version (link) and a list in the former one (attributes);
+//     field 4 is a list now (values) and was a number (link). Lists that are not packed look like
+//     numbers: then, and without these fields, the next rule decides.
+//   - Field 2 has indices of attributes now. They are in the table, their keys differ, and they are
+//     no build IDs or types of frames. It had values, as many as there are times.
+//
+// If both are possible in the first samples, they are in the current version.
+func (c *contents) versionOf() (layout, error) {
+	v := versions{c: c, now: true, before: true, keys: make(map[uint64]string)}
+	err := c.samples(func(s span) error { return v.sample(s) })
+	switch {
+	case err != nil && !errors.Is(err, errCertain):
+		return current, err
+	case v.now:
+		return current, nil
+	case v.before:
+		return former, nil
+	}
+	return current, errVersion
+}
+
+// maxSeen bounds the samples that are looked at.
+const maxSeen = 64
+
+// errCertain ends the look for a version.
+var errCertain = errors.New("certain")
+
+// samples visits the samples of all profiles.
+func (c *contents) samples(visit func(span) error) error {
+	for _, r := range c.resources {
+		if err := c.below(r, []uint64{resourceScopes, scopeProfile, profileSample}, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below visits the parts that a path of numbers of fields leads to.
+func (c *contents) below(s span, path []uint64, visit func(span) error) error {
+	k := c.fields(s)
+	for k.next() {
+		var err error
+		switch {
+		case !k.is(path[0]):
+		case len(path) == 1:
+			err = visit(k.span)
+		default:
+			err = c.below(k.span, path[1:], visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return k.err
+}
+
+// versions collects what is known of a message's version.
+type versions struct {
+	c           *contents
+	now, before bool              // possible
+	keys        map[uint64]string // of attributes
+	two         []uint64
+	seen        int // samples
+}
+
+// sample looks at a sample.
+func (v *versions) sample(s span) error {
+	var lists [5]bool
+	v.two = v.two[:0]
+	count := 0
+	k := v.c.fields(s)
+	for k.next() {
+		ok := true
+		switch {
+		case k.Number == 2:
+			v.two, ok = protobuf.Numbers(v.two, &k.Field)
+		case k.is(sampleTimes):
+			count += len(k.Body) / 8
+		case k.Number == sampleTimes:
+			count++
+		}
+		if k.Number < 5 {
+			lists[k.Number] = lists[k.Number] || k.Wire == protobuf.Bytes
+		}
+		if !ok {
+			return nil // the reader of samples reports it
+		}
+	}
+	switch {
+	case k.err != nil:
+		return nil
+	case lists[1]: // release 1.7 and older have no table of stacks: refused before
+		return errVersion
+	case lists[4] && !lists[3]: // values
+		v.now, v.before = true, false
+		return errCertain
+	case lists[3] && !lists[4]: // attributes
+		v.now, v.before = false, true
+		return errCertain
+	}
+	if !v.attributes() {
+		v.now = false
+	}
+	if len(v.two) == 0 && count == 0 || len(v.two) > 1 && len(v.two) != count {
+		v.before = false
+	}
+	if v.seen++; v.seen == maxSeen {
+		return errCertain
+	}
+	return nil
+}
+
+// attributes reports whether field 2 can be attributes of a sample.
+func (v *versions) attributes() bool {
+	for i, n := range v.two {
+		key, err := v.key(n)
+		if n == 0 || err != nil || key == keyFrameType || strings.HasPrefix(key, keyBuildID) {
+			return false
+		}
+		for _, m := range v.two[:i] {
+			if other, _ := v.key(m); other == key {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// key returns the key of an attribute.
+func (v *versions) key(n uint64) (string, error) {
+	if key, ok := v.keys[n]; ok {
+		return key, nil
+	}
+	key, _, _, err := v.c.attribute(n)
+	if err == nil {
+		v.keys[n] = string(key)
+	}
+	return string(key), err
+}
