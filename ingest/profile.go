@@ -120,6 +120,7 @@ type Object struct {
 	Reason   Reason
 	Kernel   ObjectID     // for VDSO and Module: the kernel of the same capture, or NoObject
 	PID      int32        // for PerfMap and JITDump: the process (in one capture), else 0
+	Program  string       // for PerfMap and JITDump: path of the process's program, "" if unknown
 	Capture  string       // for PerfMap: the capture's content identity, else ""
 	Segments []SegmentRef // sorted by Offset, without duplicates
 }

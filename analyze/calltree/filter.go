@@ -111,6 +111,9 @@ func (f *Folder) filterBits() (functions, objects []uint8) {
 	objects = make([]uint8, len(f.Profile.Objects))
 	for i := range f.Profile.Objects {
 		objects[i] = flt.match(f.Profile.Objects[i].File.Path)
+		if name, ok := f.jit[ingest.ObjectID(i)]; ok {
+			objects[i] |= flt.match(name)
+		}
 	}
 	return functions, objects
 }

@@ -61,6 +61,7 @@ type Folder struct {
 	roots    []By // attributes of samples, outermost first
 	function []NodeID
 	index    map[nodeKey]NodeID
+	jit      map[ingest.ObjectID]string // see nameJIT
 	filtered *filtered
 	tags     []*tagMatcher
 	// location l has the nodes at[ends[l-1]:ends[l]], outermost first
@@ -83,6 +84,7 @@ func New(p *ingest.Profile, opts Options) *Folder {
 		}
 		f.by, f.frameful = b, true
 	}
+	f.nameJIT()
 	f.filterLocations()
 	f.filterTags()
 	f.numberFunctions()
@@ -221,7 +223,7 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 // of adds the facts of its object to a node.
 func (f *Folder) of(id ingest.ObjectID, n Node) Node {
 	o := &f.Profile.Objects[id]
-	n.Object, n.BuildID, n.Domain = ingest.Printable(o.File.Path), o.ID.String(), o.Domain()
+	n.Object, n.BuildID, n.Domain = ingest.Printable(f.objectName(id)), o.ID.String(), o.Domain()
 	return n
 }
 
@@ -240,7 +242,7 @@ func (f *Folder) lineNode(fn *ingest.Function, line int32) Node {
 // objectNode returns the node of an object by its path or build ID.
 func (f *Folder) objectNode(id ingest.ObjectID, by By) NodeID {
 	o := &f.Profile.Objects[id]
-	k := nodeKey{by: by, text: o.File.Path}
+	k := nodeKey{by: by, text: f.objectName(id)}
 	if by == BuildID && !o.ID.IsZero() {
 		k.text = o.ID.String()
 	}

@@ -382,7 +382,7 @@ func TestFolded(t *testing.T) {
 func TestMatching(t *testing.T) {
 	for base, want := range map[string]string{"libc.so.6": "libc", "libc-2.31.so": "libc",
 		"libstdc++.so.6.0.30": "libstdc++", "python3.11": "python", "app-v1.2.3": "app",
-		"perf-123.map": "perf.map", "7": "7", "[kernel.kallsyms]": "[kernel.kallsyms]",
+		"[jit] node": "[jit] node", "7": "7", "[kernel.kallsyms]": "[kernel.kallsyms]",
 		"x86_64": "x86"} {
 		if got := stem(base); got != want {
 			t.Errorf("%s: %s, want %s", base, got, want)

@@ -60,23 +60,19 @@ func (m *matcher) findMains(profiles []*ingest.Profile) {
 	}
 }
 
-// versions are patterns of the parts of names that depend on a version or a process.
-type versions struct{ library, other, perfMap *regexp.Regexp }
+// versions are patterns of the parts of names that depend on a version.
+type versions struct{ library, other *regexp.Regexp }
 
 var versionParts = sync.OnceValue(func() *versions {
 	return &versions{
 		library: regexp.MustCompile(`\.so(\.[0-9.]+)?$`),
 		other:   regexp.MustCompile(`([-_.]v?[0-9]+|[0-9]+\.[0-9]+)([-_.][0-9]+)*$`),
-		perfMap: regexp.MustCompile(`^perf-[0-9]+\.map$`),
 	}
 })
 
 // stem is the name of an object without its version: "libc" of "libc-2.31.so" and "libc.so.6".
 func stem(base string) string {
 	v := versionParts()
-	if v.perfMap.MatchString(base) {
-		return "perf.map"
-	}
 	s := v.library.ReplaceAllString(base, "")
 	if short := v.other.ReplaceAllString(s, ""); short != "" {
 		return short

@@ -77,6 +77,7 @@ type JITCode struct {
 type jitProcess struct {
 	begin   uint64 // of its program, by the ordering clock
 	query   JITQuery
+	program string // path; "" if unknown
 	perfMap uint32 // object; 0 for none
 	// Addresses of several functions in the perf map, and in the jitdump file.
 	mapReused, dumpReused []addr.Range
@@ -87,6 +88,7 @@ type jitProcess struct {
 type jitScan struct {
 	sb        *State
 	processes map[int32]*jitProcess
+	programs  map[int32]uint32 // objects
 }
 
 // AddJIT maps the code of each process with memory for it, returned by find. It is called before
@@ -97,7 +99,8 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
 		return
 	}
 	sb.sortChanges()
-	x := jitScan{sb: sb, processes: make(map[int32]*jitProcess)}
+	x := jitScan{sb: sb, processes: make(map[int32]*jitProcess),
+		programs: make(map[int32]uint32)}
 	x.collect()
 	sb.jit = make(map[int32]*jitProcess)
 	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
@@ -106,6 +109,9 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
 			continue // numbers of SpaceOf belong to earlier programs
 		}
 		p.query.PID = pid
+		if object, ok := x.programs[pid]; ok {
+			p.program = sb.Objects.List[object].File.Path
+		}
 		sb.describeTimes(p, end, born)
 		p.query.PerfMaps = sb.bundledFiles(pid, bundle.PerfMapName(pid))
 		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
@@ -199,15 +205,35 @@ func (x *jitScan) collect() {
 		switch {
 		case e.time < begins[e.pid]:
 		case e.kind == changeMapping:
+			x.program(e)
 			x.mapping(e, begins[e.pid])
-		case e.kind == changeFork && !e.flag && e.pid != int32(e.a) && x.processes[int32(e.a)] != nil:
-			p := *x.processes[int32(e.a)]
-			p.begin, p.query.Dump = e.time, ""
-			p.query.Memory = slices.Clip(p.query.Memory)
-			x.processes[e.pid] = &p
+		case e.kind == changeFork && !e.flag && e.pid != int32(e.a):
+			x.fork(e)
 		case e.kind == changeName && e.flag:
 			delete(x.processes, e.pid)
+			delete(x.programs, e.pid)
 		}
+	}
+}
+
+// fork gives a child the memory and the program of its parent.
+func (x *jitScan) fork(e *change) {
+	parent := int32(e.a)
+	if program, ok := x.programs[parent]; ok {
+		x.programs[e.pid] = program
+	}
+	if x.processes[parent] != nil {
+		p := *x.processes[parent]
+		p.begin, p.query.Dump = e.time, ""
+		p.query.Memory = slices.Clip(p.query.Memory)
+		x.processes[e.pid] = &p
+	}
+}
+
+// program notes the program of a process: the file that is mapped first.
+func (x *jitScan) program(e *change) {
+	if _, ok := x.programs[e.pid]; !ok && x.sb.Objects.List[e.ref].Kind == ingest.ELF {
+		x.programs[e.pid] = e.ref
 	}
 }
 
@@ -240,7 +266,7 @@ func (x *jitScan) mapping(e *change, begin uint64) {
 func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	pid := p.query.PID
 	if !code.Map.IsZero() {
-		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, pid)
+		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, p)
 		p.mapReused = code.Reused
 		sb.jit[pid] = p
 	}
@@ -248,7 +274,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 		return
 	}
 	sb.jit[pid] = p
-	object := sb.Objects.jit(ingest.JITDump, p.query.Dump, code.Dump, pid)
+	object := sb.Objects.jit(ingest.JITDump, p.query.Dump, code.Dump, p)
 	f := code.File
 	p.timed = !f.ArchTime && (sb.Records.File == nil ||
 		sb.Clock.Timed && clockOf(sb.Records.File) == monotonicClock)
@@ -300,9 +326,9 @@ func firstAfter(list []addr.Range, at addr.Addr) int {
 }
 
 // jit returns the object of a process's perf map or jitdump file.
-func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, pid int32) uint32 {
+func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, p *jitProcess) uint32 {
 	n := r.Add(ObjectKey{Kind: kind, Path: r.Path([]byte(path)), ID: id},
-		ingest.Object{File: ingest.FileRef{Path: path}, PID: pid})
+		ingest.Object{File: ingest.FileRef{Path: path}, PID: p.query.PID, Program: p.program})
 	r.List[n].IDSource = ingest.IDDerived
 	return n
 }

@@ -2,6 +2,7 @@ package sideband
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -245,5 +246,31 @@ func TestBundledCode(t *testing.T) {
 				t.Errorf("warnings %q", w)
 			}
 		})
+	}
+}
+
+// TestJITPrograms: the program of a process is the file that was mapped first since its exec, of a
+// child that of its parent.
+func TestJITPrograms(t *testing.T) {
+	f := perfbuild.New()
+	f.Mmap2(exe(7, "/bin/sh", 1), at(1))
+	f.Comm(7, 7, "node", true, at(2))
+	f.Mmap2(exe(7, "/usr/bin/node", 2), at(3))
+	f.Mmap2(exe(7, "/usr/lib/libc.so.6", 3), at(3))
+	f.Mmap2(anon(7), at(4))
+	f.Fork(8, 7, 8, 7, at(5))
+	f.Mmap2(anon(9), at(6))
+	sb := scan(t, f, ScanOptions{JIT: func(q *JITQuery) JITCode {
+		return JITCode{Map: jitID(byte(q.PID))}
+	}})
+	programs := make(map[int32]string)
+	for _, o := range sb.Objects.List {
+		if o.Kind == ingest.PerfMap {
+			programs[o.PID] = o.Program
+		}
+	}
+	want := map[int32]string{7: "/usr/bin/node", 8: "/usr/bin/node", 9: ""}
+	if !reflect.DeepEqual(programs, want) {
+		t.Errorf("%v, want %v", programs, want)
 	}
 }

@@ -155,6 +155,9 @@ func joinObject(o, other *ingest.Object) {
 	if o.Symbol == "" || other.Symbol != "" && other.Symbol < o.Symbol {
 		o.Symbol = other.Symbol
 	}
+	if o.Program == "" || other.Program != "" && other.Program < o.Program {
+		o.Program = other.Program
+	}
 	o.Length = max(o.Length, other.Length)
 	o.NoImage = o.NoImage && other.NoImage
 	switch {
