@@ -6,7 +6,7 @@
   const { cutMiddle, shortName, inlinedKind, kindColour, objectColour } = root.symbolizeFormat;
   const { change, changeStep, changeColour } = root.symbolizeCompare;
 
-  const rowHeight = 19, fontSize = 11.5, least = 0.6, textFrom = 22;
+  const leastRow = 19, mostRow = 24, fontSize = 11.5, least = 0.6, textFrom = 22;
   const family = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 
   class Graph {
@@ -71,9 +71,9 @@
       this.draw();
     }
 
-    // place computes the boxes for the width there is.
-    place() {
-      const s = this.shown, width = this.width = Math.max(50, this.scroller.clientWidth);
+    // place computes the boxes for a width.
+    place(wide = this.scroller.clientWidth) {
+      const s = this.shown, width = this.width = Math.max(50, wide);
       const first = s.first || 0;
       this.boxes = layout(s.tree, s.weights.cum, s.zoomed, width, least)
         .filter((b) => b.row >= first);
@@ -83,7 +83,14 @@
         (this.rows[b.row] ||= []).push(b);
       }
       for (const row of this.rows) row.sort((a, b) => a.x - b.x);
-      this.spacer.style.height = `${Math.max(1, this.rows.length) * rowHeight + 2}px`;
+      this.rowHeight = this.heightOf(this.rows.length);
+      this.spacer.style.height = `${Math.max(1, this.rows.length) * this.rowHeight + 2}px`;
+    }
+
+    // heightOf is the height of rows: as much as the scroller has for all of them, within limits.
+    heightOf(rows) {
+      const space = Math.floor((this.scroller.clientHeight - 4) / Math.max(1, rows));
+      return Math.max(leastRow, Math.min(mostRow, space));
     }
 
     toStart() {
@@ -93,12 +100,12 @@
 
     // y is the top of a row within the spacer.
     y(row) {
-      return this.shown.down ? row * rowHeight : this.space() - (row + 1) * rowHeight;
+      return this.shown.down ? row * this.rowHeight : this.space() - (row + 1) * this.rowHeight;
     }
 
     // space is the height that rows are placed in: all of the scroller where they fill it not.
     space() {
-      return Math.max(this.rows.length * rowHeight, this.full ? 0 : this.scroller.clientHeight - 2);
+      return Math.max(this.rows.length * this.rowHeight, this.full ? 0 : this.scroller.clientHeight - 2);
     }
 
     // nodeAt returns the node at a place of the canvas, or -1.
@@ -110,8 +117,8 @@
     boxAt(x, y) {
       if (!this.shown) return null;
       y += this.top || 0;
-      const row = this.shown.down ? Math.floor(y / rowHeight)
-        : Math.floor((this.space() - y) / rowHeight);
+      const row = this.shown.down ? Math.floor(y / this.rowHeight)
+        : Math.floor((this.space() - y) / this.rowHeight);
       const boxes = this.rows[row];
       if (!boxes) return null;
       let low = 0, high = boxes.length;
@@ -144,7 +151,7 @@
       g.textBaseline = "middle";
       this.rows.forEach((boxes, row) => {
         const y = this.y(row) - this.top;
-        if (y > height || y + rowHeight < 0) return;
+        if (y > height || y + this.rowHeight < 0) return;
         for (const b of boxes) this.drawBox(g, b, y);
       });
       this.canvas.setAttribute("aria-label", `flame graph, ${this.boxes.length} frames in sight`);
@@ -154,7 +161,7 @@
       const s = this.shown, gap = b.w > 3 ? 0.8 : 0;
       if (b.thin) {
         g.fillStyle = s.dark ? "#2a2f38" : "#e9ebef";
-        g.fillRect(b.x, y, b.w - gap, rowHeight - 1);
+        g.fillRect(b.x, y, b.w - gap, this.rowHeight - 1);
         return;
       }
       const frame = s.tree.frame[b.node];
@@ -163,7 +170,7 @@
       g.fillStyle = s.searching && !faded ? (s.dark ? "#e064d8" : "#d63fd0")
         : this.colour(b.node, frame);
       g.globalAlpha = !above && !faded ? 1 : s.dark ? 0.38 : above ? 0.45 : 0.42;
-      const h = rowHeight - (s.tree.inlined[b.node] ? 0.2 : 1);
+      const h = this.rowHeight - (s.tree.inlined[b.node] ? 0.2 : 1);
       g.fillRect(b.x, y, Math.max(b.w - gap, 0.4), h);
       if (b.node === this.hover || b.node === this.selected) {
         g.globalAlpha = 1;
@@ -177,7 +184,7 @@
         const text = this.fit(g, name, b.w - 8);
         if (text) {
           g.fillStyle = s.dark && (above || faded) ? "#e8eaee" : "#16181d";
-          g.fillText(text, b.x + 4, y + rowHeight / 2);
+          g.fillText(text, b.x + 4, y + this.rowHeight / 2);
         }
       }
       g.globalAlpha = 1;
@@ -241,9 +248,10 @@
       this.draw();
     }
 
-    // paper draws all rows at a width for print; screen goes back.
+    // paper draws all rows, in the form of a sheet, for print; screen goes back.
     paper() {
       this.full = true;
+      this.place(Math.max(this.width, this.rows.length * this.rowHeight * 1.7));
       this.draw();
     }
 
@@ -275,8 +283,8 @@
       if (box) {
         const y = this.y(box.row), s = this.scroller;
         if (y < s.scrollTop) s.scrollTop = y;
-        if (y + rowHeight > s.scrollTop + s.clientHeight) {
-          s.scrollTop = y + rowHeight - s.clientHeight;
+        if (y + this.rowHeight > s.scrollTop + s.clientHeight) {
+          s.scrollTop = y + this.rowHeight - s.clientHeight;
         }
       }
       this.draw();

@@ -162,12 +162,18 @@
     } else {
       parts.push(make("p", { class: "note" }, `${share(c.named_samples_percent)} of the samples are ` +
         `named by their innermost frame, ${share(c.named_percent)} of the frames have a name. ` +
-        "The rest, heaviest first by the samples that end there:"));
+        "The rest by the samples that end there:"));
     }
-    for (const m of c.missing.slice(0, 60)) {
-      const div = make("div", { class: "missing" }, make("b", null, share(m.samples_percent)),
-        ` ${m.object} `, make("small", null, `${m.reason}${m.why ? `: ${m.why}` : ""}; ` +
-          `${thousands(m.samples)} samples, ${thousands(m.frames)} frames${m.build_id ? `, build ID ${m.build_id}` : ""}` +
+    const rows = [...c.missing].sort((a, b) => b.samples - a.samples || b.frames - a.frames);
+    for (const [i, m] of rows.slice(0, 60).entries()) {
+      if (m.samples === 0 && (i === 0 || rows[i - 1].samples > 0)) {
+        parts.push(make("p", { class: "note" }, "Only callers are without a name here, no sample ends there:"));
+      }
+      const first = m.samples > 0 ? quantity(m.samples, "samples") : `${thousands(m.frames)} frames`;
+      const div = make("div", { class: "missing" }, make("b", null, first),
+        `${m.samples > 0 ? `, ${share(m.samples_percent)}:` : ":"} ${m.object} `,
+        make("small", null, `${m.reason}${m.why ? `: ${m.why}` : ""}` +
+          `${m.samples > 0 ? `; ${thousands(m.frames)} frames` : ""}${m.build_id ? `, build ID ${m.build_id}` : ""}` +
           (m.found_build_id ? `, the file there is now ${m.found_build_id}` : "")));
       if (m.hint) div.append(make("code", null, m.hint));
       parts.push(div);
