@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sort"
+	"sync"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/dwarf"
@@ -314,7 +315,7 @@ func (c *converter) gap(s *dwarf.Sequence, r addr.Range) {
 // pclntab adds the data of a Go program without debug information for its stack traces: functions,
 // inlined calls and lines.
 func (s *sources) pclntab(f *elf.File) {
-	table, err := gopclntab.Find(f)
+	table, err := s.goTable(f)
 	if err != nil {
 		s.fail(incompleteError(err.Error()))
 	}
@@ -331,6 +332,14 @@ func (s *sources) pclntab(f *elf.File) {
 		s.count(b.Losses())
 		return lostEntries(lost, err)
 	})
+}
+
+// goTable returns Go's own table of the file, nil without one. It is read once.
+func (s *sources) goTable(f *elf.File) (*gopclntab.Table, error) {
+	if s.findGo == nil {
+		s.findGo = sync.OnceValues(func() (*gopclntab.Table, error) { return gopclntab.Find(f) })
+	}
+	return s.findGo()
 }
 
 // goConverter adds functions of a Go table to a Builder.

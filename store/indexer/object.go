@@ -151,12 +151,11 @@ type sources struct {
 	// runtime is the path of the file that this one was found as the debug file of, or "".
 	runtime string
 
-	size  int64 // of the file
-	limit int64 // of the memory of a table that is made, in bytes
-	// goProgram is set for files with Go's own table.
-	goProgram bool
-	err       error    // the first thing that went wrong
-	looked    []string // places where parts of the debug information were looked for
+	size   int64                            // of the file
+	limit  int64                            // of the memory of a table that is made, in bytes
+	findGo func() (*gopclntab.Table, error) // of goTable
+	err    error                            // the first thing that went wrong
+	looked []string                         // places where parts of the debug information were looked for
 
 	only    []addr.Addr  // of symtab.Builder.Only
 	covered []addr.Range // of symtab.Builder.Covered, of all tables

@@ -8,7 +8,6 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
-	"symbolize/ingest/object/gopclntab"
 	"symbolize/store"
 	"symbolize/store/unwindtab"
 )
@@ -23,14 +22,15 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 		return
 	}
 	b := cfi.NewBuilder(arch)
+	goProgram := false
 	if runs {
 		// For Go's functions .debug_frame has fewer rules: none where they switch stacks.
-		if s.goProgram = sectionRules(s, b, f, gopclntab.Find); !s.goProgram {
+		if goProgram = sectionRules(s, b, f, s.goTable); !goProgram {
 			patterns(b, f)
 		}
 		sectionRules(s, b, f, cfi.FindEHFrame)
 	}
-	if !s.goProgram {
+	if !goProgram {
 		sectionRules(s, b, f, cfi.FindDebugFrame)
 	}
 	if runs {

@@ -17,11 +17,6 @@ func LimitMemory(max int64) {
 	}
 }
 
-// FrugalGC is the garbage collector's percent for index: big tables are built and freed, and the
-// default leaves a second heap of freed memory. It costs some 10 % more CPU time and saves a third
-// of the memory.
-var FrugalGC = Growth{Percent: 50}
-
 // HastyGC is the garbage collector's percent for lookup, which ends before its heap has grown:
 // eight collections in a quarter of a second were an eighth of it. Its growth is bounded by
 // lookupMemory.
