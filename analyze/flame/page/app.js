@@ -7,7 +7,7 @@
     sandwich } = root.symbolizeModel;
   const { quantity, percent, cutMiddle } = root.symbolizeFormat;
   const { weighBoth, pair, scalingOf } = root.symbolizeCompare;
-  const { decodeRanges, weighRange } = root.symbolizeRanges;
+  const { decodeRanges, weighRange, countIn } = root.symbolizeRanges;
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
@@ -75,9 +75,15 @@
       const { about } = this.model;
       const facts = (...names) => names.flatMap((n) => about.find((f) => f.name === n) || []);
       document.body.classList.toggle("both", this.model.differential);
-      $("subtitle").textContent = this.model.differential
-        ? facts("base", "new", "scale", "named").map((f) => `${f.name}: ${f.text}`).join("\n")
-        : facts("host", "kernel", "began", "duration", "command").map((f) => f.text).join("  ·  ");
+      if (this.model.differential) {
+        const lines = facts("base", "new", "scale", "named").map((f) => make("p", null, `${f.name}: ${f.text}`));
+        const details = make("details", null, make("summary", null, "both sides: hosts, times, build IDs"), ...lines);
+        details.open = root.innerWidth > 900;
+        $("subtitle").replaceWith(details);
+        return;
+      }
+      $("subtitle").textContent =
+        facts("host", "kernel", "began", "duration", "command").map((f) => f.text).join("  ·  ");
     }
 
     listen() {
@@ -236,9 +242,10 @@
       if (!state.range || model.ranges.counted) return;
       this.parts = { now: [state.range] };
       if (!state.base) return;
-      const total = (p) => weighRange(model, model.ranges, this.mask, p, false).cum[0];
+      const side = (p) => ({ total: weighRange(model, model.ranges, this.mask, p, false).cum[0],
+        samples: countIn(model.ranges, this.mask, p), unit: this.unit });
       const base = this.times.parts(state.base);
-      model.scaling = scalingOf(total(this.parts.now), total(base), this.unit, [0.1, 1, 5]);
+      model.scaling = scalingOf(side(this.parts.now), side(base), [0.1, 1, 5]);
       this.parts.base = base;
     }
 

@@ -23,10 +23,10 @@
   }
 
   // scalingOf compares two ranges of a recording by their shares: values of the first are scaled
-  // to the total of the base.
-  function scalingOf(now, base, unit, steps) {
-    return { scale: now > 0 && base > 0 ? base / now : 1, total: base || now || 1, raw: false, steps,
-      sides: [{ total: now, unit }, { total: base, unit }] };
+  // to the total of the base. now and base have total, samples and unit.
+  function scalingOf(now, base, steps) {
+    return { scale: now.total > 0 && base.total > 0 ? base.total / now.total : 1, steps,
+      total: base.total || now.total || 1, raw: false, sides: [now, base] };
   }
 
   // compareTable returns the rows of the table: frame, flat, cum, scaled, with those of the base
@@ -45,6 +45,8 @@
       useMedians(model, r, "cum", "baseCum");
       r.flatChange = change(model, r.flat, r.baseFlat);
       r.cumChange = change(model, r.cum, r.baseCum);
+      r.flatNoise = isNoise(model, r.frame, "flat", r.flat, r.baseFlat);
+      r.cumNoise = isNoise(model, r.frame, "cum", r.cum, r.baseCum);
     }
     return list;
   }
@@ -56,6 +58,15 @@
   }
 
   const baseRows = (model) => table(model, selectColumns(model, baseSide, {}));
+
+  // isNoise reports whether a change is not significant; without tests, whether it is below two
+  // standard deviations of counting samples.
+  function isNoise(model, frame, kind, now, base) {
+    const { tests, sides, scale } = model.scaling;
+    if (tests) return !testOf(model, frame, kind)?.significant;
+    const each = (side) => (side.samples > 0 ? side.total / side.samples : 0);
+    return (now - base) ** 2 <= 4 * (now * each(sides[newSide]) * scale + base * each(sides[baseSide]));
+  }
 
   // testOf returns the test of a function, for "flat" or "cum"; null if there is none.
   function testOf(model, frame, kind) {
@@ -157,6 +168,6 @@
     return list.sort((a, b) => cum[b] - cum[a] || a - b);
   }
 
-  root.symbolizeCompare = { weighBoth, pair, scalingOf, compareTable, change, changeStep, changeColour, signed,
+  root.symbolizeCompare = { weighBoth, pair, scalingOf, compareTable, isNoise, change, changeStep, changeColour, signed,
     status, points, compareText, testOf, testText, vanished };
 })(globalThis);

@@ -85,9 +85,20 @@ test("the table has the functions of both sides and sorts by change", () => {
   assert.deepEqual(list("baseCum").slice(0, 2), ["main", "a"]);
   const row = (name) => rows.find((r) => names[r.frame] === name);
   assert.deepEqual(row("a"), { frame: 1, flat: 60, cum: 60, baseFlat: 30, baseCum: 40,
-    flatChange: 30, cumChange: 20 });
+    flatChange: 30, cumChange: 20, flatNoise: false, cumNoise: false });
   assert.deepEqual(row("lost"), { frame: 5, flat: 0, cum: 0, baseFlat: 20, baseCum: 20,
-    flatChange: -20, cumChange: -20 });
+    flatChange: -20, cumChange: -20, flatNoise: false, cumNoise: false });
+});
+
+test("changes go by their size, and those within the noise of counting are last", () => {
+  const sides = [{ total: 50, samples: 25 }, { total: 100, samples: 50 }]; // 4 and 2 a sample
+  const counted = m.decode({ ...data, scaling: { ...data.scaling, sides } });
+  const rows = c.compareTable(counted), names = counted.frames.name;
+  const list = m.sortRows(rows, names, "flatChange", "size");
+  assert.deepEqual(list.map((r) => names[r.frame]), ["added", "lost", "gone", "deep", "a", "main"]);
+  const noise = (name) => rows.find((r) => names[r.frame] === name).flatNoise;
+  // 60 against 30: 30² is less than 4 times (60·4 + 30·2); 0 against 10: 10² is more than 4·10·2.
+  assert.deepEqual(["a", "main", "deep", "lost"].map(noise), [true, true, false, false]);
 });
 
 test("a change has the colour of its size", () => {

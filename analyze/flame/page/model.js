@@ -270,10 +270,16 @@
   const seconds = { flat: "cum", cum: "flat", baseFlat: "baseCum", baseCum: "baseFlat",
     flatChange: "cumChange", cumChange: "flatChange" };
 
-  // sortRows sorts rows of the table by "name" or a number, the greatest first.
+  // sortRows sorts rows of the table by "name" or a number, the greatest first; with up "size" the
+  // greatest changes first, those that are noise last.
   function sortRows(rows, names, by, up) {
-    const second = seconds[by];
+    const second = seconds[by], noise = by.replace("Change", "Noise");
     rows.sort((a, b) => {
+      if (up === "size") {
+        const order = a[noise] - b[noise] || Math.abs(b[by]) - Math.abs(a[by]) ||
+          Math.abs(b[second]) - Math.abs(a[second]);
+        return order || (names[a.frame] < names[b.frame] ? -1 : 1);
+      }
       const name = names[a.frame] < names[b.frame] ? -1 : names[a.frame] > names[b.frame] ? 1 : 0;
       const order = by === "name" ? name : b[by] - a[by] || b[second] - a[second] || name;
       return (up ? -order : order) || a.frame - b.frame;

@@ -8,7 +8,7 @@
   const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
     kindColour } = root.symbolizeFormat;
   const { compareTable, changeStep, changeColour, signed, status, points,
-    compareText, testOf, testText } = root.symbolizeCompare;
+    compareText, testText } = root.symbolizeCompare;
 
   const firstRows = 150;
 
@@ -42,7 +42,7 @@
       this.both = both;
       this.headings = both ? compareHeadings : headings;
       this.sort = this.headings[0][0];
-      this.up = false;
+      this.up = both ? "size" : false;
     }
 
     // show computes the rows of the chosen columns. A search leaves those that match.
@@ -84,7 +84,10 @@
       if (tests) {
         parts.unshift(make("p", { class: "note" }, `medians of ${tests.new} new profiles and ` +
           `${tests.base} of the base; changes that are not significant (p of ${tests.alpha} and ` +
-          "more, corrected for the number of functions) are pale"));
+          "more, corrected for the number of functions) are pale and last"));
+      } else if (this.both) {
+        parts.unshift(make("p", { class: "note" }, "largest changes first; those within twice the noise " +
+          "of counting samples are grey and last"));
       }
       if (model.top.left > 0) {
         parts.push(make("p", { class: "note" },
@@ -96,14 +99,23 @@
     heading(key, text) {
       const th = make("th", { class: key === "name" ? "name" : "" },
         make("button", { onclick: () => {
-          this.up = this.sort === key && !this.up;
+          this.up = this.next(key);
           this.sort = key;
           this.draw();
-        } }, text + (this.sort === key ? (this.up ? " ▴" : " ▾") : "")));
+        }, title: key.endsWith("Change") ? "the greatest changes, then what grew, then what shrank" : "" },
+        text + (this.sort === key ? { size: " ↕", true: " ▴", false: " ▾" }[this.up] : "")));
       if (this.sort === key) {
-        th.setAttribute("aria-sort", (key === "name") === this.up ? "descending" : "ascending");
+        th.setAttribute("aria-sort", this.up === "size" ? "other"
+          : (key === "name") === this.up ? "descending" : "ascending");
       }
       return th;
+    }
+
+    // next is the order that a click on a heading chooses: changes go by size, then down, then up.
+    next(key) {
+      const change = key.endsWith("Change");
+      if (this.sort !== key) return change ? "size" : false;
+      return this.up === "size" ? false : this.up && change ? "size" : !this.up;
     }
 
     // bar is the number that has meters: what the table is sorted by.
@@ -121,7 +133,7 @@
         text = signed(v);
         const kind = key.slice(0, -"Change".length), told = testText(model, r.frame, kind);
         title = signed(v) + points(model) + (told ? `; ${told}` : "");
-        if (told && !testOf(model, r.frame, kind)?.significant) kindOfCell = "untold";
+        if (r[`${kind}Noise`]) kindOfCell = "untold";
         meter.style.background = changeColour(changeStep(model, v), this.app.dark);
       } else if (this.both) {
         text = key.startsWith("base") ? percent(v, model.scaling.sides[1].total)
@@ -146,7 +158,8 @@
         this.app.go({ sandwich: r.frame });
       } }, "⇅");
       const on = state.marked === r.frame;
-      return make("tr", { class: on ? "on" : "", onclick: () =>
+      const noise = this.both && r.flatNoise && r.cumNoise ? " noise" : "";
+      return make("tr", { class: (on ? "on" : "") + noise, onclick: () =>
         this.app.go({ marked: on ? -1 : r.frame }) },
       ...this.headings.slice(0, -1).map(([key]) => this.number(r, key, most)), td,
       make("td", { class: "act" }, sandwich));

@@ -51,7 +51,7 @@ test("the table of a range counts recursion once", () => {
 test("the rest is what a range is not", () => {
   assert.deepEqual(r.rest(ranges, [2, 5]), [[0, 1], [6, 9]]);
   assert.deepEqual(r.rest(ranges, [0, 9]), []);
-  const s = c.scalingOf(6, 9, "count", [1]);
+  const s = c.scalingOf({ total: 6, samples: 3 }, { total: 9, samples: 9 }, [1]);
   assert.equal(s.scale, 1.5);
   assert.equal(c.change({ scaling: s }, 9, 4.5), 50);
 });
