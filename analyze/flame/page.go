@@ -38,6 +38,8 @@ var (
 	rangesJS string
 	//go:embed page/times.js
 	timesJS string
+	//go:embed page/menu.js
+	menuJS string
 	//go:embed page/extras.js
 	extrasJS string
 	//go:embed page/app.js
@@ -68,7 +70,7 @@ func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
 	scripts := []string{modelJS, formatJS, compareJS, rangesJS, graphJS, panelsJS, addressJS, heatJS,
-		tablesJS, timesJS, extrasJS, appJS}
+		tablesJS, timesJS, menuJS, extrasJS, appJS}
 	style := graphCSS()
 	most := maxPage - len(pageHTML) - len(style)
 	for _, s := range scripts {

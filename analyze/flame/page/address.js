@@ -11,7 +11,8 @@
   // firstState is the state without an address.
   function firstState(model) {
     return { event: model.shown, chosen: {}, zoomed: 0, reverse: model.reversed, down: true,
-      colour: colourings(model)[0], search: "", sandwich: -1, marked: -1, range: null, base: null };
+      colour: colourings(model)[0], search: "", sandwich: -1, marked: -1, range: null, base: null,
+      focus: -1, hidden: [] };
   }
 
   // toHash writes what differs from the first state: "#event=1&zoom=7".
@@ -26,6 +27,8 @@
     if (s.search) p.set("search", s.search);
     if (s.sandwich >= 0) p.set("function", s.sandwich);
     if (s.marked >= 0) p.set("mark", s.marked);
+    if (s.focus >= 0) p.set("focus", s.focus);
+    if (s.hidden.length) p.set("hide", s.hidden.join("."));
     if (s.range) p.set("range", s.range.join("-"));
     if (s.base) p.set("base", s.base === "rest" ? s.base : s.base.join("-"));
     return `#${p}`;
@@ -56,6 +59,9 @@
     s.search = p.get("search") || "";
     s.sandwich = number("function", model.frames.name.length, -1);
     s.marked = number("mark", model.frames.name.length, -1);
+    s.focus = number("focus", model.frames.name.length, -1);
+    s.hidden = (p.get("hide") || "").split(".").filter((t) => /^\d+$/.test(t)).map(Number)
+      .filter((f) => f < model.frames.name.length);
     s.zoomed = number("zoom", (s.reverse ? model.reverse : model.forward).n, 0);
     return s;
   }

@@ -4,10 +4,11 @@
   "use strict";
 
   const { decode, weigh, selectColumns, compileSearch, matchFrames, matchedWeight,
-    sandwich } = root.symbolizeModel;
+    sandwich, focused, without, selectedWeight } = root.symbolizeModel;
   const { quantity, percent, cutMiddle } = root.symbolizeFormat;
   const { weighBoth, pair, scalingOf } = root.symbolizeCompare;
   const { decodeRanges, weighRange, countIn } = root.symbolizeRanges;
+  const { FrameMenu, MiniMap } = root.symbolizeMenu;
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
@@ -33,12 +34,15 @@
       this.steps = 0;
       const events = {
         hover: (g, n, e) => this.hover(g, n, e),
-        choose: (g, n) => this.choose(g, n),
-        menu: (g, n) => this.openSandwich(g.shown.tree.frame[n]),
+        choose: (g, n, e) => (e.ctrlKey || e.metaKey ? this.pick(g, n) : this.choose(g, n)),
+        menu: (g, n, e) => this.menu.open(g, n, e.clientX, e.clientY),
       };
       this.graph = new Graph($("scroller"), events);
       this.callers = new Graph($("callers"), events);
       this.callees = new Graph($("callees"), events);
+      this.menu = new FrameMenu(this);
+      this.map = new MiniMap($("minimap"), this);
+      this.picked = new Set();
       this.top = new TopPanel($("panel-top"), this);
       this.theme = root.matchMedia("(prefers-color-scheme: dark)").matches;
       this.build();
@@ -112,6 +116,7 @@
 
     resize() {
       for (const g of [this.graph, this.callers, this.callees]) g.resize();
+      if (this.tree) this.map.show(this.tree, this.weights, this.state.zoomed);
     }
 
     paper(on) {
@@ -175,7 +180,8 @@
 
     reset() {
       $("search").value = "";
-      this.go({ zoomed: 0, search: "", sandwich: -1, marked: -1, chosen: {}, range: null,
+      this.picked.clear();
+      this.go({ zoomed: 0, focus: -1, hidden: [], search: "", sandwich: -1, marked: -1, chosen: {}, range: null,
         base: null, colour: colourings(this.model)[0] });
     }
 
@@ -201,6 +207,34 @@
       if (frame >= 0) this.go({ sandwich: frame });
     }
 
+    // focusOn shows the stacks with a function; hide shows all without its frames.
+    focusOn(frame) { this.go({ focus: frame, sandwich: -1, zoomed: 0 }); }
+
+    hide(frame) {
+      this.go({ hidden: [...new Set([...this.state.hidden, frame])], sandwich: -1, zoomed: 0 });
+    }
+
+    // hasCode reports whether the page has the code of a function.
+    hasCode() { return false; }
+
+    // pick adds a frame to the selected ones, or takes it away.
+    pick(graph, node) {
+      if (graph !== this.graph || node <= 0) return;
+      if (!this.picked.delete(node)) this.picked.add(node);
+      this.graph.draw();
+      this.say();
+    }
+
+    // say shows a text in the line below the graph; without one, what is selected.
+    say(text) {
+      if (!text && this.picked.size > 0) {
+        const v = selectedWeight(this.tree, this.weights.cum, this.picked);
+        text = `${this.picked.size} selected, ${percent(v, this.total)}, ${quantity(v, this.unit)}`;
+      }
+      if (text) $("status").replaceChildren(make("b", null, cutMiddle(text, 300)));
+      else this.showStatus(null);
+    }
+
     openTab(name) {
       document.querySelector("aside").classList.toggle("wide",
         name === "code" || name === "time" || name.startsWith("table"));
@@ -218,9 +252,16 @@
       this.times?.maps.forEach((m) => m.draw());
     }
 
-    // weigh adds up a tree for what is chosen.
-    weigh(which) {
-      return this.weighed[which] ||= this.sums(which);
+    // view is a tree with its weights for what is chosen.
+    view(which) {
+      return this.views[which] ||= this.newView(which);
+    }
+
+    newView(which) {
+      const { focus, hidden } = this.state, tree = this.model[which];
+      let weights = this.sums(which);
+      if (focus >= 0) weights = focused(tree, weights, focus);
+      return hidden.length > 0 ? without(tree, weights, hidden) : { tree, weights };
     }
 
     sums(which) {
@@ -257,18 +298,20 @@
     // render brings the document to the state.
     render() {
       const { state, model } = this;
-      const columns = JSON.stringify([state.event, state.chosen, state.range, state.base]);
+      const columns = JSON.stringify([state.event, state.chosen, state.range, state.base, state.focus,
+        state.hidden]);
       if (this.columns !== columns) {
         this.columns = columns;
         this.mask = selectColumns(model, state.event, state.chosen);
         this.unit = model.events[state.event]?.unit || "";
-        this.weighed = {};
+        this.views = {};
         this.chooseParts();
         this.columnsChanged = true;
       }
       const which = state.reverse ? "reverse" : "forward";
-      this.tree = model[which];
-      this.weights = this.weigh(which);
+      const old = this.tree;
+      ({ tree: this.tree, weights: this.weights } = this.view(which));
+      if (old !== this.tree) this.picked.clear();
       this.total = this.weights.cum[0];
       if (!(this.weights.cum[state.zoomed] > 0)) state.zoomed = 0;
       this.search();
@@ -284,7 +327,8 @@
     showTables() {
       this.top.show();
       $("tab-gone").hidden = !this.model.scaling;
-      if (this.model.scaling) showGone(this.model, this.model.forward, this.weigh("forward"));
+      const { tree, weights } = this.view("forward");
+      if (this.model.scaling) showGone(this.model, tree, weights);
       else if (!$("panel-gone").hidden) this.openTab("top");
     }
 
@@ -308,29 +352,33 @@
     // allText is the text of the root.
     allText() {
       const e = this.model.events[this.state.event];
-      const of = this.parts ? "all of the range" : "all";
+      const { focus } = this.state;
+      const of = (this.parts ? "all of the range" : "all") +
+        (focus >= 0 ? ` with ${cutMiddle(this.model.frames.name[focus], 60)}` : "");
       return e ? `${of}: ${e.name}, ${quantity(this.total, e.unit)}` : "all";
     }
 
     shownIn(tree, weights, zoomed, down, first) {
       const { model, hit, state, dark } = this;
       return { model, tree, weights, zoomed, down, first, colour: state.colour, dark, hit,
-        searching: this.searching, all: this.allText() };
+        searching: this.searching, all: this.allText(), picked: this.picked };
     }
 
     renderGraphs() {
       const { state } = this, both = state.sandwich >= 0;
       $("scroller").hidden = both;
       $("sandwich").hidden = !both;
+      $("minimap").hidden = both;
       if (!both) {
         this.graph.show(this.shownIn(this.tree, this.weights, state.zoomed, state.down, 0));
+        this.map.show(this.tree, this.weights, state.zoomed);
         return;
       }
-      const forward = this.weigh("forward");
+      const forward = this.view("forward");
       const key = `${this.columns} ${state.sandwich}`;
       if (this.sandwichKey !== key) {
         this.sandwichKey = key;
-        this.two = sandwich(this.model.forward, forward, state.sandwich);
+        this.two = sandwich(forward.tree, forward.weights, state.sandwich);
       }
       const { callers, callees } = this.two;
       this.callers.show(this.shownIn(callers.tree, callers.weights, 0, false, 1));
@@ -362,11 +410,17 @@
 
     // renderCrumbs shows the way from the root to the zoomed frame, or whose sandwich it is.
     renderCrumbs() {
-      const { state, model, tree } = this, parts = [];
+      const { state, model, tree } = this, parts = [], first = (state.focus >= 0) + state.hidden.length;
       const add = (text, f) => {
-        if (parts.length) parts.push(make("span", null, "›"));
+        if (parts.length > first) parts.push(make("span", null, "›"));
         parts.push(make("button", { onclick: f, title: cutMiddle(text, 300) }, cutMiddle(text, 40)));
       };
+      const chip = (text, change) => parts.push(make("button", { class: "chip", "aria-label": `end: ${text}`,
+        title: "a click ends it", onclick: () => this.go(change) }, `${cutMiddle(text, 40)} ×`));
+      if (state.focus >= 0) chip(`focus: ${model.frames.name[state.focus]}`, { focus: -1, zoomed: 0 });
+      for (const f of state.hidden) {
+        chip(`hidden: ${model.frames.name[f]}`, { hidden: state.hidden.filter((h) => h !== f), zoomed: 0 });
+      }
       add("all", () => this.go({ zoomed: 0, sandwich: -1 }));
       if (state.sandwich >= 0) {
         add(`callers and callees of ${model.frames.name[state.sandwich]}`, () => {});
@@ -394,7 +448,7 @@
     hover(graph, node, e) {
       if (node < 0) {
         showTooltip($("tooltip"), null);
-        this.showStatus(null);
+        this.say();
         return;
       }
       const facts = describe(this, graph.shown.tree, graph.shown.weights, node);
@@ -407,7 +461,7 @@
         ? [make("b", null, cutMiddle(facts.name, 200)), ` ${facts.numbers} `,
           make("span", { class: "dim" }, facts.lines.join(" · "))]
         : [make("span", { class: "dim" },
-          "click a frame to zoom, right click for its callers and callees, ? for the keys")]));
+          "click a frame to zoom, right click for its menu, Ctrl and click to add up, ? for the keys")]));
     }
 
     // key obeys the keyboard, but for keys that a field or dialog needs.
@@ -422,22 +476,35 @@
       }
       if (field) return;
       const graph = this.state.sandwich >= 0 ? this.callees : this.graph;
+      const node = graph.selected >= 0 ? graph.selected
+        : graph.hover >= 0 ? graph.hover : graph === this.graph ? this.state.zoomed : -1;
+      const frame = node >= 0 ? graph.shown.tree.frame[node] : -1;
       const actions = {
         "/": () => $("search").focus(), "?": () => $("help").showModal(),
         r: () => this.toggleReverse(), i: () => this.go({ down: !this.state.down }),
-        c: () => this.nextColour(),
+        c: () => this.nextColour(), b: () => this.times?.compareRest(),
         t: () => this.setTheme(!this.dark), Backspace: () => this.back(),
-        s: () => this.openSandwich(graph.shown.tree.frame[graph.selected >= 0 ? graph.selected
-          : graph.hover >= 0 ? graph.hover : this.state.zoomed]),
+        m: () => this.openMenu(graph, node), ContextMenu: () => this.openMenu(graph, node),
       };
+      const button = /^(BUTTON|SUMMARY|A)$/.test(e.target.tagName);
       if (/^Arrow/.test(e.key)) {
         this.step(graph, graph.neighbour(e.key));
-      } else if (e.key === "Enter" && graph.selected >= 0 && e.target.tagName !== "BUTTON") {
+      } else if (e.key === "Enter" && graph.selected >= 0 && !button) {
         this.choose(graph, graph.selected);
+      } else if (e.key === " " && graph.selected >= 0 && !button) {
+        this.pick(graph, graph.selected);
       } else if (actions[e.key]) {
         actions[e.key]();
-      } else return;
+      } else if (!this.menu.run(e.key, frame)) return;
       e.preventDefault();
+    }
+
+    // openMenu opens the menu of a node beside its box.
+    openMenu(graph, node) {
+      const box = graph.boxes.find((b) => b.node === node && !b.thin);
+      if (!box) return;
+      const r = graph.canvas.getBoundingClientRect();
+      this.menu.open(graph, node, r.left + box.x + 12, r.top + graph.y(box.row) - graph.top + 12);
     }
 
     step(graph, node) {

@@ -172,10 +172,11 @@
       g.globalAlpha = !above && !faded ? 1 : s.dark ? 0.38 : above ? 0.45 : 0.42;
       const h = this.rowHeight - (s.tree.inlined[b.node] ? 0.2 : 1);
       g.fillRect(b.x, y, Math.max(b.w - gap, 0.4), h);
-      if (b.node === this.hover || b.node === this.selected) {
+      const picked = s.picked?.has(b.node) && s.tree === root.symbolizeApp?.tree;
+      if (b.node === this.hover || b.node === this.selected || picked) {
         g.globalAlpha = 1;
         g.lineWidth = 2;
-        g.strokeStyle = s.dark ? "#fff" : "#111";
+        g.strokeStyle = picked ? (s.dark ? "#7fb0ff" : "#1f57c3") : s.dark ? "#fff" : "#111";
         g.strokeRect(b.x + 1, y + 1, Math.max(b.w - gap - 2, 0.5), h - 2);
       }
       g.globalAlpha = !s.dark && (above || faded) ? 0.75 : 1;

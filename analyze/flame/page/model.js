@@ -235,6 +235,44 @@
     return { callees: flatten(callees, !!weights.base), callers: flatten(callers, !!weights.base) };
   }
 
+  // focused returns the weights of the stacks that have a function.
+  function focused(tree, weights, frame) {
+    const inside = new Uint8Array(tree.n);
+    for (let i = 1; i < tree.n; i++) inside[i] = tree.frame[i] === frame || inside[tree.parent[i]] ? 1 : 0;
+    const part = (w) => addUp(tree, w.self.map((v, i) => (inside[i] ? v : 0)),
+      w.left.map((v, i) => (inside[i] ? v : 0)));
+    const out = part(weights);
+    if (weights.base) out.base = part(weights.base);
+    return out;
+  }
+
+  // without returns a tree and its weights without the frames of functions: what they call is
+  // called by their callers.
+  function without(tree, weights, hidden) {
+    const top = newTree(-1), at = [top];
+    for (let i = 0; i < tree.n; i++) {
+      const up = i > 0 ? at[tree.depth[i] - 1] : top, f = tree.frame[i];
+      const t = i === 0 || hidden.includes(f) ? up : child(up, f, !!tree.inlined[i]);
+      at[tree.depth[i]] = t;
+      t.self += weights.self[i];
+      t.left += weights.left[i];
+      if (!weights.base) continue;
+      t.baseSelf += weights.base.self[i];
+      t.baseLeft += weights.base.left[i];
+    }
+    return flatten(top, !!weights.base);
+  }
+
+  // selectedWeight is the weight of the stacks with any of the selected nodes; one inside another
+  // counts once.
+  function selectedWeight(tree, cum, nodes) {
+    const inside = (n) => {
+      for (let up = tree.parent[n]; up >= 0; up = tree.parent[up]) if (nodes.has(up)) return true;
+      return false;
+    };
+    return [...nodes].reduce((sum, n) => sum + (inside(n) ? 0 : cum[n]), 0);
+  }
+
   // merge adds the subtree of a node to t.
   function merge(t, tree, weights, node) {
     const at = [t];
@@ -288,5 +326,5 @@
   }
 
   root.symbolizeModel = { decode, decodeTree, addUp, weigh, selectColumns, layout, compileSearch,
-    matchFrames, matchedWeight, sandwich, table, sortRows };
+    matchFrames, matchedWeight, sandwich, focused, without, selectedWeight, table, sortRows };
 })(globalThis);

@@ -47,14 +47,15 @@
 
     // show computes the rows of the chosen columns. A search leaves those that match.
     show() {
-      const { app } = this, { model, mask, parts } = app;
+      const { app } = this, { model, mask } = app, { focus, hidden } = app.state;
+      const whole = !app.parts && focus < 0 && hidden.length === 0; // the data have its sums
       this.setSides(!!model.scaling);
       document.querySelector("aside").classList.toggle("both", this.both);
-      if (!parts) this.rows = this.both ? compareTable(model) : table(model, mask);
+      if (whole) this.rows = this.both ? compareTable(model) : table(model, mask);
       else {
-        const rows = (w) => tableOf(model.forward, w, model.frames.name.length);
-        const w = app.weigh("forward");
-        this.rows = this.both ? compareTable(model, rows(w), rows(w.base)) : rows(w);
+        const { tree, weights } = app.view("forward");
+        const rows = (w) => tableOf(tree, w, model.frames.name.length);
+        this.rows = this.both ? compareTable(model, rows(weights), rows(weights.base)) : rows(weights);
       }
       this.draw();
     }
