@@ -184,7 +184,7 @@ func placesOf(p *ingest.Profile) []places {
 func bare(o *ingest.Object) ingest.Object {
 	b := *o
 	b.Segments, b.Undecided, b.Kernel = nil, false, ingest.NoObject
-	b.IDSource, b.PID, b.Capture = ingest.IDNone, 0, ""
+	b.IDSource, b.PID, b.Program, b.Capture = ingest.IDNone, 0, "", ""
 	b.File = ingest.FileRef{Path: o.File.Path}
 	return b
 }

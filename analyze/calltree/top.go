@@ -86,17 +86,25 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	return t
 }
 
+// narrow is the width of terminals that show no sums of rows, so that more of the names fits.
+const narrow = 72
+
 // WriteText writes the table with the columns of `go tool pprof -top`.
 func (t *Top) WriteText(w io.Writer, style table.Style) error {
 	return flushing(w, func(out *bufio.Writer) {
 		t.write(out)
-		const head, row = "%10s %6s %6s %10s %6s  %s\n", "%10s %6s %6s %10s %6s  "
-		fmt.Fprintf(out, head, "flat", "flat%", "sum%", "cum", "cum%", "name")
+		columns := func(flat, share, sum, cum, cumShare string) string {
+			if style.Width > 0 && style.Width < narrow {
+				return fmt.Sprintf("%9s %6s %9s %6s  ", flat, share, cum, cumShare)
+			}
+			return fmt.Sprintf("%10s %6s %6s %10s %6s  ", flat, share, sum, cum, cumShare)
+		}
+		out.WriteString(columns("flat", "flat%", "sum%", "cum", "cum%") + "name\n")
 		sum := uint64(0)
 		for i := range t.Rows {
 			r := &t.Rows[i]
 			sum += r.Flat
-			numbers := fmt.Sprintf(row, table.Quantity(r.Flat, t.Unit),
+			numbers := columns(table.Quantity(r.Flat, t.Unit),
 				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
 				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total))
 			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.label, r.suffix)
@@ -107,10 +115,11 @@ func (t *Top) WriteText(w io.Writer, style table.Style) error {
 	})
 }
 
-// WriteRow writes the numbers of a row, and a name with a suffix cut to the terminal's width.
+// WriteRow writes the numbers of a row, and a name with a suffix cut to the terminal's width, the
+// suffix first.
 func WriteRow(w *bufio.Writer, style table.Style, numbers string, color table.Color,
 	name, suffix string) {
-	text := style.Fit(name+suffix, len(numbers))
+	text := style.FitBoth(name, suffix, len(numbers))
 	w.WriteString(style.Paint(color, numbers+text) + "\n")
 }
 

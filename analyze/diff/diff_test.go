@@ -339,8 +339,9 @@ func TestGolden(t *testing.T) {
 		Options{MinShare: 0.005, Alpha: 0.01, Limit: 6, Normalize: true, FailAbove: &fail})
 	for name, write := range map[string]func(io.Writer) error{
 		"plain.txt": text(plain.WriteText, table.Style{}), "plain.json": plain.WriteJSON,
-		"color.txt": text(plain.WriteText, table.Style{Color: true, Width: 90}),
-		"lines.txt": text(lines.WriteText, table.Style{}), "lines.json": lines.WriteJSON,
+		"narrow.txt": text(plain.WriteText, table.Style{Width: 60}),
+		"color.txt":  text(plain.WriteText, table.Style{Color: true, Width: 90}),
+		"lines.txt":  text(lines.WriteText, table.Style{}), "lines.json": lines.WriteJSON,
 		"tested.txt": text(tested.WriteText, table.Style{}), "tested.json": tested.WriteJSON,
 	} {
 		t.Run(name, func(t *testing.T) { golden.Output(t, name, write) })

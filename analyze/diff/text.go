@@ -48,8 +48,10 @@ func changeText(p *Pair) string {
 // WriteText writes the comparison as a table.
 func (d *Diff) WriteText(w io.Writer, style table.Style) error {
 	out := bufio.NewWriter(w)
-	d.writeTitle(out)
-	if d.Tested {
+	d.writeTitle(out, style)
+	if style.Width > 0 && style.Width < narrow {
+		d.writeNarrow(out, style)
+	} else if d.Tested {
 		d.writeTested(out, style)
 	} else {
 		d.writePlain(out, style)
@@ -58,43 +60,48 @@ func (d *Diff) WriteText(w io.Writer, style table.Style) error {
 		fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(d.Left)))
 	}
 	if d.Small.Rows > 0 {
-		fmt.Fprintf(out, "not shown: %s with less than %.4g%% on both sides (--min-share): "+
-			"flat %s before, %s now\n", table.Count(d.Small.Rows, "row", "rows"), 100*d.MinShare,
+		text := fmt.Sprintf("not shown: %s with less than %.4g%% on both sides (--min-share): "+
+			"flat %s before, %s now", table.Count(d.Small.Rows, "row", "rows"), 100*d.MinShare,
 			d.quantity(d.Small.Base), d.quantity(d.Small.New))
+		out.WriteString(table.Wrap(text, style.Width, titleIndent) + "\n")
 	}
 	return out.Flush()
 }
 
 // writeTitle names both sides and how they are compared.
-func (d *Diff) writeTitle(w *bufio.Writer) {
-	writeSide(w, "base", &d.Base, d.Unit)
-	writeSide(w, "new", &d.New, d.Unit)
-	fmt.Fprintf(w, "event: %s, by %s\n", d.Event, d.By)
+func (d *Diff) writeTitle(w *bufio.Writer, style table.Style) {
+	line := func(format string, args ...any) {
+		w.WriteString(table.Wrap(fmt.Sprintf(format, args...), style.Width, titleIndent) + "\n")
+	}
+	for _, text := range d.Base.Lines(d.Unit) {
+		line("base: %s", text)
+	}
+	for _, text := range d.New.Lines(d.Unit) {
+		line("new:  %s", text)
+	}
+	line("event: %s, by %s", d.Event, d.By)
 	for _, f := range d.Filters {
-		fmt.Fprintf(w, "filter: %s\n", ingest.Printable(f))
+		line("filter: %s", ingest.Printable(f))
 	}
 	if d.Normalized {
-		fmt.Fprintf(w, "the totals differ: each profile is scaled to %s, so that shares compare\n",
+		line("the totals differ: each profile is scaled to %s, so that shares compare",
 			d.quantity(d.Total))
 	} else if d.TotalsDiffer() {
-		w.WriteString("the totals differ, values are as measured: --normalize compares shares\n")
+		line("the totals differ, values are as measured: --normalize compares shares")
 	}
 	if d.Tested {
-		fmt.Fprintf(w, "medians of %d and %d profiles; p is corrected for the number of rows, ~ is "+
-			"not significant at %g\n", len(d.Base.Profiles), len(d.New.Profiles), d.Alpha)
+		line("medians of %d and %d profiles; p is corrected for the number of rows, ~ is not "+
+			"significant at %g", len(d.Base.Profiles), len(d.New.Profiles), d.Alpha)
 		return
 	}
-	w.WriteString("no test of significance: that needs several profiles of a side (--base)\n")
+	line("no test of significance: that needs several profiles of a side (--base)")
 }
+
+// titleIndent is before the second and further lines of a wrapped line.
+const titleIndent = "      "
 
 // maxTitle is how many profiles of a side are named.
 const maxTitle = 10
-
-func writeSide(w *bufio.Writer, word string, s *Side, unit string) {
-	for _, line := range s.Lines(unit) {
-		fmt.Fprintf(w, "%-5s %s\n", word+":", line)
-	}
-}
 
 // Lines describes the profiles of a side, a line each: file, host, start, main program, samples
 // and total. Of many the first are named.
@@ -140,6 +147,38 @@ func programText(p *Described) string {
 	return text
 }
 
+// narrow is the width of terminals that have fewer columns: those of the value by which rows are
+// sorted. With all, each row would be longer than the terminal.
+const narrow = 90
+
+// writeNarrow writes the rows for a narrow terminal.
+func (d *Diff) writeNarrow(w *bufio.Writer, style table.Style) {
+	const form = "%9s %8s %9s %9s"
+	fmt.Fprintf(w, form, d.Value, "change", "base", "new")
+	if d.Tested {
+		fmt.Fprintf(w, " %5s", "p")
+	}
+	w.WriteString("  name\n")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		v := r.Value()
+		numbers := fmt.Sprintf(form, d.signed(v.Delta), changeText(v), d.quantity(v.Base),
+			d.quantity(v.New))
+		if d.Tested {
+			numbers += fmt.Sprintf(" %5s", r.pText())
+		}
+		d.writeRow(w, style, numbers+"  ", r)
+	}
+}
+
+// pText is the probability of a row, if it is significant.
+func (r *Row) pText() string {
+	if r.Significant {
+		return fmt.Sprintf("%.3f", *r.P)
+	}
+	return "~"
+}
+
 // writePlain writes the rows of one profile a side.
 func (d *Diff) writePlain(w *bufio.Writer, style table.Style) {
 	fmt.Fprintf(w, "%10s %9s %10s %10s %10s %9s  %s\n", "flat", "change", "base", "new", "cum",
@@ -159,11 +198,7 @@ func (d *Diff) writeTested(w *bufio.Writer, style table.Style) {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		v := r.Value()
-		p := "~"
-		if r.Significant {
-			p = fmt.Sprintf("%.3f", *r.P)
-		}
-		numbers := fmt.Sprintf("%10s %9s %8s %16s %16s  ", d.signed(v.Delta), changeText(v), p,
+		numbers := fmt.Sprintf("%10s %9s %8s %16s %16s  ", d.signed(v.Delta), changeText(v), r.pText(),
 			d.spreadText(v.Base, v.BaseSpread), d.spreadText(v.New, v.NewSpread))
 		d.writeRow(w, style, numbers, r)
 	}

@@ -2,6 +2,7 @@ package table
 
 import (
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -61,6 +62,57 @@ func (s Style) Fit(name string, taken int) string {
 		return name
 	}
 	return cut(name, max(s.Width-taken, minName))
+}
+
+// FitBoth is Fit for a name and a suffix with a lesser right: the name is cut only if it does not
+// fit alone, and of the suffix the end stays, if there is space for it.
+func (s Style) FitBoth(name, suffix string, used int) string {
+	free := s.Width - used - utf8.RuneCountInString(name)
+	n := utf8.RuneCountInString(suffix)
+	switch {
+	case s.Width == 0 || n <= free:
+		return name + suffix
+	case free < minSuffix:
+		return s.Fit(name, used)
+	}
+	text := strings.TrimLeft(suffix, " ")
+	lead := suffix[:len(suffix)-len(text)]
+	runes := []rune(text)
+	return name + lead + "…" + string(runes[len(runes)-(free-len(lead)-1):])
+}
+
+// minSuffix is how many columns the end of a suffix needs.
+const minSuffix = 8
+
+// Wrap breaks a text into lines of at most width columns, at spaces; a command in backquotes is
+// one word, so that it can be copied. Lines after the first begin with the indent. Width 0 breaks
+// nothing.
+func Wrap(text string, width int, indent string) string {
+	if width == 0 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	var b strings.Builder
+	column := 0
+	for text != "" {
+		end := 0 // of the word
+		for quoted := false; end < len(text) && (quoted || text[end] != ' '); end++ {
+			quoted = quoted != (text[end] == '`')
+		}
+		n := utf8.RuneCountInString(text[:end])
+		switch {
+		case column == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(text[:end])
+		column += n
+		text = text[min(end+1, len(text)):]
+	}
+	return b.String()
 }
 
 // cut leaves a number of characters of a name, from both ends.

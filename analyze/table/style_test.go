@@ -30,6 +30,39 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestFitBoth: the suffix is cut before the name, at its start.
+func TestFitBoth(t *testing.T) {
+	for width, want := range map[int]string{
+		0: "std::sort  (libstdc++.so.6)", 37: "std::sort  (libstdc++.so.6)",
+		36: "std::sort  …ibstdc++.so.6)", 27: "std::sort  …so.6)", 26: "std::sort", 19: "std::sort",
+		12: "std::sort",
+	} {
+		got := Style{Width: width}.FitBoth("std::sort", "  (libstdc++.so.6)", 10)
+		if got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+	got := Style{Width: 30}.FitBoth("std::vector::push_back", "  (app)", 12)
+	if want := "std::vec…push_back"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWrap: lines break at spaces, not within commands; longer words stay whole.
+func TestWrap(t *testing.T) {
+	const text = "note: 3 objects from files: `symbolize index --for x` keeps them, and more"
+	for width, want := range map[int]string{
+		0: text, 74: text,
+		60: "note: 3 objects from files: `symbolize index --for x` keeps\n  them, and more",
+		20: "note: 3 objects from\n  files:\n  `symbolize index --for x`\n  keeps them, and\n  more",
+		1:  "note:\n  3\n  objects\n  from\n  files:\n  `symbolize index --for x`\n  keeps\n  them,\n  and\n  more",
+	} {
+		if got := Wrap(text, width, "  "); got != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
 // TestPaint: colours by share, and none without the style.
 func TestPaint(t *testing.T) {
 	for _, tt := range []struct {

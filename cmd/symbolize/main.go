@@ -31,10 +31,6 @@ func run() int {
 	}
 	log.SetOutput(process.WithoutHTTP(os.Stderr))
 	os.Args = resolvecmd.CommandLine(os.Args)
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		width = 0
-	}
 	env := &cli.Env{
 		Args:           os.Args[1:],
 		Stdin:          os.Stdin,
@@ -42,7 +38,7 @@ func run() int {
 		Getenv:         os.Getenv,
 		Exit:           os.Exit,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
-		StdoutWidth:    width,
+		StdoutWidth:    columns(os.Stdout),
 	}
 	p := newProgram(env)
 	if code, done := process.Supervise(p.writesStore); done {
@@ -50,6 +46,7 @@ func run() int {
 	}
 	messages := process.Stderr()
 	env.Stderr, env.StderrTerminal = messages, term.IsTerminal(int(messages.Fd()))
+	env.StderrWidth = columns(messages)
 	// Without this a write to a closed pipe kills the process: `symbolize top | head`
 	// is to end in silence, with its temporary files removed.
 	signal.Ignore(syscall.SIGPIPE)
@@ -58,4 +55,13 @@ func run() int {
 	// A second interrupt kills the process without waiting.
 	context.AfterFunc(ctx, stop)
 	return p.main(ctx)
+}
+
+// columns returns the width of a terminal, 0 of any other file.
+func columns(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }

@@ -16,6 +16,7 @@ type Env struct {
 	StdoutTerminal bool
 	StderrTerminal bool
 	StdoutWidth    int // columns of the terminal; 0 if not known
+	StderrWidth    int // likewise
 
 	// Exit ends the process where an interrupted command does not; nil leaves it.
 	Exit func(code int)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"syscall"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 )
 
@@ -55,10 +56,12 @@ func (a *App) finish(ctx context.Context, err error) int {
 	return code
 }
 
-// Print prints one line of the form `symbolize: KIND: TEXT` on stderr. Names in it may come from
-// captures and files: no control character reaches the terminal.
+// Print prints one line of the form `symbolize: KIND: TEXT` on stderr, several on a terminal that
+// is narrower. Names in it may come from captures and files: no control character reaches the
+// terminal.
 func (a *App) Print(kind, text string) {
-	fmt.Fprintf(a.Env.Stderr, "symbolize: %s: %s\n", kind, ingest.OneLine(text))
+	line := fmt.Sprintf("symbolize: %s: %s", kind, ingest.OneLine(text))
+	fmt.Fprintln(a.Env.Stderr, table.Wrap(line, a.Env.StderrWidth, "  "))
 }
 
 // Warn prints a warning and its hint, if any. It prints no warning twice: a bundle is
