@@ -77,37 +77,48 @@ func newCalls(s *Stacks, calls []Call, full *report.Demangler,
 }
 
 // WriteText writes the functions with the columns of `go tool pprof -peek`: callers above,
-// callees below, with their share of the function's cumulative value.
+// callees below, with the weight of the stacks with each call and its share of the function's
+// cumulative one. A function is marked as inlined at its own row, as in a tree, or, if only some
+// callers inline it, at theirs.
 func (t *Peek) WriteText(w io.Writer, style table.Style) error {
 	return flushing(w, func(out *bufio.Writer) {
 		t.write(out)
-		fmt.Fprintf(out, "%10s %6s %10s %6s %10s %6s  %s\n", "flat", "flat%", "cum", "cum%", "calls",
-			"calls%", "context")
+		fmt.Fprintf(out, "%10s %6s %10s %6s %10s %6s  %s\n", "flat", "flat%", "cum", "cum%", "weight",
+			"share", "context")
 		for i := range t.Functions {
 			f := &t.Functions[i]
 			out.WriteString(strings.Repeat("-", 60) + "\n")
+			mark, own := "", " [inlined]"
 			for j := range f.Callers {
-				t.writeCall(out, style, f, &f.Callers[j])
+				if !f.Callers[j].Inlined {
+					mark, own = " [inlines it]", ""
+				}
+			}
+			if len(f.Callers) == 0 {
+				own = ""
+			}
+			for j := range f.Callers {
+				t.writeCall(out, style, f, &f.Callers[j], mark)
 			}
 			numbers := fmt.Sprintf("%10s %6s %10s %6s %17s  ", table.Quantity(f.Flat, t.Unit),
 				table.Percent(f.Flat, t.Total), table.Quantity(f.Cum, t.Unit),
 				table.Percent(f.Cum, t.Total), "")
-			WriteRow(out, style, numbers, table.Bold, f.label, f.suffix)
+			WriteRow(out, style, numbers, table.Bold, f.label+own, f.suffix)
 			for j := range f.Callees {
-				t.writeCall(out, style, f, &f.Callees[j])
+				t.writeCall(out, style, f, &f.Callees[j], " [inlined]")
 			}
 		}
 	})
 }
 
-func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *PeekCall) {
+// writeCall writes a call, with a mark if it is inlined.
+func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *PeekCall, mark string) {
 	numbers := fmt.Sprintf("%34s  %10s %6s    ", "", table.Quantity(c.Value, t.Unit),
 		table.Percent(c.Value, f.Cum))
-	suffix := c.suffix
-	if c.Inlined {
-		suffix = " [inlined]" + suffix
+	if !c.Inlined {
+		mark = ""
 	}
-	WriteRow(w, style, numbers, table.Plain, c.label, suffix)
+	WriteRow(w, style, numbers, table.Plain, c.label+mark, c.suffix)
 }
 
 // WriteJSON writes the functions as one JSON object.

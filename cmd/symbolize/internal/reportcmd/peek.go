@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -84,8 +85,14 @@ func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) er
 		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
 			return err
 		}
-		return ingest.WithHint(fmt.Errorf("no function of the samples matches %q",
-			o.function.String()),
-			"`symbolize top -n 0` lists the names")
+		err := fmt.Errorf("no function of the samples matches %q", o.function.String())
+		var names []string
+		for _, row := range calltree.NewTop(p, calltree.TopOptions{Options: o.calls(s, p)}).Rows {
+			names = append(names, row.Name)
+		}
+		if near := cli.Nearest(strings.Trim(o.function.String(), "^$"), names); len(near) > 0 {
+			return ingest.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
+		}
+		return ingest.WithHint(err, "`symbolize top -n 0` lists the names")
 	})
 }
