@@ -115,11 +115,11 @@ func (t *TreeReport) writeBranch(w *bufio.Writer, style table.Style, b *Branch, 
 		table.Percent(b.Cum, t.Total), table.Quantity(b.Flat, t.Unit),
 		table.Percent(b.Flat, t.Total))
 	numbers += strings.Repeat("| ", min(level, maxIndent))
-	suffix := b.suffix
+	label := b.label
 	if 2*b.Inlined > b.Cum {
-		suffix = " [inlined]" + suffix
+		label += " [inlined]"
 	}
-	WriteRow(w, style, numbers, table.Heat(b.Flat, t.Total), b.label, suffix)
+	WriteRow(w, style, numbers, table.Heat(b.Flat, t.Total), label, b.suffix)
 }
 
 // WriteJSON writes the tree as one JSON object.

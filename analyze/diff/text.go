@@ -149,7 +149,7 @@ func programText(p *Described) string {
 
 // narrow is the width of terminals that have fewer columns: those of the value by which rows are
 // sorted. With all, each row would be longer than the terminal.
-const narrow = 90
+const narrow = 80
 
 // writeNarrow writes the rows for a narrow terminal.
 func (d *Diff) writeNarrow(w *bufio.Writer, style table.Style) {

@@ -166,7 +166,8 @@ func atWidths(t *testing.T, args []string) (pipe string, terminal func(width int
 }
 
 // TestWidths: rows of tables are as wide as the terminal, or as their numbers need (most). Numbers
-// are as in a pipe, where all is whole, plain, and the same whatever the environment.
+// are as in a pipe, where all is whole, plain, and the same whatever the environment; terminals of
+// less than 80 columns may have fewer columns of them.
 func TestWidths(t *testing.T) {
 	const most = 78
 	path := writeProfile(t, "every.pb.gz", profilebuild.EveryKind())
@@ -178,7 +179,7 @@ func TestWidths(t *testing.T) {
 		for line := range strings.Lines(text) {
 			fields := strings.Fields(line)
 			end := slices.IndexFunc(fields, func(f string) bool { return !number.MatchString(f) })
-			if end >= 2 {
+			if end >= 2 && len(fields[0]) < 20 { // no build ID
 				list = append(list, strings.Join(fields[:end], " "))
 				rows = append(rows, strings.TrimSuffix(line, "\n"))
 			}
@@ -198,11 +199,29 @@ func TestWidths(t *testing.T) {
 					t.Errorf("%v, %d columns: %d in %q", args, width, n, row)
 				}
 			}
-			if want, _ := numbers(pipe); len(got) == 0 || !slices.Equal(got, want) {
+			want, _ := numbers(pipe)
+			if width < 80 && len(got) == len(want) {
+				for i := range got {
+					if within(strings.Fields(got[i]), strings.Fields(want[i])) {
+						want[i] = got[i]
+					}
+				}
+			}
+			if len(got) == 0 || !slices.Equal(got, want) {
 				t.Errorf("%v, %d columns: numbers %q, in a pipe %q", args, width, got, want)
 			}
 		}
 	}
+}
+
+// within reports whether all of some words are among others, in their order.
+func within(words, others []string) bool {
+	for _, w := range others {
+		if len(words) > 0 && words[0] == w {
+			words = words[1:]
+		}
+	}
+	return len(words) == 0
 }
 
 // TestWidthsOfLists: on a terminal, lines are as in a pipe with names cut in the middle, at most as
