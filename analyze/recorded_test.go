@@ -55,7 +55,7 @@ func TestRecordedSymbols(t *testing.T) {
 	}
 	got := make(map[string]uint64)
 	for _, row := range p.Samples {
-		l := p.Stack(row.Stack)[0]
+		l := p.Stack(nil, row.Stack)[0]
 		name := "none in " + p.Objects[p.Locations[l].Object].File.Path
 		if f := p.Names.At(ingest.LocationID(l)); len(f) > 0 {
 			name = p.Names.Functions[f[0].Func].SystemName
@@ -128,7 +128,7 @@ func TestRecordedKinds(t *testing.T) {
 		}
 		var got []string
 		for _, row := range p.Samples {
-			for _, l := range p.Stack(row.Stack) {
+			for _, l := range p.Stack(nil, row.Stack) {
 				if f := p.Names.At(l); len(f) > 0 {
 					got = append(got, p.Names.Functions[f[0].Func].SystemName)
 				} else {

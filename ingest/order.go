@@ -222,7 +222,7 @@ func (p *Profile) SampleSums(count bool) iter.Seq2[*Sample, FrameSum] {
 func (p *Profile) WeighFrames(count bool) []FrameSum {
 	locations := make([]FrameSum, len(p.Locations))
 	for s, w := range p.SampleSums(count) {
-		for _, l := range p.Stack(s.Stack) {
+		for l := range p.Frames(s.Stack) {
 			locations[l].Add(w)
 		}
 	}
@@ -235,8 +235,8 @@ func (p *Profile) WeighInnermost(count bool) (locations []FrameSum, all FrameSum
 	locations = make([]FrameSum, len(p.Locations))
 	for s, w := range p.SampleSums(count) {
 		all.Add(w)
-		if stack := p.Stack(s.Stack); len(stack) > 0 {
-			locations[stack[0]].Add(w)
+		if s.Stack != 0 {
+			locations[p.Leaves[s.Stack]].Add(w)
 		}
 	}
 	return locations, all

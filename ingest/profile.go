@@ -6,6 +6,7 @@ package ingest
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -168,31 +169,51 @@ type Keep struct {
 
 // Profile holds the interned tables that all stages share. Everything is numbered in sorted order,
 // independently of the order of workers, so that equal inputs give equal Profiles: Objects by
-// CompareObjects, Locations by (Object, Offset), Stacks by their location lists, Samples by (Event,
-// Comm, PID, TID, CPU, tags, Stack). A Profile is immutable once built, except Names.
+// CompareObjects, Locations by (Object, Offset), Stacks by their locations from the outermost frame,
+// Samples by (Event, Comm, PID, TID, CPU, tags, Stack). A Profile is immutable once built, except Names.
 type Profile struct {
 	Strings   []string
 	Objects   []Object
 	Locations []Location
-	// StackEnds and StackLocs hold the stacks, leaf first: stack s is
-	// StackLocs[StackEnds[s-1]:StackEnds[s]] (from 0 for the first).
-	StackEnds []uint32
-	StackLocs []LocationID
-	Events    []Event
-	Samples   []Sample
+	// Callers and Leaves hold the stacks as a tree: stack s is the frame at the location Leaves[s],
+	// called by the stack Callers[s]. Stack 0 has no frames. Each beginning of a stack, from the
+	// outermost frame, is a stack, also if no sample has it.
+	Callers []StackID
+	Leaves  []LocationID
+	Events  []Event
+	Samples []Sample
 
 	Names *Names // nil until resolved
 	Meta  Meta
 	Stats Stats
 }
 
-// Stack returns the locations of a stack, leaf first. The slice belongs to the profile.
-func (p *Profile) Stack(s StackID) []LocationID {
-	start := uint32(0)
-	if s > 0 {
-		start = p.StackEnds[s-1]
+// Stack appends the locations of a stack, leaf first, to list.
+func (p *Profile) Stack(list []LocationID, s StackID) []LocationID {
+	for ; s != 0; s = p.Callers[s] {
+		list = append(list, p.Leaves[s])
 	}
-	return p.StackLocs[start:p.StackEnds[s]]
+	return list
+}
+
+// DistinctStacks returns the number of distinct stacks of samples.
+func (p *Profile) DistinctStacks() (n int) {
+	seen := make([]bool, len(p.Callers))
+	for i := range p.Samples {
+		if s := p.Samples[i].Stack; !seen[s] {
+			seen[s] = true
+			n++
+		}
+	}
+	return n
+}
+
+// Frames returns the locations of a stack, leaf first.
+func (p *Profile) Frames(s StackID) iter.Seq[LocationID] {
+	return func(yield func(LocationID) bool) {
+		for ; s != 0 && yield(p.Leaves[s]); s = p.Callers[s] {
+		}
+	}
 }
 
 // Meta describes a capture; merged captures keep values that all have in common, others are "" or
@@ -234,8 +255,6 @@ type Stats struct {
 	Lost           uint64 // PERF_RECORD_LOST and LOST_SAMPLES
 	Throttled      uint64
 	CutChains      uint64 // chains cut at an invalid address
-	DistinctChains uint64 // distinct raw chains; compare DistinctKeys
-	DistinctKeys   uint64
 	BadRecords     uint64
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples with an unknown event ID
@@ -266,8 +285,6 @@ func (s *Stats) Add(o *Stats) {
 	s.Lost += o.Lost
 	s.Throttled += o.Throttled
 	s.CutChains += o.CutChains
-	s.DistinctChains += o.DistinctChains
-	s.DistinctKeys += o.DistinctKeys
 	s.BadRecords += o.BadRecords
 	s.UnknownRecords += o.UnknownRecords
 	s.UnknownIDs += o.UnknownIDs

@@ -72,12 +72,11 @@ func HotFunctions(p *ingest.Profile, opts *Options) (
 		}
 		total += s.Weight
 		samples += s.Count
-		locs := p.Stack(s.Stack)
-		if !opts.Children {
-			locs = locs[:min(1, len(locs))]
-		}
-		for _, l := range locs {
+		for l := range p.Frames(s.Stack) {
 			c.add(l, uint32(i)+1, s)
+			if !opts.Children {
+				break
+			}
 		}
 	}
 	list = c.gather()
@@ -103,8 +102,7 @@ func FindUnnamed(p *ingest.Profile, opts *Options) *Unnamed {
 		}
 		all.Samples += s.Count
 		all.Weight += s.Weight
-		stack := p.Stack(s.Stack)
-		if len(stack) > 0 && (p.Names == nil || len(p.Names.At(stack[0])) == 0) {
+		if s.Stack != 0 && (p.Names == nil || len(p.Names.At(p.Leaves[s.Stack])) == 0) {
 			u.Samples += s.Count
 			u.Weight += s.Weight
 		}

@@ -18,21 +18,17 @@ func check(p *ingest.Profile) error {
 			return fmt.Errorf("location %d: no object %d", i, l.Object)
 		}
 	}
-	before := uint32(0)
-	for i, end := range p.StackEnds {
-		if end < before || int(end) > len(p.StackLocs) {
-			return fmt.Errorf("stack %d ends at %d", i, end)
-		}
-		before = end
+	if len(p.Callers) == 0 || len(p.Leaves) != len(p.Callers) {
+		return fmt.Errorf("%d stacks with %d frames", len(p.Callers), len(p.Leaves))
 	}
-	for i, l := range p.StackLocs {
-		if int(l) >= len(p.Locations) {
-			return fmt.Errorf("word %d of the stacks: no location %d", i, l)
+	for i := 1; i < len(p.Callers); i++ {
+		if int(p.Callers[i]) >= i || int(p.Leaves[i]) >= len(p.Locations) {
+			return fmt.Errorf("stack %d: no stack %d or no location %d", i, p.Callers[i], p.Leaves[i])
 		}
 	}
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		if int(s.Stack) >= len(p.StackEnds) || int(s.Event) >= len(p.Events) ||
+		if int(s.Stack) >= len(p.Callers) || int(s.Event) >= len(p.Events) ||
 			int(s.Comm) >= len(p.Strings) {
 			return fmt.Errorf("sample %d refers to what is not there", i)
 		}

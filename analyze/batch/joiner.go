@@ -55,5 +55,5 @@ func joinable(p *ingest.Profile) bool {
 // sizeOf returns the approximate size of a profile's tables, in bytes.
 func sizeOf(p *ingest.Profile) int {
 	return len(p.Samples)*int(unsafe.Sizeof(ingest.Sample{})) +
-		len(p.Locations)*int(unsafe.Sizeof(ingest.Location{})) + 4*(len(p.StackLocs)+len(p.StackEnds))
+		len(p.Locations)*int(unsafe.Sizeof(ingest.Location{})) + 8*len(p.Callers)
 }

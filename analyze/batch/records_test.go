@@ -106,8 +106,8 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		if p, ok := value.Interface().(*ingest.Profile); ok && check(p) == nil {
-			for s := range p.StackEnds {
-				p.Stack(ingest.StackID(s))
+			for s := range p.Callers {
+				p.Stack(nil, ingest.StackID(s))
 			}
 		}
 	})

@@ -148,7 +148,7 @@ func TestTopAgainstNaive(t *testing.T) {
 				}
 				total += s.Weight
 				seen := make(map[string]bool)
-				for k, l := range p.Stack(s.Stack) {
+				for k, l := range p.Stack(nil, s.Stack) {
 					for i, name := range labels(p, l) {
 						if k == 0 && i == 0 {
 							flat[name] += s.Weight

@@ -233,7 +233,7 @@ func naiveTree(p *ingest.Profile, event int, reverse bool, side int, into map[st
 			continue
 		}
 		var names []string // leaf first
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			for _, f := range p.Names.At(l) {
 				names = append(names, p.Names.Functions[f.Func].SystemName)
 			}

@@ -45,12 +45,14 @@ func (f *Folder) Fold(event int, count bool) *Stacks {
 		s.Nodes = f.nodes
 		return s
 	}
+	var locs []ingest.LocationID
 	for i := range f.Profile.Samples {
 		smp := &f.Profile.Samples[i]
 		if !s.take(smp, event, value) {
 			continue
 		}
-		s.add(f.Profile.Stack(smp.Stack), smp, value(smp), squares(smp, value))
+		locs = f.Profile.Stack(locs[:0], smp.Stack)
+		s.add(locs, smp, value(smp), squares(smp, value))
 	}
 	s.Nodes = f.nodes
 	return s
@@ -88,10 +90,10 @@ func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) 
 // foldByStack adds samples up by stack first, so that each stack is walked once.
 func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 	p := s.folder.Profile
-	sums := make([]uint64, len(p.StackEnds))
+	sums := make([]uint64, len(p.Callers))
 	var squared []float64
 	if s.folder.opts.Squares {
-		squared = make([]float64, len(p.StackEnds))
+		squared = make([]float64, len(p.Callers))
 	}
 	for i := range p.Samples {
 		smp := &p.Samples[i]
@@ -103,7 +105,7 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 			squared[smp.Stack] += squares(smp, value)
 		}
 	}
-	s.seq = make([]NodeID, 0, len(p.StackLocs))
+	var locs []ingest.LocationID
 	for id, v := range sums {
 		if v == 0 {
 			continue
@@ -112,7 +114,8 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 		if squared != nil {
 			q = squared[id]
 		}
-		s.add(p.Stack(ingest.StackID(id)), nil, v, q)
+		locs = p.Stack(locs[:0], ingest.StackID(id))
+		s.add(locs, nil, v, q)
 	}
 }
 

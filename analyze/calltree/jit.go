@@ -54,7 +54,7 @@ func (f *Folder) threadsOf() map[ingest.ObjectID]string {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		last := ingest.NoObject
-		for _, l := range p.Stack(s.Stack) {
+		for l := range p.Frames(s.Stack) {
 			id := p.Locations[l].Object
 			if k := p.Objects[id].Kind; id != last && (k == ingest.PerfMap || k == ingest.JITDump) {
 				weights[key{id, s.Comm}] += s.Weight

@@ -88,7 +88,7 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 		Recorder: p.Meta.Recorder, Command: p.Meta.Command, Host: p.Meta.Host,
 		OSRelease: p.Meta.OSRelease, Arch: p.Meta.Arch, Duration: p.Meta.Duration,
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
-		Stacks: len(p.StackEnds), Locations: len(p.Locations),
+		Stacks: p.DistinctStacks(), Locations: len(p.Locations),
 		Events: eventsOf(p), Objects: objectsOf(p), Programs: programsOf(path, c),
 		StackMap: newStackMap(c.Stacks()), Copied: report.NewCopied(&p.Stats.Copied),
 	}

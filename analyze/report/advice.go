@@ -100,7 +100,7 @@ func shallow(p *ingest.Profile) *ingest.Warning {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		all[s.Event] += s.Count
-		if locs := p.Stack(s.Stack); len(locs) <= 1 || unwound(p, locs) <= 1 {
+		if unwound(p, s.Stack) <= 1 {
 			alone[s.Event] += s.Count
 		}
 	}
@@ -133,8 +133,8 @@ func shallow(p *ingest.Profile) *ingest.Warning {
 }
 
 // unwound counts the locations of a stack that are places in code.
-func unwound(p *ingest.Profile, locs []ingest.LocationID) (n int) {
-	for _, l := range locs {
+func unwound(p *ingest.Profile, s ingest.StackID) (n int) {
+	for l := range p.Frames(s) {
 		if p.Objects[p.Locations[l].Object].Kind != ingest.NoStack {
 			n++
 		}

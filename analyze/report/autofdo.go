@@ -69,7 +69,7 @@ func AutoFDO(w io.Writer, p *ingest.Profile, object string) (*AutoFDOStats, erro
 
 // placesIn returns the offsets of a sample's locations, if all are in an object.
 func placesIn(p *ingest.Profile, s *ingest.Sample, object ingest.ObjectID) (key [2]uint64, ok bool) {
-	stack := p.Stack(s.Stack)
+	stack := p.Stack(nil, s.Stack)
 	if len(stack) == 0 || len(stack) > len(key) {
 		return key, false
 	}
@@ -100,11 +100,10 @@ func chooseObject(p *ingest.Profile, name string) (*AutoFDOStats, ingest.ObjectI
 	counts, total := make([]uint64, len(p.Objects)), uint64(0)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		stack := p.Stack(s.Stack)
-		if p.Tag(s, ingest.BranchTag) != ingest.BranchTaken || len(stack) == 0 {
+		if p.Tag(s, ingest.BranchTag) != ingest.BranchTaken || s.Stack == 0 {
 			continue
 		}
-		o := p.Locations[stack[0]].Object
+		o := p.Locations[p.Leaves[s.Stack]].Object
 		if _, ok := placesIn(p, s, o); ok && p.Objects[o].Kind == ingest.ELF {
 			counts[o] += s.Count
 			total += s.Count

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"symbolize/buildid"
@@ -17,11 +18,15 @@ func branchProfile() *ingest.Profile {
 		Objects: []ingest.Object{{Kind: ingest.ELF, File: ingest.FileRef{Path: "/bin/a"}},
 			{Kind: ingest.ELF, ID: id, File: ingest.FileRef{Path: "/lib/b.so"}}},
 		Locations: []ingest.Location{{Object: 0, Offset: 0x10}, {Object: 0, Offset: 0x20},
-			{Object: 1, Offset: 0x30}, {Object: 1, Offset: 0x40}}}
+			{Object: 1, Offset: 0x30}, {Object: 1, Offset: 0x40}},
+		Callers: make([]ingest.StackID, 1), Leaves: make([]ingest.LocationID, 1)}
 	add := func(tags ingest.StringID, count uint64, locs ...ingest.LocationID) {
-		p.StackLocs = append(p.StackLocs, locs...)
-		p.StackEnds = append(p.StackEnds, uint32(len(p.StackLocs)))
-		p.Samples = append(p.Samples, ingest.Sample{Stack: ingest.StackID(len(p.StackEnds) - 1), Tags: tags,
+		s := ingest.StackID(0)
+		for _, l := range slices.Backward(locs) {
+			p.Callers, p.Leaves = append(p.Callers, s), append(p.Leaves, l)
+			s = ingest.StackID(len(p.Callers) - 1)
+		}
+		p.Samples = append(p.Samples, ingest.Sample{Stack: s, Tags: tags,
 			Count: count, Weight: count})
 	}
 	add(1, 3, 0, 1)

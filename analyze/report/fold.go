@@ -224,6 +224,7 @@ func (f *folder) fold() []*foldTable {
 // foldSamples adds samples to t.
 func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 	key := make([]byte, 0, 1024)
+	var locs []ingest.LocationID
 	last, comm := commKey{pid: -2}, uint32(0)
 	for i := range samples {
 		s := &samples[i]
@@ -234,7 +235,7 @@ func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
 			last, comm = k, f.index[k]
 		}
 		key = binary.BigEndian.AppendUint32(key[:0], comm)
-		locs := f.p.Stack(s.Stack)
+		locs = f.p.Stack(locs[:0], s.Stack)
 		for k := len(locs) - 1; k >= 0; k-- {
 			n := f.one[locs[k]]
 			if n != manyFrames {

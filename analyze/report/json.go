@@ -75,7 +75,7 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 			Event: ingest.Printable(ev.Name), Comm: ingest.Printable(p.Strings[s.Comm]),
 			PID: known(&s.PID), TID: known(&s.TID), CPU: known(&s.CPU),
 			Count: s.Count, Weight: s.Weight, Unit: ingest.Printable(ev.Unit),
-			Stack: p.Stack(s.Stack),
+			Stack: p.Stack([]ingest.LocationID{}, s.Stack),
 		}
 		if s.Tags != 0 {
 			line.Labels = make(map[string]string)

@@ -75,7 +75,7 @@ func TestCoverageAgainstNaive(t *testing.T) {
 					w = float64(s.Count)
 				}
 				samples += w
-				for i, l := range p.Stack(s.Stack) {
+				for i, l := range p.Stack(nil, s.Stack) {
 					if i == 0 && len(p.Names.At(l)) > 0 {
 						namedSamples += w
 					}

@@ -99,7 +99,7 @@ func naive(p *ingest.Profile, opts FoldedOptions) []string {
 			continue
 		}
 		line := commText(p.Strings[s.Comm], -1)
-		for _, l := range slices.Backward(p.Stack(s.Stack)) {
+		for _, l := range slices.Backward(p.Stack(nil, s.Stack)) {
 			frames := p.Names.At(l)
 			for _, f := range slices.Backward(frames) {
 				name := d.Name(p.Names.Functions[f.Func].SystemName)

@@ -27,7 +27,7 @@ func replayOf(p *ingest.Profile) func(func(*input.ReplaySample) error) error {
 			r := input.ReplaySample{Event: s.Event, Comm: p.Strings[s.Comm], PID: s.PID,
 				TID:  s.PID,
 				Time: uint64(i)*1_000_000_007 + 5_999, Period: s.Weight}
-			for k, l := range p.Stack(s.Stack) {
+			for k, l := range p.Stack(nil, s.Stack) {
 				pc := addr.PC(p.Locations[l].Offset) + 1<<20
 				if k > 0 {
 					pc++ // a return address
@@ -78,7 +78,7 @@ func TestScriptLayout(t *testing.T) {
 		0x550000000000 + 0x149ce3, 0x1234567, 0x7f12}
 	replay := func(visit func(*input.ReplaySample) error) error {
 		r := input.ReplaySample{Comm: "perf-exec", PID: 10304, TID: 10304, Time: 1061_980_973_999}
-		for i, l := range p.Stack(0) {
+		for i, l := range p.Stack(nil, p.Samples[0].Stack) {
 			r.Frames = append(r.Frames, input.ReplayFrame{PC: pcs[i], Location: l,
 				Return: i == 1 || i == 3})
 		}

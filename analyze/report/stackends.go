@@ -22,13 +22,14 @@ func newStackEnds(p *ingest.Profile) stackEnds {
 		return nil
 	}
 	ends, goes := make(stackEnds), goPrograms(p)
-	for i := range p.Samples {
-		locs := p.Stack(p.Samples[i].Stack)
-		n := len(locs) - 1
-		if n < 1 || p.Objects[p.Locations[locs[n]].Object].Kind != ingest.NoStack {
+	for s, caller := range p.Callers {
+		if caller == 0 || p.Callers[caller] != 0 {
+			continue // not the second frame from the end
+		}
+		why, last := p.Locations[p.Leaves[caller]].Object, p.Locations[p.Leaves[s]].Object
+		if p.Objects[why].Kind != ingest.NoStack {
 			continue
 		}
-		why, last := p.Locations[locs[n]].Object, p.Locations[locs[n-1]].Object
 		e := ends[why]
 		if e == nil {
 			e = new(endsIn)

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"symbolize/analyze/table"
@@ -58,9 +57,10 @@ func countUncalled(p *ingest.Profile, count bool) *uncalledCount {
 	if !slices.Contains(c.first, true) {
 		return nil
 	}
-	frames := make([]uint32, len(p.StackEnds)) // uncalled ones of each stack
-	for s := range frames {
-		for range c.in(ingest.StackID(s)) {
+	frames := make([]uint32, len(p.Callers)) // uncalled ones of each stack
+	for s := 1; s < len(frames); s++ {
+		frames[s] = frames[p.Callers[s]]
+		if c.uncalled(ingest.StackID(s)) {
 			frames[s]++
 		}
 	}
@@ -78,27 +78,21 @@ func countUncalled(p *ingest.Profile, count bool) *uncalledCount {
 	return c
 }
 
-// in returns the uncalled frames of a stack.
-func (c *uncalledCount) in(s ingest.StackID) iter.Seq[ingest.LocationID] {
-	return func(yield func(ingest.LocationID) bool) {
-		locs := c.p.Stack(s)
-		for i := 1; i < len(locs); i++ {
-			if c.first[locs[i]] && calls(c.p, locs[i-1]) && !yield(locs[i]) {
-				return
-			}
-		}
-	}
+// uncalled reports whether the caller of the innermost frame of a stack is uncalled.
+func (c *uncalledCount) uncalled(s ingest.StackID) bool {
+	caller := c.p.Callers[s]
+	return caller != 0 && c.first[c.p.Leaves[caller]] && calls(c.p, c.p.Leaves[s])
 }
 
 // heaviest returns the uncalled location with most weight.
 func (c *uncalledCount) heaviest() (heaviest ingest.LocationID) {
 	sums := make([]ingest.FrameSum, len(c.first))
-	for s, w := range c.weights {
-		if w.Frames > 0 {
-			for l := range c.in(ingest.StackID(s)) {
-				sums[l].Add(w)
-			}
+	for s := len(c.weights) - 1; s > 0; s-- { // callees come after their callers
+		caller := c.p.Callers[s]
+		if c.uncalled(ingest.StackID(s)) {
+			sums[c.p.Leaves[caller]].Add(c.weights[s])
 		}
+		c.weights[caller].Add(c.weights[s])
 	}
 	for l := range sums {
 		if cmp.Or(cmp.Compare(sums[l].Weight, sums[heaviest].Weight),

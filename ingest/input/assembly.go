@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -150,18 +151,17 @@ func (f *assembly) sources() {
 	p := f.p
 	frames := make([]uint64, len(p.Locations))
 	leaves := make([]uint64, len(p.Objects))
-	stacks := make([]uint64, len(p.StackEnds))
+	stacks := make([]uint64, len(p.Callers)) // samples, of callees too
 	for i := range p.Samples {
-		stacks[p.Samples[i].Stack] += p.Samples[i].Count
+		s := &p.Samples[i]
+		stacks[s.Stack] += s.Count
+		if s.Stack != 0 {
+			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Count
+		}
 	}
-	for s, n := range stacks {
-		locs := p.Stack(ingest.StackID(s))
-		for _, l := range locs {
-			frames[l] += n
-		}
-		if len(locs) > 0 {
-			leaves[p.Locations[locs[0]].Object] += n
-		}
+	for s := len(stacks) - 1; s > 0; s-- { // callees come after their callers
+		frames[p.Leaves[s]] += stacks[s]
+		stacks[p.Callers[s]] += stacks[s]
 	}
 	for l, n := range frames {
 		if o := &p.Objects[p.Locations[l].Object]; sideband.NeedsID(o.Kind) || o.Kind == ingest.JIT {
@@ -171,12 +171,15 @@ func (f *assembly) sources() {
 	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)
 }
 
+// manyChains is the number of distinct chains of a worker from which freed tables are collected at
+// once: some 10 MB. With fewer a collection costs more than everything else.
+const manyChains = 64 << 10
+
 // folder makes a Profile from the tables of all workers.
 type folder struct {
 	assembly
 	workers []*worker
 	shards  []*merge.Shard
-	counts  [merge.NumRoles]chainCount
 }
 
 func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
@@ -192,24 +195,28 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	number := f.objects(f.query(end), places...)
 	number = f.separateUndecided(number, places...)
 	f.exact = f.correctReturns(number, places...)
-	f.joinChains()
 	comms, tags := f.strings()
 	events := f.eventsUsed()
 	tagOf := func(code uint32) ingest.StringID { return tags[code] }
 	if len(tags) == 0 {
 		tagOf = nil
 	}
+	many := false
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &merge.Shard{
 			Places: w.places, Rows: w.rows.Lists(), Labels: f.labels.List, Objects: number,
-			Parts:  [merge.NumRoles]*intern.Lists{w.kernelChains.parts, w.userChains.parts},
+			Stacks: w.chains.stacks.Trees(),
 			Comms:  func(code uint32) ingest.StringID { return comms[code] },
 			Events: events,
 			Tags:   tagOf,
 		})
 		// merge.Assemble releases the shard step by step; the references of the worker are dropped
 		// here.
-		w.kernelChains, w.userChains, w.rows, w.places = nil, nil, nil, nil
+		many = many || w.chains.chains.Len() >= manyChains
+		w.chains, w.rows, w.places, w.reader.records = nil, nil, nil, nil
+	}
+	if many {
+		runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
 	}
 	merge.Assemble(f.p, f.shards)
 	f.stats()
@@ -235,7 +242,6 @@ func (f *folder) stats() {
 	}
 	st.NoReturns = f.opts.Branches || slices.ContainsFunc(f.Records.File.Events,
 		func(e perfdata.Event) bool { return e.Attr.BranchSampleType&perfdata.BranchCallStack != 0 })
-	f.distinct(st)
 	f.sources()
 	f.warn(warnings)
 }

@@ -186,7 +186,7 @@ func TestRuns(t *testing.T) {
 			for i := range p.Samples {
 				s := &p.Samples[i]
 				line := ""
-				for _, l := range p.Stack(s.Stack) {
+				for _, l := range p.Stack(nil, s.Stack) {
 					o := &p.Objects[p.Locations[l].Object]
 					line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
 				}

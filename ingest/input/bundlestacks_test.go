@@ -43,7 +43,7 @@ func TestBundleStacks(t *testing.T) {
 	var kinds []string
 	for _, s := range p.Samples {
 		line := p.Strings[s.Comm] + ":"
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			o := &p.Objects[p.Locations[l].Object]
 			line += " " + o.Kind.String()
 		}
@@ -214,7 +214,7 @@ func TestBundlePlaces(t *testing.T) {
 	_, p := foldPath(t, path, Options{Stacks: StackOptions{PathOf: pathOf}})
 	var got []string
 	for _, s := range p.Samples {
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			o := &p.Objects[p.Locations[l].Object]
 			got = append(got, o.File.Path+": "+o.Reason.String())
 		}

@@ -66,7 +66,7 @@ func dump(p *ingest.Profile) []string {
 	var out []string
 	for _, s := range p.Samples {
 		var frames []string
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			frames = append(frames, frameText(p, l))
 		}
 		line := p.Strings[s.Comm] + ": " + strings.Join(frames, " ")
@@ -101,14 +101,23 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 			t.Errorf("location %d is not in order or of no object", i)
 		}
 	}
-	for i := range p.StackEnds {
-		if i > 0 && slices.Compare(p.Stack(ingest.StackID(i-1)), p.Stack(ingest.StackID(i))) >= 0 {
+	used := make([]bool, max(1, len(p.Callers)))
+	used[0] = true
+	for _, s := range p.Samples {
+		for at := s.Stack; !used[at]; at = p.Callers[at] {
+			used[at] = true
+		}
+	}
+	var last []ingest.LocationID
+	for i := range p.Callers {
+		stack := p.Stack(nil, ingest.StackID(i))
+		slices.Reverse(stack)
+		if i > 0 && (int(p.Callers[i]) >= i || slices.Compare(last, stack) >= 0) {
 			t.Errorf("stacks %d and %d are not in order", i-1, i)
 		}
-		for _, l := range p.Stack(ingest.StackID(i)) {
-			if int(l) >= len(p.Locations) {
-				t.Fatalf("stack %d has no location %d", i, l)
-			}
+		last = stack
+		if i > 0 && (!used[i] || int(p.Leaves[i]) >= len(p.Locations)) {
+			t.Fatalf("stack %d is of no sample, or has no location", i)
 		}
 	}
 	if !slices.IsSorted(p.Strings) || len(p.Strings) == 0 || p.Strings[0] != "" {
@@ -117,7 +126,7 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 	var count, weight, frames uint64
 	for i, s := range p.Samples {
 		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) ||
-			int(s.Stack) >= len(p.StackEnds) {
+			int(s.Stack) >= len(p.Callers) {
 			t.Fatalf("sample %d refers to a missing entry: %+v", i, s)
 		}
 		if i > 0 && ingest.CompareSamples(p.Samples[i-1], s) >= 0 {
@@ -125,7 +134,7 @@ func checkProfile(t testing.TB, p *ingest.Profile) {
 		}
 		count += s.Count
 		weight += s.Weight
-		frames += s.Count * uint64(len(p.Stack(s.Stack)))
+		frames += s.Count * uint64(len(p.Stack(nil, s.Stack)))
 	}
 	if st := &p.Stats; st.Samples != count || st.Weight != weight || st.Frames != frames {
 		t.Errorf("statistics: %d samples, weight %d, %d frames; the samples add up to %d, %d and %d",
@@ -204,9 +213,9 @@ func TestSameForAnyWorkers(t *testing.T) {
 		opts := Options{Keep: ingest.Keep{PID: true, CPU: true}}
 		opts.Workers = 1
 		want := fold(t, data, opts)
-		if len(want.Samples) < 100 || len(want.StackEnds) < 50 {
+		if len(want.Samples) < 100 || want.DistinctStacks() < 50 {
 			t.Fatalf("only %d samples of %d stacks: a poor test", len(want.Samples),
-				len(want.StackEnds))
+				want.DistinctStacks())
 		}
 		for _, workers := range []int{1, 2, 4, 7} {
 			for _, size := range []int64{200, 5000, 0} {

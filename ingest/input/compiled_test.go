@@ -42,7 +42,7 @@ func compiledDump(t *testing.T, flags uint64) *jitdump.File {
 func compiledNames(p *ingest.Profile, f *jitdump.File) map[string]string {
 	names := make(map[string]string)
 	for _, s := range p.Samples {
-		l := p.Locations[p.Stack(s.Stack)[0]]
+		l := p.Locations[p.Stack(nil, s.Stack)[0]]
 		name := p.Objects[l.Object].File.Path
 		if p.Objects[l.Object].Kind == ingest.JITDump {
 			name = f.At(addr.Offset(l.Offset)).Name

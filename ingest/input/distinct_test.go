@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest"
 )
 
 // busyHost is a day on a host in little: a server that forks children, each of which loads a
@@ -65,29 +64,47 @@ func busyHost(events int) []byte {
 	return c.Bytes()
 }
 
-// TestKeysStayFew checks that the keys are the distinct chains and their results: they do not grow
-// with forks, loads and time.
-func TestKeysStayFew(t *testing.T) {
-	few := fold(t, busyHost(400), Options{Workers: 1})
-	many := fold(t, busyHost(4000), Options{Workers: 2})
-	for _, p := range []*ingest.Profile{few, many} {
-		st := &p.Stats
-		t.Logf("%d samples, %d chains, %d keys", st.Samples, st.DistinctChains, st.DistinctKeys)
-		// The chains through addresses of the two plug-ins, of the two programs at 0x400000, and of
-		// BPF code that is there or not, mean several things each; no chain has another result.
-		if st.DistinctKeys < st.DistinctChains || st.DistinctKeys > st.DistinctChains*22/10 {
-			t.Errorf("%d keys of %d chains", st.DistinctKeys, st.DistinctChains)
-		}
+// chainsOf returns the numbers of distinct chains and of nodes of their stacks in the tables of a
+// single worker, which reads a capture.
+func chainsOf(t *testing.T, data []byte) (chains, nodes int) {
+	c, err := openBytes(t, data, Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if many.Stats.DistinctKeys > few.Stats.DistinctKeys*11/10 {
-		t.Errorf("ten times the forks and loads: %d keys instead of %d", many.Stats.DistinctKeys,
-			few.Stats.DistinctKeys)
+	s := c.source.(*perfSource)
+	sb, err := s.scan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	col, err := newCollector(sb, &s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, err := collect(t.Context(), col)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tree := range workers[0].chains.stacks.Trees() {
+		nodes += len(tree)
+	}
+	return workers[0].chains.chains.Len(), nodes
+}
+
+// TestKeysStayFew checks that the tables have the distinct chains and their results: they do not
+// grow with forks, loads and time.
+func TestKeysStayFew(t *testing.T) {
+	chains, nodes := chainsOf(t, busyHost(400))
+	more, moreNodes := chainsOf(t, busyHost(4000))
+	t.Logf("%d chains, %d nodes, ten times the forks and loads: %d, %d", chains, nodes, more, moreNodes)
+	if more > chains*11/10 || moreNodes > nodes*11/10 {
+		t.Errorf("ten times the forks and loads: %d chains and %d nodes instead of %d and %d", more,
+			moreNodes, chains, nodes)
 	}
 }
 
-// TestKeysOfSharedChains is the case where nothing but time and process differ: there is one key a
-// chain.
-func TestKeysOfSharedChains(t *testing.T) {
+// TestSharedChains is the case where nothing but time and process differ: the table has each
+// chain once.
+func TestSharedChains(t *testing.T) {
 	c := newCapture()
 	const text = 0xffffffff81000000
 	c.KernelMap("_text", text, text, 0x1000000)
@@ -104,26 +121,12 @@ func TestKeysOfSharedChains(t *testing.T) {
 			c.hit(1, 10*i+5, cK, text+k, text+0x2000, cU, 0x400010+k, 0x400020)
 		}
 	}
-	for _, workers := range []int{1, 2, 3} {
-		c, err := openBytes(t, c.Bytes(), Options{Workers: workers})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.setChunkSize(1 << 14)
-		p, err := c.Profile(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Stats.DistinctChains != 12 || p.Stats.DistinctKeys != 12 {
-			t.Errorf("%d workers: %d chains and %d keys, want 12 and 12", workers,
-				p.Stats.DistinctChains,
-				p.Stats.DistinctKeys)
-		}
+	if chains, nodes := chainsOf(t, c.Bytes()); chains != 8 || nodes > 1+5+2*8 {
+		t.Errorf("%d chains of %d nodes, want 8 of at most 22", chains, nodes)
 	}
 }
 
-// TestResultsOverWorkers counts each result of a chain once, whichever workers read the
-// chain.
+// TestResultsOverWorkers has one chain with three results, whichever workers read the chain.
 func TestResultsOverWorkers(t *testing.T) {
 	c := newCapture()
 	for i := range uint64(600) {
@@ -133,11 +136,6 @@ func TestResultsOverWorkers(t *testing.T) {
 	}
 	for _, workers := range []int{1, 2, 5} {
 		p := foldChunks(t, c.Bytes(), Options{Workers: workers}, 2000)
-		if p.Stats.DistinctChains != 2 || p.Stats.DistinctKeys != 4 {
-			t.Errorf("%d workers: %d chains and %d keys, want 2 and 4", workers,
-				p.Stats.DistinctChains,
-				p.Stats.DistinctKeys)
-		}
 		want := []string{":7: /lib/0.so+0x10 /lib/0.so+0x1f 200 200",
 			":7: /lib/1.so+0x10 /lib/1.so+0x1f 200 200",
 			":7: /lib/2.so+0x10 /lib/2.so+0x1f 200 200", ":7: [unmapped] 600 600"}

@@ -59,7 +59,7 @@ func TestEverything(t *testing.T) {
 				t.Errorf("%s, big endian %v: another profile: %+v, want %+v", c.name, big, p.Samples, want.Samples)
 			}
 		}
-		if len(want.Samples) != 2 || len(want.Stack(want.Samples[0].Stack)) != 3 {
+		if len(want.Samples) != 2 || len(want.Stack(nil, want.Samples[0].Stack)) != 3 {
 			t.Errorf("big endian %v: %+v", big, want.Samples)
 		}
 	}

@@ -88,7 +88,7 @@ func TestAllAddresses(t *testing.T) {
 				Filename: "[kernel.kallsyms]"})
 			c.hit(7, 1, cK, tc.pc)
 			p := fold(t, c.Bytes(), Options{})
-			if got := frameText(p, p.Stack(p.Samples[0].Stack)[0]); got != tc.want {
+			if got := frameText(p, p.Stack(nil, p.Samples[0].Stack)[0]); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.arch, got, tc.want)
 			}
 			if o := objectOf(t, p, "[kernel.kallsyms]"); o.ID.IsZero() ||

@@ -88,7 +88,7 @@ func weightedStacks(p *ingest.Profile) map[string]uint64 {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		key := p.Strings[s.Comm]
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			loc := p.Locations[l]
 			o := &p.Objects[loc.Object]
 			key += fmt.Sprintf(";%s+%#x", o.File.Path, loc.Offset)

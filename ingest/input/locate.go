@@ -57,10 +57,9 @@ const knownBits = 14
 
 // Properties of a part of a chain.
 const (
-	partCut     uint8 = 1 << iota // invalid addresses were cut off
-	partUser                      // the result depends on the Version of the process
-	partKernel                    // the result depends on the Version of the kernel
-	partAdopted                   // a frequent chain owned by another worker
+	partCut    uint8 = 1 << iota // invalid addresses were cut off
+	partUser                     // the result depends on the Version of the process
+	partKernel                   // the result depends on the Version of the kernel
 )
 
 // locator locates addresses: return addresses at the byte before them (addr.Site). Kernel addresses
@@ -80,17 +79,22 @@ type locator struct {
 	noTable map[uint32]uint32
 }
 
-// locate looks up the words of a part of a chain, leaf first, into l.spots. words begin with a
-// context marker, or in user mode. The address after a marker is exact (the interrupted
+// locate looks up the words of both parts of a chain, leaf first, into l.spots. A part begins with
+// a context marker, or in user mode. The address after a marker is exact (the interrupted
 // instruction, or the user address of a system call); all others are return addresses.
 //
-// A chain is cut before a word that is neither a marker nor an address, and before a tail of
+// A part is cut before a word that is neither a marker nor an address, and before a tail of
 // addresses that cannot be code (below any mapping, or kernel addresses in user mode). perf drops
 // whole chains of the first kind, and prints the second. A first address that the kernel recorded
 // twice is kept twice, as in perf.
-func (l *locator) locate(words []byte, user, kernel addrspace.Version) {
+func (l *locator) locate(kpart, part []byte, user, kernel addrspace.Version) {
 	l.spots = l.spots[:0]
 	l.flags = 0
+	l.part(kpart, user, kernel)
+	l.part(part, user, kernel)
+}
+
+func (l *locator) part(words []byte, user, kernel addrspace.Version) {
 	mode, exact := uint64(contextUser), true
 	l.rubbish = -1
 	for ; len(words) >= 8; words = words[8:] {

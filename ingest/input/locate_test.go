@@ -10,7 +10,6 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/sideband"
 )
@@ -78,14 +77,14 @@ func TestLocateInterrupted(t *testing.T) {
 		for _, w := range []uint64{contextKernel, 0xffffffff81000004, tt.pc} {
 			words = binary.LittleEndian.AppendUint64(words, w)
 		}
-		l.locate(words, 0, sb.Spaces.Kernel(tt.time).Version())
+		l.locate(words, nil, 0, sb.Spaces.Kernel(tt.time).Version())
 		if object != tt.object || offset != tt.offset || (l.flags&partKernel == 0) != tt.steady {
 			t.Errorf("%s: %d+%#x, flags %#x; want %d+%#x", tt.name, object, offset, l.flags,
 				tt.object,
 				tt.offset)
 		}
 		f := newStackFolder(&stackSource{file: &file{}, set: set}, sb)
-		n := f.kernelAddress(tt.pc, true, merge.KernelRole,
+		n := f.kernelAddress(tt.pc, true, kernelRole,
 			origin{time: tt.time, timed: true})
 		place := f.places.List()[n]
 		if place.Object != tt.object || place.Offset != tt.offset {
@@ -142,9 +141,9 @@ func TestSameIsLocated(t *testing.T) {
 				continue
 			}
 			agreed++
-			l.locate(words, v, 0)
+			l.locate(nil, words, v, 0)
 			spots, flags := slices.Clone(l.spots), l.flags
-			l.locate(words, w, 0)
+			l.locate(nil, words, w, 0)
 			if !slices.Equal(spots, l.spots) || flags != l.flags {
 				t.Fatalf("% x in %d: %v, in %d: %v", words, v, spots, w, l.spots)
 			}

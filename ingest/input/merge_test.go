@@ -47,8 +47,8 @@ func TestMergeHalves(t *testing.T) {
 		checkProfile(t, got)
 		if !reflect.DeepEqual(got.Samples, whole.Samples) || !reflect.DeepEqual(got.Locations,
 			whole.Locations) ||
-			!reflect.DeepEqual(got.Objects, whole.Objects) || !reflect.DeepEqual(got.StackLocs,
-			whole.StackLocs) {
+			!reflect.DeepEqual(got.Objects, whole.Objects) || !reflect.DeepEqual(got.Leaves,
+			whole.Leaves) {
 			t.Errorf("halves: %q, whole: %q", dump(got), dump(whole))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"symbolize/ingest/fold/intern"
 )
 
 func TestMessages(t *testing.T) {
@@ -12,15 +14,15 @@ func TestMessages(t *testing.T) {
 	var b []byte
 	var want []message
 	for i := range 20 {
-		m := message{hash: 1<<63 + uint64(i), weight: uint64(i) << 40, label: uint32(i), user: 7,
-			kernel: 1 << 31,
-			cut:    i%2 == 0}
+		m := message{hash: intern.Hash{Hi: 1<<63 + uint64(i), Lo: uint64(i) | 1}, weight: uint64(i) << 40,
+			label: uint32(i), user: 7, kernel: 1 << 31, count: 9, cut: i%2 == 0}
 		want = append(want, m)
-		b = m.encode(b, words(i%3), words(i%5))
+		b = m.encode(b, newChain(nil, words(i%3), words(i%5)))
 	}
 	for i := range want {
 		var m message
-		kpart, part, rest := m.decode(b)
+		c, rest := m.decode(b)
+		kpart, part := c.parts()
 		if m != want[i] || !bytes.Equal(kpart, words(i%3)) || !bytes.Equal(part, words(i%5)) {
 			t.Fatalf("message %d: %+v with %x and %x, want %+v", i, m, kpart, part, want[i])
 		}
@@ -39,14 +41,14 @@ func TestExchangeFloods(t *testing.T) {
 			const each = 4000
 			x := newBatchQueues(workers)
 			got := make([]uint64, workers)
-			part := make([]byte, 4096)
+			c := newChain(nil, nil, make([]byte, 4096))
 			var wg sync.WaitGroup
 			for self := range workers {
 				wg.Go(func() {
 					take := func(b []byte) {
 						for len(b) > 0 {
 							var m message
-							_, _, b = m.decode(b)
+							_, b = m.decode(b)
 							got[self] += m.weight
 						}
 					}
@@ -56,7 +58,7 @@ func TestExchangeFloods(t *testing.T) {
 						if workers == 1 {
 							break // a worker sends nothing to itself
 						}
-						out.send(to, &message{weight: 1}, nil, part, take)
+						out.send(to, &message{weight: 1}, c, take)
 					}
 					x.finish(out, take)
 				})

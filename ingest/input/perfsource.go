@@ -145,12 +145,7 @@ func (r *replayer) fill() {
 		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
 		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
 	}
-	r.frames(r.kpart)
-	r.frames(r.part)
-}
-
-func (r *replayer) frames(words []byte) {
-	r.locator.locate(words, r.user, r.kernel)
+	r.locator.locate(r.kpart, r.part, r.user, r.kernel)
 	for _, s := range r.locator.spots {
 		pc := addr.PC(s.pc)
 		if s.pc >= contextMax {

@@ -163,7 +163,7 @@ func leafCounts(p *ingest.Profile) map[string]uint64 {
 	counts := make(map[string]uint64)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		stack := p.Stack(s.Stack)
+		stack := p.Stack(nil, s.Stack)
 		if o := &p.Objects[p.Locations[stack[0]].Object]; o.Kind == ingest.JIT {
 			if _, name, ok := bpf.SplitSymbol(o.Symbol); ok {
 				counts[name] += s.Count

@@ -3,13 +3,13 @@ package input
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
+	"symbolize/ingest/fold/intern"
 )
 
 // repeatedSamples is a capture of the given number of rounds of samples that differ in one thing
@@ -84,8 +84,7 @@ func TestRepeatedSamples(t *testing.T) {
 		checkProfile(t, p)
 		if p.Stats.Samples != rounds*once.Stats.Samples || p.Stats.Frames != rounds*once.Stats.Frames ||
 			p.Stats.CutChains != rounds*once.Stats.CutChains ||
-			p.Stats.FilteredOut != rounds*once.Stats.FilteredOut ||
-			p.Stats.DistinctChains != once.Stats.DistinctChains {
+			p.Stats.FilteredOut != rounds*once.Stats.FilteredOut {
 			t.Errorf("%+v:\n%+v, and in one round\n%+v", opts, p.Stats, once.Stats)
 		}
 		for i := range once.Samples {
@@ -109,36 +108,40 @@ func TestRepeatedSamples(t *testing.T) {
 // TestRepeats: a sample must come three times to be counted in its slot, and twice as often as the
 // present one to replace it; if few samples repeat, all are skipped for a time.
 func TestRepeats(t *testing.T) {
-	r := repeats{seed: maphash.MakeSeed()}
-	chain := binary.LittleEndian.AppendUint64(nil, 1<<40)
+	r, seed := repeats{}, intern.MakeSeed()
+	recorded := binary.LittleEndian.AppendUint64(nil, 1<<40)
 	m := message{weight: 3, count: 1, label: 4}
-	look := func(chain []byte) (*repeat, bool) {
+	look := func(recorded []byte) (*repeat, bool) {
 		m.weight, m.count = 3, 1
-		return r.find(chain, &m)
+		return r.find(seed.Hash(recorded), &m)
 	}
-	if s, found := look(chain); s != nil || found {
+	if s, found := look(recorded); s != nil || found {
 		t.Fatal("the first sample takes a slot")
 	}
-	slot, found := look(chain)
+	slot, found := look(recorded)
 	if slot == nil || found {
 		t.Fatal("the second sample takes no slot")
 	}
-	slot.set(&m, chain, []byte("kernel"), []byte("user"))
+	w := worker{reader: &reader{split: new(splitter)}}
+	w.slot, w.sample.Chain = slot, recorded
+	if !w.remember(&m, newChain(nil, []byte("kernel"), []byte("user"))) {
+		t.Fatal("the sample is not kept")
+	}
 	for range 5 {
-		if _, found := look(chain); !found {
+		if _, found := look(recorded); !found {
 			t.Fatal("a further sample is not found")
 		}
 	}
-	if k, u := slot.parts(); slot.count != 6 || slot.weight != 18 || string(k) != "kernel" || string(u) != "user" {
+	if k, u := slot.chain.parts(); slot.count != 6 || slot.weight != 18 || string(k) != "kernel" || string(u) != "user" {
 		t.Errorf("%d samples of weight %d, %q, %q", slot.count, slot.weight, k, u)
 	}
 	m.user++
-	if _, found := look(chain); found {
+	if _, found := look(recorded); found {
 		t.Error("a sample of another address space is found")
 	}
 	m.user--
 	slot.count = maxRepeats
-	if _, found := look(chain); found {
+	if _, found := look(recorded); found {
 		t.Error("a full count grows")
 	}
 	// All chains differ.

@@ -161,7 +161,7 @@ func sameStacks(t *testing.T, got, want *ingest.Profile) {
 	text := func(p *ingest.Profile) string {
 		var b strings.Builder
 		for _, s := range p.Samples {
-			for _, l := range p.Stack(s.Stack) {
+			for _, l := range p.Stack(nil, s.Stack) {
 				loc := p.Locations[l]
 				o := &p.Objects[loc.Object]
 				fmt.Fprintf(&b, "%s %s %q %s+%#x %v %v;", o.ID, o.File.Path, o.Symbol, o.RefSymbol,

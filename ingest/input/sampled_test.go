@@ -31,7 +31,7 @@ func weights(p *ingest.Profile, comm string,
 		if p.Strings[s.Comm] != comm {
 			continue
 		}
-		if n := name(p.Stack(s.Stack)); n != "" {
+		if n := name(p.Stack(nil, s.Stack)); n != "" {
 			sums[n] += s.Weight
 		}
 	}
@@ -219,7 +219,7 @@ func TestSampledOffCPU(t *testing.T) {
 		}
 	}
 	for _, s := range p.Samples { // threads stop in the kernel
-		if leaf := p.Stack(s.Stack)[0]; p.Objects[p.Locations[leaf].Object].Kind != ingest.Kernel {
+		if leaf := p.Stack(nil, s.Stack)[0]; p.Objects[p.Locations[leaf].Object].Kind != ingest.Kernel {
 			t.Errorf("%s stopped in %+v", p.Strings[s.Comm], p.Objects[p.Locations[leaf].Object])
 		}
 	}

@@ -209,7 +209,7 @@ func TestListedModules(t *testing.T) {
 		var stacks []string
 		for i := range p.Samples {
 			var frames []string
-			for _, l := range p.Stack(p.Samples[i].Stack) {
+			for _, l := range p.Stack(nil, p.Samples[i].Stack) {
 				o := &p.Objects[p.Locations[l].Object]
 				frames = append(frames, fmt.Sprintf("%s:%s+%#x", o.File.Path, o.Symbol, p.Locations[l].Offset))
 			}

@@ -45,7 +45,7 @@ func locatorOf(sb *sideband.State) *locator {
 
 // result returns the places of a part of a chain.
 func result(l *locator, words []byte) (places []uint32, cut bool) {
-	l.locate(words, l.sb.Spaces.Process(7, 0).Version(), l.sb.Spaces.Kernel(0).Version())
+	l.locate(nil, words, l.sb.Spaces.Process(7, 0).Version(), l.sb.Spaces.Kernel(0).Version())
 	for _, s := range l.spots {
 		places = append(places, s.place)
 	}

@@ -25,36 +25,45 @@ type stackFolder struct {
 	source *stackSource
 	set    *stackmap.Set
 	places *intern.Pairs
-	lists  [merge.NumRoles]*intern.Lists
+	lists  [numRoles]*intern.Lists // located parts; 0 is the empty list
+	stacks *intern.Forest
+	pairs  map[[numRoles]uint32]uint32 // stacks by the numbers of their parts
 	rows   []merge.Row
 	counts []uint64 // of rows; counts of maps, such as nanoseconds, can exceed 32 bits
 	stats  ingest.Stats
 
 	// Number + 1 in lists of located parts: by stack if the locations are the same in all
 	// processes; by key for others and for lost parts.
-	located [merge.NumRoles][]uint32
-	keyed   [merge.NumRoles]map[partKey]uint32
-	found   [merge.NumRoles][2][]uint32 // place + 1 by frame, exact and return addresses
-	users   [2]userPlaces               // of exact and return addresses in processes
-	changed map[kernelAddress]uint32    // place of a kernel address with changing mappings
-	current userSpace                   // of the latest address
+	located [numRoles][]uint32
+	keyed   [numRoles]map[partKey]uint32
+	found   [numRoles][2][]uint32    // place + 1 by frame, exact and return addresses
+	users   [2]userPlaces            // of exact and return addresses in processes
+	changed map[kernelAddress]uint32 // place of a kernel address with changing mappings
+	current userSpace                // of the latest address
 	scratch []uint32
 	label   merge.Labels // of the last sample
 	labelID uint32       // its number
 
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
-	lostOf  [stackmap.NumCauses][merge.NumRoles]uint32
+	lostOf  [stackmap.NumCauses][numRoles]uint32
 
 	// Raw objects of addresses without one of their own: in unknown address spaces, in processes
 	// that had ended, in processes with unreadable mappings, and in several objects.
-	noMap        [merge.NumRoles]uint32
+	noMap        [numRoles]uint32
 	gone, unread uint32
-	ambiguous    [merge.NumRoles]uint32
+	ambiguous    [numRoles]uint32
 	// Numbers of distinct kernel addresses: in the kernel's image, in functions known only by a
 	// kallsyms text, and in neither.
 	inKernel, inListed, inNothing int
 }
+
+// The two roles of a part: a stack is a kernel part, then a user part.
+const (
+	kernelRole = iota
+	userRole
+	numRoles
+)
 
 // partKey identifies a part with addresses that depend on the address space or the time, and a lost
 // part.
@@ -81,7 +90,8 @@ type userSpace struct {
 func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	col := &collector{State: sb, opts: &s.opts}
 	set := s.set
-	f := &stackFolder{source: s, set: set, places: intern.NewPairs(), changed: make(map[kernelAddress]uint32),
+	f := &stackFolder{source: s, set: set, places: intern.NewPairs(),
+		stacks: intern.NewForest(), pairs: make(map[[numRoles]uint32]uint32), changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
@@ -100,14 +110,14 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	noMap := func(path string, why ingest.Reason) uint32 {
 		return sb.Objects.Nameless(ingest.Unmapped, path, why)
 	}
-	f.noMap = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.UnmappedKernelPath,
+	f.noMap = [numRoles]uint32{kernelRole: noMap(ingest.UnmappedKernelPath,
 		ingest.MapsNotSaved),
-		merge.UserRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
+		userRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
 	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
 	f.unread = noMap(ingest.UnmappedPath, ingest.MapsNotRead)
-	f.ambiguous = [merge.NumRoles]uint32{merge.KernelRole: noMap(ingest.AmbiguousKernelPath,
+	f.ambiguous = [numRoles]uint32{kernelRole: noMap(ingest.AmbiguousKernelPath,
 		ingest.AddressReused),
-		merge.UserRole: noMap(ingest.AmbiguousPath, ingest.AddressReused)}
+		userRole: noMap(ingest.AmbiguousPath, ingest.AddressReused)}
 	return f
 }
 
@@ -156,9 +166,9 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	kernel, depth := f.part(merge.KernelRole, sm.Kernel,
+	kernel, depth := f.part(kernelRole, sm.Kernel,
 		origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
-	user, depth2 := f.part(merge.UserRole, sm.User,
+	user, depth2 := f.part(userRole, sm.User,
 		origin{pid: sm.PID, program: sm.Program, time: sm.UserTime})
 	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
 	if f.opts.Keep.PID {
@@ -170,9 +180,22 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	f.stats.Samples += sm.Count
 	f.stats.Weight += sm.Weight
 	f.stats.Frames += sm.Count * uint64(depth+depth2)
-	f.rows = append(f.rows, merge.Row{Kernel: kernel, User: user, Label: f.labelled(l),
+	f.rows = append(f.rows, merge.Row{Stack: f.stack(kernel, user), Label: f.labelled(l),
 		Weight: sm.Weight})
 	f.counts = append(f.counts, sm.Count)
+}
+
+// stack returns the number of a stack of two parts.
+func (f *stackFolder) stack(kernel, user uint32) uint32 {
+	key := [numRoles]uint32{kernelRole: kernel, userRole: user}
+	n, ok := f.pairs[key]
+	if !ok {
+		f.scratch = append(append(f.scratch[:0], f.lists[kernelRole].At(kernel)...),
+			f.lists[userRole].At(user)...)
+		n = f.stacks.Add(f.scratch)
+		f.pairs[key] = n
+	}
+	return n
 }
 
 // labelled numbers the labels of a sample, which often equal the labels of the previous sample.
@@ -197,7 +220,7 @@ func (f *stackFolder) part(role int, p stackmap.Part, of origin) (number uint32,
 		return *n - 1, len(f.lists[role].At(*n - 1))
 	case !present:
 		p.Stack, of = 0, origin{}
-	case role == merge.KernelRole:
+	case role == kernelRole:
 		of.pid, of.program = 0, 0
 	}
 	key := partKey{part: p, origin: of}
@@ -217,7 +240,6 @@ func (f *stackFolder) add(role int, p stackmap.Part, of origin) uint32 {
 	} else {
 		f.scratch = append(f.scratch, f.place(f.lost(role, p.Cause), 0))
 	}
-	f.stats.DistinctChains++
 	return f.lists[role].Add(f.scratch)
 }
 
@@ -274,7 +296,7 @@ func (f *stackFolder) locate(role int, numbers []uint32, of origin) {
 }
 
 // inKernel reports whether an address in a part is a kernel address.
-func inKernel(role int, pc uint64) bool { return role == merge.KernelRole || pc >= kernelHalf }
+func inKernel(role int, pc uint64) bool { return role == kernelRole || pc >= kernelHalf }
 
 // frame locates a frame that has the same location in all processes.
 func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
@@ -313,7 +335,7 @@ func (f *stackFolder) named(ref uint32) uint32 {
 func (f *stackFolder) lost(role int, cause stackmap.Cause) uint32 {
 	if f.lostOf[cause][role] == 0 {
 		path := "[lost: " + cause.String() + "]"
-		if role == merge.KernelRole {
+		if role == kernelRole {
 			path = "[lost kernel stack: " + cause.String() + "]"
 		}
 		f.lostOf[cause][role] = 1 + f.Objects.Nameless(ingest.NoStack, path, ingest.StackLost)
@@ -331,14 +353,14 @@ func (f *stackFolder) userAddress(pc uint64, ret bool, of origin) uint32 {
 	case pc == bundle.UnreadAddress:
 		return f.place(f.unread, 0)
 	case pc == bundle.AmbiguousAddress:
-		return f.place(f.ambiguous[merge.UserRole], 0)
+		return f.place(f.ambiguous[userRole], 0)
 	}
 	u, site := f.userSpace(of), addr.Site(addr.PC(pc), ret)
 	if reused, timed := f.JITReused(u.space, site); reused {
 		return f.compiledAddress(u.space, site, ret, of.time, timed)
 	}
 	if u.version == 0 {
-		return f.place(f.noMap[merge.UserRole], 0)
+		return f.place(f.noMap[userRole], 0)
 	}
 	known := &f.users[0]
 	if ret {
@@ -407,20 +429,19 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	}
 	comms, _ := f.strings()
 	f.set.Discard()
-	f.located, f.keyed, f.found, f.users = [merge.NumRoles][]uint32{},
-		[merge.NumRoles]map[partKey]uint32{}, [merge.NumRoles][2][]uint32{}, [2]userPlaces{}
-	f.places = nil
+	f.located, f.keyed, f.found, f.users = [numRoles][]uint32{},
+		[numRoles]map[partKey]uint32{}, [numRoles][2][]uint32{}, [2]userPlaces{}
+	f.places, f.lists, f.pairs = nil, [numRoles]*intern.Lists{}, nil
 	if len(f.rows) >= manyChains {
 		runtime.GC() // milliseconds, as next to no pointers are there
 	}
 	s := &merge.Shard{Places: places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
 		Labels: f.labels.List,
-		Parts:  f.lists, Objects: number, Events: f.eventsUsed(),
+		Stacks: f.stacks.Trees(), Objects: number, Events: f.eventsUsed(),
 		Comms: func(code uint32) ingest.StringID { return comms[code] }}
 	merge.Assemble(p, []*merge.Shard{s})
 	p.Stats = f.stats
 	p.Stats.Lost = f.set.LostSamples
-	p.Stats.DistinctKeys = f.stats.DistinctChains
 	p.Stats.RecordTypes = make(map[string]uint64)
 	f.sources()
 	f.stackWarnings(p)
@@ -439,7 +460,7 @@ type origin struct {
 // always reports whether a stack has the same locations in all processes and at all times, as
 // kernel stacks without a time or of time 0.
 func (f *stackFolder) always(role int, stack uint32, of origin) bool {
-	if role == merge.KernelRole {
+	if role == kernelRole {
 		return !of.timed || of.time == 0
 	}
 	return !f.set.HasAddresses(stack)
@@ -472,7 +493,7 @@ func (f *stackFolder) changedAddress(pc uint64, ret bool, role int, of origin) u
 
 // kernelAddress looks up an address of the kernel, at the time of its stack if that is known.
 func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) uint32 {
-	if procmaps.InVsyscall(pc) && role == merge.UserRole {
+	if procmaps.InVsyscall(pc) && role == userRole {
 		return f.place(sideband.Vsyscall, addr.Site(pc, ret)-procmaps.Vsyscall)
 	}
 	list := f.kernelPlaces(addr.PC(pc), ret, of)
@@ -480,7 +501,7 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 	case len(list) > 1,
 		len(list) == 1 && of.timed && of.time == bundle.UnknownTime &&
 			f.Objects.List[list[0].object].Kind != ingest.Kernel: // only the kernel stays mapped
-		return f.place(f.ambiguous[merge.KernelRole], 0)
+		return f.place(f.ambiguous[kernelRole], 0)
 	case len(list) == 1:
 		if f.Objects.List[list[0].object].Kind == ingest.Kernel {
 			f.inKernel++
@@ -493,7 +514,7 @@ func (f *stackFolder) kernelAddress(pc uint64, ret bool, role int, of origin) ui
 	}
 	f.inNothing++
 	if !f.State.Kernel.Mapped {
-		return f.place(f.noMap[merge.KernelRole], 0)
+		return f.place(f.noMap[kernelRole], 0)
 	}
 	return f.place(sideband.UnmappedKernel, 0)
 }
@@ -563,8 +584,10 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	f := newStackFolder(s, sb)
 	local := make([]uint32, len(list))
 	for i := range list {
-		f.sample(&set.Samples[i])
-		local[i] = f.lists[merge.KernelRole].At(f.rows[i].Kernel)[0]
+		sm := &set.Samples[i]
+		f.sample(sm)
+		part, _ := f.part(kernelRole, sm.Kernel, origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
+		local[i] = f.lists[kernelRole].At(part)[0]
 	}
 	p, shard := f.profile()
 	addWarnings(p, sb.Records.Warnings)

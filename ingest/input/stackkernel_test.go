@@ -82,7 +82,7 @@ func TestKernelTimes(t *testing.T) {
 	_, p := foldPath(t, path, Options{})
 	got := make(map[string]string)
 	for _, s := range p.Samples {
-		o := &p.Objects[p.Locations[p.Stack(s.Stack)[0]].Object]
+		o := &p.Objects[p.Locations[p.Stack(nil, s.Stack)[0]].Object]
 		got[p.Strings[s.Comm]] = o.File.Path
 		if o.File.Path == ingest.AmbiguousKernelPath && o.Reason != ingest.AddressReused {
 			t.Errorf("%s: reason %v", p.Strings[s.Comm], o.Reason)
@@ -126,7 +126,7 @@ func TestProgramsOfProcess(t *testing.T) {
 	_, p := foldPath(t, path, Options{})
 	var got []string
 	for _, s := range p.Samples {
-		o := &p.Objects[p.Locations[p.Stack(s.Stack)[0]].Object]
+		o := &p.Objects[p.Locations[p.Stack(nil, s.Stack)[0]].Object]
 		got = append(got, p.Strings[s.Comm]+": "+o.File.Path+" "+o.Reason.String())
 	}
 	slices.Sort(got)

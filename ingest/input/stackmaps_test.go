@@ -161,7 +161,7 @@ func TestStackAddresses(t *testing.T) {
 	_, p := foldPath(t, filepath.Join(dir, "stacks.raw"), opts)
 	weight := make(map[string]uint64)
 	for _, s := range p.Samples {
-		if leaf := p.Stack(s.Stack); len(leaf) > 0 {
+		if leaf := p.Stack(nil, s.Stack); len(leaf) > 0 {
 			o := &p.Objects[p.Locations[leaf[0]].Object]
 			weight[o.File.Path+" "+o.Reason.String()] += s.Weight
 		}

@@ -1,10 +1,8 @@
 package input
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"hash/maphash"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -26,32 +24,32 @@ type worker struct {
 	queues *batchQueues
 	out    *outbox
 
-	finder       locator
-	numbers      *intern.Pairs // of places
-	kernelChains *chainTable
-	userChains   *chainTable
-	rows         *merge.RowTable
-	frequent     frequentChains // of other workers
-	repeats      repeats
-	message      message // of the current sample
-	labelled     bool    // message has the label of the current sample
-	slot         *repeat // the slot of repeats for the current sample; may be nil
-	encoded      []byte
-	own          []byte // encoded messages to itself
-	group        [intern.GroupSize]queued
-	read         uint32        // keeps the compiler from dropping reads ahead
-	places       []intern.Pair // by local location, when all is done
-	first, last  uint64        // recorded times of samples
-	err          error
+	finder      locator
+	numbers     *intern.Pairs // of places
+	seed        intern.Seed   // of the hashes of chains
+	chains      *chainTable
+	rows        *merge.RowTable
+	frequent    frequentChains // of other workers
+	repeats     repeats
+	message     message // of the current sample
+	labelled    bool    // message has the label of the current sample
+	slot        *repeat // the slot of repeats for the current sample; may be nil
+	chain       chain   // of the current sample
+	own         []byte  // encoded messages to itself
+	group       [intern.GroupSize]queued
+	read        uint32        // keeps the compiler from dropping reads ahead
+	places      []intern.Pair // by local location, when all is done
+	first, last uint64        // recorded times of samples
+	err         error
 }
 
-func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *worker {
+func newWorker(c *collector, peers *batchQueues, index int, seed intern.Seed) *worker {
 	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
-		index: index, out: &outbox{x: peers, self: index, batch: make([][]byte, len(peers.inbox))}}
+		index: index, seed: seed, out: &outbox{x: peers, self: index, batch: make([][]byte, len(peers.inbox))}}
 	// A damaged file may map code at addresses that no machine uses.
 	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
 	if !c.opts.Branches && !c.opts.Runs {
-		w.counted, w.repeats.seed = w.repeated, seed
+		w.counted = w.repeated
 	}
 	w.numbers = intern.NewPairs()
 	w.finder.sb, w.finder.noTable = c.State, c.noTable
@@ -61,8 +59,7 @@ func newWorker(c *collector, peers *batchQueues, index int, seed maphash.Seed) *
 		}
 		return w.numbers.Add(intern.Pair{Object: object, Offset: offset})
 	}
-	w.kernelChains = newChainTable(seed, &w.finder)
-	w.userChains = newChainTable(seed, &w.finder)
+	w.chains = newChainTable(&w.finder)
 	return w
 }
 
@@ -74,7 +71,7 @@ func collect(ctx context.Context, c *collector) ([]*worker, error) {
 	}
 	n = max(1, min(n, c.Records.NumChunks()))
 	peers := newBatchQueues(n)
-	seed := maphash.MakeSeed()
+	seed := intern.MakeSeed()
 	workers := make([]*worker, n)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -117,16 +114,10 @@ func (w *worker) fold(c sideband.Chunk) {
 			*m = message{weight: w.weight, count: 1, label: w.label(), user: w.user, kernel: w.kernel}
 		}
 		m.cut = w.cut
-		w.encoded = encodeChain(w.encoded[:0], w.kpart)
-		nk := len(w.encoded)
-		w.encoded = encodeChain(w.encoded, w.part)
-		kpart, part := w.encoded[:nk], w.encoded[nk:]
-		m.hash = maphash.Bytes(w.userChains.seed, part)
-		if len(part) == 0 {
-			m.hash = maphash.Bytes(w.userChains.seed, kpart)
-		}
-		if !w.remember(m, kpart, part) {
-			w.forward(m, kpart, part)
+		w.chain = newChain(w.chain, w.kpart, w.part)
+		m.hash = w.seed.Hash(w.chain)
+		if !w.remember(m, w.chain) {
+			w.forward(m, w.chain)
 		}
 		w.seen(w.sample.Time)
 	}
@@ -138,14 +129,13 @@ func (w *worker) fold(c sideband.Chunk) {
 // seen notes the time of a sample.
 func (w *worker) seen(t uint64) { w.first, w.last = min(w.first, t), max(w.last, t) }
 
-// forward hands a message to the worker that owns its chain.
-func (w *worker) forward(m *message, kpart, part []byte) {
-	owner := w.queues.owner(m.hash)
-	m.adopted = owner != w.index && w.frequent.often(m.hash)
-	if owner == w.index || m.adopted {
-		w.keep(m, kpart, part)
+// forward hands a message to the worker that owns its chain. It keeps a frequent chain.
+func (w *worker) forward(m *message, c chain) {
+	owner := w.queues.owner(m.hash.Hi)
+	if owner == w.index || w.frequent.often(m.hash.Hi) {
+		w.keep(m, c)
 	} else {
-		w.out.send(owner, m, kpart, part, w.foldBatch)
+		w.out.send(owner, m, c, w.foldBatch)
 	}
 }
 
@@ -153,8 +143,8 @@ func (w *worker) forward(m *message, kpart, part []byte) {
 const ownSize = 16 << 10
 
 // keep puts a message into the batch for the worker itself.
-func (w *worker) keep(m *message, kpart, part []byte) {
-	w.own = m.encode(w.own, kpart, part)
+func (w *worker) keep(m *message, c chain) {
+	w.own = m.encode(w.own, c)
 	if len(w.own) >= ownSize {
 		w.foldOwn()
 	}
@@ -166,116 +156,84 @@ func (w *worker) foldOwn() {
 	w.own = w.own[:0]
 }
 
-// queued is a message of a group, with the hashes of its parts.
+// queued is a message of a group, with its chain.
 type queued struct {
 	message
-	kpart, part  []byte
-	khash, uhash uint64
+	chain chain
 }
 
-// foldBatch folds the samples of a batch, a group at a time: the tables are read ahead for the
-// whole group before the first look-up, so that cache misses, which are most of the time, overlap.
+// foldBatch folds the samples of a batch, a group at a time: the table is read ahead for the whole
+// group before the first look-up, so that cache misses, which are most of the time, overlap.
 func (w *worker) foldBatch(b []byte) {
 	for len(b) > 0 {
 		n := 0
 		for ; n < len(w.group) && len(b) > 0; n++ {
 			q := &w.group[n]
-			q.kpart, q.part, b = q.decode(b)
-			q.khash, q.uhash = q.hash, q.hash
-			if len(q.part) > 0 && len(q.kpart) > 0 {
-				q.khash = maphash.Bytes(w.kernelChains.seed, q.kpart)
-			}
-			if len(q.part) > 0 {
-				w.read += w.userChains.chains.ReadAhead(q.uhash)
-			}
-			if len(q.kpart) > 0 {
-				w.read += w.kernelChains.chains.ReadAhead(q.khash)
-			}
+			q.chain, b = q.decode(b)
+			w.read += w.chains.chains.ReadAhead(q.hash)
 		}
-		group := w.group[:n]
-		for i := range group {
-			q := &group[i]
-			if len(q.part) > 0 {
-				w.read += w.userChains.chains.ReadAheadKey(q.uhash)
-			}
-			if len(q.kpart) > 0 {
-				w.read += w.kernelChains.chains.ReadAheadKey(q.khash)
-			}
-		}
-		for i := range group {
-			w.foldMessage(&group[i])
+		for i := range w.group[:n] {
+			w.foldMessage(&w.group[i])
 		}
 	}
 }
 
 // foldMessage folds the samples of a message.
 func (w *worker) foldMessage(m *queued) {
-	kernel := w.kernelChains.add(m.khash, m.kpart, m.user, m.kernel, false)
-	user := w.userChains.add(m.uhash, m.part, m.user, m.kernel, m.adopted)
-	w.rows.Add(merge.Row{Kernel: kernel.part, User: user.part, Label: m.label, Count: m.count,
-		Weight: m.weight})
+	v := w.chains.add(m.hash, m.chain, m.user, m.kernel)
+	w.rows.Add(merge.Row{Stack: v.stack, Label: m.label, Count: m.count, Weight: m.weight})
 	n := uint64(m.count)
 	w.stats.Samples += n
 	w.stats.Weight += m.weight
-	w.stats.Frames += n * (uint64(kernel.frames) + uint64(user.frames))
-	if m.cut || (kernel.flags|user.flags)&partCut != 0 {
+	w.stats.Frames += n * uint64(v.frames)
+	if m.cut || v.flags&partCut != 0 {
 		w.stats.CutChains += n
 	}
 }
 
 // message is a sample, or several equal samples, for the worker that owns the chain.
 type message struct {
-	hash         uint64 // of the user part, or of the kernel part if there is no user part
-	weight       uint64 // of all its samples
-	count        uint32 // of samples
+	hash         intern.Hash // of the chain
+	weight       uint64      // of all its samples
+	count        uint32      // of samples
 	label        uint32
 	user, kernel addrspace.Version
 	cut          bool
-	adopted      bool // folded by a worker that does not own the chain
 }
 
 // messageSize is the size of a message without its chain, in bytes.
-const messageSize = 44
+const messageSize = 48
 
-// The flags of an encoded message.
-const (
-	messageCut = 1 << iota
-	messageAdopted
-)
-
-// encode appends a message with both encoded parts of its chain.
-func (m *message) encode(b, kpart, part []byte) []byte {
+// encode appends a message with its chain.
+func (m *message) encode(b []byte, c chain) []byte {
 	le := binary.LittleEndian
-	b = le.AppendUint64(b, m.hash)
+	b = le.AppendUint64(b, m.hash.Hi)
+	b = le.AppendUint64(b, m.hash.Lo)
 	b = le.AppendUint64(b, m.weight)
 	b = le.AppendUint32(b, m.label)
 	b = le.AppendUint32(b, uint32(m.user))
 	b = le.AppendUint32(b, uint32(m.kernel))
-	b = le.AppendUint32(b, uint32(len(kpart)))
-	b = le.AppendUint32(b, uint32(len(part)))
-	flags := uint32(0)
-	if m.cut {
-		flags |= messageCut
-	}
-	if m.adopted {
-		flags |= messageAdopted
-	}
-	b = le.AppendUint32(b, flags)
 	b = le.AppendUint32(b, m.count)
-	return append(append(b, kpart...), part...)
+	cut := uint32(0)
+	if m.cut {
+		cut = 1
+	}
+	b = le.AppendUint32(b, cut)
+	b = le.AppendUint32(b, uint32(len(c)))
+	return append(b, c...)
 }
 
-// decode is the inverse; the parts alias b.
-func (m *message) decode(b []byte) (kpart, part, rest []byte) {
+// decode is the inverse; the chain aliases b.
+func (m *message) decode(b []byte) (c chain, rest []byte) {
 	le := binary.LittleEndian
 	head, b := b[:messageSize], b[messageSize:]
-	m.hash, m.weight, m.label = le.Uint64(head), le.Uint64(head[8:]), le.Uint32(head[16:])
-	m.user, m.kernel = addrspace.Version(le.Uint32(head[20:])),
-		addrspace.Version(le.Uint32(head[24:]))
-	nk, nu := le.Uint32(head[28:]), le.Uint32(head[32:])
-	m.cut, m.adopted = head[36]&messageCut != 0, head[36]&messageAdopted != 0
-	m.count = le.Uint32(head[40:])
-	return b[:nk:nk], b[nk : nk+nu : nk+nu], b[nk+nu:]
+	m.hash = intern.Hash{Hi: le.Uint64(head), Lo: le.Uint64(head[8:])}
+	m.weight, m.label = le.Uint64(head[16:]), le.Uint32(head[24:])
+	m.user, m.kernel = addrspace.Version(le.Uint32(head[28:])),
+		addrspace.Version(le.Uint32(head[32:]))
+	m.count, m.cut = le.Uint32(head[36:]), head[40] != 0
+	n := le.Uint32(head[44:])
+	return chain(b[:n:n]), b[n:]
 }
 
 const (
@@ -323,11 +281,11 @@ type outbox struct {
 
 // send adds a message to the batch for a worker. receive is called for the batches that arrive
 // meanwhile.
-func (o *outbox) send(to int, m *message, kpart, part []byte, receive func([]byte)) {
+func (o *outbox) send(to int, m *message, c chain, receive func([]byte)) {
 	if o.batch[to] == nil {
 		o.batch[to] = o.x.batch()
 	}
-	o.batch[to] = m.encode(o.batch[to], kpart, part)
+	o.batch[to] = m.encode(o.batch[to], c)
 	if len(o.batch[to]) >= batchSize {
 		o.flush(to, receive)
 	}
@@ -408,10 +366,9 @@ func (h *frequentChains) often(hash uint64) bool {
 
 // repeats counts samples with the same recorded chain, labels and address spaces as a recent
 // sample. The result of a chain depends on nothing else, so that such samples need not be
-// simplified, encoded, or looked up in the tables. Samples of a service have few chains; if most
+// simplified, or looked up in the tables. Samples of a service have few chains; if most
 // chains are new, repeats switches itself off for a time.
 type repeats struct {
-	seed  maphash.Seed
 	slots []repeat // direct-mapped by hash
 	asked int      // look-ups since the last decision
 	found int      // successful look-ups of these
@@ -420,15 +377,14 @@ type repeats struct {
 
 // repeat is a repeated sample, with the number of repetitions since it was last folded.
 type repeat struct {
-	hash uint64
-	// rival is the hash of the last other sample of this slot. It replaces the sample of the slot
-	// if it comes twice, so that unique samples are not copied, and more often than that sample.
-	rival   uint64
-	message        // its count is 0 in a free slot
-	chain   uint32 // bytes of the recorded chain in data; the encoded parts follow
-	kpart   uint32 // bytes of the encoded kernel part
-	lead    uint8  // rivals before the sample can be replaced
-	data    []byte
+	recorded intern.Hash // of the recorded chain
+	// rival is the recorded chain of the last other sample of this slot. It replaces the sample of
+	// the slot if it comes twice, so that unique samples are not copied, and more often than that
+	// sample.
+	rival   intern.Hash
+	message       // its count is 0 in a free slot
+	lead    uint8 // rivals before the sample can be replaced
+	chain   chain
 }
 
 const (
@@ -446,17 +402,16 @@ const (
 
 // find counts the sample of m in the slot with its chain, and reports true; otherwise it returns
 // the slot to be used for the sample, nil if none.
-func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
+func (t *repeats) find(recorded intern.Hash, m *message) (slot *repeat, found bool) {
 	if t.slots == nil {
 		t.slots = make([]repeat, 1<<repeatBits)
 	}
 	t.asked++
-	h := maphash.Bytes(t.seed, chain)
-	h = (h ^ uint64(m.user)<<32 ^ uint64(m.kernel)<<16 ^ uint64(m.label)) * 0x9e3779b97f4a7c15
-	s := &t.slots[h>>(64-repeatBits)]
+	h := recorded.Hi ^ uint64(m.user)<<32 ^ uint64(m.kernel)<<16 ^ uint64(m.label)
+	s := &t.slots[h*0x9e3779b97f4a7c15>>(64-repeatBits)]
 	switch {
-	case s.hash == h && s.count > 0 && s.count < maxRepeats && s.label == m.label &&
-		s.user == m.user && s.kernel == m.kernel && bytes.Equal(s.data[:s.chain], chain):
+	case s.recorded == recorded && s.count > 0 && s.count < maxRepeats && s.label == m.label &&
+		s.user == m.user && s.kernel == m.kernel:
 		s.count++
 		s.weight += m.weight
 		s.lead = repeatLead
@@ -464,11 +419,10 @@ func (t *repeats) find(chain []byte, m *message) (slot *repeat, found bool) {
 		return nil, true
 	case s.lead > 0:
 		s.lead--
-	case s.rival == h:
-		s.hash = h
+	case s.rival == recorded:
 		return s, false
 	default:
-		s.rival = h
+		s.rival = recorded
 	}
 	return nil, false
 }
@@ -487,19 +441,6 @@ func (t *repeats) pause() (off, starts bool) {
 	}
 	t.asked, t.found = 0, 0
 	return starts, starts
-}
-
-// set assigns the slot to a sample.
-func (s *repeat) set(m *message, chain, kpart, part []byte) {
-	s.message, s.lead = *m, 0
-	s.chain, s.kpart = uint32(len(chain)), uint32(len(kpart))
-	s.data = append(append(append(s.data[:0], chain...), kpart...), part...)
-}
-
-// parts returns the encoded parts of a slot's chain.
-func (s *repeat) parts() (kpart, part []byte) {
-	both := s.data[s.chain:]
-	return both[:s.kpart:s.kpart], both[s.kpart:]
 }
 
 // repeated counts the current sample if it is a repetition. It skips samples with parts that depend
@@ -522,29 +463,29 @@ func (w *worker) repeated() bool {
 	w.message = message{weight: w.weight, count: 1, label: w.label(), user: w.user, kernel: w.kernel}
 	w.labelled = true
 	found := false
-	if w.slot, found = w.repeats.find(s.Chain, &w.message); found {
+	if w.slot, found = w.repeats.find(w.seed.Hash(s.Chain), &w.message); found {
 		w.seen(s.Time)
 	}
 	return found
 }
 
-// remember assigns the slot found by repeated to the current sample with its encoded chain. It
-// returns false if the sample cannot be kept.
-func (w *worker) remember(m *message, kpart, part []byte) bool {
+// remember assigns the slot found by repeated to the current sample with its chain. It returns
+// false if the sample cannot be kept.
+func (w *worker) remember(m *message, c chain) bool {
 	s := w.slot
 	if s == nil || w.lone || w.split.late {
 		return false
 	}
 	w.foldRepeat(s)
-	s.set(m, w.sample.Chain, kpart, part)
+	s.message, s.recorded, s.lead = *m, s.rival, 0
+	s.chain = append(s.chain[:0], c...)
 	return true
 }
 
 // foldRepeat folds the samples counted in a slot, and frees the slot.
 func (w *worker) foldRepeat(s *repeat) {
 	if s.count > 0 {
-		kpart, part := s.parts()
-		w.forward(&s.message, kpart, part)
+		w.forward(&s.message, s.chain)
 		s.count = 0
 	}
 }

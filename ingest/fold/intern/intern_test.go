@@ -1,111 +1,94 @@
 package intern
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// entriesOf visits the entries of all parts.
-func entriesOf[V any](table *Table[V]) iter.Seq[Entry[V]] {
-	return func(yield func(Entry[V]) bool) {
-		for i := range NumParts {
-			for e := range table.Part(i) {
-				if !yield(e) {
-					return
-				}
-			}
-		}
-	}
-}
-
 func TestTable(t *testing.T) {
-	table := New[int](maphash.MakeSeed())
-	want := map[string]Ref{}
+	var table Table[int]
+	seed := MakeSeed()
+	want := map[string]int{}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		key := make([]byte, rng.IntN(40))
 		for i := range key {
 			key[i] = byte(rng.IntN(2))
 		}
-		if rng.IntN(50) == 0 {
-			key = bytes.Repeat(key, 500) // over the first chunk
-		}
-		value, id, fresh := table.Add(key)
-		old, known := want[string(key)]
-		if known == fresh || known && old != id {
-			t.Fatalf("key %x: number %d, new %v; before %d %v", key, id, fresh, old, known)
-		}
-		if fresh {
-			if *value != 0 {
-				t.Fatalf("new key has the value %d", *value)
-			}
-			want[string(key)] = id
+		value, fresh := table.Add(seed.Hash(key))
+		if old := want[string(key)]; fresh != (old == 0) || *value != old {
+			t.Fatalf("key %x: value %d, new %v; want %d", key, *value, fresh, old)
 		}
 		*value++
+		want[string(key)]++
 	}
-	if table.n != len(want) {
-		t.Fatalf("%d keys, want %d", table.n, len(want))
+	if table.Len() != len(want) {
+		t.Fatalf("%d keys, want %d", table.Len(), len(want))
 	}
-	total, refs := 0, map[Ref]bool{}
-	for e := range entriesOf(table) {
-		id, ok := want[string(e.Key)]
-		if !ok || id != e.Ref || refs[id] {
-			t.Fatalf("entry %x: name %d, want %d %v", e.Key, e.Ref, id, ok)
-		}
-		refs[id] = true
-		if value, found, ok := table.Find(e.Key); !ok || found != id || value != e.Value {
-			t.Fatalf("Find(%x) = %d %v, want %d", e.Key, found, ok, id)
-		}
-		total += *e.Value
-	}
-	if total != 20000 || len(refs) != len(want) {
-		t.Errorf("values add up to %d in %d entries, want 20000 in %d", total, len(refs), len(want))
-	}
-	pieces := 0
-	for i := range NumParts {
-		for range table.Part(i) {
-			pieces++
+	total := 0
+	for i := range table.parts {
+		for _, s := range table.parts[i].slots {
+			total += s.value
 		}
 	}
-	if pieces != len(want) {
-		t.Errorf("%d entries in all pieces, want %d", pieces, len(want))
-	}
-	if _, _, ok := table.Find([]byte("not there")); ok {
-		t.Error("found a key that is not there")
+	if total != 20000 {
+		t.Errorf("values add up to %d", total)
 	}
 }
 
-func TestTableKeepsItsOwnKeys(t *testing.T) {
-	table := New[struct{}](maphash.MakeSeed())
-	key := []byte("abcdefgh")
-	table.Add(key)
-	copy(key, "XXXXXXXX")
-	if _, _, ok := table.Find([]byte("abcdefgh")); !ok {
-		t.Error("the key changed with the caller's slice")
-	}
-	var got []byte
-	for e := range entriesOf(table) {
-		got = append(e.Key, '!') // must not run into the next key
-	}
-	table.Add([]byte("next"))
-	if _, _, ok := table.Find([]byte("next")); !ok || string(got) != "abcdefgh!" {
-		t.Errorf("appending to a key reached another: %q", got)
-	}
-}
-
-func TestLongKey(t *testing.T) {
-	table := New[struct{}](maphash.MakeSeed())
-	long := bytes.Repeat([]byte{7}, MaxKey+100)
-	_, a, _ := table.Add(long)
-	_, b, fresh := table.Add(long[:MaxKey])
-	if a != b || fresh {
-		t.Errorf("a key over MaxKey: names %d and %d, the second new: %v", a, b, fresh)
+// TestForest adds lists with common beginnings to small and large trees, and finds them again.
+func TestForest(t *testing.T) {
+	for _, most := range []int{1, 50, 2000, treeNodes} {
+		rng := rand.New(rand.NewPCG(9, 1))
+		forest := NewForest()
+		forest.most = most
+		lists, numbers := [][]uint32{}, []uint32{}
+		for range 3000 {
+			list := make([]uint32, rng.IntN(12))
+			for k := range list {
+				list[k] = rng.Uint32N(4)
+			}
+			lists = append(lists, list)
+			numbers = append(numbers, forest.Add(list))
+		}
+		trees := forest.Trees()
+		if few := len(trees) == 1; few != (most == treeNodes) {
+			t.Errorf("at most %d nodes: %d trees", most, len(trees))
+		}
+		distinct := map[[2]uint32]string{}
+		for i, list := range lists {
+			tree, at := 0, numbers[i]
+			for ; int(at) >= len(trees[tree]); tree++ {
+				at -= uint32(len(trees[tree]))
+			}
+			key, text := [2]uint32{uint32(tree), at}, fmt.Sprint(list)
+			if old, ok := distinct[key]; ok && old != text {
+				t.Fatalf("%s and %s have one number", old, text)
+			}
+			distinct[key] = text
+			got := []uint32{}
+			for ; at != 0; at = trees[tree][at].Parent {
+				if trees[tree][at].Parent >= at {
+					t.Fatalf("node %d comes before its parent", at)
+				}
+				got = append(got, trees[tree][at].Value)
+			}
+			if !slices.Equal(got, list) {
+				t.Fatalf("list %v became %v", list, got)
+			}
+		}
+		for _, nodes := range trees {
+			seen := map[Node]bool{}
+			for _, n := range nodes[1:] {
+				if seen[n] {
+					t.Fatalf("two nodes %v", n)
+				}
+				seen[n] = true
+			}
+		}
 	}
 }
 
@@ -187,17 +170,18 @@ func BenchmarkAdd(b *testing.B) {
 	for _, distinct := range []int{1000, 100000} {
 		b.Run(fmt.Sprintf("distinct=%d", distinct), func(b *testing.B) {
 			keys := chains(distinct)
-			table := New[uint64](maphash.MakeSeed())
+			var table Table[uint64]
+			seed := MakeSeed()
 			size := int64(0)
 			for _, k := range keys {
-				table.Add(k)
+				table.Add(seed.Hash(k))
 				size += int64(len(k))
 			}
 			b.SetBytes(size / int64(distinct))
 			i := uint32(0)
 			for b.Loop() {
 				i = i*1664525 + 1013904223
-				table.Add(keys[i%uint32(distinct)])
+				table.Add(seed.Hash(keys[i%uint32(distinct)]))
 			}
 		})
 	}
@@ -207,9 +191,10 @@ func BenchmarkFill(b *testing.B) {
 	keys := chains(100000)
 	b.ReportAllocs()
 	for b.Loop() {
-		table := New[uint64](maphash.MakeSeed())
+		var table Table[uint64]
+		seed := MakeSeed()
 		for _, k := range keys {
-			table.Add(k)
+			table.Add(seed.Hash(k))
 		}
 	}
 	b.SetBytes(int64(len(keys)))

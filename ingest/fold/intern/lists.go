@@ -11,6 +11,7 @@ const (
 	listChunk     = 1 << listChunkBits
 	pageBits      = 12 // log2 of the lists in a page
 	pageSize      = 1 << pageBits
+	firstList     = 1 << 10 // words in the first chunk: small tables stay small
 )
 
 // MaxList is the maximum length of a list.
@@ -42,7 +43,7 @@ func (l *Lists) Add(list []uint32) uint32 {
 	list = list[:min(len(list), MaxList)]
 	last := len(l.chunks) - 1
 	if last < 0 || l.fill+len(list) > len(l.chunks[last]) {
-		size := firstChunk / 4
+		size := firstList
 		if last >= 0 {
 			size = min(2*len(l.chunks[last]), listChunk)
 		}

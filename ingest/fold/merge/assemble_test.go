@@ -33,37 +33,8 @@ func TestRadixSort(t *testing.T) {
 	}
 }
 
-// TestSortParts sorts lists with long common beginnings, on several goroutines.
-func TestSortParts(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	var locs []ingest.LocationID
-	var parts []partRef
-	for i := range 3 * parallelSort {
-		at := len(locs)
-		for range rng.IntN(5) {
-			locs = append(locs, 7)
-		}
-		for range rng.IntN(6) {
-			locs = append(locs, ingest.LocationID(rng.IntN(4)))
-		}
-		parts = append(parts, partRef{uint32(at), uint32(len(locs) - at), uint32(i)})
-	}
-	list := func(r partRef) []ingest.LocationID { return locs[r.at : r.at+r.n] }
-	sortParts(locs, parts, 0, nil)
-	seen := make([]bool, len(parts))
-	for i, r := range parts {
-		if seen[r.source] {
-			t.Fatalf("part %d is there twice", r.source)
-		}
-		seen[r.source] = true
-		if i > 0 && slices.Compare(list(parts[i-1]), list(r)) > 0 {
-			t.Fatalf("%v comes before %v", list(parts[i-1]), list(r))
-		}
-	}
-}
-
-// randomShards makes shards with overlapping places, parts and rows. Both kinds of
-// parts use the same places, so that equal stacks arise in several ways.
+// randomShards makes shards with overlapping places, stacks and rows. A place can have several
+// numbers, so that equal stacks arise in several ways.
 func randomShards(rng *rand.Rand, n int) []*Shard {
 	var shards []*Shard
 	var set LabelSet
@@ -84,22 +55,24 @@ func randomShards(rng *rand.Rand, n int) []*Shard {
 			s.Places[i], s.Places[j] = s.Places[j],
 				s.Places[i]
 		})
-		for role := range NumRoles {
-			lists := new(intern.Lists)
-			lists.Add(nil)
+		var stacks []uint32
+		base := 0
+		for range 1 + rng.IntN(3) {
+			forest := intern.NewForest()
 			for range 40 {
-				list := make([]uint32, rng.IntN(4))
+				list := make([]uint32, rng.IntN(6))
 				for k := range list {
 					list[k] = rng.Uint32N(uint32(len(s.Places)))
 				}
-				lists.Add(list)
+				stacks = append(stacks, uint32(base)+forest.Add(list))
 			}
-			s.Parts[role] = lists
+			s.Stacks = append(s.Stacks, forest.Trees()...)
+			base += len(s.Stacks[len(s.Stacks)-1])
 		}
 		for range 3 {
 			var rows []Row
 			for range 60 {
-				rows = append(rows, Row{Kernel: rng.Uint32N(41), User: rng.Uint32N(41),
+				rows = append(rows, Row{Stack: stacks[rng.IntN(len(stacks))],
 					Label: rng.Uint32N(uint32(len(set.List))), Count: 1 + rng.Uint32N(5),
 					Weight: rng.Uint64N(100)})
 			}
@@ -118,11 +91,13 @@ func plainly(shards []*Shard) map[string][2]uint64 {
 			for _, r := range rows {
 				l := s.Labels[r.Label]
 				line := fmt.Sprint(l.Event, s.Comms(l.Comm), l.PID, l.TID, l.CPU)
-				for role, part := range [NumRoles]uint32{r.Kernel, r.User} {
-					for _, loc := range s.Parts[role].At(part) {
-						pl := s.Places[loc]
-						line += fmt.Sprintf(" %d+%d", s.Objects[pl.Object], pl.Offset)
-					}
+				tree, at := 0, r.Stack
+				for ; int(at) >= len(s.Stacks[tree]); tree++ {
+					at -= uint32(len(s.Stacks[tree]))
+				}
+				for ; at > 0; at = s.Stacks[tree][at].Parent {
+					pl := s.Places[s.Stacks[tree][at].Value]
+					line += fmt.Sprintf(" %d+%d", s.Objects[pl.Object], pl.Offset)
 				}
 				old := sums[line]
 				sums[line] = [2]uint64{old[0] + uint64(r.Count), old[1] + r.Weight}
@@ -150,10 +125,14 @@ func TestAssemble(t *testing.T) {
 		if !reflect.DeepEqual(p, q) {
 			t.Fatalf("seed %d: another order of the shards, another profile", seed)
 		}
-		for i := 1; i < len(p.StackEnds); i++ {
-			if slices.Compare(p.Stack(ingest.StackID(i-1)), p.Stack(ingest.StackID(i))) >= 0 {
+		var last []ingest.LocationID
+		for i := 1; i < len(p.Callers); i++ {
+			stack := p.Stack(nil, ingest.StackID(i))
+			slices.Reverse(stack)
+			if int(p.Callers[i]) >= i || slices.Compare(last, stack) >= 0 {
 				t.Fatalf("seed %d: stacks %d and %d are not in order", seed, i-1, i)
 			}
+			last = stack
 		}
 		got := map[string][2]uint64{}
 		for i, s := range p.Samples {
@@ -161,7 +140,7 @@ func TestAssemble(t *testing.T) {
 				t.Fatalf("seed %d: samples %d and %d are not in order", seed, i-1, i)
 			}
 			line := fmt.Sprint(s.Event, s.Comm, s.PID, s.TID, s.CPU)
-			for _, l := range p.Stack(s.Stack) {
+			for _, l := range p.Stack(nil, s.Stack) {
 				line += fmt.Sprintf(" %d+%d", p.Locations[l].Object, p.Locations[l].Offset)
 			}
 			got[line] = [2]uint64{s.Count, s.Weight}
@@ -177,16 +156,15 @@ func TestRows(t *testing.T) {
 	table := NewRowTable()
 	want := map[Row]uint64{}
 	for range 30000 {
-		r := Row{Kernel: rng.Uint32N(30), User: rng.Uint32N(300), Label: rng.Uint32N(2), Count: 1,
-			Weight: 3}
+		r := Row{Stack: rng.Uint32N(9000), Label: rng.Uint32N(2), Count: 1, Weight: 3}
 		table.Add(r)
-		want[Row{Kernel: r.Kernel, User: r.User, Label: r.Label}]++
+		want[Row{Stack: r.Stack, Label: r.Label}]++
 	}
 	rows := 0
 	for _, list := range table.Lists() {
 		for _, r := range list {
 			rows++
-			n := want[Row{Kernel: r.Kernel, User: r.User, Label: r.Label}]
+			n := want[Row{Stack: r.Stack, Label: r.Label}]
 			if uint64(r.Count) != n || r.Weight != 3*n {
 				t.Fatalf("%+v, want %d samples", r, n)
 			}
@@ -201,8 +179,8 @@ func TestRows(t *testing.T) {
 func TestRowsCountOn(t *testing.T) {
 	table := NewRowTable()
 	for range 5 {
-		table.Add(Row{Kernel: 1, Count: math.MaxUint32 - 1, Weight: 10})
-		table.Add(Row{Kernel: 1, Count: 1, Weight: 1})
+		table.Add(Row{Stack: 1, Count: math.MaxUint32 - 1, Weight: 10})
+		table.Add(Row{Stack: 1, Count: 1, Weight: 1})
 	}
 	count, weight := uint64(0), uint64(0)
 	for _, list := range table.Lists() {

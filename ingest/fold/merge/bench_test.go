@@ -14,7 +14,7 @@ func BenchmarkRows(b *testing.B) {
 	rows := make([]Row, 1<<19)
 	rng := rand.New(rand.NewPCG(8, 9))
 	for i := range rows {
-		rows[i] = Row{Kernel: rng.Uint32N(1 << 10), User: rng.Uint32N(1 << 9), Count: 1, Weight: 1}
+		rows[i] = Row{Stack: rng.Uint32N(1 << 18), Label: rng.Uint32N(2), Count: 1, Weight: 1}
 	}
 	b.SetBytes(int64(len(rows)) * int64(unsafe.Sizeof(rows[0])))
 	for b.Loop() {
@@ -26,30 +26,23 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// benchShard has as many distinct stacks as rows, of 8 to 32 places.
+// benchShard has as many stacks as rows, of 8 to 32 places.
 func benchShard(rng *rand.Rand, rows int) *Shard {
 	s := &Shard{Labels: []Labels{{}}, Objects: []ingest.ObjectID{0, 1},
 		Comms: func(uint32) ingest.StringID { return 0 }}
 	for i := range 1 << 14 {
 		s.Places = append(s.Places, intern.Pair{Object: uint32(i & 1), Offset: uint64(i)})
 	}
-	for role, parts := range [NumRoles]int{KernelRole: 1 << 10, UserRole: rows} {
-		lists := new(intern.Lists)
-		lists.Add(nil)
-		for range parts {
-			list := make([]uint32, 4+rng.IntN(12))
-			for k := range list {
-				list[k] = rng.Uint32N(uint32(len(s.Places)))
-			}
-			lists.Add(list)
-		}
-		s.Parts[role] = lists
-	}
+	stacks := intern.NewForest()
 	list := make([]Row, rows)
 	for i := range list {
-		list[i] = Row{Kernel: rng.Uint32N(1 << 10), User: uint32(i), Count: 1, Weight: 1}
+		places := make([]uint32, 8+rng.IntN(24))
+		for k := range places { // of few kinds far outside, of many inside
+			places[k] = rng.Uint32N(2 + uint32(len(s.Places)>>min(k/2, 14)))
+		}
+		list[i] = Row{Stack: stacks.Add(places), Count: 1, Weight: 1}
 	}
-	s.Rows = [][]Row{list}
+	s.Rows, s.Stacks = [][]Row{list}, stacks.Trees()
 	return s
 }
 
@@ -62,7 +55,7 @@ func BenchmarkAssemble(b *testing.B) {
 		p := &ingest.Profile{Objects: make([]ingest.Object, 2), Strings: []string{""}}
 		b.StartTimer()
 		Assemble(p, shards)
-		b.SetBytes(int64(4*len(p.StackLocs)+4*len(p.StackEnds)) +
+		b.SetBytes(int64(8*len(p.Callers)) +
 			int64(len(p.Samples))*int64(unsafe.Sizeof(p.Samples[0])))
 	}
 }

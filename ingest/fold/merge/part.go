@@ -48,26 +48,28 @@ func renumber[T ~uint32](used []bool) (number []uint32, list []T) {
 // stacks copies the stacks of the samples, and their locations.
 func (c *cutter) stacks() {
 	p, q := c.in, c.out
-	used := make([]bool, len(p.StackEnds))
+	used := make([]bool, max(1, len(p.Callers)))
+	used[0] = true
 	for i := range q.Samples {
-		used[q.Samples[i].Stack] = true
+		for s := q.Samples[i].Stack; !used[s]; s = p.Callers[s] {
+			used[s] = true
+		}
 	}
-	number, list := renumber[ingest.StackID](used)
+	stacks, list := renumber[ingest.StackID](used)
+	usedLocs := make([]bool, len(p.Locations))
+	for _, s := range list[1:] {
+		usedLocs[p.Leaves[s]] = true
+	}
+	var number []uint32
+	number, c.locations = renumber[ingest.LocationID](usedLocs)
+	q.Callers, q.Leaves = make([]ingest.StackID, len(list)), make([]ingest.LocationID, len(list))
+	for i, s := range list[1:] {
+		q.Callers[i+1] = ingest.StackID(stacks[p.Callers[s]])
+		q.Leaves[i+1] = ingest.LocationID(number[p.Leaves[s]])
+	}
 	for i := range q.Samples {
 		s := &q.Samples[i].Stack
-		*s = ingest.StackID(number[*s])
-	}
-	usedLocs := make([]bool, len(p.Locations))
-	for _, s := range list {
-		q.StackLocs = append(q.StackLocs, p.Stack(s)...)
-		q.StackEnds = append(q.StackEnds, uint32(len(q.StackLocs)))
-	}
-	for _, l := range q.StackLocs {
-		usedLocs[l] = true
-	}
-	number, c.locations = renumber[ingest.LocationID](usedLocs)
-	for i, l := range q.StackLocs {
-		q.StackLocs[i] = ingest.LocationID(number[l])
+		*s = ingest.StackID(stacks[*s])
 	}
 	for _, l := range c.locations {
 		q.Locations = append(q.Locations, p.Locations[l])
@@ -201,8 +203,8 @@ func (c *cutter) count() {
 		s := &p.Samples[i]
 		p.Stats.Samples += s.Count
 		p.Stats.Weight += s.Weight
-		if locs := p.Stack(s.Stack); len(locs) > 0 {
-			leaves[p.Locations[locs[0]].Object] += s.Count
+		if s.Stack != 0 {
+			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Count
 		}
 	}
 	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)

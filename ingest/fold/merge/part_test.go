@@ -19,7 +19,7 @@ func rows(p *ingest.Profile) map[string]uint64 {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s %s %d %d %s|", p.Events[s.Event].Name, p.Strings[s.Comm], s.PID, s.CPU,
 			p.Strings[s.Tags])
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			loc := p.Locations[l]
 			o := &p.Objects[loc.Object]
 			fmt.Fprintf(&b, " %s %s %#x %v", o.File.Path, o.ID, uint64(loc.Offset), p.Names.Reasons[l])

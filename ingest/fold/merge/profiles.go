@@ -112,32 +112,26 @@ func (m *merger) strings() {
 	}
 }
 
-// shard converts a profile to the form of a worker's result. Stacks become user parts.
+// shard converts a profile to the form of a worker's result.
 func (m *merger) shard(i int) *Shard {
 	p := m.in[i]
 	s := &Shard{
 		Objects: m.number[i], Events: m.event[i],
-		Parts: [NumRoles]*intern.Lists{new(intern.Lists), new(intern.Lists)},
 		Comms: func(code uint32) ingest.StringID { return m.str[i][code] },
 		Tags:  func(code uint32) ingest.StringID { return m.str[i][code] },
 	}
 	for _, l := range p.Locations {
 		s.Places = append(s.Places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
 	}
-	s.Parts[KernelRole].Add(nil)
-	s.Parts[UserRole].Add(nil)
-	var list []uint32
-	for n := range p.StackEnds {
-		list = list[:0]
-		for _, l := range p.Stack(ingest.StackID(n)) {
-			list = append(list, uint32(l))
-		}
-		s.Parts[UserRole].Add(list) // number n + 1
+	nodes := make([]intern.Node, max(1, len(p.Callers)))
+	for n := 1; n < len(nodes); n++ {
+		nodes[n] = intern.Node{Parent: uint32(p.Callers[n]), Value: uint32(p.Leaves[n])}
 	}
+	s.Stacks = [][]intern.Node{nodes}
 	rows := make([]Row, 0, len(p.Samples))
 	var set LabelSet
 	for _, sm := range p.Samples {
-		rows = append(rows, Row{User: uint32(sm.Stack) + 1, Weight: sm.Weight,
+		rows = append(rows, Row{Stack: uint32(sm.Stack), Weight: sm.Weight,
 			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,
 				Event: sm.Event, Tags: uint32(sm.Tags)})})
 		s.Counts = append(s.Counts, sm.Count)

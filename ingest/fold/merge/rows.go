@@ -44,10 +44,10 @@ func (s *LabelSet) Number(l Labels) uint32 {
 // Row is a folded sample, in 24 bytes because there are as many as distinct stacks. A count of 0
 // means no row.
 type Row struct {
-	Kernel, User uint32 // numbers of parts
-	Label        uint32
-	Count        uint32
-	Weight       uint64
+	Stack  uint32 // node
+	Label  uint32
+	Count  uint32
+	Weight uint64
 }
 
 // RowTable folds samples. It is built like intern.Table, with the keys in the values.
@@ -76,10 +76,9 @@ type rowPart struct {
 func NewRowTable() *RowTable { return &RowTable{seed: maphash.MakeSeed()} }
 
 func (t *RowTable) hash(r *Row) uint32 {
-	var key [12]byte
-	binary.LittleEndian.PutUint32(key[:], r.Kernel)
-	binary.LittleEndian.PutUint32(key[4:], r.User)
-	binary.LittleEndian.PutUint32(key[8:], r.Label)
+	var key [8]byte
+	binary.LittleEndian.PutUint32(key[:], r.Stack)
+	binary.LittleEndian.PutUint32(key[4:], r.Label)
 	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
 }
 
@@ -126,7 +125,7 @@ func (p *rowPart) probe(h uint32, r *Row) *Row {
 			i = 0
 		}
 		s := &p.slots[i]
-		if s.Count == 0 || s.Kernel == r.Kernel && s.User == r.User && s.Label == r.Label &&
+		if s.Count == 0 || s.Stack == r.Stack && s.Label == r.Label &&
 			s.Count <= math.MaxUint32-r.Count {
 			return s
 		}

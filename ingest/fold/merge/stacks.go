@@ -2,51 +2,29 @@ package merge
 
 import (
 	"cmp"
+	"context"
+	"iter"
 	"slices"
-	"sync"
 
 	"symbolize/ingest"
+	"symbolize/ingest/files"
+	"symbolize/ingest/fold/intern"
 )
 
-// stackAssembler numbers stacks and samples of a profile.
-type stackAssembler struct {
-	p      *ingest.Profile
-	shards []*Shard
-	roles  *[NumRoles]partList
-
-	labelRank [][]uint32  // by shard and its label: rank among all labels
-	rows      []foldedRow // of all shards
+// tree is a tree of stacks in the order of a Profile: a node is followed by its children, in the
+// order of their locations.
+type tree struct {
+	values []ingest.LocationID
+	sizes  []uint32 // of subtrees, in nodes
 }
 
-// pair is a stack as two ranks.
-type pair struct{ kernel, user uint32 }
-
-// compare is the order of stacks by their location lists. Ranks determine it unless one kernel part
-// is a prefix of the other.
-func (a *stackAssembler) compare(x, y pair) int {
-	if x.kernel == y.kernel {
-		return cmp.Compare(x.user, y.user)
-	}
-	if x.kernel > y.kernel {
-		return -a.compare(y, x)
-	}
-	kernels, users := &a.roles[KernelRole], &a.roles[UserRole]
-	if y.kernel > kernels.last[x.kernel] {
-		return -1
-	}
-	// Compare x's user part with the rest of y's kernel part followed by its user part.
-	rest, user := kernels.list(y.kernel)[kernels.parts[x.kernel].n:], users.list(x.user)
-	n := min(len(rest), len(user))
-	if c := slices.Compare(user[:n], rest[:n]); c != 0 {
-		return c
-	}
-	if len(user) < len(rest) {
-		return -1
-	}
-	return slices.Compare(user[n:], users.list(y.user))
+// folded are folded samples, with stacks in a tree of their own.
+type folded struct {
+	tree
+	rows [][]foldedRow
 }
 
-// foldedRow is a row with common numbers: its pair, later its stack, and the rank of its labels.
+// foldedRow is a row with numbers of its tree, and the rank of its labels.
 type foldedRow struct {
 	stack  uint32
 	label  uint32
@@ -54,272 +32,276 @@ type foldedRow struct {
 	weight uint64
 }
 
-// assemble makes the distinct stacks of rows, and the samples.
-func (a *stackAssembler) assemble() {
-	labels := a.rankLabels()
-	distinct := a.pairs()
-	sorted := a.sortPairs(distinct)
-	number := make([]uint32, len(distinct)) // stack by pair
-	// Two pairs can be one stack: a place can be in either part.
-	unique := sorted[:0]
-	for _, i := range sorted {
-		if n := len(unique); n == 0 || a.compare(distinct[unique[n-1]], distinct[i]) != 0 {
-			unique = append(unique, i)
-		}
-		number[i] = uint32(len(unique) - 1)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { a.stacks(distinct, unique) })
-	for i := range a.rows {
-		a.rows[i].stack = number[a.rows[i].stack]
-	}
-	a.samples(labels)
-	wg.Wait()
-}
-
-// stacks writes the stacks of the given pairs.
-func (a *stackAssembler) stacks(pairs []pair, which []uint32) {
-	kernels, users := &a.roles[KernelRole], &a.roles[UserRole]
-	words := 0
-	for _, i := range which {
-		words += int(kernels.parts[pairs[i].kernel].n) + int(users.parts[pairs[i].user].n)
-	}
-	a.p.StackEnds = make([]uint32, 0, len(which))
-	a.p.StackLocs = make([]ingest.LocationID, 0, words)
-	for _, i := range which {
-		a.p.StackLocs = append(a.p.StackLocs, kernels.list(pairs[i].kernel)...)
-		a.p.StackLocs = append(a.p.StackLocs, users.list(pairs[i].user)...)
-		a.p.StackEnds = append(a.p.StackEnds, uint32(len(a.p.StackLocs)))
-	}
-}
-
-// pairs returns the distinct pairs of all rows in the order of their ranks, and fills a.rows in the
-// same order. The shards' own rows are released.
-func (a *stackAssembler) pairs() (distinct []pair) {
-	total := 0
-	for _, s := range a.shards {
-		for _, list := range s.Rows {
-			total += len(list)
-		}
-	}
-	all := make([]pair, 0, total)
-	order := make([]uint32, total)
-	for _, s := range a.shards {
-		for _, list := range s.Rows {
-			for i := range list {
-				r := &list[i]
-				order[len(all)] = uint32(len(all))
-				all = append(all, pair{s.Rank[KernelRole][r.Kernel], s.Rank[UserRole][r.User]})
-			}
-		}
-	}
-	order = radixSort(order, func(i uint32) uint32 { return all[i].user })
-	order = radixSort(order, func(i uint32) uint32 { return all[i].kernel })
-	place := make([]uint32, total) // of each row in the new order
-	last := pair{^uint32(0), 0}
-	a.rows = make([]foldedRow, total)
-	for k, i := range order {
-		if all[i] != last {
-			last = all[i]
-			distinct = append(distinct, last)
-		}
-		place[i] = uint32(k)
-		a.rows[k].stack = uint32(len(distinct) - 1)
-	}
-	n := 0
-	for i, s := range a.shards {
+// foldedRows returns the rows of a shard, with numbers of its forest.
+func (s *Shard) foldedRows(labelRank []uint32) iter.Seq[foldedRow] {
+	return func(yield func(foldedRow) bool) {
 		for _, list := range s.Rows {
 			for k := range list {
-				to := &a.rows[place[n]]
-				to.label = a.labelRank[i][list[k].Label]
-				to.count, to.weight = uint64(list[k].Count), list[k].Weight
+				r := &list[k]
+				row := foldedRow{r.Stack, labelRank[r.Label], uint64(r.Count), r.Weight}
 				if s.Counts != nil {
-					to.count = s.Counts[k]
+					row.count = s.Counts[k]
 				}
-				n++
+				if !yield(row) {
+					return
+				}
 			}
 		}
-		s.Rows = nil
 	}
-	return distinct
 }
 
-// sortPairs returns the numbers of pairs in the order of the stacks. The pairs are in the order of
-// their ranks, which is the same unless one kernel part is a prefix of another (like the empty
-// one): the pairs of such a part are a run of their own, and the runs are merged.
-func (a *stackAssembler) sortPairs(pairs []pair) []uint32 {
-	last := a.roles[KernelRole].last
-	rest := make([]uint32, 0, len(pairs))
-	runs := [][]uint32{nil}
-	for i := 0; i < len(pairs); {
-		kernel := pairs[i].kernel
-		var run []uint32
-		into := &rest
-		if last[kernel] != kernel {
-			into = &run
-		}
-		for ; i < len(pairs) && pairs[i].kernel == kernel; i++ {
-			*into = append(*into, uint32(i))
-		}
-		if len(run) > 0 {
-			runs = append(runs, run)
+// split divides rows by the trees of a forest, which are released. locations are the locations of
+// the forest's values.
+func split(rows iter.Seq[foldedRow], trees [][]intern.Node, locations []ingest.LocationID) []*folded {
+	parts := make([]*folded, len(trees))
+	base := make([]uint32, len(parts)) // numbers of the trees' first nodes
+	for i := range parts {
+		parts[i] = &folded{}
+		if i > 0 {
+			base[i] = base[i-1] + uint32(len(trees[i-1]))
 		}
 	}
-	runs[0] = rest
-	for len(runs) > 1 { // merge neighbours, in few rounds
-		for i := 0; i < len(runs); i += 2 {
-			if i+1 < len(runs) {
-				runs[i/2] = a.mergeRuns(pairs, runs[i], runs[i+1])
-			} else {
-				runs[i/2] = runs[i]
-			}
+	treeOf := func(stack uint32) int {
+		i, found := slices.BinarySearch(base, stack)
+		if !found {
+			i--
 		}
-		runs = runs[:(len(runs)+1)/2]
+		return i
 	}
-	return runs[0]
-}
-
-func (a *stackAssembler) mergeRuns(pairs []pair, x, y []uint32) []uint32 {
-	out := make([]uint32, 0, len(x)+len(y))
-	for len(x) > 0 && len(y) > 0 {
-		if a.compare(pairs[x[0]], pairs[y[0]]) > 0 {
-			x, y = y, x
+	sizes := make([]int, len(parts))
+	for r := range rows {
+		sizes[treeOf(r.stack)]++
+	}
+	for i, n := range sizes {
+		parts[i].rows = [][]foldedRow{make([]foldedRow, 0, n)}
+	}
+	for r := range rows {
+		at := treeOf(r.stack)
+		r.stack -= base[at]
+		parts[at].rows[0] = append(parts[at].rows[0], r)
+	}
+	each(len(parts), func(i int) {
+		for n := 1; n < len(trees[i]); n++ {
+			v := &trees[i][n].Value
+			*v = uint32(locations[*v])
 		}
-		// Runs seldom interleave: find how far x goes on below y by doubling steps.
-		n, step := 1, 1
-		for n+step < len(x) && a.compare(pairs[x[n+step]], pairs[y[0]]) <= 0 {
-			n += step
-			step *= 2
-		}
-		more, _ := slices.BinarySearchFunc(x[n:min(n+step, len(x))], y[0], func(e, y uint32) int {
-			if a.compare(pairs[e], pairs[y]) <= 0 {
-				return -1
-			}
-			return 1
-		})
-		out, x = append(out, x[:n+more]...), x[n+more:]
-	}
-	return append(append(out, x...), y...)
-}
-
-func (s *Shard) tagsOf(l *Labels) ingest.StringID {
-	if s.Tags == nil {
-		return 0
-	}
-	return s.Tags(l.Tags)
-}
-
-// rankLabels returns the distinct labels of all shards in the order of samples, and fills
-// a.labelRank. They are few.
-func (a *stackAssembler) rankLabels() []ingest.Sample {
-	type shardLabel struct {
-		ingest.Sample // with the labels only
-		shard         int
-		label         int
-	}
-	var all []shardLabel
-	for i, s := range a.shards {
-		a.labelRank = append(a.labelRank, make([]uint32, len(s.Labels)))
-		for n := range s.Labels {
-			l := &s.Labels[n]
-			all = append(all, shardLabel{ingest.Sample{Event: s.eventOf(l), Comm: s.Comms(l.Comm),
-				PID: l.PID, TID: l.TID, CPU: l.CPU, Tags: s.tagsOf(l)}, i, n})
-		}
-	}
-	slices.SortFunc(all, func(x, y shardLabel) int {
-		return ingest.CompareSamples(x.Sample, y.Sample)
+		parts[i].renumber(parts[i].sort(trees[i]))
+		trees[i] = nil
 	})
-	var distinct []ingest.Sample
-	for k := range all {
-		if k == 0 || ingest.CompareSamples(all[k-1].Sample, all[k].Sample) != 0 {
-			distinct = append(distinct, all[k].Sample)
+	return parts
+}
+
+// each calls do for 0 ≤ i < n on all cores.
+func each(n int, do func(i int)) {
+	_ = files.Each(context.Background(), 0, n, func(_ context.Context, i int) error {
+		do(i)
+		return nil
+	})
+}
+
+func (f *folded) renumber(number []uint32) {
+	for _, rows := range f.rows {
+		for i := range rows {
+			rows[i].stack = number[rows[i].stack]
 		}
-		a.labelRank[all[k].shard][all[k].label] = uint32(len(distinct) - 1)
 	}
-	return distinct
 }
 
-func (s *Shard) eventOf(l *Labels) uint16 {
-	if s.Events == nil {
-		return l.Event
+// sort sets the tree to nodes with locations as values, and returns the new number of each node.
+// Children of a node with the same location become one.
+func (t *tree) sort(nodes []intern.Node) (number []uint32) {
+	c := childrenOf(nodes)
+	number = make([]uint32, len(nodes))
+	*t = newTree(len(nodes))
+	type open struct { // a node of the tree
+		children []uint32 // not yet in the tree
+		at       int
 	}
-	return s.Events[l.Event]
-}
-
-// samples sorts the rows by labels and stack, and joins equal ones.
-func (a *stackAssembler) samples(labels []ingest.Sample) {
-	order := make([]uint32, len(a.rows))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	order = radixSort(order, func(i uint32) uint32 { return a.rows[i].stack })
-	order = radixSort(order, func(i uint32) uint32 { return a.rows[i].label })
-	same := func(i, j uint32) bool {
-		return a.rows[i].stack == a.rows[j].stack && a.rows[i].label == a.rows[j].label
-	}
-	n := 0
-	for k, i := range order {
-		if k == 0 || !same(order[k-1], i) {
+	stack := []open{{c.of(0), 0}}
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if len(top.children) == 0 {
+			t.end(top.at)
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		n, value := 1, nodes[top.children[0]].Value
+		for n < len(top.children) && nodes[top.children[n]].Value == value {
 			n++
 		}
-	}
-	out := make([]ingest.Sample, 0, n)
-	for k, i := range order {
-		r := &a.rows[i]
-		if k > 0 && same(order[k-1], i) {
-			last := &out[len(out)-1]
-			last.Count += r.count
-			last.Weight += r.weight
-			continue
+		same := top.children[:n]
+		top.children = top.children[n:]
+		at := t.add(ingest.LocationID(value))
+		below := c.of(same[0])
+		for i, id := range same {
+			number[id] = uint32(at)
+			if i > 0 {
+				below = append(slices.Clip(below), c.of(id)...)
+			}
 		}
-		sm := labels[r.label]
-		sm.Stack, sm.Count, sm.Weight = ingest.StackID(r.stack), r.count, r.weight
-		out = append(out, sm)
+		if n > 1 {
+			sortNodes(below, nodes)
+		}
+		stack = append(stack, open{below, at})
 	}
-	a.p.Samples = out
+	return number
 }
 
-const (
-	radixBits = 11
-	radixSize = 1 << radixBits
-)
+// newTree returns a tree of node 0.
+func newTree(nodes int) tree {
+	t := tree{make([]ingest.LocationID, 0, nodes), make([]uint32, 0, nodes)}
+	t.add(0)
+	return t
+}
 
-// radixSort stably sorts numbers by a 32-bit key and returns the result, in the given slice or a
-// new one. Digits that are equal in all keys cost nothing.
-func radixSort(order []uint32, key func(uint32) uint32) []uint32 {
-	n := len(order)
-	if n < 2 {
-		return order
+// add adds a node without children, and returns its number.
+func (t *tree) add(l ingest.LocationID) int {
+	t.values, t.sizes = append(t.values, l), append(t.sizes, 1)
+	return len(t.values) - 1
+}
+
+// end ends the subtree of a node.
+func (t *tree) end(at int) { t.sizes[at] = uint32(len(t.values) - at) }
+
+// children are the children of all nodes of a tree.
+type children struct {
+	start []uint32 // in list, by node
+	list  []uint32
+}
+
+func (c *children) of(node uint32) []uint32 { return c.list[c.start[node]:c.start[node+1]] }
+
+// childrenOf returns the children of each node in the order of their values.
+func childrenOf(nodes []intern.Node) *children {
+	n := len(nodes)
+	c := &children{start: make([]uint32, n+1), list: make([]uint32, n-1)}
+	for id := 1; id < n; id++ {
+		c.start[nodes[id].Parent]++
 	}
-	keys := make([]uint32, n)
-	differ := uint32(0)
-	for i, o := range order {
-		keys[i] = key(o)
-		differ |= keys[i] ^ keys[0]
+	sum := uint32(0)
+	for id := range c.start {
+		sum += c.start[id]
+		c.start[id] = sum // the end, until the list is filled
 	}
-	var spareOrder, spareKeys []uint32
-	for shift := 0; shift < 32; shift += radixBits {
-		if differ>>shift&(radixSize-1) == 0 {
-			continue
-		}
-		if spareOrder == nil {
-			spareOrder, spareKeys = make([]uint32, n), make([]uint32, n)
-		}
-		var at [radixSize]uint32
-		for _, k := range keys {
-			at[k>>shift&(radixSize-1)]++
-		}
-		sum := uint32(0)
-		for d, c := range at {
-			at[d], sum = sum, sum+c
-		}
-		for i, k := range keys {
-			d := k >> shift & (radixSize - 1)
-			spareOrder[at[d]], spareKeys[at[d]] = order[i], k
-			at[d]++
-		}
-		order, spareOrder = spareOrder, order
-		keys, spareKeys = spareKeys, keys
+	for id := n - 1; id > 0; id-- {
+		at := &c.start[nodes[id].Parent]
+		*at--
+		c.list[*at] = uint32(id)
 	}
-	return order
+	for id := range uint32(n) {
+		sortNodes(c.of(id), nodes)
+	}
+	return c
+}
+
+func sortNodes(list []uint32, nodes []intern.Node) {
+	if len(list) > 1 {
+		slices.SortFunc(list, func(a, b uint32) int {
+			return cmp.Compare(nodes[a].Value, nodes[b].Value)
+		})
+	}
+}
+
+// joinStacks makes one tree of all, two at a time.
+func joinStacks(parts []*folded) *folded {
+	if len(parts) == 0 {
+		return &folded{tree: newTree(1)}
+	}
+	for len(parts) > 1 {
+		half := (len(parts) + 1) / 2
+		each(len(parts)-half, func(i int) {
+			parts[i].join(parts[i+half])
+			parts[i+half] = nil
+		})
+		parts = parts[:half]
+	}
+	return parts[0]
+}
+
+// join adds other, which is released.
+func (f *folded) join(other *folded) {
+	all, here, there := joinTrees(&f.tree, &other.tree)
+	f.tree, other.tree = all, tree{}
+	f.renumber(here)
+	other.renumber(there)
+	f.rows = append(f.rows, other.rows...)
+}
+
+// joinTrees returns the tree with the nodes of both, and the number in it of each node. Most of it
+// are subtrees of one, which are copied as a whole.
+func joinTrees(a, b *tree) (out tree, inA, inB []uint32) {
+	out = newTree(len(a.values) + len(b.values))
+	inA, inB = make([]uint32, len(a.values)), make([]uint32, len(b.values))
+	type open struct { // a node of both trees
+		at         int
+		endA, endB uint32 // of the subtree around it
+	}
+	i, j, endA, endB := uint32(1), uint32(1), uint32(len(a.values)), uint32(len(b.values))
+	var stack []open
+	for {
+		switch {
+		case i == endA && j == endB:
+			if len(stack) == 0 {
+				out.end(0)
+				return out, inA, inB
+			}
+			top := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			out.end(top.at)
+			endA, endB = top.endA, top.endB
+		case j == endB || i < endA && a.values[i] < b.values[j]:
+			i = out.copy(a, i, inA)
+		case i == endA || b.values[j] < a.values[i]:
+			j = out.copy(b, j, inB)
+		default:
+			at := out.add(a.values[i])
+			inA[i], inB[j] = uint32(at), uint32(at)
+			stack = append(stack, open{at, endA, endB})
+			endA, endB = i+a.sizes[i], j+b.sizes[j]
+			i++
+			j++
+		}
+	}
+}
+
+// copy copies the subtree of a node, sets the numbers of its nodes, and returns the node after it.
+func (t *tree) copy(from *tree, node uint32, number []uint32) (next uint32) {
+	next = node + from.sizes[node]
+	at := uint32(len(t.values))
+	t.values = append(t.values, from.values[node:next]...)
+	t.sizes = append(t.sizes, from.sizes[node:next]...)
+	for n := node; n < next; n++ {
+		number[n] = at + n - node
+	}
+	return next
+}
+
+// callers returns the parent of each node.
+func (t *tree) callers() []ingest.StackID {
+	callers := make([]ingest.StackID, len(t.sizes))
+	for s, n := range t.sizes { // outer subtrees first
+		for k := s + 1; k < s+int(n); k += int(t.sizes[k]) {
+			callers[k] = ingest.StackID(s)
+		}
+	}
+	return callers
+}
+
+// SetStacks sets the stacks of a profile to the trees of a forest, and renumbers the stacks of its
+// samples, which are numbers of the forest. locations are the locations of the forest's values.
+func SetStacks(p *ingest.Profile, trees [][]intern.Node, locations []ingest.LocationID) {
+	rows := func(yield func(foldedRow) bool) {
+		for i := range p.Samples {
+			if !yield(foldedRow{stack: uint32(p.Samples[i].Stack), label: uint32(i)}) {
+				return
+			}
+		}
+	}
+	all := joinStacks(split(rows, trees, locations))
+	p.Callers, p.Leaves = all.callers(), all.values
+	for _, list := range all.rows {
+		for _, r := range list {
+			p.Samples[r.label].Stack = ingest.StackID(r.stack)
+		}
+	}
 }

@@ -6,7 +6,6 @@ package named
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 
 	"symbolize/buildid"
@@ -34,9 +33,10 @@ type Builder struct {
 	funcs     []ingest.Function
 	funcsAt   map[ingest.Function]ingest.FuncID
 	places    []place
-	placesAt  *intern.Table[uint32]
+	seed      intern.Seed
+	placesAt  intern.Table[uint32] // by the hash of all fields
 	frames    []ingest.Frame
-	stacks    *intern.ListSet
+	stacks    *intern.Forest
 	strings   map[string]ingest.StringID
 	key       []byte // scratch
 	marked    bool   // a place has a name, or the reason for none
@@ -65,8 +65,8 @@ func NewBuilder() *Builder {
 		P:         &ingest.Profile{Strings: []string{""}},
 		objectsAt: make(map[objectKey]uint32),
 		funcsAt:   make(map[ingest.Function]ingest.FuncID),
-		placesAt:  intern.New[uint32](maphash.MakeSeed()),
-		stacks:    intern.NewListSet(),
+		seed:      intern.MakeSeed(),
+		stacks:    intern.NewForest(),
 		strings:   map[string]ingest.StringID{"": 0},
 	}
 }
@@ -137,7 +137,7 @@ func (b *Builder) Join(pl Place) uint32 {
 		k = binary.LittleEndian.AppendUint32(k, uint32(f.Column))
 	}
 	b.key = k
-	n, _, fresh := b.placesAt.Add(k)
+	n, fresh := b.placesAt.Add(b.seed.Hash(k))
 	if fresh {
 		*n = b.Place(pl)
 	}
@@ -149,13 +149,10 @@ func (b *Builder) Join(pl Place) uint32 {
 func (b *Builder) Stack(places []uint32) ingest.StackID {
 	if len(places) > intern.MaxList {
 		b.P.Stats.CutChains++
+		places = places[:intern.MaxList]
 	}
-	n, _ := b.stacks.Add(places)
-	return ingest.StackID(n)
+	return ingest.StackID(b.stacks.Add(places))
 }
-
-// Frames returns the number of frames of a stack.
-func (b *Builder) Frames(s ingest.StackID) int { return len(b.stacks.At(uint32(s))) }
 
 // String returns the number of a string.
 func (b *Builder) String(s []byte) ingest.StringID {
@@ -173,7 +170,6 @@ func (b *Builder) Add(s ingest.Sample) {
 	b.P.Samples = append(b.P.Samples, s)
 	b.P.Stats.Samples += s.Count
 	b.P.Stats.Weight += s.Weight
-	b.P.Stats.Frames += s.Count * uint64(b.Frames(s.Stack))
 }
 
 // Compact adds up equal samples if many were added since the last time: memory grows with distinct
@@ -189,11 +185,11 @@ func (b *Builder) Compact() {
 }
 
 // Profile numbers everything in sorted order and returns P, with the location of each place. The
-// Builder must not be used after it, except for StackPlaces.
+// Builder must not be used after it.
 func (b *Builder) Profile() (*ingest.Profile, []ingest.LocationID) {
 	b.numberObjects()
 	locations := b.numberPlaces()
-	b.placesAt, b.funcsAt, b.objectsAt = nil, nil, nil
+	b.placesAt, b.funcsAt, b.objectsAt = intern.Table[uint32]{}, nil, nil
 	b.finishSamples(locations)
 	return b.P, locations
 }

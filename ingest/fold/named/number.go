@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/merge"
 )
 
 // numberObjects sorts the objects into the profile, and renumbers places and functions. Modules and
@@ -141,47 +142,22 @@ func defaultReason(o *ingest.Object) ingest.Reason {
 // finishSamples sorts and renumbers stacks, strings and samples, and joins equal samples.
 func (b *Builder) finishSamples(locations []ingest.LocationID) {
 	p := b.P
-	b.stacks.Forget()
-	for i := range uint32(b.stacks.Len()) {
-		list := b.stacks.At(i)
-		for k, pl := range list {
-			list[k] = uint32(locations[pl])
-		}
-	}
-	stacks := b.sortStacks()
+	merge.SetStacks(p, b.stacks.Trees(), locations)
+	b.stacks = nil
 	strings := sortStrings(p)
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		s.Stack, s.Comm, s.Tags = stacks[s.Stack], strings[s.Comm], strings[s.Tags]
+		s.Comm, s.Tags = strings[s.Comm], strings[s.Tags]
 	}
 	slices.SortFunc(p.Samples, ingest.CompareSamples)
 	p.Samples = mergeSamples(p.Samples)
-}
-
-// sortStacks sorts the stacks, and returns the new number of each. Stacks of different places can
-// be of equal locations.
-func (b *Builder) sortStacks() []ingest.StackID {
-	order := make([]uint32, b.stacks.Len())
-	for i := range order {
-		order[i] = uint32(i)
+	depth := make([]uint64, len(p.Callers))
+	for s := 1; s < len(depth); s++ {
+		depth[s] = depth[p.Callers[s]] + 1
 	}
-	slices.SortFunc(order, func(x, y uint32) int {
-		return slices.Compare(b.stacks.At(x), b.stacks.At(y))
-	})
-	p := b.P
-	number := make([]ingest.StackID, len(order))
-	p.StackEnds = make([]uint32, 0, len(order))
-	p.StackLocs = make([]ingest.LocationID, 0, b.stacks.Words())
-	for i, from := range order {
-		if i == 0 || !slices.Equal(b.stacks.At(from), b.stacks.At(order[i-1])) {
-			for _, l := range b.stacks.At(from) {
-				p.StackLocs = append(p.StackLocs, ingest.LocationID(l))
-			}
-			p.StackEnds = append(p.StackEnds, uint32(len(p.StackLocs)))
-		}
-		number[from] = ingest.StackID(len(p.StackEnds) - 1)
+	for i := range p.Samples {
+		p.Stats.Frames += p.Samples[i].Count * depth[p.Samples[i].Stack]
 	}
-	return number
 }
 
 func sortStrings(p *ingest.Profile) []ingest.StringID {

@@ -324,7 +324,7 @@ func (r *reader) function(object uint32, i uint64) (ingest.FuncID, error) {
 	k = protobuf.AppendVarint(k, uint64(n.start))
 	k = protobuf.AppendVarint(k, uint64(len(n.system)))
 	r.key = append(append(k, n.system...), n.file...)
-	id, _, fresh := r.functions.Add(r.key)
+	id, fresh := r.functions.Add(r.seed.Hash(r.key))
 	if fresh {
 		*id = r.b.Function(ingest.Function{Object: ingest.ObjectID(object),
 			SystemName: string(n.system), File: string(n.file), StartLine: clamp(n.start)})

@@ -3,7 +3,6 @@ package otlp
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"math"
 	"strings"
@@ -57,8 +56,9 @@ type reader struct {
 	places, stacks           []uint32 // the Builder's number + 1
 	frameTypes               map[uint64]string
 
-	functions     *intern.Table[ingest.FuncID]
-	key           []byte // scratch, like the following
+	seed          intern.Seed
+	functions     intern.Table[ingest.FuncID] // by the hash of all fields
+	key           []byte                      // scratch, like the following
 	indices       []uint64
 	list          []uint32
 	location      location
@@ -86,7 +86,7 @@ type event struct {
 
 func newReader(name string, opts Options) *reader {
 	r := &reader{name: name, opts: opts, b: named.NewBuilder(),
-		functions:  intern.New[ingest.FuncID](maphash.MakeSeed()),
+		seed:       intern.MakeSeed(),
 		frameTypes: make(map[uint64]string), events: make(map[eventKey]*event), asked: make(map[string]bool)}
 	r.labels.init(&r.opts.Keep)
 	r.b.P.Meta.Captures = []string{name}
@@ -397,8 +397,8 @@ func (r *reader) columns() {
 func mainProgram(p *ingest.Profile) string {
 	leaves := make([]uint64, len(p.Objects))
 	for i := range p.Samples {
-		if stack := p.Stack(p.Samples[i].Stack); len(stack) > 0 {
-			leaves[p.Locations[stack[0]].Object] += p.Samples[i].Weight
+		if s := &p.Samples[i]; s.Stack != 0 {
+			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Weight
 		}
 	}
 	return ingest.MainProgram(p.Objects, leaves)

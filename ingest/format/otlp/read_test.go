@@ -75,7 +75,7 @@ func dump(p *ingest.Profile) (lines []string) {
 		}
 		line := fmt.Sprintf("%s/%s pid %d tid %d cpu %d %s %v %d %d:", ev.Name, ev.Unit, s.PID, s.TID,
 			s.CPU, p.Strings[s.Comm], tags, s.Count, s.Weight)
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			line += " " + dumpPlace(p, l)
 		}
 		lines = append(lines, line)
@@ -474,7 +474,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for i := range p.Samples {
-			for _, l := range p.Stack(p.Samples[i].Stack) {
+			for _, l := range p.Stack(nil, p.Samples[i].Stack) {
 				dumpPlace(p, l)
 			}
 		}

@@ -167,7 +167,7 @@ func TestReadOddities(t *testing.T) {
 		f.sample(a, b)
 		p := read(t, f.bytes(t))
 		var names []string
-		for _, l := range p.Stack(0) {
+		for _, l := range p.Stack(nil, p.Samples[0].Stack) {
 			names = append(names, p.Names.Functions[p.Names.At(l)[0].Func].SystemName)
 		}
 		if got := strings.Join(names, " < "); got != "Main.run < Main.main" {
@@ -521,10 +521,10 @@ func checkProfile(t *testing.T, p *ingest.Profile) {
 	}
 	for i, s := range p.Samples {
 		if int(s.Event) >= len(p.Events) || int(s.Comm) >= len(p.Strings) ||
-			int(s.Stack) >= len(p.StackEnds) {
+			int(s.Stack) >= len(p.Callers) {
 			t.Fatalf("sample %d: %+v", i, s)
 		}
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			if int(l) >= len(p.Locations) {
 				t.Fatalf("sample %d has location %d", i, l)
 			}

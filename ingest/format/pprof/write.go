@@ -373,7 +373,7 @@ func (k *packedStack) set(s ingest.StackID) {
 		return
 	}
 	k.current, k.packed = s, k.packed[:0]
-	for _, l := range k.p.Stack(s) {
+	for l := range k.p.Frames(s) {
 		k.packed = protobuf.AppendVarint(k.packed, uint64(l)+1)
 	}
 }
@@ -396,7 +396,7 @@ func columnIndex(cols []column, events int) (count, weight []int) {
 // sortByStack numbers the samples by (stack, labels, event): a counting sort by stack,
 // then a sort of the few rows of each stack.
 func sortByStack(p *ingest.Profile) []uint32 {
-	ends := make([]uint32, len(p.StackEnds)+1)
+	ends := make([]uint32, len(p.Callers)+1)
 	for i := range p.Samples {
 		ends[p.Samples[i].Stack+1]++
 	}
@@ -410,7 +410,7 @@ func sortByStack(p *ingest.Profile) []uint32 {
 		ends[s]++
 	}
 	from := uint32(0)
-	for _, to := range ends[:len(p.StackEnds)] {
+	for _, to := range ends[:len(p.Callers)] {
 		if to-from > 1 {
 			slices.SortStableFunc(rows[from:to], func(a, b uint32) int {
 				s, t := &p.Samples[a], &p.Samples[b]

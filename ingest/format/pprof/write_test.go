@@ -95,7 +95,7 @@ func wantRows(p *ingest.Profile, events int) []string {
 			labels += fmt.Sprintf("pid=%d ", s.PID)
 		}
 		var stack []string
-		for _, l := range p.Stack(s.Stack) {
+		for _, l := range p.Stack(nil, s.Stack) {
 			loc := p.Locations[l]
 			o := &p.Objects[loc.Object]
 			var names []string

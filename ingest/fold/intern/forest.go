@@ -1,0 +1,119 @@
+package intern
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+)
+
+// Node is a list of numbers: the list of a parent, followed by a value.
+type Node struct{ Parent, Value uint32 }
+
+// treeNodes is the size of a tree from which a Forest begins another: with its hash table 2 MiB, so
+// that it stays in a cache while it grows. With one tree for all lists each node costs two cache
+// misses, and adding lists took five times as long.
+const treeNodes = 1 << 17
+
+// Forest stores lists of 32-bit numbers as prefix trees: lists that begin alike, of which most are
+// added soon after each other, have the nodes of the common beginning once for each tree. The zero
+// Forest is not usable; use NewForest.
+type Forest struct {
+	trees [][]Node
+	nodes []Node // the last tree
+	base  uint32 // number of its node 0
+	most  int    // nodes of a tree, unless it is a single list
+	seed  maphash.Seed
+	// slots are a hash table of the last tree's nodes. A slot is the number of a node, and above
+	// it, as far as the number of slots leaves bits, bits of its hash; 0 if it is free.
+	slots []uint32
+	list  []uint32 // the last list
+	path  []uint32 // its nodes
+}
+
+// NewForest returns an empty forest.
+func NewForest() *Forest {
+	return &Forest{nodes: make([]Node, 1), most: treeNodes, seed: maphash.MakeSeed()}
+}
+
+// Add returns the number of a list that begins at the end of the slice, as call chains do: the
+// innermost frame comes first. Equal lists can have several numbers.
+func (t *Forest) Add(list []uint32) uint32 {
+	if len(t.nodes) > 1 && len(t.nodes)+len(list) > t.most {
+		t.seal()
+	}
+	known := 0
+	for n := min(len(list), len(t.list)); known < n &&
+		list[len(list)-1-known] == t.list[len(t.list)-1-known]; known++ {
+	}
+	at := uint32(0)
+	if known > 0 {
+		at = t.path[known-1]
+	}
+	t.path = t.path[:known]
+	for i := len(list) - 1 - known; i >= 0; i-- {
+		at = t.child(at, list[i])
+		t.path = append(t.path, at)
+	}
+	t.list = append(t.list[:0], list...)
+	return t.base + at
+}
+
+// seal ends the last tree and begins another.
+func (t *Forest) seal() {
+	t.trees = append(t.trees, t.nodes)
+	t.base += uint32(len(t.nodes))
+	t.nodes = make([]Node, 1, t.most+1)
+	t.list, t.path = t.list[:0], t.path[:0]
+	clear(t.slots)
+}
+
+// Trees returns the trees, and ends the forest: the numbers of a tree's nodes follow the numbers of
+// the tree before. Node 0 of a tree is the empty list, and parents come before their children.
+func (t *Forest) Trees() [][]Node {
+	trees := append(t.trees, t.nodes)
+	*t = Forest{}
+	return trees
+}
+
+// child returns the node of the list of a parent followed by a value.
+func (t *Forest) child(parent, value uint32) uint32 {
+	if (len(t.nodes)+1)*4 > len(t.slots)*3 {
+		t.grow()
+	}
+	h := t.hash(parent, value)
+	mask := uint32(len(t.slots) - 1)
+	for i := uint32(h>>32) & mask; ; i = (i + 1) & mask {
+		s := t.slots[i]
+		if s == 0 {
+			id := uint32(len(t.nodes))
+			t.nodes = append(t.nodes, Node{parent, value})
+			t.slots[i] = uint32(h)&^mask | id
+			return id
+		}
+		if (s^uint32(h))&^mask == 0 {
+			if n := t.nodes[s&mask]; n.Parent == parent && n.Value == value {
+				return s & mask
+			}
+		}
+	}
+}
+
+func (t *Forest) hash(parent, value uint32) uint64 {
+	var b [8]byte
+	binary.LittleEndian.PutUint32(b[:], parent)
+	binary.LittleEndian.PutUint32(b[4:], value)
+	return maphash.Bytes(t.seed, b[:])
+}
+
+func (t *Forest) grow() {
+	t.slots = Grown(t.slots)
+	mask := uint32(len(t.slots) - 1)
+	for id := 1; id < len(t.nodes); id++ {
+		n := t.nodes[id]
+		h := t.hash(n.Parent, n.Value)
+		i := uint32(h>>32) & mask
+		for t.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = uint32(h)&^mask | uint32(id)
+	}
+}
