@@ -40,6 +40,8 @@ var (
 	timesJS string
 	//go:embed page/menu.js
 	menuJS string
+	//go:embed page/stacks.js
+	stacksJS string
 	//go:embed page/extras.js
 	extrasJS string
 	//go:embed page/app.js
@@ -70,7 +72,7 @@ func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
 	scripts := []string{modelJS, formatJS, compareJS, rangesJS, graphJS, panelsJS, addressJS, heatJS,
-		tablesJS, timesJS, menuJS, extrasJS, appJS}
+		tablesJS, timesJS, menuJS, stacksJS, extrasJS, appJS}
 	style := graphCSS()
 	most := maxPage - len(pageHTML) - len(style)
 	for _, s := range scripts {

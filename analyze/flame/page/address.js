@@ -12,7 +12,7 @@
   function firstState(model) {
     return { event: model.shown, chosen: {}, zoomed: 0, reverse: model.reversed, down: true,
       colour: colourings(model)[0], search: "", sandwich: -1, marked: -1, range: null, base: null,
-      focus: -1, hidden: [] };
+      focus: -1, hidden: [], overTime: false };
   }
 
   // toHash writes what differs from the first state: "#event=1&zoom=7".
@@ -27,6 +27,7 @@
     if (s.search) p.set("search", s.search);
     if (s.sandwich >= 0) p.set("function", s.sandwich);
     if (s.marked >= 0) p.set("mark", s.marked);
+    if (s.overTime) p.set("order", "time");
     if (s.focus >= 0) p.set("focus", s.focus);
     if (s.hidden.length) p.set("hide", s.hidden.join("."));
     if (s.range) p.set("range", s.range.join("-"));
@@ -59,6 +60,7 @@
     s.search = p.get("search") || "";
     s.sandwich = number("function", model.frames.name.length, -1);
     s.marked = number("mark", model.frames.name.length, -1);
+    s.overTime = p.get("order") === "time" && !!model.ranges && !model.ranges.counted;
     s.focus = number("focus", model.frames.name.length, -1);
     s.hidden = (p.get("hide") || "").split(".").filter((t) => /^\d+$/.test(t)).map(Number)
       .filter((f) => f < model.frames.name.length);

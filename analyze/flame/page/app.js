@@ -8,6 +8,7 @@
   const { quantity, percent, cutMiddle } = root.symbolizeFormat;
   const { weighBoth, pair, scalingOf } = root.symbolizeCompare;
   const { decodeRanges, weighRange, countIn } = root.symbolizeRanges;
+  const { StackView } = root.symbolizeStacks;
   const { FrameMenu, MiniMap } = root.symbolizeMenu;
   const { make, TopPanel, showMissing, showAbout, showCoverage, showLegend, describe,
     showTooltip } = root.symbolizePanels;
@@ -93,8 +94,9 @@
     listen() {
       $("event").addEventListener("change", () =>
         this.go({ event: Number($("event").value), chosen: {}, zoomed: 0 }));
-      $("flame").addEventListener("click", () => this.go({ down: false }));
-      $("icicle").addEventListener("click", () => this.go({ down: true }));
+      $("flame").addEventListener("click", () => this.go({ down: false, overTime: false }));
+      $("icicle").addEventListener("click", () => this.go({ down: true, overTime: false }));
+      $("over-time").addEventListener("click", () => this.toggleOverTime());
       $("reverse").addEventListener("click", () => this.toggleReverse());
       $("colour").addEventListener("change", () => this.go({ colour: $("colour").value }));
       $("search").addEventListener("input", () => {
@@ -116,7 +118,7 @@
 
     resize() {
       for (const g of [this.graph, this.callers, this.callees]) g.resize();
-      if (this.tree) this.map.show(this.tree, this.weights, this.state.zoomed);
+      if (this.tree && !this.state.overTime) this.map.show(this.tree, this.weights, this.state.zoomed);
     }
 
     paper(on) {
@@ -136,6 +138,10 @@
       if (!model.ranges) return;
       $("tab-time").hidden = false;
       this.times = new TimePanel(this, model.ranges);
+      if (!model.ranges.counted) {
+        $("over-time").hidden = false;
+        this.stacks = new StackView($("stacks"), this);
+      }
       this.readAddress();
     }
 
@@ -185,8 +191,12 @@
         base: null, colour: colourings(this.model)[0] });
     }
 
+    toggleOverTime() {
+      if (this.stacks) this.go({ overTime: !this.state.overTime, sandwich: -1 });
+    }
+
     toggleReverse() {
-      this.go({ reverse: !this.state.reverse, zoomed: 0, sandwich: -1 });
+      this.go({ reverse: !this.state.reverse, zoomed: 0, sandwich: -1, overTime: false });
     }
 
     chooseLabel(label, value) {
@@ -365,10 +375,15 @@
     }
 
     renderGraphs() {
-      const { state } = this, both = state.sandwich >= 0;
-      $("scroller").hidden = both;
+      const { state } = this, both = state.sandwich >= 0, ordered = state.overTime && !both;
+      $("scroller").hidden = both || ordered;
+      $("stacks").hidden = !ordered;
       $("sandwich").hidden = !both;
-      $("minimap").hidden = both;
+      $("minimap").hidden = both || ordered;
+      if (ordered) {
+        this.stacks.show();
+        return;
+      }
       if (!both) {
         this.graph.show(this.shownIn(this.tree, this.weights, state.zoomed, state.down, 0));
         this.map.show(this.tree, this.weights, state.zoomed);
@@ -391,8 +406,9 @@
       for (const s of $("choosers").querySelectorAll("select")) {
         s.value = state.chosen[s.dataset.label] ?? "";
       }
-      $("flame").setAttribute("aria-pressed", !state.down);
-      $("icicle").setAttribute("aria-pressed", state.down);
+      $("flame").setAttribute("aria-pressed", !state.down && !state.overTime);
+      $("icicle").setAttribute("aria-pressed", state.down && !state.overTime);
+      $("over-time").setAttribute("aria-pressed", state.overTime);
       $("reverse").setAttribute("aria-pressed", state.reverse);
       const colours = colourings(model, state.base);
       if ($("colour").options.length !== colours.length) {
@@ -460,14 +476,15 @@
       $("status").replaceChildren(...(facts
         ? [make("b", null, cutMiddle(facts.name, 200)), ` ${facts.numbers} `,
           make("span", { class: "dim" }, facts.lines.join(" · "))]
-        : [make("span", { class: "dim" },
-          "click a frame to zoom, right click for its menu, Ctrl and click to add up, ? for the keys")]));
+        : [make("span", { class: "dim" }, this.state.overTime
+          ? "wheel: zoom, drag: move, Shift and wheel: scroll; click a thread to hide it, a frame to mark its function"
+          : "click a frame to zoom, right click for its menu, Ctrl and click to add up, ? for the keys")]));
     }
 
     // key obeys the keyboard, but for keys that a field or dialog needs.
     key(e) {
       if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
-      if (/^Arrow/.test(e.key) && e.target.closest?.(".heat, .strip")) return;
+      if (/^Arrow/.test(e.key) && e.target.closest?.(".heat, .strip, .stacks")) return;
       const field = /^(INPUT|SELECT)$/.test(e.target.tagName);
       if (e.key === "Escape") {
         if (field) e.target.blur();
@@ -482,7 +499,7 @@
       const actions = {
         "/": () => $("search").focus(), "?": () => $("help").showModal(),
         r: () => this.toggleReverse(), i: () => this.go({ down: !this.state.down }),
-        c: () => this.nextColour(), b: () => this.times?.compareRest(),
+        v: () => this.toggleOverTime(), c: () => this.nextColour(), b: () => this.times?.compareRest(),
         t: () => this.setTheme(!this.dark), Backspace: () => this.back(),
         m: () => this.openMenu(graph, node), ContextMenu: () => this.openMenu(graph, node),
       };
