@@ -79,6 +79,9 @@ func (st State) Has(id buildid.ID) bool {
 // Programs returns the build IDs of the files in Options.With, sorted, until a capture is read.
 func (st State) Programs() (ids []buildid.ID) {
 	for _, m := range st.session.overlay.Objects {
+		if m.IsAlias() {
+			continue
+		}
 		if m.Kind == ingest.ELF {
 			ids = append(ids, m.ID)
 		}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // KeyLen is the number of build-ID bytes in a Key: the size of a SHA-1, of struct
@@ -27,9 +28,18 @@ const (
 	GNU     Space = iota // NT_GNU_BUILD_ID of an ELF file or of the kernel's notes
 	Content              // SHA-1 of the content of a file that has no build ID
 	JIT                  // identity of a JITed function, see bpf.Program.Identity
+	HTL                  // htlhash of a file, see HTLHash: an alias
+	Go                   // hash of the build ID that Go's linker writes, see FromGo: an alias
+	numSpaces
 )
 
-// String returns "gnu", "content" or "jit".
+// Valid reports whether s is one of the spaces above.
+func (s Space) Valid() bool { return s < numSpaces }
+
+// Alias reports whether IDs of the space only lead to objects with an ID of another space.
+func (s Space) Alias() bool { return s == HTL || s == Go }
+
+// String returns "gnu", "content", "jit", "htl" or "go".
 func (s Space) String() string {
 	switch s {
 	case GNU:
@@ -38,6 +48,10 @@ func (s Space) String() string {
 		return "content"
 	case JIT:
 		return "jit"
+	case HTL:
+		return "htl"
+	case Go:
+		return "go"
 	}
 	return fmt.Sprintf("space%d", uint8(s))
 }
@@ -73,13 +87,16 @@ func Padded(b []byte) ID {
 	return ID{bytes: string(trimmed), inexact: true}
 }
 
-// Parse reads the hexadecimal form that String prints.
+// Parse reads the hexadecimal form that String prints, and "go:" followed by a build ID of Go.
 func Parse(s string) (ID, error) {
 	space := GNU
-	for _, sp := range []Space{Content, JIT} {
+	for sp := Content; sp < numSpaces; sp++ {
 		if rest, ok := cutPrefix(s, sp.String()+":"); ok {
 			space, s = sp, rest
 		}
+	}
+	if space == Go && strings.Contains(s, "/") {
+		return FromGo(s), nil
 	}
 	b, err := hex.DecodeString(s)
 	if err != nil {

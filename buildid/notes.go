@@ -1,10 +1,14 @@
 package buildid
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"iter"
+)
 
 const (
 	noteHeader   = 12 // n_namesz, n_descsz, n_type
 	gnuBuildType = 3  // NT_GNU_BUILD_ID of elf.h
+	goBuildType  = 4  // of cmd/internal/buildid
 )
 
 // FromNotes finds the GNU build ID in ELF notes: a PT_NOTE segment, an SHT_NOTE section, or both
@@ -16,36 +20,48 @@ func FromNotes(notes []byte, bigEndian bool, align int) (ID, bool) {
 	if align == 8 {
 		first, second = second, first
 	}
-	if id, ok := fromNotes(notes, bigEndian, first); ok {
-		return id, true
+	for _, align := range []uint64{first, second} {
+		for desc := range notesOf(notes, bigEndian, align, "GNU\x00", gnuBuildType) {
+			if id := New(desc); !id.IsZero() {
+				return id, true
+			}
+		}
 	}
-	return fromNotes(notes, bigEndian, second)
+	return ID{}, false
 }
 
-// fromNotes walks the notes with one alignment: of the description's start and of the next note's,
-// counted from the start of each note (glibc, ELF_NOTE_DESC_OFFSET and ELF_NOTE_NEXT_OFFSET).
-func fromNotes(b []byte, bigEndian bool, align uint64) (ID, bool) {
+// GoNote finds the build ID of Go's linker in ELF notes: the text that `go tool buildid` prints, ""
+// if there is none.
+func GoNote(notes []byte, bigEndian bool) string {
+	for desc := range notesOf(notes, bigEndian, 4, "Go\x00\x00", goBuildType) {
+		return string(desc)
+	}
+	return ""
+}
+
+// notesOf visits the descriptions of the notes of one kind, with one alignment: of the description's
+// start and of the next note's, counted from the start of each note (glibc, ELF_NOTE_DESC_OFFSET and
+// ELF_NOTE_NEXT_OFFSET).
+func notesOf(b []byte, bigEndian bool, align uint64, name string, kind uint32) iter.Seq[[]byte] {
 	var order binary.ByteOrder = binary.LittleEndian
 	if bigEndian {
 		order = binary.BigEndian
 	}
-	for len(b) >= noteHeader {
-		nameLen, descLen := uint64(order.Uint32(b)), uint64(order.Uint32(b[4:]))
-		kind := order.Uint32(b[8:])
-		desc := roundUp(noteHeader+nameLen, align)
-		end := desc + descLen // both are 32 bits wide: no overflow
-		if end > uint64(len(b)) {
-			return ID{}, false
-		}
-		name := b[noteHeader : noteHeader+nameLen]
-		if kind == gnuBuildType && string(name) == "GNU\x00" {
-			if id := New(b[desc:end]); !id.IsZero() {
-				return id, true
+	return func(yield func([]byte) bool) {
+		for len(b) >= noteHeader {
+			nameLen, descLen := uint64(order.Uint32(b)), uint64(order.Uint32(b[4:]))
+			desc := roundUp(noteHeader+nameLen, align)
+			end := desc + descLen // both are 32 bits wide: no overflow
+			if end > uint64(len(b)) {
+				return
 			}
+			own := b[noteHeader : noteHeader+nameLen]
+			if order.Uint32(b[8:]) == kind && string(own) == name && !yield(b[desc:end]) {
+				return
+			}
+			b = b[min(roundUp(end, align), uint64(len(b))):]
 		}
-		b = b[min(roundUp(end, align), uint64(len(b))):]
 	}
-	return ID{}, false
 }
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }

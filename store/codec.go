@@ -312,7 +312,7 @@ func (m *Manifest) readJIT(tag uint64, r *decode.Reader) {
 func readID(r *decode.Reader) buildid.ID {
 	space := buildid.Space(r.U8())
 	id := buildid.Make(space, r.Bytes(uint64(r.Left())))
-	if r.Err() == nil && (id.IsZero() || space > buildid.JIT) {
+	if r.Err() == nil && (id.IsZero() || !space.Valid()) {
 		r.Fail("no build ID")
 	}
 	return id

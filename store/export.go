@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"symbolize/buildid"
 )
 
 // An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
@@ -73,19 +74,24 @@ func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 	if err := x.put(headName, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
 		return 0, err
 	}
+	chosen, all := make(map[buildid.ID]bool), 0
 	for m, err := range from.Objects() {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return objects, err
 		}
-		if match != nil && !match(m) {
+		if match != nil && !match(m) && !m.LeadsTo(chosen) { // aliases come after all objects
 			continue
 		}
-		objects++
+		chosen[m.ID] = true
+		all++
+		if !m.IsAlias() {
+			objects++
+		}
 		if err := x.object(m); err != nil {
 			return objects, err
 		}
 	}
-	if err := x.put(endName, fmt.Appendf(nil, "objects %d\n", objects)); err != nil {
+	if err := x.put(endName, fmt.Appendf(nil, "objects %d\n", all)); err != nil {
 		return objects, err
 	}
 	return objects, t.Close()

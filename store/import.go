@@ -55,6 +55,7 @@ type importer struct {
 	to  Sink
 	res *ImportResult
 
+	all  int           // objects and aliases read
 	m    *Manifest     // the object being read
 	dir  string        // its name in the archive
 	left []*SourceInfo // its sources that are still to come, by name
@@ -118,8 +119,8 @@ func (im *importer) end() error {
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	if string(b) != fmt.Sprintf("objects %d\n", im.res.Objects) {
-		return fmt.Errorf("import: %d objects read, archive says %q", im.res.Objects, b)
+	if string(b) != fmt.Sprintf("objects %d\n", im.all) {
+		return fmt.Errorf("import: %d objects read, archive says %q", im.all, b)
 	}
 	return nil
 }
@@ -204,7 +205,9 @@ func (im *importer) object(dir, name string) error {
 	for i := range m.Sources {
 		im.left = append(im.left, &m.Sources[i])
 	}
-	im.res.Objects++
+	if im.all++; !m.IsAlias() {
+		im.res.Objects++
+	}
 	m.Variants = slices.DeleteFunc(m.Variants, func(v Variant) bool {
 		err := CheckBlobs([]Variant{v},
 			func(id BlobID) (bool, error) { return im.blobs[id], nil })

@@ -112,9 +112,14 @@ func (o *Overlay) PutDir(dir string, rows DirRows) error {
 func (o *Overlay) Find(id buildid.ID) ([]*Manifest, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
+	return o.find(id)
+}
+
+// find is Find for a caller that holds mu.
+func (o *Overlay) find(id buildid.ID) ([]*Manifest, error) {
 	if id.Exact() {
 		if m := o.Objects[objectKey(id)]; m != nil {
-			return []*Manifest{m.Clone()}, nil
+			return Follow(m.Clone(), o.find)
 		}
 	}
 	var found []*Manifest

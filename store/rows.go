@@ -24,6 +24,7 @@ type PathRow struct {
 	CtimeNs  int64
 	Producer uint32     // revision of the decoders that read it
 	ID       buildid.ID // zero: no object
+	Aliased  bool       // aliases of ID were made of the file
 	// Looked are the places where a debug file was looked for and not found; a file
 	// that has come there since makes the row stale.
 	Looked []string
@@ -79,6 +80,7 @@ const (
 	rowID
 	rowLooked
 	rowError
+	rowAliased
 	rowFlags // first bit that is not used
 )
 
@@ -133,6 +135,7 @@ func appendRow(b []byte, r, prev *PathRow) []byte {
 	set(rowID, !r.ID.IsZero())
 	set(rowLooked, len(r.Looked) > 0)
 	set(rowError, r.Error != "")
+	set(rowAliased, r.Aliased)
 	b = append(b, flags)
 	shared := sharedPrefix(r.Name, prev.Name)
 	b = binary.AppendUvarint(b, uint64(shared))
@@ -269,7 +272,7 @@ func readRows(r *decode.Reader) (DirRows, error) {
 
 // readRow reads the fields after the name of a row.
 func readRow(r *decode.Reader, flags byte, row, prev *PathRow) {
-	row.Dev, row.Producer = prev.Dev, prev.Producer
+	row.Dev, row.Producer, row.Aliased = prev.Dev, prev.Producer, flags&rowAliased != 0
 	if flags&rowDev != 0 {
 		row.Dev = r.Uvarint()
 	}

@@ -54,7 +54,10 @@ func (o *Stored) addVariants(m *store.Manifest) {
 	for _, id := range m.Probable {
 		o.Probable = append(o.Probable, id.String())
 	}
-	if !m.HasNames() && len(m.Probable) > 0 {
+	switch {
+	case m.IsAlias():
+		o.Quality = "alias"
+	case !m.HasNames() && len(m.Probable) > 0:
 		o.Quality = "probable"
 	}
 }
@@ -86,6 +89,9 @@ func (o *Stored) probable() string {
 	case 0:
 		return ""
 	case 1:
+		if o.Quality == "alias" {
+			return "of " + o.Probable[0]
+		}
 		return "probably " + o.Probable[0]
 	}
 	return fmt.Sprintf("one of %d objects", len(o.Probable))

@@ -32,6 +32,10 @@ func (c *Case) runtime() string {
 // debuginfod-find: executable or debuginfo.
 func (c *Case) fetch(kind string) string {
 	id := c.Object.ID
+	if id.Space().Alias() && !strings.HasPrefix(c.Object.File.Path, "/") {
+		return "symbolize index DIRECTORY, of " + ingest.Printable(c.Object.File.Path) + " or a copy with " +
+			map[buildid.Space]string{buildid.HTL: "this htlhash", buildid.Go: "this build ID of Go"}[id.Space()]
+	}
 	if id.IsZero() || id.Space() != buildid.GNU {
 		if path := c.path(); path != "" {
 			return "symbolize index " + path

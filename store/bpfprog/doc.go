@@ -15,6 +15,5 @@ const Machine = "bpf"
 
 // Alias is the contribution that enters an object under another ID.
 func Alias(alias, id buildid.ID) *store.Contribution {
-	return &store.Contribution{Manifest: store.Manifest{
-		ID: alias, Kind: ingest.JIT, Probable: []buildid.ID{id}}}
+	return store.Alias(alias, id, ingest.JIT)
 }

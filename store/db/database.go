@@ -172,7 +172,7 @@ func (d *database) Find(id buildid.ID) ([]*store.Manifest, error) {
 	if id.Exact() {
 		m, err := d.manifest(manifestKey(id))
 		if err == nil {
-			return []*store.Manifest{m}, nil
+			return store.Follow(m, d.Find)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err

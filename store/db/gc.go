@@ -255,8 +255,10 @@ func (c *collector) object(e entry) error {
 	}
 	if c.drops(m) {
 		c.lost[m.ID.Key()] = true
-		c.res.Dropped++
-		c.res.Gone = append(c.res.Gone, Gone{m, c.uses[store.ObjectName(m.ID)]})
+		if !m.IsAlias() {
+			c.res.Dropped++
+			c.res.Gone = append(c.res.Gone, Gone{m, c.uses[store.ObjectName(m.ID)]})
+		}
 		return nil
 	}
 	kept := m.Sources[:0:0]
@@ -280,7 +282,9 @@ func (c *collector) object(e entry) error {
 	if err := c.variants(m); err != nil {
 		return err
 	}
-	c.res.Objects++
+	if !m.IsAlias() {
+		c.res.Objects++
+	}
 	c.res.kept[store.ObjectName(m.ID)] = true
 	return c.to.put(e.key, store.EncodeManifest(m))
 }
@@ -427,6 +431,11 @@ func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
 
 // drops reports whether the options have an object dropped.
 func (c *collector) drops(m *store.Manifest) bool {
+	if m.IsAlias() { // with the last object that it leads to; those come before it
+		return !slices.ContainsFunc(m.Probable, func(id buildid.ID) bool {
+			return c.res.kept[store.ObjectName(id)]
+		})
+	}
 	if c.opts.Remove[m.ID] || c.opts.Unreferenced && !c.wanted[m.ID.Key()] && replaceable(m) {
 		return true
 	}

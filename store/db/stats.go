@@ -59,7 +59,9 @@ func (d *database) Stats(ctx context.Context) (*Stats, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.object(m)
+		if !m.IsAlias() {
+			s.object(m)
+		}
 	}
 	for dir, err := range d.Dirs() {
 		if ctx.Err() != nil {

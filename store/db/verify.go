@@ -113,9 +113,11 @@ func (d *database) verify(ctx context.Context, v *VerifyResult) (*VerifyResult, 
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
-		v.Objects++
 		v.Bytes += int64(len(e.payload))
 		m := v.manifest(e)
+		if m == nil || !m.IsAlias() {
+			v.Objects++
+		}
 		if m == nil {
 			continue
 		}

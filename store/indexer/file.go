@@ -95,6 +95,7 @@ func (t *fileTask) run(w *worker) {
 		ix.count(func(s *Summary) { s.ELF++ })
 	}
 	t.row.ID, t.row.Gen, t.row.Looked = res.id, res.gen, places(res.looked)
+	t.row.Aliased = !res.id.IsZero()
 	if res.err != nil {
 		t.row.Error = Problem{Path: t.path, Err: res.err}.reason()
 		t.row.Error = t.row.Error[:min(len(t.row.Error), maxRowError)]
@@ -258,6 +259,9 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	}
 	mergeErr := w.ix.merge(c, count)
 	w.ix.budget.Release(hold)
+	if mergeErr == nil && !t.class.Packed() {
+		mergeErr = w.ix.aliases(data, ef, &c.Manifest)
+	}
 	if mergeErr != nil {
 		return notMerged(mergeErr)
 	}

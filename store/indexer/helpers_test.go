@@ -42,8 +42,10 @@ func (m *memory) Merge(ctx context.Context, c *store.Contribution) error {
 	if m.fail != nil {
 		return m.fail
 	}
-	m.ids[c.Manifest.ID] = true
-	m.merges++
+	if !c.Manifest.IsAlias() {
+		m.ids[c.Manifest.ID] = true
+		m.merges++
+	}
 	return m.Overlay.Merge(ctx, c)
 }
 

@@ -262,7 +262,12 @@ func (s *dirScan) newFile(name, path string, st fileStat) {
 
 // unchangedFile counts a file by its row.
 func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
-	s.ds.put(*row, false)
+	if lacksAliases(row) {
+		s.ds.hold()
+		s.ix.queue.pushObject(0, func(w *worker) { w.addAliases(s.ds, path, *row) })
+	} else {
+		s.ds.put(*row, false)
+	}
 	s.unchanged++
 	if row.ID.IsZero() && row.Error == "" {
 		if s.named {

@@ -60,7 +60,14 @@ func (p *puller) here(id buildid.ID) (*store.Manifest, error) {
 			return m, nil
 		}
 	}
-	return nil, nil
+	if len(found) == 0 || !id.Space().Alias() {
+		return nil, nil
+	}
+	alias := &store.Alias(id, found[0].ID, found[0].Kind).Manifest
+	for _, m := range found[1:] {
+		alias.Probable = append(alias.Probable, m.ID)
+	}
+	return alias, nil
 }
 
 // readNote reads a manifest that was noted; false if it was not.

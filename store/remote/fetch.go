@@ -110,7 +110,7 @@ func (p *puller) object(ctx context.Context, w *wanted) error {
 		}
 		merged++
 	}
-	if merged > 0 {
+	if merged > 0 && !w.id.Space().Alias() {
 		p.mu.Lock()
 		p.res.Changed++
 		p.mu.Unlock()

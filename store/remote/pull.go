@@ -184,7 +184,11 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if err != nil {
 		return nil, err
 	}
-	p.res.Found += len(list)
+	for _, w := range list {
+		if !w.id.Space().Alias() {
+			p.res.Found++
+		}
+	}
 	missing, next, err := p.missing(list)
 	if err != nil || len(missing) == 0 {
 		return next, err

@@ -50,7 +50,12 @@ func requests(jobs int) int {
 // on; after maxFailures one after another it gives up.
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
-	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{Objects: len(objects)}}
+	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{}}
+	for _, m := range objects {
+		if !m.IsAlias() {
+			p.res.Objects++
+		}
+	}
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
@@ -106,7 +111,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 		return err
 	}
 	if there && !p.verify {
-		p.done(true)
+		p.done(!m.IsAlias())
 		return nil
 	}
 	for i := range m.Variants {
@@ -125,7 +130,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	if err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
 	}
-	p.done(there) // by the list
+	p.done(there && !m.IsAlias()) // by the list
 	return nil
 }
 

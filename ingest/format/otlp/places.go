@@ -113,6 +113,10 @@ func fileID(key, text string) (id buildid.ID, rank int) {
 	switch key {
 	case keyGNU:
 		id, rank = parseHex(buildid.GNU, text), 3
+	case keyGo:
+		id, rank = buildid.FromGo(text), 2
+	case keyHTL, keyHTLOld:
+		id, rank = parseHex(buildid.HTL, text), 1
 	}
 	if id.IsZero() {
 		rank = 0

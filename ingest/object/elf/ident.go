@@ -76,6 +76,24 @@ func (f *File) idFromNotes(head []byte, n extent) error {
 	return nil
 }
 
+// GoBuildID returns the build ID that Go's linker writes, "" if the file has none.
+func (f *File) GoBuildID() string {
+	tables := f.notes
+	if s := f.Section(".note.go.buildid"); s != nil {
+		tables = []extent{{off: uint64(s.Offset), size: s.Size}}
+	}
+	for _, n := range tables {
+		if n.off > uint64(f.size) {
+			continue
+		}
+		b, err := f.bytes(nil, n.off, min(n.size, uint64(f.size)-n.off, maxNotes))
+		if id := buildid.GoNote(b, f.BigEndian); err == nil && id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
 // HasCode reports whether the file holds code: it is a runtime file with a valid layout. A file
 // without section headers has code where a segment is executable.
 func (f *File) HasCode() bool {

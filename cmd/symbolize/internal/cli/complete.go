@@ -95,7 +95,7 @@ func CompleteStoredIDs(a *App, kernels bool) cobra.CompletionFunc {
 		add func(string, string) bool) error {
 		return a.WithReader(func(r *db.Reader) error {
 			for m, err := range r.Objects() {
-				if err != nil || kernels && m.Kind != ingest.Kernel {
+				if err != nil || m.IsAlias() || kernels && m.Kind != ingest.Kernel {
 					continue
 				}
 				o := inspect.NewStored(m)

@@ -20,7 +20,7 @@ func FindObject(r *db.Reader, prefix string) (*store.Manifest, error) {
 	}
 	var found []*store.Manifest
 	for m, err := range r.Objects() {
-		if err == nil && strings.HasPrefix(m.ID.String(), strings.ToLower(prefix)) {
+		if err == nil && !m.IsAlias() && strings.HasPrefix(m.ID.String(), strings.ToLower(prefix)) {
 			found = append(found, m)
 		}
 	}

@@ -14,24 +14,28 @@ import (
 
 func newStoreLsCommand(a *cli.App) *cobra.Command {
 	var format string
+	var ids bool
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX|TEXT…]",
 		Short: "List the objects: build ID, kind, quality, size, path",
 		Long: `ls lists the objects of the store, sorted by build ID. Arguments select objects by the beginning of
 the build ID or by a part of the path. Quality is the best kind of source that an object has. BPF
 functions have the kernel's name in place of a path; quality "probable" marks an entry for functions
-that captures name without their code.`,
+that captures name without their code. Quality "alias" marks an ID of profiles of OpenTelemetry.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return a.WithReader(func(r *db.Reader) error {
-				return runStoreLs(ctx, a, r, format, args)
+				return runStoreLs(ctx, a, r, format, ids, args)
 			})
 		}),
 	}
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
+	cmd.Flags().BoolVar(&ids, "ids", false, "also list other IDs that lead to an object: htl:, of a "+
+		"file's ends and size, and go:, a hash of Go's build ID")
 	return cmd
 }
 
-func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, args []string) error {
+func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ids bool,
+	args []string) error {
 	list := []*inspect.Stored{}
 	for m, err := range r.Objects() {
 		if err != nil {
@@ -40,6 +44,9 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ar
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if m.IsAlias() && !ids {
+			continue
 		}
 		if o := inspect.NewStored(m); o.Matches(args) {
 			list = append(list, o)

@@ -87,12 +87,14 @@ func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words
 		want = func(m *store.Manifest) bool { return selected[m.ID] }
 	}
 	var objects []*store.Manifest
+	chosen := make(map[buildid.ID]bool)
 	for m, err := range r.Objects() {
 		switch {
 		case err != nil:
 			a.ReportErrors([]error{err}, 0)
-		case want == nil || want(m):
+		case want == nil || want(m) || m.LeadsTo(chosen): // aliases come after all objects
 			objects = append(objects, m)
+			chosen[m.ID] = true
 		}
 	}
 	res, err := remote.Push(ctx, r, objects, to, opts)
