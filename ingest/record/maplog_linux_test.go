@@ -341,6 +341,42 @@ func TestSampled(t *testing.T) {
 	}
 }
 
+// TestRecorded: the mappings of a process are read if the records since its start lack some of them
+// or have code of a run-time compiler, or if it mapped code since they were read.
+func TestRecorded(t *testing.T) {
+	anonymous := procmaps.Mapping{Start: 0x5000, End: 0x6000}
+	compiled := func(path string, inode uint64) func(p *processes) {
+		return func(p *processes) {
+			m := anonymous
+			m.File = procmaps.File{Path: path, Inode: inode}
+			p.mapped.log.Exec(50, 110)
+			p.mapped.log.Add(50, 120, m)
+		}
+	}
+	for name, c := range map[string]struct {
+		fill func(p *processes)
+		want bool
+	}{
+		"nothing known":          {func(*processes) {}, false},
+		"since its start":        {func(p *processes) { p.mapped.log.Exec(50, 110); p.maps50(120, "b") }, true},
+		"started before":         {func(p *processes) { p.maps50(120, "b") }, false},
+		"the vdso":               {compiled(procmaps.VDSO, 0), true},
+		"anonymous code":         {compiled("", 0), false},
+		"code of a deleted file": {compiled("/memfd:jit (deleted)", 9), false},
+		"a jitdump file":         {compiled("/tmp/jit-50.dump", 9), false},
+		"read, the same since":   {func(p *processes) { p.copyOf(7, "b", 200, 210) }, true},
+		"read, more since":       {func(p *processes) { p.copyOf(7, "b", 200, 210); p.maps50(220, "c") }, false},
+		"kept whole":             {func(p *processes) { p.mapped.log.Exec(50, 110); p.whole[50] = true }, false},
+		"no records":             {func(p *processes) { p.copyOf(7, "b", 200, 210); p.mapped = nil }, false},
+	} {
+		p := remapped(t)
+		c.fill(p)
+		if got := p.recorded(50); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestTablesOfRecords: mappings by records are kept of a process without a copy.
 func TestTablesOfRecords(t *testing.T) {
 	p := remapped(t)

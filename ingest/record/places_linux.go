@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/record/history"
@@ -356,11 +357,36 @@ func (p *processes) sampled(pid int32) {
 		if known || p.mapped == nil {
 			return
 		}
-		if !child && !copied {
+		if !child && !copied && !p.recorded(pid) {
 			p.readNow(pid)
 		}
 		pid = p.mapped.log.Parent(pid)
 	}
+}
+
+// recorded reports whether a copy of a process's mappings would add nothing to the last one, or to
+// the records of its program. Of run-time compilers a copy is needed, which leads to their files.
+func (p *processes) recorded(pid int32) bool {
+	p.mu.Lock()
+	copied := uint64(0)
+	if n := len(p.kept[pid]); n > 0 {
+		copied = p.kept[pid][n-1].last.begin
+	}
+	whole := p.whole[pid]
+	p.mu.Unlock()
+	if whole || p.mapped == nil {
+		return false
+	}
+	now := p.s.host.Monotonic()
+	if copied > 0 && p.mapped.log.Still(pid, copied, now) {
+		return true
+	}
+	code, ok := p.mapped.log.Whole(pid, now)
+	return ok && !slices.ContainsFunc(code, func(m procmaps.Mapping) bool {
+		_, dump := jitdump.PIDOf(m.File.Path)
+		return dump || m.File.Path != procmaps.VDSO &&
+			(m.File.Inode == 0 || m.File.IsDeleted())
+	})
 }
 
 // fileID reads the build ID of a mapped file; zero if there is none that fits into a frame. It

@@ -199,8 +199,8 @@ func (p *processes) compact() error {
 	return nil
 }
 
-// forgetFiles forgets the build IDs of files that no kept mapping has, if there are many. p.mu is
-// held.
+// forgetFiles forgets the build IDs of files that no kept or recorded mapping has, if there are
+// many. p.mu is held.
 func (p *processes) forgetFiles() {
 	if len(p.requestedIDs) < maxFiles/2 {
 		return
@@ -214,6 +214,13 @@ func (p *processes) forgetFiles() {
 				continue
 			}
 			for m := range procmaps.Code(buf) {
+				used[m.File] = true
+			}
+		}
+	}
+	if p.mapped != nil {
+		for pid := range p.bare {
+			for _, m := range p.mapped.log.Mappings(pid) {
 				used[m.File] = true
 			}
 		}

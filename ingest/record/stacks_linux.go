@@ -85,9 +85,11 @@ func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
 		woken := x.sm.Wait(x.pause)
-		x.receive(woken)
-		if woken {
+		switch unrecorded := x.receive(woken); {
+		case woken && unrecorded:
 			time.Sleep(leastPause)
+		case woken:
+			time.Sleep(recordedPause)
 		}
 		x.turn()
 	}
@@ -166,11 +168,12 @@ func stacksError(err error) error {
 
 func (x *stacks) drain() time.Duration { return 0 }
 
-// receive drains the sampler and reads the mappings of the processes that it reports. If there are
-// any, the next drain is soon, because a process may be short-lived; otherwise the pauses get
-// longer. woken: the sampler met a new process, which is read at once, but not repeatedly, because
-// mappings rarely change.
-func (x *stacks) receive(woken bool) {
+// receive drains the sampler and reads the mappings of the processes that it reports, unless
+// records have them. If there are any, the next drain is soon, because a process may be
+// short-lived; otherwise the pauses get longer. woken: the sampler met a new process, which is read
+// at once, but not repeatedly, because mappings rarely change. receive reports whether records
+// lacked the mappings of a process.
+func (x *stacks) receive(woken bool) (unrecorded bool) {
 	clear(x.reported)
 	x.sm.Drain()
 	x.pause = nextPause(x.pause, x.longest, len(x.reported) > 0)
@@ -183,17 +186,25 @@ func (x *stacks) receive(woken bool) {
 	}
 	for pid := range x.reported {
 		x.procs.sampled(pid)
-		if woken && !x.recent[pid] {
+		switch {
+		case x.procs.recorded(pid):
+			continue
+		case woken && !x.recent[pid]:
 			x.procs.readNow(pid)
-		} else {
+		default:
 			x.procs.changed(pid)
 		}
-		x.recent[pid] = true
+		x.recent[pid], unrecorded = true, true
 	}
+	return unrecorded
 }
 
-// leastPause is the shortest pause between drains, even if new processes request one.
-const leastPause = time.Millisecond
+// leastPause is the shortest pause between drains, even if new processes request one; recordedPause
+// is the shortest one if records have the mappings of the last ones.
+const (
+	leastPause    = time.Millisecond
+	recordedPause = 10 * time.Millisecond
+)
 
 // nextPause returns the pause after this one.
 func nextPause(pause, longest time.Duration, reported bool) time.Duration {

@@ -30,6 +30,9 @@ type File struct {
 	Path         string // or a name in brackets, or ""; " (deleted)" after that of a deleted file
 }
 
+// IsDeleted reports whether the file had been deleted, or never had a name, as memfds.
+func (f *File) IsDeleted() bool { return strings.HasSuffix(f.Path, " (deleted)") }
+
 // Mapping is a mapping of code: addresses from Start up to End; the first is at Offset in
 // the file, in bytes.
 type Mapping struct {

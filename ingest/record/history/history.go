@@ -258,6 +258,36 @@ func (l *Log) Mappings(pid int32) iter.Seq2[uint64, procmaps.Mapping] {
 	}
 }
 
+// Whole returns the mappings that a process made since its program started. ok is false if the
+// records up to a time lack some of them, or the start.
+func (l *Log) Whole(pid int32, till uint64) (list []procmaps.Mapping, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of[pid]
+	if p == nil {
+		return nil, false
+	}
+	for _, r := range slices.Backward(p.list) {
+		switch r.kind {
+		case mapped:
+			list = append(list, r.Mapping)
+		case exec:
+			return list, l.complete(p, r.time, till)
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// Still reports whether a process certainly mapped no other code at all between two times.
+func (l *Log) Still(pid int32, from, to uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.of[pid]
+	return l.complete(p, from, to) && (p == nil || p.after(from) == p.after(to))
+}
+
 // Parent returns the process that last forked this one; 0 if unknown.
 func (l *Log) Parent(pid int32) int32 {
 	l.mu.Lock()

@@ -217,3 +217,46 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d paths", len(l.paths))
 	}
 }
+
+func TestWhole(t *testing.T) {
+	lib := procmaps.Mapping{Start: 0x1000, End: 0x2000, File: procmaps.File{Path: "/lib/a"}}
+	for name, c := range map[string]struct {
+		fill func(l *Log)
+		ok   bool
+	}{
+		"no records":          {func(*Log) {}, false},
+		"started before":      {func(l *Log) { l.Add(7, 20, lib) }, false},
+		"since its start":     {func(l *Log) { l.Exec(7, 20); l.Add(7, 21, lib) }, true},
+		"earlier programs":    {func(l *Log) { l.Add(7, 19, lib); l.Exec(7, 20); l.Add(7, 21, lib) }, true},
+		"forked":              {func(l *Log) { l.Fork(7, 3, 20); l.Add(7, 21, lib) }, false},
+		"another with its ID": {func(l *Log) { l.Exec(7, 18); l.Fork(7, 3, 20); l.Add(7, 21, lib) }, false},
+		"moved":               {func(l *Log) { l.Exec(7, 20); l.Move(7, 21, 0x5000, 0x6000); l.Add(7, 22, lib) }, false},
+		"lost":                {func(l *Log) { l.Exec(7, 20); l.Add(7, 21, lib); l.Lost(22, 23) }, false},
+		"lost before":         {func(l *Log) { l.Lost(18, 19); l.Exec(7, 20); l.Add(7, 21, lib) }, true},
+	} {
+		l := New(10)
+		c.fill(l)
+		list, ok := l.Whole(7, 30)
+		if ok != c.ok || ok && !slices.Equal(list, []procmaps.Mapping{lib}) {
+			t.Errorf("%s: %v %v, want %v", name, list, ok, c.ok)
+		}
+	}
+}
+
+func TestStill(t *testing.T) {
+	l := New(10)
+	l.Add(7, 20, procmaps.Mapping{Start: 0x1000, End: 0x2000})
+	l.Lost(40, 41)
+	for _, c := range []struct {
+		pid      int32
+		from, to uint64
+		want     bool
+	}{
+		{7, 20, 30, true}, {7, 19, 30, false}, {7, 21, 39, true}, {7, 21, 40, false}, {7, 5, 15, false},
+		{8, 19, 30, true}, {8, 5, 30, false},
+	} {
+		if got := l.Still(c.pid, c.from, c.to); got != c.want {
+			t.Errorf("process %d from %d to %d: %v", c.pid, c.from, c.to, got)
+		}
+	}
+}
