@@ -333,7 +333,9 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 			a.Missing = append(a.Missing, a.noCode(o, f, err, &opts))
 			continue
 		}
-		a.Functions = append(a.Functions, an.function(o, a.Total))
+		out := an.function(o, a.Total)
+		out.key = hotKey{object: f.Object, start: f.Start, name: f.SystemName, inlined: f.Inlined}
+		a.Functions = append(a.Functions, out)
 	}
 	return a
 }

@@ -40,6 +40,8 @@ type Function struct {
 
 	Lines        []Line `json:"lines,omitempty"` // heaviest first
 	Instructions []Inst `json:"instructions"`
+
+	key hotKey
 }
 
 // Line is a line of source with the samples of its instructions.

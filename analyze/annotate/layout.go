@@ -17,6 +17,7 @@ type row struct {
 	ID, Class             string
 	Percent, Heat, Offset string
 	Text, Href            string
+	Line                  string // the ID of the first instruction of its line of source
 }
 
 // source is a line of source with instructions.
@@ -150,6 +151,12 @@ func (l *layout) source() {
 		in := &l.f.Instructions[i]
 		if k := keyOf(in); l.place[i] >= 0 && first[k] == "" {
 			first[k] = l.id(in.Offset)
+		}
+	}
+	for i := range l.f.Instructions {
+		in := &l.f.Instructions[i]
+		if at := l.place[i]; at >= 0 && in.Line > 0 {
+			l.out.Rows[at].Line = first[keyOf(in)]
 		}
 	}
 	rank := make(map[string]int)

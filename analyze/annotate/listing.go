@@ -54,6 +54,7 @@ type missing struct{ Share, Name, Object, Reason, Hint string }
 
 // function is one function of the page.
 type function struct {
+	Event                                  string
 	ID, Name, Share, Heat, Samples, Weight string
 	Object, BuildID, Origin, Address       string
 	Length                                 string
@@ -67,16 +68,6 @@ type function struct {
 // WriteHTML writes the page.
 func WriteHTML(w io.Writer, a *Annotation) error {
 	return pageTemplate().Execute(w, newPage(a))
-}
-
-// WriteParts writes the parts of the page about functions, for another page: their list and code.
-// It needs CodeStyle. All texts are escaped.
-func WriteParts(w io.Writer, a *Annotation) error {
-	p := newPage(a)
-	if err := pageTemplate().ExecuteTemplate(w, "list", p); err != nil {
-		return err
-	}
-	return pageTemplate().ExecuteTemplate(w, "functions", p)
 }
 
 func newPage(a *Annotation) *listing {
@@ -109,7 +100,7 @@ func newFunction(a *Annotation, i int) function {
 	if a.Unit == "samples" {
 		value = f.Samples
 	}
-	out := function{ID: fmt.Sprintf("f%d", i+1), Name: f.Name + f.into(), Share: percent(f.Share),
+	out := function{Event: a.Event, ID: fmt.Sprintf("f%d", i+1), Name: f.Name + f.into(), Share: percent(f.Share),
 		Heat: heat(f.Share), Samples: table.Thousands(f.Samples),
 		Weight: table.Quantity(value, a.Unit), Object: f.Object, BuildID: f.BuildID,
 		Origin: f.Origin, Address: f.Address,

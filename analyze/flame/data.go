@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"symbolize/analyze/annotate"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
@@ -38,6 +39,7 @@ const (
 	maxTop     = 5_000  // functions of the table
 	maxName    = 600    // characters of a name
 	maxPage    = 1_490_000
+	maxReport  = 1_990_000 // with code
 )
 
 // Graph is the data of one page or file.
@@ -58,11 +60,10 @@ type Graph struct {
 	// the base.
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Code is annotated code, as HTML by listing.WriteParts, Heat the samples by time; only a
-	// report has them, and other tables.
-	Code   string    `json:"code,omitempty"`
-	Heat   *HeatGrid `json:"heat,omitempty"`
-	Tables []Table   `json:"tables,omitempty"`
+	// Heat has the samples by time. Only a report has annotated code, and other tables.
+	Heat   *HeatGrid       `json:"heat,omitempty"`
+	Code   *annotate.Parts `json:"-"` // which the page reads when it is first seen
+	Tables []Table         `json:"tables,omitempty"`
 
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`

@@ -42,6 +42,8 @@ var (
 	menuJS string
 	//go:embed page/stacks.js
 	stacksJS string
+	//go:embed page/code.js
+	codeJS string
 	//go:embed page/extras.js
 	extrasJS string
 	//go:embed page/app.js
@@ -72,7 +74,7 @@ func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
 	scripts := []string{modelJS, formatJS, compareJS, rangesJS, graphJS, panelsJS, addressJS, heatJS,
-		tablesJS, timesJS, menuJS, stacksJS, extrasJS, appJS}
+		tablesJS, timesJS, menuJS, stacksJS, codeJS, extrasJS, appJS}
 	style := graphCSS()
 	most := maxPage - len(pageHTML) - len(style)
 	for _, s := range scripts {
@@ -82,8 +84,28 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate(), style, g.kind()+": "+g.Title, []string{data, ranges},
-		scripts...)
+	code, err := g.packCode(maxReport - maxPage + most - len(data) - len(ranges))
+	if err != nil {
+		return err
+	}
+	return writePage(w, pageTemplate(), style, g.kind()+": "+g.Title, []string{data, ranges,
+		code}, scripts...)
+}
+
+// packCode returns the code of as many functions as fit, as base64 of deflated JSON; "" without.
+func (g *Graph) packCode(most int) (packed string, err error) {
+	if g.Code == nil {
+		return "", nil
+	}
+	parts := *g.Code
+	for {
+		packed, err = deflate(parts)
+		if n := len(parts.Functions); err == nil && len(packed) > most && n > 0 {
+			parts.Functions = parts.Functions[:n*3/4]
+			continue
+		}
+		return packed, err
+	}
 }
 
 // writePage writes a page with its packed data in base64, which needs no escaping in HTML.
@@ -91,11 +113,11 @@ func writePage(w io.Writer, t *template.Template, style, title string, packed []
 	scripts ...string) error {
 	data := struct {
 		page.Head
-		Data, Ranges template.HTML
-		Scripts      []template.JS
+		Data, Ranges, Code template.HTML
+		Scripts            []template.JS
 	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(packed[0])}
 	if len(packed) > 1 {
-		data.Ranges = template.HTML(packed[1])
+		data.Ranges, data.Code = template.HTML(packed[1]), template.HTML(packed[2])
 	}
 	for _, s := range scripts {
 		data.Scripts = append(data.Scripts, template.JS(s))

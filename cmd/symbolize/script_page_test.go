@@ -15,13 +15,15 @@ import (
 	"symbolize/fixtures/profilebuild"
 )
 
-// cmdPageData is `page-data PAGE FILE`: writes the data in a page of a graph, as JSON. Characters
+// cmdPageData is `page-data PAGE FILE [ID]`: writes the data in a page of a graph, or in its element
+// with an ID, as JSON. Characters
 // that JSON permits are not escaped, and $FIXTURES replaces its directory.
 func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: page-data PAGE FILE")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: page-data PAGE FILE [ID]")
 	}
-	_, rest, ok := strings.Cut(ts.ReadFile(args[0]), `id="data">`)
+	id := append(args, "data")[2]
+	_, rest, ok := strings.Cut(ts.ReadFile(args[0]), `id="`+id+`">`)
 	text, _, ok2 := strings.Cut(rest, "</script>")
 	if !ok || !ok2 {
 		ts.Fatalf("%s has no data", args[0])

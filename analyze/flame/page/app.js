@@ -14,7 +14,8 @@
     showTooltip } = root.symbolizePanels;
   const { Graph } = root.symbolizeGraph;
   const { colourings, firstState, toHash, fromHash } = root.symbolizeAddress;
-  const { showCode, showTables, showGone } = root.symbolizeExtras;
+  const { CodePanel } = root.symbolizeCode;
+  const { showTables, showGone } = root.symbolizeExtras;
   const { TimePanel, rangesOf } = root.symbolizeTimes;
 
   const tabs = ["top", "gone", "code", "time", "missing", "about"];
@@ -70,7 +71,7 @@
       showAbout($("panel-about"), model);
       const { length } = model.coverage.missing;
       if (length > 0) $("tab-missing").textContent = `Missing (${length})`;
-      showCode(model);
+      $("tab-code").hidden = $("code").textContent.trim() === "";
       tabs.push(...showTables(model));
       this.openTab("top");
     }
@@ -108,6 +109,7 @@
       $("theme").addEventListener("click", () => this.setTheme(!this.dark));
       $("help-button").addEventListener("click", () => $("help").showModal());
       for (const t of tabs) $(`tab-${t}`).addEventListener("click", () => this.openTab(t));
+      $("tab-code").addEventListener("click", () => this.loadCode());
       document.addEventListener("keydown", (e) => this.key(e));
       root.addEventListener("hashchange", () => this.readAddress());
       new ResizeObserver(() => this.resize()).observe($("scroller"));
@@ -224,8 +226,34 @@
       this.go({ hidden: [...new Set([...this.state.hidden, frame])], sandwich: -1, zoomed: 0 });
     }
 
-    // hasCode reports whether the page has the code of a function.
-    hasCode() { return false; }
+    // loadCode unpacks the code when it is first needed.
+    async loadCode() {
+      if ($("tab-code").hidden) return null;
+      this.unpackedCode ||= unpack($("code").textContent).then((data) => new CodePanel(this, data));
+      if (!this.code) {
+        this.code = await this.unpackedCode;
+        this.top.draw(); // its rows lead to their code
+      }
+      return this.code;
+    }
+
+    // hasCode reports whether the page may have the code of a function.
+    hasCode(frame) {
+      return !$("tab-code").hidden && (!this.code || this.code.find(frame) >= 0);
+    }
+
+    // openCode shows the code of a function.
+    async openCode(frame) {
+      const code = await this.loadCode();
+      if (!code) return;
+      const i = code.find(frame);
+      if (i < 0) {
+        this.say(`the page has no code of ${this.model.frames.name[frame]}: symbolize annotate shows it`);
+        return;
+      }
+      code.show(i);
+      this.openTab("code");
+    }
 
     // pick adds a frame to the selected ones, or takes it away.
     pick(graph, node) {
@@ -331,6 +359,8 @@
       else this.top.draw();
       this.columnsChanged = false;
       this.times?.render();
+      if (this.codeColumns !== this.columns) this.code?.weigh();
+      this.codeColumns = this.columns;
     }
 
     // showTables shows what depends on the chosen columns alone.
@@ -539,6 +569,7 @@
       await new Promise((next) => setTimeout(next));
       root.symbolizeApp.addRanges(ranges && await unpack(ranges));
       document.documentElement.dataset.times = "1";
+      await root.symbolizeApp.loadCode();
     } catch (err) {
       $("scroller").append(make("p", { class: "failure" }, `the page cannot be shown: ${err}`));
     }

@@ -1,4 +1,4 @@
-// The panels that only some pages have: the code of a report, tables, and what only the base of a
+// The panels that only some pages have: tables, and what only the base of a
 // comparison has.
 (function (root) {
   "use strict";
@@ -10,25 +10,6 @@
 
   const $ = (id) => document.getElementById(id);
   const mostGone = 200, mostCallers = 5;
-
-  // showCode shows annotated code. It is HTML without scripts, whose texts are escaped; the page's
-  // policy allows none anyway. Its links lead to lines of it, and are not for the address.
-  function showCode(model) {
-    if (!model.code) return;
-    $("tab-code").hidden = false;
-    const parts = new DOMParser().parseFromString(model.code, "text/html");
-    const place = make("div", { class: "listing" }, ...parts.body.childNodes);
-    place.addEventListener("click", (e) => {
-      const to = e.target.closest("a")?.getAttribute("href");
-      if (!to?.startsWith("#")) return;
-      e.preventDefault();
-      place.querySelector(".target")?.classList.remove("target");
-      const row = place.querySelector(`[id="${CSS.escape(to.slice(1))}"]`);
-      row?.classList.add("target");
-      row?.scrollIntoView({ block: row.tagName === "TR" ? "center" : "start" });
-    });
-    $("panel-code").append(place);
-  }
 
   // showTables adds a tab for each table, and returns their names.
   function showTables(model) {
@@ -70,5 +51,5 @@
     $("panel-gone").replaceChildren(...parts);
   }
 
-  root.symbolizeExtras = { showCode, showTables, showGone };
+  root.symbolizeExtras = { showTables, showGone };
 })(globalThis);

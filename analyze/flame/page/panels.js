@@ -72,7 +72,8 @@
       for (const [key, text] of this.headings) head.append(this.heading(key, text));
       head.append(make("th", { class: "act" }));
       const widths = make("colgroup", null, ...this.headings.slice(1).map(() =>
-        make("col", { class: "w-number" })), make("col"), make("col", { class: "w-act" }));
+        make("col", { class: "w-number" })), make("col"),
+      make("col", { class: this.app.code ? "w-acts" : "w-act" }));
       const parts = [make("table", null, widths, make("thead", null, head), body)];
       if (rows.length > this.most) {
         parts.push(make("button", { class: "more", onclick: () => {
@@ -158,12 +159,19 @@
         e.stopPropagation();
         this.app.go({ sandwich: r.frame });
       } }, "⇅");
+      const act = make("td", { class: "act" }, sandwich);
+      if (this.app.code?.find(r.frame) >= 0) {
+        act.prepend(make("button", { title: "source and code (o)", "aria-label":
+          `source and code of ${cutMiddle(name, 80)}`, onclick: (e) => {
+          e.stopPropagation();
+          this.app.openCode(r.frame);
+        } }, "{ }"));
+      }
       const on = state.marked === r.frame;
       const noise = this.both && r.flatNoise && r.cumNoise ? " noise" : "";
       return make("tr", { class: (on ? "on" : "") + noise, onclick: () =>
         this.app.go({ marked: on ? -1 : r.frame }) },
-      ...this.headings.slice(0, -1).map(([key]) => this.number(r, key, most)), td,
-      make("td", { class: "act" }, sandwich));
+      ...this.headings.slice(0, -1).map(([key]) => this.number(r, key, most)), td, act);
     }
   }
 

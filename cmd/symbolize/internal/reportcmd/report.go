@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,10 +16,8 @@ import (
 	"symbolize/ingest/input"
 )
 
-const (
-	reportFunctions = 10      // annotated ones
-	maxReportCode   = 3 << 20 // bytes of their HTML, a tenth in the page
-)
+// reportFunctions is how many functions are annotated; the page has as many as fit.
+const reportFunctions = 100
 
 type reportOptions struct {
 	cli.InputOptions
@@ -33,7 +30,7 @@ type reportOptions struct {
 }
 
 const reportLong = `report writes one HTML page about captures that loads nothing: what was recorded and where, the
-share of samples with names, a flame graph, the code of the ten hottest functions, the cost of BPF
+share of samples with names, a flame graph, the code of the hottest functions, the cost of BPF
 programs, a heat map, and the missing symbols with the commands that fix them.` + cli.CaptureStatus
 
 // NewReport makes the command `report`.
@@ -111,36 +108,16 @@ func (o *reportOptions) writePage(ctx context.Context, s *cli.Session, finder *c
 		Cover: pageCoverage(s, p, o.count), Keep: o.Keep,
 		Demangler: demangler})
 	g.Kind, g.Tables = "Report", bpfTables(s)
-	if g.Code, err = hottestCode(p, finder, annotate.Options{Event: event, Count: o.count,
-		Limit: reportFunctions, Demangler: demangler}); err != nil {
+	code := annotate.New(p, finder, annotate.Options{Event: event, Count: o.count,
+		Limit: reportFunctions, Demangler: demangler})
+	if g.Code, err = annotate.NewParts(code); err != nil {
 		return err
 	}
 	if c != nil {
-		if err := addRanges(ctx, c, g, nil); err != nil {
+		if err := addRanges(ctx, c, g, code.Lines(p)); err != nil {
 			return err
 		}
 	}
 	noteNewer(s.App, finder)
 	return s.App.WriteOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
-}
-
-// hottestCode returns the code of the hottest functions as HTML: of as many as fit into the page.
-func hottestCode(p *ingest.Profile, finder *code.Finder, opts annotate.Options) (
-	string, error) {
-	an := annotate.New(p, finder, opts)
-	if len(an.Functions)+len(an.Missing) == 0 {
-		return "", nil
-	}
-	for {
-		var b strings.Builder
-		if err := annotate.WriteParts(&b, an); err != nil {
-			return "", err
-		}
-		last := len(an.Functions) - 1
-		if b.Len() <= maxReportCode || last < 0 {
-			return b.String(), nil
-		}
-		an.Functions = an.Functions[:last]
-		an.Left++
-	}
 }
