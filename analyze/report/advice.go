@@ -16,46 +16,75 @@ import (
 const shallowShare = 30
 
 // unnamedRows is how many of the heaviest functions may not contain a file's unnamed code, for a
-// table to be without a warning. unnamedShare is its least share of the samples, in percent.
-const (
-	unnamedRows  = 10
-	unnamedShare = 0.5
-)
+// table to be without a warning.
+const unnamedRows = 10
 
-// Advice returns warnings for readers of a table of functions of a profile: that many samples
-// have no stack, that code without a name is among the heaviest functions, that callers are none,
-// and that some names are made of addresses.
+// adviceShare is the share of the samples, in percent, that a warning concerns at least: of less,
+// `symbolize missing` alone tells.
+const adviceShare = 0.5
+
+// advice is a warning with its share of the samples, in percent.
+type advice struct {
+	ingest.Warning
+	share float64
+}
+
+// Advice returns warnings for readers of a table of functions of a profile, those first that concern
+// most samples: that many samples have no stack, that code without a name is among the heaviest
+// functions, that callers are none, and that some names are made of addresses.
 func Advice(p *ingest.Profile) (list []ingest.Warning) {
-	if w := shallow(p); w != nil {
-		list = append(list, *w)
-	}
-	if w := unnamed(p); w != nil {
-		list = append(list, *w)
-	}
-	if w := UncalledAdvice(p); w != nil {
-		list = append(list, *w)
-	}
-	made := make(map[ingest.FuncID]bool)
-	for l := range p.Locations {
-		if p.Names != nil && p.Names.Made(ingest.LocationID(l), ingest.MadePrefix) {
-			frames := p.Names.At(ingest.LocationID(l))
-			made[frames[len(frames)-1].Func] = true
+	var found []advice
+	for _, find := range []func(*ingest.Profile) *advice{shallow, unnamed, uncalled, made} {
+		if a := find(p); a != nil {
+			found = append(found, *a)
 		}
 	}
-	if n := len(made); n > 0 {
-		list = append(list, ingest.Warning{
-			Text: table.Count(n, "function of a file without symbols is named by the address of its "+
-				"start", "functions of files without symbols are named by the addresses of their "+
-				"starts") + ", as fun_1234: unwind tables alone show them",
-			Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their " +
-				"symbols"})
+	slices.SortStableFunc(found, func(a, b advice) int { return cmp.Compare(b.share, a.share) })
+	for i := range found {
+		list = append(list, found[i].Warning)
 	}
 	return list
 }
 
+// made is the warning about functions that are named by their addresses.
+func made(p *ingest.Profile) *advice {
+	if p.Names == nil {
+		return nil
+	}
+	functions := make(map[ingest.FuncID]bool)
+	is := make([]bool, len(p.Locations))
+	for l := range p.Locations {
+		if p.Names.Made(ingest.LocationID(l), ingest.MadePrefix) {
+			frames := p.Names.At(ingest.LocationID(l))
+			functions[frames[len(frames)-1].Func] = true
+			is[l] = true
+		}
+	}
+	if len(functions) == 0 {
+		return nil
+	}
+	var with, all uint64
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		all += s.Count
+		if slices.ContainsFunc(p.Stack(s.Stack), func(l ingest.LocationID) bool { return is[l] }) {
+			with += s.Count
+		}
+	}
+	of := percent(float64(with), float64(all))
+	if of < adviceShare {
+		return nil
+	}
+	return &advice{share: of, Warning: ingest.Warning{
+		Text: table.Count(len(functions), "function of a file without symbols is named by the address "+
+			"of its start", "functions of files without symbols are named by the addresses of their "+
+			"starts") + ", as fun_1234: unwind tables alone show them",
+		Hint: "`symbolize missing" + args(p) + "` lists the files, and where to get their symbols"}}
+}
+
 // unnamed is the warning about files among the heaviest functions: their code without a name is
 // one row of a table.
-func unnamed(p *ingest.Profile) *ingest.Warning {
+func unnamed(p *ingest.Profile) *advice {
 	type row struct {
 		object   ingest.ObjectID
 		function ingest.FuncID
@@ -80,7 +109,7 @@ func unnamed(p *ingest.Profile) *ingest.Warning {
 	})
 	var files []string
 	for _, r := range heaviest[:min(len(heaviest), unnamedRows)] {
-		if r.file && 100*sums[r] >= unnamedShare*all.Weight {
+		if r.file && 100*sums[r] >= adviceShare*all.Weight {
 			files = append(files, "["+ingest.ShortName(&p.Objects[r.object])+"]")
 		}
 	}
@@ -88,14 +117,16 @@ func unnamed(p *ingest.Profile) *ingest.Warning {
 		return nil
 	}
 	named, _ := p.NamedFrames(innermost)
-	return &ingest.Warning{Text: fmt.Sprintf("%s of the samples end in code without a name; among "+
-		"the ten heaviest functions: %s", share100(100-share(named, all)), strings.Join(files, ", ")),
-		Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"}
+	of := 100 - share(named, all)
+	return &advice{share: of, Warning: ingest.Warning{
+		Text: fmt.Sprintf("%s of the samples end in code without a name; among the ten heaviest "+
+			"functions: %s", share100(of), strings.Join(files, ", ")),
+		Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"}}
 }
 
 // shallow is the warning about samples that have no stack: one location, or none that was
 // unwound. It names the events that it is about, if others have stacks.
-func shallow(p *ingest.Profile) *ingest.Warning {
+func shallow(p *ingest.Profile) *advice {
 	alone, all := make([]uint64, len(p.Events)), make([]uint64, len(p.Events))
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -122,9 +153,10 @@ func shallow(p *ingest.Profile) *ingest.Warning {
 	if others {
 		which = " of " + strings.Join(names, ", ")
 	}
-	w := &ingest.Warning{Text: fmt.Sprintf("%s of the samples%s have no stack: who called is not "+
-		"known, and cum is flat for them", share100(100*float64(without)/float64(of)), which),
-		Hint: "perf record -g"}
+	w := &advice{share: percent(float64(without), float64(of))}
+	w.Text = fmt.Sprintf("%s of the samples%s have no stack: who called is not known, and cum is flat "+
+		"for them", share100(w.share), which)
+	w.Hint = "perf record -g"
 	c := p.Meta.Command + " "
 	if strings.Contains(c, " -g ") || strings.Contains(c, "--call-graph") {
 		w.Hint = "perf record --call-graph dwarf, for code that keeps no frame pointers"

@@ -153,6 +153,13 @@ const uncalledShare = 1
 
 // UncalledAdvice is the warning about uncalled frames of a named profile, nil where they are few.
 func UncalledAdvice(p *ingest.Profile) *ingest.Warning {
+	if a := uncalled(p); a != nil {
+		return &a.Warning
+	}
+	return nil
+}
+
+func uncalled(p *ingest.Profile) *advice {
 	c := countUncalled(p, false)
 	if c == nil {
 		return nil
@@ -166,7 +173,7 @@ func UncalledAdvice(p *ingest.Profile) *ingest.Warning {
 		return nil
 	}
 	name := NewDemangler(Simple).Name(functionAt(p, c.heaviest()))
-	return &ingest.Warning{Hint: uncalledHint,
+	return &advice{share: of, Warning: ingest.Warning{Hint: uncalledHint,
 		Text: share100(of) + " of the samples have callers that called nothing, as " + name +
-			": words that code without frame pointers left on the stack"}
+			": words that code without frame pointers left on the stack"}}
 }

@@ -21,7 +21,7 @@ type App struct {
 	Partial bool
 
 	store   string          // of --store
-	warned  map[string]bool // texts of warnings that were printed
+	printed map[string]bool // texts of warnings and notes
 	started bool            // a subcommand's own code runs: errors are no longer usage errors
 	outcome outcome         // for --summary and --metrics
 }

@@ -67,13 +67,9 @@ func (a *App) Print(kind, text string) {
 // Warn prints a warning and its hint, if any. It prints no warning twice: a bundle is
 // read once for its samples and once for its programs.
 func (a *App) Warn(text, hint string) {
-	if a.Quiet || a.warned[text] {
+	if a.Quiet || !a.first(text) {
 		return
 	}
-	if a.warned == nil {
-		a.warned = make(map[string]bool)
-	}
-	a.warned[text] = true
 	a.Print("warning", text)
 	if hint != "" {
 		a.Print("hint", hint)
@@ -86,11 +82,23 @@ func (a *App) Damage(text, hint string) {
 	a.Warn(text, hint)
 }
 
-// Note prints a message that is neither result nor warning.
+// Note prints a message that is neither result nor warning, once.
 func (a *App) Note(text string) {
-	if !a.Quiet {
+	if !a.Quiet && a.first(text) {
 		a.Print("note", text)
 	}
+}
+
+// first reports whether a message is printed for the first time.
+func (a *App) first(text string) bool {
+	if a.printed[text] {
+		return false
+	}
+	if a.printed == nil {
+		a.printed = make(map[string]bool)
+	}
+	a.printed[text] = true
+	return true
 }
 
 // drawsBars reports whether progress bars are drawn on stderr.

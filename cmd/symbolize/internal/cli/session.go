@@ -207,8 +207,8 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 		if err != nil {
 			return err
 		}
-		s.PrintWarnings(p)
 		a.PrintAdvice(p)
+		s.PrintWarnings(p)
 		return body(s, p)
 	})
 }

@@ -140,8 +140,8 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		if err != nil {
 			return err
 		}
-		s.PrintWarnings(p)
 		a.PrintAdvice(p)
+		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == cli.Folded {
 			a.PrintOtherEvents(p, o.calls(s, p).Event)

@@ -19,8 +19,8 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 		if _, err := s.Name(ctx, p); err != nil {
 			return err
 		}
-		s.PrintWarnings(p)
 		a.PrintAdvice(p)
+		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
 		if o.isPage() {
 			if err := addRanges(ctx, c, g, nil); err != nil {
