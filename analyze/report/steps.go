@@ -242,7 +242,9 @@ func (t *Text) For() string {
 		if t.File {
 			return "the text has no build ID: name the file that ran with --with"
 		}
-		return "--kernel ID names the kernel; CONFIG_STACKTRACE_BUILD_ID prints those of modules"
+		return "the text does not tell which kernel it is of: give its build ID with --kernel ID " +
+			"(`perf buildid-list -k` on that host prints it, `symbolize store ls` lists those of the " +
+			"store); with CONFIG_STACKTRACE_BUILD_ID a kernel prints those of its modules"
 	case ingest.Ambiguous:
 		if t.File {
 			return "several files of --with have this name: name the one that ran"

@@ -86,7 +86,7 @@ func Hint(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "the permissions forbid it: run as the owner, or choose another place"
 	}
-	return ""
+	return nearFile(err)
 }
 
 // isTemporary reports whether an error is about one of our temporary files.

@@ -206,7 +206,7 @@ func printFilter(a *cli.App, st *filter.Stats) {
 	left := st.Sorted()
 	for i := range left[:min(len(left), leftShown)] {
 		l := &left[i]
-		object := cmp.Or(l.Object, l.Module, "no object")
+		object := cmp.Or(l.Object, l.Module, "no known object")
 		if l.Object != "" && l.Module != "" {
 			object = l.Module + " " + l.Object
 		}

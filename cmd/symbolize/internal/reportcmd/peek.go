@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 
@@ -58,7 +57,7 @@ func (o *peekOptions) validate(args []string) (err error) {
 		return ingest.WithHint(cli.Usagef("no function is named"),
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
-	if len(args) > 1 && isFile(args[0]) && !isFile(args[len(args)-1]) {
+	if len(args) > 1 && cli.IsFile(args[0]) && !cli.IsFile(args[len(args)-1]) {
 		return ingest.WithHint(cli.Usagef("%s is a file, and %s is none", args[0],
 			args[len(args)-1]),
 			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
@@ -70,12 +69,6 @@ func (o *peekOptions) validate(args []string) (err error) {
 		o.InputOptions.Validate(args[1:]),
 		o.selectOptions.parse(&o.Keep),
 	)
-}
-
-// isFile reports whether there is a regular file at a path.
-func isFile(path string) bool {
-	fi, err := os.Stat(path)
-	return err == nil && fi.Mode().IsRegular()
 }
 
 func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) error {
