@@ -64,10 +64,12 @@ func made(p *ingest.Profile) *advice {
 		return nil
 	}
 	var with, all uint64
+	var locs []ingest.LocationID
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		all += s.Count
-		if slices.ContainsFunc(p.Stack(s.Stack), func(l ingest.LocationID) bool { return is[l] }) {
+		locs = p.Stack(locs[:0], s.Stack)
+		if slices.ContainsFunc(locs, func(l ingest.LocationID) bool { return is[l] }) {
 			with += s.Count
 		}
 	}
