@@ -29,6 +29,9 @@ type Options struct {
 	Code func() (*Code, error)
 	// SourcePath lists directories of source files, separated by colons.
 	SourcePath string
+	// Page is the page at the root, which leads to pprof's pages at /ui/; without it the root is
+	// pprof's.
+	Page []byte
 	// Report gets messages for people.
 	Report func(text string)
 }
@@ -47,7 +50,7 @@ func Serve(ctx context.Context, p *ingest.Profile, ln net.Listener, opts Options
 	if err != nil {
 		return fmt.Errorf("own pprof output: %w", err)
 	}
-	s := &server{ctx: ctx, listener: ln}
+	s := &server{ctx: ctx, listener: ln, page: opts.Page}
 	flags := &flagSet{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: []string{
 		"-http=" + ln.Addr().String(), "-no_browser", "-symbolize=none",
 		"-source_path=" + opts.SourcePath, "profile"}}
@@ -66,6 +69,7 @@ func Serve(ctx context.Context, p *ingest.Profile, ln net.Listener, opts Options
 type server struct {
 	ctx      context.Context
 	listener net.Listener
+	page     []byte
 }
 
 // readTimeout bounds the time for a request's head.
@@ -88,7 +92,14 @@ func (s *server) serve(args *driver.HTTPServerArgs) error {
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // browsers ask for it and complain
 	})
-	mux.Handle("/{$}", http.RedirectHandler("/ui/", http.StatusTemporaryRedirect))
+	if s.page == nil {
+		mux.Handle("/{$}", http.RedirectHandler("/ui/", http.StatusTemporaryRedirect))
+	} else {
+		mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Write(s.page)
+		})
+	}
 	srv := &http.Server{Handler: s.own(mux), ReadHeaderTimeout: readTimeout}
 	stop := context.AfterFunc(s.ctx, func() { srv.Close() })
 	defer stop()

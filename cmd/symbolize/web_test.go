@@ -5,10 +5,13 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
 )
@@ -17,7 +20,7 @@ var served = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`)
 
 // startWeb serves a recorded capture and returns the address of its pages. The server ends with the
 // test, by an interrupt, which is the normal end.
-func startWeb(t *testing.T) (base string) {
+func startWeb(t *testing.T, flags ...string) (base string) {
 	t.Helper()
 	const fixtures = "../../fixtures"
 	t.Setenv("HOME", t.TempDir()) // of pprof's settings
@@ -28,9 +31,9 @@ func startWeb(t *testing.T) (base string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	messages, w := io.Pipe()
-	env, stdout, _ := inProcess("--store", store, "web", "--with",
+	env, stdout, _ := inProcess(append([]string{"--store", store, "web", "--with",
 		filepath.Join(fixtures, "objects", "bin"), "--source-dir",
-		filepath.Join(fixtures, "src"), filepath.Join(fixtures, "captures", "clock.data"))
+		filepath.Join(fixtures, "src"), filepath.Join(fixtures, "captures", "clock.data")}, flags...)...)
 	env.Stderr = w
 	done := make(chan int, 1)
 	go func() {
@@ -58,12 +61,13 @@ func startWeb(t *testing.T) (base string) {
 	return base
 }
 
-// TestWeb asks for pprof's pages over a capture: disassembly and source lines come from the file
+// TestWeb asks for our page and pprof's pages over a capture: disassembly and source lines come from the file
 // in the store's place, and requests under another host's name are refused.
 func TestWeb(t *testing.T) {
 	base := startWeb(t)
 	for _, tt := range []struct{ page, want string }{
-		{want: "flamegraph"}, // redirected
+		{want: `<title>Report: clock\.data</title>`},
+		{page: "ui/", want: "flamegraph"}, // redirected
 		{page: "ui/top", want: `"Name":"collatz"`},
 		{page: "ui/flamegraph", want: `"longest_below"|collatz`},
 		{page: "ui/peek?f=collatz", want: `181\.82ms.*collatz fixed.c:14`},
@@ -83,6 +87,30 @@ func TestWeb(t *testing.T) {
 	if status, _ := get(t, base+"ui/nothing", ""); status != http.StatusNotFound {
 		t.Errorf("a page that is not there has status %d", status)
 	}
+}
+
+// TestWebOpen: --open gives the address to the browser that the user has chosen.
+func TestWebOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a script is xdg-open")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\nprintf %s \"$1\" >'" + dir + "/new'\nmv '" + dir + "/new' '" + dir + "/address'\n"
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	base := startWeb(t, "--open")
+	for range 3000 {
+		if b, err := os.ReadFile(filepath.Join(dir, "address")); err == nil {
+			if string(b) != base {
+				t.Errorf("the browser got %q, want %q", b, base)
+			}
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("no browser was started")
 }
 
 func get(t *testing.T, url, host string) (status int, body string) {

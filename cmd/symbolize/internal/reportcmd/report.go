@@ -100,24 +100,43 @@ func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []st
 
 // writePage writes the page about a profile, and about the times of the samples of a capture.
 func (o *reportOptions) writePage(ctx context.Context, s *cli.Session, finder *code.Finder,
-	p *ingest.Profile, c *input.Capture) (err error) {
+	p *ingest.Profile, c *input.Capture) error {
 	s.PrintWarnings(p)
-	demangler := report.NewDemangler(o.mode)
-	event := s.Event(p)
-	g := flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
-		Cover: pageCoverage(s, p, o.count), Keep: o.Keep,
-		Demangler: demangler})
-	g.Kind, g.Tables = "Report", bpfTables(s)
-	code := annotate.New(p, finder, annotate.Options{Event: event, Count: o.count,
-		Limit: reportFunctions, Demangler: demangler})
-	if g.Code, err = annotate.NewParts(code); err != nil {
+	g, err := newReport(ctx, s, p, c, finder, reportPage{keep: o.Keep, count: o.count,
+		demangler: report.NewDemangler(o.mode)})
+	if err != nil {
 		return err
-	}
-	if c != nil {
-		if err := addRanges(ctx, c, g, code.Lines(p)); err != nil {
-			return err
-		}
 	}
 	noteNewer(s.App, finder)
 	return s.App.WriteOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
+}
+
+// reportPage are the options of newReport.
+type reportPage struct {
+	keep      ingest.Keep
+	count     bool
+	demangler *report.Demangler
+}
+
+// newReport makes the page of a named profile: with code, if the finder is not nil, and with the
+// times of the samples of its capture, if that is not nil.
+func newReport(ctx context.Context, s *cli.Session, p *ingest.Profile, c *input.Capture,
+	finder *code.Finder, o reportPage) (g *flame.Graph, err error) {
+	event := s.Event(p)
+	g = flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
+		Cover: pageCoverage(s, p, o.count), Keep: o.keep, Demangler: o.demangler})
+	g.Kind, g.Tables = "Report", bpfTables(s)
+	var line func(ingest.LocationID) uint32
+	if finder != nil {
+		code := annotate.New(p, finder, annotate.Options{Event: event, Count: o.count,
+			Limit: reportFunctions, Demangler: o.demangler})
+		if g.Code, err = annotate.NewParts(code); err != nil {
+			return nil, err
+		}
+		line = code.Lines(p)
+	}
+	if c != nil {
+		err = addRanges(ctx, c, g, line)
+	}
+	return g, err
 }

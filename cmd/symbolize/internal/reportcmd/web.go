@@ -1,44 +1,50 @@
 package reportcmd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"os/exec"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/code"
+	"symbolize/analyze/flame"
 	"symbolize/analyze/pprofui"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 type webOptions struct {
 	cli.InputOptions
 	port      int
+	open      bool
 	sourceDir []string
 	demangle  string
 
 	mode report.Mode // demangle parsed
 }
 
-const webLong = `web serves pprof's pages over captures or profiles: graph, flame graph, top, source and
-disassembly. It listens on 127.0.0.1 only, prints the address, and ends with ^C. The graph needs dot
-of Graphviz.` + cli.CaptureStatus
+const webLong = `web serves the page of report about captures or profiles, and behind a link pprof's pages: graph,
+flame graph, top, source and disassembly. It listens on 127.0.0.1 only, prints the address, and ends
+with ^C; --open starts a browser. pprof's graph needs dot of Graphviz.` + cli.CaptureStatus
 
 // NewWeb makes the command `web`.
 func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
 		Use:     "web CAPTURE|PROFILE…",
-		Short:   "Show a profile in the browser, with pprof's pages",
+		Short:   "Show a profile in the browser: the page of report, and pprof's pages",
 		Long:    webLong,
 		GroupID: cli.GroupMain,
-		Example: "  symbolize web perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
+		Example: "  symbolize web --open perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -49,6 +55,7 @@ func NewWeb(a *cli.App) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 chooses a free one")
+	fs.BoolVar(&o.open, "open", false, "open the page in a browser")
 	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
 		"search `DIR` for source files; may be repeated")
 	o.InputOptions.AddFlags(cmd)
@@ -61,6 +68,7 @@ func (o *webOptions) validate(args []string) (err error) {
 	if o.port < 0 || o.port > 65535 {
 		return cli.Usagef("--port %d: it is from 0 to 65535", o.port)
 	}
+	o.Keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
 	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return cmp.Or(o.InputOptions.Validate(args), err)
 }
@@ -71,20 +79,87 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 		return err
 	}
 	defer ln.Close()
-	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
-		p *ingest.Profile) error {
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+		demangler := report.NewDemangler(o.mode)
+		p, g, err := o.load(ctx, s, captures, reportPage{keep: o.Keep, demangler: demangler})
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		g.Links = []flame.Fact{{Name: "pprof's pages", Text: "/ui/"}}
+		if err := g.WriteHTML(&page); err != nil {
+			return err
+		}
 		finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 		defer finder.Close()
-		demangler := report.NewDemangler(o.mode)
 		demangler.Warm(p)
 		opts := pprofui.Options{Demangler: demangler, Write: resolve.Layout(s.View(), p),
-			SourcePath: strings.Join(o.sourceDir, ":"),
-			Report:     func(text string) { a.Print("warning", text) },
+			SourcePath: strings.Join(o.sourceDir, ":"), Page: page.Bytes(),
+			Report: func(text string) { a.Print("warning", text) },
 			Code: func() (*pprofui.Code, error) {
 				p, err := loadCode(ctx, s, o.Opened.Captures, finder)
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
-		a.Print("note", fmt.Sprintf("http://%s/ is served until ^C", ln.Addr()))
+		url := fmt.Sprintf("http://%s/", ln.Addr())
+		a.Print("note", url+" is served until ^C")
+		if o.open {
+			if err := openBrowser(url); err != nil {
+				a.Warn("--open: "+err.Error(), "")
+			}
+		}
 		return pprofui.Serve(ctx, p, ln, opts)
 	})
+}
+
+// load reads and names the captures, and makes their page: of a single one with its times, and of
+// one without names of its own, as pprof files have, with code.
+func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string, page reportPage) (
+	p *ingest.Profile, g *flame.Graph, err error) {
+	if len(captures) != 1 {
+		if p, err = s.Load(ctx, captures); err == nil {
+			o.printAdvice(s, p)
+			g, err = newReport(ctx, s, p, nil, nil, page)
+		}
+		return p, g, err
+	}
+	err = s.Each(ctx, captures, func(c *input.Capture, folded *ingest.Profile) (err error) {
+		var finder *code.Finder
+		if folded.Names == nil {
+			finder = code.NewFinder(ctx, codeOptions(s, o.sourceDir))
+			defer finder.Close()
+			addCode(finder, c, folded)
+		}
+		if p, err = s.Name(ctx, folded); err != nil {
+			return err
+		}
+		if finder != nil {
+			finder.Machine = p.Meta.Arch
+		}
+		o.printAdvice(s, p)
+		g, err = newReport(ctx, s, p, c, finder, page)
+		return err
+	})
+	return p, g, err
+}
+
+func (o *webOptions) printAdvice(s *cli.Session, p *ingest.Profile) {
+	s.PrintWarnings(p)
+	s.App.PrintAdvice(p)
+}
+
+// openBrowser starts the browser that the user has chosen.
+func openBrowser(url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait() // a browser may run as long as this program
+	return nil
 }
