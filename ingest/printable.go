@@ -201,6 +201,17 @@ func IsVmlinux(base string) bool {
 	return base == "vmlinux" || strings.HasPrefix(base, "vmlinux-")
 }
 
+// Interpreter returns the type of the frames of an object that interpreters have in place of files:
+// "cpython". Their Offsets are no addresses.
+func (o *Object) Interpreter() (frameType string, ok bool) {
+	switch o.File.Path {
+	case UnmappedPath, UnmappedKernelPath, AmbiguousPath, AmbiguousJITPath, AmbiguousKernelPath:
+		return "", false
+	}
+	frameType, ok = Unbracket(o.File.Path)
+	return frameType, ok && o.Kind == Unmapped
+}
+
 // IsAnonymousName reports whether a name of perf or /proc/PID/maps is for memory without a file.
 func IsAnonymousName(file string) bool {
 	if file == "" || file == "[heap]" || file == "[anon]" {

@@ -95,6 +95,9 @@ func (b *Builder) Object(o ingest.Object) uint32 {
 // SetReason sets the reason why nothing in an object has a name.
 func (b *Builder) SetReason(object uint32, r ingest.Reason) { b.objects[object].Reason = r }
 
+// ObjectAt returns an object. It belongs to the Builder.
+func (b *Builder) ObjectAt(object uint32) *ingest.Object { return &b.objects[object] }
+
 // Kind returns the kind of an object.
 func (b *Builder) Kind(object uint32) ingest.ObjectKind { return b.objects[object].Kind }
 

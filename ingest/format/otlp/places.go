@@ -117,6 +117,9 @@ func fileID(key, text string) (id buildid.ID, rank int) {
 		id, rank = buildid.FromGo(text), 2
 	case keyHTL, keyHTLOld:
 		id, rank = parseHex(buildid.HTL, text), 1
+	case keyOwnID:
+		id, _ = buildid.Parse(text)
+		rank = 1
 	}
 	if id.IsZero() {
 		rank = 0
@@ -166,7 +169,7 @@ func (r *reader) place(i uint64) (uint32, error) {
 		pl.Object, pl.Offset = m.object, addr.Offset(l.address-m.base)
 	} else {
 		pl.Object = r.withoutFile(l.frameType)
-		if len(l.lines) > 0 {
+		if len(l.lines) > 0 && (l.frameType != "" || l.address == 0) {
 			pl.Offset = r.nameOffset(l)
 		}
 	}

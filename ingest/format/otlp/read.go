@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"symbolize/ingest"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/named"
+	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/protobuf"
 )
 
@@ -49,7 +51,6 @@ type reader struct {
 	opts   Options
 	b      *named.Builder
 	labels labels
-	layout layout
 
 	// Of the current message, by index in its tables; 0 is not known yet.
 	mappings, kernelMappings []mapped
@@ -97,17 +98,9 @@ func newReader(name string, opts Options) *reader {
 func (r *reader) message(p part) error {
 	r.at = p.at
 	err := r.split(p.data, func() error {
-		r.reset(&r.mappings, &r.kernelMappings)
-		r.places = emptied(r.places, len(r.tables[locationTable]))
-		r.stacks = emptied(r.stacks, len(r.tables[stackTable]))
-		clear(r.frameTypes)
 		clear(r.labels.rows)
-		r.layout = current
-		if !p.json { // names tell
-			var err error
-			if r.layout, err = r.versionOf(); err != nil {
-				return err
-			}
+		if err := r.begin(p.json); err != nil {
+			return err
 		}
 		for _, s := range r.resources {
 			if err := r.resource(s); err != nil {
@@ -124,11 +117,23 @@ func (r *reader) message(p part) error {
 	return nil
 }
 
-// reset empties the tables of mappings.
-func (r *reader) reset(tables ...*[]mapped) {
-	for _, t := range tables {
-		*t = emptied(*t, len(r.tables[mappingTable]))
+// begin forgets the message before, and brings the current one into the current version. In JSON
+// names tell, and were understood.
+func (r *reader) begin(wasJSON bool) error {
+	mappings := len(r.tables[mappingTable])
+	r.mappings = emptied(r.mappings, mappings)
+	r.kernelMappings = emptied(r.kernelMappings, mappings)
+	r.places = emptied(r.places, len(r.tables[locationTable]))
+	r.stacks = emptied(r.stacks, len(r.tables[stackTable]))
+	clear(r.frameTypes)
+	if wasJSON {
+		return nil
 	}
+	old, err := r.former()
+	if err != nil || !old {
+		return err
+	}
+	return r.upgrade()
 }
 
 // emptied returns a list of n zero values, in the memory of an older one if that is enough.
@@ -224,7 +229,7 @@ func (r *reader) profile(s span) error {
 	if ev.skip {
 		return nil
 	}
-	if err := r.labels.profile(&r.contents, attributes); err != nil {
+	if err := r.labels.profile(r, attributes); err != nil {
 		return err
 	}
 	for k := r.fields(s); k.next(); { // was read to its end before
@@ -298,7 +303,11 @@ func fixedPeriod(k, period eventKey, length int64) uint64 {
 // times extends the time of the profile.
 func (r *reader) times(start, duration uint64) {
 	m := &r.b.P.Meta
-	if start == 0 || start > math.MaxInt64 || duration > math.MaxInt64-start {
+	switch {
+	case start == 0 && duration <= math.MaxInt64:
+		m.Duration = max(m.Duration, int64(duration))
+		return
+	case start > math.MaxInt64 || duration > math.MaxInt64-start:
 		return
 	}
 	if m.StartNanos == 0 || int64(start) < m.StartNanos {
@@ -321,6 +330,18 @@ func (r *reader) period(k eventKey, length int64) {
 		m.Pprof.PeriodType, m.Pprof.PeriodUnit, m.Pprof.Period = "", "", 0
 	case m.Pprof.Period != length:
 		m.Pprof.Period = 0
+	}
+}
+
+// comments keeps comments, each once.
+func (r *reader) comments(list []string) {
+	m := &r.b.P.Meta
+	for _, text := range list {
+		if command, ok := strings.CutPrefix(text, pprof.CommentCommand); ok && m.Command == "" {
+			m.Command = command
+		} else if !ok && !slices.Contains(m.Comments, text) {
+			m.Comments = append(m.Comments, text)
+		}
 	}
 }
 
@@ -349,7 +370,12 @@ func (r *reader) finish(damage []error) *ingest.Profile {
 	}
 	r.columns()
 	r.b.Profile()
+	pairEvents(p)
+	count(p)
 	p.Meta.MainProgram = mainProgram(p)
+	if h := p.Meta.Pprof; h != nil && len(p.Events) > 0 {
+		h.DefaultType = p.Events[0].Name // the first profile is the one to show
+	}
 	warn := func(partial bool, format string, args ...any) {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{Partial: partial,
 			Text: fmt.Sprintf(format, args...)})
@@ -383,13 +409,24 @@ func (r *reader) columns() {
 			one[ev.number], p.Events[ev.number].OneColumn = true, true
 		}
 	}
-	p.Stats.Samples = 0
 	for i := range p.Samples {
-		s := &p.Samples[i]
-		if one[s.Event] {
+		if s := &p.Samples[i]; one[s.Event] {
 			s.Count = s.Weight
 		}
-		p.Stats.Samples += s.Count
+	}
+}
+
+// count counts the samples with their final counts.
+func count(p *ingest.Profile) {
+	st := &p.Stats
+	st.Samples, st.Weight, st.Frames = 0, 0, 0
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		st.Samples += s.Count
+		st.Weight += s.Weight
+		for range p.Frames(s.Stack) {
+			st.Frames += s.Count
+		}
 	}
 }
 

@@ -219,23 +219,12 @@ func TestSeveralMessages(t *testing.T) {
 	}
 }
 
-// remade returns a message with its samples changed.
-func remade(t *testing.T, b []byte, path []uint64, change func([]byte) []byte) (out []byte) {
+// remade returns a message with parts changed.
+func remade(t *testing.T, b []byte, path []uint64, change func([]byte) []byte) []byte {
 	t.Helper()
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			t.Fatal("malformed")
-		}
-		switch {
-		case f.Number != path[0] || f.Wire != protobuf.Bytes:
-			out = append(out, b[:len(b)-len(rest)]...)
-		case len(path) == 1:
-			out = protobuf.AppendBytes(out, int(f.Number), change(f.Body))
-		default:
-			out = protobuf.AppendBytes(out, int(f.Number), remade(t, f.Body, path[1:], change))
-		}
-		b = rest
+	out, err := rebuild(b, path, func(b []byte) ([]byte, error) { return change(b), nil })
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

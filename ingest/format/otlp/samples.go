@@ -22,8 +22,8 @@ type sample struct {
 	times       []byte // 8 bytes each
 }
 
-// decode decodes a sample of the message's version.
-func (s *sample) decode(b []byte, l *layout) error {
+// decode decodes a sample.
+func (s *sample) decode(b []byte) error {
 	*s = sample{attributes: s.attributes[:0], values: s.values[:0]}
 	var single []byte
 	for len(b) > 0 {
@@ -34,11 +34,11 @@ func (s *sample) decode(b []byte, l *layout) error {
 		switch f.Number {
 		case sampleStack:
 			s.stack, ok = f.Value, f.Wire == protobuf.Varint
-		case l.attributes:
+		case sampleAttributes:
 			s.attributes, ok = protobuf.Numbers(s.attributes, &f)
-		case l.link:
+		case sampleLink:
 			s.link, ok = f.Value, f.Wire == protobuf.Varint
-		case l.values:
+		case sampleValues:
 			s.values, ok = protobuf.Numbers(s.values, &f)
 		case sampleTimes:
 			switch {
@@ -68,7 +68,7 @@ func (s *sample) decode(b []byte, l *layout) error {
 // fold counts a sample.
 func (r *reader) fold(b []byte, ev *event) error {
 	s := &r.sample
-	if err := s.decode(b, &r.layout); err != nil {
+	if err := s.decode(b); err != nil {
 		return err
 	}
 	stack, err := r.stack(s.stack)
@@ -131,6 +131,7 @@ const (
 	keyCPU        = "cpu.logical_number"
 	keyProcessID  = "process.pid"
 
+	keyComment   = "pprof.profile.comment"
 	keyContainer = "container.id"
 	keyTraceID   = "trace_id" // of a link, like the next
 	keySpanID    = "span_id"
@@ -176,10 +177,15 @@ func (l *labels) init(keep *ingest.Keep) {
 func (l *labels) enter() { l.resource = len(l.scope) }
 
 // profile begins a profile.
-func (l *labels) profile(c *contents, attributes []uint64) error {
+func (l *labels) profile(r *reader, attributes []uint64) error {
+	c := &r.contents
 	l.scope = l.scope[:l.resource]
 	clear(l.rows)
 	for _, i := range attributes {
+		if key, value, _, err := c.attribute(i); err == nil && string(key) == keyComment {
+			r.comments(c.texts(value))
+			continue
+		}
 		t, err := c.attributeTag(i)
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ type field struct {
 	kind     kind
 	repeated bool
 	wide     bool // an integer of 64 bits: a text in JSON
+	unsigned bool
 	isBool   bool
 	oneof    bool     // is written also if it is zero
 	message  *message // of nested
@@ -62,16 +63,6 @@ func snake(name string) string {
 	return b.String()
 }
 
-// byNumber returns the field with a number, or nil.
-func (m *message) byNumber(n uint64) *field {
-	for i := range m.fields {
-		if uint64(m.fields[i].number) == n {
-			return &m.fields[i]
-		}
-	}
-	return nil
-}
-
 // profilesData is the message of a file.
 var profilesData = makeSchema()
 
@@ -81,6 +72,9 @@ func makeSchema() *message {
 		entity message
 	one := func(n int, name string, k kind) field { return field{number: n, name: name, kind: k} }
 	wide := func(n int, name string) field { return field{number: n, name: name, wide: true} }
+	address := func(n int, name string) field {
+		return field{number: n, name: name, wide: true, unsigned: true}
+	}
 	many := func(f field) field { f.repeated = true; return f }
 	sub := func(n int, name string, m *message) field {
 		return field{number: n, name: name, kind: nested, message: m}
@@ -104,7 +98,7 @@ func makeSchema() *message {
 	scope.define(one(1, "name", text), one(2, "version", text), many(sub(3, "attributes", &keyValue)),
 		one(4, "droppedAttributesCount", integer))
 	profile.define(sub(1, "sampleType", &valueType), many(sub(2, "samples", &sample)),
-		one(3, "timeUnixNano", fixed), wide(4, "durationNano"), sub(5, "periodType", &valueType),
+		one(3, "timeUnixNano", fixed), address(4, "durationNano"), sub(5, "periodType", &valueType),
 		wide(6, "period"), one(7, "profileId", octetsID), one(8, "droppedAttributesCount", integer),
 		one(9, "originalPayloadFormat", text), one(10, "originalPayload", octets),
 		many(one(11, "attributeIndices", integer)))
@@ -116,9 +110,9 @@ func makeSchema() *message {
 		many(sub(3, "functionTable", &function)), many(sub(4, "linkTable", &link)),
 		many(one(5, "stringTable", text)), many(sub(6, "attributeTable", &attribute)),
 		many(sub(7, "stackTable", &stack)))
-	mapping.define(wide(1, "memoryStart"), wide(2, "memoryLimit"), wide(3, "fileOffset"),
+	mapping.define(address(1, "memoryStart"), address(2, "memoryLimit"), address(3, "fileOffset"),
 		one(4, "filenameStrindex", integer), many(one(5, "attributeIndices", integer)))
-	location.define(one(1, "mappingIndex", integer), wide(2, "address"), many(sub(3, "lines", &line)),
+	location.define(one(1, "mappingIndex", integer), address(2, "address"), many(sub(3, "lines", &line)),
 		many(one(4, "attributeIndices", integer)))
 	line.define(one(1, "functionIndex", integer), wide(2, "line"), wide(3, "column"))
 	function.define(one(1, "nameStrindex", integer), one(2, "systemNameStrindex", integer),

@@ -60,7 +60,10 @@ type span struct{ at, n uint32 }
 type contents struct {
 	data      []byte
 	resources []span
-	tables    [numTables][]span
+	// dictionaries are several if one was cut into pieces, which protobuf permits.
+	dictionaries    []span
+	dictionaryFirst bool
+	tables          [numTables][]span
 }
 
 var (
@@ -145,7 +148,7 @@ func (c *contents) split(data []byte, visit func() error) error {
 			for n = 1; n < len(parts) && !parts[n-1+btoi(parts[0].dictionary)].dictionary; n++ {
 			}
 		}
-		c.resources = c.resources[:0]
+		c.resources, c.dictionaryFirst = c.resources[:0], parts[0].dictionary
 		var own []span
 		for _, p := range parts[:n] {
 			if p.dictionary {
@@ -174,6 +177,7 @@ func btoi(b bool) int {
 
 // load finds the entries of the tables. With whole each dictionary is to be complete.
 func (c *contents) load(dictionaries []span, whole bool) error {
+	c.dictionaries = dictionaries
 	for i := range c.tables {
 		c.tables[i] = c.tables[i][:0]
 	}

@@ -132,3 +132,28 @@ func (c *contents) attribute(i uint64) (key, value, unit []byte, err error) {
 	}
 	return key, value, unit, err
 }
+
+// texts returns the strings of an AnyValue that is one, or an array of them.
+func (c *contents) texts(value []byte) (list []string) {
+	for len(value) > 0 {
+		f, rest, ok := protobuf.Next(value)
+		if !ok {
+			break
+		}
+		value = rest
+		switch f.Number {
+		case valueString, valueRef:
+			list = append(list, string(c.appendValue(nil, &f, 0)))
+		case valueArray:
+			for b := f.Body; len(b) > 0; {
+				el, rest, ok := protobuf.Next(b)
+				if !ok {
+					break
+				}
+				list = append(list, c.texts(el.Body)...)
+				b = rest
+			}
+		}
+	}
+	return list
+}

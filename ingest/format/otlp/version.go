@@ -7,17 +7,9 @@ import (
 	"symbolize/ingest/protobuf"
 )
 
-// layout has the numbers of the fields of Sample in one version.
-type layout struct{ attributes, link, values uint64 }
-
-var (
-	current = layout{attributes: sampleAttributes, link: sampleLink, values: sampleValues}
-	former  = layout{values: 2, attributes: 3, link: 4} // of releases 1.8 and 1.9
-)
-
 var errVersion = errors.New("samples are neither in the form of release 1.8 nor of 1.10 of the protocol")
 
-// versionOf returns the version of a message's samples. It looks at the first samples of each
+// former reports whether a message's samples are in the form of release 1.8 or 1.9. It looks at the first samples of each
 // profile until one is certain:
 //
 //   - Field 3 is a number in the current version (link) and a list in the former one (attributes);
@@ -27,18 +19,16 @@ var errVersion = errors.New("samples are neither in the form of release 1.8 nor 
 //     no build IDs or types of frames. It had values, as many as there are times.
 //
 // If both are possible in the first samples, they are in the current version.
-func (c *contents) versionOf() (layout, error) {
+func (c *contents) former() (bool, error) {
 	v := versions{c: c, now: true, before: true, keys: make(map[uint64]string)}
 	err := c.samples(func(s span) error { return v.sample(s) })
 	switch {
 	case err != nil && !errors.Is(err, errCertain):
-		return current, err
-	case v.now:
-		return current, nil
-	case v.before:
-		return former, nil
+		return false, err
+	case v.now || v.before:
+		return !v.now, nil
 	}
-	return current, errVersion
+	return false, errVersion
 }
 
 // maxSeen bounds the samples that are looked at.

@@ -51,6 +51,27 @@ type mapping struct {
 	lines, inlined       bool
 }
 
+// Mapping is the address range of an executable segment of an object in written files. The address
+// of a location is its Offset plus Delta.
+type Mapping struct {
+	Object               ingest.ObjectID
+	Start, Limit, Offset uint64
+	Delta                uint64
+	File                 string
+}
+
+// Mappings returns the mappings of a profile's objects, and for each location the number of its
+// mapping, from 1; 0 for none: its address is the Offset.
+func Mappings(p *ingest.Profile, opts *WriteOptions) (list []Mapping, of []uint32) {
+	plan := planMappings(p, opts)
+	for i := range plan.mappings {
+		m := &plan.mappings[i]
+		list = append(list, Mapping{m.object, m.start, m.limit, m.offset, m.delta,
+			fileText(&p.Objects[m.object], m.object, opts)})
+	}
+	return list, plan.mapping
+}
+
 // plan is the address layout of a profile in a pprof file.
 type plan struct {
 	mappings []mapping // in file order; only those with locations
@@ -95,7 +116,7 @@ func planMappings(p *ingest.Profile, opts *WriteOptions) plan {
 func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID, from, to int) {
 	o := &p.Objects[id]
 	locs := p.Locations[from:to]
-	if o.Kind == ingest.Unmapped && o.File.Path == "" {
+	if _, frames := o.Interpreter(); frames || o.Kind == ingest.Unmapped && o.File.Path == "" {
 		return // no mapping: the address is the Offset
 	}
 	first := len(plan.mappings)

@@ -242,8 +242,8 @@ func (r *reader) readMeta() {
 	}
 	for _, c := range prof.Comments {
 		switch {
-		case strings.HasPrefix(c, commentCommand) && m.Command == "":
-			m.Command = c[len(commentCommand):]
+		case strings.HasPrefix(c, CommentCommand) && m.Command == "":
+			m.Command = c[len(CommentCommand):]
 		case strings.HasPrefix(c, commentVersion) && m.Recorder == "":
 			m.Recorder = c[len(commentVersion):]
 		case strings.HasPrefix(c, commentCoverage): // Write makes a new one

@@ -61,24 +61,24 @@ func Write(w io.Writer, p *ingest.Profile, opts WriteOptions) error {
 	return nil
 }
 
-// column is one sample type of a pprof file.
-type column struct {
-	typ, unit string
-	event     int
-	count     bool // samples; else weight
+// Column is one sample type of a file: the counts or the weights of an event.
+type Column struct {
+	Type, Unit string
+	Event      int
+	Count      bool // samples; else weight
 }
 
-// columnsOf returns the sample types of a profile's events. A lone event, or the only clock among
+// Columns returns the sample types of a profile's events. A lone event, or the only clock among
 // several, has the column `samples/count`, which Go's PGO and most readers look for; columns of
 // other events begin with the event's name, as in perf_data_converter.
-func columnsOf(events []ingest.Event) []column {
+func Columns(events []ingest.Event) []Column {
 	clocks := 0
 	for i := range events {
 		if isClock(&events[i]) {
 			clocks++
 		}
 	}
-	cols := make([]column, 0, 2*len(events))
+	cols := make([]Column, 0, 2*len(events))
 	for i := range events {
 		ev := &events[i]
 		plain := len(events) == 1 || clocks == 1 && isClock(ev)
@@ -89,7 +89,7 @@ func columnsOf(events []ingest.Event) []column {
 		count := ev.CountColumn
 		switch {
 		case ev.OneColumn:
-			cols = append(cols, column{typ: weight, unit: ev.Unit, event: i})
+			cols = append(cols, Column{Type: weight, Unit: ev.Unit, Event: i})
 			continue
 		case count != "":
 		case plain:
@@ -97,8 +97,8 @@ func columnsOf(events []ingest.Event) []column {
 		default:
 			count = ingest.Printable(ev.Name) + "_samples"
 		}
-		cols = append(cols, column{typ: count, unit: "count", event: i, count: true},
-			column{typ: weight, unit: ev.Unit, event: i})
+		cols = append(cols, Column{Type: count, Unit: "count", Event: i, Count: true},
+			Column{Type: weight, Unit: ev.Unit, Event: i})
 	}
 	return cols
 }
@@ -120,25 +120,25 @@ func defaultEvent(p *ingest.Profile) int {
 	}).Event)
 }
 
-// header returns the header of the file: a pprof input's if its default column still exists,
+// Header returns the header of a file with these columns: a pprof input's if its default column still exists,
 // otherwise made from the default event.
-func (e *encoder) header(cols []column) ingest.PprofHeader {
+func Header(p *ingest.Profile, cols []Column) ingest.PprofHeader {
 	var h ingest.PprofHeader
 	def := ""
 	if len(cols) > 0 {
-		ev := defaultEvent(e.p)
-		i := slices.IndexFunc(cols, func(c column) bool { return c.event == ev && !c.count })
-		def = cols[i].typ
-		h.PeriodType, h.PeriodUnit = def, cols[i].unit
-		h.Period = int64(e.p.Events[ev].Period)
+		ev := defaultEvent(p)
+		i := slices.IndexFunc(cols, func(c Column) bool { return c.Event == ev && !c.Count })
+		def = cols[i].Type
+		h.PeriodType, h.PeriodUnit = def, cols[i].Unit
+		h.Period = int64(p.Events[ev].Period)
 	}
-	if e.p.Meta.Pprof != nil {
-		h = *e.p.Meta.Pprof
+	if p.Meta.Pprof != nil {
+		h = *p.Meta.Pprof
 	} else {
 		h.DefaultType = def
 	}
 	if h.DefaultType != "" && !slices.ContainsFunc(cols,
-		func(c column) bool { return c.typ == h.DefaultType }) {
+		func(c Column) bool { return c.Type == h.DefaultType }) {
 		h.DefaultType = def
 	}
 	return h
@@ -146,7 +146,8 @@ func (e *encoder) header(cols []column) ingest.PprofHeader {
 
 // Prefixes of comments, as written by perf_data_converter.
 const (
-	commentCommand = "perf-command:"
+	// CommentCommand precedes the command line of the recorder.
+	CommentCommand = "perf-command:"
 	commentVersion = "perf-version:"
 	// commentCoverage begins the line that every Write replaces.
 	commentCoverage = "symbolize: "
@@ -156,7 +157,7 @@ func (e *encoder) comments() []string {
 	var c []string
 	m := &e.p.Meta
 	if m.Command != "" {
-		c = append(c, commentCommand+m.Command)
+		c = append(c, CommentCommand+m.Command)
 	}
 	if m.Recorder != "" {
 		c = append(c, commentVersion+m.Recorder)
@@ -286,10 +287,10 @@ type encoder struct {
 func (e *encoder) encode() {
 	p := e.p
 	e.plan = planMappings(p, &e.opts)
-	cols := columnsOf(p.Events)
-	head := e.header(cols)
+	cols := Columns(p.Events)
+	head := Header(p, cols)
 	for _, c := range cols {
-		e.valueType(profSampleType, c.typ, c.unit)
+		e.valueType(profSampleType, c.Type, c.Unit)
 	}
 	e.samples(cols)
 	e.locations()
@@ -326,7 +327,7 @@ func (e *encoder) valueType(field int, typ, unit string) {
 
 // samples writes one Sample per (stack, labels), in this order: with adjacent equal leaves level 1
 // of gzip compresses better than the default level does unsorted.
-func (e *encoder) samples(cols []column) {
+func (e *encoder) samples(cols []Column) {
 	p := e.p
 	rows := sortByStack(p)
 	labels := labels{e: e, comms: make([]uint64, len(p.Strings))}
@@ -378,16 +379,16 @@ func (k *packedStack) set(s ingest.StackID) {
 	}
 }
 
-func columnIndex(cols []column, events int) (count, weight []int) {
+func columnIndex(cols []Column, events int) (count, weight []int) {
 	count, weight = make([]int, events), make([]int, events)
 	for i := range count {
 		count[i] = -1
 	}
 	for i, c := range cols {
-		if c.count {
-			count[c.event] = i
+		if c.Count {
+			count[c.Event] = i
 		} else {
-			weight[c.event] = i
+			weight[c.Event] = i
 		}
 	}
 	return count, weight

@@ -29,11 +29,14 @@ const (
 	Speedscope = "speedscope"
 	Gecko      = "gecko" // of the Firefox Profiler
 	AutoFDO    = "autofdo"
+	OTLP       = "otlp"
+	OTLPJSON   = "otlp-json"
 )
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
 	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
+	OTLP: ".otlp", OTLPJSON: ".otlp.json",
 	HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }
 
@@ -58,14 +61,17 @@ func FormatByName(p *string, output string, directory bool, words ...string) err
 	if *p != "" {
 		return nil
 	}
-	*p = words[0]
 	name, ends := filepath.Base(output), make([]string, len(words))
 	for i, w := range words {
-		if ends[i] = Extensions[w]; strings.HasSuffix(name, ends[i]) {
+		if ends[i] = Extensions[w]; strings.HasSuffix(name, ends[i]) &&
+			len(ends[i]) > len(Extensions[*p]) {
 			*p = w
-			return nil
 		}
 	}
+	if *p != "" {
+		return nil
+	}
+	*p = words[0]
 	if ext := filepath.Ext(name); ext != "" && output != "-" && !directory && name != ext {
 		last := len(ends) - 1
 		return ingest.WithHint(Usagef("-o %s: no format has the extension %s", output, ext),

@@ -36,7 +36,8 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo), else pprof.
+for the layout of perf script, .afdo, .otlp and .otlp.json for OpenTelemetry), else pprof. Profiles of
+OpenTelemetry are copied to such files with names added.
 
 Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 a capture is damaged or
 unreadable, the others were used; 4 fewer samples have names than --min-resolved; 130 interrupted.`
@@ -107,7 +108,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
-	if o.allLabels && (o.format == cli.Pprof || o.format == cli.JSON) {
+	if o.allLabels && (o.format == cli.Pprof || o.format == cli.JSON || o.otlp()) {
 		if err := o.Keep.Add(ingest.AllLabels); err != nil {
 			return err
 		}
@@ -116,15 +117,21 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	return err
 }
 
+// otlp reports whether the format is one of OpenTelemetry.
+func (o *resolveOptions) otlp() bool { return o.format == cli.OTLP || o.format == cli.OTLPJSON }
+
+// binary reports whether the format is no text.
+func (o *resolveOptions) binary() bool { return o.format == cli.Pprof || o.format == cli.OTLP }
+
 // formatDemangle is how much of a name each format shows by default: script as much as
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none",
+	cli.AutoFDO: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
 }
 
 // resolveFormats are the formats of resolve.
-var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO}
+var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.OTLP, cli.OTLPJSON}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths
@@ -135,7 +142,7 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 		return err
 	}
 	err = cmp.Or(
-		a.RefuseTerminal(outputs[0], o.format == cli.Pprof, cli.FoldedHint),
+		a.RefuseTerminal(outputs[0], o.binary(), cli.FoldedHint),
 		cli.RefuseOverwrite(named, outputs))
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (r *resolveRun) merged(ctx context.Context, paths []string, output string) 
 	if err != nil {
 		return err
 	}
-	return r.write(p, output)
+	return r.write(ctx, p, output)
 }
 
 // each writes a result for each capture.
@@ -75,14 +75,20 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 		if len(outputs) > 1 {
 			output = outputs[slices.Index(paths, c.Path())]
 		}
-		return r.write(p, output)
+		return r.write(ctx, p, output)
 	})
 }
 
 // write writes the result for a profile, then its warnings and coverage.
-func (r *resolveRun) write(p *ingest.Profile, output string) error {
+func (r *resolveRun) write(ctx context.Context, p *ingest.Profile, output string) error {
 	r.dropInlines(p)
-	err := r.a.WriteOutput(output, r.o.format == cli.Pprof, func(w io.Writer) error {
+	if r.o.otlp() {
+		if err := r.writeOTLP(ctx, p, output); err != nil {
+			return err
+		}
+		return r.summarize(p)
+	}
+	err := r.a.WriteOutput(output, r.o.binary(), func(w io.Writer) error {
 		return r.encode(w, p)
 	})
 	if err != nil {
