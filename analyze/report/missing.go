@@ -14,7 +14,49 @@ import (
 // summaryMissing is how many rows of missing objects the summary shows.
 const summaryMissing = 10
 
-// WriteSummary writes the coverage in a few lines, as resolve prints them on stderr.
+// WriteShort writes the coverage in three lines at most, broken at words on a terminal: the samples,
+// the named part of them, and what is missing most, with its fix.
+func (c *Coverage) WriteShort(w io.Writer, style table.Style) error {
+	lost := ""
+	if c.Lost > 0 {
+		lost = "; " + table.Thousands(c.Lost) + " records lost"
+	}
+	lines := []string{"samples    " + table.Thousands(c.Samples) + c.events() + lost}
+	if c.Frames > 0 {
+		lines = append(lines, fmt.Sprintf("named      %s of the samples by their innermost frame, %s of "+
+			"%s", share100(c.Named), share100(c.NamedFrames), table.Count(int(c.Frames), "frame", "frames")))
+	} else {
+		lines = append(lines, "named      none: there are no frames")
+	}
+	if len(c.Missing) > 0 {
+		m := &c.Missing[0]
+		line := fmt.Sprintf("missing    %s in %s: %s", share100(m.SampleShare), m.Object, m.Reason)
+		if m.Found != "" {
+			line += ", the file there is now " + m.Found
+		}
+		if m.Why != "" {
+			line += ", " + m.Why
+		}
+		if m.Hint != "" {
+			line += "; " + m.Hint
+		}
+		if n := len(c.Missing) - 1; n > 0 {
+			line += fmt.Sprintf(" (%d more: -v)", n)
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, table.Wrap(line, style.Width, shortIndent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shortIndent is the width of the words before the lines of WriteShort.
+const shortIndent = "           "
+
+// WriteSummary writes the whole coverage, as resolve -v prints it on stderr.
 func (c *Coverage) WriteSummary(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "samples    %s%s\n", table.Thousands(c.Samples), c.events())

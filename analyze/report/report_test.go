@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/table"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -35,6 +36,8 @@ func TestGolden(t *testing.T) {
 		"faults.folded": func(w io.Writer) error { return Folded(w, p, FoldedOptions{Event: 1}) },
 		"profile.json":  func(w io.Writer) error { return JSON(w, p, nil) },
 		"summary.txt":   cover.WriteSummary,
+		"short.txt":     func(w io.Writer) error { return cover.WriteShort(w, table.Style{}) },
+		"narrow.txt":    func(w io.Writer) error { return cover.WriteShort(w, table.Style{Width: 60}) },
 		"missing.txt":   cover.WriteMissing,
 		"missing.json":  cover.WriteMissingJSON,
 	} {

@@ -210,7 +210,11 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 		if r.o.each || r.o.format == cli.Script {
 			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
-		c.WriteSummary(a.Env.Stderr) // there is nowhere to report a failure to
+		if r.o.verbose { // there is nowhere to report a failure to
+			c.WriteSummary(a.Env.Stderr)
+		} else {
+			c.WriteShort(a.Env.Stderr, table.Style{Width: a.Env.StderrWidth})
+		}
 	}
 	if c.Named < r.o.minResolved {
 		r.below = belowMinimum(captures, c, r.o.minResolved)
