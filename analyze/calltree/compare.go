@@ -1,5 +1,7 @@
 package calltree
 
+import "slices"
+
 // Unify gives nodes of several profiles the same numbers where key returns the same text for
 // them: it gets the number of the profile in the list and the node, which it may change. The
 // first node of a key describes it. The result's stacks share one list of nodes.
@@ -21,9 +23,10 @@ func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
 			numbers[n] = id
 		}
 		c := *s
-		c.seq = make([]NodeID, len(s.seq))
-		for j, n := range s.seq {
-			c.seq[j] = numbers[n&^inlinedBit] | n&inlinedBit
+		c.frames = slices.Clone(s.frames)
+		for j := range c.frames[1:] {
+			n := &c.frames[j+1].node
+			*n = numbers[*n&^inlinedBit] | *n&inlinedBit
 		}
 		out[i] = &c
 	}
@@ -36,14 +39,22 @@ func Unify(list []*Stacks, key func(profile int, n *Node) string) []*Stacks {
 // Compare joins the stacks of two sides that Unify gave the same nodes. Values are the sums of the
 // first side, base values the sums of the second. Tree then has both.
 func Compare(sides, base []*Stacks) *Stacks {
-	c := &Stacks{}
+	c := &Stacks{frames: make([]frame, 1)}
 	add := func(s *Stacks, isBase bool) {
-		from := len(c.seq)
-		c.seq = append(c.seq, s.seq...)
-		zeros := make([]uint64, len(s.values))
-		for _, end := range s.ends {
-			c.ends = append(c.ends, from+end)
+		from := uint32(len(c.frames)) - 1 // is added to all numbers but 0
+		c.frames = append(c.frames, s.frames[1:]...)
+		for i := from + 1; int(i) < len(c.frames); i++ {
+			if c.frames[i].caller > 0 {
+				c.frames[i].caller += from
+			}
 		}
+		for _, leaf := range s.leaves {
+			if leaf > 0 {
+				leaf += from
+			}
+			c.leaves = append(c.leaves, leaf)
+		}
+		zeros := make([]uint64, len(s.values))
 		if c.Nodes == nil {
 			c.Nodes, c.Event, c.Unit = s.Nodes, s.Event, s.Unit
 		}

@@ -24,8 +24,9 @@ type Stacks struct {
 	Unmatched []string
 
 	folder *Folder
-	ends   []int
-	seq    []NodeID // outermost first, with inlinedBit
+	frames []frame
+	leaves []uint32 // by stack: its innermost frame
+	path   []uint32 // the frames of the last stack that addNodes added
 	values []uint64
 	// squares are the sums of the squares of the samples' values by stack, with Options.Squares.
 	squares []float64
@@ -38,7 +39,7 @@ const AllEvents = -1
 // Fold adds up the samples of an event: their weight or, with count, their number, which also
 // weighs an event that has no periods at all.
 func (f *Folder) Fold(event int, count bool) *Stacks {
-	s := &Stacks{folder: f, Unmatched: f.unmatched()}
+	s := &Stacks{folder: f, Unmatched: f.unmatched(), frames: make([]frame, 1)}
 	value := s.describe(event, count)
 	if len(f.roots) == 0 {
 		s.foldByStack(event, value)
@@ -48,11 +49,10 @@ func (f *Folder) Fold(event int, count bool) *Stacks {
 	var locs []ingest.LocationID
 	for i := range f.Profile.Samples {
 		smp := &f.Profile.Samples[i]
-		if !s.take(smp, event, value) {
-			continue
+		if s.take(smp, event, value) {
+			locs = f.Profile.Stack(locs[:0], smp.Stack)
+			s.add(locs, smp, value(smp), squares(smp, value))
 		}
-		locs = f.Profile.Stack(locs[:0], smp.Stack)
-		s.add(locs, smp, value(smp), squares(smp, value))
 	}
 	s.Nodes = f.nodes
 	return s
@@ -105,18 +105,49 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 			squared[smp.Stack] += squares(smp, value)
 		}
 	}
-	var locs []ingest.LocationID
-	for id, v := range sums {
-		if v == 0 {
-			continue
+	if s.folder.filtered != nil {
+		var locs []ingest.LocationID
+		for id, v := range sums {
+			if v != 0 {
+				locs = p.Stack(locs[:0], ingest.StackID(id))
+				s.add(locs, nil, v, at(squared, id))
+			}
 		}
-		q := 0.0
-		if squared != nil {
-			q = squared[id]
-		}
-		locs = p.Stack(locs[:0], ingest.StackID(id))
-		s.add(locs, nil, v, q)
+		return
 	}
+	used := make([]bool, len(sums))
+	for id := len(sums) - 1; id > 0; id-- {
+		used[id] = used[id] || sums[id] != 0
+		used[p.Callers[id]] = used[p.Callers[id]] || used[id]
+	}
+	leaves := make([]uint32, len(sums)) // frame by stack
+	for id, v := range sums {
+		if id > 0 && used[id] {
+			leaves[id] = s.addLocation(leaves[p.Callers[id]], p.Leaves[id])
+		}
+		if v != 0 {
+			s.addStack(leaves[id], v, at(squared, id))
+		}
+	}
+}
+
+// at returns an element of a list that can be nil.
+func at(list []float64, i int) float64 {
+	if list == nil {
+		return 0
+	}
+	return list[i]
+}
+
+// addLocation adds the frames of a location below a caller, and returns the innermost.
+func (s *Stacks) addLocation(caller uint32, l ingest.LocationID) uint32 {
+	f := s.folder
+	for _, n := range f.nodesAt(l) {
+		if caller == 0 || !f.joins() || s.frames[caller].node&^inlinedBit != n&^inlinedBit {
+			caller = s.addFrame(caller, n)
+		}
+	}
+	return caller
 }
 
 // squares returns the sum of the squares of the values of samples that were added up as one: they
@@ -126,25 +157,21 @@ func squares(smp *ingest.Sample, value func(*ingest.Sample) uint64) float64 {
 	return v * v / float64(max(1, smp.Count))
 }
 
-// add appends a stack of locations, leaf first, with the labels of a sample.
+// add adds a stack of locations, leaf first, with the labels of a sample.
 func (s *Stacks) add(locs []ingest.LocationID, smp *ingest.Sample, value uint64, squares float64) {
 	f := s.folder
 	locs, ok := f.filter(locs)
 	if !ok || value == 0 {
 		return
 	}
-	s.Kept += value
+	f.list = f.list[:0]
 	if smp != nil {
 		for _, by := range f.roots {
-			s.seq = append(s.seq, f.labelNode(by, smp))
+			f.list = append(f.list, f.labelNode(by, smp))
 		}
 	}
-	s.seq = f.appendNodes(s.seq, locs)
-	s.ends = append(s.ends, len(s.seq))
-	s.values = append(s.values, value)
-	if f.opts.Squares {
-		s.squares = append(s.squares, squares)
-	}
+	f.list = f.appendNodes(f.list, locs)
+	s.addStack(s.addNodes(f.list), value, squares)
 }
 
 // filter applies the filter of frames to a stack, leaf first: see filtered.stack.
@@ -168,22 +195,28 @@ func (f *Folder) Stack(list []NodeID, locs []ingest.LocationID) ([]NodeID, bool)
 
 // appendNodes appends the nodes of a stack of locations, leaf first, to list.
 func (f *Folder) appendNodes(list []NodeID, locs []ingest.LocationID) []NodeID {
-	fold := f.by == File || f.by == Object || f.by == BuildID
 	start := len(list)
 	for i := len(locs) - 1; i >= 0; i-- {
-		l := locs[i]
-		from := uint32(0)
-		if l > 0 {
-			from = f.ends[l-1]
-		}
-		for _, n := range f.at[from:f.ends[l]] {
-			if fold && len(list) > start && list[len(list)-1]&^inlinedBit == n&^inlinedBit {
+		for _, n := range f.nodesAt(locs[i]) {
+			if f.joins() && len(list) > start && list[len(list)-1]&^inlinedBit == n&^inlinedBit {
 				continue
 			}
 			list = append(list, n)
 		}
 	}
 	return list
+}
+
+// joins reports whether neighbouring frames of a node are one.
+func (f *Folder) joins() bool { return f.by == File || f.by == Object || f.by == BuildID }
+
+// nodesAt returns the nodes of a location, outermost first, with inlinedBit.
+func (f *Folder) nodesAt(l ingest.LocationID) []NodeID {
+	from := uint32(0)
+	if l > 0 {
+		from = f.ends[l-1]
+	}
+	return f.at[from:f.ends[l]]
 }
 
 // labelNode returns the node of a label of a sample.
@@ -287,13 +320,4 @@ func numberText(label string, n int32) string {
 		return "[no " + label + "]"
 	}
 	return label + " " + strconv.Itoa(int(n))
-}
-
-// stack returns the nodes of a stack, outermost first, with inlinedBit.
-func (s *Stacks) stack(i int) []NodeID {
-	from := 0
-	if i > 0 {
-		from = s.ends[i-1]
-	}
-	return s.seq[from:s.ends[i]]
 }

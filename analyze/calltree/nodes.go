@@ -67,6 +67,7 @@ type Folder struct {
 	// location l has the nodes at[ends[l-1]:ends[l]], outermost first
 	ends []uint32
 	at   []NodeID
+	list []NodeID // scratch
 }
 
 // New numbers the nodes of a profile.

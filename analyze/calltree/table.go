@@ -49,20 +49,20 @@ func (s *Stacks) Squares() (flat, cum []float64) { return sums(s, s.squares) }
 func sums[T uint64 | float64](s *Stacks, values []T) (flat, cum []T) {
 	n := len(s.Nodes)
 	flat, cum = make([]T, n), make([]T, n)
-	seen := make([]uint32, n) // number of the last stack that had it, plus one
-	for i, v := range values {
-		stack := s.stack(i)
-		for k, id := range stack {
-			id &^= inlinedBit
-			if k == len(stack)-1 {
-				flat[id] += v
-			}
-			if seen[id] != uint32(i)+1 {
-				seen[id] = uint32(i) + 1
-				cum[id] += v
-			}
+	for f, v := range own(s, values) {
+		if f > 0 {
+			flat[s.frames[f].node&^inlinedBit] += v
 		}
 	}
+	sum := below(s, values)
+	open := make([]uint32, n) // frames of the node among the callers
+	s.walk(func(f uint32) {
+		id := s.frames[f].node &^ inlinedBit
+		if open[id] == 0 {
+			cum[id] += sum[f]
+		}
+		open[id]++
+	}, func(f uint32) { open[s.frames[f].node&^inlinedBit]-- })
 	return flat, cum
 }
 
@@ -86,8 +86,8 @@ type edge struct{ caller, callee NodeID }
 // edgeSum adds up a call.
 type edgeSum struct {
 	value   uint64
-	seen    uint32 // number of the last stack that had it, plus one
-	outside bool   // the callee is not inlined somewhere
+	open    int  // calls among the callers
+	outside bool // the callee is not inlined somewhere
 }
 
 // Peek returns the nodes for which match reports true with their callers and callees, in the
@@ -118,26 +118,31 @@ func (s *Stacks) Peek(match func(*Node) bool) []Neighbors {
 
 // edges adds up the calls from or to the wanted nodes.
 func (s *Stacks) edges(wanted []bool) map[edge]*edgeSum {
-	sums := make(map[edge]*edgeSum)
-	for i, v := range s.values {
-		stack := s.stack(i)
-		for k := 1; k < len(stack); k++ {
-			e := edge{stack[k-1] &^ inlinedBit, stack[k] &^ inlinedBit}
-			if e.caller == e.callee || !wanted[e.caller] && !wanted[e.callee] {
-				continue
-			}
-			sum := sums[e]
-			if sum == nil {
-				sum = &edgeSum{}
-				sums[e] = sum
-			}
-			sum.outside = sum.outside || stack[k]&inlinedBit == 0
-			if sum.seen != uint32(i)+1 {
-				sum.seen = uint32(i) + 1
-				sum.value += v
-			}
+	sums, values := make(map[edge]*edgeSum), below(s, s.values)
+	call := func(f uint32) *edgeSum { // nil for none that is wanted
+		caller := s.frames[f].caller
+		e := edge{s.frames[caller].node &^ inlinedBit, s.frames[f].node &^ inlinedBit}
+		if caller == 0 || e.caller == e.callee || !wanted[e.caller] && !wanted[e.callee] {
+			return nil
 		}
+		if sums[e] == nil {
+			sums[e] = &edgeSum{}
+		}
+		return sums[e]
 	}
+	s.walk(func(f uint32) {
+		if sum := call(f); sum != nil {
+			sum.outside = sum.outside || s.frames[f].node&inlinedBit == 0
+			if sum.open == 0 {
+				sum.value += values[f]
+			}
+			sum.open++
+		}
+	}, func(f uint32) {
+		if sum := call(f); sum != nil {
+			sum.open--
+		}
+	})
 	return sums
 }
 

@@ -48,27 +48,42 @@ type Tree struct {
 	LeftValue uint64
 }
 
-// treeBuilder splits a list of stacks by their next node, level by level. It looks only at
-// nodes that are kept, so that pruning bounds its time and memory.
+// treeBuilder splits a list of items by their next node, level by level. It looks only at nodes
+// that are kept, so that pruning bounds its time and memory. Items are frames, whose next nodes are
+// the frames that they call; of a reversed tree stacks, with one next node: the next caller.
 type treeBuilder struct {
 	s       *Stacks
 	opts    TreeOptions
 	min     uint64
 	minBase uint64
-	order   []uint32 // numbers of stacks; each tree node has a range of it
+	items   []uint32 // each tree node has a range of it
 	scratch []uint32
+	own     side     // of frames that are items: the value of the stacks that end there
+	sum     side     // of the next nodes: by frame, or by stack
+	size    []uint32 // by frame: of its subtree, in frames
+	next    []uint32 // by stack of a reversed tree: the next frame
 	slot    []uint32 // by node: its group plus one while a range is split
 	groups  []group
 	ranges  []span // by tree node
 	tree    *Tree
 }
 
+// side holds values, and values of the base, if any.
+type side struct{ values, base []uint64 }
+
+func (v *side) at(i uint32) (value, base uint64) {
+	if v.base != nil {
+		base = v.base[i]
+	}
+	return v.values[i], base
+}
+
 type span struct{ from, to uint32 }
 
-// group holds the stacks of a range that have the same next node.
+// group holds the items of a range that have the same next node.
 type group struct {
 	node           NodeID
-	stacks         uint32
+	items          uint32
 	place          uint32
 	cum, base, inl uint64
 	leftOut        bool
@@ -78,14 +93,30 @@ type group struct {
 func (s *Stacks) Tree(opts TreeOptions) *Tree {
 	t := &Tree{Stacks: s, Reverse: opts.Reverse}
 	b := &treeBuilder{s: s, opts: opts, tree: t, slot: make([]uint32, len(s.Nodes)),
-		order: make([]uint32, len(s.ends)), scratch: make([]uint32, len(s.ends)),
 		min: threshold(opts.MinShare, s.Kept), minBase: threshold(opts.MinShare, s.BaseKept)}
-	for i := range b.order {
-		b.order[i] = uint32(i)
+	if opts.Reverse {
+		b.sum = side{s.values, s.base}
+		b.next = slices.Clone(s.leaves)
+		for i := range b.next {
+			b.items = append(b.items, uint32(i))
+		}
+	} else {
+		b.own.values, b.sum.values = own(s, s.values), below(s, s.values)
+		if s.base != nil {
+			b.own.base, b.sum.base = own(s, s.base), below(s, s.base)
+		}
+		b.size = make([]uint32, len(s.frames))
+		for f := len(b.size) - 1; f >= 0; f-- {
+			b.size[f]++
+			if f > 0 {
+				b.size[s.frames[f].caller] += b.size[f]
+			}
+		}
+		b.items = []uint32{0}
 	}
 	root := TreeNode{Node: NoNode, Parent: -1, Cum: s.Kept, BaseCum: s.BaseKept}
 	t.Nodes = append(t.Nodes, root)
-	b.ranges = append(b.ranges, span{0, uint32(len(b.order))})
+	b.ranges = append(b.ranges, span{0, uint32(len(b.items))})
 	for i := 0; i < len(t.Nodes); i++ {
 		b.split(int32(i))
 	}
@@ -97,22 +128,23 @@ func threshold(share float64, total uint64) uint64 {
 	return max(1, uint64(math.Ceil(share*float64(total))))
 }
 
-// at returns the node of a stack at a depth, and whether there is one.
-func (b *treeBuilder) at(stack uint32, depth int32) (NodeID, bool) {
-	nodes := b.s.stack(int(stack))
-	switch {
-	case int(depth) >= len(nodes):
-		return 0, false
-	case b.opts.Reverse:
-		return nodes[len(nodes)-1-int(depth)], true
+// each calls visit for the next nodes of an item: with the item that follows, and the frame.
+func (b *treeBuilder) each(item uint32, visit func(item, f uint32)) {
+	if b.opts.Reverse {
+		if f := b.next[item]; f != 0 {
+			visit(item, f)
+		}
+		return
 	}
-	return nodes[depth], true
+	for f := item + 1; f < item+b.size[item]; f += b.size[f] {
+		visit(f, f)
+	}
 }
 
 // split makes the children of a tree node.
 func (b *treeBuilder) split(of int32) {
 	n, r := &b.tree.Nodes[of], b.ranges[of]
-	b.gather(n, b.order[r.from:r.to])
+	b.gather(n, b.items[r.from:r.to])
 	deepest := b.opts.MaxDepth > 0 && int(n.Depth) >= b.opts.MaxDepth
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -124,72 +156,85 @@ func (b *treeBuilder) split(of int32) {
 			b.tree.LeftValue += g.cum
 		}
 	}
-	b.arrange(n.Depth, r)
+	b.arrange(r)
 	n.First = int32(len(b.tree.Nodes))
 	depth := n.Depth + 1
 	for _, g := range b.sorted() {
 		n.Children++
-		b.ranges = append(b.ranges, span{g.place, g.place + g.stacks})
+		b.ranges = append(b.ranges, span{g.place, g.place + g.items})
 		b.tree.Nodes = append(b.tree.Nodes, TreeNode{Node: g.node, Parent: of, Depth: depth,
 			Cum: g.cum, BaseCum: g.base, Inlined: g.inl})
 		n = &b.tree.Nodes[of]
 	}
 }
 
-// gather adds up the stacks of a range by their next node, in b.groups.
-func (b *treeBuilder) gather(n *TreeNode, stacks []uint32) {
+// gather adds up the items of a range by their next node, in b.groups.
+func (b *treeBuilder) gather(n *TreeNode, items []uint32) {
 	b.groups = b.groups[:0]
-	for _, s := range stacks {
-		v, base := b.s.values[s], uint64(0)
-		if b.s.base != nil {
-			base = b.s.base[s]
+	for _, item := range items {
+		var v, base uint64 // of the stacks that end here
+		switch {
+		case !b.opts.Reverse:
+			v, base = b.own.at(item)
+		case b.next[item] == 0:
+			v, base = b.sum.at(item)
 		}
-		id, ok := b.at(s, n.Depth)
-		if !ok {
-			n.Flat += v
-			n.BaseFlat += base
-			continue
-		}
-		node := id &^ inlinedBit
-		if b.slot[node] == 0 {
-			b.groups = append(b.groups, group{node: node})
-			b.slot[node] = uint32(len(b.groups))
-		}
-		g := &b.groups[b.slot[node]-1]
-		g.stacks++
-		g.cum += v
-		g.base += base
-		if id != node {
-			g.inl += v
-		}
+		n.Flat += v
+		n.BaseFlat += base
+		b.each(item, func(next, f uint32) {
+			id := b.s.frames[f].node
+			node := id &^ inlinedBit
+			if b.slot[node] == 0 {
+				b.groups = append(b.groups, group{node: node})
+				b.slot[node] = uint32(len(b.groups))
+			}
+			g := &b.groups[b.slot[node]-1]
+			v, base := b.sum.at(next)
+			g.items++
+			g.cum += v
+			g.base += base
+			if id != node {
+				g.inl += v
+			}
+		})
 	}
 }
 
-// arrange puts the stacks of a range into the order of their groups.
-func (b *treeBuilder) arrange(depth int32, r span) {
-	place := r.from
+// arrange lists the next items of a range by group: in place of the items of a reversed tree, which
+// are not more, else after all items.
+func (b *treeBuilder) arrange(r span) {
+	items, place := b.items[r.from:r.to], uint32(len(b.items))
+	if b.opts.Reverse {
+		b.scratch = append(b.scratch[:0], items...)
+		items, place = b.scratch, r.from
+	}
 	for i := range b.groups {
 		if g := &b.groups[i]; !g.leftOut {
 			g.place = place
-			place += g.stacks
+			place += g.items
 		}
 	}
-	stacks := append(b.scratch[:0], b.order[r.from:r.to]...)
-	next := func(g *group) uint32 { g.place++; return g.place - 1 }
-	for _, s := range stacks {
-		id, ok := b.at(s, depth)
-		if !ok {
-			continue
-		}
-		if g := &b.groups[b.slot[id&^inlinedBit]-1]; !g.leftOut {
-			b.order[next(g)] = s
-		}
+	if n := int(place) - len(b.items); n > 0 {
+		b.items = slices.Grow(b.items, n)[:place]
+	}
+	for _, item := range items {
+		b.each(item, func(next, f uint32) {
+			g := &b.groups[b.slot[b.s.frames[f].node&^inlinedBit]-1]
+			if g.leftOut {
+				return
+			}
+			b.items[g.place] = next
+			g.place++
+			if b.opts.Reverse {
+				b.next[next] = b.s.frames[f].caller
+			}
+		})
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
 		b.slot[g.node] = 0
 		if !g.leftOut {
-			g.place -= g.stacks
+			g.place -= g.items
 		}
 	}
 }

@@ -63,13 +63,15 @@ func made(p *ingest.Profile) *advice {
 	if len(functions) == 0 {
 		return nil
 	}
+	has := make([]bool, len(p.Callers)) // stacks with such a frame
+	for s := 1; s < len(has); s++ {
+		has[s] = has[p.Callers[s]] || is[p.Leaves[s]]
+	}
 	var with, all uint64
-	var locs []ingest.LocationID
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		all += s.Count
-		locs = p.Stack(locs[:0], s.Stack)
-		if slices.ContainsFunc(locs, func(l ingest.LocationID) bool { return is[l] }) {
+		if has[s.Stack] {
 			with += s.Count
 		}
 	}
