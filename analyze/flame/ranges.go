@@ -3,11 +3,13 @@ package flame
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -46,25 +48,40 @@ type rangeLevel struct {
 	ticks, nodes int  // how many at most
 	digits       int  // of weights; 0 for all
 	lines        bool // of code
-	most         int  // samples of a recording
 }
 
 // rangeLevels are the resolutions from which the first one that fits is chosen. The last ones are
 // for pages of hundreds of thousands of stacks.
 var rangeLevels = [...]rangeLevel{
-	{ticks: 200_000, nodes: maxForward, lines: true, most: 500_000},
-	{ticks: 50_000, nodes: maxForward, lines: true, digits: 3, most: 1_000_000},
-	{ticks: 10_000, nodes: 20_000, digits: 3, most: maxTimed},
-	{ticks: 1000, nodes: 5000, digits: 3, most: maxTimed},
-	{ticks: 300, nodes: 1500, digits: 3, most: maxTimed},
-	{ticks: 100, nodes: 500, digits: 3, most: maxTimed},
+	{ticks: 200_000, nodes: maxForward, lines: true},
+	{ticks: 50_000, nodes: maxForward, lines: true, digits: 3},
+	{ticks: 10_000, nodes: 20_000, digits: 3},
+	{ticks: 1000, nodes: 5000, digits: 3},
+	{ticks: 300, nodes: 1500, digits: 3},
+	{ticks: 100, nodes: 500, digits: 3},
 }
 
 const (
 	leastSample     = 2 // characters of a sample in a page, about
 	fineLevels      = 3 // resolutions for which the page need not have fewer frames
 	maxRangeThreads = 1000
+	maxRanged       = 500_000 // samples of a recording
 )
+
+// ManySamples reports whether the graph has too many samples for ranges, and adds a fact that says
+// so: to read them one by one needs far longer than the rest of the page.
+func (g *Graph) ManySamples() bool {
+	var n uint64
+	for i := range g.Events {
+		n += g.Events[i].Samples
+	}
+	if n > maxRanged {
+		g.About = append(g.About, Fact{"times", fmt.Sprintf("over %s samples: symbolize heatmap shows "+
+			"their times, and symbolize flamegraph --time FROM,TO or --time 0%%-10%% the stacks of a range",
+			table.Thousands(maxRanged))})
+	}
+	return n > maxRanged
+}
 
 // SetRanges makes an empty Times for the ranges of the page. The graph is as for SetTimes. line
 // returns the number of a line of code of an innermost frame, plus one, 0 for none; nil if the page
@@ -110,14 +127,7 @@ func (g *Graph) packRanges(forward *tree, most int) (packed string, level int, e
 	if !g.Timed() || g.times.columns == nil {
 		return "", 0, nil
 	}
-	n := 0
-	for _, b := range g.times.blocks {
-		n += len(b)
-	}
 	for i, l := range rangeLevels {
-		if n > l.most {
-			continue
-		}
 		d := g.times.ranges(forward, l)
 		if len(d.Time)*leastSample > most {
 			continue

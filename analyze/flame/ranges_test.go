@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"symbolize/analyze"
@@ -187,5 +188,22 @@ func TestRangesOfLabels(t *testing.T) {
 	g.DropTimes()
 	if _, r, _ := timedPage(t, g); r != nil {
 		t.Error("the page has ranges")
+	}
+}
+
+// TestManySamples: a page of more samples than it reads one by one says so.
+func TestManySamples(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/prog"}})
+	b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 500_000, Weight: 1,
+		Stack: []profilebuild.Place{{Object: o, Offset: 1}}})
+	if g := flame.New(b.Profile(), options()); g.ManySamples() || len(g.About) > 0 {
+		t.Errorf("500,000 samples are too many: %v", g.About)
+	}
+	b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+		Stack: []profilebuild.Place{{Object: o, Offset: 2}}})
+	g := flame.New(b.Profile(), options())
+	if !g.ManySamples() || !strings.Contains(g.About[0].Text, "symbolize flamegraph --time") {
+		t.Errorf("500,001 samples are not too many: %v", g.About)
 	}
 }

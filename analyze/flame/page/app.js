@@ -138,7 +138,13 @@
     addRanges(data) {
       const { model } = this;
       model.ranges = data ? decodeRanges(data) : model.heat?.total > 0 ? rangesOf(model.heat) : null;
-      if (!model.ranges) return;
+      if (!model.ranges) {
+        const why = model.about.find((f) => f.name === "times");
+        $("times").hidden = !why;
+        $("strip").hidden = true;
+        $("range-text").textContent = why ? `no times in this page: ${why.text}` : "";
+        return;
+      }
       $("tab-time").hidden = false;
       this.times = new TimePanel(this, model.ranges);
       if (!model.ranges.counted) {

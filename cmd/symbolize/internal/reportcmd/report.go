@@ -136,7 +136,7 @@ func newReport(ctx context.Context, s *cli.Session, p *ingest.Profile, c *input.
 		line = code.Lines(p)
 	}
 	if c != nil {
-		err = addRanges(ctx, c, g, line)
+		err = addRanges(ctx, c, g, line, true)
 	}
 	return g, err
 }

@@ -23,7 +23,7 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
 		if o.isPage() {
-			if err := addRanges(ctx, c, g, nil); err != nil {
+			if err := addRanges(ctx, c, g, nil, false); err != nil {
 				return err
 			}
 			return o.write(a, g)
@@ -47,18 +47,24 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 }
 
 // addRanges gives a page the samples of its capture in order of time. Of a capture with too many
-// samples it has only their counts, and of one without single samples nothing.
+// samples it has only their counts, if these are requested, and of one without single samples
+// nothing.
 func addRanges(ctx context.Context, c *input.Capture, g *flame.Graph,
-	line func(ingest.LocationID) uint32) error {
+	line func(ingest.LocationID) uint32, counts bool) error {
 	counter := flame.NewHeatOffsets()
-	times := g.SetRanges(line)
+	var times *flame.Times
+	if !g.ManySamples() {
+		times = g.SetRanges(line)
+	} else if !counts {
+		return nil
+	}
 	err := c.Replay(ctx, func(s *input.ReplaySample) error {
 		counter.Add(s.Time, "")
 		if times == nil {
 			return nil
 		}
 		err := times.Add(s)
-		if errors.Is(err, flame.ErrManySamples) || errors.Is(err, flame.ErrManyLabels) {
+		if errors.Is(err, flame.ErrManyLabels) {
 			g.DropTimes()
 			times, err = nil, nil
 		}
