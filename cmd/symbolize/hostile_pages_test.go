@@ -42,6 +42,7 @@ var hostilePages = map[string][][]string{
 	"flamegraph gecko":      {{"flamegraph", "P"}, {"flamegraph", "T"}},
 	"resolve folded":        {{"resolve", "P"}, {"resolve", "T"}},
 	"resolve json":          {{"resolve", "P"}, {"resolve", "T"}},
+	"resolve otlp-json":     {{"resolve", "P"}, {"resolve", "T"}},
 	"resolve script":        {{"resolve", "T"}},
 	"heatmap html":          {{"heatmap", "T"}}, "heatmap json": {{"heatmap", "T"}},
 	"timeline html": {{"timeline", "T"}, {"timeline", "--by", "comm", "T"}},
@@ -60,6 +61,7 @@ var hostilePages = map[string][][]string{
 // elsewhere are the other formats, and why no page is made of them here.
 var elsewhere = map[string]string{
 	"resolve pprof":   "binary: names are kept as they are",
+	"resolve otlp":    "binary",
 	"resolve autofdo": "without names", "annotate": "", "version": "without names",
 	"index": "TestHostileText", "fetch": "TestHostileText", "lookup": "TestHostileText",
 	"store": "TestHostileText", "btf": "TestHostileText", "capture": "names of the host's programs",

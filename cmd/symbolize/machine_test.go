@@ -27,15 +27,17 @@ func newMachine(t *testing.T) *machine {
 	home := filepath.Join(m.root, "home", "me")
 	m.env = map[string]string{"HOME": home, localEnv: "0"}
 	copyTree(t, filepath.Join(m.root, "srv", "app"), "../../fixtures/objects")
+	copyTree(t, filepath.Join(m.root, "opt", "spin"), "../../fixtures/otlp/bin")
 	for to, from := range map[string]string{
 		"perf.data": "captures/mixed-buildid.data",
 		"cron.data": "captures/fixed.data",
 		"bpf.data":  "captures/bpf-lines.data",
 		"kallsyms":  "kernel/kallsyms",
 
-		"stacks.data": "sampled/stacks.data",
-		"waits.data":  "sampled/offcpu.data",
-		"stacks.syms": "sampled/kallsyms",
+		"profiles.otlp": "otlp/agent.otlp",
+		"stacks.data":   "sampled/stacks.data",
+		"waits.data":    "sampled/offcpu.data",
+		"stacks.syms":   "sampled/kallsyms",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}

@@ -4,11 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 
+	"symbolize/ingest"
 	"symbolize/ingest/protobuf"
 )
 
@@ -99,8 +99,7 @@ func jsonValue(out []byte, v *protobuf.Field, f *field, depth int) ([]byte, erro
 	case nested:
 		return jsonMessage(out, v.Body, f.message, depth+1)
 	case text:
-		s, err := json.Marshal(strings.ToValidUTF8(string(v.Body), "\uFFFD"))
-		return append(out, s...), err
+		return ingest.AppendJSONString(out, strings.ToValidUTF8(string(v.Body), "\uFFFD")), nil
 	case octets:
 		return append(base64.StdEncoding.AppendEncode(append(out, '"'), v.Body), '"'), nil
 	case octetsID:
