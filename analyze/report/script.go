@@ -194,8 +194,10 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 		if frames[i].Inlined {
 			b = append(b, " (inlined)"...)
 		} else {
-			b = append(b, "+0x"...)
-			b = strconv.AppendUint(b, symOff, 16)
+			if symOff != 0 || !s.p.Stats.NoStarts { // the recorder's names have no starts
+				b = append(b, "+0x"...)
+				b = strconv.AppendUint(b, symOff, 16)
+			}
 			b = append(b, s.dsos[loc.Object]...)
 		}
 		if chain {

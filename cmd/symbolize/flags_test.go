@@ -37,7 +37,7 @@ func everyCommand(visit func(path []string, cmd *cobra.Command)) {
 func TestLetters(t *testing.T) {
 	letters := map[string]string{
 		"a": "all-cpus", "e": "exe", "F": "frequency", "h": "help", "j": "jobs", "n": "limit",
-		"o": "output", "p": "pid", "q": "quiet",
+		"o": "output", "p": "pid", "q": "quiet", "v": "verbose",
 	}
 	tools := map[string]string{
 		"lookup -a": "addresses", "lookup -C": "demangled", "lookup -f": "functions",

@@ -3,8 +3,10 @@ package input
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/format/otlp"
 )
 
@@ -18,10 +20,66 @@ const kindOTLP = "otlp"
 
 func (s *otlpSource) kind() string { return kindOTLP }
 
-func (s *otlpSource) fold(context.Context) (*ingest.Profile, error) {
+func (s *otlpSource) fold(ctx context.Context) (*ingest.Profile, error) {
+	o, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	return otlp.Read(s.file.path, s.file.r, s.file.size, o)
+}
+
+// options returns the options of the reader.
+func (s *otlpSource) options() (otlp.Options, error) {
 	o := otlp.Options{Select: otlp.Select{Event: s.opts.Event, Comms: s.opts.Comms,
 		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep}}
-	return otlp.Read(s.file.path, s.file.r, s.file.size, o)
+	t := &s.opts.Time
+	switch {
+	case !t.set:
+	case t.Percent:
+		p, err := otlp.Read(s.file.path, s.file.r, s.file.size, otlp.Options{})
+		if err != nil {
+			return o, err
+		}
+		first, span := uint64(p.Meta.StartNanos), float64(p.Meta.Duration)
+		if first == 0 {
+			return o, errNoTimes(s.file.path)
+		}
+		o.From = first + uint64(span*float64(t.From)/1e6)
+		o.Until = first + uint64(math.Ceil(span*float64(t.To)/1e6))
+	default:
+		o.From, o.Until = t.From, t.To
+	}
+	return o, nil
+}
+
+// replay visits the samples that have times.
+func (s *otlpSource) replay(ctx context.Context, profile func(context.Context) (*ingest.Profile, error),
+	visit func(*ReplaySample) error) error {
+	p, err := profile(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := s.options()
+	if err != nil {
+		return err
+	}
+	var out ReplaySample
+	n, err := otlp.Replay(ctx, s.file.path, s.file.r, s.file.size, o, p, func(ob *otlp.Observation) error {
+		if ob.Event < 0 {
+			return nil
+		}
+		out = ReplaySample{Event: uint16(ob.Event), Comm: ob.Comm, PID: ob.PID, TID: ob.TID, CPU: ob.CPU,
+			Time: ob.Time, Period: ob.Value, Frames: out.Frames[:0]}
+		for _, l := range ob.Stack {
+			out.Frames = append(out.Frames, ReplayFrame{Location: l,
+				PC: addr.PC(p.Locations[l].Offset)})
+		}
+		return visit(&out)
+	})
+	if err == nil && n == 0 {
+		return ErrNoReplay
+	}
+	return err
 }
 
 // CanRewrite reports whether Rewrite can write the profile of captures that were read with options:

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 
 	"symbolize/buildid"
@@ -390,6 +391,9 @@ func (r *reader) stack(i uint64) (ingest.StackID, error) {
 		r.list = append(r.list, n)
 	}
 	id := r.b.Stack(r.list)
+	if r.observer != nil {
+		r.observer.places[id] = slices.Clone(r.list)
+	}
 	r.stacks[i] = uint32(id) + 1
 	return id, nil
 }

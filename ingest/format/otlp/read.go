@@ -73,6 +73,7 @@ type reader struct {
 	end           uint64 // of all profiles, ns since 1970
 	damage        []error
 	recorder      string
+	observer      *observer // of Replay, otherwise nil
 }
 
 // eventKey identifies an event.

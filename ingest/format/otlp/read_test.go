@@ -343,6 +343,34 @@ func TestSelected(t *testing.T) {
 	}
 }
 
+// TestReplay: each time of a sample is visited, in order, with the locations of the Profile.
+func TestReplay(t *testing.T) {
+	data := []byte(small)
+	p := mustRead(t, data, Options{})
+	var got []string
+	n, err := Replay(t.Context(), "in", bytes.NewReader(data), int64(len(data)), Options{}, p,
+		func(o *Observation) error {
+			line := fmt.Sprintf("%d %s %s %d/%d cpu %d: %d", o.Time, p.Events[o.Event].Name, o.Comm, o.PID,
+				o.TID, o.CPU, o.Value)
+			for _, l := range o.Stack {
+				line += " " + dumpPlace(p, l)
+			}
+			got = append(got, line)
+			return nil
+		})
+	if n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	idle := " prog+0x1100 [kernel.kallsyms]+0x40=do_idle"
+	equal(t, got, []string{
+		"1000000001 samples worker 7/-1 cpu 3: 1" + idle,
+		"1000000001 off_cpu worker 7/-1 cpu -1: 30" + idle,
+		"2000000000 off_cpu worker 7/-1 cpu -1: 12" + idle,
+		"2500000000 samples worker 7/-1 cpu 3: 1" + idle,
+		"3000000000 samples worker 7/-1 cpu -1: 1 [cpython]=mod.handle /app/a.py:9:12:3 prog+0x1100 +0x0",
+	})
+}
+
 func TestMeta(t *testing.T) {
 	m := mustRead(t, []byte(small), Options{}).Meta
 	if m.StartNanos != 1e9 || m.Duration != 5e9 || m.Recorder != "agent 1" || m.MainProgram != "prog" {

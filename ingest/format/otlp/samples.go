@@ -104,6 +104,9 @@ func (r *reader) fold(b []byte, ev *event) error {
 			r.negative++
 			continue
 		}
+		if r.observer != nil {
+			r.observer.add(row, at, uint64(value))
+		}
 		if r.labels.interval > 0 {
 			timed := row
 			timed.Count, timed.Weight = 1, uint64(value)
