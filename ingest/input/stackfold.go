@@ -36,13 +36,15 @@ type stackFolder struct {
 	// processes; by key for others and for lost parts.
 	located [numRoles][]uint32
 	keyed   [numRoles]map[partKey]uint32
+	numbers [numRoles]uint32         // of parts with a number, and the empty one
+	next    *foldBlock               // being filled
 	found   [numRoles][2][]uint32    // place + 1 by frame, exact and return addresses
 	users   [2]userPlaces            // of exact and return addresses in processes
 	changed map[kernelAddress]uint32 // place of a kernel address with changing mappings
 	current userSpace                // of the latest address
-	scratch []uint32
-	label   merge.Labels // of the last sample
-	labelID uint32       // its number
+	scratch []uint32                 // places of the block that is located
+	label   merge.Labels             // of the last sample
+	labelID uint32                   // its number
 
 	validOf []uint32 // raw object + 1 by build ID of the set
 	namedOf []uint32 // by symbol
@@ -91,7 +93,8 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	col := &collector{State: sb, opts: &s.opts}
 	set := s.set
 	f := &stackFolder{source: s, set: set, places: intern.NewPairs(),
-		stacks: intern.NewForest(), pairs: make(map[[numRoles]uint32]uint32), changed: make(map[kernelAddress]uint32),
+		stacks: intern.NewForest(), pairs: make(map[[numRoles]uint32]uint32),
+		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
@@ -105,7 +108,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 			f.found[role][exact] = make([]uint32, len(set.Frames()))
 		}
 		f.lists[role] = new(intern.Lists)
-		f.lists[role].Add(nil)
+		f.numbers[role] = f.lists[role].Add(nil) + 1
 	}
 	noMap := func(path string, why ingest.Reason) uint32 {
 		return sb.Objects.Nameless(ingest.Unmapped, path, why)
@@ -150,97 +153,6 @@ func (f *stackFolder) checkFilters() error {
 		return &ingest.EventError{Capture: f.file.path, Event: o.Event}
 	}
 	return nil
-}
-
-func (f *stackFolder) selected(sm *stackmap.Sample) bool {
-	o := f.opts
-	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
-		(len(o.TIDs) == 0 || slices.Contains(o.TIDs, sm.TID)) &&
-		(len(o.Comms) == 0 || slices.Contains(o.Comms, sm.Comm)) &&
-		(o.Event == "" || o.Event == f.events[sm.Event].Name)
-}
-
-// sample folds a sample of the set.
-func (f *stackFolder) sample(sm *stackmap.Sample) {
-	if !f.selected(sm) {
-		f.stats.FilteredOut += sm.Count
-		return
-	}
-	kernel, depth := f.part(kernelRole, sm.Kernel,
-		origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
-	user, depth2 := f.part(userRole, sm.User,
-		origin{pid: sm.PID, program: sm.Program, time: sm.UserTime})
-	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
-	if f.opts.Keep.PID {
-		l.PID = sm.PID
-	}
-	if f.opts.Keep.TID {
-		l.TID = sm.TID
-	}
-	f.stats.Samples += sm.Count
-	f.stats.Weight += sm.Weight
-	f.stats.Frames += sm.Count * uint64(depth+depth2)
-	f.rows = append(f.rows, merge.Row{Stack: f.stack(kernel, user), Label: f.labelled(l),
-		Weight: sm.Weight})
-	f.counts = append(f.counts, sm.Count)
-}
-
-// stack returns the number of a stack of two parts.
-func (f *stackFolder) stack(kernel, user uint32) uint32 {
-	key := [numRoles]uint32{kernelRole: kernel, userRole: user}
-	n, ok := f.pairs[key]
-	if !ok {
-		f.scratch = append(append(f.scratch[:0], f.lists[kernelRole].At(kernel)...),
-			f.lists[userRole].At(user)...)
-		n = f.stacks.Add(f.scratch)
-		f.pairs[key] = n
-	}
-	return n
-}
-
-// labelled numbers the labels of a sample, which often equal the labels of the previous sample.
-func (f *stackFolder) labelled(l merge.Labels) uint32 {
-	if len(f.rows) == 0 || l != f.label {
-		f.label, f.labelID = l, f.labels.Number(l)
-	}
-	return f.labelID
-}
-
-// part returns the number and length of a part of a stack, by its locations.
-func (f *stackFolder) part(role int, p stackmap.Part, of origin) (number uint32, depth int) {
-	present := p.Cause == stackmap.Present
-	switch {
-	case p.Cause == stackmap.Absent:
-		return 0, 0
-	case present && f.always(role, p.Stack, of):
-		n := &f.located[role][p.Stack]
-		if *n == 0 {
-			*n = f.add(role, p, of) + 1
-		}
-		return *n - 1, len(f.lists[role].At(*n - 1))
-	case !present:
-		p.Stack, of = 0, origin{}
-	case role == kernelRole:
-		of.pid, of.program = 0, 0
-	}
-	key := partKey{part: p, origin: of}
-	n, ok := f.keyed[role][key]
-	if !ok {
-		n = f.add(role, p, of)
-		f.keyed[role][key] = n
-	}
-	return n, len(f.lists[role].At(n))
-}
-
-// add locates a part, and numbers it.
-func (f *stackFolder) add(role int, p stackmap.Part, of origin) uint32 {
-	f.scratch = f.scratch[:0]
-	if p.Cause == stackmap.Present {
-		f.locate(role, f.set.Numbers(p.Stack), of)
-	} else {
-		f.scratch = append(f.scratch, f.place(f.lost(role, p.Cause), 0))
-	}
-	return f.lists[role].Add(f.scratch)
 }
 
 // place numbers a location.
@@ -583,10 +495,10 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	sb.Build()
 	f := newStackFolder(s, sb)
 	local := make([]uint32, len(list))
+	f.samples()
 	for i := range list {
 		sm := &set.Samples[i]
-		f.sample(sm)
-		part, _ := f.part(kernelRole, sm.Kernel, origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
+		part := f.part(kernelRole, sm.Kernel, origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
 		local[i] = f.lists[kernelRole].At(part)[0]
 	}
 	p, shard := f.profile()

@@ -117,9 +117,7 @@ func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) 
 	if err := f.checkFilters(); err != nil {
 		return nil, err
 	}
-	for i := range f.set.Samples {
-		f.sample(&f.set.Samples[i])
-	}
+	f.samples()
 	p, _ := f.profile()
 	addWarnings(p, warnings)
 	addWarnings(p, sb.Records.Warnings)

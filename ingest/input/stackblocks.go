@@ -1,0 +1,168 @@
+package input
+
+import (
+	"slices"
+	"sync"
+
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/stackmap"
+)
+
+// foldBlock is a block of samples on its way through the goroutines that fold it: the first numbers
+// parts and labels, the second locates the new parts, the third makes stacks.
+type foldBlock struct {
+	parts   []newPart
+	places  []uint32           // of the frames of all new parts
+	samples []merge.Row        // without stacks
+	stacks  [][numRoles]uint32 // by sample: the numbers of its parts
+	counts  []uint64           // by sample
+}
+
+// newPart is a part that no block before has.
+type newPart struct {
+	role int
+	partKey
+	end int // of its places in the block
+}
+
+// blockSamples is the number of samples in a block.
+const blockSamples = 1 << 10
+
+func (f *stackFolder) selected(sm *stackmap.Sample) bool {
+	o := f.opts
+	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
+		(len(o.TIDs) == 0 || slices.Contains(o.TIDs, sm.TID)) &&
+		(len(o.Comms) == 0 || slices.Contains(o.Comms, sm.Comm)) &&
+		(o.Event == "" || o.Event == f.events[sm.Event].Name)
+}
+
+// samples folds the samples of the set.
+func (f *stackFolder) samples() {
+	blocks, located := make(chan *foldBlock, 2), make(chan *foldBlock, 2)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(located)
+		for b := range blocks {
+			f.locateParts(b)
+			located <- b
+		}
+	})
+	wg.Go(func() {
+		for b := range located {
+			f.makeStacks(b)
+		}
+	})
+	for list := range slices.Chunk(f.set.Samples, blockSamples) {
+		f.next = &foldBlock{}
+		for i := range list {
+			f.sample(&list[i])
+		}
+		blocks <- f.next
+	}
+	close(blocks)
+	wg.Wait()
+}
+
+// sample numbers the parts and labels of a sample.
+func (f *stackFolder) sample(sm *stackmap.Sample) {
+	if !f.selected(sm) {
+		f.stats.FilteredOut += sm.Count
+		return
+	}
+	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
+	if f.opts.Keep.PID {
+		l.PID = sm.PID
+	}
+	if f.opts.Keep.TID {
+		l.TID = sm.TID
+	}
+	b := f.next
+	b.samples = append(b.samples, merge.Row{Label: f.labelled(l), Weight: sm.Weight})
+	b.counts = append(b.counts, sm.Count)
+	b.stacks = append(b.stacks, [numRoles]uint32{
+		kernelRole: f.part(kernelRole, sm.Kernel,
+			origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed}),
+		userRole: f.part(userRole, sm.User,
+			origin{pid: sm.PID, program: sm.Program, time: sm.UserTime}),
+	})
+	f.stats.Samples += sm.Count
+	f.stats.Weight += sm.Weight
+}
+
+// makeStacks makes the rows of the samples in a block.
+func (f *stackFolder) makeStacks(b *foldBlock) {
+	from := 0
+	for i := range b.parts {
+		f.lists[b.parts[i].role].Add(b.places[from:b.parts[i].end])
+		from = b.parts[i].end
+	}
+	var list []uint32
+	for i, key := range b.stacks {
+		kernel, user := f.lists[kernelRole].At(key[kernelRole]), f.lists[userRole].At(key[userRole])
+		n, ok := f.pairs[key]
+		if !ok {
+			list = append(append(list[:0], kernel...), user...)
+			n = f.stacks.Add(list)
+			f.pairs[key] = n
+		}
+		b.samples[i].Stack = n
+		f.stats.Frames += b.counts[i] * uint64(len(kernel)+len(user))
+	}
+	f.rows, f.counts = append(f.rows, b.samples...), append(f.counts, b.counts...)
+}
+
+// labelled numbers the labels of a sample, which often equal the labels of the previous sample.
+func (f *stackFolder) labelled(l merge.Labels) uint32 {
+	if f.stats.Samples == 0 || l != f.label {
+		f.label, f.labelID = l, f.labels.Number(l)
+	}
+	return f.labelID
+}
+
+// part returns the number of a part of a stack.
+func (f *stackFolder) part(role int, p stackmap.Part, of origin) uint32 {
+	present := p.Cause == stackmap.Present
+	switch {
+	case p.Cause == stackmap.Absent:
+		return 0
+	case present && f.always(role, p.Stack, of):
+		n := &f.located[role][p.Stack]
+		if *n == 0 {
+			*n = f.add(role, partKey{p, of}) + 1
+		}
+		return *n - 1
+	case !present:
+		p.Stack, of = 0, origin{}
+	case role == kernelRole:
+		of.pid, of.program = 0, 0
+	}
+	key := partKey{part: p, origin: of}
+	n, ok := f.keyed[role][key]
+	if !ok {
+		n = f.add(role, key)
+		f.keyed[role][key] = n
+	}
+	return n
+}
+
+// add numbers a part that is new.
+func (f *stackFolder) add(role int, key partKey) uint32 {
+	f.next.parts = append(f.next.parts, newPart{role: role, partKey: key})
+	f.numbers[role]++
+	return f.numbers[role] - 1
+}
+
+// locateParts locates the new parts of a block.
+func (f *stackFolder) locateParts(b *foldBlock) {
+	f.scratch = nil
+	for i := range b.parts {
+		p := &b.parts[i]
+		if p.part.Cause == stackmap.Present {
+			f.locate(p.role, f.set.Numbers(p.part.Stack), p.origin)
+		} else {
+			f.scratch = append(f.scratch, f.place(f.lost(p.role, p.part.Cause), 0))
+		}
+		p.end = len(f.scratch)
+	}
+	b.places = f.scratch
+}
