@@ -21,6 +21,13 @@
 // (assembly). The root's low_pc serves only as the base of range lists. Nor is .debug_types read,
 // whose units hold no code.
 //
+// # Names
+//
+// A function has its linkage name, from which its scopes are known. gcc writes none for static
+// functions, for those in unnamed namespaces, instances of templates with local types, and lambdas:
+// of their inlined calls no symbol tells the scopes either. Their names get those of the entries
+// around their declarations, as `app::score`; see scopes.go.
+//
 // # Split and supplementary files
 //
 // Skeleton units are completed from their .dwo file (Options.DWO) or from a package

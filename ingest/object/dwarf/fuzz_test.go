@@ -13,6 +13,10 @@ func FuzzWalk(f *testing.F) {
 		s := sample(version)
 		f.Add(s.Info, s.Abbrev, s.Line, s.Str, s.Ranges, s.RngLists, s.Addr, false)
 	}
+	call := abstract("operator()")
+	b := one(scoped(LangCpp14, []*die{namespace("n", structure("", call))}, call))
+	s := built(b.Sections(), false)
+	f.Add(s.Info, s.Abbrev, s.Line, s.Str, s.Ranges, s.RngLists, s.Addr, false)
 	f.Fuzz(func(t *testing.T, info, abbrev, line, str, ranges, lists, addrs []byte, big bool) {
 		walkAll(t, Sections{Info: info, Abbrev: abbrev, Line: line, LineStr: str, Str: str,
 			StrOffsets: addrs, Addr: addrs, Ranges: ranges, RngLists: lists, BigEndian: big})

@@ -5,6 +5,7 @@ package dwarf
 const (
 	maxUnits       = 1 << 18 // units of one section, types not counted; seen: 2,352
 	maxDepth       = 1 << 12 // nesting of entries; seen: 60
+	maxScopes      = 256     // entries around a function whose name is qualified
 	maxOriginChain = 32      // abstract origins and specifications in a row; seen: 4
 	maxAbbrevs     = 1 << 18 // abbreviations of one table; seen: 1,100
 	maxAbbrevAttrs = 1 << 10 // attributes of one abbreviation; seen: 30
@@ -25,6 +26,7 @@ const (
 	stringBudgetFactor = 64
 	scopeBudgetFloor   = 16 << 10 // entries passed on the way to declarations, also of other units
 	scopeBudgetFactor  = 256
+	scopeCost          = 64 // of reading an entry around a declaration
 )
 
 // splitBudgetFactor bounds the bytes of one .dwo or .dwp file that skeletons may walk, as a

@@ -113,6 +113,11 @@ func (w *walker) scopeText(level int, b *unqualified, calls bool) []byte {
 	if !cur.seek(w, b.at, b.off) {
 		return nil
 	}
+	if len(cur.open) > maxScopes {
+		w.lose(".debug_info", b.off, "scopes of a function are nested too deep")
+		return nil
+	}
+	w.scopeLeft -= int64(len(cur.open)) * scopeCost
 	text := cur.text[:0]
 	for i, e := range cur.open {
 		if !namesScope(e.tag) || !w.entryAt(b.at, e.off) {

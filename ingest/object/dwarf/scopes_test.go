@@ -288,3 +288,23 @@ func (s *stdScopes) of(t testing.TB, off stddwarf.Offset, calls bool) string {
 	}
 	return outer + text + s.sep
 }
+
+// Scopes that are nested deeper than any compiler nests them are not read.
+func TestScopesDepth(t *testing.T) {
+	for _, depth := range []int{maxScopes, maxScopes + 1} {
+		f := abstract("f")
+		scope := f
+		for range depth {
+			scope = namespace("n", scope)
+		}
+		b := one(scoped(LangCpp14, []*die{scope}, f))
+		got := calledNames(t, New(built(b.Sections(), b.Big), Options{}))
+		want := strings.Repeat("n::", depth) + "f"
+		if depth > maxScopes {
+			want = ".debug_info: offset"
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%d scopes: got %q", depth, got)
+		}
+	}
+}
