@@ -56,7 +56,7 @@ lint: ## gofmt -s, go vet, go mod tidy, staticcheck, unreachable functions, the 
 	@for os in darwin windows; do GOOS=$$os $(GO) vet $(OFFLINE) || exit 1; done
 
 .PHONY: live
-live: build ## tests on the running kernel: perf, BPF, full disks; installs what it needs (Debian, root)
+live: build ## tests on the running kernel: perf, BPF, full disks; installs what it needs (Debian, root); OTEL_AGENT=PATH: the eBPF profiler of OpenTelemetry
 	@sh fixtures/live.sh
 
 .PHONY: beam
