@@ -258,8 +258,8 @@
         this.say(`the page has no code of ${this.model.frames.name[frame]}: symbolize annotate shows it`);
         return;
       }
+      this.openTab("code"); // what is hidden does not scroll
       code.show(i);
-      this.openTab("code");
     }
 
     // pick adds a frame to the selected ones, or takes it away.

@@ -94,6 +94,11 @@
       this.place.replaceChildren(back, ...(f ? this.parse(f.html)
         : [make("p", { class: "note" }, "The code of this function has no space in this page: symbolize annotate shows it.")]));
       this.weigh();
+      $("panel-code").scrollTop = 0;
+      if (root.innerWidth <= 900) return; // the panel is as high as the code
+      for (const table of [".instructions", ".source"]) { // the panel, then the pane of the source
+        this.place.querySelector(`${table} .hottest`)?.scrollIntoView({ block: "center" });
+      }
     }
 
     // weigh shows the shares of the chosen range; without one, those of the recording, as they are.
