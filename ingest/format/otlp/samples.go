@@ -229,6 +229,8 @@ func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
 		var err error
 		if i >= own {
 			t = l.scope[len(l.scope)-1-(i-own)]
+		} else if skip, keyErr := l.skips(r, s.attributes[i]); skip && keyErr == nil {
+			continue
 		} else if t, err = r.attributeTag(s.attributes[i]); err != nil {
 			return row, err
 		}
@@ -247,6 +249,17 @@ func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
 	row.Tags = l.encode(r, tags)
 	l.rows[string(l.key)] = row
 	return row, nil
+}
+
+// skips reports whether an attribute is neither a field of a row nor kept. Most are not, and their
+// values need not be decoded.
+func (l *labels) skips(r *reader, i uint64) (bool, error) {
+	key, _, _, err := r.attribute(i)
+	switch string(key) {
+	case keyThreadName, keyThreadID, keyCPU, keyProcessID, keyContainer:
+		return false, err
+	}
+	return !l.Kept(key), err
 }
 
 func hasKey(tags []ingest.Tag, key string) bool {

@@ -1,8 +1,8 @@
 package otlp
 
 import (
+	"bytes"
 	"errors"
-	"strings"
 
 	"symbolize/ingest/protobuf"
 )
@@ -20,7 +20,7 @@ var errVersion = errors.New("samples are neither in the form of release 1.8 nor 
 //
 // If both are possible in the first samples, they are in the current version.
 func (c *contents) former() (bool, error) {
-	v := versions{c: c, now: true, before: true, keys: make(map[uint64]string)}
+	v := versions{c: c, now: true, before: true}
 	err := c.samples(func(s span) error { return v.sample(s) })
 	switch {
 	case err != nil && !errors.Is(err, errCertain):
@@ -69,8 +69,7 @@ func (c *contents) below(s span, path []uint64, visit func(span) error) error {
 // versions collects what is known of a message's version.
 type versions struct {
 	c           *contents
-	now, before bool              // possible
-	keys        map[uint64]string // of attributes
+	now, before bool // possible
 	two         []uint64
 	seen        int // samples
 }
@@ -125,27 +124,16 @@ func (v *versions) sample(s span) error {
 // attributes reports whether field 2 can be attributes of a sample.
 func (v *versions) attributes() bool {
 	for i, n := range v.two {
-		key, err := v.key(n)
-		if n == 0 || err != nil || key == keyFrameType || strings.HasPrefix(key, keyBuildID) {
+		key, _, _, err := v.c.attribute(n)
+		if n == 0 || err != nil || string(key) == keyFrameType ||
+			bytes.HasPrefix(key, []byte(keyBuildID)) {
 			return false
 		}
 		for _, m := range v.two[:i] {
-			if other, _ := v.key(m); other == key {
+			if other, _, _, _ := v.c.attribute(m); bytes.Equal(other, key) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// key returns the key of an attribute.
-func (v *versions) key(n uint64) (string, error) {
-	if key, ok := v.keys[n]; ok {
-		return key, nil
-	}
-	key, _, _, err := v.c.attribute(n)
-	if err == nil {
-		v.keys[n] = string(key)
-	}
-	return string(key), err
 }
