@@ -2,9 +2,11 @@ package merge
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
 )
 
@@ -38,6 +40,18 @@ type merger struct {
 	event  [][]uint16          // by profile and event
 	str    [][]ingest.StringID // by profile and string
 	shards []*Shard
+
+	// Of objects without a build ID, for place: the names of each location; the offset of each
+	// location that was moved; the offset after the last.
+	namedAt map[ingest.Location]string
+	moved   map[movedNames]addr.Offset
+	free    map[ingest.ObjectID]addr.Offset
+}
+
+// movedNames are the names of a location that is at another offset than in its profile.
+type movedNames struct {
+	object ingest.ObjectID
+	names  string
 }
 
 func (m *merger) objects() {
@@ -120,8 +134,9 @@ func (m *merger) shard(i int) *Shard {
 		Comms: func(code uint32) ingest.StringID { return m.str[i][code] },
 		Tags:  func(code uint32) ingest.StringID { return m.str[i][code] },
 	}
-	for _, l := range p.Locations {
-		s.Places = append(s.Places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
+	for l := range p.Locations {
+		s.Places = append(s.Places, intern.Pair{Object: uint32(p.Locations[l].Object),
+			Offset: uint64(m.place(i, ingest.LocationID(l)))})
 	}
 	nodes := make([]intern.Node, max(1, len(p.Callers)))
 	for n := 1; n < len(nodes); n++ {
@@ -138,6 +153,61 @@ func (m *merger) shard(i int) *Shard {
 	}
 	s.Rows, s.Labels = [][]Row{rows}, set.List
 	return s
+}
+
+// place returns the offset of a location of profile i. If an object has no build ID, an address that
+// has other names in a profile before is moved behind all addresses: files without real addresses
+// number their locations, and a file of a path can be another one.
+func (m *merger) place(i int, l ingest.LocationID) addr.Offset {
+	p := m.in[i]
+	loc := p.Locations[l]
+	loc.Object = m.number[i][loc.Object]
+	o := &m.p.Objects[loc.Object]
+	if len(m.in) == 1 || p.Names == nil || !o.ID.IsZero() ||
+		len(p.Names.At(l)) == 0 && o.File.Path != "" {
+		return loc.Offset
+	}
+	if m.free == nil {
+		m.namedAt, m.moved = make(map[ingest.Location]string), make(map[movedNames]addr.Offset)
+		m.free = m.ends()
+	}
+	names := namesText(p, l)
+	have, ok := m.namedAt[loc]
+	switch {
+	case !ok:
+		m.namedAt[loc] = names
+	case have != names:
+		k := movedNames{loc.Object, names}
+		if _, ok := m.moved[k]; !ok {
+			m.moved[k] = m.free[loc.Object]
+			m.free[loc.Object]++
+		}
+		return m.moved[k]
+	}
+	return loc.Offset
+}
+
+// ends returns for each object the offset after its last location.
+func (m *merger) ends() map[ingest.ObjectID]addr.Offset {
+	ends := make(map[ingest.ObjectID]addr.Offset)
+	for i, p := range m.in {
+		for _, l := range p.Locations {
+			id := m.number[i][l.Object]
+			ends[id] = max(ends[id], l.Offset+1)
+		}
+	}
+	return ends
+}
+
+// namesText is equal for locations with equal frames.
+func namesText(p *ingest.Profile, l ingest.LocationID) string {
+	var b []byte
+	for _, f := range p.Names.At(l) {
+		fn := &p.Names.Functions[f.Func]
+		b = fmt.Appendf(b, "%q %q %d %d %d %t\n", fn.SystemName, fn.File, fn.StartLine, f.Line, f.Column,
+			f.Inlined)
+	}
+	return string(b)
 }
 
 // names joins the names of all profiles: a location has the names of the first profile that names
