@@ -83,7 +83,7 @@ func TestLiveKernelWithoutID(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
-		cmd = exec.Command(self, "resolve", "--store", dir+"/none", "-o", dir+"/x.folded",
+		cmd = exec.Command(self, "resolve", "-v", "--store", dir+"/none", "-o", dir+"/x.folded",
 			dir+"/x.data")
 		cmd.Env = append(os.Environ(), "SYMBOLIZE_LOCAL=", "HOME="+dir)
 		out, err := cmd.CombinedOutput()
