@@ -438,12 +438,18 @@ func (p *Profile) Kernels() (kernels []buildid.ID) {
 	return kernels
 }
 
-// MainProgram returns the path of the file with most leaf samples, given by object, that is not
+// MainProgram returns the path of the file with most leaf samples, weighed by weigh, that is not
 // named like a shared library; "" if there is none.
-func MainProgram(objects []Object, leaves []uint64) string {
+func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
+	leaves := make([]uint64, len(p.Objects))
+	for i := range p.Samples {
+		if s := &p.Samples[i]; s.Stack != 0 {
+			leaves[p.Locations[p.Leaves[s.Stack]].Object] += weigh(s)
+		}
+	}
 	best := -1
-	for i := range objects {
-		o := &objects[i]
+	for i := range p.Objects {
+		o := &p.Objects[i]
 		base := BaseName(o.File.Path)
 		if o.Kind != ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
 			strings.Contains(base, ".so.") || o.File.Path == VsyscallPath {
@@ -456,7 +462,7 @@ func MainProgram(objects []Object, leaves []uint64) string {
 	if best < 0 {
 		return ""
 	}
-	return objects[best].File.Path
+	return p.Objects[best].File.Path
 }
 
 // WithoutInlines returns names with only the frame of the physical function at each location: n

@@ -202,7 +202,7 @@ func (d *rangeData) fill(list []rangeSample, l rangeLevel) {
 			d.Line = append(d.Line, s.line)
 		}
 	}
-	if slices.IndexFunc(d.Line, func(n uint32) bool { return n != 0 }) < 0 {
+	if !slices.ContainsFunc(d.Line, func(n uint32) bool { return n != 0 }) {
 		d.Line = nil
 	}
 }

@@ -38,10 +38,9 @@ func newUncalled(p *ingest.Profile, count bool, all ingest.FrameSum) *Uncalled {
 // uncalledCount counts the uncalled frames of a profile.
 type uncalledCount struct {
 	p       *ingest.Profile
-	first   []bool            // by location: atStart
-	sum     ingest.FrameSum   // of uncalled frames
-	samples uint64            // that have such
-	weights []ingest.FrameSum // of these samples, by stack
+	first   []bool          // by location: atStart
+	sum     ingest.FrameSum // of uncalled frames
+	samples uint64          // that have such
 }
 
 // countUncalled returns nil for a profile without uncalled frames. Stacks are looked at once each,
@@ -64,12 +63,10 @@ func countUncalled(p *ingest.Profile, count bool) *uncalledCount {
 			frames[s]++
 		}
 	}
-	c.weights = make([]ingest.FrameSum, len(frames))
 	for s, w := range p.SampleSums(count) {
 		if n := frames[s.Stack]; n > 0 {
 			c.samples += s.Count
 			c.sum.Add(ingest.FrameSum{Frames: w.Frames * uint64(n), Weight: w.Weight * float64(n)})
-			c.weights[s.Stack].Add(w)
 		}
 	}
 	if c.sum.Frames == 0 {
@@ -84,15 +81,19 @@ func (c *uncalledCount) uncalled(s ingest.StackID) bool {
 	return caller != 0 && c.first[c.p.Leaves[caller]] && calls(c.p, c.p.Leaves[s])
 }
 
-// heaviest returns the uncalled location with most weight.
-func (c *uncalledCount) heaviest() (heaviest ingest.LocationID) {
+// heaviest returns the uncalled location with most weight; count is as for countUncalled.
+func (c *uncalledCount) heaviest(count bool) (heaviest ingest.LocationID) {
+	weights := make([]ingest.FrameSum, len(c.p.Callers))
+	for s, w := range c.p.SampleSums(count) {
+		weights[s.Stack].Add(w)
+	}
 	sums := make([]ingest.FrameSum, len(c.first))
-	for s := len(c.weights) - 1; s > 0; s-- { // callees come after their callers
+	for s := len(weights) - 1; s > 0; s-- { // callees come after their callers
 		caller := c.p.Callers[s]
 		if c.uncalled(ingest.StackID(s)) {
-			sums[c.p.Leaves[caller]].Add(c.weights[s])
+			sums[c.p.Leaves[caller]].Add(weights[s])
 		}
-		c.weights[caller].Add(c.weights[s])
+		weights[caller].Add(weights[s])
 	}
 	for l := range sums {
 		if cmp.Or(cmp.Compare(sums[l].Weight, sums[heaviest].Weight),
@@ -172,7 +173,7 @@ func uncalled(p *ingest.Profile) *advice {
 	if of < uncalledShare {
 		return nil
 	}
-	name := NewDemangler(Simple).Name(functionAt(p, c.heaviest()))
+	name := NewDemangler(Simple).Name(functionAt(p, c.heaviest(false)))
 	return &advice{share: of, Warning: ingest.Warning{Hint: uncalledHint,
 		Text: share100(of) + " of the samples have callers that called nothing, as " + name +
 			": words that code without frame pointers left on the stack"}}

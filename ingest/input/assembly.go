@@ -150,14 +150,9 @@ func (f *assembly) eventsUsed() []uint16 {
 func (f *assembly) sources() {
 	p := f.p
 	frames := make([]uint64, len(p.Locations))
-	leaves := make([]uint64, len(p.Objects))
 	stacks := make([]uint64, len(p.Callers)) // samples, of callees too
 	for i := range p.Samples {
-		s := &p.Samples[i]
-		stacks[s.Stack] += s.Count
-		if s.Stack != 0 {
-			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Count
-		}
+		stacks[p.Samples[i].Stack] += p.Samples[i].Count
 	}
 	for s := len(stacks) - 1; s > 0; s-- { // callees come after their callers
 		frames[p.Leaves[s]] += stacks[s]
@@ -168,7 +163,7 @@ func (f *assembly) sources() {
 			p.Stats.ByIDSource[o.IDSource] += n
 		}
 	}
-	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)
+	p.Meta.MainProgram = p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
 }
 
 // manyChains is the number of distinct chains of a worker from which freed tables are collected at

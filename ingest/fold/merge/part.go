@@ -198,14 +198,10 @@ func (c *cutter) names() {
 func (c *cutter) count() {
 	p := c.out
 	p.Stats.Samples, p.Stats.Weight = 0, 0
-	leaves := make([]uint64, len(p.Objects))
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		p.Stats.Samples += s.Count
 		p.Stats.Weight += s.Weight
-		if s.Stack != 0 {
-			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Count
-		}
 	}
-	p.Meta.MainProgram = ingest.MainProgram(p.Objects, leaves)
+	p.Meta.MainProgram = p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
 }

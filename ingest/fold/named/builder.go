@@ -92,14 +92,8 @@ func (b *Builder) Object(o ingest.Object) uint32 {
 	return n
 }
 
-// SetReason sets the reason why nothing in an object has a name.
-func (b *Builder) SetReason(object uint32, r ingest.Reason) { b.objects[object].Reason = r }
-
 // ObjectAt returns an object. It belongs to the Builder.
 func (b *Builder) ObjectAt(object uint32) *ingest.Object { return &b.objects[object] }
-
-// Kind returns the kind of an object.
-func (b *Builder) Kind(object uint32) ingest.ObjectKind { return b.objects[object].Kind }
 
 // Function returns the number of a function; f.Object is the Builder's number.
 func (b *Builder) Function(f ingest.Function) ingest.FuncID {

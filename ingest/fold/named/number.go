@@ -151,12 +151,12 @@ func (b *Builder) finishSamples(locations []ingest.LocationID) {
 	}
 	slices.SortFunc(p.Samples, ingest.CompareSamples)
 	p.Samples = mergeSamples(p.Samples)
-	depth := make([]uint64, len(p.Callers))
+	depth := make([]uint32, len(p.Callers))
 	for s := 1; s < len(depth); s++ {
 		depth[s] = depth[p.Callers[s]] + 1
 	}
 	for i := range p.Samples {
-		p.Stats.Frames += p.Samples[i].Count * depth[p.Samples[i].Stack]
+		p.Stats.Frames += p.Samples[i].Count * uint64(depth[p.Samples[i].Stack])
 	}
 }
 

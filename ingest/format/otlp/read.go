@@ -373,7 +373,7 @@ func (r *reader) finish(damage []error) *ingest.Profile {
 	r.b.Profile()
 	pairEvents(p)
 	count(p)
-	p.Meta.MainProgram = mainProgram(p)
+	p.Meta.MainProgram = p.MainProgram(func(s *ingest.Sample) uint64 { return s.Weight })
 	if h := p.Meta.Pprof; h != nil && len(p.Events) > 0 {
 		h.DefaultType = p.Events[0].Name // the first profile is the one to show
 	}
@@ -429,17 +429,6 @@ func count(p *ingest.Profile) {
 			st.Frames += s.Count
 		}
 	}
-}
-
-// mainProgram is the program with most of the samples.
-func mainProgram(p *ingest.Profile) string {
-	leaves := make([]uint64, len(p.Objects))
-	for i := range p.Samples {
-		if s := &p.Samples[i]; s.Stack != 0 {
-			leaves[p.Locations[p.Leaves[s.Stack]].Object] += s.Weight
-		}
-	}
-	return ingest.MainProgram(p.Objects, leaves)
 }
 
 var errShape = errors.New("a sample without values and times, or with different numbers of them")

@@ -41,8 +41,8 @@ func (r *reader) readLocations() {
 		pl := named.Place{Object: object, Offset: addr.Offset(l.Address - bases[l.Mapping])}
 		lines, reason := namedLines(l)
 		pl.Reason = reason
-		if reason != ingest.ReasonNone && r.b.Kind(object) != ingest.PerfMap && ofObject(reason) {
-			r.b.SetReason(object, reason)
+		if reason != ingest.ReasonNone && r.b.ObjectAt(object).Kind != ingest.PerfMap && ofObject(reason) {
+			r.b.ObjectAt(object).Reason = reason
 		}
 		frames = frames[:0]
 		for _, ln := range lines {
