@@ -1,16 +1,11 @@
 package input
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"testing"
-
-	"symbolize/ingest/sideband"
 )
 
 // TestReplayInOrder: samples come in order of time, as perf script prints them, though the file has
@@ -58,43 +53,6 @@ func TestReplayInOrder(t *testing.T) {
 				t.Errorf("times %d, %v; want %d", got, err, tc.want)
 			}
 		})
-	}
-}
-
-// TestSampleQueue: with rounds as perf makes them every sample comes once and in order, and
-// no more than two rounds are kept.
-func TestSampleQueue(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	var q sampleQueue
-	var got, all []queuedSample
-	emit := func(s queuedSample) error {
-		got = append(got, s)
-		return nil
-	}
-	const perRound = 400
-	for round := range uint64(50) {
-		for cpu := range uint64(4) { // read one after the other, each a little later
-			at := round * 1000
-			for range perRound / 4 {
-				at += rng.Uint64N(10)
-				s := queuedSample{time: at + cpu*40, at: sideband.Position(len(all)), size: 8}
-				all = append(all, s)
-				q.add(s)
-			}
-		}
-		if err := q.round(emit); err != nil {
-			t.Fatal(err)
-		}
-		if len(q.pending) > 2*perRound {
-			t.Fatalf("%d samples are kept", len(q.pending))
-		}
-	}
-	if err := q.rest(emit); err != nil {
-		t.Fatal(err)
-	}
-	slices.SortStableFunc(all, func(a, b queuedSample) int { return cmp.Compare(a.time, b.time) })
-	if !reflect.DeepEqual(got, all) {
-		t.Error("the samples are not those that came, in order of time")
 	}
 }
 

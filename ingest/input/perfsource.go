@@ -1,7 +1,6 @@
 package input
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )
 
@@ -174,60 +174,17 @@ func (r *replayer) location(object uint32, offset uint64, ret bool) uint32 {
 	return n
 }
 
-// queuedSample is the time of a sample, the position of its record, and the counts of its counters:
-// a count is the difference from the previous reading in the file, not in time.
+// queuedSample is the position of the record of a sample, and the counts of its counters: a count is
+// the difference from the previous reading in the file, not in time.
 type queuedSample struct {
-	time   uint64
 	at     sideband.Position
 	size   int
 	counts []sideband.Count
 }
 
-// sampleQueue sorts the samples of a perf.data by time. perf record writes the buffers of the CPUs
-// one after another. Each pass over all buffers ends with a FINISHED_ROUND record: no later sample
-// is older than the latest sample of the previous round. This bound is perf's own
-// (tools/perf/util/ordered-events.c), and limits the queue to two rounds.
-type sampleQueue struct {
-	pending  []queuedSample
-	latest   uint64 // of all samples so far
-	complete uint64 // samples up to this time are queued when this round ends
-}
-
-func (q *sampleQueue) add(s queuedSample) {
-	q.pending = append(q.pending, s)
-	q.latest = max(q.latest, s.time)
-}
-
-// round ends a round, and emits the samples that no later one can precede.
-func (q *sampleQueue) round(emit func(queuedSample) error) error {
-	err := q.upTo(q.complete, emit)
-	q.complete = q.latest
-	return err
-}
-
-// rest emits the remaining samples.
-func (q *sampleQueue) rest(emit func(queuedSample) error) error {
-	return q.upTo(^uint64(0), emit)
-}
-
-func (q *sampleQueue) upTo(limit uint64, emit func(queuedSample) error) error {
-	slices.SortFunc(q.pending, func(a, b queuedSample) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at, b.at))
-	})
-	n := 0
-	for n < len(q.pending) && q.pending[n].time <= limit {
-		if err := emit(q.pending[n]); err != nil {
-			return err
-		}
-		n++
-	}
-	q.pending = slices.Delete(q.pending, 0, n)
-	return nil
-}
-
 // inOrder calls emit for the samples of a capture in order of time.
 func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
-	var q sampleQueue
+	q := pair.Window[queuedSample]{Emit: func(_ uint64, s queuedSample) error { return emit(s) }}
 	var s perfdata.Sample
 	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
 	counters := c.Records.CountersFrom(sideband.Chunk{})
@@ -240,17 +197,19 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 			rec := records.Record()
 			switch rec.Type {
 			case perfdata.TypeFinishedRound:
-				if err := q.round(emit); err != nil {
+				if err := q.Round(); err != nil {
 					return err
 				}
 			case perfdata.TypeSample:
 				if c.Records.File.DecodeSample(rec, &s) == nil { // Profile reported the others
 					at := sideband.PositionOf(rec)
-					next := queuedSample{time: c.Clock.At(s.Time, at), at: at, size: rec.Size}
+					next := queuedSample{at: at, size: rec.Size}
 					if len(s.Read) > 0 {
 						next.counts = counters.Counts(&s, nil)
 					}
-					q.add(next)
+					if err := q.Add(c.Clock.At(s.Time, at), int64(at), next); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -258,5 +217,5 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 			return err
 		}
 	}
-	return q.rest(emit)
+	return q.Rest()
 }

@@ -5,11 +5,11 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf/asm"
 
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/pair"
 )
 
 // switchLayout holds the offsets, in a record of sched:sched_switch, of the next thread and of the
@@ -85,17 +85,7 @@ func (a *assembler) storeThread(flags int32) {
 		asm.FnMapUpdateElem.Call())
 }
 
-// schedulerFunctions are the kernel functions between the function that blocks and the tracepoint
-// sched:sched_switch: the scheduler and the code that calls a tracepoint's programs.
-var schedulerFunctions = []string{
-	"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled", "schedule_rtlock",
-	"__schedule_loop", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
-	"preempt_schedule_notrace", "__cond_resched", "_cond_resched", "dynamic_cond_resched",
-	"__traceiter_sched_switch", "__bpf_trace_sched_switch", "trace_event_raw_event_sched_switch",
-	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
-}
-
-// switchRanges returns the sorted address ranges of schedulerFunctions; none if the kernel hides
+// switchRanges returns the sorted address ranges of the scheduler's functions; none if the kernel hides
 // its symbols.
 func switchRanges() (ranges []Range) {
 	const path = "/proc/kallsyms"
@@ -110,8 +100,7 @@ func switchRanges() (ranges []Range) {
 			return true
 		}
 		starts = append(starts, s.Addr)
-		name, _, _ := strings.Cut(s.Name, ".") // __schedule.constprop.0 and .cold
-		if slices.Contains(schedulerFunctions, name) {
+		if pair.IsScheduler(s.Name) {
 			wanted = append(wanted, s.Addr)
 		}
 		return true

@@ -1,0 +1,168 @@
+// Package pair computes times between two events of a recording: how long threads did not run and
+// what ended that (Threads), and the time between a start and an end with equal keys (Table).
+//
+// The caller brings the events into order of time by a Window, and passes them on:
+//
+//	threads := pair.Threads{Emit: func(w *pair.Wait) { … }, Run: func(r *pair.Run) { … }}
+//	window := pair.Window[event]{Emit: func(time uint64, e event) error {
+//		switch e.kind {
+//		case out: // sched_switch, of the previous thread
+//			threads.Out(e.point, e.state)
+//		case in: // sched_switch, of the next thread
+//			threads.In(e.point)
+//		…
+//	}}
+//
+// Nothing is guessed. An interval during which records were lost (Losses), or of which one end is
+// unknown, is not emitted but counted with its reason in Stats. Memory grows with the threads that
+// live and the starts without an end, not with events: stacks and labels are numbers of the caller.
+//
+// Times are in ns of the recording's clock. The types are not safe for concurrent use.
+package pair
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// NoStack is the Stack of a Point without one: its event was not recorded.
+const NoStack = ^uint32(0)
+
+// Point is an event of a thread. Stack and Label are numbers of the caller.
+type Point struct {
+	Time         uint64
+	TID, CPU     int32
+	Stack, Label uint32
+}
+
+// Span is a range of time, both ends included.
+type Span struct{ From, To uint64 }
+
+// Losses are the spans in which records were lost, on any CPU.
+type Losses []Span
+
+// NewLosses returns the spans in order, with overlapping ones joined.
+func NewLosses(spans []Span) (l Losses) {
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	for _, s := range spans {
+		if n := len(l); n > 0 && s.From <= l[n-1].To {
+			l[n-1].To = max(l[n-1].To, s.To)
+		} else {
+			l = append(l, s)
+		}
+	}
+	return l
+}
+
+// Overlap reports whether records were lost between two times.
+func (l Losses) Overlap(from, to uint64) bool {
+	i := sort.Search(len(l), func(i int) bool { return l[i].To >= from })
+	return i < len(l) && l[i].From <= to
+}
+
+// Stats counts intervals. Those of Lost, NoStart, NoEnd and Back are not emitted.
+type Stats struct {
+	Emitted  Sum // all that were emitted
+	CutStart Sum // emitted: they began before the recording, their start has no stack
+	CutEnd   Sum // emitted: they ended after the recording
+	Lost     Sum // records were lost during the interval
+	NoStart  Sum // an end without a start; the time is unknown
+	NoEnd    Sum // another start came before an end; the time until then
+	Reused   Sum // of NoEnd and Lost: the thread's number was given to a new thread
+	Back     Sum // the end is before the start
+}
+
+// Sum is a number of intervals with their time in ns.
+type Sum struct{ Count, Nanos uint64 }
+
+func (s *Sum) add(from, to uint64) {
+	s.Count++
+	if to > from {
+		s.Nanos += to - from
+	}
+}
+
+// usable counts an interval, and reports whether it can be emitted.
+func (s *Stats) usable(losses Losses, from, to uint64) bool {
+	switch {
+	case to < from:
+		s.Back.add(from, to)
+	case losses.Overlap(from, to):
+		s.Lost.add(from, to)
+	default:
+		s.Emitted.add(from, to)
+		return true
+	}
+	return false
+}
+
+// broken counts an interval without an end, until another start.
+func (s *Stats) broken(losses Losses, from, to uint64) {
+	if losses.Overlap(from, to) {
+		s.Lost.add(from, to)
+	} else {
+		s.NoEnd.add(from, to)
+	}
+}
+
+// Key is what a start and its end have in common, such as a hash of their fields.
+type Key struct{ Hi, Lo uint64 }
+
+// Interval is the time between a start and an end with equal keys.
+type Interval struct {
+	Start  Point
+	End    uint64
+	CutEnd bool // it had not ended when the recording ended, at End
+}
+
+// Table pairs starts with the next end of the same key.
+type Table struct {
+	Losses Losses
+	Stats  Stats
+	Emit   func(*Interval)
+
+	open map[Key]Point
+}
+
+// Start adds a start. An open start with the same key has no end.
+func (t *Table) Start(k Key, p Point) {
+	if old, ok := t.open[k]; ok {
+		t.Stats.broken(t.Losses, old.Time, p.Time)
+	} else if t.open == nil {
+		t.open = make(map[Key]Point)
+	}
+	t.open[k] = p
+}
+
+// End ends the open start of a key.
+func (t *Table) End(k Key, time uint64) {
+	start, ok := t.open[k]
+	if !ok {
+		t.Stats.NoStart.add(0, 0)
+		return
+	}
+	delete(t.open, k)
+	if t.Stats.usable(t.Losses, start.Time, time) {
+		t.Emit(&Interval{Start: start, End: time})
+	}
+}
+
+// Finish cuts the open starts at the end of the recording.
+func (t *Table) Finish(end uint64) {
+	list := make([]Point, 0, len(t.open))
+	for _, p := range t.open {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.TID, b.TID),
+			cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Label, b.Label))
+	})
+	for _, p := range list {
+		if t.Stats.usable(t.Losses, p.Time, end) {
+			t.Stats.CutEnd.add(p.Time, end)
+			t.Emit(&Interval{Start: p, End: end, CutEnd: true})
+		}
+	}
+	t.open = nil
+}

@@ -1,0 +1,298 @@
+package pair
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Why says how a thread stopped running.
+type Why uint8
+
+// The reasons of a switch-out.
+const (
+	Blocked   Why = iota // it waits until another thread or an interrupt wakes it
+	Preempted            // it is ready to run
+	Dead                 // it runs never again
+)
+
+// Step is a thread that woke another, or the end of a chain of them.
+type Step struct {
+	Point          // of the waking, in the thread that ran then
+	Interrupt bool // an interrupt woke, in the time of that thread; the last step
+	Cycle     bool // the thread is already in the chain, or is the waiter; the last step
+}
+
+// Wait is a time in which a thread did not run.
+type Wait struct {
+	Out   Point  // the switch-out; without a stack if CutStart, or if New
+	In    uint64 // when the thread ran again
+	InCPU int32  // -1 if CutEnd
+	// Ready is when the thread became ready to run: Out.Time if it was preempted, otherwise the
+	// waking; 0 if unknown.
+	Ready    uint64
+	Wakers   []Step // Wakers[0] woke the thread, Wakers[1] that one …; valid during Emit
+	CutStart bool   // it began before the recording
+	CutEnd   bool   // it had not ended when the recording ended, at In
+	New      bool   // the thread was made at Out.Time and waits for its first CPU
+}
+
+// Run is a time in which a thread ran.
+type Run struct {
+	TID, CPU         int32
+	From, To         uint64
+	CutStart, CutEnd bool
+}
+
+// Threads follows the threads of a recording of all CPUs by the events of the scheduler. Calls are
+// in order of time; From is the start of the recording. The idle thread, 0, is ignored.
+type Threads struct {
+	From       uint64
+	Losses     Losses
+	WakerDepth int         // maximum length of Wait.Wakers; 0 for none
+	Emit       func(*Wait) // may be nil, as Run
+	Run        func(*Run)
+
+	Waits, Runs Stats
+
+	threads map[int32]*thread
+	dead    []uint64 // a bit for each number of a thread that ended, and was not made again
+	wait    Wait     // scratch
+}
+
+// maxTID is Linux's PID_MAX_LIMIT.
+const maxTID = 1 << 22
+
+type threadState uint8
+
+const (
+	stateUnknown threadState = iota
+	stateRunning
+	stateWaiting
+)
+
+type thread struct {
+	state    threadState
+	since    Point  // in that state
+	cutStart bool   // in the state since before the recording
+	made     bool   // waits for its first CPU
+	ready    uint64 // see Wait, of the current or last wait; as wakers
+	wakers   []Step
+}
+
+// Out records that the thread of p stops running. The caller's stack and label of p are those of
+// the Wait that begins.
+func (t *Threads) Out(p Point, why Why) {
+	if p.TID == 0 {
+		return
+	}
+	x, known := t.thread(p.TID)
+	switch {
+	case x.state == stateRunning:
+		t.ran(x, p.TID, p.Time, false)
+	case x.state == stateWaiting:
+		t.Waits.broken(t.Losses, x.since.Time, p.Time)
+		t.Runs.NoStart.add(0, 0)
+	case !known && !t.died(p.TID):
+		x.since, x.cutStart = Point{Time: t.From, TID: p.TID, CPU: p.CPU}, true
+		t.ran(x, p.TID, p.Time, false)
+	}
+	if why == Dead {
+		delete(t.threads, p.TID)
+		t.setDied(p.TID, true)
+		return
+	}
+	x.state, x.since, x.cutStart, x.made = stateWaiting, p, false, false
+	x.ready, x.wakers = 0, x.wakers[:0]
+	if why == Preempted {
+		x.ready = p.Time
+	}
+}
+
+// In records that a thread starts running. If its number is new, it waited since the start of the
+// recording.
+func (t *Threads) In(p Point) {
+	if p.TID == 0 {
+		return
+	}
+	x, known := t.thread(p.TID)
+	switch {
+	case x.state == stateWaiting:
+		t.waited(x, p.Time, p.CPU, false)
+	case x.state == stateRunning:
+		t.Runs.broken(t.Losses, x.since.Time, p.Time)
+		t.Waits.NoStart.add(0, 0)
+	case !known && !t.died(p.TID):
+		t.before(x, p)
+		t.waited(x, p.Time, p.CPU, false)
+	default:
+		t.Waits.NoStart.add(0, 0)
+	}
+	x.state, x.since, x.cutStart, x.made = stateRunning, p, false, false
+}
+
+// before makes a thread wait since before the recording.
+func (t *Threads) before(x *thread, p Point) {
+	x.state, x.cutStart = stateWaiting, true
+	x.since = Point{Time: t.From, TID: p.TID, CPU: p.CPU, Stack: NoStack, Label: p.Label}
+	x.ready, x.wakers = 0, x.wakers[:0]
+}
+
+// Wake records that a thread becomes ready to run: by is the thread that ran then. Label of woken
+// is the label of a Wait that began before the recording. interrupt says that not the code of by
+// woke it, but an interrupt. Only the first waking of a wait counts.
+func (t *Threads) Wake(woken, by Point, interrupt bool) {
+	if woken.TID == 0 {
+		return
+	}
+	x, known := t.thread(woken.TID)
+	if !known && !t.died(woken.TID) {
+		t.before(x, woken)
+	}
+	if x.state != stateWaiting || x.ready != 0 {
+		return
+	}
+	x.ready = woken.Time
+	if t.WakerDepth > 0 {
+		x.wakers = t.chain(x.wakers[:0], woken.TID, x.since.Time, by, interrupt || by.TID == 0)
+	}
+}
+
+// chain appends who woke a thread that waited since a time, and who woke that one, if it was woken
+// since.
+func (t *Threads) chain(list []Step, waiter int32, since uint64, by Point, interrupt bool) []Step {
+	list = append(list, Step{Point: by, Interrupt: interrupt})
+	x := t.threads[by.TID]
+	if interrupt || x == nil || x.ready == 0 || x.ready < since {
+		return list
+	}
+	for _, s := range x.wakers {
+		if len(list) == t.WakerDepth || s.Time < since {
+			return list
+		}
+		s.Cycle = !s.Interrupt && (s.TID == waiter || slices.ContainsFunc(list, func(o Step) bool {
+			return o.TID == s.TID
+		}))
+		list = append(list, s)
+		if s.Cycle || s.Interrupt {
+			return list
+		}
+	}
+	return list
+}
+
+// New records that a thread was made; it waits for its first CPU. A living thread with that number
+// has ended unseen.
+func (t *Threads) New(p Point) {
+	if p.TID == 0 {
+		return
+	}
+	x, _ := t.thread(p.TID)
+	switch x.state {
+	case stateWaiting:
+		t.Waits.broken(t.Losses, x.since.Time, p.Time)
+		t.Waits.Reused.add(x.since.Time, p.Time)
+	case stateRunning:
+		t.Runs.broken(t.Losses, x.since.Time, p.Time)
+		t.Runs.Reused.add(x.since.Time, p.Time)
+	}
+	t.setDied(p.TID, false)
+	p.Stack = NoStack
+	*x = thread{state: stateWaiting, since: p, made: true, ready: p.Time,
+		wakers: x.wakers[:0]}
+}
+
+// Finish cuts all that has not ended at the end of the recording.
+func (t *Threads) Finish(end uint64) {
+	for _, tid := range slices.Sorted(maps.Keys(t.threads)) {
+		switch x := t.threads[tid]; x.state {
+		case stateRunning:
+			t.ran(x, tid, end, true)
+		case stateWaiting:
+			t.waited(x, end, -1, true)
+		}
+	}
+	t.threads = nil
+}
+
+func (t *Threads) thread(tid int32) (x *thread, known bool) {
+	if x, known = t.threads[tid]; !known {
+		if t.threads == nil {
+			t.threads = make(map[int32]*thread)
+		}
+		x = new(thread)
+		t.threads[tid] = x
+	}
+	return x, known
+}
+
+// died reports whether the last thread with a number has ended.
+func (t *Threads) died(tid int32) bool {
+	word := int(uint32(tid) / 64)
+	return word < len(t.dead) && t.dead[word]>>(uint32(tid)%64)&1 != 0
+}
+
+func (t *Threads) setDied(tid int32, dead bool) {
+	word := int(uint32(tid) / 64)
+	switch {
+	case dead && uint32(tid) < maxTID:
+		for len(t.dead) <= word {
+			t.dead = append(t.dead, 0)
+		}
+		t.dead[word] |= 1 << (uint32(tid) % 64)
+	case word < len(t.dead):
+		t.dead[word] &^= 1 << (uint32(tid) % 64)
+	}
+}
+
+// waited ends the wait of a thread.
+func (t *Threads) waited(x *thread, end uint64, cpu int32, cut bool) {
+	if !t.Waits.usable(t.Losses, x.since.Time, end) {
+		return
+	}
+	if x.cutStart {
+		t.Waits.CutStart.add(x.since.Time, end)
+	}
+	if cut {
+		t.Waits.CutEnd.add(x.since.Time, end)
+	}
+	if t.Emit != nil {
+		t.wait = Wait{Out: x.since, In: end, InCPU: cpu, Ready: x.ready, Wakers: x.wakers,
+			CutStart: x.cutStart, CutEnd: cut, New: x.made}
+		t.Emit(&t.wait)
+	}
+}
+
+// ran ends the run of a thread.
+func (t *Threads) ran(x *thread, tid int32, end uint64, cut bool) {
+	if !t.Runs.usable(t.Losses, x.since.Time, end) {
+		return
+	}
+	if x.cutStart {
+		t.Runs.CutStart.add(x.since.Time, end)
+	}
+	if cut {
+		t.Runs.CutEnd.add(x.since.Time, end)
+	}
+	if t.Run != nil {
+		t.Run(&Run{TID: tid, CPU: x.since.CPU, From: x.since.Time, To: end, CutStart: x.cutStart,
+			CutEnd: cut})
+	}
+}
+
+// schedulerFunctions are the kernel functions between the function that blocks and the tracepoint
+// sched:sched_switch: the scheduler and the code that calls a tracepoint's programs.
+var schedulerFunctions = []string{
+	"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled", "schedule_rtlock",
+	"__schedule_loop", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
+	"preempt_schedule_notrace", "__cond_resched", "_cond_resched", "dynamic_cond_resched",
+	"__traceiter_sched_switch", "__bpf_trace_sched_switch", "trace_event_raw_event_sched_switch",
+	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
+}
+
+// IsScheduler reports whether a kernel function belongs to the scheduler or a tracepoint, by its
+// symbol: the stack of a Wait begins at the function that called it.
+func IsScheduler(symbol string) bool {
+	name, _, _ := strings.Cut(symbol, ".") // __schedule.constprop.0 and .cold
+	return slices.Contains(schedulerFunctions, name)
+}

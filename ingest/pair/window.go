@@ -1,0 +1,84 @@
+package pair
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxPending bounds the events of a Window: a recording without rounds is sorted within that many.
+const maxPending = 1 << 20
+
+// Window sorts the events of a recording by time. perf record writes the buffers of the CPUs one
+// after another. Each pass over all buffers ends with a FINISHED_ROUND record: no later event is
+// older than the latest event of the previous round. This bound is perf's own
+// (tools/perf/util/ordered-events.c), and limits the window to two rounds.
+type Window[T any] struct {
+	// Emit receives the events in order of time; equal times in the order of the file. Its error
+	// ends the sorting.
+	Emit func(time uint64, event T) error
+	Late uint64 // emitted events older than their predecessor, which only damaged files have
+
+	pending  []pending[T]
+	latest   uint64 // of all events so far
+	complete uint64 // events up to this time are in the window when this round ends
+	emitted  uint64 // time of the last emitted event
+}
+
+type pending[T any] struct {
+	time  uint64
+	at    int64
+	event T
+}
+
+// Add adds an event with its position in the file, in any order of time. Beyond maxPending events
+// it emits the older half.
+func (w *Window[T]) Add(time uint64, at int64, event T) error {
+	w.pending = append(w.pending, pending[T]{time, at, event})
+	w.latest = max(w.latest, time)
+	if len(w.pending) < maxPending {
+		return nil
+	}
+	w.sort()
+	return w.emit(maxPending / 2)
+}
+
+// Round ends a round, and emits the events that no later one can precede.
+func (w *Window[T]) Round() error {
+	w.sort()
+	n, _ := slices.BinarySearchFunc(w.pending, w.complete, func(p pending[T], limit uint64) int {
+		if p.time <= limit {
+			return -1
+		}
+		return 1
+	})
+	w.complete = w.latest
+	return w.emit(n)
+}
+
+// Rest emits the remaining events.
+func (w *Window[T]) Rest() error {
+	w.sort()
+	return w.emit(len(w.pending))
+}
+
+func (w *Window[T]) sort() {
+	slices.SortFunc(w.pending, func(a, b pending[T]) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at, b.at))
+	})
+}
+
+// emit emits the first n events.
+func (w *Window[T]) emit(n int) error {
+	for i := range w.pending[:n] {
+		p := &w.pending[i]
+		if p.time < w.emitted {
+			w.Late++
+		}
+		w.emitted = max(w.emitted, p.time)
+		if err := w.Emit(p.time, p.event); err != nil {
+			return err
+		}
+	}
+	w.pending = slices.Delete(w.pending, 0, n)
+	return nil
+}
