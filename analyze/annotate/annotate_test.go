@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/disasm"
+	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
@@ -328,15 +329,16 @@ func TestAnnotateColour(t *testing.T) {
 		a.WriteText(&coloured, TextStyle{Colour: true})); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{colourHot + "   60.00" + colourEnd, colourSource + "; helper.h:7",
-		colourMark + "-> call"} {
+	paint := table.Style{Color: true}.Paint
+	for _, want := range []string{paint(table.Red, "   60.00"), "\x1b[34m; helper.h:7",
+		"\x1b[1m-> call"} {
 		if !strings.Contains(coloured.String(), want) {
 			t.Errorf("no %q in %q", want, coloured.String())
 		}
 	}
 	text := coloured.String()
-	for _, c := range []string{colourHot, colourWarm, colourSource, colourMark, colourEnd} {
-		text = strings.ReplaceAll(text, c, "")
+	for _, c := range []string{"0", "1", "31", "32", "34"} {
+		text = strings.ReplaceAll(text, "\x1b["+c+"m", "")
 	}
 	if text != plain.String() {
 		t.Errorf("%s\nis not\n%s", text, plain.String())

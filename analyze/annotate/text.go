@@ -21,17 +21,8 @@ type TextStyle struct {
 	Colour    bool // for a terminal
 }
 
-// Colours, as perf annotate has them: red from 5 % up, green from 0.5 %.
-const (
-	colourHot    = "\x1b[31m"
-	colourWarm   = "\x1b[32m"
-	colourSource = "\x1b[34m"
-	colourMark   = "\x1b[1m"
-	colourEnd    = "\x1b[0m"
-
-	hotPercent  = 5
-	warmPercent = 0.5
-)
+// The shares from which instructions are red and green, as perf annotate has them.
+const hotPercent, warmPercent = 5, 0.5
 
 // summaryLines is how many of the hottest lines are above a listing.
 const summaryLines = 5
@@ -67,11 +58,11 @@ type annotateWriter struct {
 	style TextStyle
 }
 
-func (t *annotateWriter) colour(code, text string) string {
-	if !t.style.Colour || text == "" {
+func (t *annotateWriter) colour(c table.Color, text string) string {
+	if text == "" {
 		return text
 	}
-	return code + text + colourEnd
+	return table.Style{Color: t.style.Colour}.Paint(c, text)
 }
 
 func (t *annotateWriter) head() {
@@ -100,7 +91,7 @@ func (t *annotateWriter) value(samples, weight uint64) uint64 {
 }
 
 func (t *annotateWriter) function(f *Function) {
-	fmt.Fprintf(t, "\n%s%s: %s of %s, %s, %s\n", t.colour(colourMark, f.Name), f.into(),
+	fmt.Fprintf(t, "\n%s%s: %s of %s, %s, %s\n", t.colour(table.Bold, f.Name), f.into(),
 		table.Percent(t.value(f.Samples, f.Weight), t.a.Total), t.a.Event, counted(f.Samples, "sample"),
 		table.Quantity(t.value(f.Samples, f.Weight), t.a.Unit))
 	fmt.Fprintf(t, "  object: %s", f.Object)
@@ -110,7 +101,7 @@ func (t *annotateWriter) function(f *Function) {
 	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"),
 		f.Address)
 	for _, n := range f.Disagreements {
-		fmt.Fprintf(t, "  %s: %s\n", t.colour(colourMark, "warning"), n)
+		fmt.Fprintf(t, "  %s: %s\n", t.colour(table.Bold, "warning"), n)
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(t, "  note: %s\n", n)
@@ -153,9 +144,9 @@ func (t *annotateWriter) percent(v float64) string {
 	text := fmt.Sprintf("%8.2f", v)
 	switch {
 	case v >= hotPercent:
-		return t.colour(colourHot, text)
+		return t.colour(table.Red, text)
 	case v >= warmPercent:
-		return t.colour(colourWarm, text)
+		return t.colour(table.Green, text)
 	}
 	return text
 }
@@ -194,7 +185,7 @@ func (t *annotateWriter) listing(f *Function) {
 			line = -1
 		}
 		if !slices.Equal(in.Inlined, inlined) {
-			t.row(w, "", t.colour(colourSource, "; "+f.InlineText(in.Inlined)))
+			t.row(w, "", t.colour(table.Blue, "; "+f.InlineText(in.Inlined)))
 			inlined, line = in.Inlined, -1
 		}
 		if in.line != line && in.line >= 0 {
@@ -246,9 +237,9 @@ func (t *annotateWriter) sourceRow(w int, l *Line) {
 	if l.Source != "" {
 		text += "  " + l.Source
 	}
-	text = t.colour(colourSource, text)
+	text = t.colour(table.Blue, text)
 	if l.Hottest {
-		text += t.colour(colourMark, fmt.Sprintf("   <-- hottest line, %.2f%%", l.Percent))
+		text += t.colour(table.Bold, fmt.Sprintf("   <-- hottest line, %.2f%%", l.Percent))
 	}
 	t.row(w, "", text)
 }
@@ -269,7 +260,7 @@ func (t *annotateWriter) instruction(w int, in *Inst, f *Function) {
 	}
 	text := arrow + f.InstText(in, t.style.Addresses)
 	if in.Hottest {
-		text = t.colour(colourMark, text)
+		text = t.colour(table.Bold, text)
 	}
 	fmt.Fprintf(t, "%c%s | %*s | %s\n", mark, t.percent(in.Percent), w, where, text)
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,5 +210,45 @@ func BenchmarkTop(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		NewTop(p, TopOptions{})
+	}
+}
+
+// TestTreeOf counts the calls of a node, and its callers, by all stacks with it.
+func TestTreeOf(t *testing.T) {
+	for seed := range uint64(10) {
+		s := Fold(profilebuild.Calls(seed, true), &Options{})
+		_, cum := s.Sums()
+		for n := range s.Nodes {
+			node := NodeID(n)
+			callees, callers := make(map[NodeID]uint64), make(map[NodeID]uint64)
+			for list, value := range s.All() {
+				for i := range list {
+					list[i], _ = list[i].Inlined()
+				}
+				first, last := slices.Index(list, node), len(list)-1
+				for last >= 0 && list[last] != node {
+					last--
+				}
+				if first >= 0 && first+1 < len(list) {
+					callees[list[first+1]] += value
+				}
+				if last > 0 {
+					callers[list[last-1]] += value
+				}
+			}
+			for reverse, want := range map[bool]map[NodeID]uint64{false: callees, true: callers} {
+				tree := s.TreeOf(node, TreeOptions{Reverse: reverse})
+				root, got := &tree.Nodes[0], make(map[NodeID]uint64)
+				sum := root.Flat
+				for _, c := range tree.Nodes[root.First : root.First+root.Children] {
+					got[c.Node] = c.Cum
+					sum += c.Cum
+				}
+				if root.Cum != cum[n] || sum != root.Cum || !maps.Equal(got, want) {
+					t.Fatalf("seed %d, node %d, reverse %v: %d, want %d; %v, want %v", seed, n, reverse,
+						root.Cum, cum[n], got, want)
+				}
+			}
+		}
 	}
 }

@@ -91,36 +91,83 @@ type group struct {
 
 // Tree builds the call tree of the stacks. It is deterministic.
 func (s *Stacks) Tree(opts TreeOptions) *Tree {
-	t := &Tree{Stacks: s, Reverse: opts.Reverse}
-	b := &treeBuilder{s: s, opts: opts, tree: t, slot: make([]uint32, len(s.Nodes)),
-		min: threshold(opts.MinShare, s.Kept), minBase: threshold(opts.MinShare, s.BaseKept)}
-	if opts.Reverse {
-		b.sum = side{s.values, s.base}
-		b.next = slices.Clone(s.leaves)
-		for i := range b.next {
-			b.items = append(b.items, uint32(i))
-		}
-	} else {
-		b.own.values, b.sum.values = own(s, s.values), below(s, s.values)
-		if s.base != nil {
-			b.own.base, b.sum.base = own(s, s.base), below(s, s.base)
-		}
-		b.size = make([]uint32, len(s.frames))
-		for f := len(b.size) - 1; f >= 0; f-- {
-			b.size[f]++
-			if f > 0 {
-				b.size[s.frames[f].caller] += b.size[f]
-			}
-		}
+	b := s.newTreeBuilder(opts)
+	if !opts.Reverse {
 		b.items = []uint32{0}
 	}
-	root := TreeNode{Node: NoNode, Parent: -1, Cum: s.Kept, BaseCum: s.BaseKept}
-	t.Nodes = append(t.Nodes, root)
+	for i, leaf := range s.leaves {
+		if opts.Reverse {
+			b.next[i] = leaf
+			b.items = append(b.items, uint32(i))
+		}
+	}
+	return b.build(TreeNode{Node: NoNode, Parent: -1, Cum: s.Kept, BaseCum: s.BaseKept})
+}
+
+// TreeOf builds the tree of the calls that one node makes, or with Reverse of its callers. The root
+// is the node; shares are of its cumulative value. Of a recursive function, calls begin at the
+// outermost frame and callers at the innermost one, so that each stack counts once.
+func (s *Stacks) TreeOf(node NodeID, opts TreeOptions) *Tree {
+	b := s.newTreeBuilder(opts)
+	root := TreeNode{Node: node, Parent: -1}
+	add := func(item uint32) {
+		value, base := b.sum.at(item)
+		root.Cum, root.BaseCum = root.Cum+value, root.BaseCum+base
+		b.items = append(b.items, item)
+	}
+	if opts.Reverse {
+		for i, f := range s.leaves {
+			for f != 0 && s.frames[f].node&^inlinedBit != node {
+				f = s.frames[f].caller
+			}
+			if f != 0 {
+				b.next[i] = s.frames[f].caller
+				add(uint32(i))
+			}
+		}
+		return b.build(root)
+	}
+	for f := uint32(1); f < uint32(len(s.frames)); f++ {
+		if s.frames[f].node&^inlinedBit == node {
+			add(f)
+			f += b.size[f] - 1
+		}
+	}
+	return b.build(root)
+}
+
+// newTreeBuilder returns a builder without items.
+func (s *Stacks) newTreeBuilder(opts TreeOptions) *treeBuilder {
+	b := &treeBuilder{s: s, opts: opts, slot: make([]uint32, len(s.Nodes)),
+		tree: &Tree{Stacks: s, Reverse: opts.Reverse}}
+	if opts.Reverse {
+		b.sum = side{s.values, s.base}
+		b.next = make([]uint32, len(s.leaves))
+		return b
+	}
+	b.own.values, b.sum.values = own(s, s.values), below(s, s.values)
+	if s.base != nil {
+		b.own.base, b.sum.base = own(s, s.base), below(s, s.base)
+	}
+	b.size = make([]uint32, len(s.frames))
+	for f := len(b.size) - 1; f >= 0; f-- {
+		b.size[f]++
+		if f > 0 {
+			b.size[s.frames[f].caller] += b.size[f]
+		}
+	}
+	return b
+}
+
+// build makes the tree below a root with the items of the builder.
+func (b *treeBuilder) build(root TreeNode) *Tree {
+	b.min, b.minBase = threshold(b.opts.MinShare, root.Cum), threshold(b.opts.MinShare, root.BaseCum)
+	b.tree.Nodes = append(b.tree.Nodes, root)
 	b.ranges = append(b.ranges, span{0, uint32(len(b.items))})
-	for i := 0; i < len(t.Nodes); i++ {
+	for i := 0; i < len(b.tree.Nodes); i++ {
 		b.split(int32(i))
 	}
-	return t
+	return b.tree
 }
 
 // threshold is the least value that is kept: at least 1.

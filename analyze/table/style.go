@@ -23,10 +23,11 @@ const (
 	Green
 	Faint
 	Bold
+	Blue
 )
 
 var escapes = [...]string{Plain: "", Red: "\x1b[31m", Green: "\x1b[32m", Faint: "\x1b[2m",
-	Bold: "\x1b[1m"}
+	Bold: "\x1b[1m", Blue: "\x1b[34m"}
 
 // Paint returns a printable text in a colour, if the style has colours.
 func (s Style) Paint(c Color, text string) string {

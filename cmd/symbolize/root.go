@@ -82,6 +82,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		reportcmd.NewReport(a),
 		reportcmd.NewHeatmap(a),
 		reportcmd.NewTimeline(a),
+		reportcmd.NewTUI(a),
 		reportcmd.NewTree(a),
 		reportcmd.NewPeek(a),
 		reportcmd.NewDiff(a),
