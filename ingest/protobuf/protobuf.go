@@ -24,32 +24,44 @@ type Field struct {
 
 // Next splits the first field off a message. It reports false if the message is malformed there.
 func Next(b []byte) (f Field, rest []byte, ok bool) {
-	tag, n := uvarint(b)
-	if n <= 0 {
+	if len(b) < 2 { // a tag and a value
 		return f, nil, false
+	}
+	tag, n := uint64(b[0]), 1
+	if tag >= 0x80 {
+		if tag, n = binary.Uvarint(b); n <= 0 {
+			return f, nil, false
+		}
 	}
 	b = b[n:]
 	f.Number, f.Wire = tag>>3, int(tag&7)
 	switch f.Wire {
-	case Varint:
-		if f.Value, n = uvarint(b); n <= 0 {
+	case Varint, Bytes:
+		if len(b) == 0 {
 			return f, nil, false
 		}
-		return f, b[n:], true
+		value, n := uint64(b[0]), 1
+		if value >= 0x80 {
+			if value, n = binary.Uvarint(b); n <= 0 {
+				return f, nil, false
+			}
+		}
+		b = b[n:]
+		if f.Wire == Varint {
+			f.Value = value
+			return f, b, true
+		}
+		if value > uint64(len(b)) {
+			return f, nil, false
+		}
+		f.Body = b[:value:value]
+		return f, b[value:], true
 	case Fixed64:
 		if len(b) < 8 {
 			return f, nil, false
 		}
 		f.Value = binary.LittleEndian.Uint64(b)
 		return f, b[8:], true
-	case Bytes:
-		size, n := uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return f, nil, false
-		}
-		end := n + int(size)
-		f.Body = b[n:end:end]
-		return f, b[end:], true
 	case Fixed32:
 		if len(b) < 4 {
 			return f, nil, false
@@ -60,14 +72,6 @@ func Next(b []byte) (f Field, rest []byte, ok bool) {
 	return f, nil, false
 }
 
-// uvarint is binary.Uvarint with a fast path for one byte.
-func uvarint(b []byte) (uint64, int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
-	}
-	return binary.Uvarint(b)
-}
-
 // Numbers appends the numbers of a repeated varint field, packed or not. It reports false if they
 // are malformed.
 func Numbers[T int64 | uint64](to []T, f *Field) ([]T, bool) {
@@ -75,9 +79,11 @@ func Numbers[T int64 | uint64](to []T, f *Field) ([]T, bool) {
 		return append(to, T(f.Value)), f.Wire == Varint
 	}
 	for b := f.Body; len(b) > 0; {
-		v, n := uvarint(b)
-		if n <= 0 {
-			return to, false
+		v, n := uint64(b[0]), 1
+		if v >= 0x80 {
+			if v, n = binary.Uvarint(b); n <= 0 {
+				return to, false
+			}
 		}
 		to = append(to, T(v))
 		b = b[n:]

@@ -106,6 +106,9 @@ func (b *Builder) Function(f ingest.Function) ingest.FuncID {
 	return n
 }
 
+// FunctionAt returns a function. It belongs to the Builder.
+func (b *Builder) FunctionAt(f ingest.FuncID) *ingest.Function { return &b.funcs[f] }
+
 // Place adds a place and returns its number. The frames are copied. A place without a name in an
 // object whose addresses mean nothing is at offset 0.
 func (b *Builder) Place(pl Place) uint32 {

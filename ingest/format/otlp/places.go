@@ -1,11 +1,14 @@
 package otlp
 
 import (
-	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"hash/fnv"
+	"io"
 	"math"
+	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"symbolize/buildid"
@@ -36,76 +39,107 @@ const (
 type mapped struct {
 	object uint32
 	base   uint64 // an address minus it is an Offset
-	known  bool
 }
 
-// mapping returns the object of a mapping, for frames of the kernel or of processes.
+// mapping returns the object of a mapping, for frames of the kernel or of processes. Mappings with
+// equal contents, also of different messages, are decoded once.
 func (r *reader) mapping(i uint64, kernel bool) (mapped, error) {
 	cache := &r.mappings
 	if kernel {
 		cache = &r.kernelMappings
 	}
-	if i < uint64(len(*cache)) && (*cache)[i].known {
-		return (*cache)[i], nil
+	if i < uint64(len(*cache)) && (*cache)[i] > 0 {
+		return r.mapped[(*cache)[i]-1], nil
 	}
 	b, err := r.entry(mappingTable, i)
 	if err != nil {
 		return mapped{}, err
 	}
-	m, err := r.readMapping(b)
-	if err != nil {
+	raw := &r.raw
+	if err := r.readMapping(raw, b); err != nil {
 		return mapped{}, err
+	}
+	n, fresh := r.mappedAt.Add(r.seed.Hash(append(raw.key, byte(btoi(kernel)))))
+	if fresh {
+		r.mapped = append(r.mapped, r.newMapping(raw, kernel))
+		*n = uint32(len(r.mapped))
+	}
+	(*cache)[i] = *n
+	return r.mapped[*n-1], nil
+}
+
+// rawMapping is a decoded mapping. Its slices are reused.
+type rawMapping struct {
+	start, limit, offset uint64
+	file                 []byte
+	attributes           []uint64
+	key                  []byte // everything that identifies it
+}
+
+func (r *reader) readMapping(m *rawMapping, b []byte) (err error) {
+	*m = rawMapping{attributes: m.attributes[:0], key: m.key[:0]}
+	for len(b) > 0 {
+		f, rest, ok := protobuf.Next(b)
+		if !ok {
+			return errMalformed
+		}
+		switch f.Number {
+		case 1:
+			m.start = f.Value
+		case 2:
+			m.limit = f.Value
+		case 3:
+			m.offset = f.Value
+		case 4:
+			m.file, err = r.entry(stringTable, f.Value)
+		case mappingAttributes:
+			if m.attributes, ok = protobuf.Numbers(m.attributes, &f); !ok {
+				err = errMalformed
+			}
+		}
+		if err != nil {
+			return err
+		}
+		b = rest
+	}
+	for _, n := range []uint64{m.start, m.limit, m.offset, uint64(len(m.file))} {
+		m.key = binary.LittleEndian.AppendUint64(m.key, n)
+	}
+	m.key = append(m.key, m.file...)
+	for _, i := range m.attributes {
+		a, err := r.attribute(i)
+		if err != nil {
+			return err
+		}
+		if a.kind == buildIDKind {
+			m.key = protobuf.AppendVarint(append(m.key, a.key...), uint64(len(a.value)))
+			m.key = append(m.key, a.value...)
+		}
+	}
+	return nil
+}
+
+// newMapping returns the object of a mapping. Of several IDs of a file it has the GNU build ID,
+// otherwise that of Go, otherwise the hash.
+func (r *reader) newMapping(raw *rawMapping, kernel bool) mapped {
+	m := named.Mapping{Start: raw.start, Limit: raw.limit, Offset: raw.offset, File: string(raw.file)}
+	rank := 0
+	for _, i := range raw.attributes {
+		a, _ := r.attribute(i) // was decoded before
+		if a.kind != buildIDKind {
+			continue
+		}
+		var t ingest.Tag
+		r.tag(&t, a.value)
+		if id, n := fileID(string(a.key), t.Text); n > rank {
+			m.ID, rank = id, n
+		}
 	}
 	if kernel {
 		nameKernel(&m)
 	}
 	o, base := named.ObjectOf(m)
-	(*cache)[i] = mapped{object: r.b.Object(o), base: base, known: true}
-	return (*cache)[i], nil
-}
-
-// readMapping decodes a mapping. Of several IDs of a file it has the GNU build ID, otherwise that of
-// Go, otherwise the hash.
-func (r *reader) readMapping(b []byte) (m named.Mapping, err error) {
-	var attributes []uint64
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return m, errMalformed
-		}
-		switch f.Number {
-		case 1:
-			m.Start = f.Value
-		case 2:
-			m.Limit = f.Value
-		case 3:
-			m.Offset = f.Value
-		case 4:
-			var name []byte
-			if name, err = r.entry(stringTable, f.Value); err != nil {
-				return m, err
-			}
-			m.File = string(name)
-		case 5:
-			if attributes, ok = protobuf.Numbers(attributes, &f); !ok {
-				return m, errMalformed
-			}
-		}
-		b = rest
-	}
-	rank := 0
-	for _, i := range attributes {
-		key, value, _, err := r.attribute(i)
-		if err != nil {
-			return m, err
-		}
-		var t ingest.Tag
-		r.tag(&t, value)
-		if id, n := fileID(string(key), t.Text); n > rank {
-			m.ID, rank = id, n
-		}
-	}
-	return m, nil
+	return mapped{object: r.b.Object(o), base: base}
 }
 
 // fileID returns the ID in an attribute of a mapping, and how well it identifies the file: 0 for no
@@ -163,30 +197,43 @@ func (r *reader) place(i uint64) (uint32, error) {
 	}
 	pl := named.Place{Offset: addr.Offset(l.address)}
 	if l.mapping != 0 {
-		m, err := r.mapping(l.mapping, l.frameType == frameKernel)
+		m, err := r.mapping(l.mapping, l.frame.name == frameKernel)
 		if err != nil {
 			return 0, err
 		}
 		pl.Object, pl.Offset = m.object, addr.Offset(l.address-m.base)
 	} else {
-		pl.Object = r.withoutFile(l.frameType)
-		if len(l.lines) > 0 && (l.frameType != "" || l.address == 0) {
-			pl.Offset = r.nameOffset(l)
-		}
+		pl.Object = r.withoutFile(l.frame)
 	}
-	r.frames = r.frames[:0]
-	for k := range l.lines {
-		ln := &l.lines[k]
-		fn, err := r.function(pl.Object, ln.function)
-		if err != nil {
-			return 0, err
-		}
-		r.frames = append(r.frames, ingest.Frame{Func: fn, Line: clamp(ln.line), Column: clamp(ln.column)})
+	if pl.Frames, err = r.lineFrames(pl.Object, l.lines); err != nil {
+		return 0, err
 	}
-	pl.Frames = r.frames
+	if l.mapping == 0 && len(pl.Frames) > 0 && (l.frame.name != "" || l.address == 0) {
+		pl.Offset = r.nameOffset(pl.Frames)
+	}
 	n := r.b.Join(pl)
 	r.places[i] = n + 1
 	return n, nil
+}
+
+// lineFrames returns the frames of lines. A place is named as a whole, or not at all: then names come from the
+// store.
+func (r *reader) lineFrames(object uint32, lines []line) ([]ingest.Frame, error) {
+	r.frames = r.frames[:0]
+	named := true
+	for k := range lines {
+		ln := &lines[k]
+		fn, err := r.function(object, ln.function)
+		if err != nil {
+			return nil, err
+		}
+		named = named && fn != noFunction
+		r.frames = append(r.frames, ingest.Frame{Func: fn, Line: clamp(ln.line), Column: clamp(ln.column)})
+	}
+	if !named {
+		return nil, nil
+	}
+	return r.frames, nil
 }
 
 func clamp(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
@@ -194,21 +241,26 @@ func clamp(v int64) int32 { return int32(min(max(v, 0), math.MaxInt32)) }
 // location is a decoded location. Its slices are reused.
 type location struct {
 	mapping, address uint64
-	frameType        string
+	frame            *frameType
 	lines            []line
 	attributes       []uint64
 }
 
-// line is a decoded line with a function that has a name.
+// line is a decoded line.
 type line struct {
 	function     uint64
 	line, column int64
 }
 
-// readLocation decodes a location. Lines without the name of a function are left out: names come
-// from the store.
+// frameType is a type of frames.
+type frameType struct {
+	name   string
+	object uint32 // the object + 1 of frames without a mapping; 0 if there is none yet
+}
+
+// readLocation decodes a location.
 func (r *reader) readLocation(l *location, b []byte) error {
-	*l = location{lines: l.lines[:0], attributes: l.attributes[:0]}
+	*l = location{frame: &r.noType, lines: l.lines[:0], attributes: l.attributes[:0]}
 	for len(b) > 0 {
 		f, rest, ok := protobuf.Next(b)
 		if !ok {
@@ -232,44 +284,29 @@ func (r *reader) readLocation(l *location, b []byte) error {
 		}
 		b = rest
 	}
-	for _, ln := range l.lines {
-		names, err := r.functionNames(ln.function)
-		if err != nil {
-			return err
-		}
-		if len(names.name)+len(names.system) == 0 {
-			l.lines = l.lines[:0] // a place is named as a whole, or not at all
-			break
-		}
-	}
 	for _, i := range l.attributes {
-		t, err := r.frameType(i)
+		a, err := r.attribute(i)
 		if err != nil {
 			return err
 		}
-		if t != "" {
-			l.frameType = t
+		if a.kind == frameTypeKind {
+			l.frame = r.frameType(a)
 		}
 	}
 	return nil
 }
 
-// frameType returns the type of a frame in an attribute, "" for other attributes.
-func (r *reader) frameType(i uint64) (string, error) {
-	t, ok := r.frameTypes[i]
-	if !ok {
-		key, value, _, err := r.attribute(i)
-		if err != nil {
-			return "", err
+// frameType returns the type of frames in an attribute.
+func (r *reader) frameType(a *attribute) *frameType {
+	if a.frame == nil {
+		var t ingest.Tag
+		r.tag(&t, a.value)
+		if a.frame = r.frameTypes[t.Text]; a.frame == nil {
+			a.frame = &frameType{name: t.Text}
+			r.frameTypes[t.Text] = a.frame
 		}
-		if string(key) == keyFrameType {
-			var tag ingest.Tag
-			r.tag(&tag, value)
-			t = tag.Text
-		}
-		r.frameTypes[i] = t
 	}
-	return t, nil
+	return a.frame
 }
 
 func readLine(b []byte) (ln line, err error) {
@@ -319,8 +356,21 @@ func (c *contents) functionNames(i uint64) (n functionNames, err error) {
 	return n, err
 }
 
-// function returns the Builder's number of a function. Strings are copied only if it is new.
+// noFunction is the number of a function without a name.
+const noFunction = ^ingest.FuncID(0)
+
+// objectFunction is a function as one object has it.
+type objectFunction struct {
+	object uint32 // + 1; 0 for none
+	id     ingest.FuncID
+}
+
+// function returns the Builder's number of a function; noFunction if it has no name. Strings are
+// copied only if it is new.
 func (r *reader) function(object uint32, i uint64) (ingest.FuncID, error) {
+	if i < uint64(len(r.functions)) && r.functions[i].object == object+1 {
+		return r.functions[i].id, nil
+	}
 	n, err := r.functionNames(i)
 	if err != nil {
 		return 0, err
@@ -328,39 +378,56 @@ func (r *reader) function(object uint32, i uint64) (ingest.FuncID, error) {
 	if len(n.system) == 0 {
 		n.system = n.name
 	}
-	k := protobuf.AppendVarint(r.key[:0], uint64(object))
-	k = protobuf.AppendVarint(k, uint64(n.start))
-	k = protobuf.AppendVarint(k, uint64(len(n.system)))
-	r.key = append(append(k, n.system...), n.file...)
-	id, fresh := r.functions.Add(r.seed.Hash(r.key))
-	if fresh {
-		*id = r.b.Function(ingest.Function{Object: ingest.ObjectID(object),
-			SystemName: string(n.system), File: string(n.file), StartLine: clamp(n.start)})
+	id := noFunction
+	if len(n.system) > 0 {
+		k := protobuf.AppendVarint(r.key[:0], uint64(object))
+		k = protobuf.AppendVarint(k, uint64(n.start))
+		k = protobuf.AppendVarint(k, uint64(len(n.system)))
+		r.key = append(append(k, n.system...), n.file...)
+		known, fresh := r.functionsAt.Add(r.seed.Hash(r.key))
+		if fresh {
+			*known = r.b.Function(ingest.Function{Object: ingest.ObjectID(object),
+				SystemName: string(n.system), File: string(n.file), StartLine: clamp(n.start)})
+		}
+		id = *known
 	}
-	return *id, nil
+	r.functions[i] = objectFunction{object + 1, id}
+	return id, nil
 }
 
 // withoutFile returns the object of frames without a mapping: one for each interpreter, and one for
 // native addresses outside of all mappings.
-func (r *reader) withoutFile(frameType string) uint32 {
-	o := ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject, Reason: ingest.OutsideMapping}
-	if frameType != "" && frameType != frameNative {
-		o.File.Path = "[" + frameType + "]"
+func (r *reader) withoutFile(t *frameType) uint32 {
+	if t.object == 0 {
+		o := ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject, Reason: ingest.OutsideMapping}
+		if t.name != "" && t.name != frameNative {
+			o.File.Path = "[" + t.name + "]"
+		}
+		t.object = r.b.Object(o) + 1
 	}
-	return r.b.Object(o)
+	return t.object - 1
 }
 
-// nameOffset returns the Offset of a frame without an address: a hash of its names, so that it is
+// nameOffset returns the Offset of a place without an address: a hash of its names, so that it is
 // the same in all files.
-func (r *reader) nameOffset(l *location) addr.Offset {
-	h := fnv.New64a()
-	for _, ln := range l.lines {
-		n, _ := r.functionNames(ln.function) // was decoded before
-		h.Write(bytes.Join([][]byte{n.name, n.system, n.file,
-			protobuf.AppendVarint(nil, uint64(n.start)), protobuf.AppendVarint(nil, uint64(ln.line)),
-			protobuf.AppendVarint(nil, uint64(ln.column))}, []byte{0}))
+func (r *reader) nameOffset(frames []ingest.Frame) addr.Offset {
+	h := uint64(0)
+	for _, f := range frames {
+		at := int(f.Func)
+		for len(r.hashes) <= at {
+			r.hashes = append(r.hashes, 0)
+		}
+		if r.hashes[at] == 0 {
+			fn := r.b.FunctionAt(f.Func)
+			w := fnv.New64a()
+			io.WriteString(w, fn.SystemName+"\x00"+fn.File+"\x00"+strconv.Itoa(int(fn.StartLine)))
+			r.hashes[at] = w.Sum64() | 1
+		}
+		for _, n := range [...]uint64{r.hashes[at], uint64(f.Line), uint64(f.Column)} {
+			h = (bits.RotateLeft64(h, 5) ^ n) * 0x9e3779b97f4a7c15
+		}
 	}
-	return addr.Offset(h.Sum64() >> 1)
+	return addr.Offset(h >> 1)
 }
 
 // stack returns the Builder's number of a stack.

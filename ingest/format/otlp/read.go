@@ -53,17 +53,25 @@ type reader struct {
 	labels labels
 
 	// Of the current message, by index in its tables; 0 is not known yet.
-	mappings, kernelMappings []mapped
+	mappings, kernelMappings []uint32 // index in mapped + 1
 	places, stacks           []uint32 // the Builder's number + 1
-	frameTypes               map[uint64]string
+	functions                []objectFunction
 
 	seed          intern.Seed
-	functions     intern.Table[ingest.FuncID] // by the hash of all fields
-	key           []byte                      // scratch, like the following
+	mapped        []mapped
+	mappedAt      intern.Table[uint32]        // index in mapped + 1, by the hash of all fields
+	functionsAt   intern.Table[ingest.FuncID] // likewise
+	hashes        []uint64                    // of functions' names, by FuncID; 0 is not known yet
+	frameTypes    map[string]*frameType
+	noType        frameType // of locations that have none
+	before        *bool     // the message before is of release 1.8 or 1.9; nil if there is none
+	raw           rawMapping
+	key           []byte // scratch, like the following
 	indices       []uint64
 	list          []uint32
 	location      location
 	frames        []ingest.Frame
+	samples       []span // of the current profile
 	sample        sample
 	events        map[eventKey]*event
 	asked         map[string]bool // events in the file
@@ -89,8 +97,8 @@ type event struct {
 func newReader(name string, opts Options) *reader {
 	r := &reader{name: name, opts: opts, b: named.NewBuilder(),
 		seed:       intern.MakeSeed(),
-		frameTypes: make(map[uint64]string), events: make(map[eventKey]*event), asked: make(map[string]bool)}
-	r.labels.init(&r.opts.Keep)
+		frameTypes: make(map[string]*frameType), events: make(map[eventKey]*event), asked: make(map[string]bool)}
+	r.labels.init(&r.opts.Select)
 	r.b.P.Meta.Captures = []string{name}
 	return r
 }
@@ -99,7 +107,7 @@ func newReader(name string, opts Options) *reader {
 func (r *reader) message(p part) error {
 	r.at = p.at
 	err := r.split(p.data, func() error {
-		clear(r.labels.rows)
+		r.labels.clear()
 		if err := r.begin(p.json); err != nil {
 			return err
 		}
@@ -126,13 +134,17 @@ func (r *reader) begin(wasJSON bool) error {
 	r.kernelMappings = emptied(r.kernelMappings, mappings)
 	r.places = emptied(r.places, len(r.tables[locationTable]))
 	r.stacks = emptied(r.stacks, len(r.tables[stackTable]))
-	clear(r.frameTypes)
+	r.functions = emptied(r.functions, len(r.tables[functionTable]))
 	if wasJSON {
 		return nil
 	}
-	old, err := r.former()
-	if err != nil || !old {
+	old, err := r.isFormer(r.before)
+	if err != nil {
 		return err
+	}
+	r.before = &old
+	if !old {
+		return nil
 	}
 	return r.upgrade()
 }
@@ -151,8 +163,10 @@ func emptied[T any](list []T, n int) []T {
 func (r *reader) resource(s span) error {
 	r.labels.scope = r.labels.scope[:0]
 	err := r.below(s, []uint64{resourceResource, 1}, func(s span) error {
-		key, value := r.keyValue(r.bytes(s))
-		return r.resourceAttribute(key, value)
+		var a attribute
+		a.key, a.value = r.keyValue(r.bytes(s))
+		r.resourceAttribute(&a)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -196,11 +210,16 @@ func (r *reader) profile(s span) error {
 	var start, duration uint64
 	var length int64
 	var attributes []uint64
+	r.samples = r.samples[:0]
 	k := r.fields(s)
 	for k.next() {
 		var err error
 		ok := true
 		switch k.Number {
+		case profileSample:
+			if k.Wire == protobuf.Bytes {
+				r.samples = append(r.samples, k.span)
+			}
 		case profileType:
 			typ, err = r.valueType(k.Body)
 		case profilePeriodType:
@@ -233,11 +252,8 @@ func (r *reader) profile(s span) error {
 	if err := r.labels.profile(r, attributes); err != nil {
 		return err
 	}
-	for k := r.fields(s); k.next(); { // was read to its end before
-		if !k.is(profileSample) {
-			continue
-		}
-		if err := r.fold(k.Body, ev); err != nil {
+	for _, s := range r.samples {
+		if err := r.fold(r.bytes(s), ev); err != nil {
 			r.bad++
 			if r.firstBad == nil {
 				r.firstBad = fmt.Errorf("%w, in the message at offset %d", err, r.at)
@@ -347,11 +363,11 @@ func (r *reader) comments(list []string) {
 }
 
 // resourceAttribute uses an attribute of a resource.
-func (r *reader) resourceAttribute(key, value []byte) error {
-	var t ingest.Tag
-	r.tag(&t, value)
-	t.Key = string(key)
-	if t.Key == "host.name" {
+func (r *reader) resourceAttribute(a *attribute) {
+	a.kind = kindOf(a.key)
+	if a.kind == hostNameKind {
+		var t ingest.Tag
+		r.tag(&t, a.value)
 		m := &r.b.P.Meta
 		if m.Host == "" && len(r.asked) == 0 {
 			m.Host = t.Text
@@ -359,8 +375,7 @@ func (r *reader) resourceAttribute(key, value []byte) error {
 			m.Host = ""
 		}
 	}
-	r.labels.scope = append(r.labels.scope, t)
-	return nil
+	r.labels.addScope(&r.contents, a)
 }
 
 // finish makes the profile and its warnings.

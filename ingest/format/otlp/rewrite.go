@@ -127,11 +127,14 @@ func (r *Rewriter) message(wasJSON bool) error {
 func (r *Rewriter) location(i uint64) []byte {
 	in, l := r.in, &r.in.location
 	b, err := in.entry(locationTable, i)
-	if err != nil || in.readLocation(l, b) != nil || len(l.lines) > 0 || l.mapping == 0 {
+	if err != nil || in.readLocation(l, b) != nil || l.mapping == 0 {
 		return nil
 	}
-	m, err := in.mapping(l.mapping, l.frameType == frameKernel)
+	m, err := in.mapping(l.mapping, l.frame.name == frameKernel)
 	if err != nil {
+		return nil
+	}
+	if frames, err := in.lineFrames(m.object, l.lines); err != nil || len(frames) > 0 {
 		return nil
 	}
 	o := in.b.ObjectAt(m.object)

@@ -1,10 +1,12 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +136,7 @@ const (
 	keyCPU        = "cpu.logical_number"
 	keyProcessID  = "process.pid"
 
+	keyHostName  = "host.name"
 	keyComment   = "pprof.profile.comment"
 	keyContainer = "container.id"
 	keyTraceID   = "trace_id" // of a link, like the next
@@ -143,10 +146,13 @@ const (
 // labels makes the labels of samples from attributes: of the sample, its profile and its resource.
 type labels struct {
 	*named.Labels
+	opts     *Select
 	scope    []ingest.Tag // of the resource, then of the profile
 	resource int          // number of those of the resource
 	rows     map[string]ingest.Sample
 	key      []byte
+	last     []byte // the key of lastRow
+	lastRow  ingest.Sample
 	tags     []ingest.Tag // scratch
 	links    bool         // links are kept
 	interval uint64       // ns; 0 for no label of time
@@ -154,14 +160,24 @@ type labels struct {
 	times    map[timedKey]ingest.StringID
 }
 
+// use is what samples need an attribute for.
+type use uint8
+
+const (
+	unknownUse use = iota
+	unused
+	labelUse // a label, or a field of a row
+)
+
 // timedKey identifies tags with a time.
 type timedKey struct {
 	tags ingest.StringID
 	at   uint64
 }
 
-func (l *labels) init(keep *ingest.Keep) {
-	l.Labels = named.NewLabels(keep)
+func (l *labels) init(opts *Select) {
+	keep := &opts.Keep
+	l.opts, l.Labels = opts, named.NewLabels(keep)
 	l.rows, l.times = make(map[string]ingest.Sample), make(map[timedKey]ingest.StringID)
 	for _, word := range keep.TagList() {
 		key := ingest.TagKey(word)
@@ -181,62 +197,118 @@ func (l *labels) enter() { l.resource = len(l.scope) }
 
 // profile begins a profile.
 func (l *labels) profile(r *reader, attributes []uint64) error {
-	c := &r.contents
 	l.scope = l.scope[:l.resource]
-	clear(l.rows)
+	l.clear()
 	for _, i := range attributes {
-		if key, value, _, err := c.attribute(i); err == nil && string(key) == keyComment {
-			r.comments(c.texts(value))
-			continue
-		}
-		t, err := c.attributeTag(i)
+		a, err := r.attribute(i)
 		if err != nil {
 			return err
 		}
-		l.scope = append(l.scope, t)
+		if a.kind == commentKind {
+			r.comments(r.texts(a.value))
+			continue
+		}
+		l.addScope(&r.contents, a)
 	}
 	return nil
 }
 
-// attributeTag returns an attribute of the table.
-func (c *contents) attributeTag(i uint64) (t ingest.Tag, err error) {
-	key, value, unit, err := c.attribute(i)
-	if err != nil {
-		return t, err
+// clear forgets the rows.
+func (l *labels) clear() {
+	clear(l.rows)
+	l.last = l.last[:0]
+}
+
+// addScope adds an attribute to those of all samples that follow.
+func (l *labels) addScope(c *contents, a *attribute) {
+	if l.useOf(a) == labelUse {
+		l.scope = append(l.scope, c.attributeTag(a))
 	}
-	c.tag(&t, value)
-	t.Key, t.Unit = string(key), string(unit)
-	return t, nil
+}
+
+// attributeTag returns an attribute as a tag.
+func (c *contents) attributeTag(a *attribute) (t ingest.Tag) {
+	c.tag(&t, a.value)
+	t.Key, t.Unit = string(a.key), string(a.unit)
+	return t
+}
+
+// useOf returns what an attribute is used for. Most are neither fields nor kept, and their values are not
+// decoded.
+func (l *labels) useOf(a *attribute) use {
+	if a.labels != unknownUse {
+		return a.labels
+	}
+	o := l.opts
+	used := false
+	numeric := len(a.value) > 0 && a.value[0] == valueInt<<3
+	switch {
+	case a.kind == threadNameKind && !numeric:
+		used = true
+	case a.kind == threadIDKind && numeric:
+		used = o.Keep.TID || len(o.TIDs) > 0
+	case a.kind == cpuKind && numeric:
+		used = o.Keep.CPU || len(o.CPUs) > 0
+	case a.kind == processIDKind && numeric:
+		used = o.Keep.PID || len(o.PIDs) > 0
+	case string(a.key) == keyContainer && l.Asked(ingest.ContainerTag):
+		used = true
+	default:
+		used = l.Kept(a.key)
+	}
+	if a.labels = unused; used {
+		a.labels = labelUse
+	}
+	return a.labels
 }
 
 // row returns a row with the labels of a sample.
 func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
-	l.key = l.key[:0]
+	l.key = append(l.key[:0], 0)
 	for _, i := range s.attributes {
-		l.key = protobuf.AppendVarint(l.key, i)
+		a, err := r.attribute(i)
+		if err != nil {
+			return ingest.Sample{}, err
+		}
+		if l.useOf(a) == labelUse {
+			l.key = protobuf.AppendVarint(l.key, i)
+		}
 	}
 	if l.links {
 		l.key = protobuf.AppendVarint(append(l.key, 0), s.link)
 	}
-	if row, ok := l.rows[string(l.key)]; ok { // without an allocation
-		return row, nil
+	if bytes.Equal(l.key, l.last) {
+		return l.lastRow, nil
 	}
-	row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
-	tags := l.tags[:0]
-	own := len(s.attributes)
-	for i := range own + len(l.scope) {
-		var t ingest.Tag
+	row, ok := l.rows[string(l.key)] // without an allocation
+	if !ok {
 		var err error
-		if i >= own {
-			t = l.scope[len(l.scope)-1-(i-own)]
-		} else if skip, keyErr := l.skips(r, s.attributes[i]); skip && keyErr == nil {
-			continue
-		} else if t, err = r.attributeTag(s.attributes[i]); err != nil {
+		if row, err = l.newRow(r, s); err != nil {
 			return row, err
 		}
+		l.rows[string(l.key)] = row
+	}
+	l.last, l.lastRow = append(l.last[:0], l.key...), row
+	return row, nil
+}
+
+// newRow makes a row. Attributes of a sample precede those of its profile, and these those of the
+// resource.
+func (l *labels) newRow(r *reader, s *sample) (ingest.Sample, error) {
+	row := ingest.Sample{PID: -1, TID: -1, CPU: -1}
+	tags := l.tags[:0]
+	add := func(t ingest.Tag) {
 		if !l.field(r, &row, &t) && !hasKey(tags, t.Key) {
 			tags = append(tags, t)
 		}
+	}
+	for _, i := range s.attributes {
+		if a, _ := r.attribute(i); a.labels == labelUse { // was decoded before
+			add(r.attributeTag(a))
+		}
+	}
+	for _, t := range slices.Backward(l.scope) {
+		add(t)
 	}
 	if s.link != 0 && l.links {
 		link, err := r.entry(linkTable, s.link)
@@ -247,19 +319,7 @@ func (l *labels) row(r *reader, s *sample) (ingest.Sample, error) {
 	}
 	l.tags = tags
 	row.Tags = l.encode(r, tags)
-	l.rows[string(l.key)] = row
 	return row, nil
-}
-
-// skips reports whether an attribute is neither a field of a row nor kept. Most are not, and their
-// values need not be decoded.
-func (l *labels) skips(r *reader, i uint64) (bool, error) {
-	key, _, _, err := r.attribute(i)
-	switch string(key) {
-	case keyThreadName, keyThreadID, keyCPU, keyProcessID, keyContainer:
-		return false, err
-	}
-	return !l.Kept(key), err
 }
 
 func hasKey(tags []ingest.Tag, key string) bool {

@@ -25,6 +25,8 @@ const (
 	profilePeriod     = 6
 	profileAttributes = 11
 
+	mappingAttributes = 5
+
 	sampleStack      = 1
 	sampleAttributes = 2
 	sampleLink       = 3
@@ -64,6 +66,9 @@ type contents struct {
 	dictionaries    []span
 	dictionaryFirst bool
 	tables          [numTables][]span
+
+	attributes  []attribute // that were used
+	attributeAt []uint32    // their numbers + 1, by index in the table
 }
 
 var (
@@ -192,6 +197,8 @@ func (c *contents) load(dictionaries []span, whole bool) error {
 			return fmt.Errorf("dictionary at %d: %w", d.at, k.err)
 		}
 	}
+	c.attributes = c.attributes[:0]
+	c.attributeAt = emptied(c.attributeAt, len(c.tables[attributeTable]))
 	switch {
 	case len(c.resources) == 0:
 		return nil

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"strconv"
@@ -111,26 +112,90 @@ func (c *contents) keyValue(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// attribute returns the key of an entry of the table of attributes, its value as it is encoded, and
-// its unit.
-func (c *contents) attribute(i uint64) (key, value, unit []byte, err error) {
+// attribute is a decoded entry of the table of attributes.
+type attribute struct {
+	key, value, unit []byte
+	kind             attributeKind
+	labels           use        // of a sample
+	frame            *frameType // of a location
+}
+
+// attributeKind is what an attribute is used for.
+type attributeKind uint8
+
+const (
+	otherKind attributeKind = iota
+	buildIDKind
+	frameTypeKind
+	threadNameKind
+	threadIDKind
+	cpuKind
+	processIDKind
+	hostNameKind
+	commentKind
+)
+
+// kindOf returns the kind of a key.
+func kindOf(key []byte) attributeKind {
+	switch string(key) {
+	case keyOwnID:
+		return buildIDKind
+	case keyFrameType:
+		return frameTypeKind
+	case keyThreadName:
+		return threadNameKind
+	case keyThreadID:
+		return threadIDKind
+	case keyCPU:
+		return cpuKind
+	case keyProcessID:
+		return processIDKind
+	case keyHostName:
+		return hostNameKind
+	case keyComment:
+		return commentKind
+	}
+	if bytes.HasPrefix(key, []byte(keyBuildID)) {
+		return buildIDKind
+	}
+	return otherKind
+}
+
+// maxAttributes bounds the decoded attributes of a message: more are decoded at each use.
+const maxAttributes = 1 << 20
+
+// attribute returns an entry of the table of attributes. It is valid until the next call.
+func (c *contents) attribute(i uint64) (*attribute, error) {
+	if i < uint64(len(c.attributeAt)) && c.attributeAt[i] > 0 {
+		return &c.attributes[c.attributeAt[i]-1], nil
+	}
+	var a attribute
 	b, err := c.entry(attributeTable, i)
 	for len(b) > 0 && err == nil {
 		f, rest, ok := protobuf.Next(b)
 		if !ok {
-			return key, value, unit, errMalformed
+			return nil, errMalformed
 		}
 		switch f.Number {
 		case 1:
-			key, err = c.entry(stringTable, f.Value)
+			a.key, err = c.entry(stringTable, f.Value)
 		case 2:
-			value = f.Body
+			a.value = f.Body
 		case 3:
-			unit, err = c.entry(stringTable, f.Value)
+			a.unit, err = c.entry(stringTable, f.Value)
 		}
 		b = rest
 	}
-	return key, value, unit, err
+	if err != nil {
+		return nil, err
+	}
+	a.kind = kindOf(a.key)
+	if len(c.attributes) == maxAttributes {
+		return &a, nil
+	}
+	c.attributes = append(c.attributes, a)
+	c.attributeAt[i] = uint32(len(c.attributes))
+	return &c.attributes[len(c.attributes)-1], nil
 }
 
 // texts returns the strings of an AnyValue that is one, or an array of them.

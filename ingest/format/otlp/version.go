@@ -9,8 +9,8 @@ import (
 
 var errVersion = errors.New("samples are neither in the form of release 1.8 nor of 1.10 of the protocol")
 
-// former reports whether a message's samples are in the form of release 1.8 or 1.9. It looks at the first samples of each
-// profile until one is certain:
+// isFormer reports whether a message's samples are in the form of release 1.8 or 1.9. It looks at
+// the first samples of each profile until one is certain:
 //
 //   - Field 3 is a number in the current version (link) and a list in the former one (attributes);
 //     field 4 is a list now (values) and was a number (link). Lists that are not packed look like
@@ -18,10 +18,22 @@ var errVersion = errors.New("samples are neither in the form of release 1.8 nor 
 //   - Field 2 has indices of attributes now. They are in the table, their keys differ, and they are
 //     no build IDs or types of frames. It had values, as many as there are times.
 //
-// If both are possible in the first samples, they are in the current version.
-func (c *contents) former() (bool, error) {
-	v := versions{c: c, now: true, before: true}
-	err := c.samples(func(s span) error { return v.sample(s) })
+// If both are possible in the first samples, they are in the current version. A file has few
+// versions: fewer samples are looked at if the message before had a version that is possible.
+func (c *contents) isFormer(before *bool) (bool, error) {
+	v := versions{c: c, now: true, before: true, left: maxSeen}
+	if before != nil {
+		v.left = maxSeenAgain
+		if former, err := v.look(); err == nil && former == *before {
+			return former, nil
+		}
+		v = versions{c: c, now: true, before: true, left: maxSeen}
+	}
+	return v.look()
+}
+
+func (v *versions) look() (bool, error) {
+	err := v.c.visitSamples(v.sample)
 	switch {
 	case err != nil && !errors.Is(err, errCertain):
 		return false, err
@@ -31,21 +43,28 @@ func (c *contents) former() (bool, error) {
 	return false, errVersion
 }
 
-// maxSeen bounds the samples that are looked at.
-const maxSeen = 64
+// Bounds of the samples that are looked at: of the first message, and of others if they are like
+// the one before.
+const (
+	maxSeen      = 64
+	maxSeenAgain = 8
+)
 
 // errCertain ends the look for a version.
 var errCertain = errors.New("certain")
 
-// samples visits the samples of all profiles.
-func (c *contents) samples(visit func(span) error) error {
+// visitSamples visits the samples of all profiles.
+func (c *contents) visitSamples(visit func(span) error) error {
 	for _, r := range c.resources {
-		if err := c.below(r, []uint64{resourceScopes, scopeProfile, profileSample}, visit); err != nil {
+		if err := c.below(r, toSamples, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// toSamples is the path from a ResourceProfiles to its samples.
+var toSamples = []uint64{resourceScopes, scopeProfile, profileSample}
 
 // below visits the parts that a path of numbers of fields leads to.
 func (c *contents) below(s span, path []uint64, visit func(span) error) error {
@@ -71,7 +90,7 @@ type versions struct {
 	c           *contents
 	now, before bool // possible
 	two         []uint64
-	seen        int // samples
+	left        int // samples to look at
 }
 
 // sample looks at a sample.
@@ -115,7 +134,7 @@ func (v *versions) sample(s span) error {
 	if len(v.two) == 0 && count == 0 || len(v.two) > 1 && len(v.two) != count {
 		v.before = false
 	}
-	if v.seen++; v.seen == maxSeen {
+	if v.left--; v.left == 0 {
 		return errCertain
 	}
 	return nil
@@ -124,13 +143,13 @@ func (v *versions) sample(s span) error {
 // attributes reports whether field 2 can be attributes of a sample.
 func (v *versions) attributes() bool {
 	for i, n := range v.two {
-		key, _, _, err := v.c.attribute(n)
-		if n == 0 || err != nil || string(key) == keyFrameType ||
-			bytes.HasPrefix(key, []byte(keyBuildID)) {
+		a, err := v.c.attribute(n)
+		if n == 0 || err != nil || a.kind == frameTypeKind || a.kind == buildIDKind {
 			return false
 		}
+		key := a.key
 		for _, m := range v.two[:i] {
-			if other, _, _, _ := v.c.attribute(m); bytes.Equal(other, key) {
+			if other, err := v.c.attribute(m); err == nil && bytes.Equal(other.key, key) {
 				return false
 			}
 		}
