@@ -216,8 +216,8 @@ func (r *reader) place(i uint64) (uint32, error) {
 	return n, nil
 }
 
-// lineFrames returns the frames of lines. A place is named as a whole, or not at all: then names come from the
-// store.
+// lineFrames returns the frames of lines. A place is named as a whole, or not at all: then its names
+// come from the store.
 func (r *reader) lineFrames(object uint32, lines []line) ([]ingest.Frame, error) {
 	r.frames = r.frames[:0]
 	named := true

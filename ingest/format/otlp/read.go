@@ -350,15 +350,27 @@ func (r *reader) period(k eventKey, length int64) {
 	}
 }
 
-// comments keeps comments, each once.
-func (r *reader) comments(list []string) {
+// headerAttribute keeps what a pprof file has as a field: comments, each once, and the first value of
+// each other key.
+func (r *reader) headerAttribute(key string, list []string) {
 	m := &r.b.P.Meta
-	for _, text := range list {
-		if command, ok := strings.CutPrefix(text, pprof.CommentCommand); ok && m.Command == "" {
-			m.Command = command
-		} else if !ok && !slices.Contains(m.Comments, text) {
-			m.Comments = append(m.Comments, text)
+	if key == keyComment {
+		for _, text := range list {
+			if command, ok := strings.CutPrefix(text, pprof.CommentCommand); ok && m.Command == "" {
+				m.Command = command
+			} else if !ok && !slices.Contains(m.Comments, text) {
+				m.Comments = append(m.Comments, text)
+			}
 		}
+		return
+	}
+	if m.Pprof == nil {
+		m.Pprof = &ingest.PprofHeader{}
+	}
+	field := map[string]*string{keyDropFrames: &m.Pprof.DropFrames, keyKeepFrames: &m.Pprof.KeepFrames,
+		keyDocURL: &m.Pprof.DocURL}[key]
+	if len(list) > 0 && *field == "" {
+		*field = list[0]
 	}
 }
 

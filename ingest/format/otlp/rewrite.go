@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/protobuf"
 )
 
@@ -32,7 +34,10 @@ type Rewriter struct {
 	tail    []byte                   // new entries of the tables
 	err     error                    // of writing
 
-	newStrings int // in tail
+	facts         map[uint64]pprof.Facts // of mappings with new names
+	newStrings    int                    // in tail
+	factsAt       map[string]uint64      // attributes for facts, with their indices
+	newAttributes int
 }
 
 // objectName identifies an object of a file in a Profile.
@@ -86,18 +91,25 @@ func (r *Rewriter) message(wasJSON bool) error {
 		return nil // Read reported it
 	}
 	r.added, r.strings, r.tail = make(map[ingest.FuncID]uint64), nil, nil
-	r.newStrings = 0
-	changed := make(map[int][]byte) // locations
-	for i := range in.tables[locationTable] {
-		if body := r.location(uint64(i)); body != nil {
-			changed[i] = body
+	r.newStrings, r.newAttributes, r.facts = 0, 0, make(map[uint64]pprof.Facts)
+	r.factsAt = make(map[string]uint64)
+	var changed [numTables]map[int][]byte
+	change := func(table int, entry func(uint64) []byte) {
+		changed[table] = make(map[int][]byte)
+		for i := range in.tables[table] {
+			if body := entry(uint64(i)); body != nil {
+				changed[table][i] = body
+			}
 		}
 	}
+	change(locationTable, r.location)
+	change(mappingTable, r.mapping)
 	var resources []byte
 	for _, s := range in.resources {
 		resources = protobuf.AppendBytes(resources, dataResources, in.bytes(s))
 	}
-	dictionary, at := []byte(nil), 0
+	var dictionary []byte
+	var at [numTables]int
 	for _, d := range in.dictionaries {
 		body := in.bytes(d)
 		for k := in.fields(d); ; {
@@ -106,11 +118,11 @@ func (r *Rewriter) message(wasJSON bool) error {
 				break
 			}
 			field := before[:len(before)-len(k.left)]
-			if k.is(locationTable) {
-				if b := changed[at]; b != nil {
-					field = protobuf.AppendBytes(nil, locationTable, b)
+			if k.is(locationTable) || k.is(mappingTable) {
+				if b := changed[k.Number][at[k.Number]]; b != nil {
+					field = protobuf.AppendBytes(nil, int(k.Number), b)
 				}
-				at++
+				at[k.Number]++
 			}
 			dictionary = append(dictionary, field...)
 		}
@@ -151,18 +163,72 @@ func (r *Rewriter) location(i uint64) []byte {
 	if !ok || r.p.Names == nil || !r.p.Names.Named(ingest.LocationID(at)) {
 		return nil
 	}
-	var out []byte
-	for left := b; len(left) > 0; { // without lines that have no names
-		f, rest, _ := protobuf.Next(left) // was decoded before
-		if f.Number != locationLine {
-			out = append(out, left[:len(left)-len(rest)]...)
-		}
-		left = rest
-	}
-	for _, f := range r.p.Names.At(ingest.LocationID(at)) {
+	out := without(b, locationLine) // lines that have no names
+	frames := r.p.Names.At(ingest.LocationID(at))
+	for _, f := range frames {
 		out = protobuf.AppendBytes(out, locationLine, appendLine(nil, r.function(f.Func), f))
 	}
+	facts := r.facts[l.mapping]
+	facts.Add(r.p.Names, frames)
+	r.facts[l.mapping] = facts
 	return out
+}
+
+// mapping returns a mapping with the facts about its new names; nil if it has them already.
+func (r *Rewriter) mapping(i uint64) []byte {
+	b, _ := r.in.entry(mappingTable, i)
+	raw := &r.in.raw
+	keys := factKeys(r.facts[i])
+	if len(keys) == 0 || r.in.readMapping(raw, b) != nil {
+		return nil
+	}
+	list := slices.Clone(raw.attributes)
+	for _, key := range keys {
+		at := slices.IndexFunc(list, func(n uint64) bool {
+			a, err := r.in.attribute(n)
+			return err == nil && string(a.key) == key
+		})
+		if n := r.fact(key); at < 0 {
+			list = append(list, n)
+		} else {
+			list[at] = n
+		}
+	}
+	if slices.Equal(list, raw.attributes) {
+		return nil
+	}
+	return appendIndices(without(b, mappingAttributes), mappingAttributes, list)
+}
+
+// without returns a message without the fields of a number.
+func without(b []byte, number uint64) (out []byte) {
+	for len(b) > 0 {
+		f, rest, _ := protobuf.Next(b) // was decoded before
+		if f.Number != number {
+			out = append(out, b[:len(b)-len(rest)]...)
+		}
+		b = rest
+	}
+	return out
+}
+
+// fact returns the index of an attribute with the value true, and adds it if it is new.
+func (r *Rewriter) fact(key string) uint64 {
+	table := r.in.tables[attributeTable]
+	n, ok := r.factsAt[key]
+	for i := 0; !ok && i < len(table); i++ {
+		a, err := r.in.attribute(uint64(i))
+		ok = err == nil && string(a.key) == key && bytes.Equal(a.value, valueTrue)
+		n = uint64(i)
+	}
+	if !ok {
+		n = uint64(len(table) + r.newAttributes)
+		r.newAttributes++
+		body := protobuf.AppendBytes(protobuf.AppendField(nil, 1, r.string(key)), 2, valueTrue)
+		r.tail = protobuf.AppendBytes(r.tail, attributeTable, body)
+	}
+	r.factsAt[key] = n
+	return n
 }
 
 // appendLine appends the fields of a Line.

@@ -18,6 +18,8 @@ func TestWrite(t *testing.T) {
 	for seed := range uint64(3) {
 		p := profilebuild.Random(seed,
 			profilebuild.Size{Objects: 5, Functions: 40, Locations: 300, Stacks: 200, Depth: 6})
+		p.Meta.Pprof = &ingest.PprofHeader{PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: 3,
+			DropFrames: "^abort$", KeepFrames: "^main$", DocURL: "https://example.org/cpu"}
 		for _, asJSON := range []bool{false, true} {
 			var out bytes.Buffer
 			if err := otlp.Write(&out, p, pprof.WriteOptions{}, otlp.WriteOptions{JSON: asJSON}); err != nil {
@@ -39,6 +41,10 @@ func TestWrite(t *testing.T) {
 			want, err := pprof.Read("x.pb.gz", viaPprof.Bytes(), opts.Select)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if a, b := got.Meta.Pprof, want.Meta.Pprof; a.DropFrames != b.DropFrames ||
+				a.KeepFrames != b.KeepFrames || a.DocURL != b.DocURL {
+				t.Errorf("header %+v, want %+v", a, b)
 			}
 			if a, b := totals(got), totals(want); !reflect.DeepEqual(a, b) {
 				t.Errorf("seed %d: %d stacks differ from the %d that pprof has", seed, len(a), len(b))

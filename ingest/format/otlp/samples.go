@@ -137,10 +137,14 @@ const (
 	keyProcessID  = "process.pid"
 
 	keyHostName  = "host.name"
-	keyComment   = "pprof.profile.comment"
 	keyContainer = "container.id"
 	keyTraceID   = "trace_id" // of a link, like the next
 	keySpanID    = "span_id"
+
+	keyComment    = "pprof.profile.comment"
+	keyDropFrames = "pprof.profile.drop_frames"
+	keyKeepFrames = "pprof.profile.keep_frames"
+	keyDocURL     = "pprof.profile.doc_url"
 )
 
 // labels makes the labels of samples from attributes: of the sample, its profile and its resource.
@@ -204,8 +208,8 @@ func (l *labels) profile(r *reader, attributes []uint64) error {
 		if err != nil {
 			return err
 		}
-		if a.kind == commentKind {
-			r.comments(r.texts(a.value))
+		if a.kind == headerKind {
+			r.headerAttribute(string(a.key), r.texts(a.value))
 			continue
 		}
 		l.addScope(&r.contents, a)
@@ -233,7 +237,7 @@ func (c *contents) attributeTag(a *attribute) (t ingest.Tag) {
 	return t
 }
 
-// useOf returns what an attribute is used for. Most are neither fields nor kept, and their values are not
+// useOf returns what an attribute is used for. Most are neither fields nor kept: their values are not
 // decoded.
 func (l *labels) useOf(a *attribute) use {
 	if a.labels != unknownUse {

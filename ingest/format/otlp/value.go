@@ -132,7 +132,7 @@ const (
 	cpuKind
 	processIDKind
 	hostNameKind
-	commentKind
+	headerKind // of a profile, as a pprof file has it
 )
 
 // kindOf returns the kind of a key.
@@ -152,8 +152,8 @@ func kindOf(key []byte) attributeKind {
 		return processIDKind
 	case keyHostName:
 		return hostNameKind
-	case keyComment:
-		return commentKind
+	case keyComment, keyDropFrames, keyKeepFrames, keyDocURL:
+		return headerKind
 	}
 	if bytes.HasPrefix(key, []byte(keyBuildID)) {
 		return buildIDKind

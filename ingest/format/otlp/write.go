@@ -45,7 +45,8 @@ type encoder struct {
 	attributes map[string]uint64 // by their encoded form
 	functions  map[ingest.FuncID]uint64
 	links      map[string]uint64
-	body       []byte // scratch
+	used       []uint64 // of each location that stacks have, its index; otherwise 0
+	body       []byte   // scratch
 	tags       []ingest.Tag
 }
 
@@ -67,8 +68,8 @@ func (e *encoder) message() []byte {
 			e.add(table, nil) // index 0 of each table is empty
 		}
 	}
-	e.mappings()
 	used := e.stacks()
+	e.locations()
 	scope := protobuf.AppendBytes(nil, scopeScope, protobuf.AppendBytes(nil, 1,
 		cmp.Or(ingest.Printable(e.p.Meta.Recorder), scopeName)))
 	columns := pprof.Columns(e.p.Events)
@@ -162,49 +163,98 @@ func appendIndices(b []byte, number int, list []uint64) []byte {
 	return protobuf.AppendBytes(b, number, packed)
 }
 
-// mappings adds the mappings and the locations.
-func (e *encoder) mappings() {
+// locations adds the mappings and locations of the stacks.
+func (e *encoder) locations() {
 	list, of := pprof.Mappings(e.p, &e.layout)
+	facts := make([]pprof.Facts, len(list))
+	index := make([]uint64, len(list)) // 1 for those with locations
+	for i, used := range e.used {
+		if m := of[i]; used > 0 && m > 0 {
+			index[m-1] = 1
+			facts[m-1].Add(e.p.Names, e.frames(ingest.LocationID(i)))
+		}
+	}
+	next := uint64(0)
 	for i := range list {
-		m := &list[i]
-		b := protobuf.AppendField(e.body[:0], 1, m.Start)
-		b = protobuf.AppendField(b, 2, m.Limit)
-		b = protobuf.AppendField(b, 3, m.Offset)
-		b = protobuf.AppendField(b, 4, e.string(m.File))
-		if t, ok := idTag(e.p.Objects[m.Object].ID); ok {
-			b = appendIndices(b, 5, []uint64{e.attribute(&t)})
+		if index[i] > 0 {
+			next++
+			index[i] = next
+			e.mapping(&list[i], facts[i])
 		}
-		e.body = b
-		e.add(mappingTable, b)
 	}
-	for i := range e.p.Locations {
-		l := &e.p.Locations[i]
-		o := &e.p.Objects[l.Object]
-		frameType, interpreted := o.Interpreter()
-		b := e.body[:0]
+	for i, used := range e.used {
 		switch {
+		case used == 0:
 		case of[i] > 0:
-			b = protobuf.AppendField(b, locationMapping, uint64(of[i]))
-			b = protobuf.AppendField(b, locationAddress, uint64(l.Offset)+list[of[i]-1].Delta)
-		case !interpreted:
-			b = protobuf.AppendField(b, locationAddress, uint64(l.Offset))
+			e.location(ingest.LocationID(i), index[of[i]-1], list[of[i]-1].Delta)
+		default:
+			e.location(ingest.LocationID(i), 0, 0)
 		}
-		for _, f := range e.frames(ingest.LocationID(i)) {
-			b = protobuf.AppendBytes(b, locationLine, appendLine(nil, e.function(f.Func), f))
-		}
-		if !interpreted {
-			frameType = frameNative
-			if o.Kind == ingest.Kernel || o.Kind == ingest.Module {
-				frameType = frameKernel
-			}
-		}
-		if of[i] > 0 || interpreted {
-			b = appendIndices(b, locationAttributes,
-				[]uint64{e.attribute(&ingest.Tag{Key: keyFrameType, Text: frameType})})
-		}
-		e.body = b
-		e.add(locationTable, b)
 	}
+}
+
+// mapping adds a mapping.
+func (e *encoder) mapping(m *pprof.Mapping, facts pprof.Facts) {
+	b := protobuf.AppendField(e.body[:0], 1, m.Start)
+	b = protobuf.AppendField(b, 2, m.Limit)
+	b = protobuf.AppendField(b, 3, m.Offset)
+	b = protobuf.AppendField(b, 4, e.string(m.File))
+	var attributes []uint64
+	if t, ok := idTag(e.p.Objects[m.Object].ID); ok {
+		attributes = append(attributes, e.attribute(&t))
+	}
+	for _, key := range factKeys(facts) {
+		attributes = append(attributes, e.keyed(&ingest.Tag{Key: key}, valueTrue))
+	}
+	e.body = appendIndices(b, mappingAttributes, attributes)
+	e.add(mappingTable, e.body)
+}
+
+// valueTrue is an AnyValue.
+var valueTrue = []byte{valueBool << 3, 1}
+
+// keyFact is the beginning of the keys of facts about a mapping.
+const keyFact = "pprof.mapping.has_"
+
+// factKeys returns the keys of attributes for facts.
+func factKeys(f pprof.Facts) (keys []string) {
+	for _, k := range []struct {
+		key string
+		ok  bool
+	}{{"functions", f.Functions}, {"filenames", f.Files}, {"line_numbers", f.Lines},
+		{"inline_frames", f.Inlined}} {
+		if k.ok {
+			keys = append(keys, keyFact+k.key)
+		}
+	}
+	return keys
+}
+
+// location adds a location. mapping is the index of its mapping, 0 for none.
+func (e *encoder) location(i ingest.LocationID, mapping, delta uint64) {
+	l := &e.p.Locations[i]
+	o := &e.p.Objects[l.Object]
+	frameType, interpreted := o.Interpreter()
+	b := e.body[:0]
+	if mapping > 0 || !interpreted {
+		b = protobuf.AppendField(b, locationMapping, mapping)
+		b = protobuf.AppendField(b, locationAddress, uint64(l.Offset)+delta)
+	}
+	for _, f := range e.frames(i) {
+		b = protobuf.AppendBytes(b, locationLine, appendLine(nil, e.function(f.Func), f))
+	}
+	if !interpreted {
+		frameType = frameNative
+		if o.Kind == ingest.Kernel || o.Kind == ingest.Module {
+			frameType = frameKernel
+		}
+	}
+	if mapping > 0 || interpreted {
+		b = appendIndices(b, locationAttributes,
+			[]uint64{e.attribute(&ingest.Tag{Key: keyFrameType, Text: frameType})})
+	}
+	e.body = b
+	e.add(locationTable, b)
 }
 
 // frames returns the frames of a location with a name.
@@ -242,25 +292,42 @@ func (e *encoder) function(id ingest.FuncID) uint64 {
 	return n
 }
 
-// stacks adds the stacks that samples have, and returns the index of each.
+// stacks adds the stacks that samples with a value have, and returns the index of each. It sets
+// used.
 func (e *encoder) stacks() []uint64 {
 	index := make([]uint64, len(e.p.Callers))
 	for i := range e.p.Samples {
-		index[e.p.Samples[i].Stack] = 1
+		if s := &e.p.Samples[i]; s.Count > 0 || s.Weight > 0 {
+			index[s.Stack] = 1
+		}
 	}
+	e.used = make([]uint64, len(e.p.Locations))
 	next := uint64(1)
+	for s := range index {
+		if index[s] > 0 {
+			index[s] = next
+			next++
+			for l := range e.p.Frames(ingest.StackID(s)) {
+				e.used[l] = 1
+			}
+		}
+	}
+	next = 1
+	for l := range e.used {
+		if e.used[l] > 0 {
+			e.used[l] = next
+			next++
+		}
+	}
 	var list []uint64
 	for s := range index {
-		if index[s] == 0 {
-			continue
+		if index[s] > 0 {
+			list = list[:0]
+			for l := range e.p.Frames(ingest.StackID(s)) {
+				list = append(list, e.used[l])
+			}
+			e.add(stackTable, appendIndices(nil, 1, list))
 		}
-		index[s] = next
-		next++
-		list = list[:0]
-		for l := range e.p.Frames(ingest.StackID(s)) {
-			list = append(list, uint64(l)+1)
-		}
-		e.add(stackTable, appendIndices(nil, 1, list))
 	}
 	return index
 }
@@ -289,9 +356,7 @@ func (e *encoder) profile(c pprof.Column, stacks []uint64) []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(m.StartNanos))
 	}
 	b = protobuf.AppendField(b, profileDuration, uint64(max(m.Duration, 0)))
-	if n := e.comments(); n > 0 {
-		b = appendIndices(b, profileAttributes, []uint64{n})
-	}
+	b = appendIndices(b, profileAttributes, e.profileAttributes())
 	if h := e.header; h.PeriodType != "" {
 		b = protobuf.AppendBytes(b, profilePeriodType, e.valueType(h.PeriodType, h.PeriodUnit))
 		b = protobuf.AppendField(b, profilePeriod, uint64(h.Period))
@@ -299,21 +364,28 @@ func (e *encoder) profile(c pprof.Column, stacks []uint64) []byte {
 	return b
 }
 
-// comments returns the index of the attribute with the comments, 0 if there are none.
-func (e *encoder) comments() uint64 {
-	list := e.p.Meta.Comments
+// profileAttributes returns the attributes that a pprof file has as fields.
+func (e *encoder) profileAttributes() (attributes []uint64) {
+	comments := e.p.Meta.Comments
 	if c := e.p.Meta.Command; c != "" {
-		list = append([]string{pprof.CommentCommand + c}, list...)
-	}
-	if len(list) == 0 {
-		return 0
+		comments = append([]string{pprof.CommentCommand + c}, comments...)
 	}
 	var array []byte
-	for _, text := range list {
+	for _, text := range comments {
 		array = protobuf.AppendBytes(array, 1,
 			protobuf.AppendBytes(nil, valueString, ingest.Printable(text)))
 	}
-	return e.keyed(&ingest.Tag{Key: keyComment}, protobuf.AppendBytes(nil, valueArray, array))
+	if array != nil {
+		attributes = append(attributes,
+			e.keyed(&ingest.Tag{Key: keyComment}, protobuf.AppendBytes(nil, valueArray, array)))
+	}
+	for _, t := range []ingest.Tag{{Key: keyDropFrames, Text: e.header.DropFrames},
+		{Key: keyKeepFrames, Text: e.header.KeepFrames}, {Key: keyDocURL, Text: e.header.DocURL}} {
+		if t.Text != "" {
+			attributes = append(attributes, e.attribute(&t))
+		}
+	}
+	return attributes
 }
 
 func (e *encoder) valueType(typ, unit string) []byte {

@@ -78,6 +78,21 @@ func TestRewrite(t *testing.T) {
 	}
 	p := mustRead(t, want, allLabels)
 	equal(t, dump(p), named)
+	allTrue := []string{"filenames", "functions", "inline_frames", "line_numbers"}
+	if got := factsOf(t, want, 1); !slices.Equal(got, allTrue) || len(factsOf(t, want, 2)) > 0 {
+		t.Errorf("facts of the mappings: %v, %v", got, factsOf(t, want, 2))
+	}
+	// a fact that was false
+	unnamed := proto(t, strings.NewReplacer(`"attributeIndices":[3]`, `"attributeIndices":[8,3]`,
+		`"kernel","cpython"]`, `"kernel","cpython","pprof.mapping.has_functions"]`,
+		`{"keyStrindex":20,"value":{"stringValue":"cpython"}}]`,
+		`{"keyStrindex":20,"value":{"stringValue":"cpython"}},{"keyStrindex":24,"value":{"boolValue":false}}]`).Replace(small))
+	if got := factsOf(t, unnamed, 1); got != nil {
+		t.Errorf("facts %v", got)
+	}
+	if got := factsOf(t, rewritten(t, readNamed(t, unnamed), WriteOptions{}, unnamed), 1); !slices.Equal(got, allTrue) {
+		t.Errorf("facts that replace others: %v", got)
+	}
 	if again := rewritten(t, p, WriteOptions{}, want); !bytes.Equal(again, want) {
 		t.Error("a named file is no fixed point")
 	}
@@ -90,6 +105,37 @@ func TestRewrite(t *testing.T) {
 		delimited(want, want)) {
 		t.Error("two files are not two messages")
 	}
+}
+
+// factsOf returns the true facts of a mapping, sorted.
+func factsOf(t *testing.T, data []byte, mapping uint64) (facts []string) {
+	t.Helper()
+	r := newReader("in.otlp", Options{})
+	err := r.split(data, func() error {
+		b, err := r.entry(mappingTable, mapping)
+		if err != nil {
+			return err
+		}
+		seen := make(map[string]bool)
+		err = r.readMapping(&r.raw, b)
+		for _, i := range r.raw.attributes {
+			a, _ := r.attribute(i)
+			fact, ok := strings.CutPrefix(string(a.key), keyFact)
+			if ok && bytes.Equal(a.value, valueTrue) {
+				facts = append(facts, fact)
+			}
+			if seen[fact] {
+				t.Errorf("%s twice", a.key)
+			}
+			seen[fact] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(facts)
+	return facts
 }
 
 // TestJSONBothWays: JSON keeps all that a message has.

@@ -47,8 +47,21 @@ type mapping struct {
 	start, limit, offset uint64
 	delta                uint64 // address = Offset of the location + delta
 	used                 bool
-	functions, files     bool
-	lines, inlined       bool
+	facts                Facts
+}
+
+// Facts are what the frames of a mapping have.
+type Facts struct{ Functions, Files, Lines, Inlined bool }
+
+// Add adds the frames of a location.
+func (x *Facts) Add(names *ingest.Names, frames []ingest.Frame) {
+	for i := range frames {
+		f := &frames[i]
+		x.Functions = true
+		x.Files = x.Files || names.Functions[f.Func].File != ""
+		x.Lines = x.Lines || f.Line != 0
+		x.Inlined = x.Inlined || f.Inlined
+	}
 }
 
 // Mapping is the address range of an executable segment of an object in written files. The address

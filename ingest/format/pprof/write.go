@@ -508,12 +508,9 @@ func (e *encoder) locations() {
 		for k := range frames {
 			f := &frames[k]
 			e.line(uint64(f.Func)+1, uint64(f.Line), uint64(f.Column))
-			if m != nil {
-				m.functions = true
-				m.files = m.files || names.Functions[f.Func].File != ""
-				m.lines = m.lines || f.Line != 0
-				m.inlined = m.inlined || f.Inlined
-			}
+		}
+		if m != nil {
+			m.facts.Add(names, frames)
 		}
 		if len(frames) == 0 {
 			unresolved++
@@ -540,10 +537,10 @@ func (e *encoder) mappings() {
 		e.msg = protobuf.AppendField(e.msg, 4, m.offset)
 		e.msg = protobuf.AppendField(e.msg, 5, e.str(fileText(o, m.object, &e.opts)))
 		e.msg = protobuf.AppendField(e.msg, 6, e.str(buildIDText(o.ID)))
-		e.msg = protobuf.AppendBool(e.msg, 7, m.functions)
-		e.msg = protobuf.AppendBool(e.msg, 8, m.files)
-		e.msg = protobuf.AppendBool(e.msg, 9, m.lines)
-		e.msg = protobuf.AppendBool(e.msg, 10, m.inlined)
+		e.msg = protobuf.AppendBool(e.msg, 7, m.facts.Functions)
+		e.msg = protobuf.AppendBool(e.msg, 8, m.facts.Files)
+		e.msg = protobuf.AppendBool(e.msg, 9, m.facts.Lines)
+		e.msg = protobuf.AppendBool(e.msg, 10, m.facts.Inlined)
 		e.out.message(profMapping, e.msg)
 	}
 }
