@@ -86,7 +86,8 @@ type Samples struct {
 	Time  input.TimeRange // only samples of this range
 	Keep  ingest.Keep     // labels that keep samples apart
 	// Weight is the field of tracepoints that weighs samples, "" for their periods.
-	Weight string
+	Weight     string
+	WakerDepth int // see input.Options
 	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	Runs     bool // with Branches: sampled addresses and code between branches, too
@@ -195,7 +196,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, Time: o.Time, Keep: o.Keep,
+		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, WakerDepth: o.WakerDepth, Time: o.Time, Keep: o.Keep,
 		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(),

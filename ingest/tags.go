@@ -42,6 +42,29 @@ const (
 	BranchBogus   = "bogus"   // impossible code between two branches
 )
 
+// Derived events: Events of a perf.data whose samples are times between two records, in ns.
+const (
+	OffCPUEvent   = "off-cpu"   // threads that do not run; stacks of where they stopped
+	WallEvent     = "wall"      // the same, and the samples of running threads
+	RunQueueEvent = "run-queue" // ready threads without a CPU; stacks of what ran instead
+	PairEvent     = "pair:"     // "pair:START,END:KEY": the time from a start to an end
+)
+
+// Keys of the tags of derived events, which are words of tags, too.
+const (
+	StateTag   = "state"   // why a thread does not run, as sched_switch has it, or RunningState
+	WakerTag   = "waker"   // the name of the thread that woke it
+	InsteadTag = "instead" // the name of the thread that ran before it
+	PairTag    = "pair"    // what * in the name of the start stands for
+
+	RunningState = "running" // of samples of running threads
+)
+
+// DerivedTag reports whether a word is of a tag that only derived events have.
+func DerivedTag(word string) bool {
+	return word == StateTag || word == WakerTag || word == InsteadTag || word == PairTag
+}
+
 // NamespaceTags are the words of tags for the number of a namespace, in the order of
 // perfdata.Namespaces.
 var NamespaceTags = [...]string{"netns", "utsns", "ipcns", "pidns", "userns", "mntns", "cgroupns"}
@@ -71,7 +94,7 @@ func ParseTag(word string) error {
 
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
-	return word == CgroupTag || word == ContainerTag || slices.Contains(NamespaceTags[:], word)
+	return word == CgroupTag || word == ContainerTag || DerivedTag(word) || slices.Contains(NamespaceTags[:], word)
 }
 
 // CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or
@@ -87,7 +110,7 @@ func CanonicalLabel(word string) string {
 // TagWords describes all words of tags, for messages.
 func TagWords() string {
 	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(NamespaceTags[:], ", ") +
-		", time:DURATION, field:NAME, label:KEY"
+		", " + StateTag + ", " + WakerTag + ", time:DURATION, field:NAME, label:KEY"
 }
 
 // Add adds a label by its word.

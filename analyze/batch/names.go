@@ -122,6 +122,7 @@ func (b *namesBuilder) finish() {
 	b.funcs = used
 	b.names.Functions = ingest.SortFunctions(b.funcs, b.names.Frames)
 	b.p.Names = b.names
+	b.p.TrimWaits()
 }
 
 // facts adds the fields of an answer that are of a whole object.

@@ -207,6 +207,7 @@ func (j *join) finish(shards []*shard, ws []*worker) {
 	j.report(n, shards)
 	j.warnPadding(n)
 	j.p.Names = n
+	j.p.TrimWaits()
 }
 
 // report fills in the results for whole objects.

@@ -234,6 +234,7 @@ func (f *folder) stats() {
 	for _, w := range f.workers {
 		st.Add(&w.stats)
 		warnings = append(warnings, w.warnings...)
+		st.Warnings = append(st.Warnings, w.derivedWarnings...)
 	}
 	st.NoReturns = f.opts.Branches || slices.ContainsFunc(f.Records.File.Events,
 		func(e perfdata.Event) bool { return e.Attr.BranchSampleType&perfdata.BranchCallStack != 0 })

@@ -36,6 +36,8 @@ type collector struct {
 	sources  []tagSource // of the kept tags
 	formats  []perfdata.Tracepoint
 	weights  []*perfdata.TracepointField // by event of the file; nil without Options.Weight
+	derived  *derivation                 // nil unless Options.Event is one
+	states   map[uint64]string           // names of the states of threads, by bit
 	unwinder Unwinder                    // nil if no sample has a copied stack
 	noTable  map[uint32]uint32           // see locator
 }
@@ -94,6 +96,9 @@ func (c *collector) chooseEvents() error {
 		c.event = append(c.event, at)
 	}
 	if c.opts.Event != "" && len(c.events) == 0 {
+		if ok, err := c.derive(); ok {
+			return err
+		}
 		return &ingest.EventError{Capture: c.Records.File.Name, Event: c.opts.Event, Has: names}
 	}
 	return nil
@@ -103,7 +108,7 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	e := ingest.Event{Name: ev.Name, Unit: "count"}
 	const cpuClock, taskClock = 0, 1
 	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
-		a.Config == taskClock) {
+		a.Config == taskClock) || ev.Name == perfOffCPU {
 		e.Unit = "nanoseconds"
 	}
 	if !ev.Attr.Has(perfdata.FlagFreq) && ev.Attr.SampleType&perfdata.SampleRead == 0 {
@@ -182,6 +187,9 @@ func (c *collector) tagSources() error {
 		return err
 	}
 	for _, word := range tags {
+		if c.derived != nil && ingest.DerivedTag(word) {
+			continue
+		}
 		src := tagSource{key: ingest.TagKey(word)}
 		namespace := slices.Index(ingest.NamespaceTags[:], word)
 		switch length, isTime := strings.CutPrefix(word, ingest.TimeTag); {
@@ -238,6 +246,9 @@ func (c *collector) checkTags(words []string) error {
 			need, has = "perf record --all-cgroups", cgroups
 		case slices.Contains(ingest.NamespaceTags[:], word):
 			need, has = "perf record --namespaces", namespaces
+		case ingest.DerivedTag(word):
+			need, has = "perf record -a -g -e sched:sched_switch -e sched:sched_waking`, "+
+				"and use `--event off-cpu", c.derived != nil
 		case strings.HasPrefix(word, ingest.TimeTag):
 			need, has = "perf record --timestamp", c.allHave(perfdata.SampleTime)
 		}

@@ -21,7 +21,13 @@ const StandardInput = "-"
 
 // Options select the samples of a capture, and provide other sources of facts.
 type Options struct {
-	Event string      // only this event; "" for all
+	// Event selects an event; "" for all. Of a perf.data it may be a derived one (ingest.OffCPUEvent
+	// and the like).
+	Event string
+	// WakerDepth, with ingest.OffCPUEvent, adds to each stack those of the threads that woke the
+	// thread, that woke that one, up to this many.
+	WakerDepth int
+
 	Comms []string    // only these thread names; none for all
 	PIDs  []int32     // only these processes; none for all
 	TIDs  []int32     // only these threads; none for all

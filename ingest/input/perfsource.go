@@ -6,6 +6,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
@@ -30,6 +31,7 @@ type foldedSamples struct {
 	collector *collector
 	objects   []ingest.ObjectID // of the profile, by raw object
 	exact     map[ingest.Location]struct{}
+	shares    map[int32][]cpuShare // of a derived event
 }
 
 // perf makes the source of an opened perf.data, which f closes.
@@ -76,13 +78,20 @@ func (s *perfSource) fold(ctx context.Context) (*ingest.Profile, error) {
 		return nil, err
 	}
 	col.prepareUnwinding(s.file)
-	workers, err := collect(ctx, col)
+	var workers []*worker
+	var shares map[int32][]cpuShare
+	if col.derived != nil {
+		workers, shares, err = derive(ctx, col)
+	} else {
+		workers, err = collect(ctx, col)
+	}
 	if err != nil {
 		return nil, err
 	}
 	f := folder{assembly: assembly{collector: col, file: s.file}, workers: workers}
 	p, objects := f.profile()
-	s.folded = &foldedSamples{collector: col, objects: objects, exact: f.exact}
+	s.folded = &foldedSamples{collector: col, objects: objects, exact: f.exact,
+		shares: shares}
 	return p, nil
 }
 
@@ -92,6 +101,9 @@ func (s *perfSource) replay(ctx context.Context,
 	p, err := profile(ctx)
 	if err != nil {
 		return err
+	}
+	if s.folded.collector.derived != nil {
+		return s.replayDerived(ctx, p, visit)
 	}
 	r := newReplayer(s.folded, p)
 	return inOrder(ctx, r.c, func(q queuedSample) error {
@@ -145,7 +157,12 @@ func (r *replayer) fill() {
 		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
 		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
 	}
-	r.locator.locate(r.kpart, r.part, r.user, r.kernel)
+	r.frames(r.kpart, r.part, r.user, r.kernel)
+}
+
+// frames adds the frames of a chain to out.
+func (r *replayer) frames(kpart, part []byte, user, kernel addrspace.Version) {
+	r.locator.locate(kpart, part, user, kernel)
 	for _, s := range r.locator.spots {
 		pc := addr.PC(s.pc)
 		if s.pc >= contextMax {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
@@ -41,6 +42,8 @@ type worker struct {
 	places      []intern.Pair // by local location, when all is done
 	first, last uint64        // recorded times of samples
 	err         error
+
+	derivedWarnings []ingest.Warning // of a derived event
 }
 
 func newWorker(c *collector, peers *batchQueues, index int, seed intern.Seed) *worker {

@@ -76,7 +76,8 @@ type Stats struct {
 // Sum is a number of intervals with their time in ns.
 type Sum struct{ Count, Nanos uint64 }
 
-func (s *Sum) add(from, to uint64) {
+// Add counts an interval.
+func (s *Sum) Add(from, to uint64) {
 	s.Count++
 	if to > from {
 		s.Nanos += to - from
@@ -87,11 +88,11 @@ func (s *Sum) add(from, to uint64) {
 func (s *Stats) usable(losses Losses, from, to uint64) bool {
 	switch {
 	case to < from:
-		s.Back.add(from, to)
+		s.Back.Add(from, to)
 	case losses.Overlap(from, to):
-		s.Lost.add(from, to)
+		s.Lost.Add(from, to)
 	default:
-		s.Emitted.add(from, to)
+		s.Emitted.Add(from, to)
 		return true
 	}
 	return false
@@ -100,9 +101,9 @@ func (s *Stats) usable(losses Losses, from, to uint64) bool {
 // broken counts an interval without an end, until another start.
 func (s *Stats) broken(losses Losses, from, to uint64) {
 	if losses.Overlap(from, to) {
-		s.Lost.add(from, to)
+		s.Lost.Add(from, to)
 	} else {
-		s.NoEnd.add(from, to)
+		s.NoEnd.Add(from, to)
 	}
 }
 
@@ -139,7 +140,7 @@ func (t *Table) Start(k Key, p Point) {
 func (t *Table) End(k Key, time uint64) {
 	start, ok := t.open[k]
 	if !ok {
-		t.Stats.NoStart.add(0, 0)
+		t.Stats.NoStart.Add(0, 0)
 		return
 	}
 	delete(t.open, k)
@@ -160,7 +161,7 @@ func (t *Table) Finish(end uint64) {
 	})
 	for _, p := range list {
 		if t.Stats.usable(t.Losses, p.Time, end) {
-			t.Stats.CutEnd.add(p.Time, end)
+			t.Stats.CutEnd.Add(p.Time, end)
 			t.Emit(&Interval{Start: p, End: end, CutEnd: true})
 		}
 	}

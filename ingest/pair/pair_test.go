@@ -13,7 +13,7 @@ import (
 func play(t *testing.T, x *Threads, events string) (lines []string) {
 	t.Helper()
 	x.Emit = func(w *Wait) {
-		line := fmt.Sprintf("wait %d: %d-%d ready %d", w.Out.TID, w.Out.Time, w.In, w.Ready)
+		line := fmt.Sprintf("wait %d: %d-%d ready %d", w.Out.TID, w.Out.Time, w.In.Time, w.Ready)
 		for _, f := range []struct {
 			set  bool
 			name string
@@ -54,6 +54,10 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 			x.Out(p, Dead)
 		case "in":
 			x.In(p)
+		case "again":
+			x.Again(p)
+		case "ran":
+			x.Ran(tid, time)
 		case "wake": // tid wakes other
 			x.Wake(Point{Time: time, TID: other}, p, false)
 		case "irq":
@@ -104,6 +108,15 @@ func TestThreads(t *testing.T) {
 			waits: Stats{Emitted: Sum{1, 1}, Lost: Sum{1, 4}}},
 		{name: "one process only", events: "5 out 7;9 out 7;11 out 7", want: "run 7: 0-5",
 			waits: Stats{NoEnd: Sum{2, 6}}},
+		{name: "two records of a switch", events: "1 out 7;2 in 7;2 again 7;3 out 7;4 again 7;5 end",
+			want:  "run 7: 0-1; wait 7: 1-2 ready 0; run 7: 2-3; wait 7: 3-4 ready 0; run 7: 4-5",
+			waits: Stats{Emitted: Sum{2, 2}}},
+		{name: "seen running", events: "1 out 7;1 ran 7;3 ran 7;4 ran 7;9 out 7;11 in 7;12 ran 7;13 out 7",
+			want:  "run 7: 0-1; wait 7: 9-11 ready 0; run 7: 11-13",
+			waits: Stats{Emitted: Sum{1, 2}, NoEnd: Sum{1, 2}}},
+		{name: "its switch-out was not recorded", events: "1 in 7;3 out 8;5 in 7;6 out 7",
+			want:  "wait 7: 0-1 ready 0 cut-start no-stack; run 8: 0-3; run 7: 5-6",
+			waits: Stats{Emitted: Sum{1, 1}, CutStart: Sum{1, 1}, NoStart: Sum{1, 0}}},
 		{name: "back", events: "5 out 7;3 in 7", want: "run 7: 0-5", waits: Stats{Back: Sum{1, 0}}},
 		{name: "no start", events: "5 in 7;9 in 7",
 			want:  "wait 7: 0-5 ready 0 cut-start no-stack",

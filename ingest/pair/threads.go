@@ -25,9 +25,8 @@ type Step struct {
 
 // Wait is a time in which a thread did not run.
 type Wait struct {
-	Out   Point  // the switch-out; without a stack if CutStart, or if New
-	In    uint64 // when the thread ran again
-	InCPU int32  // -1 if CutEnd
+	Out Point // the switch-out; without a stack and label if CutStart or New
+	In  Point // the switch-in, with the caller's stack and label; CPU -1 if CutEnd
 	// Ready is when the thread became ready to run: Out.Time if it was preempted, otherwise the
 	// waking; 0 if unknown.
 	Ready    uint64
@@ -44,8 +43,9 @@ type Run struct {
 	CutStart, CutEnd bool
 }
 
-// Threads follows the threads of a recording of all CPUs by the events of the scheduler. Calls are
-// in order of time; From is the start of the recording. The idle thread, 0, is ignored.
+// Threads follows the threads of a recording by the events of the scheduler. Calls are in order of
+// time; From is the start of the recording. The idle thread, 0, has no waits. The CPU of a Point is
+// -1 if unknown.
 type Threads struct {
 	From       uint64
 	Losses     Losses
@@ -56,8 +56,9 @@ type Threads struct {
 	Waits, Runs Stats
 
 	threads map[int32]*thread
-	dead    []uint64 // a bit for each number of a thread that ended, and was not made again
-	wait    Wait     // scratch
+	onCPU   map[int32]int32 // the thread that runs, by CPU
+	dead    []uint64        // a bit for each number of a thread that ended, and was not made again
+	wait    Wait            // scratch
 }
 
 // maxTID is Linux's PID_MAX_LIMIT.
@@ -80,9 +81,9 @@ type thread struct {
 	wakers   []Step
 }
 
-// Out records that the thread of p stops running. The caller's stack and label of p are those of
-// the Wait that begins.
+// Out records that the thread of p stops running. The Wait that begins has its stack and label.
 func (t *Threads) Out(p Point, why Why) {
+	t.missedOut(p)
 	if p.TID == 0 {
 		return
 	}
@@ -92,7 +93,7 @@ func (t *Threads) Out(p Point, why Why) {
 		t.ran(x, p.TID, p.Time, false)
 	case x.state == stateWaiting:
 		t.Waits.broken(t.Losses, x.since.Time, p.Time)
-		t.Runs.NoStart.add(0, 0)
+		t.Runs.NoStart.Add(0, 0)
 	case !known && !t.died(p.TID):
 		x.since, x.cutStart = Point{Time: t.From, TID: p.TID, CPU: p.CPU}, true
 		t.ran(x, p.TID, p.Time, false)
@@ -109,37 +110,68 @@ func (t *Threads) Out(p Point, why Why) {
 	}
 }
 
+// missedOut ends what is known of another thread that started to run on the CPU of a switch-out:
+// its own switch-out was not recorded.
+func (t *Threads) missedOut(p Point) {
+	x := t.threads[t.onCPU[p.CPU]]
+	if x != nil && t.onCPU[p.CPU] != p.TID && x.state == stateRunning && x.since.CPU == p.CPU {
+		t.Runs.broken(t.Losses, x.since.Time, p.Time)
+		x.state = stateUnknown
+	}
+}
+
 // In records that a thread starts running. If its number is new, it waited since the start of the
 // recording.
 func (t *Threads) In(p Point) {
+	if p.CPU >= 0 {
+		if t.onCPU == nil {
+			t.onCPU = make(map[int32]int32)
+		}
+		t.onCPU[p.CPU] = p.TID
+	}
 	if p.TID == 0 {
 		return
 	}
 	x, known := t.thread(p.TID)
 	switch {
 	case x.state == stateWaiting:
-		t.waited(x, p.Time, p.CPU, false)
+		t.waited(x, p, false)
 	case x.state == stateRunning:
 		t.Runs.broken(t.Losses, x.since.Time, p.Time)
-		t.Waits.NoStart.add(0, 0)
+		t.Waits.NoStart.Add(0, 0)
 	case !known && !t.died(p.TID):
 		t.before(x, p)
-		t.waited(x, p.Time, p.CPU, false)
+		t.waited(x, p, false)
 	default:
-		t.Waits.NoStart.add(0, 0)
+		t.Waits.NoStart.Add(0, 0)
 	}
 	x.state, x.since, x.cutStart, x.made = stateRunning, p, false, false
+}
+
+// Again is In for a second record of the same switch: it does nothing if the thread runs already.
+func (t *Threads) Again(p Point) {
+	if x := t.threads[p.TID]; x == nil || x.state != stateRunning {
+		t.In(p)
+	}
+}
+
+// Ran records that a thread ran at a time. If it had not been seen to start, when its wait ended is
+// unknown.
+func (t *Threads) Ran(tid int32, time uint64) {
+	if x := t.threads[tid]; x != nil && x.state == stateWaiting && x.since.Time < time {
+		t.Waits.broken(t.Losses, x.since.Time, time)
+		x.state = stateUnknown
+	}
 }
 
 // before makes a thread wait since before the recording.
 func (t *Threads) before(x *thread, p Point) {
 	x.state, x.cutStart = stateWaiting, true
-	x.since = Point{Time: t.From, TID: p.TID, CPU: p.CPU, Stack: NoStack, Label: p.Label}
+	x.since = Point{Time: t.From, TID: p.TID, CPU: p.CPU, Stack: NoStack}
 	x.ready, x.wakers = 0, x.wakers[:0]
 }
 
-// Wake records that a thread becomes ready to run: by is the thread that ran then. Label of woken
-// is the label of a Wait that began before the recording. interrupt says that not the code of by
+// Wake records that a thread becomes ready to run: by is the thread that ran then. interrupt says that not the code of by
 // woke it, but an interrupt. Only the first waking of a wait counts.
 func (t *Threads) Wake(woken, by Point, interrupt bool) {
 	if woken.TID == 0 {
@@ -191,10 +223,10 @@ func (t *Threads) New(p Point) {
 	switch x.state {
 	case stateWaiting:
 		t.Waits.broken(t.Losses, x.since.Time, p.Time)
-		t.Waits.Reused.add(x.since.Time, p.Time)
+		t.Waits.Reused.Add(x.since.Time, p.Time)
 	case stateRunning:
 		t.Runs.broken(t.Losses, x.since.Time, p.Time)
-		t.Runs.Reused.add(x.since.Time, p.Time)
+		t.Runs.Reused.Add(x.since.Time, p.Time)
 	}
 	t.setDied(p.TID, false)
 	p.Stack = NoStack
@@ -209,7 +241,7 @@ func (t *Threads) Finish(end uint64) {
 		case stateRunning:
 			t.ran(x, tid, end, true)
 		case stateWaiting:
-			t.waited(x, end, -1, true)
+			t.waited(x, Point{Time: end, TID: tid, CPU: -1, Stack: NoStack}, true)
 		}
 	}
 	t.threads = nil
@@ -246,18 +278,19 @@ func (t *Threads) setDied(tid int32, dead bool) {
 }
 
 // waited ends the wait of a thread.
-func (t *Threads) waited(x *thread, end uint64, cpu int32, cut bool) {
+func (t *Threads) waited(x *thread, in Point, cut bool) {
+	end := in.Time
 	if !t.Waits.usable(t.Losses, x.since.Time, end) {
 		return
 	}
 	if x.cutStart {
-		t.Waits.CutStart.add(x.since.Time, end)
+		t.Waits.CutStart.Add(x.since.Time, end)
 	}
 	if cut {
-		t.Waits.CutEnd.add(x.since.Time, end)
+		t.Waits.CutEnd.Add(x.since.Time, end)
 	}
 	if t.Emit != nil {
-		t.wait = Wait{Out: x.since, In: end, InCPU: cpu, Ready: x.ready, Wakers: x.wakers,
+		t.wait = Wait{Out: x.since, In: in, Ready: x.ready, Wakers: x.wakers,
 			CutStart: x.cutStart, CutEnd: cut, New: x.made}
 		t.Emit(&t.wait)
 	}
@@ -269,10 +302,10 @@ func (t *Threads) ran(x *thread, tid int32, end uint64, cut bool) {
 		return
 	}
 	if x.cutStart {
-		t.Runs.CutStart.add(x.since.Time, end)
+		t.Runs.CutStart.Add(x.since.Time, end)
 	}
 	if cut {
-		t.Runs.CutEnd.add(x.since.Time, end)
+		t.Runs.CutEnd.Add(x.since.Time, end)
 	}
 	if t.Run != nil {
 		t.Run(&Run{TID: tid, CPU: x.since.CPU, From: x.since.Time, To: end, CutStart: x.cutStart,

@@ -147,6 +147,7 @@ const (
 	MiscForkExec    = 1 << 13 // FORK: synthesized by perf, the child's maps follow
 	MiscMmapBuildID = 1 << 14 // MMAP2: a build ID instead of device and inode
 	MiscBuildIDSize = 1 << 15 // HEADER_BUILD_ID: the entry has the length of its ID
+	MiscSwitchOut   = 1 << 13 // SWITCH, SWITCH_CPU_WIDE: the thread stops running
 	MiscLostByBPF   = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
 )
 

@@ -14,6 +14,7 @@ type Tracepoint struct {
 	System, Name string
 	ID           uint64 // perf_event_attr.config of its events
 	Fields       []TracepointField
+	Print        string // how the kernel prints it: a format of printf and C expressions
 }
 
 // TracepointField is a field of a tracepoint's samples.
@@ -117,6 +118,7 @@ func parseTracepoint(text string) (f Tracepoint) {
 				f.Fields = append(f.Fields, x)
 			}
 		case "print fmt":
+			f.Print = strings.TrimSpace(value)
 			return f
 		}
 	}

@@ -53,6 +53,9 @@ type InputOptions struct {
 	Runs     bool // see input.Options.Runs
 
 	weight string // of --weight
+	pair   string // of --pair
+
+	wakerDepth int // of --waker-depth
 
 	Keep    ingest.Keep     // labels that keep samples apart
 	Bundles []string        // of the arguments, see SplitBundles
@@ -78,7 +81,12 @@ func (o *InputOptions) AddFlags(cmd *cobra.Command) {
 
 // addFilters adds the flags that select samples.
 func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Event, "event", "", "only samples of `EVENT`")
+	fs.StringVar(&o.Event, "event", "", "only samples of `EVENT`, or off-cpu, wall or run-queue: times "+
+		"between two records (see docs/waiting.md)")
+	fs.StringVar(&o.pair, "pair", "", "weigh stacks by the time from START to END with equal fields: "+
+		"`START,END[:KEY]`, syscalls, block or lock")
+	fs.IntVar(&o.wakerDepth, "waker-depth", 0,
+		"with --event off-cpu: add the stacks of up to `N` threads that woke each other to each stack")
 	fs.StringSliceVar(&o.comms, "comm", nil, "only threads with this `NAME`; may be repeated")
 	AddPIDs(fs, &o.pids, "only the process `PID`; may be repeated")
 	fs.Var((*PIDs[int32])(&o.tids), "tid", "only the thread `TID`; may be repeated")
@@ -121,6 +129,9 @@ func (o *InputOptions) Validate(args []string) error {
 		return ingest.WithHint(Usagef("no capture is named"),
 			"name the files that `perf record` or a profiler wrote")
 	}
+	if err := o.checkDerived(); err != nil {
+		return err
+	}
 	var err error
 	if o.time, err = input.ParseTimeRange(o.times); err != nil {
 		return Usagef("--time %q: %v", o.times, err)
@@ -141,6 +152,23 @@ func (o *InputOptions) Validate(args []string) error {
 	o.NamePolicy, err = resolve.ParseNamePolicy(o.Names)
 	return err
 }
+
+// checkDerived checks the flags of derived events.
+func (o *InputOptions) checkDerived() error {
+	switch {
+	case o.pair != "" && o.Event != "" && o.Event != ingest.PairEvent+o.pair:
+		return Usagef("--pair and --event exclude each other")
+	case o.pair != "":
+		o.Event = ingest.PairEvent + o.pair
+	case o.wakerDepth < 0 || o.wakerDepth > maxWakerDepth:
+		return Usagef("--waker-depth %d: it is at most %d", o.wakerDepth, maxWakerDepth)
+	case o.wakerDepth > 0 && o.Event != ingest.OffCPUEvent && o.Event != ingest.WallEvent:
+		return Usagef("--waker-depth is of --event off-cpu and wall")
+	}
+	return nil
+}
+
+const maxWakerDepth = 100
 
 // CaptureArgs returns how many of the arguments are captures: the first, and the files after it.
 func CaptureArgs(args []string) int {

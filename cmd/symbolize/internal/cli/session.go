@@ -91,8 +91,11 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Branches: o.Branches,
 			Runs:     o.Runs,
 			Weight:   o.weight,
-			Keep:     o.Keep,
-			Stacks:   o.Stacks.Parsed,
+
+			WakerDepth: o.wakerDepth,
+
+			Keep:   o.Keep,
+			Stacks: o.Stacks.Parsed,
 		},
 		Naming: analyze.Naming{
 			Names:      o.NamePolicy,

@@ -1,0 +1,359 @@
+package input
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/pair"
+	"symbolize/ingest/sideband"
+)
+
+// subject has the labels of the thread of a derived sample.
+type subject struct {
+	comm          uint32
+	pid, tid, cpu int32
+	tags          uint32 // by the reader's tagger, 0 for none
+	state         uint8
+	pair          string // what * matched in the name of a pair's start
+	selected      bool
+}
+
+// subjects numbers them.
+type subjects struct {
+	index map[subject]uint32
+	list  []subject
+}
+
+func (t *subjects) number(s subject) uint32 {
+	n, ok := t.index[s]
+	if !ok {
+		if t.index == nil {
+			t.index = make(map[subject]uint32)
+		}
+		n = uint32(len(t.list))
+		t.list = append(t.list, s)
+		t.index[s] = n
+	}
+	return n
+}
+
+// subject numbers the labels of the reader's current sample.
+func (d *deriver) subject(state uint8, selected bool) uint32 {
+	s := &d.sample
+	x := subject{comm: d.comm, pid: s.PID, tid: s.TID, cpu: int32(s.CPU), state: state,
+		selected: selected, pair: d.d.roles[s.Event].name}
+	if d.tagger != nil {
+		x.tags = d.tagger.number(d.reader)
+	}
+	return d.subjects.number(x)
+}
+
+// subjectOf numbers the labels of a thread that has no sample of its own.
+func (d *deriver) subjectOf(tid int32, time uint64, state uint8) uint32 {
+	pid := d.pidOf(tid)
+	st := d.threadState(pid, tid, time)
+	s := perfdata.Sample{PID: pid, TID: tid}
+	return d.subjects.number(subject{comm: st.comm, pid: pid, tid: tid, cpu: -1, state: state,
+		selected: d.c.cpus == nil && d.c.selected(&s, st.comm)})
+}
+
+// pidOf returns the process of a thread, by the records so far.
+func (d *deriver) pidOf(tid int32) int32 {
+	if pid, ok := d.pids[tid]; ok {
+		return pid
+	}
+	return tid
+}
+
+// commOf returns the name of a subject's thread.
+func (d *deriver) commOf(n uint32) string { return d.c.CommName(d.subjects.list[n].comm) }
+
+// tagsOf returns the tags of a derived sample.
+func (d *deriver) tagsOf(s *derivedSample) uint32 {
+	x := &d.subjects.list[s.subject]
+	text := ""
+	if x.tags != 0 {
+		text = d.c.tags.at(x.tags)
+	}
+	if x.state != 0 {
+		text = ingest.AppendTags(text, ingest.JoinTags(ingest.StateTag, d.c.stateName(x.state)))
+	}
+	if x.pair != "" {
+		text = ingest.AppendTags(text, ingest.JoinTags(ingest.PairTag, x.pair))
+	}
+	if text = ingest.AppendTags(text, s.tags); text == "" {
+		return 0
+	}
+	return d.c.tags.number(text)
+}
+
+// derive makes the worker that folds a derived event.
+func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare, error) {
+	w := newWorker(c, newBatchQueues(1), 0, intern.MakeSeed())
+	d := &deriver{reader: w.reader, stack: w.internStack}
+	composed := composer{w: w, d: d}
+	d.add = func(s *derivedSample) {
+		x, keep := &d.subjects.list[s.subject], c.opts.Keep
+		l := merge.Labels{Comm: x.comm, PID: -1, TID: -1, CPU: -1, Tags: d.tagsOf(s)}
+		if keep.PID {
+			l.PID = x.pid
+		}
+		if keep.TID {
+			l.TID = x.tid
+		}
+		if keep.CPU {
+			l.CPU = x.cpu
+		}
+		w.rows.Add(merge.Row{Stack: composed.stack(s), Label: c.labels.Number(l),
+			Count: uint32(s.count), Weight: s.weight})
+		w.stats.Samples += s.count
+		w.stats.Weight += s.weight
+		w.seen(s.time)
+	}
+	if err := d.run(ctx); err != nil {
+		return nil, nil, err
+	}
+	w.derivedWarnings = d.report()
+	return []*worker{w}, d.shares, nil
+}
+
+// internStack numbers the stack of the current sample.
+func (w *worker) internStack() uint32 {
+	w.chain = newChain(w.chain, w.kpart, w.part)
+	v := w.chains.add(w.seed.Hash(w.chain), w.chain, w.user, w.kernel)
+	w.stats.Frames += uint64(v.frames)
+	if w.cut || v.flags&partCut != 0 {
+		w.stats.CutChains++
+	}
+	return v.stack
+}
+
+// composer makes the stacks of derived samples: that of the sample, called by nothing but itself,
+// or a frame for why it is missing, and those of its wakers above it. The wakers' frames are in
+// reverse order, so that the function that woke is next to the function that waited.
+type composer struct {
+	w      *worker
+	d      *deriver
+	frames []uint32
+	chain  []uint32
+}
+
+// Frames between the stacks of a chain of wakers, and at its end.
+const (
+	wokenBy     = "[woken by]"
+	wakerCycle  = "[woken in a cycle]"
+	wakersPath  = "[wakers]"
+	interruptBy = "[woken by an interrupt]"
+)
+
+func (c *composer) stack(s *derivedSample) uint32 {
+	if s.missing != notMissing || s.stack == pair.NoStack {
+		object := c.w.c.Objects.Nameless(ingest.NoStack, s.missingName(), ingest.StackLost)
+		c.chain = append(c.chain[:0], c.w.finder.number(object, 0, false))
+	} else if len(s.wakers) == 0 {
+		return s.stack
+	} else {
+		c.chain = c.w.chains.stacks.List(s.stack, c.chain[:0])
+	}
+	c.frames = c.frames[:0]
+	for i := len(s.wakers) - 1; i >= 0; i-- {
+		step := &s.wakers[i]
+		c.frames = c.step(step)
+	}
+	c.frames = append(c.frames, c.chain...)
+	return c.w.chains.stacks.Add(c.frames)
+}
+
+// step adds the frames of a waker: its outermost first, then what precedes it.
+func (c *composer) step(step *pair.Step) []uint32 {
+	between := wokenBy
+	switch {
+	case step.Cycle:
+		return append(c.frames, c.named(wakerCycle))
+	case step.Interrupt:
+		between = interruptBy
+	}
+	if step.Stack != pair.NoStack {
+		at := len(c.frames)
+		c.frames = c.w.chains.stacks.List(step.Stack, c.frames)
+		slices.Reverse(c.frames[at:])
+	}
+	return append(c.frames, c.named(between))
+}
+
+// named returns the place of a frame that no code has.
+func (c *composer) named(name string) uint32 {
+	return c.w.finder.number(c.w.c.Objects.NamedCode(name, wakersPath, false), 0, false)
+}
+
+// missingName names the frame of a sample without a stack.
+func (s *derivedSample) missingName() string {
+	if s.missing == notMissing {
+		return ingest.NoStackPath
+	}
+	return missingNames[s.missing]
+}
+
+// keyer makes the keys of pairs.
+type keyer struct {
+	seed intern.Seed
+	text []byte
+}
+
+// key returns the key of the reader's current sample.
+func (k *keyer) key(r *reader, of *eventRole) pair.Key {
+	if k.text == nil {
+		k.seed = intern.MakeSeed()
+	}
+	s, big := &r.sample, r.c.Records.File.BigEndian
+	k.text = append(k.text[:0], of.name...)
+	for i := range of.keys {
+		f := &of.keys[i]
+		k.text = append(k.text, 0)
+		if f.field != nil {
+			k.text = append(k.text, f.field.String(s.Raw, big)...)
+			continue
+		}
+		v := uint32(s.TID)
+		switch f.name {
+		case "pid":
+			v = uint32(s.PID)
+		case "cpu":
+			v = s.CPU
+		}
+		k.text = binary.LittleEndian.AppendUint32(k.text, v)
+	}
+	h := k.seed.Hash(k.text)
+	return pair.Key{Hi: h.Hi, Lo: h.Lo}
+}
+
+// losses returns the spans in which records were lost: from the last record of a CPU before a LOST
+// record to that record.
+func (c *collector) losses(ctx context.Context) (pair.Losses, error) {
+	if c.Records.Types[perfdata.TypeLost] == 0 {
+		return nil, nil
+	}
+	var spans []pair.Span
+	last := make(map[uint32]uint64)
+	var records *perfdata.RecordReader
+	for i := range c.Records.NumChunks() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		records = c.Records.Read(records, c.Records.Chunk(i))
+		for records.Next() {
+			rec := records.Record()
+			id, err := c.Records.File.SampleID(rec)
+			if err != nil || id.Has&perfdata.SampleTime == 0 || id.Time == sideband.NoTime {
+				continue
+			}
+			if rec.Type == perfdata.TypeLost {
+				spans = append(spans, pair.Span{From: last[id.CPU], To: id.Time})
+			}
+			last[id.CPU] = id.Time
+		}
+		if err := records.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return pair.NewLosses(spans), nil
+}
+
+// errShortRaw is the error of a tracepoint's sample without its fields.
+func errShortRaw(f *perfdata.File, rec *perfdata.Record) error {
+	return fmt.Errorf("%s: offset %#x: the sample ends before the fields of its tracepoint", f.Name,
+		rec.Offset)
+}
+
+// keptChain is a chain of a replay.
+type keptChain struct {
+	chain        chain
+	user, kernel addrspace.Version
+}
+
+// replayDerived is replay for a derived event: the samples come in the order of their ends.
+func (s *perfSource) replayDerived(ctx context.Context, p *ingest.Profile,
+	visit func(*ReplaySample) error) error {
+	r := newReplayer(s.folded, p)
+	var kept []keptChain
+	seed := intern.MakeSeed()
+	var known intern.Table[uint32]
+	d := &deriver{reader: r.reader}
+	d.stack = func() uint32 {
+		c := newChain(nil, r.kpart, r.part)
+		key := append(slices.Clone(c), binary.LittleEndian.AppendUint64(nil,
+			uint64(r.user)<<32|uint64(r.kernel))...)
+		v, fresh := known.Add(seed.Hash(key))
+		if fresh {
+			*v = uint32(len(kept))
+			kept = append(kept, keptChain{c, r.user, r.kernel})
+		}
+		return *v
+	}
+	d.shares, d.replayed = s.folded.shares, make(map[int32]int)
+	var failed error
+	d.add = func(s *derivedSample) {
+		if failed == nil {
+			failed = visit(r.derived(d, s, kept))
+		}
+	}
+	return errors.Join(d.run(ctx), failed)
+}
+
+// derived sets out to a derived sample.
+func (r *replayer) derived(d *deriver, s *derivedSample, kept []keptChain) *ReplaySample {
+	x := &d.subjects.list[s.subject]
+	r.out = ReplaySample{Comm: r.c.CommName(x.comm), PID: x.pid, TID: x.tid, CPU: x.cpu, Time: s.time,
+		Period: s.weight, Frames: r.out.Frames[:0]}
+	if s.stack != pair.NoStack && s.missing == notMissing {
+		k := &kept[s.stack]
+		kpart, part := k.chain.parts()
+		r.frames(kpart, part, k.user, k.kernel)
+	}
+	return &r.out
+}
+
+// report describes what a derived event leaves out, and what it cuts.
+func (d *deriver) report() (list []ingest.Warning) {
+	st, what := &d.threads.Waits, "waits"
+	if d.d.kind == pairOf {
+		st, what = &d.table.Stats, "pairs"
+	}
+	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Back.Count
+	add := func(s pair.Sum, text, hint string) {
+		if s.Count > 0 {
+			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
+				d.c.opts.Event, s.Count, all, what, float64(s.Nanos)/1e9, text)})
+		}
+	}
+	add(st.Lost, "are left out, as records were lost meanwhile", "record with more memory: perf record -m 16M")
+	noEnd := "record all CPUs, and a second record of each switch: perf record -a --switch-events"
+	if d.d.kind == pairOf {
+		noEnd = ""
+	}
+	add(st.NoEnd, "are left out, as their end was not recorded", noEnd)
+	if d.d.kind == offCPU {
+		add(d.cutStart, "are left out, as they began before the recording and have no stack", "")
+	}
+	add(st.CutEnd, "had not ended when the recording did, and count until then", "")
+	add(st.Back, "are left out, as they end before they start", "")
+	note := func(n uint64, text string) {
+		if n > 0 {
+			list = append(list, ingest.Warning{Text: fmt.Sprintf("%s: %d %s", d.c.opts.Event, n, text)})
+		}
+	}
+	note(st.NoStart.Count, "ends of "+what+" have no recorded start, and are left out")
+	note(d.window.Late, "records came later than the order of perf.data allows")
+	if lost := d.c.Records.Stats.Lost; lost > 0 && len(d.threads.Losses) == 0 {
+		note(lost, "records were lost at unknown times: "+what+" may be too long")
+	}
+	return list
+}

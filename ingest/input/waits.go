@@ -1,0 +1,468 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/pair"
+	"symbolize/ingest/sideband"
+)
+
+// deriver makes the samples of a derived event. It reads the records of the file in their order,
+// numbers stacks and labels, and passes what is left in order of time to ingest/pair: its memory
+// grows with the distinct stacks and labels, the living threads, and the events of two rounds.
+type deriver struct {
+	*reader
+	d       *derivation
+	window  pair.Window[derivedRecord]
+	threads pair.Threads
+	table   pair.Table
+	// stack numbers the stack of the reader's current sample; add receives the derived samples.
+	stack func() uint32
+	add   func(*derivedSample)
+
+	subjects subjects
+	pids     map[int32]int32 // of threads
+	keys     keyer
+	cutStart pair.Sum           // waits that began before the recording
+	cpu      map[int32]*cpuTime // of wallClock, by thread
+	// shares has what share shared out for each thread with a number; a replay has those of the
+	// fold, and the number of them that it passed.
+	shares   map[int32][]cpuShare
+	replayed map[int32]int // nil in a fold
+	started  bool
+	last     uint64
+}
+
+// derivedRecord is what is left of a record until its time comes.
+type derivedRecord struct {
+	kind      recordKind
+	why       pair.Why
+	interrupt bool
+	weight    uint64     // of roleOnCPU
+	point     pair.Point // of the thread that the record is about
+	other     int32      // the thread that runs next, or is woken
+	key       pair.Key
+}
+
+type recordKind uint8
+
+const (
+	recordSwitch recordKind = iota // from one thread to another
+	recordIn                       // a SWITCH record
+	recordOut
+	recordWake
+	recordFork
+	recordStart
+	recordEnd
+	recordOnCPU
+)
+
+// derivedSample is a sample of a derived event.
+type derivedSample struct {
+	subject uint32
+	stack   uint32 // pair.NoStack if it was not recorded
+	missing missingStack
+	tags    string // besides those of the subject
+	weight  uint64
+	count   uint64
+	time    uint64 // when it ended
+	wakers  []pair.Step
+}
+
+// missingStack is why a sample has no stack.
+type missingStack uint8
+
+const (
+	notMissing missingStack = iota
+	beganBefore
+	notStarted
+	notSampled
+	missingStacks
+)
+
+var missingNames = [missingStacks]string{
+	beganBefore: "[waited since before the recording]",
+	notStarted:  "[made, not yet run]",
+	notSampled:  "[ran, not sampled]",
+}
+
+// run reads the file.
+func (d *deriver) run(ctx context.Context) error {
+	c := d.c
+	d.d = c.derived
+	d.pids, d.cpu = make(map[int32]int32), make(map[int32]*cpuTime)
+	if d.shares == nil {
+		d.shares = make(map[int32][]cpuShare)
+	}
+	losses, err := c.losses(ctx)
+	if err != nil {
+		return err
+	}
+	d.window.Emit = d.emit
+	d.threads = pair.Threads{Losses: losses, Emit: d.waited, WakerDepth: d.d.depth}
+	if d.d.wakers {
+		d.threads.WakerDepth = max(1, d.d.depth)
+	}
+	if d.d.kind == wallClock {
+		d.threads.Run = d.ran
+	}
+	d.table = pair.Table{Losses: losses, Emit: d.paired}
+	for i := range c.Records.NumChunks() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d.chunk(c.Records.Chunk(i))
+		for d.records.Next() {
+			if err := d.record(d.records.Record()); err != nil {
+				return err
+			}
+		}
+		if err := d.records.Err(); err != nil {
+			return err
+		}
+	}
+	if err := d.window.Rest(); err != nil {
+		return err
+	}
+	d.threads.Finish(d.last)
+	d.table.Finish(d.last)
+	for _, tid := range slices.Sorted(maps.Keys(d.cpu)) {
+		d.share(tid)
+	}
+	return nil
+}
+
+// record adds a record to the window.
+func (d *deriver) record(rec *perfdata.Record) error {
+	switch rec.Type {
+	case perfdata.TypeSample:
+		return d.sampled(rec)
+	case perfdata.TypeFinishedRound:
+		return d.window.Round()
+	case perfdata.TypeComm:
+		var x perfdata.Comm
+		if d.c.Records.File.Comm(rec, &x) == nil {
+			d.pids[x.TID] = x.PID
+		}
+	case perfdata.TypeFork:
+		var x perfdata.Task
+		if d.c.Records.File.Task(rec, &x) == nil {
+			d.pids[x.TID] = x.PID
+			if id, err := d.c.Records.File.SampleID(rec); err == nil && !x.Synthesized && id.Time > 0 {
+				return d.push(rec, id.Time, derivedRecord{kind: recordFork, point: pair.Point{TID: x.TID}})
+			}
+		}
+	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide:
+		return d.switched(rec)
+	}
+	return nil
+}
+
+func (d *deriver) push(rec *perfdata.Record, time uint64, x derivedRecord) error {
+	if time == sideband.NoTime {
+		return nil
+	}
+	x.point.Time = time
+	return d.window.Add(time, int64(sideband.PositionOf(rec)), x)
+}
+
+// switched adds a SWITCH record, which a recording of one process has for its threads that start
+// to run. sched_switch has more about the ends.
+func (d *deriver) switched(rec *perfdata.Record) error {
+	if d.d.kind == pairOf || rec.Misc&perfdata.MiscSwitchOut != 0 {
+		return nil
+	}
+	id, err := d.c.Records.File.SampleID(rec)
+	if err != nil {
+		return nil // the first pass has reported damage
+	}
+	return d.push(rec, id.Time, derivedRecord{kind: recordIn,
+		point: pair.Point{TID: id.TID, CPU: -1, Stack: pair.NoStack}})
+}
+
+// sampled adds a sample of an event with a role.
+func (d *deriver) sampled(rec *perfdata.Record) error {
+	s, file := &d.sample, d.c.Records.File
+	if err := file.DecodeSample(rec, s); err != nil {
+		d.bad(rec, err)
+		return nil
+	}
+	r := &d.d.roles[s.Event]
+	if r.role == noRole {
+		return nil
+	}
+	x, state, ok := d.decodeRole(r)
+	if !ok {
+		d.bad(rec, errShortRaw(file, rec))
+		return nil
+	}
+	if r.role == roleSwitch && s.TID != x.point.TID { // it ended, or is of another PID namespace
+		s.TID, s.PID = x.point.TID, d.pidOf(x.point.TID)
+	}
+	d.rec, d.time = rec, d.c.Clock.At(s.Time, sideband.PositionOf(rec))
+	selected := d.process()
+	if d.guest {
+		return nil
+	}
+	d.pids[s.TID] = s.PID
+	if x.kind != recordEnd {
+		x.point.Label = d.subject(state, selected)
+		if d.needsStack(&x, selected) {
+			d.parts()
+			x.point.Stack = d.stack()
+		}
+	}
+	return d.push(rec, s.Time, x)
+}
+
+// decodeRole makes the record of the current sample, without its label and stack. ok is false if
+// fields are missing.
+func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok bool) {
+	s, big := &d.sample, d.c.Records.File.BigEndian
+	x.point = pair.Point{TID: s.TID, CPU: -1, Stack: pair.NoStack}
+	if s.Fields&perfdata.SampleCPU != 0 {
+		x.point.CPU = int32(s.CPU)
+	}
+	switch r.role {
+	case roleSwitch:
+		prev, ok1 := r.thread.Number(s.Raw, big)
+		next, ok2 := r.next.Number(s.Raw, big)
+		bits, ok3 := r.state.Number(s.Raw, big)
+		x.kind, x.point.TID, x.other = recordSwitch, int32(prev), int32(next)
+		state, x.why = d.c.switchState(bits)
+		return x, state, ok1 && ok2 && ok3
+	case roleWake:
+		woken, ok := r.thread.Number(s.Raw, big)
+		x.kind, x.other, x.interrupt = recordWake, int32(woken), inInterrupt(s.Raw)
+		return x, state, ok
+	case roleOnCPU:
+		x.kind, x.weight, state = recordOnCPU, s.Period, stateRunning
+	case roleStart, roleEnd:
+		x.kind, x.key = recordEnd, d.keys.key(d.reader, r)
+		if r.role == roleStart {
+			x.kind = recordStart
+		}
+	}
+	return x, state, true
+}
+
+// needsStack reports whether the stack of a record can become part of a sample.
+func (d *deriver) needsStack(x *derivedRecord, selected bool) bool {
+	switch {
+	case x.kind == recordWake:
+		return d.d.depth > 0
+	case x.kind == recordSwitch && d.d.kind == runQueue:
+		return true
+	}
+	return selected && x.point.TID != 0
+}
+
+// emit passes a record on in order of time.
+func (d *deriver) emit(time uint64, x derivedRecord) error {
+	if !d.started {
+		d.started, d.threads.From = true, time
+	}
+	d.last = max(d.last, time)
+	switch x.kind {
+	case recordSwitch:
+		d.threads.Out(x.point, x.why)
+		if x.why == pair.Dead {
+			d.share(x.point.TID)
+		}
+		in := x.point
+		in.TID = x.other
+		d.threads.In(in)
+	case recordIn:
+		d.threads.Again(x.point)
+	case recordWake:
+		d.threads.Ran(x.point.TID, time)
+		d.threads.Wake(pair.Point{Time: time, TID: x.other, CPU: x.point.CPU}, x.point, x.interrupt)
+	case recordFork:
+		d.share(x.point.TID)
+		d.threads.New(x.point)
+	case recordStart:
+		d.table.Start(x.key, x.point)
+	case recordEnd:
+		d.table.End(x.key, time)
+	case recordOnCPU:
+		d.onCPU(&x)
+	}
+	return nil
+}
+
+// clip returns the part of a span within Options.Time.
+func (d *deriver) clip(from, to uint64) (nanos uint64, ok bool) {
+	from, to = max(from, d.c.after), min(to, d.c.until)
+	return to - from, to > from
+}
+
+// waited makes samples of a wait.
+func (d *deriver) waited(w *pair.Wait) {
+	s := derivedSample{subject: w.Out.Label, stack: w.Out.Stack, time: w.In.Time}
+	switch {
+	case w.New:
+		s.subject, s.missing = d.subjectOf(w.Out.TID, w.Out.Time, stateNew), notStarted
+	case w.CutStart && !d.recorded(w.Out.TID):
+		return // of another process than the recorded one
+	case w.CutStart:
+		d.cutStart.Add(w.Out.Time, w.In.Time)
+		s.subject, s.missing = d.subjectOf(w.Out.TID, w.Out.Time, stateUnknown), beganBefore
+	}
+	from := w.Out.Time
+	switch {
+	case d.d.kind == runQueue && w.Ready == 0, d.d.kind == offCPU && w.CutStart:
+		return // nothing but its time is known
+	case d.d.kind == runQueue:
+		from, s.stack, s.missing = w.Ready, w.In.Stack, notMissing
+		s.tags = ingest.JoinTags(ingest.InsteadTag, d.commOf(w.In.Label))
+	case len(w.Wakers) > 0:
+		s.wakers = w.Wakers
+		if d.d.wakers {
+			s.tags = ingest.JoinTags(ingest.WakerTag, d.wakerName(&w.Wakers[0]))
+		}
+		s.wakers = s.wakers[:min(d.d.depth, len(s.wakers))]
+	}
+	d.deliverSpan(&s, from, w.In.Time)
+}
+
+// recorded reports whether records other than switches to it, and wakings, have a thread. A
+// recording of one process has no others of other threads.
+func (d *deriver) recorded(tid int32) bool {
+	_, ok := d.pids[tid]
+	return ok
+}
+
+// wakerName names who woke a thread.
+func (d *deriver) wakerName(s *pair.Step) string {
+	if s.Interrupt {
+		return interruptName
+	}
+	return d.commOf(s.Label)
+}
+
+const interruptName = "[interrupt]"
+
+// paired makes the sample of a pair.
+func (d *deriver) paired(i *pair.Interval) {
+	d.deliverSpan(&derivedSample{subject: i.Start.Label, stack: i.Start.Stack, time: i.End},
+		i.Start.Time, i.End)
+}
+
+// deliverSpan adds the part of a sample within Options.Time.
+func (d *deriver) deliverSpan(s *derivedSample, from, to uint64) {
+	nanos, ok := d.clip(from, to)
+	if !ok && to > from {
+		d.stats.FilteredOut++
+		return
+	}
+	s.weight, s.count = nanos, 1
+	d.deliverSample(s)
+}
+
+// deliverSample adds a sample if its thread is selected.
+func (d *deriver) deliverSample(s *derivedSample) {
+	if !d.subjects.list[s.subject].selected {
+		d.stats.FilteredOut++
+		return
+	}
+	d.add(s)
+}
+
+// cpuShare is the time that a thread ran, and the weight of its samples meanwhile.
+type cpuShare struct{ nanos, weight uint64 }
+
+// cpuTime adds the samples.
+type cpuTime struct {
+	cpuShare
+	samples map[cpuSample]*cpuSum
+}
+
+type cpuSample struct{ subject, stack uint32 }
+
+type cpuSum struct{ count, weight uint64 }
+
+// ran adds the run of a thread.
+func (d *deriver) ran(r *pair.Run) {
+	if !d.recorded(r.TID) {
+		return
+	}
+	if nanos, ok := d.clip(r.From, r.To); ok {
+		d.cpuOf(r.TID).nanos += nanos
+	}
+}
+
+func (d *deriver) cpuOf(tid int32) *cpuTime {
+	x := d.cpu[tid]
+	if x == nil {
+		x = &cpuTime{samples: make(map[cpuSample]*cpuSum)}
+		d.cpu[tid] = x
+	}
+	return x
+}
+
+// onCPU adds a sample of a running thread. Its weight is known when the thread has ended.
+func (d *deriver) onCPU(x *derivedRecord) {
+	if t := x.point.Time; x.point.TID == 0 || t < d.c.after || t > d.c.until {
+		return
+	}
+	c := d.cpuOf(x.point.TID)
+	c.weight += x.weight
+	if d.replayed != nil {
+		of := d.shares[x.point.TID][d.replayed[x.point.TID]]
+		d.deliverSample(&derivedSample{subject: x.point.Label, stack: x.point.Stack, count: 1,
+			weight: mulDiv(of.nanos, x.weight, of.weight), time: x.point.Time})
+		return
+	}
+	key := cpuSample{x.point.Label, x.point.Stack}
+	sum := c.samples[key]
+	if sum == nil {
+		sum = new(cpuSum)
+		c.samples[key] = sum
+	}
+	sum.count++
+	sum.weight += x.weight
+}
+
+// share shares out the time that a thread ran among its samples, by their weights.
+func (d *deriver) share(tid int32) {
+	x := d.cpu[tid]
+	if x == nil {
+		return
+	}
+	delete(d.cpu, tid)
+	if d.replayed == nil {
+		d.shares[tid] = append(d.shares[tid], x.cpuShare)
+	} else {
+		d.replayed[tid]++
+	}
+	if x.weight == 0 && x.nanos > 0 {
+		d.deliverSample(&derivedSample{subject: d.subjectOf(tid, d.last, stateRunning),
+			stack: pair.NoStack, missing: notSampled, weight: x.nanos, count: 1, time: d.last})
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(x.samples), func(a, b cpuSample) int {
+		return cmp.Or(cmp.Compare(a.subject, b.subject), cmp.Compare(a.stack, b.stack))
+	})
+	var weight, nanos uint64 // so far
+	for _, k := range keys {
+		sum := x.samples[k]
+		weight += sum.weight
+		upTo := mulDiv(x.nanos, weight, x.weight)
+		d.deliverSample(&derivedSample{subject: k.subject, stack: k.stack, weight: upTo - nanos,
+			count: sum.count, time: d.last})
+		nanos = upTo
+	}
+}
+
+// mulDiv returns a*b/c, where b is at most c.
+func mulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	quo, _ := bits.Div64(hi, lo, c)
+	return quo
+}
