@@ -57,6 +57,9 @@ func LookAlikes(all []Node, nodes []NodeID,
 			for symbol := range bySymbol {
 				names[symbol] = forms[i](symbol)
 			}
+			if distinctNames(names) < 2 {
+				continue // the next form makes them differ
+			}
 			shorten(names, key.name)
 			for symbol, ids := range bySymbol {
 				for _, id := range ids {
@@ -65,6 +68,15 @@ func LookAlikes(all []Node, nodes []NodeID,
 			}
 		}
 	}
+}
+
+// distinctNames counts the different values of a map.
+func distinctNames(names map[string]string) int {
+	seen := make(map[string]bool)
+	for _, name := range names {
+		seen[name] = true
+	}
+	return len(seen)
 }
 
 // longLabel is how many bytes of a label are read at a glance. Of longer ones the part is shown
@@ -91,14 +103,13 @@ func shorten(names map[string]string, short string) {
 		head-- // "() const" and "(int)" rather than ") const" and "int)"
 	}
 	tail := commonTail(list, head)
-	parts, seen := make(map[string]string), make(map[string]bool)
+	parts := make(map[string]string)
 	for symbol, name := range names {
 		part := strings.TrimSpace(name[head : len(name)-tail])
 		part = table.Style{Width: longLabel / 2}.Fit(part, 0)
 		parts[symbol] = short + " [" + part + "]"
-		seen[parts[symbol]] = true
 	}
-	if len(seen) == len(names) {
+	if distinctNames(parts) == len(names) {
 		maps.Copy(names, parts)
 	}
 }

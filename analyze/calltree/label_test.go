@@ -22,6 +22,8 @@ func TestLookAlikes(t *testing.T) {
 	for i, symbol := range []string{"_ZN1n4sortIiEEvT_", "_ZN1n4sortIcEEvT_", // n::sort<T>(T)
 		"_ZN1n1gEi", "_ZN1n1gEd", // n::g(int), n::g(double)
 		"_ZN1n4sortIlEEvT_", "_ZN1n5aloneIiEEvT_", "main", "_ZN1n1AC1Ev", "_ZN1n1AC2Ev",
+		"_ZN1n1VISaISt4pairIiNS_6StringEEES1_IiS3_EE4dataEi", // n::V<long arguments>::data(int)
+		"_ZNK1n1VISaISt4pairIiNS_6StringEEES1_IiS3_EE4dataEv",
 		"_ZN1n4copy17h0123456789abcdefE", "_ZN1n4copy17h0123456789abcde0E.llvm.77"} {
 		p := profilebuild.Place{Object: x, Offset: addr.Offset(i + 1)}
 		if symbol == "_ZN1n4sortIlEEvT_" {
@@ -43,6 +45,7 @@ func TestLookAlikes(t *testing.T) {
 				"  n::sort<int>  (x)\n", "  n::sort<char>  (x)\n", "  n::g(int)  (x)\n",
 				"  n::g(double)  (x)\n", "  n::sort  (y.so)\n", "  n::alone  (x)\n", "  main  (x)\n",
 				"  n::A::A() [_ZN1n1AC1Ev]  (x)\n", "  n::A::A() [_ZN1n1AC2Ev]  (x)\n",
+				"  n::V::data [() const]  (x)\n", "  n::V::data [(int)]  (x)\n",
 				"  n::copy [h0123456789abcdef]  (x)\n", "  n::copy [h0123456789abcde0.llvm.77]  (x)\n"}},
 		"tree": {write: func(w *bytes.Buffer) error { return tree.WriteText(w, table.Style{}) },
 			want: []string{

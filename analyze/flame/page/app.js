@@ -402,7 +402,8 @@
       const { focus } = this.state;
       const of = (this.parts ? "all of the range" : "all") +
         (focus >= 0 ? ` with ${cutMiddle(this.model.frames.name[focus], 60)}` : "");
-      return e ? `${of}: ${e.name}, ${quantity(this.total, e.unit)}` : "all";
+      const scale = this.parts?.base ? this.model.scaling.scale : 1; // for equal totals
+      return e ? `${of}: ${e.name}, ${quantity(this.total / scale, e.unit)}` : "all";
     }
 
     shownIn(tree, weights, zoomed, down, first) {

@@ -52,6 +52,14 @@
     return slash > 0 && head.indexOf(".", slash) > slash ? name.slice(slash + 1) : name;
   }
 
+  // scopeEnd is the length of the scopes that a name begins with, outside of brackets: of
+  // "std::sort", 5.
+  function scopeEnd(name) {
+    const head = name.search(/[(\[<{ ]/), most = head < 0 ? name.length : head;
+    const colons = name.lastIndexOf("::", most - 1);
+    return colons > 0 && colons + 2 < name.length ? colons + 2 : 0;
+  }
+
   // baseName is the last element of a path.
   function baseName(path) {
     return path.slice(path.lastIndexOf("/") + 1) || path;
@@ -125,6 +133,6 @@
     return `${v.toFixed(Math.min(digits, 6))}s`;
   }
 
-  root.symbolizeFormat = { quantity, thousands, percent, cutMiddle, shortName, baseName, hash, kinds,
+  root.symbolizeFormat = { quantity, thousands, percent, cutMiddle, shortName, scopeEnd, baseName, hash, kinds,
     inlinedKind, luminance, kindColour, objectColour, roundStep, ticksOf, secondsText };
 })(globalThis);

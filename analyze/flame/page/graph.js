@@ -3,7 +3,7 @@
   "use strict";
 
   const { layout } = root.symbolizeModel;
-  const { cutMiddle, shortName, inlinedKind, kindColour, objectColour } = root.symbolizeFormat;
+  const { cutMiddle, shortName, scopeEnd, inlinedKind, kindColour, objectColour } = root.symbolizeFormat;
   const { change, changeStep, changeColour } = root.symbolizeCompare;
 
   const leastRow = 19, mostRow = 24, fontSize = 11.5, least = 0.6, textFrom = 22;
@@ -214,10 +214,12 @@
       return kindColour(inlined ? inlinedKind : f.kind[frame], f.name[frame], s.dark);
     }
 
-    // fit cuts a name to a width; "" if nothing of it fits.
+    // fit cuts a name to a width, at first the scopes before it; "" if nothing of it fits.
     fit(g, name, width) {
       if (this.measure(g, name) <= width) return name;
       name = shortName(name);
+      if (this.measure(g, name) <= width) return name;
+      name = name.slice(scopeEnd(name));
       if (this.measure(g, name) <= width) return name;
       let low = 0, high = Math.min(name.length, Math.ceil(width / 3));
       const dots = this.measure(g, "…");

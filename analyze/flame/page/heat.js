@@ -4,7 +4,7 @@
 
   const { thousands, cutMiddle, quantity, ticksOf, secondsText } = root.symbolizeFormat;
 
-  const offsetRows = 50, axis = 22, scale = 26, rowHeight = 18, font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  const offsetRows = 50, axis = 22, scale = 26, font = "11px system-ui, 'DejaVu Sans', sans-serif";
 
   // seconds prints a time of the recording's clock, in ns, as options of the program read it.
   // Numbers of ns can be too large to be exact: they are BigInts.
@@ -124,8 +124,8 @@
       }
     }
 
-    // sizes are of the whole width; rows have the height of a line of text, those of offsets what
-    // the place has.
+    // sizes are of the whole width; rows are as high as the place has space for, at least as a line
+    // of text.
     sizes() {
       const { grid, place } = this, width = Math.max(200, place.clientWidth - 4);
       const g = this.canvas.getContext("2d");
@@ -133,8 +133,9 @@
       const label = (s) => g.measureText(cutMiddle(s, 40)).width + 10;
       const left = grid.rows.length ? Math.min(Math.max(40, ...grid.rows.map(label)), width * 0.3) : 50;
       const cell = (width - left) / Math.max(1, grid.columns);
-      const high = grid.rows.length ? rowHeight
-        : Math.max(6, Math.min(14, Math.floor((place.clientHeight - axis - scale - 4) / offsetRows)));
+      const [low, most] = grid.rows.length ? [18, 40] : [6, 24];
+      const space = Math.floor((place.clientHeight - axis - scale - 4) / Math.max(1, this.rows));
+      const high = Math.max(low, Math.min(most, space));
       const top = grid.rows.length ? axis : 0; // the axis is above rows, which can be many
       return { left, width, cell, high, top, height: this.rows * high + axis + scale };
     }
@@ -228,12 +229,14 @@
     drawScale(g, text, x, y) {
       if (!this.most) return;
       const texts = scaleTexts(this.most), wide = 120;
+      const legend = `${texts.join(" … ")} ${this.most === 1 ? "sample" : "samples"} a cell`;
+      x = Math.max(0, Math.min(x, this.sizes().width - wide - 8 - g.measureText(legend).width));
       for (let i = 0; i < wide; i += 2) {
         g.fillStyle = this.colour((i / wide) ** 2 * this.most);
         g.fillRect(x + i, y - 5, 2, 10);
       }
       g.fillStyle = text;
-      g.fillText(`${texts.join(" … ")} ${this.most === 1 ? "sample" : "samples"} a cell`, x + wide + 8, y);
+      g.fillText(legend, x + wide + 8, y);
     }
 
     inRange(column, row) {

@@ -154,6 +154,11 @@ test("names are shortened", () => {
   assert.equal(f.shortName("cmd/compile/internal/ssa.(*block).kind"), "ssa.(*block).kind");
   assert.equal(f.shortName("main.main"), "main.main");
   assert.equal(f.shortName("operator/(a/b.c)"), "operator/(a/b.c)");
+  for (const [name, rest] of [["std::sort", "sort"], ["a::f()::{lambda#1}", "f()::{lambda#1}"],
+    ["std::map<a::b, c>::find", "map<a::b, c>::find"], ["<a::S as b::T>::f", "<a::S as b::T>::f"],
+    ["a::b [clone .isra.0]", "b [clone .isra.0]"], ["malloc", "malloc"], ["::x", "::x"], ["a::", "a::"]]) {
+    assert.equal(name.slice(f.scopeEnd(name)), rest);
+  }
   assert.equal(f.cutMiddle("abcdefghij", 5), "ab…ij");
   assert.equal(f.baseName("/usr/lib/libc.so.6"), "libc.so.6");
 });

@@ -5,7 +5,7 @@
 
   const { table, sortRows } = root.symbolizeModel;
   const { tableOf } = root.symbolizeRanges;
-  const { quantity, thousands, percent, cutMiddle, shortName, baseName, kinds, inlinedKind,
+  const { quantity, thousands, percent, cutMiddle, shortName, scopeEnd, baseName, kinds, inlinedKind,
     kindColour } = root.symbolizeFormat;
   const { compareTable, changeStep, changeColour, signed, status, points,
     compareText, testText } = root.symbolizeCompare;
@@ -22,6 +22,13 @@
     }
     e.append(...children);
     return e;
+  }
+
+  // nameParts are a name and the file of its object, for a cell in which scopes are cut first.
+  function nameParts(name, path) {
+    const text = cutMiddle(shortName(name), 120), end = scopeEnd(text);
+    return make("span", { class: "fit" }, make("span", { class: "scope" }, text.slice(0, end)),
+      make("span", null, text.slice(end)), ...(path ? [make("small", null, `  ${baseName(path)}`)] : []));
   }
 
   const headings = [["flat", "self"], ["cum", "total"], ["name", "function"]];
@@ -147,13 +154,12 @@
     row(r, most) {
       const { model, state } = this.app;
       const name = model.frames.name[r.frame], object = model.frames.object[r.frame];
-      const td = make("td", { class: "name", title: cutMiddle(name, 300) }, cutMiddle(shortName(name), 120));
-      if (object >= 0 && model.frames.kind[r.frame] !== 5) {
-        td.append(make("small", null, `  ${baseName(model.objects[object].path)}`));
-      }
+      const parts = nameParts(name, object >= 0 && model.frames.kind[r.frame] !== 5
+        ? model.objects[object].path : "");
       if (this.both && status(r.cum, r.baseCum)) {
-        td.prepend(make("em", null, `${status(r.cum, r.baseCum)} `));
+        parts.prepend(make("em", null, `${status(r.cum, r.baseCum)} `));
       }
+      const td = make("td", { class: "name", title: cutMiddle(name, 300) }, parts);
       const sandwich = make("button", { title: "callers and callees (s)", "aria-label":
         `callers and callees of ${cutMiddle(name, 80)}`, onclick: (e) => {
         e.stopPropagation();
