@@ -273,3 +273,25 @@ func (p *Profile) Tag(s *Sample, key string) string {
 	}
 	return values
 }
+
+// LabelValue returns the value of a label of a sample by its word: one of FieldLabels, or of a tag;
+// "" for none.
+func (p *Profile) LabelValue(s *Sample, label string) string {
+	number := int32(-1)
+	switch label {
+	case "comm":
+		return p.Strings[s.Comm]
+	case "pid":
+		number = s.PID
+	case "tid":
+		number = s.TID
+	case "cpu":
+		number = s.CPU
+	default:
+		return p.Tag(s, TagKey(label))
+	}
+	if number < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(number))
+}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"symbolize/analyze/report"
@@ -27,27 +26,6 @@ func ofSamples(key string) bool {
 		return true
 	}
 	return ingest.ParseTag(key) == nil
-}
-
-// sampleValue returns the value of a key of samples, "" for none.
-func sampleValue(p *ingest.Profile, s *ingest.Sample, key string) string {
-	number := int32(-1)
-	switch key {
-	case KeyComm:
-		return p.Strings[s.Comm]
-	case "pid":
-		number = s.PID
-	case "tid":
-		number = s.TID
-	case "cpu":
-		number = s.CPU
-	default:
-		return p.Tag(s, ingest.TagKey(key))
-	}
-	if number < 0 {
-		return ""
-	}
-	return strconv.Itoa(int(number))
 }
 
 // Labels adds the labels of the keys to the labels that Collect keeps.
@@ -172,7 +150,7 @@ func (g *Group) split(profiles []*ingest.Profile) map[string]*part {
 				if key == "" {
 					continue
 				}
-				values[k] = strings.ReplaceAll(sampleValue(p, s, key), "\x00", "")
+				values[k] = strings.ReplaceAll(p.LabelValue(s, key), "\x00", "")
 				if values[k] == "" {
 					values[k] = unknownValue
 				}

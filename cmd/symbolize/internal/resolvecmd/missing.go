@@ -1,22 +1,33 @@
 package resolvecmd
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/ingest"
 )
 
 type missingOptions struct {
 	cli.InputOptions
 	format string
+	by     string
 	count  bool
 }
 
 const missingLong = `missing lists the code without names by object and reason, heaviest first, each with the build ID
-and the command that fixes it.` + cli.CaptureStatus
+and the command that fixes it. --by lists it for each program, service or other label: heaviest
+first, with the share of its samples.` + cli.CaptureStatus
+
+// labelWords are the words of --by.
+var labelWords = strings.Join(ingest.FieldLabels[:], ", ") + ", " + ingest.TagWords()
 
 // NewMissing makes the command `missing`.
 func NewMissing(a *cli.App) *cobra.Command {
@@ -26,7 +37,8 @@ func NewMissing(a *cli.App) *cobra.Command {
 		Short:   "List code without names, the reasons, and the commands that fix them",
 		Long:    missingLong,
 		GroupID: cli.GroupMain,
-		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data",
+		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data\n" +
+			"  symbolize missing --by label:service.name profiles.otlp",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
@@ -36,11 +48,17 @@ func NewMissing(a *cli.App) *cobra.Command {
 	}
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	o.InputOptions.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.by, "by", "", "a list for each value of `LABEL`: "+labelWords)
 	cli.AddCount(cmd.Flags(), &o.count)
 	return cmd
 }
 
-func (o *missingOptions) validate(args []string) error {
+func (o *missingOptions) validate(args []string) (err error) {
+	if o.by != "" {
+		if o.Keep, err = cli.ParseLabels([]string{o.by}); err != nil {
+			return cli.Usagef("--by %q: it is one of %s", o.by, labelWords)
+		}
+	}
 	return o.InputOptions.Validate(args)
 }
 
@@ -52,12 +70,62 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 			return err
 		}
 		s.PrintWarnings(p)
-		c := s.Coverage(p, o.count)
 		return a.WriteOutput("", false, func(w io.Writer) error {
+			if o.by != "" {
+				return o.writeParts(w, s, p)
+			}
+			c := s.Coverage(p, o.count)
 			if o.format == cli.JSON {
 				return c.WriteMissingJSON(w)
 			}
 			return c.WriteMissing(w)
 		})
 	})
+}
+
+// part is what is missing in the samples with one value of a label.
+type part struct {
+	Value   string  `json:"value"`
+	Percent float64 `json:"samples_percent"`
+	*report.Coverage
+}
+
+// writeParts writes a list for each value of the label, heaviest first.
+func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profile) error {
+	samples, weights, all := make(map[string][]ingest.Sample), make(map[string]uint64), uint64(0)
+	label := ingest.CanonicalLabel(o.by)
+	for i := range p.Samples {
+		sample := &p.Samples[i]
+		value, weight := p.LabelValue(sample, label), sample.Weight
+		if o.count {
+			weight = sample.Count
+		}
+		samples[value] = append(samples[value], *sample)
+		weights[value] += weight
+		all += weight
+	}
+	parts := make([]part, 0, len(samples))
+	for value, list := range samples {
+		of := *p
+		of.Samples = list
+		of.Stats = ingest.Stats{NoStarts: p.Stats.NoStarts, NoReturns: p.Stats.NoReturns}
+		parts = append(parts, part{ingest.Printable(value), 100 * float64(weights[value]) / float64(max(all, 1)),
+			s.Coverage(&of, o.count)})
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Value, b.Value))
+	})
+	if o.format == cli.JSON {
+		return ingest.WriteJSON(w, parts)
+	}
+	for _, part := range parts {
+		if _, err := fmt.Fprintf(w, "%s: %s, %.2f%% of the samples\n", ingest.TagKey(label),
+			cmp.Or(part.Value, "none"), part.Percent); err != nil {
+			return err
+		}
+		if err := part.WriteMissing(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
