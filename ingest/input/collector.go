@@ -99,6 +99,9 @@ func (c *collector) chooseEvents() error {
 		if ok, err := c.derive(); ok {
 			return err
 		}
+		if c.eventNamed(schedSwitch) >= 0 {
+			names = append(names, ingest.OffCPUEvent)
+		}
 		return &ingest.EventError{Capture: c.Records.File.Name, Event: c.opts.Event, Has: names}
 	}
 	return nil

@@ -95,10 +95,39 @@ func (d *deriver) tagsOf(s *derivedSample) uint32 {
 	return d.c.tags.number(text)
 }
 
+// keptChain is the chain of a sample whose part in a derived event is not known yet.
+type keptChain struct {
+	chain        chain
+	user, kernel addrspace.Version
+	cut          bool
+}
+
+// keptChains numbers them.
+type keptChains struct {
+	seed  intern.Seed
+	index intern.Table[uint32]
+	list  []keptChain
+	key   []byte
+}
+
+// keep numbers the chain of the reader's current sample.
+func (d *deriver) keep() uint32 {
+	t := &d.kept
+	t.key = binary.LittleEndian.AppendUint64(t.key[:0], uint64(d.user)<<32|uint64(d.kernel))
+	at := len(t.key)
+	t.key = append(t.key, newChain(chain(t.key[at:at:at]), d.kpart, d.part)...)
+	v, fresh := t.index.Add(t.seed.Hash(t.key))
+	if fresh {
+		*v = uint32(len(t.list))
+		t.list = append(t.list, keptChain{slices.Clone(chain(t.key[at:])), d.user, d.kernel, d.cut})
+	}
+	return *v
+}
+
 // derive makes the worker that folds a derived event.
 func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare, error) {
 	w := newWorker(c, newBatchQueues(1), 0, intern.MakeSeed())
-	d := &deriver{reader: w.reader, stack: w.internStack}
+	d := newDeriver(w.reader)
 	composed := composer{w: w, d: d}
 	d.add = func(s *derivedSample) {
 		x, keep := &d.subjects.list[s.subject], c.opts.Keep
@@ -112,10 +141,12 @@ func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare,
 		if keep.CPU {
 			l.CPU = x.cpu
 		}
-		w.rows.Add(merge.Row{Stack: composed.stack(s), Label: c.labels.Number(l),
-			Count: uint32(s.count), Weight: s.weight})
+		stack := composed.stack(s)
+		w.rows.Add(merge.Row{Stack: stack, Label: c.labels.Number(l), Count: uint32(s.count),
+			Weight: s.weight})
 		w.stats.Samples += s.count
 		w.stats.Weight += s.weight
+		w.stats.Frames += s.count * uint64(composed.depth)
 		w.seen(s.time)
 	}
 	if err := d.run(ctx); err != nil {
@@ -125,25 +156,20 @@ func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare,
 	return []*worker{w}, d.shares, nil
 }
 
-// internStack numbers the stack of the current sample.
-func (w *worker) internStack() uint32 {
-	w.chain = newChain(w.chain, w.kpart, w.part)
-	v := w.chains.add(w.seed.Hash(w.chain), w.chain, w.user, w.kernel)
-	w.stats.Frames += uint64(v.frames)
-	if w.cut || v.flags&partCut != 0 {
-		w.stats.CutChains++
-	}
-	return v.stack
-}
-
-// composer makes the stacks of derived samples: that of the sample, called by nothing but itself,
-// or a frame for why it is missing, and those of its wakers above it. The wakers' frames are in
-// reverse order, so that the function that woke is next to the function that waited.
+// composer makes the stacks of derived samples: the stack of the sample, or a frame for why it is
+// missing, and those of its wakers above it. The wakers' frames are in reverse order, so that the
+// function that woke is next to the function that waited.
 type composer struct {
 	w      *worker
 	d      *deriver
 	frames []uint32
-	chain  []uint32
+	known  []composedStack // by kept chain
+	depth  int             // of the last stack
+}
+
+type composedStack struct {
+	stack uint32
+	depth int // 0: not yet located
 }
 
 // Frames between the stacks of a chain of wakers, and at its end.
@@ -155,38 +181,70 @@ const (
 )
 
 func (c *composer) stack(s *derivedSample) uint32 {
-	if s.missing != notMissing || s.stack == pair.NoStack {
-		object := c.w.c.Objects.Nameless(ingest.NoStack, s.missingName(), ingest.StackLost)
-		c.chain = append(c.chain[:0], c.w.finder.number(object, 0, false))
-	} else if len(s.wakers) == 0 {
-		return s.stack
-	} else {
-		c.chain = c.w.chains.stacks.List(s.stack, c.chain[:0])
+	if s.missing == notMissing && s.stack != pair.NoStack && len(s.wakers) == 0 {
+		return c.alone(s.stack)
 	}
 	c.frames = c.frames[:0]
-	for i := len(s.wakers) - 1; i >= 0; i-- {
-		step := &s.wakers[i]
-		c.frames = c.step(step)
+	for _, step := range slices.Backward(s.wakers) {
+		c.waker(&step)
 	}
-	c.frames = append(c.frames, c.chain...)
+	if s.missing == notMissing && s.stack != pair.NoStack {
+		c.locate(s.stack)
+	} else {
+		object := c.w.c.Objects.Nameless(ingest.NoStack, s.missingName(), ingest.StackLost)
+		c.frames = append(c.frames, c.w.finder.number(object, 0, false))
+	}
+	c.depth = len(c.frames)
 	return c.w.chains.stacks.Add(c.frames)
 }
 
-// step adds the frames of a waker: its outermost first, then what precedes it.
-func (c *composer) step(step *pair.Step) []uint32 {
+// alone returns the stack of a kept chain.
+func (c *composer) alone(n uint32) uint32 {
+	for len(c.known) <= int(n) {
+		c.known = append(c.known, composedStack{})
+	}
+	k := &c.known[n]
+	if k.depth == 0 {
+		c.frames = c.frames[:0]
+		c.locate(n)
+		*k = composedStack{c.w.chains.stacks.Add(c.frames), len(c.frames)}
+	}
+	c.depth = k.depth
+	if c.d.kept.list[n].cut {
+		c.w.stats.CutChains++
+	}
+	return k.stack
+}
+
+// locate adds the frames of a kept chain.
+func (c *composer) locate(n uint32) {
+	k := &c.d.kept.list[n]
+	kpart, part := k.chain.parts()
+	c.w.finder.locate(kpart, part, k.user, k.kernel)
+	if c.w.finder.flags&partCut != 0 {
+		k.cut = true
+	}
+	for i := range c.w.finder.spots {
+		c.frames = append(c.frames, c.w.finder.spots[i].place)
+	}
+}
+
+// waker adds the frames of a waker, its outermost first.
+func (c *composer) waker(step *pair.Step) {
 	between := wokenBy
 	switch {
 	case step.Cycle:
-		return append(c.frames, c.named(wakerCycle))
+		c.frames = append(c.frames, c.named(wakerCycle))
+		return
 	case step.Interrupt:
 		between = interruptBy
 	}
 	if step.Stack != pair.NoStack {
 		at := len(c.frames)
-		c.frames = c.w.chains.stacks.List(step.Stack, c.frames)
+		c.locate(step.Stack)
 		slices.Reverse(c.frames[at:])
 	}
-	return append(c.frames, c.named(between))
+	c.frames = append(c.frames, c.named(between))
 }
 
 // named returns the place of a frame that no code has.
@@ -210,9 +268,6 @@ type keyer struct {
 
 // key returns the key of the reader's current sample.
 func (k *keyer) key(r *reader, of *eventRole) pair.Key {
-	if k.text == nil {
-		k.seed = intern.MakeSeed()
-	}
 	s, big := &r.sample, r.c.Records.File.BigEndian
 	k.text = append(k.text[:0], of.name...)
 	for i := range of.keys {
@@ -273,48 +328,28 @@ func errShortRaw(f *perfdata.File, rec *perfdata.Record) error {
 		rec.Offset)
 }
 
-// keptChain is a chain of a replay.
-type keptChain struct {
-	chain        chain
-	user, kernel addrspace.Version
-}
-
 // replayDerived is replay for a derived event: the samples come in the order of their ends.
 func (s *perfSource) replayDerived(ctx context.Context, p *ingest.Profile,
 	visit func(*ReplaySample) error) error {
 	r := newReplayer(s.folded, p)
-	var kept []keptChain
-	seed := intern.MakeSeed()
-	var known intern.Table[uint32]
-	d := &deriver{reader: r.reader}
-	d.stack = func() uint32 {
-		c := newChain(nil, r.kpart, r.part)
-		key := append(slices.Clone(c), binary.LittleEndian.AppendUint64(nil,
-			uint64(r.user)<<32|uint64(r.kernel))...)
-		v, fresh := known.Add(seed.Hash(key))
-		if fresh {
-			*v = uint32(len(kept))
-			kept = append(kept, keptChain{c, r.user, r.kernel})
-		}
-		return *v
-	}
+	d := newDeriver(r.reader)
 	d.shares, d.replayed = s.folded.shares, make(map[int32]int)
 	var failed error
 	d.add = func(s *derivedSample) {
 		if failed == nil {
-			failed = visit(r.derived(d, s, kept))
+			failed = visit(r.derived(d, s))
 		}
 	}
 	return errors.Join(d.run(ctx), failed)
 }
 
 // derived sets out to a derived sample.
-func (r *replayer) derived(d *deriver, s *derivedSample, kept []keptChain) *ReplaySample {
+func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 	x := &d.subjects.list[s.subject]
 	r.out = ReplaySample{Comm: r.c.CommName(x.comm), PID: x.pid, TID: x.tid, CPU: x.cpu, Time: s.time,
 		Period: s.weight, Frames: r.out.Frames[:0]}
 	if s.stack != pair.NoStack && s.missing == notMissing {
-		k := &kept[s.stack]
+		k := &d.kept.list[s.stack]
 		kpart, part := k.chain.parts()
 		r.frames(kpart, part, k.user, k.kernel)
 	}
@@ -325,9 +360,9 @@ func (r *replayer) derived(d *deriver, s *derivedSample, kept []keptChain) *Repl
 func (d *deriver) report() (list []ingest.Warning) {
 	st, what := &d.threads.Waits, "waits"
 	if d.d.kind == pairOf {
-		st, what = &d.table.Stats, "pairs"
+		st, what, d.waits = &d.table.Stats, "pairs", d.table.Stats.Emitted.Count
 	}
-	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Back.Count
+	all := d.waits + st.Lost.Count + st.NoEnd.Count + st.Back.Count
 	add := func(s pair.Sum, text, hint string) {
 		if s.Count > 0 {
 			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
@@ -341,7 +376,7 @@ func (d *deriver) report() (list []ingest.Warning) {
 	}
 	add(st.NoEnd, "are left out, as their end was not recorded", noEnd)
 	if d.d.kind == offCPU {
-		add(d.cutStart, "are left out, as they began before the recording and have no stack", "")
+		add(st.CutStart, "are left out, as they began before the recording and have no stack", "")
 	}
 	add(st.CutEnd, "had not ended when the recording did, and count until then", "")
 	add(st.Back, "are left out, as they end before they start", "")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
@@ -22,20 +23,20 @@ type deriver struct {
 	window  pair.Window[derivedRecord]
 	threads pair.Threads
 	table   pair.Table
-	// stack numbers the stack of the reader's current sample; add receives the derived samples.
-	stack func() uint32
-	add   func(*derivedSample)
+	add     func(*derivedSample) // receives the derived samples
 
+	kept     keptChains
 	subjects subjects
 	pids     map[int32]int32 // of threads
 	keys     keyer
-	cutStart pair.Sum           // waits that began before the recording
+	waits    uint64             // or pairs, that became samples or began before the recording
 	cpu      map[int32]*cpuTime // of wallClock, by thread
 	// shares has what share shared out for each thread with a number; a replay has those of the
 	// fold, and the number of them that it passed.
 	shares   map[int32][]cpuShare
 	replayed map[int32]int // nil in a fold
 	started  bool
+	first    uint64 // times of the samples read so far
 	last     uint64
 }
 
@@ -66,7 +67,7 @@ const (
 // derivedSample is a sample of a derived event.
 type derivedSample struct {
 	subject uint32
-	stack   uint32 // pair.NoStack if it was not recorded
+	stack   uint32 // a kept chain; pair.NoStack if it was not recorded
 	missing missingStack
 	tags    string // besides those of the subject
 	weight  uint64
@@ -92,14 +93,15 @@ var missingNames = [missingStacks]string{
 	notSampled:  "[ran, not sampled]",
 }
 
+func newDeriver(r *reader) *deriver {
+	return &deriver{reader: r, d: r.c.derived, kept: keptChains{seed: intern.MakeSeed()},
+		keys: keyer{seed: intern.MakeSeed()}, pids: make(map[int32]int32),
+		cpu: make(map[int32]*cpuTime), shares: make(map[int32][]cpuShare), first: sideband.NoTime}
+}
+
 // run reads the file.
 func (d *deriver) run(ctx context.Context) error {
 	c := d.c
-	d.d = c.derived
-	d.pids, d.cpu = make(map[int32]int32), make(map[int32]*cpuTime)
-	if d.shares == nil {
-		d.shares = make(map[int32][]cpuShare)
-	}
 	losses, err := c.losses(ctx)
 	if err != nil {
 		return err
@@ -193,6 +195,9 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 		d.bad(rec, err)
 		return nil
 	}
+	if s.Time != sideband.NoTime {
+		d.first, d.last = min(d.first, s.Time), max(d.last, s.Time)
+	}
 	r := &d.d.roles[s.Event]
 	if r.role == noRole {
 		return nil
@@ -215,7 +220,7 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 		x.point.Label = d.subject(state, selected)
 		if d.needsStack(&x, selected) {
 			d.parts()
-			x.point.Stack = d.stack()
+			x.point.Stack = d.keep()
 		}
 	}
 	return d.push(rec, s.Time, x)
@@ -266,9 +271,8 @@ func (d *deriver) needsStack(x *derivedRecord, selected bool) bool {
 // emit passes a record on in order of time.
 func (d *deriver) emit(time uint64, x derivedRecord) error {
 	if !d.started {
-		d.started, d.threads.From = true, time
+		d.started, d.threads.From = true, min(d.first, time)
 	}
-	d.last = max(d.last, time)
 	switch x.kind {
 	case recordSwitch:
 		d.threads.Out(x.point, x.why)
@@ -276,12 +280,17 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 			d.share(x.point.TID)
 		}
 		in := x.point
-		in.TID = x.other
+		if in.TID = x.other; !d.recorded(in.TID) {
+			in.TID = 0 // nothing more is known of it than of the idle thread
+		}
 		d.threads.In(in)
 	case recordIn:
 		d.threads.Again(x.point)
 	case recordWake:
 		d.threads.Ran(x.point.TID, time)
+		if !d.recorded(x.other) {
+			break
+		}
 		d.threads.Wake(pair.Point{Time: time, TID: x.other, CPU: x.point.CPU}, x.point, x.interrupt)
 	case recordFork:
 		d.share(x.point.TID)
@@ -296,10 +305,13 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 	return nil
 }
 
-// clip returns the part of a span within Options.Time.
+// clip returns the length of the part of a span within Options.Time. ok is false if there is none.
 func (d *deriver) clip(from, to uint64) (nanos uint64, ok bool) {
-	from, to = max(from, d.c.after), min(to, d.c.until)
-	return to - from, to > from
+	start, end := max(from, d.c.after), min(to, d.c.until)
+	if end < start || end == start && from < to {
+		return 0, false
+	}
+	return end - start, true
 }
 
 // waited makes samples of a wait.
@@ -308,12 +320,10 @@ func (d *deriver) waited(w *pair.Wait) {
 	switch {
 	case w.New:
 		s.subject, s.missing = d.subjectOf(w.Out.TID, w.Out.Time, stateNew), notStarted
-	case w.CutStart && !d.recorded(w.Out.TID):
-		return // of another process than the recorded one
 	case w.CutStart:
-		d.cutStart.Add(w.Out.Time, w.In.Time)
 		s.subject, s.missing = d.subjectOf(w.Out.TID, w.Out.Time, stateUnknown), beganBefore
 	}
+	d.waits++
 	from := w.Out.Time
 	switch {
 	case d.d.kind == runQueue && w.Ready == 0, d.d.kind == offCPU && w.CutStart:
@@ -357,7 +367,7 @@ func (d *deriver) paired(i *pair.Interval) {
 // deliverSpan adds the part of a sample within Options.Time.
 func (d *deriver) deliverSpan(s *derivedSample, from, to uint64) {
 	nanos, ok := d.clip(from, to)
-	if !ok && to > from {
+	if !ok {
 		d.stats.FilteredOut++
 		return
 	}
@@ -389,9 +399,6 @@ type cpuSum struct{ count, weight uint64 }
 
 // ran adds the run of a thread.
 func (d *deriver) ran(r *pair.Run) {
-	if !d.recorded(r.TID) {
-		return
-	}
 	if nanos, ok := d.clip(r.From, r.To); ok {
 		d.cpuOf(r.TID).nanos += nanos
 	}
@@ -416,7 +423,8 @@ func (d *deriver) onCPU(x *derivedRecord) {
 	if d.replayed != nil {
 		of := d.shares[x.point.TID][d.replayed[x.point.TID]]
 		d.deliverSample(&derivedSample{subject: x.point.Label, stack: x.point.Stack, count: 1,
-			weight: mulDiv(of.nanos, x.weight, of.weight), time: x.point.Time})
+			weight: mulDiv(of.nanos, c.weight, of.weight) -
+				mulDiv(of.nanos, c.weight-x.weight, of.weight), time: x.point.Time})
 		return
 	}
 	key := cpuSample{x.point.Label, x.point.Stack}

@@ -94,9 +94,11 @@ func (t *Threads) Out(p Point, why Why) {
 	case x.state == stateWaiting:
 		t.Waits.broken(t.Losses, x.since.Time, p.Time)
 		t.Runs.NoStart.Add(0, 0)
-	case !known && !t.died(p.TID):
+	case !known && !t.died(p.TID) && !t.switched(p.CPU):
 		x.since, x.cutStart = Point{Time: t.From, TID: p.TID, CPU: p.CPU}, true
 		t.ran(x, p.TID, p.Time, false)
+	default:
+		t.Runs.NoStart.Add(0, 0)
 	}
 	if why == Dead {
 		delete(t.threads, p.TID)
@@ -120,6 +122,12 @@ func (t *Threads) missedOut(p Point) {
 	}
 }
 
+// switched reports whether a switch on a CPU was recorded.
+func (t *Threads) switched(cpu int32) bool {
+	_, ok := t.onCPU[cpu]
+	return ok
+}
+
 // In records that a thread starts running. If its number is new, it waited since the start of the
 // recording.
 func (t *Threads) In(p Point) {
@@ -140,8 +148,9 @@ func (t *Threads) In(p Point) {
 		t.Runs.broken(t.Losses, x.since.Time, p.Time)
 		t.Waits.NoStart.Add(0, 0)
 	case !known && !t.died(p.TID):
-		t.before(x, p)
-		t.waited(x, p, false)
+		if t.before(x, p); p.Time > t.From {
+			t.waited(x, p, false)
+		}
 	default:
 		t.Waits.NoStart.Add(0, 0)
 	}

@@ -57,22 +57,6 @@ func (t *Forest) Add(list []uint32) uint32 {
 	return t.base + at
 }
 
-// List appends the list of a number, in the order of Add.
-func (t *Forest) List(number uint32, list []uint32) []uint32 {
-	nodes, at := t.nodes, number-t.base
-	if number < t.base {
-		tree := 0
-		for at = number; int(at) >= len(t.trees[tree]); tree++ {
-			at -= uint32(len(t.trees[tree]))
-		}
-		nodes = t.trees[tree]
-	}
-	for ; at != 0; at = nodes[at].Parent {
-		list = append(list, nodes[at].Value)
-	}
-	return list
-}
-
 // seal ends the last tree and begins another.
 func (t *Forest) seal() {
 	t.trees = append(t.trees, t.nodes)
