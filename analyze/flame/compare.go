@@ -69,9 +69,10 @@ func NewDifferential(c Comparison) *Graph {
 		}
 		r.events = append(r.events, calltree.Compare(list, nil))
 	}
-	g := &Graph{Kind: "Differential flame graph", Title: c.Title, About: c.About, rows: r,
+	g := &Graph{Kind: "Differential flame graph", Title: c.Title, About: c.About,
 		Labels: []Label{}, Columns: r.columns, Cover: c.Cover, StartReversed: c.Reverse,
 		minShare: c.MinShare}
+	g.setRows(r)
 	for side, s := range r.events {
 		g.Events = append(g.Events, Event{Name: [...]string{"new: ", "base: "}[side] + both.Event,
 			Unit: both.Unit, Samples: s.Samples, Total: s.Total, Kept: s.Kept})

@@ -74,11 +74,13 @@ type Graph struct {
 	Reverse treeData   `json:"reverse"`
 	Top     topData    `json:"top"`
 
-	rows        *rows
-	times       *Times
-	startMillis int64 // wall clock, since 1970; 0 if not known
-	minShare    float64
-	tests       *Tests
+	rows *rows
+	// The trees of a page of the usual size, made when they are first needed.
+	forward, reverse func() *tree
+	times            *Times
+	startMillis      int64 // wall clock, since 1970; 0 if not known
+	minShare         float64
+	tests            *Tests
 }
 
 // Fact is one property of a recording, by name.
@@ -133,17 +135,25 @@ type topData struct {
 func New(p *ingest.Profile, opts Options) *Graph {
 	r := newRows(p, &opts)
 	r.sortValues()
-	g := &Graph{rows: r, Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
+	g := &Graph{Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
 		StartReversed: opts.Reverse, Shown: r.shown, Cover: opts.Cover}
 	if g.Cover == nil {
 		g.Cover = report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})
 	}
+	g.setRows(r)
 	for _, s := range r.events {
 		g.Events = append(g.Events, Event{Name: s.Event, Unit: s.Unit, Samples: s.Samples,
 			Total: s.Total, Kept: s.Kept})
 	}
 	g.describe(p)
 	return g
+}
+
+// setRows sets the stacks, and how trees are made of them.
+func (g *Graph) setRows(r *rows) {
+	g.rows = r
+	g.forward = sync.OnceValue(func() *tree { return newTree(r, false, maxForward, g.minShare) })
+	g.reverse = sync.OnceValue(func() *tree { return newTree(r, true, maxReverse, g.minShare) })
 }
 
 // Unmatched returns the names of the expressions of the filter that matched nothing.
@@ -158,12 +168,15 @@ func (g *Graph) Unmatched() []string {
 func (g *Graph) fill(part float64) *tree {
 	g.Notes = []string{}
 	g.Frames = frameTable{index: make(map[calltree.NodeID]int)}
-	var forward, reverse *tree
 	var wg sync.WaitGroup
-	wg.Go(func() { forward = newTree(g.rows, false, int(maxForward*part), g.minShare) })
-	wg.Go(func() { reverse = newTree(g.rows, true, int(maxReverse*part), g.minShare) })
+	wg.Go(func() { g.forward() })
+	wg.Go(func() { g.reverse() })
 	g.fillTop(int(maxTop * part))
 	wg.Wait()
+	forward, reverse := g.forward(), g.reverse()
+	if part < 1 {
+		forward, reverse = forward.cut(int(maxForward*part)), reverse.cut(int(maxReverse*part))
+	}
 	g.Forward, g.Reverse = g.encode(forward), g.encode(reverse)
 	g.noteTree("", forward)
 	g.noteTree("by leaf: ", reverse)

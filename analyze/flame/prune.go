@@ -211,13 +211,59 @@ func (t *tree) Pop() any {
 	return last
 }
 
+// cut returns the tree that newTree makes of fewer nodes: nodes have their index. The weight of the
+// others is added to what their callers leave out.
+func (t *tree) cut(most int) *tree {
+	out := &tree{r: t.r, reverse: t.reverse, nodes: slices.Clone(t.nodes)}
+	owner := make([]int32, len(t.nodes))
+	for i := range out.nodes { // parents come first
+		n := &out.nodes[i]
+		if n.kept && int(n.rank) < most {
+			owner[i] = int32(i)
+			n.cells = slices.Clone(n.cells)
+			end, _ := slices.BinarySearchFunc(n.children, most, func(c int32, most int) int {
+				return cmp.Compare(int(t.nodes[c].rank), most)
+			})
+			n.children = n.children[:end]
+			continue
+		}
+		owner[i] = owner[n.parent]
+		if owner[i] == n.parent {
+			out.leftOut++
+			out.heaviest = max(out.heaviest, n.share)
+		}
+		for _, c := range n.cells {
+			out.nodes[owner[i]].add(c.column, 0, c.self+c.left)
+		}
+		n.kept, n.cells, n.children = false, nil, nil
+	}
+	return out
+}
+
+// children returns the indexes of the kept nodes by the index of their parent and their frame.
+func (t *tree) children() map[[2]uint32]int32 {
+	index := make(map[[2]uint32]int32)
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.kept && n.parent >= 0 {
+			index[[2]uint32{uint32(n.parent), uint32(n.frame)}] = int32(i)
+		}
+	}
+	return index
+}
+
 // preorder calls f for each kept node, parents before children, heaviest children first.
 func (t *tree) preorder(f func(n *node)) {
+	t.walk(func(i int32) { f(&t.nodes[i]) })
+}
+
+// walk is preorder by the indexes of nodes.
+func (t *tree) walk(f func(i int32)) {
 	stack := []int32{0}
 	for len(stack) > 0 {
-		n := &t.nodes[stack[len(stack)-1]]
+		i := stack[len(stack)-1]
+		n := &t.nodes[i]
 		stack = stack[:len(stack)-1]
-		f(n)
+		f(i)
 		for _, c := range slices.Backward(n.children) {
 			stack = append(stack, c)
 		}

@@ -62,10 +62,11 @@ var rangeLevels = [...]rangeLevel{
 }
 
 const (
-	leastSample     = 2 // characters of a sample in a page, about
-	fineLevels      = 3 // resolutions for which the page need not have fewer frames
+	leastSample     = 2  // characters of a sample in a page, about
+	packedPart      = 16 // of a list, of which the whole size is estimated
+	fineLevels      = 3  // resolutions for which the page need not have fewer frames
 	maxRangeThreads = 1000
-	maxRanged       = 500_000 // samples of a recording
+	maxRanged       = 2_000_000 // samples of a recording
 )
 
 // ManySamples reports whether the graph has too many samples for ranges, and adds a fact that says
@@ -89,6 +90,7 @@ func (g *Graph) ManySamples() bool {
 func (g *Graph) SetRanges(line func(ingest.LocationID) uint32) *Times {
 	t := g.SetTimes()
 	t.line, t.columns = line, make(map[string]uint16)
+	t.children = g.forward().children()
 	for i := range g.Columns {
 		c := &g.Columns[i]
 		text := []byte{byte(c.Event)}
@@ -123,16 +125,27 @@ func (t *Times) column(event int, s *input.ReplaySample) (uint16, bool) {
 
 // packRanges returns the ranges of a graph that was filled, deflated, in at most the bytes of
 // most; level is the number of their resolution. Without samples, or if none fits, it returns "".
+// Each resolution is made of the list of the one before, which is shorter than the samples.
 func (g *Graph) packRanges(forward *tree, most int) (packed string, level int, err error) {
 	if !g.Timed() || g.times.columns == nil {
 		return "", 0, nil
 	}
+	t := g.times
+	d := &rangeData{Tick: 1, Start: t.first}
+	places := forward.places()
+	list := t.rangeList(d, places)
 	for i, l := range rangeLevels {
-		d := g.times.ranges(forward, l)
-		if len(d.Time)*leastSample > most {
+		list = d.coarsen(list, forward.coarse(places, l.nodes), l, t.first, t.last)
+		if len(list)*leastSample > most {
 			continue
 		}
-		if packed, err = deflate(d); err != nil || len(packed) <= most {
+		if n := len(list) / packedPart; n > 1000 {
+			packed, err = deflate(d.filled(list[:n], l))
+			if err != nil || len(packed)*packedPart > most*5/4 {
+				continue
+			}
+		}
+		if packed, err = deflate(d.filled(list, l)); err != nil || len(packed) <= most {
 			return packed, i, err
 		}
 	}
@@ -141,77 +154,109 @@ func (g *Graph) packRanges(forward *tree, most int) (packed string, level int, e
 
 // rangeSample is a sample of rangeData.
 type rangeSample struct {
-	tick, of, place, line, count uint32
-	weight                       uint64
+	tick                   uint64
+	of, place, line, count uint32
+	weight                 uint64
 }
 
 func compareRangeSamples(a, b rangeSample) int {
-	return cmp.Or(cmp.Compare(a.tick, b.tick), cmp.Compare(a.of, b.of),
-		cmp.Compare(a.place, b.place), cmp.Compare(a.line, b.line))
+	switch {
+	case a.tick != b.tick:
+		return cmp.Compare(a.tick, b.tick)
+	case a.of != b.of:
+		return cmp.Compare(a.of, b.of)
+	case a.place != b.place:
+		return cmp.Compare(a.place, b.place)
+	}
+	return cmp.Compare(a.line, b.line)
 }
 
-// ranges makes the data of a resolution.
-func (t *Times) ranges(forward *tree, l rangeLevel) *rangeData {
-	d := &rangeData{Tick: tickOf((t.last - t.first) / uint64(l.ticks))}
-	d.Start = t.first - t.first%d.Tick
-	d.Ticks = int((t.last-d.Start)/d.Tick) + 1
+// rangeList lists the samples by ticks of 1 ns, and sets the threads and series of d. places are those
+// of the nodes by index.
+func (t *Times) rangeList(d *rangeData, places []uint32) []rangeSample {
 	series := t.rangeSeries(d)
-	places := t.places(forward, l.nodes)
-	var list []rangeSample
+	list := make([]rangeSample, 0, len(t.blocks)*timedBlock)
+	at, lines := make([]uint32, len(t.chains)), make([]uint32, len(t.chains))
+	for i, c := range t.chains {
+		at[i] = places[c.row/2] | uint32(c.row%2)
+		if t.line != nil && c.leaf != noLocation {
+			lines[i] = t.line(c.leaf)
+		}
+	}
 	for b := range t.blocks {
 		for i := range t.blocks[b] {
 			s := &t.blocks[b][i]
-			c := &t.chains[s.stack]
-			out := rangeSample{tick: uint32((max(s.time, d.Start) - d.Start) / d.Tick),
-				of: series[s.thread], place: places[c.row+1], count: 1, weight: s.weight}
-			if l.lines && t.line != nil && c.leaf != noLocation {
-				out.line = t.line(c.leaf)
-			}
-			list = append(list, out)
+			list = append(list, rangeSample{tick: max(s.time, d.Start) - d.Start, of: series[s.thread],
+				place: at[s.stack], line: lines[s.stack], count: 1, weight: s.weight})
 		}
 	}
+	return list
+}
+
+// coarsen brings a list to a resolution, in place, and returns it sorted, with the samples added up
+// that are now alike. coarse has the places of nodes by number; first and last are the times of the
+// first and the last sample.
+func (d *rangeData) coarsen(list []rangeSample, coarse []uint32, l rangeLevel,
+	first, last uint64) []rangeSample {
+	tick := tickOf((last-first)/uint64(l.ticks), d.Tick)
+	start := first - first%tick
+	for i := range list {
+		s := &list[i]
+		s.tick = (s.tick*d.Tick + d.Start - start) / tick
+		s.place = coarse[s.place/2] | s.place%2
+		if !l.lines {
+			s.line = 0
+		}
+	}
+	d.Start, d.Tick, d.Ticks = start, tick, int((last-start)/tick)+1
 	slices.SortFunc(list, compareRangeSamples)
 	merged := list[:0]
 	for _, s := range list {
 		if n := len(merged); n > 0 && compareRangeSamples(merged[n-1], s) == 0 {
-			merged[n-1].count++
+			merged[n-1].count += s.count
 			merged[n-1].weight += s.weight
 			continue
 		}
 		merged = append(merged, s)
 	}
-	d.fill(merged, l)
-	return d
+	return merged
 }
 
-// fill writes the samples, which are sorted. Rounded weights carry what they lack to the next
-// sample of the series, so that sums of many are right.
-func (d *rangeData) fill(list []rangeSample, l rangeLevel) {
+// filled returns the data with the samples of a list, which is sorted. Rounded weights carry what
+// they lack to the next sample of the series, so that sums of many are right.
+func (d *rangeData) filled(list []rangeSample, l rangeLevel) *rangeData {
+	out := *d
+	n := len(list)
+	out.Time, out.Of, out.Place = make([]uint32, n), make([]uint32, n), make([]uint32, n)
+	out.Weight, out.Count = make([]uint64, n), make([]uint32, n)
 	carry := make([]int64, len(d.Series))
-	last := uint32(0)
-	for _, s := range list {
+	last, hasLines := uint64(0), false
+	for i, s := range list {
 		if l.digits > 0 {
 			whole := max(0, int64(s.weight)+carry[s.of])
 			s.weight = roundDigits(uint64(whole), l.digits)
 			carry[s.of] = whole - int64(s.weight)
 		}
-		d.Time, last = append(d.Time, s.tick-last), s.tick
-		d.Of, d.Place = append(d.Of, s.of), append(d.Place, s.place)
-		d.Weight, d.Count = append(d.Weight, s.weight), append(d.Count, s.count)
-		if l.lines {
-			d.Line = append(d.Line, s.line)
+		out.Time[i], last = uint32(s.tick-last), s.tick
+		out.Of[i], out.Place[i] = s.of, s.place
+		out.Weight[i], out.Count[i] = s.weight, s.count
+		hasLines = hasLines || s.line != 0
+	}
+	if hasLines {
+		out.Line = make([]uint32, n)
+		for i, s := range list {
+			out.Line[i] = s.line
 		}
 	}
-	if !slices.ContainsFunc(d.Line, func(n uint32) bool { return n != 0 }) {
-		d.Line = nil
-	}
+	return &out
 }
 
-// tickOf rounds a time up to a tick of 1, 2 or 5 units, at least a microsecond.
-func tickOf(ns uint64) uint64 {
+// tickOf rounds a time up to a tick of 1, 2 or 5 units that is a multiple of another tick, at least
+// a microsecond.
+func tickOf(ns, of uint64) uint64 {
 	for unit := uint64(1000); ; unit *= 10 {
 		for _, n := range []uint64{1, 2, 5} {
-			if n*unit >= ns {
+			if n*unit >= ns && n*unit%of == 0 {
 				return n * unit
 			}
 		}
@@ -276,34 +321,33 @@ func (t *Times) rangeSeries(d *rangeData) []uint32 {
 	return series
 }
 
-// places returns for each row of the table, from 1 on, the place of its stack in the forward tree
-// with at most this number of nodes, as in rangeData; first that of an empty stack.
-func (t *Times) places(forward *tree, nodes int) []uint32 {
-	number := make(map[*node]uint32, len(forward.nodes))
-	children := make(map[[2]uint32]uint32, len(forward.nodes))
-	ranks := []int32{}
-	forward.preorder(func(n *node) {
-		i := uint32(len(ranks))
-		number[n], ranks = i, append(ranks, n.rank)
-		if n.parent >= 0 {
-			children[[2]uint32{number[&forward.nodes[n.parent]], uint32(n.frame)}] = i
-		}
+// places returns for each node, by index, its place in the page, as in rangeData.
+func (t *tree) places() []uint32 {
+	list := make([]uint32, len(t.nodes))
+	next := uint32(0)
+	t.walk(func(i int32) {
+		list[i] = 2 * next
+		next++
 	})
-	places := make([]uint32, len(t.table.frames)+1)
-	for row, frame := range t.table.frames {
-		up := uint32(0)
-		if d := t.table.parents[row]; d > 0 {
-			up = places[row+1-int(d)]
-		}
-		child, ok := children[[2]uint32{up / 2, frame / 2}]
-		switch {
-		case up%2 == 1:
-			places[row+1] = up
-		case !ok || int(ranks[child]) >= nodes:
-			places[row+1] = up + 1
-		default:
-			places[row+1] = 2 * child
+	for i := range t.nodes { // parents come first
+		if n := &t.nodes[i]; !n.kept {
+			list[i] = list[n.parent] | 1
 		}
 	}
-	return places
+	return list
+}
+
+// coarse returns for each node of the page, by number, its place if there are only the heaviest
+// nodes. places are those of all.
+func (t *tree) coarse(places []uint32, most int) []uint32 {
+	list := make([]uint32, 0, len(t.nodes))
+	t.walk(func(i int32) {
+		n := &t.nodes[i]
+		if int(n.rank) < most {
+			list = append(list, places[i])
+		} else {
+			list = append(list, list[places[n.parent]/2]|1)
+		}
+	})
+	return list
 }

@@ -29,16 +29,19 @@ type Times struct {
 	g       *Graph
 	columns map[string]uint16 // of a page: columns of the graph by columnText; else nil
 	line    func(ingest.LocationID) uint32
-	text    []byte
-	table   geckoStacks
-	nodes   map[[2]uint32]uint32 // rows of table by parent (0: none, else one more) and frame
-	stacks  map[string]int32     // numbers in chains by locations; droppedStack
-	chains  []chain
-	threads []timedThread
-	index   map[threadKey]uint32
-	blocks  [][]timedSample
-	first   uint64 // the earliest time; 0 before there is one
-	last    uint64
+	// children has the nodes of the forward tree by the index of their caller and their frame, of a
+	// page.
+	children map[[2]uint32]int32
+	text     []byte
+	table    geckoStacks
+	nodes    map[[2]uint32]uint32 // rows of table by parent (0: none, else one more) and frame
+	stacks   map[string]int32     // numbers in chains by locations; droppedStack
+	chains   []chain
+	threads  []timedThread
+	index    map[threadKey]uint32
+	blocks   [][]timedSample
+	first    uint64 // the earliest time; 0 before there is one
+	last     uint64
 
 	locations []ingest.LocationID
 	key       []byte
@@ -47,7 +50,7 @@ type Times struct {
 
 // chain is a distinct stack: its last row in the table, and the location of its innermost frame.
 type chain struct {
-	row  int32 // -1 for an empty stack
+	row  int32 // -1 for an empty stack; of a page: its place in the tree, by index
 	leaf ingest.LocationID
 }
 
@@ -163,10 +166,7 @@ func (t *Times) stack(frames []input.ReplayFrame) int32 {
 	number = droppedStack
 	if t.frames, ok = t.g.rows.folder.Stack(t.frames[:0], t.locations); ok {
 		number = int32(len(t.chains))
-		c := chain{row: -1, leaf: noLocation}
-		for _, n := range t.frames {
-			c.row = t.row(c.row, n)
-		}
+		c := chain{row: t.lastRow(t.frames), leaf: noLocation}
 		if len(t.locations) > 0 {
 			c.leaf = t.locations[0]
 		}
@@ -174,6 +174,28 @@ func (t *Times) stack(frames []input.ReplayFrame) int32 {
 	}
 	t.stacks[string(t.key)] = number
 	return number
+}
+
+// lastRow returns the row of the innermost frame of a stack; of a page, twice the index of the last
+// node of the tree that the stack has, plus one if it goes on.
+func (t *Times) lastRow(stack []calltree.NodeID) int32 {
+	if t.columns == nil {
+		row := int32(-1)
+		for _, n := range stack {
+			row = t.row(row, n)
+		}
+		return row
+	}
+	at := int32(0)
+	for _, n := range stack {
+		frame, _ := n.Inlined()
+		child, ok := t.children[[2]uint32{uint32(at), uint32(frame)}]
+		if !ok {
+			return 2*at + 1
+		}
+		at = child
+	}
+	return 2 * at
 }
 
 // row returns the row of the table for a frame with a parent.
