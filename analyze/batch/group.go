@@ -50,8 +50,9 @@ type Group struct {
 	Values    []string // of the keys, "" for keys of samples
 	Collected []string // files, sorted by the paths of their captures
 
-	keys  []string // of samples, "" for keys of captures
-	parts int      // that the locations were cut into
+	keys        []string // of samples, "" for keys of captures
+	captureKeys []string // the others, "" for keys of samples
+	parts       int      // that the locations were cut into
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -178,7 +179,8 @@ func (g *Grouping) Groups(collected []string) (*Grouped, error) {
 		key := strings.Join(values, "\x00")
 		gr := index[key]
 		if gr == nil {
-			gr = &Group{Values: values, keys: g.sampleKeys(), parts: h.Parts}
+			gr = &Group{Values: values, keys: g.keysOf(true), captureKeys: g.keysOf(false),
+				parts: h.Parts}
 			index[key] = gr
 			out.Groups = append(out.Groups, gr)
 		}

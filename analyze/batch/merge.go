@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze/columns"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -315,11 +316,15 @@ func (g *group) layout() pprof.WriteOptions {
 	}
 }
 
-// Write writes a merged profile as pprof or folded stacks.
-func Write(w io.Writer, p *ingest.Profile, opts pprof.WriteOptions, folded bool,
-	d *report.Demangler) error {
-	if folded {
+// Write writes a merged profile in a format, which is one of the extensions FormatPprof …; Parquet
+// files have the labels as columns.
+func Write(w io.Writer, p *ingest.Profile, opts pprof.WriteOptions, format string,
+	labels []columns.Label, d *report.Demangler) error {
+	switch format {
+	case FormatFolded:
 		return report.Folded(w, p, report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d})
+	case FormatParquet:
+		return columns.Write(w, p, columns.Options{Demangler: d, Labels: labels})
 	}
 	d.Warm(p)
 	opts.Demangle = d.Name

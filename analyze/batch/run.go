@@ -42,7 +42,7 @@ type RunOptions struct {
 	Workers int             // captures, parts and groups at a time; 0 for GOMAXPROCS
 	By      Grouping
 	Out     string // directory of the profiles
-	// Formats are the extensions of the files to write: FormatPprof, FormatFolded.
+	// Formats are the extensions of the files to write: FormatPprof, FormatFolded, FormatParquet.
 	Formats   []string
 	Demangler func() *report.Demangler // for each group
 	// Config is a text of the options that change the reading of a capture, and Style of the
@@ -54,8 +54,9 @@ type RunOptions struct {
 
 // The formats, by the extensions of their files.
 const (
-	FormatPprof  = ".pb.gz"
-	FormatFolded = ".folded"
+	FormatPprof   = ".pb.gz"
+	FormatFolded  = ".folded"
+	FormatParquet = ".parquet"
 )
 
 // Summary counts the results of Run.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/columns"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
@@ -33,7 +34,7 @@ func (g *Grouping) Labels(k *ingest.Keep) error {
 	if err := g.compile(); err != nil {
 		return err
 	}
-	for _, key := range g.sampleKeys() {
+	for _, key := range g.keysOf(true) {
 		if key == "" {
 			continue
 		}
@@ -56,11 +57,11 @@ func (g *Grouping) kept(h *Head) error {
 	return nil
 }
 
-// sampleKeys returns the keys of samples, "" for keys of captures.
-func (g *Grouping) sampleKeys() []string {
+// keysOf returns the keys of samples or of captures, with "" for the others.
+func (g *Grouping) keysOf(samples bool) []string {
 	keys := slices.Clone(g.Keys)
 	for i := range keys {
-		if !g.samples[i] {
+		if g.samples[i] != samples {
 			keys[i] = ""
 		}
 	}
@@ -70,7 +71,7 @@ func (g *Grouping) sampleKeys() []string {
 // Output is where and how the profiles of groups are written.
 type Output struct {
 	Dir     string
-	Formats []string // extensions of the files: FormatPprof, FormatFolded
+	Formats []string // extensions of the files: FormatPprof, FormatFolded, FormatParquet
 	// Demangler returns the demangler of a group.
 	Demangler func() *report.Demangler
 	*Hooks
@@ -95,7 +96,7 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 		return nil, err
 	}
 	gr := newGroup(a)
-	w := &writer{Output: out, d: out.Demangler()}
+	w := &writer{Output: out, captureKeys: g.captureKeys, d: out.Demangler()}
 	split := slices.ContainsFunc(g.keys, func(key string) bool { return key != "" })
 	profiles, err := gr.loadAll(ctx, g.Collected, split)
 	switch {
@@ -184,8 +185,19 @@ func (s *summing) Write(b []byte) (int, error) {
 // writer writes the profiles of one group.
 type writer struct {
 	Output
-	d    *report.Demangler
-	done Written
+	captureKeys []string // "" for keys of samples
+	d           *report.Demangler
+	done        Written
+}
+
+// labels are the keys of captures with their values. The host is a column of each file.
+func (w *writer) labels(values []string) (list []columns.Label) {
+	for i, key := range w.captureKeys {
+		if key != "" && key != KeyHost {
+			list = append(list, columns.Label{Key: key, Value: values[i]})
+		}
+	}
+	return list
 }
 
 // write names one profile of several and writes it.
@@ -212,7 +224,7 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 		}
 		err := writeFile(path, func(out io.Writer) error {
 			s := &summing{out: out, hash: sha256.New()}
-			err := Write(s, p, g.layout(), format == FormatFolded, w.d)
+			err := Write(s, p, g.layout(), format, w.labels(values), w.d)
 			f.Size, f.Sum = s.size, hex.EncodeToString(s.hash.Sum(nil))
 			return err
 		})

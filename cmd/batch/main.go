@@ -54,9 +54,10 @@ func run(ctx context.Context, paths []string) (failed int64, err error) {
 		n.By = strings.Split(*by, ",")
 	}
 	for _, f := range strings.Split(*formats, ",") {
-		extension, ok := map[string]string{"pprof": batch.FormatPprof, "folded": batch.FormatFolded}[f]
+		extension, ok := map[string]string{"pprof": batch.FormatPprof, "folded": batch.FormatFolded,
+			"parquet": batch.FormatParquet}[f]
 		if !ok {
-			return 0, fmt.Errorf("--format %q: it is pprof or folded", f)
+			return 0, fmt.Errorf("--format %q: it is pprof, folded or parquet", f)
 		}
 		n.Formats = append(n.Formats, extension)
 	}

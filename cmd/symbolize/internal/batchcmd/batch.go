@@ -139,16 +139,18 @@ func (o *batchGroups) addFlags(cmd *cobra.Command) {
 		"take keys from `FILE`: columns with tabs between them; the first line names them, the first "+
 			"is path")
 	fs.StringSliceVar(&o.formats, "format", []string{cli.Pprof},
-		"`FORMAT` of the profiles: pprof, folded, or both")
-	cli.Complete(cmd, "format", []string{cli.Pprof, cli.Folded})
+		"`FORMATS` of the profiles: pprof, folded, parquet")
+	cli.Complete(cmd, "format", batchFormats)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 }
+
+var batchFormats = []string{cli.Pprof, cli.Folded, cli.Parquet}
 
 // grouping checks the flags and reads the manifest.
 func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err error) {
 	g = batch.Grouping{Keys: o.by, Pattern: o.pattern}
 	for _, f := range o.formats {
-		if err := cli.CheckWord("--format", f, []string{cli.Pprof, cli.Folded}); err != nil {
+		if err := cli.CheckWord("--format", f, batchFormats); err != nil {
 			return g, nil, err
 		}
 		extensions = append(extensions, cli.Extensions[f])

@@ -31,12 +31,13 @@ const (
 	AutoFDO    = "autofdo"
 	OTLP       = "otlp"
 	OTLPJSON   = "otlp-json"
+	Parquet    = "parquet"
 )
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
 	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
-	OTLP: ".otlp", OTLPJSON: ".otlp.json",
+	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }
 

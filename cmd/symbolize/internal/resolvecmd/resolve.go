@@ -37,8 +37,8 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .otlp and .otlp.json for OpenTelemetry), else pprof. Profiles of
-OpenTelemetry are copied to such files with names added.
+for the layout of perf script, .afdo, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+SQL), else pprof. Profiles of OpenTelemetry are copied to such files with names added.
 
 Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 a capture is damaged or
 unreadable, the others were used; 4 fewer samples have names than --min-resolved; 130 interrupted.`
@@ -111,7 +111,8 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return err
 	}
-	if o.allLabels && (o.format == cli.Pprof || o.format == cli.JSON || o.otlp()) {
+	if o.allLabels && (o.format == cli.Pprof || o.format == cli.JSON || o.format == cli.Parquet ||
+		o.otlp()) {
 		if err := o.Keep.Add(ingest.AllLabels); err != nil {
 			return err
 		}
@@ -124,17 +125,21 @@ func (o *resolveOptions) validate(args []string) (err error) {
 func (o *resolveOptions) otlp() bool { return o.format == cli.OTLP || o.format == cli.OTLPJSON }
 
 // binary reports whether the format is no text.
-func (o *resolveOptions) binary() bool { return o.format == cli.Pprof || o.format == cli.OTLP }
+func (o *resolveOptions) binary() bool {
+	return o.format == cli.Pprof || o.format == cli.OTLP || o.format == cli.Parquet
+}
 
 // formatDemangle is how much of a name each format shows by default: script as much as
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
 	cli.AutoFDO: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
+	cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.
-var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.OTLP, cli.OTLPJSON}
+var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.OTLP, cli.OTLPJSON,
+	cli.Parquet}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/columns"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
@@ -118,6 +119,8 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		return report.JSON(w, p, r.demangler)
 	case cli.AutoFDO:
 		return r.autoFDO(w, p)
+	case cli.Parquet:
+		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
 	}
 	opts := resolve.Layout(r.s.View(), p)
 	r.demangler.Warm(p)
