@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -166,10 +165,6 @@ func (f *assembly) sources() {
 	p.Meta.MainProgram = p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
 }
 
-// manyChains is the number of distinct chains of a worker from which freed tables are collected at
-// once: some 10 MB. With fewer a collection costs more than everything else.
-const manyChains = 64 << 10
-
 // folder makes a Profile from the tables of all workers.
 type folder struct {
 	assembly
@@ -196,10 +191,9 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	if len(tags) == 0 {
 		tagOf = nil
 	}
-	many := false
 	for _, w := range f.workers {
 		f.shards = append(f.shards, &merge.Shard{
-			Places: w.places, Rows: w.rows.Lists(), Labels: f.labels.List, Objects: number,
+			Places: w.places, Rows: w.chains.rows(), Labels: f.labels.List, Objects: number,
 			Stacks: w.chains.stacks.Trees(),
 			Comms:  func(code uint32) ingest.StringID { return comms[code] },
 			Events: events,
@@ -207,11 +201,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		})
 		// merge.Assemble releases the shard step by step; the references of the worker are dropped
 		// here.
-		many = many || w.chains.chains.Len() >= manyChains
-		w.chains, w.rows, w.places, w.reader.records = nil, nil, nil, nil
-	}
-	if many {
-		runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
+		w.chains, w.places, w.reader.records = nil, nil, nil
 	}
 	merge.Assemble(f.p, f.shards)
 	f.stats()

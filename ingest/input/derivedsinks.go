@@ -142,7 +142,7 @@ func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare,
 			l.CPU = x.cpu
 		}
 		stack := composed.stack(s)
-		w.rows.Add(merge.Row{Stack: stack, Label: c.labels.Number(l), Count: uint32(s.count),
+		w.chains.more.Add(merge.Row{Stack: stack, Label: c.labels.Number(l), Count: s.count,
 			Weight: s.weight})
 		w.stats.Samples += s.count
 		w.stats.Weight += s.weight

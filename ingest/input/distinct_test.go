@@ -85,7 +85,7 @@ func chainsOf(t *testing.T, data []byte) (chains, nodes int) {
 		t.Fatal(err)
 	}
 	for _, tree := range workers[0].chains.stacks.Trees() {
-		nodes += len(tree)
+		nodes += tree.Len()
 	}
 	return workers[0].chains.chains.Len(), nodes
 }

@@ -15,7 +15,6 @@ type foldBlock struct {
 	places  []uint32           // of the frames of all new parts
 	samples []merge.Row        // without stacks
 	stacks  [][numRoles]uint32 // by sample: the numbers of its parts
-	counts  []uint64           // by sample
 }
 
 // newPart is a part that no block before has.
@@ -77,8 +76,7 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		l.TID = sm.TID
 	}
 	b := f.next
-	b.samples = append(b.samples, merge.Row{Label: f.labelled(l), Weight: sm.Weight})
-	b.counts = append(b.counts, sm.Count)
+	b.samples = append(b.samples, merge.Row{Label: f.labelled(l), Count: sm.Count, Weight: sm.Weight})
 	b.stacks = append(b.stacks, [numRoles]uint32{
 		kernelRole: f.part(kernelRole, sm.Kernel,
 			origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed}),
@@ -106,9 +104,9 @@ func (f *stackFolder) makeStacks(b *foldBlock) {
 			f.pairs[key] = n
 		}
 		b.samples[i].Stack = n
-		f.stats.Frames += b.counts[i] * uint64(len(kernel)+len(user))
+		f.stats.Frames += b.samples[i].Count * uint64(len(kernel)+len(user))
 	}
-	f.rows, f.counts = append(f.rows, b.samples...), append(f.counts, b.counts...)
+	f.rows = append(f.rows, b.samples...)
 }
 
 // labelled numbers the labels of a sample, which often equal the labels of the previous sample.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"symbolize/ingest"
@@ -29,7 +28,6 @@ type stackFolder struct {
 	stacks *intern.Forest
 	pairs  map[[numRoles]uint32]uint32 // stacks by the numbers of their parts
 	rows   []merge.Row
-	counts []uint64 // of rows; counts of maps, such as nanoseconds, can exceed 32 bits
 	stats  ingest.Stats
 
 	// Number + 1 in lists of located parts: by stack if the locations are the same in all
@@ -344,11 +342,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	f.located, f.keyed, f.found, f.users = [numRoles][]uint32{},
 		[numRoles]map[partKey]uint32{}, [numRoles][2][]uint32{}, [2]userPlaces{}
 	f.places, f.lists, f.pairs = nil, [numRoles]*intern.Lists{}, nil
-	if len(f.rows) >= manyChains {
-		runtime.GC() // milliseconds, as next to no pointers are there
-	}
-	s := &merge.Shard{Places: places, Rows: [][]merge.Row{f.rows}, Counts: f.counts,
-		Labels: f.labels.List,
+	s := &merge.Shard{Places: places, Rows: slices.Values(f.rows), Labels: f.labels.List,
 		Stacks: f.stacks.Trees(), Objects: number, Events: f.eventsUsed(),
 		Comms: func(code uint32) ingest.StringID { return comms[code] }}
 	merge.Assemble(p, []*merge.Shard{s})

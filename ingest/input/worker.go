@@ -11,7 +11,6 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/sideband"
 )
 
@@ -29,7 +28,6 @@ type worker struct {
 	numbers     *intern.Pairs // of places
 	seed        intern.Seed   // of the hashes of chains
 	chains      *chainTable
-	rows        *merge.RowTable
 	frequent    frequentChains // of other workers
 	repeats     repeats
 	message     message // of the current sample
@@ -38,7 +36,6 @@ type worker struct {
 	chain       chain   // of the current sample
 	own         []byte  // encoded messages to itself
 	group       [intern.GroupSize]queued
-	read        uint32        // keeps the compiler from dropping reads ahead
 	places      []intern.Pair // by local location, when all is done
 	first, last uint64        // recorded times of samples
 	err         error
@@ -47,7 +44,7 @@ type worker struct {
 }
 
 func newWorker(c *collector, peers *batchQueues, index int, seed intern.Seed) *worker {
-	w := &worker{reader: newReader(c), rows: merge.NewRowTable(), first: sideband.NoTime, queues: peers,
+	w := &worker{reader: newReader(c), first: sideband.NoTime, queues: peers,
 		index: index, seed: seed, out: &outbox{x: peers, self: index, batch: make([][]byte, len(peers.inbox))}}
 	// A damaged file may map code at addresses that no machine uses.
 	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
@@ -168,13 +165,15 @@ type queued struct {
 // foldBatch folds the samples of a batch, a group at a time: the table is read ahead for the whole
 // group before the first look-up, so that cache misses, which are most of the time, overlap.
 func (w *worker) foldBatch(b []byte) {
+	var hashes [intern.GroupSize]intern.Hash
 	for len(b) > 0 {
 		n := 0
 		for ; n < len(w.group) && len(b) > 0; n++ {
 			q := &w.group[n]
 			q.chain, b = q.decode(b)
-			w.read += w.chains.chains.ReadAhead(q.hash)
+			hashes[n] = q.hash
 		}
+		w.chains.chains.ReadAhead(hashes[:n])
 		for i := range w.group[:n] {
 			w.foldMessage(&w.group[i])
 		}
@@ -184,7 +183,7 @@ func (w *worker) foldBatch(b []byte) {
 // foldMessage folds the samples of a message.
 func (w *worker) foldMessage(m *queued) {
 	v := w.chains.add(m.hash, m.chain, m.user, m.kernel)
-	w.rows.Add(merge.Row{Stack: v.stack, Label: m.label, Count: m.count, Weight: m.weight})
+	w.chains.count(v, &m.message)
 	n := uint64(m.count)
 	w.stats.Samples += n
 	w.stats.Weight += m.weight

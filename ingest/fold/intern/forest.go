@@ -3,10 +3,49 @@ package intern
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 )
 
 // Node is a list of numbers: the list of a parent, followed by a value.
 type Node struct{ Parent, Value uint32 }
+
+// Tree is a prefix tree. Node 0 is the empty list, and parents come before their children. Nodes have
+// as many bytes as they need, mostly 4 or 5 in place of 8.
+type Tree struct {
+	n, size int
+	shift   int    // the bits of a parent
+	packed  []byte // by node, in size bytes: how far before is its parent, and above it its value
+}
+
+// Pack returns a tree of nodes.
+func Pack(nodes []Node) Tree {
+	before := func(i int) uint32 { return uint32(i) - 1 - nodes[i].Parent }
+	value, distance := uint32(0), uint32(0)
+	for i := 1; i < len(nodes); i++ {
+		value, distance = max(value, nodes[i].Value), max(distance, before(i))
+	}
+	t := Tree{n: len(nodes), shift: bits.Len32(distance)}
+	t.size = (t.shift + bits.Len32(value) + 7) / 8
+	t.packed = make([]byte, t.n*t.size+8-t.size)
+	for i := 1; i < t.n; i++ {
+		binary.LittleEndian.PutUint64(t.packed[i*t.size:],
+			uint64(before(i))|uint64(nodes[i].Value)<<t.shift)
+	}
+	return t
+}
+
+// Len returns the number of nodes.
+func (t *Tree) Len() int { return t.n }
+
+// Nodes returns the nodes.
+func (t *Tree) Nodes() []Node {
+	nodes := make([]Node, t.n)
+	for i := 1; i < t.n; i++ {
+		x := binary.LittleEndian.Uint64(t.packed[i*t.size:]) & (1<<(8*t.size) - 1)
+		nodes[i] = Node{uint32(i) - 1 - uint32(x&(1<<t.shift-1)), uint32(x >> t.shift)}
+	}
+	return nodes
+}
 
 // treeNodes is the size of a tree from which a Forest begins another: with its hash table 2 MiB, so
 // that it stays in a cache while it grows. With one tree for all lists each node costs two cache
@@ -17,7 +56,7 @@ const treeNodes = 1 << 17
 // added soon after each other, have the nodes of the common beginning once for each tree. The zero
 // Forest is not usable; use NewForest.
 type Forest struct {
-	trees [][]Node
+	trees []Tree
 	nodes []Node // the last tree
 	base  uint32 // number of its node 0
 	most  int    // nodes of a tree, unless it is a single list
@@ -59,17 +98,17 @@ func (t *Forest) Add(list []uint32) uint32 {
 
 // seal ends the last tree and begins another.
 func (t *Forest) seal() {
-	t.trees = append(t.trees, t.nodes)
+	t.trees = append(t.trees, Pack(t.nodes))
 	t.base += uint32(len(t.nodes))
-	t.nodes = make([]Node, 1, t.most+1)
+	t.nodes = t.nodes[:1]
 	t.list, t.path = t.list[:0], t.path[:0]
 	clear(t.slots)
 }
 
 // Trees returns the trees, and ends the forest: the numbers of a tree's nodes follow the numbers of
-// the tree before. Node 0 of a tree is the empty list, and parents come before their children.
-func (t *Forest) Trees() [][]Node {
-	trees := append(t.trees, t.nodes)
+// the tree before.
+func (t *Forest) Trees() []Tree {
+	trees := append(t.trees, Pack(t.nodes))
 	*t = Forest{}
 	return trees
 }
@@ -105,7 +144,7 @@ func (t *Forest) hash(parent, value uint32) uint64 {
 }
 
 func (t *Forest) grow() {
-	t.slots = Grown(t.slots)
+	t.slots = newSlots(2 * len(t.slots))
 	mask := uint32(len(t.slots) - 1)
 	for id := 1; id < len(t.nodes); id++ {
 		n := t.nodes[id]

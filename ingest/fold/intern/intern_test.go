@@ -29,10 +29,8 @@ func TestTable(t *testing.T) {
 		t.Fatalf("%d keys, want %d", table.Len(), len(want))
 	}
 	total := 0
-	for i := range table.parts {
-		for _, s := range table.parts[i].slots {
-			total += s.value
-		}
+	for _, n := range table.All() {
+		total += *n
 	}
 	if total != 20000 {
 		t.Errorf("values add up to %d", total)
@@ -54,7 +52,10 @@ func TestForest(t *testing.T) {
 			lists = append(lists, list)
 			numbers = append(numbers, forest.Add(list))
 		}
-		trees := forest.Trees()
+		var trees [][]Node
+		for _, tree := range forest.Trees() {
+			trees = append(trees, tree.Nodes())
+		}
 		if few := len(trees) == 1; few != (most == treeNodes) {
 			t.Errorf("at most %d nodes: %d trees", most, len(trees))
 		}
@@ -198,4 +199,27 @@ func BenchmarkFill(b *testing.B) {
 		}
 	}
 	b.SetBytes(int64(len(keys)))
+}
+
+// TestPack packs nodes of few and of many bits.
+func TestPack(t *testing.T) {
+	for _, nodes := range [][]Node{
+		{{}},
+		{{}, {0, 0}},
+		{{}, {0, 7}, {1, 7}, {0, 1 << 20}},
+		{{}, {0, 1<<32 - 1}, {1, 0}, {0, 5}},
+	} {
+		tree := Pack(nodes)
+		if got := tree.Nodes(); !slices.Equal(got, nodes) {
+			t.Errorf("%v became %v", nodes, got)
+		}
+	}
+	far := make([]Node, 1<<20)
+	for i := 1; i < len(far); i++ {
+		far[i] = Node{uint32(i) / 2 * uint32(i%2), uint32(i) * 4000}
+	}
+	tree := Pack(far)
+	if got := tree.Nodes(); !slices.Equal(got, far) {
+		t.Error("a large tree differs")
+	}
 }

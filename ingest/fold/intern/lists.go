@@ -3,6 +3,7 @@ package intern
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"slices"
 )
 
@@ -75,88 +76,34 @@ func (l *Lists) At(id uint32) []uint32 {
 	return l.chunks[r.pos>>listChunkBits][at : at+r.len : at+r.len]
 }
 
-// ListSet stores distinct lists of 32-bit numbers. It is built like Table, without a copy of the
-// keys. The zero ListSet is not usable; use NewListSet.
+// ListSet stores distinct lists of 32-bit numbers. The zero ListSet is not usable; use NewListSet.
 type ListSet struct {
 	Lists
-	seed  maphash.Seed
-	parts [NumParts]listPart
-	key   []byte // scratch
-}
-
-type listPart struct {
-	slots []listSlot
-	n     int
-}
-
-// listSlot is an entry: the number of its list, and its hash.
-type listSlot struct {
-	hash uint32
-	id   uint32 // number + 1; 0 if the slot is free
+	seed    Seed
+	numbers Table[struct{}] // of the lists
+	key     []byte          // scratch
 }
 
 // NewListSet returns an empty set.
-func NewListSet() *ListSet { return &ListSet{seed: maphash.MakeSeed()} }
+func NewListSet() *ListSet { return &ListSet{seed: MakeSeed()} }
 
 // Add returns the number of a list, which is copied if it is new. Lists over MaxList words are
 // truncated.
 func (t *ListSet) Add(list []uint32) (id uint32, fresh bool) {
 	list = list[:min(len(list), MaxList)]
-	h := t.hash(list)
-	p := &t.parts[PartOf(h)]
-	if Crowded(p.n+1, len(p.slots)) {
-		p.grow()
-	}
-	s := t.probe(p, h, list)
-	if s.id != 0 {
-		return s.id - 1, false
-	}
-	id = t.Lists.Add(list)
-	*s = listSlot{h, id + 1}
-	p.n++
-	return id, true
-}
-
-func (t *ListSet) hash(list []uint32) uint32 {
 	t.key = t.key[:0]
 	for _, v := range list {
 		t.key = binary.LittleEndian.AppendUint32(t.key, v)
 	}
-	return uint32(maphash.Bytes(t.seed, t.key) >> 32)
-}
-
-// probe returns the slot of a list, or the free slot for it. The part has a free slot.
-func (t *ListSet) probe(p *listPart, h uint32, list []uint32) *listSlot {
-	for i := Home(h, len(p.slots)); ; i++ {
-		if i == len(p.slots) {
-			i = 0
-		}
-		s := &p.slots[i]
-		if s.id == 0 || s.hash == h && slices.Equal(t.At(s.id-1), list) {
-			return s
-		}
+	id, fresh = t.numbers.Number(t.seed.Hash(t.key))
+	if fresh {
+		t.Lists.Add(list)
 	}
-}
-
-func (p *listPart) grow() {
-	old := p.slots
-	p.slots = Grown(old)
-	for _, s := range old {
-		if s.id == 0 {
-			continue
-		}
-		i := Home(s.hash, len(p.slots))
-		for p.slots[i].id != 0 {
-			if i++; i == len(p.slots) {
-				i = 0
-			}
-		}
-		p.slots[i] = s
-	}
+	return id, fresh
 }
 
 // Forget releases the memory for adding and keeps the lists.
-func (t *ListSet) Forget() { t.parts, t.key = [NumParts]listPart{}, nil }
+func (t *ListSet) Forget() { t.numbers, t.key = Table[struct{}]{}, nil }
 
 // Pair is a key of Pairs: an object and an offset in it.
 type Pair struct {
@@ -164,105 +111,47 @@ type Pair struct {
 	Object uint32
 }
 
-type pairSlot struct {
-	offset uint64
-	object uint32
-	id     uint32 // number + 1; 0 if the slot is free
-}
-
-// Pairs numbers Pairs from 0 in the order of addition. It is built like Table.
+// Pairs numbers Pairs from 0 in the order of addition.
 type Pairs struct {
-	seed  maphash.Seed
-	parts [NumParts]pairPart
-	n     int
-	ahead uint32 // keeps the reads of AddAll
-}
-
-type pairPart struct {
-	slots []pairSlot
-	n     int
+	seed    maphash.Seed
+	numbers Table[struct{}]
 }
 
 // NewPairs returns an empty table.
 func NewPairs() *Pairs { return &Pairs{seed: maphash.MakeSeed()} }
 
 // Add returns the number of p.
-func (t *Pairs) Add(p Pair) uint32 { return t.addHashed(t.hash(p), p) }
+func (t *Pairs) Add(p Pair) uint32 {
+	id, _ := t.numbers.Number(t.hash(p))
+	return id
+}
 
 // AddAll appends the numbers of the pairs in list to dst. Cache misses of its look-ups overlap.
 func (t *Pairs) AddAll(dst []uint32, list []Pair) []uint32 {
-	var hashes [GroupSize]uint32
-	for len(list) > 0 {
-		group := list[:min(len(list), GroupSize)]
+	var hashes [GroupSize]Hash
+	for group := range slices.Chunk(list, GroupSize) {
 		for i, p := range group {
-			h := t.hash(p)
-			hashes[i] = h
-			if slots := t.parts[PartOf(h)].slots; len(slots) > 0 {
-				t.ahead += slots[Home(h, len(slots))].id
-			}
+			hashes[i] = t.hash(p)
 		}
-		for i, p := range group {
-			dst = append(dst, t.addHashed(hashes[i], p))
+		t.numbers.ReadAhead(hashes[:len(group)])
+		for i := range group {
+			id, _ := t.numbers.Number(hashes[i])
+			dst = append(dst, id)
 		}
-		list = list[len(group):]
 	}
 	return dst
 }
 
-func (t *Pairs) addHashed(h uint32, p Pair) uint32 {
-	part := &t.parts[PartOf(h)]
-	if Crowded(part.n+1, len(part.slots)) {
-		t.grow(part)
-	}
-	s := part.probe(h, p)
-	if s.id == 0 {
-		part.n++
-		t.n++
-		*s = pairSlot{p.Offset, p.Object, uint32(t.n)}
-	}
-	return s.id - 1
-}
-
-func (t *Pairs) hash(p Pair) uint32 {
-	var b [12]byte
-	binary.LittleEndian.PutUint64(b[:], p.Offset)
-	binary.LittleEndian.PutUint32(b[8:], p.Object)
-	return uint32(maphash.Bytes(t.seed, b[:]) >> 32)
-}
-
-// probe returns the slot of p, or the free slot for it.
-func (part *pairPart) probe(h uint32, p Pair) *pairSlot {
-	for i := Home(h, len(part.slots)); ; i++ {
-		if i == len(part.slots) {
-			i = 0
-		}
-		s := &part.slots[i]
-		if s.id == 0 || s.offset == p.Offset && s.object == p.Object {
-			return s
-		}
-	}
-}
-
-func (t *Pairs) grow(part *pairPart) {
-	old := part.slots
-	part.slots = Grown(old)
-	for _, s := range old {
-		if s.id != 0 {
-			p := Pair{s.offset, s.object}
-			*part.probe(t.hash(p), p) = s
-		}
-	}
+// hash returns a hash that contains the pair.
+func (t *Pairs) hash(p Pair) Hash {
+	return Hash{maphash.Comparable(t.seed, p)&^math.MaxUint32 | uint64(p.Object), p.Offset}
 }
 
 // List returns the pairs by number.
 func (t *Pairs) List() []Pair {
-	list := make([]Pair, t.n)
-	for i := range t.parts {
-		for _, s := range t.parts[i].slots {
-			if s.id != 0 {
-				list[s.id-1] = Pair{s.offset, s.object}
-			}
-		}
+	list := make([]Pair, 0, t.numbers.Len())
+	for h := range t.numbers.All() {
+		list = append(list, Pair{Offset: h.Lo, Object: uint32(h.Hi)})
 	}
 	return list
 }

@@ -4,6 +4,8 @@
 package merge
 
 import (
+	"iter"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -17,11 +19,8 @@ import (
 type Shard struct {
 	Places []intern.Pair // by local location: number in objects, and offset
 	// Stacks are trees of local locations, from the outermost, as of an intern.Forest.
-	Stacks [][]intern.Node
-	Rows   [][]Row // in several lists
-	// Counts replaces the counts of the rows, which are in one list, if they can exceed the field
-	// of a Row; nil otherwise.
-	Counts []uint64
+	Stacks []intern.Tree
+	Rows   iter.Seq[Row] // may be read repeatedly
 	Labels []Labels
 	// Objects maps the shard's object numbers to objects of the profile.
 	Objects []ingest.ObjectID
@@ -41,15 +40,33 @@ type Shard struct {
 func Assemble(p *ingest.Profile, shards []*Shard) {
 	p.Locations = joinLocations(shards)
 	labels, rank := rankLabels(shards)
+	n := 0
+	for _, s := range shards {
+		for range s.Rows {
+			n++
+		}
+	}
+	rows := make([]Row, 0, n)
 	var parts []*folded
 	for i, s := range shards {
-		parts = append(parts, split(s.foldedRows(rank[i]), s.Stacks, s.Location)...)
-		s.Rows, s.Stacks = nil, nil // no longer needed, and large
+		first := len(rows)
+		rows, parts = split(rows, parts, s.Rows, s.Stacks, s.Location)
+		for k := range rows[first:] {
+			label := &rows[first+k].Label
+			*label = rank[i][*label]
+		}
+		s.Rows, s.Stacks = nil, nil
 	}
-	all := joinStacks(parts)
-	p.Callers, p.Leaves = all.callers(), all.values
-	p.Samples = makeSamples(all.rows, labels)
+	if n >= manyRows {
+		runtime.GC() // milliseconds, as next to no pointers are there; frees about a third
+	}
+	p.Callers, p.Leaves = joinStacks(parts)
+	p.Samples = makeSamples(rows, labels)
 }
+
+// manyRows is the number of rows from which the tables of the shards are collected at once: some 10
+// MB. With fewer a collection costs more than everything else.
+const manyRows = 64 << 10
 
 // localPlace is a location of one shard, by its object in the profile.
 type localPlace struct {

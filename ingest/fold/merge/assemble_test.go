@@ -67,17 +67,15 @@ func randomShards(rng *rand.Rand, n int) []*Shard {
 				stacks = append(stacks, uint32(base)+forest.Add(list))
 			}
 			s.Stacks = append(s.Stacks, forest.Trees()...)
-			base += len(s.Stacks[len(s.Stacks)-1])
+			base += s.Stacks[len(s.Stacks)-1].Len()
 		}
-		for range 3 {
-			var rows []Row
-			for range 60 {
-				rows = append(rows, Row{Stack: stacks[rng.IntN(len(stacks))],
-					Label: rng.Uint32N(uint32(len(set.List))), Count: 1 + rng.Uint32N(5),
-					Weight: rng.Uint64N(100)})
-			}
-			s.Rows = append(s.Rows, rows)
+		var rows []Row
+		for range 180 {
+			rows = append(rows, Row{Stack: stacks[rng.IntN(len(stacks))],
+				Label: rng.Uint32N(uint32(len(set.List))), Count: 1 + rng.Uint64N(5),
+				Weight: rng.Uint64N(100)})
 		}
+		s.Rows = slices.Values(rows)
 		shards = append(shards, s)
 	}
 	return shards
@@ -87,21 +85,20 @@ func randomShards(rng *rand.Rand, n int) []*Shard {
 func plainly(shards []*Shard) map[string][2]uint64 {
 	sums := map[string][2]uint64{}
 	for _, s := range shards {
-		for _, rows := range s.Rows {
-			for _, r := range rows {
-				l := s.Labels[r.Label]
-				line := fmt.Sprint(l.Event, s.Comms(l.Comm), l.PID, l.TID, l.CPU)
-				tree, at := 0, r.Stack
-				for ; int(at) >= len(s.Stacks[tree]); tree++ {
-					at -= uint32(len(s.Stacks[tree]))
-				}
-				for ; at > 0; at = s.Stacks[tree][at].Parent {
-					pl := s.Places[s.Stacks[tree][at].Value]
-					line += fmt.Sprintf(" %d+%d", s.Objects[pl.Object], pl.Offset)
-				}
-				old := sums[line]
-				sums[line] = [2]uint64{old[0] + uint64(r.Count), old[1] + r.Weight}
+		for r := range s.Rows {
+			l := s.Labels[r.Label]
+			line := fmt.Sprint(l.Event, s.Comms(l.Comm), l.PID, l.TID, l.CPU)
+			tree, at := 0, r.Stack
+			for ; int(at) >= s.Stacks[tree].Len(); tree++ {
+				at -= uint32(s.Stacks[tree].Len())
 			}
+			nodes := s.Stacks[tree].Nodes()
+			for ; at > 0; at = nodes[at].Parent {
+				pl := s.Places[nodes[at].Value]
+				line += fmt.Sprintf(" %d+%d", s.Objects[pl.Object], pl.Offset)
+			}
+			old := sums[line]
+			sums[line] = [2]uint64{old[0] + r.Count, old[1] + r.Weight}
 		}
 	}
 	return sums
@@ -161,35 +158,14 @@ func TestRows(t *testing.T) {
 		want[Row{Stack: r.Stack, Label: r.Label}]++
 	}
 	rows := 0
-	for _, list := range table.Lists() {
-		for _, r := range list {
-			rows++
-			n := want[Row{Stack: r.Stack, Label: r.Label}]
-			if uint64(r.Count) != n || r.Weight != 3*n {
-				t.Fatalf("%+v, want %d samples", r, n)
-			}
+	for r := range table.All() {
+		rows++
+		n := want[Row{Stack: r.Stack, Label: r.Label}]
+		if r.Count != n || r.Weight != 3*n {
+			t.Fatalf("%+v, want %d samples", r, n)
 		}
 	}
 	if rows != len(want) {
 		t.Errorf("%d rows, want %d", rows, len(want))
-	}
-}
-
-// TestRowsCountOn overflows a row's 32-bit count.
-func TestRowsCountOn(t *testing.T) {
-	table := NewRowTable()
-	for range 5 {
-		table.Add(Row{Stack: 1, Count: math.MaxUint32 - 1, Weight: 10})
-		table.Add(Row{Stack: 1, Count: 1, Weight: 1})
-	}
-	count, weight := uint64(0), uint64(0)
-	for _, list := range table.Lists() {
-		for _, r := range list {
-			count += uint64(r.Count)
-			weight += r.Weight
-		}
-	}
-	if count != 5*math.MaxUint32 || weight != 55 {
-		t.Errorf("%d samples of weight %d, want %d of 55", count, weight, uint64(5*math.MaxUint32))
 	}
 }

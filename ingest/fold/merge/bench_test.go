@@ -2,6 +2,7 @@ package merge
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -22,7 +23,8 @@ func BenchmarkRows(b *testing.B) {
 		for _, r := range rows {
 			table.Add(r)
 		}
-		table.Lists()
+		for range table.All() {
+		}
 	}
 }
 
@@ -42,7 +44,7 @@ func benchShard(rng *rand.Rand, rows int) *Shard {
 		}
 		list[i] = Row{Stack: stacks.Add(places), Count: 1, Weight: 1}
 	}
-	s.Rows, s.Stacks = [][]Row{list}, stacks.Trees()
+	s.Rows, s.Stacks = slices.Values(list), stacks.Trees()
 	return s
 }
 

@@ -142,16 +142,15 @@ func (m *merger) shard(i int) *Shard {
 	for n := 1; n < len(nodes); n++ {
 		nodes[n] = intern.Node{Parent: uint32(p.Callers[n]), Value: uint32(p.Leaves[n])}
 	}
-	s.Stacks = [][]intern.Node{nodes}
+	s.Stacks = []intern.Tree{intern.Pack(nodes)}
 	rows := make([]Row, 0, len(p.Samples))
 	var set LabelSet
 	for _, sm := range p.Samples {
-		rows = append(rows, Row{Stack: uint32(sm.Stack), Weight: sm.Weight,
+		rows = append(rows, Row{Stack: uint32(sm.Stack), Count: sm.Count, Weight: sm.Weight,
 			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,
 				Event: sm.Event, Tags: uint32(sm.Tags)})})
-		s.Counts = append(s.Counts, sm.Count)
 	}
-	s.Rows, s.Labels = [][]Row{rows}, set.List
+	s.Rows, s.Labels = slices.Values(rows), set.List
 	return s
 }
 

@@ -1,8 +1,8 @@
 package merge
 
 import (
-	"encoding/binary"
 	"hash/maphash"
+	"iter"
 	"math"
 	"sync"
 
@@ -41,120 +41,40 @@ func (s *LabelSet) Number(l Labels) uint32 {
 	return n
 }
 
-// Row is a folded sample, in 24 bytes because there are as many as distinct stacks. A count of 0
-// means no row.
+// Row is a folded sample.
 type Row struct {
-	Stack  uint32 // node
-	Label  uint32
-	Count  uint32
-	Weight uint64
+	Stack         uint32 // node
+	Label         uint32
+	Count, Weight uint64
 }
 
-// RowTable folds samples. It is built like intern.Table, with the keys in the values.
-//
-// Rows are added in groups, because nearly all of the time went to cache misses: the slots of a
-// group are read before any is compared, so that the misses overlap.
+// RowTable folds samples by stack and label. The zero RowTable is not usable; use NewRowTable.
 type RowTable struct {
-	seed  maphash.Seed
-	parts [intern.NumParts]rowPart
-	group [intern.GroupSize]hashedRow // to be added
-	n     int                         // rows in group
-	read  uint32                      // keeps the compiler from dropping reads ahead
+	seed maphash.Seed
+	sums intern.Table[rowSums]
 }
 
-type hashedRow struct {
-	Row
-	hash uint32
-}
-
-type rowPart struct {
-	slots []Row
-	n     int
-}
+type rowSums struct{ count, weight uint64 }
 
 // NewRowTable returns an empty table.
 func NewRowTable() *RowTable { return &RowTable{seed: maphash.MakeSeed()} }
 
-func (t *RowTable) hash(r *Row) uint32 {
-	var key [8]byte
-	binary.LittleEndian.PutUint32(key[:], r.Stack)
-	binary.LittleEndian.PutUint32(key[4:], r.Label)
-	return uint32(maphash.Bytes(t.seed, key[:]) >> 32)
-}
-
-// Add counts a row; its count is at least 1. If the count of a row would overflow, a second row of
-// the same key is added.
+// Add counts a row. Its key is half of the hash, so that other rows cannot have the same.
 func (t *RowTable) Add(r Row) {
-	t.group[t.n] = hashedRow{r, t.hash(&r)}
-	if t.n++; t.n == len(t.group) {
-		t.flush()
-	}
+	h := intern.Hash{Lo: uint64(r.Stack)<<32 | uint64(r.Label)}
+	h.Hi = maphash.Comparable(t.seed, h.Lo) &^ math.MaxUint32
+	sums, _ := t.sums.Add(h)
+	sums.count += r.Count
+	sums.weight += r.Weight
 }
 
-// flush adds the group to the parts.
-func (t *RowTable) flush() {
-	group := t.group[:t.n]
-	t.n = 0
-	for i := range group {
-		p := &t.parts[intern.PartOf(group[i].hash)]
-		if len(p.slots) > 0 {
-			t.read += p.slots[intern.Home(group[i].hash, len(p.slots))].Count
-		}
-	}
-	for i := range group {
-		r := &group[i]
-		p := &t.parts[intern.PartOf(r.hash)]
-		if intern.Crowded(p.n+1, len(p.slots)) {
-			t.grow(p)
-		}
-		s := p.probe(r.hash, &r.Row)
-		if s.Count == 0 {
-			p.n++
-			*s = r.Row
-			continue
-		}
-		s.Count += r.Count
-		s.Weight += r.Weight
-	}
-}
-
-// probe returns the slot that counts r.
-func (p *rowPart) probe(h uint32, r *Row) *Row {
-	for i := intern.Home(h, len(p.slots)); ; i++ {
-		if i == len(p.slots) {
-			i = 0
-		}
-		s := &p.slots[i]
-		if s.Count == 0 || s.Stack == r.Stack && s.Label == r.Label &&
-			s.Count <= math.MaxUint32-r.Count {
-			return s
-		}
-	}
-}
-
-func (t *RowTable) grow(p *rowPart) {
-	old := p.slots
-	p.slots = intern.Grown(old)
-	for i := range old {
-		if old[i].Count != 0 {
-			*p.probe(t.hash(&old[i]), &old[i]) = old[i]
-		}
-	}
-}
-
-// Lists returns the rows, in no particular order, and ends the table.
-func (t *RowTable) Lists() [][]Row {
-	t.flush()
-	var out [][]Row
-	for i := range t.parts {
-		list := t.parts[i].slots[:0]
-		for _, r := range t.parts[i].slots {
-			if r.Count != 0 {
-				list = append(list, r)
+// All returns the rows, in no particular order.
+func (t *RowTable) All() iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for h, s := range t.sums.All() {
+			if !yield(Row{uint32(h.Lo >> 32), uint32(h.Lo), s.count, s.weight}) {
+				return
 			}
 		}
-		out = append(out, list)
-		t.parts[i] = rowPart{}
 	}
-	return out
 }

@@ -50,16 +50,15 @@ func (s *Shard) eventOf(l *Labels) uint16 {
 }
 
 // makeSamples sorts rows by labels and stack, and joins equal ones.
-func makeSamples(lists [][]foldedRow, labels []ingest.Sample) []ingest.Sample {
-	rows := slices.Concat(lists...)
+func makeSamples(rows []Row, labels []ingest.Sample) []ingest.Sample {
 	order := make([]uint32, len(rows))
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	order = radixSort(order, func(i uint32) uint32 { return rows[i].stack })
-	order = radixSort(order, func(i uint32) uint32 { return rows[i].label })
+	order = radixSort(order, func(i uint32) uint32 { return rows[i].Stack })
+	order = radixSort(order, func(i uint32) uint32 { return rows[i].Label })
 	same := func(i, j uint32) bool {
-		return rows[i].stack == rows[j].stack && rows[i].label == rows[j].label
+		return rows[i].Stack == rows[j].Stack && rows[i].Label == rows[j].Label
 	}
 	n := 0
 	for k, i := range order {
@@ -72,12 +71,12 @@ func makeSamples(lists [][]foldedRow, labels []ingest.Sample) []ingest.Sample {
 		r := &rows[i]
 		if k > 0 && same(order[k-1], i) {
 			last := &out[len(out)-1]
-			last.Count += r.count
-			last.Weight += r.weight
+			last.Count += r.Count
+			last.Weight += r.Weight
 			continue
 		}
-		sm := labels[r.label]
-		sm.Stack, sm.Count, sm.Weight = ingest.StackID(r.stack), r.count, r.weight
+		sm := labels[r.Label]
+		sm.Stack, sm.Count, sm.Weight = ingest.StackID(r.Stack), r.Count, r.Weight
 		out = append(out, sm)
 	}
 	return out

@@ -21,45 +21,18 @@ type tree struct {
 // folded are folded samples, with stacks in a tree of their own.
 type folded struct {
 	tree
-	rows [][]foldedRow
+	packed    intern.Tree         // until it is sorted
+	locations []ingest.LocationID // of the nodes' values
+	rows      [][]Row
 }
 
-// foldedRow is a row with numbers of its tree, and the rank of its labels.
-type foldedRow struct {
-	stack  uint32
-	label  uint32
-	count  uint64
-	weight uint64
-}
-
-// foldedRows returns the rows of a shard, with numbers of its forest.
-func (s *Shard) foldedRows(labelRank []uint32) iter.Seq[foldedRow] {
-	return func(yield func(foldedRow) bool) {
-		for _, list := range s.Rows {
-			for k := range list {
-				r := &list[k]
-				row := foldedRow{r.Stack, labelRank[r.Label], uint64(r.Count), r.Weight}
-				if s.Counts != nil {
-					row.count = s.Counts[k]
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// split divides rows by the trees of a forest, which are released. locations are the locations of
-// the forest's values.
-func split(rows iter.Seq[foldedRow], trees [][]intern.Node, locations []ingest.LocationID) []*folded {
-	parts := make([]*folded, len(trees))
-	base := make([]uint32, len(parts)) // numbers of the trees' first nodes
-	for i := range parts {
-		parts[i] = &folded{}
-		if i > 0 {
-			base[i] = base[i-1] + uint32(len(trees[i-1]))
-		}
+// split appends to parts a part for each tree of a forest, with the rows that have stacks in it.
+// The rows of all parts are appended to list. locations are the locations of the forest's values.
+func split(list []Row, parts []*folded, rows iter.Seq[Row], trees []intern.Tree,
+	locations []ingest.LocationID) ([]Row, []*folded) {
+	base := make([]uint32, len(trees)) // numbers of the trees' first nodes
+	for i := range trees[1:] {
+		base[i+1] = base[i] + uint32(trees[i].Len())
 	}
 	treeOf := func(stack uint32) int {
 		i, found := slices.BinarySearch(base, stack)
@@ -68,27 +41,27 @@ func split(rows iter.Seq[foldedRow], trees [][]intern.Node, locations []ingest.L
 		}
 		return i
 	}
-	sizes := make([]int, len(parts))
+	sizes, total := make([]int, len(trees)), 0
 	for r := range rows {
-		sizes[treeOf(r.stack)]++
+		sizes[treeOf(r.Stack)]++
+		total++
 	}
+	list = slices.Grow(list, total)
+	own := make([][]Row, len(trees))
 	for i, n := range sizes {
-		parts[i].rows = [][]foldedRow{make([]foldedRow, 0, n)}
+		end := len(list) + n
+		own[i] = list[end-n : end-n : end]
+		list = list[:end]
 	}
 	for r := range rows {
-		at := treeOf(r.stack)
-		r.stack -= base[at]
-		parts[at].rows[0] = append(parts[at].rows[0], r)
+		at := treeOf(r.Stack)
+		r.Stack -= base[at]
+		own[at] = append(own[at], r)
 	}
-	each(len(parts), func(i int) {
-		for n := 1; n < len(trees[i]); n++ {
-			v := &trees[i][n].Value
-			*v = uint32(locations[*v])
-		}
-		parts[i].renumber(parts[i].sort(trees[i]))
-		trees[i] = nil
-	})
-	return parts
+	for i, t := range trees {
+		parts = append(parts, &folded{packed: t, locations: locations, rows: own[i : i+1 : i+1]})
+	}
+	return list, parts
 }
 
 // each calls do for 0 ≤ i < n on all cores.
@@ -102,9 +75,20 @@ func each(n int, do func(i int)) {
 func (f *folded) renumber(number []uint32) {
 	for _, rows := range f.rows {
 		for i := range rows {
-			rows[i].stack = number[rows[i].stack]
+			rows[i].Stack = number[rows[i].Stack]
 		}
 	}
+}
+
+// arrange makes the tree of the nodes.
+func (f *folded) arrange() {
+	nodes := f.packed.Nodes()
+	for n := 1; n < len(nodes); n++ {
+		v := &nodes[n].Value
+		*v = uint32(f.locations[*v])
+	}
+	f.renumber(f.sort(nodes))
+	f.packed = intern.Tree{}
 }
 
 // sort sets the tree to nodes with locations as values, and returns the new number of each node.
@@ -202,11 +186,9 @@ func sortNodes(list []uint32, nodes []intern.Node) {
 	}
 }
 
-// joinStacks makes one tree of all, two at a time.
-func joinStacks(parts []*folded) *folded {
-	if len(parts) == 0 {
-		return &folded{tree: newTree(1)}
-	}
+// joinStacks makes one tree of all, two at a time, and returns it as Profile has it.
+func joinStacks(parts []*folded) ([]ingest.StackID, []ingest.LocationID) {
+	each(len(parts), func(i int) { parts[i].arrange() })
 	for len(parts) > 1 {
 		half := (len(parts) + 1) / 2
 		each(len(parts)-half, func(i int) {
@@ -215,7 +197,10 @@ func joinStacks(parts []*folded) *folded {
 		})
 		parts = parts[:half]
 	}
-	return parts[0]
+	if len(parts) == 0 {
+		return make([]ingest.StackID, 1), make([]ingest.LocationID, 1)
+	}
+	return parts[0].callers(), parts[0].values
 }
 
 // join adds other, which is released.
@@ -289,19 +274,17 @@ func (t *tree) callers() []ingest.StackID {
 
 // SetStacks sets the stacks of a profile to the trees of a forest, and renumbers the stacks of its
 // samples, which are numbers of the forest. locations are the locations of the forest's values.
-func SetStacks(p *ingest.Profile, trees [][]intern.Node, locations []ingest.LocationID) {
-	rows := func(yield func(foldedRow) bool) {
+func SetStacks(p *ingest.Profile, trees []intern.Tree, locations []ingest.LocationID) {
+	rows := func(yield func(Row) bool) {
 		for i := range p.Samples {
-			if !yield(foldedRow{stack: uint32(p.Samples[i].Stack), label: uint32(i)}) {
+			if !yield(Row{Stack: uint32(p.Samples[i].Stack), Label: uint32(i)}) {
 				return
 			}
 		}
 	}
-	all := joinStacks(split(rows, trees, locations))
-	p.Callers, p.Leaves = all.callers(), all.values
-	for _, list := range all.rows {
-		for _, r := range list {
-			p.Samples[r.label].Stack = ingest.StackID(r.stack)
-		}
+	list, parts := split(nil, nil, rows, trees, locations)
+	p.Callers, p.Leaves = joinStacks(parts)
+	for _, r := range list {
+		p.Samples[r.Label].Stack = ingest.StackID(r.Stack)
 	}
 }

@@ -25,9 +25,9 @@ var HastyGC = Growth{Percent: 200}
 // FoldGC is the growth for commands that read captures. Their tables have next to no pointers, so a
 // collection costs milliseconds however large they are, and the time that a higher value saves is
 // lost in fresh pages. Measured on 340 MB with 2.85 M samples: 15, 40 and 100 % needed 2.15, 1.94 and
-// 2.05 s and 228, 238 and 297 MB. On 592 MB with 1.1 M distinct stacks, 40 % and at most 64 MB needed
-// the same time and 650 and 540 MB; with 32 MB pages of a pprof file were 5 % slower.
-var FoldGC = Growth{Percent: 40, Most: 64 << 20}
+// 2.05 s and 228, 238 and 297 MB. On 1,030 MB with 1.7 M distinct stacks, at most 64, 32 and 16 MB
+// needed 345, 316 and 300 MB, and the same processor time within the noise of 10 %.
+var FoldGC = Growth{Percent: 40, Most: 32 << 20}
 
 // lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The
 // names of a big C++ program need 100 MB; demangling them makes as much garbage.
