@@ -76,6 +76,7 @@ type reader struct {
 	events        map[eventKey]*event
 	asked         map[string]bool // events in the file
 	negative, bad uint64
+	badPeriods    uint64
 	firstBad      error
 	at            int64  // offset of the current message in the file
 	end           uint64 // of all profiles, ns since 1970
@@ -229,7 +230,10 @@ func (r *reader) profile(s span) error {
 		case profileDuration:
 			duration = k.Value
 		case profilePeriod:
-			length = int64(k.Value)
+			if length = int64(k.Value); length < 0 {
+				r.badPeriods++
+				length = 0
+			}
 		case profileAttributes:
 			attributes, ok = protobuf.Numbers(attributes, &k.Field)
 		}
@@ -311,7 +315,7 @@ func (r *reader) event(k, period eventKey, length int64) *event {
 
 // fixedPeriod is the period of an event that is sampled by its own count.
 func fixedPeriod(k, period eventKey, length int64) uint64 {
-	if k != period || length < 0 {
+	if k != period {
 		return 0
 	}
 	return uint64(length)
@@ -419,6 +423,9 @@ func (r *reader) finish(damage []error) *ingest.Profile {
 	}
 	if r.negative > 0 {
 		warn(false, "%s: %d negative values left out", r.name, r.negative)
+	}
+	if r.badPeriods > 0 {
+		warn(false, "%s: %d negative periods left out", r.name, r.badPeriods)
 	}
 	r.labels.Warn(r.name, &p.Stats)
 	p.Stats.BadRecords += r.bad

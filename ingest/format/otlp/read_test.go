@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"symbolize/ingest"
+	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/protobuf"
 )
 
@@ -273,13 +275,22 @@ func TestVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, dump(mustRead(t, data, allLabels)), smallDump) })
 	}
+	// A file of both: the version of a message is checked again.
+	old := asFormer(t, one, former, false)
+	want := dump(mustRead(t, delimited(one, one, one), allLabels))
+	for name, data := range map[string][]byte{"old, new": delimited(old, one, old), "new, old": delimited(one, old, one)} {
+		t.Run(name, func(t *testing.T) { equal(t, dump(mustRead(t, data, allLabels)), want) })
+	}
 	// Samples with values of 1 and times only, as an agent wrote them for release 1.9: their values
 	// would be attributes of the first mapping.
 	text := strings.NewReplacer(`"attributeIndices":[1,2],"timestamps`, `"values":["3","3"],"timestamps`,
 		`"attributeIndices":[1],"linkIndex":1,"timestamps`, `"values":["3"],"timestamps`,
 		`"attributeIndices":[1],"values"`, `"values"`).Replace(small)
-	want := mustRead(t, []byte(text), allLabels)
-	equal(t, dump(mustRead(t, asFormer(t, proto(t, text), former, false), allLabels)), dump(want))
+	want = dump(mustRead(t, []byte(text), allLabels))
+	old = asFormer(t, proto(t, text), former, false)
+	equal(t, dump(mustRead(t, old, allLabels)), want)
+	equal(t, dump(mustRead(t, delimited(one, old), allLabels)),
+		dump(mustRead(t, delimited(one, proto(t, text)), allLabels)))
 }
 
 func TestRefused(t *testing.T) {
@@ -412,6 +423,60 @@ func TestDamagedSamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStrangeTexts: texts that are not UTF-8, and values nested deeply, are labels and names.
+func TestStrangeTexts(t *testing.T) {
+	one := proto(t, strings.ReplaceAll(strings.ReplaceAll(small, "do_idle", "do_xxle"), `"shop"`, `"shxx"`))
+	p := mustRead(t, bytes.ReplaceAll(one, []byte("xx"), []byte("\xff\xfe")), allLabels)
+	text := strings.Join(dump(p), "\n")
+	if !strings.Contains(text, "service.name=sh\xff\xfe") || !strings.Contains(text, "=do_\xff\xfele") {
+		t.Errorf("got %q", text)
+	}
+	var out bytes.Buffer
+	if err := Write(&out, p, pprof.WriteOptions{}, WriteOptions{JSON: true}); err != nil || !utf8.Valid(out.Bytes()) {
+		t.Errorf("%v: %.300q", err, out.Bytes())
+	}
+	value := protobuf.AppendBytes(nil, valueString, "x")
+	for range 2000 {
+		value = protobuf.AppendBytes(nil, valueArray, protobuf.AppendBytes(nil, 1, value))
+	}
+	deep := remade(t, proto(t, small), []uint64{dataResources, resourceResource, 1}, func(b []byte) []byte {
+		if !bytes.Contains(b, []byte("service.name")) {
+			return b
+		}
+		return protobuf.AppendBytes(protobuf.AppendBytes(nil, 1, "service.name"), 2, value)
+	})
+	if text := strings.Join(dump(mustRead(t, deep, allLabels)), "\n"); !strings.Contains(text, "[[[[...]]]]") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestNegativePeriod: a period below zero is none.
+func TestNegativePeriod(t *testing.T) {
+	text := strings.NewReplacer(`"typeStrindex":3,"unitStrindex":4`, `"typeStrindex":1,"unitStrindex":2`,
+		`"period":"52"`, `"period":"-52"`).Replace(small)
+	p := mustRead(t, []byte(text), Options{})
+	if p.Meta.Pprof.Period != 0 || p.Events[0].Period != 0 {
+		t.Errorf("periods %d and %d", p.Meta.Pprof.Period, p.Events[0].Period)
+	}
+	if texts, _ := warnings(p); !slices.Contains(texts, "in.otlp: 1 negative periods left out") {
+		t.Errorf("warnings %q", texts)
+	}
+}
+
+// TestLengthOfTimes: times are 8 bytes each.
+func TestLengthOfTimes(t *testing.T) {
+	data := remade(t, proto(t, small), append(slices.Clone(toSample), sampleTimes),
+		func(b []byte) []byte { return b[:len(b)-1] })
+	p, err := read(data, allLabels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, dump(p), smallDump[:1])
+	if texts, partial := warnings(p); !partial || !strings.Contains(texts[0], "3 of 4 samples left out") {
+		t.Errorf("warnings %q", texts)
 	}
 }
 
