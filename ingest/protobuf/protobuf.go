@@ -4,7 +4,10 @@
 // place: nothing is copied or allocated. Groups are not supported.
 package protobuf
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Wire types.
 const (
@@ -22,54 +25,85 @@ type Field struct {
 	Body   []byte // of Bytes: part of the message, not nil
 }
 
-// Next splits the first field off a message. It reports false if the message is malformed there.
-func Next(b []byte) (f Field, rest []byte, ok bool) {
+// ErrMalformed is the error of a message that cannot be split.
+var ErrMalformed = errors.New("malformed message")
+
+// Cursor visits the fields of a message:
+//
+//	k := protobuf.Fields(message)
+//	for k.Next() {
+//		switch k.Number { … }
+//	}
+//	return k.Err
+type Cursor struct {
+	Field           // the current one
+	Err       error // ErrMalformed if the message is malformed after it
+	data      []byte
+	start, at int // of the current field, and after it
+}
+
+// Fields returns a Cursor before the first field of a message.
+func Fields(message []byte) Cursor { return Cursor{data: message} }
+
+// Raw returns the current field with its tag.
+func (c *Cursor) Raw() []byte { return c.data[c.start:c.at] }
+
+// At returns the offset after the current field. Its Body ends there.
+func (c *Cursor) At() int { return c.at }
+
+// Next moves to the next field. It returns false at the end, and if the message is malformed.
+func (c *Cursor) Next() bool {
+	n := c.decode(c.data[c.at:])
+	if n < 0 {
+		c.Err = ErrMalformed
+	}
+	if n <= 0 {
+		return false
+	}
+	c.start, c.at = c.at, c.at+n
+	return true
+}
+
+// decode decodes the first field of a message and returns its length: 0 if there is none, and -1 if
+// it is malformed.
+func (f *Field) decode(b []byte) int {
 	if len(b) < 2 { // a tag and a value
-		return f, nil, false
+		return -len(b)
 	}
 	tag, n := uint64(b[0]), 1
 	if tag >= 0x80 {
 		if tag, n = binary.Uvarint(b); n <= 0 {
-			return f, nil, false
+			return -1
 		}
 	}
-	b = b[n:]
-	f.Number, f.Wire = tag>>3, int(tag&7)
-	switch f.Wire {
-	case Varint, Bytes:
-		if len(b) == 0 {
-			return f, nil, false
-		}
-		value, n := uint64(b[0]), 1
-		if value >= 0x80 {
-			if value, n = binary.Uvarint(b); n <= 0 {
-				return f, nil, false
-			}
-		}
-		b = b[n:]
-		if f.Wire == Varint {
-			f.Value = value
-			return f, b, true
-		}
-		if value > uint64(len(b)) {
-			return f, nil, false
-		}
-		f.Body = b[:value:value]
-		return f, b[value:], true
-	case Fixed64:
-		if len(b) < 8 {
-			return f, nil, false
-		}
+	*f = Field{Number: tag >> 3, Wire: int(tag & 7)}
+	switch b := b[n:]; {
+	case f.Wire == Fixed64 && len(b) >= 8:
 		f.Value = binary.LittleEndian.Uint64(b)
-		return f, b[8:], true
-	case Fixed32:
-		if len(b) < 4 {
-			return f, nil, false
-		}
+		return n + 8
+	case f.Wire == Fixed32 && len(b) >= 4:
 		f.Value = uint64(binary.LittleEndian.Uint32(b))
-		return f, b[4:], true
+		return n + 4
+	case f.Wire != Varint && f.Wire != Bytes || len(b) == 0:
+		return -1
 	}
-	return f, nil, false
+	value, size := uint64(b[n]), 1
+	if value >= 0x80 {
+		if value, size = binary.Uvarint(b[n:]); size <= 0 {
+			return -1
+		}
+	}
+	n += size
+	if f.Wire == Varint {
+		f.Value = value
+		return n
+	}
+	if value > uint64(len(b)-n) {
+		return -1
+	}
+	end := n + int(value)
+	f.Body = b[n:end:end]
+	return end
 }
 
 // Numbers appends the numbers of a repeated varint field, packed or not. It reports false if they

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"hash/fnv"
@@ -78,29 +79,29 @@ type rawMapping struct {
 
 func (r *reader) readMapping(m *rawMapping, b []byte) (err error) {
 	*m = rawMapping{attributes: m.attributes[:0], key: m.key[:0]}
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		ok := true
+		switch k.Number {
 		case 1:
-			m.start = f.Value
+			m.start = k.Value
 		case 2:
-			m.limit = f.Value
+			m.limit = k.Value
 		case 3:
-			m.offset = f.Value
+			m.offset = k.Value
 		case 4:
-			m.file, err = r.entry(stringTable, f.Value)
+			m.file, err = r.entry(stringTable, k.Value)
 		case mappingAttributes:
-			if m.attributes, ok = protobuf.Numbers(m.attributes, &f); !ok {
-				err = errMalformed
+			if m.attributes, ok = protobuf.Numbers(m.attributes, &k.Field); !ok {
+				err = protobuf.ErrMalformed
 			}
 		}
 		if err != nil {
 			return err
 		}
-		b = rest
+	}
+	if k.Err != nil {
+		return k.Err
 	}
 	for _, n := range []uint64{m.start, m.limit, m.offset, uint64(len(m.file))} {
 		m.key = binary.LittleEndian.AppendUint64(m.key, n)
@@ -261,28 +262,28 @@ type frameType struct {
 // readLocation decodes a location.
 func (r *reader) readLocation(l *location, b []byte) error {
 	*l = location{frame: &r.noType, lines: l.lines[:0], attributes: l.attributes[:0]}
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		ok := true
+		switch k.Number {
 		case locationMapping:
-			l.mapping = f.Value
+			l.mapping = k.Value
 		case locationAddress:
-			l.address = f.Value
+			l.address = k.Value
 		case locationLine:
-			ln, err := readLine(f.Body)
+			ln, err := readLine(k.Body)
 			if err != nil {
 				return err
 			}
 			l.lines = append(l.lines, ln)
 		case locationAttributes:
-			if l.attributes, ok = protobuf.Numbers(l.attributes, &f); !ok {
-				return errMalformed
+			if l.attributes, ok = protobuf.Numbers(l.attributes, &k.Field); !ok {
+				return protobuf.ErrMalformed
 			}
 		}
-		b = rest
+	}
+	if k.Err != nil {
+		return k.Err
 	}
 	for _, i := range l.attributes {
 		a, err := r.attribute(i)
@@ -310,22 +311,18 @@ func (r *reader) frameType(a *attribute) *frameType {
 }
 
 func readLine(b []byte) (ln line, err error) {
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return ln, errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		switch k.Number {
 		case 1:
-			ln.function = f.Value
+			ln.function = k.Value
 		case 2:
-			ln.line = int64(f.Value)
+			ln.line = int64(k.Value)
 		case 3:
-			ln.column = int64(f.Value)
+			ln.column = int64(k.Value)
 		}
-		b = rest
 	}
-	return ln, nil
+	return ln, k.Err
 }
 
 // functionNames has the texts of a function.
@@ -336,24 +333,20 @@ type functionNames struct {
 
 func (c *contents) functionNames(i uint64) (n functionNames, err error) {
 	b, err := c.entry(functionTable, i)
-	for len(b) > 0 && err == nil {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return n, errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() && err == nil {
+		switch k.Number {
 		case 1:
-			n.name, err = c.entry(stringTable, f.Value)
+			n.name, err = c.entry(stringTable, k.Value)
 		case 2:
-			n.system, err = c.entry(stringTable, f.Value)
+			n.system, err = c.entry(stringTable, k.Value)
 		case 3:
-			n.file, err = c.entry(stringTable, f.Value)
+			n.file, err = c.entry(stringTable, k.Value)
 		case 4:
-			n.start = int64(f.Value)
+			n.start = int64(k.Value)
 		}
-		b = rest
 	}
-	return n, err
+	return n, cmp.Or(err, k.Err)
 }
 
 // noFunction is the number of a function without a name.
@@ -440,15 +433,16 @@ func (r *reader) stack(i uint64) (ingest.StackID, error) {
 		return 0, err
 	}
 	r.indices, r.list = r.indices[:0], r.list[:0]
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if ok && f.Number == 1 {
-			r.indices, ok = protobuf.Numbers(r.indices, &f)
+	k := protobuf.Fields(b)
+	for ok := true; ok && k.Next(); {
+		if k.Number == 1 {
+			if r.indices, ok = protobuf.Numbers(r.indices, &k.Field); !ok {
+				k.Err = protobuf.ErrMalformed
+			}
 		}
-		if !ok {
-			return 0, errMalformed
-		}
-		b = rest
+	}
+	if k.Err != nil {
+		return 0, k.Err
 	}
 	for _, l := range r.indices {
 		n, err := r.place(l)

@@ -186,7 +186,7 @@ func (r *reader) readScope(scope span) error {
 	return r.below(scope, []uint64{scopeScope}, func(s span) error {
 		var name, version []byte
 		k := r.fields(s)
-		for k.next() {
+		for k.Next() {
 			switch k.Number {
 			case 1:
 				name = k.Body
@@ -201,7 +201,7 @@ func (r *reader) readScope(scope span) error {
 		} else if m.Recorder != text {
 			m.Recorder = ""
 		}
-		return k.err
+		return k.Err
 	})
 }
 
@@ -213,13 +213,13 @@ func (r *reader) profile(s span) error {
 	var attributes []uint64
 	r.samples = r.samples[:0]
 	k := r.fields(s)
-	for k.next() {
+	for k.Next() {
 		var err error
 		ok := true
 		switch k.Number {
 		case profileSample:
 			if k.Wire == protobuf.Bytes {
-				r.samples = append(r.samples, k.span)
+				r.samples = append(r.samples, k.span())
 			}
 		case profileType:
 			typ, err = r.valueType(k.Body)
@@ -238,14 +238,14 @@ func (r *reader) profile(s span) error {
 			attributes, ok = protobuf.Numbers(attributes, &k.Field)
 		}
 		if !ok {
-			err = errMalformed
+			err = protobuf.ErrMalformed
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if k.err != nil {
-		return k.err
+	if k.Err != nil {
+		return k.Err
 	}
 	r.times(start, duration)
 	r.period(period, length)
@@ -268,25 +268,21 @@ func (r *reader) profile(s span) error {
 }
 
 // valueType decodes a ValueType.
-func (r *reader) valueType(b []byte) (k eventKey, err error) {
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return k, errMalformed
-		}
-		b = rest
-		text, err := r.entry(stringTable, f.Value)
+func (r *reader) valueType(b []byte) (typ eventKey, err error) {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		text, err := r.entry(stringTable, k.Value)
 		switch {
-		case f.Number > 2: // the aggregation of release 1.8
+		case k.Number > 2: // the aggregation of release 1.8
 		case err != nil:
-			return k, err
-		case f.Number == 1:
-			k.name = string(text)
+			return typ, err
+		case k.Number == 1:
+			typ.name = string(text)
 		default:
-			k.unit = string(text)
+			typ.unit = string(text)
 		}
 	}
-	return k, nil
+	return typ, k.Err
 }
 
 // event returns the event of a type of samples.

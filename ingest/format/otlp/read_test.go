@@ -201,14 +201,12 @@ func TestSeveralMessages(t *testing.T) {
 	}
 	// the same message with its dictionary first
 	var d, r []byte
-	for b := one; len(b) > 0; {
-		f, rest, _ := protobuf.Next(b)
-		if f.Number == dataDictionary {
-			d = append(d, b[:len(b)-len(rest)]...)
+	for k := protobuf.Fields(one); k.Next(); {
+		if k.Number == dataDictionary {
+			d = append(d, k.Raw()...)
 		} else {
-			r = append(r, b[:len(b)-len(rest)]...)
+			r = append(r, k.Raw()...)
 		}
-		b = rest
 	}
 	for name, data := range map[string][]byte{
 		"length":           delimited(one, one),
@@ -237,8 +235,8 @@ var toSample = []uint64{dataResources, resourceScopes, scopeProfile, profileSamp
 // asFormer returns a message in the form of release 1.9; with loose its numbers are not packed.
 func asFormer(t *testing.T, b []byte, renumber map[uint64]uint64, loose bool) []byte {
 	return remade(t, b, toSample, func(s []byte) (out []byte) {
-		for len(s) > 0 {
-			f, rest, _ := protobuf.Next(s)
+		for k := protobuf.Fields(s); k.Next(); {
+			f := k.Field
 			n := int(f.Number)
 			if to, ok := renumber[f.Number]; ok {
 				n = int(to)
@@ -258,7 +256,6 @@ func asFormer(t *testing.T, b []byte, renumber map[uint64]uint64, loose bool) []
 			default:
 				out = protobuf.AppendBytes(out, n, f.Body)
 			}
-			s = rest
 		}
 		return out
 	})

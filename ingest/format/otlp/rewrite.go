@@ -111,13 +111,8 @@ func (r *Rewriter) message(wasJSON bool) error {
 	var dictionary []byte
 	var at [numTables]int
 	for _, d := range in.dictionaries {
-		body := in.bytes(d)
-		for k := in.fields(d); ; {
-			before := body[len(body)-len(k.left):]
-			if !k.next() {
-				break
-			}
-			field := before[:len(before)-len(k.left)]
+		for k := in.fields(d); k.Next(); {
+			field := k.Raw()
 			if k.is(locationTable) || k.is(mappingTable) {
 				if b := changed[k.Number][at[k.Number]]; b != nil {
 					field = protobuf.AppendBytes(nil, int(k.Number), b)
@@ -202,12 +197,10 @@ func (r *Rewriter) mapping(i uint64) []byte {
 
 // without returns a message without the fields of a number.
 func without(b []byte, number uint64) (out []byte) {
-	for len(b) > 0 {
-		f, rest, _ := protobuf.Next(b) // was decoded before
-		if f.Number != number {
-			out = append(out, b[:len(b)-len(rest)]...)
+	for k := protobuf.Fields(b); k.Next(); {
+		if k.Number != number {
+			out = append(out, k.Raw()...)
 		}
-		b = rest
 	}
 	return out
 }

@@ -28,34 +28,34 @@ type sample struct {
 func (s *sample) decode(b []byte) error {
 	*s = sample{attributes: s.attributes[:0], values: s.values[:0]}
 	var single []byte
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		ok := true
+		switch k.Number {
 		case sampleStack:
-			s.stack, ok = f.Value, f.Wire == protobuf.Varint
+			s.stack, ok = k.Value, k.Wire == protobuf.Varint
 		case sampleAttributes:
-			s.attributes, ok = protobuf.Numbers(s.attributes, &f)
+			s.attributes, ok = protobuf.Numbers(s.attributes, &k.Field)
 		case sampleLink:
-			s.link, ok = f.Value, f.Wire == protobuf.Varint
+			s.link, ok = k.Value, k.Wire == protobuf.Varint
 		case sampleValues:
-			s.values, ok = protobuf.Numbers(s.values, &f)
+			s.values, ok = protobuf.Numbers(s.values, &k.Field)
 		case sampleTimes:
 			switch {
-			case f.Wire == protobuf.Fixed64: // not packed
-				single = binary.LittleEndian.AppendUint64(single, f.Value)
-			case f.Wire == protobuf.Bytes && len(f.Body)%8 == 0 && s.times == nil:
-				s.times = f.Body
+			case k.Wire == protobuf.Fixed64: // not packed
+				single = binary.LittleEndian.AppendUint64(single, k.Value)
+			case k.Wire == protobuf.Bytes && len(k.Body)%8 == 0 && s.times == nil:
+				s.times = k.Body
 			default:
 				ok = false
 			}
 		}
 		if !ok {
-			return errMalformed
+			return protobuf.ErrMalformed
 		}
-		b = rest
+	}
+	if k.Err != nil {
+		return k.Err
 	}
 	if single != nil {
 		s.times = append(single, s.times...)
@@ -361,15 +361,11 @@ func (l *labels) field(r *reader, row *ingest.Sample, t *ingest.Tag) bool {
 
 // appendLink appends the IDs of a link.
 func appendLink(tags []ingest.Tag, link []byte) []ingest.Tag {
-	for len(link) > 0 {
-		f, rest, ok := protobuf.Next(link)
-		if !ok {
-			break
+	k := protobuf.Fields(link)
+	for k.Next() {
+		if key := [...]string{1: keyTraceID, 2: keySpanID}; k.Number < 3 && len(k.Body) > 0 {
+			tags = append(tags, ingest.Tag{Key: key[k.Number], Text: hex.EncodeToString(k.Body)})
 		}
-		if key := [...]string{1: keyTraceID, 2: keySpanID}; f.Number < 3 && len(f.Body) > 0 {
-			tags = append(tags, ingest.Tag{Key: key[f.Number], Text: hex.EncodeToString(f.Body)})
-		}
-		link = rest
 	}
 	return tags
 }

@@ -72,8 +72,7 @@ type contents struct {
 }
 
 var (
-	errMalformed = errors.New("malformed message")
-	errNoTables  = errors.New("no dictionary: written for release 1.6 of the protocol or an older one, " +
+	errNoTables = errors.New("no dictionary: written for release 1.6 of the protocol or an older one, " +
 		"which is not understood, or cut off")
 	errNoStacks = errors.New("no table of stacks: written for release 1.7 of the protocol, which is " +
 		"not understood, or cut off")
@@ -93,30 +92,17 @@ func (c *contents) entry(table int, i uint64) ([]byte, error) {
 
 // cursor visits the fields of a part of a message.
 type cursor struct {
-	protobuf.Field
-	span span // of Body
-	left []byte
-	end  uint32
-	err  error
+	protobuf.Cursor
+	base uint32 // offset of the part
 }
 
 // fields returns a cursor before the first field.
-func (c *contents) fields(s span) cursor { return cursor{left: c.bytes(s), end: s.at + s.n} }
+func (c *contents) fields(s span) cursor { return cursor{protobuf.Fields(c.bytes(s)), s.at} }
 
-// next moves to the next field. It returns false at the end, and if the message is malformed: then
-// err is set.
-func (k *cursor) next() bool {
-	if len(k.left) == 0 {
-		return false
-	}
-	var ok bool
-	if k.Field, k.left, ok = protobuf.Next(k.left); !ok {
-		k.err = errMalformed
-		return false
-	}
+// span returns the place of Body.
+func (k *cursor) span() span {
 	n := uint32(len(k.Body))
-	k.span = span{k.end - uint32(len(k.left)) - n, n}
-	return true
+	return span{k.base + uint32(k.At()) - n, n}
 }
 
 // is reports whether the current field is a part with a number.
@@ -134,16 +120,16 @@ func (c *contents) split(data []byte, visit func() error) error {
 	var parts []part
 	dictionaries := 0
 	k := c.fields(span{0, uint32(len(data))})
-	for k.next() {
+	for k.Next() {
 		switch {
 		case k.is(dataDictionary):
 			dictionaries++
-			parts = append(parts, part{k.span, true})
+			parts = append(parts, part{k.span(), true})
 		case k.is(dataResources):
-			parts = append(parts, part{k.span, false})
+			parts = append(parts, part{k.span(), false})
 		}
 	}
-	err := k.err
+	err := k.Err
 	if err != nil && dictionaries < 2 {
 		return err // what was cut off belongs to the only dictionary, or is it
 	}
@@ -188,13 +174,13 @@ func (c *contents) load(dictionaries []span, whole bool) error {
 	}
 	for _, d := range dictionaries {
 		k := c.fields(d)
-		for k.next() {
+		for k.Next() {
 			if k.Wire == protobuf.Bytes && k.Number >= 1 && k.Number < numTables {
-				c.tables[k.Number] = append(c.tables[k.Number], k.span)
+				c.tables[k.Number] = append(c.tables[k.Number], k.span())
 			}
 		}
-		if k.err != nil {
-			return fmt.Errorf("dictionary at %d: %w", d.at, k.err)
+		if k.Err != nil {
+			return fmt.Errorf("dictionary at %d: %w", d.at, k.Err)
 		}
 	}
 	c.attributes = c.attributes[:0]

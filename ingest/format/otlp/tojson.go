@@ -19,20 +19,19 @@ func appendJSON(out, data []byte) ([]byte, error) { return jsonMessage(out, data
 // jsonMessage appends an object with the fields of a message, in the order of their numbers.
 func jsonMessage(out, b []byte, m *message, depth int) ([]byte, error) {
 	if depth > 2*maxDepth {
-		return out, errMalformed
+		return out, protobuf.ErrMalformed
 	}
 	values := make([][]protobuf.Field, len(m.fields))
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return out, errMalformed
-		}
+	k := protobuf.Fields(b)
+	for k.Next() {
 		for i := range m.fields {
-			if uint64(m.fields[i].number) == f.Number {
-				values[i] = append(values[i], f)
+			if uint64(m.fields[i].number) == k.Number {
+				values[i] = append(values[i], k.Field)
 			}
 		}
-		b = rest
+	}
+	if k.Err != nil {
+		return out, k.Err
 	}
 	out = append(out, '{')
 	first := true
@@ -83,7 +82,7 @@ func jsonList(out []byte, list []protobuf.Field, f *field, depth int) (_ []byte,
 		default:
 			numbers, ok := protobuf.Numbers([]uint64(nil), v)
 			if !ok {
-				return out, errMalformed
+				return out, protobuf.ErrMalformed
 			}
 			for _, x := range numbers {
 				add(&protobuf.Field{Value: x})

@@ -24,29 +24,24 @@ func (c *contents) upgrade() error {
 
 // rebuild returns a message with the parts that a path of numbers of fields leads to changed.
 func rebuild(b []byte, path []uint64, change func([]byte) ([]byte, error)) (out []byte, err error) {
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return nil, errMalformed
-		}
-		if f.Number != path[0] || f.Wire != protobuf.Bytes {
-			out = append(out, b[:len(b)-len(rest)]...)
-			b = rest
+	k := protobuf.Fields(b)
+	for k.Next() {
+		if k.Number != path[0] || k.Wire != protobuf.Bytes {
+			out = append(out, k.Raw()...)
 			continue
 		}
 		var body []byte
 		if len(path) == 1 {
-			body, err = change(f.Body)
+			body, err = change(k.Body)
 		} else {
-			body, err = rebuild(f.Body, path[1:], change)
+			body, err = rebuild(k.Body, path[1:], change)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out = protobuf.AppendBytes(out, int(f.Number), body)
-		b = rest
+		out = protobuf.AppendBytes(out, int(k.Number), body)
 	}
-	return out, nil
+	return out, k.Err
 }
 
 // The numbers that fields of Sample have now, by those in release 1.8 and 1.9; the same for fields of
@@ -61,32 +56,26 @@ func upgradeProfile(b []byte) ([]byte, error) {
 	out, err := rebuild(b, []uint64{profileSample}, func(s []byte) ([]byte, error) {
 		return renumber(s, sampleNumbers)
 	})
-	for left := b; len(left) > 0 && err == nil; {
-		f, rest, _ := protobuf.Next(left) // was decoded before
-		if f.Number == 12 || f.Number == 8 && f.Wire == protobuf.Bytes ||
-			f.Number == 9 && f.Wire == protobuf.Varint { // types of release 1.8 alone
+	for k := protobuf.Fields(b); err == nil && k.Next(); {
+		if k.Number == 12 || k.Number == 8 && k.Wire == protobuf.Bytes ||
+			k.Number == 9 && k.Wire == protobuf.Varint { // types of release 1.8 alone
 			return renumber(out, profileNumbers)
 		}
-		left = rest
 	}
 	return out, err
 }
 
 // renumber changes the numbers of fields.
 func renumber(b []byte, numbers []uint64) (out []byte, err error) {
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return nil, errMalformed
-		}
-		field := b[:len(b)-len(rest)]
-		b = rest
-		switch n := f.Number; {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		field := k.Raw()
+		switch n := k.Number; {
 		case n >= uint64(len(numbers)):
 			out = append(out, field...)
 		case numbers[n] != 0: // tags of known fields have one byte
-			out = append(append(out, byte(numbers[n]<<3|uint64(f.Wire))), field[1:]...)
+			out = append(append(out, byte(numbers[n]<<3|uint64(k.Wire))), field[1:]...)
 		}
 	}
-	return out, nil
+	return out, k.Err
 }

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"math"
 	"strconv"
@@ -25,18 +26,14 @@ const (
 // tag sets the value of a tag from an AnyValue. Numbers of integers stay numbers; all others are
 // texts.
 func (c *contents) tag(t *ingest.Tag, value []byte) {
-	for len(value) > 0 {
-		f, rest, ok := protobuf.Next(value)
-		if !ok {
-			return
-		}
-		value = rest
+	k := protobuf.Fields(value)
+	for k.Next() {
 		t.Text, t.Numeric = "", false
-		if f.Number == valueInt && f.Wire == protobuf.Varint {
-			t.Numeric, t.Number = true, int64(f.Value)
+		if k.Number == valueInt && k.Wire == protobuf.Varint {
+			t.Numeric, t.Number = true, int64(k.Value)
 			continue
 		}
-		t.Text = string(c.appendValue(nil, &f, 0))
+		t.Text = string(c.appendValue(nil, &k.Field, 0))
 	}
 }
 
@@ -69,12 +66,7 @@ func (c *contents) appendValue(b []byte, f *protobuf.Field, depth int) []byte {
 func (c *contents) appendList(b []byte, f *protobuf.Field, depth int) []byte {
 	b = append(b, '[')
 	first := true
-	for list := f.Body; len(list) > 0; {
-		el, rest, ok := protobuf.Next(list)
-		if !ok {
-			break
-		}
-		list = rest
+	for el := protobuf.Fields(f.Body); el.Next(); {
 		if !first {
 			b = append(b, ',')
 		}
@@ -85,8 +77,8 @@ func (c *contents) appendList(b []byte, f *protobuf.Field, depth int) []byte {
 			key, value = c.keyValue(el.Body)
 			b = append(append(b, key...), '=')
 		}
-		if inner, _, ok := protobuf.Next(value); ok {
-			b = c.appendValue(b, &inner, depth)
+		if inner := protobuf.Fields(value); inner.Next() {
+			b = c.appendValue(b, &inner.Field, depth)
 		}
 	}
 	return append(b, ']')
@@ -94,20 +86,16 @@ func (c *contents) appendList(b []byte, f *protobuf.Field, depth int) []byte {
 
 // keyValue returns the key of a KeyValue, and its value as it is encoded.
 func (c *contents) keyValue(b []byte) (key, value []byte) {
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			break
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() {
+		switch k.Number {
 		case 1:
-			key = f.Body
+			key = k.Body
 		case 2:
-			value = f.Body
+			value = k.Body
 		case 3:
-			key, _ = c.entry(stringTable, f.Value)
+			key, _ = c.entry(stringTable, k.Value)
 		}
-		b = rest
 	}
 	return key, value
 }
@@ -171,22 +159,18 @@ func (c *contents) attribute(i uint64) (*attribute, error) {
 	}
 	var a attribute
 	b, err := c.entry(attributeTable, i)
-	for len(b) > 0 && err == nil {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return nil, errMalformed
-		}
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for k.Next() && err == nil {
+		switch k.Number {
 		case 1:
-			a.key, err = c.entry(stringTable, f.Value)
+			a.key, err = c.entry(stringTable, k.Value)
 		case 2:
-			a.value = f.Body
+			a.value = k.Body
 		case 3:
-			a.unit, err = c.entry(stringTable, f.Value)
+			a.unit, err = c.entry(stringTable, k.Value)
 		}
-		b = rest
 	}
-	if err != nil {
+	if err = cmp.Or(err, k.Err); err != nil {
 		return nil, err
 	}
 	a.kind = kindOf(a.key)
@@ -200,23 +184,14 @@ func (c *contents) attribute(i uint64) (*attribute, error) {
 
 // texts returns the strings of an AnyValue that is one, or an array of them.
 func (c *contents) texts(value []byte) (list []string) {
-	for len(value) > 0 {
-		f, rest, ok := protobuf.Next(value)
-		if !ok {
-			break
-		}
-		value = rest
-		switch f.Number {
+	k := protobuf.Fields(value)
+	for k.Next() {
+		switch k.Number {
 		case valueString, valueRef:
-			list = append(list, string(c.appendValue(nil, &f, 0)))
+			list = append(list, string(c.appendValue(nil, &k.Field, 0)))
 		case valueArray:
-			for b := f.Body; len(b) > 0; {
-				el, rest, ok := protobuf.Next(b)
-				if !ok {
-					break
-				}
+			for el := protobuf.Fields(k.Body); el.Next(); {
 				list = append(list, c.texts(el.Body)...)
-				b = rest
 			}
 		}
 	}

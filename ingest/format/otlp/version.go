@@ -69,20 +69,20 @@ var toSamples = []uint64{resourceScopes, scopeProfile, profileSample}
 // below visits the parts that a path of numbers of fields leads to.
 func (c *contents) below(s span, path []uint64, visit func(span) error) error {
 	k := c.fields(s)
-	for k.next() {
+	for k.Next() {
 		var err error
 		switch {
 		case !k.is(path[0]):
 		case len(path) == 1:
-			err = visit(k.span)
+			err = visit(k.span())
 		default:
-			err = c.below(k.span, path[1:], visit)
+			err = c.below(k.span(), path[1:], visit)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return k.err
+	return k.Err
 }
 
 // versions collects what is known of a message's version.
@@ -99,7 +99,7 @@ func (v *versions) sample(s span) error {
 	v.two = v.two[:0]
 	count := 0
 	k := v.c.fields(s)
-	for k.next() {
+	for k.Next() {
 		ok := true
 		switch {
 		case k.Number == 2:
@@ -117,7 +117,7 @@ func (v *versions) sample(s span) error {
 		}
 	}
 	switch {
-	case k.err != nil:
+	case k.Err != nil:
 		return nil
 	case lists[1]: // release 1.7 and older have no table of stacks: refused before
 		return errVersion

@@ -1,6 +1,10 @@
 package pprof
 
-import "slices"
+import (
+	"slices"
+
+	"symbolize/ingest/protobuf"
+)
 
 // For the tests of pprof files, which are outside the package because they use packages that import
 // it.
@@ -20,7 +24,7 @@ type SampleForTest struct {
 // SamplesForTest decodes the samples of a profile with so many values each.
 func SamplesForTest(data []byte, types int) (list []SampleForTest, err error) {
 	_, texts := withoutSamples(data)
-	for r := (&sampleReader{left: data, texts: texts, types: types}); ; {
+	for r := (&sampleReader{k: protobuf.Fields(data), texts: texts, types: types}); ; {
 		s, err := r.next()
 		if s == nil || err != nil {
 			return list, err

@@ -91,7 +91,7 @@ func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
 	r := &reader{name: name, prof: prof, opts: opts}
 	if err == nil {
 		r.samples = func() *sampleReader {
-			return &sampleReader{left: data, texts: texts, types: len(prof.SampleType)}
+			return &sampleReader{k: protobuf.Fields(data), texts: texts, types: len(prof.SampleType)}
 		}
 		err = r.read()
 	}
@@ -141,25 +141,18 @@ func unzippedSize(data []byte, limit int64) int64 {
 func memoryFor(data []byte) uint64 {
 	const perMessage, perByte, perLine = 192, 16, 640
 	need := uint64(len(data)) * perByte
-	for len(data) > 0 {
-		f, rest, ok := protobuf.Next(data)
-		if !ok {
-			break // the decoder returns the error
-		}
-		if f.Wire == protobuf.Bytes {
+	for k := protobuf.Fields(data); k.Next(); { // the decoder returns errors
+		if k.Wire == protobuf.Bytes {
 			need += perMessage
 		}
-		for body := f.Body; f.Number == profLocation && len(body) > 0; {
-			sub, left, ok := protobuf.Next(body)
-			if !ok {
-				break
-			}
+		if k.Number != profLocation {
+			continue
+		}
+		for sub := protobuf.Fields(k.Body); sub.Next(); {
 			if sub.Wire == protobuf.Bytes && sub.Number >= 3 { // Location.line
 				need += perLine
 			}
-			body = left
 		}
-		data = rest
 	}
 	return need
 }

@@ -29,20 +29,16 @@ var errMalformed = errors.New("malformed sample")
 // profiles: they are decoded one by one instead. It stops at a malformed field, which the decoder
 // reports.
 func withoutSamples(data []byte) (others []byte, texts [][]byte) {
-	for left := data; len(left) > 0; {
-		f, rest, ok := protobuf.Next(left)
-		if !ok {
-			return append(others, left...), texts
+	k := protobuf.Fields(data)
+	for k.Next() {
+		if k.Number == profString && k.Wire == protobuf.Bytes {
+			texts = append(texts, k.Body)
 		}
-		if f.Number == profString && f.Wire == protobuf.Bytes {
-			texts = append(texts, f.Body)
+		if k.Number != profSample || k.Wire != protobuf.Bytes {
+			others = append(others, k.Raw()...)
 		}
-		if f.Number != profSample || f.Wire != protobuf.Bytes {
-			others = append(others, left[:len(left)-len(rest)]...)
-		}
-		left = rest
 	}
-	return others, texts
+	return append(others, data[k.At():]...), texts
 }
 
 // sample is a decoded sample. Its slices are reused for the next one.
@@ -71,7 +67,7 @@ func (s *sample) find(key string, text bool) *label {
 
 // sampleReader decodes the samples of a profile one after another.
 type sampleReader struct {
-	left  []byte // of the profile
+	k     protobuf.Cursor // of the profile
 	texts [][]byte
 	types int // values of a sample
 	s     sample
@@ -79,15 +75,13 @@ type sampleReader struct {
 
 // next returns the next sample, valid until the following call; nil at the end.
 func (r *sampleReader) next() (*sample, error) {
-	for len(r.left) > 0 {
-		f, rest, ok := protobuf.Next(r.left)
-		if !ok {
-			return nil, errMalformed
+	for r.k.Next() {
+		if r.k.Number == profSample && r.k.Wire == protobuf.Bytes {
+			return &r.s, r.decode(r.k.Body)
 		}
-		r.left = rest
-		if f.Number == profSample && f.Wire == protobuf.Bytes {
-			return &r.s, r.decode(f.Body)
-		}
+	}
+	if r.k.Err != nil {
+		return nil, errMalformed
 	}
 	return nil, nil
 }
@@ -95,23 +89,22 @@ func (r *sampleReader) next() (*sample, error) {
 func (r *sampleReader) decode(b []byte) error {
 	s := &r.s
 	s.locations, s.values, s.labels = s.locations[:0], s.values[:0], s.labels[:0]
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return errMalformed
-		}
-		b = rest
-		switch f.Number {
+	k := protobuf.Fields(b)
+	for ok := true; k.Next(); {
+		switch k.Number {
 		case sampleLocation:
-			s.locations, ok = protobuf.Numbers(s.locations, &f)
+			s.locations, ok = protobuf.Numbers(s.locations, &k.Field)
 		case sampleValue:
-			s.values, ok = protobuf.Numbers(s.values, &f)
+			s.values, ok = protobuf.Numbers(s.values, &k.Field)
 		case sampleLabel:
-			ok = f.Wire == protobuf.Bytes && r.label(f.Body)
+			ok = k.Wire == protobuf.Bytes && r.label(k.Body)
 		}
 		if !ok {
 			return errMalformed
 		}
+	}
+	if k.Err != nil {
+		return errMalformed
 	}
 	if len(s.values) != r.types {
 		return fmt.Errorf("mismatch: sample has %d values vs. %d types", len(s.values), r.types)
@@ -122,14 +115,10 @@ func (r *sampleReader) decode(b []byte) error {
 // label adds a label, unless it has neither text nor number nor unit.
 func (r *sampleReader) label(b []byte) bool {
 	var key, text, number, unit uint64
-	for len(b) > 0 {
-		f, rest, ok := protobuf.Next(b)
-		if !ok {
-			return false
-		}
-		b = rest
+	k := protobuf.Fields(b)
+	for k.Next() {
 		to := (*uint64)(nil)
-		switch f.Number {
+		switch k.Number {
 		case labelKey:
 			to = &key
 		case labelText:
@@ -141,12 +130,12 @@ func (r *sampleReader) label(b []byte) bool {
 		default:
 			continue
 		}
-		if f.Wire != protobuf.Varint {
+		if k.Wire != protobuf.Varint {
 			return false
 		}
-		*to = f.Value
+		*to = k.Value
 	}
-	if n := uint64(len(r.texts)); key >= n || text >= n || unit >= n {
+	if n := uint64(len(r.texts)); k.Err != nil || key >= n || text >= n || unit >= n {
 		return false
 	}
 	l := label{key: r.texts[key], unit: r.texts[unit], keyAt: key, textAt: text, unitAt: unit,
