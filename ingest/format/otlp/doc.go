@@ -42,4 +42,10 @@
 // A file is one message in protobuf; or messages of which each follows its length, 4 bytes
 // big-endian, and can be packed by zstd; or messages in JSON, with white space between them. The
 // JSON form has lowerCamelCase names, 64-bit integers as texts, and IDs in hexadecimal.
+//
+// # Speed
+//
+// Messages are decoded by hand. Measured on one core of a busy machine with a recording of the agent:
+// Read 92 to 100 MB/s with all counting, the decoder of the Collector's pdata/pprofile (v0.159) alone
+// 83 to 93. With it reading would cost twice as much, of a budget of 150 MB/s on an idle core.
 package otlp
