@@ -288,6 +288,15 @@ func TestVersions(t *testing.T) {
 	equal(t, dump(mustRead(t, old, allLabels)), want)
 	equal(t, dump(mustRead(t, delimited(one, old), allLabels)),
 		dump(mustRead(t, delimited(one, proto(t, text)), allLabels)))
+	// A message that both versions allow is in that of the one before: 1 is a value, or "worker".
+	either := proto(t, `{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"sampleType":`+
+		`{"typeStrindex":1,"unitStrindex":2},"samples":[{"stackIndex":1,"values":["1"],"timestampsUnixNano":["7"]}]}]}]}],`+
+		small[strings.Index(small, `"dictionary"`):])
+	oldEither := asFormer(t, either, former, false)
+	equal(t, dump(mustRead(t, delimited(old, oldEither), allLabels)), dump(mustRead(t, delimited(old, either), allLabels)))
+	if got := dump(mustRead(t, oldEither, allLabels)); !strings.Contains(got[0], " worker ") {
+		t.Errorf("alone it is in the current version: %s", got)
+	}
 }
 
 func TestRefused(t *testing.T) {

@@ -18,29 +18,36 @@ var errVersion = errors.New("samples are neither in the form of release 1.8 nor 
 //   - Field 2 has indices of attributes now. They are in the table, their keys differ, and they are
 //     no build IDs or types of frames. It had values, as many as there are times.
 //
-// If both are possible in the first samples, they are in the current version. A file has few
-// versions: fewer samples are looked at if the message before had a version that is possible.
+// If both are possible in the first samples, they are in the version of the message before; if there
+// is none, in the current one. A file has few versions: fewer samples are looked at if these are
+// certainly in the version of the message before.
 func (c *contents) isFormer(before *bool) (bool, error) {
-	v := versions{c: c, now: true, before: true, left: maxSeen}
+	v := versions{c: c, now: true, before: true, left: maxSeenAgain}
 	if before != nil {
-		v.left = maxSeenAgain
-		if former, err := v.look(); err == nil && former == *before {
-			return former, nil
+		if err := v.look(); err == nil && v.now != v.before && v.before == *before {
+			return v.before, nil
 		}
-		v = versions{c: c, now: true, before: true, left: maxSeen}
 	}
-	return v.look()
+	v = versions{c: c, now: true, before: true, left: maxSeen}
+	if err := v.look(); err != nil {
+		return false, err
+	}
+	if v.now && v.before && before != nil {
+		return *before, nil
+	}
+	return !v.now, nil
 }
 
-func (v *versions) look() (bool, error) {
+// look looks at samples. It is an error if they are in no version.
+func (v *versions) look() error {
 	err := v.c.visitSamples(v.sample)
 	switch {
 	case err != nil && !errors.Is(err, errCertain):
-		return false, err
-	case v.now || v.before:
-		return !v.now, nil
+		return err
+	case !v.now && !v.before:
+		return errVersion
 	}
-	return false, errVersion
+	return nil
 }
 
 // Bounds of the samples that are looked at: of the first message, and of others if they are like
