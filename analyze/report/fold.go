@@ -1,14 +1,10 @@
 package report
 
 import (
-	"bytes"
-	"encoding/binary"
 	"io"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"symbolize/ingest"
 )
@@ -32,12 +28,14 @@ type FoldedOptions struct {
 // sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
-	return f.write(w, f.fold())
+	return f.print(w, f.sortSamples())
 }
 
-// folder folds samples by the numbers of their frames' texts. Texts are numbered in bytewise
-// order, so that keys, which are big-endian numbers, compare as lines do. A text has two numbers:
-// one where ';' follows it, and one where it ends the line and a space follows.
+// folder folds samples by the numbers of their frames' texts. Texts are numbered in bytewise order. A
+// text has two numbers: one where ';' follows it, and one where it ends the line and a space follows.
+//
+// Lines are written in their order by a walk through the tree of stacks, and are never held: below
+// the stacks that begin with equal texts, the next frames are sorted by their texts.
 type folder struct {
 	p     *ingest.Profile
 	opts  *FoldedOptions
@@ -50,6 +48,9 @@ type folder struct {
 	many map[ingest.LocationID][]uint32
 
 	index map[commKey]uint32 // inner number of each comm
+
+	order []uint32         // the samples of the event, by comm and stack
+	ends  []ingest.StackID // by stack: the first after it that does not begin with it
 }
 
 const manyFrames = ^uint32(0)
@@ -196,63 +197,6 @@ func (f *folder) addressText(loc *ingest.Location) string {
 		text += annotation(o.Domain(), false)
 	}
 	return text
-}
-
-// foldPart is how many samples make it worth to fold on another core.
-const foldPart = 16 << 10
-
-// fold adds up the samples by (comm, texts), each core a part of them, and sorts the result.
-func (f *folder) fold() []*foldTable {
-	f.numberComms()
-	n := len(f.p.Samples)
-	parts := make([]*foldTable, min(runtime.GOMAXPROCS(0), 1+n/foldPart))
-	var wg sync.WaitGroup
-	for i := range parts {
-		parts[i] = newFoldTable()
-		wg.Go(func() {
-			f.foldSamples(parts[i], f.p.Samples[n*i/len(parts):n*(i+1)/len(parts)])
-			t := parts[i]
-			slices.SortFunc(t.entries, func(a, b foldEntry) int {
-				return bytes.Compare(t.key(&a), t.key(&b))
-			})
-		})
-	}
-	wg.Wait()
-	return parts
-}
-
-// foldSamples adds samples to t.
-func (f *folder) foldSamples(t *foldTable, samples []ingest.Sample) {
-	key := make([]byte, 0, 1024)
-	var locs []ingest.LocationID
-	last, comm := commKey{pid: -2}, uint32(0)
-	for i := range samples {
-		s := &samples[i]
-		if int(s.Event) != f.opts.Event {
-			continue
-		}
-		if k := f.commOf(s); k != last {
-			last, comm = k, f.index[k]
-		}
-		key = binary.BigEndian.AppendUint32(key[:0], comm)
-		locs = f.p.Stack(locs[:0], s.Stack)
-		for k := len(locs) - 1; k >= 0; k-- {
-			n := f.one[locs[k]]
-			if n != manyFrames {
-				key = binary.BigEndian.AppendUint32(key, n)
-				continue
-			}
-			for _, n := range f.many[locs[k]] {
-				key = binary.BigEndian.AppendUint32(key, n)
-			}
-		}
-		f.end(key)
-		value := s.Weight
-		if f.opts.Count {
-			value = s.Count
-		}
-		t.add(key, value)
-	}
 }
 
 // commKey is the source of the first element of a line.

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"hash/maphash"
 	"slices"
 )
 
@@ -84,57 +82,7 @@ func compareEnded(a string, endA byte, b string, endB byte) int {
 	return cmp.Compare(endA, endB)
 }
 
-// foldTable adds up values by key: open addressing over keys in one arena.
-type foldTable struct {
-	seed    maphash.Seed
-	slots   []uint32 // entry plus one; 0 is free
-	entries []foldEntry
-	arena   []byte
-}
-
-type foldEntry struct {
-	hash  uint64
-	from  uint64 // in the arena
-	size  uint32
-	value uint64
-}
-
-const foldSlots = 1 << 14 // to begin with; a power of two
-
-func newFoldTable() *foldTable {
-	return &foldTable{seed: maphash.MakeSeed(), slots: make([]uint32, foldSlots)}
-}
-
-func (t *foldTable) key(e *foldEntry) []byte { return t.arena[e.from : e.from+uint64(e.size)] }
-
-func (t *foldTable) add(key []byte, value uint64) {
-	h := maphash.Bytes(t.seed, key)
-	mask := uint64(len(t.slots) - 1)
-	i := h & mask
-	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		e := &t.entries[t.slots[i]-1]
-		if e.hash == h && bytes.Equal(t.key(e), key) {
-			e.value += value
-			return
-		}
-	}
-	t.entries = append(t.entries,
-		foldEntry{hash: h, from: uint64(len(t.arena)), size: uint32(len(key)), value: value})
-	t.arena = append(t.arena, key...)
-	t.slots[i] = uint32(len(t.entries))
-	if len(t.entries)*2 > len(t.slots) {
-		t.grow()
-	}
-}
-
-func (t *foldTable) grow() {
-	t.slots = make([]uint32, 2*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for n := range t.entries {
-		i := t.entries[n].hash & mask
-		for t.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = uint32(n + 1)
-	}
+// spaceAfter reports whether s begins with prefix and a space.
+func spaceAfter(s, prefix string) bool {
+	return len(s) > len(prefix) && s[len(prefix)] == ' ' && s[:len(prefix)] == prefix
 }

@@ -168,7 +168,7 @@ func TestFoldedAgainstNaive(t *testing.T) {
 // TestFoldedInParts: a profile that several cores fold gives the same as one.
 func TestFoldedInParts(t *testing.T) {
 	p := profilebuild.Random(5, profilebuild.Size{Objects: 5, Functions: 60, Locations: 900,
-		Stacks: 3 * foldPart, Depth: 6})
+		Stacks: 48 << 10, Depth: 6})
 	want, got := naive(p, FoldedOptions{}), folded(t, p, FoldedOptions{})
 	if !slices.Equal(got, want) {
 		t.Errorf("%d lines, want %d", len(got), len(want))
