@@ -2,6 +2,7 @@ package calltree
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,11 +116,15 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 		}
 		return
 	}
-	used := make([]bool, len(sums))
+	used, frames := make([]bool, len(sums)), 0
 	for id := len(sums) - 1; id > 0; id-- {
 		used[id] = used[id] || sums[id] != 0
 		used[p.Callers[id]] = used[p.Callers[id]] || used[id]
+		if used[id] {
+			frames += len(s.folder.nodesAt(p.Leaves[id]))
+		}
 	}
+	s.frames = slices.Grow(s.frames, frames)
 	leaves := make([]uint32, len(sums)) // frame by stack
 	for id, v := range sums {
 		if id > 0 && used[id] {

@@ -49,9 +49,9 @@ func (s *Stacks) Squares() (flat, cum []float64) { return sums(s, s.squares) }
 func sums[T uint64 | float64](s *Stacks, values []T) (flat, cum []T) {
 	n := len(s.Nodes)
 	flat, cum = make([]T, n), make([]T, n)
-	for f, v := range own(s, values) {
-		if f > 0 {
-			flat[s.frames[f].node&^inlinedBit] += v
+	for i, v := range values {
+		if leaf := s.leaves[i]; leaf > 0 {
+			flat[s.frames[leaf].node&^inlinedBit] += v
 		}
 	}
 	sum := below(s, values)
