@@ -23,7 +23,7 @@ import (
 )
 
 // hostilePages are the commands that write names of captures, by their formats. The inputs are of
-// hostileInputs: P a pprof file, T a perf.data, C a capture with code of functions, B a bundle.
+// hostileInputs: P a pprof file, T a perf.data, W one of waits, C a capture with code of functions, B a bundle.
 var hostilePages = map[string][][]string{
 	"top text":  {{"top", "-n", "0", "P"}, {"top", "--by", "label,object", "P"}, {"top", "T"}},
 	"top json":  {{"top", "P"}, {"top", "T"}},
@@ -44,10 +44,12 @@ var hostilePages = map[string][][]string{
 	"resolve json":          {{"resolve", "P"}, {"resolve", "T"}},
 	"resolve otlp-json":     {{"resolve", "P"}, {"resolve", "T"}},
 	"resolve script":        {{"resolve", "T"}},
-	"heatmap html":          {{"heatmap", "T"}}, "heatmap json": {{"heatmap", "T"}},
-	"timeline html": {{"timeline", "T"}, {"timeline", "--by", "comm", "T"}},
-	"timeline json": {{"timeline", "T"}},
-	"annotate html": {{"annotate", "C"}}, "annotate json": {{"annotate", "C"}},
+	"heatmap html":          {{"heatmap", "T"}, {"heatmap", "--of", "off-cpu", "W"}},
+	"heatmap json":          {{"heatmap", "T"}, {"heatmap", "--of", "off-cpu", "W"}},
+	"heatmap text":          {{"heatmap", "--format", "text", "--of", "off-cpu", "W"}},
+	"timeline html":         {{"timeline", "T"}, {"timeline", "--by", "comm", "T"}},
+	"timeline json":         {{"timeline", "T"}},
+	"annotate html":         {{"annotate", "C"}}, "annotate json": {{"annotate", "C"}},
 	"annotate text": {{"annotate", "-n", "0", "C"}},
 	"report html":   {{"report", "T"}, {"report", "C"}, {"report", "P"}},
 	"map text":      {{"map", "--map", "12", "--hist=log2", "--unit", "<script>pwned\x1b[", "B"}},
@@ -152,7 +154,10 @@ func hostileInputs(t *testing.T) map[string][]string {
 		}
 		return filepath.Join(dir, to)
 	}
-	f := perfbuild.New()
+	f, waits := perfbuild.New(), perfbuild.New()
+	waits.Events = perfbuild.SwitchEvents()
+	waits.EventDesc()
+	waits.TracingData("sched", perfbuild.SwitchFormat, perfbuild.WakingFormat)
 	f.FeatureString(3, "<script>pwned=1</script>\x1b[31m")
 	f.CmdLine("perf", `"><img src=x onerror=pwned=1>`)
 	for i, evil := range profilebuild.HostileNames {
@@ -162,18 +167,25 @@ func hostileInputs(t *testing.T) map[string][]string {
 		path := "/lib/" + long
 		f.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x401000, Len: 0x1000,
 			Filename: path[:min(4000, len(path))]}, at)
+		waits.Comm(pid, pid, long[:min(15, len(long))], true, at)
+		waits.Mmap2(perfbuild.Mmap{PID: pid, Addr: 0x401000, Len: 0x1000,
+			Filename: path[:min(4000, len(path))]}, at)
+		waits.Sample(perfbuild.Sample{PID: pid, Time: 1000 + uint64(i),
+			Chain: []uint64{perfbuild.ContextUser, 0x401010}, Raw: waits.SwitchRaw(pid, 1, pid+1)})
 		for n := range 3 {
 			f.Sample(perfbuild.Sample{PID: pid, Time: uint64(1000 + 1e8*n + i), Period: 100,
 				Chain: []uint64{perfbuild.ContextUser, 0x401010 + uint64(i)}})
 		}
 	}
-	raw := filepath.Join(dir, "times.data")
-	if err := os.WriteFile(raw, f.Bytes(), 0o644); err != nil {
+	raw, waitsRaw := filepath.Join(dir, "times.data"), filepath.Join(dir, "waits.data")
+	err := errors.Join(os.WriteFile(raw, f.Bytes(), 0o644), os.WriteFile(waitsRaw, waits.Bytes(), 0o644))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string][]string{
 		"P": {rename(writeProfile(t, "p", profilebuild.Hostile()), "P"+name)},
 		"T": {rename(raw, "T"+name)},
+		"W": {rename(waitsRaw, "W"+name)},
 		"C": {"--with", filepath.Join(dir, "objects"),
 			rename(filepath.Join(dir, "captures", "fixed.data"), "C"+name)},
 		"B": {rename(filepath.Join(dir, "host.bundle"), "B"+name)},

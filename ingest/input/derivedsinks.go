@@ -124,25 +124,41 @@ func (d *deriver) keep() uint32 {
 	return *v
 }
 
+// label numbers the labels of a derived sample.
+func (d *deriver) label(s *derivedSample) uint32 {
+	if int(s.subject) < len(d.labels) && s.tags == "" && d.labels[s.subject] != 0 {
+		return d.labels[s.subject] - 1
+	}
+	x, keep := &d.subjects.list[s.subject], d.c.opts.Keep
+	l := merge.Labels{Comm: x.comm, PID: -1, TID: -1, CPU: -1, Tags: d.tagsOf(s)}
+	if keep.PID {
+		l.PID = x.pid
+	}
+	if keep.TID {
+		l.TID = x.tid
+	}
+	if keep.CPU {
+		l.CPU = x.cpu
+	}
+	n := d.c.labels.Number(l)
+	if s.tags == "" {
+		for len(d.labels) < len(d.subjects.list) {
+			d.labels = append(d.labels, 0)
+		}
+		d.labels[s.subject] = n + 1
+	}
+	return n
+}
+
 // derive makes the worker that folds a derived event.
 func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare, error) {
 	w := newWorker(c, newBatchQueues(1), 0, intern.MakeSeed())
 	d := newDeriver(w.reader)
 	composed := composer{w: w, d: d}
 	d.add = func(s *derivedSample) {
-		x, keep := &d.subjects.list[s.subject], c.opts.Keep
-		l := merge.Labels{Comm: x.comm, PID: -1, TID: -1, CPU: -1, Tags: d.tagsOf(s)}
-		if keep.PID {
-			l.PID = x.pid
-		}
-		if keep.TID {
-			l.TID = x.tid
-		}
-		if keep.CPU {
-			l.CPU = x.cpu
-		}
+		label := d.label(s)
 		stack := composed.stack(s)
-		w.chains.more.Add(merge.Row{Stack: stack, Label: c.labels.Number(l), Count: s.count,
+		w.chains.more.Add(merge.Row{Stack: stack, Label: label, Count: s.count,
 			Weight: s.weight})
 		w.stats.Samples += s.count
 		w.stats.Weight += s.weight

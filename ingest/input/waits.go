@@ -27,6 +27,7 @@ type deriver struct {
 
 	kept     keptChains
 	subjects subjects
+	labels   []uint32        // by subject: the number of the labels without further tags, plus 1
 	pids     map[int32]int32 // of threads
 	keys     keyer
 	waits    uint64             // or pairs, that became samples or began before the recording
@@ -184,8 +185,11 @@ func (d *deriver) switched(rec *perfdata.Record) error {
 	if err != nil {
 		return nil // the first pass has reported damage
 	}
-	return d.push(rec, id.Time, derivedRecord{kind: recordIn,
-		point: pair.Point{TID: id.TID, CPU: -1, Stack: pair.NoStack}})
+	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: -1, Stack: pair.NoStack}}
+	if id.Has&perfdata.SampleCPU != 0 {
+		x.point.CPU = int32(id.CPU)
+	}
+	return d.push(rec, id.Time, x)
 }
 
 // sampled adds a sample of an event with a role.
@@ -330,7 +334,12 @@ func (d *deriver) waited(w *pair.Wait) {
 		return // nothing but its time is known
 	case d.d.kind == runQueue:
 		from, s.stack, s.missing = w.Ready, w.In.Stack, notMissing
-		s.tags = ingest.JoinTags(ingest.InsteadTag, d.commOf(w.In.Label))
+		x := d.subjects.list[s.subject]
+		x.cpu = w.In.CPU
+		s.subject = d.subjects.number(x)
+		if w.In.Stack != pair.NoStack {
+			s.tags = ingest.JoinTags(ingest.InsteadTag, d.commOf(w.In.Label))
+		}
 	case len(w.Wakers) > 0:
 		s.wakers = w.Wakers
 		if d.d.wakers {

@@ -23,6 +23,7 @@ type heatOptions struct {
 	output string
 	format string
 	by     string // of timeline: the attribute of its rows
+	of     string // of heatmap: the event whose times it draws, in place of when samples were taken
 }
 
 const heatmapLong = `heatmap draws when samples were taken: each column is a second, or 200 or
@@ -38,10 +39,15 @@ var timelineRows = []string{"thread", "process", "comm", "cpu"}
 
 // NewHeatmap makes the command `heatmap`.
 func NewHeatmap(a *cli.App) *cobra.Command {
-	return newHeatCommand(a, &cobra.Command{
+	o := &heatOptions{}
+	cmd := newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
-		Long: heatmapLong, Example: "  symbolize heatmap -o x.html perf.data",
-	}, &heatOptions{})
+		Long:    heatmapLong,
+		Example: "  symbolize heatmap -o x.html perf.data\n  symbolize heatmap --of run-queue perf.data",
+	}, o)
+	cli.AddChoice(cmd, &o.of, "of", "draw how long the waits of `EVENT` last, with the longest: "+
+		strings.Join(latencyWords, ", ")+" (of --pair); as text without -o", latencyWords...)
+	return cmd
 }
 
 // NewTimeline makes the command `timeline`.
@@ -69,14 +75,38 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddOutput(fs, &o.output)
-	cli.AddFormat(cmd, &o.format, cli.HTML, cli.JSON)
+	if cmd.Name() == "heatmap" {
+		cli.AddFileFormat(cmd, &o.format, cli.HTML, cli.JSON, cli.Text)
+	} else {
+		cli.AddFormat(cmd, &o.format, cli.HTML, cli.JSON)
+	}
 	o.Timed = true
 	o.InputOptions.AddFlags(cmd)
 	return cmd
 }
 
 func (o *heatOptions) validate(args []string) error {
-	return o.InputOptions.Validate(args)
+	words := []string{cli.HTML, cli.JSON, cli.Text}
+	switch {
+	case o.of != "" && o.of != "pair" && o.Event != "" && o.Event != o.of:
+		return cli.Usagef("--of and --event exclude each other")
+	case o.of != "" && o.of != "pair":
+		o.Event = o.of
+	}
+	if err := o.InputOptions.Validate(args); err != nil {
+		return err
+	}
+	switch {
+	case o.of == "pair" && !strings.HasPrefix(o.Event, ingest.PairEvent):
+		return cli.Usagef("--of pair needs --pair")
+	case o.of == "" && o.format == cli.Text:
+		return cli.Usagef("--format text is of --of")
+	case o.of != "" && (o.output == "" || o.output == "-"):
+		words = []string{cli.Text, cli.JSON, cli.HTML}
+	case o.of == "":
+		words = words[:2]
+	}
+	return cli.FormatByName(&o.format, o.output, false, words...)
 }
 
 func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) error {
@@ -96,6 +126,9 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 		return err
 	}
 	defer s.Close()
+	if o.of != "" {
+		return runLatency(ctx, a, o, s, paths)
+	}
 	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		s.PrintWarnings(p)
 		event := report.DefaultEvent(p)

@@ -1,0 +1,178 @@
+package reportcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"symbolize/analyze/chart"
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/ingest"
+	"symbolize/ingest/input"
+)
+
+// latencyWords are the words of --of.
+var latencyWords = []string{ingest.RunQueueEvent, ingest.OffCPUEvent, "pair"}
+
+const (
+	latencyColumns = 60 // about
+	worstSamples   = 10
+	worstFrames    = 6 // of a stack that is printed
+)
+
+// latencies counts samples by their end and their time, and keeps the longest.
+type latencies struct {
+	width   uint64 // of a column, ns
+	columns map[uint64][]uint64
+	worst   []latency // longest first
+}
+
+// latency is one of the longest samples.
+type latency struct {
+	Seconds string   `json:"seconds"` // of the recording's clock, when it ended
+	Nanos   uint64   `json:"nanoseconds"`
+	Comm    string   `json:"comm"`
+	PID     int32    `json:"pid"`
+	TID     int32    `json:"tid"`
+	CPU     int32    `json:"cpu"`
+	Stack   []string `json:"stack"` // innermost first
+	at      []ingest.LocationID
+}
+
+// add counts a sample.
+func (l *latencies) add(s *input.ReplaySample) {
+	slot := max(bits.Len64(s.Period), 1) - 1 // of chart.Log2
+	counts := l.columns[s.Time/l.width]
+	for len(counts) <= slot {
+		counts = append(counts, 0)
+	}
+	counts[slot]++
+	l.columns[s.Time/l.width] = counts
+	at, _ := slices.BinarySearchFunc(l.worst, s.Period, func(x latency, ns uint64) int {
+		return cmp.Or(cmp.Compare(ns, x.Nanos), -1)
+	})
+	if at == worstSamples {
+		return
+	}
+	x := latency{Seconds: fmt.Sprintf("%d.%06d", s.Time/1e9, s.Time%1e9/1e3), Nanos: s.Period,
+		Comm: ingest.Printable(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU, Stack: []string{}}
+	for _, f := range s.Frames {
+		x.at = append(x.at, f.Location)
+	}
+	l.worst = slices.Insert(l.worst, at, x)
+	l.worst = l.worst[:min(len(l.worst), worstSamples)]
+}
+
+// name names the stacks of the longest samples, without the scheduler.
+func (l *latencies) name(p *ingest.Profile, d *report.Demangler) {
+	for i := range l.worst {
+		x := &l.worst[i]
+		for len(x.at) > 1 && p.IsScheduler(x.at[0]) {
+			x.at = x.at[1:]
+		}
+		for _, at := range x.at {
+			name := "[" + ingest.ShortName(&p.Objects[p.Locations[at].Object]) + "]"
+			if frames := p.Names.At(at); len(frames) > 0 {
+				name = d.Name(p.Names.Functions[frames[0].Func].SystemName)
+			}
+			x.Stack = append(x.Stack, ingest.Printable(name))
+		}
+	}
+}
+
+// heatMap makes the picture.
+func (l *latencies) heatMap(title string) *chart.HeatMap {
+	m := &chart.HeatMap{Title: title, Unit: "ns", Scale: chart.Scale{Kind: chart.Log2}}
+	first, last, any := uint64(0), uint64(0), false
+	for c := range l.columns {
+		if !any {
+			first, last, any = c, c, true
+		}
+		first, last = min(first, c), max(last, c)
+	}
+	for c := first; any && c <= last; c++ {
+		m.Columns = append(m.Columns, chart.Column{Start: c * l.width, End: (c + 1) * l.width,
+			Counts: l.columns[c]})
+	}
+	return m
+}
+
+// latencyReport is the form of --format json.
+type latencyReport struct {
+	Event   string          `json:"event"`
+	Columns []latencyColumn `json:"columns"`
+	Worst   []latency       `json:"worst"`
+}
+
+// latencyColumn has the counts of 2^i to 2^(i+1)-1 ns.
+type latencyColumn struct {
+	Start  uint64   `json:"start,string"`
+	End    uint64   `json:"end,string"`
+	Counts []uint64 `json:"counts"`
+}
+
+// runLatency draws the times of a derived event.
+func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session, paths []string) error {
+	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		if _, err := s.Name(ctx, p); err != nil {
+			return err
+		}
+		s.PrintWarnings(p)
+		l := latencies{columns: make(map[uint64][]uint64), width: 1e6}
+		for uint64(p.Meta.Duration)/l.width > latencyColumns {
+			l.width *= 2
+		}
+		if err := c.Replay(ctx, func(s *input.ReplaySample) error { l.add(s); return nil }); err != nil {
+			return err
+		}
+		mode, _ := cli.ParseDemangle("", "simple")
+		l.name(p, report.NewDemangler(mode))
+		m := l.heatMap(o.Event + ": " + c.Path())
+		return a.WriteOutput(o.output, false, func(w io.Writer) error {
+			switch o.format {
+			case cli.JSON:
+				return l.writeJSON(w, o.Event, m)
+			case cli.HTML:
+				_, err := w.Write(m.AppendHTML(nil))
+				return err
+			}
+			return l.writeText(w, m)
+		})
+	})
+}
+
+func (l *latencies) writeJSON(w io.Writer, event string, m *chart.HeatMap) error {
+	r := latencyReport{Event: event, Worst: slices.Concat([]latency{}, l.worst)}
+	for _, c := range m.Columns {
+		r.Columns = append(r.Columns, latencyColumn{c.Start, c.End, slices.Concat([]uint64{}, c.Counts)})
+	}
+	return ingest.WriteJSON(w, r)
+}
+
+// writeText writes the histogram and the longest samples.
+func (l *latencies) writeText(w io.Writer, m *chart.HeatMap) error {
+	sums := &chart.Histogram{}
+	for _, c := range m.Columns {
+		for slot, n := range c.Counts {
+			sums.Add(slot, n)
+		}
+	}
+	text := chart.AppendHistogram(nil, sums, m.Scale, chart.StyleBCC, "ns")
+	if _, err := w.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	t := table.New(true, true, false, true, true).Names(5)
+	t.Row("seconds", "time", "comm", "tid", "cpu", "stack, innermost first")
+	for i := range l.worst {
+		x := &l.worst[i]
+		stack := strings.Join(x.Stack[:min(len(x.Stack), worstFrames)], " < ")
+		t.Row(x.Seconds, chart.Nanoseconds(x.Nanos), x.Comm, fmt.Sprint(x.TID), fmt.Sprint(x.CPU), stack)
+	}
+	return t.Print(w)
+}
