@@ -72,8 +72,9 @@ type Inst struct {
 	Column     uint32      `json:"column,omitempty"`
 	Inlined    []string    `json:"inlined,omitempty"` // demangled, outermost first
 
-	inst disasm.Inst
-	line int // index of the function's lines, −1 for none
+	inst  disasm.Inst
+	calls []string // system names of Inlined
+	line  int      // index of the function's lines, −1 for none
 }
 
 // InstTarget is where an instruction points to: a call, a jump, or data next to the
@@ -199,6 +200,7 @@ func (a *annotator) source() {
 	lines := a.ownInstructions(a.code.Lines(offsets))
 	for i, l := range lines {
 		in := &a.insts[i]
+		in.calls = l.Inlined
 		for _, name := range l.Inlined {
 			in.Inlined = append(in.Inlined, a.opts.Demangler.Name(name))
 		}

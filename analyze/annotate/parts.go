@@ -1,6 +1,8 @@
 package annotate
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -19,9 +21,19 @@ type Parts struct {
 
 // Part is the code of a function.
 type Part struct {
-	Name   string `json:"name"`
-	Object string `json:"object"`
-	HTML   string `json:"html"`
+	SystemName string
+	Object     string
+	HTML       string
+	Calls      []PartCall // of functions that are inlined in it and have samples, heaviest first
+}
+
+// PartCall is the code of a function that is inlined in a Part, its own callees included.
+type PartCall struct {
+	SystemName string
+	Value      uint64 // of its samples, as those of the Annotation
+	// Offsets are the first bytes of instructions, from the function's start: of each run of
+	// neighbours the first and the last.
+	Offsets []int
 }
 
 // NewParts returns the parts of an annotation; nil if it has no function.
@@ -42,10 +54,45 @@ func NewParts(a *Annotation) (*Parts, error) {
 		if err := pageTemplate().ExecuteTemplate(&b, "function", &p.Functions[i]); err != nil {
 			return nil, err
 		}
-		out.Functions = append(out.Functions,
-			Part{Name: p.Functions[i].Name, Object: p.Functions[i].Object, HTML: b.String()})
+		f := &a.Functions[i]
+		out.Functions = append(out.Functions, Part{SystemName: f.key.name, Object: f.Object,
+			HTML: b.String(), Calls: f.calls(a.Unit == "samples")})
 	}
 	return out, nil
+}
+
+// calls lists the inlined functions, by samples with count.
+func (f *Function) calls(count bool) []PartCall {
+	index := make(map[string]int)
+	var list []PartCall
+	before := make([]int, 0) // by call: the last instruction that it has
+	for i := range f.Instructions {
+		in := &f.Instructions[i]
+		for k, name := range in.calls {
+			if slices.Contains(in.calls[:k], name) {
+				continue // recursive
+			}
+			n, ok := index[name]
+			if !ok {
+				n = len(list)
+				index[name] = n
+				list, before = append(list, PartCall{SystemName: name}), append(before, -2)
+			}
+			c := &list[n]
+			if before[n]+1 != i {
+				c.Offsets = append(c.Offsets, in.Offset, in.Offset)
+			}
+			c.Offsets[len(c.Offsets)-1], before[n] = in.Offset, i
+			if count {
+				c.Value += in.Samples
+			} else {
+				c.Value += in.Weight
+			}
+		}
+	}
+	list = slices.DeleteFunc(list, func(c PartCall) bool { return c.Value == 0 })
+	slices.SortStableFunc(list, func(a, b PartCall) int { return cmp.Compare(b.Value, a.Value) })
+	return list
 }
 
 // lineShift is the first bit of the number of a function in the results of Lines; those before it

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,10 +31,14 @@ func TestParts(t *testing.T) {
 		t.Fatalf("%+v, %v", parts, err)
 	}
 	f := parts.Functions[0]
-	if f.Name != "loop" || f.Object != "/bin/app" ||
+	if f.SystemName != "loop<b>" || f.Object != "/bin/app" ||
 		!strings.HasPrefix(f.HTML, `<section id="f1">`) || strings.Contains(f.HTML, "<b>") ||
 		!strings.Contains(f.HTML, `<tr id="f1i9" data-line="f1i6" class="`) {
-		t.Errorf("%q", f)
+		t.Errorf("%+v", f)
+	}
+	if len(f.Calls) != 1 || f.Calls[0].SystemName != "operator<" || f.Calls[0].Value != 2 ||
+		!slices.Equal(f.Calls[0].Offsets, []int{6, 9}) {
+		t.Errorf("calls %+v", f.Calls)
 	}
 	if !strings.Contains(parts.List, `<a href="#f1">`) || !strings.Contains(parts.List, "no file &lt;b&gt;") {
 		t.Errorf("%q", parts.List)

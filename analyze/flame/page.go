@@ -92,20 +92,64 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 		code}, scripts...)
 }
 
-// packCode returns the code of as many functions as fit, as base64 of deflated JSON; "" without.
+// codeData is the code in a page; frames are numbered as in the graph.
+type codeData struct {
+	List      string         `json:"list"`
+	Functions []codeFunction `json:"functions"`
+}
+
+type codeFunction struct {
+	Frame int        `json:"frame"` // -1 if the page does not have it
+	HTML  string     `json:"html"`
+	Calls []codeCall `json:"calls,omitempty"`
+}
+
+// codeCall is an annotate.PartCall.
+type codeCall struct {
+	Frame int    `json:"frame"`
+	Value uint64 `json:"value"`
+	At    []int  `json:"at"`
+}
+
+// packCode returns the code of as many functions as fit, as base64 of deflated JSON; "" without. The
+// graph was filled.
 func (g *Graph) packCode(most int) (packed string, err error) {
 	if g.Code == nil {
 		return "", nil
 	}
-	parts := *g.Code
+	data := g.numberCode()
 	for {
-		packed, err = deflate(parts)
-		if n := len(parts.Functions); err == nil && len(packed) > most && n > 0 {
-			parts.Functions = parts.Functions[:n*3/4]
+		packed, err = deflate(data)
+		if n := len(data.Functions); err == nil && len(packed) > most && n > 0 {
+			data.Functions = data.Functions[:n*3/4]
 			continue
 		}
 		return packed, err
 	}
+}
+
+// numberCode finds the frames of the code's functions.
+func (g *Graph) numberCode() codeData {
+	type key struct{ object, name string }
+	frames := make(map[key]int)
+	for i, id := range g.Frames.nodes {
+		n := &g.rows.nodes[id]
+		frames[key{n.Object, n.SystemName}] = i
+	}
+	data := codeData{List: g.Code.List}
+	for _, p := range g.Code.Functions {
+		f := codeFunction{Frame: -1, HTML: p.HTML}
+		if i, ok := frames[key{p.Object, p.SystemName}]; ok {
+			f.Frame = i
+		}
+		for _, c := range p.Calls {
+			if i, ok := frames[key{p.Object, c.SystemName}]; ok {
+				f.Calls = append(f.Calls, codeCall{Frame: i, Value: c.Value, At: c.Offsets})
+			}
+		}
+		data.Functions = append(data.Functions, f)
+	}
+	return data
 }
 
 // writePage writes a page with its packed data in base64, which needs no escaping in HTML.

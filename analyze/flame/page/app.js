@@ -246,20 +246,19 @@
 
     // hasCode reports whether the page may have the code of a function.
     hasCode(frame) {
-      return !$("tab-code").hidden && (!this.code || this.code.find(frame) >= 0);
+      return !$("tab-code").hidden && (!this.code || this.code.has(frame));
     }
 
     // openCode shows the code of a function.
     async openCode(frame) {
       const code = await this.loadCode();
       if (!code) return;
-      const i = code.find(frame);
-      if (i < 0) {
+      if (!code.has(frame)) {
         this.say(`the page has no code of ${this.model.frames.name[frame]}: symbolize annotate shows it`);
         return;
       }
       this.openTab("code"); // what is hidden does not scroll
-      code.show(i);
+      code.open(frame);
     }
 
     // pick adds a frame to the selected ones, or takes it away.

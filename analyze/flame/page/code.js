@@ -4,10 +4,12 @@
   "use strict";
 
   const { make } = root.symbolizePanels;
+  const { cutMiddle, percent } = root.symbolizeFormat;
   const { eachIn } = root.symbolizeRanges;
 
   const $ = (id) => document.getElementById(id);
   const shift = 20; // of the number of a function in the numbers of lines
+  const mostPlaces = 12; // where a function is inlined
   const levels = [0.5, 2, 5, 10, 25]; // percentages from which a cell is darker
 
   // heatOf is the class of a share, as package annotate has it.
@@ -45,7 +47,16 @@
       this.place = make("div", { class: "listing" });
       $("panel-code").replaceChildren(this.note, this.place);
       this.place.addEventListener("click", (e) => this.follow(e));
-      this.index = new Map((data.functions || []).map((f, i) => [`${f.object}\n${f.name}`, i]));
+      this.index = new Map();
+      this.inlined = new Map(); // by frame: its places, heaviest first
+      (data.functions || []).forEach((f, i) => {
+        if (!this.index.has(f.frame)) this.index.set(f.frame, i);
+        for (const c of f.calls || []) {
+          if (!this.inlined.has(c.frame)) this.inlined.set(c.frame, []);
+          this.inlined.get(c.frame).push({ frame: c.frame, of: i, value: c.value, at: c.at });
+        }
+      });
+      for (const list of this.inlined.values()) list.sort((a, b) => b.value - a.value);
       this.showList();
     }
 
@@ -54,10 +65,13 @@
       return [...parts.body.childNodes];
     }
 
-    // find returns the number of a function by its frame, -1 if the page does not have its code.
-    find(frame) {
-      const { model } = this.app, o = model.frames.object[frame];
-      return this.index.get(`${o >= 0 ? model.objects[o].path : ""}\n${model.frames.name[frame]}`) ?? -1;
+    // has reports whether the page has the code of a frame, which may be inlined only.
+    has(frame) { return this.index.has(frame) || this.inlined.has(frame); }
+
+    // open shows the code of a frame: of one that is only inlined, where it has most samples.
+    open(frame) {
+      if (this.index.has(frame)) this.show(this.index.get(frame));
+      else this.showPlace(this.inlined.get(frame)[0]);
     }
 
     follow(e) {
@@ -81,24 +95,69 @@
       this.weigh();
     }
 
-    show(i) {
+    // showPlace shows what is inlined in a function, without the rest of it.
+    showPlace(place) {
+      this.show(place.of, place.frame);
+      const own = (id) => {
+        const offset = parseInt(id.slice(id.indexOf("i") + 1), 16);
+        return place.at.some((from, k) => k % 2 === 0 && offset >= from && offset <= place.at[k + 1]);
+      };
+      const lines = new Set();
+      let last = false; // rows before an instruction are its lines and calls
+      for (const tr of [...this.place.querySelectorAll(".instructions tr")].reverse()) {
+        if (tr.id) last = own(tr.id);
+        if (tr.id && last) lines.add(tr.dataset.line);
+        tr.hidden = !last;
+      }
+      last = false;
+      for (const tr of [...this.place.querySelectorAll(".source tr")].reverse()) {
+        const a = tr.querySelector("a");
+        if (a) last = tr.hidden = !lines.has(a.getAttribute("href").slice(1));
+        else tr.hidden = last;
+      }
+      const jumps = this.place.querySelector(".jumps");
+      if (jumps) jumps.style.display = "none";
+      this.scroll();
+    }
+
+    // placesOf has a button for each place where a function is inlined.
+    placesOf(frame) {
+      const list = this.inlined.get(frame) || [], { frames } = this.app.model;
+      if (list.length === 0) return [];
+      const all = list.reduce((sum, p) => sum + p.value, 0);
+      return [make("p", { class: "actions" }, `${cutMiddle(frames.name[frame], 80)} is inlined in `,
+        ...list.slice(0, mostPlaces).map((p) => {
+          const of = this.data.functions[p.of].frame;
+          return make("button", { onclick: () => this.showPlace(p) },
+            `${of >= 0 ? cutMiddle(frames.name[of], 60) : "a function"} ${percent(p.value, all)}`);
+        }), list.length > mostPlaces ? `and ${list.length - mostPlaces} more` : "")];
+    }
+
+    show(i, inlined = -1) {
       const f = this.data.functions?.[i];
       const back = make("p", { class: "actions" },
         make("button", { onclick: () => this.showList() }, "All functions"));
-      const frame = f ? this.app.model.frames.name.findIndex((_, n) => this.find(n) === i) : -1;
+      const frame = inlined >= 0 ? inlined : f ? f.frame : -1;
+      if (inlined >= 0) back.append(make("button", { onclick: () => this.show(i) }, "All of its function"));
       if (frame >= 0) {
         back.append(make("button", { onclick: () => this.app.go({ marked: frame }) }, "Mark in the graph"),
           make("button", { onclick: () => this.app.openSandwich(frame) }, "Callers and callees"));
       }
       this.shown = f ? i : -1;
-      this.place.replaceChildren(back, ...(f ? this.parse(f.html)
+      this.place.replaceChildren(back, ...this.placesOf(frame), ...(f ? this.parse(f.html)
         : [make("p", { class: "note" }, "The code of this function has no space in this page: symbolize annotate shows it.")]));
       this.weigh();
+      this.scroll();
+    }
+
+    // scroll brings the hottest line and instruction into sight.
+    scroll() {
       $("panel-code").scrollTop = 0;
       if (root.innerWidth <= 900) return; // the panel is as high as the code
       for (const table of [".instructions", ".source"]) { // the panel, then the pane of the source
         this.place.querySelector(`${table} .hottest`)?.scrollIntoView({ block: "center" });
       }
+      for (const pane of this.place.querySelectorAll(".code, .source")) pane.scrollLeft = 0;
     }
 
     // weigh shows the shares of the chosen range; without one, those of the recording, as they are.

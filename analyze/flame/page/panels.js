@@ -166,7 +166,7 @@
         this.app.go({ sandwich: r.frame });
       } }, "⇅");
       const act = make("td", { class: "act" }, sandwich);
-      if (this.app.code?.find(r.frame) >= 0) {
+      if (this.app.code?.has(r.frame)) {
         act.prepend(make("button", { title: "source and code (o)", "aria-label":
           `source and code of ${cutMiddle(name, 80)}`, onclick: (e) => {
           e.stopPropagation();
