@@ -68,8 +68,8 @@ func newSlots(n int) []uint32 {
 // concurrent cache misses of a core.
 const GroupSize = 32
 
-// ReadAhead reads the entries of at most GroupSize hashes, where they are where they are expected, so
-// that the misses of their look-ups overlap.
+// ReadAhead reads the entries of at most GroupSize hashes that their first slots lead to, so that the
+// cache misses of look-ups overlap.
 func (t *Table[V]) ReadAhead(list []Hash) {
 	if t.n == 0 {
 		return

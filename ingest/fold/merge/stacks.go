@@ -26,7 +26,7 @@ type folded struct {
 	rows      [][]Row
 }
 
-// split appends to parts a part for each tree of a forest, with the rows that have stacks in it.
+// split appends a part for each tree of a forest to parts, with the rows of stacks in that tree.
 // The rows of all parts are appended to list. locations are the locations of the forest's values.
 func split(list []Row, parts []*folded, rows iter.Seq[Row], trees []intern.Tree,
 	locations []ingest.LocationID) ([]Row, []*folded) {
