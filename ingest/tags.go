@@ -16,10 +16,12 @@ import (
 const (
 	CgroupTag    = "cgroup"    // the path of the control group
 	ContainerTag = "container" // the ID in that path, "" if none
-	TimeTag      = "time:"     // "time:10s": the start of an interval of that length
-	FieldTag     = "field:"    // "field:call_site"
-	LabelTag     = "label:"    // "label:thread_name"
-	AllLabels    = "label"     // all labels of a pprof or OTLP file
+	// ParallelismTag is how many recorded threads ran with the sample.
+	ParallelismTag = "parallelism"
+	TimeTag        = "time:"  // "time:10s": the start of an interval of that length
+	FieldTag       = "field:" // "field:call_site"
+	LabelTag       = "label:" // "label:thread_name"
+	AllLabels      = "label"  // all labels of a pprof or OTLP file
 )
 
 // FieldLabels are the words of the labels that are fields of Sample, not tags.
@@ -94,7 +96,8 @@ func ParseTag(word string) error {
 
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
-	return word == CgroupTag || word == ContainerTag || DerivedTag(word) || slices.Contains(NamespaceTags[:], word)
+	return word == CgroupTag || word == ContainerTag || word == ParallelismTag || DerivedTag(word) ||
+		slices.Contains(NamespaceTags[:], word)
 }
 
 // CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or
@@ -109,7 +112,7 @@ func CanonicalLabel(word string) string {
 
 // TagWords describes all words of tags, for messages.
 func TagWords() string {
-	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(NamespaceTags[:], ", ") +
+	return CgroupTag + ", " + ContainerTag + ", " + ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
 		", " + StateTag + ", " + WakerTag + ", time:DURATION, field:NAME, label:KEY"
 }
 
@@ -237,6 +240,26 @@ func AppendTags(a, b string) string {
 		return a + b
 	}
 	return a + tagSeparator + b
+}
+
+// Latency returns the profile with the weight of each sample divided by its tag ParallelismTag: wall-
+// clock time if the weight is processor time. Samples without the tag keep theirs. The profiles share
+// all tables.
+func (p *Profile) Latency() *Profile {
+	running := make(map[StringID]uint64)
+	out := *p
+	out.Samples = slices.Clone(p.Samples)
+	for i := range out.Samples {
+		s := &out.Samples[i]
+		n, ok := running[s.Tags]
+		if !ok {
+			n, _ = strconv.ParseUint(p.Tag(s, ParallelismTag), 10, 64) // 0 if there is none
+			n = max(n, 1)
+			running[s.Tags] = n
+		}
+		s.Weight /= n
+	}
+	return &out
 }
 
 // AllTags returns the tags of a sample in their order. A key can occur several times.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/table"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -92,5 +93,52 @@ func TestByLabel(t *testing.T) {
 	}
 	if want := "comm [no comm], pid 0, bytes 128, endpoint /sell, shard 2, shard -7"; !slices.Contains(got, want) {
 		t.Errorf("no %q in %q", want, fmt.Sprint(got))
+	}
+}
+
+// TestLatency: weights are divided by the parallelism of the samples; the table of top has both.
+func TestLatency(t *testing.T) {
+	p, _ := labelled(t)
+	plain := calltree.NewTop(p, calltree.TopOptions{})
+	tagged := func(value string) ingest.StringID {
+		p.Strings = append(p.Strings, ingest.JoinTags(ingest.ParallelismTag, value))
+		return ingest.StringID(len(p.Strings) - 1)
+	}
+	total, overhead := uint64(0), uint64(0)
+	four, odd := tagged("4"), tagged("many")
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if s.Event != 0 {
+			continue
+		}
+		s.Tags = []ingest.StringID{0, four, odd}[i%3]
+		overhead += s.Weight
+		if s.Tags == four {
+			total += s.Weight / 4
+		} else {
+			total += s.Weight
+		}
+	}
+	top := calltree.NewTop(p, calltree.TopOptions{Options: calltree.Options{Latency: true}})
+	if top.Total != total || top.Overhead != overhead || plain.Total != overhead || !top.Latency {
+		t.Fatalf("total %d of %d, want %d of %d", top.Total, top.Overhead, total, overhead)
+	}
+	flat := make(map[string]uint64)
+	for _, r := range plain.Rows {
+		flat[r.Name] = r.Flat
+	}
+	less := 0
+	for _, r := range top.Rows {
+		if r.Overhead != flat[r.Name] || r.Flat > r.Overhead {
+			t.Errorf("%s: %d of %d, want of %d", r.Name, r.Flat, r.Overhead, flat[r.Name])
+		}
+		if r.Flat < r.Overhead {
+			less++
+		}
+	}
+	var b bytes.Buffer
+	if err := top.WriteText(&b, table.Style{}); err != nil || less == 0 ||
+		!strings.Contains(b.String(), "latency latency% overhead  ") {
+		t.Errorf("%d rows with less; %v\n%s", less, err, b.String())
 	}
 }

@@ -45,6 +45,7 @@ type Options struct {
 	By        []By // nil is by function; see ParseBy
 	Filter    Filter
 	Demangler *report.Demangler // nil shows simple names
+	Latency   bool              // weights are those of ingest.Profile.Latency
 	// Squares also adds up the squares of the samples' values, for Stacks.Squares.
 	Squares bool
 }
@@ -76,6 +77,9 @@ func New(p *ingest.Profile, opts Options) *Folder {
 		opts.Demangler = report.NewDemangler(report.Simple)
 	}
 	opts.Demangler.Warm(p)
+	if opts.Latency {
+		p = p.Latency()
+	}
 	f := &Folder{Profile: p, opts: opts, index: make(map[nodeKey]NodeID)}
 	f.frameful = len(opts.By) == 0
 	for _, b := range opts.By {

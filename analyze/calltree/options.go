@@ -32,6 +32,7 @@ type Head struct {
 	Filters []string       `json:"filters,omitempty"` // "focus=regexp"
 	Kept    uint64         `json:"kept"`              // after filters
 	Copied  *report.Copied `json:"copied_stacks,omitempty"`
+	Latency bool           `json:"latency,omitempty"` // values are divided by the parallelism
 
 	unmatched []string
 }
@@ -51,6 +52,7 @@ func newHead(p *ingest.Profile, s *Stacks, opts *Options) Head {
 		}
 	}
 	h.Copied = report.NewCopied(&p.Stats.Copied)
+	h.Latency = opts.Latency
 	return h
 }
 
@@ -61,6 +63,9 @@ func (h *Head) Unmatched() []string { return h.unmatched }
 func (h *Head) write(w *bufio.Writer) {
 	fmt.Fprintf(w, "event: %s, %s samples, total %s\n", h.Event, table.Thousands(h.Samples),
 		table.Quantity(h.Total, h.Unit))
+	if h.Latency {
+		w.WriteString("latency: weights are divided by the number of threads that ran\n")
+	}
 	if len(h.Others) > 0 {
 		fmt.Fprintf(w, "other events: %s (--event)\n", strings.Join(h.Others, ", "))
 	}

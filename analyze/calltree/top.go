@@ -23,6 +23,8 @@ type Top struct {
 	Head
 	Rows []TopRow `json:"rows"`
 	Left int      `json:"rows_left_off,omitempty"` // by Limit
+	// Overhead is the total without Options.Latency.
+	Overhead uint64 `json:"total_overhead,omitempty"`
 }
 
 // TopRow is a function of one object, a BPF function of all its loads, all unresolved frames of
@@ -30,6 +32,8 @@ type Top struct {
 type TopRow struct {
 	Flat uint64 `json:"flat"` // where it was the leaf
 	Cum  uint64 `json:"cum"`  // where it was on the stack, recursion counted once
+	// Overhead is Flat without Options.Latency.
+	Overhead uint64 `json:"overhead,omitempty"`
 	Item
 
 	label, suffix string
@@ -66,7 +70,16 @@ func NewItem(n *Node, full *report.Demangler) Item {
 // NewTop adds up one event, heaviest first.
 func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	s := Fold(p, &opts.Options)
-	t := &Top{Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
+	overhead := make([]uint64, len(s.Nodes))
+	var whole uint64
+	if opts.Latency {
+		plain := opts.Options
+		plain.Latency = false
+		o := Fold(p, &plain) // with the same nodes
+		overhead, _ = o.Sums()
+		whole = o.Total
+	}
+	t := &Top{Overhead: whole, Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
 	rows := s.Table(opts.Cum)
 	nodes := make([]NodeID, len(rows)) // also nodes without a row: else one of two would look like both
 	for i := range rows {
@@ -80,7 +93,8 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]
-		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Item: NewItem(n, full),
+		t.Rows = append(t.Rows, TopRow{Flat: r.Flat, Cum: r.Cum, Overhead: overhead[r.Node],
+			Item:  NewItem(n, full),
 			label: cmp.Or(shown[r.Node], n.Name), suffix: ObjectSuffix(n)})
 	}
 	return t
@@ -93,20 +107,28 @@ const narrow = 72
 func (t *Top) WriteText(w io.Writer, style table.Style) error {
 	return flushing(w, func(out *bufio.Writer) {
 		t.write(out)
-		columns := func(flat, share, sum, cum, cumShare string) string {
+		columns := func(flat, share, sum, cum, cumShare, overhead string) string {
+			if t.Latency {
+				return fmt.Sprintf("%10s %8s %8s %10s %6s  ", flat, share, overhead, cum, cumShare)
+			}
 			if style.Width > 0 && style.Width < narrow {
 				return fmt.Sprintf("%9s %6s %9s %6s  ", flat, share, cum, cumShare)
 			}
 			return fmt.Sprintf("%10s %6s %6s %10s %6s  ", flat, share, sum, cum, cumShare)
 		}
-		out.WriteString(columns("flat", "flat%", "sum%", "cum", "cum%") + "name\n")
+		flat := "flat"
+		if t.Latency {
+			flat = "latency"
+		}
+		out.WriteString(columns(flat, flat+"%", "sum%", "cum", "cum%", "overhead") + "name\n")
 		sum := uint64(0)
 		for i := range t.Rows {
 			r := &t.Rows[i]
 			sum += r.Flat
 			numbers := columns(table.Quantity(r.Flat, t.Unit),
 				table.Percent(r.Flat, t.Total), table.Percent(sum, t.Total),
-				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total))
+				table.Quantity(r.Cum, t.Unit), table.Percent(r.Cum, t.Total),
+				table.Percent(r.Overhead, t.Overhead))
 			WriteRow(out, style, numbers, table.Heat(r.Flat, t.Total), r.label, r.suffix)
 		}
 		if t.Left > 0 {

@@ -165,11 +165,20 @@ func (s *tagSet) number(text string) uint32 {
 	return n
 }
 
-// tagSource makes one tag: the number of a sample's value, 0 for none, and the text of a number.
+// tagSource makes one tag: the number of a sample's value, 0 for none, and the text of a number;
+// without text the tag is the number.
 type tagSource struct {
 	key   string
 	value func(r *reader) uint64
 	text  func(r *reader, value uint64) string
+}
+
+// tag is the tag of a value.
+func (s *tagSource) tag(r *reader, value uint64) ingest.Tag {
+	if s.text == nil {
+		return ingest.Tag{Key: s.key, Numeric: true, Number: int64(value)}
+	}
+	return ingest.Tag{Key: s.key, Text: s.text(r, value)}
 }
 
 // tagger makes the tags of the samples of one reader.
@@ -207,6 +216,10 @@ func (c *collector) tagSources() error {
 			src.text = cgroupText
 			if word == ingest.ContainerTag {
 				src.text = containerText
+			}
+		case word == ingest.ParallelismTag:
+			if err := c.parallelismTag(&src); err != nil {
+				return err
 			}
 		case strings.HasPrefix(word, ingest.FieldTag):
 			if err := c.fieldTag(&src, src.key); err != nil {
@@ -329,13 +342,13 @@ func (t *tagger) number(r *reader) uint32 {
 	t.last = append(t.last[:0], t.values...)
 	code, ok := t.known[string(t.values)]
 	if !ok {
-		var list []string
+		var list []ingest.Tag
 		for i := range t.sources {
 			if v := binary.LittleEndian.Uint64(t.values[8*i:]); v != 0 {
-				list = append(list, t.sources[i].key, t.sources[i].text(r, v))
+				list = append(list, t.sources[i].tag(r, v))
 			}
 		}
-		code = t.set.number(ingest.JoinTags(list...))
+		code = t.set.number(ingest.EncodeTags(list))
 		t.known[string(t.values)] = code
 	}
 	t.code = code

@@ -48,7 +48,8 @@ func (s *perfSource) sideBandState() *sideband.State { return s.state }
 func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 	if s.state == nil {
 		opts := sideband.ScanOptions{ChunkSize: s.chunkSize, Bundles: bundlesOf(s.opts.Bundles),
-			Missing: s.missing, JIT: s.opts.JIT, Kallsyms: s.opts.Kallsyms}
+			Missing: s.missing, JIT: s.opts.JIT, Kallsyms: s.opts.Kallsyms,
+			Switches: slices.Contains(s.opts.Keep.TagList(), ingest.ParallelismTag)}
 		if own := container.Kallsyms(s.file.path); own != "" {
 			opts.Kallsyms = append([]string{own}, opts.Kallsyms...)
 		}

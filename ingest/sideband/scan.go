@@ -25,6 +25,7 @@ type ScanOptions struct {
 	Kallsyms []string
 	// JIT returns the code that a process compiled at run time; nil for none.
 	JIT       func(*JITQuery) JITCode
+	Switches  bool  // read the context switches into Records.Switches
 	EndNanos  int64 // wall clock of the recording's end, used if the recording does not have it
 	BornNanos int64 // creation of the recording's file, before the first sample; 0 if unknown
 }
@@ -74,6 +75,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	}) {
 		x.readings = make(readings)
 	}
+	x.keepSwitches = opts.Switches
 	r := x.File.AllRecords()
 	next := Position(x.File.Data.Offset)
 	for r.Next() {
@@ -237,6 +239,8 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if !l.ByBPF {
 			sb.Records.Stats.Lost += l.Count
 		}
+	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide, perfdata.TypeExit:
+		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeCgroup:
 		return sb.cgroup(rec)
 	case perfdata.TypeNamespaces:
@@ -250,8 +254,38 @@ func (sb *State) record(rec *perfdata.Record) error {
 	case perfdata.TypeAuxtrace:
 		sb.Records.traces.size += sb.Records.File.AuxtraceSize(rec)
 	}
-	// EXIT is ignored: late samples of an ended process still find its mappings, and the next
+	// EXIT changes no mappings: late samples of an ended process still find its mappings, and the next
 	// process with its number has a FORK.
+	return nil
+}
+
+// Switch is a record of a context switch, or of the exit of a thread.
+type Switch struct {
+	Time     uint64 // as recorded
+	TID, CPU int32  // the thread that starts or stops to run; CPU -1 if it was not recorded
+	Out      bool   // it stops
+	Exit     bool   // it ends: a recording of processes has no other record of its stop
+	CPUWide  bool   // of a recording of CPUs, which has the idle thread, 0, too
+}
+
+// contextSwitch keeps a context switch, if it has a time.
+func (x *Records) contextSwitch(rec *perfdata.Record) error {
+	if !x.keepSwitches {
+		return nil
+	}
+	id, err := x.File.SampleID(rec)
+	if err != nil || id.Time == NoTime {
+		return err
+	}
+	s := Switch{Time: id.Time, TID: id.TID, CPU: -1, Out: rec.Misc&perfdata.MiscSwitchOut != 0,
+		CPUWide: rec.Type == perfdata.TypeSwitchCPUWide}
+	if rec.Type == perfdata.TypeExit {
+		s.Out, s.Exit = true, true
+	}
+	if id.Has&perfdata.SampleCPU != 0 {
+		s.CPU = int32(id.CPU)
+	}
+	x.Switches = append(x.Switches, s)
 	return nil
 }
 

@@ -112,6 +112,9 @@ type Records struct {
 	Stats      ingest.Stats
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
+	Switches   []Switch // in file order, with ScanOptions.Switches
+
+	keepSwitches bool
 
 	refutedModules int // modules with a recorded build ID that others have, too
 

@@ -127,20 +127,21 @@ type Features struct {
 	Sections map[Feature]Section // positions of the features that are wholly in the file
 	Unknown  []Feature           // features present but not Known, ascending
 
-	BuildIDs    []BuildIDEntry // in file order
-	Hostname    string
-	OSRelease   string // "6.18.15"
-	Version     string // of perf, without "perf version"; "simpleperf 1.build.7"
-	Arch        string // "x86_64"
-	CPUDesc     string
-	CPUsOnline  uint32
-	CmdLine     []string
-	EventDesc   []EventDesc
-	PMUMappings []PMU
-	FirstTime   uint64 // of SAMPLE_TIME: ns of the recording's clock; 0 if perf did not look
-	LastTime    uint64
-	ClockData   *ClockData
-	Compressed  bool // false also if the recorder was killed
+	BuildIDs      []BuildIDEntry // in file order
+	Hostname      string
+	OSRelease     string // "6.18.15"
+	Version       string // of perf, without "perf version"; "simpleperf 1.build.7"
+	Arch          string // "x86_64"
+	CPUDesc       string
+	CPUsAvailable uint32 // configured, of which some may be offline
+	CPUsOnline    uint32
+	CmdLine       []string
+	EventDesc     []EventDesc
+	PMUMappings   []PMU
+	FirstTime     uint64 // of SAMPLE_TIME: ns of the recording's clock; 0 if perf did not look
+	LastTime      uint64
+	ClockData     *ClockData
+	Compressed    bool // false also if the recorder was killed
 
 	// Simpleperf has the facts that simpleperf writes about a recording: "event_type_info",
 	// "kernel_version", "simpleperf_version" …
@@ -253,7 +254,7 @@ var featureDecoders = map[Feature]func(*Features, *decode.Reader){
 	FeatureVersion:   func(x *Features, d *decode.Reader) { x.Version = featureString(d) },
 	FeatureArch:      func(x *Features, d *decode.Reader) { x.Arch = featureString(d) },
 	FeatureNrCPUs: func(x *Features, d *decode.Reader) {
-		d.U32() // configured
+		x.CPUsAvailable = d.U32()
 		x.CPUsOnline = d.U32()
 	},
 	FeatureCPUDesc:     func(x *Features, d *decode.Reader) { x.CPUDesc = featureString(d) },

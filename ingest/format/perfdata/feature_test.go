@@ -61,7 +61,7 @@ func TestFeatures(t *testing.T) {
 				{ID: buildid.New(id20), PID: 77, CPUMode: CPUModeGuestKernel, Filename: "[guest]"},
 			},
 			Hostname: "host", OSRelease: "6.18.15", Version: "6.1.192", Arch: "x86_64",
-			CPUDesc: "A CPU", CPUsOnline: 2,
+			CPUDesc: "A CPU", CPUsAvailable: 4, CPUsOnline: 2,
 			CmdLine: []string{"/usr/bin/perf", "record", "-g", strings.Repeat("long ", 40)},
 			EventDesc: []EventDesc{{Attr: f.Events[0].Attr, Name: "cpu-clock",
 				IDs: []uint64{11, 12}}},

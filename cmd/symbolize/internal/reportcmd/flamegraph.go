@@ -166,6 +166,9 @@ func (o *flamegraphOptions) noteWhole(a *cli.App) {
 // graph makes the graph of a profile.
 func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile) *flame.Graph {
 	opts := o.calls(s, p)
+	if opts.Latency {
+		p = p.Latency()
+	}
 	g := flame.New(p, flame.Options{Event: -1, Shown: opts.Event, Count: opts.Count,
 		Cover: pageCoverage(s, p, opts.Count), Keep: o.Keep, By: opts.By, Filter: opts.Filter, Demangler: opts.Demangler,
 		MinShare: o.minShare / 100, Reverse: o.reverse})

@@ -25,7 +25,7 @@ type selectOptions struct {
 	focus, ignore, hide, show, showFrom string
 	tagFocus, tagIgnore                 string
 	by                                  string
-	count                               bool
+	count, latency                      bool
 	demangle                            string
 
 	parsed calltree.Options
@@ -47,6 +47,8 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 		"attributes of samples before one of frames (comm,function) become outermost frames")
 	cli.Complete(cmd, "by", calltree.Words())
 	cli.AddCount(fs, &o.count)
+	fs.BoolVar(&o.latency, "latency", false, "divide the weight of each sample by the number of "+
+		"threads that ran: wall-clock time (perf record --latency or --switch-events)")
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 }
 
@@ -131,6 +133,15 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 		}
 		if err := keep.Add(string(by)); err != nil {
 			return cli.Usagef("--by %s: %v", o.by, err)
+		}
+	}
+	if o.latency {
+		if o.count {
+			return cli.Usagef("--latency: of weights; --count has none")
+		}
+		o.parsed.Latency = true
+		if err := keep.Add(ingest.ParallelismTag); err != nil {
+			return cli.Usagef("--latency: %v", err)
 		}
 	}
 	if err := o.parseTags(keep); err != nil {
