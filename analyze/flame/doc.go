@@ -13,6 +13,9 @@
 // A differential graph has two sides as two events of one column each: the tree has the frames of
 // both, drawn as wide as on the new side.
 //
+// The samples of one recording by time, of which the page makes graphs of ranges, have places in the
+// same tree, and ticks as coarse as the size of the page asks for (rangeLevels).
+//
 // The data in the page are JSON, deflated, in base64; page/model.js reads them. Names reach the
 // document as text only, and the page's Content-Security-Policy allows no script but its own.
 package flame
