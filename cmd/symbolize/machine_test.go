@@ -38,6 +38,8 @@ func newMachine(t *testing.T) *machine {
 		"stacks.data":   "sampled/stacks.data",
 		"waits.data":    "sampled/offcpu.data",
 		"stacks.syms":   "sampled/kallsyms",
+
+		"switches.data": "waits/pipe.data",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}

@@ -175,10 +175,11 @@ func (d *deriver) push(rec *perfdata.Record, time uint64, x derivedRecord) error
 	return d.window.Add(time, int64(sideband.PositionOf(rec)), x)
 }
 
-// switched adds a SWITCH record, which a recording of one process has for its threads that start
-// to run. sched_switch has more about the ends.
+// switched adds a SWITCH record, which recordings with --switch-events have besides sched_switch: a
+// recording of one process has no other for its threads that start to run, and the kernel may drop
+// samples where it keeps these.
 func (d *deriver) switched(rec *perfdata.Record) error {
-	if d.d.kind == pairOf || rec.Misc&perfdata.MiscSwitchOut != 0 {
+	if d.d.kind == pairOf {
 		return nil
 	}
 	id, err := d.c.Records.File.SampleID(rec)
@@ -188,6 +189,13 @@ func (d *deriver) switched(rec *perfdata.Record) error {
 	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: -1, Stack: pair.NoStack}}
 	if id.Has&perfdata.SampleCPU != 0 {
 		x.point.CPU = int32(id.CPU)
+	}
+	if rec.Misc&perfdata.MiscSwitchOut != 0 {
+		state := stateUnknown
+		if rec.Misc&perfdata.MiscSwitchOutPreempt != 0 {
+			state, x.why = statePreempted, pair.Preempted
+		}
+		x.kind, x.point.Label = recordOut, d.subjectOf(id.TID, id.Time, state)
 	}
 	return d.push(rec, id.Time, x)
 }
@@ -290,6 +298,8 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 		d.threads.In(in)
 	case recordIn:
 		d.threads.Again(x.point)
+	case recordOut:
+		d.threads.OutAgain(x.point, x.why)
 	case recordWake:
 		d.threads.Ran(x.point.TID, time)
 		if !d.recorded(x.other) {

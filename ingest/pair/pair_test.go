@@ -56,6 +56,8 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 			x.In(p)
 		case "again":
 			x.Again(p)
+		case "outagain":
+			x.OutAgain(p, Blocked)
 		case "ran":
 			x.Ran(tid, time)
 		case "wake": // tid wakes other
@@ -108,7 +110,7 @@ func TestThreads(t *testing.T) {
 			waits: Stats{Emitted: Sum{1, 1}, Lost: Sum{1, 4}}},
 		{name: "one process only", events: "5 out 7;9 out 7;11 out 7", want: "run 7: 0-5",
 			waits: Stats{NoEnd: Sum{2, 6}}},
-		{name: "two records of a switch", events: "1 out 7;2 in 7;2 again 7;3 out 7;4 again 7;5 end",
+		{name: "two records of a switch", events: "1 out 7;2 in 7;2 again 7;3 outagain 7;4 outagain 7;4 again 7;5 end",
 			want:  "run 7: 0-1; wait 7: 1-2 ready 0; run 7: 2-3; wait 7: 3-4 ready 0; run 7: 4-5",
 			waits: Stats{Emitted: Sum{2, 2}}},
 		{name: "seen running", events: "1 out 7;1 ran 7;3 ran 7;4 ran 7;9 out 7;11 in 7;12 ran 7;13 out 7",

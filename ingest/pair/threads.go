@@ -164,6 +164,14 @@ func (t *Threads) Again(p Point) {
 	}
 }
 
+// OutAgain is Out for a second record of the same switch: it does nothing if the thread waits
+// already.
+func (t *Threads) OutAgain(p Point, why Why) {
+	if x := t.threads[p.TID]; x == nil || x.state != stateWaiting {
+		t.Out(p, why)
+	}
+}
+
 // Ran records that a thread ran at a time. If it had not been seen to start, when its wait ended is
 // unknown.
 func (t *Threads) Ran(tid int32, time uint64) {

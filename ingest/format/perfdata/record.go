@@ -142,13 +142,14 @@ const (
 
 // Bits of a record's misc field. Their definition depends on the record's type.
 const (
-	MiscMmapData    = 1 << 13 // MMAP, MMAP2: not executable
-	MiscCommExec    = 1 << 13 // COMM: by exec
-	MiscForkExec    = 1 << 13 // FORK: synthesized by perf, the child's maps follow
-	MiscMmapBuildID = 1 << 14 // MMAP2: a build ID instead of device and inode
-	MiscBuildIDSize = 1 << 15 // HEADER_BUILD_ID: the entry has the length of its ID
-	MiscSwitchOut   = 1 << 13 // SWITCH, SWITCH_CPU_WIDE: the thread stops running
-	MiscLostByBPF   = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
+	MiscMmapData         = 1 << 13 // MMAP, MMAP2: not executable
+	MiscCommExec         = 1 << 13 // COMM: by exec
+	MiscForkExec         = 1 << 13 // FORK: synthesized by perf, the child's maps follow
+	MiscMmapBuildID      = 1 << 14 // MMAP2: a build ID instead of device and inode
+	MiscBuildIDSize      = 1 << 15 // HEADER_BUILD_ID: the entry has the length of its ID
+	MiscSwitchOut        = 1 << 13 // SWITCH, SWITCH_CPU_WIDE: the thread stops running
+	MiscSwitchOutPreempt = 1 << 14 // with MiscSwitchOut: it lost the CPU
+	MiscLostByBPF        = 1 << 15 // LOST_SAMPLES: a BPF filter dropped them; no loss
 )
 
 // headerSize is the size of struct perf_event_header, and the minimum size of a record.
