@@ -102,6 +102,9 @@ const (
 	GuestPath           = "[guest]"
 	HypervisorPath      = "[hypervisor]"
 	NoStackPath         = "[no stack]"
+	WaitedBeforePath    = "[waited since before the recording]" // the three of derived events
+	NotYetRunPath       = "[made, not yet run]"
+	NotSampledPath      = "[ran, not sampled]"
 	AnonymousPath       = "//anon" // the kernel's name of memory without a file
 	VsyscallPath        = "[vsyscall]"
 	VDSO32Path          = "[vdso32]" // perf's name for a 32-bit process under a 64-bit kernel

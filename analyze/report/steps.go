@@ -159,6 +159,10 @@ const framePointers = "perf record --call-graph fp"
 
 // stackLost returns the step for stacks that did not fit into a BPF stack map.
 func stackLost(c *Case) string {
+	switch c.Object.File.Path {
+	case ingest.WaitedBeforePath, ingest.NotYetRunPath, ingest.NotSampledPath:
+		return "" // no recording has it
+	}
 	if c.Counted {
 		return recordAll(c) // writes each sample with its stack
 	}

@@ -89,9 +89,9 @@ const (
 )
 
 var missingNames = [missingStacks]string{
-	beganBefore: "[waited since before the recording]",
-	notStarted:  "[made, not yet run]",
-	notSampled:  "[ran, not sampled]",
+	beganBefore: ingest.WaitedBeforePath,
+	notStarted:  ingest.NotYetRunPath,
+	notSampled:  ingest.NotSampledPath,
 }
 
 func newDeriver(r *reader) *deriver {
