@@ -32,7 +32,7 @@ func (f *stackFolder) selected(sm *stackmap.Sample) bool {
 	return (len(o.PIDs) == 0 || slices.Contains(o.PIDs, sm.PID)) &&
 		(len(o.TIDs) == 0 || slices.Contains(o.TIDs, sm.TID)) &&
 		(len(o.Comms) == 0 || slices.Contains(o.Comms, sm.Comm)) &&
-		(o.Event == "" || o.Event == f.events[sm.Event].Name)
+		f.event[sm.Event] >= 0
 }
 
 // samples folds the samples of the set.
@@ -68,7 +68,8 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 		f.stats.FilteredOut += sm.Count
 		return
 	}
-	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1, Event: sm.Event}
+	l := merge.Labels{Comm: f.Comm(sm.Comm), PID: -1, TID: -1, CPU: -1,
+		Event: uint16(f.event[sm.Event]), Tags: f.tagsOf(sm)}
 	if f.opts.Keep.PID {
 		l.PID = sm.PID
 	}

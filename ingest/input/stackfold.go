@@ -29,6 +29,9 @@ type stackFolder struct {
 	pairs  map[[numRoles]uint32]uint32 // stacks by the numbers of their parts
 	rows   []merge.Row
 	stats  ingest.Stats
+	// event holds, by event of the set, its number in events; -1: not selected.
+	event []int
+	wall  bool // the samples are of ingest.WallEvent
 
 	// Number + 1 in lists of located parts: by stack if the locations are the same in all
 	// processes; by key for others and for lost parts.
@@ -96,9 +99,8 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
-	for _, e := range set.Events {
-		col.events = append(col.events, ingest.Event{Name: e.Name, Unit: e.Unit, Period: e.Period})
-	}
+	col.states = kernelStates
+	f.chooseEvents()
 	for role := range f.lists {
 		f.located[role] = make([]uint32, set.NumStacks())
 		f.keyed[role] = make(map[partKey]uint32)
@@ -143,12 +145,16 @@ func (f *stackFolder) checkFilters() error {
 		}
 	}
 	switch {
-	case len(tags) > 0:
-		return fmt.Errorf("%s: its samples have no %s", f.file.path, ingest.TagKey(tags[0]))
-	case o.Event != "" && !slices.ContainsFunc(f.events, func(e ingest.Event) bool {
-		return e.Name == o.Event
-	}):
-		return &ingest.EventError{Capture: f.file.path, Event: o.Event}
+	case o.WakerDepth > 0:
+		return fmt.Errorf("%s: no wakers of threads in it", f.file.path)
+	}
+	if err := f.checkEvent(); err != nil {
+		return err
+	}
+	for _, word := range tags {
+		if word != ingest.StateTag || !f.hasStates() {
+			return fmt.Errorf("%s: its samples have no %s", f.file.path, ingest.TagKey(word))
+		}
 	}
 	return nil
 }
@@ -337,7 +343,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 			o.Unseen = true
 		}
 	}
-	comms, _ := f.strings()
+	comms, tags := f.strings()
 	f.set.Discard()
 	f.located, f.keyed, f.found, f.users = [numRoles][]uint32{},
 		[numRoles]map[partKey]uint32{}, [numRoles][2][]uint32{}, [2]userPlaces{}
@@ -345,6 +351,9 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	s := &merge.Shard{Places: places, Rows: slices.Values(f.rows), Labels: f.labels.List,
 		Stacks: f.stacks.Trees(), Objects: number, Events: f.eventsUsed(),
 		Comms: func(code uint32) ingest.StringID { return comms[code] }}
+	if len(tags) > 0 {
+		s.Tags = func(code uint32) ingest.StringID { return tags[code] }
+	}
 	merge.Assemble(p, []*merge.Shard{s})
 	p.Stats = f.stats
 	p.Stats.Lost = f.set.LostSamples

@@ -93,17 +93,19 @@ func (f *flusher) pause() time.Duration {
 // part is the data since the last flush, as far as recording continues during the flush.
 type part struct {
 	side   *sidePart
-	stacks *sampler.Part // nil: not sampled
-	gone   gone          // processes without data in later parts
-	turned uint64        // start of the next part, or earlier: clock of records
-	end    bundle.Clocks // start of the next part: clock of samples, if any
+	stacks []*sampler.Part // by event; nil: not sampled
+	gone   gone            // processes without data in later parts
+	turned uint64          // start of the next part, or earlier: clock of records
+	end    bundle.Clocks   // start of the next part: clock of samples, if any
 }
 
 func (p *part) close() {
 	if p.side != nil {
 		p.side.close()
 	}
-	p.stacks.Close()
+	for _, of := range p.stacks {
+		of.Close()
+	}
 }
 
 // flush makes the data since the last flush durable, and starts a new file if it is due.
@@ -184,9 +186,7 @@ func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) 
 	}
 	var by *places
 	if err == nil && p.stacks != nil {
-		var m bundle.Samples
-		m, by, err = x.stacks.addPart(f.w, p.stacks)
-		samples = append(samples, m)
+		samples, by, err = x.stacks.addParts(f.w, p.stacks)
 	}
 	if err == nil {
 		err = x.procs.addMappings(f.w, by)

@@ -268,14 +268,22 @@ func (s *session) end(w *bundle.Writer) error {
 		return err
 	}
 	sortMissing(s.summary.Missing)
+	st := s.summary.Stacks
+	if st == nil {
+		return nil
+	}
+	users, kernel := 0, 0
 	for i := range s.manifest.Samples {
-		m, st := &s.manifest.Samples[i], s.summary.Stacks
-		if n, ok := w.Merged(m.Stacks); ok && st != nil {
-			st.UserStacks = n
+		m := &s.manifest.Samples[i]
+		n, ok := w.Merged(m.Stacks)
+		k, both := w.Merged(m.KernelStacks)
+		if !ok || !both {
+			return nil // one part: the counts are complete
 		}
-		if n, ok := w.Merged(m.KernelStacks); ok && st != nil {
-			st.KernelStacks = n
-		}
+		users, kernel = users+n, kernel+k
+	}
+	if users+kernel > 0 {
+		st.UserStacks, st.KernelStacks = users, kernel
 	}
 	return nil
 }

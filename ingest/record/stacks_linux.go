@@ -16,12 +16,12 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// stacks runs the sampler, and reads the mappings of processes that have bare addresses in their
-// stacks.
+// stacks runs the samplers, one for each event, and reads the mappings of processes that have bare
+// addresses in their stacks.
 type stacks struct {
 	s     *session
 	procs *processes
-	sm    *sampler.Sampler
+	list  []*sampler.Sampler // Wait and Wake are of the first
 	// changes of the kernel's address space
 	changes *history.CodeLog
 
@@ -30,10 +30,10 @@ type stacks struct {
 	recent         map[int32]bool // processes reported in the drainEvery starting at since
 	since          time.Time
 
-	requested atomic.Bool        // a part is requested
-	turned    time.Time          // time of Turn; zero: no Turn is pending
-	ended     uint64             // its end by CLOCK_MONOTONIC, valid when parts was received
-	parts     chan *sampler.Part // the requested part; nil after an error
+	requested atomic.Bool          // a part is requested
+	turned    time.Time            // time of Turn; zero: no Turn is pending
+	ended     uint64               // its end by CLOCK_MONOTONIC, valid when parts was received
+	parts     chan []*sampler.Part // the requested part of each sampler; nil after an error
 
 	unproven uint64 // samples, see sampler.Part
 
@@ -66,15 +66,27 @@ func (x *stacks) load() error {
 		return stacksError(fmt.Errorf("%w: no process %d", sampler.ErrTarget, o.PIDs[0]))
 	}
 	o.Changes = x.changes
-	x.sm, err = sampler.New(o)
-	return stacksError(err)
+	for _, of := range o.Events() {
+		sm, err := sampler.New(of)
+		if err != nil {
+			return stacksError(err)
+		}
+		if x.list = append(x.list, sm); len(x.list) > 1 {
+			if err := x.list[0].WakeBy(sm); err != nil {
+				return stacksError(err)
+			}
+		}
+	}
+	return nil
 }
 
 func (x *stacks) start() error {
-	if err := x.sm.Start(); err != nil {
-		return stacksError(err)
+	for _, sm := range x.list {
+		if err := sm.Start(); err != nil {
+			return stacksError(err)
+		}
 	}
-	x.done, x.parts = make(chan struct{}), make(chan *sampler.Part, 1)
+	x.done, x.parts = make(chan struct{}), make(chan []*sampler.Part, 1)
 	go x.loop()
 	return nil
 }
@@ -84,7 +96,7 @@ func (x *stacks) start() error {
 func (x *stacks) loop() {
 	defer close(x.done)
 	for !x.stopping.Load() {
-		woken := x.sm.Wait(x.pause)
+		woken := x.list[0].Wait(x.pause)
 		switch unrecorded := x.receive(woken); {
 		case woken && unrecorded:
 			time.Sleep(leastPause)
@@ -106,54 +118,62 @@ const leastTurn = 20 * time.Millisecond
 // can arrive any more, Cut.
 func (x *stacks) turn() {
 	switch {
-	case x.turned.IsZero() && x.sm.Full():
+	case x.turned.IsZero() && slices.ContainsFunc(x.list, (*sampler.Sampler).Full):
 		x.s.flushSoon()
 		fallthrough
 	case x.turned.IsZero():
 		if !x.requested.Load() {
 			return
 		}
-		if err := x.sm.Turn(); err != nil {
-			x.s.warn("samples are not flushed: %v", err)
-			x.requested.Store(false)
-			x.parts <- nil
-			return
+		for _, sm := range x.list {
+			if err := sm.Turn(); err != nil {
+				x.s.warn("samples are not flushed: %v", err)
+				x.requested.Store(false)
+				x.parts <- nil
+				return
+			}
 		}
 		x.ended = x.s.host.Monotonic()
 		x.turned, x.pause = time.Now(), leastTurn
 	case time.Since(x.turned) >= leastTurn:
 		x.turned = time.Time{}
 		x.requested.Store(false)
-		x.parts <- x.sm.Cut()
+		var parts []*sampler.Part
+		for _, sm := range x.list {
+			parts = append(parts, sm.Cut())
+		}
+		x.parts <- parts
 	}
 }
 
 // cut returns the complete samples since the last cut, nil on failure, and the time of their end by
 // CLOCK_MONOTONIC.
-func (x *stacks) cut() (p *sampler.Part, end uint64) {
+func (x *stacks) cut() (parts []*sampler.Part, end uint64) {
 	x.requested.Store(true)
 	select {
-	case p = <-x.parts:
-		if p != nil {
+	case parts = <-x.parts:
+		if parts != nil {
 			end = x.ended
 		}
 	case <-x.done:
 	}
-	return p, end
+	return parts, end
 }
 
-// addPart explains a part and adds it to a bundle as a segment. It returns the manifest's entry and
-// the mappings that addresses need.
-func (x *stacks) addPart(w *bundle.Writer, p *sampler.Part) (m bundle.Samples, by *places,
-	err error) {
-	by = newPlaces(x.procs)
-	if err := x.explainPart(p, by); err != nil {
-		by = nil
-	}
-	if m, err = p.Write(w, true); err == nil {
+// addParts explains the parts of the samplers and adds them to a bundle as a segment. It returns
+// the manifest's entries and the mappings that addresses need.
+func (x *stacks) addParts(w *bundle.Writer, parts []*sampler.Part) (list []bundle.Samples,
+	by *places, err error) {
+	by = x.explainParts(parts)
+	for _, p := range parts {
+		m, err := p.Write(w, true)
+		if err != nil {
+			return nil, nil, err
+		}
 		m.Files = x.procs.files(p.HasFile)
+		list = append(list, m)
 	}
-	return m, by, err
+	return list, by, nil
 }
 
 func stacksError(err error) error {
@@ -175,7 +195,9 @@ func (x *stacks) drain() time.Duration { return 0 }
 // lacked the mappings of a process.
 func (x *stacks) receive(woken bool) (unrecorded bool) {
 	clear(x.reported)
-	x.sm.Drain()
+	for _, sm := range x.list {
+		sm.Drain()
+	}
 	x.pause = nextPause(x.pause, x.longest, len(x.reported) > 0)
 	if time.Since(x.since) >= drainEvery {
 		clear(x.recent)
@@ -217,7 +239,7 @@ func nextPause(pause, longest time.Duration, reported bool) time.Duration {
 // longestPause returns how long the sampler can run without a drain: until a quarter of its ring is
 // full of stacks of full depth, if the number of samples per second is known.
 func longestPause(o *sampler.Options) time.Duration {
-	if o.Event.Kind != sampler.Clock {
+	if o.Event.Kind != sampler.Clock || o.Wall {
 		return drainEvery
 	}
 	cpus, err := sys.OnlineCPUs()
@@ -235,11 +257,11 @@ func pauseAt(rate int) time.Duration {
 
 func (x *stacks) stop() {
 	if x.done != nil && !x.stopping.Swap(true) {
-		x.sm.Wake()
+		x.list[0].Wake()
 		<-x.done
 	}
-	if x.sm != nil {
-		x.sm.Stop()
+	for _, sm := range x.list {
+		sm.Stop()
 	}
 }
 
@@ -249,28 +271,37 @@ func (x *stacks) explain() {
 	if x.procs.ids == nil {
 		return
 	}
-	found := newPlaces(x.procs)
-	if err := x.explainPart(x.sm.Part, found); err == nil {
-		x.procs.places = found
+	var parts []*sampler.Part
+	for _, sm := range x.list {
+		parts = append(parts, sm.Part)
 	}
+	x.procs.places = x.explainParts(parts)
 	if x.unproven > 0 {
 		x.s.warn("%d samples have addresses that were looked up in mappings read up to a second "+
 			"later: code mapped in between may have given them its name", x.unproven)
 	}
 }
 
-// explainPart locates the bare addresses of a part.
-func (x *stacks) explainPart(p *sampler.Part, by *places) error {
+// explainParts locates the bare addresses of parts, and returns the mappings that they need; nil
+// after an error.
+func (x *stacks) explainParts(parts []*sampler.Part) *places {
 	x.procs.mapped.sync()
-	err := p.Explain(by)
-	if err != nil {
-		x.s.warn("addresses without a build ID have no names: %v", err)
+	by := newPlaces(x.procs)
+	var failed error
+	for _, p := range parts {
+		if err := p.Explain(by); err != nil {
+			failed = err
+			x.s.warn("addresses without a build ID have no names: %v", err)
+		}
+		x.unproven += p.Unproven()
+		for kind, cause := range unplaced {
+			x.s.lost(cause, p.Unplaced(kind))
+		}
 	}
-	x.unproven += p.Unproven()
-	for kind, cause := range unplaced {
-		x.s.lost(cause, p.Unplaced(kind))
+	if failed != nil {
+		return nil
 	}
-	return err
+	return by
 }
 
 // unplaced holds the causes of addresses without a place.
@@ -281,22 +312,28 @@ var unplaced = map[sampler.PlaceKind]string{
 }
 
 func (x *stacks) add(w *bundle.Writer) error {
-	m, err := x.sm.Write(w)
-	if err != nil {
-		return err
+	for i, sm := range x.list {
+		m, err := sm.Write(w)
+		if err != nil {
+			return err
+		}
+		if err := sm.Err(); err != nil {
+			x.s.warn("counts of stacks: %v", err)
+		}
+		m.Files = x.procs.files(sm.HasFile)
+		x.s.manifest.Samples = append(x.s.manifest.Samples, m)
+		st := sm.Stats()
+		if i > 0 {
+			x.s.summary.Stacks.Add(&st)
+			continue
+		}
+		x.s.summary.Stacks = &st
 	}
-	if err := x.sm.Err(); err != nil {
-		x.s.warn("counts of stacks: %v", err)
-	}
-	m.Files = x.procs.files(x.sm.HasFile)
-	x.s.manifest.Samples = append(x.s.manifest.Samples, m)
-	st := x.sm.Stats()
-	x.s.summary.Stacks = &st
 	return nil
 }
 
 func (x *stacks) close() {
-	if x.sm != nil {
-		x.sm.Close()
+	for _, sm := range x.list {
+		sm.Close()
 	}
 }

@@ -1,9 +1,10 @@
 // Package bundle reads and writes capture bundles: the file that `symbolize capture` writes about a
 // host, with the data that resolving needs and perf.data lacks.
 //
-// This comment is the specification, format version 3. Version 2 has no field user_time; version 1
-// also has no fields program and kernel_time and no entries proc/PID/program/N/maps. Bundles
-// without samples are written as version 1.
+// This comment is the specification, format version 4. Version 3 has no field state; version 2 also
+// has no field user_time; version 1 also has no fields program and kernel_time and no entries
+// proc/PID/program/N/maps. A bundle is written as the oldest version that has its fields: without
+// samples as version 1, without the states of threads as version 3.
 //
 // # Container
 //
@@ -23,7 +24,7 @@
 //
 // One JSON object, at most 16 MiB:
 //
-//	format           3; a reader refuses larger numbers, and reads smaller ones
+//	format           4; a reader refuses larger numbers, and reads smaller ones
 //	recorder         program and version that wrote it
 //	machine          as uname -m prints it: "x86_64", "aarch64"
 //	byte_order       "little" or "big": of perf.data and of keys and values in dumps
@@ -86,7 +87,8 @@
 //
 // # Stacks
 //
-// The samples of `capture --stacks` are in three dumps, in forms that other BPF programs use, too:
+// The samples of `capture --stacks` are in three dumps, in forms that other BPF programs use, too.
+// The second event of --wall, off-cpu, has three more: off_cpu_stacks and so on.
 //
 //	dumps/stacks         type 7 (STACK_TRACE), flag 0x20 (BPF_F_STACK_BUILD_ID): user
 //	                     stacks, by u32 ID; a value is depth times 32 bytes
@@ -121,6 +123,8 @@
 // sample was recorded at this time, by CLOCK_MONOTONIC, or less than 2^22 ns later, so that the
 // records of the file determine the function at an address. It is 0 for all other stacks. Without
 // the field (version 2) or a time, an address is known if only one function ever covered it.
+//
+// The field state is of threads off CPU: prev_state of sched_switch, as Linux has it since 4.14.
 //
 // In the manifest samples is an array, one for each event, of
 //

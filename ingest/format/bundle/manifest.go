@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
@@ -14,7 +15,10 @@ import (
 
 // Format is the version of the bundle format that this package writes, and the newest that it
 // reads.
-const Format = 3
+const Format = 4
+
+// formatTimed is the version of bundles with stacks, but without the states of threads.
+const formatTimed = 3
 
 // formatPlain is the version of bundles without stacks, so that older readers accept them.
 const formatPlain = 1
@@ -66,6 +70,19 @@ type Samples struct {
 	Value        string `json:"value"`         // place of the number of samples in its value
 	Weight       string `json:"weight,omitempty"`
 	Files        []File `json:"files,omitempty"`
+}
+
+// version returns the oldest version that has all fields of a manifest.
+func (m *Manifest) version() int {
+	switch {
+	case len(m.Samples) == 0:
+		return formatPlain
+	case slices.ContainsFunc(m.Samples, func(s Samples) bool {
+		return strings.Contains(s.Key, ",state:")
+	}):
+		return Format
+	}
+	return formatTimed
 }
 
 // File is a file with a build ID in stacks.

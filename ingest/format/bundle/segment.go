@@ -229,7 +229,7 @@ func (b *Bundle) openUnfinished(r io.ReaderAt, size int64) error {
 func (b *Bundle) adopt(w *Writer, m *Manifest) {
 	w.sort()
 	b.Manifest = *m
-	b.Manifest.Format, b.Manifest.Entries = Format, w.listed()
+	b.Manifest.Format, b.Manifest.Entries = m.version(), w.listed()
 	b.spool = files.SpoolOf(w.spool, w.size)
 	w.spool = nil
 	for i := range w.entries {

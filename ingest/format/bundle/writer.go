@@ -246,9 +246,7 @@ func (w *Writer) commit(m *Manifest) (err error) {
 // manifest lists the entries in the manifest, and returns its bytes.
 func (w *Writer) manifest(m *Manifest) ([]byte, error) {
 	w.sort()
-	if m.Format = Format; len(m.Samples) == 0 {
-		m.Format = formatPlain
-	}
+	m.Format = m.version()
 	m.Entries = w.listed()
 	head, err := EncodeManifest(m)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ const (
 	Program
 	KernelTime
 	UserTime
+	State
 	numFields
 )
 
@@ -47,6 +49,7 @@ var fieldNames = [numFields][]string{
 	Program:    {"program"},
 	KernelTime: {"kernel_time"},
 	UserTime:   {"user_time"},
+	State:      {"state"},
 }
 
 // String returns the field's name for --key, "user_stack_id".
@@ -208,6 +211,9 @@ func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	}
 	if b := d.field(UserTime, key); b != nil {
 		sm.UserTime = unsigned(b, d.big)
+	}
+	if b := d.field(State, key); b != nil {
+		sm.State = 1 + uint32(min(unsigned(b, d.big), math.MaxUint32-1))
 	}
 	if f := d.at[Comm]; f != nil {
 		sm.Comm = s.comm(cString(key[f.Offset : f.Offset+f.Size]))

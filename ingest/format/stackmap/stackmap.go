@@ -159,8 +159,10 @@ type Sample struct {
 	PID, TID     int32 // of the process and the thread; -1 if not known
 	Comm         string
 	Event        uint16 // in Set.Events
-	Count        uint64
-	Weight       uint64
+	// State is 1 more than prev_state of sched_switch when a thread stopped; 0 for other events.
+	State  uint32
+	Count  uint64
+	Weight uint64
 	// Program selects the program of user addresses among the programs of the process, or among the
 	// processes that had its number: 0 except in bundles.
 	Program uint32

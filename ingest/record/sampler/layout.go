@@ -24,8 +24,8 @@ const (
 
 // A countKey: hash of the user stack; hash of the kernel stack; u64 time of the kernel stack if it
 // is far, else 0; if the user stack has bare addresses, u64 ProgramID of the process and u64 time
-// at which it had the same mappings, else 0; u32 process; u32 number of the Part; 16 bytes of comm.
-// Times are in ns of CLOCK_MONOTONIC.
+// at which it had the same mappings, else 0; u32 process; u32 number of the Part; 16 bytes of comm;
+// u64 prev_state of sched_switch, 0 for other events. Times are in ns of CLOCK_MONOTONIC.
 const (
 	keyUser    = 0
 	keyKernel  = 16
@@ -35,7 +35,8 @@ const (
 	keyPID     = 56
 	keyPart    = 60
 	keyComm    = 64
-	keySize    = 80
+	keyState   = 80
+	keySize    = 88
 	commSize   = 16
 )
 
@@ -78,6 +79,7 @@ type countKey struct {
 	Time, Program, Mapped uint64
 	PID, Part             uint32
 	Comm                  [commSize]byte
+	State                 uint64
 }
 
 type countValue struct{ Count, Weight uint64 }

@@ -56,6 +56,8 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 	a.filter(o, "out")
 	a.openScratch(none)
 	a.setProcess()
+	a.add(asm.LoadMem(asm.R1, regContext, layout.prevState, asm.DWord),
+		asm.StoreMem(regScratch, scratchKey+keyState, asm.R1, asm.DWord))
 	a.emitStack(kernelStack)
 	a.emitStack(userStack)
 	a.add(asm.FnKtimeGetNs.Call(), asm.StoreMem(regScratch, scratchTime, asm.R0, asm.DWord),

@@ -89,6 +89,7 @@ func (e Event) String() string {
 type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
+	Wall      bool   // sample threads off CPU, too, as an event of its own: see Events
 	PIDs      []int  // processes
 	Cgroup    string // directory of a control group, sampled with its subgroups
 	// Mappings is called, from the goroutine of Drain, with each process that has user frames
@@ -105,6 +106,19 @@ type Options struct {
 
 	sizes mapSizes // set by tests
 	skip  []Range  // functions to remove from the inner end of off-CPU stacks
+	// prefix begins the names of the dumps.
+	prefix string
+}
+
+// Events returns the options of the samplers, one for each event.
+func (o Options) Events() []Options {
+	if !o.Wall {
+		return []Options{o}
+	}
+	o.Wall = false
+	waits := o
+	waits.Event, waits.prefix = Event{Kind: OffCPU}, waitPrefix
+	return []Options{o, waits}
 }
 
 // mapSizes holds the sizes of maps: entries, and bytes of the ring.
@@ -131,6 +145,17 @@ type Stats struct {
 	UserStacks   int               // distinct
 	KernelStacks int
 	KernelMemory uint64 // bytes of the maps
+}
+
+// Add adds the counts of another sampler.
+func (s *Stats) Add(o *Stats) {
+	s.Samples += o.Samples
+	for cause, n := range o.Lost {
+		s.Lost[cause] += n
+	}
+	s.UserStacks += o.UserStacks
+	s.KernelStacks += o.KernelStacks
+	s.KernelMemory += o.KernelMemory
 }
 
 // Causes in Stats.Lost. Samples with LostRing, LostFile and LostStacks are counted, with their

@@ -86,8 +86,11 @@ const (
 )
 
 // Turn starts a new part. Samples in progress are still added to the previous one; the caller calls
-// Cut some milliseconds later, when they are done.
+// Cut some milliseconds later, when they are done. Before Cut another Turn does nothing.
 func (s *Sampler) Turn() error {
+	if s.previous != nil {
+		return nil
+	}
 	next, err := newPart(&s.opts, s.number+1, s.steady)
 	if err != nil {
 		return err
@@ -316,9 +319,11 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 		{kernelDump, func(w io.Writer) error {
 			return p.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
 		}},
-		{countsDump, func(w io.Writer) error { return counts.write(w, now, p.lost, packing) }},
+		{countsDump, func(w io.Writer) error {
+			return counts.write(w, now, p.lost, packing, p.opts.Event.Kind == OffCPU)
+		}},
 	} {
-		if err := addPiped(w, bundle.DumpName(dump.name), dump.write); err != nil {
+		if err := addPiped(w, bundle.DumpName(p.opts.prefix+dump.name), dump.write); err != nil {
 			return bundle.Samples{}, err
 		}
 	}

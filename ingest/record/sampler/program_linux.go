@@ -69,7 +69,7 @@ func (a *assembler) setProcess() {
 		asm.StoreImm(regScratch, scratchKey+keyPart, 0, asm.Word),
 		asm.StoreImm(regScratch, scratchRecord+recordProgram, 0, asm.Word), asm.Mov.Imm(asm.R1, 0))
 	for _, at := range []int16{scratchKey + keyTime, scratchKey + keyProgram, scratchKey + keyMapped,
-		scratchFar} {
+		scratchKey + keyState, scratchFar} {
 		a.add(asm.StoreMem(regScratch, at, asm.R1, asm.DWord))
 	}
 	a.add(pointer(asm.R1, regScratch, scratchKey+keyComm)...)

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -400,12 +401,25 @@ func (s *Sampler) Wait(most time.Duration) (woken bool) {
 	if s.waiter.poll.SetReadDeadline(time.Now().Add(most)) != nil {
 		return false // closed
 	}
-	var events [2]unix.EpollEvent
+	var events [3]unix.EpollEvent
 	err := s.waiter.conn.Read(func(fd uintptr) bool {
 		n, _ := unix.EpollWait(int(fd), events[:], 0)
 		return n > 0
 	})
 	return err == nil
+}
+
+// WakeBy makes Wait return for the processes of another sampler, too.
+func (s *Sampler) WakeBy(o *Sampler) error {
+	var err error
+	err1 := s.waiter.conn.Control(func(poll uintptr) {
+		err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, o.maps.ring.FD(),
+			&unix.EpollEvent{Fd: int32(o.maps.ring.FD()), Events: unix.EPOLLIN | unix.EPOLLET})
+	})
+	if err = cmp.Or(err, err1); err != nil {
+		return fmt.Errorf("wait for the ring of stacks: %w", err)
+	}
+	return nil
 }
 
 // Wake ends Wait. It is safe for concurrent use.

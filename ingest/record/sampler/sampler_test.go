@@ -223,7 +223,7 @@ func TestDumps(t *testing.T) {
 	if c = c.renumbered(&nums); len(c.of) != 1 {
 		t.Errorf("counts %+v", c.of)
 	}
-	if err := c.write(&b, 12, lost, rawdump.Columns); err != nil {
+	if err := c.write(&b, 12, lost, rawdump.Columns, false); err != nil {
 		t.Fatal(err)
 	}
 	if d, err = rawdump.Open("counts", bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {

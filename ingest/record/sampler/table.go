@@ -184,6 +184,7 @@ type tally struct {
 	program, mapped uint64
 	number          uint32 // of the mappings, see Explainer
 	time            uint64 // of a user stack with Timed places, set by Explain
+	state           uint64 // in which a thread stopped
 }
 
 func newCounts() counts {
@@ -204,7 +205,8 @@ func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) 
 		c.names = append(c.names, k.Comm)
 	}
 	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
-		pid: k.PID, comm: name, epoch: epoch, program: k.Program, mapped: k.Mapped}
+		pid: k.PID, comm: name, epoch: epoch, program: k.Program, mapped: k.Mapped,
+		state: k.State}
 	sum := c.of[t]
 	if sum == nil {
 		if len(c.of) >= c.limit {
@@ -234,7 +236,7 @@ func (c *counts) compare(a, b tally) int {
 	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
 		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
 		cmp.Compare(a.program, b.program), cmp.Compare(a.mapped, b.mapped),
-		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time))
+		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time), cmp.Compare(a.state, b.state))
 }
 
 // renumbered returns the counts with the numbers of written stacks. Counts of unwritten stacks are

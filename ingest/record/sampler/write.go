@@ -14,15 +14,18 @@ const (
 	userDump   = "stacks"
 	kernelDump = "kernel_stacks"
 	countsDump = "counts"
+	waitPrefix = "off_cpu_" // of those of a second event
 )
 
 // Fields of the dump of counts, as listed in the manifest: i32 ids of the user and kernel stack,
 // u32 process, 16 bytes of comm, u32 number of the program, u64 times of the kernel and the user
-// stack; u64 samples, u64 weight.
+// stack, for threads off CPU u64 prev_state; u64 samples, u64 weight.
 const (
 	dumpKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4," +
 		"kernel_time:32:8,user_time:40:8"
+	dumpState     = ",state:48:8"
 	dumpKeySize   = 48
+	dumpWaitSize  = 56
 	dumpValue     = "0:8"
 	dumpWeight    = "8:8"
 	dumpValueSize = 16
@@ -37,13 +40,15 @@ const (
 // samples returns the manifest's entry for the output.
 func samples(o *Options) bundle.Samples {
 	m := bundle.Samples{Event: o.Event.String(), Unit: "count", Period: 1,
-		Stacks: bundle.DumpName(userDump), KernelStacks: bundle.DumpName(kernelDump),
-		Counts: bundle.DumpName(countsDump), Key: dumpKey, Value: dumpValue}
+		Stacks:       bundle.DumpName(o.prefix + userDump),
+		KernelStacks: bundle.DumpName(o.prefix + kernelDump),
+		Counts:       bundle.DumpName(o.prefix + countsDump), Key: dumpKey, Value: dumpValue}
 	switch o.Event.Kind {
 	case Clock:
 		m.Unit, m.Period = "nanoseconds", clockPeriod(o.Frequency)
 	case OffCPU:
 		m.Unit, m.Period, m.Weight = "nanoseconds", 0, dumpWeight
+		m.Key += dumpState
 	}
 	return m
 }
@@ -89,15 +94,19 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 
 // write writes the counts of written stacks as the dump of a hash map.
 func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
-	packing rawdump.Packing) error {
-	h := rawdump.Header{Type: typeHash, KeySize: dumpKeySize, ValueSize: dumpValueSize,
+	packing rawdump.Packing, states bool) error {
+	size := dumpKeySize
+	if states {
+		size = dumpWaitSize
+	}
+	h := rawdump.Header{Type: typeHash, KeySize: uint32(size), ValueSize: dumpValueSize,
 		MaxEntries: uint32(len(c.of)), Entries: uint64(len(c.of)), Name: countsDump, Time: time,
 		BigEndian: bigEndian, Lost: lost, Packing: packing}
 	d, err := rawdump.NewWriter(w, &h)
 	if err != nil {
 		return err
 	}
-	var key [dumpKeySize]byte
+	var key [dumpWaitSize]byte
 	var value [dumpValueSize]byte
 	order := binary.NativeEndian
 	for _, t := range c.sorted() {
@@ -108,10 +117,11 @@ func (c *counts) write(w io.Writer, time uint64, lost map[string]uint64,
 		order.PutUint32(key[28:], t.number)
 		order.PutUint64(key[32:], t.epoch)
 		order.PutUint64(key[40:], t.time)
+		order.PutUint64(key[dumpKeySize:], t.state)
 		v := c.of[t]
 		order.PutUint64(value[:], v.Count)
 		order.PutUint64(value[8:], v.Weight)
-		if err := d.Add(key[:], value[:]); err != nil {
+		if err := d.Add(key[:size], value[:]); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ type stackOptions struct {
 	cgroup    string
 	event     string
 	offCPU    bool
+	wall      bool
 	parsed    sampler.Event
 
 	given func(flag string) bool
@@ -38,6 +39,8 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 		"sample at `EVENT`: cpu-clock (default), GROUP:TRACEPOINT, uprobe:PATH:FUNCTION")
 	fs.BoolVar(&o.offCPU, "off-cpu", false,
 		"sample threads that stop running, weighted by the time until they continue")
+	fs.BoolVar(&o.wall, "wall", false,
+		"sample running threads and those that stop: report both with --event wall")
 }
 
 // validate checks the flags, and reads --event.
@@ -48,7 +51,8 @@ func (o *stackOptions) validate(pids []int) error {
 			set  bool
 		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup",
 			o.cgroup != ""},
-			{"--event", o.event != ""}, {"--off-cpu", o.offCPU}} {
+			{"--event", o.event != ""}, {"--off-cpu", o.offCPU},
+			{"--wall", o.wall}} {
 			if f.set {
 				return ingest.WithHint(cli.Usagef("%s selects the stacks to sample", f.name),
 					"add --stacks")
@@ -59,6 +63,8 @@ func (o *stackOptions) validate(pids []int) error {
 	switch {
 	case o.offCPU && o.event != "":
 		return cli.Usagef("--off-cpu and --event exclude each other")
+	case o.wall && (o.offCPU || o.event != ""):
+		return cli.Usagef("--wall excludes --off-cpu and --event")
 	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
 		return cli.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
@@ -85,7 +91,8 @@ func (o *stackOptions) options(pids []int) *sampler.Options {
 	if !o.on {
 		return nil
 	}
-	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, PIDs: pids, Cgroup: o.cgroup}
+	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, Wall: o.wall, PIDs: pids,
+		Cgroup: o.cgroup}
 }
 
 // stackSummary prints the sampled stacks and losses on standard error.

@@ -1,0 +1,101 @@
+//go:build linux
+
+package main
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sleeperSource sleeps for 1 s, 0.2 s at a time, and runs for 1 s of its processor time. It prints
+// the time from main's begin to its end, in ns.
+const sleeperSource = `
+#include <stdio.h>
+#include <time.h>
+static long at(clockid_t c) {
+	struct timespec t;
+	clock_gettime(c, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+__attribute__((noinline)) void nap(void) {
+	struct timespec t = {0, 200000000};
+	nanosleep(&t, 0);
+}
+__attribute__((noinline)) void burn(void) {
+	for (long end = at(CLOCK_PROCESS_CPUTIME_ID) + 200000000; at(CLOCK_PROCESS_CPUTIME_ID) < end;)
+		;
+}
+int main(void) {
+	long began = at(CLOCK_MONOTONIC);
+	for (int i = 0; i < 5; i++) {
+		nap();
+		burn();
+	}
+	printf("%ld\n", at(CLOCK_MONOTONIC) - began);
+	return 0;
+}
+`
+
+// TestLiveWall: with --wall the time of a program adds up to its lifetime, and is divided into the
+// time in which it slept, ran, and was ready to run.
+func TestLiveWall(t *testing.T) {
+	needLive(t, "gcc")
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("sleeper.c"), []byte(sleeperSource), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-o", "sleeper", "sleeper.c")
+	c := exec.Command(liveBinary(t), "capture", "-o", in("wall.data"), "--stacks", "--wall",
+		"-F", "499", "--", in("sleeper"))
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	lived, err := time.ParseDuration(strings.TrimSpace(string(out)) + "ns")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	runMain(t, "index", "--quiet", "--store", in("store"), in("sleeper"))
+	top := func(args ...string) string {
+		return runMain(t, append(append([]string{"top", "--quiet", "--store", in("store"), "--comm",
+			"sleeper"}, args...), in("wall.data"))...)
+	}
+	states := top("--event", "wall", "--by", "state")
+	near := func(what string, got, want time.Duration) {
+		t.Helper()
+		if math.Abs(float64(got-want)) > 0.05*float64(want) {
+			t.Errorf("%s: %v, want %v within 5 %%:\n%s%s", what, got, want, states, said.String())
+		}
+	}
+	near("wall", timeIn(t, states, `total (\S+)`), lived)
+	near("sleeping", timeIn(t, states, `(?m)^ *(\S+) .* S$`), time.Second)
+	near("running", timeIn(t, states, `(?m)^ *(\S+) .* running$`), time.Second)
+	near("cpu-clock", timeIn(t, top("--event", "cpu-clock"), `total (\S+)`), time.Second)
+	near("off-cpu", timeIn(t, top("--event", "off-cpu"), `total (\S+)`), lived-time.Second)
+	functions := top("--event", "wall", "--sort", "cum", "-n", "1000")
+	near("do_nanosleep", timeIn(t, functions, `(?m)^.* (\S+) +[0-9.]+%  do_nanosleep  `), time.Second)
+	near("main", timeIn(t, functions, `(?m)^.* (\S+) +[0-9.]+%  main  `), lived)
+}
+
+// timeIn returns the time that a pattern matches in a report.
+func timeIn(t *testing.T, text, pattern string) time.Duration {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s does not match:\n%s", pattern, text)
+	}
+	d, err := time.ParseDuration(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,129 @@
+package input
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"symbolize/fixtures/bundlebuild"
+	"symbolize/ingest"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/format/rawdump"
+)
+
+// waitDump makes the dump of counts of threads off CPU, all with the first user stack.
+func waitDump(t *testing.T, rows ...[3]uint64) []byte {
+	t.Helper()
+	var pairs [][2][]byte
+	order := binary.LittleEndian
+	for _, r := range rows { // prev_state, count, weight
+		key := order.AppendUint32(order.AppendUint64(nil, 0xfffffff2<<32), 7)
+		key = order.AppendUint64(append(key, "work"...), r[0])
+		pairs = append(pairs, [2][]byte{key, order.AppendUint64(order.AppendUint64(nil, r[1]), r[2])})
+	}
+	b, err := rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 24, ValueSize: 16,
+		Name: "off_cpu_counts"}, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// wallBundle writes a bundle of `capture --wall` with two stacks of running threads, 3 and 4
+// samples of 100 ns, and four kinds of waits.
+func wallBundle(t *testing.T, events ...string) (path string) {
+	t.Helper()
+	const valid, id = 1, "abcdefghijklmnopqrst"
+	h := bundlebuild.NewHost()
+	stacks := stackDump(t, [][]byte{stackRecord(valid, id, 0x100)},
+		[][]byte{stackRecord(valid, id, 0x500)})
+	h.Entries = map[string][]byte{
+		bundle.DumpName("stacks"): stacks, bundle.DumpName("off_cpu_stacks"): stacks,
+		bundle.DumpName("counts"): countDump(t, [5]any{0, -14, 7, "work", 3},
+			[5]any{1, -14, 7, "work", 4}),
+		bundle.DumpName("off_cpu_counts"): waitDump(t, [3]uint64{1, 2, 5000}, [3]uint64{2, 1, 600},
+			[3]uint64{0, 3, 30}, [3]uint64{0x100, 1, 4}),
+	}
+	const key = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4"
+	of := map[string]map[string]any{
+		"cpu-clock": {"event": "cpu-clock", "unit": "nanoseconds", "period": 100,
+			"stacks": bundle.DumpName("stacks"), "counts": bundle.DumpName("counts"), "key": key,
+			"value": "0:8"},
+		"off-cpu": {"event": "off-cpu", "unit": "nanoseconds",
+			"stacks": bundle.DumpName("off_cpu_stacks"), "counts": bundle.DumpName("off_cpu_counts"),
+			"key": key + ",state:16:8", "value": "0:8", "weight": "8:8"},
+	}
+	var list []map[string]any
+	for _, e := range events {
+		list = append(list, of[e])
+	}
+	h.Manifest = map[string]any{"format": bundle.Format, "samples": list}
+	path = filepath.Join(t.TempDir(), "wall.data")
+	writeFile(t, path, h.Bundle())
+	return path
+}
+
+// TestBundleWall: events of a bundle by name. Wall is the samples of running threads and all waits,
+// by state.
+func TestBundleWall(t *testing.T) {
+	waits := map[string]uint64{"S": 5000, "D": 600, "R": 30, "R+": 4}
+	for _, tt := range []struct {
+		event  string
+		want   map[string]uint64 // weight by state
+		events int
+	}{
+		{event: "cpu-clock", want: map[string]uint64{"": 700}, events: 1},
+		{event: "off-cpu", want: waits, events: 1},
+		{event: "wall", want: map[string]uint64{"running": 700, "S": 5000, "D": 600, "R": 30, "R+": 4},
+			events: 1},
+		{event: "", want: map[string]uint64{"": 700, "S": 5000, "D": 600, "R": 30, "R+": 4}, events: 2},
+	} {
+		_, p := foldPath(t, wallBundle(t, "cpu-clock", "off-cpu"), Options{Event: tt.event})
+		got, total := make(map[string]uint64), uint64(0)
+		for i := range p.Samples {
+			got[p.Tag(&p.Samples[i], ingest.StateTag)] += p.Samples[i].Weight
+		}
+		for state, n := range tt.want {
+			if got[state] != n {
+				t.Errorf("%q: %d ns in state %q, want %d", tt.event, got[state], state, n)
+			}
+			total += n
+		}
+		if len(got) != len(tt.want) || p.Stats.Weight != total || len(p.Events) != tt.events ||
+			tt.events == 1 && (p.Events[0].Name != tt.event || p.Events[0].Unit != "nanoseconds") {
+			t.Errorf("%q: states %v, weight %d, want %d; %+v", tt.event, got, p.Stats.Weight, total,
+				p.Events)
+		}
+	}
+}
+
+// TestBundleWallErrors: options for which a bundle lacks the data.
+func TestBundleWallErrors(t *testing.T) {
+	for _, tt := range []struct {
+		events []string
+		opts   Options
+		want   string // part of the error; "" for none
+	}{
+		{events: []string{"off-cpu"}, opts: Options{Event: "wall"},
+			want: `no event "wall" in it, only off-cpu`},
+		{events: []string{"cpu-clock"}, opts: Options{Event: "off-cpu"},
+			want: `no event "off-cpu" in it, only cpu-clock`},
+		{events: []string{"cpu-clock"}, opts: Options{Keep: ingest.Keep{Tags: "state"}},
+			want: "no state"},
+		{events: []string{"off-cpu"}, opts: Options{Keep: ingest.Keep{Tags: "state"}}},
+		{events: []string{"off-cpu"}, opts: Options{Keep: ingest.Keep{Tags: "waker"}}, want: "no waker"},
+		{events: []string{"off-cpu"}, opts: Options{Event: "off-cpu", WakerDepth: 1}, want: "no wakers"},
+	} {
+		c, err := Open(t.Context(), wallBundle(t, tt.events...), tt.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Profile(t.Context())
+		c.Close()
+		if tt.want == "" && err != nil || tt.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%v, %+v: %v, want %q", tt.events, tt.opts.Event, err, tt.want)
+		}
+	}
+}
