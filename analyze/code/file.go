@@ -183,7 +183,7 @@ func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 			list = append(list, at, path.Join(at, "elf"))
 		}
 	}
-	if recorded != "" && !o.File.Deleted {
+	if c.o.Recorded && recorded != "" && !o.File.Deleted {
 		list = append(list, recorded)
 	}
 	for i := range m.Sources {

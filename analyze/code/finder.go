@@ -26,8 +26,8 @@ type Options struct {
 	// Paths are files and directories of users' choice, searched before recorded paths.
 	Paths      []string
 	SourceDirs []string // of source files
-	// Recorded: source files are looked for at their recorded paths, too. Those that are younger
-	// than the file with the code are not used.
+	// Recorded: files with the code and source files are looked for at their recorded paths, too.
+	// Source files that are younger than the file with the code are not used.
 	Recorded  bool
 	Names     resolve.NamePolicy
 	NoInlines bool

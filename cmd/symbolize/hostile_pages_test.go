@@ -62,8 +62,8 @@ var hostilePages = map[string][][]string{
 
 // elsewhere are the other formats, and why no page is made of them here.
 var elsewhere = map[string]string{
-	"resolve pprof":   "binary: names are kept as they are",
-	"resolve otlp":    "binary",
+	"resolve pprof": "binary: names are kept as they are",
+	"resolve otlp":  "binary", "resolve parquet": "binary; package columns prints texts",
 	"resolve autofdo": "without names", "annotate": "", "version": "without names",
 	"index": "TestHostileText", "fetch": "TestHostileText", "lookup": "TestHostileText",
 	"store": "TestHostileText", "btf": "TestHostileText", "capture": "names of the host's programs",
