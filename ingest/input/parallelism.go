@@ -69,6 +69,10 @@ func (p *parallelism) at(time uint64) int32 {
 // parallelismTag makes the tag of the number of threads that run with a sample.
 func (c *collector) parallelismTag(src *tagSource) error {
 	f := c.Records.File
+	if c.derived != nil {
+		return fmt.Errorf("%s: samples of %s have no parallelism, only those of threads that run",
+			f.Name, c.opts.Event)
+	}
 	if !slices.ContainsFunc(c.Records.Switches, func(s sideband.Switch) bool { return !s.Exit }) {
 		return ingest.WithHint(fmt.Errorf("%s: it has no context switches: the parallelism is unknown",
 			f.Name), "record it with `perf record --switch-events`, or --latency of perf 6.15")

@@ -111,6 +111,15 @@ func TestParallelismUnknown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no context switches") {
 		t.Errorf("%v", err)
 	}
+	waits := keep
+	waits.Event = ingest.OffCPUEvent
+	unknown, err = openBytes(t, c.Bytes(), waits)
+	if err == nil {
+		_, err = unknown.Profile(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "samples of off-cpu have no parallelism") {
+		t.Errorf("of waits: %v", err)
+	}
 	c.record(t, "2 0 in 12")
 	c.record(t, "3 0 lost")
 	c.record(t, "4 0 clock 12")
