@@ -188,8 +188,8 @@ func (t *Threads) before(x *thread, p Point) {
 	x.ready, x.wakers = 0, x.wakers[:0]
 }
 
-// Wake records that a thread becomes ready to run: by is the thread that ran then. interrupt says that not the code of by
-// woke it, but an interrupt. Only the first waking of a wait counts.
+// Wake records that a thread becomes ready to run. by is the thread that ran then; if interrupt is
+// set, an interrupt in its time woke the thread. Only the first waking of a wait counts.
 func (t *Threads) Wake(woken, by Point, interrupt bool) {
 	if woken.TID == 0 {
 		return
