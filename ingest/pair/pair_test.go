@@ -133,6 +133,10 @@ func TestThreads(t *testing.T) {
 		{name: "dead, and again without a record", events: "1 dead 7;9 in 7;10 out 7;12 end",
 			want:  "run 7: 0-1; run 7: 9-10; wait 7: 10-12 ready 0 cut-end",
 			waits: Stats{Emitted: Sum{1, 2}, CutEnd: Sum{1, 2}, NoStart: Sum{1, 0}}},
+		{name: "the second record of the last switch", events: "1 in 7;3 dead 7;3 outagain 7;9 in 8;12 end",
+			want: "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-3; " +
+				"wait 8: 0-9 ready 0 cut-start no-stack; run 8: 9-12",
+			waits: Stats{Emitted: Sum{2, 10}, CutStart: Sum{2, 10}}},
 		{name: "the idle thread", events: "1 out 0;2 in 0;3 wake 7 0;4 new 0;9 end"},
 		{name: "a chain of wakers", depth: 3,
 			events: "1 out 7;2 out 8;3 out 9;4 irq 5 9;5 in 9;6 wake 9 8;7 in 8;8 wake 8 7;9 in 7",

@@ -165,11 +165,14 @@ func (t *Threads) Again(p Point) {
 }
 
 // OutAgain is Out for a second record of the same switch: it does nothing if the thread waits
-// already.
+// already, or has ended.
 func (t *Threads) OutAgain(p Point, why Why) {
-	if x := t.threads[p.TID]; x == nil || x.state != stateWaiting {
-		t.Out(p, why)
+	x := t.threads[p.TID]
+	known := x != nil && x.state != stateUnknown
+	if known && x.state == stateWaiting || !known && t.died(p.TID) {
+		return
 	}
+	t.Out(p, why)
 }
 
 // Ran records that a thread ran at a time. If it had not been seen to start, when its wait ended is
