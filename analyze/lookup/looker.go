@@ -15,6 +15,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
+	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/store/symtab"
 )
@@ -38,6 +39,7 @@ type Looker struct {
 	problems     []string // errors, each once
 	conflict     string   // see Conflict
 	stripped     int      // see Stripped
+	demangled    int      // see WantsStored
 
 	list bool // JSON of arguments, in a list
 	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
@@ -218,6 +220,15 @@ func (l *Looker) Problems() []string { return l.problems }
 // Conflict returns the warning that files with the object's build ID contradict one another about
 // addresses that were looked up, or "".
 func (l *Looker) Conflict() string { return l.conflict }
+
+// manyNames is a number of names that take 0.1 s to demangle.
+const manyNames = 4096
+
+// WantsStored reports whether names stored demangled (Stored) would have saved much time, and of
+// which object.
+func (l *Looker) WantsStored() (id buildid.ID, wants bool) {
+	return l.obj.manifest.ID, l.demangled >= manyNames && l.finder.UsesDemangled()
+}
 
 // Module is the object as the user named it.
 func (l *Looker) Module() string { return l.obj.Module }

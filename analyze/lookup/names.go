@@ -19,7 +19,7 @@ func (l *Looker) nameAll() {
 	n := l.finder.NumTexts()
 	l.names = append(l.names, make([]string, n-len(l.names))...)
 	l.files = append(l.files, make([]string, n-len(l.files))...)
-	l.demangler.WarmNames(func(yield func(string) bool) {
+	l.demangled += l.demangler.WarmNames(func(yield func(string) bool) {
 		for k := range l.addrs {
 			if !l.newNames(k, yield) {
 				return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -36,12 +37,15 @@ func cxxView(t *testing.T, by *symtab.Demangler) store.View {
 	b = symtab.NewBuilder(opts)
 	b.Demangle(by)
 	b.Add(symtab.Func{Start: 0x1000, Size: 0x100, Name: "_ZN4workC1Ev"})
-	symbols := b.Encode()
+	return viewOf(t, store.NewSource{Info: store.SourceInfo{Kind: store.DWARF}, Table: debug},
+		store.NewSource{Info: store.SourceInfo{Kind: store.Symtab}, Table: b.Encode()})
+}
+
+func viewOf(t *testing.T, sources ...store.NewSource) store.View {
+	t.Helper()
 	o := store.NewOverlay()
 	err := o.Merge(context.Background(), &store.Contribution{
-		Manifest: store.Manifest{ID: buildid.New([]byte{1}), Kind: ingest.ELF},
-		Sources: []store.NewSource{{Info: store.SourceInfo{Kind: store.DWARF}, Table: debug},
-			{Info: store.SourceInfo{Kind: store.Symtab}, Table: symbols}},
+		Manifest: store.Manifest{ID: buildid.New([]byte{1}), Kind: ingest.ELF}, Sources: sources,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +86,56 @@ func TestStoredNames(t *testing.T) {
 				t.Errorf("style %d has no %s: %s", style, full, want)
 			}
 		}
+	}
+}
+
+// TestWantsStored looks up more distinct names than are worth storing, in every form: only those
+// that can be stored are wanted, until they are.
+func TestWantsStored(t *testing.T) {
+	many := func(by *symtab.Demangler, names int) store.View {
+		b := symtab.NewBuilder(symtab.Options{InlineSize: -1})
+		b.Demangle(by)
+		for n := range names {
+			b.Add(symtab.Func{Start: addr.Addr(0x1000 + 16*n), Size: 16, Name: fmt.Sprintf("_Z5f%04dv", n)})
+		}
+		return viewOf(t, store.NewSource{Info: store.SourceInfo{Kind: store.Symtab}, Table: b.Encode()})
+	}
+	for _, test := range []struct {
+		name string
+		view store.View
+		o    Options
+		want bool
+	}{
+		{name: "many", view: many(nil, manyNames), o: Options{Demangle: report.Full}, want: true},
+		{name: "few", view: many(nil, manyNames-1), o: Options{Demangle: report.Full}},
+		{name: "stored", view: many(Stored(), manyNames), o: Options{Demangle: report.Full}},
+		{name: "json", view: many(nil, manyNames), o: Options{Style: JSON, Demangle: report.Full}, want: true},
+		{name: "gnu", view: many(nil, manyNames), o: Options{Style: GNU, Demangle: report.Full}},
+		{name: "simple", view: many(nil, manyNames), o: Options{Demangle: report.Simple}},
+		{name: "none", view: many(nil, manyNames), o: Options{Demangle: report.None}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			obj, err := OpenID(test.view, buildid.New([]byte{1}), "x", &test.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := New(obj, &test.o)
+			defer l.Close()
+			var text bytes.Buffer
+			for n := range manyNames {
+				fmt.Fprintf(&text, "%#x\n", 0x1000+16*n)
+			}
+			half := len(text.Bytes()) / 2 / 7 * 7 // in two batches
+			for _, part := range [][]byte{text.Bytes()[:half], text.Bytes()[half:]} {
+				if err := l.Lines(io.Discard, part); err != nil {
+					t.Fatal(err)
+				}
+			}
+			id, got := l.WantsStored()
+			if got != test.want || id != buildid.New([]byte{1}) {
+				t.Errorf("%v of %v, want %v", got, id, test.want)
+			}
+		})
 	}
 }
 

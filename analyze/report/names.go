@@ -127,10 +127,10 @@ func (d *Demangler) Warm(p *ingest.Profile) {
 	})
 }
 
-// WarmNames is Warm for any names.
-func (d *Demangler) WarmNames(names iter.Seq[string]) {
+// WarmNames is Warm for any names. It returns how many it demangled.
+func (d *Demangler) WarmNames(names iter.Seq[string]) int {
 	if d.mode == None {
-		return
+		return 0
 	}
 	var todo []string
 	for s := range names {
@@ -155,6 +155,7 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) {
 	for i, s := range todo {
 		d.cache[s] = done[i]
 	}
+	return len(todo)
 }
 
 // changes reports whether a name may be printed otherwise than it is in the symbol table.

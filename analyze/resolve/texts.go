@@ -13,6 +13,9 @@ func (f *Finder) UseDemangled(id string) {
 	f.shownBy, f.shown = id, make([]string, 1)
 }
 
+// UsesDemangled reports whether UseDemangled was called.
+func (f *Finder) UsesDemangled() bool { return f.shownBy != "" }
+
 // Demangled returns the text of a name as its table has it demangled; "" if it has not.
 func (f *Finder) Demangled(t Text) string {
 	if int(t) >= len(f.shown) {

@@ -26,14 +26,17 @@ import (
 //
 //	used/DAY-USER   notes of processes of this user on a day (UTC)
 //	used/DAY        older notes, joined
+//	used/names-USER objects with many names that look-ups demangled
 //
 // with an object in each line as archives name it. Files of a day only grow, by one write of whole
 // lines, so that no reader waits for another. They are notes: processes that may not write to the
-// store leaves none, a lost line makes its object undated, and GC dates those anew instead of
+// store leave none, a lost line makes its object undated, and GC dates those anew instead of
 // dropping them. A line that was cut names nothing.
 
 const (
 	dayForm = time.DateOnly
+	// namesPrefix begins the names of files of MarkDemangled.
+	namesPrefix = "names-"
 	// maxUses bounds the bytes read of one file.
 	maxUses = 64 << 20
 	// manyUses is how many files of days are made one of each object's last day.
@@ -46,23 +49,63 @@ func day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 // MarkUsed notes that objects of the store at path were indexed or used today. It needs no lock,
 // and processes that may not write to the store leave no note.
 func MarkUsed(path string, ids []buildid.ID) error {
-	err := markUsed(path, ids, time.Now())
-	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	err := unlessReadOnly(markUsed(path, ids, time.Now()))
+	if err != nil {
+		return fmt.Errorf("the store's days of last use are not noted: %w", err)
+	}
+	return nil
+}
+
+// unlessReadOnly returns an error, but nil for one of a caller who may not write.
+func unlessReadOnly(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil
 	}
-	return fmt.Errorf("the store's days of last use are not noted: %w", err)
+	return err
+}
+
+// MarkDemangled notes that a look-up demangled many names of an object, for the next run of index;
+// see Demangled. It needs no lock, and processes that may not write to the store leave no note.
+func (r *Reader) MarkDemangled(id buildid.ID) error {
+	return unlessReadOnly(note(r.path, namesPrefix, []buildid.ID{id}))
+}
+
+// Demangled returns the objects that were noted by MarkDemangled: to keep their names demangled
+// saves look-ups most of their time. Files that this process may not read are left out.
+func (r *Reader) Demangled() (noted func(buildid.ID) bool, err error) {
+	if err := files.CheckDirs(r.path, usesName); err != nil {
+		return nil, err
+	}
+	objects := make(map[string]bool)
+	names, err := filepath.Glob(filepath.Join(r.path, usesName, namesPrefix+"*"))
+	for _, name := range names {
+		name = filepath.Join(usesName, filepath.Base(name))
+		f, openErr := files.OpenPlainIn(r.path, name, os.O_RDONLY, 0)
+		if openErr != nil {
+			err = errors.Join(err, unlessReadOnly(openErr))
+			continue
+		}
+		_, readErr := eachUse(f, func(object string) { objects[object] = true })
+		err = errors.Join(err, readErr, f.Close())
+	}
+	return func(id buildid.ID) bool { return objects[store.ObjectName(id)] }, err
 }
 
 // markUsed notes each object once a day. The error wraps fs.ErrPermission where the caller may not
 // write.
-func markUsed(path string, ids []buildid.ID, now time.Time) (err error) {
+func markUsed(path string, ids []buildid.ID, now time.Time) error {
+	return note(path, day(now).Format(dayForm)+"-", ids)
+}
+
+// note adds the objects that are not in it to this user's file of that prefix.
+func note(path, prefix string, ids []buildid.ID) (err error) {
 	if len(ids) == 0 {
 		return nil
 	}
 	if err := makeUses(path); err != nil {
 		return err
 	}
-	name := filepath.Join(usesName, day(now).Format(dayForm)+"-"+strconv.Itoa(os.Getuid()))
+	name := filepath.Join(usesName, prefix+strconv.Itoa(os.Getuid()))
 	f, err := files.OpenPlainIn(path, name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,53 @@ func TestMarkUsed(t *testing.T) {
 	if got := usesText(t, path); strings.Count(got, "\n") != 6 || strings.Contains(got, nine+"-") ||
 		!strings.Contains(got, nine+":\n"+store.ObjectName(testID(1))+"\n") {
 		t.Errorf("compacted:\n%s", got)
+	}
+}
+
+// TestMarkDemangled notes objects with demangled names: each once, not as used, and GC's compaction
+// keeps the notes.
+func TestMarkDemangled(t *testing.T) {
+	path := t.TempDir()
+	r := &Reader{database: &database{path: path}}
+	check := func(want ...int) {
+		t.Helper()
+		noted, err := r.Demangled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			if got := noted(testID(n)); got != slices.Contains(want, n) {
+				t.Errorf("object %d: %v, want those of %v", n, got, want)
+			}
+		}
+	}
+	check()
+	for _, n := range []int{1, 3, 1} {
+		if err := r.MarkDemangled(testID(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(1, 3)
+	if text := usesText(t, path); strings.Count(text, "\n") != 3 {
+		t.Errorf("notes:\n%s", text)
+	}
+	if last, err := readUses(path, time.Now()); err != nil || len(last) != 0 {
+		t.Errorf("used: %v, %v", last, err)
+	}
+	if err := compactUses(path, time.Now(), func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(path, usesName, namesPrefix+"7")
+	if err := os.WriteFile(other, []byte(store.ObjectName(testID(2))+"\ncut"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check(1, 2, 3)
+	err := errors.Join(os.Remove(other), os.Symlink(filepath.Join(path, "x"), other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Demangled(); !errors.Is(err, store.ErrUnsafe) {
+		t.Errorf("a link: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"symbolize/buildid"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -29,6 +30,36 @@ func TestDemangleReadsAgain(t *testing.T) {
 	} {
 		if got := m.index(t, step.opts, bin).Read; got != step.want {
 			t.Errorf("%s: %d files read, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+// TestDemangleOnly indexes files anew with the demangled names of one object: only its files are
+// read again, once, and only its names are demangled.
+func TestDemangleOnly(t *testing.T) {
+	m := newMemory()
+	bin := filepath.Join(objectsDir, "bin")
+	m.index(t, Options{}, bin)
+	row, err := FileRow(filepath.Join(bin, "mixed"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(map[string]bool)
+	opts := Options{
+		Demangler: &symtab.Demangler{ID: "x", Name: func(s string) string {
+			asked[s] = true
+			return s
+		}},
+		DemangleOnly: func(id buildid.ID) bool { return id == row.ID }, Workers: 1,
+	}
+	sum := m.index(t, opts, bin)
+	if sum.Read == 0 || sum.Read != sum.Demangled || sum.Unchanged == 0 || len(asked) == 0 {
+		t.Errorf("%d files read, %d with demangled names, %d unchanged, %d names",
+			sum.Read, sum.Demangled, sum.Unchanged, len(asked))
+	}
+	for _, step := range []Options{opts, {}} {
+		if got := m.index(t, step, bin).Read; got != 0 {
+			t.Errorf("then %d files read", got)
 		}
 	}
 }

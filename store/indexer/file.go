@@ -94,6 +94,9 @@ func (t *fileTask) run(w *worker) {
 	if !res.id.IsZero() || res.err != nil {
 		ix.count(func(s *Summary) { s.ELF++ })
 	}
+	if t.row.Producer != 0 {
+		t.row.Producer = ix.producer(res.id)
+	}
 	t.row.ID, t.row.Gen, t.row.Looked = res.id, res.gen, places(res.looked)
 	t.row.Aliased = !res.id.IsZero()
 	if res.err != nil {
@@ -329,6 +332,9 @@ func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 	w.ix.count(func(s *Summary) {
 		s.Read++
 		s.Raw += uint64(ef.Size())
+		if w.ix.demangler(m.ID) != nil {
+			s.Demangled++
+		}
 		if m.ID.Space() == buildid.Content {
 			s.NoBuildID++
 		}

@@ -100,6 +100,8 @@ type Options struct {
 	// no. A later run with it reads files again that were read without it, but not files with names
 	// that another revision of it demangled.
 	Demangler *symtab.Demangler
+	// DemangleOnly limits Demangler to some objects; nil for all.
+	DemangleOnly func(id buildid.ID) bool
 	// Columns keeps the columns of lines and calls, which make tables larger and which
 	// only lookup prints in full.
 	Columns bool
@@ -293,8 +295,9 @@ func (ix *index) finish() (*Summary, error) {
 	return sum, nil
 }
 
-// producer is the revision that rows of this run get, and have to have.
-func (ix *index) producer() uint32 {
+// producer is the revision that rows of this run get, and have to have, by the object of the file,
+// which is the zero ID until it is known.
+func (ix *index) producer(id buildid.ID) uint32 {
 	switch {
 	case ix.opts.NamesOnly && ix.opts.NoUnwind:
 		return bareProducer
@@ -302,10 +305,18 @@ func (ix *index) producer() uint32 {
 		return namesProducer
 	case ix.opts.NoUnwind:
 		return noUnwindProducer
-	case ix.opts.Demangler != nil:
+	case ix.demangler(id) != nil:
 		return demangledProducer
 	}
 	return Producer
+}
+
+// demangler returns the demangler for the names of an object, nil for none.
+func (ix *index) demangler(id buildid.ID) *symtab.Demangler {
+	if only := ix.opts.DemangleOnly; only != nil && !only(id) {
+		return nil
+	}
+	return ix.opts.Demangler
 }
 
 // openSink returns the sink; the first call opens it. An error ends the run.

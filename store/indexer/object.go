@@ -269,7 +269,7 @@ func (ix *index) only(m *store.Manifest) []addr.Addr {
 // that debug information lacks (it has most constructors under another name). Objects without lines
 // need none: their names are not looked up by the hundred thousand.
 func (s *sources) demangler(kind store.SourceKind) *symtab.Demangler {
-	by := s.w.ix.opts.Demangler
+	by := s.w.ix.demangler(s.c.Manifest.ID)
 	if by == nil {
 		return nil
 	}

@@ -222,7 +222,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	}
 	s.files++
 	old := s.ds.old.Find(name)
-	if old != nil && matches(&st, old, s.ix.producer()) && !s.ix.stale(old.Looked) {
+	if old != nil && matches(&st, old, s.ix.producer(old.ID)) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st)
@@ -233,7 +233,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
 func (s *dirScan) newFile(name, path string, st fileStat) {
-	row := rowOf(&st, name, s.ix.producer())
+	row := rowOf(&st, name, s.ix.producer(buildid.ID{}))
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}

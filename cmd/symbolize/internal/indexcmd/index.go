@@ -170,10 +170,14 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	}
 	paths = append(slices.Clip(paths), need.paths...)
 	var view store.View
+	var demangled func(buildid.ID) bool
 	switch r, err := db.OpenReader(path); {
 	case err == nil:
 		defer r.Close()
 		view = r
+		if demangled, err = r.Demangled(); err != nil {
+			a.Warn(err.Error(), "")
+		}
 	case !errors.Is(err, store.ErrNoStore) && !errors.Is(err, store.ErrDamaged):
 		return cli.StoreError(err)
 	}
@@ -185,7 +189,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	})
 	captures, files := analyze.SplitCaptures(paths)
 	bar := a.StartProgress()
-	opts := o.indexer(bar)
+	opts := o.indexer(bar, demangled)
 	need.apply(&opts)
 	problems, opened := openBundles(ctx, captures, &opts)
 	defer opened.Close()
@@ -225,14 +229,19 @@ func markSeen(a *cli.App, path string, sum *indexer.Summary) {
 	}
 }
 
-func (o *indexOptions) indexer(bar *cli.Bar) indexer.Options {
+// indexer returns the options of an index run. The names of objects in demangled, which may be nil,
+// are stored demangled, too.
+func (o *indexOptions) indexer(bar *cli.Bar, demangled func(buildid.ID) bool) indexer.Options {
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
 		KallsymsID: o.kallsymsID, Progress: bar.Update(),
 	}
-	if o.demangle {
+	switch {
+	case o.demangle:
 		opts.Demangler = lookup.Stored()
+	case demangled != nil && !o.namesOnly && !o.noUnwind:
+		opts.Demangler, opts.DemangleOnly = lookup.Stored(), demangled
 	}
 	if o.noDebug {
 		opts.DebugRoots = []string{}
@@ -311,6 +320,7 @@ func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureR
 	}
 	t.Field("compiled", table.Some(s.JIT, "list of code compiled at run time",
 		"lists of code compiled at run time"))
+	t.Field("demangled", table.Some(s.Demangled, "file, for look-ups", "files, for look-ups"))
 	t.Field("skipped", table.Counts(s.Skipped))
 	if c != nil {
 		t.Field("captured", c.text())

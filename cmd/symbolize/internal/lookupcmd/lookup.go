@@ -193,7 +193,7 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 		w := a.Stdout()
 		err = queryLines.Each(ctx, a.Env.Stdin, func(text []byte) error { return l.Lines(w, text) })
 	}
-	reportLookup(a, l)
+	reportLookup(a, l, reader)
 	return err
 }
 
@@ -268,8 +268,14 @@ func lookupError(err error) error {
 
 const damageHint = "`symbolize store verify` lists the damage"
 
-// reportLookup warns of damage in an object that was looked into, and of a missing debug file.
-func reportLookup(a *cli.App, l *lookup.Looker) {
+// reportLookup warns of damage in an object that was looked into, and of a missing debug file. It
+// notes in the store, which may be nil, that its names were demangled.
+func reportLookup(a *cli.App, l *lookup.Looker, reader *db.Reader) {
+	if id, ok := l.WantsStored(); ok && reader != nil {
+		if err := reader.MarkDemangled(id); err != nil {
+			a.Warn(err.Error(), "")
+		}
+	}
 	if damage := l.Damage(); damage != "" {
 		a.Damage(damage, "")
 	}
@@ -303,7 +309,7 @@ func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []str
 		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), lookupIndex(a, o), &o.Options)
-	m.Finish = func(l *lookup.Looker) { reportLookup(a, l) }
+	m.Finish = func(l *lookup.Looker) { reportLookup(a, l, reader) }
 	ids, err := newIDSource(ctx, a, o, reader)
 	if err != nil {
 		return err
