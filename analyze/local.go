@@ -149,7 +149,7 @@ func (s *Session) isHere(host string) bool { return host != "" && host == s.host
 
 // identify is resolve.Identify, which uses the files now at recorded paths where the
 // store proves nothing.
-func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
+func (s *Session) identify() identification {
 	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname(),
 		Newer: func(path string) {
 			s.warn(Warning{Warning: ingest.Warning{
@@ -157,8 +157,11 @@ func (s *Session) identify() func(sideband.ObjectQuery) (buildid.ID, ingest.IDSo
 					"was only copied",
 				Hint: "record with --buildid-mmap, or index the file that ran"}})
 		}}
-	known := s.remoteVDSO(resolve.Identify(s.view, opts))
-	if s.finder == nil {
+	known := s.remoteVDSO(resolve.Identify(s.plain, opts))
+	switch {
+	case s.trace != nil:
+		return s.trace.noteFiles(known)
+	case s.finder == nil:
 		return known
 	}
 	now := resolve.Identify(s.finder.Rows(), opts)

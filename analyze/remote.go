@@ -34,14 +34,10 @@ type pulling struct {
 	ctx  context.Context // of the capture that is read, for unwinders
 }
 
-// startPulling adds tables that come to the view.
-func (s *Session) startPulling() {
-	p := &s.pulling
-	p.kept, p.inMemory = store.NewOverlay(), s.reader == nil
-	s.view = store.Layer(s.overlay, p.kept)
-	if s.reader != nil {
-		s.view = store.Layer(s.overlay, p.kept, s.cached)
-	}
+// startPulling returns where tables that come are kept in memory.
+func (s *Session) startPulling() store.View {
+	s.pulling.kept, s.pulling.inMemory = store.NewOverlay(), s.reader == nil
+	return s.pulling.kept
 }
 
 // remoteLockWait is how long a run waits for another writer of the store before it keeps tables
@@ -192,9 +188,9 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		s.keepInMemory(err)
 		p.inMemory = true
 	}
-	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.view, Checked: true,
+	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.plain, Checked: true,
 		Notes: func() string { return "" },
-		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.view, nil }})
+		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.plain, nil }})
 }
 
 // refresh opens the newest generation of the store.
@@ -215,19 +211,19 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	if _, err := s.need(p.ctx, remote.ObjectsOf([]ingest.Object{*o})); err != nil {
 		p.warn(err)
 	}
-	m, _, _ := store.FindOne(s.view, o.ID)
+	v := s.unwinding()
+	m, _, _ := store.FindOne(v, o.ID)
 	if m == nil || !slices.ContainsFunc(m.Sources, func(src store.SourceInfo) bool {
 		return src.Kind == store.Unwind
 	}) {
 		return nil
 	}
-	return s.view
+	return v
 }
 
 // remoteVDSO adds the vdsos of Options.Remote to an identification: the kernel's manifest lists the
 // build IDs of its images, and their manifests distinguish them.
-func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)) func(
-	sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
+func (s *Session) remoteVDSO(known identification) identification {
 	if s.opts.Remote == nil {
 		return known
 	}
@@ -245,7 +241,7 @@ func (s *Session) remoteVDSO(known func(sideband.ObjectQuery) (buildid.ID, inges
 				p.warn(err)
 				return id, source
 			}
-			k, _, _ := store.FindOne(s.view, q.Kernel)
+			k, _, _ := store.FindOne(s.plain, q.Kernel)
 			if k == nil {
 				return id, source
 			}

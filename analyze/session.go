@@ -24,7 +24,10 @@ type Session struct {
 	opts    Options
 	overlay *store.Overlay
 	reader  *db.Reader // nil without a store
+	stored  store.View // the store, and tables of Options.Remote that are in memory
+	plain   store.View // stored behind overlay
 	view    store.View
+	trace   *Trace            // of view and unwinding; nil without Options.Undecided
 	counted *store.Counted    // the last layer of view
 	bundles []*input.Capture  // that serve captures, open as long as the session
 	cached  *store.CachedView // of reader
@@ -47,21 +50,12 @@ type Session struct {
 // Open opens the store for reading and indexes Options.With, BCC and Bundles in memory.
 func Open(ctx context.Context, opts Options) (*Session, error) {
 	s := &Session{opts: opts, overlay: store.NewOverlay(), warned: make(map[string]bool)}
-	s.view = s.overlay
 	if opts.Store != "" {
 		if err := s.openStore(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if opts.Remote != nil {
-		s.startPulling()
-	}
-	if opts.Local != nil {
-		s.finder = local.New(s.overlay, s.localOptions())
-		s.view = store.Layer(s.view, s.finder.Rows())
-	}
-	s.counted = store.NewCounted(s.view)
-	s.view = s.counted
+	s.layer()
 	captures, paths := SplitCaptures(opts.With)
 	err := s.Index(ctx, paths, indexer.Options{})
 	if err == nil {
@@ -77,13 +71,36 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 	return s, nil
 }
 
+// layer makes the views of the session.
+func (s *Session) layer() {
+	var stored []store.View
+	if s.opts.Remote != nil {
+		stored = append(stored, s.startPulling())
+	}
+	if s.reader != nil {
+		stored = append(stored, s.cached)
+	}
+	s.stored = store.Layer(stored...)
+	s.plain = store.Layer(s.overlay, s.stored)
+	s.view = s.plain
+	if s.opts.Local != nil {
+		s.finder = local.New(s.overlay, s.localOptions())
+		s.view = store.Layer(s.view, s.finder.Rows())
+	}
+	if s.opts.Undecided {
+		s.view, s.trace = s.Trace()
+	}
+	s.counted = store.NewCounted(s.view)
+	s.view = s.counted
+	if s.trace == nil {
+		s.plain = s.view
+	}
+}
+
 // openStore opens the store, if there is one.
 func (s *Session) openStore(ctx context.Context) error {
 	if s.sharesStore() {
 		s.reader, s.cached = s.opts.Shared.reader, s.opts.Shared.cached
-		if s.reader != nil {
-			s.view = store.Layer(s.overlay, s.cached)
-		}
 		return nil
 	}
 	reader, err := db.OpenReader(s.opts.Store)
@@ -94,7 +111,6 @@ func (s *Session) openStore(ctx context.Context) error {
 	switch {
 	case err == nil:
 		s.reader, s.cached = reader, store.Cached(reader)
-		s.view = store.Layer(s.overlay, s.cached)
 		if passed := len(reader.PassedOver()) > 0; passed {
 			s.storeWarnings(passed)
 		}

@@ -52,6 +52,9 @@ func (s *Session) State() State {
 	return st
 }
 
+// Traced returns the questions that the session asked of the store, with Options.Undecided.
+func (st State) Traced() *Trace { return st.session.trace }
+
 // StoreIdentity differs between stores of different content, except for objects that came from
 // Options.Remote; "" without a store. It reads the store's files.
 func (st State) StoreIdentity() string {

@@ -20,13 +20,21 @@ func (s *Session) unwindTables() *unwind.Tables {
 		case s.finder != nil:
 			local = s.localUnwind
 		}
-		s.tables = unwind.NewTables(s.view, local, func(err error) {
+		s.tables = unwind.NewTables(s.unwinding(), local, func(err error) {
 			s.unwindMu.Lock()
 			s.unwindErrs = append(s.unwindErrs, err)
 			s.unwindMu.Unlock()
 		})
 	}
 	return s.tables
+}
+
+// unwinding returns the session's view for tables of unwinding.
+func (s *Session) unwinding() store.View {
+	if s.trace == nil {
+		return s.view
+	}
+	return s.trace.view(true)
 }
 
 // foundUnwind looks for the unwind table of an object in Options.Remote, and then on this host.
@@ -66,6 +74,7 @@ func (s *Session) unwindWarnings() {
 	s.unwindErrs = nil
 	s.unwindMu.Unlock()
 	for _, err := range errs {
+		s.trace.Spoil()
 		s.warnError(err, "", true)
 	}
 }

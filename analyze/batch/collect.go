@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"symbolize/analyze"
@@ -36,12 +34,21 @@ type Head struct {
 	Named   bool        // it came with names of its own, as pprof files do
 	Keep    ingest.Keep // labels by which samples are apart
 	// Content is a digest of the capture and the bundles beside it. Files of one content are of one
-	// capture, wherever it was.
+	// capture, wherever it was. Files are by which it is recognized without reading it.
 	Content string
-	// Reading is a digest of the store and the options that the capture was read with.
+	Files   []fileState
+	// Reading is a digest of the options that the capture was read with.
 	Reading string
-	// Incomplete: tables that analyze.Options.Remote may have did not come, and stacks lack frames.
-	Incomplete bool
+	// Needs are the questions that reading the capture asked of the store. Lacking counts those of
+	// them without an answer, such as for the unwind table of an object of copied stacks.
+	Needs   []analyze.Dependency
+	Lacking int
+}
+
+// state identifies what was read of a capture.
+func (h *Head) state() string {
+	needs := h.Needs
+	return digest(fmt.Sprintf("%s %s %x", h.Content, h.Reading, encodeRecord(&needs)))
 }
 
 // places are the locations of one object of a capture.
@@ -59,34 +66,19 @@ type ownNames struct {
 }
 
 // collect reads the capture of a head, which it completes, and writes its stacks and the locations
-// in them to a file, whose path it returns: one that lacks something has incompleteName behind
-// path, so that another run does not use it. The session has to leave return addresses undecided
+// in them to a file. The session has to leave return addresses undecided
 // (analyze.Options.Undecided). Code that the capture itself has the symbols of is named here, for
 // no other file has them.
-func collect(ctx context.Context, s *analyze.Session, head *Head, path string) (string, error) {
+func collect(ctx context.Context, s *analyze.Session, head *Head, path string) error {
 	if head.Parts < 1 {
-		return "", fmt.Errorf("locations cannot be cut into %d parts", head.Parts)
+		return fmt.Errorf("locations cannot be cut into %d parts", head.Parts)
 	}
-	err := s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
-		complete, err := s.Need(ctx, nil)
-		if err != nil {
+	return s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
+		if _, err := s.Need(ctx, nil); err != nil { // passes on its warnings
 			return err
-		}
-		if head.Incomplete = !complete; head.Incomplete {
-			path += incompleteName
 		}
 		return writeCollected(ctx, s, p, path, head)
 	})
-	if err != nil {
-		return "", err
-	}
-	if !head.Incomplete {
-		err = os.Remove(path + incompleteName) // of a run before
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return path, outputErr(err)
 }
 
 // writeCollected writes the file of a capture, and completes its head.
@@ -101,7 +93,7 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 			cut[n] = append(cut[n], pl)
 			continue
 		}
-		list, err := nameObject(ctx, s.View(), []places{pl})
+		list, err := nameObject(ctx, s.View(), state.Traced(), []places{pl})
 		if err != nil {
 			return err
 		}
@@ -109,6 +101,12 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
 	head.Named = p.Names != nil
+	head.Needs = state.Traced().Dependencies()
+	for i := range head.Needs {
+		if head.Needs[i].Lacking {
+			head.Lacking++
+		}
+	}
 	w, err := createRecords(path)
 	if err != nil {
 		return outputErr(err)

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -88,7 +89,7 @@ func (t *collecting) openStore(ctx context.Context) (end func() error, err error
 		}
 		end = s.Close
 	}
-	t.identity, t.store = s.State().StoreIdentity(), s
+	t.store = s
 	return end, nil
 }
 
@@ -105,9 +106,8 @@ func bundlesByDir(captures []string) map[string][]string {
 // collecting is one run of Collect.
 type collecting struct {
 	*Collector
-	identity string           // of the store: tables that come from analyze.Options.Remote leave it as it is
-	store    *analyze.Session // see analyze.Options.Shared
-	bundles  map[string][]string
+	store   *analyze.Session // see analyze.Options.Shared
+	bundles map[string][]string
 
 	inMemory sync.Once // reported that tables are kept in memory
 
@@ -155,17 +155,15 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	beside := slices.DeleteFunc(slices.Clone(t.bundles[filepath.Dir(capture)]),
 		func(b string) bool { return b == capture })
 	head := &Head{Path: capture, Parts: t.Parts, Keep: t.Session.Keep}
-	var err error
-	if head.Content, err = contentSum(capture, beside); err != nil {
-		return "", err
-	}
 	name, err := t.fileName(head)
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(t.Dir, name)
-	if h, err := ReadHead(path); err == nil && h.Parts == t.Parts {
-		t.count(h, true)
+	switch kept, err := t.isKept(ctx, path, head, beside); {
+	case err != nil:
+		return "", err
+	case kept:
 		return path, nil
 	}
 	opts := t.Session
@@ -182,8 +180,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path, err = collect(ctx, s, head, path)
-	if err = errors.Join(err, s.Close()); err != nil {
+	if err = errors.Join(collect(ctx, s, head, path), s.Close()); err != nil {
 		return "", err
 	}
 	t.count(head, false)
@@ -194,15 +191,89 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	return path, nil
 }
 
-// fileName names the file of a collected capture by all that it depends on, and sets
+// isKept reports whether a run before has read the capture of a head, which it completes, and would
+// read the same now.
+func (t *collecting) isKept(ctx context.Context, path string, head *Head, beside []string) (
+	bool, error) {
+	old, err := ReadHead(path)
+	if err != nil {
+		old = &Head{}
+	}
+	if head.Files, err = statesOf(append([]string{head.Path}, beside...)); err != nil {
+		return false, err
+	}
+	if head.Content = old.Content; len(old.Files) == 0 || !slices.Equal(head.Files, old.Files) {
+		if head.Content, err = contentSum(head.Path, beside); err != nil {
+			return false, err
+		}
+	}
+	if old.Content != head.Content || old.Reading != head.Reading {
+		return false, nil
+	}
+	changed, err := t.store.Changed(ctx, old.Needs)
+	if err == nil && !changed {
+		t.count(old, true)
+	}
+	return !changed, err
+}
+
+// readingRevision is part of Head.Reading. It grows when this program reads captures differently.
+const readingRevision = 1
+
+// fileName names the file of a collected capture by its path and the options, and sets
 // Head.Reading. Relative and absolute paths of a capture give one name.
 func (t *collecting) fileName(head *Head) (string, error) {
 	path, err := filepath.Abs(head.Path)
 	if err != nil {
 		return "", err
 	}
-	head.Reading = digest(fmt.Sprintf("%s %d %q", t.identity, t.Parts, t.Config))
-	return digest(fmt.Sprintf("%q %s %s", path, head.Reading, head.Content)) + stacksExt, nil
+	head.Reading = digest(fmt.Sprintf("%d %d %q", readingRevision, t.Parts, t.Config))
+	return digest(fmt.Sprintf("%q %s", path, head.Reading)) + stacksExt, nil
+}
+
+// fileState is by what an unchanged file is recognized.
+type fileState struct {
+	Size  int64
+	Mtime int64 // ns since 1970
+	Inode uint64
+	Ends  [16]byte // digest of the first and the last bytes
+}
+
+// endSize is the number of bytes at each end of a file that are compared.
+const endSize = 4096
+
+// statesOf returns the states of captures, of each file of one that is a directory.
+func statesOf(paths []string) (list []fileState, err error) {
+	for _, path := range paths {
+		err := eachFile(path, func(f *os.File) error {
+			fi, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			_, id := files.Blocks(fi)
+			b := make([]byte, 2*endSize)
+			n, err1 := f.ReadAt(b[:endSize], 0)
+			m, err2 := f.ReadAt(b[n:n+endSize], max(0, fi.Size()-endSize))
+			if err := cmp.Or(notEOF(err1), notEOF(err2)); err != nil {
+				return err
+			}
+			sum := sha256.Sum256(b[:n+m])
+			list = append(list, fileState{fi.Size(), fi.ModTime().UnixNano(), id.Inode(), [16]byte(sum[:16])})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// notEOF returns an error that is not the end of a file.
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // digest returns a short digest of a text, in hexadecimal.
@@ -215,18 +286,22 @@ func digest(text string) string {
 func contentSum(capture string, bundles []string) (string, error) {
 	h := sha256.New()
 	for _, path := range append([]string{capture}, bundles...) {
-		if err := hashFile(h, path); err != nil {
+		err := eachFile(path, func(f *os.File) error {
+			_, err := io.Copy(h, f)
+			return err
+		})
+		if err != nil {
 			return "", err
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// hashFile adds the content of a file, or of the files in a directory.
-func hashFile(h io.Writer, path string) error {
+// eachFile opens a file, or the files in a directory.
+func eachFile(path string, do func(*os.File) error) error {
 	if entries, err := os.ReadDir(path); err == nil {
 		for _, e := range entries {
-			if err := hashFile(h, filepath.Join(path, e.Name())); err != nil {
+			if err := eachFile(filepath.Join(path, e.Name()), do); err != nil {
 				return err
 			}
 		}
@@ -237,6 +312,5 @@ func hashFile(h io.Writer, path string) error {
 		return err
 	}
 	defer f.Close()
-	_, err = io.Copy(h, f)
-	return err
+	return do(f)
 }

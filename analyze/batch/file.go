@@ -5,12 +5,12 @@ package batch
 //
 // A file appears complete or not at all. All integers of the frame are little-endian.
 //
-//	"symbolize batch 1\n"
+//	"symbolize batch 2\n"
 //	records        of one zstd frame each
 //	index          a record: []entry, the names of the records, sorted, where they are, how long
-//	               they are, and their CRC32C
+//	               they are, and 16 bytes of their SHA-256
 //	u64            where the index is
-//	u32            CRC32C of the index
+//	16 bytes       of the SHA-256 of the index
 //	"batch end\n"
 //
 // A record holds the shape of a Go type, u32, and a value of it. The shape is the CRC32C of the
@@ -26,10 +26,10 @@ package batch
 //	buildid.ID          a byte, space<<1 | inexact; uvarint length; the bytes
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"reflect"
 	"slices"
@@ -40,12 +40,19 @@ import (
 )
 
 const (
-	fileHead = "symbolize batch 1\n"
+	fileHead = "symbolize batch 2\n"
 	fileTail = "batch end\n"
-	tailSize = 8 + 4 + len(fileTail) // offset and checksum of the index before it
+	tailSize = 8 + sumSize + len(fileTail) // offset and checksum of the index before it
 
+	sumSize   = 16      // bytes of a checksum
 	maxRecord = 1 << 30 // bytes of a record, unpacked
 )
+
+// sumOf returns the checksum of a record, which also distinguishes records.
+func sumOf(packed []byte) [sumSize]byte {
+	sum := sha256.Sum256(packed)
+	return [sumSize]byte(sum[:])
+}
 
 // frames are the packed records.
 var frames = files.ZstdOptions{Level: files.ZstdFastest, Workers: 2, Limit: maxRecord}.Frames()
@@ -57,8 +64,8 @@ var ErrFormat = errors.New("not a whole file of a batch")
 type entry struct {
 	Name   string
 	Offset uint64
-	Stored uint64 // bytes in the file
-	Sum    uint32 // CRC32C of them
+	Stored uint64   // bytes in the file
+	Sum    [16]byte // of their SHA-256
 }
 
 // recordWriter writes the records of a file, which appears when it is complete.
@@ -97,8 +104,7 @@ func pack(value any) []byte {
 
 // Put writes a record, in the form that Pack returns.
 func (w *recordWriter) Put(name string, packed []byte) error {
-	sum := crc32.Checksum(packed, castagnoli)
-	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sum})
+	w.index = append(w.index, entry{name, w.at, uint64(len(packed)), sumOf(packed)})
 	return w.write(packed)
 }
 
@@ -108,7 +114,8 @@ func (w *recordWriter) Publish() error {
 	at := w.at
 	packed := pack(&w.index)
 	tail := binary.LittleEndian.AppendUint64(packed, at)
-	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(packed, castagnoli))
+	sum := sumOf(packed)
+	tail = append(tail, sum[:]...)
 	err := w.write(append(tail, fileTail...))
 	if err == nil {
 		err = w.f.Publish(w.path)
@@ -160,10 +167,10 @@ func (b *recordFile) readIndex() error {
 	}
 	at := binary.LittleEndian.Uint64(tail)
 	end := size - uint64(len(tail))
-	if string(head) != fileHead || string(tail[12:]) != fileTail || at > end {
+	if string(head) != fileHead || string(tail[8+sumSize:]) != fileTail || at > end {
 		return b.Fail("no head or no end")
 	}
-	return b.read(entry{"index", at, end - at, binary.LittleEndian.Uint32(tail[8:])}, &b.index)
+	return b.read(entry{"index", at, end - at, [sumSize]byte(tail[8:])}, &b.index)
 }
 
 // find returns the entry of a name.
@@ -212,7 +219,7 @@ func (b *recordFile) packed(e entry) ([]byte, error) {
 	if _, err := b.f.ReadAt(packed, int64(e.Offset)); err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(packed, castagnoli) != e.Sum {
+	if sumOf(packed) != e.Sum {
 		return nil, b.Fail("record %q at %d is damaged", e.Name, e.Offset)
 	}
 	return packed, nil

@@ -53,6 +53,7 @@ type Group struct {
 	keys        []string // of samples, "" for keys of captures
 	captureKeys []string // the others, "" for keys of samples
 	parts       int      // that the locations were cut into
+	states      []string // of Collected, see Head.state
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -199,6 +200,7 @@ func (g *Grouping) Groups(collected []string) (*Grouped, error) {
 			out.Lacking = append(out.Lacking, h.Path+": "+strings.Join(missing, ", "))
 		}
 		gr.Collected = append(gr.Collected, path)
+		gr.states = append(gr.states, filepath.Base(path)+" "+h.state())
 	}
 	slices.SortFunc(out.Groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
 	return out, nil
@@ -228,24 +230,23 @@ func (g *Grouping) heads(collected []string) (heads map[string]*Head, err error)
 	return heads, nil
 }
 
-// byCapture sorts files by the paths of their captures; of one capture a complete file precedes an
-// incomplete one.
+// byCapture sorts files by the paths of their captures.
 func byCapture(collected []string, heads map[string]*Head) []string {
 	return slices.SortedFunc(slices.Values(collected), func(a, b string) int {
 		x, y := heads[a], heads[b]
 		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Content, y.Content),
-			strings.Compare(a, b)) // FILE before FILE-incomplete
+			strings.Compare(a, b))
 	})
 }
 
-// sameReading refuses two files of one capture that were collected with different stores or
-// options: nothing decides between them.
+// sameReading refuses two files of one capture that were collected with different options: nothing
+// decides between them.
 func sameReading(heads map[string]*Head, a, b string) error {
 	if heads[a].Reading == heads[b].Reading {
 		return nil
 	}
 	return ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", heads[b].Path, a, b),
-		"remove the older one: the store or the options were others then")
+		"remove the older one: the options were others then")
 }
 
 // ReadHead reads the description of a collected capture.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,7 +275,7 @@ func block(t *testing.T, out, pattern string) string {
 	return paths[0]
 }
 
-// TestCollectedTwice: a capture that was collected by two stores is refused, as its samples would
+// TestCollectedTwice: a capture that was collected with two sets of options is refused, as its samples would
 // count twice.
 func TestCollectedTwice(t *testing.T) {
 	n := newNight(t)
@@ -294,16 +293,5 @@ func TestCollectedTwice(t *testing.T) {
 	_, err := by.Groups(collected)
 	if err == nil || !strings.Contains(err.Error(), n.captures[0]+" was collected twice, as "+work) {
 		t.Errorf("groups: %v", err)
-	}
-	// An incomplete file that a killed task left beside the complete one.
-	left := collected[0] + "-incomplete"
-	b, err := os.ReadFile(collected[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, left, func(w io.Writer) error { _, err := w.Write(b); return err })
-	grouped, err := by.Groups([]string{left, collected[0], collected[1]})
-	if err != nil || len(grouped.Groups) != 1 || len(grouped.Groups[0].Collected) != 2 {
-		t.Errorf("groups with an incomplete file: %+v, %v", grouped, err)
 	}
 }

@@ -2,6 +2,8 @@ package batch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +56,18 @@ func (a *Answers) have(parts int) error {
 	}
 	return ingest.WithHint(fmt.Errorf("%d of %d parts are not named: %s", len(left), parts,
 		strings.Join(left, ", ")), "run `symbolize batch name --part` for each")
+}
+
+// state returns a digest of the records of object keys.
+func (a *Answers) state(keys []string) string {
+	h := sha256.New()
+	for _, key := range keys {
+		for _, f := range a.files {
+			e, _ := f.find(key)
+			fmt.Fprintf(h, "%s %d %x\n", key, e.Stored, e.Sum)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // Close closes the files.

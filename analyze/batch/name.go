@@ -3,8 +3,10 @@ package batch
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -40,17 +42,32 @@ type answers []answer
 
 // NameStats are the figures of Name.
 type NameStats struct {
-	Objects   int    `json:"objects"`       // with locations, each looked for once
-	Tables    uint64 `json:"tables_opened"` // each once
-	Locations uint64 `json:"locations"`     // distinct ones
+	Objects     int    `json:"objects"`       // with locations, each looked for once
+	ObjectsKept int    `json:"objects_kept"`  // that a run before had named
+	Tables      uint64 `json:"tables_opened"` // each once
+	Locations   uint64 `json:"locations"`     // distinct ones
 	// Incomplete: something that analyze.Options.Remote may have did not come.
-	Incomplete bool             `json:"incomplete,omitempty"`
-	Warnings   []ingest.Warning `json:"-"`
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Gained are the objects of which a run before had fewer names.
+	Gained   []Gain           `json:"gained,omitempty"`
+	Warnings []ingest.Warning `json:"-"`
+
+	all bool // nothing had to be written
+}
+
+// Gain is an object that has more names than before.
+type Gain struct {
+	File    string `json:"file"`
+	BuildID string `json:"build_id,omitempty"`
+	Before  int    `json:"locations_named_before"`
+	Now     int    `json:"locations_named"`
 }
 
 // add adds the figures of another part.
 func (s *NameStats) add(o *NameStats) {
 	s.Objects += o.Objects
+	s.ObjectsKept += o.ObjectsKept
+	s.Gained = append(s.Gained, o.Gained...)
 	s.Tables += o.Tables
 	s.Locations += o.Locations
 	s.Incomplete = s.Incomplete || o.Incomplete
@@ -58,67 +75,197 @@ func (s *NameStats) add(o *NameStats) {
 }
 
 // Name gathers the locations of a part from the collected captures, joins them with the store of a
-// session, and writes the names to a file.
+// session, and writes the names to a file. Names that the file has already stay where neither the
+// locations of an object nor what the store has of it have changed.
 func Name(ctx context.Context, s *analyze.Session, part int, collected []string, path string,
 	workers int) (*NameStats, error) {
 	head := namesHead{Part: part}
-	for _, path := range collected[:min(1, len(collected))] {
+	var err error
+	if head.Inputs, head.Parts, err = inputsOf(collected); err != nil {
+		return nil, err
+	}
+	if part >= head.Parts && len(collected) > 0 {
+		return nil, fmt.Errorf("part %d: %s was collected with %d parts, from 0", part, collected[0],
+			head.Parts)
+	}
+	return namePart(ctx, s, &head, collected, path, workers)
+}
+
+// inputsOf returns a digest of collected captures, and the number of their parts.
+func inputsOf(collected []string) (inputs string, parts int, err error) {
+	states := make([]string, len(collected))
+	for i, path := range collected {
 		h, err := ReadHead(path)
 		if err != nil {
-			return nil, err
+			return "", 0, err
 		}
-		if head.Parts = h.Parts; part >= h.Parts {
-			return nil, fmt.Errorf("part %d: %s was collected with %d parts, from 0", part, path, h.Parts)
-		}
+		states[i], parts = h.state(), h.Parts
 	}
-	all, err := gather(ctx, part, collected)
+	slices.Sort(states)
+	return digest(strings.Join(states, "\n")), parts, nil
+}
+
+// namePart is Name for the part of a head.
+func namePart(ctx context.Context, s *analyze.Session, head *namesHead, collected []string,
+	path string, workers int) (*NameStats, error) {
+	n := &namer{session: s, made: make(map[string]*made), before: make(map[string]int)}
+	if n.openOld(path, head); n.old != nil {
+		defer n.old.Close()
+	}
+	if kept, err := n.isKept(ctx, head); kept || err != nil {
+		return &n.stats, err
+	}
+	var err error
+	if n.all, err = gather(ctx, head.Part, collected); err != nil {
+		return nil, err
+	}
+	n.dropOthers()
+	complete, err := s.Need(ctx, n.objects())
 	if err != nil {
 		return nil, err
 	}
-	if head.Complete, err = s.Need(ctx, objectsOf(all)); err != nil {
+	if err := n.dropChanged(ctx); err != nil {
 		return nil, err
 	}
-	return nameAll(ctx, s.View(), all, path, &head, workers)
+	n.stats.Incomplete = !complete
+	if n.out, err = createRecords(path); err != nil {
+		return nil, outputErr(err)
+	}
+	if err = outputErr(n.out.Put(namesRecord, pack(head))); err == nil {
+		err = n.run(ctx, workers)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.out.Abandon())
+	}
+	return &n.stats, outputErr(n.out.Publish())
 }
 
 // namesHead describes a file of names.
 type namesHead struct {
 	Part, Parts int
-	Complete    bool // all that analyze.Options.Remote may have came
+	Inputs      string // see inputsOf
 }
 
-// namesRecord is the name of its record; names of objects' records have a colon.
-const namesRecord = "names"
+// The records of a file of names; those of objects have a colon in their names.
+const (
+	namesRecord = "names"
+	madeRecord  = "made" // []made, sorted by key
+)
 
-// objectsOf returns the objects of places.
-func objectsOf(all map[string][]places) (objects []ingest.Object) {
-	for _, list := range all {
+// made is on what the names of an object depend.
+type made struct {
+	Key   string
+	Asked [16]byte // digest of its places
+	Needs []analyze.Dependency
+	// Named counts its locations that have names, of All: for an object without some of them the
+	// remote is asked again.
+	Named, All int
+	Objects    []ingest.Object // if some have none
+}
+
+// askedOf returns made.Asked of places.
+func askedOf(list []places) (sum [16]byte) {
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = string(encodeRecord(&list[i]))
+	}
+	slices.Sort(texts) // captures come in any order
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintln(h, len(text))
+		io.WriteString(h, text)
+	}
+	copy(sum[:], h.Sum(nil))
+	return sum
+}
+
+// openOld opens the file of names that a run before wrote of the part, if there is one.
+func (n *namer) openOld(path string, head *namesHead) {
+	f, err := openRecords(path)
+	if err != nil {
+		return
+	}
+	var list []made
+	ok1, err1 := f.Get(namesRecord, &n.oldHead)
+	ok2, err2 := f.Get(madeRecord, &list)
+	if !ok1 || !ok2 || errors.Join(err1, err2) != nil || n.oldHead.Part != head.Part ||
+		n.oldHead.Parts != head.Parts {
+		f.Close() // of another version
+		return
+	}
+	n.old = f
+	for i := range list {
+		n.made[list[i].Key] = &list[i]
+		n.before[list[i].Key] = list[i].Named
+	}
+}
+
+// isKept reports whether the names of a run before are those of this one.
+func (n *namer) isKept(ctx context.Context, head *namesHead) (bool, error) {
+	if n.old == nil || n.oldHead != *head {
+		return false, nil
+	}
+	objects := make([]ingest.Object, 0)
+	for _, m := range n.made {
+		if m.Named < m.All {
+			objects = append(objects, m.Objects...)
+		}
+	}
+	complete, err := n.session.Need(ctx, objects)
+	if err != nil {
+		return false, err
+	}
+	for key, m := range n.made {
+		if changed, err := n.session.Changed(ctx, m.Needs); changed || err != nil {
+			return false, err
+		}
+		if _, ok := n.old.find(key); !ok {
+			return false, nil
+		}
+	}
+	for _, m := range n.made {
+		n.stats.Objects++
+		n.stats.ObjectsKept++
+		n.stats.Locations += uint64(m.All)
+	}
+	n.stats.Incomplete, n.stats.all = !complete, true
+	return true, nil
+}
+
+// dropOthers forgets the names of a run before for objects whose locations have changed.
+func (n *namer) dropOthers() {
+	for key, m := range n.made {
+		if list, ok := n.all[key]; !ok || askedOf(list) != m.Asked {
+			delete(n.made, key)
+		}
+	}
+}
+
+// dropChanged forgets the names of objects of which the store has something else now.
+func (n *namer) dropChanged(ctx context.Context) error {
+	for key, m := range n.made {
+		changed, err := n.session.Changed(ctx, m.Needs)
+		if err != nil {
+			return err
+		}
+		if changed {
+			delete(n.made, key)
+		}
+	}
+	return nil
+}
+
+// objects returns the objects that the remote is asked for: those without all names.
+func (n *namer) objects() (objects []ingest.Object) {
+	for key, list := range n.all {
+		if m := n.made[key]; m != nil && m.Named == m.All {
+			continue
+		}
 		for i := range list {
 			objects = append(objects, list[i].Object)
 		}
 	}
 	return objects
-}
-
-// incompleteName is the end of the name of a file that is not to be used by another run.
-const incompleteName = "-incomplete"
-
-// nameAll names locations and writes the names to a file.
-func nameAll(ctx context.Context, v store.View, all map[string][]places, path string,
-	head *namesHead, workers int) (*NameStats, error) {
-	w, err := createRecords(path)
-	if err != nil {
-		return nil, outputErr(err)
-	}
-	n := &namer{view: v, all: all, out: w}
-	n.stats.Incomplete = !head.Complete
-	if err = outputErr(w.Put(namesRecord, pack(head))); err == nil {
-		err = n.run(ctx, workers)
-	}
-	if err != nil {
-		return nil, errors.Join(err, w.Abandon())
-	}
-	return &n.stats, outputErr(w.Publish())
 }
 
 // gathered are the places of one object with the same facts, of many captures.
@@ -171,10 +318,14 @@ func readPart(part int, path string) (list []places, err error) {
 
 // namer is one run of Name.
 type namer struct {
-	view store.View
-	all  map[string][]places
+	session *analyze.Session
+	all     map[string][]places
+	old     *recordFile // of a run before; nil for none
+	oldHead namesHead
+	before  map[string]int // locations named by it
 
 	mu    sync.Mutex
+	made  map[string]*made // kept or named
 	out   *recordWriter
 	stats NameStats
 }
@@ -188,7 +339,7 @@ func (n *namer) run(ctx context.Context, workers int) error {
 	packed := make([][]byte, batchOf)
 	for some := range slices.Chunk(keys, batchOf) {
 		err := files.Each(ctx, workers, len(some), func(ctx context.Context, i int) (err error) {
-			packed[i], err = n.name(ctx, n.all[some[i]])
+			packed[i], err = n.name(ctx, some[i])
 			return err
 		})
 		if err != nil {
@@ -200,31 +351,80 @@ func (n *namer) run(ctx context.Context, workers int) error {
 			}
 		}
 	}
-	return nil
+	list := make([]made, len(keys))
+	for i, key := range keys {
+		list[i] = *n.made[key]
+	}
+	return outputErr(n.out.Put(madeRecord, pack(&list)))
 }
 
 // name returns the record of one object key.
-func (n *namer) name(ctx context.Context, list []places) ([]byte, error) {
-	v := &countedView{View: n.view, tables: make(map[string]opened)}
-	found, err := nameObject(ctx, v, list)
+func (n *namer) name(ctx context.Context, key string) ([]byte, error) {
+	if packed := n.kept(key); packed != nil {
+		return packed, nil
+	}
+	view, trace := n.session.Trace()
+	v := &countedView{View: view, tables: make(map[string]opened)}
+	found, err := nameObject(ctx, v, trace, n.all[key])
 	if err != nil {
 		return nil, err
 	}
+	m := &made{Key: key, Asked: askedOf(n.all[key]), All: len(found[0].Offsets)}
+	for i := range found[0].Names.Reasons {
+		if found[0].Names.Reasons[i] == ingest.ReasonNone {
+			m.Named++
+		}
+	}
+	if m.Named < m.All {
+		for i := range found {
+			m.Objects = append(m.Objects, found[i].Object)
+		}
+	}
+	record := answers(found)
+	m.Needs = trace.Dependencies()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.made[key] = m
 	n.stats.Objects++
 	n.stats.Tables += uint64(len(v.tables))
-	n.stats.Locations += uint64(len(found[0].Offsets))
+	n.stats.Locations += uint64(m.All)
 	for i := range found {
 		n.stats.Warnings = append(n.stats.Warnings, found[i].Names.Warnings...)
 	}
-	record := answers(found)
+	if before, ok := n.before[key]; ok && m.Named > before {
+		o := &found[0].Object
+		n.stats.Gained = append(n.stats.Gained, Gain{o.File.Path, o.ID.String(), before, m.Named})
+	}
 	return pack(&record), nil
 }
 
+// kept returns the record of an object key of a run before; nil if there is none to be used.
+func (n *namer) kept(key string) []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.made[key]
+	if m == nil {
+		return nil
+	}
+	e, ok := n.old.find(key)
+	if !ok {
+		return nil
+	}
+	packed, err := n.old.packed(e)
+	if err != nil {
+		return nil // damaged: it is named again
+	}
+	n.stats.Objects++
+	n.stats.ObjectsKept++
+	n.stats.Locations += uint64(m.All)
+	return packed
+}
+
 // nameObject names the locations of an object of which captures may have different facts: each
-// record of it gets the names of all locations, as captures of one group become one profile.
-func nameObject(ctx context.Context, v store.View, list []places) ([]answer, error) {
+// record of it gets the names of all locations, as captures of one group become one profile. The
+// trace is of the view.
+func nameObject(ctx context.Context, v store.View, trace *analyze.Trace, list []places) (
+	[]answer, error) {
 	texts := make([]string, len(list))
 	order := make([]int, len(list))
 	for i := range list {
@@ -250,7 +450,7 @@ func nameObject(ctx context.Context, v store.View, list []places) ([]answer, err
 		for same < len(list) && texts[order[same]] == texts[order[i]] {
 			same++
 		}
-		a, err := nameRecord(ctx, v, list[i:same], offsets, undecided)
+		a, err := nameRecord(ctx, v, trace, list[i:same], offsets, undecided)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +461,7 @@ func nameObject(ctx context.Context, v store.View, list []places) ([]answer, err
 }
 
 // nameRecord names the locations of records of an object that only differ in the path.
-func nameRecord(ctx context.Context, v store.View, list []places,
+func nameRecord(ctx context.Context, v store.View, trace *analyze.Trace, list []places,
 	offsets, undecided []addr.Offset) (*answer, error) {
 	o := list[0].Object
 	a := &answer{Object: o}
@@ -276,10 +476,14 @@ func nameRecord(ctx context.Context, v store.View, list []places,
 		return nil, err
 	}
 	a.Names = *p.Names
+	if slices.Contains(a.Names.Reasons, ingest.TableDamaged) ||
+		slices.ContainsFunc(a.Names.Warnings, func(w ingest.Warning) bool { return w.Partial }) {
+		trace.Spoil()
+	}
 	opts := resolve.Layout(v, p)
 	a.Segments = opts.Layout(0)
 	a.Shift, a.Shifted = opts.RefShift(0)
-	return a, a.findOthers(ctx, v, list)
+	return a, a.findOthers(ctx, v, trace, list)
 }
 
 // decided returns the offsets of addresses by which of them are no return addresses.
@@ -300,13 +504,15 @@ func decide(off addr.Offset, exact []addr.Offset) addr.Offset {
 }
 
 // findOthers looks which of the recorded paths have another file now.
-func (a *answer) findOthers(ctx context.Context, v store.View, list []places) error {
+func (a *answer) findOthers(ctx context.Context, v store.View, trace *analyze.Trace,
+	list []places) error {
 	a.Names.Found = nil
 	unknown := slices.ContainsFunc(a.Names.Reasons, func(r ingest.Reason) bool {
 		return r == ingest.Mismatch || r == ingest.NotIndexed
 	})
 	for i := 0; i < len(list) && unknown; i++ {
 		o := list[i].Object
+		trace.NotePath(o.File.Path)
 		p := profileOf(&o, a.Offsets[:min(1, len(a.Offsets))])
 		if err := resolve.Resolve(ctx, p, v, resolve.Options{Workers: 1}); err != nil {
 			return err

@@ -63,6 +63,9 @@ const (
 type Summary struct {
 	CollectStats
 	NameStats
+	// Outdated counts captures that were not read again although the store has more to unwind their
+	// stacks with: see Night.Name.
+	Outdated   int `json:"captures_outdated,omitempty"`
 	NamesKept  int `json:"parts_kept"` // that an earlier run had named
 	Groups     int `json:"profiles"`
 	GroupsKept int `json:"profiles_kept"` // that an earlier run had written
@@ -94,16 +97,25 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 	if r.session, err = analyze.Open(ctx, opts.Session); err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context, []string) error{r.collect, r.nameParts, r.mergeGroups}
-	for _, step := range steps {
-		if err = step(ctx, captures); err != nil {
-			break
-		}
+	if err = r.collect(ctx, captures); err == nil {
+		err = r.writeNight()
+	}
+	if err == nil {
+		_, err = r.finish(ctx)
+	}
+	return &r.sum, errors.Join(err, r.session.Close())
+}
+
+// finish names and merges what is collected.
+func (r *runner) finish(ctx context.Context) (*Summary, error) {
+	err := r.nameParts(ctx)
+	if err == nil {
+		err = r.mergeGroups(ctx)
 	}
 	if err == nil {
 		err = r.sum.Err()
 	}
-	return &r.sum, errors.Join(err, r.session.Close())
+	return &r.sum, err
 }
 
 // setAside renames directories that have the names of Run's own files, which cannot be replaced.
@@ -148,7 +160,6 @@ type runner struct {
 	sum       Summary
 	collected []string // files
 	answers   []string
-	names     string // identity of the answers
 }
 
 // collect collects all captures.
@@ -160,32 +171,30 @@ func (r *runner) collect(ctx context.Context, captures []string) error {
 	return err
 }
 
-// nameParts names all parts, unless an earlier run has. Without the names of a part there are no
-// profiles, but the others are named.
-func (r *runner) nameParts(ctx context.Context, _ []string) error {
-	h := sha256.New()
+// nameParts names all parts, as far as an earlier run has not. Without the names of a part there
+// are no profiles, but the others are named.
+func (r *runner) nameParts(ctx context.Context) error {
 	slices.Sort(r.collected)
-	for _, path := range r.collected {
-		fmt.Fprintln(h, filepath.Base(path))
+	inputs, _, err := inputsOf(r.collected)
+	if err != nil {
+		return err
 	}
-	r.names = hex.EncodeToString(h.Sum(nil)[:16])
 	r.answers = make([]string, r.opts.Parts)
 	// One part after another: memory holds one part, and its objects are named in parallel.
 	name := func(ctx context.Context, part int) error {
-		path := filepath.Join(r.work, fmt.Sprintf("%s-%d%s", r.names, part, namesExt))
-		r.answers[part] = path
-		if f, err := openRecords(path); err == nil {
-			r.sum.NamesKept++
-			return f.Close()
-		}
-		st, err := r.namePart(ctx, part)
+		r.answers[part] = filepath.Join(r.work, fmt.Sprintf("part-%d%s", part, namesExt))
+		st, err := namePart(ctx, r.session, &namesHead{part, r.opts.Parts, inputs}, r.collected,
+			r.answers[part], r.opts.Workers)
 		if err == nil {
 			r.sum.NameStats.add(st)
+			if st.all {
+				r.sum.NamesKept++
+			}
 		}
 		return r.passOver(ctx, err)
 	}
 	before := r.sum.Files
-	err := steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
+	err = steps(ctx, 1, r.opts.Hooks, "name", r.opts.Parts, name)
 	r.sum.Remote = r.session.State().Pulled
 	r.sum.pulled.Asked, r.sum.pulled.Found = 0, 0 // they are requested again
 	r.sum.Remote.Add(&r.sum.pulled)
@@ -207,25 +216,8 @@ func (r *runner) passOver(ctx context.Context, err error) error {
 	return nil
 }
 
-// namePart names one part. The names of one that lacks something are in a file that another run
-// does not use.
-func (r *runner) namePart(ctx context.Context, part int) (*NameStats, error) {
-	all, err := gather(ctx, part, r.collected)
-	if err != nil {
-		return nil, err
-	}
-	head := &namesHead{Part: part, Parts: r.opts.Parts}
-	if head.Complete, err = r.session.Need(ctx, objectsOf(all)); err != nil {
-		return nil, err
-	}
-	if !head.Complete {
-		r.answers[part] += incompleteName
-	}
-	return nameAll(ctx, r.session.View(), all, r.answers[part], head, r.opts.Workers)
-}
-
 // mergeGroups writes the profile of each group.
-func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
+func (r *runner) mergeGroups(ctx context.Context) error {
 	grouped, err := r.opts.By.Groups(r.collected)
 	if err != nil {
 		return err
@@ -245,18 +237,17 @@ func (r *runner) mergeGroups(ctx context.Context, _ []string) error {
 
 // done is a file that marks a group as written.
 type done struct {
-	State string // of the inputs
+	State string   // of the inputs
+	Keys  []string // of the objects that it has names of
+	Names string   // see Answers.state
 	Written
 }
 
 // mergeGroup writes the profiles of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
-	d := done{State: r.names + "\n" + r.opts.Style + "\n"}
-	for _, path := range g.Collected {
-		d.State += filepath.Base(path) + "\n"
-	}
+	d := done{State: digest(r.opts.Style + "\n" + strings.Join(g.states, "\n"))}
 	mark := filepath.Join(r.work, digest(fmt.Sprintf("%q %q", g.Values, g.keys))+doneExt)
-	if old, ok := r.isDone(mark, d.State); ok {
+	if old, ok := r.isDone(mark, d.State, a); ok {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)
 		return nil
@@ -266,11 +257,8 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	if err != nil {
 		return err
 	}
-	d.Written = *w
+	d.Written, d.Keys, d.Names = *w, w.keys, a.state(w.keys)
 	r.count(len(w.Files), nil)
-	if r.sum.Incomplete { // the next run may have more names
-		return nil
-	}
 	if err := r.sync(w.Files); err != nil {
 		return outputErr(err)
 	}
@@ -289,14 +277,14 @@ func (r *runner) count(files int, kept *int) {
 }
 
 // isDone reports whether the files of a group have the same inputs.
-func (r *runner) isDone(mark, state string) (*Written, bool) {
+func (r *runner) isDone(mark, state string, a *Answers) (*Written, bool) {
 	f, err := files.Open(mark)
 	if err != nil {
 		return nil, false
 	}
 	defer f.Close()
 	var old done
-	if json.NewDecoder(f).Decode(&old) != nil || old.State != state {
+	if json.NewDecoder(f).Decode(&old) != nil || old.State != state || old.Names != a.state(old.Keys) {
 		return nil, false
 	}
 	has := make(map[string]bool)

@@ -81,6 +81,8 @@ type Output struct {
 type Written struct {
 	Files []WrittenFile
 	Facts []json.RawMessage // of the profiles, see Hooks
+
+	keys []string // of the objects whose names were looked for
 }
 
 // WrittenFile is a file below Output.Dir.
@@ -110,6 +112,7 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 	if err != nil {
 		return nil, err
 	}
+	w.done.keys = slices.Sorted(maps.Keys(gr.known))
 	w.facts(w.done.Facts)
 	return &w.done, nil
 }

@@ -42,6 +42,9 @@ func HasNames(info fs.FileInfo) bool {
 // ID identifies a file on this host.
 type ID struct{ dev, ino uint64 }
 
+// Inode returns the number of the file in its file system, 0 if it has none.
+func (id ID) Inode() uint64 { return id.ino }
+
 // Blocks returns the bytes of a file's allocated blocks, and the file's identity, zero if it has
 // none.
 func Blocks(info fs.FileInfo) (n int64, id ID) {

@@ -200,8 +200,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v %q %s", o.Keep, o.Event, o.TrustPaths, o.Remote.Used,
-		cli.VersionText())
+	return fmt.Sprintf("%v %q %v", o.Keep, o.Event, o.TrustPaths)
 }
 
 type batchRunOptions struct {

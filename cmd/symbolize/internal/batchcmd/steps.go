@@ -78,21 +78,30 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 
 type batchNameOptions struct {
 	batchInputs
-	out  string
-	part int
+	out   string
+	part  int
+	again bool
+	since cli.Days
 	cli.InputOptions
 }
 
 func newBatchNameCommand(a *cli.App) *cobra.Command {
 	o := &batchNameOptions{}
 	cmd := &cobra.Command{
-		Use:   "name --part R -o FILE DIR|FILE…",
+		Use:   "name {--part R -o FILE DIR|FILE…|--again DIR…}",
 		Short: "Name one part of the locations of collected captures",
 		Long: `name reads the locations of one part from all files of batch collect, joins them with the store,
 each symbol table once, and writes the names to a file. Without --part the part has the number of
-the engine's task.`,
-		Example: "  symbolize batch name --part 0 -o 0.names collected",
+the engine's task.
+
+--again names the objects of finished runs of which the store has other symbols now, and replaces
+the profiles that have them. It reads no captures.`,
+		Example: "  symbolize batch name --part 0 -o 0.names collected\n" +
+			"  symbolize batch name --again --since 30d /srv/profiles",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
+			if o.again {
+				return nameAgain(ctx, a, o, args)
+			}
 			return runBatchName(ctx, a, o, args)
 		}),
 	}
@@ -100,6 +109,9 @@ the engine's task.`,
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the names to `FILE`")
 	fs.IntVar(&o.part, "part", -1, "number of the part, from 0, as `R`")
+	fs.BoolVar(&o.again, "again", false,
+		"name finished outputs of \"batch run\", or those below a directory, with new symbols")
+	fs.Var(&o.since, "since", "with --again: only runs with captures of the last `TIME`, such as 30d")
 	o.addFilesFrom(fs)
 	o.Remote.AddFlag(fs)
 	cli.AddJobs(fs, &o.Jobs)

@@ -110,21 +110,3 @@ func (a *App) WithWriter(ctx context.Context, opts db.WriterOptions,
 	a.WarnStore(w)
 	return StoreError(err)
 }
-
-// WithExisting is WithWriter for commands that do not create a store.
-func (a *App) WithExisting(ctx context.Context, opts db.WriterOptions,
-	body func(w *db.Writer) error) error {
-	path, err := a.StorePath()
-	if err != nil {
-		return err
-	}
-	r, err := db.OpenReader(path)
-	if err == nil {
-		err = r.Close()
-	}
-	// These commands repair damaged generations.
-	if err != nil && !errors.Is(err, store.ErrDamaged) {
-		return StoreError(err)
-	}
-	return a.WithWriter(ctx, opts, body)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
@@ -32,7 +31,7 @@ func (o *dropOptions) addFlags(cmd *cobra.Command) {
 func newStoreGCCommand(a *cli.App) *cobra.Command {
 	var o dropOptions
 	var unreferenced bool
-	var keep dayCount
+	var keep cli.Days
 	cmd := &cobra.Command{
 		Use:         "gc",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
@@ -48,7 +47,7 @@ a note count as used today.`,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			opts := db.GCOptions{Unreferenced: unreferenced}
 			if keep > 0 {
-				opts.Since = time.Now().UTC().AddDate(0, 0, -int(keep)).Truncate(24 * time.Hour)
+				opts.Since = keep.Since()
 			}
 			return drop(ctx, a, &o, opts)
 		}),
@@ -77,7 +76,7 @@ func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) er
 		return err
 	}
 	var res *db.GCResult
-	err = a.WithExisting(ctx, o.writer, func(w *db.Writer) (err error) {
+	err = withExisting(ctx, a, o.writer, func(w *db.Writer) (err error) {
 		res, err = w.GC(ctx, opts)
 		return err
 	})
@@ -136,50 +135,12 @@ func gcText(r *db.GCResult, dropped, is string) string {
 	return text
 }
 
-// dayCount is a flag of a number of days, at least one.
-type dayCount int
-
-// maxDays keeps days within the calendar.
-const maxDays = 36500
-
-// Set implements pflag.Value.
-func (d *dayCount) Set(text string) error {
-	unit, digits := 1, text
-	if last := len(text) - 1; last >= 0 {
-		switch text[last] {
-		case 'd':
-			digits = text[:last]
-		case 'w':
-			unit, digits = 7, text[:last]
-		default:
-			digits = ""
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || n == 0 || n > math.MaxInt32/7 || int(n)*unit > maxDays {
-		return fmt.Errorf("a number of days as 30d, or of weeks as 8w")
-	}
-	*d = dayCount(int(n) * unit)
-	return nil
-}
-
-// String implements pflag.Value.
-func (d *dayCount) String() string {
-	if *d == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%dd", int(*d))
-}
-
-// Type implements pflag.Value.
-func (d *dayCount) Type() string { return "TIME" }
-
-// daysOnly is a dayCount without a unit.
-type daysOnly dayCount
+// daysOnly is a cli.Days without a unit.
+type daysOnly cli.Days
 
 // Set implements pflag.Value.
 func (d *daysOnly) Set(text string) error {
-	if (*dayCount)(d).Set(text+"d") != nil {
+	if (*cli.Days)(d).Set(text+"d") != nil {
 		return fmt.Errorf("a number of days as 30")
 	}
 	return nil

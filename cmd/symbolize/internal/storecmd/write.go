@@ -29,7 +29,7 @@ func newStoreRebuildCommand(a *cli.App) *cobra.Command {
 decoders of this version. Tables of files are made again by index.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			return a.WithExisting(ctx, opts, func(w *db.Writer) error {
+			return withExisting(ctx, a, opts, func(w *db.Writer) error {
 				res, err := w.Rebuild(ctx, db.RebuildOptions{
 					Table:    indexer.Rebuild,
 					JIT:      bpfprog.Rebuild,
@@ -117,4 +117,22 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) 
 		}
 	}
 	return facts, err
+}
+
+// withExisting is cli.App.WithWriter for commands that do not create a store.
+func withExisting(ctx context.Context, a *cli.App, opts db.WriterOptions,
+	body func(w *db.Writer) error) error {
+	path, err := a.StorePath()
+	if err != nil {
+		return err
+	}
+	r, err := db.OpenReader(path)
+	if err == nil {
+		err = r.Close()
+	}
+	// These commands repair damaged generations.
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return cli.StoreError(err)
+	}
+	return a.WithWriter(ctx, opts, body)
 }

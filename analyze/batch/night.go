@@ -1,0 +1,154 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"symbolize/analyze"
+	"symbolize/ingest"
+	"symbolize/ingest/files"
+)
+
+// nightName is the file in workDir that describes what Run was asked for.
+const nightName = "night.json"
+
+// Night describes a finished Run, so that its profiles can be made again without the captures.
+type Night struct {
+	Out      string                       `json:"-"` // directory of the profiles
+	Keys     []string                     `json:"by,omitempty"`
+	Pattern  string                       `json:"path,omitempty"`
+	Manifest map[string]map[string]string `json:"manifest,omitempty"`
+	Formats  []string                     `json:"formats"`
+	Style    string                       `json:"style"` // see RunOptions
+	Parts    int                          `json:"parts"`
+	// Last is the day of the latest first sample, UTC; that of the run where captures have no time.
+	Last      string   `json:"last"`
+	Collected []string `json:"collected"` // files in workDir
+}
+
+// writeNight describes the run.
+func (r *runner) writeNight() error {
+	o := &r.opts
+	n := &Night{Keys: o.By.Keys, Pattern: o.By.Pattern, Manifest: o.By.Manifest, Formats: o.Formats,
+		Style: o.Style, Parts: o.Parts}
+	for _, path := range r.collected {
+		h, err := ReadHead(path)
+		if err != nil {
+			return err
+		}
+		n.Last = max(n.Last, h.value(KeyDay))
+		n.Collected = append(n.Collected, filepath.Base(path))
+	}
+	if n.Last == "" && len(r.collected) > 0 {
+		fi, err := os.Stat(r.collected[0])
+		if err != nil {
+			return err
+		}
+		n.Last = fi.ModTime().UTC().Format(time.DateOnly)
+	}
+	return writeFile(filepath.Join(r.work, nightName), func(w io.Writer) error {
+		return ingest.NewJSONEncoder(w).Encode(n)
+	})
+}
+
+// Nights returns the runs with profiles in directories or below them, in the order of their paths.
+func Nights(dirs []string) (list []*Night, err error) {
+	for _, dir := range dirs {
+		found := len(list)
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case !d.IsDir() || d.Name() != workDir:
+				return nil
+			}
+			n, err := readNight(filepath.Dir(path))
+			if errors.Is(err, fs.ErrNotExist) { // it was not finished
+				return fs.SkipDir
+			}
+			if err != nil {
+				return err
+			}
+			list = append(list, n)
+			return fs.SkipDir
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == found {
+			return nil, ingest.WithHint(fmt.Errorf("%s: no finished `symbolize batch run`", dir),
+				"name its output, or a directory with several")
+		}
+	}
+	return list, nil
+}
+
+func readNight(dir string) (*Night, error) {
+	path := filepath.Join(dir, workDir, nightName)
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	n := &Night{Out: dir}
+	if err := json.NewDecoder(f).Decode(n); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}
+
+// AddNight adds the figures of another night.
+func (s *Summary) AddNight(o *Summary) {
+	s.Captures += o.Captures
+	s.Kept += o.Kept
+	s.Samples += o.Samples
+	s.Files += o.Files
+	s.NameStats.add(&o.NameStats)
+	s.Outdated += o.Outdated
+	s.NamesKept += o.NamesKept
+	s.Groups += o.Groups
+	s.GroupsKept += o.GroupsKept
+	s.Remote = o.Remote // of the session, which all share
+}
+
+// Name names the night again with the store of a session, and replaces the profiles whose names
+// have changed. It reads no captures: Summary.Outdated counts those whose stacks would be unwound
+// further now. Of the options only Workers, Demangler and Hooks count.
+func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (*Summary, error) {
+	opts.Out, opts.Formats, opts.Style, opts.Parts = n.Out, n.Formats, n.Style, n.Parts
+	opts.By = Grouping{Keys: n.Keys, Pattern: n.Pattern, Manifest: n.Manifest}
+	r := &runner{opts: opts, work: filepath.Join(n.Out, workDir), session: s}
+	if err := r.opts.By.compile(); err != nil {
+		return nil, err
+	}
+	for _, name := range n.Collected {
+		if strings.ContainsRune(name, filepath.Separator) {
+			return nil, fmt.Errorf("%s: %q is no name of a file in it: %w", r.work, name, ErrFormat)
+		}
+		path := filepath.Join(r.work, name)
+		h, err := ReadHead(path)
+		if err != nil {
+			return nil, err
+		}
+		changed, err := s.Changed(ctx, h.Needs)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			r.sum.Outdated++
+		}
+		r.sum.Captures++
+		r.sum.Kept++
+		r.sum.Samples += h.Samples
+		r.collected = append(r.collected, path)
+	}
+	return r.finish(ctx)
+}

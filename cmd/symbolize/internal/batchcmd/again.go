@@ -1,0 +1,86 @@
+package batchcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"symbolize/analyze"
+	"symbolize/analyze/batch"
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/ingest"
+)
+
+// nameAgain names finished runs with the symbols that the store has now.
+func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []string) error {
+	if len(dirs) == 0 || o.out != "" || o.part >= 0 || o.filesFrom != "" {
+		return ingest.WithHint(cli.Usagef("--again needs directories alone"),
+			"name the outputs of \"batch run\", or a directory with several")
+	}
+	nights, err := batch.Nights(dirs)
+	if err != nil {
+		return err
+	}
+	opts, err := batchSession(a, &o.InputOptions)
+	if err != nil {
+		return err
+	}
+	s, err := analyze.Open(ctx, opts)
+	if err != nil {
+		return cli.SessionError(err)
+	}
+	total := &batch.Summary{}
+	for _, n := range nights {
+		if o.since > 0 && n.Last < o.since.Since().Format(time.DateOnly) {
+			continue
+		}
+		if err = againOne(ctx, a, s, n, o.Jobs, total); err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, s.Close())
+	reportAgain(a, total)
+	return batchError(err)
+}
+
+// againOne names one run, and adds its figures to those of all.
+func againOne(ctx context.Context, a *cli.App, s *analyze.Session, n *batch.Night, jobs int,
+	total *batch.Summary) error {
+	mode, err := cli.ParseDemangle(n.Style, "simple")
+	if err != nil {
+		return err
+	}
+	progress := a.StartSteps()
+	hooks := batchHooks(a, false)
+	hooks.Step, hooks.Done = progress.Step, progress.One
+	sum, err := n.Name(ctx, s, batch.RunOptions{Workers: jobs, Hooks: hooks,
+		Demangler: func() *report.Demangler { return report.NewDemangler(mode) }})
+	progress.Stop()
+	if sum != nil {
+		total.AddNight(sum)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.Out, err)
+	}
+	if sum.Outdated > 0 {
+		a.Warn(fmt.Sprintf("%s: %s stacks that the store could unwind further now", n.Out,
+			table.Count(sum.Outdated, "capture has", "captures have")),
+			"`symbolize batch run` reads these again")
+	}
+	return nil
+}
+
+// reportAgain prints the results, and enters them into the summary.
+func reportAgain(a *cli.App, sum *batch.Summary) {
+	reportBatch(a, sum)
+	if a.Quiet {
+		return
+	}
+	for _, g := range sum.Gained {
+		fmt.Fprintf(a.Env.Stderr, "named      %s %s: %d of its locations, before %d\n",
+			ingest.Printable(g.File), g.BuildID, g.Now, g.Before)
+	}
+}
