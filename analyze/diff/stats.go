@@ -80,7 +80,7 @@ func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64
 	prior := priorVariances(list)
 	var ratios []float64
 	for i, t := range list {
-		if prior[i] > 0 && t.mean*t.mean >= fewSamples*t.chance {
+		if prior[i] > 0 && t.enough() {
 			ratios = append(ratios, t.own/prior[i])
 		}
 	}
@@ -93,13 +93,7 @@ func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64
 			p[i] = 1
 			continue
 		}
-		variance := t.own
-		if math.IsInf(more, 1) {
-			variance = prior[i] * scale
-		} else if more > 0 {
-			variance = (more*prior[i]*scale + degrees*t.own) / (more + degrees)
-		}
-		variances[i] = max(variance, t.chance)
+		variances[i] = max(prior[i]*moderate(t.own/prior[i], scale, degrees, more), t.chance)
 		score := math.Abs(t.delta) / math.Sqrt(variances[i]*(1/float64(n)+1/float64(m)))
 		p[i] = 2 * (1 - stats.TDist{V: freedom}.CDF(score))
 	}
@@ -110,21 +104,41 @@ func pValues(list []twoSides, n, m int) (p, variances []float64, freedom float64
 // variance to count for others.
 const fewSamples = 20
 
+// enough reports whether the variance of a function counts for others.
+func (t *twoSides) enough() bool {
+	return t.mean > 0 && t.mean*t.mean >= fewSamples*t.chance
+}
+
+// moderate moves a variance, relative to its prior, towards the scale of all, which has more
+// degrees of freedom.
+func moderate(own, scale, degrees, more float64) float64 {
+	if math.IsInf(more, 1) {
+		return scale
+	}
+	return (more*scale + degrees*own) / (more + degrees)
+}
+
 // priorVariances returns the variance that the mean of each function makes probable: the one of
 // sampling, and one of runs, which is the same share of the mean for all.
 func priorVariances(list []twoSides) []float64 {
-	var excess []float64
-	for _, t := range list {
-		if t.mean > 0 && t.mean*t.mean >= fewSamples*t.chance {
-			excess = append(excess, max(0, t.own-t.chance)/(t.mean*t.mean))
-		}
-	}
-	runs := median(excess)
+	runs := excess(list)
 	prior := make([]float64, len(list))
 	for i, t := range list {
 		prior[i] = t.chance + runs*t.mean*t.mean
 	}
 	return prior
+}
+
+// excess is the variance beyond the one of sampling by the square of the mean: the median of all
+// functions.
+func excess(list []twoSides) float64 {
+	var shares []float64
+	for _, t := range list {
+		if t.enough() {
+			shares = append(shares, max(0, t.own-t.chance)/(t.mean*t.mean))
+		}
+	}
+	return median(shares)
 }
 
 // leastRatios is the number of functions needed to fit the distribution of variances.

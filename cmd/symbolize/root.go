@@ -45,7 +45,7 @@ const rootLong = `symbolize names the addresses in profiles: offline, in batches
 
 Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 partial: an input is damaged
 or unreadable, the others were used; 4 fewer samples have names than --min-resolved; 5 a function
-grew by more than diff --fail-above; 130 interrupted.`
+grew by more than --fail-above; 130 interrupted.`
 
 func newRootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
@@ -86,6 +86,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		reportcmd.NewTree(a),
 		reportcmd.NewPeek(a),
 		reportcmd.NewDiff(a),
+		reportcmd.NewTrend(a),
 		reportcmd.NewWeb(a),
 		reportcmd.NewAnnotate(a),
 		resolvecmd.NewMissing(a),

@@ -52,6 +52,7 @@ func TestScript(t *testing.T) {
 			"same":       cmdSame,
 			"capture":    cmdCapture,
 			"bundle":     cmdBundle,
+			"nights":     cmdNights,
 			"recording":  cmdRecording,
 			"perfdata":   cmdPerfdata,
 			"splitbtf":   cmdSplitBTF,

@@ -153,7 +153,7 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if err := writeReport(a, d, o.format); err != nil {
 			return err
 		}
-		return failGrown(a, d, o.failAbove)
+		return judgeDiff(a, d, o.failAbove)
 	})
 }
 
@@ -257,28 +257,26 @@ func chooseComparison(a *cli.App, d *diff.Diff) error {
 		command("--normalize"), command("--normalize=false"))
 }
 
-// failGrown lists the functions that grew too much, which is an exit status of its own.
-func failGrown(a *cli.App, d *diff.Diff, above float64) error {
+// judgeDiff lists the functions that grew too much.
+func judgeDiff(a *cli.App, d *diff.Diff, above float64) error {
 	if text := d.NoiseText(); text != "" {
 		a.Note(text)
 	}
-	if len(d.Failed) == 0 {
-		return nil
-	}
-	if d.Uneven() {
+	if len(d.Failed) > 0 && d.Uneven() {
 		a.Note("samples differ widely in value: name several profiles on each side (--base), " +
 			"because one understates chance")
 	}
 	for i := range d.Failed {
 		a.Print("error", d.FailedText(&d.Failed[i]))
 	}
-	return &cli.ExitError{Code: cli.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
-		strings.TrimSpace(functions(len(d.Failed))))}
+	return failGrown(len(d.Failed), above)
 }
 
-func functions(n int) string {
-	if n == 1 {
-		return "1 function"
+// failGrown is the exit status of functions that grew too much, which is one of its own.
+func failGrown(failed int, above float64) error {
+	if failed == 0 {
+		return nil
 	}
-	return fmt.Sprintf("%d functions", n)
+	return &cli.ExitError{Code: cli.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
+		table.Count(failed, "function", "functions"))}
 }
