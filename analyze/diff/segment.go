@@ -71,16 +71,17 @@ func findChanges(list []*series, alpha float64) {
 	// The first estimate of the variances is by differences of successive periods, which changes
 	// hardly alter; the second is around the levels that were found with the first.
 	for round := range 2 {
-		own, degrees := make([]float64, len(list)), 0.0
+		own, degrees, reliable := make([]float64, len(list)), 0.0, 1.0
 		for i, s := range list {
 			own[i] = s.variance(round == 0)
 			degrees += float64(n - 1 - len(s.changes))
 		}
 		degrees /= float64(len(list))
 		if round == 0 {
-			degrees *= medianDegrees
+			reliable = medianDegrees
 		}
-		freedom := setVariances(list, own, degrees)
+		more, most := setVariances(list, own, degrees*reliable)
+		freedom := min(more+degrees, degrees*float64(max(1, most)))
 		alike := successive(list, round == 0)
 		for _, s := range list {
 			s.changes = s.search(spans, alpha, freedom, alike, tests*len(list))
@@ -133,8 +134,9 @@ func (s *series) variance(byDifferences bool) float64 {
 }
 
 // setVariances sets the prior variances of all series and their scales, from the variances that
-// they have. It returns the degrees of freedom.
-func setVariances(list []*series, own []float64, degrees float64) (freedom float64) {
+// they have, which have these degrees of freedom. It returns how many more all series together give
+// to each, and how many series these are.
+func setVariances(list []*series, own []float64, degrees float64) (more float64, of int) {
 	sides := make([]twoSides, len(list))
 	for i, s := range list {
 		m := mean(s.share)
@@ -159,7 +161,7 @@ func setVariances(list []*series, own []float64, degrees float64) (freedom float
 			s.scale = max(s.scale, sides[i].chance/prior)
 		}
 	}
-	return min(more+degrees, degrees*float64(max(1, len(ratios))))
+	return more, len(ratios)
 }
 
 // setPrior adds the variance between periods to that of sampling.
@@ -182,7 +184,7 @@ func (s *series) setPrior(between float64) {
 func successive(list []*series, first bool) float64 {
 	var all []float64
 	for _, s := range list {
-		if first || s.scale == 0 {
+		if side := (twoSides{mean: mean(s.share), chance: mean(s.chance)}); first || !side.enough() {
 			continue
 		}
 		product, squares, n := 0.0, 0.0, len(s.share)
@@ -196,8 +198,9 @@ func successive(list []*series, first bool) float64 {
 				}
 			}
 		}
-		if squares > 0 {
-			all = append(all, product/squares+1/float64(n)) // its mean is -1/n without any likeness
+		// Profiles that are copies have squares of nothing. The mean is -1/n without any likeness.
+		if expected := s.scale * sum(s.prior); expected > 0 {
+			all = append(all, (product+squares/float64(n))/max(squares, expected))
 		}
 	}
 	r := min(0.8, median(all))

@@ -32,6 +32,7 @@ var hostilePages = map[string][][]string{
 	"peek text": {{"peek", ".", "P"}}, "peek json": {{"peek", ".", "P"}},
 	"diff text": {{"diff", "P", "P"}, {"diff", "--by", "line", "T", "T"}},
 	"diff json": {{"diff", "P", "P"}}, "diff folded": {{"diff", "P", "P"}},
+	"trend text": {{"trend", "P"}}, "trend json": {{"trend", "P"}}, "trend html": {{"trend", "P"}},
 	"missing text": {{"missing", "P"}, {"missing", "T"}},
 	"missing json": {{"missing", "P"}, {"missing", "T"}},
 	"flamegraph html": {{"flamegraph", "P"}, {"flamegraph", "T"},
@@ -183,7 +184,7 @@ func hostileInputs(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return map[string][]string{
-		"P": {rename(writeProfile(t, "p", profilebuild.Hostile()), "P"+name)},
+		"P": {rename(writeProfile(t, "p", profilebuild.Hostile()), "P2026-01-01"+name)},
 		"T": {rename(raw, "T"+name)},
 		"W": {rename(waitsRaw, "W"+name)},
 		"C": {"--with", filepath.Join(dir, "objects"),
