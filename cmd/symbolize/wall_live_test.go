@@ -106,3 +106,34 @@ func timeIn(t *testing.T, text, pattern string) time.Duration {
 	}
 	return d
 }
+
+// TestLiveWakers: with --wakers a bundle has the stack of the thread that ended a wait: one that
+// writes to a pipe, or unlocks. The times by waker are those of a perf.data of the same time.
+func TestLiveWakers(t *testing.T) {
+	needLive(t, "perf", "gcc")
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	src, err := filepath.Abs("../../fixtures/src/waits.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
+		"-pthread", "-Wl,--build-id", "-o", "waits", src)
+	command(t, dir, "perf", "record", "-q", "-a", "-g", "-m", "4M", "--switch-events", "--buildid-mmap",
+		"-e", "sched:sched_switch,sched:sched_waking", "-o", "perf.data", "--", liveBinary(t), "capture",
+		"-o", "wakers.data", "--stacks", "--off-cpu", "--wakers", "--", in("waits"), "pipe")
+	skipDropped(t, in("perf.data"))
+	folded := func(file string) string {
+		return runMain(t, "resolve", "--quiet", "--event", "off-cpu", "--comm", "waits", "--format",
+			"folded", "--with", in("waits"), "--kallsyms", "/proc/kallsyms", "--waker-depth", "1", in(file))
+	}
+	bundles, perfs := folded("wakers.data"), folded("perf.data")
+	for _, path := range [][]string{{"consume", "[woken by]", "produce"}, {"produce", "[woken by an interrupt]"},
+		{"main"}} {
+		bundle, perf := foldedBelow(bundles, path...), foldedBelow(perfs, path...)
+		t.Logf("%v: bundle %.1f ms, perf.data %.1f ms", path, bundle/1e6, perf/1e6)
+		if math.Abs(bundle-perf) > perf/50+1e6 || path[0] != "main" && bundle < 1e8 {
+			t.Errorf("%v: bundle %.1f ms, perf.data %.1f", path, bundle/1e6, perf/1e6)
+		}
+	}
+}

@@ -174,7 +174,8 @@ func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare,
 
 // composer makes the stacks of derived samples: the stack of the sample, or a frame for why it is
 // missing, and those of its wakers above it. The wakers' frames are in reverse order, so that the
-// function that woke is next to the function that waited.
+// function that woke is next to the function that waited. An interrupted thread has no part in a
+// waking: of it only the kernel's frames are shown.
 type composer struct {
 	w      *worker
 	d      *deriver
@@ -205,7 +206,7 @@ func (c *composer) stack(s *derivedSample) uint32 {
 		c.waker(&step)
 	}
 	if s.missing == notMissing && s.stack != pair.NoStack {
-		c.locate(s.stack)
+		c.locate(s.stack, false)
 	} else {
 		object := c.w.c.Objects.Nameless(ingest.NoStack, s.missingName(), ingest.StackLost)
 		c.frames = append(c.frames, c.w.finder.number(object, 0, false))
@@ -222,7 +223,7 @@ func (c *composer) alone(n uint32) uint32 {
 	k := &c.known[n]
 	if k.depth == 0 {
 		c.frames = c.frames[:0]
-		c.locate(n)
+		c.locate(n, false)
 		*k = composedStack{c.w.chains.stacks.Add(c.frames), len(c.frames)}
 	}
 	c.depth = k.depth
@@ -232,10 +233,13 @@ func (c *composer) alone(n uint32) uint32 {
 	return k.stack
 }
 
-// locate adds the frames of a kept chain.
-func (c *composer) locate(n uint32) {
+// locate adds the frames of a kept chain, or only its kernel part.
+func (c *composer) locate(n uint32, kernel bool) {
 	k := &c.d.kept.list[n]
 	kpart, part := k.chain.parts()
+	if kernel {
+		part = nil
+	}
 	c.w.finder.locate(kpart, part, k.user, k.kernel)
 	if c.w.finder.flags&partCut != 0 {
 		k.cut = true
@@ -257,7 +261,7 @@ func (c *composer) waker(step *pair.Step) {
 	}
 	if step.Stack != pair.NoStack {
 		at := len(c.frames)
-		c.locate(step.Stack)
+		c.locate(step.Stack, step.Interrupt)
 		slices.Reverse(c.frames[at:])
 	}
 	c.frames = append(c.frames, c.named(between))

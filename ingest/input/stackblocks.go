@@ -12,9 +12,9 @@ import (
 // parts and labels, the second locates the new parts, the third makes stacks.
 type foldBlock struct {
 	parts   []newPart
-	places  []uint32           // of the frames of all new parts
-	samples []merge.Row        // without stacks
-	stacks  [][numRoles]uint32 // by sample: the numbers of its parts
+	places  []uint32    // of the frames of all new parts
+	samples []merge.Row // without stacks
+	stacks  []stackKey  // by sample
 }
 
 // newPart is a part that no block before has.
@@ -78,14 +78,35 @@ func (f *stackFolder) sample(sm *stackmap.Sample) {
 	}
 	b := f.next
 	b.samples = append(b.samples, merge.Row{Label: f.labelled(l), Count: sm.Count, Weight: sm.Weight})
-	b.stacks = append(b.stacks, [numRoles]uint32{
+	key := stackKey{parts: [numRoles]uint32{
 		kernelRole: f.part(kernelRole, sm.Kernel,
 			origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed}),
 		userRole: f.part(userRole, sm.User,
 			origin{pid: sm.PID, program: sm.Program, time: sm.UserTime}),
-	})
+	}}
+	if len(f.woken) > 0 && sm.Waker > 0 {
+		key.waker = sm.Waker
+		f.addWaker(sm.Waker - 1)
+	}
+	b.stacks = append(b.stacks, key)
 	f.stats.Samples += sm.Count
 	f.stats.Weight += sm.Weight
+}
+
+// addWaker numbers the parts of a waker's stack.
+func (f *stackFolder) addWaker(n uint32) {
+	to, w := &f.woken[n], &f.set.Wakers[n]
+	if to.between > 0 {
+		return
+	}
+	to.parts = [numRoles]uint32{
+		kernelRole: f.part(kernelRole, w.Kernel, origin{w.PID, w.Program, w.KernelTime, true}),
+		userRole:   f.part(userRole, w.User, origin{pid: w.PID, program: w.Program, time: w.UserTime}),
+	}
+	to.between = 1 + f.wokenBy
+	if w.Interrupt {
+		to.between = 1 + f.interruptBy
+	}
 }
 
 // makeStacks makes the rows of the samples in a block.
@@ -96,18 +117,39 @@ func (f *stackFolder) makeStacks(b *foldBlock) {
 		from = b.parts[i].end
 	}
 	var list []uint32
+	add := func(parts [numRoles]uint32) {
+		for role, n := range parts {
+			list = append(list, f.lists[role].At(n)...)
+		}
+	}
 	for i, key := range b.stacks {
-		kernel, user := f.lists[kernelRole].At(key[kernelRole]), f.lists[userRole].At(key[userRole])
 		n, ok := f.pairs[key]
+		frames := f.lengthOf(key.parts)
+		if key.waker > 0 {
+			frames += f.lengthOf(f.woken[key.waker-1].parts) + 1
+		}
 		if !ok {
-			list = append(append(list[:0], kernel...), user...)
+			if list = list[:0]; key.waker > 0 {
+				add(f.woken[key.waker-1].parts)
+				slices.Reverse(list)
+				list = append(list, f.woken[key.waker-1].between-1)
+			}
+			add(key.parts)
 			n = f.stacks.Add(list)
 			f.pairs[key] = n
 		}
 		b.samples[i].Stack = n
-		f.stats.Frames += b.samples[i].Count * uint64(len(kernel)+len(user))
+		f.stats.Frames += b.samples[i].Count * uint64(frames)
 	}
 	f.rows = append(f.rows, b.samples...)
+}
+
+// lengthOf returns the number of frames in parts.
+func (f *stackFolder) lengthOf(parts [numRoles]uint32) (n int) {
+	for role := range parts {
+		n += len(f.lists[role].At(parts[role]))
+	}
+	return n
 }
 
 // labelled numbers the labels of a sample, which often equal the labels of the previous sample.

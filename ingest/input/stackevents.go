@@ -60,7 +60,8 @@ func (f *stackFolder) hasStates() bool {
 	})
 }
 
-// tagsOf returns the number of the tags of a sample, the state of its thread, 0 for none.
+// tagsOf returns the number of the tags of a sample, the state of its thread and who woke it, 0 for
+// none.
 func (f *stackFolder) tagsOf(sm *stackmap.Sample) uint32 {
 	state := stateNone
 	switch {
@@ -71,8 +72,19 @@ func (f *stackFolder) tagsOf(sm *stackmap.Sample) uint32 {
 	case f.wall:
 		state = stateUnknown
 	}
-	if state == stateNone {
+	text := ""
+	if state != stateNone {
+		text = ingest.JoinTags(ingest.StateTag, f.stateName(state))
+	}
+	if sm.Waker > 0 && f.wakers {
+		name := interruptName
+		if w := &f.set.Wakers[sm.Waker-1]; !w.Interrupt {
+			name = w.Comm
+		}
+		text = ingest.AppendTags(text, ingest.JoinTags(ingest.WakerTag, name))
+	}
+	if text == "" {
 		return 0
 	}
-	return f.tags.number(ingest.JoinTags(ingest.StateTag, f.stateName(state)))
+	return f.tags.number(text)
 }

@@ -2,6 +2,8 @@ package input
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,6 +96,63 @@ func TestBundleWall(t *testing.T) {
 			tt.events == 1 && (p.Events[0].Name != tt.event || p.Events[0].Unit != "nanoseconds") {
 			t.Errorf("%q: states %v, weight %d, want %d; %+v", tt.event, got, p.Stats.Weight, total,
 				p.Events)
+		}
+	}
+}
+
+// TestBundleWakers: a waker's stack is above the stack of the wait, upside down, and its name is a
+// label.
+func TestBundleWakers(t *testing.T) {
+	const valid, id, absent = 1, "abcdefghijklmnopqrst", 0xfffffff2
+	h, order := bundlebuild.NewHost(), binary.LittleEndian
+	h.Entries = map[string][]byte{bundle.DumpName("stacks"): stackDump(t,
+		[][]byte{stackRecord(valid, id, 0x100), stackRecord(valid, id, 0x201)},
+		[][]byte{stackRecord(valid, id, 0x500), stackRecord(valid, id, 0x601)})}
+	var pairs [][2][]byte
+	for i, by := range []uint32{0, 1, 2} {
+		key := order.AppendUint32(order.AppendUint32(order.AppendUint32(nil, 0), absent), 7)
+		key = order.AppendUint32(order.AppendUint32(append(key, "work"...), 1), absent)
+		key = order.AppendUint32(append(order.AppendUint32(key, 8), "wake"...), by)
+		pairs = append(pairs, [2][]byte{key, order.AppendUint64(nil, 1<<i)})
+	}
+	var err error
+	h.Entries[bundle.DumpName("counts")], err = rawdump.Append(nil, rawdump.Header{Type: 1, KeySize: 36,
+		ValueSize: 8, Name: "counts"}, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Manifest = map[string]any{"format": bundle.Format, "samples": []map[string]any{{"event": "off-cpu",
+		"unit": "nanoseconds", "period": 1, "stacks": bundle.DumpName("stacks"),
+		"counts": bundle.DumpName("counts"), "value": "0:8",
+		"key": "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4,waker_user_stack_id:16:4," +
+			"waker_kernel_stack_id:20:4,waker_tgid:24:4,waker_comm:28:4,waker_by:32:4"}}}
+	path := filepath.Join(t.TempDir(), "wakers.data")
+	writeFile(t, path, h.Bundle())
+	for _, tt := range []struct {
+		depth int
+		want  map[string]uint64
+	}{
+		{0, map[string]uint64{"100 200 by ": 1, "100 200 by wake": 2, "100 200 by [interrupt]": 4}},
+		{1, map[string]uint64{"100 200 by ": 1, "600 500 [woken by] 100 200 by wake": 2,
+			"600 500 [woken by an interrupt] 100 200 by [interrupt]": 4}},
+	} {
+		_, p := foldPath(t, path, Options{Event: "off-cpu", WakerDepth: tt.depth,
+			Keep: ingest.Keep{Tags: ingest.WakerTag}})
+		got := make(map[string]uint64)
+		for i := range p.Samples {
+			text := ""
+			for at := p.Samples[i].Stack; at != 0; at = p.Callers[at] {
+				l := &p.Locations[p.Leaves[at]]
+				if o := &p.Objects[l.Object]; o.Symbol != "" {
+					text += o.Symbol + " "
+				} else {
+					text += fmt.Sprintf("%x ", uint64(l.Offset))
+				}
+			}
+			got[text+"by "+p.Tag(&p.Samples[i], ingest.WakerTag)] += p.Samples[i].Weight
+		}
+		if !maps.Equal(got, tt.want) {
+			t.Errorf("depth %d: %v, want %v", tt.depth, got, tt.want)
 		}
 	}
 }

@@ -26,12 +26,17 @@ type stackFolder struct {
 	places *intern.Pairs
 	lists  [numRoles]*intern.Lists // located parts; 0 is the empty list
 	stacks *intern.Forest
-	pairs  map[[numRoles]uint32]uint32 // stacks by the numbers of their parts
+	pairs  map[stackKey]uint32 // stacks
 	rows   []merge.Row
 	stats  ingest.Stats
 	// event holds, by event of the set, its number in events; -1: not selected.
-	event []int
-	wall  bool // the samples are of ingest.WallEvent
+	event  []int
+	wall   bool // the samples are of ingest.WallEvent
+	wakers bool // samples have the label of what woke their thread
+	// woken has the stacks of the wakers by number, with Options.WakerDepth.
+	woken []wakerStack
+	// wokenBy and interruptBy are the places of the frames between a stack and its waker's.
+	wokenBy, interruptBy uint32
 
 	// Number + 1 in lists of located parts: by stack if the locations are the same in all
 	// processes; by key for others and for lost parts.
@@ -68,6 +73,19 @@ const (
 	numRoles
 )
 
+// stackKey identifies a stack: by the numbers of its parts, and 1 + the number of the waker above it.
+type stackKey struct {
+	parts [numRoles]uint32
+	waker uint32
+}
+
+// wakerStack has the parts of a waker's stack, and 1 + the place of the frame below them; 0 if the
+// parts have no numbers yet.
+type wakerStack struct {
+	parts   [numRoles]uint32
+	between uint32
+}
+
 // partKey identifies a part with addresses that depend on the address space or the time, and a lost
 // part.
 type partKey struct {
@@ -94,13 +112,14 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	col := &collector{State: sb, opts: &s.opts}
 	set := s.set
 	f := &stackFolder{source: s, set: set, places: intern.NewPairs(),
-		stacks: intern.NewForest(), pairs: make(map[[numRoles]uint32]uint32),
+		stacks: intern.NewForest(), pairs: make(map[stackKey]uint32),
 		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
 	col.states = kernelStates
 	f.chooseEvents()
+	f.wakers = slices.Contains(f.opts.Keep.TagList(), ingest.WakerTag)
 	for role := range f.lists {
 		f.located[role] = make([]uint32, set.NumStacks())
 		f.keyed[role] = make(map[partKey]uint32)
@@ -118,6 +137,11 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		userRole: noMap(ingest.UnmappedPath, ingest.MapsNotSaved)}
 	f.gone = noMap(ingest.UnmappedPath, ingest.ProcessGone)
 	f.unread = noMap(ingest.UnmappedPath, ingest.MapsNotRead)
+	if f.opts.WakerDepth > 0 {
+		f.woken = make([]wakerStack, len(set.Wakers))
+		f.wokenBy = f.place(f.Objects.NamedCode(wokenBy, wakersPath, false), 0)
+		f.interruptBy = f.place(f.Objects.NamedCode(interruptBy, wakersPath, false), 0)
+	}
 	f.ambiguous = [numRoles]uint32{kernelRole: noMap(ingest.AmbiguousKernelPath,
 		ingest.AddressReused),
 		userRole: noMap(ingest.AmbiguousPath, ingest.AddressReused)}
@@ -144,15 +168,19 @@ func (f *stackFolder) checkFilters() error {
 			return fmt.Errorf("%s: samples have no %s; %s cannot select", f.file.path, x.labels, x.flag)
 		}
 	}
-	switch {
-	case o.WakerDepth > 0:
-		return fmt.Errorf("%s: no wakers of threads in it", f.file.path)
-	}
 	if err := f.checkEvent(); err != nil {
 		return err
 	}
+	if o.WakerDepth > 0 {
+		tags = append(tags, ingest.WakerTag)
+	}
 	for _, word := range tags {
-		if word != ingest.StateTag || !f.hasStates() {
+		switch {
+		case word == ingest.WakerTag && len(f.set.Wakers) == 0:
+			return ingest.WithHint(fmt.Errorf("%s: it has no wakers of threads", f.file.path),
+				"record them with `symbolize capture --stacks --off-cpu --wakers`")
+		case word == ingest.WakerTag, word == ingest.StateTag && f.hasStates():
+		default:
 			return fmt.Errorf("%s: its samples have no %s", f.file.path, ingest.TagKey(word))
 		}
 	}

@@ -153,6 +153,9 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	for i := range s.set.Samples {
 		sb.AddSampled(s.set.Samples[i].PID)
 	}
+	for i := range s.set.Wakers {
+		sb.AddSampled(s.set.Wakers[i].PID)
+	}
 	for _, b := range bundlesOf(s.opts.Bundles) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

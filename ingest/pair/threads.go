@@ -343,6 +343,16 @@ var schedulerFunctions = []string{
 	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
 }
 
+// interruptFunctions are the kernel functions that run interrupts, on x86 and arm64.
+var interruptFunctions = []string{"common_interrupt", "asm_common_interrupt", "handle_softirqs",
+	"__do_softirq", "handle_irq_event", "call_on_irq_stack", "el0_interrupt", "el1_interrupt"}
+
+// IsInterrupt reports whether a kernel function runs an interrupt, by its symbol.
+func IsInterrupt(symbol string) bool {
+	name, _, _ := strings.Cut(symbol, ".")
+	return slices.Contains(interruptFunctions, name) || strings.HasPrefix(name, "sysvec_")
+}
+
 // IsScheduler reports whether a kernel function belongs to the scheduler or a tracepoint, by its
 // symbol: the stack of a Wait begins at the function that called it.
 func IsScheduler(symbol string) bool {

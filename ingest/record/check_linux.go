@@ -161,12 +161,14 @@ const (
 	mountsPath     = "/proc/self/mounts"
 	uprobePath     = "/sys/bus/event_source/devices/uprobe/type"
 	switchFormat   = "/events/sched/sched_switch/format"
+	wakingFormat   = "/events/sched/sched_waking/format"
 	uprobeEvents   = "/uprobe_events"
 	stacksOption   = "--stacks"
-	offCPUOption   = "--stacks --off-cpu"
+	offCPUOption   = "--stacks --off-cpu and --stacks --wall"
+	wakersOption   = "--stacks --wakers"
 	uprobeOption   = "--stacks --event uprobe:…"
 	cgroupOption   = "--stacks --cgroup"
-	tracingOptions = "--stacks --off-cpu and --stacks --event GROUP:TRACEPOINT"
+	tracingOptions = "--stacks with --off-cpu, --wall, --wakers or --event GROUP:TRACEPOINT"
 )
 
 // kernelFeature is a BPF feature used by the sampler's program or its reader.
@@ -294,6 +296,10 @@ func (h *host) version() (v kernelVersion, ok bool) {
 func (h *host) tracepoints(add func(n Need)) {
 	const what = "tracepoints are found"
 	switch {
+	case h.traced(switchFormat) && !h.traced(wakingFormat):
+		add(Need{Name: "sched:sched_waking", Option: wakersOption,
+			For: "what wakes threads can be recorded: tracefs has no such tracepoint",
+			Fix: "use a kernel with CONFIG_EVENT_TRACING"})
 	case h.traced(switchFormat):
 	case !h.mounted("tracefs", sys.TracingDirs[0]) && !h.mounted("tracefs", sys.TracingDirs[1]) &&
 		!h.mounted("debugfs", "/sys/kernel/debug"):

@@ -32,6 +32,7 @@ var goodSettings = map[string]string{
 	mountsPath:                        "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/tracing tracefs rw 0 0",
 	uprobePath:                        "9",
 	sys.TracingDirs[0] + switchFormat: "name: sched_switch",
+	sys.TracingDirs[0] + wakingFormat: "name: sched_waking",
 	sys.TracingDirs[0] + uprobeEvents: "",
 }
 
@@ -169,6 +170,7 @@ func TestNeedsOfStacks(t *testing.T) {
 			contains: "mount -t tracefs nodev /sys/kernel/tracing"},
 		{name: "tracefs in debugfs", host: builtHost{settings: set(noFormat, absent,
 			sys.TracingDirs[1]+switchFormat, "name: sched_switch",
+			sys.TracingDirs[1]+wakingFormat, "name: sched_waking",
 			mountsPath, "x /sys/fs/cgroup cgroup2 rw 0 0\nx /sys/kernel/debug debugfs rw 0 0")}},
 		{name: "tracefs of root",
 			host:     builtHost{lacks: readsAll, settings: set(noFormat, absent)},
@@ -176,6 +178,9 @@ func TestNeedsOfStacks(t *testing.T) {
 			contains: "only root can read tracefs"},
 		{name: "no sched_switch", host: builtHost{settings: set(noFormat, absent)},
 			want:     []string{"sched:sched_switch " + offCPUOption},
+			contains: "CONFIG_EVENT_TRACING"},
+		{name: "no sched_waking", host: builtHost{settings: set(sys.TracingDirs[0]+wakingFormat, absent)},
+			want:     []string{"sched:sched_waking " + wakersOption},
 			contains: "CONFIG_EVENT_TRACING"},
 		{name: "uprobes by tracefs", host: builtHost{settings: set(uprobePath, absent)}},
 		{name: "no uprobes",

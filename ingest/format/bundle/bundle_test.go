@@ -320,7 +320,7 @@ func TestForeign(t *testing.T) {
 func TestNotBundles(t *testing.T) {
 	reg := func(name string) []tar.Header { return []tar.Header{{Typeflag: tar.TypeReg, Name: name}} }
 	other, packedOther := tarOf(t, reg("README"), []string{"x"})
-	newer, _ := tarOf(t, reg(ManifestName), []string{`{"format": 5}`})
+	newer, _ := tarOf(t, reg(ManifestName), []string{`{"format": 6}`})
 	none, _ := tarOf(t, reg(ManifestName), []string{`{}`})
 	text, _ := tarOf(t, reg(ManifestName), []string{`no JSON`})
 	addr, _ := tarOf(t, reg(ManifestName), []string{`{"format": 1, "text": "up there"}`})
@@ -336,7 +336,7 @@ func TestNotBundles(t *testing.T) {
 		{name: "zstd of nothing", data: []byte("\x28\xb5\x2f\xfd"), want: ErrNotBundle},
 		{name: "another tar", data: other, want: ErrNotBundle, text: "README"},
 		{name: "another tar, packed", data: packedOther, want: ErrNotBundle, text: "README"},
-		{name: "newer", data: newer, detect: true, want: ErrNewer, text: "5"},
+		{name: "newer", data: newer, detect: true, want: ErrNewer, text: "6"},
 		{name: "no format", data: none, detect: true, text: "format 0"},
 		{name: "no JSON", data: text, detect: true, text: "manifest.json: offset"},
 		{name: "bad address", data: addr, detect: true, text: "up there"},

@@ -1,10 +1,11 @@
 // Package bundle reads and writes capture bundles: the file that `symbolize capture` writes about a
 // host, with the data that resolving needs and perf.data lacks.
 //
-// This comment is the specification, format version 4. Version 3 has no field state; version 2 also
-// has no field user_time; version 1 also has no fields program and kernel_time and no entries
-// proc/PID/program/N/maps. A bundle is written as the oldest version that has its fields: without
-// samples as version 1, without the states of threads as version 3.
+// This comment is the specification, format version 5. Version 4 has no fields of wakers; version 3
+// also has no field state; version 2 also has no field user_time; version 1 also has no fields
+// program and kernel_time and no entries proc/PID/program/N/maps. A bundle is written as the oldest
+// version that has its fields: without samples as version 1, without the states of threads as
+// version 3, without wakers as version 4.
 //
 // # Container
 //
@@ -24,7 +25,7 @@
 //
 // One JSON object, at most 16 MiB:
 //
-//	format           4; a reader refuses larger numbers, and reads smaller ones
+//	format           5; a reader refuses larger numbers, and reads smaller ones
 //	recorder         program and version that wrote it
 //	machine          as uname -m prints it: "x86_64", "aarch64"
 //	byte_order       "little" or "big": of perf.data and of keys and values in dumps
@@ -124,7 +125,10 @@
 // records of the file determine the function at an address. It is 0 for all other stacks. Without
 // the field (version 2) or a time, an address is known if only one function ever covered it.
 //
-// The field state is of threads off CPU: prev_state of sched_switch, as Linux has it since 4.14.
+// The field state is of threads off CPU: prev_state of sched_switch, as Linux has it since 4.14. The
+// fields with the prefix waker_ are of the thread that ran when such a thread was woken: its stacks,
+// comm, process, program and times as above. waker_by is 1 if that thread woke the other, 2 if an
+// interrupt did meanwhile (then only the kernel stack is kept), and 0 if that is unknown.
 //
 // In the manifest samples is an array, one for each event, of
 //

@@ -15,7 +15,10 @@ import (
 
 // Format is the version of the bundle format that this package writes, and the newest that it
 // reads.
-const Format = 4
+const Format = 5
+
+// formatStates is the version of bundles with the states of threads, but without their wakers.
+const formatStates = 4
 
 // formatTimed is the version of bundles with stacks, but without the states of threads.
 const formatTimed = 3
@@ -74,13 +77,16 @@ type Samples struct {
 
 // version returns the oldest version that has all fields of a manifest.
 func (m *Manifest) version() int {
+	has := func(field string) bool {
+		return slices.ContainsFunc(m.Samples, func(s Samples) bool { return strings.Contains(s.Key, field) })
+	}
 	switch {
 	case len(m.Samples) == 0:
 		return formatPlain
-	case slices.ContainsFunc(m.Samples, func(s Samples) bool {
-		return strings.Contains(s.Key, ",state:")
-	}):
+	case has(",waker_by:"):
 		return Format
+	case has(",state:"):
+		return formatStates
 	}
 	return formatTimed
 }

@@ -280,28 +280,38 @@ func (x *merger) addTemp(name string, write func(f *os.File) error) (err error) 
 
 // keyFields are the offsets of the fields of a count's key by which counts are sorted, or which are
 // renumbered; -1 for a missing field.
-type keyFields struct{ user, kernel, pid, comm, program int }
+type keyFields struct {
+	threadFields
+	waker threadFields
+}
+
+type threadFields struct{ user, kernel, pid, comm, program int }
 
 const commSize = 16
 
 // parseKey finds fields in a key of this size: "user_stack_id:0:4,kernel_stack_id:4:4,…".
 func parseKey(text string, size uint32) (f keyFields, err error) {
-	f = keyFields{-1, -1, -1, -1, -1}
+	f.threadFields = threadFields{-1, -1, -1, -1, -1}
+	f.waker = f.threadFields
 	for part := range strings.SplitSeq(text, ",") {
 		name, rest, _ := strings.Cut(part, ":")
 		at, length, _ := strings.Cut(rest, ":")
-		to, want := (*int)(nil), "4"
+		of, to, want := &f.threadFields, (*int)(nil), "4"
+		name, waker := strings.CutPrefix(name, "waker_")
+		if waker {
+			of = &f.waker
+		}
 		switch name {
 		case "user_stack_id":
-			to = &f.user
+			to = &of.user
 		case "kernel_stack_id":
-			to = &f.kernel
+			to = &of.kernel
 		case "tgid":
-			to = &f.pid
+			to = &of.pid
 		case "program":
-			to = &f.program
+			to = &of.program
 		case "comm":
-			to, want = &f.comm, strconv.Itoa(commSize)
+			to, want = &of.comm, strconv.Itoa(commSize)
 		default:
 			continue
 		}
@@ -311,7 +321,8 @@ func parseKey(text string, size uint32) (f keyFields, err error) {
 			return f, fmt.Errorf("key %q: invalid field %q", text, part)
 		}
 	}
-	if f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 {
+	if w := &f.waker; f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 ||
+		min(w.user, w.kernel, w.pid, w.comm, w.program) < 0 && *w != (threadFields{-1, -1, -1, -1, -1}) {
 		return f, fmt.Errorf("key %q: a field is missing", text)
 	}
 	return f, nil

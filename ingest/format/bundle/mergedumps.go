@@ -271,10 +271,18 @@ func (h *countHead) next(x *merger, f *keyFields) {
 		}
 		return
 	}
-	o := order(h.d)
 	h.key, h.value = append(h.key[:0], key...), value
+	h.renumber(x, &f.threadFields)
+	if f.waker.user >= 0 {
+		h.renumber(x, &f.waker)
+	}
+}
+
+// renumber replaces the numbers of a thread's stacks and program.
+func (h *countHead) renumber(x *merger, f *threadFields) {
+	o := order(h.d)
 	for kind, at := range []int{f.user, f.kernel} {
-		id := int32(o.Uint32(key[at:]))
+		id := int32(o.Uint32(h.key[at:]))
 		if id < 0 {
 			continue // an errno
 		}
@@ -285,7 +293,7 @@ func (h *countHead) next(x *merger, f *keyFields) {
 		o.PutUint32(h.key[at:], uint32(number))
 	}
 	if f.program >= 0 {
-		k := programKey{h.run.from, int32(o.Uint32(key[f.pid:])), o.Uint32(key[f.program:])}
+		k := programKey{h.run.from, int32(o.Uint32(h.key[f.pid:])), o.Uint32(h.key[f.program:])}
 		if n, ok := x.programs[k]; ok {
 			o.PutUint32(h.key[f.program:], n)
 		}

@@ -27,11 +27,14 @@ type testCount struct {
 	pid     int32
 	program uint32
 	samples uint64
+	waker   string // the stack of the waker, in process 7, program 0
 }
 
 const (
-	testKey     = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4"
-	testKeySize = 32
+	testKey = "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:16,program:28:4," +
+		"waker_user_stack_id:32:4,waker_kernel_stack_id:36:4,waker_tgid:40:4,waker_comm:44:16," +
+		"waker_program:60:4"
+	testKeySize = 64
 )
 
 var testSamples = Samples{Event: "cpu-clock", Unit: "nanoseconds", Period: 10,
@@ -59,15 +62,19 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 	})
 	for _, c := range list {
 		key := make([]byte, testKeySize)
-		id := int32(-14)
-		if c.stack != "" {
-			id = int32(slices.Index(names, c.stack))
+		put := func(key []byte, stack string, pid int32, program uint32) {
+			id := int32(-14)
+			if stack != "" {
+				id = int32(slices.Index(names, stack))
+			}
+			binary.LittleEndian.PutUint32(key, uint32(id))
+			binary.LittleEndian.PutUint32(key[4:], ^uint32(13))
+			binary.LittleEndian.PutUint32(key[8:], uint32(pid))
+			copy(key[12:], "comm")
+			binary.LittleEndian.PutUint32(key[28:], program)
 		}
-		binary.LittleEndian.PutUint32(key, uint32(id))
-		binary.LittleEndian.PutUint32(key[4:], ^uint32(13))
-		binary.LittleEndian.PutUint32(key[8:], uint32(c.pid))
-		copy(key[12:], "comm")
-		binary.LittleEndian.PutUint32(key[28:], c.program)
+		put(key, c.stack, c.pid, c.program)
+		put(key[32:], c.waker, 7, 0)
 		value := binary.LittleEndian.AppendUint64(nil, c.samples)
 		counts = append(counts, [2][]byte{key, value})
 	}
@@ -96,7 +103,7 @@ func addCounts(t testing.TB, w *Writer, list []testCount) {
 	}
 }
 
-// countsOf reads the counts of a bundle: "stack pid mappings" to samples.
+// countsOf reads the counts of a bundle: "stack pid mappings [<waker's mappings]" to samples.
 func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 	t.Helper()
 	open := func(name string) *rawdump.Reader {
@@ -121,17 +128,23 @@ func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 	out := make(map[string]uint64)
 	d = open("dumps/counts")
 	for key, value, ok := d.Next(); ok; key, value, ok = d.Next() {
-		stack := "none"
-		if id := int32(binary.LittleEndian.Uint32(key)); id >= 0 {
-			stack = names[id]
+		thread := func(key []byte) string {
+			stack := "none"
+			if id := int32(binary.LittleEndian.Uint32(key)); id >= 0 {
+				stack = names[id]
+			}
+			pid := int32(binary.LittleEndian.Uint32(key[8:]))
+			entry := ProgramMapsName(pid, binary.LittleEndian.Uint32(key[28:]))
+			text := []byte("no mappings")
+			if b.Has(entry) {
+				text, _ = b.ReadEntry(entry, 100)
+			}
+			return fmt.Sprintf("%s %d %s", stack, pid, text)
 		}
-		pid := int32(binary.LittleEndian.Uint32(key[8:]))
-		entry := ProgramMapsName(pid, binary.LittleEndian.Uint32(key[28:]))
-		text := []byte("no mappings")
-		if b.Has(entry) {
-			text, _ = b.ReadEntry(entry, 100)
+		k := thread(key)
+		if int32(binary.LittleEndian.Uint32(key[32:])) >= 0 {
+			k += " <" + thread(key[32:])
 		}
-		k := fmt.Sprintf("%s %d %s", stack, pid, text)
 		if _, ok := out[k]; ok {
 			t.Errorf("%s is counted twice", k)
 		}
@@ -186,7 +199,7 @@ func addPart(t testing.TB, w *Writer, n int) *Manifest {
 		t.Fatal(err)
 	}
 	addCounts(t, w, []testCount{{stack: "a", pid: 7, program: 0, samples: 1}, {stack: "b", pid: 8,
-		program: 0, samples: 10}, {pid: 7, program: 0, samples: 100},
+		program: 0, samples: 10, waker: "a"}, {pid: 7, program: 0, samples: 100},
 		{stack: fmt.Sprintf("n%03d", n), pid: 9, program: 0, samples: 1000}})
 	s := testSamples
 	s.Files = []File{{BuildID: fmt.Sprintf("%02x", n%2), Path: "/x"}}
@@ -198,8 +211,9 @@ func addPart(t testing.TB, w *Writer, n int) *Manifest {
 // wantParts is the content of parts 0 to n−1 together.
 func wantParts(t testing.TB, b *Bundle, n int) {
 	t.Helper()
-	want := map[string]uint64{"b 8 no mappings": uint64(10 * n)}
+	want := make(map[string]uint64)
 	for i := range n {
+		want[fmt.Sprintf("b 8 no mappings <a 7 mappings %d\n", i/3)] += 10
 		want[fmt.Sprintf("n%03d 9 no mappings", i)] = 1000
 		want[fmt.Sprintf("a 7 mappings %d\n", i/3)]++
 		want[fmt.Sprintf("none 7 mappings %d\n", i/3)] += 100
@@ -364,7 +378,7 @@ func TestFlushDamaged(t *testing.T) {
 		!strings.Contains(b.Warnings[0].Error(), "left out") {
 		t.Fatal(err, b.Warnings)
 	}
-	if got := countsOf(t, b); got["b 8 no mappings"] != 20 {
+	if got := countsOf(t, b); got["b 8 no mappings <a 7 mappings 0\n"] != 20 {
 		t.Errorf("counts %v", got)
 	}
 	if !Detect(bytes.NewReader(data), int64(len(data))) || !IsBundle(data[:64]) {

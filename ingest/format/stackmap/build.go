@@ -164,6 +164,20 @@ func (s *Set) comm(name []byte) string {
 	return shared
 }
 
+// waker returns 1 more than the number of a waker.
+func (s *Set) waker(w Waker) uint32 {
+	n, ok := s.wakerOf[w]
+	if !ok && len(s.Samples) < s.maxSamples {
+		if s.wakerOf == nil {
+			s.wakerOf = make(map[Waker]uint32)
+		}
+		s.Wakers = append(s.Wakers, w)
+		n = uint32(len(s.Wakers))
+		s.wakerOf[w] = n
+	}
+	return n
+}
+
 // count adds a sample of the latest event; samples of systing have their own event.
 func (s *Set) count(sm Sample) {
 	if s.Form != Systing {
@@ -242,6 +256,6 @@ func (s *Set) finish() {
 	if s.unreported > 0 {
 		s.Warnings = append(s.Warnings, fmt.Errorf("and %d more warnings", s.unreported))
 	}
-	s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch, s.pairs = nil, nil, nil, nil, nil, nil
+	s.wakerOf, s.idOf, s.symbolOf, s.commOf, s.frameOf, s.scratch, s.pairs = nil, nil, nil, nil, nil, nil, nil
 	s.stacks.Forget()
 }

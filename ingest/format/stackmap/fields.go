@@ -33,6 +33,14 @@ const (
 	KernelTime
 	UserTime
 	State
+	wakerUser // the waker's fields, see Waker
+	wakerKernel
+	wakerPID
+	wakerComm
+	wakerProgram
+	wakerKernelTime
+	wakerUserTime
+	wakerBy
 	numFields
 )
 
@@ -50,6 +58,15 @@ var fieldNames = [numFields][]string{
 	KernelTime: {"kernel_time"},
 	UserTime:   {"user_time"},
 	State:      {"state"},
+
+	wakerUser:       {"waker_user_stack_id"},
+	wakerKernel:     {"waker_kernel_stack_id"},
+	wakerPID:        {"waker_tgid"},
+	wakerComm:       {"waker_comm"},
+	wakerProgram:    {"waker_program"},
+	wakerKernelTime: {"waker_kernel_time"},
+	wakerUserTime:   {"waker_user_time"},
+	wakerBy:         {"waker_by"},
 }
 
 // String returns the field's name for --key, "user_stack_id".
@@ -108,7 +125,7 @@ func ParseFields(text string) ([]Field, error) {
 			return nil, fmt.Errorf("%w: %q", ErrField, word)
 		}
 		f := Field{Kind: kind, Size: intSize}
-		if kind == Comm {
+		if kind == Comm || kind == wakerComm {
 			f.Size = commSize
 		}
 		var err error
@@ -118,7 +135,7 @@ func ParseFields(text string) ([]Field, error) {
 		}
 		limit := 8
 		switch {
-		case kind == Comm:
+		case kind == Comm, kind == wakerComm:
 			limit = maxKey
 		case kind <= StackID:
 			limit = maxStackID
@@ -220,6 +237,33 @@ func (d *keyDecoder) sample(s *Set, key []byte) Sample {
 	}
 	return sm
 }
+
+// waker reads the waker of a key. ok is false if it is unknown.
+func (c *counter) waker(key []byte) (w Waker, ok bool) {
+	d := &c.key
+	by, ok := d.number(wakerBy, key)
+	if !ok || by == 0 {
+		return w, false
+	}
+	w.Interrupt = by == wokenByInterrupt
+	w.User.Cause, w.Kernel.Cause = Absent, Absent
+	if b := d.field(wakerUser, key); b != nil {
+		w.User = c.user.part(b, d.big)
+	}
+	if b := d.field(wakerKernel, key); b != nil {
+		w.Kernel = c.kernel.part(b, d.big)
+	}
+	pid, _ := d.number(wakerPID, key)
+	program, _ := d.number(wakerProgram, key)
+	kernelTime, _ := d.number(wakerKernelTime, key)
+	userTime, _ := d.number(wakerUserTime, key)
+	w.PID, w.Program = int32(pid), uint32(program)
+	w.KernelTime, w.UserTime = uint64(kernelTime), uint64(userTime)
+	w.Comm = c.set.comm(cString(d.field(wakerComm, key)))
+	return w, true
+}
+
+const wokenByInterrupt = 2
 
 func cString(b []byte) []byte {
 	if i := bytes.IndexByte(b, 0); i >= 0 {

@@ -261,6 +261,9 @@ func (c *counter) add(key []byte, values [][]byte) error {
 	if sm.User.Cause == Absent && sm.Kernel.Cause == Absent {
 		sm.User.Cause = NotTaken
 	}
+	if w, ok := c.waker(key); ok {
+		sm.Waker = c.set.waker(w)
+	}
 	c.set.count(sm)
 	return nil
 }

@@ -161,6 +161,7 @@ type Sample struct {
 	Event        uint16 // in Set.Events
 	// State is 1 more than prev_state of sched_switch when a thread stopped; 0 for other events.
 	State  uint32
+	Waker  uint32 // 1 more than the number in Set.Wakers; 0: unknown
 	Count  uint64
 	Weight uint64
 	// Program selects the program of user addresses among the programs of the process, or among the
@@ -173,6 +174,16 @@ type Sample struct {
 	// The user part was recorded at UserTime, by CLOCK_MONOTONIC, or less than
 	// bundle.UserTimeSpan after it; 0 if the time is unknown.
 	UserTime uint64
+}
+
+// Waker is the thread that ran when another was woken, as the fields of Sample.
+type Waker struct {
+	Kernel, User         Part
+	PID                  int32
+	Comm                 string
+	Interrupt            bool // an interrupt woke meanwhile, not the thread
+	Program              uint32
+	KernelTime, UserTime uint64
 }
 
 // Event is the event that triggered samples.
@@ -219,6 +230,7 @@ type Set struct {
 	Symbols []Symbol
 	Events  []Event
 	Samples []Sample
+	Wakers  []Waker // distinct
 	Labels  Labels
 	// Counted reports that samples have counts of their own; without a count map each stack of a
 	// map counts 1.
@@ -233,6 +245,7 @@ type Set struct {
 	addresses []bool          // by stack: whether one of its frames is an IP
 	totals    *Totals         // once computed
 
+	wakerOf   map[Waker]uint32
 	idOf      map[[buildid.KeyLen]byte]uint32
 	recentIDs [64]knownID // by the first byte
 	symbolOf  map[Symbol]uint32
@@ -341,7 +354,7 @@ func (s *Set) Totals() *Totals {
 // fields stay.
 func (s *Set) Discard() {
 	s.Totals()
-	s.Samples, s.frames, s.addresses, s.stacks = nil, nil, nil, intern.NewListSet()
+	s.Samples, s.Wakers, s.frames, s.addresses, s.stacks = nil, nil, nil, nil, intern.NewListSet()
 }
 
 // Addresses returns a Set of kernel addresses: a sample with a stack of one address and count 1 for

@@ -15,25 +15,26 @@ import (
 	"symbolize/ingest/record/sys"
 )
 
-// attached is the attachment of a program to its event.
+// attached is the attachment of programs to their events.
 type attached struct {
-	fds  []int
-	link link.Link
+	fds   []int
+	links []link.Link
 }
 
 func (a *attached) attach(p *ebpf.Program, o *Options) error {
 	var err error
+	var l link.Link
 	switch e := &o.Event; e.Kind {
 	case Clock:
 		return a.clocks(p, o.Frequency)
 	case Tracepoint:
-		a.link, err = link.Tracepoint(e.Group, e.Name, p, nil)
+		l, err = link.Tracepoint(e.Group, e.Name, p, nil)
 	case OffCPU:
-		a.link, err = link.Tracepoint("sched", "sched_switch", p, nil)
+		l, err = link.Tracepoint("sched", "sched_switch", p, nil)
 	case Uprobe:
 		var file *link.Executable
 		if file, err = link.OpenExecutable(e.Path); err == nil {
-			a.link, err = file.Uprobe(e.Function, p, nil)
+			l, err = file.Uprobe(e.Function, p, nil)
 		}
 	}
 	switch {
@@ -42,6 +43,7 @@ func (a *attached) attach(p *ebpf.Program, o *Options) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", o.Event, err)
 	}
+	a.links = append(a.links, l)
 	return nil
 }
 
@@ -83,37 +85,50 @@ func (a *attached) detach() {
 		unix.Close(fd)
 	}
 	a.fds = nil
-	if a.link != nil {
-		a.link.Close()
-		a.link = nil
+	for _, l := range a.links {
+		l.Close()
 	}
+	a.links = nil
 }
 
-// readSwitchLayout reads the format of sched:sched_switch.
-func readSwitchLayout() (switchLayout, error) {
+// readSwitchLayout reads the formats of sched:sched_switch and, for wakers, sched:sched_waking.
+func readSwitchLayout(wakers bool) (l switchLayout, err error) {
+	err = readFields("sched_switch", tracepointField{"next_pid", 4, &l.nextPID},
+		tracepointField{"prev_state", 8, &l.prevState})
+	if err == nil && wakers {
+		err = readFields("sched_waking", tracepointField{"pid", 4, &l.woken})
+	}
+	return l, err
+}
+
+// tracepointField is a field of a tracepoint, its size in bytes, and where its offset goes.
+type tracepointField struct {
+	name string
+	size int
+	to   *int16
+}
+
+// readFields finds fields of a tracepoint of the scheduler.
+func readFields(name string, fields ...tracepointField) error {
 	var err error
 	for _, dir := range sys.TracingDirs {
 		var b []byte
-		path := dir + "/events/sched/sched_switch/format"
+		path := dir + "/events/sched/" + name + "/format"
 		if b, err = os.ReadFile(path); err == nil {
-			return parseSwitchFormat(path, string(b))
+			return parseFields(path, string(b), fields...)
 		}
 	}
-	return switchLayout{}, fmt.Errorf("tracepoint sched:sched_switch: %w", err)
+	return fmt.Errorf("tracepoint sched:%s: %w", name, err)
 }
 
-// parseSwitchFormat finds two fields: "field:pid_t next_pid; offset:56; size:4; signed:1;".
-func parseSwitchFormat(path, text string) (l switchLayout, err error) {
-	for _, f := range []struct {
-		name string
-		size int
-		to   *int16
-	}{{"next_pid", 4, &l.nextPID}, {"prev_state", 8, &l.prevState}} {
+// parseFields finds fields: "field:pid_t next_pid; offset:56; size:4; signed:1;".
+func parseFields(path, text string, fields ...tracepointField) (err error) {
+	for _, f := range fields {
 		if *f.to, err = fieldOffset(text, f.name, f.size); err != nil {
-			return switchLayout{}, fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // maxRecord is the largest size of a tracepoint record, which bounds offsets.

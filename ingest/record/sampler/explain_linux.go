@@ -74,54 +74,81 @@ func (p *Part) Unplaced(kind PlaceKind) uint64 { return p.unplaced[kind] }
 // noNumber marks missing mappings: the addresses were not located.
 const noNumber = math.MaxUint32
 
-func (x *tally) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
+func (x *thread) process() Process { return Process{int32(x.pid), x.program, x.mapped} }
 
 // Explain replaces the bare addresses in user stacks by the build ID and offset of their place, or
 // by an address that marks the reason why there is none. Mapped addresses stay. Stacks of processes
 // that differ only in addresses become equal. On a Sampler it must be called after Stop. After an
 // error some addresses may still be bare, and without mappings.
 func (p *Part) Explain(by Explainer) error {
-	t := p.tables[userStack]
-	defer func() {
-		for _, x := range p.counts.unnumbered() {
-			p.counts.move(x, x.user, noNumber, 0)
-		}
-	}()
+	t, c := p.tables[userStack], &p.counts
+	defer c.unlocated()
+	c.findInterrupts(p.tables[kernelStack])
 	if t.err != nil {
 		return t.err
 	}
 	t.limit += len(t.kept) // explained stacks are added to the received ones
-	buf := make([]byte, t.deep*userFrame)
-	var e explained
-	for _, x := range p.counts.bare(t) {
-		frames, err := t.read(x.user, buf)
-		if err != nil {
+	x := partExplainer{p: p, t: t, by: by, buf: make([]byte, t.deep*userFrame)}
+	for _, old := range c.bare(t) {
+		to := old
+		var err error
+		if to.thread, err = x.explain(old.thread, c.of[old].Count); err != nil {
 			return err
 		}
-		e.explain(frames, x.process(), by)
-		p.files.add(e.frames)
-		number := uint32(0)
-		if len(e.mappings) > 0 {
-			number = by.Number(x.process(), e.mappings)
+		c.move(old, to)
+	}
+	samples := make([]uint64, len(c.wakers))
+	for of, v := range c.of {
+		if of.waker > 0 {
+			samples[of.waker-1] += v.Count
 		}
-		n := p.counts.of[x].Count
-		if e.unproven {
-			p.unproven += n
+	}
+	for _, i := range c.bareWakers(t) {
+		var err error
+		if c.wakers[i], err = x.explain(c.wakers[i], samples[i]); err != nil {
+			return err
 		}
-		for _, kind := range [...]PlaceKind{Gone, Unread, Ambiguous} {
-			if e.kinds[kind] {
-				p.unplaced[kind] += n
-				break
-			}
-		}
-		time := uint64(0)
-		if e.timed {
-			time = x.mapped
-		}
-		p.counts.move(x, t.put(e.frames), number, time)
 	}
 	t.flush()
 	return t.err
+}
+
+// partExplainer explains the stacks of a Part.
+type partExplainer struct {
+	explained
+	p   *Part
+	t   *table
+	by  Explainer
+	buf []byte
+}
+
+// explain explains the user stack of a thread with a number of samples.
+func (e *partExplainer) explain(x thread, samples uint64) (thread, error) {
+	frames, err := e.t.read(x.user, e.buf)
+	if err != nil {
+		return x, err
+	}
+	of := x.process()
+	e.explained.explain(frames, of, e.by)
+	e.p.files.add(e.frames)
+	x.number, x.time = 0, 0
+	if len(e.mappings) > 0 {
+		x.number = e.by.Number(of, e.mappings)
+	}
+	if e.unproven {
+		e.p.unproven += samples
+	}
+	for _, kind := range [...]PlaceKind{Gone, Unread, Ambiguous} {
+		if e.kinds[kind] {
+			e.p.unplaced[kind] += samples
+			break
+		}
+	}
+	if e.timed {
+		x.time = x.mapped
+	}
+	x.user, x.program, x.mapped = e.t.put(e.frames), 0, 0
+	return x, nil
 }
 
 // put adds a stack that did not come from the ring, and returns its id.
@@ -190,36 +217,64 @@ func (c *counts) bare(t *table) (list []tally) {
 		}
 	}
 	slices.SortFunc(list, func(a, b tally) int {
-		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.program, b.program), c.compare(a, b))
+		return cmp.Or(c.comparePrograms(a.thread, b.thread), c.compare(a, b))
 	})
 	return list
 }
 
-// unnumbered lists the counts that still have a program or a time instead of a number.
-func (c *counts) unnumbered() (list []tally) {
+// bareWakers is bare for the wakers.
+func (c *counts) bareWakers(t *table) (list []int) {
+	for i := range c.wakers {
+		if x := &c.wakers[i]; t.isBare(x.user) && t.received(x.user) {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b int) int { return c.comparePrograms(c.wakers[a], c.wakers[b]) })
+	return list
+}
+
+// comparePrograms compares threads by process and program, then by all else.
+func (c *counts) comparePrograms(a, b thread) int {
+	return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.program, b.program),
+		c.compareThreads(a, b))
+}
+
+// unlocated marks the threads that still have a program or a time instead of a number.
+func (c *counts) unlocated() {
+	mark := func(x *thread) {
+		if x.program != 0 || x.mapped != 0 {
+			x.number, x.program, x.mapped, x.time = noNumber, 0, 0, 0
+		}
+	}
+	var list []tally
 	for x := range c.of {
 		if x.program != 0 || x.mapped != 0 {
 			list = append(list, x)
 		}
 	}
-	return list
+	for _, x := range list {
+		to := x
+		mark(&to.thread)
+		c.move(x, to)
+	}
+	for i := range c.wakers {
+		mark(&c.wakers[i])
+	}
 }
 
-// move moves the samples of a tally to another user stack, number of mappings and time.
-func (c *counts) move(x tally, user int32, number uint32, time uint64) {
-	v, to := c.of[x], x
-	to.user, to.number, to.program, to.mapped, to.time = user, number, 0, 0, time
-	if to == x || v == nil {
+// move moves the samples of a tally to another.
+func (c *counts) move(from, to tally) {
+	v := c.of[from]
+	if to == from || v == nil {
 		return
 	}
-	delete(c.of, x)
-	x = to
-	if sum := c.of[x]; sum != nil {
+	delete(c.of, from)
+	if sum := c.of[to]; sum != nil {
 		sum.Count += v.Count
 		sum.Weight += v.Weight
 		return
 	}
-	c.of[x] = v
+	c.of[to] = v
 }
 
 // maxFiles limits the remembered build IDs.

@@ -105,7 +105,7 @@ func TestExplainTimes(t *testing.T) {
 	x.flush()
 	for i, pid := range []uint32{2, 2, 6, 6, 6} {
 		s.counts.add(s.tables, &countKey{User: hash{1, 1}, PID: pid, Mapped: []uint64{40, 50, 40, 50, 50}[i]},
-			0, countValue{Count: 1})
+			[2]uint64{}, countValue{Count: 1})
 	}
 	if err := s.Explain(threePlaces{}); err != nil {
 		t.Fatal(err)
@@ -139,13 +139,13 @@ func TestExplain(t *testing.T) {
 		{User: hash{1, 1}, PID: 1, Kernel: hash{7, 7}},
 		{User: hashIn(0, one(statusValid, 5, 1)), PID: 1}, {User: hash{99, 99}, PID: 1},
 	} {
-		s.counts.add(s.tables, &k, 0, countValue{Count: 1, Weight: 10})
+		s.counts.add(s.tables, &k, [2]uint64{}, countValue{Count: 1, Weight: 10})
 	}
 	for i, k := range []countKey{{User: hash{3, 3}, PID: 4, Mapped: 40},
 		{User: hash{3, 3}, PID: 4, Mapped: 50}, {User: hash{3, 3}, PID: 4, Mapped: 60}} {
-		s.counts.add(s.tables, &k, 0, countValue{Count: []uint64{1, 2, 2}[i]})
+		s.counts.add(s.tables, &k, [2]uint64{}, countValue{Count: []uint64{1, 2, 2}[i]})
 	}
-	s.counts.add(s.tables, &countKey{User: hash{98, 98}, PID: 1, Mapped: 5}, 0, countValue{Count: 64})
+	s.counts.add(s.tables, &countKey{User: hash{98, 98}, PID: 1, Mapped: 5}, [2]uint64{}, countValue{Count: 64})
 	if err := s.Explain(threePlaces{}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestExplain(t *testing.T) {
 	if k := oneOf(s, 1, 64); k.number != noNumber { // its stack was not received
 		t.Errorf("without a stack: %+v", k)
 	}
-	s.counts.add(s.tables, &countKey{User: hash{3, 3}, PID: 4, Mapped: 70}, 0, countValue{Count: 128})
+	s.counts.add(s.tables, &countKey{User: hash{3, 3}, PID: 4, Mapped: 70}, [2]uint64{}, countValue{Count: 128})
 	x.file.Close()
 	if err := s.Explain(threePlaces{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("stacks that cannot be read: %v", err)
@@ -210,7 +210,7 @@ func oneOf(s *Sampler, pid uint32, n uint64) tally {
 			return k
 		}
 	}
-	return tally{number: 99}
+	return tally{thread: thread{number: 99}}
 }
 
 func TestMet(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 const (
 	scratchTime   = 0 // u64, ns
 	scratchKey    = 8
-	scratchRecord = scratchKey + keySize
+	scratchRecord = scratchKey + wakerKeySize
 	scratchFrames = scratchRecord + recordHead
 	scratchKnown  = scratchFrames + Depth*userFrame // hash that identifies a known stack
 	// Four words: the identity of the process and the state of its mappings.
@@ -25,7 +25,8 @@ const (
 // A countKey: hash of the user stack; hash of the kernel stack; u64 time of the kernel stack if it
 // is far, else 0; if the user stack has bare addresses, u64 ProgramID of the process and u64 time
 // at which it had the same mappings, else 0; u32 process; u32 number of the Part; 16 bytes of comm;
-// u64 prev_state of sched_switch, 0 for other events. Times are in ns of CLOCK_MONOTONIC.
+// u64 prev_state of sched_switch, 0 for other events. With Options.Wakers the same follows, except
+// prev_state, of the thread that woke this one. Times are in ns of CLOCK_MONOTONIC.
 const (
 	keyUser    = 0
 	keyKernel  = 16
@@ -38,6 +39,10 @@ const (
 	keyState   = 80
 	keySize    = 88
 	commSize   = 16
+
+	keyWaker     = keySize
+	wakerSize    = keyState
+	wakerKeySize = keyWaker + wakerSize
 )
 
 // A record: hash; u8 kind; u24 low bits of the number of the Part; u32 length of the frames; u32
@@ -73,13 +78,29 @@ type hash [2]uint64
 
 const noStack = ^uint64(0)
 
-// countKey and countValue are the key and value of the counts, as laid out by the program.
+// countKey and countValue are the key and value of the counts, as laid out by the program. Without
+// Options.Wakers the key ends before Waker.
 type countKey struct {
 	User, Kernel          hash
 	Time, Program, Mapped uint64
 	PID, Part             uint32
 	Comm                  [commSize]byte
 	State                 uint64
+	Waker                 threadKey
+}
+
+// threadKey has the stacks of a thread and what locates their addresses. It is zero if there is no
+// thread: the hash of a stack is not.
+type threadKey struct {
+	User, Kernel          hash
+	Time, Program, Mapped uint64
+	PID, Part             uint32
+	Comm                  [commSize]byte
+}
+
+// thread returns the fields of the sampled thread.
+func (k *countKey) thread() threadKey {
+	return threadKey{k.User, k.Kernel, k.Time, k.Program, k.Mapped, k.PID, k.Part, k.Comm}
 }
 
 type countValue struct{ Count, Weight uint64 }

@@ -27,7 +27,7 @@ func TestTableLimit(t *testing.T) {
 		t.Error("the id of all further stacks is one of a stack")
 	}
 	for i := range uint64(4) {
-		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: hashOf(nil)}, 0, countValue{Count: 10})
+		c.add(tables, &countKey{User: hash{i + 1, 1}, Kernel: hashOf(nil)}, [2]uint64{}, countValue{Count: 10})
 	}
 	if ring, limit := c.withoutStack(tables); ring != 0 || limit != 20 {
 		t.Errorf("%d and %d samples without a stack, want 0 and 20", ring, limit)
@@ -43,14 +43,14 @@ func TestCountsLimit(t *testing.T) {
 		return &countKey{User: hashOf(nil), Kernel: hashOf(nil), PID: pid, Comm: [16]byte{comm}}
 	}
 	for pid := range uint32(5) {
-		c.add(tables, key(pid, 'a'), 0, countValue{1, 5})
+		c.add(tables, key(pid, 'a'), [2]uint64{}, countValue{1, 5})
 	}
-	c.add(tables, key(0, 'a'), 0, countValue{7, 5})
+	c.add(tables, key(0, 'a'), [2]uint64{}, countValue{7, 5})
 	if c.refused != 2 || c.total() != 10 || len(c.of) != 3 {
 		t.Errorf("%d refused, %d counted under %d keys", c.refused, c.total(), len(c.of))
 	}
 	for comm := range byte(10) {
-		c.add(tables, key(9, comm), 0, countValue{1, 5})
+		c.add(tables, key(9, comm), [2]uint64{}, countValue{1, 5})
 	}
 	if len(c.names) > c.limit || c.refused != 12 {
 		t.Errorf("%d comms, %d refused", len(c.names), c.refused)
@@ -70,7 +70,7 @@ func TestSorted(t *testing.T) {
 				key.User = hashOf(nil)
 			}
 			copy(key.Comm[:], fmt.Sprint("comm", i%8))
-			c.add(tables, &key, 0, countValue{Count: 1})
+			c.add(tables, &key, [2]uint64{}, countValue{Count: 1})
 		}
 		list := c.sorted()
 		for i := range list {
@@ -107,7 +107,7 @@ func TestTableFile(t *testing.T) {
 	if got := x.count; got != 0 { // of a closed file nothing is readable
 		t.Errorf("%d stacks", got)
 	}
-	c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{500, 2}}, 0, countValue{Count: 3})
+	c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{500, 2}}, [2]uint64{}, countValue{Count: 3})
 	s := &Sampler{Part: &Part{tables: tables, counts: c}}
 	if got := s.withoutStack(); got[LostFile] != 3 || len(got) != 1 {
 		t.Errorf("lost %v", got)

@@ -45,7 +45,7 @@ func newMaps(o *Options, known bool) (m *kernelMaps, err error) {
 		ValueSize: (scratchSize + 7) &^ 7, MaxEntries: 1})
 	make(&m.stats, ebpf.MapSpec{Name: "stats", Type: ebpf.Array, KeySize: 4, ValueSize: 8,
 		MaxEntries: numStats})
-	make(&m.counts, ebpf.MapSpec{Name: "counts", Type: ebpf.Hash, KeySize: keySize, ValueSize: 16,
+	make(&m.counts, ebpf.MapSpec{Name: "counts", Type: ebpf.Hash, KeySize: o.keySize(), ValueSize: 16,
 		MaxEntries: size.counts})
 	// A stack evicted from this map is sent again; its table already has it.
 	make(&m.seen, ebpf.MapSpec{Name: "seen", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 4,
@@ -71,7 +71,7 @@ func newMaps(o *Options, known bool) (m *kernelMaps, err error) {
 	}
 	if o.Event.Kind == OffCPU {
 		make(&m.threads, ebpf.MapSpec{Name: "threads", Type: ebpf.Hash, KeySize: 4,
-			ValueSize: scratchRecord, MaxEntries: size.threads})
+			ValueSize: scratchKey + o.keySize(), MaxEntries: size.threads})
 	}
 	return m, err
 }

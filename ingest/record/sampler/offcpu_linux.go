@@ -13,8 +13,8 @@ import (
 )
 
 // switchLayout holds the offsets, in a record of sched:sched_switch, of the next thread and of the
-// state of the previous one.
-type switchLayout struct{ nextPID, prevState int16 }
+// state of the previous one; and in a record of sched:sched_waking, of the thread.
+type switchLayout struct{ nextPID, prevState, woken int16 }
 
 // threadEnds are the states EXIT_DEAD and EXIT_ZOMBIE. Such a thread never runs again: its entry
 // would stay in the map forever.
@@ -36,6 +36,7 @@ type offThread struct {
 //	if (this in threads) stats[no_return]++;
 //	threads[this] = {now, key};
 func (a *assembler) offCPU(o *Options, layout switchLayout) {
+	a.result = keepSample
 	stops, none, full := a.label("stops"), a.label("no_scratch"), a.label("full")
 	a.add(asm.Mov.Reg(regContext, asm.R1),
 		asm.LoadMem(asm.R1, regContext, layout.nextPID, asm.Word),
@@ -79,6 +80,40 @@ func (a *assembler) offCPU(o *Options, layout switchLayout) {
 // errExist is EEXIST.
 const errExist = 17
 
+// waking assembles the program of sched:sched_waking, which runs in the thread that wakes another,
+// before that can run. Only the first waking of a wait counts; a preempted thread needs none.
+//
+//	t = threads[woken];
+//	if (!t || t->key.waker.user || !(t->key.state & blocked)) return 0;
+//	emit(kernel); emit(user);
+//	t->key.waker = key;
+func (a *assembler) waking(layout switchLayout) {
+	const woken = scratchKey + keyWaker
+	a.result = keepSample
+	a.add(asm.Mov.Reg(regContext, asm.R1),
+		asm.LoadMem(asm.R1, regContext, layout.woken, asm.Word),
+		asm.StoreMem(asm.R10, stackWord, asm.R1, asm.Word))
+	a.lookup(a.maps.threads, asm.R10, stackWord)
+	a.add(asm.JEq.Imm(asm.R0, 0, "out"), asm.StoreMem(asm.R10, stackThread, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, woken+keyUser+8, asm.DWord), asm.JNE.Imm(asm.R1, 0, "out"),
+		asm.LoadMem(asm.R1, asm.R0, scratchKey+keyState, asm.DWord),
+		asm.And.Imm(asm.R1, blockedStates), asm.JEq.Imm(asm.R1, 0, "out"))
+	a.openScratch("out")
+	a.setProcess()
+	a.emitStack(kernelStack)
+	a.emitStack(userStack)
+	a.add(asm.LoadMem(asm.R1, asm.R10, stackThread, asm.DWord))
+	for at := int16(0); at < wakerSize; at += 8 {
+		a.add(asm.LoadMem(asm.R2, regScratch, scratchKey+at, asm.DWord),
+			asm.StoreMem(asm.R1, woken+at, asm.R2, asm.DWord))
+	}
+	a.mark("out")
+	a.exit()
+}
+
+// blockedStates are the bits of prev_state of threads that do not run until they are woken.
+const blockedStates = 0xff
+
 // storeThread stores the time and key of scratch memory under the thread at stackWord.
 func (a *assembler) storeThread(flags int32) {
 	a.add(pointer(asm.R2, asm.R10, stackWord)...)
@@ -87,38 +122,45 @@ func (a *assembler) storeThread(flags int32) {
 		asm.FnMapUpdateElem.Call())
 }
 
-// switchRanges returns the sorted address ranges of the scheduler's functions; none if the kernel hides
-// its symbols.
-func switchRanges() (ranges []Range) {
+// switchRanges returns the sorted address ranges of the scheduler's functions, and of those that run
+// interrupts; none if the kernel hides its symbols.
+func switchRanges() (scheduler, interrupts []Range) {
 	const path = "/proc/kallsyms"
 	f, err := os.Open(path)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer f.Close()
-	var starts, wanted []uint64
+	var starts []uint64
+	var wanted [2][]uint64
 	err = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
 		if s.Module != "" || !s.IsCode() {
 			return true
 		}
 		starts = append(starts, s.Addr)
-		if pair.IsScheduler(s.Name) {
-			wanted = append(wanted, s.Addr)
+		switch {
+		case pair.IsScheduler(s.Name):
+			wanted[0] = append(wanted[0], s.Addr)
+		case pair.IsInterrupt(s.Name):
+			wanted[1] = append(wanted[1], s.Addr)
 		}
 		return true
 	})
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	slices.Sort(starts)
-	slices.Sort(wanted)
-	for _, start := range slices.Compact(wanted) {
-		i, _ := slices.BinarySearch(starts, start+1)
-		if start != 0 && i < len(starts) {
-			ranges = append(ranges, Range{start, starts[i]})
+	ranges := func(wanted []uint64) (ranges []Range) {
+		slices.Sort(wanted)
+		for _, start := range slices.Compact(wanted) {
+			i, _ := slices.BinarySearch(starts, start+1)
+			if start != 0 && i < len(starts) {
+				ranges = append(ranges, Range{start, starts[i]})
+			}
 		}
+		return ranges
 	}
-	return ranges
+	return ranges(wanted[0]), ranges(wanted[1])
 }
 
 // x86Kernel is the range of the kernel image on x86-64. Modules and BPF programs follow it

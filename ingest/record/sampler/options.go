@@ -90,6 +90,7 @@ type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
 	Wall      bool   // sample threads off CPU, too, as an event of its own: see Events
+	Wakers    bool   // of threads off CPU, sample what woke them
 	PIDs      []int  // processes
 	Cgroup    string // directory of a control group, sampled with its subgroups
 	// Mappings is called, from the goroutine of Drain, with each process that has user frames
@@ -105,7 +106,8 @@ type Options struct {
 	Changes Changes
 
 	sizes mapSizes // set by tests
-	skip  []Range  // functions to remove from the inner end of off-CPU stacks
+	// Functions to remove from the inner end of off-CPU stacks, and functions that run interrupts.
+	skip, interrupts []Range
 	// prefix begins the names of the dumps.
 	prefix string
 }
@@ -117,8 +119,17 @@ func (o Options) Events() []Options {
 	}
 	o.Wall = false
 	waits := o
+	o.Wakers = false
 	waits.Event, waits.prefix = Event{Kind: OffCPU}, waitPrefix
 	return []Options{o, waits}
+}
+
+// keySize returns the size of the key of the counts in bytes.
+func (o *Options) keySize() uint32 {
+	if o.Wakers {
+		return wakerKeySize
+	}
+	return keySize
 }
 
 // mapSizes holds the sizes of maps: entries, and bytes of the ring.

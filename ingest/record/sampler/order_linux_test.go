@@ -18,7 +18,7 @@ func TestNumberUsed(t *testing.T) {
 	}
 	for i := range uint64(7) { // 5 is on its way, 6 too; 3 is not counted
 		if i != 3 {
-			c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{i, 1}}, 0, countValue{Count: 1})
+			c.add(tables, &countKey{User: hashOf(nil), Kernel: hash{i, 1}}, [2]uint64{}, countValue{Count: 1})
 		}
 	}
 	n, err := x.numberUsed(c.used(x))

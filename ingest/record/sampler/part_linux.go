@@ -33,7 +33,7 @@ func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
 		}
 		p.tables[i].steady = steady
 	}
-	p.tables[kernelStack].skip = o.skip
+	p.tables[kernelStack].skip, p.tables[kernelStack].interrupts = o.skip, o.interrupts
 	return p, nil
 }
 
@@ -133,24 +133,21 @@ func (s *Sampler) Cut() *Part {
 
 // carry keeps the stacks of a part that threads off CPU refer to.
 func (s *Sampler) carry(p *Part) {
-	if s.maps.threads == nil {
-		return
-	}
 	kept := make(carried)
-	var thread uint32
-	var t offThread
-	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); {
-		if s.Part == s.partOf(t.Key.Part) {
-			continue
-		}
-		for kind, h := range [...]hash{userStack: t.Key.User, kernelStack: t.Key.Kernel} {
-			if _, ok := kept[h]; ok {
+	for t := range s.offThreads {
+		for _, x := range [...]threadKey{t.Key.thread(), t.Key.Waker} {
+			if sameNumber(x.Part, s.number) {
 				continue
 			}
-			if frames, ok := s.carried[h]; ok {
-				kept[h] = frames
-			} else if frames := p.tables[kind].copyOf(h); frames != nil {
-				kept[h] = frames
+			for kind, h := range [...]hash{userStack: x.User, kernelStack: x.Kernel} {
+				if _, ok := kept[h]; ok {
+					continue
+				}
+				if frames, ok := s.carried[h]; ok {
+					kept[h] = frames
+				} else if frames := p.tables[kind].copyOf(h); frames != nil {
+					kept[h] = frames
+				}
 			}
 		}
 	}
@@ -171,16 +168,21 @@ func (t *table) copyOf(h hash) []byte {
 	return frames
 }
 
-// moveToCurrent moves a count of an ended part to the current part.
-func (s *Sampler) moveToCurrent(k *countKey) {
-	empty := hashIn(k.Part, nil)
-	k.Part = s.number
-	for kind, h := range [...]*hash{userStack: &k.User, kernelStack: &k.Kernel} {
-		t := s.tables[kind]
-		if frames, ok := s.carried[*h]; ok {
+// move moves the stacks of a thread from another part, which may have ended, to a part.
+func (s *Sampler) move(to *Part, part *uint32, user, kernel *hash) {
+	from, empty := s.partOf(*part), hashIn(*part, nil)
+	*part = to.number
+	for kind, h := range [...]*hash{userStack: user, kernelStack: kernel} {
+		t := to.tables[kind]
+		frames := s.carried[*h]
+		if frames == nil && from != nil {
+			frames = from.tables[kind].copyOf(*h)
+		}
+		switch {
+		case frames != nil:
 			*h = hashIn(t.part, frames)
 			t.add(*h, frames)
-		} else if *h == empty {
+		case *h == empty:
 			*h = t.empty
 		}
 	}
@@ -304,7 +306,9 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 		}
 		p.written[kind] = len(nums[kind].order)
 	}
+	p.counts.findInterrupts(p.tables[kernelStack])
 	counts := p.counts.renumbered(&nums)
+	_, size := keyFields(p.opts)
 	packing := rawdump.Columns
 	if segment {
 		packing = rawdump.Plain
@@ -320,7 +324,7 @@ func (p *Part) Write(w *bundle.Writer, segment bool) (bundle.Samples, error) {
 			return p.tables[kernelStack].writeStacks(w, &nums[kernelStack], kernelDump, now, nil)
 		}},
 		{countsDump, func(w io.Writer) error {
-			return counts.write(w, now, p.lost, packing, p.opts.Event.Kind == OffCPU)
+			return counts.write(w, now, p.lost, packing, size)
 		}},
 	} {
 		if err := addPiped(w, bundle.DumpName(p.opts.prefix+dump.name), dump.write); err != nil {

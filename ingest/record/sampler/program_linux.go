@@ -17,6 +17,11 @@ const (
 	updateNew      = 1                     // BPF_NOEXIST
 )
 
+// keepSample is the result of programs at tracepoints: after 0 the kernel makes no sample of the
+// tracepoint for anybody, so that a perf record beside us would have none
+// (perf_trace_run_bpf_submit in kernel/events/core.c).
+const keepSample = 1
+
 // sample assembles the program for clocks, tracepoints and uprobes:
 //
 //	if (!selected()) return 0;
@@ -25,6 +30,9 @@ const (
 //	counts[key].count++;
 func (a *assembler) sample(o *Options) {
 	none := a.label("no_scratch")
+	if o.Event.Kind == Tracepoint {
+		a.result = keepSample
+	}
 	a.add(asm.Mov.Reg(regContext, asm.R1))
 	a.filter(o, "out")
 	a.bump(statSamples)
@@ -245,9 +253,10 @@ const (
 
 // The program's stack: offsets from its top.
 const (
-	stackIndex = -4 // u32 key of arrays
-	stackWord  = -8 // u32
-	stackValue = -24
+	stackIndex  = -4 // u32 key of arrays
+	stackWord   = -8 // u32
+	stackValue  = -24
+	stackThread = -32 // u64, address of an entry of the map of threads
 )
 
 // assembler collects the instructions of a program. Its functions make their own labels, so that
@@ -256,6 +265,7 @@ type assembler struct {
 	ins    asm.Instructions
 	labels int
 	next   string // symbol of the next instruction
+	result int32  // of the program, see keepSample
 	maps   *kernelMaps
 	fd     func(*ebpf.Map) int
 
@@ -320,7 +330,7 @@ func (a *assembler) bump(stat int64) {
 	a.mark(none)
 }
 
-func (a *assembler) exit() { a.add(asm.Mov.Imm(asm.R0, 0), asm.Return()) }
+func (a *assembler) exit() { a.add(asm.Mov.Imm(asm.R0, a.result), asm.Return()) }
 
 // hashFrames computes the hash of the R8 bytes at scratchFrames, at most limit, in R3 and R4. Equal
 // stacks of two Parts have different hashes. If far is set, scratchFar is set when a word is an

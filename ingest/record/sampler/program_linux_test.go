@@ -23,13 +23,18 @@ format:
 `
 
 func TestSwitchFormat(t *testing.T) {
-	l, err := parseSwitchFormat("format", switchFormat)
+	parse := func(text string) (l switchLayout, err error) {
+		err = parseFields("format", text, tracepointField{"next_pid", 4, &l.nextPID},
+			tracepointField{"prev_state", 8, &l.prevState})
+		return l, err
+	}
+	l, err := parse(switchFormat)
 	if err != nil || l != (switchLayout{nextPID: 56, prevState: 32}) {
 		t.Errorf("layout %+v, %v", l, err)
 	}
 	whole := len(switchFormat) - 1 // without the last newline it is whole as well
 	for n := range whole - len(" size:4;	signed:1;") {
-		if l, err := parseSwitchFormat("format", switchFormat[:n]); err == nil {
+		if l, err := parse(switchFormat[:n]); err == nil {
 			t.Fatalf("the first %d bytes have the layout %+v", n, l)
 		}
 	}
@@ -71,9 +76,12 @@ var testProcess = &processLayout{leader: 0x510, start: 0x618, execs: 0x7e0, mm: 
 func assemble(o *Options, process *processLayout) asm.Instructions {
 	m, fd := unloaded(o)
 	a := &assembler{maps: m, fd: fd, process: process, steady: x86Kernel}
-	if o.Event.Kind == OffCPU {
+	switch {
+	case o.Wakers:
+		a.waking(switchLayout{woken: 24})
+	case o.Event.Kind == OffCPU:
 		a.offCPU(o, switchLayout{nextPID: 56, prevState: 32})
-	} else {
+	default:
 		a.sample(o)
 	}
 	return a.ins
@@ -87,6 +95,7 @@ func TestListing(t *testing.T) {
 		"known":   {},
 		"filters": {PIDs: []int{1}, Cgroup: "/sys/fs/cgroup"},
 		"offcpu":  {Event: Event{Kind: OffCPU}},
+		"waking":  {Event: Event{Kind: OffCPU}, Wakers: true},
 	} {
 		process := testProcess
 		if name != "known" {
@@ -105,7 +114,7 @@ func TestListing(t *testing.T) {
 // TestJumps wants each label once, and no jump to one that is not there.
 func TestJumps(t *testing.T) {
 	for _, o := range []*Options{{}, {PIDs: []int{1}}, {Cgroup: "/"}, {Event: Event{Kind: OffCPU}},
-		{Event: Event{Kind: OffCPU}, PIDs: []int{1}, Cgroup: "/"}} {
+		{Event: Event{Kind: OffCPU}, PIDs: []int{1}, Cgroup: "/"}, {Event: Event{Kind: OffCPU}, Wakers: true}} {
 		ins := assemble(o, testProcess)
 		labels := make(map[string]bool)
 		for _, in := range ins {

@@ -134,7 +134,7 @@ func received(s *Sampler) {
 	} {
 		key := countKey{User: x.user, Kernel: x.kernel, PID: x.pid}
 		copy(key.Comm[:], x.comm)
-		s.counts.add(s.tables, &key, 0, x.v)
+		s.counts.add(s.tables, &key, [2]uint64{}, x.v)
 	}
 	s.final[statSamples] = s.counts.total() + 11 // 8 had no room, 3 were in between
 	s.final[statNoCount] = 8

@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -23,6 +24,7 @@ type Sampler struct {
 	opts    Options
 	maps    *kernelMaps
 	program *ebpf.Program
+	waking  *ebpf.Program // of sched_waking; nil without Options.Wakers
 	reader  *ringbuf.Reader
 	waiter  *waiter
 	attached
@@ -55,7 +57,7 @@ func New(o Options) (s *Sampler, err error) {
 	}()
 	s.steady = steadyRange()
 	if o.Event.Kind == OffCPU {
-		s.opts.skip = switchRanges()
+		s.opts.skip, s.opts.interrupts = switchRanges()
 	}
 	if s.Part, err = newPart(&s.opts, 0, s.steady); err != nil {
 		return s, err
@@ -134,33 +136,53 @@ var programTypes = [...]ebpf.ProgramType{
 	OffCPU: ebpf.TracePoint,
 }
 
-func (s *Sampler) load(process *processLayout) error {
+func (s *Sampler) load(process *processLayout) (err error) {
+	var layout switchLayout
+	if s.opts.Event.Kind == OffCPU {
+		if layout, err = readSwitchLayout(s.opts.Wakers); err != nil {
+			return err
+		}
+	}
+	if s.program, err = s.loadProgram(process, func(a *assembler) {
+		if s.opts.Event.Kind == OffCPU {
+			a.offCPU(&s.opts, layout)
+		} else {
+			a.sample(&s.opts)
+		}
+	}); err == nil && s.opts.Wakers {
+		s.waking, err = s.loadProgram(process, func(a *assembler) { a.waking(layout) })
+	}
+	return err
+}
+
+// loadProgram loads the program that a function assembles.
+func (s *Sampler) loadProgram(process *processLayout, assemble func(*assembler)) (*ebpf.Program, error) {
 	a := &assembler{maps: s.maps, fd: (*ebpf.Map).FD, process: process, steady: s.steady}
 	if !s.opts.HostPIDs {
 		a.ns = ownNamespace()
 	}
-	if s.opts.Event.Kind == OffCPU {
-		layout, err := readSwitchLayout()
-		if err != nil {
-			return err
-		}
-		a.offCPU(&s.opts, layout)
-	} else {
-		a.sample(&s.opts)
-	}
-	var err error
-	s.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
+	assemble(a)
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "symbolize_stack", Type: programTypes[s.opts.Event.Kind],
 		Instructions: asm.Instructions(a.ins), License: "GPL",
 	})
 	if err != nil {
-		return fmt.Errorf("BPF program for %s: %w", s.opts.Event, err)
+		return nil, fmt.Errorf("BPF program for %s: %w", s.opts.Event, err)
 	}
-	return nil
+	return p, nil
 }
 
-// Start attaches the program.
-func (s *Sampler) Start() error { return s.attach(s.program, &s.opts) }
+// Start attaches the programs. Without the stack of a waking the wait has no waker, so that one is
+// attached first.
+func (s *Sampler) Start() error {
+	if s.waking != nil {
+		err := s.attach(s.waking, &Options{Event: Event{Tracepoint, "sched", "sched_waking", "", ""}})
+		if err != nil {
+			return err
+		}
+	}
+	return s.attach(s.program, &s.opts)
+}
 
 // Stop detaches the program and reads the remaining stacks and counts. A thread that is off CPU is
 // counted with the time up to the stop.
@@ -193,8 +215,10 @@ func (s *Sampler) Close() {
 	if s.waiter != nil {
 		s.waiter.close()
 	}
-	if s.program != nil {
-		s.program.Close()
+	for _, p := range []*ebpf.Program{s.program, s.waking} {
+		if p != nil {
+			p.Close()
+		}
 	}
 	if s.maps != nil {
 		s.maps.close()
@@ -221,9 +245,13 @@ func (s *Sampler) stat(i uint32) (n uint64) {
 const batchSize = 4096
 
 type batch struct {
+	short  []shortKey
 	keys   []countKey
 	values []countValue
 }
+
+// shortKey is a countKey without the waker.
+type shortKey [keySize / 8]uint64
 
 // Drain reads the new stacks, and the counts when half of their map is used. It must be called
 // before RingStacks more samples can arrive.
@@ -272,28 +300,51 @@ func (s *Sampler) requestMappings(pid uint32) {
 
 // readThreads counts the threads that are off CPU.
 func (s *Sampler) readThreads() {
-	if s.maps.threads == nil {
-		return
-	}
 	now := sys.Monotonic()
-	var thread uint32
-	var t offThread
-	for list := s.maps.threads.Iterate(); list.Next(&thread, &t); s.still++ {
+	for t := range s.offThreads {
+		s.still++
 		v := countValue{Count: 1, Weight: uint64(max(int64(now-t.Time), 0))}
 		s.syncChanges([]countKey{t.Key})
 		s.addCount(&t.Key, v)
 	}
 }
 
-// addCount adds a count, and requests the mappings of its process if they are needed.
+// offThreads yields the threads that are off CPU.
+func (s *Sampler) offThreads(yield func(t *offThread) bool) {
+	if s.maps.threads == nil {
+		return
+	}
+	var thread uint32
+	var value []byte
+	for list := s.maps.threads.Iterate(); list.Next(&thread, &value); {
+		var t offThread
+		whole := append(value, make([]byte, scratchRecord-len(value))...)
+		if _, err := binary.Decode(whole, binary.NativeEndian, &t); err != nil || !yield(&t) {
+			return
+		}
+	}
+}
+
+// addCount adds a count, and requests the mappings of its processes if they are needed.
 func (s *Sampler) addCount(k *countKey, v countValue) {
 	p := s.partOf(k.Part)
 	if p == nil {
 		p = s.Part
-		s.moveToCurrent(k)
+		s.move(p, &k.Part, &k.User, &k.Kernel)
 	}
-	if p.tables[userStack].isBare(p.counts.add(p.tables, k, s.epoch(p, k), v)) {
+	epochs := [2]uint64{s.epoch(p, k.Kernel, k.Time)}
+	if w := &k.Waker; *w != (threadKey{}) {
+		if !sameNumber(w.Part, p.number) {
+			s.move(p, &w.Part, &w.User, &w.Kernel)
+		}
+		epochs[1] = s.epoch(p, w.Kernel, w.Time)
+	}
+	user, waker := p.counts.add(p.tables, k, epochs, v)
+	if p.tables[userStack].isBare(user) {
 		s.requestMappings(k.PID)
+	}
+	if p.tables[userStack].isBare(waker) {
+		s.requestMappings(k.Waker.PID)
 	}
 }
 
@@ -301,11 +352,21 @@ func (s *Sampler) addCount(k *countKey, v countValue) {
 // lookup and its deletion, at most one per CPU: LostDrain.
 func (s *Sampler) readCounts() {
 	if s.batch.keys == nil {
-		s.batch = batch{make([]countKey, batchSize), make([]countValue, batchSize)}
+		s.batch = batch{make([]shortKey, batchSize), make([]countKey, batchSize),
+			make([]countValue, batchSize)}
+	}
+	var keys any = s.batch.keys
+	if !s.opts.Wakers {
+		keys = s.batch.short
 	}
 	var cursor ebpf.MapBatchCursor
 	for {
-		n, err := s.maps.counts.BatchLookupAndDelete(&cursor, s.batch.keys, s.batch.values, nil)
+		n, err := s.maps.counts.BatchLookupAndDelete(&cursor, keys, s.batch.values, nil)
+		for i := range n {
+			if !s.opts.Wakers {
+				*(*shortKey)(unsafe.Pointer(&s.batch.keys[i])) = s.batch.short[i]
+			}
+		}
 		s.syncChanges(s.batch.keys[:n])
 		for i := range n {
 			s.addCount(&s.batch.keys[i], s.batch.values[i])
@@ -319,14 +380,14 @@ func (s *Sampler) readCounts() {
 	}
 }
 
-// epoch returns the epoch of a count, 0 if its kernel stack is not far. Within an epoch equal
+// epoch returns the epoch of a kernel stack at a time, 0 if it is not far. Within an epoch equal
 // stacks are the same functions.
-func (s *Sampler) epoch(p *Part, k *countKey) uint64 {
-	if k.Time == 0 || s.opts.Changes == nil {
-		return k.Time
+func (s *Sampler) epoch(p *Part, kernel hash, time uint64) uint64 {
+	if time == 0 || s.opts.Changes == nil {
+		return time
 	}
 	t := p.tables[kernelStack]
-	return s.opts.Changes.Epoch(t.far[t.id(k.Kernel)], k.Time)
+	return s.opts.Changes.Epoch(t.far[t.id(kernel)], time)
 }
 
 // syncChanges reads the stacks and changes that the epochs of these counts depend on.
@@ -335,7 +396,7 @@ func (s *Sampler) syncChanges(keys []countKey) {
 		return
 	}
 	for i := range keys {
-		if keys[i].Time != 0 {
+		if keys[i].Time != 0 || keys[i].Waker.Time != 0 {
 			s.readRing()
 			s.opts.Changes.Sync()
 			return

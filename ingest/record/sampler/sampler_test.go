@@ -170,9 +170,9 @@ func TestCountsLost(t *testing.T) {
 	kernel := hash{uint64(0xfffffffffffffff2), noStack} // −14
 	here := countKey{User: hash{1, 1}, Kernel: kernel, PID: 5, Comm: [16]byte{'a'}}
 	gone := countKey{User: hash{9, 9}, Kernel: kernel, PID: 5}
-	c.add(tables, &here, 0, countValue{2, 20})
-	c.add(tables, &here, 0, countValue{3, 30})
-	if id := c.add(tables, &gone, 0, countValue{7, 0}); tables[userStack].received(id) {
+	c.add(tables, &here, [2]uint64{}, countValue{2, 20})
+	c.add(tables, &here, [2]uint64{}, countValue{3, 30})
+	if id, _ := c.add(tables, &gone, [2]uint64{}, countValue{7, 0}); tables[userStack].received(id) {
 		t.Error("a stack that never came is there")
 	}
 	if ring, limit := c.withoutStack(tables); ring != 7 || limit != 0 {
@@ -189,7 +189,7 @@ func TestDumps(t *testing.T) {
 	tables[userStack].add(hash{1, 1}, userFrames(1))
 	tables[userStack].add(hash{2, 2}, userFrames(1, 1, 2))
 	key := countKey{User: hash{2, 2}, Kernel: hashOf(nil), PID: 77, Comm: [16]byte{'s', 'h'}}
-	c.add(tables, &key, 0, countValue{4, 400})
+	c.add(tables, &key, [2]uint64{}, countValue{4, 400})
 
 	nums := [2]numbering{}
 	for i, x := range tables {
@@ -223,7 +223,7 @@ func TestDumps(t *testing.T) {
 	if c = c.renumbered(&nums); len(c.of) != 1 {
 		t.Errorf("counts %+v", c.of)
 	}
-	if err := c.write(&b, 12, lost, rawdump.Columns, false); err != nil {
+	if err := c.write(&b, 12, lost, rawdump.Columns, dumpThread); err != nil {
 		t.Fatal(err)
 	}
 	if d, err = rawdump.Open("counts", bytes.NewReader(b.Bytes()), int64(b.Len())); err != nil {

@@ -35,15 +35,17 @@ type table struct {
 	part   uint32 // number of the Part, which hashes depend on
 	empty  hash   // hash of the stack without frames
 	steady Range
-	skip   []Range            // functions to remove from the inner end of kernel stacks
-	far    map[int32][]uint64 // addresses of kernel stacks outside of steady
+	// Functions to remove from the inner end of kernel stacks, and functions that run interrupts.
+	skip, interrupts []Range
+	far              map[int32][]uint64 // addresses of kernel stacks outside of steady
 }
 
 // keptStack locates a stack in the file. Length 0: not received.
 type keptStack struct {
-	at     int64
-	length uint32
-	bare   bool // has a user frame without a build ID
+	at        int64
+	length    uint32
+	bare      bool // has a user frame without a build ID
+	interrupt bool // has a kernel frame that runs an interrupt
 }
 
 // noID is the id of all stacks beyond the limit.
@@ -103,6 +105,7 @@ func (t *table) add(h hash, frames []byte) (bare bool) {
 		if far := t.steady.far(frames); far != nil {
 			t.far[id] = far
 		}
+		k.interrupt = inInterrupt(frames, t.interrupts)
 	}
 	t.deep = max(t.deep, len(frames)/n)
 	t.count++
@@ -171,11 +174,20 @@ type counts struct {
 	of      map[tally]*countValue
 	comms   map[[commSize]byte]uint32
 	names   [][commSize]byte
-	refused uint64 // samples beyond the limit
-	limit   int    // maxKeys, except in tests
+	wakers  []thread          // distinct ones
+	wakerOf map[thread]uint32 // 1 + its number
+	refused uint64            // samples beyond the limit
+	limit   int               // maxKeys, except in tests
 }
 
 type tally struct {
+	thread
+	state uint64 // in which a thread stopped
+	waker uint32 // 1 + its number in counts.wakers; 0: unknown
+}
+
+// thread is a sampled thread, or one that woke it.
+type thread struct {
 	user, kernel int32 // ids of the tables
 	pid, comm    uint32
 	epoch        uint64 // of the kernel's stack, see Changes
@@ -184,41 +196,75 @@ type tally struct {
 	program, mapped uint64
 	number          uint32 // of the mappings, see Explainer
 	time            uint64 // of a user stack with Timed places, set by Explain
-	state           uint64 // in which a thread stopped
+	interrupt       bool   // an interrupt in its time woke; see findInterrupts
 }
 
 func newCounts() counts {
 	return counts{of: make(map[tally]*countValue), comms: make(map[[commSize]byte]uint32),
-		limit: maxKeys}
+		wakerOf: make(map[thread]uint32), limit: maxKeys}
 }
 
-// add adds a count and returns the id of the user stack.
-func (c *counts) add(tables [2]*table, k *countKey, epoch uint64, v countValue) (user int32) {
-	name, ok := c.comms[k.Comm]
-	if !ok {
-		if len(c.names) >= c.limit {
-			c.refused += v.Count
-			return tables[userStack].id(k.User)
-		}
-		name = uint32(len(c.names))
-		c.comms[k.Comm] = name
+// add adds a count and returns the ids of the user stacks of the thread and its waker. epochs are
+// those of their kernel stacks.
+func (c *counts) add(tables [2]*table, k *countKey, epochs [2]uint64, v countValue) (user, waker int32) {
+	of, ok := c.thread(tables, k.thread(), epochs[0])
+	t := tally{thread: of, state: k.State}
+	waker = -errFault
+	if ok && k.Waker != (threadKey{}) {
+		var by thread
+		by, ok = c.thread(tables, k.Waker, epochs[1])
+		t.waker, waker = c.addWaker(by), by.user
+	}
+	if !ok || !c.addTo(t, v) {
+		c.refused += v.Count
+	}
+	return t.user, waker
+}
+
+// thread returns the thread of a key; false if there are too many comms.
+func (c *counts) thread(tables [2]*table, k threadKey, epoch uint64) (t thread, ok bool) {
+	t = thread{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
+		pid: k.PID, epoch: epoch, program: k.Program, mapped: k.Mapped}
+	if t.comm, ok = c.comms[k.Comm]; !ok && len(c.names) < c.limit {
+		t.comm, ok = uint32(len(c.names)), true
+		c.comms[k.Comm] = t.comm
 		c.names = append(c.names, k.Comm)
 	}
-	t := tally{user: tables[userStack].id(k.User), kernel: tables[kernelStack].id(k.Kernel),
-		pid: k.PID, comm: name, epoch: epoch, program: k.Program, mapped: k.Mapped,
-		state: k.State}
+	return t, ok
+}
+
+// addWaker returns 1 + the number of a waker.
+func (c *counts) addWaker(t thread) uint32 {
+	n, ok := c.wakerOf[t]
+	if !ok {
+		c.wakers = append(c.wakers, t)
+		n = uint32(len(c.wakers))
+		c.wakerOf[t] = n
+	}
+	return n
+}
+
+// addTo adds to a count; false if there are too many.
+func (c *counts) addTo(t tally, v countValue) bool {
 	sum := c.of[t]
 	if sum == nil {
 		if len(c.of) >= c.limit {
-			c.refused += v.Count
-			return t.user
+			return false
 		}
 		sum = new(countValue)
 		c.of[t] = sum
 	}
 	sum.Count += v.Count
 	sum.Weight += v.Weight
-	return t.user
+	return true
+}
+
+// by returns the waker of a count, the zero thread if it is unknown.
+func (c *counts) by(t *tally) (w thread) {
+	if t.waker > 0 {
+		w = c.wakers[t.waker-1]
+	}
+	return w
 }
 
 // total returns the number of counted samples.
@@ -233,26 +279,36 @@ func (c *counts) total() (n uint64) {
 func (c *counts) sorted() []tally { return slices.SortedFunc(maps.Keys(c.of), c.compare) }
 
 func (c *counts) compare(a, b tally) int {
+	order := cmp.Or(c.compareThreads(a.thread, b.thread), cmp.Compare(a.state, b.state),
+		cmp.Compare(min(a.waker, 1), min(b.waker, 1)))
+	if order == 0 && a.waker > 0 {
+		return c.compareThreads(c.by(&a), c.by(&b))
+	}
+	return order
+}
+
+func (c *counts) compareThreads(a, b thread) int {
 	return cmp.Or(slices.Compare(c.names[a.comm][:], c.names[b.comm][:]), cmp.Compare(a.pid, b.pid),
 		cmp.Compare(a.user, b.user), cmp.Compare(a.kernel, b.kernel), cmp.Compare(a.epoch, b.epoch),
 		cmp.Compare(a.program, b.program), cmp.Compare(a.mapped, b.mapped),
-		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time), cmp.Compare(a.state, b.state))
+		cmp.Compare(a.number, b.number), cmp.Compare(a.time, b.time))
 }
 
 // renumbered returns the counts with the numbers of written stacks. Counts of unwritten stacks are
 // added up.
 func (c *counts) renumbered(nums *[2]numbering) counts {
 	n := *c
-	n.of = make(map[tally]*countValue, len(c.of))
-	for t, v := range c.of {
+	n.of, n.wakers, n.wakerOf = make(map[tally]*countValue, len(c.of)), nil, make(map[thread]uint32)
+	numbered := func(t thread) thread {
 		t.user, t.kernel = nums[userStack].of(t.user), nums[kernelStack].of(t.kernel)
-		if sum := n.of[t]; sum != nil {
-			sum.Count += v.Count
-			sum.Weight += v.Weight
-			continue
+		return t
+	}
+	for t, v := range c.of {
+		if t.waker > 0 {
+			t.waker = n.addWaker(numbered(c.by(&t)))
 		}
-		sum := *v
-		n.of[t] = &sum
+		t.thread = numbered(t.thread)
+		n.addTo(t, *v)
 	}
 	return n
 }
@@ -260,12 +316,13 @@ func (c *counts) renumbered(nums *[2]numbering) counts {
 // withoutStack counts the samples without a stack: lost in the ring, or beyond the limit of a
 // table.
 func (c *counts) withoutStack(tables [2]*table) (ring, limit uint64) {
+	u, k := tables[userStack], tables[kernelStack]
 	for t, v := range c.of {
-		u, k := tables[userStack], tables[kernelStack]
-		switch {
-		case t.user == noID || t.kernel == noID:
+		switch by := c.by(&t); {
+		case t.user == noID || t.kernel == noID || by.user == noID || by.kernel == noID:
 			limit += v.Count
-		case !u.received(t.user) || !k.received(t.kernel):
+		case !u.received(t.user) || !k.received(t.kernel),
+			t.waker > 0 && (!u.received(by.user) || !k.received(by.kernel)):
 			ring += v.Count
 		}
 	}
@@ -343,7 +400,7 @@ func (t *table) sortByCallers(ids []int32, size int) error {
 // used returns which stacks of the table have counts, by id.
 func (c *counts) used(t *table) []bool {
 	used := make([]bool, len(t.kept))
-	for x := range c.of {
+	use := func(x thread) {
 		id := x.user
 		if t.kind == kernelStack {
 			id = x.kernel
@@ -352,7 +409,35 @@ func (c *counts) used(t *table) []bool {
 			used[id] = true
 		}
 	}
+	for x := range c.of {
+		use(x.thread)
+		if x.waker > 0 {
+			use(c.by(&x))
+		}
+	}
 	return used
+}
+
+// findInterrupts finds the wakers in the time of which an interrupt woke. Of these only the kernel
+// stack is kept: the interrupted thread has no part in it.
+func (c *counts) findInterrupts(kernel *table) {
+	for i := range c.wakers {
+		w := &c.wakers[i]
+		if w.pid == 0 || w.kernel >= 0 && w.kernel < noID && kernel.kept[w.kernel].interrupt {
+			*w = thread{user: -errFault, kernel: w.kernel, epoch: w.epoch, interrupt: true}
+		}
+	}
+}
+
+// inInterrupt reports whether a kernel stack has a frame in ranges.
+func inInterrupt(frames []byte, ranges []Range) bool {
+	for at := 0; at+kernelFrame <= len(frames); at += kernelFrame {
+		pc := binary.NativeEndian.Uint64(frames[at:])
+		if slices.ContainsFunc(ranges, func(r Range) bool { return pc > r.Start && pc <= r.End }) {
+			return true
+		}
+	}
+	return false
 }
 
 // trimScheduler removes the frames in ranges from the inner end of a kernel stack: the stack then

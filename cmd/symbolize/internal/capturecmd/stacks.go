@@ -21,6 +21,7 @@ type stackOptions struct {
 	event     string
 	offCPU    bool
 	wall      bool
+	wakers    bool
 	parsed    sampler.Event
 
 	given func(flag string) bool
@@ -41,6 +42,8 @@ func (o *stackOptions) register(fs *pflag.FlagSet) {
 		"sample threads that stop running, weighted by the time until they continue")
 	fs.BoolVar(&o.wall, "wall", false,
 		"sample running threads and those that stop: report both with --event wall")
+	fs.BoolVar(&o.wakers, "wakers", false,
+		"with --off-cpu or --wall, sample the threads that wake those that stopped")
 }
 
 // validate checks the flags, and reads --event.
@@ -52,7 +55,7 @@ func (o *stackOptions) validate(pids []int) error {
 		}{{"--frequency", o.given("frequency")}, {"--all-cpus", o.all}, {"--cgroup",
 			o.cgroup != ""},
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU},
-			{"--wall", o.wall}} {
+			{"--wall", o.wall}, {"--wakers", o.wakers}} {
 			if f.set {
 				return ingest.WithHint(cli.Usagef("%s selects the stacks to sample", f.name),
 					"add --stacks")
@@ -65,6 +68,8 @@ func (o *stackOptions) validate(pids []int) error {
 		return cli.Usagef("--off-cpu and --event exclude each other")
 	case o.wall && (o.offCPU || o.event != ""):
 		return cli.Usagef("--wall excludes --off-cpu and --event")
+	case o.wakers && !o.offCPU && !o.wall:
+		return cli.Usagef("--wakers needs --off-cpu or --wall")
 	case o.given("frequency") && (o.frequency < 1 || o.frequency > sampler.MaxFrequency):
 		return cli.Usagef("--frequency %d: from 1 to %d", o.frequency, sampler.MaxFrequency)
 	case o.all && (len(pids) > 0 || o.cgroup != ""):
@@ -91,8 +96,8 @@ func (o *stackOptions) options(pids []int) *sampler.Options {
 	if !o.on {
 		return nil
 	}
-	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, Wall: o.wall, PIDs: pids,
-		Cgroup: o.cgroup}
+	return &sampler.Options{Event: o.parsed, Frequency: o.frequency, Wall: o.wall,
+		Wakers: o.wakers, PIDs: pids, Cgroup: o.cgroup}
 }
 
 // stackSummary prints the sampled stacks and losses on standard error.
