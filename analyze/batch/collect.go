@@ -15,19 +15,11 @@ import (
 	"symbolize/ingest/input"
 )
 
-// The records of a collected capture.
-const (
-	headRecord   = "head"   // Head
-	stacksRecord = "stacks" // ingest.Profile, with names only of a pprof file
-	ownRecord    = "own"    // ownNames
-	partRecord   = "part-"  // with the number of the part: []places
-)
-
 // Head describes a collected capture.
 type Head struct {
-	Path  string // of the capture
-	Parts int    // that its locations were cut into
-	Meta  ingest.Meta
+	Path string // of the capture
+	Key  string // digest of its absolute path and of Reading
+	Meta ingest.Meta
 	// Main is the build ID of the main program, as text; "" if it is not known.
 	Main    string
 	Samples uint64
@@ -65,14 +57,10 @@ type ownNames struct {
 	Answers [][]answer
 }
 
-// collect reads the capture of a head, which it completes, and writes its stacks and the locations
-// in them to a file. The session has to leave return addresses undecided
-// (analyze.Options.Undecided). Code that the capture itself has the symbols of is named here, for
-// no other file has them.
+// collect reads the capture of a head, which it completes, and writes its stacks to a file of their
+// own. The session has to leave return addresses undecided (analyze.Options.Undecided). Code that
+// the capture itself has the symbols of is named here, for no other file has them.
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string) error {
-	if head.Parts < 1 {
-		return fmt.Errorf("locations cannot be cut into %d parts", head.Parts)
-	}
 	return s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
 		if _, err := s.Need(ctx, nil); err != nil { // passes on its warnings
 			return err
@@ -84,13 +72,10 @@ func collect(ctx context.Context, s *analyze.Session, head *Head, path string) e
 // writeCollected writes the file of a capture, and completes its head.
 func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, path string,
 	head *Head) error {
-	cut := make([][]places, head.Parts)
 	var own ownNames
 	state := s.State()
 	for _, pl := range placesOf(p) {
 		if !state.Has(pl.Object.ID) {
-			n := partOf(pl.Key, head.Parts)
-			cut[n] = append(cut[n], pl)
 			continue
 		}
 		list, err := nameObject(ctx, s.View(), state.Traced(), []places{pl})
@@ -111,26 +96,14 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 	if err != nil {
 		return outputErr(err)
 	}
-	put := func(name string, value any) {
-		if err == nil {
-			err = w.Put(name, pack(value))
-		}
-	}
-	put(headRecord, head)
-	put(stacksRecord, p)
-	put(ownRecord, &own)
-	for n := range cut {
-		if len(cut[n]) > 0 {
-			put(partName(n), &cut[n])
-		}
-	}
+	heads := []Head{*head}
+	err = errors.Join(w.Put(packRecord, pack(&packHead{})), w.Put(headsRecord, pack(&heads)),
+		w.Put(stacksName(0), pack(p)), w.Put(ownName(0), pack(&own)))
 	if err != nil {
 		return outputErr(errors.Join(err, w.Abandon()))
 	}
 	return outputErr(w.Publish())
 }
-
-func partName(n int) string { return fmt.Sprintf("%s%d", partRecord, n) }
 
 // mainID returns the build ID of a profile's main program.
 func mainID(p *ingest.Profile) string {

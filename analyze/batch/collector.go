@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,33 +43,29 @@ type CollectStats struct {
 	pulled remote.PullResult // from analyze.Options.Remote
 }
 
-// Collect collects captures and returns the files in the order of the captures. A capture with an
-// existing file is not read again. Captures that cannot be read, and files that cannot be written,
-// are reported to OnFailed; the others are collected. all has the captures of other tasks, too:
-// bundles in it serve the captures beside them, and CheckShares finds out which are not collected.
+// Collect collects captures and returns the packs that have them. A capture that a run before has
+// collected is not read again while it would be read in the same way. Captures that cannot be read,
+// and files that cannot be written, are reported to OnFailed; the others are collected. all has the
+// captures of other tasks, too: bundles in it serve the captures beside them, and CheckShares finds
+// out which are not collected.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
-	[]string, CollectStats, error) {
-	t := &collecting{Collector: c, bundles: bundlesByDir(all),
-		stats: CollectStats{Captures: len(captures)}}
+	packs []string, stats CollectStats, err error) {
+	if c.Parts < 1 {
+		return nil, stats, fmt.Errorf("locations cannot be cut into %d parts", c.Parts)
+	}
+	t := &collecting{Collector: c, bundles: bundlesByDir(all)}
 	end, err := t.openStore(ctx)
 	if err != nil {
-		return nil, t.stats, err
+		return nil, stats, err
 	}
-	files := make([]string, len(captures))
-	err = steps(ctx, c.Workers, c.Hooks, "collect", len(captures),
-		func(ctx context.Context, i int) (err error) {
-			files[i], err = t.one(ctx, captures[i])
-			if err != nil && ctx.Err() == nil {
-				t.fail(captures[i], err)
-				return nil
-			}
-			return err
-		})
+	// Another process with the same task may pack and remove what this one has read.
+	for try := 0; try == 0 || try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
+		packs, err = t.run(ctx, captures)
+	}
 	if err == nil && c.shared == nil {
 		err = t.writeShare(captures, all)
 	}
-	files = slices.DeleteFunc(files, func(f string) bool { return f == "" })
-	return files, t.stats, errors.Join(err, end())
+	return packs, t.stats, errors.Join(err, end())
 }
 
 // openStore opens the store that all captures are read by, so that another generation, which
@@ -150,22 +147,79 @@ func (t *collecting) count(h *Head, kept bool) {
 	}
 }
 
-// one returns the file of a collected capture; "" for a bundle that only serves others.
-func (t *collecting) one(ctx context.Context, capture string) (string, error) {
-	beside := slices.DeleteFunc(slices.Clone(t.bundles[filepath.Dir(capture)]),
-		func(b string) bool { return b == capture })
-	head := &Head{Path: capture, Parts: t.Parts, Keep: t.Session.Keep}
-	name, err := t.fileName(head)
+// run collects captures once.
+func (t *collecting) run(ctx context.Context, captures []string) (packs []string, err error) {
+	t.stats, t.unwritten = CollectStats{Captures: len(captures)}, nil
+	t.step("collect", len(captures))
+	v := &survey{collecting: t, captures: captures, wanted: make(map[string]int),
+		kept: make([]bool, len(captures))}
+	for i, capture := range captures {
+		key, err := t.keyOf(&Head{Path: capture})
+		if err != nil {
+			return nil, err
+		}
+		v.wanted[key] = i
+	}
+	if err := v.read(ctx); err != nil {
+		return nil, err
+	}
+	loose := make([]string, len(captures))
+	err = files.Each(ctx, t.Workers, len(captures), func(ctx context.Context, i int) (err error) {
+		if v.kept[i] {
+			return nil
+		}
+		loose[i], err = t.one(ctx, captures[i])
+		if err != nil && ctx.Err() == nil {
+			t.fail(captures[i], err)
+			err = nil
+		}
+		if err == nil {
+			t.done()
+		}
+		return err
+	})
 	if err != nil {
+		return nil, err
+	}
+	for i, path := range loose {
+		if path != "" {
+			v.rest = append(v.rest, member{captures[i], path, 0})
+			v.gone = append(v.gone, path)
+		}
+	}
+	packs, err = v.pack(ctx)
+	if errors.Is(err, ErrOutput) && ctx.Err() == nil {
+		t.unwritten = captures
+		t.stats.Files++
+		t.Hooks.unwritten(err)
+		return nil, nil
+	}
+	return packs, err
+}
+
+// one reads a capture and returns the file with it alone, below looseDir; "" for a bundle that only
+// serves others.
+func (t *collecting) one(ctx context.Context, capture string) (string, error) {
+	head := &Head{Path: capture, Keep: t.Session.Keep}
+	var err error
+	if head.Key, err = t.keyOf(head); err != nil {
 		return "", err
 	}
-	path := filepath.Join(t.Dir, name)
-	switch kept, err := t.isKept(ctx, path, head, beside); {
+	path := filepath.Join(t.Dir, looseDir, head.Key[:2], head.Key+stacksExt)
+	old := &Head{}
+	if heads, err := ReadHeads(path); err == nil && len(heads) == 1 {
+		old = &heads[0]
+	}
+	switch kept, err := t.isKept(ctx, old, head); {
 	case err != nil:
 		return "", err
 	case kept:
 		return path, nil
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", outputErr(err)
+	}
+	beside := t.beside(capture)
 	opts := t.Session
 	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
@@ -191,14 +245,16 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	return path, nil
 }
 
-// isKept reports whether a run before has read the capture of a head, which it completes, and would
-// read the same now.
-func (t *collecting) isKept(ctx context.Context, path string, head *Head, beside []string) (
-	bool, error) {
-	old, err := ReadHead(path)
-	if err != nil {
-		old = &Head{}
-	}
+// beside returns the other bundles in the directory of a capture.
+func (t *collecting) beside(capture string) []string {
+	return slices.DeleteFunc(slices.Clone(t.bundles[filepath.Dir(capture)]),
+		func(b string) bool { return b == capture })
+}
+
+// isKept reports whether a run before has read a capture, with the old head, and would read the
+// same now. It sets the fields of the new head that recognize the capture.
+func (t *collecting) isKept(ctx context.Context, old, head *Head) (kept bool, err error) {
+	beside := t.beside(head.Path)
 	if head.Files, err = statesOf(append([]string{head.Path}, beside...)); err != nil {
 		return false, err
 	}
@@ -207,7 +263,7 @@ func (t *collecting) isKept(ctx context.Context, path string, head *Head, beside
 			return false, err
 		}
 	}
-	if old.Content != head.Content || old.Reading != head.Reading {
+	if old.Content != head.Content || old.Key != head.Key {
 		return false, nil
 	}
 	changed, err := t.store.Changed(ctx, old.Needs)
@@ -220,15 +276,15 @@ func (t *collecting) isKept(ctx context.Context, path string, head *Head, beside
 // readingRevision is part of Head.Reading. It grows when this program reads captures differently.
 const readingRevision = 1
 
-// fileName names the file of a collected capture by its path and the options, and sets
-// Head.Reading. Relative and absolute paths of a capture give one name.
-func (t *collecting) fileName(head *Head) (string, error) {
+// keyOf returns Head.Key, and sets Head.Reading. Relative and absolute paths of a capture give one
+// key.
+func (t *collecting) keyOf(head *Head) (string, error) {
 	path, err := filepath.Abs(head.Path)
 	if err != nil {
 		return "", err
 	}
-	head.Reading = digest(fmt.Sprintf("%d %d %q", readingRevision, t.Parts, t.Config))
-	return digest(fmt.Sprintf("%q %s", path, head.Reading)) + stacksExt, nil
+	head.Reading = digest(fmt.Sprintf("%d %q", readingRevision, t.Config))
+	return digest(fmt.Sprintf("%q %s", path, head.Reading)), nil
 }
 
 // fileState is by what an unchanged file is recognized.

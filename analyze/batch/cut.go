@@ -2,14 +2,15 @@ package batch
 
 import (
 	"errors"
+	"strings"
 )
 
 // Stacks is the number of the piece with the stacks in Cut, in place of the number of a part.
 const Stacks = -1
 
-// Cut writes the piece of a collected capture that one task reads, for engines that move data
-// between tasks themselves: the input of Name for a part, or of Merge for Stacks. It has the form
-// of a collected capture.
+// Cut writes the piece of a pack of collected captures that one task reads, for engines that move
+// data between tasks themselves: the input of Name for a part, or of Merge for Stacks. It has the
+// form of a pack.
 func Cut(collected string, part int, path string) error {
 	f, err := openRecords(collected)
 	if err != nil {
@@ -20,13 +21,11 @@ func Cut(collected string, part int, path string) error {
 	if err != nil {
 		return err
 	}
-	names := []string{headRecord, partName(part)}
-	if part == Stacks {
-		names = []string{headRecord, stacksRecord, ownRecord}
-	}
-	for _, name := range names {
-		if err == nil {
-			err = f.CopyTo(w, name)
+	for _, e := range f.index {
+		switch {
+		case e.Name == packRecord, e.Name == headsRecord, e.Name == partName(part),
+			part == Stacks && (strings.HasPrefix(e.Name, stacksRecord) || strings.HasPrefix(e.Name, ownRecord)):
+			err = errors.Join(err, f.CopyTo(w, e.Name))
 		}
 	}
 	if err != nil {

@@ -20,13 +20,17 @@
 // Files are written atomically, and their content only depends on the inputs: any task may be
 // killed, run twice or run in two places. Their form is that of package recordfile.
 //
-// A collected capture has the records "head" (Head), "stacks" (ingest.Profile), "own" (the names
-// that the capture itself gave) and "part-R" ([]places) for each part that has locations. A file of
-// Name has a record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up
-// to 20 bytes with zeros, or "symbol:" and the name that captures gave it; and the record "names"
-// (namesHead). Each task of Collect notes in a file of ShareExtension which captures it read, and
-// which all tasks are to read: Merge is refused while one is left, or a part is not named.
+// Collect writes packs of up to 256 captures. A pack has the records "pack" (packHead), "heads"
+// ([]Head); for the capture N of these "stacks-N" (ingest.Profile) and "own-N", the names that the
+// capture itself gave; and "part-R" ([]places), the locations of all in part R. Until all its
+// captures are read, a task keeps each in a pack of its own below ".loose". A file of Name has a
+// record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up to 20 bytes
+// with zeros, or "symbol:" and the name that captures gave it; and the records "names" (namesHead)
+// and "made" ([]made), on what each name depends. Each task of Collect notes in a file of
+// ShareExtension which captures it read, and which all tasks are to read: Merge is refused while
+// one is left, or a part is not named.
 //
 // A capture is known by its content: one that was collected under two paths counts once in a
-// profile. The store is known by its content, too (db.Reader.Identity).
+// profile. Nothing depends on the store as a whole: reading a capture and naming an object each note
+// what they asked of it (analyze.Dependency), and are done again if an answer is another one.
 package batch

@@ -231,6 +231,11 @@ func (b *recordFile) read(e entry, value any) error {
 	if err != nil {
 		return err
 	}
+	return b.unpack(e, packed, value)
+}
+
+// unpack reads the bytes of a record into the value that value points to.
+func (b *recordFile) unpack(e entry, packed []byte, value any) error {
 	raw, err := frames.Unpack(packed)
 	if err != nil {
 		return b.Fail("record %q at %d: %v", e.Name, e.Offset, err)

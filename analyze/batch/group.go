@@ -48,12 +48,13 @@ type Grouping struct {
 // Group is one profile to be made, or one for each value of the keys of samples.
 type Group struct {
 	Values    []string // of the keys, "" for keys of samples
-	Collected []string // files, sorted by the paths of their captures
+	Collected []member // captures, sorted by path
 
 	keys        []string // of samples, "" for keys of captures
 	captureKeys []string // the others, "" for keys of samples
 	parts       int      // that the locations were cut into
-	states      []string // of Collected, see Head.state
+	state       string   // a digest of what was read of the captures
+	named       bool     // one came with names of its own
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -165,102 +166,94 @@ type Grouped struct {
 	Equal [][2]string
 }
 
-// Groups reads the heads of collected captures and sorts them into groups.
-func (g *Grouping) Groups(collected []string) (*Grouped, error) {
-	heads, err := g.heads(collected)
+// grouped is a capture with what its group is found by.
+type grouped struct {
+	member
+	values, missing       []string
+	key, content, reading string // of Head
+	state                 string // see Head.state
+	named                 bool
+}
+
+// Groups reads the heads of packs of collected captures and sorts the captures into groups.
+func (g *Grouping) Groups(packs []string) (*Grouped, error) {
+	list, parts, err := g.heads(packs)
 	if err != nil {
 		return nil, err
 	}
 	out := &Grouped{}
 	index := make(map[string]*Group)
-	first := make(map[string]string) // path of a capture by group and content
-	for _, path := range byCapture(collected, heads) {
-		h := heads[path]
-		values, missing := g.values(h)
-		key := strings.Join(values, "\x00")
+	first := make(map[string]*grouped) // by group and content
+	for i := range list {
+		c := &list[i]
+		key := strings.Join(c.values, "\x00")
 		gr := index[key]
 		if gr == nil {
-			gr = &Group{Values: values, keys: g.keysOf(true), captureKeys: g.keysOf(false),
-				parts: h.Parts}
+			gr = &Group{Values: c.values, keys: g.keysOf(true), captureKeys: g.keysOf(false), parts: parts}
 			index[key] = gr
 			out.Groups = append(out.Groups, gr)
 		}
-		id := key + "\x00" + h.Content
-		if same, ok := first[id]; ok {
-			if err := sameReading(heads, same, path); err != nil {
-				return nil, err
+		if i > 0 && c.key == list[i-1].key && c.state != list[i-1].state {
+			return nil, c.twice(&list[i-1], "run `symbolize batch collect` to its end")
+		}
+		id := key + "\x00" + c.content
+		if same := first[id]; same != nil {
+			if same.reading != c.reading {
+				return nil, c.twice(same, "remove the older one: the options were others then")
 			}
-			if heads[same].Path != h.Path {
-				out.Equal = append(out.Equal, [2]string{h.Path, heads[same].Path})
+			if same.capture != c.capture {
+				out.Equal = append(out.Equal, [2]string{c.capture, same.capture})
 			}
 			continue
 		}
-		first[id] = path
-		if len(missing) > 0 {
-			out.Lacking = append(out.Lacking, h.Path+": "+strings.Join(missing, ", "))
+		first[id] = c
+		if len(c.missing) > 0 {
+			out.Lacking = append(out.Lacking, c.capture+": "+strings.Join(c.missing, ", "))
 		}
-		gr.Collected = append(gr.Collected, path)
-		gr.states = append(gr.states, filepath.Base(path)+" "+h.state())
+		gr.Collected = append(gr.Collected, c.member)
+		gr.named = gr.named || c.named
+		gr.state = digest(gr.state + c.key + c.state)
 	}
 	slices.SortFunc(out.Groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
 	return out, nil
 }
 
-// heads reads the heads of collected captures, which have to agree on the number of parts and to
-// have the labels that are keys.
-func (g *Grouping) heads(collected []string) (heads map[string]*Head, err error) {
+// twice refuses two captures of which nothing decides which one counts.
+func (c *grouped) twice(same *grouped, hint string) error {
+	return ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", c.capture, same.pack,
+		c.pack), "%s", hint)
+}
+
+// heads reads the heads of packs, which have to agree on the number of parts, and to have the
+// labels that are keys, and returns the captures in the order of their paths.
+func (g *Grouping) heads(packs []string) (list []grouped, parts int, err error) {
 	if err := g.compile(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	heads = make(map[string]*Head, len(collected))
-	for _, path := range collected {
-		h, err := ReadHead(path)
+	if _, parts, err = inputsOf(packs); err != nil {
+		return nil, 0, err
+	}
+	for _, path := range packs {
+		heads, err := ReadHeads(path)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if err := g.kept(h); err != nil {
-			return nil, err
+		for i := range heads {
+			h := &heads[i]
+			if err := g.kept(h); err != nil {
+				return nil, 0, err
+			}
+			c := grouped{member: member{h.Path, path, i}, key: h.Key, content: h.Content, reading: h.Reading,
+				state: h.state(), named: h.Named}
+			c.values, c.missing = g.values(h)
+			list = append(list, c)
 		}
-		if first := heads[collected[0]]; first != nil && first.Parts != h.Parts {
-			return nil, fmt.Errorf("%s was collected with %d parts, %s with %d", collected[0],
-				first.Parts, path, h.Parts)
-		}
-		heads[path] = h
 	}
-	return heads, nil
-}
-
-// byCapture sorts files by the paths of their captures.
-func byCapture(collected []string, heads map[string]*Head) []string {
-	return slices.SortedFunc(slices.Values(collected), func(a, b string) int {
-		x, y := heads[a], heads[b]
-		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Content, y.Content),
-			strings.Compare(a, b))
+	slices.SortFunc(list, func(a, b grouped) int {
+		return cmp.Or(strings.Compare(a.capture, b.capture), strings.Compare(a.key, b.key),
+			strings.Compare(a.content, b.content), strings.Compare(a.pack, b.pack))
 	})
-}
-
-// sameReading refuses two files of one capture that were collected with different options: nothing
-// decides between them.
-func sameReading(heads map[string]*Head, a, b string) error {
-	if heads[a].Reading == heads[b].Reading {
-		return nil
-	}
-	return ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", heads[b].Path, a, b),
-		"remove the older one: the options were others then")
-}
-
-// ReadHead reads the description of a collected capture.
-func ReadHead(path string) (*Head, error) {
-	f, err := openRecords(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	h := new(Head)
-	if ok, err := f.Get(headRecord, h); !ok || err != nil {
-		return nil, errors.Join(err, f.Fail("no collected capture"))
-	}
-	return h, nil
+	return list, parts, nil
 }
 
 // name returns the path of a profile below the output, without an extension: a directory for each

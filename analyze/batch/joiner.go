@@ -9,7 +9,7 @@ import (
 )
 
 // joinBytes is the size of profiles from which a joiner makes one of them.
-var joinBytes = 16 << 20
+var joinBytes = 4 << 20
 
 // joiner makes one profile of captures as they are read: the hosts of a service have most of their
 // stacks in common, and memory holds their union rather than all. It grows by as much as it
@@ -54,6 +54,15 @@ func joinable(p *ingest.Profile) bool {
 
 // sizeOf returns the approximate size of a profile's tables, in bytes.
 func sizeOf(p *ingest.Profile) int {
-	return len(p.Samples)*int(unsafe.Sizeof(ingest.Sample{})) +
-		len(p.Locations)*int(unsafe.Sizeof(ingest.Location{})) + 8*len(p.Callers)
+	n := len(p.Samples)*int(unsafe.Sizeof(ingest.Sample{})) +
+		len(p.Locations)*int(unsafe.Sizeof(ingest.Location{})) + 8*len(p.Callers) +
+		len(p.Objects)*int(unsafe.Sizeof(ingest.Object{})) + int(unsafe.Sizeof(*p))
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		n += len(o.Segments)*int(unsafe.Sizeof(o.Segments[0])) + len(o.File.Path)
+	}
+	for _, s := range p.Strings {
+		n += int(unsafe.Sizeof(s)) + len(s)
+	}
+	return n
 }

@@ -94,45 +94,36 @@ func (a *Answers) of(key string) ([]answer, error) {
 type group struct {
 	answers *Answers
 	own     map[string][]answer // of the captures themselves
+	seen    map[string]bool     // digests of what is in own
 	known   map[string][]answer // that were looked for
 	used    [][]*answer         // by object of the profile
 }
 
-// Merge makes one named profile of collected captures and returns it with the options that
-// pprof.Write needs.
-func Merge(ctx context.Context, a *Answers, collected []string) (
-	*ingest.Profile, pprof.WriteOptions, error) {
-	g := newGroup(a)
-	profiles, err := g.loadAll(ctx, collected, false)
-	if err != nil {
-		return nil, pprof.WriteOptions{}, err
-	}
-	p, err := g.merge(profiles)
-	return p, g.layout(), err
-}
-
 func newGroup(a *Answers) *group {
-	return &group{answers: a, own: make(map[string][]answer), known: make(map[string][]answer)}
+	return &group{answers: a, own: make(map[string][]answer), seen: make(map[string]bool),
+		known: make(map[string][]answer)}
 }
 
-// loadAll reads collected captures, as profiles that are yet to be merged: one of each, or fewer
-// unless they are split.
-func (g *group) loadAll(ctx context.Context, collected []string, split bool) (
-	[]*ingest.Profile, error) {
-	named, err := anyNamed(collected)
-	if err != nil {
-		return nil, err
-	}
+// loadAll reads the captures of a group, as profiles that are yet to be merged: one of each, or
+// fewer unless they are split.
+func (g *group) loadAll(ctx context.Context, gr *Group, split bool) ([]*ingest.Profile, error) {
+	open := make(openPacks)
+	defer open.trim(0)
 	var j joiner
-	for _, path := range collected {
+	for _, m := range gr.Collected {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := g.load(path)
+		open.trim(maxOpenPacks)
+		f, err := open.get(m.pack)
+		if err != nil {
+			return nil, err
+		}
+		p, err := g.load(f, m.n)
 		switch {
 		case err != nil:
 			return nil, err
-		case named || split: // each gets its names, or is split, before it is merged
+		case gr.named || split: // each gets its names, or is split, before it is merged
 			j.list = append(j.list, p)
 			continue
 		}
@@ -143,34 +134,22 @@ func (g *group) loadAll(ctx context.Context, collected []string, split bool) (
 	return j.list, nil
 }
 
-// anyNamed reports whether one of collected captures came with names of its own.
-func anyNamed(collected []string) (bool, error) {
-	for _, path := range collected {
-		if h, err := ReadHead(path); err != nil || h.Named {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// load reads a collected capture and decides which of its addresses are return addresses.
-func (g *group) load(path string) (*ingest.Profile, error) {
-	f, err := openRecords(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+// load reads a capture of a pack and decides which of its addresses are return addresses.
+func (g *group) load(f *recordFile, n int) (*ingest.Profile, error) {
 	p, own := &ingest.Profile{}, &ownNames{}
-	ok1, err1 := f.Get(stacksRecord, p)
-	ok2, err2 := f.Get(ownRecord, own)
+	ok1, err1 := f.Get(stacksName(n), p)
+	ok2, err2 := f.Get(ownName(n), own)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	if !ok1 || !ok2 || check(p) != nil {
-		return nil, f.Fail("no collected capture")
+		return nil, f.Fail("no collected capture %d", n)
 	}
 	for i, key := range own.Keys {
-		g.own[key] = append(g.own[key], own.Answers[i]...)
+		if id := digest(key + string(encodeRecord(&own.Answers[i]))); !g.seen[id] {
+			g.seen[id] = true
+			g.own[key] = append(g.own[key], own.Answers[i]...)
+		}
 	}
 	return p, g.decide(p)
 }

@@ -91,18 +91,25 @@ func Name(ctx context.Context, s *analyze.Session, part int, collected []string,
 	return namePart(ctx, s, &head, collected, path, workers)
 }
 
-// inputsOf returns a digest of collected captures, and the number of their parts.
-func inputsOf(collected []string) (inputs string, parts int, err error) {
-	states := make([]string, len(collected))
-	for i, path := range collected {
-		h, err := ReadHead(path)
+// inputsOf returns a digest of packs, and the number of their parts.
+func inputsOf(packs []string) (inputs string, parts int, err error) {
+	sums := make([]string, len(packs))
+	for i, path := range packs {
+		f, head, _, err := readPack(path)
 		if err != nil {
 			return "", 0, err
 		}
-		states[i], parts = h.state(), h.Parts
+		if i > 0 && head.Parts != parts {
+			err = fmt.Errorf("%s was collected with %d parts, %s with %d", packs[0], parts, path, head.Parts)
+		}
+		e, _ := f.find(headsRecord)
+		sums[i], parts = fmt.Sprintf("%x", e.Sum), head.Parts
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", 0, err
+		}
 	}
-	slices.Sort(states)
-	return digest(strings.Join(states, "\n")), parts, nil
+	slices.Sort(sums)
+	return digest(strings.Join(sums, "\n")), parts, nil
 }
 
 // namePart is Name for the part of a head.
@@ -274,11 +281,39 @@ type gathered struct {
 	offsets, undecided offsetSet
 }
 
-// gather reads the locations of a part, by object key.
-func gather(ctx context.Context, part int, collected []string) (map[string][]places, error) {
-	var list []*gathered
-	index := make(map[string]*gathered) // by key and facts
-	for _, path := range collected {
+// union returns the places.
+func (g *gathered) union() *places {
+	g.Offsets, g.Undecided = g.offsets.all(), g.undecided.all()
+	return &g.places
+}
+
+// gathering collects places of captures, by object.
+type gathering struct {
+	list  []*gathered
+	index map[string]*gathered // by key and facts
+}
+
+func newGathering() *gathering { return &gathering{index: make(map[string]*gathered)} }
+
+func (all *gathering) add(list []places) {
+	for i := range list {
+		pl := &list[i]
+		id := pl.Key + facts(&pl.Object) + "|" + pl.Object.File.Path
+		g, ok := all.index[id]
+		if !ok {
+			g = &gathered{places: *pl}
+			all.index[id] = g
+			all.list = append(all.list, g)
+		}
+		g.offsets.add(pl.Offsets)
+		g.undecided.add(pl.Undecided)
+	}
+}
+
+// gather reads the locations of a part from packs, by object key.
+func gather(ctx context.Context, part int, packs []string) (map[string][]places, error) {
+	all := newGathering()
+	for _, path := range packs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -286,27 +321,16 @@ func gather(ctx context.Context, part int, collected []string) (map[string][]pla
 		if err != nil {
 			return nil, err
 		}
-		for _, pl := range some {
-			id := pl.Key + facts(&pl.Object) + "|" + pl.Object.File.Path
-			g, ok := index[id]
-			if !ok {
-				g = &gathered{places: pl}
-				index[id] = g
-				list = append(list, g)
-			}
-			g.offsets.add(pl.Offsets)
-			g.undecided.add(pl.Undecided)
-		}
+		all.add(some)
 	}
-	all := make(map[string][]places)
-	for _, g := range list {
-		g.Offsets, g.Undecided = g.offsets.all(), g.undecided.all()
-		all[g.Key] = append(all[g.Key], g.places)
+	byKey := make(map[string][]places)
+	for _, g := range all.list {
+		byKey[g.Key] = append(byKey[g.Key], *g.union())
 	}
-	return all, nil
+	return byKey, nil
 }
 
-// readPart reads the places of a part of one collected capture.
+// readPart reads the places of a part of a pack.
 func readPart(part int, path string) (list []places, err error) {
 	f, err := openRecords(path)
 	if err != nil {

@@ -40,11 +40,13 @@ func (r *runner) writeNight() error {
 	n := &Night{Keys: o.By.Keys, Pattern: o.By.Pattern, Manifest: o.By.Manifest, Formats: o.Formats,
 		Style: o.Style, Parts: o.Parts}
 	for _, path := range r.collected {
-		h, err := ReadHead(path)
+		heads, err := ReadHeads(path)
 		if err != nil {
 			return err
 		}
-		n.Last = max(n.Last, h.value(KeyDay))
+		for i := range heads {
+			n.Last = max(n.Last, heads[i].value(KeyDay))
+		}
 		n.Collected = append(n.Collected, filepath.Base(path))
 	}
 	if n.Last == "" && len(r.collected) > 0 {
@@ -134,13 +136,25 @@ func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (
 			return nil, fmt.Errorf("%s: %q is no name of a file in it: %w", r.work, name, ErrFormat)
 		}
 		path := filepath.Join(r.work, name)
-		h, err := ReadHead(path)
-		if err != nil {
+		if err := r.countKept(ctx, path); err != nil {
 			return nil, err
 		}
-		changed, err := s.Changed(ctx, h.Needs)
+		r.collected = append(r.collected, path)
+	}
+	return r.finish(ctx)
+}
+
+// countKept counts the captures of a pack.
+func (r *runner) countKept(ctx context.Context, path string) error {
+	heads, err := ReadHeads(path)
+	if err != nil {
+		return err
+	}
+	for i := range heads {
+		h := &heads[i]
+		changed, err := r.session.Changed(ctx, h.Needs)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if changed {
 			r.sum.Outdated++
@@ -148,7 +162,6 @@ func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (
 		r.sum.Captures++
 		r.sum.Kept++
 		r.sum.Samples += h.Samples
-		r.collected = append(r.collected, path)
 	}
-	return r.finish(ctx)
+	return nil
 }

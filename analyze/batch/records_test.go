@@ -56,7 +56,7 @@ func fill(rng *rand.Rand, v reflect.Value) {
 
 // records are all types that files hold.
 var records = []any{
-	new(Head), new(ingest.Profile), new([]places), new(ownNames), new(answers), new([]made),
+	new(packHead), new([]Head), new(ingest.Profile), new([]places), new(ownNames), new(answers), new([]made),
 }
 
 func TestEveryField(t *testing.T) {

@@ -245,7 +245,7 @@ type done struct {
 
 // mergeGroup writes the profiles of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
-	d := done{State: digest(r.opts.Style + "\n" + strings.Join(g.states, "\n"))}
+	d := done{State: digest(r.opts.Style + "\n" + g.state)}
 	mark := filepath.Join(r.work, digest(fmt.Sprintf("%q %q", g.Values, g.keys))+doneExt)
 	if old, ok := r.isDone(mark, d.State, a); ok {
 		r.count(len(old.Files), &r.sum.GroupsKept)

@@ -438,8 +438,14 @@ func TestMissingPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := batch.Merge(t.Context(), answers, collected); err == nil ||
-		!strings.Contains(err.Error(), "the parts are not all there") {
+	by := batch.Grouping{}
+	grouped, err := by.Groups(collected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := batch.Output{Dir: t.TempDir(), Formats: formats, Demangler: newDemangler}
+	if _, err := grouped.Groups[0].Write(t.Context(), answers, out); err == nil ||
+		!strings.Contains(err.Error(), "2 of 2 parts are not named") {
 		t.Errorf("merge without names: %v", err)
 	}
 }

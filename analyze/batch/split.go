@@ -100,7 +100,7 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 	gr := newGroup(a)
 	w := &writer{Output: out, captureKeys: g.captureKeys, d: out.Demangler()}
 	split := slices.ContainsFunc(g.keys, func(key string) bool { return key != "" })
-	profiles, err := gr.loadAll(ctx, g.Collected, split)
+	profiles, err := gr.loadAll(ctx, g, split)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("%s: %w", name(g.Values), err)
