@@ -176,8 +176,8 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 	f.p = &ingest.Profile{}
 	var places [][]intern.Pair
 	for _, w := range f.workers {
-		w.places = w.numbers.List()
-		w.numbers = nil
+		w.places = w.chains.numbers.List()
+		w.chains.numbers = nil
 		places = append(places, w.places)
 	}
 	f.from, f.to = f.times()

@@ -1,9 +1,11 @@
 package input
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
 	"math"
+	"slices"
 
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/fold/intern"
@@ -38,7 +40,22 @@ type chainTable struct {
 	recent []chainAnswer
 
 	finder  *locator
-	scratch []uint32
+	numbers *intern.Pairs // of places
+
+	fresh, later []*queued // of a batch: of new chains, and more of them
+	one          [1]*queued
+	// While locate runs:
+	locating bool
+	pending  []intern.Pair // places without a number
+	number   []uint32      // of these
+	places   []uint32      // of all chains
+	ends     []located     // by chain
+}
+
+// located is the end of the places of a located chain, with its flags.
+type located struct {
+	end   int
+	flags uint8
 }
 
 // chainValue is the last result of a chain, with the samples that have this result and one label:
@@ -67,7 +84,8 @@ type chainAnswer struct {
 const recentBits = 14
 
 func newChainTable(finder *locator) *chainTable {
-	return &chainTable{stacks: intern.NewForest(), more: merge.NewRowTable(), finder: finder}
+	return &chainTable{stacks: intern.NewForest(), more: merge.NewRowTable(), finder: finder,
+		numbers: intern.NewPairs()}
 }
 
 // context returns the versions on which the result of the chain depends, 0 for others.
@@ -81,20 +99,69 @@ func (v *chainValue) context(user, kernel addrspace.Version) (u, k addrspace.Ver
 	return u, k
 }
 
-// add interns a chain, with its hash, and returns its result in these versions of the address
-// spaces. It is valid until the next add.
-func (t *chainTable) add(h intern.Hash, c chain, user, kernel addrspace.Version) *chainValue {
-	v, fresh := t.chains.Add(h)
-	if fresh {
-		v.stack, v.frames = t.locate(c, user, kernel)
-		v.flags = t.finder.flags
-		v.user, v.kernel = v.context(user, kernel)
-		return v
+// add counts the messages of a batch with the results of their chains. New chains are located
+// together.
+func (t *chainTable) add(list []queued, count func(*queued, *chainValue)) {
+	t.fresh, t.later = t.fresh[:0], t.later[:0]
+	var hashes [intern.GroupSize]intern.Hash
+	for group := range slices.Chunk(list, intern.GroupSize) {
+		for i := range group {
+			hashes[i] = group[i].hash
+		}
+		t.chains.ReadAhead(hashes[:len(group)])
+		for i := range group {
+			m := &group[i]
+			n, fresh := t.chains.Number(m.hash)
+			m.entry = n
+			switch v := t.chains.At(n); {
+			case fresh:
+				v.flags = partNew
+				t.fresh = append(t.fresh, m)
+			case v.flags&partNew != 0:
+				t.later = append(t.later, m)
+			default:
+				count(m, t.inContext(v, m))
+			}
+		}
 	}
-	if u, k := v.context(user, kernel); u != v.user || k != v.kernel {
-		if _, part := c.parts(); k != v.kernel || !t.finder.same(part, v.user, u) {
+	slices.SortFunc(t.fresh, compareContexts)
+	t.locate(t.fresh, func(m *queued, stack uint32, frames uint16, flags uint8) {
+		v := t.chains.At(m.entry)
+		v.stack, v.frames, v.flags = stack, frames, flags
+		v.user, v.kernel = v.context(m.user, m.kernel)
+		count(m, v)
+	})
+	for _, m := range t.later {
+		count(m, t.inContext(t.chains.At(m.entry), m))
+	}
+}
+
+// compareContexts orders messages by the context of their chains, then by the chains from the
+// outermost frame.
+func compareContexts(a, b *queued) int {
+	if a.user != b.user {
+		return cmp.Compare(a.user, b.user)
+	}
+	if a.kernel != b.kernel {
+		return cmp.Compare(a.kernel, b.kernel)
+	}
+	i, k := len(a.chain), len(b.chain)
+	for i > 0 && k > 0 {
+		i, k = i-8, k-8
+		x, y := binary.LittleEndian.Uint64(a.chain[i:]), binary.LittleEndian.Uint64(b.chain[k:])
+		if x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(i, k)
+}
+
+// inContext returns the value of a known chain, with its result in the context of a message.
+func (t *chainTable) inContext(v *chainValue, m *queued) *chainValue {
+	if u, k := v.context(m.user, m.kernel); u != v.user || k != v.kernel {
+		if _, part := m.chain.parts(); k != v.kernel || !t.finder.same(part, v.user, u) {
 			t.move(v)
-			v.stack, v.frames = t.inContext(chainAnswer{user: u, kernel: k, chain: h}, c, user, kernel)
+			v.stack, v.frames = t.result(chainAnswer{user: u, kernel: k, chain: m.hash}, m)
 		}
 		v.user, v.kernel = u, k
 	}
@@ -136,10 +203,9 @@ func (t *chainTable) rows() iter.Seq[merge.Row] {
 	}
 }
 
-// inContext returns the result of a known chain in another context than the last. key has the chain
+// result returns the result of a known chain in another context than the last. key has the chain
 // and the context.
-func (t *chainTable) inContext(key chainAnswer, c chain, user, kernel addrspace.Version,
-) (stack uint32, frames uint16) {
+func (t *chainTable) result(key chainAnswer, m *queued) (stack uint32, frames uint16) {
 	if t.recent == nil {
 		t.recent = make([]chainAnswer, 1<<recentBits)
 	}
@@ -147,17 +213,51 @@ func (t *chainTable) inContext(key chainAnswer, c chain, user, kernel addrspace.
 	known := &t.recent[at>>(64-recentBits)]
 	if known.chain != key.chain || known.user != key.user || known.kernel != key.kernel {
 		*known = key
-		known.stack, known.frames = t.locate(c, user, kernel)
+		t.one[0] = m
+		t.locate(t.one[:], func(_ *queued, stack uint32, frames uint16, _ uint8) {
+			known.stack, known.frames = stack, frames
+		})
 	}
 	return known.stack, known.frames
 }
 
-func (t *chainTable) locate(c chain, user, kernel addrspace.Version) (stack uint32, frames uint16) {
-	kpart, part := c.parts()
-	t.finder.locate(kpart, part, user, kernel)
-	t.scratch = t.scratch[:0]
-	for i := range t.finder.spots {
-		t.scratch = append(t.scratch, t.finder.spots[i].place)
+// postponed is the lowest number of a place that is not numbered yet.
+const postponed = 1 << 31
+
+// place returns the number of a place, which locate postpones.
+func (t *chainTable) place(p intern.Pair) uint32 {
+	if !t.locating {
+		return t.numbers.Add(p)
 	}
-	return t.stacks.Add(t.scratch), uint16(len(t.scratch))
+	t.pending = append(t.pending, p)
+	return postponed + uint32(len(t.pending)-1)
+}
+
+// locate calls done for the chains of messages with their results. It numbers places together, so
+// that cache misses, which are most of the time, overlap.
+func (t *chainTable) locate(list []*queued, done func(m *queued, stack uint32, frames uint16, flags uint8)) {
+	t.pending, t.places, t.ends = t.pending[:0], t.places[:0], t.ends[:0]
+	t.locating = true
+	for _, m := range list {
+		kpart, part := m.chain.parts()
+		t.finder.locate(kpart, part, m.user, m.kernel)
+		for i := range t.finder.spots {
+			t.places = append(t.places, t.finder.spots[i].place)
+		}
+		t.ends = append(t.ends, located{len(t.places), t.finder.flags})
+	}
+	t.locating = false
+	t.number = t.numbers.AddAll(t.number[:0], t.pending)
+	t.finder.settle(t.number)
+	for i, p := range t.places {
+		if p >= postponed {
+			t.places[i] = t.number[p-postponed]
+		}
+	}
+	from := 0
+	for i, m := range list {
+		to := t.ends[i].end
+		done(m, t.stacks.Add(t.places[from:to]), uint16(to-from), t.ends[i].flags)
+		from = to
+	}
 }

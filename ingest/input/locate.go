@@ -60,6 +60,7 @@ const (
 	partCut    uint8 = 1 << iota // invalid addresses were cut off
 	partUser                     // the result depends on the Version of the process
 	partKernel                   // the result depends on the Version of the kernel
+	partNew                      // the chain is not yet located
 )
 
 // locator locates addresses: return addresses at the byte before them (addr.Site). Kernel addresses
@@ -68,15 +69,47 @@ const (
 type locator struct {
 	sb    *sideband.State
 	spots []spot // of the last locate
+	last  lastPart
 	// rubbish is the index in spots where a tail of addresses that cannot be code begins, -1 if
 	// there is none.
 	rubbish int
 	known   []knownAddress // direct-mapped
+	// unsettled are those with a place that has no number yet.
+	unsettled []*knownAddress
 	// number returns the number of a place for spots; ret marks return addresses.
 	number func(object uint32, offset uint64, ret bool) uint32
 	flags  uint8
 	// noTable maps an object to the object for stacks that end in it without an unwind table.
 	noTable map[uint32]uint32
+}
+
+// lastPart is the user part of the last locate, from the outermost frame: what the next part has in
+// common with it need not be looked up again.
+type lastPart struct {
+	version addrspace.Version
+	words   []uint64
+	spots   []spot
+}
+
+// common returns the number of outer frames that a part has in common with the last one: return
+// addresses in user mode.
+func (l *lastPart) common(words []byte, v addrspace.Version) (n int) {
+	if l.version != v {
+		return 0
+	}
+	for most := min(len(words)/8, len(l.words)) - 1; n < most && l.words[n] < kernelHalf &&
+		l.words[n] == binary.LittleEndian.Uint64(words[len(words)-8*n-8:]); n++ {
+	}
+	return n
+}
+
+// keep replaces all but the first n words by those of a part, with spots for all words.
+func (l *lastPart) keep(n int, words []byte, v addrspace.Version, spots []spot) {
+	l.version, l.words, l.spots = v, l.words[:n], l.spots[:n]
+	for i := len(spots) - n - 1; i >= 0; i-- {
+		l.words = append(l.words, binary.LittleEndian.Uint64(words[8*i:]))
+		l.spots = append(l.spots, spots[i])
+	}
 }
 
 // locate looks up the words of both parts of a chain, leaf first, into l.spots. A part begins with
@@ -90,14 +123,25 @@ type locator struct {
 func (l *locator) locate(kpart, part []byte, user, kernel addrspace.Version) {
 	l.spots = l.spots[:0]
 	l.flags = 0
-	l.part(kpart, user, kernel)
-	l.part(part, user, kernel)
+	l.part(kpart, user, kernel, 0)
+	common, start := l.last.common(part, user), len(l.spots)
+	if l.part(part, user, kernel, common) {
+		l.last.keep(common, part, user, l.spots[start:start+len(part)/8])
+	} else {
+		l.last.keep(0, nil, 0, nil)
+	}
 }
 
-func (l *locator) part(words []byte, user, kernel addrspace.Version) {
-	mode, exact := uint64(contextUser), true
+// part locates a part, of which the last has some outer frames. It reports whether each word has a
+// spot; behind the end of l.spots are those of addresses that were cut off.
+func (l *locator) part(words []byte, user, kernel addrspace.Version, common int) bool {
+	mode, exact, spots := uint64(contextUser), true, true
 	l.rubbish = -1
 	for ; len(words) >= 8; words = words[8:] {
+		if common > 0 && len(words) == 8*common && mode == contextUser && !exact {
+			l.repeat(common)
+			break
+		}
 		pc := binary.LittleEndian.Uint64(words)
 		if pc < contextMax {
 			l.address(mode, pc, exact, user, kernel)
@@ -105,13 +149,14 @@ func (l *locator) part(words []byte, user, kernel addrspace.Version) {
 			continue
 		}
 		l.cut()
+		spots = false
 		switch {
 		case pc == contextUserDeferred:
 			l.add(pc, sideband.NoStack)
-			return
+			return false
 		case isStackEnd(pc):
 			l.add(pc, l.endObject(pc))
-			return
+			return false
 		case pc == UserGuess:
 			l.add(pc, sideband.CallersUncertain)
 			continue
@@ -120,9 +165,27 @@ func (l *locator) part(words []byte, user, kernel addrspace.Version) {
 			continue
 		}
 		l.flags |= partCut
-		return
+		return false
 	}
 	l.cut()
+	return spots
+}
+
+// repeat adds outer frames of the last user part.
+func (l *locator) repeat(n int) {
+	for i := n - 1; i >= 0; i-- {
+		s := l.last.spots[i]
+		switch {
+		case s.pc >= lowestCode:
+			l.flags |= partUser
+			if s.object > sideband.UnmappedKernel {
+				l.rubbish = -1 // code follows
+			}
+		case l.rubbish < 0:
+			l.rubbish = len(l.spots)
+		}
+		l.spots = append(l.spots, s)
+	}
 }
 
 // same reports whether the words of a user part have the same result in two versions of an address
@@ -235,10 +298,23 @@ func (l *locator) lookUp(pc uint64, at addr.PC, v addrspace.Version, kind uint8)
 		if l.sb.Objects.List[k.object].Kind.Collapsed() {
 			offset, ret = 0, false
 		}
-		k.place = l.number(k.object, offset, ret)
+		if k.place = l.number(k.object, offset, ret); k.place >= postponed {
+			l.unsettled = append(l.unsettled, k)
+		}
 	}
 	l.flags |= k.flags
 	l.spots = append(l.spots, spot{pc, k.object, k.place})
+}
+
+// settle sets the numbers of places that were postponed.
+func (l *locator) settle(number []uint32) {
+	for _, k := range l.unsettled {
+		if k.place >= postponed {
+			k.place = number[k.place-postponed]
+		}
+	}
+	l.unsettled = l.unsettled[:0]
+	l.last.keep(0, nil, 0, nil)
 }
 
 // inUser finds the object of an address in a process, and the offset in it. ret reports whether the

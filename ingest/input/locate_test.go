@@ -94,7 +94,8 @@ func TestLocateInterrupted(t *testing.T) {
 	}
 }
 
-// TestSameIsLocated: if same reports that two address spaces agree on a part, the part is located
+// TestSameIsLocated: a part is located as the first one of a locator is, whatever parts came before;
+// if same reports that two address spaces agree on a part, the part is located
 // equally in both, whatever the mappings and words are.
 func TestSameIsLocated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 24))
@@ -120,12 +121,15 @@ func TestSameIsLocated(t *testing.T) {
 		}
 		sb.Spaces = b.Build()
 		pairs := intern.NewPairs()
-		l := &locator{sb: sb, number: func(o uint32, off uint64, ret bool) uint32 {
+		number := func(o uint32, off uint64, ret bool) uint32 {
 			if ret {
 				o = markReturned(sb.Objects, o)
 			}
 			return pairs.Add(intern.Pair{Object: o, Offset: off})
-		}}
+		}
+		l, alone := &locator{sb: sb, number: number}, &locator{sb: sb, number: number}
+		repeats := &locator{sb: sb, number: number}
+		var outer []byte
 		for range 50 {
 			var words []byte
 			for range rng.IntN(5) {
@@ -134,6 +138,19 @@ func TestSameIsLocated(t *testing.T) {
 					w = []uint64{0, 1, kernelHalf, contextUser, contextUserDeferred, plainEnd}[rng.IntN(6)]
 				}
 				words = binary.LittleEndian.AppendUint64(words, w)
+			}
+			// With frames in common with the part before the result is the same as without.
+			words = append(words, outer[len(outer)-8*rng.IntN(len(outer)/8+1):]...)
+			outer = words[:min(len(words), 64)]
+			for _, pid := range []int32{0, 0, rng.Int32N(processes)} {
+				version := sb.Spaces.Process(pid, 3).Version()
+				alone.last = lastPart{}
+				repeats.locate(nil, words, version, 0)
+				alone.locate(nil, words, version, 0)
+				if !slices.Equal(repeats.spots, alone.spots) || repeats.flags != alone.flags {
+					t.Fatalf("% x: %v after others, %v alone", words, repeats.spots, alone.spots)
+				}
+				words = words[8*min(1, len(words)/8)*rng.IntN(2):]
 			}
 			v := sb.Spaces.Process(rng.Int32N(processes), rng.Uint64N(3)).Version()
 			w := sb.Spaces.Process(rng.Int32N(processes), rng.Uint64N(3)).Version()

@@ -25,8 +25,7 @@ type worker struct {
 	out    *outbox
 
 	finder      locator
-	numbers     *intern.Pairs // of places
-	seed        intern.Seed   // of the hashes of chains
+	seed        intern.Seed // of the hashes of chains
 	chains      *chainTable
 	frequent    frequentChains // of other workers
 	repeats     repeats
@@ -35,7 +34,7 @@ type worker struct {
 	slot        *repeat // the slot of repeats for the current sample; may be nil
 	chain       chain   // of the current sample
 	own         []byte  // encoded messages to itself
-	group       [intern.GroupSize]queued
+	batch       []queued
 	places      []intern.Pair // by local location, when all is done
 	first, last uint64        // recorded times of samples
 	err         error
@@ -51,15 +50,14 @@ func newWorker(c *collector, peers *batchQueues, index int, seed intern.Seed) *w
 	if !c.opts.Branches && !c.opts.Runs {
 		w.counted = w.repeated
 	}
-	w.numbers = intern.NewPairs()
+	w.chains = newChainTable(&w.finder)
 	w.finder.sb, w.finder.noTable = c.State, c.noTable
 	w.finder.number = func(object uint32, offset uint64, ret bool) uint32 {
 		if ret {
 			object = markReturned(w.finder.sb.Objects, object)
 		}
-		return w.numbers.Add(intern.Pair{Object: object, Offset: offset})
+		return w.chains.place(intern.Pair{Object: object, Offset: offset})
 	}
-	w.chains = newChainTable(&w.finder)
 	return w
 }
 
@@ -139,8 +137,8 @@ func (w *worker) forward(m *message, c chain) {
 	}
 }
 
-// ownSize is the size in bytes of a worker's batch to itself: some groups, in a level 1 cache.
-const ownSize = 16 << 10
+// ownSize is the size in bytes of a worker's batch to itself: some hundred chains.
+const ownSize = 64 << 10
 
 // keep puts a message into the batch for the worker itself.
 func (w *worker) keep(m *message, c chain) {
@@ -156,33 +154,26 @@ func (w *worker) foldOwn() {
 	w.own = w.own[:0]
 }
 
-// queued is a message of a group, with its chain.
+// queued is a message of a batch, with its chain.
 type queued struct {
 	message
 	chain chain
+	entry uint32 // of the chain, in the table
 }
 
-// foldBatch folds the samples of a batch, a group at a time: the table is read ahead for the whole
-// group before the first look-up, so that cache misses, which are most of the time, overlap.
+// foldBatch folds the samples of a batch.
 func (w *worker) foldBatch(b []byte) {
-	var hashes [intern.GroupSize]intern.Hash
+	w.batch = w.batch[:0]
 	for len(b) > 0 {
-		n := 0
-		for ; n < len(w.group) && len(b) > 0; n++ {
-			q := &w.group[n]
-			q.chain, b = q.decode(b)
-			hashes[n] = q.hash
-		}
-		w.chains.chains.ReadAhead(hashes[:n])
-		for i := range w.group[:n] {
-			w.foldMessage(&w.group[i])
-		}
+		var q queued
+		q.chain, b = q.decode(b)
+		w.batch = append(w.batch, q)
 	}
+	w.chains.add(w.batch, w.foldMessage)
 }
 
-// foldMessage folds the samples of a message.
-func (w *worker) foldMessage(m *queued) {
-	v := w.chains.add(m.hash, m.chain, m.user, m.kernel)
+// foldMessage folds the samples of a message with a value of its chain.
+func (w *worker) foldMessage(m *queued, v *chainValue) {
 	w.chains.count(v, &m.message)
 	n := uint64(m.count)
 	w.stats.Samples += n
@@ -239,7 +230,7 @@ func (m *message) decode(b []byte) (c chain, rest []byte) {
 }
 
 const (
-	batchSize  = 32 << 10 // bytes; a batch is sent when the next message might not fit
+	batchSize  = 64 << 10 // bytes; a batch is sent when the next message might not fit
 	batchSlack = 4 << 10  // of a batch's memory: enough for most messages, append grows for others
 	inboxSize  = 64       // batches: a worker without a processor must not block the others
 )

@@ -90,8 +90,11 @@ func (t *Table[V]) ReadAhead(list []Hash) {
 // pointer is valid until the next Add.
 func (t *Table[V]) Add(h Hash) (value *V, fresh bool) {
 	n, fresh := t.Number(h)
-	return &t.at(n).value, fresh
+	return t.At(n), fresh
 }
+
+// At returns the value of the key with a number. The pointer is valid until the next Add.
+func (t *Table[V]) At(n uint32) *V { return &t.at(n).value }
 
 // Number returns the number of the key with a hash, and whether it is new, with a zero value.
 func (t *Table[V]) Number(h Hash) (n uint32, fresh bool) {
