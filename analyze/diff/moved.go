@@ -41,6 +41,7 @@ func (b *TrendBuilder) Relate(t *Trend, load func(*Period) ([]Input, error)) err
 		}
 		t.relateAt(at, r, b.opts.Cum)
 	}
+	t.sort()
 	t.judge()
 	return nil
 }

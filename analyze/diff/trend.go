@@ -230,8 +230,8 @@ func (b *TrendBuilder) Trend() *Trend {
 	nodes, values, squares, keys := b.match(number)
 	list := t.addSeries(nodes, values, squares, keys)
 	t.addChanges(list, b.opts.Alpha)
-	t.judge()
 	t.sort()
+	t.judge()
 	return t
 }
 
@@ -377,16 +377,20 @@ func (t *Trend) Changes() (list []*Change) {
 	return list
 }
 
-// sort orders the series: by their largest change, then by their largest share.
+// sort orders the series: by their largest change that moved nowhere, by their largest change, then
+// by their largest share.
 func (t *Trend) sort() {
-	largest := func(s *Series) (most float64) {
+	largest := func(s *Series, of func(*Change) float64) (most float64) {
 		for _, c := range s.Changes {
-			most = max(most, math.Abs(c.Level.Delta))
+			most = max(most, math.Abs(of(c)))
 		}
 		return most
 	}
+	rest := func(c *Change) float64 { return c.Rest }
+	delta := func(c *Change) float64 { return c.Level.Delta }
 	slices.SortStableFunc(t.Series, func(a, b Series) int {
-		return cmp.Or(cmp.Compare(largest(&b), largest(&a)),
+		return cmp.Or(cmp.Compare(largest(&b, rest), largest(&a, rest)),
+			cmp.Compare(largest(&b, delta), largest(&a, delta)),
 			cmp.Compare(slices.Max(b.Share), slices.Max(a.Share)), strings.Compare(a.Name, b.Name),
 			strings.Compare(a.SystemName, b.SystemName), strings.Compare(a.Object, b.Object))
 	})

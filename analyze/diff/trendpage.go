@@ -86,11 +86,15 @@ type trendMoment struct {
 // Before on to At, and from At on to After.
 type Moment struct{ Before, At, After int }
 
-// mostPictures is how many moments of a page have a picture, the last ones.
-const mostPictures = 12
+// The pictures of a page: for how many moments, the last ones, and how many periods they add up on
+// each side.
+const (
+	mostPictures   = 12
+	picturePeriods = 7
+)
 
-// Moments returns the last periods with changes, with the periods between the changes next to
-// them.
+// Moments returns the last periods with changes, with up to seven periods on each side up to the
+// changes next to them.
 func (t *Trend) Moments() (list []Moment) {
 	var at []int
 	for _, c := range t.Changes() {
@@ -99,12 +103,12 @@ func (t *Trend) Moments() (list []Moment) {
 	slices.Sort(at)
 	at = slices.Compact(at)
 	for i, m := range at {
-		moment := Moment{0, m, len(t.Periods)}
+		moment := Moment{max(0, m-picturePeriods), m, min(len(t.Periods), m+picturePeriods)}
 		if i > 0 {
-			moment.Before = at[i-1]
+			moment.Before = max(moment.Before, at[i-1])
 		}
 		if i+1 < len(at) {
-			moment.After = at[i+1]
+			moment.After = min(moment.After, at[i+1])
 		}
 		list = append(list, moment)
 	}

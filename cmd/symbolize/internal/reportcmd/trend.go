@@ -269,19 +269,15 @@ func (r *trendRun) report(ctx context.Context) error {
 	return failGrown(len(t.Failed), r.failAbove)
 }
 
-// The pictures of a page: how many periods on each side of a change they add up, and which frames
-// they leave out.
-const (
-	picturePeriods = 7
-	pictureShare   = 0.002
-)
+// pictureShare is the share of frames that the pictures of a page leave out.
+const pictureShare = 0.002
 
 // pictures draws the differential flame graphs of the moments.
 func (r *trendRun) pictures(ctx context.Context, t *diff.Trend) (map[int][]byte, error) {
 	list := make(map[int][]byte)
 	for _, m := range t.Moments() {
 		var sides [2][]diff.Input
-		for i := max(m.Before, m.At-picturePeriods); i < min(m.After, m.At+picturePeriods); i++ {
+		for i := m.Before; i < m.After; i++ {
 			in, err := r.loadAll(ctx, &t.Periods[i])
 			if err != nil {
 				return nil, err
