@@ -233,16 +233,17 @@ func (z *Reader) decode() {
 	}
 }
 
-// copyMatch copies length bytes from position from to wr; it may write up to 7 bytes more.
+// copyMatch copies length bytes from position from to wr; it may write up to 15 bytes more. Few
+// matches are longer than 16 bytes or as near.
 func copyMatch(win []byte, wr, from, length int) {
-	dst := win[wr : wr+length+8]
-	if wr-from < 8 { // source and destination overlap
-		for i := range length {
-			dst[i] = win[from+i]
+	if wr-from >= 16 {
+		for i := 0; i < length; i += 16 {
+			*(*[16]byte)(win[wr+i:]) = *(*[16]byte)(win[from+i:])
 		}
 		return
 	}
-	for i := 0; i < length; i += 8 {
-		binary.LittleEndian.PutUint64(dst[i:], binary.LittleEndian.Uint64(win[from+i:]))
+	dst := win[wr : wr+length]
+	for i := range dst {
+		dst[i] = win[from+i]
 	}
 }
