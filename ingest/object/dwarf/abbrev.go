@@ -104,6 +104,7 @@ type step struct {
 	pre  uint32
 	form uint16
 	slot slot
+	size uint8 // of the values, 1 to 8; 0 if readForm or skipForm is needed
 	arg  int32 // index into implicit, for DW_FORM_implicit_const
 }
 
@@ -326,6 +327,9 @@ func (t *abbrevs) program(slots *slotTable) (p program, at int32) {
 			at = int32(total)
 		}
 		st := step{pre: pre, form: s.form, slot: sl}
+		if size <= 8 {
+			st.size = size
+		}
 		if s.form == formImplicitConst {
 			st.arg = int32(len(t.implicit))
 			t.implicit = append(t.implicit, s.value)

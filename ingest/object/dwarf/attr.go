@@ -49,9 +49,12 @@ func (t *abbrevs) read(p program, r *buf, enc encoding, v *values) {
 		if form == formIndirect {
 			form = uint16(min(r.uleb(), 0xffff))
 		}
-		if form == formImplicitConst && st.form == form {
+		switch {
+		case st.size != 0:
+			v.val[st.slot] = r.sized(st.size)
+		case form == formImplicitConst && st.form == form:
 			v.val[st.slot] = uint64(t.implicit[st.arg])
-		} else {
+		default:
 			v.val[st.slot] = readForm(r, form, enc)
 		}
 		v.form[st.slot] = form
