@@ -3,7 +3,7 @@ package symtab
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
+	"hash/maphash"
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -101,14 +101,13 @@ type debugInfo struct {
 	paths  []string // by FileRef-1
 	files  map[string]FileRef
 	names  []string // by subInfo.name
-	nameID map[string]NameID
+	nameAt hashIndex
 	subs   []subInfo // by SubRef-1; file is a FileRef
-	subID  map[subInfo]SubRef
-	recent []recentSub
+	subAt  hashIndex
 
 	bare    []candidate // functions without a name
-	starts  map[nameAt]int32
-	rows    []uint32 // lines of a candidate, parallel to Builder.cands from base on
+	starts  hashIndex   // of candidates, by start and name: copies of a function, not its aliases
+	rows    []uint32    // lines of a candidate, parallel to Builder.cands from base on
 	blocks  [][]byte
 	body    []byte
 	columns bool
@@ -116,19 +115,11 @@ type debugInfo struct {
 	losses  Losses
 }
 
-// nameAt distinguishes the copies of a function from its aliases.
-type nameAt struct {
-	start uint64
-	name  NameID
-}
-
 // debug returns the Builder's debug information, nil for tables of names.
 func (b *Builder) debug() *debugInfo {
 	if b.info == nil {
 		b.info = &debugInfo{
-			files: make(map[string]FileRef), nameID: make(map[string]NameID),
-			subID: make(map[subInfo]SubRef), starts: make(map[nameAt]int32),
-			columns: b.opts.Columns,
+			files: make(map[string]FileRef), columns: b.opts.Columns,
 		}
 	}
 	return b.info
@@ -170,63 +161,39 @@ func (b *Builder) File(path []byte) FileRef {
 // Sub adds a function's identity. Without a name, or with a name longer than MaxName, it returns
 // zero.
 func (b *Builder) Sub(s Subprogram) SubRef {
-	name := untilNUL(s.Linkage)
+	name := s.Linkage
 	if len(name) == 0 {
-		name = untilNUL(s.Name)
+		name = s.Name
 	}
 	if len(name) == 0 || len(name) > MaxName {
 		return 0
 	}
 	d := b.debug()
-	recent := d.recentSub(name, s.File, s.Line)
-	if recent.ref != 0 && recent.file == s.File && recent.line == s.Line &&
-		recent.name == string(name) {
-		return recent.ref
+	nameHash := maphash.Bytes(hashSeed, name)
+	hash := mix(nameHash ^ uint64(s.File)<<32 ^ uint64(s.Line))
+	known := d.subAt.find(hash, func(n uint32) bool {
+		k := &d.subs[n-1]
+		return k.line == s.Line && k.file == FileID(s.File) && d.names[k.name] == string(name)
+	})
+	if known != 0 {
+		return SubRef(known)
 	}
-	id, ok := d.nameID[string(name)]
-	if !ok {
-		if len(d.names) >= MaxTable {
+	if bytes.IndexByte(name, 0) >= 0 { // no such name is known
+		s.Linkage, s.Name = untilNUL(s.Linkage), untilNUL(s.Name)
+		return b.Sub(s)
+	}
+	id := d.nameAt.find(nameHash, func(n uint32) bool { return d.names[n-1] == string(name) })
+	if id == 0 {
+		if len(d.names) >= MaxTable || !b.reserve(textCost+int64(len(name))) {
 			return 0
 		}
-		if !b.reserve(textCost + int64(len(name))) {
-			return 0
-		}
-		id = NameID(len(d.names))
 		d.names = append(d.names, string(name))
-		d.nameID[d.names[id]] = id
+		id = uint32(len(d.names))
+		d.nameAt.add(nameHash, id)
 	}
-	key := subInfo{name: id, file: FileID(s.File), line: s.Line}
-	ref, ok := d.subID[key]
-	if !ok {
-		d.subs = append(d.subs, key)
-		ref = SubRef(len(d.subs))
-		d.subID[key] = ref
-	}
-	*recent = recentSub{name: d.names[id], file: s.File, line: s.Line, ref: ref}
-	return ref
-}
-
-// recentSub is a subprogram that was added: most calls are of few functions, and two
-// look-ups in maps are the cost of adding.
-type recentSub struct {
-	name string
-	file FileRef
-	line uint32
-	ref  SubRef
-}
-
-const recentSubBits = 11
-
-// recentSub returns the place of a subprogram among the recent ones.
-func (d *debugInfo) recentSub(name []byte, file FileRef, line uint32) *recentSub {
-	if d.recent == nil {
-		d.recent = make([]recentSub, 1<<recentSubBits)
-	}
-	h := uint64(line)<<40 ^ uint64(file)<<20 ^ uint64(len(name))
-	if len(name) >= 8 {
-		h ^= binary.LittleEndian.Uint64(name[len(name)-8:])
-	}
-	return &d.recent[h*0x9e3779b97f4a7c15>>(64-recentSubBits)]
+	d.subs = append(d.subs, subInfo{name: NameID(id - 1), file: FileID(s.File), line: s.Line})
+	d.subAt.add(hash, uint32(len(d.subs)))
+	return SubRef(len(d.subs))
 }
 
 var nul = []byte{0}
@@ -252,7 +219,7 @@ func (b *Builder) AddFunction(f *DebugFunc) {
 		lines = slices.Clone(lines)
 		slices.SortStableFunc(lines, compareLines)
 	}
-	if d.allKnown(f.Sub, lines) {
+	if b.allKnown(f.Sub, lines) {
 		d.losses.Copies++
 		return
 	}
@@ -279,16 +246,29 @@ func rowsIn(lines []Line, r addr.Range) uint32 {
 	return uint32(find(r.End) - find(r.Start))
 }
 
+// copyOf returns 1 + the index of the candidate with a start and a name, 0 if there is none.
+func (b *Builder) copyOf(hash, start uint64, name NameID) uint32 {
+	return b.info.starts.find(hash, func(n uint32) bool {
+		c := &b.cands[n-1]
+		return c.start == start && c.nameRef == uint32(name)+1
+	})
+}
+
+// hashStart is the hash of debugInfo.starts.
+func hashStart(start uint64, name NameID) uint64 { return mix(start ^ mix(uint64(name)^hashKey)) }
+
 // allKnown reports whether a function is a copy in all its ranges, none with more
 // lines.
-func (d *debugInfo) allKnown(sub SubRef, lines []Line) bool {
+func (b *Builder) allKnown(sub SubRef, lines []Line) bool {
 	if sub == 0 {
 		return false
 	}
+	d := b.info
 	name := d.subs[sub-1].name
 	for _, r := range d.segs.ranges[:d.segs.numRanges()] {
-		i, ok := d.starts[nameAt{uint64(r.Start), name}]
-		if !ok || d.rows[i] < rowsIn(lines, r) {
+		start := uint64(r.Start)
+		n := b.copyOf(hashStart(start, name), start, name)
+		if n == 0 || d.rows[n-1] < rowsIn(lines, r) {
 			return false
 		}
 	}
@@ -310,21 +290,21 @@ func (b *Builder) addRange(f *DebugFunc, r addr.Range, lines []Line) {
 		return
 	}
 	id := d.subs[f.Sub-1].name
-	at := nameAt{c.start, id}
+	hash := hashStart(c.start, id)
 	c.name, c.nameRef = d.names[id], uint32(id)+1
 	c.underscores = underscores(c.name)
-	if i, ok := d.starts[at]; ok {
+	if n := b.copyOf(hash, c.start, id); n != 0 {
 		d.losses.Copies++
-		old := &b.cands[i]
-		if rows > d.rows[i] {
+		old := &b.cands[n-1]
+		if rows > d.rows[n-1] {
 			c.seq, c.body = old.seq, d.keep(f, r)
-			*old, d.rows[i] = c, rows
+			*old, d.rows[n-1] = c, rows
 		}
 		return
 	}
 	c.seq = uint32(len(b.cands))
 	c.body = d.keep(f, r)
-	d.starts[at] = int32(len(b.cands))
+	d.starts.add(hash, c.seq+1)
 	for len(d.rows) < len(b.cands) {
 		d.rows = append(d.rows, 0)
 	}

@@ -50,7 +50,7 @@ func (b *Builder) encodeDebug() *Encoded {
 	d := b.info
 	sortCandidates(b.cands)
 	sortCandidates(d.bare)
-	d.rows, d.starts = nil, nil
+	d.rows, d.starts = nil, hashIndex{}
 	var named, bare []piece
 	collect := func(list *[]piece) func(start, end uint64, c *candidate) {
 		return func(start, end uint64, c *candidate) { *list = append(*list, piece{start, end, c}) }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"hash/maphash"
 )
 
 // Bits of a range's kind.
@@ -149,10 +150,10 @@ func (e *encoder) nameRef(c *candidate) uint32 {
 	if c.nameRef != 0 || e.debug == nil {
 		return c.nameRef
 	}
-	if id, ok := e.debug.info.nameID[c.name]; ok {
-		return uint32(id) + 1
-	}
-	return 0
+	d := e.debug.info
+	return d.nameAt.find(maphash.String(hashSeed, c.name), func(n uint32) bool {
+		return d.names[n-1] == c.name
+	})
 }
 
 // stringID numbers the name of a range. For a name that a range has used before it returns the
