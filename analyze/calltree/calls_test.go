@@ -137,6 +137,23 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// TestFoldSums: the sums of a profile are those of its stacks, by all attributes of frames.
+func TestFoldSums(t *testing.T) {
+	for seed := range uint64(20) {
+		p := profilebuild.Calls(seed, true)
+		for _, by := range [][]By{nil, {File}, {Line}, {Object}, {BuildID}, {Comm, Function}} {
+			f := New(p, Options{By: by})
+			s, flat, cum := f.FoldSums(0, false)
+			want := f.Fold(0, false)
+			wantFlat, wantCum := want.Sums()
+			if !slices.Equal(flat, wantFlat) || !slices.Equal(cum, wantCum) || s.Kept != want.Kept ||
+				s.Total != want.Total || s.Samples != want.Samples || len(s.Nodes) != len(want.Nodes) {
+				t.Errorf("seed %d by %v: %d %d, want %d %d", seed, by, flat, cum, wantFlat, wantCum)
+			}
+		}
+	}
+}
+
 // TestTopAgainstNaive counts with maps of strings.
 func TestTopAgainstNaive(t *testing.T) {
 	for seed := range uint64(20) {

@@ -40,8 +40,7 @@ const AllEvents = -1
 // Fold adds up the samples of an event: their weight or, with count, their number, which also
 // weighs an event that has no periods at all.
 func (f *Folder) Fold(event int, count bool) *Stacks {
-	s := &Stacks{folder: f, Unmatched: f.unmatched(), frames: make([]frame, 1)}
-	value := s.describe(event, count)
+	s, value := f.begin(event, count)
 	if len(f.roots) == 0 {
 		s.foldByStack(event, value)
 		s.Nodes = f.nodes
@@ -57,6 +56,60 @@ func (f *Folder) Fold(event int, count bool) *Stacks {
 	}
 	s.Nodes = f.nodes
 	return s
+}
+
+// begin returns stacks without samples, and how a sample weighs.
+func (f *Folder) begin(event int, count bool) (*Stacks, func(*ingest.Sample) uint64) {
+	s := &Stacks{folder: f, Unmatched: f.unmatched(), frames: make([]frame, 1)}
+	return s, s.describe(event, count)
+}
+
+// FoldSums is Fold for the flat and cumulative values of nodes alone, see Stacks.Sums. The stacks
+// that it returns have all samples but, if every stack of the profile is kept as it is, no frames:
+// these are as much memory as the profile's stacks.
+func (f *Folder) FoldSums(event int, count bool) (s *Stacks, flat, cum []uint64) {
+	if len(f.roots) > 0 || f.filtered != nil {
+		s = f.Fold(event, count)
+		flat, cum = s.Sums()
+		return s, flat, cum
+	}
+	s, value := f.begin(event, count)
+	sums, _ := s.byStack(event, value)
+	s.Nodes = f.nodes
+	flat = make([]uint64, len(f.nodes))
+	for id, v := range sums {
+		if s.Kept += v; id > 0 {
+			nodes := f.nodesAt(f.Profile.Leaves[id])
+			flat[nodes[len(nodes)-1]&^inlinedBit] += v
+		}
+	}
+	return s, flat, f.cumulative(sums)
+}
+
+// cumulative returns the cumulative values of nodes from the values of all stacks, which it changes.
+func (f *Folder) cumulative(sums []uint64) []uint64 {
+	p, cum := f.Profile, make([]uint64, len(f.nodes))
+	for id := len(sums) - 1; id > 0; id-- {
+		sums[p.Callers[id]] += sums[id]
+	}
+	open := make([]uint32, len(f.nodes)) // frames of the node in the stacks of path
+	var path []ingest.StackID            // the beginnings of a stack, each a stack
+	for id := 1; id < len(sums); id++ {
+		for ; len(path) > 0 && path[len(path)-1] != p.Callers[id]; path = path[:len(path)-1] {
+			for _, n := range f.nodesAt(p.Leaves[path[len(path)-1]]) {
+				open[n&^inlinedBit]--
+			}
+		}
+		path = append(path, ingest.StackID(id))
+		for _, n := range f.nodesAt(p.Leaves[id]) {
+			n &^= inlinedBit
+			if open[n] == 0 {
+				cum[n] += sums[id]
+			}
+			open[n]++
+		}
+	}
+	return cum
 }
 
 // describe sets names and returns how a sample weighs.
@@ -88,11 +141,12 @@ func (s *Stacks) take(smp *ingest.Sample, event int, value func(*ingest.Sample) 
 	return s.folder.keeps(smp)
 }
 
-// foldByStack adds samples up by stack first, so that each stack is walked once.
-func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
+// byStack adds up the samples of an event, and with Options.Squares their squares, by stack of the
+// profile.
+func (s *Stacks) byStack(event int, value func(*ingest.Sample) uint64) (sums []uint64,
+	squared []float64) {
 	p := s.folder.Profile
-	sums := make([]uint64, len(p.Callers))
-	var squared []float64
+	sums = make([]uint64, len(p.Callers))
 	if s.folder.opts.Squares {
 		squared = make([]float64, len(p.Callers))
 	}
@@ -106,6 +160,13 @@ func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
 			squared[smp.Stack] += squares(smp, value)
 		}
 	}
+	return sums, squared
+}
+
+// foldByStack adds samples up by stack first, so that each stack is walked once.
+func (s *Stacks) foldByStack(event int, value func(*ingest.Sample) uint64) {
+	p := s.folder.Profile
+	sums, squared := s.byStack(event, value)
 	if s.folder.filtered != nil {
 		var locs []ingest.LocationID
 		for id, v := range sums {

@@ -14,11 +14,15 @@ import (
 
 // Fold adds up one event of a profile. By event, the samples of all events are counted.
 func Fold(p *ingest.Profile, opts *Options) *Stacks {
-	event := opts.Event
-	if slices.Contains(opts.By, Event) {
-		event = AllEvents
+	return New(p, *opts).Fold(opts.event(), opts.Count)
+}
+
+// event is the event to fold.
+func (o *Options) event() int {
+	if slices.Contains(o.By, Event) {
+		return AllEvents
 	}
-	return New(p, *opts).Fold(event, opts.Count)
+	return o.Event
 }
 
 // Head describes the samples of a report.

@@ -17,6 +17,11 @@ type Row struct {
 // cumulative value first, then by name and number.
 func (s *Stacks) Table(cum bool) []Row {
 	flat, all := s.Sums()
+	return s.rows(flat, all, cum)
+}
+
+// rows is Table of sums.
+func (s *Stacks) rows(flat, all []uint64, cum bool) []Row {
 	rows := make([]Row, 0, len(all))
 	for n := range all {
 		if all[n] > 0 {

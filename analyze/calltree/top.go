@@ -69,18 +69,18 @@ func NewItem(n *Node, full *report.Demangler) Item {
 
 // NewTop adds up one event, heaviest first.
 func NewTop(p *ingest.Profile, opts TopOptions) *Top {
-	s := Fold(p, &opts.Options)
+	s, flat, cum := New(p, opts.Options).FoldSums(opts.event(), opts.Count)
 	overhead := make([]uint64, len(s.Nodes))
 	var whole uint64
 	if opts.Latency {
 		plain := opts.Options
 		plain.Latency = false
-		o := Fold(p, &plain) // with the same nodes
-		overhead, _ = o.Sums()
+		var o *Stacks // with the same nodes
+		o, overhead, _ = New(p, plain).FoldSums(plain.event(), plain.Count)
 		whole = o.Total
 	}
 	t := &Top{Overhead: whole, Head: newHead(p, s, &opts.Options), Rows: []TopRow{}}
-	rows := s.Table(opts.Cum)
+	rows := s.rows(flat, cum, opts.Cum)
 	nodes := make([]NodeID, len(rows)) // also nodes without a row: else one of two would look like both
 	for i := range rows {
 		nodes[i] = rows[i].Node
