@@ -46,8 +46,8 @@ type CollectStats struct {
 // Collect collects captures and returns the packs that have them. A capture that a run before has
 // collected is not read again while it would be read in the same way. Captures that cannot be read,
 // and files that cannot be written, are reported to OnFailed; the others are collected. all has the
-// captures of other tasks, too: bundles in it serve the captures beside them, and CheckShares finds
-// out which are not collected.
+// captures of other tasks, too: bundles in it serve the captures beside them, and ReadProgress
+// reports which are not collected.
 func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	packs []string, stats CollectStats, err error) {
 	if c.Parts < 1 {
@@ -62,7 +62,7 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	for try := 0; try == 0 || try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
 		packs, err = t.run(ctx, captures)
 	}
-	if err == nil && c.shared == nil {
+	if err == nil {
 		err = t.writeShare(captures, all)
 	}
 	return packs, t.stats, errors.Join(err, end())
@@ -108,19 +108,21 @@ type collecting struct {
 
 	inMemory sync.Once // reported that tables are kept in memory
 
-	mu        sync.Mutex
-	stats     CollectStats
-	unwritten []string // captures that this machine failed to collect
+	mu       sync.Mutex
+	stats    CollectStats
+	failures []Failure // without a reason: it is of this machine
 }
 
 func (t *collecting) fail(capture string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stats.Failed++
+	f := Failure{capture, err.Error()}
 	if ofMachine(err) {
 		t.stats.Files++
-		t.unwritten = append(t.unwritten, capture)
+		f.Reason = ""
 	}
+	t.failures = append(t.failures, f)
 	t.failed(capture, err)
 }
 
@@ -149,7 +151,7 @@ func (t *collecting) count(h *Head, kept bool) {
 
 // run collects captures once.
 func (t *collecting) run(ctx context.Context, captures []string) (packs []string, err error) {
-	t.stats, t.unwritten = CollectStats{Captures: len(captures)}, nil
+	t.stats, t.failures = CollectStats{Captures: len(captures)}, nil
 	t.step("collect", len(captures))
 	v := &survey{collecting: t, captures: captures, wanted: make(map[string]int),
 		kept: make([]bool, len(captures))}
@@ -189,7 +191,9 @@ func (t *collecting) run(ctx context.Context, captures []string) (packs []string
 	}
 	packs, err = v.pack(ctx)
 	if errors.Is(err, ErrOutput) && ctx.Err() == nil {
-		t.unwritten = captures
+		for _, capture := range captures {
+			t.failures = append(t.failures, Failure{Path: capture})
+		}
 		t.stats.Files++
 		t.Hooks.unwritten(err)
 		return nil, nil

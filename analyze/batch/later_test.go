@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -80,4 +81,104 @@ func TestLaterSymbols(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, written(t, out), want)
+}
+
+// TestMissingCaptures: a capture that no task has read is listed, and profiles made without it name
+// its share. When its task has run, its group has it.
+func TestMissingCaptures(t *testing.T) {
+	n := newNight(t)
+	work := t.TempDir()
+	collect := func(captures []string) (*batch.Progress, []string) {
+		t.Helper()
+		c := &batch.Collector{Session: n.session(), Dir: work, Parts: 2}
+		if _, _, err := c.Collect(t.Context(), captures, n.captures); err != nil {
+			t.Fatal(err)
+		}
+		var found [2][]string
+		for i, pattern := range []string{"*.[ps][lh]a*", "*.stacks"} {
+			var err error
+			if found[i], err = filepath.Glob(filepath.Join(work, pattern)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := batch.ReadProgress(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, found[1]
+	}
+	p, packs := collect(n.captures[1:])
+	if len(p.Missing) != 1 || p.Missing[0] != n.captures[0] || p.Collected != len(n.captures)-1 ||
+		!errors.Is(p.Complete(), batch.ErrGaps) {
+		t.Errorf("%+v, %v", p, p.Complete())
+	}
+	out := t.TempDir()
+	n.mergePacks(t, packs, out, p.Note())
+	profile, _ := load(t, n.session(), []string{filepath.Join(out, "web/h0.pb.gz")})
+	if !slices.Contains(profile.Meta.Comments, p.Note()) || p.Note() == "" {
+		t.Errorf("comments %q lack %q", profile.Meta.Comments, p.Note())
+	}
+	p, packs = collect(n.captures[:1])
+	if p.Complete() != nil || p.Shares != 2 || p.Note() != "" {
+		t.Errorf("%+v, %v", p, p.Complete())
+	}
+	out = t.TempDir()
+	n.mergePacks(t, packs, out, p.Note())
+	compare(t, written(t, out), n.plain(t))
+}
+
+// mergePacks names packs of two parts and writes their profiles.
+func (n *night) mergePacks(t *testing.T, packs []string, out, comment string) {
+	t.Helper()
+	s, err := analyze.Open(t.Context(), n.session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for part := range 2 {
+		names = append(names, filepath.Join(t.TempDir(), "names"))
+		if _, err := batch.Name(t.Context(), s, part, packs, names[part], 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers, err := batch.OpenAnswers(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := n.options("").By
+	grouped, err := by.Groups(packs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = batch.WriteAll(t.Context(), grouped.Groups, answers, batch.Output{Dir: out, Formats: formats,
+		Demangler: newDemangler, Comment: comment}, func(*batch.Group, *batch.Written) {})
+	if err := errors.Join(err, answers.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPrune: what a run keeps is removed, its profiles stay.
+func TestPrune(t *testing.T) {
+	n := newNight(t)
+	out := t.TempDir()
+	if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
+		t.Fatal(err)
+	}
+	before := written(t, out)
+	nights, err := batch.Nights([]string{filepath.Dir(out)})
+	if err != nil || len(nights) != 1 || nights[0].Out != out || nights[0].Last < "2026" {
+		t.Fatalf("%+v, %v", nights, err)
+	}
+	status, err := batch.ReadStatus(out, nil)
+	if err != nil || status.Expected != len(n.captures) || status.Collected != len(n.captures) ||
+		status.Named != 3 || status.Parts != 3 || status.Packs != 1 || status.Groups == 0 {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if err := nights[0].Prune(); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, written(t, out), before)
+	if _, err := os.Stat(filepath.Join(out, ".batch")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
 }

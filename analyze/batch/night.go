@@ -2,10 +2,8 @@ package batch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/ingest"
-	"symbolize/ingest/files"
 )
 
 // nightName is the file in workDir that describes what Run was asked for.
@@ -56,9 +53,7 @@ func (r *runner) writeNight() error {
 		}
 		n.Last = fi.ModTime().UTC().Format(time.DateOnly)
 	}
-	return writeFile(filepath.Join(r.work, nightName), func(w io.Writer) error {
-		return ingest.NewJSONEncoder(w).Encode(n)
-	})
+	return writeJSON(filepath.Join(r.work, nightName), n)
 }
 
 // Nights returns the runs with profiles in directories or below them, in the order of their paths.
@@ -95,17 +90,79 @@ func Nights(dirs []string) (list []*Night, err error) {
 
 func readNight(dir string) (*Night, error) {
 	path := filepath.Join(dir, workDir, nightName)
-	f, err := files.Open(path)
+	n := &Night{Out: dir}
+	return n, readJSON(path, n)
+}
+
+// Status is what is done in a directory of Run or of Collect.
+type Status struct {
+	Progress
+	Packs    int `json:"packs"`
+	Outdated int `json:"captures_lacking"` // with questions that the store could not answer
+	Parts    int `json:"parts"`
+	Named    int `json:"parts_named"`
+	Groups   int `json:"groups_written"`
+}
+
+// ReadStatus reads what is done in a directory: the output of Run, or one of Collect, with files of
+// names in others.
+func ReadStatus(dir string, names []string) (*Status, error) {
+	if fi, err := os.Stat(filepath.Join(dir, workDir)); err == nil && fi.IsDir() {
+		dir = filepath.Join(dir, workDir)
+	}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	n := &Night{Out: dir}
-	if err := json.NewDecoder(f).Decode(n); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	s := &Status{}
+	var notes []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch filepath.Ext(e.Name()) {
+		case PlanExtension, ShareExtension:
+			notes = append(notes, path)
+		case stacksExt:
+			err = s.addPack(path)
+		case namesExt:
+			names = append(names, path)
+		case doneExt:
+			s.Groups++
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return n, nil
+	a, err := OpenAnswers(names)
+	if err != nil {
+		return nil, err
+	}
+	s.Named = len(a.parts)
+	p, err := ReadProgress(notes)
+	if err = errors.Join(err, a.Close()); err != nil {
+		return nil, err
+	}
+	s.Progress = *p
+	return s, nil
 }
+
+// addPack adds a pack.
+func (s *Status) addPack(path string) error {
+	f, head, heads, err := readPack(path)
+	if err != nil {
+		return err
+	}
+	s.Packs++
+	s.Parts = head.Parts
+	for i := range heads {
+		if heads[i].Lacking > 0 {
+			s.Outdated++
+		}
+	}
+	return f.Close()
+}
+
+// Prune removes what Run keeps for another run, and leaves the profiles.
+func (n *Night) Prune() error { return os.RemoveAll(filepath.Join(n.Out, workDir)) }
 
 // AddNight adds the figures of another night.
 func (s *Summary) AddNight(o *Summary) {

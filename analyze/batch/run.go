@@ -253,7 +253,7 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 		return nil
 	}
 	o := &r.opts
-	w, err := g.Write(ctx, a, Output{o.Out, o.Formats, o.Demangler, o.Hooks})
+	w, err := g.Write(ctx, a, Output{Dir: o.Out, Formats: o.Formats, Demangler: o.Demangler, Hooks: o.Hooks})
 	if err != nil {
 		return err
 	}

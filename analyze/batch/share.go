@@ -2,9 +2,11 @@ package batch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,36 +15,101 @@ import (
 	"symbolize/ingest/files"
 )
 
-// ShareExtension is the extension of the files in which tasks of Collect note their share.
-const ShareExtension = ".share"
+// Extensions of the files in which tasks of Collect note what they are to read together, and their
+// share of it.
+const (
+	PlanExtension  = ".plan"
+	ShareExtension = ".share"
+)
 
-// share is the work of one task of Collect, with the captures of all tasks. Paths are absolute.
-type share struct {
-	All  []string `json:"all"`
-	Done []string `json:"done"` // unreadable ones too
+// plan lists the captures that are expected. Paths are absolute.
+type plan struct {
+	Captures []string `json:"captures"`
 }
 
-// writeShare notes the share of a task beside its files.
-func (t *collecting) writeShare(captures, all []string) error {
-	var s share
+// share is the work of one task of Collect.
+type share struct {
+	Plan   string    `json:"plan"` // name of the file
+	Done   []string  `json:"done"` // absolute paths
+	Failed []Failure `json:"failed,omitempty"`
+}
+
+// Failure is a capture that could not be read.
+type Failure struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// WritePlan notes in a directory which captures are expected in it, and returns the name of the
+// file.
+func WritePlan(dir string, captures []string) (string, error) {
+	var p plan
 	var err error
-	if s.All, err = absolute(all); err != nil {
-		return err
+	if p.Captures, err = absolute(captures); err != nil {
+		return "", err
 	}
+	name := digest(strings.Join(p.Captures, "\x00")) + PlanExtension
+	if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // of another task
+		return name, nil
+	}
+	return name, writeJSON(filepath.Join(dir, name), &p)
+}
+
+// writeJSON writes a file with one value.
+func writeJSON(path string, value any) error {
+	return writeFile(path, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(value) })
+}
+
+// writeShare notes the share of a task, and what is expected of all.
+func (t *collecting) writeShare(captures, all []string) error {
 	own, err := absolute(captures)
 	if err != nil {
 		return err
 	}
-	// By the captures that it was to read: run again, the task replaces its note.
-	name := digest(strings.Join(s.All, "\x00")+"\n"+strings.Join(own, "\x00")) + ShareExtension
-	left, err := absolute(t.unwritten)
-	if err != nil {
+	var s share
+	if s.Plan, err = WritePlan(t.Dir, all); err != nil {
 		return err
 	}
-	s.Done = slices.DeleteFunc(own, func(path string) bool { return slices.Contains(left, path) })
-	return writeFile(filepath.Join(t.Dir, name), func(w io.Writer) error {
-		return ingest.NewJSONEncoder(w).Encode(&s)
-	})
+	failed := make(map[string]bool)
+	for _, f := range t.failures {
+		abs, err := filepath.Abs(f.Path)
+		if err != nil {
+			return err
+		}
+		failed[abs] = true
+		if f.Reason != "" {
+			s.Failed = append(s.Failed, Failure{abs, f.Reason})
+		}
+	}
+	slices.SortFunc(s.Failed, func(a, b Failure) int { return strings.Compare(a.Path, b.Path) })
+	s.Done = slices.DeleteFunc(slices.Clone(own), func(path string) bool { return failed[path] })
+	// By the captures that it was to read: run again, the task replaces its note.
+	name := digest(s.Plan+"\n"+strings.Join(own, "\x00")) + ShareExtension
+	if t.shared != nil { // of Run: nothing but its last plan counts
+		if err := t.dropPlans(s.Plan, name); err != nil {
+			return err
+		}
+	}
+	return writeJSON(filepath.Join(t.Dir, name), &s)
+}
+
+// dropPlans removes the plans and shares of runs before.
+func (t *collecting) dropPlans(keep ...string) error {
+	for _, ext := range []string{PlanExtension, ShareExtension} {
+		old, err := filepath.Glob(filepath.Join(t.Dir, "*"+ext))
+		if err != nil {
+			return err
+		}
+		for _, path := range old {
+			if slices.Contains(keep, filepath.Base(path)) {
+				continue
+			}
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return outputErr(err)
+			}
+		}
+	}
+	return nil
 }
 
 // absolute returns absolute paths, sorted.
@@ -59,50 +126,103 @@ func absolute(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// maxListed is how many captures an error names.
-const maxListed = 3
+// Progress is how much of a plan is done.
+type Progress struct {
+	Expected  int       `json:"captures_expected"`
+	Collected int       `json:"captures_collected"`
+	Failed    []Failure `json:"captures_failed,omitempty"`  // they could not be read
+	Missing   []string  `json:"captures_missing,omitempty"` // no task has read them yet
+	Shares    int       `json:"shares"`                     // tasks that have ended
+}
 
-// CheckShares returns an error if a capture that a task of Collect was to read is in no share: the
-// task has not run, or not to its end. paths are the files of the tasks, see ShareExtension.
-func CheckShares(paths []string) error {
-	left := make(map[string]bool)
+// ReadProgress reads the notes of tasks, see PlanExtension and ShareExtension.
+func ReadProgress(paths []string) (*Progress, error) {
+	p := &Progress{}
+	left := make(map[string]bool) // expected captures: true if none has read them
+	failed := make(map[string]string)
 	var shares []share
 	for _, path := range paths {
-		s, err := readShare(path)
-		if err != nil {
-			return err
+		var pl plan
+		var s share
+		switch filepath.Ext(path) {
+		case PlanExtension:
+			if err := readJSON(path, &pl); err != nil {
+				return nil, err
+			}
+		case ShareExtension:
+			if err := readJSON(path, &s); err != nil {
+				return nil, err
+			}
+			if s.Plan == "" {
+				return nil, fmt.Errorf("%s: no share of a plan: %w", path, ErrFormat)
+			}
+			shares = append(shares, s)
 		}
-		shares = append(shares, *s)
-		for _, capture := range s.All {
+		for _, capture := range pl.Captures {
 			left[capture] = true
 		}
 	}
 	for _, s := range shares {
-		for _, capture := range s.Done {
-			delete(left, capture)
+		for _, f := range s.Failed {
+			failed[f.Path] = f.Reason
+			left[f.Path] = false
 		}
 	}
-	if len(left) == 0 {
-		return nil
+	for _, s := range shares {
+		for _, capture := range s.Done { // also by a later task
+			delete(failed, capture)
+			left[capture] = false
+		}
 	}
-	list := slices.Sorted(maps.Keys(left))
-	text := strings.Join(list[:min(len(list), maxListed)], ", ")
-	if len(list) > maxListed {
-		text += " …"
+	for _, capture := range slices.Sorted(maps.Keys(left)) {
+		if reason, ok := failed[capture]; ok {
+			p.Failed = append(p.Failed, Failure{capture, reason})
+		} else if left[capture] {
+			p.Missing = append(p.Missing, capture)
+		}
 	}
-	return ingest.WithHint(fmt.Errorf("%d of the captures are not collected: %s", len(list),
-		ingest.Printable(text)), "run each share of `symbolize batch collect` to its end")
+	p.Expected, p.Shares = len(left), len(shares)
+	p.Collected = p.Expected - len(p.Failed) - len(p.Missing)
+	return p, nil
 }
 
-func readShare(path string) (*share, error) {
+func readJSON(path string, value any) error {
 	f, err := files.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	s := new(share)
-	if err := json.NewDecoder(f).Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := json.NewDecoder(f).Decode(value); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return s, nil
+	return nil
+}
+
+// ErrGaps is wrapped by the error of a plan with captures that no task has read.
+var ErrGaps = errors.New("not all captures are collected")
+
+// maxListed is how many captures an error names.
+const maxListed = 20
+
+// Complete returns an error if captures are missing.
+func (p *Progress) Complete() error {
+	if len(p.Missing) == 0 {
+		return nil
+	}
+	text := strings.Join(p.Missing[:min(len(p.Missing), maxListed)], ", ")
+	if len(p.Missing) > maxListed {
+		text += " …"
+	}
+	return ingest.WithHint(fmt.Errorf("%w: %d of %d are missing: %s", ErrGaps, len(p.Missing), p.Expected,
+		ingest.Printable(text)), "run each share of `symbolize batch collect` to its end, or go on "+
+		"without them with --allow-missing")
+}
+
+// Note describes the missing captures for the profiles made without them; "" for none.
+func (p *Progress) Note() string {
+	if len(p.Missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d captures (%.1f %%) of the batch are missing: they were not collected",
+		len(p.Missing), p.Expected, 100*float64(len(p.Missing))/float64(p.Expected))
 }

@@ -74,6 +74,7 @@ type Output struct {
 	Formats []string // extensions of the files: FormatPprof, FormatFolded, FormatParquet
 	// Demangler returns the demangler of a group.
 	Demangler func() *report.Demangler
+	Comment   string // of each profile; "" for none
 	*Hooks
 }
 
@@ -208,6 +209,9 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 	p, err := g.merge(profiles)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name(values), err)
+	}
+	if w.Comment != "" {
+		p.Meta.Comments = append(p.Meta.Comments, w.Comment)
 	}
 	for _, warning := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
 		w.warn(name(values), warning)

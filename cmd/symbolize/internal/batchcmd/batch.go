@@ -28,7 +28,7 @@ captures, their paths or a manifest. Each symbol table of the store is opened on
 
 batch run does all of it on this machine. Engines with many machines run its three steps as tasks:
 batch collect reads captures, batch name names one part of their locations, batch merge writes the
-profiles. Each step can be killed and run again.`
+profiles. Each step can be killed and run again. batch status shows what is done.`
 
 // New makes the command `batch` with its subcommands.
 func New(a *cli.App) *cobra.Command {
@@ -41,7 +41,7 @@ func New(a *cli.App) *cobra.Command {
 		RunE:    cli.NeedSubcommand,
 	}
 	cmd.AddCommand(newBatchRunCommand(a), newBatchCollectCommand(a), newBatchNameCommand(a),
-		newBatchMergeCommand(a))
+		newBatchMergeCommand(a), newBatchPlanCommand(a), newBatchStatusCommand(a), newBatchPruneCommand(a))
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
@@ -81,6 +82,7 @@ type batchNameOptions struct {
 	out   string
 	part  int
 	again bool
+	allow bool
 	since cli.Days
 	cli.InputOptions
 }
@@ -112,6 +114,7 @@ the profiles that have them. It reads no captures.`,
 	fs.BoolVar(&o.again, "again", false,
 		"name finished outputs of \"batch run\", or those below a directory, with new symbols")
 	fs.Var(&o.since, "since", "with --again: only runs with captures of the last `TIME`, such as 30d")
+	addAllowMissing(fs, &o.allow)
 	o.addFilesFrom(fs)
 	o.Remote.AddFlag(fs)
 	cli.AddJobs(fs, &o.Jobs)
@@ -129,9 +132,9 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 		}
 		o.part = index
 	}
-	collected, err := o.collected(a, args)
+	collected, _, err := o.collected(a, args, o.allow)
 	if err != nil {
-		return err
+		return gaps(a, err)
 	}
 	opts, err := batchSession(a, &o.InputOptions)
 	if err != nil {
@@ -161,28 +164,52 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 	return nil
 }
 
-// collected lists the files of "batch collect" that paths name or that are below directories. All
-// shares of the captures must be there.
-func (o *batchInputs) collected(a *cli.App, args []string) ([]string, error) {
+// addAllowMissing adds the flag for batches with gaps.
+func addAllowMissing(fs *pflag.FlagSet, allow *bool) {
+	fs.BoolVar(allow, "allow-missing", false,
+		"go on although captures are not collected; comments of the profiles have their share")
+}
+
+// collected lists the packs of "batch collect" that paths name or that are below directories. All
+// captures must be collected, unless gaps are allowed: note describes them.
+func (o *batchInputs) collected(a *cli.App, args []string, allow bool) (
+	packs []string, note string, err error) {
 	_, all, err := o.paths(a, args, true)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var files, shares []string
+	var notes []string
 	for _, path := range all {
-		if filepath.Ext(path) == batch.ShareExtension {
-			shares = append(shares, path)
-		} else {
-			files = append(files, path)
+		switch filepath.Ext(path) {
+		case batch.ShareExtension, batch.PlanExtension:
+			notes = append(notes, path)
+		default:
+			packs = append(packs, path)
 		}
 	}
-	if err := batch.CheckShares(shares); err != nil {
-		return nil, err
+	p, err := batch.ReadProgress(notes)
+	if err != nil {
+		return nil, "", err
 	}
-	if len(files) == 0 {
-		return nil, errors.New("no file of \"batch collect\" is there")
+	a.Facts().Absent = len(p.Missing)
+	if err := p.Complete(); err != nil && !allow {
+		return nil, "", err
 	}
-	return files, nil
+	if len(packs) == 0 {
+		return nil, "", errors.New("no file of \"batch collect\" is there")
+	}
+	return packs, p.Note(), nil
+}
+
+// gaps prints the error of a batch that is not complete: the exit status is 3, as others may be able
+// to go on.
+func gaps(a *cli.App, err error) error {
+	if !errors.Is(err, batch.ErrGaps) {
+		return err
+	}
+	a.PrintError(err)
+	a.Partial = true
+	return nil
 }
 
 type batchMergeOptions struct {
@@ -190,6 +217,7 @@ type batchMergeOptions struct {
 	batchGroups
 	out     string
 	names   []string
+	allow   bool
 	lenient bool
 }
 
@@ -211,6 +239,7 @@ batch name wrote.`,
 	fs.StringSliceVar(&o.names, "names", nil, "files of \"batch name\", or `DIR` with them")
 	o.batchGroups.addFlags(cmd)
 	o.batchInputs.addFlags(fs, "of the groups")
+	addAllowMissing(fs, &o.allow)
 	addLenient(fs, &o.lenient)
 	return cmd
 }
@@ -228,9 +257,12 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	if err != nil {
 		return err
 	}
-	collected, err := o.collected(a, args)
+	collected, note, err := o.collected(a, args, o.allow)
 	if err != nil {
-		return err
+		return gaps(a, err)
+	}
+	if note != "" {
+		a.Warn(note, "")
 	}
 	share, err := o.share(a)
 	if err != nil {
@@ -251,7 +283,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 		return err
 	}
 	d := demangler()
-	out := batch.Output{Dir: o.out, Formats: formats, Hooks: batchHooks(a, o.lenient),
+	out := batch.Output{Dir: o.out, Formats: formats, Comment: note, Hooks: batchHooks(a, o.lenient),
 		Demangler: func() *report.Demangler { return d }}
 	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)

@@ -18,6 +18,7 @@ type Run struct {
 	Samples  uint64 `json:"samples"`
 	// NamedSamples have an innermost frame with a function name.
 	NamedSamples uint64  `json:"named_samples"`
+	Absent       int     `json:"captures_missing,omitempty"` // of a batch
 	Frames       uint64  `json:"frames"`
 	Named        uint64  `json:"named_frames"`
 	Kinds        []Kind  `json:"kinds"`   // of code: user, kernel, bpf, jit

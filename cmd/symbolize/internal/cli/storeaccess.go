@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"symbolize/analyze"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -63,14 +62,6 @@ func (a *App) WarnStore(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
 		a.Warn("store: "+text, "`symbolize store verify` lists the losses")
 	}
-}
-
-// CloseUsed notes the objects that were used, as sessions do, and closes the store.
-func (a *App) CloseUsed(r *db.Reader) error {
-	if err := r.MarkUsed(); err != nil {
-		a.Warn(err.Error(), analyze.MarkHint)
-	}
-	return r.Close()
 }
 
 // WithReader runs body on the newest generation of the store.

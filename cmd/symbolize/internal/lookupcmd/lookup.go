@@ -171,7 +171,7 @@ func runLookup(ctx context.Context, a *cli.App, o *lookupOptions, args []string)
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
+		defer func() { err = cmp.Or(err, closeUsed(a, reader)) }()
 	}
 	if len(args) > 0 {
 		o.Only = args
@@ -306,7 +306,7 @@ func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []str
 		return err
 	}
 	if reader != nil {
-		defer func() { err = cmp.Or(err, a.CloseUsed(reader)) }()
+		defer func() { err = cmp.Or(err, closeUsed(a, reader)) }()
 	}
 	m := lookup.NewFiles(ctx, viewOf(reader), lookupIndex(a, o), &o.Options)
 	m.Finish = func(l *lookup.Looker) { reportLookup(a, l, reader) }
@@ -327,4 +327,12 @@ func runLookupMany(ctx context.Context, a *cli.App, o *lookupOptions, args []str
 	}
 	w := a.Stdout()
 	return queryLines.Each(ctx, a.Env.Stdin, func(text []byte) error { return m.Lines(w, text) })
+}
+
+// closeUsed notes the objects that were used, as sessions do, and closes the store.
+func closeUsed(a *cli.App, r *db.Reader) error {
+	if err := r.MarkUsed(); err != nil {
+		a.Warn(err.Error(), analyze.MarkHint)
+	}
+	return r.Close()
 }
