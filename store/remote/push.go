@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"symbolize/ingest/files"
@@ -36,7 +37,7 @@ type PushOptions struct {
 }
 
 // DefaultJobs is how many requests are under way at a time.
-const DefaultJobs = 8
+const DefaultJobs = 16
 
 func requests(jobs int) int {
 	if jobs <= 0 {
@@ -106,24 +107,25 @@ func (p *pusher) problem(err error) error {
 func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	encoded := store.EncodeManifest(m)
 	key := manifestKey(m.ID, encoded)
-	there, err := p.to.Has(ctx, key)
+	keys, err := p.to.List(ctx, objectDir(m.ID))
 	if err != nil {
 		return err
 	}
+	there, isNew := slices.Contains(keys, key), len(keys) == 0
 	if there && !p.verify {
 		p.done(!m.IsAlias())
 		return nil
 	}
 	for i := range m.Variants {
 		for _, id := range m.Variants[i].Blobs() {
-			if err := p.blob(ctx, id); err != nil {
+			if err := p.blob(ctx, id, isNew); err != nil {
 				return err
 			}
 		}
 	}
 	out := &manifest{m, make([][]piece, len(m.Sources))}
 	for i := range m.Sources {
-		if out.pieces[i], err = p.source(ctx, m, i); err != nil {
+		if out.pieces[i], err = p.source(ctx, m, i, isNew); err != nil {
 			return err
 		}
 	}
@@ -143,9 +145,11 @@ func (p *pusher) done(known bool) {
 	}
 }
 
-func (p *pusher) blob(ctx context.Context, id store.BlobID) error {
+// blob writes a blob unless it is there. It does not ask for one of an object that is new to the
+// bucket.
+func (p *pusher) blob(ctx context.Context, id store.BlobID, isNew bool) error {
 	key := contentKey(id.String())
-	if !p.verify {
+	if !p.verify && !isNew {
 		if there, err := p.to.Has(ctx, key); there || err != nil {
 			return err
 		}
@@ -157,12 +161,13 @@ func (p *pusher) blob(ctx context.Context, id store.BlobID) error {
 	return p.put(ctx, key, data)
 }
 
-// source writes the pieces of a source that are not there.
-func (p *pusher) source(ctx context.Context, m *store.Manifest, i int) (list []piece, err error) {
+// source writes the pieces of a source that are not there, see blob.
+func (p *pusher) source(ctx context.Context, m *store.Manifest, i int, isNew bool) (
+	list []piece, err error) {
 	c := &cutter{put: func(b []byte) error {
 		sum := sumOf(b)
 		list = append(list, piece{sum, int64(len(b))})
-		if !p.verify {
+		if !p.verify && !isNew {
 			if there, err := p.to.Has(ctx, contentKey(sum)); there || err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func newBatchStatusCommand(a *cli.App) *cobra.Command {
 named. DIR is the output of batch run or batch collect. The exit status is 3 if captures are missing
 or failed.`,
 		Example: "  symbolize batch status --names names collected",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.OneArg("DIR"),
 		RunE: a.RunE(func(_ context.Context, args []string) error {
 			if len(names) > 0 {
 				var err error
@@ -103,7 +103,7 @@ func newBatchPruneCommand(a *cli.App) *cobra.Command {
 		Long: `prune removes .batch from the outputs of batch run with captures before the last days, in
 directories and below them. Profiles stay, but are not named again by new symbols.`,
 		Example: "  symbolize batch prune --keep 30d /srv/profiles",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.SomeArgs("DIR"),
 		RunE: a.RunE(func(_ context.Context, args []string) error {
 			if keep == 0 {
 				return ingest.WithHint(cli.Usagef("no time is named"), "name one with --keep 30d")

@@ -68,8 +68,10 @@ func (r *Run) WriteMetrics(w io.Writer) error {
 	return out.Flush()
 }
 
-// optional reports whether a metric is left out where it is 0, as not every system knows it.
-func optional(name string) bool { return name == "cpu_seconds" || name == "peak_memory_bytes" }
+// optional reports whether a metric is left out where it is 0: not every system or command has it.
+func optional(name string) bool {
+	return name == "cpu_seconds" || name == "peak_memory_bytes" || name == "captures_missing"
+}
 
 // labels writes label="value" pairs. In a value a backslash, a quote and a line feed are escaped.
 func labels(list []label) string {

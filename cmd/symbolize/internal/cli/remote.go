@@ -81,7 +81,11 @@ func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 		if err != nil {
 			return nil, Usagef("%v", err)
 		}
-		return s3.Open(o)
+		b, err := s3.Open(o)
+		if err != nil {
+			return nil, err
+		}
+		return remote.Listed(b), nil
 	}
 	return nil, ingest.WithHint(Usagef("%s: not a directory or bucket for symbol tables", text),
 		"name a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")

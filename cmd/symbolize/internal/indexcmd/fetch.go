@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,10 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/store/db"
 	"symbolize/store/debuginfod"
+	"symbolize/store/remote"
 )
 
 type fetchOptions struct {
@@ -25,6 +28,7 @@ type fetchOptions struct {
 	namesOnly bool
 	format    string
 	jobs      int
+	requests  int
 	maxMemory cli.Size
 	writer    db.WriterOptions
 }
@@ -62,6 +66,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"download symbol tables instead of debug information where servers offer sections: a "+
 			"tenth of the bytes, without lines and inlined calls")
+	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "download at most `N` files at a time")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cli.AddWriter(fs, &o.writer)
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
@@ -78,13 +83,17 @@ type wantedFile struct {
 	Path    string `json:"path,omitempty"`
 	Error   string `json:"error,omitempty"`
 
-	id buildid.ID
+	id  buildid.ID
+	err error
 }
 
 func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []string) error {
 	opts, err := debuginfodOptions(a, o.servers)
 	if err != nil {
 		return err
+	}
+	if o.requests < 1 {
+		return cli.Usagef("--requests %d: it is at least 1", o.requests)
 	}
 	if len(opts.Servers) == 0 && !o.dryRun {
 		return ingest.WithHint(cli.Usagef("no server is named"),
@@ -107,7 +116,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 			return listWanted(w, wanted)
 		})
 	}
-	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o.format, wanted)
+	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o, wanted)
 	if err == nil && o.format == cli.JSON {
 		err = a.WriteFacts(o.format, wanted, nil)
 	}
@@ -144,7 +153,10 @@ func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error)
 // and when it is whole.
 func fetchProgress(a *cli.App) func(url string, got, total int64) {
 	var last time.Time
+	var mu sync.Mutex
 	return func(url string, got, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
 		if time.Since(last) < time.Second && got != total {
 			return
 		}
@@ -219,38 +231,75 @@ func fetchFile(ctx context.Context, c *debuginfod.Client, f *wantedFile) (path s
 	return c.Get(ctx, f.id, debuginfod.Debuginfo)
 }
 
-// fetchFiles downloads files, sets and lists the outcome of each, and returns the paths of the
-// existing ones.
-func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, format string,
+// fetchFiles downloads files, sets and lists the outcome of each, in the order of the list, and
+// returns the paths of the existing ones.
+func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, o *fetchOptions,
 	list []wantedFile) (paths []string, err error) {
-	for i := range list {
-		f := &list[i]
+	err = fetchEach(ctx, o.requests, list, func(ctx context.Context, f *wantedFile) error {
 		path, fetched, err := fetchFile(ctx, c, f)
 		f.Outcome = "fetched"
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return ctx.Err()
 		case errors.Is(err, debuginfod.ErrNotFound):
 			f.Outcome = "no server has it"
 		case err != nil:
-			f.Outcome, f.Error = "failed", ingest.OneLine(err.Error())
-			a.Partial = true
-			a.FailInput("", err)
+			f.Outcome, f.Error, f.err = "failed", ingest.OneLine(err.Error()), err
 		case !fetched:
 			f.Outcome = "in the cache"
 		}
 		if err == nil {
 			f.Path = path
-			paths = append(paths, path)
 		}
-		if format == cli.JSON {
-			continue
+		return nil
+	}, func(f *wantedFile) error {
+		if f.err != nil {
+			a.Partial = true
+			a.FailInput("", f.err)
 		}
-		_, err = fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
-			f.Outcome)
-		if err != nil {
-			return nil, err
+		if f.Path != "" {
+			paths = append(paths, f.Path)
 		}
+		if o.format == cli.JSON {
+			return nil
+		}
+		_, err := fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind,
+			ingest.OneLine(f.Object), f.Outcome)
+		return err
+	})
+	return paths, err
+}
+
+// fetchEach calls get for files, several at a time but one after another for those of a build ID,
+// and done for each in the order of the list, one at a time.
+func fetchEach(ctx context.Context, requests int, list []wantedFile,
+	get func(context.Context, *wantedFile) error, done func(*wantedFile) error) error {
+	var mu sync.Mutex // of the variables below
+	ready, next := make([]bool, len(list)), 0
+	byID := make(map[buildid.ID][]int)
+	var ids []buildid.ID
+	for i := range list {
+		id := list[i].id
+		if byID[id] == nil {
+			ids = append(ids, id)
+		}
+		byID[id] = append(byID[id], i)
 	}
-	return paths, nil
+	return files.Each(ctx, requests, len(ids), func(ctx context.Context, n int) error {
+		for _, i := range byID[ids[n]] {
+			if err := get(ctx, &list[i]); err != nil {
+				return err
+			}
+			mu.Lock()
+			ready[i] = true
+			for ; next < len(list) && ready[next]; next++ {
+				if err := done(&list[next]); err != nil {
+					mu.Unlock()
+					return err
+				}
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
 }
