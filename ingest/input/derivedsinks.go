@@ -115,7 +115,7 @@ func (d *deriver) keep() uint32 {
 	t := &d.kept
 	t.key = binary.LittleEndian.AppendUint64(t.key[:0], uint64(d.user)<<32|uint64(d.kernel))
 	at := len(t.key)
-	t.key = append(t.key, newChain(chain(t.key[at:at:at]), d.kpart, d.part)...)
+	t.key = append(t.key[:at], newChain(chain(t.key[at:]), d.kpart, d.part)...)
 	v, fresh := t.index.Add(t.seed.Hash(t.key))
 	if fresh {
 		*v = uint32(len(t.list))

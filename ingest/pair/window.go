@@ -1,12 +1,9 @@
 package pair
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // maxPending bounds the events of a Window: a recording without rounds is sorted within that many.
-const maxPending = 1 << 20
+const maxPending = 1 << 19
 
 // Window sorts the events of a recording by time. perf record writes the buffers of the CPUs one
 // after another. Each pass over all buffers ends with a FINISHED_ROUND record: no later event is
@@ -19,9 +16,11 @@ type Window[T any] struct {
 	Late uint64 // emitted events older than their predecessor, which only damaged files have
 
 	pending  []pending[T]
-	latest   uint64 // of all events so far
-	complete uint64 // events up to this time are in the window when this round ends
-	emitted  uint64 // time of the last emitted event
+	spare    []pending[T] // of sort
+	ends     []int        // of the runs of sort
+	latest   uint64       // of all events so far
+	complete uint64       // events up to this time are in the window when this round ends
+	emitted  uint64       // time of the last emitted event
 }
 
 type pending[T any] struct {
@@ -61,10 +60,41 @@ func (w *Window[T]) Rest() error {
 	return w.emit(len(w.pending))
 }
 
+// sort merges the runs of pending events that are in order: the events of a CPU are.
 func (w *Window[T]) sort() {
-	slices.SortFunc(w.pending, func(a, b pending[T]) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at, b.at))
-	})
+	list, spare, ends := w.pending, w.spare, w.ends[:0]
+	for i := range list {
+		if i+1 == len(list) || list[i+1].before(&list[i]) {
+			ends = append(ends, i+1)
+		}
+	}
+	for len(ends) > 1 {
+		spare = spare[:0]
+		from, merged := 0, ends[:0]
+		for i := 0; i < len(ends); i += 2 {
+			a, b := list[from:ends[i]], []pending[T](nil)
+			if from = ends[i]; i+1 < len(ends) {
+				b = list[from:ends[i+1]]
+				from = ends[i+1]
+			}
+			for len(a) > 0 && len(b) > 0 {
+				if b[0].before(&a[0]) {
+					spare, b = append(spare, b[0]), b[1:]
+				} else {
+					spare, a = append(spare, a[0]), a[1:]
+				}
+			}
+			spare = append(append(spare, a...), b...)
+			merged = append(merged, len(spare))
+		}
+		list, spare, ends = spare, list, merged
+	}
+	w.pending, w.spare, w.ends = list, spare, ends
+}
+
+// before reports whether p is emitted before o.
+func (p *pending[T]) before(o *pending[T]) bool {
+	return p.time < o.time || p.time == o.time && p.at < o.at
 }
 
 // emit emits the first n events.
