@@ -42,8 +42,12 @@ func (p *Profile) waiter(stack StackID) StackID {
 	return stack
 }
 
-// IsScheduler reports whether a location is in a function of the kernel's scheduler.
+// IsScheduler reports whether a location is in a function of the kernel's scheduler; false without
+// names.
 func (p *Profile) IsScheduler(l LocationID) bool {
+	if p.Names == nil {
+		return false
+	}
 	if k := p.Objects[p.Locations[l].Object].Kind; k != Kernel {
 		return false
 	}

@@ -316,7 +316,7 @@ func (f *Folder) labelName(by By, s *ingest.Sample) string {
 	case Label:
 		return f.labelText(s)
 	}
-	if text, ok := SampleLabel(by, f.Profile.Strings[s.Comm], s.PID, s.TID, s.CPU); ok {
+	if text, ok := SampleLabel(by, f.Profile.Strings[s.Comm], "", s.PID, s.TID, s.CPU); ok {
 		return text
 	}
 	key := ingest.TagKey(string(by))
@@ -324,9 +324,11 @@ func (f *Folder) labelName(by By, s *ingest.Sample) string {
 }
 
 // SampleLabel returns the name of the node of a label of a sample with these attributes, negative
-// for unknown ones; ok is false if the label is not Comm, PID, TID or CPU.
-func SampleLabel(by By, comm string, pid, tid, cpu int32) (text string, ok bool) {
+// or empty for unknown ones; ok is false if the label is not Comm, PID, TID, CPU or the state.
+func SampleLabel(by By, comm, state string, pid, tid, cpu int32) (text string, ok bool) {
 	switch by {
+	case ingest.StateTag:
+		return tagText(ingest.StateTag, state), state != ""
 	case Comm:
 		return commText(comm), true
 	case PID:

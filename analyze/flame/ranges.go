@@ -110,7 +110,7 @@ func (g *Graph) SetRanges(line func(ingest.LocationID) uint32) *Times {
 func (t *Times) column(event int, s *input.ReplaySample) (uint16, bool) {
 	t.text = append(t.text[:0], byte(event))
 	for _, by := range t.g.rows.by {
-		text, ok := calltree.SampleLabel(by, s.Comm, s.PID, s.TID, s.CPU)
+		text, ok := calltree.SampleLabel(by, s.Comm, s.State, s.PID, s.TID, s.CPU)
 		if !ok {
 			return 0, false
 		}

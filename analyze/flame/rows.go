@@ -58,8 +58,12 @@ func labelBy(p *ingest.Profile, k ingest.Keep) []calltree.By {
 	if k.CPU {
 		list = append(list, calltree.CPU)
 	}
+	words := k.TagList()
+	if hasStates(p) && !slices.Contains(words, ingest.StateTag) && len(words) < ingest.MaxTags {
+		words = append(words, ingest.StateTag)
+	}
 	all := false
-	for _, word := range k.TagList() {
+	for _, word := range words {
 		if word == ingest.AllLabels {
 			all = true
 			continue
@@ -70,6 +74,15 @@ func labelBy(p *ingest.Profile, k ingest.Keep) []calltree.By {
 		list = addLabels(p, list)
 	}
 	return list
+}
+
+// hasStates reports whether samples have the states of threads: a page is coloured by them.
+func hasStates(p *ingest.Profile) bool {
+	return slices.ContainsFunc(p.Events, func(e ingest.Event) bool {
+		return e.Name == ingest.WallEvent || e.Name == ingest.OffCPUEvent
+	}) && slices.ContainsFunc(p.Samples, func(s ingest.Sample) bool {
+		return p.Tag(&s, ingest.StateTag) != ""
+	})
 }
 
 // addLabels adds the labels that a profile has from pprof files, by key, as long as the columns
@@ -95,7 +108,7 @@ func addLabels(p *ingest.Profile, list []calltree.By) []calltree.By {
 	}
 	for _, key := range keys {
 		by := calltree.By(ingest.LabelTag + key)
-		if slices.Contains(list, by) || len(list) == len(columnKey{}) {
+		if slices.Contains(list, by) || slices.Contains(list, calltree.By(key)) || len(list) == len(columnKey{}) {
 			continue
 		}
 		if next, count := divide(p, columns, by); count <= maxLabelColumns {

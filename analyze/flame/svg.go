@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +38,14 @@ var kindStyles = [...]struct{ name, colour, gecko string }{
 	kindLabel:      {"label", "#d5d8de", "darkgrey"},
 }
 
+// stateStyles are the states of threads in pictures of ingest.WallEvent, as in page/format.js; the
+// last one has all others.
+var stateStyles = [...]struct{ name, states, colour string }{
+	{"running", " running ", "#f4914b"}, {"sleeping (S)", " S ", "#6fc0e8"},
+	{"disk (D)", " D ", "#dd9fc2"}, {"ready (R)", " R R+ new ", "#ecd93a"},
+	{"idle (I)", " I ", "#3fca9f"}, {"other", "", "#c3c5ca"},
+}
+
 // picture writes the tree of one event as SVG.
 type picture struct {
 	g     *Graph
@@ -46,6 +56,9 @@ type picture struct {
 	base  map[*node]uint64 // of the base's side in a differential graph
 	total uint64
 	used  [len(kindStyles)]bool
+	// states has the state that most of each node is in, of a picture of ingest.WallEvent.
+	states map[*node]int
+	stated [len(stateStyles)]bool // the used ones
 }
 
 // WriteSVG writes a still picture of the event that is shown first: each frame with its
@@ -57,9 +70,12 @@ func (g *Graph) WriteSVG(w io.Writer) error {
 	share := max(g.minShare, svgLeast/(svgWidth-2*svgMargin))
 	p := &picture{g: g, out: bufio.NewWriter(w), event: g.Shown,
 		t: newTree(g.rows, g.StartReversed, svgMostBox, share)}
-	p.cum = p.weigh(p.event)
-	if g.Scaling != nil {
-		p.base = p.weigh(baseSide)
+	p.cum = p.weigh(func(c *column) bool { return c.Event == p.event })
+	switch {
+	case g.Scaling != nil:
+		p.base = p.weigh(func(c *column) bool { return c.Event == baseSide })
+	case g.Events[p.event].Name == ingest.WallEvent:
+		p.weighStates()
 	}
 	p.total = p.cum[&p.t.nodes[0]]
 	deepest := int32(0)
@@ -76,15 +92,49 @@ func (g *Graph) WriteSVG(w io.Writer) error {
 	return p.out.Flush()
 }
 
-// weigh adds up the nodes for an event.
-func (p *picture) weigh(event int) map[*node]uint64 {
+// weighStates finds the state that most of each node is in.
+func (p *picture) weighStates() {
+	at := slices.IndexFunc(p.g.Labels, func(l Label) bool { return l.Name == ingest.StateTag })
+	if at < 0 {
+		return
+	}
+	p.states = make(map[*node]int)
+	most := make(map[*node]uint64)
+	for i := range stateStyles {
+		weights := p.weigh(func(c *column) bool {
+			n := len(stateStyles) - 1
+			if v := c.Values[at]; v >= 0 {
+				n = stateOf(p.g.Labels[at].Values[v])
+			}
+			return c.Event == p.event && n == i
+		})
+		for n, w := range weights {
+			if w > most[n] {
+				most[n], p.states[n] = w, i
+			}
+		}
+	}
+}
+
+// stateOf returns the number of a state in stateStyles.
+func stateOf(state string) int {
+	for i := range stateStyles {
+		if strings.Contains(stateStyles[i].states, " "+state+" ") {
+			return i
+		}
+	}
+	return len(stateStyles) - 1
+}
+
+// weigh adds up the nodes for the selected columns.
+func (p *picture) weigh(selected func(*column) bool) map[*node]uint64 {
 	cum := make(map[*node]uint64)
 	var list []*node
 	p.t.preorder(func(n *node) { list = append(list, n) })
 	for i := len(list) - 1; i >= 0; i-- {
 		n := list[i]
 		for _, c := range n.cells {
-			if p.g.Columns[c.column].Event == event {
+			if selected(&p.g.Columns[c.column]) {
 				cum[n] += c.self + c.left
 			}
 		}
@@ -105,6 +155,11 @@ func (p *picture) head(height int) {
 		".head{font-size:15px;font-weight:600}.dim{fill:#5c6370}")
 	for _, k := range kindStyles {
 		fmt.Fprintf(p.out, ".%s{fill:%s}", strings.ToLower(k.name), k.colour)
+	}
+	for i, s := range stateStyles {
+		if p.states != nil {
+			fmt.Fprintf(p.out, ".s%d{fill:%s}", i, s.colour)
+		}
 	}
 	for i, colour := range changeColours {
 		if p.base != nil {
@@ -160,8 +215,12 @@ func (p *picture) box(n *node, x, y, w float64) {
 	p.used[kind] = true
 	class := strings.ToLower(kindStyles[kind].name)
 	values := table.Quantity(p.cum[n], e.Unit) + ", " + table.Percent(p.cum[n], p.total)
-	if p.base != nil {
+	switch {
+	case p.base != nil:
 		class, values = p.changed(n)
+	case p.states != nil && n.frame != calltree.NoNode:
+		class = "s" + strconv.Itoa(p.states[n])
+		p.stated[p.states[n]] = true
 	}
 	fmt.Fprintf(p.out, `<g><title>%s%s: %s</title><rect class="%s" x="%.1f" y="%.0f" `+
 		`width="%.1f" height="%d"/>`, escape(name), escape(object), escape(values), class, x, y,
@@ -188,8 +247,13 @@ func (p *picture) foot(height int) {
 		p.changeLegend(item)
 		words = append(words, p.goneText()...)
 	} else {
+		for i, s := range stateStyles {
+			if p.stated[i] {
+				item("s"+strconv.Itoa(i), s.name)
+			}
+		}
 		for i, k := range kindStyles {
-			if p.used[i] && i != kindLabel {
+			if p.used[i] && i != kindLabel && p.states == nil {
 				item(strings.ToLower(k.name), k.name)
 			}
 		}

@@ -373,6 +373,13 @@ func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 		kpart, part := k.chain.parts()
 		r.frames(kpart, part, k.user, k.kernel)
 	}
+	if x.state != stateNone {
+		r.out.State = d.c.stateName(x.state)
+	}
+	if x.state != stateNone && x.state != stateRunning { // as Profile.TrimWaits
+		at := slices.IndexFunc(r.out.Frames, func(f ReplayFrame) bool { return !r.p.IsScheduler(f.Location) })
+		r.out.Frames = r.out.Frames[max(at, 0):]
+	}
 	return &r.out
 }
 

@@ -110,6 +110,7 @@ type ReplaySample struct {
 	CPU      int32
 	Time     uint64 // as recorded, ns of the recording's clock
 	Period   uint64
+	State    string        // of the thread, in derived events: see ingest.StateTag
 	Frames   []ReplayFrame // leaf first
 }
 

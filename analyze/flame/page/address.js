@@ -5,7 +5,10 @@
 
   // colourings returns the ways to colour a page, the usual one first.
   function colourings(model, base) {
-    return model.differential || base ? ["change", "kind", "object"] : ["kind", "object"];
+    if (model.differential || base) return ["change", "kind", "object"];
+    if (!model.labels.some((l) => l.name === "state")) return ["kind", "object"];
+    return model.events[model.shown]?.name === "wall" ? ["state", "kind", "object"]
+      : ["kind", "object", "state"];
   }
 
   // firstState is the state without an address.

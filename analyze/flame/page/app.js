@@ -4,8 +4,8 @@
   "use strict";
 
   const { decode, weigh, selectColumns, compileSearch, matchFrames, matchedWeight,
-    sandwich, focused, without, selectedWeight } = root.symbolizeModel;
-  const { quantity, percent, cutMiddle } = root.symbolizeFormat;
+    sandwich, focused, without, selectedWeight, mainStates } = root.symbolizeModel;
+  const { quantity, percent, cutMiddle, states, stateNumber } = root.symbolizeFormat;
   const { weighBoth, pair, scalingOf } = root.symbolizeCompare;
   const { decodeRanges, weighRange, countIn } = root.symbolizeRanges;
   const { StackView } = root.symbolizeStacks;
@@ -405,9 +405,23 @@
       return e ? `${of}: ${e.name}, ${quantity(this.total / scale, e.unit)}` : "all";
     }
 
+    // states returns the main states of the nodes and frames of a tree; of a tree that was made of
+    // another, of the frames.
+    states(tree) {
+      const { model, mask } = this, whole = tree === model.reverse ? tree : model.forward;
+      if (this.statesMask !== mask) this.statesOf = new Map();
+      this.statesMask = mask;
+      if (!this.statesOf.has(whole)) {
+        this.statesOf.set(whole, mainStates(model, whole, mask, states.length, stateNumber));
+      }
+      const of = this.statesOf.get(whole);
+      return tree === whole ? of : { frames: of.frames, sums: of.sums };
+    }
+
     shownIn(tree, weights, zoomed, down, first) {
       const { model, hit, state, dark } = this;
-      return { model, tree, weights, zoomed, down, first, colour: state.colour, dark, hit,
+      const states = state.colour === "state" ? this.states(tree) : null;
+      return { model, tree, weights, zoomed, down, first, colour: state.colour, dark, hit, states,
         searching: this.searching, all: this.allText(), picked: this.picked };
     }
 

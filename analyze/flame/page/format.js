@@ -83,6 +83,16 @@
   ];
   const inlinedKind = 4;
 
+  // The states of threads, in the colours of Okabe and Ito, which colour-blind people tell apart.
+  const states = [
+    { name: "running", of: ["running"], h: 26, s: 88, light: 62, dark: 54 },
+    { name: "sleeping (S)", of: ["S"], h: 202, s: 74, light: 68, dark: 56 },
+    { name: "disk (D)", of: ["D"], h: 327, s: 46, light: 74, dark: 64 },
+    { name: "ready (R)", of: ["R", "R+", "new"], h: 56, s: 84, light: 58, dark: 52 },
+    { name: "idle (I)", of: ["I"], h: 164, s: 60, light: 52, dark: 44 },
+    { name: "other", of: [], h: 220, s: 7, light: 76, dark: 56 },
+  ];
+
   // luminance is that of WCAG, of a colour by hue, saturation and lightness.
   function luminance(h, s, l) {
     const a = s / 100 * Math.min(l, 100 - l) / 100;
@@ -105,6 +115,18 @@
   function kindColour(kind, name, dark) {
     const k = kinds[kind], v = hash(name) % 9 - 4;
     return css(k.h + v * (kind === 5 ? 0 : 1.2), k.s, (dark ? k.dark : k.light) + v * 0.9);
+  }
+
+  // stateNumber is the number in states of a state's label.
+  function stateNumber(label) {
+    const n = states.findIndex((s) => s.of.includes(label));
+    return n < 0 ? states.length - 1 : n;
+  }
+
+  // stateColour is the colour of a state by its number, a little varied by the name.
+  function stateColour(number, name, dark) {
+    const k = states[number], v = hash(name) % 7 - 3;
+    return css(k.h, k.s, (dark ? k.dark : k.light) + v * 0.9);
   }
 
   // objectColour is a colour for each object: the golden angle keeps near numbers apart.
@@ -134,5 +156,5 @@
   }
 
   root.symbolizeFormat = { quantity, thousands, percent, cutMiddle, shortName, scopeEnd, baseName, hash, kinds,
-    inlinedKind, luminance, kindColour, objectColour, roundStep, ticksOf, secondsText };
+    inlinedKind, luminance, kindColour, states, stateNumber, stateColour, objectColour, roundStep, ticksOf, secondsText };
 })(globalThis);

@@ -3,7 +3,7 @@
   "use strict";
 
   const { layout } = root.symbolizeModel;
-  const { cutMiddle, shortName, scopeEnd, inlinedKind, kindColour, objectColour } = root.symbolizeFormat;
+  const { cutMiddle, shortName, scopeEnd, inlinedKind, kindColour, objectColour, stateColour } = root.symbolizeFormat;
   const { change, changeStep, changeColour } = root.symbolizeCompare;
 
   const leastRow = 19, mostRow = 24, fontSize = 11.5, least = 0.6, textFrom = 22;
@@ -197,10 +197,12 @@
         const { cum, base } = s.weights;
         return changeColour(changeStep(s.model, change(s.model, cum[node], base.cum[node])), s.dark);
       }
-      const key = frame * 2 + s.tree.inlined[node];
+      const state = s.states && frame >= 0 ? (s.states.nodes ? s.states.nodes[node] : s.states.frames[frame]) : -1;
+      const key = state < 0 ? frame * 2 + s.tree.inlined[node] : -2 - frame * 8 - state;
       let c = this.colours.get(key);
       if (!c) {
-        c = this.colourOf(frame, s.tree.inlined[node] === 1);
+        c = state < 0 ? this.colourOf(frame, s.tree.inlined[node] === 1)
+          : stateColour(state, s.model.frames.name[frame], s.dark);
         this.colours.set(key, c);
       }
       return c;

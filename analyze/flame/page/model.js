@@ -86,6 +86,28 @@
     return mask;
   }
 
+  // stateWeights returns the weight of each node by the state of threads, a list of weights as of
+  // weigh for each of count states; number is the state of a label. Columns of other labels have the
+  // last one.
+  function stateWeights(model, tree, mask, count, number) {
+    const at = model.labels.findIndex((l) => l.name === "state");
+    const of = model.columns.map((c) => c.values[at] >= 0 ? number(model.labels[at].values[c.values[at]]) : count - 1);
+    return Array.from({ length: count }, (_, s) => weigh(tree, mask.map((m, i) => m && of[i] === s)));
+  }
+
+  // mainStates returns the state with the most weight of each node of a tree, and of each frame.
+  function mainStates(model, tree, mask, count, number) {
+    const weights = stateWeights(model, tree, mask, count, number);
+    const frames = model.frames.name.map(() => new Float64Array(count));
+    const most = (values) => values.reduce((best, v, i) => v > values[best] ? i : best, 0);
+    const nodes = Uint8Array.from({ length: tree.n }, (_, n) => {
+      const values = weights.map((w) => w.cum[n]);
+      if (tree.frame[n] >= 0) weights.forEach((w, s) => { frames[tree.frame[n]][s] += w.self[n] + w.left[n]; });
+      return most(values);
+    });
+    return { nodes, frames: frames.map(most), sums: weights.map((w) => w.cum[0]) };
+  }
+
   // layout places the nodes that are at least least pixels wide. The path from the root to
   // zoomed takes the whole width. Each box is {node, x, w, row}; those with thin set, and the
   // parent as node, are in the place of neighbours that are narrower, or not in the page.
@@ -325,6 +347,6 @@
     return rows;
   }
 
-  root.symbolizeModel = { decode, decodeTree, addUp, weigh, selectColumns, layout, compileSearch,
+  root.symbolizeModel = { decode, decodeTree, addUp, weigh, selectColumns, mainStates, layout, compileSearch,
     matchFrames, matchedWeight, sandwich, focused, without, selectedWeight, table, sortRows };
 })(globalThis);

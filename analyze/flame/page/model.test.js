@@ -163,6 +163,23 @@ test("names are shortened", () => {
   assert.equal(f.baseName("/usr/lib/libc.so.6"), "libc.so.6");
 });
 
+test("each node has the state that most of it is in, of the selected columns", () => {
+  const model = m.decode({ labels: [{ name: "comm", values: ["a"] }, { name: "state", values: ["S", "running", "x"] }],
+    columns: [{ event: 0, values: [0, 0] }, { event: 0, values: [0, 1] }, { event: 0, values: [-1, -1] }],
+    frames: { name: ["main", "nap", "burn"], object: [-1, -1, -1], kind: [0, 0, 0] }, objects: [],
+    forward: { frame: [-1, 0, 1, 2], depth: [0, 1, 2, 2], inlined: [],
+      cells: [2, 0, 7, 0, 1, 1, 4, 0, 0, 2, 2, 0] },
+    reverse: { frame: [-1], depth: [0], inlined: [], cells: [] } });
+  const states = (mask) => m.mainStates(model, model.forward, Uint8Array.from(mask), f.states.length, f.stateNumber);
+  const all = states([1, 1, 1]);
+  assert.deepEqual(Array.from(all.nodes), [1, 1, 1, 0]); // 1 is S, 0 running
+  assert.deepEqual(all.frames, [0, 1, 0]); // main has no weight of its own
+  assert.deepEqual(all.sums, [4, 7, 0, 0, 0, 2]);
+  assert.deepEqual(Array.from(states([0, 1, 0]).nodes), [0, 0, 0, 0]);
+  assert.equal(f.states[f.stateNumber("R+")].name, "ready (R)");
+  assert.equal(f.stateNumber("never seen"), f.states.length - 1);
+});
+
 test("the text of frames has the contrast that WCAG asks for, on all colours", () => {
   const text = 0.00902; // luminance of #16181d
   const contrast = (colour) => {
@@ -176,6 +193,9 @@ test("the text of frames has the contrast that WCAG asks for, on all colours", (
       assert.ok(contrast(f.objectColour(n - 1, `f${n}`, dark)) >= 4.5, `object ${n}, ${dark}`);
       f.kinds.forEach((k, i) => {
         assert.ok(contrast(f.kindColour(i, `f${n}`, dark)) >= 4.5, `${k.name} ${n}, ${dark}`);
+      });
+      f.states.forEach((s, i) => {
+        assert.ok(contrast(f.stateColour(i, `f${n}`, dark)) >= 4.5, `${s.name} ${n}, ${dark}`);
       });
     }
   }

@@ -6,7 +6,7 @@
   const { table, sortRows } = root.symbolizeModel;
   const { tableOf } = root.symbolizeRanges;
   const { quantity, thousands, percent, cutMiddle, shortName, scopeEnd, baseName, kinds, inlinedKind,
-    kindColour } = root.symbolizeFormat;
+    kindColour, states, stateColour } = root.symbolizeFormat;
   const { compareTable, changeStep, changeColour, signed, status, points,
     compareText, testText } = root.symbolizeCompare;
 
@@ -287,6 +287,12 @@
         }
       });
       parts.push(make("span", { class: "dim" }, "share of samples by the innermost frame"));
+    } else if (state.colour === "state") {
+      const { sums } = app.states(tree), all = sums.reduce((a, b) => a + b, 0);
+      states.forEach((s, i) => {
+        if (sums[i] > 0) parts.push(item(stateColour(i, "", dark), `${s.name} ${percent(sums[i], all)}`));
+      });
+      parts.push(make("span", { class: "dim" }, "a frame has the colour of the state that most of it is in"));
     } else if (state.colour === "change") {
       const { steps } = model.scaling, n = steps.length;
       for (let i = -n; i <= n; i++) {

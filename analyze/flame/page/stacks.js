@@ -3,7 +3,7 @@
   "use strict";
 
   const { quantity, percent, ticksOf, secondsText, cutMiddle, kindColour, objectColour,
-    inlinedKind } = root.symbolizeFormat;
+    inlinedKind, stateColour } = root.symbolizeFormat;
   const { make, showTooltip } = root.symbolizePanels;
 
   const $ = (id) => document.getElementById(id);
@@ -225,6 +225,7 @@
     colour(node) {
       const { model, state, dark } = this.app, tree = model.forward, f = tree.frame[node];
       const { name, object, kind } = model.frames;
+      if (state.colour === "state") return stateColour(this.app.states(tree).nodes[node], name[f], dark);
       return state.colour === "object" ? objectColour(object[f], name[f], dark)
         : kindColour(tree.inlined[node] ? inlinedKind : kind[f], name[f], dark);
     }
