@@ -157,5 +157,55 @@ func compareTimehist(t *testing.T, data string) {
 	t.Logf("%d threads equal perf sched timehist", len(selected))
 }
 
+// traceThread and traceCall match lines of perf trace -s: a thread, and its calls of a kind with
+// their number, errors, and time in ms.
+var (
+	traceThread = regexp.MustCompile(`^ \S+ \((\d+)\), \d+ events`)
+	traceCall   = regexp.MustCompile(`^   \w+ +(\d+) +\d+ +([0-9.]+) `)
+)
+
+// TestLiveSyscalls: the time of each thread in system calls is perf trace's.
+func TestLiveSyscalls(t *testing.T) {
+	needLive(t, "perf", "gcc")
+	dir := t.TempDir()
+	src, err := filepath.Abs("../../fixtures/src/waits.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", "-O1", "-pthread", "-o", "waits", src)
+	command(t, dir, "perf", "trace", "record", "-o", "calls.data", "./waits", "pipe")
+	data := filepath.Join(dir, "calls.data")
+	want, tid := make(map[string]float64), ""
+	command(t, dir, "perf", "trace", "-s", "-i", data, "-o", "sums")
+	sums, err := os.ReadFile(filepath.Join(dir, "sums"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		if m := traceThread.FindStringSubmatch(line); m != nil {
+			tid = m[1]
+		} else if m := traceCall.FindStringSubmatch(line); m != nil {
+			ms, _ := strconv.ParseFloat(m[2], 64)
+			want[tid] += ms * 1e6
+		}
+	}
+	got := make(map[string]float64)
+	text := runMain(t, "resolve", "--quiet", "--pair", "syscalls", "--no-local", "--labels", "tid",
+		"--format", "json", data)
+	for _, m := range regexp.MustCompile(`"TID":(\d+)[^}]*"Weight":(\d+)`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.ParseFloat(m[2], 64)
+		got[m[1]] += n
+	}
+	for tid, ns := range want { // exit_group ends with the recording, at most 2 ms later
+		t.Logf("thread %s: %.3f ms in system calls, perf trace %.3f", tid, got[tid]/1e6, ns/1e6)
+		if less := got[tid] - ns; less < -1e5 || less > 2e6 || ns < 1e8 {
+			t.Errorf("thread %s: %.0f ns in system calls, perf trace %.0f", tid, got[tid], ns)
+		}
+	}
+	if len(want) != 2 || len(got) != 2 {
+		t.Errorf("threads %v, perf trace %v", got, want)
+	}
+}
+
 // waitSample matches a sample of --format json: thread, state and weight.
 var waitSample = regexp.MustCompile(`"TID":(\d+),"Labels":\{[^}]*"state":"([^"]+)"\},"Count":\d+,"Weight":(\d+)`)

@@ -157,6 +157,9 @@ func (d *deriver) record(rec *perfdata.Record) error {
 		var x perfdata.Task
 		if d.c.Records.File.Task(rec, &x) == nil {
 			d.pids[x.TID] = x.PID
+			if d.d.kind == pairOf {
+				break
+			}
 			if id, err := d.c.Records.File.SampleID(rec); err == nil && !x.Synthesized && id.Time > 0 {
 				return d.push(rec, id.Time, derivedRecord{kind: recordFork, point: pair.Point{TID: x.TID}})
 			}

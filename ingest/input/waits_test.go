@@ -383,6 +383,7 @@ func pairCapture(big bool) capture {
 		{12, 1, 12, 0, 0}, {15, 3, 12, 0, 0}, {16, 0, 11, 0, 0}, {20, 1, 13, 0, 0}} {
 		hit(h.time, h.event, h.tid, h.dev, h.sector)
 	}
+	c.Fork(10, 10, 19, 11, perfbuild.At{Time: 17, PID: 10, TID: 11}) // it has no part in any pair
 	return c
 }
 
