@@ -180,6 +180,7 @@ type Profile struct {
 	// outermost frame, is a stack, also if no sample has it.
 	Callers []StackID
 	Leaves  []LocationID
+	Stacks  int // the number of distinct ones, in a profile without them (input.Options.NoStacks)
 	Events  []Event
 	Samples []Sample
 
@@ -198,6 +199,9 @@ func (p *Profile) Stack(list []LocationID, s StackID) []LocationID {
 
 // DistinctStacks returns the number of distinct stacks of samples.
 func (p *Profile) DistinctStacks() (n int) {
+	if p.Callers == nil {
+		return p.Stacks
+	}
 	seen := make([]bool, len(p.Callers))
 	for i := range p.Samples {
 		if s := p.Samples[i].Stack; !seen[s] {
@@ -258,7 +262,6 @@ type Stats struct {
 	BadRecords     uint64
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples with an unknown event ID
-	ByIDSource     [8]uint64
 	Copied         CopiedStats
 	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
@@ -288,9 +291,6 @@ func (s *Stats) Add(o *Stats) {
 	s.BadRecords += o.BadRecords
 	s.UnknownRecords += o.UnknownRecords
 	s.UnknownIDs += o.UnknownIDs
-	for i, n := range o.ByIDSource {
-		s.ByIDSource[i] += n
-	}
 	s.Copied.Add(&o.Copied)
 	s.KernelList = s.KernelList || o.KernelList
 	s.NoStarts = s.NoStarts || o.NoStarts

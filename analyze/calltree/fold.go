@@ -86,7 +86,7 @@ func (f *Folder) FoldSums(event int, count bool) (s *Stacks, flat, cum []uint64)
 	return s, flat, f.cumulative(sums)
 }
 
-// cumulative returns the cumulative values of nodes from the values of all stacks, which it changes.
+// cumulative returns the cumulative values of nodes from the values of stacks, which it changes.
 func (f *Folder) cumulative(sums []uint64) []uint64 {
 	p, cum := f.Profile, make([]uint64, len(f.nodes))
 	for id := len(sums) - 1; id > 0; id-- {

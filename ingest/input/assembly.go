@@ -144,25 +144,9 @@ func (f *assembly) eventsUsed() []uint16 {
 	return number
 }
 
-// sources counts frames by the source of the build ID of their object, and determines the main
-// program.
-func (f *assembly) sources() {
-	p := f.p
-	frames := make([]uint64, len(p.Locations))
-	stacks := make([]uint64, len(p.Callers)) // samples, of callees too
-	for i := range p.Samples {
-		stacks[p.Samples[i].Stack] += p.Samples[i].Count
-	}
-	for s := len(stacks) - 1; s > 0; s-- { // callees come after their callers
-		frames[p.Leaves[s]] += stacks[s]
-		stacks[p.Callers[s]] += stacks[s]
-	}
-	for l, n := range frames {
-		if o := &p.Objects[p.Locations[l].Object]; sideband.NeedsID(o.Kind) || o.Kind == ingest.JIT {
-			p.Stats.ByIDSource[o.IDSource] += n
-		}
-	}
-	p.Meta.MainProgram = p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
+// mainProgram sets the main program of the profile.
+func (f *assembly) mainProgram() {
+	f.p.Meta.MainProgram = f.p.MainProgram(func(s *ingest.Sample) uint64 { return s.Count })
 }
 
 // folder makes a Profile from the tables of all workers.
@@ -203,7 +187,12 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		// here.
 		w.chains, w.places, w.reader.records = nil, nil, nil
 	}
-	merge.Assemble(f.p, f.shards)
+	if f.opts.NoStacks {
+		merge.Count(f.p, f.shards)
+	} else {
+		merge.Assemble(f.p, f.shards)
+		f.mainProgram()
+	}
 	f.stats()
 	f.meta()
 	return f.p, number
@@ -228,7 +217,6 @@ func (f *folder) stats() {
 	}
 	st.NoReturns = f.opts.Branches || slices.ContainsFunc(f.Records.File.Events,
 		func(e perfdata.Event) bool { return e.Attr.BranchSampleType&perfdata.BranchCallStack != 0 })
-	f.sources()
 	f.warn(warnings)
 }
 

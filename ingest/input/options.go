@@ -43,8 +43,10 @@ type Options struct {
 	Branches bool
 	// Runs, with Branches, adds data for profile-guided optimization: the sampled addresses, and
 	// the code between two branches. ingest.BranchTag distinguishes the samples.
-	Runs    bool
-	Workers int // 0 for GOMAXPROCS
+	Runs bool
+	// NoStacks makes the Profile of a perf.data without stacks, only with Profile.Stacks.
+	NoStacks bool
+	Workers  int // 0 for GOMAXPROCS
 
 	// Stdin is read for the path StandardInput, once; nil makes that path a file name.
 	Stdin io.Reader

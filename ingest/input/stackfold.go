@@ -386,7 +386,7 @@ func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	p.Stats = f.stats
 	p.Stats.Lost = f.set.LostSamples
 	p.Stats.RecordTypes = make(map[string]uint64)
-	f.sources()
+	f.mainProgram()
 	f.stackWarnings(p)
 	p.Meta.Captures = []string{f.file.path}
 	return p, s

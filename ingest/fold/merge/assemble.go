@@ -64,6 +64,40 @@ func Assemble(p *ingest.Profile, shards []*Shard) {
 	p.Samples = makeSamples(rows, labels)
 }
 
+// Count is Assemble for a profile without stacks: it has their number, and a sample for each
+// combination of labels.
+func Count(p *ingest.Profile, shards []*Shard) {
+	p.Locations = joinLocations(shards)
+	labels, rank := rankLabels(shards)
+	sums := make([]Row, len(labels))
+	var trees []countedTree
+	for i, s := range shards {
+		n := 0
+		for k := range s.Stacks {
+			n += s.Stacks[k].Len()
+		}
+		sampled := make([]bool, n)
+		for r := range s.Rows {
+			sampled[r.Stack] = true
+			sum := &sums[rank[i][r.Label]]
+			sum.Count, sum.Weight = sum.Count+r.Count, sum.Weight+r.Weight
+		}
+		for _, t := range s.Stacks {
+			trees = append(trees, countedTree{t, s.Location, sampled[:t.Len()]})
+			sampled = sampled[t.Len():]
+		}
+		s.Rows, s.Stacks = nil, nil
+	}
+	p.Stacks = countStacks(trees)
+	for label, sum := range sums {
+		if sum.Count > 0 {
+			sm := labels[label]
+			sm.Count, sm.Weight = sum.Count, sum.Weight
+			p.Samples = append(p.Samples, sm)
+		}
+	}
+}
+
 // manyRows is the number of rows from which the tables of the shards are collected at once: some 10
 // MB. With fewer a collection costs more than everything else.
 const manyRows = 64 << 10

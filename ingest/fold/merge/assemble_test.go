@@ -112,6 +112,8 @@ func TestAssemble(t *testing.T) {
 		n := 1 + rng.IntN(4)
 		again := rand.New(rand.NewPCG(seed, 5))
 		again.IntN(4)
+		counted := rand.New(rand.NewPCG(seed, 5))
+		counted.IntN(4)
 		shards, turned := randomShards(rng, n), randomShards(again, n)
 		slices.Reverse(turned)
 		want := plainly(shards)
@@ -145,6 +147,28 @@ func TestAssemble(t *testing.T) {
 		if len(got) != len(p.Samples) || !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: %d samples, want %d", seed, len(p.Samples), len(want))
 		}
+		checkCount(t, p, randomShards(counted, n))
+	}
+}
+
+// checkCount compares Count with the assembled profile of equal shards.
+func checkCount(t *testing.T, p *ingest.Profile, shards []*Shard) {
+	t.Helper()
+	q := &ingest.Profile{Strings: make([]string, 3)}
+	Count(q, shards)
+	var want []ingest.Sample
+	for _, s := range p.Samples {
+		s.Stack = 0
+		if n := len(want); n > 0 && ingest.CompareSamples(want[n-1], s) == 0 {
+			want[n-1].Count, want[n-1].Weight = want[n-1].Count+s.Count, want[n-1].Weight+s.Weight
+			continue
+		}
+		want = append(want, s)
+	}
+	if q.DistinctStacks() != p.DistinctStacks() || !slices.Equal(q.Samples, want) ||
+		!slices.Equal(q.Locations, p.Locations) {
+		t.Errorf("%d stacks with samples %v, want %d with %v", q.DistinctStacks(), q.Samples,
+			p.DistinctStacks(), want)
 	}
 }
 

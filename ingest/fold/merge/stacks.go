@@ -3,8 +3,10 @@ package merge
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"iter"
 	"slices"
+	"sync"
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
@@ -270,6 +272,41 @@ func (t *tree) callers() []ingest.StackID {
 		}
 	}
 	return callers
+}
+
+// countedTree is a tree of stacks, with the locations of its values.
+type countedTree struct {
+	intern.Tree
+	locations []ingest.LocationID
+	sampled   []bool // by node
+}
+
+// countStacks returns the number of distinct stacks with samples, by their hashes.
+func countStacks(trees []countedTree) int {
+	var mu sync.Mutex
+	var stacks intern.Table[struct{}]
+	seed := intern.MakeSeed()
+	each(len(trees), func(i int) {
+		t := &trees[i]
+		nodes := t.Nodes()
+		hashes := make([]intern.Hash, len(nodes)) // of node 0: zero
+		var key []byte
+		for n := 1; n < len(nodes); n++ {
+			caller := hashes[nodes[n].Parent]
+			key = binary.LittleEndian.AppendUint64(key[:0], caller.Hi)
+			key = binary.LittleEndian.AppendUint64(key, caller.Lo)
+			key = binary.LittleEndian.AppendUint32(key, uint32(t.locations[nodes[n].Value]))
+			hashes[n] = seed.Hash(key)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for n, sampled := range t.sampled {
+			if sampled {
+				stacks.Number(hashes[n])
+			}
+		}
+	})
+	return stacks.Len()
 }
 
 // SetStacks sets the stacks of a profile to the trees of a forest, and renumbers the stacks of its
