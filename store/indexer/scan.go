@@ -13,6 +13,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/container"
+	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
 	"symbolize/store"
@@ -28,6 +29,7 @@ type worker struct {
 	dirBuf  []byte
 	head    [headLen]byte
 	builder *symtab.Builder // nil until it is needed
+	rules   *cfi.Builder    // nil until it is needed
 	task    *fileTask       // being read, see advance
 }
 

@@ -21,7 +21,12 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
 		return
 	}
-	b := cfi.NewBuilder(arch)
+	if s.w.rules == nil {
+		s.w.rules = cfi.NewBuilder(arch)
+	} else {
+		s.w.rules.Reset(arch)
+	}
+	b := s.w.rules
 	goProgram := false
 	if runs {
 		// For Go's functions .debug_frame has fewer rules: none where they switch stacks.

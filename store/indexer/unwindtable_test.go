@@ -17,6 +17,7 @@ import (
 
 // TestSFrame reads .sframe where there is nothing else.
 func TestSFrame(t *testing.T) {
+	w := new(worker)                                           // for all files, as in a run
 	section := append([]byte{0xe2, 0xde, 2, 0, 3, 0, 0xf8, 0}, // no auxiliary header
 		1, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, // a function, a row of 3 bytes
 		0, 0xf0, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // it starts 0x1000 before
@@ -43,7 +44,7 @@ func TestSFrame(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Entry = 0
-		s := &sources{c: &store.Contribution{}}
+		s := &sources{w: w, c: &store.Contribution{}}
 		s.unwindTable(f, true)
 		if len(s.c.Sources) != c.sources || (s.err != nil) != c.failed {
 			t.Errorf("%s: %d sources, %v", c.name, len(s.c.Sources), s.err)

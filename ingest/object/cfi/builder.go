@@ -48,8 +48,29 @@ type Builder struct {
 
 // NewBuilder returns an empty Builder.
 func NewBuilder(a *Arch) *Builder {
-	return &Builder{Arch: a, Rules: []Rule{{}}, packed: []packedRule{{}},
-		rules: map[packedRule]uint32{{}: 0}, exprs: make(map[string]int32)}
+	b := &Builder{rules: make(map[packedRule]uint32), exprs: make(map[string]int32)}
+	b.Reset(a)
+	return b
+}
+
+// Numbers of rows and functions for which a Builder keeps its memory, 16 and 8 MB. The largest file
+// of a /usr/lib has 1.1 million rows and 138,000 functions.
+const (
+	keptRows  = 2 << 20
+	keptFuncs = 1 << 18
+)
+
+// Reset empties the Builder for an object of a machine, and keeps its memory: of an index of
+// /usr/lib 3 % were copies of rows and functions, as their slices grew for each object anew.
+func (b *Builder) Reset(a *Arch) {
+	clear(b.rules)
+	clear(b.exprs)
+	b.rules[packedRule{}] = 0
+	*b = Builder{Arch: a, Rules: append(b.Rules[:0], Rule{}), packed: append(b.packed[:0], packedRule{}),
+		rules: b.rules, exprs: b.exprs, funcs: b.funcs[:0], rows: b.rows[:0]}
+	if cap(b.rows) > keptRows || cap(b.funcs) > keptFuncs {
+		b.rows, b.funcs = nil, nil
+	}
 }
 
 // Func begins a function, to which the following Rows belong. It reports false for a range
