@@ -37,6 +37,7 @@ type CollectStats struct {
 	Captures int    `json:"captures"`        // all
 	Failed   int    `json:"captures_failed"` // left out, as they could not be read
 	Kept     int    `json:"captures_kept"`   // collected before
+	Read     int    `json:"captures_read"`   // in this run
 	Samples  uint64 `json:"samples"`
 	Unwritten
 
@@ -146,6 +147,8 @@ func (t *collecting) count(h *Head, kept bool) {
 	t.stats.Samples += h.Samples
 	if kept {
 		t.stats.Kept++
+	} else {
+		t.stats.Read++
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // joinBytes is the size of profiles from which a joiner makes one of them.
-var joinBytes = 4 << 20
+var joinBytes = 1 << 18
 
 // joiner makes one profile of captures as they are read: the hosts of a service have most of their
 // stacks in common, and memory holds their union rather than all. It grows by as much as it

@@ -1,7 +1,9 @@
 package batch_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/fixtures/sweep"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -180,5 +183,88 @@ func TestPrune(t *testing.T) {
 	compare(t, written(t, out), before)
 	if _, err := os.Stat(filepath.Join(out, ".batch")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestWeek: seven nights whose runs are killed, with symbols of two programs that arrive on the fourth
+// day, end with the profiles of undisturbed runs with all symbols. Each capture is read once, but
+// for those with copied stacks that lacked an unwind table.
+func TestWeek(t *testing.T) {
+	full := newStore(t, "../../fixtures/objects")
+	late := newStore(t, "../../fixtures/objects/bin/fixed", "../../fixtures/objects/bin/bpfload")
+	rng := sweep.Rand(t)
+	nights := make([]*night, 7)
+	outs := make([]string, len(nights))
+	read, captures, unwound := 0, 0, 0
+	parent := t.TempDir()
+	for day := range nights {
+		n := &night{dir: t.TempDir(), store: late}
+		for i, name := range []string{"fixed", "spawn", "dwarf", "mixed", "bpf-lines"} {
+			to := filepath.Join(n.dir, []string{"web", "db"}[i%2], "h1", name+".data")
+			copyFile(t, "../../fixtures/captures/"+name+".data", to)
+			n.captures = append(n.captures, to)
+		}
+		slices.Sort(n.captures)
+		nights[day], outs[day] = n, filepath.Join(parent, fmt.Sprint(day))
+		captures += len(n.captures)
+		if day == 3 {
+			addToStore(t, late, "../../fixtures/objects")
+			again(t, n, parent, &unwound)
+		}
+		for kill := 3; kill >= 0; kill-- {
+			ctx, cancel := context.WithCancel(t.Context())
+			opts := n.options(outs[day])
+			left := rng.IntN(2 * len(n.captures))
+			opts.Hooks = &batch.Hooks{Done: func() {
+				if left--; left < 0 && kill > 0 {
+					cancel()
+				}
+			}}
+			sum, err := batch.Run(ctx, n.captures, opts)
+			cancel()
+			if err != nil && (kill == 0 || !errors.Is(err, context.Canceled)) {
+				t.Fatal(err)
+			}
+			read += sum.Read
+		}
+	}
+	if read != captures || unwound == 0 {
+		t.Errorf("%d captures, %d reads; %d to be unwound again", captures, read, unwound)
+	}
+	for day, n := range nights {
+		sum, err := batch.Run(t.Context(), n.captures, n.options(outs[day]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read += sum.Read
+		n.store = full
+		compare(t, written(t, outs[day]), n.plain(t))
+	}
+	if read != captures+unwound {
+		t.Errorf("%d captures and %d to be unwound again, %d reads", captures, unwound, read)
+	}
+}
+
+// again names the finished runs below a directory with the store of a night, and counts the captures
+// whose stacks this cannot extend.
+func again(t *testing.T, n *night, dir string, outdated *int) {
+	t.Helper()
+	s, err := analyze.Open(t.Context(), n.session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := batch.Nights([]string{dir})
+	if err != nil || len(list) != 3 {
+		t.Fatal(len(list), err)
+	}
+	for _, night := range list {
+		sum, err := night.Name(t.Context(), s, batch.RunOptions{Demangler: newDemangler})
+		if err != nil || len(sum.Gained) == 0 || sum.Read != 0 {
+			t.Errorf("%+v, %v", sum, err)
+		}
+		*outdated += sum.Outdated
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
