@@ -8,6 +8,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/format/pods"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
@@ -88,6 +89,7 @@ type Samples struct {
 	// Weight is the field of tracepoints that weighs samples, "" for their periods.
 	Weight     string
 	WakerDepth int // see input.Options
+	Pods       *pods.Table
 	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	Runs     bool // with Branches: sampled addresses and code between branches, too
@@ -196,7 +198,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, WakerDepth: o.WakerDepth, Time: o.Time, Keep: o.Keep,
+		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, WakerDepth: o.WakerDepth, Pods: o.Pods, Time: o.Time, Keep: o.Keep,
 		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(),

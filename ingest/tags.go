@@ -16,6 +16,11 @@ import (
 const (
 	CgroupTag    = "cgroup"    // the path of the control group
 	ContainerTag = "container" // the ID in that path, "" if none
+	// Of the Kubernetes pod of that path, with a list of pods: its namespace, its name, and its
+	// controller, as in "deployment/web".
+	NamespaceTag = "namespace"
+	PodTag       = "pod"
+	WorkloadTag  = "workload"
 	// ParallelismTag is how many recorded threads ran with the sample.
 	ParallelismTag = "parallelism"
 	TimeTag        = "time:"  // "time:10s": the start of an interval of that length
@@ -62,6 +67,9 @@ const (
 	RunningState = "running" // of samples of running threads
 )
 
+// PodTags are the words of tags that need a list of pods.
+var PodTags = [...]string{NamespaceTag, PodTag, WorkloadTag}
+
 // DerivedTag reports whether a word is of a tag that only derived events have.
 func DerivedTag(word string) bool {
 	return word == StateTag || word == WakerTag || word == InsteadTag || word == PairTag
@@ -97,7 +105,7 @@ func ParseTag(word string) error {
 // plainTag reports whether a word is a tag of perf.data files without a parameter.
 func plainTag(word string) bool {
 	return word == CgroupTag || word == ContainerTag || word == ParallelismTag || DerivedTag(word) ||
-		slices.Contains(NamespaceTags[:], word)
+		slices.Contains(NamespaceTags[:], word) || slices.Contains(PodTags[:], word)
 }
 
 // CanonicalLabel returns the key of a LabelTag if that is a word of its own, like "cgroup" or
@@ -112,7 +120,8 @@ func CanonicalLabel(word string) string {
 
 // TagWords describes all words of tags, for messages.
 func TagWords() string {
-	return CgroupTag + ", " + ContainerTag + ", " + ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
+	return CgroupTag + ", " + ContainerTag + ", " + strings.Join(PodTags[:], ", ") + ", " +
+		ParallelismTag + ", " + strings.Join(NamespaceTags[:], ", ") +
 		", " + StateTag + ", " + WakerTag + ", time:DURATION, field:NAME, label:KEY"
 }
 

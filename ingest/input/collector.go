@@ -211,12 +211,9 @@ func (c *collector) tagSources() error {
 				return err
 			}
 			src.value, src.text = intervals(uint64(d))
-		case word == ingest.CgroupTag, word == ingest.ContainerTag:
+		case ofCgroup(word):
 			src.value = func(r *reader) uint64 { return r.sample.Cgroup }
-			src.text = cgroupText
-			if word == ingest.ContainerTag {
-				src.text = containerText
-			}
+			src.text = c.cgroupText(word)
 		case word == ingest.ParallelismTag:
 			if err := c.parallelismTag(&src); err != nil {
 				return err
@@ -256,9 +253,14 @@ func (c *collector) checkTags(words []string) error {
 		namespaces = namespaces || a.Has(perfdata.FlagNamespaces)
 	}
 	for _, word := range words {
+		if slices.Contains(ingest.PodTags[:], word) && c.opts.Pods == nil {
+			return ingest.WithHint(fmt.Errorf("%s: the label %s needs a list of pods",
+				c.Records.File.Name, word),
+				"`kubectl get pods -A -o json >pods.json`, and --pods pods.json")
+		}
 		need, has := "", true
 		switch {
-		case word == ingest.CgroupTag, word == ingest.ContainerTag:
+		case ofCgroup(word):
 			need, has = "perf record --all-cgroups", cgroups
 		case slices.Contains(ingest.NamespaceTags[:], word):
 			need, has = "perf record --namespaces", namespaces
@@ -291,6 +293,36 @@ func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) strin
 			text += "." + fmt.Sprintf("%09d", at%1e9)[:digits]
 		}
 		return text
+	}
+}
+
+// ofCgroup reports whether a tag is made from the control group of samples.
+func ofCgroup(word string) bool {
+	return word == ingest.CgroupTag || word == ingest.ContainerTag ||
+		slices.Contains(ingest.PodTags[:], word)
+}
+
+// cgroupText returns the function that makes the text of a tag from the number of a control group.
+func (c *collector) cgroupText(word string) func(*reader, uint64) string {
+	switch word {
+	case ingest.CgroupTag:
+		return cgroupText
+	case ingest.ContainerTag:
+		return containerText
+	}
+	return func(r *reader, number uint64) string {
+		pod, ok := c.opts.Pods.Find(r.c.CgroupPath(number))
+		switch {
+		case !ok:
+			return ""
+		case pod.Workload == "": // the list lacks it
+			return "unknown pod " + pod.Name
+		case word == ingest.NamespaceTag:
+			return pod.Namespace
+		case word == ingest.PodTag:
+			return pod.Name
+		}
+		return pod.Workload
 	}
 }
 

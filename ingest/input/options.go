@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pods"
 	"symbolize/ingest/sideband"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	// WakerDepth, with ingest.OffCPUEvent, adds to each stack those of the threads that woke the
 	// thread, that woke that one, up to this many.
 	WakerDepth int
+	// Pods has the pods of ingest.PodTags.
+	Pods *pods.Table
 
 	Comms []string    // only these thread names; none for all
 	PIDs  []int32     // only these processes; none for all

@@ -3,6 +3,7 @@ package batchcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,6 +182,7 @@ func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
 	o.batchInputs.addFlags(fs, "of the captures")
 	fs.IntVar(&o.parts, "parts", 8, parts)
 	cli.AddLabels(fs, &o.labels)
+	cli.AddGroup(fs, cli.GroupSymbols, o.AddPods)
 	addBatchSessionFlags(fs, &o.InputOptions)
 }
 
@@ -189,7 +191,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 	if o.Keep, err = cli.ParseLabels(o.labels); err != nil {
 		return opts, err
 	}
-	if err := cli.CheckJobs(o.Jobs); err != nil {
+	if err := cmp.Or(cli.CheckJobs(o.Jobs), o.Pods.Read()); err != nil {
 		return opts, err
 	}
 	if o.parts < 1 {
@@ -200,7 +202,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v", o.Keep, o.Event, o.TrustPaths)
+	return fmt.Sprintf("%v %q %v", o.Keep, o.Event, o.TrustPaths) + o.Pods.Digest()
 }
 
 type batchRunOptions struct {

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/format/pods"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/sys"
 )
@@ -57,6 +58,8 @@ type InputOptions struct {
 
 	wakerDepth int // of --waker-depth
 
+	Pods pods.Flag
+
 	Keep    ingest.Keep     // labels that keep samples apart
 	Bundles []string        // of the arguments, see SplitBundles
 	Opened  *analyze.Inputs // opened captures that no session has yet
@@ -91,6 +94,7 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	AddPIDs(fs, &o.pids, "only the process `PID`; may be repeated")
 	fs.Var((*PIDs[int32])(&o.tids), "tid", "only the thread `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only the CPUs in `LIST`, such as 0,2-3")
+	o.AddPods(fs)
 	fs.StringVar(&o.weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
 	fs.StringVar(&o.times, "time", "",
@@ -113,6 +117,12 @@ func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 		"read symbols of the captures' kernel from `FILE`, a copy of /proc/kallsyms")
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, assume that the file now at the path is the one that ran")
+}
+
+// AddPods adds --pods, which Pods.Read reads.
+func (o *InputOptions) AddPods(fs *pflag.FlagSet) {
+	fs.Var(&o.Pods, "pods", "`FILE` or directory of what kubectl get pods -A -o json printed, for "+
+		"the labels namespace, pod and workload")
 }
 
 // SplitBundles opens the arguments, keeps the bundles and returns the captures; see
@@ -145,7 +155,7 @@ func (o *InputOptions) Validate(args []string) error {
 			o.cpu = append(o.cpu, int32(n))
 		}
 	}
-	if err := cmp.Or(CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms)); err != nil ||
+	if err := cmp.Or(CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms), o.Pods.Read()); err != nil ||
 		o.Names == "" {
 		return err
 	}

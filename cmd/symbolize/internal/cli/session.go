@@ -93,6 +93,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Weight:   o.weight,
 
 			WakerDepth: o.wakerDepth,
+			Pods:       o.Pods.Table,
 
 			Keep:   o.Keep,
 			Stacks: o.Stacks.Parsed,

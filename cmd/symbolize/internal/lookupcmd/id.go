@@ -72,8 +72,8 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 		return nil, id, &lookup.IDError{ID: id}
 	}
 	if len(text) >= minPrefix && isHex(text) {
-		m, prefixErr := cli.FindObject(s.reader, text)
-		var several *cli.PrefixError
+		m, prefixErr := lookup.FindObject(s.reader, text)
+		var several *lookup.PrefixError
 		if m != nil || errors.As(prefixErr, &several) {
 			if m != nil {
 				id = m.ID

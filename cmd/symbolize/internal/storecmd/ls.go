@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/inspect"
+	"symbolize/analyze/lookup"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/store/db"
@@ -71,7 +72,7 @@ prints the functions of each source, in the order in which sources are asked.`,
 		Args: cli.OneArg("build ID"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return a.WithReader(func(r *db.Reader) error {
-				m, err := cli.FindObject(r, args[0])
+				m, err := lookup.FindObject(r, args[0])
 				if err != nil {
 					return err
 				}

@@ -1,18 +1,24 @@
-package cli
+package lookup
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
-	"symbolize/store/db"
 )
 
+// Store is a store.View that lists its objects, as db.Reader does.
+type Store interface {
+	store.View
+	Objects() iter.Seq2[*store.Manifest, error]
+}
+
 // FindObject returns the only object with a build ID that begins with prefix.
-func FindObject(r *db.Reader, prefix string) (*store.Manifest, error) {
+func FindObject(r Store, prefix string) (*store.Manifest, error) {
 	if id, err := buildid.Parse(prefix); err == nil {
 		if m, _, _ := store.FindOne(r, id); m != nil {
 			return m, nil
