@@ -111,7 +111,7 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	e := ingest.Event{Name: ev.Name, Unit: "count"}
 	const cpuClock, taskClock = 0, 1
 	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
-		a.Config == taskClock) || ev.Name == perfOffCPU {
+		a.Config == taskClock) || ev.Name == perfOffCPU && a.SampleType&perfdata.SampleRaw == 0 {
 		e.Unit = "nanoseconds"
 	}
 	if !ev.Attr.Has(perfdata.FlagFreq) && ev.Attr.SampleType&perfdata.SampleRead == 0 {

@@ -118,12 +118,19 @@ func (c *collector) eventNamed(name string) int {
 		func(e perfdata.Event) bool { return e.Name == name })
 }
 
-// renameOffCPU selects the event of perf record --off-cpu.
+// renameOffCPU selects the event of perf record --off-cpu. Since perf 6.15 its samples have the time
+// and the stack in RAW (__set_offcpu_sample in tools/perf/util/evsel.c), which is not read.
 func (c *collector) renameOffCPU() error {
 	for i := range c.event {
-		if c.Records.File.Events[i].Name == perfOffCPU {
-			c.event[i] = 0
+		e := &c.Records.File.Events[i]
+		if e.Name != perfOffCPU {
+			continue
 		}
+		if e.Attr.SampleType&perfdata.SampleRaw != 0 {
+			return ingest.WithHint(fmt.Errorf("%s: samples of %s of perf 6.15 and later are not read",
+				c.Records.File.Name, perfOffCPU), "record it with `perf record -a -g -e %s`", schedSwitch)
+		}
+		c.event[i] = 0
 	}
 	c.events = []ingest.Event{{Name: ingest.OffCPUEvent, Unit: "nanoseconds"}}
 	return nil

@@ -422,6 +422,9 @@ func TestPairs(t *testing.T) {
 func TestDerivedErrors(t *testing.T) {
 	plain := newCapture()
 	plain.hit(7, 1, cU, 0x400010)
+	direct := waitsCapture(false) // as perf 6.15 records --off-cpu
+	direct.Events[0].Name = "offcpu-time"
+	direct.EventDesc()
 	noTimes := waitsCapture(false)
 	for i := range noTimes.Events {
 		noTimes.Events[i].SampleType &^= perfbuild.Time
@@ -446,6 +449,8 @@ func TestDerivedErrors(t *testing.T) {
 			want: "no weights of fields"},
 		{name: "a label", c: plain, opts: Options{Keep: ingest.Keep{Tags: "state"}},
 			want: "its samples have no state", hint: "--event off-cpu"},
+		{name: "direct", c: direct, opts: Options{Event: "off-cpu"}, want: "offcpu-time of perf 6.15",
+			hint: "sched:sched_switch"},
 		{name: "neither", c: plain, opts: Options{Event: "offcpu"}, want: `no event "offcpu" in it`},
 	} {
 		cp, err := openBytes(t, tt.c.Bytes(), tt.opts)
