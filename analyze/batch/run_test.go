@@ -19,9 +19,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest/format/pprof"
-	"symbolize/store"
 	"symbolize/store/db"
-	"symbolize/store/indexer"
 )
 
 // night is a directory of captures of services and hosts, with a store for them.
@@ -54,16 +52,7 @@ func newNight(t *testing.T) *night {
 func newStore(t *testing.T, paths ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store")
-	var w *db.Writer
-	_, err := indexer.Index(t.Context(), paths, nil,
-		func() (store.Sink, error) {
-			var err error
-			w, err = db.OpenWriter(t.Context(), path, db.WriterOptions{})
-			return w, err
-		}, indexer.Options{DebugRoots: []string{}})
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	addToStore(t, path, paths...)
 	return path
 }
 

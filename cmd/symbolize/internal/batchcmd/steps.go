@@ -29,8 +29,9 @@ func newBatchCollectCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "collect -o DIR CAPTURE|DIR…",
 		Short: "Read captures and cut their locations into parts",
-		Long: `collect reads captures, and all captures below directories, and writes a file for each: its stacks,
-and its distinct locations cut into parts by build ID. It prints the paths of the files.`,
+		Long: `collect reads captures, and all captures below directories, and writes packs of them: the stacks of
+each, and the distinct locations of all, cut into parts by build ID. It prints the paths of the
+packs. Captures that an earlier run has read, and would read in the same way, are not read again.`,
 		Example: "  symbolize batch collect --parts 4 -o collected captures",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return runBatchCollect(ctx, a, o, args)
