@@ -30,8 +30,8 @@ type change struct {
 // leastPeriods is how many periods a level has at least: one that differs alone is no change.
 const leastPeriods = 2
 
-// span is periods from and before to, and where in it a split has the greatest score.
-type span struct{ from, to, at int }
+// span is the periods from and before to.
+type span struct{ from, to int }
 
 // seededSpans returns the spans of n periods in which changes are searched: all periods, and for
 // each length, halved again and again, spans that overlap by half, so that each change is far from

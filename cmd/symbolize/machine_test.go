@@ -40,9 +40,13 @@ func newMachine(t *testing.T) *machine {
 		"stacks.syms":   "sampled/kallsyms",
 
 		"switches.data": "waits/pipe.data",
+		"convoy.data":   "waits/convoy.data",
+		"disk.data":     "waits/disk.data",
+		"pipeline.data": "waits/pipeline.data",
 	} {
 		copyFile(t, filepath.Join(home, to), filepath.Join("../../fixtures", from))
 	}
+	copyTree(t, filepath.Join(home, "waits"), "../../fixtures/waits")
 	// README.md runs in a clone of the repository.
 	copyTree(t, filepath.Join(home, "fixtures/objects"), "../../fixtures/objects")
 	for _, name := range []string{"captures/mixed-buildid.data", "kernel/kallsyms"} {
