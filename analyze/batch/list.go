@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"symbolize/ingest"
+	"symbolize/ingest/format/container"
 )
 
 // Captures lists the captures that paths name, sorted, each once: files, and files below
@@ -39,6 +42,30 @@ func Captures(paths []string) ([]string, error) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// Profiles lists what a report can read, sorted, each once: the files that paths name, and the
+// profiles and captures among the files below directories, as Captures walks them.
+func Profiles(paths []string) ([]string, error) {
+	list, err := Captures(paths)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(path string) bool {
+		if slices.Contains(paths, path) {
+			return false
+		}
+		switch container.TypeOfPath(path) {
+		case container.TypePprof, container.TypePerfData, container.TypeOTLP, container.TypeGzip:
+			return false
+		}
+		return true
+	})
+	if len(list) == 0 {
+		return nil, ingest.WithHint(fmt.Errorf("%s: no profile in it", ingest.Printable(paths[0])),
+			"`symbolize batch run -o DIR CAPTURES` makes profiles")
+	}
+	return list, nil
 }
 
 // isRecording reports whether a directory is one of perf's: perf record --threads and --kcore.

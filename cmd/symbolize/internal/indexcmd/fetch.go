@@ -2,6 +2,7 @@ package indexcmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ type fetchOptions struct {
 	format    string
 	jobs      int
 	requests  int
+	list      string
 	maxMemory cli.Size
 	writer    db.WriterOptions
 }
@@ -52,7 +54,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 		Example: "  symbolize fetch --dry-run perf.data\n" +
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && o.list == "" {
 				return ingest.WithHint(cli.Usagef("no capture is named"),
 					"name the files that `perf record` wrote")
 			}
@@ -66,6 +68,8 @@ func NewFetch(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"download symbol tables instead of debug information where servers offer sections: a "+
 			"tenth of the bytes, without lines and inlined calls")
+	fs.StringVar(&o.list, "list", "", "download what `FILE` lists: the JSON of missing, or of missing "+
+		"--over; - is standard input")
 	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "download at most `N` files at a time")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cli.AddWriter(fs, &o.writer)
@@ -99,8 +103,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 		return ingest.WithHint(cli.Usagef("no server is named"),
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
-	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory}
-	wanted, err := wantedFiles(ctx, a, in, captures)
+	wanted, err := o.wanted(ctx, a, captures)
 	if err != nil {
 		return err
 	}
@@ -169,29 +172,69 @@ func fetchProgress(a *cli.App) func(url string, got, total int64) {
 	}
 }
 
-// wantedFiles lists the missing files of frames without a name, the files of most frames first.
-func wantedFiles(ctx context.Context, a *cli.App, in *cli.InputOptions, captures []string) (
-	list []wantedFile, err error) {
-	list = []wantedFile{}
-	err = a.WithSession(ctx, in, captures, func(s *cli.Session, captures []string) error {
+// wanted lists the missing files of captures and of --list, those of most frames first.
+func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string) ([]wantedFile, error) {
+	list := []wantedFile{}
+	if o.list != "" {
+		c, err := o.readList(a)
+		if err != nil {
+			return nil, ingest.WithHint(fmt.Errorf("%s: %w", ingest.Printable(o.list), err),
+				"`symbolize missing --over --format json DIR` writes such a list")
+		}
+		list = appendWanted(list, c)
+	}
+	if len(captures) == 0 {
+		return list, nil
+	}
+	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory}
+	err := a.WithSession(ctx, in, captures, func(s *cli.Session, captures []string) error {
 		p, err := s.Load(ctx, captures)
 		if err != nil {
 			return err
 		}
 		a.PrintWarnings(p)
-		for _, m := range report.NewCoverage(p, report.CoverageOptions{Count: true}).Missing {
-			id, err := buildid.Parse(m.BuildID)
-			if err != nil || id.Space() != buildid.GNU || !id.Exact() {
-				continue
-			}
-			for _, kind := range kindsFor(m.Reason) {
-				list = append(list, wantedFile{BuildID: id.String(), Kind: string(kind),
-					Object: m.Object, Frames: m.Frames, id: id})
-			}
-		}
+		list = appendWanted(list, report.NewCoverage(p, report.CoverageOptions{Count: true}))
 		return nil
 	})
 	return list, err
+}
+
+// readList reads --list.
+func (o *fetchOptions) readList(a *cli.App) (*report.Coverage, error) {
+	in := a.Env.Stdin
+	if o.list != "-" {
+		f, err := files.Open(o.list)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	var c report.Coverage
+	return &c, json.NewDecoder(in).Decode(&c)
+}
+
+// appendWanted appends the files that help against what is missing, each once.
+func appendWanted(list []wantedFile, c *report.Coverage) []wantedFile {
+	known := make(map[[2]string]bool)
+	for i := range list {
+		known[[2]string{list[i].BuildID, list[i].Kind}] = true
+	}
+	for _, m := range c.Missing {
+		id, err := buildid.Parse(m.BuildID)
+		if err != nil || id.Space() != buildid.GNU || !id.Exact() {
+			continue
+		}
+		for _, kind := range kindsFor(m.Reason) {
+			f := wantedFile{BuildID: id.String(), Kind: string(kind), Object: m.Object,
+				Frames: m.Frames, id: id}
+			if k := [2]string{f.BuildID, f.Kind}; !known[k] {
+				known[k] = true
+				list = append(list, f)
+			}
+		}
+	}
+	return list
 }
 
 // kindsFor returns which files of an object help against a reason.

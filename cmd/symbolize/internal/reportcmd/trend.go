@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/format/container"
 )
 
 type trendOptions struct {
@@ -122,7 +120,7 @@ type trendRun struct {
 }
 
 func runTrend(ctx context.Context, a *cli.App, o *trendOptions, args []string) error {
-	paths, err := profilesOf(args)
+	paths, err := batch.Profiles(args)
 	if err != nil {
 		return err
 	}
@@ -148,30 +146,6 @@ func runTrend(ctx context.Context, a *cli.App, o *trendOptions, args []string) e
 		}
 		return r.report(ctx)
 	})
-}
-
-// profilesOf returns the files among arguments, and the pprof files, OpenTelemetry profiles and
-// captures below directories.
-func profilesOf(args []string) ([]string, error) {
-	list, err := batch.Captures(args)
-	if err != nil {
-		return nil, err
-	}
-	list = slices.DeleteFunc(list, func(path string) bool {
-		if slices.Contains(args, path) {
-			return false
-		}
-		switch t := container.TypeOfPath(path); t {
-		case container.TypePprof, container.TypePerfData, container.TypeOTLP, container.TypeGzip:
-			return false
-		}
-		return true
-	})
-	if len(list) == 0 {
-		return nil, ingest.WithHint(fmt.Errorf("%s: no profile in it", ingest.Printable(args[0])),
-			"`symbolize batch run -o DIR CAPTURES` makes profiles")
-	}
-	return list, nil
 }
 
 func (o *trendOptions) options() diff.TrendOptions {

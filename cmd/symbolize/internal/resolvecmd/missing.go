@@ -20,11 +20,14 @@ type missingOptions struct {
 	format string
 	by     string
 	count  bool
+	over   bool
 }
 
 const missingLong = `missing lists the code without names by object and reason, heaviest first, each with the build ID
 and the command that fixes it. --by lists it for each program, service or other label: heaviest
-first, with the share of its samples.` + cli.CaptureStatus
+first, with the share of its samples. --over reads many profiles or captures one after another,
+also all below directories, and lists objects by their samples in all of them, with the numbers of
+captures and hosts and the first day: what to fetch first for a fleet.` + cli.CaptureStatus
 
 // labelWords are the words of --by.
 var labelWords = strings.Join(ingest.FieldLabels[:], ", ") + ", " + ingest.TagWords()
@@ -38,10 +41,14 @@ func NewMissing(a *cli.App) *cobra.Command {
 		Long:    missingLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize missing perf.data\n  symbolize missing --format json perf.data\n" +
-			"  symbolize missing --by label:service.name profiles.otlp",
+			"  symbolize missing --by label:service.name profiles.otlp\n" +
+			"  symbolize missing --over --format json profiles >missing.json",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(args); err != nil {
 				return err
+			}
+			if o.over {
+				return runMissingOver(ctx, a, o, args)
 			}
 			return runMissing(ctx, a, o, args)
 		}),
@@ -50,10 +57,15 @@ func NewMissing(a *cli.App) *cobra.Command {
 	o.InputOptions.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.by, "by", "", "a list for each value of `LABEL`: "+labelWords)
 	cli.AddCount(cmd.Flags(), &o.count)
+	cmd.Flags().BoolVar(&o.over, "over", false,
+		"rank what is missing over many profiles, also all below directories")
 	return cmd
 }
 
 func (o *missingOptions) validate(args []string) (err error) {
+	if o.over && (o.by != "" || o.count) {
+		return cli.Usagef("--over excludes --by, and counts samples")
+	}
 	if o.by != "" {
 		if o.Keep, err = cli.ParseLabels([]string{o.by}); err != nil {
 			return cli.Usagef("--by %q: it is one of %s", o.by, labelWords)
