@@ -204,7 +204,8 @@ func (b *TrendBuilder) addNodes(s *calltree.Stacks, p *ingest.Profile, start tim
 	}
 }
 
-// Trend matches the nodes of all profiles and finds the changes. It needs a profile.
+// Trend matches the nodes of all profiles and finds the changes. Periods without samples are left
+// out; without any, there is nothing to write.
 func (b *TrendBuilder) Trend() *Trend {
 	t := &Trend{Event: ingest.Printable(b.event.Name), Unit: b.unit, By: byText(b.opts.By),
 		Value: "flat", Filters: b.filters, Alpha: b.opts.Alpha, MinShare: b.opts.MinShare,
@@ -220,7 +221,12 @@ func (b *TrendBuilder) Trend() *Trend {
 	slices.Sort(t.unmatched)
 	number := make(map[time.Time]int)
 	for _, p := range b.periods {
-		t.Periods = append(t.Periods, *p)
+		if p.Total > 0 { // no samples have no shares
+			t.Periods = append(t.Periods, *p)
+		}
+	}
+	if len(t.Periods) == 0 {
+		return t
 	}
 	slices.SortFunc(t.Periods, func(a, b Period) int { return a.Start.Compare(b.Start) })
 	for i := range t.Periods {
@@ -298,9 +304,6 @@ func (t *Trend) shares(values, squares []float64) *series {
 	level := sum / max(1, total)
 	for i, v := range values {
 		p := &t.Periods[i]
-		if p.Total == 0 {
-			continue
-		}
 		sample := 1 / float64(max(1, p.Samples)) // share of one
 		if v > 0 {
 			sample = squares[i] / v / float64(p.Total)

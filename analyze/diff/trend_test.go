@@ -125,3 +125,25 @@ func TestMoved(t *testing.T) {
 		})
 	}
 }
+
+// TestTrendEmpty: a profile without samples makes no period, and no change.
+func TestTrendEmpty(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 5))
+	b := NewTrend(TrendOptions{Every: 24 * time.Hour, Alpha: 0.05})
+	for night := range 8 {
+		stacks := map[string]float64{"main;work": 50000}
+		if night%2 == 1 {
+			stacks = nil
+		}
+		in := Input{Name: fmt.Sprint(night), Profile: trendNight(rng, stacks)}
+		if err := b.Add(in, time.Date(2026, time.March, 1+night, 0, 0, 0, 0, time.UTC)); err != nil {
+			t.Fatal(err)
+		}
+		if trend := b.Trend(); len(trend.Periods) != night/2+1 || len(trend.Changes()) > 0 {
+			t.Errorf("night %d: %d periods, %d changes", night, len(trend.Periods), len(trend.Changes()))
+		}
+	}
+	if trend := NewTrend(TrendOptions{Every: time.Hour}).Trend(); len(trend.Periods) > 0 {
+		t.Error("a period without profiles")
+	}
+}

@@ -154,9 +154,6 @@ func (t *Trend) chart(s *Series) trendChart {
 		Range: percent(slices.Min(s.Share)) + " to " + percent(slices.Max(s.Share))}
 	var line, above, below strings.Builder
 	for i, v := range s.Share {
-		if t.Periods[i].Total == 0 {
-			continue
-		}
 		command := "L"
 		if line.Len() == 0 {
 			command = "M"

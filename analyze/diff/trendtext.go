@@ -25,18 +25,13 @@ func (t *Trend) PeriodText(i int) string {
 // mostBars is the number of periods of a sparkline, the last ones.
 const mostBars = 40
 
-// bars returns the shares as a sparkline from 0 to the greatest; a period without samples is a
-// space.
+// bars returns the shares as a sparkline from 0 to the greatest.
 func (t *Trend) bars(s *Series) string {
 	const heights = "▁▂▃▄▅▆▇█"
 	levels := []rune(heights)
 	most := slices.Max(s.Share)
 	var b strings.Builder
 	for i := max(0, len(s.Share)-mostBars); i < len(s.Share); i++ {
-		if t.Periods[i].Total == 0 {
-			b.WriteByte(' ')
-			continue
-		}
 		b.WriteRune(levels[int(math.Round(s.Share[i]/most*float64(len(levels)-1)))])
 	}
 	return b.String()

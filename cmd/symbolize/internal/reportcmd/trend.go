@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -212,6 +213,9 @@ func (r *trendRun) loadAll(ctx context.Context, p *diff.Period) (list []diff.Inp
 
 func (r *trendRun) report(ctx context.Context) error {
 	t := r.builder.Trend()
+	if len(t.Periods) == 0 {
+		return errors.New("the profiles have no samples of the event")
+	}
 	if err := r.builder.Relate(t, func(p *diff.Period) ([]diff.Input, error) {
 		return r.loadAll(ctx, p)
 	}); err != nil {
