@@ -157,8 +157,8 @@ func compareScript(t *testing.T, c *Capture, want []perfSample, others int) {
 	frames, differ, longer := 0, 0, 0
 	for i := range want {
 		// Samples of one time have no order: perf has that of the files of its threads.
-		if k := i + 1; k < len(want) && got[i].Time == got[k].Time && got[i].TID == want[k].tid &&
-			got[k].TID == want[i].tid {
+		if k := i + 1; k < len(want) && got[i].Time == got[k].Time && got[i].TID != got[k].TID &&
+			got[i].TID == want[k].tid && got[k].TID == want[i].tid {
 			want[i], want[k] = want[k], want[i]
 		}
 		g, w := &got[i], &want[i]
