@@ -19,7 +19,7 @@ import (
 // Dependency is a question that reading a capture, or naming an object, asked of the store, and the
 // answer: while the answer is the same, so is the result. One of ID, Path and File is set.
 type Dependency struct {
-	ID     buildid.ID            // what the store has of an object
+	ID     buildid.ID            // the tables of an object in the store
 	Unwind bool                  // with ID: only the layout and the rules for unwinding
 	Path   string                // the build ID of the file at a path
 	File   *sideband.ObjectQuery // the build ID of a mapping recorded without one
@@ -53,7 +53,7 @@ func (s *Session) Trace() (store.View, *Trace) {
 	return t.view(false), t
 }
 
-// view returns a view of the session that notes what is asked of the store.
+// view returns a view of the session that notes the questions to the store.
 func (t *Trace) view(unwind bool) store.View {
 	return store.Layer(t.session.overlay, &traced{View: t.session.stored, trace: t, unwind: unwind})
 }

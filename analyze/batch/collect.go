@@ -37,7 +37,7 @@ type Head struct {
 	Lacking int
 }
 
-// state identifies what was read of a capture.
+// state identifies the content that was read of a capture, and the answers of the store.
 func (h *Head) state() string {
 	needs := h.Needs
 	return digest(fmt.Sprintf("%s %s %x", h.Content, h.Reading, encodeRecord(&needs)))

@@ -59,7 +59,7 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	if err != nil {
 		return nil, stats, err
 	}
-	// Another process with the same task may pack and remove what this one has read.
+	// Another process with the same task may pack and remove the files of this one.
 	for try := 0; try == 0 || try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
 		packs, err = t.run(ctx, captures)
 	}
@@ -294,7 +294,7 @@ func (t *collecting) keyOf(head *Head) (string, error) {
 	return digest(fmt.Sprintf("%q %s", path, head.Reading)), nil
 }
 
-// fileState is by what an unchanged file is recognized.
+// fileState recognizes an unchanged file.
 type fileState struct {
 	Size  int64
 	Mtime int64 // ns since 1970

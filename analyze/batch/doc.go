@@ -26,11 +26,11 @@
 // captures are read, a task keeps each in a pack of its own below ".loose". A file of Name has a
 // record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up to 20 bytes
 // with zeros, or "symbol:" and the name that captures gave it; and the records "names" (namesHead)
-// and "made" ([]made), on what each name depends. Each task of Collect notes in a file of
-// ShareExtension which captures it read, and in one of PlanExtension which all tasks are to read:
-// Merge is refused while one is left, or a part is not named.
+// and "made" ([]made), the answers of the store that the names depend on. Each task of Collect notes
+// in a file of ShareExtension which captures it read, and in one of PlanExtension which all tasks
+// are to read: Merge is refused while one is left, or a part is not named.
 //
 // A capture is known by its content: one that was collected under two paths counts once in a
 // profile. Nothing depends on the store as a whole: reading a capture and naming an object each note
-// what they asked of it (analyze.Dependency), and are done again if an answer is another one.
+// their questions to it (analyze.Dependency), and are done again if an answer is another one.
 package batch

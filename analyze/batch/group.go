@@ -53,7 +53,7 @@ type Group struct {
 	keys        []string // of samples, "" for keys of captures
 	captureKeys []string // the others, "" for keys of samples
 	parts       int      // that the locations were cut into
-	state       string   // a digest of what was read of the captures
+	state       string   // a digest of the captures' contents
 	named       bool     // one came with names of its own
 }
 
@@ -166,7 +166,7 @@ type Grouped struct {
 	Equal [][2]string
 }
 
-// grouped is a capture with what its group is found by.
+// grouped is a capture with the values of its group.
 type grouped struct {
 	member
 	values, missing       []string

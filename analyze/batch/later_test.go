@@ -160,7 +160,7 @@ func (n *night) mergePacks(t *testing.T, packs []string, out, comment string) {
 	}
 }
 
-// TestPrune: what a run keeps is removed, its profiles stay.
+// TestPrune: the files that a run keeps are removed, its profiles stay.
 func TestPrune(t *testing.T) {
 	n := newNight(t)
 	out := t.TempDir()
@@ -186,7 +186,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestWeek: seven nights whose runs are killed, with symbols of two programs that arrive on the fourth
+// TestWeek: seven nights with runs that are killed, with symbols of two programs that arrive on the fourth
 // day, end with the profiles of undisturbed runs with all symbols. Each capture is read once, but
 // for those with copied stacks that lacked an unwind table.
 func TestWeek(t *testing.T) {

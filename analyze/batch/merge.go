@@ -94,7 +94,7 @@ func (a *Answers) of(key string) ([]answer, error) {
 type group struct {
 	answers *Answers
 	own     map[string][]answer // of the captures themselves
-	seen    map[string]bool     // digests of what is in own
+	seen    map[string]bool     // digests of the answers in own
 	known   map[string][]answer // that were looked for
 	used    [][]*answer         // by object of the profile
 }

@@ -14,7 +14,7 @@ import (
 	"symbolize/ingest"
 )
 
-// nightName is the file in workDir that describes what Run was asked for.
+// nightName is the file in workDir with the options of Run.
 const nightName = "night.json"
 
 // Night describes a finished Run, so that its profiles can be made again without the captures.
@@ -94,7 +94,7 @@ func readNight(dir string) (*Night, error) {
 	return n, readJSON(path, n)
 }
 
-// Status is what is done in a directory of Run or of Collect.
+// Status is the progress in a directory of Run or of Collect.
 type Status struct {
 	Progress
 	Packs    int `json:"packs"`
@@ -104,7 +104,7 @@ type Status struct {
 	Groups   int `json:"groups_written"`
 }
 
-// ReadStatus reads what is done in a directory: the output of Run, or one of Collect, with files of
+// ReadStatus reads the progress in a directory: the output of Run, or one of Collect, with files of
 // names in others.
 func ReadStatus(dir string, names []string) (*Status, error) {
 	if fi, err := os.Stat(filepath.Join(dir, workDir)); err == nil && fi.IsDir() {
@@ -161,7 +161,7 @@ func (s *Status) addPack(path string) error {
 	return f.Close()
 }
 
-// Prune removes what Run keeps for another run, and leaves the profiles.
+// Prune removes the files that Run keeps for another run, and leaves the profiles.
 func (n *Night) Prune() error { return os.RemoveAll(filepath.Join(n.Out, workDir)) }
 
 // AddNight adds the figures of another night.
@@ -178,9 +178,9 @@ func (s *Summary) AddNight(o *Summary) {
 	s.Remote = o.Remote // of the session, which all share
 }
 
-// Name names the night again with the store of a session, and replaces the profiles whose names
-// have changed. It reads no captures: Summary.Outdated counts those whose stacks would be unwound
-// further now. Of the options only Workers, Demangler and Hooks count.
+// Name names the night again with the store of a session, and replaces the profiles that have other
+// names then. It reads no captures: Summary.Outdated counts those with stacks that the store could
+// unwind further now. Of the options only Workers, Demangler and Hooks count.
 func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (*Summary, error) {
 	opts.Out, opts.Formats, opts.Style, opts.Parts = n.Out, n.Formats, n.Style, n.Parts
 	opts.By = Grouping{Keys: n.Keys, Pattern: n.Pattern, Manifest: n.Manifest}

@@ -106,7 +106,7 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 	return &r.sum, errors.Join(err, r.session.Close())
 }
 
-// finish names and merges what is collected.
+// finish names and merges the collected captures.
 func (r *runner) finish(ctx context.Context) (*Summary, error) {
 	err := r.nameParts(ctx)
 	if err == nil {

@@ -15,8 +15,8 @@ import (
 	"symbolize/ingest/files"
 )
 
-// Extensions of the files in which tasks of Collect note what they are to read together, and their
-// share of it.
+// Extensions of the files in which tasks of Collect note the captures that they read together, and
+// their share.
 const (
 	PlanExtension  = ".plan"
 	ShareExtension = ".share"
@@ -60,7 +60,7 @@ func writeJSON(path string, value any) error {
 	return writeFile(path, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(value) })
 }
 
-// writeShare notes the share of a task, and what is expected of all.
+// writeShare notes the share of a task, and the captures of all tasks.
 func (t *collecting) writeShare(captures, all []string) error {
 	own, err := absolute(captures)
 	if err != nil {

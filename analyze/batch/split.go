@@ -83,7 +83,7 @@ type Written struct {
 	Files []WrittenFile
 	Facts []json.RawMessage // of the profiles, see Hooks
 
-	keys []string // of the objects whose names were looked for
+	keys []string // of the objects that were looked for
 }
 
 // WrittenFile is a file below Output.Dir.

@@ -13,8 +13,8 @@ import (
 	"symbolize/ingest/addr"
 )
 
-// trendNight makes the profile of a night: samples by stack, whose functions are separated by ";",
-// the outermost first, each with the noise of counting.
+// trendNight makes the profile of a night: samples by stack: functions separated by ";", the
+// outermost first, each with the noise of counting.
 func trendNight(rng *rand.Rand, stacks map[string]float64) *ingest.Profile {
 	b := profilebuild.New(profilebuild.Clock())
 	object := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/app"}})
@@ -47,7 +47,7 @@ func draw(rng *rand.Rand, mean float64) uint64 {
 }
 
 // TestMoved: a cost that moved to a caller, a callee or a function with the same caller is no
-// growth; one of another caller, and what is more than what went elsewhere, is.
+// growth; one of another caller is, and so is the part that exceeds the decline elsewhere.
 func TestMoved(t *testing.T) {
 	const before, after = 0, 1
 	for _, tt := range []struct {
@@ -87,7 +87,7 @@ func TestMoved(t *testing.T) {
 					stacks[fmt.Sprintf("main;step%d", i)] = 20000
 				}
 				side := before
-				if night >= 8 { // what the tenth night proves
+				if night >= 8 { // the tenth night proves it
 					side = after
 				}
 				for s, n := range tt.stacks[side] {

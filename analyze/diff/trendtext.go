@@ -88,7 +88,7 @@ func (t *Trend) writeTitle(w *bufio.Writer, style table.Style) {
 	}
 }
 
-// facts describe what is compared, a line each.
+// facts describe the comparison, a line each.
 func (t *Trend) facts() []string {
 	profiles, samples := 0, uint64(0)
 	for i := range t.Periods {

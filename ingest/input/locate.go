@@ -83,8 +83,8 @@ type locator struct {
 	noTable map[uint32]uint32
 }
 
-// lastPart is the user part of the last locate, from the outermost frame: what the next part has in
-// common with it need not be looked up again.
+// lastPart is the user part of the last locate, from the outermost frame: frames that the next part
+// has in common with it are not looked up again.
 type lastPart struct {
 	version addrspace.Version
 	words   []uint64

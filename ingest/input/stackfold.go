@@ -32,7 +32,7 @@ type stackFolder struct {
 	// event holds, by event of the set, its number in events; -1: not selected.
 	event  []int
 	wall   bool // the samples are of ingest.WallEvent
-	wakers bool // samples have the label of what woke their thread
+	wakers bool // samples have the label ingest.WakerTag
 	// woken has the stacks of the wakers by number, with Options.WakerDepth.
 	woken []wakerStack
 	// wokenBy and interruptBy are the places of the frames between a stack and its waker's.

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// hashIndex finds numbers by the hashes of what they number. It is dense: a look-up in a large one
-// mostly waits for memory, and a map needs twice as many accesses. Hashes are keyed, so that no
-// file can choose names of one hash; no order comes from them.
+// hashIndex finds numbers by hashes. It is dense: a look-up in a large one mostly waits for memory,
+// and a map needs twice as many accesses. Hashes are keyed, so that no file can choose names of one
+// hash; no order comes from them.
 type hashIndex struct {
 	slots []uint64 // 32 bits of the hash, then the number; 0 is empty
 	shift uint     // 64 − bits of len(slots)

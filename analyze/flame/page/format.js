@@ -83,7 +83,7 @@
   ];
   const inlinedKind = 4;
 
-  // The states of threads, in the colours of Okabe and Ito, which colour-blind people tell apart.
+  // The states of threads, in the colours of Okabe and Ito, which colour-blind people can distinguish.
   const states = [
     { name: "running", of: ["running"], h: 26, s: 88, light: 62, dark: 54 },
     { name: "sleeping (S)", of: ["S"], h: 202, s: 74, light: 68, dark: 56 },

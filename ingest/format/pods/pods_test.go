@@ -16,7 +16,7 @@ const (
 	container = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 )
 
-// list is what kubectl prints of a Deployment's pod, a CronJob's, a static one and one alone.
+// list is the output of kubectl for a Deployment's pod, a CronJob's, a static one and one alone.
 const list = `{
  "apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
  "items": [

@@ -89,8 +89,8 @@ type countKey struct {
 	Waker                 threadKey
 }
 
-// threadKey has the stacks of a thread and what locates their addresses. It is zero if there is no
-// thread: the hash of a stack is not.
+// threadKey has the stacks of a thread and the facts that locate their addresses. It is zero if
+// there is no thread: the hash of a stack is not.
 type threadKey struct {
 	User, Kernel          hash
 	Time, Program, Mapped uint64

@@ -90,7 +90,7 @@ type Options struct {
 	Event     Event
 	Frequency int    // samples per second and CPU of a clock; 0: DefaultFrequency
 	Wall      bool   // sample threads off CPU, too, as an event of its own: see Events
-	Wakers    bool   // of threads off CPU, sample what woke them
+	Wakers    bool   // of threads off CPU, sample their wakers
 	PIDs      []int  // processes
 	Cgroup    string // directory of a control group, sampled with its subgroups
 	// Mappings is called, from the goroutine of Drain, with each process that has user frames
