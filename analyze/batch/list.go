@@ -44,7 +44,7 @@ func Captures(paths []string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// Profiles lists what a report can read, sorted, each once: the files that paths name, and the
+// Profiles lists the inputs of a report, sorted, each once: the files that paths name, and the
 // profiles and captures among the files below directories, as Captures walks them.
 func Profiles(paths []string) ([]string, error) {
 	list, err := Captures(paths)

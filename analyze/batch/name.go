@@ -76,7 +76,7 @@ func (s *NameStats) add(o *NameStats) {
 
 // Name gathers the locations of a part from the collected captures, joins them with the store of a
 // session, and writes the names to a file. Names that the file has already stay where neither the
-// locations of an object nor what the store has of it have changed.
+// locations of an object nor its tables in the store have changed.
 func Name(ctx context.Context, s *analyze.Session, part int, collected []string, path string,
 	workers int) (*NameStats, error) {
 	head := namesHead{Part: part}
@@ -91,11 +91,11 @@ func Name(ctx context.Context, s *analyze.Session, part int, collected []string,
 	return namePart(ctx, s, &head, collected, path, workers)
 }
 
-// inputsOf returns a digest of packs, and the number of their parts.
+// inputsOf returns a digest of packs by the digests of their heads, and the number of their parts.
 func inputsOf(packs []string) (inputs string, parts int, err error) {
 	sums := make([]string, len(packs))
 	for i, path := range packs {
-		f, head, _, err := readPack(path)
+		f, head, err := openPack(path)
 		if err != nil {
 			return "", 0, err
 		}
@@ -159,7 +159,7 @@ const (
 	madeRecord  = "made" // []made, sorted by key
 )
 
-// made is on what the names of an object depend.
+// made has the inputs of the names of an object.
 type made struct {
 	Key   string
 	Asked [16]byte // digest of its places
@@ -239,7 +239,7 @@ func (n *namer) isKept(ctx context.Context, head *namesHead) (bool, error) {
 	return true, nil
 }
 
-// dropOthers forgets the names of a run before for objects whose locations have changed.
+// dropOthers forgets the names of a run before for objects with other locations now.
 func (n *namer) dropOthers() {
 	for key, m := range n.made {
 		if list, ok := n.all[key]; !ok || askedOf(list) != m.Asked {

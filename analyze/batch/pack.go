@@ -33,8 +33,8 @@ type packHead struct {
 	Parts int // that the locations are cut into, 0 for a capture that is not packed yet
 }
 
-// packSize is how many captures a pack has at most: what has to be written again with a late
-// capture, and in memory while it is read.
+// packSize is how many captures a pack has at most: so many are written again with a late capture,
+// and are in memory while it is read.
 var packSize = 256
 
 // member is a capture in a pack.
@@ -44,20 +44,31 @@ type member struct {
 	n       int    // in its heads
 }
 
-// readPack opens a pack and reads its heads. The caller closes the file.
-func readPack(path string) (*recordFile, *packHead, []Head, error) {
+// openPack opens a pack. The caller closes the file.
+func openPack(path string) (*recordFile, packHead, error) {
+	var head packHead
 	f, err := openRecords(path)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, head, err
 	}
-	var head packHead
+	ok, err := f.Get(packRecord, &head)
+	if err != nil || !ok {
+		return nil, head, errors.Join(cmp.Or(err, f.Fail("no collected captures")), f.Close())
+	}
+	return f, head, nil
+}
+
+// readPack opens a pack and reads its heads. The caller closes the file.
+func readPack(path string) (*recordFile, packHead, []Head, error) {
+	f, head, err := openPack(path)
+	if err != nil {
+		return nil, head, nil, err
+	}
 	var heads []Head
-	ok1, err1 := f.Get(packRecord, &head)
-	ok2, err2 := f.Get(headsRecord, &heads)
-	if err := errors.Join(err1, err2); err != nil || !ok1 || !ok2 {
-		return nil, nil, nil, errors.Join(cmp.Or(err, f.Fail("no collected captures")), f.Close())
+	if ok, err := f.Get(headsRecord, &heads); err != nil || !ok {
+		return nil, head, nil, errors.Join(cmp.Or(err, f.Fail("no collected captures")), f.Close())
 	}
-	return f, &head, heads, nil
+	return f, head, heads, nil
 }
 
 // ReadHeads reads the descriptions of the captures in a pack.
@@ -69,7 +80,7 @@ func ReadHeads(path string) ([]Head, error) {
 	return heads, f.Close()
 }
 
-// openPacks keeps packs open whose captures are read one after another.
+// openPacks keeps packs open while their captures are read one after another.
 type openPacks map[string]*recordFile
 
 // maxOpenPacks is how many of them are open.
@@ -97,7 +108,7 @@ func (o openPacks) trim(n int) {
 	}
 }
 
-// packed is what a pack has of one capture.
+// packed is one capture in a pack.
 type packed struct {
 	file        *recordFile
 	n           int
@@ -139,8 +150,8 @@ func (p *packed) read() error {
 // readAtOnce is how many captures are in memory while they are packed.
 const readAtOnce = 64
 
-// writePack packs captures, sorted by path, into a file of a directory, named by what was read of
-// them, and returns its path.
+// writePack packs captures, sorted by path, into a file of a directory, named by their contents,
+// and returns its path.
 func writePack(ctx context.Context, dir string, list []member, parts, workers int) (string, error) {
 	open := make(openPacks)
 	defer open.trim(0)

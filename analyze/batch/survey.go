@@ -17,7 +17,7 @@ import (
 // that is killed finds them there.
 const looseDir = ".loose"
 
-// survey finds what runs before have collected, and packs it with what is new.
+// survey finds the captures that runs before have collected, and packs them with new ones.
 type survey struct {
 	*collecting
 	captures []string       // of this run
@@ -79,8 +79,8 @@ func (v *survey) look(ctx context.Context, path string) error {
 	return err
 }
 
-// sort decides what becomes of a pack, of which the good captures are of this run.
-func (v *survey) sort(path string, head *packHead, heads []Head, good []bool) {
+// sort keeps, replaces or ignores a pack, of which the good captures are of this run.
+func (v *survey) sort(path string, head packHead, heads []Head, good []bool) {
 	var own, others []member
 	wanted := 0
 	for i := range heads {
@@ -106,8 +106,8 @@ func (v *survey) sort(path string, head *packHead, heads []Head, good []bool) {
 	}
 }
 
-// pack packs what is new with the captures of packs that are not full, and returns all packs of the
-// run, sorted.
+// pack packs new captures with those of packs that are not full, and returns all packs of the run,
+// sorted.
 func (v *survey) pack(ctx context.Context) ([]string, error) {
 	if len(v.rest) == 0 && len(v.small) == 1 {
 		v.packs = append(v.packs, v.small[0][0].pack)

@@ -145,15 +145,21 @@ func (d *Diff) FailedText(r *Row) string {
 	if v.Change == nil {
 		return fmt.Sprintf("%s is new, with %s", r.label, to)
 	}
-	subject, bounds := r.label, ""
+	subject := r.label
 	if d.Normalized {
 		subject += ": its share"
 	}
-	if i := r.Interval; i != nil {
-		bounds = fmt.Sprintf(" (95%% interval %.2f%% to %.2f%%)", 100*i[0], 100*i[1])
-	}
-	return fmt.Sprintf("%s grew by %.2f%%%s, from %s to %s", subject, 100**v.Change, bounds,
+	return fmt.Sprintf("%s grew by %.2f%%%s, from %s to %s", subject, 100**v.Change,
+		intervalText(r.Interval),
 		d.measured(v.Base, d.Base.Total), to)
+}
+
+// intervalText prints the bounds of a change in brackets, after a space; nothing for nil.
+func intervalText(i *[2]float64) string {
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (95%% interval %.2f%% to %.2f%%)", 100*i[0], 100*i[1])
 }
 
 // measured prints a value of a side with the side's total, both as measured: a scaled value is

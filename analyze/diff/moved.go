@@ -77,22 +77,14 @@ func (b *TrendBuilder) readCalls(r *relations, t *Trend, m *matcher, in Input) e
 	profile := slices.IndexFunc(b.profiles, func(p *ingest.Profile) bool {
 		return p.Meta.MainProgram == in.Profile.Meta.MainProgram
 	})
-	keys := make([]string, len(s.Nodes))
-	for i := range s.Nodes {
-		n := s.Nodes[i]
-		keys[i] = m.key(max(0, profile), &n)
-	}
-	number := make(map[*calltree.Node]int, len(s.Nodes))
-	for i := range s.Nodes {
-		number[&s.Nodes[i]] = i
-	}
-	for _, n := range s.Peek(func(n *calltree.Node) bool { return changed[keys[number[n]]] }) {
-		own := keys[n.Node]
+	key := func(n calltree.Node) string { return m.key(max(0, profile), &n) }
+	for _, n := range s.Peek(func(n *calltree.Node) bool { return changed[key(*n)] }) {
+		own := key(s.Nodes[n.Node])
 		for _, c := range n.Callers {
-			r.calls[[2]string{keys[c.Node], own}] = true
+			r.calls[[2]string{key(s.Nodes[c.Node]), own}] = true
 		}
 		if len(n.Callers) > 0 && r.caller[own] == "" {
-			r.caller[own] = keys[n.Callers[0].Node]
+			r.caller[own] = key(s.Nodes[n.Callers[0].Node])
 		}
 	}
 	return nil
@@ -137,8 +129,8 @@ func (r *relations) related(a, b string, cum bool) bool {
 // half.
 const sameShare = 0.25
 
-// move takes from both changes what moved from one to the other. What remains and is less than
-// chance explains, or a quarter, is nothing.
+// move subtracts the cost that moved from one change to the other from both. A rest that is smaller
+// than chance explains, or a quarter, is 0.
 func move(g, f *Change) {
 	moved := min(g.Rest, -f.Rest)
 	if -f.Rest-moved <= sameShare*-f.Rest || g.Rest-moved <= sameShare*g.Rest {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -84,7 +85,7 @@ func findChanges(list []*series, alpha float64) {
 		freedom := min(more+degrees, degrees*float64(max(1, most)))
 		alike := successive(list, round == 0)
 		for _, s := range list {
-			s.changes = s.search(spans, alpha, freedom, alike, tests*len(list))
+			s.search(spans, alpha, freedom, alike, tests*len(list))
 		}
 	}
 }
@@ -139,16 +140,15 @@ func (s *series) variance(byDifferences bool) float64 {
 func setVariances(list []*series, own []float64, degrees float64) (more float64, of int) {
 	sides := make([]twoSides, len(list))
 	for i, s := range list {
-		m := mean(s.share)
-		sides[i] = twoSides{mean: m, own: own[i], chance: mean(s.chance)}
+		sides[i] = s.sides(own[i])
 	}
 	runs := excess(sides)
 	var ratios []float64
-	relative := make([]float64, len(list))
+	relative, floor := make([]float64, len(list)), make([]float64, len(list))
 	for i, s := range list {
 		s.setPrior(runs * sides[i].mean * sides[i].mean)
 		if prior := mean(s.prior); prior > 0 {
-			relative[i] = own[i] / prior
+			relative[i], floor[i] = own[i]/prior, sides[i].chance/prior
 			if sides[i].enough() {
 				ratios = append(ratios, relative[i])
 			}
@@ -156,12 +156,14 @@ func setVariances(list []*series, own []float64, degrees float64) (more float64,
 	}
 	scale, more := fitVariances(ratios, degrees)
 	for i, s := range list {
-		s.scale = moderate(relative[i], scale, degrees, more)
-		if prior := mean(s.prior); prior > 0 {
-			s.scale = max(s.scale, sides[i].chance/prior)
-		}
+		s.scale = max(moderate(relative[i], scale, degrees, more), floor[i])
 	}
 	return more, len(ratios)
+}
+
+// sides is the input of pValues for a series of this variance: one side.
+func (s *series) sides(own float64) twoSides {
+	return twoSides{mean: mean(s.share), own: own, chance: mean(s.chance)}
 }
 
 // setPrior adds the variance between periods to that of sampling.
@@ -184,7 +186,7 @@ func (s *series) setPrior(between float64) {
 func successive(list []*series, first bool) float64 {
 	var all []float64
 	for _, s := range list {
-		if side := (twoSides{mean: mean(s.share), chance: mean(s.chance)}); first || !side.enough() {
+		if side := s.sides(0); first || !side.enough() {
 			continue
 		}
 		product, squares, n := 0.0, 0.0, len(s.share)
@@ -232,58 +234,37 @@ func (s *series) best(from, to int, alike float64) (at int, score float64) {
 
 // search finds the changes: the spans with a significant split, the greatest score first, without
 // spans that contain one already.
-func (s *series) search(spans []span, alpha, freedom, alike float64, tests int) (found []change) {
-	var all []change
-	where := make(map[change]span)
+func (s *series) search(spans []span, alpha, freedom, alike float64, tests int) {
+	type candidate struct {
+		change
+		span
+	}
+	var all []candidate
 	for _, sp := range spans {
 		at, score := s.best(sp.from, sp.to, alike)
 		if score == 0 {
 			continue
 		}
 		p := min(1, float64(tests)*2*(1-stats.TDist{V: freedom}.CDF(score)))
-		if c := (change{at, p, score}); p < alpha && where[c] == (span{}) {
-			where[c] = sp
-			all = append(all, c)
+		if p < alpha {
+			all = append(all, candidate{change{at, p, score}, sp})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b change) int {
-		return compareScores(a.score, b.score)
-	})
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+	s.changes = nil
 	for _, c := range all {
-		sp := where[c]
-		if !slices.ContainsFunc(found, func(f change) bool {
-			return f.at > sp.from && f.at < sp.to || max(f.at-c.at, c.at-f.at) < leastPeriods
+		if !slices.ContainsFunc(s.changes, func(f change) bool {
+			return f.at > c.from && f.at < c.to || max(f.at-c.at, c.at-f.at) < leastPeriods
 		}) {
-			found = append(found, c)
+			s.changes = append(s.changes, c.change)
 		}
 	}
-	slices.SortFunc(found, func(a, b change) int { return a.at - b.at })
-	return s.place(found, alike)
-}
-
-func compareScores(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
-}
-
-// place moves changes to where they fit best between their neighbours.
-func (s *series) place(found []change, alike float64) []change {
-	for i := range found {
-		from, to := 0, len(s.share)
-		if i > 0 {
-			from = found[i-1].at
-		}
-		if i+1 < len(found) {
-			to = found[i+1].at
-		}
+	slices.SortFunc(s.changes, func(a, b change) int { return a.at - b.at })
+	for i := range s.changes { // where they fit best between their neighbours
+		from, _ := s.level(i)
+		_, to := s.level(i + 1)
 		if at, _ := s.best(from, to, alike); at > 0 {
-			found[i].at = at
+			s.changes[i].at = at
 		}
 	}
-	return found
 }

@@ -84,8 +84,8 @@ type Change struct {
 	// Recent is set where the change is not significant without the last period.
 	Recent bool `json:"recent,omitempty"`
 	// Moved has callers, callees, or functions with the same caller that changed at the same time
-	// the other way, so that Rest is what remains of the change. It is 0 where nothing does: the
-	// cost is the same, only its place is new.
+	// the other way. Rest is the rest of the change, 0 if all of it moved: the cost is the same in
+	// another place.
 	Moved []string `json:"moved,omitempty"`
 	Rest  float64  `json:"rest"`
 
@@ -414,11 +414,8 @@ func (t *Trend) FailedText(c *Change) string {
 	if c.Status == StatusNew {
 		return fmt.Sprintf("%s is new, with %s%s", c.Name, percent(c.Level.New), since)
 	}
-	bounds := ""
-	if i := c.Interval; i != nil {
-		bounds = fmt.Sprintf(" (95%% interval %.2f%% to %.2f%%)", 100*i[0], 100*i[1])
-	}
-	return fmt.Sprintf("%s grew by %.2f%%%s, from %s to %s%s", c.Name, 100**c.Level.Change, bounds,
+	return fmt.Sprintf("%s grew by %.2f%%%s, from %s to %s%s", c.Name, 100**c.Level.Change,
+		intervalText(c.Interval),
 		percent(c.Level.Base), percent(c.Level.New), since)
 }
 

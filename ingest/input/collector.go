@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/pods"
 	"symbolize/ingest/sideband"
 )
 
@@ -213,7 +213,7 @@ func (c *collector) tagSources() error {
 			src.value, src.text = intervals(uint64(d))
 		case ofCgroup(word):
 			src.value = func(r *reader) uint64 { return r.sample.Cgroup }
-			src.text = c.cgroupText(word)
+			src.text = c.groupText(word)
 		case word == ingest.ParallelismTag:
 			if err := c.parallelismTag(&src); err != nil {
 				return err
@@ -302,8 +302,8 @@ func ofCgroup(word string) bool {
 		slices.Contains(ingest.PodTags[:], word)
 }
 
-// cgroupText returns the function that makes the text of a tag from the number of a control group.
-func (c *collector) cgroupText(word string) func(*reader, uint64) string {
+// groupText returns the function that makes the text of a tag from the number of a control group.
+func (c *collector) groupText(word string) func(*reader, uint64) string {
 	switch word {
 	case ingest.CgroupTag:
 		return cgroupText
@@ -334,24 +334,9 @@ func cgroupText(r *reader, number uint64) string {
 	return "cgroup " + strconv.FormatUint(number, 10)
 }
 
-// containerID matches the ID of a container in the paths of control groups of docker, containerd,
-// CRI-O and podman, and the ID of a task of ECS.
-var containerID = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`)
-})
-
 // containerText is the ID of the innermost container in the path of a control group.
 func containerText(r *reader, number uint64) string {
-	path := r.c.CgroupPath(number)
-	for path != "" {
-		at := strings.LastIndexByte(path, '/')
-		if m := containerID().FindStringSubmatch(path[at+1:]); m != nil {
-			return m[1]
-		}
-		path = path[:max(at, 0)]
-	}
-	return ""
+	return pods.Container(r.c.CgroupPath(number))
 }
 
 // newTagger returns the tagger of a reader; nil if no tags are kept.

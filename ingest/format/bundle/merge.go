@@ -287,12 +287,14 @@ type keyFields struct {
 
 type threadFields struct{ user, kernel, pid, comm, program int }
 
+// noThread has no field.
+var noThread = threadFields{-1, -1, -1, -1, -1}
+
 const commSize = 16
 
 // parseKey finds fields in a key of this size: "user_stack_id:0:4,kernel_stack_id:4:4,…".
 func parseKey(text string, size uint32) (f keyFields, err error) {
-	f.threadFields = threadFields{-1, -1, -1, -1, -1}
-	f.waker = f.threadFields
+	f = keyFields{noThread, noThread}
 	for part := range strings.SplitSeq(text, ",") {
 		name, rest, _ := strings.Cut(part, ":")
 		at, length, _ := strings.Cut(rest, ":")
@@ -322,7 +324,7 @@ func parseKey(text string, size uint32) (f keyFields, err error) {
 		}
 	}
 	if w := &f.waker; f.user < 0 || f.kernel < 0 || f.pid < 0 || f.comm < 0 ||
-		min(w.user, w.kernel, w.pid, w.comm, w.program) < 0 && *w != (threadFields{-1, -1, -1, -1, -1}) {
+		min(w.user, w.kernel, w.pid, w.comm, w.program) < 0 && *w != noThread {
 		return f, fmt.Errorf("key %q: a field is missing", text)
 	}
 	return f, nil

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ import (
 	"symbolize/ingest/files"
 )
 
-// Pod is what samples can be labelled with.
+// Pod has the labels of samples.
 type Pod struct {
 	Namespace string
 	Name      string
@@ -184,7 +185,7 @@ func (t *Table) readPod(dec *json.Decoder) error {
 	for _, c := range slices.Concat(o.Status.ContainerStatuses, o.Status.InitContainerStatuses,
 		o.Status.EphemeralContainerStatuses) {
 		for _, id := range []string{c.ContainerID, c.LastState.Terminated.ContainerID} {
-			if _, digits, ok := strings.Cut(id, "://"); ok { // "containerd://0123…"
+			if _, digits, _ := strings.Cut(id, "://"); digits != "" { // "containerd://0123…"
 				t.container[digits] = pod
 			}
 		}
@@ -218,31 +219,56 @@ func (o *object) workload() string {
 	return strings.ToLower(kind) + "/" + name
 }
 
-// groups match the names in paths of control groups, of the kubelet's driver cgroupfs
+// groupNames match names in paths of control groups: of pods, of the kubelet's driver cgroupfs
 // ("/kubepods/burstable/podUID/ID") and of systemd ("…/kubepods-burstable-podUID_.slice/
-// cri-containerd-ID.scope", with _ for - in the UID).
-type groups struct{ pod, container *regexp.Regexp }
+// cri-containerd-ID.scope", with _ for - in the UID); the IDs of containers of docker, containerd,
+// CRI-O and podman, and the ID of a task of ECS.
+type groupNames struct{ pod, container *regexp.Regexp }
 
-var groupNames = sync.OnceValue(func() *groups {
-	return &groups{
+var groups = sync.OnceValue(func() *groupNames {
+	return &groupNames{
 		pod: regexp.MustCompile(
 			`pod([0-9a-f]{8}[-_](?:[0-9a-f]{4}[-_]){3}[0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)`),
-		container: regexp.MustCompile(`(?:^|[^0-9a-f])([0-9a-f]{64})(?:[^0-9a-f]|$)`),
+		container: regexp.MustCompile(
+			`(?:^|[^0-9a-f])([0-9a-f]{64}|[0-9a-f]{32}-[0-9]{6,10})(?:[^0-9a-f]|$)`),
 	}
 })
+
+// containers yields the IDs of the containers in the path of a control group, the innermost first.
+func containers(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for path != "" {
+			at := strings.LastIndexByte(path, '/')
+			m := groups().container.FindStringSubmatch(path[at+1:])
+			if m != nil && !yield(m[1]) {
+				return
+			}
+			path = path[:max(at, 0)]
+		}
+	}
+}
+
+// Container returns the ID of the innermost container in the path of a control group, "" if there is
+// none.
+func Container(path string) string {
+	for id := range containers(path) {
+		return id
+	}
+	return ""
+}
 
 // Find returns the pod of the path of a control group. If the path is of a pod that the table lacks,
 // the Pod has its UID for a name and nothing else; ok is false if the path is of no pod.
 func (t *Table) Find(path string) (pod Pod, ok bool) {
-	g, uid := groupNames(), ""
-	if m := g.pod.FindStringSubmatch(path); m != nil {
+	uid := ""
+	if m := groups().pod.FindStringSubmatch(path); m != nil {
 		uid = strings.ReplaceAll(m[1], "_", "-")
 		if pod, ok := t.uid[uid]; ok {
 			return pod, true
 		}
 	}
-	if m := g.container.FindStringSubmatch(path); m != nil {
-		if pod, ok := t.container[m[1]]; ok {
+	for id := range containers(path) {
+		if pod, ok := t.container[id]; ok {
 			return pod, true
 		}
 	}

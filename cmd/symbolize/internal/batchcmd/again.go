@@ -24,13 +24,9 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 	if err != nil {
 		return err
 	}
-	opts, err := batchSession(a, &o.InputOptions)
+	s, err := openBatchSession(ctx, a, &o.InputOptions)
 	if err != nil {
 		return err
-	}
-	s, err := analyze.Open(ctx, opts)
-	if err != nil {
-		return cli.SessionError(err)
 	}
 	total := &batch.Summary{}
 	for _, n := range nights {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -21,7 +20,6 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
-	"symbolize/ingest/files"
 )
 
 const batchLong = `batch makes the profiles of many captures, grouped by service, host, day or any other key of the
@@ -67,15 +65,11 @@ func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 // them; the files below directories instead of these if walk is set.
 func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []string, err error) {
 	if o.filesFrom != "" {
-		var in io.Reader = a.Env.Stdin
-		if o.filesFrom != "-" {
-			f, err := files.Open(o.filesFrom)
-			if err != nil {
-				return nil, nil, err
-			}
-			defer f.Close()
-			in = f
+		in, err := a.OpenInput(o.filesFrom)
+		if err != nil {
+			return nil, nil, err
 		}
+		defer in.Close()
 		more, err := batch.ReadList(in)
 		if err != nil {
 			return nil, nil, err
@@ -356,6 +350,16 @@ func batchSession(a *cli.App, o *cli.InputOptions) (opts analyze.Options, err er
 	}
 	opts.Store, err = a.StorePath()
 	return opts, err
+}
+
+// openBatchSession opens the session of a step that reads no captures.
+func openBatchSession(ctx context.Context, a *cli.App, o *cli.InputOptions) (*analyze.Session, error) {
+	opts, err := batchSession(a, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := analyze.Open(ctx, opts)
+	return s, cli.SessionError(err)
 }
 
 // batchError adds hints in the words of the command line.

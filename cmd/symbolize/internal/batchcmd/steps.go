@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -137,13 +136,9 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 	if err != nil {
 		return gaps(a, err)
 	}
-	opts, err := batchSession(a, &o.InputOptions)
+	s, err := openBatchSession(ctx, a, &o.InputOptions)
 	if err != nil {
 		return err
-	}
-	s, err := analyze.Open(ctx, opts)
-	if err != nil {
-		return cli.SessionError(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return errors.Join(err, s.Close())

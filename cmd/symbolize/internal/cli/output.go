@@ -42,6 +42,14 @@ func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error)
 	return writeRenamed(path, write)
 }
 
+// OpenInput opens a file that is no capture, such as a list; "-" is standard input.
+func (a *App) OpenInput(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(a.Env.Stdin), nil
+	}
+	return files.Open(path)
+}
+
 // RefuseTerminal refuses binary output on a terminal. Callers ask before they begin the work. text
 // is appended to the hint.
 func (a *App) RefuseTerminal(path string, binary bool, text string) error {

@@ -172,6 +172,33 @@ func (s *Session) Load(ctx context.Context, paths []string) (*ingest.Profile, er
 	return p, SessionError(err)
 }
 
+// LoadEach loads captures one after another, each for itself, prints the warnings of each, and
+// calls use with it. One that cannot be read or used is reported and left out, if there are others.
+func (s *Session) LoadEach(ctx context.Context, paths []string,
+	use func(path string, p *ingest.Profile) error) error {
+	failed := 0
+	for _, path := range paths {
+		p, err := s.Load(ctx, []string{path})
+		if err == nil {
+			s.PrintWarnings(p)
+			err = use(path, p)
+		}
+		switch {
+		case err == nil:
+		case len(paths) == 1 || ctx.Err() != nil:
+			return err
+		default:
+			failed++
+			s.App.Partial = true
+			s.App.FailInput(path, err)
+		}
+	}
+	if failed == len(paths) {
+		return &ExitError{Code: Failed} // each has been reported
+	}
+	return nil
+}
+
 // Name names the locations of profiles, and returns one profile of all.
 func (s *Session) Name(ctx context.Context, profiles ...*ingest.Profile) (*ingest.Profile, error) {
 	p, err := s.Session.Name(ctx, profiles...)

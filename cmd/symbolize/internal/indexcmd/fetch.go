@@ -201,20 +201,16 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 
 // readList reads --list.
 func (o *fetchOptions) readList(a *cli.App) (*report.Coverage, error) {
-	in := a.Env.Stdin
-	if o.list != "-" {
-		f, err := files.Open(o.list)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+	in, err := a.OpenInput(o.list)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close()
 	var c report.Coverage
 	return &c, json.NewDecoder(in).Decode(&c)
 }
 
-// appendWanted appends the files that help against what is missing, each once.
+// appendWanted appends the files with the missing symbols, each once.
 func appendWanted(list []wantedFile, c *report.Coverage) []wantedFile {
 	known := make(map[[2]string]bool)
 	for i := range list {

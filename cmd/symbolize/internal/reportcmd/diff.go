@@ -21,18 +21,44 @@ import (
 type diffOptions struct {
 	cli.InputOptions
 	selectOptions
-	format    string
-	base      []string
-	lines     bool
+	format string
+	base   []string
+	lines  bool
+	judgeOptions
+	normalize bool
+	compared  bool // --normalize is given, true or false
+}
+
+// judgeOptions are the flags of comparisons that judge rows.
+type judgeOptions struct {
 	rows      int
 	sort      string
-	normalize bool
 	minShare  float64
 	alpha     float64
 	failAbove float64
+	judged    bool // --fail-above is given
+}
 
-	judged   bool // --fail-above is given
-	compared bool // --normalize is given, true or false
+// check checks the flags, of which judged is set.
+func (o *judgeOptions) check() error {
+	switch {
+	case o.rows < 0:
+		return cli.Usagef("-n %d: it is at least 0", o.rows)
+	case !(o.alpha > 0 && o.alpha < 1):
+		return cli.Usagef("--alpha %v: expected a number between 0 and 1", o.alpha)
+	case !(o.failAbove >= 0):
+		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
+	}
+	return nil
+}
+
+// bound is --fail-above as a share; nil if it is not given.
+func (o *judgeOptions) bound() *float64 {
+	if !o.judged {
+		return nil
+	}
+	above := o.failAbove / 100
+	return &above
 }
 
 const diffLong = `diff compares two captures or profiles function by function: what grew, what shrank, what is new
@@ -113,15 +139,11 @@ func (o *diffOptions) validate(args []string) error {
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
 	}
-	switch {
-	case o.format == cli.Folded && o.judged:
+	if o.format == cli.Folded && o.judged {
 		return cli.Usagef("--fail-above needs --format text or json")
-	case o.rows < 0:
-		return cli.Usagef("-n %d: it is at least 0", o.rows)
-	case !(o.alpha > 0 && o.alpha < 1):
-		return cli.Usagef("--alpha %v: expected a number between 0 and 1", o.alpha)
-	case !(o.failAbove >= 0):
-		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
+	}
+	if err := o.check(); err != nil {
+		return err
 	}
 	if o.lines {
 		o.by = calltree.Line.String()
@@ -170,11 +192,11 @@ func withSides(ctx context.Context, a *cli.App, o *cli.InputOptions, base, sides
 		if err != nil {
 			return err
 		}
-		baseInputs, err := loadSide(ctx, a, s, before)
+		baseInputs, err := loadSide(ctx, s, before)
 		if err != nil {
 			return err
 		}
-		inputs, err := loadSide(ctx, a, s, after)
+		inputs, err := loadSide(ctx, s, after)
 		if err != nil {
 			return err
 		}
@@ -198,13 +220,8 @@ func capturesOf(side, captures []string) ([]string, error) {
 }
 
 func (o *diffOptions) options(s *cli.Session, p *ingest.Profile) diff.Options {
-	opts := diff.Options{Options: o.calls(s, p), Normalize: o.normalize,
-		Cum: o.sort == "cum", MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
-	if o.judged {
-		above := o.failAbove / 100
-		opts.FailAbove = &above
-	}
-	return opts
+	return diff.Options{Options: o.calls(s, p), Normalize: o.normalize, Cum: o.sort == "cum",
+		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha, FailAbove: o.bound()}
 }
 
 // writeFolded writes the stacks of both sides.
@@ -221,26 +238,13 @@ func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []dif
 
 // loadSide names the profiles of one side, each for itself. A capture that cannot be read is
 // left out if there are others.
-func loadSide(ctx context.Context, a *cli.App, s *cli.Session, paths []string) (
-	[]diff.Input, error) {
+func loadSide(ctx context.Context, s *cli.Session, paths []string) ([]diff.Input, error) {
 	var inputs []diff.Input
-	for _, path := range paths {
-		p, err := s.Load(ctx, []string{path})
-		switch {
-		case err == nil:
-			s.PrintWarnings(p)
-			inputs = append(inputs, diff.Input{Name: path, Profile: p})
-		case len(paths) == 1 || ctx.Err() != nil:
-			return nil, err
-		default:
-			a.Partial = true
-			a.FailInput(path, err)
-		}
-	}
-	if len(inputs) == 0 {
-		return nil, &cli.ExitError{Code: cli.Failed} // each has been reported
-	}
-	return inputs, nil
+	err := s.LoadEach(ctx, paths, func(path string, p *ingest.Profile) error {
+		inputs = append(inputs, diff.Input{Name: path, Profile: p})
+		return nil
+	})
+	return inputs, err
 }
 
 // chooseComparison is the error of a judgement that depends on how totals that differ are compared.

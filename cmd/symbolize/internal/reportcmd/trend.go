@@ -24,12 +24,7 @@ type trendOptions struct {
 	selectOptions
 	output, format string
 	every          time.Duration
-	rows           int
-	sort           string
-	minShare       float64
-	alpha          float64
-	failAbove      float64
-	judged         bool // --fail-above is given
+	judgeOptions
 }
 
 const trendLong = `trend shows how the share of each function changed over nights: the profiles of a day, or of
@@ -93,17 +88,11 @@ func NewTrend(a *cli.App) *cobra.Command {
 }
 
 func (o *trendOptions) validate(args []string) error {
-	switch {
-	case o.rows < 0:
-		return cli.Usagef("-n %d: it is at least 0", o.rows)
-	case o.every < time.Minute:
+	if o.every < time.Minute {
 		return cli.Usagef("--every %v: it is at least 1m", o.every)
-	case !(o.alpha > 0 && o.alpha < 1):
-		return cli.Usagef("--alpha %v: expected a number between 0 and 1", o.alpha)
-	case !(o.failAbove >= 0):
-		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
 	}
 	return cmp.Or(
+		o.check(),
 		o.InputOptions.Validate(args),
 		cli.FormatByName(&o.format, o.output, false, trendFormats...),
 		checkShare(o.minShare),
@@ -133,39 +122,21 @@ func runTrend(ctx context.Context, a *cli.App, o *trendOptions, args []string) e
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
 		r := &trendRun{trendOptions: o, a: a, s: s, builder: diff.NewTrend(o.options()),
 			paths: make(map[time.Time][]string)}
-		for _, path := range captures {
-			if err := r.add(ctx, path); err != nil {
-				if ctx.Err() != nil || len(captures) == 1 {
-					return err
-				}
-				a.Partial = true
-				a.FailInput(path, err)
-			}
-		}
-		if len(r.paths) == 0 {
-			return &cli.ExitError{Code: cli.Failed} // each has been reported
+		if err := s.LoadEach(ctx, captures, r.add); err != nil {
+			return err
 		}
 		return r.report(ctx)
 	})
 }
 
 func (o *trendOptions) options() diff.TrendOptions {
-	opts := diff.TrendOptions{Options: o.parsed, Event: o.Event, Every: o.every,
-		Cum: o.sort == "cum", MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha}
-	if o.judged {
-		above := o.failAbove / 100
-		opts.FailAbove = &above
-	}
-	return opts
+	return diff.TrendOptions{Options: o.parsed, Event: o.Event, Every: o.every, Cum: o.sort == "cum",
+		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha, FailAbove: o.bound()}
 }
 
 // add adds a profile to its period.
-func (r *trendRun) add(ctx context.Context, path string) error {
-	in, err := r.load(ctx, path)
-	if err != nil {
-		return err
-	}
-	r.s.PrintWarnings(in.Profile)
+func (r *trendRun) add(path string, p *ingest.Profile) error {
+	in := diff.Input{Name: path, Profile: p}
 	began, err := beganAt(in)
 	if err != nil {
 		return err
@@ -176,11 +147,6 @@ func (r *trendRun) add(ctx context.Context, path string) error {
 	start := r.builder.PeriodOf(began)
 	r.paths[start] = append(r.paths[start], path)
 	return nil
-}
-
-func (r *trendRun) load(ctx context.Context, path string) (diff.Input, error) {
-	p, err := r.s.Load(ctx, []string{path})
-	return diff.Input{Name: path, Profile: p}, err
 }
 
 var dateInPath = regexp.MustCompile(`(?:^|[^0-9])(\d{4}-[01]\d-[0-3]\d)(?:[^0-9]|$)`)
@@ -202,11 +168,11 @@ func beganAt(in diff.Input) (time.Time, error) {
 // loadAll loads the profiles of a period again.
 func (r *trendRun) loadAll(ctx context.Context, p *diff.Period) (list []diff.Input, err error) {
 	for _, path := range r.paths[p.Start] {
-		in, err := r.load(ctx, path)
+		p, err := r.s.Load(ctx, []string{path})
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, in)
+		list = append(list, diff.Input{Name: path, Profile: p})
 	}
 	return list, nil
 }

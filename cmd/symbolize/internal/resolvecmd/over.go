@@ -16,8 +16,8 @@ import (
 	"symbolize/ingest"
 )
 
-// missingOver is what is missing in many captures, which are read one after another. Its JSON names
-// are those of report.Coverage, which `fetch --list` reads.
+// missingOver has the missing objects of many captures, which are read one after another. Its JSON
+// names are those of report.Coverage, which `fetch --list` reads.
 type missingOver struct {
 	Captures int           `json:"profiles"`
 	Samples  uint64        `json:"samples"`
@@ -44,26 +44,13 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 	over := &missingOver{Missing: []overMissing{}}
 	rows := make(map[overKey]*overMissing)
 	err = a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
-		for _, path := range captures {
-			p, err := s.Load(ctx, []string{path})
-			if err != nil && (ctx.Err() != nil || len(captures) == 1) {
-				return err
-			}
-			if err != nil {
-				a.Partial = true
-				a.FailInput(path, err)
-				continue
-			}
-			s.PrintWarnings(p)
+		return s.LoadEach(ctx, captures, func(_ string, p *ingest.Profile) error {
 			over.add(rows, p, s.Coverage(p, true))
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return err
-	}
-	if over.Captures == 0 {
-		return &cli.ExitError{Code: cli.Failed} // each has been reported
 	}
 	for _, r := range rows {
 		r.Hosts = len(r.hosts)
@@ -82,7 +69,7 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 	})
 }
 
-// add adds what is missing in one capture. Shares of its frames mean nothing for all captures.
+// add adds the missing objects of one capture. Shares of its frames mean nothing for all captures.
 func (m *missingOver) add(rows map[overKey]*overMissing, p *ingest.Profile, c *report.Coverage) {
 	m.Captures++
 	m.Samples += c.Samples

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
@@ -94,15 +92,11 @@ func (f *importFacts) text() string {
 func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) (
 	facts *importFacts, err error) {
 	facts = &importFacts{Archive: path, Problems: []string{}}
-	var in io.Reader = a.Env.Stdin
-	if path != "-" {
-		f, err := files.Open(path)
-		if err != nil {
-			return facts, err
-		}
-		defer f.Close()
-		in = f
+	in, err := a.OpenInput(path)
+	if err != nil {
+		return facts, err
 	}
+	defer in.Close()
 	res, err := store.Import(ctx, in, to)
 	if res != nil {
 		a.ReportErrors(res.Problems, res.More)
