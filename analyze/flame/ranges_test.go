@@ -16,6 +16,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/flame"
 	"symbolize/fixtures/profilebuild"
+	"symbolize/fixtures/sweep"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -138,10 +139,8 @@ func TestRanges(t *testing.T) {
 // TestRangesOfLargePages: the ranges of many stacks fit into the page, coarse ones if need be, with
 // the weight of all samples.
 func TestRangesOfLargePages(t *testing.T) {
-	size := profilebuild.Size{Objects: 98, Functions: 7510, Locations: 40_000, Stacks: 60_000, Depth: 30}
-	if !testing.Short() {
-		size.Stacks = 150_000
-	}
+	size := profilebuild.Size{Objects: 98, Functions: 7510, Locations: 40_000, Depth: 30,
+		Stacks: sweep.Most(150_000, 50_000)}
 	p := profilebuild.Random(1, size)
 	g := flame.New(p, flame.Options{Event: -1, Demangler: options().Demangler})
 	times := g.SetRanges(nil)

@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
+	"symbolize/fixtures/sweep"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -209,8 +210,8 @@ func TestGeckoManyThreads(t *testing.T) {
 
 // TestGeckoManySamples: a recording that no viewer can show is refused before it fills the memory.
 func TestGeckoManySamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("4 million samples")
+	if !sweep.All() {
+		t.Skip("make live adds 4 million samples")
 	}
 	g := flame.New(profilebuild.EveryKind(), options())
 	times := g.SetTimes()

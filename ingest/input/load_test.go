@@ -129,7 +129,7 @@ func TestManyFiles(t *testing.T) {
 func TestHostileCounts(t *testing.T) {
 	l, h := bundlebuild.NewLoad(2), bundlebuild.NewHost()
 	l.Fill(h)
-	const many = 500_000
+	const many = 400_000
 	pair := make([]byte, 28+16)
 	pair[28] = 3 // samples
 	pairs := bytes.Repeat(pair, many)
