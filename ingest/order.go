@@ -105,7 +105,8 @@ const (
 	WaitedBeforePath    = "[waited since before the recording]" // the three of derived events
 	NotYetRunPath       = "[made, not yet run]"
 	NotSampledPath      = "[ran, not sampled]"
-	AnonymousPath       = "//anon" // the kernel's name of memory without a file
+	WakersPath          = "[wakers]" // frames between a waker and the thread it woke
+	AnonymousPath       = "//anon"   // the kernel's name of memory without a file
 	VsyscallPath        = "[vsyscall]"
 	VDSO32Path          = "[vdso32]" // perf's name for a 32-bit process under a 64-bit kernel
 )

@@ -5,6 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
 )
 
 // namesBuilder makes the Names of a profile of answers.
@@ -122,7 +123,7 @@ func (b *namesBuilder) finish() {
 	b.funcs = used
 	b.names.Functions = ingest.SortFunctions(b.funcs, b.names.Frames)
 	b.p.Names = b.names
-	b.p.TrimWaits()
+	merge.TrimWaits(b.p)
 }
 
 // facts adds the fields of an answer that are of a whole object.

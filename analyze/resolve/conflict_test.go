@@ -99,7 +99,7 @@ func TestMoved(t *testing.T) {
 				names = append(names, function(fmt.Sprintf("f%d", i), at, 0x70))
 			}
 			o := store.NewOverlay()
-			merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+			contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 				map[store.SourceKind]*symtab.Encoded{tc.kind: table(t, names...),
 					store.EhFrame: table(t, bounds...)})
 			p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/x"}}, offsets...)
@@ -123,7 +123,7 @@ func TestPadding(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := store.NewOverlay()
-			merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{
+			contribute(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, RefSyms: []store.RefSymbol{
 				{Name: "_text"}}}, map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t,
 				function("_text", 0, 0x10), function("work", 0x10, 0x1000),
 				function("__pfx_rest", 0x1010, 0x10))})

@@ -17,7 +17,7 @@ func TestExact(t *testing.T) {
 	debug.AddFunction(&symtab.DebugFunc{Sub: debug.Sub(symtab.Subprogram{Name: []byte("debugged")}),
 		Ranges: []addr.Range{{Start: 0x402100, End: 0x402180}}})
 	lines := debug.Encode()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{
 			store.DWARF: lines,
 			store.Symtab: table(t,
@@ -31,13 +31,13 @@ func TestExact(t *testing.T) {
 				symtab.Func{Name: "register_tm_clones", Start: 0x401250, Size: 0x30, Flags: symtab.Unsized},
 				function("__do_global_dtors_aux", 0x401280, 0x10)),
 		})
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(3), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{store.EhFrame: table(t,
 			function("fun_401000", 0x401000, 0x2f),
 			function(ingest.SignalPrefix+"40102f", 0x40102f, 0xa),
 			function("fun_401040", 0x401040, 0x10),
 			function(ingest.SignalPrefix+"401050", 0x401050, 0xa))})
-	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
+	contribute(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel},
 		map[store.SourceKind]*symtab.Encoded{
 			store.Kallsyms: table(t,
 				function("caller", 0xf00, 0xf0),

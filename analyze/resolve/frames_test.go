@@ -64,7 +64,7 @@ func debugTable(t testing.TB) *symtab.Encoded {
 // debugOverlay holds one object with the debug table and symbols.
 func debugOverlay(t testing.TB) *store.Overlay {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{
 			store.DWARF: debugTable(t),
 			store.Symtab: table(t, function("__GI_work.cold", 0x401110, 0x70),
@@ -296,7 +296,7 @@ func manyFrames(t testing.TB, objects, functions, locations int) (*store.Overlay
 			b.AddFunction(debugOf(b, &f, n))
 		}
 		e := b.Encode()
-		merge(t, o, store.Manifest{ID: ms[0].ID, Kind: ingest.ELF},
+		contribute(t, o, store.Manifest{ID: ms[0].ID, Kind: ingest.ELF},
 			map[store.SourceKind]*symtab.Encoded{store.DWARF: e})
 	}
 	return o, p
@@ -349,7 +349,7 @@ func TestFinderWithoutStrings(t *testing.T) {
 	}
 	for _, kind := range []store.SourceKind{store.DWARF, store.Symtab} {
 		o := store.NewOverlay()
-		merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: []elf.Segment{
+		contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: []elf.Segment{
 			{FileSize: 1 << 30, MemSize: 1 << 30, Flags: 5}}},
 			map[store.SourceKind]*symtab.Encoded{kind: e})
 		ms, err := o.Find(id(1))
@@ -406,7 +406,7 @@ func TestBareNames(t *testing.T) {
 	symbols = append(symbols, function("_Z5outerv", 0x2000, 0x80))
 	debug := b.Encode()
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
 		store.DWARF: debug, store.Symtab: table(t, symbols...)})
 	found, err := o.Find(id(1))
 	if err != nil || len(found) != 1 {

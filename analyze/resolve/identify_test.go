@@ -150,17 +150,17 @@ func TestIdentifyByPath(t *testing.T) {
 func TestIdentifyVDSO(t *testing.T) {
 	const class32, class64 = 1, 2
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.Kernel, VDSO: []buildid.ID{id(11)}}, nil)
-	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel, VDSO: []buildid.ID{id(12), id(13)}},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.Kernel, VDSO: []buildid.ID{id(11)}}, nil)
+	contribute(t, o, store.Manifest{ID: id(2), Kind: ingest.Kernel, VDSO: []buildid.ID{id(12), id(13)}},
 		nil)
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, Class: class32,
+	contribute(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel, Class: class32,
 		VDSO: []buildid.ID{id(12), id(13)}}, nil)
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Kernel, VDSO: []buildid.ID{id(13), id(14)}},
+	contribute(t, o, store.Manifest{ID: id(4), Kind: ingest.Kernel, VDSO: []buildid.ID{id(13), id(14)}},
 		nil)
-	merge(t, o, store.Manifest{ID: id(5), Kind: ingest.Kernel}, nil)
-	merge(t, o, store.Manifest{ID: id(12), Kind: ingest.VDSO, Class: class32}, nil)
-	merge(t, o, store.Manifest{ID: id(13), Kind: ingest.VDSO, Class: class64}, nil)
-	merge(t, o, store.Manifest{ID: id(14), Kind: ingest.VDSO, Class: class64}, nil)
+	contribute(t, o, store.Manifest{ID: id(5), Kind: ingest.Kernel}, nil)
+	contribute(t, o, store.Manifest{ID: id(12), Kind: ingest.VDSO, Class: class32}, nil)
+	contribute(t, o, store.Manifest{ID: id(13), Kind: ingest.VDSO, Class: class64}, nil)
+	contribute(t, o, store.Manifest{ID: id(14), Kind: ingest.VDSO, Class: class64}, nil)
 	for kernel, want := range map[buildid.ID]buildid.ID{
 		id(1): id(11), id(2): id(13), id(3): id(12), id(4): {}, id(5): {}, id(6): {}, {}: {},
 	} {

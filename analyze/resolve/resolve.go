@@ -15,6 +15,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/fold/merge"
 	"symbolize/store"
 )
 
@@ -207,7 +208,7 @@ func (j *join) finish(shards []*shard, ws []*worker) {
 	j.report(n, shards)
 	j.warnPadding(n)
 	j.p.Names = n
-	j.p.TrimWaits()
+	merge.TrimWaits(j.p)
 }
 
 // report fills in the results for whole objects.

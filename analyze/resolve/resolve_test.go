@@ -35,8 +35,8 @@ func function(name string, start addr.Addr, size uint64) symtab.Func {
 	return symtab.Func{Name: name, Start: start, Size: size}
 }
 
-// merge puts an object with tables into an overlay.
-func merge(t testing.TB, o *store.Overlay, m store.Manifest,
+// contribute puts an object with tables into an overlay.
+func contribute(t testing.TB, o *store.Overlay, m store.Manifest,
 	tables map[store.SourceKind]*symtab.Encoded) {
 	t.Helper()
 	c := store.Contribution{Manifest: m}
@@ -97,27 +97,27 @@ func resolve(t testing.TB, p *ingest.Profile, v store.View) {
 
 func TestResolve(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{
 			store.Symtab: table(t, function("main", 0x401100, 0x100), function("tail", 0x403fff, 1)),
 			store.Dynsym: table(t, function("wrong", 0x401000, 0x1000)),
 			store.PLT:    table(t, function("puts@plt", 0x402800, 0x10)),
 		})
-	merge(t, o, store.Manifest{ID: id(2), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
+	contribute(t, o, store.Manifest{ID: id(2), Kind: ingest.ELF}, map[store.SourceKind]*symtab.Encoded{
 		store.Symtab: table(t, function("main", 0x1000, 0x100))})
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
+	contribute(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
 		RefSyms: []store.RefSymbol{{Name: ingest.LinkedAddresses, Addr: 1<<64 - 0xc0008000},
 			{Name: "_stext", Addr: 0x198}}},
 		map[store.SourceKind]*symtab.Encoded{store.Kallsyms: table(t, function("_text", 0, 0x198),
 			function("schedule", 0x1000, 0x100))})
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module},
+	contribute(t, o, store.Manifest{ID: id(4), Kind: ingest.Module},
 		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t,
 			function("ext4_read", 0x40, 0x40))})
-	merge(t, o, store.Manifest{ID: id(5), Kind: ingest.ELF, Layout: pie}, nil)
-	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7}), Kind: ingest.ELF, Layout: pie}, nil)
-	merge(t, o, store.Manifest{ID: buildid.New([]byte{7, 7, 0}), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(5), Kind: ingest.ELF, Layout: pie}, nil)
+	contribute(t, o, store.Manifest{ID: buildid.New([]byte{7, 7}), Kind: ingest.ELF, Layout: pie}, nil)
+	contribute(t, o, store.Manifest{ID: buildid.New([]byte{7, 7, 0}), Kind: ingest.ELF, Layout: pie},
 		nil)
-	merge(t, o, store.Manifest{ID: id(6), Kind: ingest.Kernel, VDSO: []buildid.ID{id(1)}}, nil)
+	contribute(t, o, store.Manifest{ID: id(6), Kind: ingest.Kernel, VDSO: []buildid.ID{id(1)}}, nil)
 	if err := o.PutDir("/bin", store.DirRows{{Name: "replaced", ID: id(1)},
 		{Name: "same", ID: id(99)}, {Name: "text"}}); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func checkNames(t *testing.T, p *ingest.Profile) {
 // TestResolveSegmentsOutOfOrder: addresses need not ascend with file offsets.
 func TestResolveSegmentsOutOfOrder(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: []elf.Segment{
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: []elf.Segment{
 		{Offset: 0x1000, Addr: 0x900000, FileSize: 0x1000, MemSize: 0x1000, Flags: 5},
 		{Offset: 0x2000, Addr: 0x400000, FileSize: 0x1000, MemSize: 0x1000, Flags: 5},
 	}}, map[store.SourceKind]*symtab.Encoded{
@@ -264,7 +264,7 @@ func TestResolveSegmentsOutOfOrder(t *testing.T) {
 // TestResolveKeepsNames: names of a pprof file stay, the rest is tried again.
 func TestResolveKeepsNames(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t,
 			function("ours", 0x401000, 0x1000))})
 	b := profilebuild.New(profilebuild.Clock())
@@ -303,7 +303,7 @@ func many(t testing.TB, objects, functions, locations int) (*store.Overlay, *ing
 				addr.Addr(0x1000+k*64), 60))
 		}
 		size := uint64(n*64 + 0x1000)
-		merge(t, o, store.Manifest{ID: id(byte(i + 1)), Kind: ingest.ELF, Layout: []elf.Segment{
+		contribute(t, o, store.Manifest{ID: id(byte(i + 1)), Kind: ingest.ELF, Layout: []elf.Segment{
 			{Offset: 0x1000, Addr: 0x1000, FileSize: size, MemSize: size, Flags: 5}}},
 			map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t, funcs...)})
 		h := b.Object(ingest.Object{ID: id(byte(i + 1)),
@@ -399,7 +399,7 @@ func (b broken) Open(m *store.Manifest, i int) (*symtab.Table, error) {
 // still name.
 func TestResolveDamaged(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
 		map[store.SourceKind]*symtab.Encoded{
 			store.Symtab: table(t, function("main", 0x401100, 0x100)),
 			store.Dynsym: table(t, function("dyn", 0x401000, 0x180))})
@@ -444,10 +444,10 @@ func TestResolveNothing(t *testing.T) {
 // TestLayout: facts of the store in pprof output.
 func TestLayout(t *testing.T) {
 	o := store.NewOverlay()
-	merge(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, nil)
-	merge(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie}, nil)
+	contribute(t, o, store.Manifest{ID: id(3), Kind: ingest.Kernel,
 		RefSyms: []store.RefSymbol{{Name: "_stext", Addr: 0x198}}}, nil)
-	merge(t, o, store.Manifest{ID: id(4), Kind: ingest.Module,
+	contribute(t, o, store.Manifest{ID: id(4), Kind: ingest.Module,
 		Sections: []elf.PlacedSection{{Name: ".text", Size: 0x5000},
 			{Name: ".init.text", Addr: elf.InitBase, Size: 9}}}, nil)
 	p := &ingest.Profile{Objects: []ingest.Object{

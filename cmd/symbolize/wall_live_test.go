@@ -129,6 +129,9 @@ func TestLiveWakers(t *testing.T) {
 			"folded", "--with", in("waits"), "--kallsyms", "/proc/kallsyms", "--waker-depth", "1", in(file))
 	}
 	bundles, perfs := folded("wakers.data"), folded("perf.data")
+	if m := regexp.MustCompile(`\bconsume;.*(__schedule|;try_to_wake_up);.*`).FindString(bundles + perfs); m != "" {
+		t.Errorf("stack with the scheduler: %s", m)
+	}
 	for _, path := range [][]string{{"consume", "[woken by]", "produce"}, {"produce", "[woken by an interrupt]"},
 		{"main"}} {
 		bundle, perf := foldedBelow(bundles, path...), foldedBelow(perfs, path...)

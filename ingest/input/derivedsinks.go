@@ -193,7 +193,6 @@ type composedStack struct {
 const (
 	wokenBy     = "[woken by]"
 	wakerCycle  = "[woken in a cycle]"
-	wakersPath  = "[wakers]"
 	interruptBy = "[woken by an interrupt]"
 )
 
@@ -269,7 +268,7 @@ func (c *composer) waker(step *pair.Step) {
 
 // named returns the place of a frame that no code has.
 func (c *composer) named(name string) uint32 {
-	return c.w.finder.number(c.w.c.Objects.NamedCode(name, wakersPath, false), 0, false)
+	return c.w.finder.number(c.w.c.Objects.NamedCode(name, ingest.WakersPath, false), 0, false)
 }
 
 // missingName names the frame of a sample without a stack.
@@ -376,9 +375,9 @@ func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 	if x.state != stateNone {
 		r.out.State = d.c.stateName(x.state)
 	}
-	if x.state != stateNone && x.state != stateRunning { // as Profile.TrimWaits
-		at := slices.IndexFunc(r.out.Frames, func(f ReplayFrame) bool { return !r.p.IsScheduler(f.Location) })
-		r.out.Frames = r.out.Frames[max(at, 0):]
+	if x.state != stateNone && x.state != stateRunning { // as merge.TrimWaits
+		r.out.Frames = r.out.Frames[merge.WaitStart(r.p, len(r.out.Frames),
+			func(i int) ingest.LocationID { return r.out.Frames[i].Location }):]
 	}
 	return &r.out
 }

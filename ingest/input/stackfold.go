@@ -139,8 +139,8 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 	f.unread = noMap(ingest.UnmappedPath, ingest.MapsNotRead)
 	if f.opts.WakerDepth > 0 {
 		f.woken = make([]wakerStack, len(set.Wakers))
-		f.wokenBy = f.place(f.Objects.NamedCode(wokenBy, wakersPath, false), 0)
-		f.interruptBy = f.place(f.Objects.NamedCode(interruptBy, wakersPath, false), 0)
+		f.wokenBy = f.place(f.Objects.NamedCode(wokenBy, ingest.WakersPath, false), 0)
+		f.interruptBy = f.place(f.Objects.NamedCode(interruptBy, ingest.WakersPath, false), 0)
 	}
 	f.ambiguous = [numRoles]uint32{kernelRole: noMap(ingest.AmbiguousKernelPath,
 		ingest.AddressReused),

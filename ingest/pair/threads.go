@@ -333,15 +333,22 @@ func (t *Threads) ran(x *thread, tid int32, end uint64, cut bool) {
 	}
 }
 
-// schedulerFunctions are the kernel functions between the function that blocks and the tracepoint
-// sched:sched_switch: the scheduler and the code that calls a tracepoint's programs.
-var schedulerFunctions = []string{
-	"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled", "schedule_rtlock",
-	"__schedule_loop", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
-	"preempt_schedule_notrace", "__cond_resched", "_cond_resched", "dynamic_cond_resched",
-	"__traceiter_sched_switch", "__bpf_trace_sched_switch", "trace_event_raw_event_sched_switch",
-	"perf_trace_sched_switch", "perf_trace_run_bpf_submit", "trace_call_bpf",
-}
+// waitFunctions are the kernel functions between the function that blocks and the tracepoint
+// sched:sched_switch, wakeFunctions those between the function that wakes and sched:sched_waking or
+// sched:sched_wakeup.
+var (
+	waitFunctions = []string{"__schedule", "schedule", "schedule_idle", "schedule_preempt_disabled",
+		"schedule_rtlock", "__schedule_loop", "preempt_schedule", "preempt_schedule_common",
+		"preempt_schedule_irq", "preempt_schedule_notrace", "preempt_schedule_thunk",
+		"preempt_schedule_notrace_thunk", "__cond_resched", "_cond_resched", "dynamic_cond_resched"}
+	wakeFunctions = []string{"try_to_wake_up", "wake_up_process", "wake_up_state",
+		"default_wake_function", "ttwu_runnable", "ttwu_do_activate", "ttwu_do_wakeup",
+		"sched_ttwu_pending"}
+)
+
+// tracepointFunctions are the beginnings of the names of functions that call a tracepoint's programs.
+var tracepointFunctions = []string{"__traceiter_sched_", "__bpf_trace_sched_", "perf_trace_sched_",
+	"trace_event_raw_event_sched_", "perf_trace_run_bpf_submit", "trace_call_bpf"}
 
 // interruptFunctions are the kernel functions that run interrupts, on x86 and arm64.
 var interruptFunctions = []string{"common_interrupt", "asm_common_interrupt", "handle_softirqs",
@@ -353,9 +360,13 @@ func IsInterrupt(symbol string) bool {
 	return slices.Contains(interruptFunctions, name) || strings.HasPrefix(name, "sysvec_")
 }
 
-// IsScheduler reports whether a kernel function belongs to the scheduler or a tracepoint, by its
-// symbol: the stack of a Wait begins at the function that called it.
-func IsScheduler(symbol string) bool {
+// IsScheduler reports whether a kernel function, by its symbol, is between the function that waits
+// and the tracepoint of its Wait, and whether it is between the function that wakes and that of the
+// waking.
+func IsScheduler(symbol string) (waits, wakes bool) {
 	name, _, _ := strings.Cut(symbol, ".") // __schedule.constprop.0 and .cold
-	return slices.Contains(schedulerFunctions, name)
+	both := slices.ContainsFunc(tracepointFunctions, func(begin string) bool {
+		return strings.HasPrefix(name, begin)
+	})
+	return both || slices.Contains(waitFunctions, name), both || slices.Contains(wakeFunctions, name)
 }

@@ -126,3 +126,18 @@ func radixSort(order []uint32, key func(uint32) uint32) []uint32 {
 	}
 	return order
 }
+
+// Samples sorts samples, and adds up equal ones.
+func Samples(list []ingest.Sample) []ingest.Sample {
+	slices.SortFunc(list, ingest.CompareSamples)
+	out := list[:0]
+	for _, s := range list {
+		if n := len(out); n > 0 && ingest.CompareSamples(out[n-1], s) == 0 {
+			out[n-1].Count += s.Count
+			out[n-1].Weight += s.Weight
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}

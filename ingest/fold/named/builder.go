@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
 )
 
 // Place is a location before it is numbered. Of its object, and of the functions in Frames, it has
@@ -179,8 +180,7 @@ func (b *Builder) Compact() {
 	if len(b.P.Samples) < 2*b.compacted+least {
 		return
 	}
-	slices.SortFunc(b.P.Samples, ingest.CompareSamples)
-	b.P.Samples = mergeSamples(b.P.Samples)
+	b.P.Samples = merge.Samples(b.P.Samples)
 	b.compacted = len(b.P.Samples)
 }
 

@@ -149,8 +149,7 @@ func (b *Builder) finishSamples(locations []ingest.LocationID) {
 		s := &p.Samples[i]
 		s.Comm, s.Tags = strings[s.Comm], strings[s.Tags]
 	}
-	slices.SortFunc(p.Samples, ingest.CompareSamples)
-	p.Samples = mergeSamples(p.Samples)
+	p.Samples = merge.Samples(p.Samples)
 	depth := make([]uint32, len(p.Callers))
 	for s := 1; s < len(depth); s++ {
 		depth[s] = depth[p.Callers[s]] + 1
@@ -170,18 +169,4 @@ func sortStrings(p *ingest.Profile) []ingest.StringID {
 		number[i] = ingest.StringID(at)
 	}
 	return number
-}
-
-// mergeSamples adds up adjacent samples that differ only in their values.
-func mergeSamples(samples []ingest.Sample) []ingest.Sample {
-	out := samples[:0]
-	for _, s := range samples {
-		if n := len(out); n > 0 && ingest.CompareSamples(out[n-1], s) == 0 {
-			out[n-1].Count += s.Count
-			out[n-1].Weight += s.Weight
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
 }

@@ -122,45 +122,38 @@ func (a *assembler) storeThread(flags int32) {
 		asm.FnMapUpdateElem.Call())
 }
 
-// switchRanges returns the sorted address ranges of the scheduler's functions, and of those that run
-// interrupts; none if the kernel hides its symbols.
-func switchRanges() (scheduler, interrupts []Range) {
+// interruptRanges returns the address ranges of the functions that run interrupts; none if the kernel
+// hides its symbols.
+func interruptRanges() (ranges []Range) {
 	const path = "/proc/kallsyms"
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	defer f.Close()
-	var starts []uint64
-	var wanted [2][]uint64
+	var starts, wanted []uint64
 	err = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
 		if s.Module != "" || !s.IsCode() {
 			return true
 		}
 		starts = append(starts, s.Addr)
-		switch {
-		case pair.IsScheduler(s.Name):
-			wanted[0] = append(wanted[0], s.Addr)
-		case pair.IsInterrupt(s.Name):
-			wanted[1] = append(wanted[1], s.Addr)
+		if pair.IsInterrupt(s.Name) {
+			wanted = append(wanted, s.Addr)
 		}
 		return true
 	})
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	slices.Sort(starts)
-	ranges := func(wanted []uint64) (ranges []Range) {
-		slices.Sort(wanted)
-		for _, start := range slices.Compact(wanted) {
-			i, _ := slices.BinarySearch(starts, start+1)
-			if start != 0 && i < len(starts) {
-				ranges = append(ranges, Range{start, starts[i]})
-			}
+	slices.Sort(wanted)
+	for _, start := range slices.Compact(wanted) {
+		i, _ := slices.BinarySearch(starts, start+1)
+		if start != 0 && i < len(starts) {
+			ranges = append(ranges, Range{start, starts[i]})
 		}
-		return ranges
 	}
-	return ranges(wanted[0]), ranges(wanted[1])
+	return ranges
 }
 
 // x86Kernel is the range of the kernel image on x86-64. Modules and BPF programs follow it

@@ -105,9 +105,8 @@ type Options struct {
 	// counted alone, with its time.
 	Changes Changes
 
-	sizes mapSizes // set by tests
-	// Functions to remove from the inner end of off-CPU stacks, and functions that run interrupts.
-	skip, interrupts []Range
+	sizes      mapSizes // set by tests
+	interrupts []Range  // functions that run interrupts, with Wakers
 	// prefix begins the names of the dumps.
 	prefix string
 }

@@ -33,7 +33,7 @@ func newPart(o *Options, number uint32, steady Range) (p *Part, err error) {
 		}
 		p.tables[i].steady = steady
 	}
-	p.tables[kernelStack].skip, p.tables[kernelStack].interrupts = o.skip, o.interrupts
+	p.tables[kernelStack].interrupts = o.interrupts
 	return p, nil
 }
 

@@ -56,8 +56,8 @@ func New(o Options) (s *Sampler, err error) {
 		}
 	}()
 	s.steady = steadyRange()
-	if o.Event.Kind == OffCPU {
-		s.opts.skip, s.opts.interrupts = switchRanges()
+	if s.opts.Wakers {
+		s.opts.interrupts = interruptRanges()
 	}
 	if s.Part, err = newPart(&s.opts, 0, s.steady); err != nil {
 		return s, err

@@ -32,12 +32,11 @@ type table struct {
 	err   error // of the file; later stacks are not stored
 	limit int   // maxStacks, except in tests
 
-	part   uint32 // number of the Part, which hashes depend on
-	empty  hash   // hash of the stack without frames
-	steady Range
-	// Functions to remove from the inner end of kernel stacks, and functions that run interrupts.
-	skip, interrupts []Range
-	far              map[int32][]uint64 // addresses of kernel stacks outside of steady
+	part       uint32 // number of the Part, which hashes depend on
+	empty      hash   // hash of the stack without frames
+	steady     Range
+	interrupts []Range            // functions that run interrupts
+	far        map[int32][]uint64 // addresses of kernel stacks outside of steady
 }
 
 // keptStack locates a stack in the file. Length 0: not received.
@@ -438,23 +437,4 @@ func inInterrupt(frames []byte, ranges []Range) bool {
 		}
 	}
 	return false
-}
-
-// trimScheduler removes the frames in ranges from the inner end of a kernel stack: the stack then
-// starts at the function that blocked. A stack of only such frames is unchanged. Readers do not
-// treat the first frame as a return address, so the new first frame is moved to the call before it.
-// It may overwrite frames.
-func trimScheduler(frames []byte, ranges []Range) []byte {
-	for at := 0; at+kernelFrame <= len(frames); at += kernelFrame {
-		pc := binary.NativeEndian.Uint64(frames[at:])
-		if at > 0 {
-			pc-- // a return address can be the end of the function
-		}
-		if slices.ContainsFunc(ranges, func(r Range) bool { return pc >= r.Start && pc < r.End }) {
-			continue
-		}
-		binary.NativeEndian.PutUint64(frames[at:], pc)
-		return frames[at:]
-	}
-	return frames
 }

@@ -94,10 +94,6 @@ func (t *table) writeStacks(w io.Writer, n *numbering, name string, time uint64,
 		if err != nil {
 			return err
 		}
-		if len(t.skip) > 0 {
-			frames = trimScheduler(frames, t.skip)
-			copy(value, frames)
-		}
 		clear(value[len(frames):])
 		if err := d.Add(key[:], value); err != nil {
 			return err

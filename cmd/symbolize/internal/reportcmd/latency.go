@@ -69,13 +69,10 @@ func (l *latencies) add(s *input.ReplaySample) {
 	l.worst = l.worst[:min(len(l.worst), worstSamples)]
 }
 
-// name names the stacks of the longest samples, without the scheduler.
+// name names the stacks of the longest samples.
 func (l *latencies) name(p *ingest.Profile, d *report.Demangler) {
 	for i := range l.worst {
 		x := &l.worst[i]
-		for len(x.at) > 1 && p.IsScheduler(x.at[0]) {
-			x.at = x.at[1:]
-		}
 		for _, at := range x.at {
 			name := "[" + ingest.ShortName(&p.Objects[p.Locations[at].Object]) + "]"
 			if frames := p.Names.At(at); len(frames) > 0 {
