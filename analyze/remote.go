@@ -177,8 +177,8 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		if err := s.refresh(); err != nil {
 			return &remote.PullResult{}, err
 		}
-		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, s.cached, s.opts.Store, 0,
-			s.writerOptions())
+		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, s.cached, s.opts.Store,
+			remote.PullOptions{}, s.writerOptions())
 		if wrote { // nothing may have come, as another process was faster
 			err = errors.Join(err, s.refresh())
 		}

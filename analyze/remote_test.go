@@ -37,7 +37,7 @@ func (c *countedBucket) Get(ctx context.Context, key string, limit int64) ([]byt
 	return c.Bucket.Get(ctx, key, limit)
 }
 
-func (c *countedBucket) List(ctx context.Context, prefix string) ([]string, error) {
+func (c *countedBucket) List(ctx context.Context, prefix string) ([]remote.Entry, error) {
 	c.mu.Lock()
 	if c.list != nil {
 		c.list()

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// barBytes is a state of the progress bar of index: bytes read, and all that were found by then.
-var barBytes = regexp.MustCompile(`indexing .*?([0-9.]+) ?([KM]i)B / ([0-9.]+) ?([KM]i)B, ([0-9]+)/([0-9]+) objects`)
+// barBytes is a state of a progress bar: bytes read, and all that were found by then.
+var barBytes = regexp.MustCompile(`(?:index|push|pull) .*?([0-9.]+) ?([KM]i)B / ([0-9.]+) ?([KM]i)B, ([0-9]+)/([0-9]+) objects`)
 
 // cmdBar is `bar`: the last command drew a progress bar on its terminal (ttyin, 2>/dev/tty), which
 // grew, was never over 100 %, and is gone in the end.
@@ -35,7 +35,8 @@ func cmdBar(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d states of the bar, %d of which grew:\n%q", len(states), grown, drawn)
 	}
 	// After the last one its line is erased, and no other drawn there.
-	end := drawn[strings.LastIndex(drawn, "indexing "):]
+	all := barBytes.FindAllStringIndex(drawn, -1)
+	end := drawn[all[len(all)-1][0]:]
 	if !strings.Contains(end, "\x1b[J") {
 		ts.Fatalf("the bar is not taken away: %q", end)
 	}

@@ -219,6 +219,10 @@ func readUses(path string, now time.Time) (map[string]time.Time, error) {
 	return last, nil
 }
 
+// LastUsed returns the last day, UTC, on which each object was indexed or used, by its
+// store.ObjectName. Objects of which none is known are not in it.
+func (r *Reader) LastUsed() (map[string]time.Time, error) { return readUses(r.path, time.Now()) }
+
 // compactUses reduces the files from before yesterday, to which no process writes any more, to the
 // last day of each object that keep accepts; a nil keep accepts all.
 func compactUses(path string, now time.Time, keep func(object string) bool) error {

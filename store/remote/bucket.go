@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"symbolize/buildid"
 	"symbolize/store"
@@ -15,16 +16,25 @@ import (
 type Bucket interface {
 	// Get returns an object of at most limit bytes. The error wraps ErrNotFound if there is none.
 	Get(ctx context.Context, key string, limit int64) ([]byte, error)
-	// Has reports whether there is an object.
-	Has(ctx context.Context, key string) (bool, error)
+	// Stat returns an object without its content. The error wraps ErrNotFound if there is none.
+	Stat(ctx context.Context, key string) (Entry, error)
 	// Put writes an object atomically; an existing object stays unchanged, and created is false.
 	Put(ctx context.Context, key string, data []byte) (created bool, err error)
 	// Replace writes an object atomically, in place of an existing one.
 	Replace(ctx context.Context, key string, data []byte) error
-	// List returns the keys that begin with a prefix, sorted.
-	List(ctx context.Context, prefix string) ([]string, error)
+	// Remove removes an object that is there or not.
+	Remove(ctx context.Context, key string) error
+	// List returns the objects whose keys begin with a prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]Entry, error)
 	// URL returns the name of the bucket, or of an object in it, for messages. It has no secrets.
 	URL(key string) string
+}
+
+// Entry is an object of a Bucket.
+type Entry struct {
+	Key      string
+	Size     int64     // bytes
+	Modified time.Time // when it was written, by the server's clock
 }
 
 // Errors of a Bucket.
@@ -44,6 +54,7 @@ const (
 	formatText = formatHead + "1\n"
 
 	manifestDir = "v1/manifests/"
+	usesDir     = "v1/used/"
 	contentDir  = "v1/content/"
 )
 

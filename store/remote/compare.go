@@ -16,6 +16,7 @@ type wanted struct {
 	keys      []string          // of manifests that are neither those here nor in the notes
 	manifests []*manifest       // that are not those here
 	fetched   map[string][]byte // of these, by key
+	size      int64             // bytes of the sources that are not here
 }
 
 // compare makes a list of the objects of keys, without the manifests that are those here.

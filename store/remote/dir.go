@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,18 +52,21 @@ func readAll(r io.Reader, limit int64, url string) ([]byte, error) {
 	return b, nil
 }
 
-// Has implements Bucket.
-func (d *Dir) Has(_ context.Context, key string) (bool, error) {
-	_, err := os.Lstat(d.path(key))
+// Stat implements Bucket.
+func (d *Dir) Stat(_ context.Context, key string) (Entry, error) {
+	info, err := os.Lstat(d.path(key))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return Entry{}, fmt.Errorf("%s: %w", d.URL(key), ErrNotFound)
 	}
-	return err == nil, err
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{key, info.Size(), info.ModTime()}, nil
 }
 
 // Put implements Bucket. The file is on disk before it has its name.
 func (d *Dir) Put(ctx context.Context, key string, data []byte) (created bool, err error) {
-	if there, err := d.Has(ctx, key); there || err != nil {
+	if _, err := d.Stat(ctx, key); !errors.Is(err, ErrNotFound) {
 		return false, err
 	}
 	return true, d.write(key, data)
@@ -71,8 +75,31 @@ func (d *Dir) Put(ctx context.Context, key string, data []byte) (created bool, e
 // Replace implements Bucket.
 func (d *Dir) Replace(_ context.Context, key string, data []byte) error { return d.write(key, data) }
 
-// write writes an object, in place of one that is there.
-func (d *Dir) write(key string, data []byte) (err error) {
+// Remove implements Bucket. Directories that become empty go with the object.
+func (d *Dir) Remove(_ context.Context, key string) error {
+	err := os.Remove(d.path(key))
+	for dir := path.Dir(key); err == nil && dir != "."; dir = path.Dir(dir) {
+		if os.Remove(d.path(dir)) != nil {
+			break
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// write writes an object, in place of one that is there. Meanwhile another process may remove its
+// directory.
+func (d *Dir) write(key string, data []byte) error {
+	err := d.writeOnce(key, data)
+	for tries := 0; tries < 3 && errors.Is(err, fs.ErrNotExist); tries++ {
+		err = d.writeOnce(key, data)
+	}
+	return err
+}
+
+func (d *Dir) writeOnce(key string, data []byte) (err error) {
 	path := d.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -92,7 +119,7 @@ func (d *Dir) write(key string, data []byte) (err error) {
 }
 
 // List implements Bucket.
-func (d *Dir) List(ctx context.Context, prefix string) ([]string, error) {
+func (d *Dir) List(ctx context.Context, prefix string) ([]Entry, error) {
 	dir, name := "", prefix
 	if at := strings.LastIndexByte(prefix, '/'); at >= 0 {
 		dir, name = prefix[:at], prefix[at+1:]
@@ -104,7 +131,7 @@ func (d *Dir) List(ctx context.Context, prefix string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
+	var list []Entry
 	for _, e := range entries {
 		key := strings.TrimPrefix(dir+"/"+e.Name(), "/")
 		switch {
@@ -116,11 +143,16 @@ func (d *Dir) List(ctx context.Context, prefix string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			keys = append(keys, below...)
+			list = append(list, below...)
 		default:
-			keys = append(keys, key)
+			found, err := d.Stat(ctx, key)
+			if err == nil {
+				list = append(list, found)
+			} else if !errors.Is(err, ErrNotFound) { // which another process has removed
+				return nil, err
+			}
 		}
 	}
-	slices.Sort(keys)
-	return keys, nil
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, nil
 }

@@ -7,6 +7,7 @@
 //	symbolize-remote                        "symbolize remote 1\n": the first push writes it
 //	v1/manifests/XX/OBJECT/SUM              the facts of one store about an object
 //	v1/content/YY/CONTENT                   pieces of tables, and blobs
+//	v1/used/SUM                             notes: days on which objects were used
 //
 // OBJECT is SPACE-HEX of a build ID, as "gnu-93ac61ec…", XX the first byte of the ID, CONTENT the
 // SHA-256 of the content, in hexadecimal, YY its first byte. Stores differ in what they know of an
@@ -30,6 +31,20 @@
 //
 // where the captured input is "raw.zst", compressed with zstd. The stream is cut every pieceSize
 // bytes, so that transfers need little memory and an interrupted one continues where it ended.
+//
+// # Uses
+//
+// A note is
+//
+//	"symbolize used 1\n"
+//	"DAY OBJECT\n"              of each object, sorted; DAY as 2006-01-02, UTC
+//
+// and SUM is the SHA-256 of all of it. Push writes a note of the days of last use that its store
+// knows and that are later than those of the notes that are there; many notes are joined to one
+// before they are removed. Prune removes an object if neither a note has a day from a limit on nor
+// one of its manifests was written since: then its manifests, and then content that is as old and that
+// no manifest names. Push writes content that is there but older than a few hours again, so that it
+// is none of those.
 //
 // # Checks
 //

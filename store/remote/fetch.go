@@ -159,6 +159,11 @@ func (p *puller) source(ctx context.Context, s sourceOf, lost map[store.BlobID]b
 	}
 	defer p.room.Release(held)
 	in := &stream{ctx: ctx, p: p, left: s.m.pieces[s.i]}
+	defer func() { // of pieces that did not come
+		for _, some := range in.left {
+			p.meter.add(Progress{Bytes: some.size})
+		}
+	}()
 	src, err := readSource(in, size, &s.m.Sources[s.i])
 	if err != nil {
 		if in.err == nil {
@@ -201,6 +206,7 @@ func (s *stream) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		s.now, s.left = now, s.left[1:]
+		s.p.meter.add(Progress{Bytes: next.size})
 	}
 	n := copy(b, s.now)
 	s.now = s.now[n:]

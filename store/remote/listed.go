@@ -19,11 +19,11 @@ type listed struct {
 	Bucket
 	mu    sync.Mutex
 	asked int
-	keys  []string // of all manifests, sorted; nil until they were requested
+	all   []Entry // all manifests, by key; nil until they were requested
 }
 
 // List implements Bucket.
-func (l *listed) List(ctx context.Context, prefix string) ([]string, error) {
+func (l *listed) List(ctx context.Context, prefix string) ([]Entry, error) {
 	if !strings.HasPrefix(prefix, manifestDir) || prefix == manifestDir {
 		return l.Bucket.List(ctx, prefix)
 	}
@@ -33,17 +33,19 @@ func (l *listed) List(ctx context.Context, prefix string) ([]string, error) {
 		return l.Bucket.List(ctx, prefix)
 	}
 	defer l.mu.Unlock()
-	if l.keys == nil {
-		keys, err := l.Bucket.List(ctx, manifestDir)
+	if l.all == nil {
+		all, err := l.Bucket.List(ctx, manifestDir)
 		if err != nil {
 			return nil, err
 		}
-		l.keys = append([]string{}, keys...)
+		l.all = append([]Entry{}, all...)
 	}
-	from, _ := slices.BinarySearch(l.keys, prefix)
+	from, _ := slices.BinarySearchFunc(l.all, prefix, func(e Entry, prefix string) int {
+		return strings.Compare(e.Key, prefix)
+	})
 	to := from
-	for to < len(l.keys) && strings.HasPrefix(l.keys[to], prefix) {
+	for to < len(l.all) && strings.HasPrefix(l.all[to].Key, prefix) {
 		to++
 	}
-	return slices.Clone(l.keys[from:to]), nil
+	return slices.Clone(l.all[from:to]), nil
 }

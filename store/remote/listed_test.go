@@ -26,9 +26,9 @@ func (r *requesting) Get(ctx context.Context, key string, limit int64) ([]byte, 
 	return r.Bucket.Get(ctx, key, limit)
 }
 
-func (r *requesting) Has(ctx context.Context, key string) (bool, error) {
+func (r *requesting) Stat(ctx context.Context, key string) (Entry, error) {
 	r.others.Add(1)
-	return r.Bucket.Has(ctx, key)
+	return r.Bucket.Stat(ctx, key)
 }
 
 func (r *requesting) Put(ctx context.Context, key string, data []byte) (bool, error) {
@@ -36,7 +36,7 @@ func (r *requesting) Put(ctx context.Context, key string, data []byte) (bool, er
 	return r.Bucket.Put(ctx, key, data)
 }
 
-func (r *requesting) List(ctx context.Context, prefix string) ([]string, error) {
+func (r *requesting) List(ctx context.Context, prefix string) ([]Entry, error) {
 	r.lists.Add(1)
 	return r.Bucket.List(ctx, prefix)
 }

@@ -23,6 +23,8 @@ type PullOptions struct {
 	// none.
 	Notes func() string
 	Jobs  int // requests at a time; 0 for DefaultJobs
+	// Progress is called after each part, never concurrently; nil for no calls.
+	Progress func(Progress)
 	// Checked: the bucket is known to be of this version, by Check.
 	Checked bool
 }
@@ -61,7 +63,8 @@ const roomSize = 64 << 20
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
-		seen: make(map[buildid.ID]bool), room: files.NewBudget(roomSize)}
+		seen: make(map[buildid.ID]bool), room: files.NewBudget(roomSize),
+		meter: meter{call: opts.Progress}}
 	if !opts.Checked {
 		if err := Check(ctx, from); err != nil {
 			return p.res, err
@@ -111,6 +114,8 @@ type puller struct {
 	seen map[buildid.ID]bool // requested objects and IDs
 	room *files.Budget
 
+	meter meter
+
 	mu     sync.Mutex
 	res    *PullResult
 	failed int // requests, one after another
@@ -118,10 +123,11 @@ type puller struct {
 
 // all pulls all objects of the bucket.
 func (p *puller) all(ctx context.Context) error {
-	keys, err := p.from.List(ctx, manifestDir)
+	list, err := p.from.List(ctx, manifestDir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	keys := keysOf(list)
 	for len(keys) > 0 {
 		n := min(groupSize, len(keys))
 		for n < len(keys) { // an object's manifests are one group's
@@ -139,6 +145,14 @@ func (p *puller) all(ctx context.Context) error {
 	return nil
 }
 
+func keysOf(list []Entry) []string {
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].Key
+	}
+	return keys
+}
+
 // list returns the keys of the manifests of objects, sorted.
 func (p *puller) list(ctx context.Context, ids []buildid.ID) ([]string, error) {
 	found := make([][]string, len(ids))
@@ -146,11 +160,11 @@ func (p *puller) list(ctx context.Context, ids []buildid.ID) ([]string, error) {
 		p.seen[id] = true
 	}
 	err := files.Each(ctx, p.opts.Jobs, len(ids), func(ctx context.Context, i int) error {
-		keys, err := p.from.List(ctx, objectPrefix(ids[i]))
+		list, err := p.from.List(ctx, objectPrefix(ids[i]))
 		if err != nil {
 			return p.problem(ctx, err)
 		}
-		found[i] = slices.DeleteFunc(keys, func(key string) bool {
+		found[i] = slices.DeleteFunc(keysOf(list), func(key string) bool {
 			id, _, ok := parseKey(key)
 			return !ok || !id.Matches(ids[i])
 		})
@@ -209,7 +223,11 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if missing, next, err = p.missing(list); err != nil {
 		return nil, err
 	}
+	for _, w := range missing {
+		p.meter.add(Progress{Objects: 1, Size: w.size})
+	}
 	return next, files.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
+		defer p.meter.add(Progress{Done: 1})
 		return p.object(ctx, missing[i])
 	})
 }
@@ -224,6 +242,10 @@ func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, 
 		needs, err := p.needs(w)
 		if err != nil {
 			return nil, nil, err
+		}
+		w.size = 0
+		for _, s := range needs.sources {
+			w.size += s.m.size(s.i)
 		}
 		if !needs.empty() || len(w.keys) > 0 {
 			missing = append(missing, w)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"symbolize/ingest/files"
 	"symbolize/store"
@@ -34,6 +35,37 @@ type PushOptions struct {
 	Jobs int // requests at a time; 0 for DefaultJobs
 	// Verify fetches the objects that are there, and replaces damaged ones.
 	Verify bool
+	// Used has the last days of use of objects by store.ObjectName, see db.Reader.LastUsed. They are
+	// noted in the bucket for Prune.
+	Used map[string]time.Time
+	// Progress is called after each part, never concurrently; nil for no calls.
+	Progress func(Progress)
+}
+
+// Progress is how far a Push or Pull has come. What there is to do may grow.
+type Progress struct {
+	Done, Objects int
+	Bytes, Size   int64
+}
+
+// meter calls a function about progress.
+type meter struct {
+	mu   sync.Mutex
+	now  Progress
+	call func(Progress) // may be nil
+}
+
+// add adds to the progress.
+func (m *meter) add(p Progress) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now.Done += p.Done
+	m.now.Objects += p.Objects
+	m.now.Bytes += p.Bytes
+	m.now.Size += p.Size
+	if m.call != nil {
+		m.call(m.now)
+	}
 }
 
 // DefaultJobs is how many requests are under way at a time.
@@ -51,16 +83,26 @@ func requests(jobs int) int {
 // on; after maxFailures one after another it gives up.
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
-	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{}}
+	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{},
+		there: make(map[string]bool), meter: meter{call: opts.Progress}}
 	for _, m := range objects {
 		if !m.IsAlias() {
 			p.res.Objects++
 		}
+		p.meter.add(Progress{Objects: 1, Size: m.Size()})
 	}
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
-	err := files.Each(ctx, requests(opts.Jobs), len(objects), func(ctx context.Context, i int) error {
+	// First, so that a Prune meanwhile does not remove objects that Push believes to be there.
+	err := noteUses(ctx, to, objects, opts.Used, requests(opts.Jobs))
+	if errors.Is(err, ErrDamaged) {
+		p.res.Problems, err = append(p.res.Problems, err), nil
+	}
+	if err != nil {
+		return p.res, err
+	}
+	err = files.Each(ctx, requests(opts.Jobs), len(objects), func(ctx context.Context, i int) error {
 		err := p.object(ctx, objects[i])
 		if err != nil && ctx.Err() == nil {
 			return p.problem(fmt.Errorf("object %s: %w", objects[i].ID, err))
@@ -74,8 +116,10 @@ type pusher struct {
 	from   Store
 	to     Bucket
 	verify bool
+	meter  meter
 
 	mu     sync.Mutex
+	there  map[string]bool // contents that are, for a while
 	res    *PushResult
 	failed int // objects, one after another
 }
@@ -105,31 +149,39 @@ func (p *pusher) problem(err error) error {
 }
 
 func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
+	left := m.Size()
+	defer func() { p.meter.add(Progress{Done: 1, Bytes: left}) }()
 	encoded := store.EncodeManifest(m)
 	key := manifestKey(m.ID, encoded)
-	keys, err := p.to.List(ctx, objectDir(m.ID))
+	list, err := p.to.List(ctx, objectDir(m.ID))
 	if err != nil {
 		return err
 	}
-	there, isNew := slices.Contains(keys, key), len(keys) == 0
+	there, isNew := slices.Contains(keysOf(list), key), len(list) == 0
 	if there && !p.verify {
 		p.done(!m.IsAlias())
 		return nil
 	}
 	for i := range m.Variants {
 		for _, id := range m.Variants[i].Blobs() {
-			if err := p.blob(ctx, id, isNew); err != nil {
+			err := p.content(ctx, id.String(), isNew, func() ([]byte, error) { return p.from.Blob(id) })
+			if err != nil {
 				return err
 			}
 		}
 	}
 	out := &manifest{m, make([][]piece, len(m.Sources))}
 	for i := range m.Sources {
-		if out.pieces[i], err = p.source(ctx, m, i, isNew); err != nil {
+		out.pieces[i], err = p.source(ctx, m, i, isNew, func(n int) {
+			some := min(left, int64(n))
+			left -= some
+			p.meter.add(Progress{Bytes: some})
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if err := p.put(ctx, key, out.encode(encoded)); err != nil {
+	if _, err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
 	}
 	p.done(there && !m.IsAlias()) // by the list
@@ -138,41 +190,59 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 
 // done counts an object.
 func (p *pusher) done(known bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failed = 0; known {
-		p.res.Known++
-	}
+	p.count(func(r *PushResult) {
+		if p.failed = 0; known {
+			r.Known++
+		}
+	})
 }
 
-// blob writes a blob unless it is there. It does not ask for one of an object that is new to the
-// bucket.
-func (p *pusher) blob(ctx context.Context, id store.BlobID, isNew bool) error {
-	key := contentKey(id.String())
-	if !p.verify && !isNew {
-		if there, err := p.to.Has(ctx, key); there || err != nil {
+// fresh is the age from which on a piece or blob that is there is written again: a Prune may remove
+// it, unless a manifest names it, from twice this age on.
+const fresh = 12 * time.Hour
+
+// content writes a piece or blob unless it is there and fresh. It does not ask for one of an object
+// that is new to the bucket before it writes.
+func (p *pusher) content(ctx context.Context, sum string, isNew bool,
+	read func() ([]byte, error)) (err error) {
+	key, known := contentKey(sum), false
+	p.count(func(*PushResult) { known = p.there[sum] })
+	if known {
+		return nil
+	}
+	defer func() { p.count(func(*PushResult) { p.there[sum] = err == nil }) }()
+	write := func(put func(ctx context.Context, key string, data []byte) (bool, error)) (bool, error) {
+		data, err := read()
+		if err != nil {
+			return false, err
+		}
+		return put(ctx, key, data)
+	}
+	if p.verify || isNew {
+		if created, err := write(p.put); created || err != nil {
 			return err
 		}
 	}
-	data, err := p.from.Blob(id)
-	if err != nil {
-		return err
+	e, err := p.to.Stat(ctx, key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		_, err = write(p.put)
+	case err == nil && time.Since(e.Modified) >= fresh:
+		_, err = write(p.replace)
 	}
-	return p.put(ctx, key, data)
+	return err
 }
 
-// source writes the pieces of a source that are not there, see blob.
-func (p *pusher) source(ctx context.Context, m *store.Manifest, i int, isNew bool) (
+// source writes the pieces of a source that are not there, see content, and passes their sizes to
+// done.
+func (p *pusher) source(ctx context.Context, m *store.Manifest, i int, isNew bool, done func(n int)) (
 	list []piece, err error) {
 	c := &cutter{put: func(b []byte) error {
 		sum := sumOf(b)
 		list = append(list, piece{sum, int64(len(b))})
-		if !p.verify && !isNew {
-			if there, err := p.to.Has(ctx, contentKey(sum)); there || err != nil {
-				return err
-			}
-		}
-		return p.put(ctx, contentKey(sum), b)
+		err := p.content(ctx, sum, isNew, func() ([]byte, error) { return b, nil })
+		done(len(b))
+		return err
 	}}
 	err = p.from.EachPart(m, i, func(name string, b []byte) error { return writePart(c, name, b) })
 	if err == nil {
@@ -182,39 +252,49 @@ func (p *pusher) source(ctx context.Context, m *store.Manifest, i int, isNew boo
 }
 
 // put writes an object unless it is there, or replaces a damaged one.
-func (p *pusher) put(ctx context.Context, key string, data []byte) error {
-	damaged := false
+func (p *pusher) put(ctx context.Context, key string, data []byte) (created bool, err error) {
 	if p.verify {
 		old, err := p.to.Get(ctx, key, int64(len(data)))
 		switch {
 		case err == nil && bytes.Equal(old, data):
-			return nil
+			return false, nil
 		case err == nil, errors.Is(err, store.ErrTooLarge):
-			damaged = true
+			created, err := p.replace(ctx, key, data)
+			if err == nil {
+				p.count(func(r *PushResult) { r.Replaced++ })
+			}
+			return created, err
 		case !errors.Is(err, ErrNotFound):
-			return err
+			return false, err
 		}
 	}
-	var err error
-	created := damaged
-	if damaged {
-		err = p.to.Replace(ctx, key, data)
-	} else {
-		created, err = p.to.Put(ctx, key, data)
-	}
+	created, err = p.to.Put(ctx, key, data)
 	if err == nil && created {
-		p.wrote(len(data), damaged)
+		p.wrote(len(data))
 	}
-	return err
+	return created, err
+}
+
+// replace writes an object in place of one that is there.
+func (p *pusher) replace(ctx context.Context, key string, data []byte) (bool, error) {
+	err := p.to.Replace(ctx, key, data)
+	if err == nil {
+		p.wrote(len(data))
+	}
+	return err == nil, err
 }
 
 // wrote counts an object of the bucket that was written.
-func (p *pusher) wrote(n int, damaged bool) {
+func (p *pusher) wrote(n int) {
+	p.count(func(r *PushResult) {
+		r.Written++
+		r.Bytes += int64(n)
+	})
+}
+
+// count changes what goroutines share.
+func (p *pusher) count(change func(r *PushResult)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.res.Written++
-	p.res.Bytes += int64(n)
-	if damaged {
-		p.res.Replaced++
-	}
+	change(p.res)
 }

@@ -118,7 +118,7 @@ func digest(t *testing.T, path string) string {
 
 func pull(t *testing.T, from Bucket, ids []buildid.ID, path string) *PullResult {
 	t.Helper()
-	res, err := PullStore(t.Context(), from, ids, path, 0, db.WriterOptions{})
+	res, err := PullStore(t.Context(), from, ids, path, PullOptions{}, db.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestDamage(t *testing.T) {
 			if err != nil || len(keys) < 2 {
 				t.Fatalf("%d objects: %v", len(keys), err)
 			}
-			bad := keys[len(keys)-1]
+			bad := keys[len(keys)-1].Key
 			b.getting = func(key string, data []byte) ([]byte, error) {
 				if key != bad {
 					return data, nil
@@ -291,7 +291,7 @@ func TestVerify(t *testing.T) {
 		if err != nil || len(keys) < 2 {
 			t.Fatalf("%d objects: %v", len(keys), err)
 		}
-		path := b.path(keys[len(keys)-1])
+		path := b.path(keys[len(keys)-1].Key)
 		data, err := os.ReadFile(path)
 		if err == nil {
 			err = os.Remove(path)
@@ -338,12 +338,13 @@ func TestPullTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	res, wrote, err := PullTo(t.Context(), b, nil, r, one, 0, db.WriterOptions{})
+	res, wrote, err := PullTo(t.Context(), b, nil, r, one, PullOptions{}, db.WriterOptions{})
 	if err != nil || wrote || res.Found < 2 || res.Fetched != 0 {
 		t.Errorf("all is there: wrote %t, %+v, %v", wrote, res, err)
 	}
 	two := filepath.Join(t.TempDir(), "two")
-	res, wrote, err = PullTo(t.Context(), b, nil, store.NewOverlay(), two, 0, db.WriterOptions{})
+	res, wrote, err = PullTo(t.Context(), b, nil, store.NewOverlay(), two, PullOptions{},
+		db.WriterOptions{})
 	if err != nil || !wrote || res.Changed != res.Found {
 		t.Errorf("nothing is there: wrote %t, %+v, %v", wrote, res, err)
 	}
@@ -383,7 +384,8 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			two := filepath.Join(t.TempDir(), "two")
-			if _, err := PullStore(t.Context(), OpenDir(dir), nil, two, 0, db.WriterOptions{}); !errors.Is(err, tt.want) {
+			if _, err := PullStore(t.Context(), OpenDir(dir), nil, two, PullOptions{},
+				db.WriterOptions{}); !errors.Is(err, tt.want) {
 				t.Errorf("pull: %v, want %v", err, tt.want)
 			}
 			if _, err := os.Stat(two); !errors.Is(err, os.ErrNotExist) {

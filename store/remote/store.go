@@ -10,23 +10,24 @@ import (
 	"symbolize/store/db"
 )
 
-// PullStore pulls objects to the store at a path, which is made if it is missing. The store is
+// PullStore pulls objects to the store at a path, which is made if it is missing. Of opts it uses Jobs
+// and Progress. The store is
 // opened for writing only if something must be fetched, and closed when PullStore returns. Errors
 // of the store wrap the errors of db.OpenWriter; parts fetched before an error are kept.
-func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, jobs int,
+func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, opts PullOptions,
 	writer db.WriterOptions) (*PullResult, error) {
 	if err := Check(ctx, from); err != nil {
 		return &PullResult{Asked: len(ids)}, err
 	}
 	reader, err := db.OpenReader(path)
 	if errors.Is(err, store.ErrNoStore) {
-		res, _, err := PullTo(ctx, from, ids, store.NewOverlay(), path, jobs, writer)
+		res, _, err := PullTo(ctx, from, ids, store.NewOverlay(), path, opts, writer)
 		return res, err
 	}
 	if err != nil {
 		return &PullResult{}, err
 	}
-	res, _, err := PullTo(ctx, from, ids, reader, path, jobs, writer)
+	res, _, err := PullTo(ctx, from, ids, reader, path, opts, writer)
 	return res, errors.Join(err, reader.Close())
 }
 
@@ -34,18 +35,19 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 // has checked the bucket. wrote is true if the store was opened for writing: then there may be a
 // newer generation.
 func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
-	jobs int, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
+	opts PullOptions, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
 	writer.Pulled = true
 	var w *db.Writer
-	res, err = Pull(ctx, from, ids, PullOptions{View: view, Jobs: jobs, Checked: true,
-		Notes: func() string { return db.RemoteNotes(path) },
-		Open: func(ctx context.Context) (store.Sink, store.View, error) {
-			var err error
-			if w, err = db.OpenWriter(ctx, path, writer); err != nil {
-				return nil, nil, fmt.Errorf("keeping what comes from %s: %w", from.URL(""), err)
-			}
-			return w, w, nil
-		}})
+	opts.View, opts.Checked = view, true
+	opts.Notes = func() string { return db.RemoteNotes(path) }
+	opts.Open = func(ctx context.Context) (store.Sink, store.View, error) {
+		var err error
+		if w, err = db.OpenWriter(ctx, path, writer); err != nil {
+			return nil, nil, fmt.Errorf("keeping what comes from %s: %w", from.URL(""), err)
+		}
+		return w, w, nil
+	}
+	res, err = Pull(ctx, from, ids, opts)
 	if w != nil {
 		err = errors.Join(err, w.Close())
 	}

@@ -92,14 +92,15 @@ func (b *Bucket) get(ctx context.Context, key string, limit int64) (_ []byte, ag
 	return data, false, nil
 }
 
-// Has implements remote.Bucket.
-func (b *Bucket) Has(ctx context.Context, key string) (bool, error) {
-	_, err := b.client.StatObject(ctx, b.name, b.prefix+key, minio.StatObjectOptions{})
-	err = b.fail(key, err)
-	if errors.Is(err, remote.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+// Stat implements remote.Bucket.
+func (b *Bucket) Stat(ctx context.Context, key string) (remote.Entry, error) {
+	info, err := b.client.StatObject(ctx, b.name, b.prefix+key, minio.StatObjectOptions{})
+	return remote.Entry{Key: key, Size: info.Size, Modified: info.LastModified}, b.fail(key, err)
+}
+
+// Remove implements remote.Bucket.
+func (b *Bucket) Remove(ctx context.Context, key string) error {
+	return b.fail(key, b.client.RemoveObject(ctx, b.name, b.prefix+key, minio.RemoveObjectOptions{}))
 }
 
 // Put implements remote.Bucket. The server refuses the second of two writers (If-None-Match).
@@ -133,21 +134,22 @@ func (b *Bucket) put(ctx context.Context, key string, data []byte, opts minio.Pu
 const maxKeys = 1_000_000
 
 // List implements remote.Bucket.
-func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
+func (b *Bucket) List(ctx context.Context, prefix string) ([]remote.Entry, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the library's goroutine
-	var keys []string
+	var list []remote.Entry
 	for o := range b.client.Client.ListObjects(ctx, b.name,
 		minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, b.fail(prefix, o.Err)
 		}
-		if len(keys) == b.maxKeys {
+		if len(list) == b.maxKeys {
 			return nil, b.fail(prefix, fmt.Errorf("%w: a list of over %d keys", store.ErrTooLarge,
 				b.maxKeys))
 		}
-		keys = append(keys, strings.TrimPrefix(o.Key, b.prefix))
+		list = append(list, remote.Entry{Key: strings.TrimPrefix(o.Key, b.prefix), Size: o.Size,
+			Modified: o.LastModified})
 	}
-	slices.Sort(keys)
-	return keys, ctx.Err()
+	slices.SortFunc(list, func(a, b remote.Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, ctx.Err()
 }

@@ -21,6 +21,9 @@ import (
 	"symbolize/store/remote"
 )
 
+// written is when the objects of a fake were.
+var written = time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC)
+
 // fake is a server of one bucket.
 type fake struct {
 	mu      sync.Mutex
@@ -61,6 +64,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut:
 		f.objects[key] = body
 		w.Header().Set("ETag", `"1"`)
+	case r.Method == http.MethodDelete:
+		delete(f.objects, key)
+		w.WriteHeader(http.StatusNoContent)
 	case !there:
 		answer(w, http.StatusNotFound, "NoSuchKey")
 	default:
@@ -73,7 +79,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func head(w http.ResponseWriter, size int) {
 	w.Header().Set("Content-Length", strconv.Itoa(size))
-	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+	w.Header().Set("Last-Modified", written.Format(http.TimeFormat))
 	w.Header().Set("ETag", `"1"`)
 }
 
@@ -84,14 +90,18 @@ func answer(w http.ResponseWriter, status int, code string) {
 }
 
 func (f *fake) list(w http.ResponseWriter, prefix string) {
-	type object struct{ Key, LastModified string }
+	type object struct {
+		Key, LastModified string
+		Size              int
+	}
 	var out struct {
 		XMLName  xml.Name `xml:"ListBucketResult"`
 		Contents []object
 	}
 	for key := range f.objects {
 		if strings.HasPrefix(key, prefix) {
-			out.Contents = append(out.Contents, object{key, "2006-01-02T15:04:05Z"})
+			out.Contents = append(out.Contents, object{key, written.Format(time.RFC3339),
+				len(f.objects[key])})
 		}
 	}
 	slices.SortFunc(out.Contents, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
@@ -159,8 +169,8 @@ func TestBucket(t *testing.T) {
 		!strings.HasPrefix(err.Error(), "s3://bucket/some/prefix/a/b: ") {
 		t.Errorf("absent: %v", err)
 	}
-	if ok, err := b.Has(ctx, "a/b"); ok || err != nil {
-		t.Errorf("absent: %t, %v", ok, err)
+	if _, err := b.Stat(ctx, "a/b"); !errors.Is(err, remote.ErrNotFound) {
+		t.Errorf("absent: %v", err)
 	}
 	for i, want := range []bool{true, false} {
 		if created, err := b.Put(ctx, "a/b", []byte("first")); created != want || err != nil {
@@ -176,8 +186,8 @@ func TestBucket(t *testing.T) {
 	if _, err := b.Get(ctx, "a/b", 4); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("a large object: %v", err)
 	}
-	if ok, err := b.Has(ctx, "a/b"); !ok || err != nil {
-		t.Errorf("has: %t, %v", ok, err)
+	if e, err := b.Stat(ctx, "a/b"); e.Key != "a/b" || e.Size != 5 || !e.Modified.Equal(written) || err != nil {
+		t.Errorf("stat: %+v, %v", e, err)
 	}
 	if err := b.Replace(ctx, "a/b", []byte("second")); err != nil ||
 		string(f.objects["some/prefix/a/b"]) != "second" {
@@ -186,8 +196,14 @@ func TestBucket(t *testing.T) {
 	f.objects["elsewhere"] = nil
 	b.Put(ctx, "a/a", []byte("x"))
 	b.Put(ctx, "b", []byte("x"))
-	if got, err := b.List(ctx, "a/"); err != nil || !slices.Equal(got, []string{"a/a", "a/b"}) {
-		t.Errorf("list: %q, %v", got, err)
+	want := []remote.Entry{{Key: "a/a", Size: 1, Modified: written}, {Key: "a/b", Size: 6, Modified: written}}
+	if got, err := b.List(ctx, "a/"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("list: %v, %v", got, err)
+	}
+	for range 2 { // the second one is not there
+		if err := b.Remove(ctx, "a/b"); err != nil || f.objects["some/prefix/a/b"] != nil {
+			t.Errorf("removed: %v", err)
+		}
 	}
 }
 
@@ -373,10 +389,11 @@ func TestNetwork(t *testing.T) {
 	b := open(t, "s3://bucket?endpoint=http://nowhere.example", failing{&net.DNSError{
 		Err: "no such host", Name: "nowhere.example", IsNotFound: true}})
 	for what, do := range map[string]func() error{
-		"get":  func() error { _, err := b.Get(t.Context(), "a", 1); return err },
-		"has":  func() error { _, err := b.Has(t.Context(), "a"); return err },
-		"put":  func() error { _, err := b.Put(t.Context(), "a", nil); return err },
-		"list": func() error { _, err := b.List(t.Context(), "a"); return err },
+		"get":    func() error { _, err := b.Get(t.Context(), "a", 1); return err },
+		"stat":   func() error { _, err := b.Stat(t.Context(), "a"); return err },
+		"remove": func() error { return b.Remove(t.Context(), "a") },
+		"put":    func() error { _, err := b.Put(t.Context(), "a", nil); return err },
+		"list":   func() error { _, err := b.List(t.Context(), "a"); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "lookup nowhere.example: no such host") ||
 			!strings.HasPrefix(err.Error(), "s3://bucket/a: ") {

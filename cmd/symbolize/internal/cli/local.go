@@ -28,7 +28,7 @@ func (a *App) Local(symfs []string, off bool) *local.Options {
 func (a *App) Places(symfs []string, host bool) *local.Options {
 	o := &local.Options{Roots: symfs, Host: host}
 	o.Start = func() (func(indexer.Progress), func()) {
-		bar := a.StartProgress()
+		bar := a.StartProgress("index", "objects")
 		return bar.Update(), bar.Stop
 	}
 	home := a.Env.Getenv("HOME")

@@ -106,9 +106,9 @@ func (a *App) drawsBars() bool {
 	return !a.Quiet && a.Env.StderrTerminal && a.Env.Getenv("TERM") != "dumb"
 }
 
-// StartProgress returns a progress bar on stderr.
-func (a *App) StartProgress() *Bar {
-	return NewBar(a.progressWriter(), a.Note)
+// StartProgress returns a progress bar on stderr of what a verb does with parts ("objects").
+func (a *App) StartProgress(verb, parts string) *Bar {
+	return NewBar(a.progressWriter(), verb, parts, a.Note)
 }
 
 // StartSteps shows the steps of a batch on stderr.

@@ -10,6 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"symbolize/store/indexer"
+	"symbolize/store/remote"
 )
 
 // progressDelay is the time without a progress bar: short runs would only make it flicker.
@@ -40,22 +41,24 @@ func (p *pace) due() bool {
 	return true
 }
 
-// Bar is the progress bar of an index run, off a terminal a line now and then. The nil progress
-// shows nothing.
+// Bar is a progress bar of bytes and parts, off a terminal a line now and then. The nil Bar shows
+// nothing.
 type Bar struct {
+	verb    string // "index"
+	parts   string // "objects"
 	note    func(string)
 	log     pace
 	options []mpb.ContainerOption // nil off a terminal
 	start   time.Time
-	done    atomic.Uint64 // objects
-	objects atomic.Uint64
+	done    atomic.Int64 // parts
+	of      atomic.Int64
 	p       *mpb.Progress // nil until progressDelay has passed
 	bar     *mpb.Bar
 }
 
-// NewBar shows progress on the terminal w, or by notes if w is nil.
-func NewBar(w io.Writer, note func(string)) *Bar {
-	pr := &Bar{note: note, log: newPace(), start: time.Now()}
+// NewBar shows progress of what a verb does with parts on the terminal w, or by notes if w is nil.
+func NewBar(w io.Writer, verb, parts string, note func(string)) *Bar {
+	pr := &Bar{verb: verb, parts: parts, note: note, log: newPace(), start: time.Now()}
 	if w != nil {
 		pr.options = []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(40)}
 	}
@@ -68,35 +71,44 @@ func (pr *Bar) Update() func(indexer.Progress) {
 		return nil
 	}
 	return func(p indexer.Progress) {
-		pr.done.Store(p.Done)
-		pr.objects.Store(p.Objects)
-		if pr.options == nil {
-			if pr.log.due() {
-				pr.note(fmt.Sprintf("index: %d of %d MiB, %d of %d objects", p.Bytes>>20, p.Size>>20,
-					p.Done, p.Objects))
-			}
+		pr.Show(remote.Progress{Done: int(p.Done), Objects: int(p.Objects), Bytes: int64(p.Bytes),
+			Size: int64(p.Size)})
+	}
+}
+
+// Show shows how far the work is. It is not called concurrently.
+func (pr *Bar) Show(p remote.Progress) {
+	if pr == nil {
+		return
+	}
+	pr.done.Store(int64(p.Done))
+	pr.of.Store(int64(p.Objects))
+	if pr.options == nil {
+		if pr.log.due() {
+			pr.note(fmt.Sprintf("%s: %d of %d MiB, %d of %d %s", pr.verb, p.Bytes>>20, p.Size>>20,
+				p.Done, p.Objects, pr.parts))
+		}
+		return
+	}
+	if pr.p == nil {
+		if time.Since(pr.start) < progressDelay {
 			return
 		}
-		if pr.p == nil {
-			if time.Since(pr.start) < progressDelay {
-				return
-			}
-			pr.draw()
-		}
-		pr.bar.SetTotal(int64(p.Size), false)
-		pr.bar.SetCurrent(int64(p.Bytes))
+		pr.draw()
 	}
+	pr.bar.SetTotal(p.Size, false)
+	pr.bar.SetCurrent(p.Bytes)
 }
 
 // draw puts the bar on the terminal.
 func (pr *Bar) draw() {
 	pr.p = mpb.New(pr.options...)
 	pr.bar = pr.p.AddBar(0,
-		mpb.PrependDecorators(decor.Name("indexing ")),
+		mpb.PrependDecorators(decor.Name(pr.verb+" ")),
 		mpb.AppendDecorators(
 			decor.CountersKibiByte(" %.1f / %.1f"),
 			decor.Any(func(decor.Statistics) string {
-				return fmt.Sprintf(", %d/%d objects", pr.done.Load(), pr.objects.Load())
+				return fmt.Sprintf(", %d/%d %s", pr.done.Load(), pr.of.Load(), pr.parts)
 			}),
 		),
 	)

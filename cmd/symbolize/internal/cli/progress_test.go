@@ -14,20 +14,20 @@ import (
 // TestProgress draws a bar on an output that is declared a terminal, and removes it.
 func TestIndexBar(t *testing.T) {
 	var stderr bytes.Buffer
-	pr := NewBar(&stderr, nil)
+	pr := NewBar(&stderr, "index", "objects", nil)
 	pr.Update()(indexer.Progress{Objects: 3})
 	if pr.p != nil {
 		t.Error("a bar before progressDelay")
 	}
 	pr.Stop()
 
-	pr = NewBar(&stderr, nil)
+	pr = NewBar(&stderr, "index", "objects", nil)
 	pr.start = time.Now().Add(-2 * progressDelay)
 	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
 	pr.Update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
 	pr.Update()(indexer.Progress{Objects: 4, Done: 4, Size: 4 << 20, Bytes: 3 << 20})
 	pr.Stop()
-	for _, want := range []string{"indexing", "3.0MiB / 4.0MiB, 4/4 objects"} {
+	for _, want := range []string{"index", "3.0MiB / 4.0MiB, 4/4 objects"} {
 		if got := stderr.String(); !strings.Contains(got, want) {
 			t.Errorf("drew %q, want %q in it", got, want)
 		}
@@ -42,7 +42,7 @@ func TestIndexBar(t *testing.T) {
 // TestIndexLines: off a terminal there is a line every 30 s.
 func TestIndexLines(t *testing.T) {
 	var lines []string
-	p := NewBar(nil, func(text string) { lines = append(lines, text) })
+	p := NewBar(nil, "index", "objects", func(text string) { lines = append(lines, text) })
 	now := time.Now()
 	p.log.now = func() time.Time { return now }
 	update := p.Update()

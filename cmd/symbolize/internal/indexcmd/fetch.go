@@ -1,6 +1,7 @@
 package indexcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -119,7 +119,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 			return listWanted(w, wanted)
 		})
 	}
-	paths, err := fetchFiles(ctx, a, debuginfod.New(opts, nil), o, wanted)
+	paths, err := fetchFiles(ctx, a, opts, o, wanted)
 	if err == nil && o.format == cli.JSON {
 		err = a.WriteFacts(o.format, wanted, nil)
 	}
@@ -145,31 +145,35 @@ func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error)
 		return opts, ingest.WithHint(errors.New("no directory for the cache of debuginfod's client"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
-	if a.Env.Getenv("DEBUGINFOD_PROGRESS") != "" {
-		opts.Progress = fetchProgress(a)
-	}
 	opts.Cache, err = filepath.Abs(caches[0])
 	return opts, err
 }
 
-// fetchProgress returns a function that prints how much of a file has come, at most once a second
-// and when it is whole.
-func fetchProgress(a *cli.App) func(url string, got, total int64) {
-	var last time.Time
-	var mu sync.Mutex
-	return func(url string, got, total int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) < time.Second && got != total {
-			return
-		}
-		last = time.Now()
-		text := table.Bytes(got)
-		if total > 0 {
-			text += " of " + table.Bytes(total)
-		}
-		a.Note(url + ": " + text)
-	}
+// arrivals shows how much of all files has come.
+type arrivals struct {
+	bar   *cli.Bar
+	mu    sync.Mutex
+	now   remote.Progress
+	files map[string][2]int64 // the bytes of a URL that have come, and all
+}
+
+// part is debuginfod.Options.Progress. A download that is repeated begins at 0 again.
+func (r *arrivals) part(url string, got, total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	total = max(got, total)
+	r.now.Bytes += got - r.files[url][0]
+	r.now.Size += total - r.files[url][1]
+	r.files[url] = [2]int64{got, total}
+	r.bar.Show(r.now)
+}
+
+// done counts a file, whatever came of it.
+func (r *arrivals) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.Done++
+	r.bar.Show(r.now)
 }
 
 // wanted lists the missing files of captures and of --list, those of most frames first.
@@ -270,16 +274,21 @@ func fetchFile(ctx context.Context, c *debuginfod.Client, f *wantedFile) (path s
 	return c.Get(ctx, f.id, debuginfod.Debuginfo)
 }
 
-// fetchFiles downloads files, sets and lists the outcome of each, in the order of the list, and
-// returns the paths of the existing ones.
-func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, o *fetchOptions,
+// fetchFiles downloads files, sets and lists the outcome of each, and returns the paths of the existing
+// ones.
+func fetchFiles(ctx context.Context, a *cli.App, opts debuginfod.Options, o *fetchOptions,
 	list []wantedFile) (paths []string, err error) {
+	shown := &arrivals{bar: a.StartProgress("fetch", "files"),
+		now: remote.Progress{Objects: len(list)}, files: make(map[string][2]int64)}
+	opts.Progress = shown.part
+	c := debuginfod.New(opts, nil)
 	err = fetchEach(ctx, o.requests, list, func(ctx context.Context, f *wantedFile) error {
 		path, fetched, err := fetchFile(ctx, c, f)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		f.Outcome = "fetched"
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case errors.Is(err, debuginfod.ErrNotFound):
 			f.Outcome = "no server has it"
 		case err != nil:
@@ -290,8 +299,12 @@ func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, o *fetchO
 		if err == nil {
 			f.Path = path
 		}
+		shown.done()
 		return nil
-	}, func(f *wantedFile) error {
+	})
+	shown.bar.Stop()
+	for i := range list {
+		f := &list[i]
 		if f.err != nil {
 			a.Partial = true
 			a.FailInput("", f.err)
@@ -299,22 +312,18 @@ func fetchFiles(ctx context.Context, a *cli.App, c *debuginfod.Client, o *fetchO
 		if f.Path != "" {
 			paths = append(paths, f.Path)
 		}
-		if o.format == cli.JSON {
-			return nil
+		if f.Outcome != "" && o.format != cli.JSON {
+			_, failed := fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind,
+				ingest.OneLine(f.Object), f.Outcome)
+			err = cmp.Or(err, failed)
 		}
-		_, err := fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind,
-			ingest.OneLine(f.Object), f.Outcome)
-		return err
-	})
+	}
 	return paths, err
 }
 
-// fetchEach calls get for files, several at a time but one after another for those of a build ID,
-// and done for each in the order of the list, one at a time.
+// fetchEach calls get for files, several at a time but one after another for those of a build ID.
 func fetchEach(ctx context.Context, requests int, list []wantedFile,
-	get func(context.Context, *wantedFile) error, done func(*wantedFile) error) error {
-	var mu sync.Mutex // of the variables below
-	ready, next := make([]bool, len(list)), 0
+	get func(context.Context, *wantedFile) error) error {
 	byID := make(map[buildid.ID][]int)
 	var ids []buildid.ID
 	for i := range list {
@@ -329,15 +338,6 @@ func fetchEach(ctx context.Context, requests int, list []wantedFile,
 			if err := get(ctx, &list[i]); err != nil {
 				return err
 			}
-			mu.Lock()
-			ready[i] = true
-			for ; next < len(list) && ready[next]; next++ {
-				if err := done(&list[next]); err != nil {
-					mu.Unlock()
-					return err
-				}
-			}
-			mu.Unlock()
 		}
 		return nil
 	})

@@ -188,7 +188,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 		return writer, err
 	})
 	captures, files := analyze.SplitCaptures(paths)
-	bar := a.StartProgress()
+	bar := a.StartProgress("index", "objects")
 	opts := o.indexer(bar, demangled)
 	need.apply(&opts)
 	problems, opened := openBundles(ctx, captures, &opts)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,8 +44,7 @@ func (o *remoteOptions) bucket(a *cli.App, args []string) (remote.Bucket, error)
 }
 
 func newStorePushCommand(a *cli.App) *cobra.Command {
-	o := &remoteOptions{}
-	var verify bool
+	o := &pushOptions{}
 	cmd := &cobra.Command{
 		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
 		Short: "Write symbol tables to a directory or bucket that many machines share",
@@ -51,12 +52,20 @@ func newStorePushCommand(a *cli.App) *cobra.Command {
 machines: of all objects, of named ones (as for rm), or of those that captures need. Existing tables
 are neither written again nor changed; --verify replaces damaged ones.
 
+push also notes there on which days the store's objects were last indexed or used. --prune 90d then
+lists and removes the tables of objects that no machine has pushed or used for 90 days, and does not
+push such objects of this store.
+
 Exit status: 0 done; 1 failed; 2 usage; 3 an object could not be read or written, the others were
 written; 130 interrupted.`,
 		Example: "  symbolize store push /mnt/symbols\n" +
-			"  symbolize store push file:///mnt/symbols --for perf.data",
+			"  symbolize store push file:///mnt/symbols --for perf.data\n" +
+			"  symbolize store push /mnt/symbols --prune 90d --dry-run",
 		Args: cli.SomeArgs("URL"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
+			if o.dryRun && o.prune == 0 {
+				return cli.Usagef("--dry-run is for --prune")
+			}
 			to, err := o.bucket(a, args)
 			if err != nil {
 				return err
@@ -65,20 +74,29 @@ written; 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			return a.WithReader(func(r *db.Reader) error {
-				return push(ctx, a, r, to, args[1:], want,
-					remote.PushOptions{Jobs: o.requests, Verify: verify})
-			})
+			return a.WithReader(func(r *db.Reader) error { return o.run(ctx, a, r, to, args[1:], want) })
 		}),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().BoolVar(&verify, "verify", false, "fetch existing tables, and replace damaged ones")
+	fs := cmd.Flags()
+	fs.BoolVar(&o.verify, "verify", false, "fetch existing tables, and replace damaged ones")
+	fs.Var(&o.prune, "prune", "then remove the tables of objects that no machine has pushed or used "+
+		"for `TIME`, such as 90d")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "list what --prune would remove, and write nothing")
 	return cmd
 }
 
-// push writes the objects that words or want select, or all.
-func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words []string,
-	want func(*store.Manifest) bool, opts remote.PushOptions) error {
+// pushOptions are the flags of push.
+type pushOptions struct {
+	remoteOptions
+	verify bool
+	prune  cli.Days
+	dryRun bool
+}
+
+// run writes the objects that words or want select, or all, and prunes.
+func (o *pushOptions) run(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket,
+	words []string, want func(*store.Manifest) bool) error {
 	if len(words) > 0 {
 		selected, err := selectObjects(ctx, r, words)
 		if err != nil {
@@ -86,27 +104,103 @@ func push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket, words
 		}
 		want = func(m *store.Manifest) bool { return selected[m.ID] }
 	}
-	var objects []*store.Manifest
-	chosen := make(map[buildid.ID]bool)
+	var all []*store.Manifest
 	for m, err := range r.Objects() {
-		switch {
-		case err != nil:
+		if err != nil {
 			a.ReportErrors([]error{err}, 0)
-		case want == nil || want(m) || m.LeadsTo(chosen): // aliases come after all objects
-			objects = append(objects, m)
-			chosen[m.ID] = true
+			continue
+		}
+		all = append(all, m)
+	}
+	used, err := o.lastUsed(a, r, all)
+	if err == nil && !o.dryRun {
+		err = o.push(ctx, a, r, to, o.choose(all, want, used), used)
+	}
+	if err != nil || o.prune == 0 {
+		return err
+	}
+	return o.pruneBucket(ctx, a, to, used)
+}
+
+// lastUsed returns the last days of use of objects. Those without one get today, as from gc.
+func (o *pushOptions) lastUsed(a *cli.App, r *db.Reader, objects []*store.Manifest) (
+	map[string]time.Time, error) {
+	used, err := r.LastUsed()
+	if err != nil {
+		return nil, err
+	}
+	var undated []buildid.ID
+	for _, m := range objects {
+		if name := store.ObjectName(m.ID); !m.IsAlias() && used[name].IsZero() {
+			used[name] = time.Now()
+			undated = append(undated, m.ID)
 		}
 	}
-	res, err := remote.Push(ctx, r, objects, to, opts)
+	path, err := a.StorePath()
+	if err == nil && !o.dryRun {
+		if err := db.MarkUsed(path, undated); err != nil {
+			a.Warn(err.Error(), "")
+		}
+	}
+	return used, err
+}
+
+// choose returns the objects that want selects and --prune would not remove.
+func (o *pushOptions) choose(all []*store.Manifest, want func(*store.Manifest) bool,
+	used map[string]time.Time) (objects []*store.Manifest) {
+	chosen := make(map[buildid.ID]bool)
+	for _, m := range all { // aliases come after all objects
+		switch {
+		case m.IsAlias():
+			if !m.LeadsTo(chosen) {
+				continue
+			}
+		case o.prune > 0 && used[store.ObjectName(m.ID)].Before(o.prune.Since()),
+			want != nil && !want(m):
+			continue
+		}
+		objects = append(objects, m)
+		chosen[m.ID] = true
+	}
+	return objects
+}
+
+func (o *pushOptions) push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket,
+	objects []*store.Manifest, used map[string]time.Time) error {
+	bar := a.StartProgress("push", "objects")
+	res, err := remote.Push(ctx, r, objects, to, remote.PushOptions{Jobs: o.requests,
+		Verify: o.verify, Used: used, Progress: bar.Show})
+	bar.Stop()
 	a.ReportErrors(res.Problems, 0)
 	text := fmt.Sprintf("%s: %s, %d there before; %s written, %s", to.URL(""),
 		table.Count(res.Objects, "object", "objects"), res.Known,
 		table.Count(res.Written, "file", "files"), table.Bytes(res.Bytes))
-	if opts.Verify {
+	if o.verify {
 		text += fmt.Sprintf("; %d of them in place of damaged ones", res.Replaced)
 	}
 	a.Note(text)
 	return err
+}
+
+// pruneBucket removes what no machine uses, and lists it.
+func (o *pushOptions) pruneBucket(ctx context.Context, a *cli.App, in remote.Bucket,
+	used map[string]time.Time) error {
+	res, err := remote.Prune(ctx, in, remote.PruneOptions{Before: o.prune.Since(), Used: used,
+		DryRun: o.dryRun, Jobs: o.requests})
+	a.ReportErrors(res.Problems, 0)
+	removed := "removed"
+	if o.dryRun {
+		removed = "nothing was changed; would be removed"
+	}
+	a.Note(fmt.Sprintf("%s: %s: %s unused for %v, %s, %s; %d stay", in.URL(""), removed,
+		table.Count(len(res.Gone), "object", "objects"), &o.prune,
+		table.Count(res.Removed, "file", "files"), table.Bytes(res.Bytes), res.Objects))
+	if errors.Is(err, remote.ErrDamaged) {
+		err = ingest.WithHint(err, "remove this note: each push writes the days of its store again")
+	}
+	return errors.Join(err, a.WriteFacts(cli.Text, nil, func(w io.Writer) error {
+		return writeGone(a, w, res.Gone)
+	}))
 }
 
 func newStorePullCommand(a *cli.App) *cobra.Command {
@@ -181,7 +275,10 @@ func pull(ctx context.Context, a *cli.App, from remote.Bucket, ids []buildid.ID,
 		return err
 	}
 	opts.Waiting = func(e *store.LockedError) { a.Note(e.Waiting()) }
-	res, err := remote.PullStore(ctx, from, ids, path, jobs, opts)
+	bar := a.StartProgress("pull", "objects")
+	res, err := remote.PullStore(ctx, from, ids, path,
+		remote.PullOptions{Jobs: jobs, Progress: bar.Show}, opts)
+	bar.Stop()
 	a.ReportErrors(res.Problems, 0)
 	a.Note(from.URL("") + ": " + cli.PulledText(res))
 	if errors.Is(err, remote.ErrNoTables) {

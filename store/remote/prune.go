@@ -1,0 +1,262 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest/files"
+	"symbolize/store"
+	"symbolize/store/db"
+)
+
+// PruneOptions are for Prune.
+type PruneOptions struct {
+	// Before is the beginning of the day, UTC, from which objects count as used.
+	Before time.Time
+	// Used has the last days of use of objects here, as in PushOptions.
+	Used   map[string]time.Time
+	DryRun bool // removes nothing
+	Jobs   int  // requests at a time; 0 for DefaultJobs
+}
+
+// PruneResult counts the results of Prune.
+type PruneResult struct {
+	Objects int       // that stay
+	Gone    []db.Gone // removed objects, sorted by build ID
+	Removed int       // objects of the bucket that were removed: manifests, pieces and blobs
+	Bytes   int64     // of removed ones
+	// Problems are manifests of objects that stay and cannot be read. As long as there is one, no
+	// pieces and blobs are removed.
+	Problems []error
+}
+
+// Prune removes the objects from a bucket that no machine has pushed or used since a time, and
+// pieces and blobs that were written before it and that no manifest names. Objects are removed as a
+// whole: manifests first, so that a Prune that was interrupted leaves no object without its tables.
+// Damaged notes of uses, and notes of a newer version, are errors.
+func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, error) {
+	opts.Jobs = requests(opts.Jobs)
+	p := &pruner{in: b, opts: opts, res: &PruneResult{}, read: make(map[string]*manifest)}
+	if err := check(ctx, b); err != nil {
+		return p.res, err
+	}
+	list, err := p.manifests(ctx)
+	if err != nil {
+		return p.res, err
+	}
+	if p.uses, err = readUses(ctx, b, opts.Jobs); err != nil {
+		return p.res, err
+	}
+	for object, day := range opts.Used {
+		p.uses.note(object, day.UTC().Format(time.DateOnly))
+	}
+	gone := p.choose(list)
+	for _, e := range gone {
+		if err := p.remove(ctx, e); err != nil {
+			return p.res, err
+		}
+	}
+	if err := p.sweep(ctx, gone); err != nil || opts.DryRun {
+		return p.res, err
+	}
+	return p.res, p.join(ctx)
+}
+
+// pruner is one Prune.
+type pruner struct {
+	in   Bucket
+	opts PruneOptions
+	uses *uses
+
+	mu   sync.Mutex
+	res  *PruneResult
+	read map[string]*manifest // manifests by key; nil for one that cannot be read
+}
+
+// manifests lists the manifests of the bucket, and reads those that were not read before.
+func (p *pruner) manifests(ctx context.Context) ([]Entry, error) {
+	list, err := p.in.List(ctx, manifestDir)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e Entry) bool {
+		_, _, ok := parseKey(e.Key)
+		return !ok
+	})
+	return list, files.Each(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
+		key := list[i].Key
+		p.mu.Lock()
+		_, known := p.read[key]
+		p.mu.Unlock()
+		if known {
+			return nil
+		}
+		var m *manifest
+		b, err := p.in.Get(ctx, key, maxManifest)
+		if err == nil {
+			m, err = decodeManifest(b, key, p.in.URL(key))
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.read[key] = m
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		return nil
+	})
+}
+
+// choose returns the manifests of unused objects, and of aliases that lead to none that stays.
+func (p *pruner) choose(list []Entry) (gone []Entry) {
+	stays, aliases := make(map[buildid.ID]bool), []Entry(nil)
+	for len(list) > 0 {
+		id, _, _ := parseKey(list[0].Key)
+		n := 1
+		for n < len(list) {
+			if next, _, _ := parseKey(list[n].Key); next != id {
+				break
+			}
+			n++
+		}
+		some := list[:n]
+		list = list[n:]
+		switch {
+		case id.Space().Alias():
+			aliases = append(aliases, some...)
+		case p.unused(id, some):
+			gone = append(gone, some...)
+			p.res.Gone = append(p.res.Gone, p.describe(id, some))
+		default:
+			stays[id] = true
+			p.res.Objects++
+		}
+	}
+	slices.SortFunc(p.res.Gone, func(a, b db.Gone) int { return a.Manifest.ID.Compare(b.Manifest.ID) })
+	for _, e := range aliases {
+		if m := p.read[e.Key]; m != nil && e.Modified.Before(p.opts.Before) && !m.LeadsTo(stays) {
+			gone = append(gone, e)
+		}
+	}
+	return gone
+}
+
+// lastUse is the last day of an object's use, or the time of its last push if that is later.
+func (p *pruner) lastUse(id buildid.ID, manifests []Entry) time.Time {
+	last, _ := time.Parse(time.DateOnly, p.uses.last[store.ObjectName(id)]) // zero without one
+	for _, e := range manifests {
+		if e.Modified.After(last) {
+			last = e.Modified
+		}
+	}
+	return last.UTC()
+}
+
+func (p *pruner) unused(id buildid.ID, manifests []Entry) bool {
+	return p.lastUse(id, manifests).Before(p.opts.Before)
+}
+
+// describe joins the manifests of an object that goes.
+func (p *pruner) describe(id buildid.ID, manifests []Entry) db.Gone {
+	all := &store.Manifest{ID: id}
+	for _, e := range manifests {
+		m := p.read[e.Key]
+		if m == nil {
+			continue
+		}
+		sources := append(all.Sources, m.Sources...)
+		*all = store.MergeFacts(all, m.Manifest)
+		slices.SortFunc(sources, store.CompareSources)
+		all.Sources = slices.CompactFunc(sources, func(a, b store.SourceInfo) bool {
+			return a.Kind == b.Kind && a.Digest == b.Digest
+		})
+	}
+	return db.Gone{Manifest: all, LastUsed: p.lastUse(id, manifests)}
+}
+
+// remove removes an object of the bucket, unless it was written anew since it was listed.
+func (p *pruner) remove(ctx context.Context, e Entry) error {
+	if !p.opts.DryRun {
+		now, err := p.in.Stat(ctx, e.Key)
+		if errors.Is(err, ErrNotFound) || err == nil && !now.Modified.Before(p.opts.Before) {
+			return nil
+		}
+		if err == nil {
+			err = p.in.Remove(ctx, e.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.res.Removed++
+	p.res.Bytes += e.Size
+	return nil
+}
+
+// sweep removes pieces and blobs that are old and that no manifest names besides those that go.
+func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
+	list, err := p.manifests(ctx) // pushed meanwhile
+	if err != nil {
+		return err
+	}
+	goes := make(map[string]bool)
+	if p.opts.DryRun {
+		for _, e := range gone {
+			goes[e.Key] = true
+		}
+	}
+	needed := make(map[string]bool)
+	for _, e := range list {
+		m := p.read[e.Key]
+		switch {
+		case goes[e.Key]:
+		case m == nil:
+			p.res.Problems = append(p.res.Problems, fmt.Errorf("%s: its tables are not known, and so no "+
+				"tables are removed: %w", p.in.URL(e.Key), ErrDamaged))
+		default:
+			m.eachContent(func(sum string) { needed[contentKey(sum)] = true })
+		}
+	}
+	if len(p.res.Problems) > 0 {
+		return nil
+	}
+	content, err := p.in.List(ctx, contentDir)
+	if err != nil {
+		return err
+	}
+	content = slices.DeleteFunc(content, func(e Entry) bool {
+		return needed[e.Key] || !e.Modified.Before(p.opts.Before)
+	})
+	return files.Each(ctx, p.opts.Jobs, len(content), func(ctx context.Context, i int) error {
+		return p.remove(ctx, content[i])
+	})
+}
+
+// eachContent calls fn for the names of an object's pieces and blobs.
+func (m *manifest) eachContent(fn func(sum string)) {
+	for _, pieces := range m.pieces {
+		for _, p := range pieces {
+			fn(p.content)
+		}
+	}
+	for i := range m.Variants {
+		for _, id := range m.Variants[i].Blobs() {
+			fn(id.String())
+		}
+	}
+}
+
+// join makes one note of all days that count. Objects with earlier days are gone, or were pushed
+// later.
+func (p *pruner) join(ctx context.Context) error {
+	first := p.opts.Before.UTC().Format(time.DateOnly)
+	maps.DeleteFunc(p.uses.last, func(_, day string) bool { return day < first })
+	return p.uses.write(ctx, p.in, p.uses.last, p.uses.keys)
+}

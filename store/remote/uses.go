@@ -1,0 +1,135 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"symbolize/ingest/files"
+	"symbolize/store"
+)
+
+const usesHead = "symbolize used 1\n"
+
+const (
+	// maxUses bounds the bytes of one note of uses.
+	maxUses = 64 << 20
+	// manyUses is from how many notes on they are joined.
+	manyUses = 16
+	// listings is how often notes are listed before one that is not there is an error: another
+	// process may have joined those of a list.
+	listings = 4
+)
+
+// uses are the notes of a bucket.
+type uses struct {
+	keys []string
+	last map[string]string // the last day of use of objects, by store.ObjectName
+}
+
+// readUses reads the notes of a bucket.
+func readUses(ctx context.Context, b Bucket, jobs int) (*uses, error) {
+	for tries := 1; ; tries++ {
+		list, err := b.List(ctx, usesDir)
+		if err != nil {
+			return nil, err
+		}
+		u := &uses{keys: keysOf(list), last: make(map[string]string)}
+		var mu sync.Mutex
+		err = files.Each(ctx, jobs, len(u.keys), func(ctx context.Context, i int) error {
+			text, err := b.Get(ctx, u.keys[i], maxUses)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return u.add(text, u.keys[i], b.URL(u.keys[i]))
+		})
+		if !errors.Is(err, ErrNotFound) || tries == listings {
+			return u, err
+		}
+	}
+}
+
+// add reads one note.
+func (u *uses) add(text []byte, key, url string) error {
+	rest, ok := bytes.CutPrefix(text, []byte(usesHead))
+	if !ok || key != usesDir+sumOf(text) {
+		return damagef("%s: %d bytes that are no note of uses", url, len(text))
+	}
+	for line := range strings.Lines(string(rest)) {
+		day, object, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if _, err := time.Parse(time.DateOnly, day); err != nil || !ok {
+			return damagef("%s: line %.40q", url, line)
+		}
+		u.note(object, day)
+	}
+	return nil
+}
+
+// note notes a day on which an object was used, and reports whether it is later than the known one.
+func (u *uses) note(object, day string) bool {
+	later := day > u.last[object]
+	if later {
+		u.last[object] = day
+	}
+	return later
+}
+
+// write writes a note, and removes the notes that it replaces.
+func (u *uses) write(ctx context.Context, b Bucket, last map[string]string, replaced []string) error {
+	var text strings.Builder
+	text.WriteString(usesHead)
+	for _, object := range slices.Sorted(maps.Keys(last)) {
+		fmt.Fprintf(&text, "%s %s\n", last[object], object)
+	}
+	key := usesDir + sumOf([]byte(text.String()))
+	if len(last) > 0 {
+		if _, err := b.Put(ctx, key, []byte(text.String())); err != nil {
+			return err
+		}
+	}
+	for _, old := range replaced {
+		if old == key && len(last) > 0 {
+			continue
+		}
+		if err := b.Remove(ctx, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteUses adds the days of last use of objects to the notes of a bucket.
+func noteUses(ctx context.Context, b Bucket, objects []*store.Manifest, days map[string]time.Time,
+	jobs int) error {
+	if len(days) == 0 {
+		return nil
+	}
+	u, err := readUses(ctx, b, jobs)
+	if err != nil {
+		return err
+	}
+	later := make(map[string]string)
+	for _, m := range objects {
+		name := store.ObjectName(m.ID)
+		if at, ok := days[name]; ok {
+			if day := at.UTC().Format(time.DateOnly); u.note(name, day) {
+				later[name] = day
+			}
+		}
+	}
+	switch {
+	case len(later) == 0:
+		return nil
+	case len(u.keys) >= manyUses:
+		return u.write(ctx, b, u.last, u.keys)
+	}
+	return u.write(ctx, b, later, nil)
+}
