@@ -178,7 +178,6 @@ func atMonotonic(c bundle.Clocks, monotonic uint64) bundle.Clocks {
 func (f *flusher) add(p *part, last bool) (samples []bundle.Samples, err error) {
 	x := f.set
 	if f.first || last {
-		x.kernel.locate()
 		err = x.kernel.add(f.w)
 	}
 	if err == nil {

@@ -34,7 +34,6 @@ type kernel struct {
 // kernelFacts are facts about the kernel from kallsyms.
 type kernelFacts struct {
 	text, end uint64 // _text to _etext; 0 if hidden
-	symbols   int
 }
 
 // kernelImage is a trampoline or dispatcher in kallsyms.
@@ -66,50 +65,22 @@ func (k *kernel) start() error {
 
 func (k *kernel) drain() time.Duration { return 0 }
 
-// stop reads the address range of the kernel, which other recorders need.
-func (k *kernel) stop() { k.locate() }
+func (k *kernel) stop() {}
 
-// locate reads the address ranges of the kernel and of BPF trampolines.
-func (k *kernel) locate() {
-	k.facts, k.list = kernelFacts{}, nil
-	f, err := os.Open(k.s.host.Path("/proc/kallsyms"))
-	if err == nil {
-		err = k.scan(f)
-		f.Close()
-	}
-	if err != nil {
-		k.s.warn("kallsyms: %v", err)
-	}
-	k.s.manifest.Text = bundle.HexAddr(k.facts.text)
-	if err == nil && k.facts.text == 0 {
-		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
-			"samples of another boot cannot be recognized")
-	}
-}
-
-// maxKallsymsLine is far above the kernel's own limit, KSYM_NAME_LEN.
-const maxKallsymsLine = 64 << 10
-
-// scan finds the kernel's range and the BPF trampolines in kallsyms.
-func (k *kernel) scan(r io.Reader) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, maxKallsymsLine), maxKallsymsLine)
-	for lines.Scan() {
-		k.facts.symbols++
-		line := lines.Bytes()
-		switch {
-		case bytes.HasSuffix(line, []byte(" _text")):
-			k.facts.text, _ = lineAddr(line)
-		case bytes.HasSuffix(line, []byte(" _etext")):
-			k.facts.end, _ = lineAddr(line)
-		case bytes.HasSuffix(line, []byte("\t[bpf]")):
-			pc, name := lineAddr(line)
-			if pc != 0 && isBPFImage(name) && len(k.list) < maxSymbols {
-				k.list = append(k.list, kernelImage{pc, string(name)})
-			}
+// scan notes the kernel's range and the BPF trampolines of a line of kallsyms.
+func (k *kernel) scan(line []byte) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	switch {
+	case bytes.HasSuffix(line, []byte(" _text")):
+		k.facts.text, _ = lineAddr(line)
+	case bytes.HasSuffix(line, []byte(" _etext")):
+		k.facts.end, _ = lineAddr(line)
+	case bytes.HasSuffix(line, []byte("\t[bpf]")):
+		pc, name := lineAddr(line)
+		if pc != 0 && isBPFImage(name) && len(k.list) < maxSymbols {
+			k.list = append(k.list, kernelImage{pc, string(name)})
 		}
 	}
-	return lines.Err()
 }
 
 // lineAddr splits a line of kallsyms. The address is 0 if it is hidden or missing.
@@ -132,26 +103,16 @@ func (k *kernel) images(visit func(pc uint64, name string)) {
 	}
 }
 
-// add adds all of kallsyms: readers of a bundle without a store also need symbols that a store does
-// not keep. Symbols of unloaded modules are at its end.
+// add adds all of kallsyms, and sets facts and list from it: readers of a bundle without a store
+// also need symbols that a store does not keep. Symbols of unloaded modules are at its end.
 func (k *kernel) add(w *bundle.Writer) error {
 	if notes, err := os.ReadFile(k.s.host.Path("/sys/kernel/notes")); err == nil {
 		if err := w.Add(bundle.NotesName, notes); err != nil {
 			return err
 		}
 	}
-	if f, err := os.Open(k.s.host.Path("/proc/kallsyms")); err == nil {
-		var list io.Reader = f
-		if k.knownElsewhere() {
-			k.s.manifest.KernelOmitted = true
-			list = &symbolFilter{lines: bufio.NewReaderSize(f, maxSymbolLine)}
-		}
-		err = w.AddReader(bundle.KallsymsName,
-			io.MultiReader(list, bytes.NewReader(k.modules.Gone())))
-		f.Close()
-		if err != nil {
-			return err
-		}
+	if err := k.addSymbols(w); err != nil {
+		return err
 	}
 	image, id, err := ownVDSO(&k.s.host)
 	if err != nil {
@@ -161,36 +122,83 @@ func (k *kernel) add(w *bundle.Writer) error {
 	return w.Add(bundle.VDSOName(id.Hex()), image)
 }
 
-// knownElsewhere reports whether the kernel's own symbols are available elsewhere. They are of no
-// use without the kernel's address range.
+// addSymbols adds kallsyms, which is read once: the kernel formats it anew for each reader.
+func (k *kernel) addSymbols(w *bundle.Writer) error {
+	f, err := os.Open(k.s.host.Path("/proc/kallsyms"))
+	if err != nil {
+		k.s.warn("kallsyms: %v", err)
+		return nil
+	}
+	defer f.Close()
+	list := k.symbols(f)
+	if k.knownElsewhere() {
+		// Without the kernel's address range, known at the end of the file, nothing is left out.
+		if _, err = io.Copy(io.Discard, list); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return err
+		}
+		omit := k.facts.text != 0
+		k.s.manifest.KernelOmitted = omit
+		list = k.symbols(f)
+		list.omit = omit
+	}
+	err = w.AddReader(bundle.KallsymsName, io.MultiReader(list, bytes.NewReader(k.modules.Gone())))
+	if err != nil {
+		return err
+	}
+	k.s.manifest.Text = bundle.HexAddr(k.facts.text)
+	if k.facts.text == 0 {
+		k.s.warn("addresses in kallsyms are hidden (kernel.kptr_restrict, CAP_SYSLOG): " +
+			"samples of another boot cannot be recognized")
+	}
+	return nil
+}
+
+// knownElsewhere reports whether the kernel's own symbols are available elsewhere.
 func (k *kernel) knownElsewhere() bool {
 	id, err := buildid.Parse(k.s.manifest.KernelBuildID)
 	known := k.s.opts.KnownKernel
-	return err == nil && k.facts.text != 0 && known != nil && known(id)
+	return err == nil && known != nil && known(id)
 }
 
-// maxSymbolLine limits a line of kallsyms in bytes: names have up to 511.
+// maxSymbolLine limits a line of kallsyms in bytes: names have up to 511. Longer lines are read in
+// parts.
 const maxSymbolLine = 4 << 10
 
-// symbolFilter reads, from a list of kallsyms, the lines of modules and of BPF, which have the
-// owner in brackets, and the lines with the kernel's addresses.
-type symbolFilter struct {
+// symbolReader reads a list of kallsyms and scans its lines. With omit it leaves out the kernel's
+// symbols, but not the lines of modules and of BPF, which have the owner in brackets, and the lines
+// with the kernel's addresses.
+type symbolReader struct {
 	lines *bufio.Reader
+	scan  func(line []byte)
+	omit  bool
 	left  []byte // of the current line
 }
 
-func (x *symbolFilter) Read(b []byte) (int, error) {
-	for len(x.left) == 0 {
-		line, err := x.lines.ReadSlice('\n')
-		switch {
-		case len(line) > 0 && !isKernels(line):
+// symbols returns a reader that sets facts and list while it reads.
+func (k *kernel) symbols(r io.Reader) *symbolReader {
+	k.facts, k.list = kernelFacts{}, nil
+	return &symbolReader{lines: bufio.NewReaderSize(r, maxSymbolLine), scan: k.scan}
+}
+
+func (x *symbolReader) Read(b []byte) (n int, err error) {
+	for n < len(b) {
+		if len(x.left) == 0 {
+			line, err := x.lines.ReadSlice('\n')
+			if len(line) == 0 && err != nil {
+				return n, err
+			}
+			x.scan(line)
+			if x.omit && isKernels(line) {
+				continue
+			}
 			x.left = line
-		case err != nil:
-			return 0, err
 		}
+		c := copy(b[n:], x.left)
+		n, x.left = n+c, x.left[c:]
 	}
-	n := copy(b, x.left)
-	x.left = x.left[n:]
 	return n, nil
 }
 

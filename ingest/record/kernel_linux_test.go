@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/ingest/format/bundle"
 )
 
 // TestPossibleCPUs: the number of values in an entry of a per-CPU map.
@@ -31,27 +32,36 @@ func TestPossibleCPUs(t *testing.T) {
 	}
 }
 
-// TestKnownElsewhere: the kernel's symbols are left out only if somebody has them, and if the
+// TestKnownElsewhere: the kernel's symbols are left out only if they are known elsewhere and the
 // kernel's range is known.
 func TestKnownElsewhere(t *testing.T) {
 	const id = "0102030405060708090a0b0c0d0e0f1011121314"
 	for _, tc := range []struct {
-		name, id string
-		text     uint64
-		known    func(buildid.ID) bool
-		want     bool
+		name, id, text string
+		known          func(buildid.ID) bool
+		want           bool
 	}{
-		{name: "known", id: id, text: 1, known: func(got buildid.ID) bool { return got.Hex() == id }, want: true},
-		{name: "another kernel", id: id, text: 1, known: func(buildid.ID) bool { return false }},
-		{name: "nobody knows", id: id, text: 1},
-		{name: "hidden addresses", id: id, known: func(buildid.ID) bool { return true }},
-		{name: "no build ID", text: 1, known: func(buildid.ID) bool { return true }},
+		{name: "known", id: id, text: "ffffffff81000000",
+			known: func(got buildid.ID) bool { return got.Hex() == id }, want: true},
+		{name: "another kernel", id: id, text: "ffffffff81000000",
+			known: func(buildid.ID) bool { return false }},
+		{name: "no store", id: id, text: "ffffffff81000000"},
+		{name: "hidden addresses", id: id, text: "0000000000000000",
+			known: func(buildid.ID) bool { return true }},
+		{name: "no build ID", text: "ffffffff81000000", known: func(buildid.ID) bool { return true }},
 	} {
-		s := newTestRoot(t).session(&Options{KnownKernel: tc.known})
+		r := newTestRoot(t)
+		list := tc.text + " T _text\n" + tc.text + " T other\n"
+		r.write("proc/kallsyms", list)
+		s := r.session(&Options{KnownKernel: tc.known})
 		s.manifest.KernelBuildID = tc.id
-		k := &kernel{s: s, facts: kernelFacts{text: tc.text}}
-		if got := k.knownElsewhere(); got != tc.want {
-			t.Errorf("%s: %v", tc.name, got)
+		k := &kernel{s: s, modules: newModules(s)}
+		got := entriesOf(t, bundleOf(t, k.add))[bundle.KallsymsName]
+		if tc.want {
+			list = tc.text + " T _text\n"
+		}
+		if got != list || s.manifest.KernelOmitted != tc.want {
+			t.Errorf("%s: omitted: %v, symbols %q", tc.name, s.manifest.KernelOmitted, got)
 		}
 	}
 }

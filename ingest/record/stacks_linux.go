@@ -225,7 +225,7 @@ func (x *stacks) receive(woken bool) (unrecorded bool) {
 // is the shortest one if records have the mappings of the last ones.
 const (
 	leastPause    = time.Millisecond
-	recordedPause = 10 * time.Millisecond
+	recordedPause = 25 * time.Millisecond
 )
 
 // nextPause returns the pause after this one.

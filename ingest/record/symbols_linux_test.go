@@ -8,9 +8,9 @@ import (
 	"testing/iotest"
 )
 
-// TestSymbolFilter keeps the lines of modules and BPF, and lines with the kernel's addresses, for
+// TestSymbolReader keeps the lines of modules and BPF, and lines with the kernel's addresses, for
 // reads of any size.
-func TestSymbolFilter(t *testing.T) {
+func TestSymbolReader(t *testing.T) {
 	const list = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n" +
 		"ffffffff81000040 T do_one\nffffffff82000000 T _etext\nffffffffc0000000 t init\t[ext4]\n" +
 		"ffffffffc0100000 t bpf_prog_00\t[bpf]\n0000000000000000 A fixed\nno line of it"
@@ -18,12 +18,15 @@ func TestSymbolFilter(t *testing.T) {
 		"ffffffff82000000 T _etext\nffffffffc0000000 t init\t[ext4]\n" +
 		"ffffffffc0100000 t bpf_prog_00\t[bpf]\n"
 	for _, r := range []io.Reader{strings.NewReader(list), iotest.OneByteReader(strings.NewReader(list))} {
-		x := &symbolFilter{lines: bufio.NewReaderSize(r, maxSymbolLine)}
-		if got, err := io.ReadAll(iotest.OneByteReader(x)); err != nil || string(got) != want {
-			t.Errorf("%q, %v", got, err)
+		scanned := 0
+		x := &symbolReader{lines: bufio.NewReaderSize(r, maxSymbolLine), omit: true,
+			scan: func([]byte) { scanned++ }}
+		if got, err := io.ReadAll(iotest.OneByteReader(x)); err != nil || string(got) != want ||
+			scanned != 8 {
+			t.Errorf("%q, %v, %d lines scanned", got, err, scanned)
 		}
 	}
-	failing := &symbolFilter{lines: bufio.NewReader(iotest.ErrReader(io.ErrUnexpectedEOF))}
+	failing := &symbolReader{lines: bufio.NewReader(iotest.ErrReader(io.ErrUnexpectedEOF))}
 	if _, err := io.ReadAll(failing); err != io.ErrUnexpectedEOF {
 		t.Errorf("%v", err)
 	}

@@ -34,8 +34,9 @@ func TestSpool(t *testing.T) {
 
 func TestScanKallsyms(t *testing.T) {
 	k := &kernel{}
-	err := k.scan(strings.NewReader("ffffffff81000000 T _text\nffffffff82000000 T _etext\n" +
-		"ffffffffc0000000 t bpf_trampoline_7\t[bpf]\nffffffffc0001000 t bpf_prog_00_x\t[bpf]\nodd\n"))
+	const list = "ffffffff81000000 T _text\nffffffff82000000 T _etext\n" +
+		"ffffffffc0000000 t bpf_trampoline_7\t[bpf]\nffffffffc0001000 t bpf_prog_00_x\t[bpf]\nodd\n"
+	_, err := io.Copy(io.Discard, k.symbols(strings.NewReader(list)))
 	if err != nil || k.facts.text != 0xffffffff81000000 || k.facts.end != 0xffffffff82000000 ||
 		!reflect.DeepEqual(k.list, []kernelImage{{0xffffffffc0000000, "bpf_trampoline_7"}}) {
 		t.Errorf("%v: %+v %+v", err, k.facts, k.list)

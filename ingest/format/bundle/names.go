@@ -50,6 +50,7 @@ const (
 	ModulesName  = "kernel/modules.json"
 	BPFStatsName = "bpf/programs.json"
 
+	kernelDir  = "kernel/"
 	vdsoDir    = "vdso/"
 	vdsoExt    = ".so"
 	procDir    = "proc/"

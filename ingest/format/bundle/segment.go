@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"symbolize/ingest/decode"
@@ -147,7 +149,8 @@ func (c *countedWriter) Write(b []byte) (int, error) {
 
 // Flush makes the entries since the last Flush durable, and forgets them: they are appended to the
 // file at the writer's path, an unfinished bundle created by the first Flush. m describes these
-// entries, with Begin, End and Lost; Commit merges the manifests.
+// entries, with Begin, End and Lost; Commit merges the manifests. Facts about the kernel, such as
+// its symbols, are left out if the last ones flushed are equal.
 func (w *Writer) Flush(m *Manifest) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,6 +162,7 @@ func (w *Writer) Flush(m *Manifest) (err error) {
 			err = fmt.Errorf("%s: %w", w.path, err)
 		}
 	}()
+	w.leaveOutKept()
 	if w.unfinished != nil {
 		if err := w.appendSegment(w.unfinished, &w.flushed, m); err != nil {
 			return err
@@ -184,6 +188,14 @@ func (w *Writer) Flush(m *Manifest) (err error) {
 	return w.forget()
 }
 
+// leaveOutKept removes the entries of the kernel that an earlier segment has with the same content.
+func (w *Writer) leaveOutKept() {
+	w.entries = slices.DeleteFunc(w.entries, func(e spooled) bool {
+		sum, ok := w.kept[e.Name]
+		return ok && sum == e.sum
+	})
+}
+
 // Flushed returns the size of the unfinished bundle, bytes; 0 if there is none yet.
 func (w *Writer) Flushed() int64 {
 	w.mu.Lock()
@@ -191,8 +203,16 @@ func (w *Writer) Flushed() int64 {
 	return w.flushed
 }
 
-// forget empties the spool.
+// forget empties the spool, and notes which entries of the kernel were flushed.
 func (w *Writer) forget() error {
+	if w.kept == nil {
+		w.kept = make(map[string][sha256.Size]byte)
+	}
+	for _, e := range w.entries {
+		if strings.HasPrefix(e.Name, kernelDir) {
+			w.kept[e.Name] = e.sum
+		}
+	}
 	w.entries, w.size = w.entries[:0], 0
 	clear(w.names)
 	return w.spool.Truncate(0)

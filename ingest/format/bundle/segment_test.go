@@ -435,3 +435,50 @@ func FuzzUnfinished(f *testing.F) {
 		}
 	})
 }
+
+// TestFlushKernel: a segment has facts about the kernel only if they differ from the last ones
+// flushed; the bundle has the last ones.
+func TestFlushKernel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.bundle")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for i, x := range []struct{ symbols, want string }{
+		{symbols: "a", want: "a"}, {symbols: "a"}, {symbols: "b", want: "b"}, {symbols: "b"},
+		{symbols: "a", want: "a"}, {symbols: "a"},
+	} {
+		err := cmp.Or(w.Add(KallsymsName, []byte(x.symbols)), w.Add("bpf/programs.json", []byte("{}")),
+			w.Flush(&Manifest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		list, _ := segments(path, f, w.Flushed())
+		b, err := openSegment(path, f, list[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		got, _ := b.ReadEntry(KallsymsName, 10)
+		if string(got) != x.want || len(b.Names()) != 1+len(x.want) {
+			t.Errorf("segment %d: %q, want %q; entries %q", i, got, x.want, b.Names())
+		}
+	}
+	if err := w.Commit(&Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got, err := b.ReadEntry(KallsymsName, 10); err != nil || string(got) != "a" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -42,12 +42,12 @@ type Writer struct {
 	entries []spooled
 	names   map[string]bool
 
-	unfinished *os.File          // of Flush, nil before
-	flushed    int64             // its size
-	packer     *files.ZstdWriter // of segments
-	merged     map[string]uint64 // see Merged
+	unfinished *os.File                     // of Flush, nil before
+	flushed    int64                        // its size
+	packer     *files.ZstdWriter            // of segments
+	merged     map[string]uint64            // see Merged
+	kept       map[string][sha256.Size]byte // flushed entries of the kernel: see Flush
 	copyBuf    []byte
-	lean       bool // commit in little memory
 }
 
 type spooled struct {
@@ -85,9 +85,6 @@ func createTemp() (*Writer, error) {
 	}
 	return &Writer{path: f.Name(), spool: f, names: make(map[string]bool)}, nil
 }
-
-// Lean reduces the memory for Commit from 40 MB to 10; the file is a tenth larger.
-func (w *Writer) Lean() { w.lean = true }
 
 // Add adds an entry. The package comment lists the names.
 func (w *Writer) Add(name string, data []byte) error {
@@ -158,8 +155,7 @@ func (w *Writer) Commit(m *Manifest) error {
 	return err
 }
 
-// Finish is Commit after all entries were flushed, for callers that continue to record: it uses 10
-// MB of memory instead of 40, and the file is a tenth larger. It returns the manifest.
+// Finish is Commit after all entries were flushed. It returns the manifest.
 func (w *Writer) Finish() (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +163,6 @@ func (w *Writer) Finish() (*Manifest, error) {
 	if w.unfinished == nil {
 		return nil, fmt.Errorf("%s: %w", w.path, ErrClosed)
 	}
-	w.lean = true
 	return w.finish()
 }
 
@@ -181,7 +176,7 @@ func (w *Writer) finish() (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	merged.path, merged.lean = w.path, w.lean
+	merged.path = w.path
 	defer merged.Abort()
 	m, _, err := mergeSegments(w.path, w.unfinished, list, merged)
 	if err != nil {
@@ -236,7 +231,7 @@ func (w *Writer) commit(m *Manifest) (err error) {
 			err = fmt.Errorf("%s: %w", w.path, errors.Join(err, out.Discard()))
 		}
 	}()
-	err = w.write(out, head, modified(m), w.bestPacker())
+	err = w.write(out, head, modified(m), commitOptions.Writer(nil))
 	if err = cmp.Or(err, out.Sync()); err != nil {
 		return err
 	}
@@ -276,31 +271,16 @@ func EncodeManifest(m *Manifest) ([]byte, error) {
 	return b, err
 }
 
-// packBest is the maximum size in bytes of bundles that are packed at the best level, which is ten
-// times slower: a second.
-const packBest = 16 << 20
-
 // Sizes of buffers, bytes.
 const (
 	writeBuffer = 256 << 10
 	copySize    = 32 << 10
 )
 
-// Windows of the encoders, bytes: larger windows need more memory, and make files smaller by a
-// thousandth.
-const (
-	bestWindow   = 4 << 20
-	betterWindow = 1 << 20
-)
-
-// bestPacker returns the encoder of committed bundles.
-func (w *Writer) bestPacker() *files.ZstdWriter {
-	z := files.ZstdOptions{Level: files.ZstdBetter, Window: betterWindow, Lean: true}
-	if w.size <= packBest && !w.lean {
-		z.Level, z.Window = files.ZstdBest, bestWindow
-	}
-	return z.Writer(nil)
-}
+// commitOptions are those of committed bundles. The best level makes a bundle a tenth smaller and
+// costs four to six times the processor time, half of all that a capture of 30 s needs. A larger
+// window needs more memory, and makes files smaller by a thousandth.
+var commitOptions = files.ZstdOptions{Level: files.ZstdBetter, Window: 1 << 20, Lean: true}
 
 // write writes the packed tar to out.
 func (w *Writer) write(out io.Writer, manifest []byte, modified time.Time,

@@ -232,9 +232,6 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 	if err != nil {
 		return err
 	}
-	if process.MemoryLimits() != "" { // then it would be killed at the very end
-		w.Lean()
-	}
 	written := o.output
 	opts := record.Options{Duration: o.duration, Command: command, Stdin: a.Env.Stdin,
 		Stdout: a.Env.Stdout, Stderr: a.Env.Stderr, Signals: signals,

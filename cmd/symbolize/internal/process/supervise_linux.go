@@ -42,7 +42,7 @@ func Supervise(writes func(args []string) bool) (code int, done bool) {
 	if os.Getenv(supervisedEnv) != "" {
 		return 0, false
 	}
-	limits := MemoryLimits()
+	limits := memoryLimits()
 	if limits == "" && !writes(os.Args[1:]) {
 		return 0, false
 	}
@@ -88,8 +88,8 @@ func NoteEnd() {
 	}
 }
 
-// MemoryLimits returns the limits that call for a supervisor, in words; "" if none does.
-func MemoryLimits() string {
+// memoryLimits returns the limits that call for a supervisor, in words; "" if none does.
+func memoryLimits() string {
 	var words []string
 	var space unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &space) == nil && space.Cur <= math.MaxInt64 {

@@ -10,8 +10,5 @@ func Supervise(func(args []string) bool) (code int, done bool) { return 0, false
 // Stderr returns where messages go.
 func Stderr() *os.File { return os.Stderr }
 
-// MemoryLimits returns the limits of memory that are known, in words: none.
-func MemoryLimits() string { return "" }
-
 // NoteEnd is of Linux.
 func NoteEnd() {}
