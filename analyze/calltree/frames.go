@@ -69,18 +69,12 @@ func (s *Stacks) All() iter.Seq2[[]NodeID, uint64] {
 // Inlined returns the number of a node of a stack, and whether its call was inlined.
 func (n NodeID) Inlined() (NodeID, bool) { return n &^ inlinedBit, n&inlinedBit != 0 }
 
-// own adds up values of stacks by the frame in which they end.
-func own[T uint64 | float64](s *Stacks, values []T) []T {
+// below adds up values of stacks by all their frames.
+func below[T uint64 | float64](s *Stacks, values []T) []T {
 	sums := make([]T, len(s.frames))
 	for i, v := range values {
 		sums[s.leaves[i]] += v
 	}
-	return sums
-}
-
-// below adds up values of stacks by all their frames.
-func below[T uint64 | float64](s *Stacks, values []T) []T {
-	sums := own(s, values)
 	for f := len(sums) - 1; f > 0; f-- {
 		sums[s.frames[f].caller] += sums[f]
 	}

@@ -58,8 +58,7 @@ type treeBuilder struct {
 	minBase uint64
 	items   []uint32 // each tree node has a range of it
 	scratch []uint32
-	own     side     // of frames that are items: the value of the stacks that end there
-	sum     side     // of the next nodes: by frame, or by stack
+	sum     side     // of the next nodes: by frame, with all that it calls, or by stack
 	size    []uint32 // by frame: of its subtree, in frames
 	next    []uint32 // by stack of a reversed tree: the next frame
 	slot    []uint32 // by node: its group plus one while a range is split
@@ -145,9 +144,9 @@ func (s *Stacks) newTreeBuilder(opts TreeOptions) *treeBuilder {
 		b.next = make([]uint32, len(s.leaves))
 		return b
 	}
-	b.own.values, b.sum.values = own(s, s.values), below(s, s.values)
+	b.sum.values = below(s, s.values)
 	if s.base != nil {
-		b.own.base, b.sum.base = own(s, s.base), below(s, s.base)
+		b.sum.base = below(s, s.base)
 	}
 	b.size = make([]uint32, len(s.frames))
 	for f := len(b.size) - 1; f >= 0; f-- {
@@ -219,15 +218,7 @@ func (b *treeBuilder) split(of int32) {
 func (b *treeBuilder) gather(n *TreeNode, items []uint32) {
 	b.groups = b.groups[:0]
 	for _, item := range items {
-		var v, base uint64 // of the stacks that end here
-		switch {
-		case !b.opts.Reverse:
-			v, base = b.own.at(item)
-		case b.next[item] == 0:
-			v, base = b.sum.at(item)
-		}
-		n.Flat += v
-		n.BaseFlat += base
+		flat, flatBase := b.sum.at(item) // of the stacks that end here: all without those that go on
 		b.each(item, func(next, f uint32) {
 			id := b.s.frames[f].node
 			node := id &^ inlinedBit
@@ -237,6 +228,7 @@ func (b *treeBuilder) gather(n *TreeNode, items []uint32) {
 			}
 			g := &b.groups[b.slot[node]-1]
 			v, base := b.sum.at(next)
+			flat, flatBase = flat-v, flatBase-base
 			g.items++
 			g.cum += v
 			g.base += base
@@ -244,6 +236,8 @@ func (b *treeBuilder) gather(n *TreeNode, items []uint32) {
 				g.inl += v
 			}
 		})
+		n.Flat += flat
+		n.BaseFlat += flatBase
 	}
 }
 
