@@ -96,41 +96,45 @@ func TestLiveCaptureLimits(t *testing.T) {
 // bundle.
 func TestLiveCaptureFileSize(t *testing.T) {
 	needLive(t)
+	t.Parallel()
 	bin := liveBinary(t)
 	for _, tt := range []struct {
 		name string
 		stop bool // it is asked to end
 	}{{name: "while it records"}, {name: "when it ends", stop: true}} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "stacks.data")
-		cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration",
-			"60s")
-		var messages strings.Builder
-		cmd.Stderr = &messages
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		awaitBundle(t, path, 0)
-		limit := unix.Rlimit{Cur: 4096, Max: 4096}
-		if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
-			t.Fatal(err)
-		}
-		if tt.stop {
-			_ = cmd.Process.Signal(os.Interrupt)
-		}
-		err := cmd.Wait()
-		t.Logf("%s: %v: %s", tt.name, err, firstLine(messages.String()))
-		if cmd.ProcessState.ExitCode() != cli.Failed || !strings.Contains(messages.String(),
-			"ulimit -f") ||
-			!oneError(messages.String(), "file too large", path+" contains the data recorded before") {
-			t.Errorf("%s: %v\n%s", tt.name, err, &messages)
-		}
-		if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
-			t.Errorf("%s: files %v, %v", tt.name, list, err)
-		}
-		if n, _ := sampledIn(t, path); n == 0 {
-			t.Errorf("%s: no samples", tt.name)
-		}
+		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "stacks.data")
+			cmd := exec.Command(bin, "capture", "-o", path, "--stacks", "-F", "499", "--duration",
+				"60s")
+			var messages strings.Builder
+			cmd.Stderr = &messages
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitBundle(t, path, 0)
+			limit := unix.Rlimit{Cur: 4096, Max: 4096}
+			if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+				t.Fatal(err)
+			}
+			if tt.stop {
+				_ = cmd.Process.Signal(os.Interrupt)
+			}
+			err := cmd.Wait()
+			t.Logf("%v: %s", err, firstLine(messages.String()))
+			if cmd.ProcessState.ExitCode() != cli.Failed || !strings.Contains(messages.String(),
+				"ulimit -f") ||
+				!oneError(messages.String(), "file too large", path+" contains the data recorded before") {
+				t.Errorf("%v\n%s", err, &messages)
+			}
+			if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+				t.Errorf("files %v, %v", list, err)
+			}
+			if n, _ := sampledIn(t, path); n == 0 {
+				t.Error("no samples")
+			}
+		})
 	}
 }
 
@@ -182,6 +186,7 @@ func TestLiveCaptureGroup(t *testing.T) {
 // before is a bundle.
 func TestLiveCaptureTempFull(t *testing.T) {
 	needLive(t, "mount", "dd")
+	t.Parallel()
 	temp, bin := t.TempDir(), liveBinary(t)
 	command(t, ".", "mount", "-t", "tmpfs", "-o", "size=64m", "none", temp)
 	defer exec.Command("umount", temp).Run()

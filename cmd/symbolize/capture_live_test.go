@@ -34,10 +34,13 @@ func entryFlag() string {
 	return ""
 }
 
-// liveBinary builds the program.
+// liveBinary builds the program. Each test builds it at the same place, where it is linked once.
 func liveBinary(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "symbolize")
+	bin, err := filepath.Abs("../../build/livetest/symbolize")
+	if err != nil {
+		t.Fatal(err)
+	}
 	command(t, ".", "env", "CGO_ENABLED=0", "go", "build", "-ldflags="+entryFlag(),
 		"-o", bin, ".") // as make build does
 	return bin

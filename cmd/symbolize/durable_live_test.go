@@ -58,6 +58,7 @@ func awaitBundle(t *testing.T, path string, size int64) int64 {
 // command reads, with a note, and nothing else.
 func TestLiveKilled(t *testing.T) {
 	needLive(t)
+	t.Parallel() // it waits, as do others, for what is written every 10 seconds
 	dir := t.TempDir()
 	path := filepath.Join(dir, "stacks.data")
 	cmd := exec.Command(liveBinary(t), "capture", "-o", path, "--stacks", "-F", "499")
@@ -300,6 +301,7 @@ func lastedOf(t *testing.T, path string) time.Duration {
 // names the file with all before, which is a bundle.
 func TestLiveCaptureFull(t *testing.T) {
 	needLive(t, "mount", "dd")
+	t.Parallel()
 	dir := t.TempDir()
 	command(t, ".", "mount", "-t", "tmpfs", "-o", "size=64m", "none", dir)
 	defer exec.Command("umount", dir).Run()
