@@ -111,7 +111,7 @@ func newEvent(ev *perfdata.Event) ingest.Event {
 	e := ingest.Event{Name: ev.Name, Unit: "count"}
 	const cpuClock, taskClock = 0, 1
 	if a := &ev.Attr; a.Type == perfdata.AttrSoftware && (a.Config == cpuClock ||
-		a.Config == taskClock) || ev.Name == perfOffCPU && a.SampleType&perfdata.SampleRaw == 0 {
+		a.Config == taskClock) || ev.Name == perfdata.OffCPUEvent {
 		e.Unit = "nanoseconds"
 	}
 	if !ev.Attr.Has(perfdata.FlagFreq) && ev.Attr.SampleType&perfdata.SampleRead == 0 {
@@ -285,7 +285,12 @@ func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) strin
 	for unit := uint64(time.Second); length%unit != 0 && unit > 1; unit /= 10 {
 		digits++
 	}
-	value := func(r *reader) uint64 { return r.sample.Time/length + 1 }
+	value := func(r *reader) uint64 {
+		if r.sample.Time == sideband.NoTime {
+			return 0
+		}
+		return r.sample.Time/length + 1
+	}
 	return value, func(_ *reader, n uint64) string {
 		at := (n - 1) * length
 		text := strconv.FormatUint(at/1e9, 10)

@@ -62,8 +62,6 @@ const (
 	schedWaking = "sched:sched_waking"
 	schedWakeup = "sched:sched_wakeup"
 	schedNew    = "sched:sched_wakeup_new"
-	// perfOffCPU is the event of perf record --off-cpu.
-	perfOffCPU = "offcpu-time"
 )
 
 // pairPresets are the pairs that have a name, as PAIR:KEY; the first whose events are in the file
@@ -81,8 +79,9 @@ func (c *collector) derive() (ok bool, err error) {
 	name := c.opts.Event
 	spec, pair := strings.CutPrefix(name, ingest.PairEvent)
 	switch {
-	case name == ingest.OffCPUEvent && c.eventNamed(schedSwitch) < 0 && c.eventNamed(perfOffCPU) >= 0:
-		return true, c.renameOffCPU()
+	case name == ingest.OffCPUEvent && c.eventNamed(schedSwitch) < 0 && c.eventNamed(perfdata.OffCPUEvent) >= 0:
+		c.renameOffCPU()
+		return true, nil
 	case name == ingest.OffCPUEvent:
 		d.kind = offCPU
 	case name == ingest.WallEvent:
@@ -118,22 +117,14 @@ func (c *collector) eventNamed(name string) int {
 		func(e perfdata.Event) bool { return e.Name == name })
 }
 
-// renameOffCPU selects the event of perf record --off-cpu. Since perf 6.15 its samples have the time
-// and the stack in RAW (__set_offcpu_sample in tools/perf/util/evsel.c), which is not read.
-func (c *collector) renameOffCPU() error {
+// renameOffCPU selects the event of perf record --off-cpu.
+func (c *collector) renameOffCPU() {
 	for i := range c.event {
-		e := &c.Records.File.Events[i]
-		if e.Name != perfOffCPU {
-			continue
+		if c.Records.File.Events[i].Name == perfdata.OffCPUEvent {
+			c.event[i] = 0
 		}
-		if e.Attr.SampleType&perfdata.SampleRaw != 0 {
-			return ingest.WithHint(fmt.Errorf("%s: samples of %s of perf 6.15 and later are not read",
-				c.Records.File.Name, perfOffCPU), "record it with `perf record -a -g -e %s`", schedSwitch)
-		}
-		c.event[i] = 0
 	}
 	c.events = []ingest.Event{{Name: ingest.OffCPUEvent, Unit: "nanoseconds"}}
-	return nil
 }
 
 // chooseScheduler sets the roles of the scheduler's events.

@@ -206,6 +206,7 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 	var s perfdata.Sample
 	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
 	counters := c.Records.CountersFrom(sideband.Chunk{})
+	latest := uint64(0) // samples without a time follow those before them in the file
 	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -225,7 +226,12 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 					if len(s.Read) > 0 {
 						next.counts = counters.Counts(&s, nil)
 					}
-					if err := q.Add(c.Clock.At(s.Time, at), int64(at), next); err != nil {
+					latest = max(latest, c.Clock.At(s.Time, at))
+					when := latest
+					if s.Time != sideband.NoTime {
+						when = c.Clock.At(s.Time, at)
+					}
+					if err := q.Add(when, int64(at), next); err != nil {
 						return err
 					}
 				}

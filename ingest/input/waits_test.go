@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
@@ -422,9 +423,6 @@ func TestPairs(t *testing.T) {
 func TestDerivedErrors(t *testing.T) {
 	plain := newCapture()
 	plain.hit(7, 1, cU, 0x400010)
-	direct := waitsCapture(false) // as perf 6.15 records --off-cpu
-	direct.Events[0].Name = "offcpu-time"
-	direct.EventDesc()
 	noTimes := waitsCapture(false)
 	for i := range noTimes.Events {
 		noTimes.Events[i].SampleType &^= perfbuild.Time
@@ -449,8 +447,6 @@ func TestDerivedErrors(t *testing.T) {
 			want: "no weights of fields"},
 		{name: "a label", c: plain, opts: Options{Keep: ingest.Keep{Tags: "state"}},
 			want: "its samples have no state", hint: "--event off-cpu"},
-		{name: "direct", c: direct, opts: Options{Event: "off-cpu"}, want: "offcpu-time of perf 6.15",
-			hint: "sched:sched_switch"},
 		{name: "neither", c: plain, opts: Options{Event: "offcpu"}, want: `no event "offcpu" in it`},
 	} {
 		cp, err := openBytes(t, tt.c.Bytes(), tt.opts)
@@ -466,5 +462,36 @@ func TestDerivedErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hint, tt.hint) {
 			t.Errorf("%s: %v, hint %q", tt.name, err, hint)
 		}
+	}
+}
+
+// TestOffCPUOfPerf: samples of perf record --off-cpu, single waits and sums at the end of the file,
+// are those of perf script, which exchanges process and thread of single waits, and knows nothing of
+// the processes of sums, as they have ended.
+func TestOffCPUOfPerf(t *testing.T) {
+	const dir = "../../fixtures/waits/"
+	want, sums := parseScript(gunzip(t, dir+"direct.script.gz")), 0
+	for i := range want {
+		w := &want[i]
+		if w.event = ingest.OffCPUEvent; !strings.HasPrefix(w.comm, ":") {
+			w.pid, w.tid = w.tid, w.pid
+			continue
+		}
+		sums++
+		w.comm, w.time, w.dsos = "waits", "", nil
+	}
+	c, err := Open(t.Context(), dir+"direct.data", Options{Event: ingest.OffCPUEvent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	compareScript(t, c, want, 0)
+	p, err := c.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasted := time.Duration(p.Meta.Duration)
+	if e := p.Events[0]; e.Unit != "nanoseconds" || sums != 4 || lasted < time.Second/5 || lasted > time.Second {
+		t.Errorf("event %v, %d sums, lasted %v", e, sums, lasted)
 	}
 }

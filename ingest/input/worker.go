@@ -125,7 +125,11 @@ func (w *worker) fold(c sideband.Chunk) {
 }
 
 // seen notes the time of a sample.
-func (w *worker) seen(t uint64) { w.first, w.last = min(w.first, t), max(w.last, t) }
+func (w *worker) seen(t uint64) {
+	if t != sideband.NoTime {
+		w.first, w.last = min(w.first, t), max(w.last, t)
+	}
+}
 
 // forward hands a message to the worker that owns its chain. It keeps a frequent chain.
 func (w *worker) forward(m *message, c chain) {

@@ -28,7 +28,7 @@ func FuzzOpen(f *testing.F) {
 	noted.Files(perfbuild.SymbolFile{Path: "/a", Type: 2, Symbols: []perfbuild.FileSymbol{{Addr: 1, Size: 2, Name: "f"}}})
 	noted.Files2(perfbuild.SymbolFile{Path: "/a", Type: 2, Symbols: []perfbuild.FileSymbol{{Addr: 1, Size: 2, Name: "f"}}})
 	f.Add(noted.Bytes())
-	for _, name := range []string{"nochain", "clock", "pipe", "zstd"} {
+	for _, name := range []string{"nochain", "clock", "pipe", "zstd", "../waits/direct"} {
 		f.Add(recorded(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -92,15 +92,20 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 	if !l.variable {
 		return nil
 	}
-	reason := ""
+	reason, offCPU := "", ev.isOffCPU()
 	if l.chainOnly && !f.BigEndian {
 		reason = s.chain(body[l.fixed:])
 	} else {
 		s.dirty = !l.chainOnly
 		s.scratch = s.scratch[:0]
 		d := sampleDecoder{s: s, a: &ev.Attr, left: body[l.fixed:], size: rec.Size, big: f.BigEndian}
-		d.decode()
+		if d.decode(); offCPU && ev.Attr.SampleType&SampleRaw != 0 {
+			d.offCPU()
+		}
 		reason = d.reason
+	}
+	if offCPU && s.Time >= offCPUSums {
+		s.Time = noTime
 	}
 	if reason != "" {
 		return f.recordError(rec, reason)

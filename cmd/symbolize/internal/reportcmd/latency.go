@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ type latencies struct {
 	width   uint64 // of a column, ns
 	columns map[uint64][]uint64
 	worst   []latency // longest first
+	sums    uint64    // samples without a time: sums of perf record --off-cpu
 }
 
 // latency is one of the longest samples.
@@ -47,6 +50,10 @@ type latency struct {
 
 // add counts a sample.
 func (l *latencies) add(s *input.ReplaySample) {
+	if s.Time == math.MaxUint64 {
+		l.sums++
+		return
+	}
 	slot := max(bits.Len64(s.Period), 1) - 1 // of chart.Log2
 	counts := l.columns[s.Time/l.width]
 	for len(counts) <= slot {
@@ -83,17 +90,32 @@ func (l *latencies) name(p *ingest.Profile, d *report.Demangler) {
 	}
 }
 
+// widen joins pairs of columns.
+func (l *latencies) widen() {
+	columns := make(map[uint64][]uint64)
+	for c, counts := range l.columns {
+		sums := slices.Grow(columns[c/2], len(counts))
+		sums = sums[:max(len(sums), len(counts))]
+		for slot, n := range counts {
+			sums[slot] += n
+		}
+		columns[c/2] = sums
+	}
+	l.columns, l.width = columns, l.width*2
+}
+
 // heatMap makes the picture.
 func (l *latencies) heatMap(title string) *chart.HeatMap {
 	m := &chart.HeatMap{Title: title, Unit: "ns", Scale: chart.Scale{Kind: chart.Log2}}
-	first, last, any := uint64(0), uint64(0), false
-	for c := range l.columns {
-		if !any {
-			first, last, any = c, c, true
-		}
-		first, last = min(first, c), max(last, c)
+	at := slices.Sorted(maps.Keys(l.columns))
+	if len(at) == 0 {
+		return m
 	}
-	for c := first; any && c <= last; c++ {
+	for at[len(at)-1]-at[0] > 4*latencyColumns { // of a damaged file
+		l.widen()
+		at = slices.Sorted(maps.Keys(l.columns))
+	}
+	for c := at[0]; c <= at[len(at)-1]; c++ {
 		m.Columns = append(m.Columns, chart.Column{Start: c * l.width, End: (c + 1) * l.width,
 			Counts: l.columns[c]})
 	}
@@ -127,6 +149,10 @@ func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session,
 		}
 		if err := c.Replay(ctx, func(s *input.ReplaySample) error { l.add(s); return nil }); err != nil {
 			return err
+		}
+		if l.sums > 0 {
+			a.Warn(fmt.Sprintf("%s: %d samples are left out, as they are sums of waits", c.Path(), l.sums),
+				"record single waits: perf record --off-cpu --off-cpu-thresh 0")
 		}
 		mode, _ := cli.ParseDemangle("", "simple")
 		l.name(p, report.NewDemangler(mode))

@@ -195,7 +195,7 @@ func chains(f *perfdata.File, p *ingest.Profile) []bool {
 	has := make([]bool, len(p.Events))
 	for i, e := range p.Events {
 		has[i] = slices.ContainsFunc(f.Events, func(ev perfdata.Event) bool {
-			return ev.Name == e.Name && ev.Attr.SampleType&perfdata.SampleCallchain != 0
+			return ev.Name == e.Name && ev.HasChains()
 		})
 	}
 	return has
