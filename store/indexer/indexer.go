@@ -151,8 +151,8 @@ type index struct {
 
 	mu      sync.Mutex // guards the fields below
 	sum     Summary
-	objects map[string]objectState // by ID
-	dirs    map[fileKey]bool       // seen
+	objects map[buildid.ID]objectState
+	dirs    map[fileKey]bool // seen
 	// completed are the files that were incomplete at first, but not when they were read
 	// as debug files.
 	completed map[string]bool
@@ -203,7 +203,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	ix := &index{
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
 		queue: newQueue(), budget: files.NewBudget(opts.MaxMemory),
-		objects: make(map[string]objectState), dirs: make(map[fileKey]bool),
+		objects: make(map[buildid.ID]objectState), dirs: make(map[fileKey]bool),
 		completed: make(map[string]bool),
 	}
 	ix.sum.Skipped = make(map[string]uint64)
@@ -271,11 +271,10 @@ func (ix *index) finish() (*Summary, error) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	sum := &ix.sum
-	for key, o := range ix.objects {
+	sum.Seen = make([]buildid.ID, 0, len(ix.objects))
+	for id, o := range ix.objects {
 		sum.Objects++
-		if id, err := buildid.Parse(key); err == nil {
-			sum.Seen = append(sum.Seen, id)
-		}
+		sum.Seen = append(sum.Seen, id)
 		if o.read && !o.named {
 			sum.Nameless++
 		}
@@ -350,7 +349,7 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	o := ix.objects[c.Manifest.ID.String()]
+	o := ix.objects[c.Manifest.ID]
 	o.read = true
 	for _, s := range c.Sources {
 		if s.Info.Kind != store.Unwind {
@@ -361,7 +360,7 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 			ix.sum.countSource(s)
 		}
 	}
-	ix.objects[c.Manifest.ID.String()] = o
+	ix.objects[c.Manifest.ID] = o
 	return nil
 }
 

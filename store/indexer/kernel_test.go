@@ -242,7 +242,7 @@ func TestOwnVDSO(t *testing.T) {
 		t.Skip("no vdso in this process")
 	}
 	m := newMemory()
-	ix := &index{ctx: t.Context(), view: m, open: m.open, objects: make(map[string]objectState)}
+	ix := &index{ctx: t.Context(), view: m, open: m.open, objects: make(map[buildid.ID]objectState)}
 	ix.ctx, ix.cancel = contextWithCause(t)
 	id, err := newWorker(ix).vdso("[vdso]", image)
 	if err != nil {

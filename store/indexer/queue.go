@@ -101,7 +101,7 @@ type claims struct {
 type claim struct {
 	path   string
 	walked bool          // met by the walk, not only as another file's debug file
-	done   chan struct{} // closed when res is set
+	done   chan struct{} // closed when res is set, and nil from then on
 	res    fileResult
 }
 
@@ -126,8 +126,11 @@ func (c *claims) begin(key fileKey, path string, walked bool) turn {
 	again := old != nil && old.walked && walked
 	if old != nil && old.path <= path {
 		old.walked = old.walked || walked
+		done := old.done
 		c.mu.Unlock()
-		<-old.done
+		if done != nil {
+			<-done
+		}
 		return turn{again: again, res: old.res}
 	}
 	cl := &claim{path: path, walked: walked || old != nil && old.walked, done: make(chan struct{})}
@@ -137,7 +140,10 @@ func (c *claims) begin(key fileKey, path string, walked bool) turn {
 	c.m[key] = cl
 	c.mu.Unlock()
 	return turn{read: true, first: old == nil, again: again, finish: func(res fileResult) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		cl.res = res
 		close(cl.done)
+		cl.done = nil
 	}}
 }

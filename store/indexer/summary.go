@@ -168,12 +168,11 @@ func (o *objectState) add(kind store.SourceKind) {
 
 // seen notes an object and a file of it. The caller holds mu.
 func (ix *index) seen(id buildid.ID, path string) {
-	key := id.String()
-	o := ix.objects[key]
+	o := ix.objects[id]
 	if o.path == "" || path != "" && ix.comparePaths(path, o.path) < 0 {
 		o.path = path
 	}
-	ix.objects[key] = o
+	ix.objects[id] = o
 }
 
 // comparePaths puts debug files last.
@@ -192,11 +191,7 @@ func (ix *index) comparePaths(a, b string) int {
 // caller holds mu.
 func (ix *index) qualities() []ObjectQuality {
 	list := make([]ObjectQuality, 0, len(ix.objects))
-	for key, o := range ix.objects {
-		id, err := buildid.Parse(key)
-		if err != nil {
-			continue
-		}
+	for id, o := range ix.objects {
 		known, _ := ix.view.Find(id) // an unreadable object names nothing
 		for _, m := range known {
 			for _, s := range m.Sources {

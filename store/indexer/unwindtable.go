@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdelf "debug/elf"
 	"encoding/binary"
+	"slices"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/cfi"
@@ -63,14 +64,16 @@ func patterns(b *cfi.Builder, f *elf.File) {
 	if needsLibraries(f) {
 		return
 	}
-	buf := make([]byte, searched)
+	var buf []byte
 	for i := range f.Sections {
 		sec := &f.Sections[i]
 		if !sec.IsCode() || sec.Type == stdelf.SHT_NOBITS {
 			continue
 		}
 		for at := uint64(0); at < sec.Size; at += searched - uint64(cfi.PatternSize) + 1 {
-			code := buf[:min(sec.Size-at, searched)]
+			n := int(min(sec.Size-at, searched))
+			buf = slices.Grow(buf[:0], n) // not all of it: most code is small
+			code := buf[:n]
 			if f.ReadBytes(sec.Offset+addr.Offset(at), code) != nil {
 				break // its frames have the reason
 			}
