@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strconv"
@@ -113,6 +115,34 @@ func WriteJSON(w io.Writer, v any) error {
 	enc := NewJSONEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// WriteJSONList writes the values as WriteJSON writes a slice of them, one at a time. It ends at the
+// first error.
+func WriteJSONList[T any](w io.Writer, values iter.Seq2[T, error]) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("  ", "  ")
+	begin, end := "[\n  ", "[]\n"
+	out := jsonWriter{w: w}
+	for v, err := range values {
+		text.WriteString(begin)
+		if err == nil {
+			err = enc.Encode(v)
+		}
+		if err != nil {
+			return err
+		}
+		text.Truncate(text.Len() - 1) // the newline after a value
+		if _, err := out.Write(text.Bytes()); err != nil {
+			return err
+		}
+		text.Reset()
+		begin, end = ",\n  ", "\n]\n"
+	}
+	_, err := io.WriteString(w, end)
+	return err
 }
 
 // AppendJSONString appends s as a JSON string as NewJSONEncoder writes it.

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"symbolize/ingest"
@@ -30,6 +31,48 @@ func TestJSONText(t *testing.T) {
 		}
 		if err := json.Unmarshal(one, &oneBack); err != nil || oneBack != s {
 			t.Errorf("%q comes back as %q, %v", s, oneBack, err)
+		}
+	}
+}
+
+// TestWriteJSONList: the values of a list are written as a slice of them, each before the next one is
+// asked for.
+func TestWriteJSONList(t *testing.T) {
+	type value struct {
+		Name string   `json:"name"`
+		List []string `json:"list"`
+	}
+	all := []*value{{Name: "a <b> \x7f\u202e", List: []string{"1", "2\n"}}, {List: []string{}}, nil, {Name: "c"}}
+	for n := range len(all) + 1 {
+		var one, want bytes.Buffer
+		failure := errors.New("no more")
+		for _, end := range []error{nil, failure} {
+			one.Reset()
+			err := ingest.WriteJSONList(&one, func(yield func(*value, error) bool) {
+				for i, v := range all[:n] {
+					before := one.Len()
+					if !yield(v, nil) {
+						return
+					}
+					if one.Len() == before {
+						t.Errorf("value %d is not written yet", i)
+					}
+				}
+				if end != nil {
+					yield(nil, end)
+				}
+			})
+			if err != end {
+				t.Errorf("%d values: %v, want %v", n, err, end)
+			}
+			if end == nil {
+				if err := ingest.WriteJSON(&want, all[:n]); err != nil {
+					t.Fatal(err)
+				}
+				if one.String() != want.String() {
+					t.Errorf("%d values:\n%s\nwant\n%s", n, &one, &want)
+				}
+			}
 		}
 	}
 }

@@ -3,8 +3,10 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"symbolize/analyze/table"
@@ -55,7 +57,7 @@ func NewStored(m *store.Manifest) *Stored {
 		}
 		o.Sources = append(o.Sources, StoredSource{
 			Kind: s.Kind.String(), Functions: s.Funcs, Named: s.Named, Size: s.Size,
-			Producer: s.Producer, Digest: fmt.Sprintf("%x", s.Digest), Path: s.Path,
+			Producer: s.Producer, Digest: hex.EncodeToString(s.Digest[:]), Path: s.Path,
 			Captured: s.RawSize,
 		})
 	}
@@ -121,15 +123,21 @@ func WriteStored(w io.Writer, m *store.Manifest) error {
 	return t.Print(w)
 }
 
-// WriteList writes a row for each object.
-func WriteList(w io.Writer, list []*Stored) error {
+// WriteList writes a row for each object. It visits the objects twice and keeps none of them.
+func WriteList(w io.Writer, objects iter.Seq2[*Stored, error]) error {
 	t := table.New(false, false, false, true, false).Names(4)
 	t.Row("BUILD ID", "KIND", "QUALITY", "SIZE", "PATH")
-	for _, o := range list {
-		t.Row(o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size),
-			o.Name())
-	}
-	return t.Print(w)
+	return t.PrintAll(w, func(yield func([]string, error) bool) {
+		for o, err := range objects {
+			var row []string
+			if err == nil {
+				row = []string{o.BuildID, o.Kind, o.Quality, table.Bytes(o.Size), o.Name()}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	})
 }
 
 // StoredFunction is a function of a source of an object. Its JSON names are an interface.

@@ -35,7 +35,7 @@ func TestStored(t *testing.T) {
 		}
 	}
 	var list, all bytes.Buffer
-	if err := WriteList(&list, []*Stored{o}); err != nil {
+	if err := WriteList(&list, func(yield func(*Stored, error) bool) { yield(o, nil) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := WriteStored(&all, m); err != nil {

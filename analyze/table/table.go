@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -33,11 +34,14 @@ func (t *Table) Names(columns ...int) *Table {
 }
 
 // Row adds a row. It makes its cells printable.
-func (t *Table) Row(cells ...string) {
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, printable(cells)) }
+
+// printable makes the cells of a row printable.
+func printable(cells []string) []string {
 	for i, c := range cells {
 		cells[i] = ingest.Printable(c)
 	}
-	t.rows = append(t.rows, cells)
+	return cells
 }
 
 // Field adds a row of a name and a value, unless the value is empty.
@@ -47,19 +51,21 @@ func (t *Table) Field(name, value string) {
 	}
 }
 
-// widths returns how many characters each column has at most, below it: cut to the width of a
-// terminal, where names allow that.
-func (t *Table) widths(terminal int) (widths []int) {
-	for _, r := range t.rows {
-		for i, c := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+// widen makes columns as wide as the cells of a row.
+func widen(widths []int, row []string) []int {
+	for i, c := range row {
+		if i == len(widths) {
+			widths = append(widths, 0)
 		}
+		widths[i] = max(widths[i], utf8.RuneCountInString(c))
 	}
+	return widths
+}
+
+// narrow cuts columns to the width of a terminal, where names allow that.
+func (t *Table) narrow(widths []int, terminal int) {
 	if terminal == 0 {
-		return widths
+		return
 	}
 	over := 2*(len(widths)-1) - terminal
 	for _, n := range widths {
@@ -73,35 +79,61 @@ func (t *Table) widths(terminal int) (widths []int) {
 		over -= widths[i] - least
 		widths[i] = least
 	}
-	return widths
 }
 
 // Print writes the rows, for a Styled writer cut to its width.
 func (t *Table) Print(w io.Writer) error {
-	widths := t.widths(StyleOf(w).Width)
-	bw := bufio.NewWriter(w)
-	for _, r := range t.rows {
-		for i, c := range r {
-			if slices.Contains(t.names, i) {
-				c = cut(c, widths[i])
-			}
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-			last := i == len(r)-1
-			switch {
-			case i < len(t.right) && t.right[i]:
-				bw.WriteString(pad + c)
-			case last:
-				bw.WriteString(c)
-			default:
-				bw.WriteString(c + pad)
-			}
-			if !last {
-				bw.WriteString("  ")
-			}
-		}
-		bw.WriteByte('\n')
+	return t.PrintAll(w, func(func([]string, error) bool) {})
+}
+
+// PrintAll is Print with further rows, which may be more than fit into memory: they are visited
+// twice, first for the widths of the columns. It ends at the first error.
+func (t *Table) PrintAll(w io.Writer, more iter.Seq2[[]string, error]) error {
+	var widths []int
+	err := t.each(more, func(row []string) { widths = widen(widths, row) })
+	if err != nil {
+		return err
 	}
-	return bw.Flush()
+	t.narrow(widths, StyleOf(w).Width)
+	bw := bufio.NewWriter(w)
+	err = t.each(more, func(row []string) { t.printRow(bw, row, widths) })
+	return cmp.Or(err, bw.Flush())
+}
+
+// each calls fn for all rows.
+func (t *Table) each(more iter.Seq2[[]string, error], fn func(row []string)) error {
+	for _, row := range t.rows {
+		fn(row)
+	}
+	for row, err := range more {
+		if err != nil {
+			return err
+		}
+		fn(printable(row))
+	}
+	return nil
+}
+
+func (t *Table) printRow(bw *bufio.Writer, row []string, widths []int) {
+	for i, c := range row {
+		if slices.Contains(t.names, i) {
+			c = cut(c, widths[i])
+		}
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		last := i == len(row)-1
+		switch {
+		case i < len(t.right) && t.right[i]:
+			bw.WriteString(pad + c)
+		case last:
+			bw.WriteString(c)
+		default:
+			bw.WriteString(c + pad)
+		}
+		if !last {
+			bw.WriteString("  ")
+		}
+	}
+	bw.WriteByte('\n')
 }
 
 // Bytes returns a size with a unit of powers of 1,024: "12.3 MiB".

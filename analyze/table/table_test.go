@@ -1,6 +1,8 @@
 package table
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -29,6 +31,43 @@ func TestTable(t *testing.T) {
 	want := " N  NAME   PATH\n12  é      /a\n 3  long?  \n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestPrintAll prints rows that are all in the same memory: none of them is kept.
+func TestPrintAll(t *testing.T) {
+	for _, width := range []int{0, 16} {
+		whole := New(false, true).Names(0)
+		whole.Row("NAME", "N")
+		row, walks := make([]string, 2), 0
+		rows := func(yield func([]string, error) bool) {
+			walks++
+			for i := range 300 {
+				row[0], row[1] = strings.Repeat("x", i%20)+"\x1b", fmt.Sprint(i*i)
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+		var got, want strings.Builder
+		style := Style{Width: width}
+		if err := whole.PrintAll(&Styled{Writer: &got, Style: style}, rows); err != nil {
+			t.Fatal(err)
+		}
+		for r := range rows {
+			whole.Row(r[0], r[1])
+		}
+		if err := whole.Print(&Styled{Writer: &want, Style: style}); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want.String() || walks != 3 {
+			t.Errorf("%d columns, %d walks: got\n%s\nwant\n%s", width, walks, &got, &want)
+		}
+	}
+	failure := errors.New("no more")
+	err := New().PrintAll(&strings.Builder{}, func(yield func([]string, error) bool) { yield(nil, failure) })
+	if err != failure {
+		t.Errorf("%v, want %v", err, failure)
 	}
 }
 

@@ -37,27 +37,31 @@ that captures name without their code. Quality "alias" marks an ID of profiles o
 
 func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ids bool,
 	args []string) error {
-	list := []*inspect.Stored{}
-	for m, err := range r.Objects() {
-		if err != nil {
-			a.Damage(err.Error(), "`symbolize store verify` lists the damage")
-			continue
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if m.IsAlias() && !ids {
-			continue
-		}
-		if o := inspect.NewStored(m); o.Matches(args) {
-			list = append(list, o)
+	walks := 0
+	objects := func(yield func(*inspect.Stored, error) bool) {
+		walks++
+		for m, err := range r.Objects() {
+			switch {
+			case ctx.Err() != nil:
+				yield(nil, ctx.Err())
+				return
+			case err != nil && walks == 1:
+				a.Damage(err.Error(), "`symbolize store verify` lists the damage")
+			case err != nil:
+			case m.IsAlias() && !ids: // aliases come after all objects
+				return
+			default:
+				if o := inspect.NewStored(m); o.Matches(args) && !yield(o, nil) {
+					return
+				}
+			}
 		}
 	}
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == cli.JSON {
-			return ingest.WriteJSON(w, list)
+			return ingest.WriteJSONList(w, objects)
 		}
-		return inspect.WriteList(w, list)
+		return inspect.WriteList(w, objects)
 	})
 }
 
