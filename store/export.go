@@ -79,10 +79,12 @@ func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return objects, err
 		}
-		if match != nil && !match(m) && !m.LeadsTo(chosen) { // aliases come after all objects
-			continue
+		if match != nil {
+			if !match(m) && !m.LeadsTo(chosen) { // aliases come after all objects
+				continue
+			}
+			chosen[m.ID] = true
 		}
-		chosen[m.ID] = true
 		all++
 		if !m.IsAlias() {
 			objects++

@@ -26,6 +26,14 @@ type GCOptions struct {
 	Since time.Time
 	// Exists reports whether a path is still there; nil uses the file system.
 	Exists func(path string) bool
+	// Gone is called for each dropped object, sorted by build ID; nil for no calls.
+	Gone func(Gone)
+}
+
+// Gone is an object that was dropped.
+type Gone struct {
+	Manifest *store.Manifest
+	LastUsed time.Time // the day, UTC; zero if it is not known
 }
 
 // GCResult counts the kept and dropped data.
@@ -40,15 +48,8 @@ type GCResult struct {
 	Before      int64
 	After       int64 // bytes of the whole store on disk, as du counts them
 
-	Gone    []Gone // the dropped objects, sorted by build ID
 	undated []buildid.ID
-	kept    map[string]bool // by their names in archives
-}
-
-// Gone is an object that a GC has dropped.
-type Gone struct {
-	Manifest *store.Manifest
-	LastUsed time.Time // the day, UTC; zero if it is not known
+	kept    map[buildid.Key]bool // objects
 }
 
 // GC copies all that is named and whole into a fresh database and makes that the next generation.
@@ -65,7 +66,7 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 		// They are dated from now on.
 		err = errors.Join(MarkUsed(w.path, res.undated),
 			os.RemoveAll(filepath.Join(w.path, remoteName)),
-			compactUses(w.path, time.Now(), func(object string) bool { return res.kept[object] }))
+			compactUses(w.path, time.Now(), func(object buildid.Key) bool { return res.kept[object] }))
 	}
 	return res, err
 }
@@ -175,9 +176,9 @@ type collector struct {
 	opts GCOptions
 	res  *GCResult
 
-	wanted map[buildid.Key]bool  // objects that a path row names
-	lost   map[buildid.Key]bool  // objects that lost something, or are dropped
-	uses   map[string]time.Time  // last days, of readUses
+	wanted map[buildid.Key]bool // objects that a path row names
+	lost   map[buildid.Key]bool // objects that lost something, or are dropped
+	uses   lastUses
 	blobs  map[store.BlobID]bool // checked blobs; true for whole ones
 }
 
@@ -257,7 +258,9 @@ func (c *collector) object(e entry) error {
 		c.lost[m.ID.Key()] = true
 		if !m.IsAlias() {
 			c.res.Dropped++
-			c.res.Gone = append(c.res.Gone, Gone{m, c.uses[store.ObjectName(m.ID)]})
+			if c.opts.Gone != nil {
+				c.opts.Gone(Gone{m, c.uses.day(m.ID)})
+			}
 		}
 		return nil
 	}
@@ -284,8 +287,8 @@ func (c *collector) object(e entry) error {
 	}
 	if !m.IsAlias() {
 		c.res.Objects++
+		c.res.kept[m.ID.Key()] = true
 	}
-	c.res.kept[store.ObjectName(m.ID)] = true
 	return c.to.put(e.key, store.EncodeManifest(m))
 }
 
@@ -422,7 +425,7 @@ func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
 			return !errors.Is(err, fs.ErrNotExist)
 		}
 	}
-	res = &GCResult{kept: make(map[string]bool)}
+	res = &GCResult{kept: make(map[buildid.Key]bool)}
 	if res.Before, err = DiskUse(path); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -433,7 +436,7 @@ func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
 func (c *collector) drops(m *store.Manifest) bool {
 	if m.IsAlias() { // with the last object that it leads to; those come before it
 		return !slices.ContainsFunc(m.Probable, func(id buildid.ID) bool {
-			return c.res.kept[store.ObjectName(id)]
+			return c.res.kept[id.Key()]
 		})
 	}
 	if c.opts.Remove[m.ID] || c.opts.Unreferenced && !c.wanted[m.ID.Key()] && replaceable(m) {
@@ -442,12 +445,12 @@ func (c *collector) drops(m *store.Manifest) bool {
 	if c.opts.Since.IsZero() {
 		return false
 	}
-	day, ok := c.uses[store.ObjectName(m.ID)]
-	if !ok {
+	day := c.uses.day(m.ID)
+	if day.IsZero() {
 		c.res.Undated++
 		c.res.undated = append(c.res.undated, m.ID)
 	}
-	return ok && day.Before(c.opts.Since)
+	return !day.IsZero() && day.Before(c.opts.Since)
 }
 
 // replaceable reports whether indexing its files again would bring the object back.

@@ -129,8 +129,10 @@ func DiskUse(dir string) (n int64, err error) {
 		}
 		size, id := files.Blocks(info)
 		if !seen[id] {
-			seen[id] = id != files.ID{}
 			n += size
+		}
+		if files.HasNames(info) {
+			seen[id] = true
 		}
 		return nil
 	})

@@ -76,7 +76,7 @@ func (r *Reader) Demangled() (noted func(buildid.ID) bool, err error) {
 	if err := files.CheckDirs(r.path, usesName); err != nil {
 		return nil, err
 	}
-	objects := make(map[string]bool)
+	objects := make(map[buildid.ID]bool)
 	names, err := filepath.Glob(filepath.Join(r.path, usesName, namesPrefix+"*"))
 	for _, name := range names {
 		name = filepath.Join(usesName, filepath.Base(name))
@@ -85,10 +85,10 @@ func (r *Reader) Demangled() (noted func(buildid.ID) bool, err error) {
 			err = errors.Join(err, unlessReadOnly(openErr))
 			continue
 		}
-		_, readErr := eachUse(f, func(object string) { objects[object] = true })
+		_, readErr := eachUse(f, func(object string) { objects[idOf(object)] = true })
 		err = errors.Join(err, readErr, f.Close())
 	}
-	return func(id buildid.ID) bool { return objects[store.ObjectName(id)] }, err
+	return func(id buildid.ID) bool { return objects[id] }, err
 }
 
 // markUsed notes each object once a day. The error wraps fs.ErrPermission where the caller may not
@@ -111,28 +111,33 @@ func note(path, prefix string, ids []buildid.ID) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	noted := make(map[string]bool)
-	whole, err := eachUse(f, func(object string) { noted[object] = true })
-	if err != nil {
+	fresh := make(map[buildid.ID]bool, len(ids))
+	for _, id := range ids {
+		fresh[id] = true
+	}
+	whole, err := eachUse(f, func(object string) { delete(fresh, idOf(object)) })
+	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	var lines []string
-	for _, id := range ids {
-		if name := store.ObjectName(id); !noted[name] {
-			noted[name] = true
-			lines = append(lines, name+"\n")
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	slices.Sort(lines)
-	text := strings.Join(lines, "")
+	var text []byte
 	if !whole {
-		text = "\n" + text
+		text = append(text, '\n')
 	}
-	_, err = f.WriteString(text)
+	for _, id := range slices.SortedFunc(maps.Keys(fresh), buildid.ID.Compare) {
+		text = append(append(text, store.ObjectName(id)...), '\n')
+	}
+	_, err = f.Write(text)
 	return err
+}
+
+// idOf is the inverse of store.ObjectName; the zero ID for other texts.
+func idOf(object string) buildid.ID {
+	space, hex, _ := strings.Cut(object, "-")
+	if space != buildid.GNU.String() {
+		hex = space + ":" + hex
+	}
+	id, _ := buildid.Parse(hex)
+	return id
 }
 
 // makeUses makes the directory of days. It gets the permissions of the store, and only the store's
@@ -197,35 +202,65 @@ func usesFiles(path string, now time.Time) (days map[time.Time][]string, wrong [
 	return days, wrong, nil
 }
 
-// readUses returns the last day of each object that has one, by its name in archives.
-func readUses(path string, now time.Time) (map[string]time.Time, error) {
-	days, _, err := usesFiles(path, now)
-	if err != nil {
-		return nil, err
+// lastUses is the last day of each object that has one, as Unix time. The keys keep it small: it
+// has all objects of a store.
+type lastUses map[buildid.Key]int64
+
+// day returns an object's day; the zero time if it has none.
+func (u lastUses) day(id buildid.ID) (at time.Time) {
+	if unix, ok := u[id.Key()]; ok {
+		at = time.Unix(unix, 0).UTC()
 	}
-	last := make(map[string]time.Time)
-	for _, at := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
-		for _, name := range days[at] {
-			f, err := files.OpenPlainIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
-			if err != nil {
-				return nil, err
-			}
-			_, err = eachUse(f, func(object string) { last[object] = at })
-			if err := errors.Join(err, f.Close()); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return last, nil
+	return at
+}
+
+// readUses returns the last days.
+func readUses(path string, now time.Time) (lastUses, error) {
+	last := make(lastUses)
+	err := eachDay(path, now, func(at time.Time, object string) { last[idOf(object).Key()] = at.Unix() })
+	delete(last, buildid.Key{}) // of lines that name nothing
+	return last, err
 }
 
 // LastUsed returns the last day, UTC, on which each object was indexed or used, by its
 // store.ObjectName. Objects of which none is known are not in it.
-func (r *Reader) LastUsed() (map[string]time.Time, error) { return readUses(r.path, time.Now()) }
+func (r *Reader) LastUsed() (map[string]time.Time, error) {
+	last := make(map[string]time.Time)
+	return last, eachDay(r.path, time.Now(), func(at time.Time, object string) { last[object] = at })
+}
+
+// eachDay calls fn for the lines of all days, the oldest day first.
+func eachDay(path string, now time.Time, fn func(at time.Time, object string)) error {
+	days, _, err := usesFiles(path, now)
+	if err != nil {
+		return err
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
+		if err := usesOfDay(path, days[at], func(object string) { fn(at, object) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usesOfDay calls fn for the lines of a day's files.
+func usesOfDay(path string, names []string, fn func(object string)) error {
+	for _, name := range names {
+		f, err := files.OpenPlainIn(path, filepath.Join(usesName, name), os.O_RDONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = eachUse(f, fn)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // compactUses reduces the files from before yesterday, to which no process writes any more, to the
 // last day of each object that keep accepts; a nil keep accepts all.
-func compactUses(path string, now time.Time, keep func(object string) bool) error {
+func compactUses(path string, now time.Time, keep func(buildid.Key) bool) error {
 	days, wrong, err := usesFiles(path, now)
 	if err != nil {
 		return err
@@ -234,27 +269,30 @@ func compactUses(path string, now time.Time, keep func(object string) bool) erro
 	if err != nil {
 		return err
 	}
-	lines := make(map[time.Time][]string)
-	for object, at := range last {
-		if keep != nil && !keep(object) {
-			continue
-		}
-		lines[at] = append(lines[at], object+"\n")
-	}
 	remove := wrong
 	for at, names := range days {
 		if !at.Before(day(now).AddDate(0, 0, -1)) {
 			continue
 		}
+		var lines []string
+		err := usesOfDay(path, names, func(object string) {
+			key := idOf(object).Key()
+			if last[key] == at.Unix() && (keep == nil || keep(key)) {
+				lines = append(lines, object+"\n")
+			}
+		})
+		if err != nil {
+			return err
+		}
 		name := at.Format(dayForm)
 		remove = append(remove, slices.DeleteFunc(names, func(n string) bool { return n == name })...)
-		if len(lines[at]) == 0 {
+		if len(lines) == 0 {
 			remove = append(remove, name)
 			continue
 		}
-		slices.Sort(lines[at])
+		slices.Sort(lines)
 		tmp := filepath.Join(path, usesName, tmpPrefix+name)
-		if err := files.WriteSynced(tmp, []byte(strings.Join(lines[at], ""))); err != nil {
+		if err := files.WriteSynced(tmp, []byte(strings.Join(slices.Compact(lines), ""))); err != nil {
 			return err
 		}
 		if err := os.Rename(tmp, filepath.Join(path, usesName, name)); err != nil {
@@ -274,9 +312,8 @@ func compactUses(path string, now time.Time, keep func(object string) bool) erro
 // many.
 func (w *Writer) markMerged() {
 	now := time.Now()
-	ids := slices.SortedFunc(maps.Keys(w.merged), buildid.ID.Compare)
+	err := markUsed(w.path, slices.Collect(maps.Keys(w.merged)), now)
 	w.merged = nil
-	err := markUsed(w.path, ids, now)
 	if days, _, listErr := usesFiles(w.path, now); listErr == nil && len(days) > manyUses {
 		err = errors.Join(err, compactUses(w.path, now, nil))
 	}

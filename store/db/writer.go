@@ -236,7 +236,9 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	if w.merged == nil {
 		w.merged = make(map[buildid.ID]bool)
 	}
-	w.merged[c.Manifest.ID] = true
+	if !c.Manifest.IsAlias() {
+		w.merged[c.Manifest.ID] = true
+	}
 	return w.publishPeriodically()
 }
 

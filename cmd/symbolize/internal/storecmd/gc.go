@@ -1,15 +1,14 @@
 package storecmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/inspect"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/store/db"
@@ -64,8 +63,22 @@ a note count as used today.`,
 
 // drop has the store drop the objects that opts ask for, or lists them.
 func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) error {
+	gone := []goneObject{}
+	if o.dryRun || o.format == cli.JSON {
+		opts.Gone = func(g db.Gone) { gone = append(gone, newGone(g)) }
+	}
 	if o.dryRun {
-		return a.WithReader(func(r *db.Reader) error { return plan(ctx, a, r, o.format, opts) })
+		return a.WithReader(func(r *db.Reader) error {
+			res, err := r.PlanGC(ctx, opts)
+			if err != nil {
+				return err
+			}
+			err = a.WriteFacts(o.format, newGCFacts(res, true, gone), func(w io.Writer) error {
+				return writeGone(w, gone)
+			})
+			a.Note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
+			return err
+		})
 	}
 	path, err := a.StorePath()
 	if err != nil {
@@ -87,35 +100,18 @@ func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) er
 	if res.After, err = db.DiskUse(path); err != nil {
 		return err
 	}
-	return writeNoted(a, o.format, newGCFacts(res, false), gcText(res, "dropped", "is"))
-}
-
-// plan lists the objects that a dry run would drop.
-func plan(ctx context.Context, a *cli.App, r *db.Reader, format string, opts db.GCOptions) error {
-	res, err := r.PlanGC(ctx, opts)
-	if err != nil {
-		return err
-	}
-	err = a.WriteFacts(format, newGCFacts(res, true), func(w io.Writer) error {
-		return writeGone(a, w, res.Gone)
-	})
-	a.Note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
-	return err
+	return writeNoted(a, o.format, newGCFacts(res, false, gone), gcText(res, "dropped", "is"))
 }
 
 // writeGone writes a row for each object that is dropped.
-func writeGone(a *cli.App, w io.Writer, gone []db.Gone) error {
+func writeGone(w io.Writer, gone []goneObject) error {
 	if len(gone) == 0 {
 		return nil
 	}
 	t := table.New(false, false, false, true, false).Names(4)
 	t.Row("BUILD ID", "KIND", "LAST USED", "SIZE", "PATH")
 	for _, g := range gone {
-		o, used := inspect.NewStored(g.Manifest), "not known"
-		if !g.LastUsed.IsZero() {
-			used = g.LastUsed.Format(time.DateOnly)
-		}
-		t.Row(o.BuildID, o.Kind, used, table.Bytes(o.Size), o.Name())
+		t.Row(g.BuildID, g.Kind, cmp.Or(g.LastUsed, "not known"), table.Bytes(g.Size), g.Path)
 	}
 	return t.Print(w)
 }

@@ -34,20 +34,20 @@ type goneObject struct {
 	Path     string `json:"path"`
 }
 
-func newGCFacts(r *db.GCResult, dryRun bool) *gcFacts {
-	f := &gcFacts{
+func newGCFacts(r *db.GCResult, dryRun bool, gone []goneObject) *gcFacts {
+	return &gcFacts{
 		DryRun: dryRun, Objects: r.Objects, Dropped: r.Dropped, Undated: r.Undated,
 		Superseded: r.Superseded, Damaged: r.Damaged, Rows: r.Rows, RowsDropped: r.RowsDropped,
-		Before: r.Before, After: r.After, Gone: []goneObject{},
+		Before: r.Before, After: r.After, Gone: gone,
 	}
-	for _, g := range r.Gone {
-		o, used := inspect.NewStored(g.Manifest), ""
-		if !g.LastUsed.IsZero() {
-			used = g.LastUsed.Format(time.DateOnly)
-		}
-		f.Gone = append(f.Gone, goneObject{o.BuildID, o.Kind, used, o.Size, o.Name()})
+}
+
+func newGone(g db.Gone) goneObject {
+	o, used := inspect.NewStored(g.Manifest), ""
+	if !g.LastUsed.IsZero() {
+		used = g.LastUsed.Format(time.DateOnly)
 	}
-	return f
+	return goneObject{o.BuildID, o.Kind, used, o.Size, o.Name()}
 }
 
 // rebuildFacts are the output of `store rebuild --format json`.

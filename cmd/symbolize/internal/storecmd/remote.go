@@ -198,8 +198,12 @@ func (o *pushOptions) pruneBucket(ctx context.Context, a *cli.App, in remote.Buc
 	if errors.Is(err, remote.ErrDamaged) {
 		err = ingest.WithHint(err, "remove this note: each push writes the days of its store again")
 	}
+	var gone []goneObject
+	for _, g := range res.Gone {
+		gone = append(gone, newGone(g))
+	}
 	return errors.Join(err, a.WriteFacts(cli.Text, nil, func(w io.Writer) error {
-		return writeGone(a, w, res.Gone)
+		return writeGone(w, gone)
 	}))
 }
 
