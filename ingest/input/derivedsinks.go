@@ -53,7 +53,10 @@ func (d *deriver) subject(state uint8, selected bool) uint32 {
 	if d.tagger != nil {
 		x.tags = d.tagger.number(d.reader)
 	}
-	return d.subjects.number(x)
+	if t := d.thread; t.subjectN == 0 || t.subject != x {
+		t.subject, t.subjectN = x, 1+d.subjects.number(x)
+	}
+	return d.thread.subjectN - 1
 }
 
 // subjectOf numbers the labels of a thread that has no sample of its own.
@@ -312,19 +315,20 @@ func (k *keyer) key(r *reader, of *eventRole) pair.Key {
 // losses returns the spans in which records were lost: from the last record of a CPU before a LOST
 // record to that record.
 func (c *collector) losses(ctx context.Context) (pair.Losses, error) {
-	if c.Records.Types[perfdata.TypeLost] == 0 {
-		return nil, nil
-	}
 	var spans []pair.Span
+	left := c.Records.Types[perfdata.TypeLost]
 	last := make(map[uint32]uint64)
 	var records *perfdata.RecordReader
-	for i := range c.Records.NumChunks() {
+	for i := 0; i < c.Records.NumChunks() && left > 0; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		records = c.Records.Read(records, c.Records.Chunk(i))
-		for records.Next() {
+		for left > 0 && records.Next() {
 			rec := records.Record()
+			if rec.Type == perfdata.TypeLost {
+				left--
+			}
 			id, err := c.Records.File.SampleID(rec)
 			if err != nil || id.Has&perfdata.SampleTime == 0 || id.Time == sideband.NoTime {
 				continue

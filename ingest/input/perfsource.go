@@ -231,7 +231,7 @@ func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) e
 					if s.Time != sideband.NoTime {
 						when = c.Clock.At(s.Time, at)
 					}
-					if err := q.Add(when, int64(at), next); err != nil {
+					if err := q.Add(when, next); err != nil {
 						return err
 					}
 				}

@@ -26,6 +26,11 @@ type threadState struct {
 	labelled bool
 	labels   merge.Labels
 	label    uint32
+
+	// Of a derived event: the process is known by deriver.pids, and the subject of the last sample.
+	known    bool
+	subject  subject
+	subjectN uint32 // 1 + its number
 }
 
 const threadCache = 1 << 10

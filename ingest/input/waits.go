@@ -161,7 +161,7 @@ func (d *deriver) record(rec *perfdata.Record) error {
 				break
 			}
 			if id, err := d.c.Records.File.SampleID(rec); err == nil && !x.Synthesized && id.Time > 0 {
-				return d.push(rec, id.Time, derivedRecord{kind: recordFork, point: pair.Point{TID: x.TID}})
+				return d.push(id.Time, derivedRecord{kind: recordFork, point: pair.Point{TID: x.TID}})
 			}
 		}
 	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide:
@@ -170,12 +170,12 @@ func (d *deriver) record(rec *perfdata.Record) error {
 	return nil
 }
 
-func (d *deriver) push(rec *perfdata.Record, time uint64, x derivedRecord) error {
+func (d *deriver) push(time uint64, x derivedRecord) error {
 	if time == sideband.NoTime {
 		return nil
 	}
 	x.point.Time = time
-	return d.window.Add(time, int64(sideband.PositionOf(rec)), x)
+	return d.window.Add(time, x)
 }
 
 // switched adds a SWITCH record, which recordings with --switch-events have besides sched_switch: a
@@ -200,7 +200,7 @@ func (d *deriver) switched(rec *perfdata.Record) error {
 		}
 		x.kind, x.point.Label = recordOut, d.subjectOf(id.TID, id.Time, state)
 	}
-	return d.push(rec, id.Time, x)
+	return d.push(id.Time, x)
 }
 
 // sampled adds a sample of an event with a role.
@@ -230,7 +230,9 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 	if d.guest {
 		return nil
 	}
-	d.pids[s.TID] = s.PID
+	if !d.thread.known {
+		d.pids[s.TID], d.thread.known = s.PID, true
+	}
 	if x.kind != recordEnd {
 		x.point.Label = d.subject(state, selected)
 		if d.needsStack(&x, selected) {
@@ -238,7 +240,7 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 			x.point.Stack = d.keep()
 		}
 	}
-	return d.push(rec, s.Time, x)
+	return d.push(s.Time, x)
 }
 
 // decodeRole makes the record of the current sample, without its label and stack. ok is false if

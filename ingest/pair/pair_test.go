@@ -217,7 +217,7 @@ func TestWindow(t *testing.T) {
 				_ = w.Round()
 				continue
 			}
-			_ = w.Add(time, int64(i), i)
+			_ = w.Add(time, i)
 		}
 		_ = w.Rest()
 		if s := strings.Join(got, " "); s != tt.want || w.Late != tt.late {
@@ -247,7 +247,7 @@ func TestWindowRounds(t *testing.T) {
 				at += rng.Uint64N(10)
 				e := event{at + cpu*40, int64(len(all))}
 				all = append(all, e)
-				_ = w.Add(e.time, e.at, e)
+				_ = w.Add(e.time, e)
 			}
 		}
 		_ = w.Round()
@@ -275,7 +275,7 @@ func TestWindowBound(t *testing.T) {
 		return nil
 	}}
 	for i := range uint64(3 * maxPending) {
-		_ = w.Add(i^511, int64(i), struct{}{})
+		_ = w.Add(i^511, struct{}{})
 	}
 	if emitted < maxPending || len(w.pending) >= maxPending {
 		t.Errorf("%d emitted, %d pending", emitted, len(w.pending))

@@ -56,13 +56,16 @@ type Threads struct {
 	Waits, Runs Stats
 
 	threads map[int32]*thread
-	onCPU   map[int32]int32 // the thread that runs, by CPU
-	dead    []uint64        // a bit for each number of a thread that ended, and was not made again
-	wait    Wait            // scratch
+	onCPU   []int32  // 1 + the thread that runs, by CPU; 0 if no switch was recorded
+	dead    []uint64 // a bit for each number of a thread that ended, and was not made again
+	wait    Wait     // scratch
 }
 
-// maxTID is Linux's PID_MAX_LIMIT.
-const maxTID = 1 << 22
+// Limits of Linux: PID_MAX_LIMIT, and more than NR_CPUS of any machine.
+const (
+	maxTID = 1 << 22
+	maxCPU = 1 << 16
+)
 
 type threadState uint8
 
@@ -115,8 +118,11 @@ func (t *Threads) Out(p Point, why Why) {
 // missedOut ends what is known of another thread that started to run on the CPU of a switch-out:
 // its own switch-out was not recorded.
 func (t *Threads) missedOut(p Point) {
-	x := t.threads[t.onCPU[p.CPU]]
-	if x != nil && t.onCPU[p.CPU] != p.TID && x.state == stateRunning && x.since.CPU == p.CPU {
+	if !t.switched(p.CPU) || t.onCPU[p.CPU] == 1+p.TID {
+		return
+	}
+	x := t.threads[t.onCPU[p.CPU]-1]
+	if x != nil && x.state == stateRunning && x.since.CPU == p.CPU {
 		t.Runs.broken(t.Losses, x.since.Time, p.Time)
 		x.state = stateUnknown
 	}
@@ -124,18 +130,17 @@ func (t *Threads) missedOut(p Point) {
 
 // switched reports whether a switch on a CPU was recorded.
 func (t *Threads) switched(cpu int32) bool {
-	_, ok := t.onCPU[cpu]
-	return ok
+	return uint32(cpu) < uint32(len(t.onCPU)) && t.onCPU[cpu] > 0
 }
 
 // In records that a thread starts running. If its number is new, it waited since the start of the
 // recording.
 func (t *Threads) In(p Point) {
-	if p.CPU >= 0 {
-		if t.onCPU == nil {
-			t.onCPU = make(map[int32]int32)
+	if p.CPU >= 0 && p.CPU < maxCPU {
+		for int(p.CPU) >= len(t.onCPU) {
+			t.onCPU = append(t.onCPU, 0)
 		}
-		t.onCPU[p.CPU] = p.TID
+		t.onCPU[p.CPU] = 1 + p.TID
 	}
 	if p.TID == 0 {
 		return

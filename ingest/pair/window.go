@@ -25,14 +25,13 @@ type Window[T any] struct {
 
 type pending[T any] struct {
 	time  uint64
-	at    int64
 	event T
 }
 
-// Add adds an event with its position in the file, in any order of time. Beyond maxPending events
-// it emits the older half.
-func (w *Window[T]) Add(time uint64, at int64, event T) error {
-	w.pending = append(w.pending, pending[T]{time, at, event})
+// Add adds the next event of the file, in any order of time. Beyond maxPending events it emits the
+// older half.
+func (w *Window[T]) Add(time uint64, event T) error {
+	w.pending = append(w.pending, pending[T]{time, event})
 	w.latest = max(w.latest, time)
 	if len(w.pending) < maxPending {
 		return nil
@@ -60,11 +59,12 @@ func (w *Window[T]) Rest() error {
 	return w.emit(len(w.pending))
 }
 
-// sort merges the runs of pending events that are in order: the events of a CPU are.
+// sort merges the runs of pending events that are in order: the events of a CPU are. Events of equal
+// time stay in the order of the file.
 func (w *Window[T]) sort() {
 	list, spare, ends := w.pending, w.spare, w.ends[:0]
 	for i := range list {
-		if i+1 == len(list) || list[i+1].before(&list[i]) {
+		if i+1 == len(list) || list[i+1].time < list[i].time {
 			ends = append(ends, i+1)
 		}
 	}
@@ -78,7 +78,7 @@ func (w *Window[T]) sort() {
 				from = ends[i+1]
 			}
 			for len(a) > 0 && len(b) > 0 {
-				if b[0].before(&a[0]) {
+				if b[0].time < a[0].time {
 					spare, b = append(spare, b[0]), b[1:]
 				} else {
 					spare, a = append(spare, a[0]), a[1:]
@@ -90,11 +90,6 @@ func (w *Window[T]) sort() {
 		list, spare, ends = spare, list, merged
 	}
 	w.pending, w.spare, w.ends = list, spare, ends
-}
-
-// before reports whether p is emitted before o.
-func (p *pending[T]) before(o *pending[T]) bool {
-	return p.time < o.time || p.time == o.time && p.at < o.at
 }
 
 // emit emits the first n events.

@@ -178,13 +178,19 @@ func (x *TracepointField) Number(raw []byte, bigEndian bool) (v uint64, ok bool)
 	if !x.Numeric() || x.Offset+x.Size > len(raw) {
 		return 0, false
 	}
-	b := raw[x.Offset : x.Offset+x.Size]
-	for i := range b {
-		k := len(b) - 1 - i
-		if bigEndian {
-			k = i
+	switch b := raw[x.Offset : x.Offset+x.Size]; len(b) {
+	case 4:
+		v = uint64(decode.U32(b, bigEndian))
+	case 8:
+		v = decode.U64(b, bigEndian)
+	default:
+		for i := range b {
+			k := len(b) - 1 - i
+			if bigEndian {
+				k = i
+			}
+			v = v<<8 | uint64(b[k])
 		}
-		v = v<<8 | uint64(b[k])
 	}
 	if x.Signed {
 		shift := uint(64 - 8*x.Size)
