@@ -193,19 +193,6 @@ func (b *recordFile) Get(name string, value any) (bool, error) {
 	return true, b.read(e, value)
 }
 
-// CopyTo copies the record of a name, if there is one.
-func (b *recordFile) CopyTo(w *recordWriter, name string) error {
-	e, ok := b.find(name)
-	if !ok {
-		return nil
-	}
-	packed, err := b.packed(e)
-	if err != nil {
-		return err
-	}
-	return w.Put(name, packed)
-}
-
 // packed returns the bytes of a record, checked.
 func (b *recordFile) packed(e entry) ([]byte, error) {
 	fi, err := b.f.Stat()

@@ -57,6 +57,15 @@ type Group struct {
 	named       bool     // one came with names of its own
 }
 
+// Packs returns the files that have the group's captures, sorted.
+func (g *Group) Packs() []string {
+	packs := make(map[string]bool)
+	for _, m := range g.Collected {
+		packs[m.pack] = true
+	}
+	return slices.Sorted(maps.Keys(packs))
+}
+
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
 var ErrGrouping = errors.New("captures cannot be grouped so")
 

@@ -268,39 +268,19 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestShards: the steps by hand, in any number of tasks and any order, give the same bytes; so
-// they do where each task has only its piece of what was collected.
+// TestShards: the steps by hand, in any number of tasks and any order, give the same bytes.
 func TestShards(t *testing.T) {
 	n := newNight(t)
 	want := n.plain(t)
 	for _, tasks := range []int{1, 2, 5} {
-		for _, piece := range []func(*testing.T, []string, int) []string{whole, cut} {
-			out := t.TempDir()
-			n.shards(t, rand.New(rand.NewPCG(6, uint64(tasks))), tasks, out, piece)
-			compare(t, written(t, out), want)
-		}
+		out := t.TempDir()
+		n.shards(t, rand.New(rand.NewPCG(6, uint64(tasks))), tasks, out)
+		compare(t, written(t, out), want)
 	}
 }
 
-func whole(_ *testing.T, collected []string, _ int) []string { return collected }
-
-// cut returns the pieces of collected captures for one task.
-func cut(t *testing.T, collected []string, part int) (pieces []string) {
-	t.Helper()
-	dir := t.TempDir()
-	for _, path := range collected {
-		piece := filepath.Join(dir, filepath.Base(path))
-		if err := batch.Cut(path, part, piece); err != nil {
-			t.Fatal(err)
-		}
-		pieces = append(pieces, piece)
-	}
-	return pieces
-}
-
-// shards runs the steps as tasks, in random order. piece makes the input of a task.
-func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
-	piece func(*testing.T, []string, int) []string) {
+// shards runs the steps as tasks, in random order.
+func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string) {
 	t.Helper()
 	work := t.TempDir()
 	for _, i := range rng.Perm(tasks) {
@@ -324,7 +304,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 	}
 	for _, part := range rng.Perm(tasks) {
 		path := filepath.Join(work, fmt.Sprint(part, ".names"))
-		if _, err := batch.Name(t.Context(), s, part, piece(t, collected, part), path, 1); err != nil {
+		if _, err := batch.Name(t.Context(), s, part, collected, path, 1); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, path)
@@ -334,7 +314,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string,
 		t.Fatal(err)
 	}
 	by := n.options(out).By
-	grouped, err := by.Groups(piece(t, collected, batch.Stacks))
+	grouped, err := by.Groups(collected)
 	if err != nil || len(grouped.Lacking) > 0 {
 		t.Fatal(grouped, err)
 	}

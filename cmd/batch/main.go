@@ -14,6 +14,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
+	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/store/db"
 )
@@ -73,6 +74,7 @@ func run(ctx context.Context, paths []string) (failed int64, err error) {
 	if len(n.Captures) == 0 {
 		return 0, errors.New("there is no capture")
 	}
+	n.Bundles, _ = analyze.SplitBundles(n.Captures)
 	p, s := beam.NewPipelineWithRoot()
 	build(s, n)
 	res, err := beamx.RunWithMetrics(ctx, p)

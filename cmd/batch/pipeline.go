@@ -23,6 +23,7 @@ import (
 // Night is what a pipeline works on. Runners move it to workers as JSON.
 type Night struct {
 	Captures []string // all, sorted: paths that each worker can read
+	Bundles  []string // of these, which serve the captures beside them
 	Store    string   // directory, on each worker
 	Out      string   // directory of the profiles, shared by the workers
 	Parts    int
@@ -32,32 +33,56 @@ type Night struct {
 }
 
 func init() {
-	register.DoFn5x1[context.Context, string, func(int, []byte), func(string, []byte),
-		func(int, string), error](&collectFn{})
-	register.DoFn4x1[context.Context, int, func(*[]byte) bool, func([]byte), error](&nameFn{})
-	register.DoFn5x1[context.Context, string, func(*[]byte) bool, func(*[]byte) bool, func(string),
-		error](&mergeFn{})
-	register.DoFn2x1[int, func(*string) bool, error](&listFn{})
-	register.Emitter2[int, []byte]()
-	register.Emitter2[int, string]()
-	register.Emitter2[string, []byte]()
-	register.Emitter1[[]byte]()
+	register.DoFn4x1[context.Context, int, func(string), func(string), error](&collectFn{})
+	register.DoFn4x1[context.Context, int, func(*string) bool, func(string), error](&nameFn{})
+	register.DoFn3x1[[]byte, func(*string) bool, func(Group), error](&groupFn{})
+	register.DoFn4x1[context.Context, Group, func(*string) bool, func(string), error](&mergeFn{})
+	register.DoFn2x1[[]byte, func(*string) bool, error](&listFn{})
 	register.Emitter1[string]()
-	register.Iter1[[]byte]()
+	register.Emitter1[Group]()
 	register.Iter1[string]()
 }
 
-// build adds the batch to a pipeline, and returns the paths of its profiles. Elements are paths of
-// captures, pieces of collected captures, and files of names; each is the content of a file of
-// analyze/batch, so that workers exchange what tasks of other engines write.
+// build adds the batch to a pipeline, and returns the paths of its profiles. Elements are the
+// numbers of shards and parts, and paths of files below the output: the files of analyze/batch are
+// not moved through the runner, which would encode, copy and decode them at each step.
 func build(s beam.Scope, n *Night) beam.PCollection {
-	paths := beam.Reshuffle(s, beam.CreateList(s, n.Captures))
-	pieces, stacks, failed := beam.ParDo3(s.Scope("collect"), &collectFn{Night: *n}, paths)
-	beam.ParDo0(s.Scope("list"), &listFn{Out: n.Out}, beam.GroupByKey(s, failed))
-	names := beam.ParDo(s.Scope("name"), &nameFn{Night: *n}, beam.GroupByKey(s, pieces))
-	return beam.ParDo(s.Scope("merge"), &mergeFn{Night: *n}, beam.GroupByKey(s, stacks),
+	packs, failed := beam.ParDo2(s.Scope("collect"), &collectFn{Night: *n}, numbers(s, n.shards()))
+	beam.ParDo0(s.Scope("list"), &listFn{Out: n.Out}, beam.Impulse(s), beam.SideInput{Input: failed})
+	names := beam.ParDo(s.Scope("name"), &nameFn{Night: *n}, numbers(s, n.Parts),
+		beam.SideInput{Input: packs})
+	groups := beam.ParDo(s.Scope("group"), &groupFn{Night: *n}, beam.Impulse(s),
+		beam.SideInput{Input: packs})
+	return beam.ParDo(s.Scope("merge"), &mergeFn{Night: *n}, beam.Reshuffle(s, groups),
 		beam.SideInput{Input: names})
 }
+
+// numbers are the numbers of tasks that any workers do.
+func numbers(s beam.Scope, n int) beam.PCollection {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return beam.Reshuffle(s, beam.CreateList(s, list))
+}
+
+// A shard has at most as many captures as a pack, and there are minShards for workers if a shard
+// has smallShard captures then.
+const (
+	maxShard   = 256
+	smallShard = 16
+	minShards  = 256
+)
+
+// shardSize returns how many captures a shard has.
+func (n *Night) shardSize() int {
+	return min(maxShard, max(smallShard, (len(n.Captures)+minShards-1)/minShards))
+}
+
+func (n *Night) shards() int { return (len(n.Captures) + n.shardSize() - 1) / n.shardSize() }
+
+// work returns a path for files between the steps, which the workers share.
+func (n *Night) work(name string) string { return filepath.Join(n.Out, ".beam", name) }
 
 // session are the options of each capture.
 func (n *Night) session() analyze.Options {
@@ -71,7 +96,7 @@ func (n *Night) grouping() (batch.Grouping, ingest.Keep, error) {
 	return g, keep, err
 }
 
-// collectFn collects one capture.
+// collectFn collects the captures of one shard.
 type collectFn struct{ Night Night }
 
 // failures counts captures that could not be read.
@@ -79,53 +104,46 @@ var failures = beam.NewCounter("symbolize", failedCounter)
 
 const failedCounter = "captures_failed"
 
-// ProcessElement emits a piece for each part that the capture has locations of, and its stacks by
-// group. For a capture that cannot be read it emits a line of FailedList, else an empty one, and
-// the others are done.
-func (f *collectFn) ProcessElement(ctx context.Context, capture string,
-	piece func(int, []byte), stacks func(string, []byte), failed func(int, string)) error {
-	line := ""
-	defer func() { failed(0, line) }()
-	dir, err := os.MkdirTemp("", "symbolize-batch-")
+// ProcessElement emits the paths of the shard's packs, and for each capture that cannot be read a
+// line of FailedList: the others are done. A shard that is done again reads no capture twice.
+func (f *collectFn) ProcessElement(ctx context.Context, shard int, packs, failed func(string)) error {
+	n := &f.Night
+	captures := n.Captures[shard*n.shardSize() : min(len(n.Captures), (shard+1)*n.shardSize())]
+	dirs := make(map[string]bool)
+	for _, capture := range captures {
+		dirs[filepath.Dir(capture)] = true
+	}
+	all := slices.Clone(captures)
+	for _, b := range n.Bundles {
+		if dirs[filepath.Dir(b)] && !slices.Contains(captures, b) {
+			all = append(all, b)
+		}
+	}
+	_, keep, err := n.grouping()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	by, keep, err := f.Night.grouping()
-	if err != nil {
-		return err
-	}
-	c := &batch.Collector{Session: f.Night.session(), Dir: dir, Parts: f.Night.Parts, Workers: 1,
-		Hooks: &batch.Hooks{
+	c := &batch.Collector{Session: n.session(), Dir: n.work(fmt.Sprint("shard-", shard)),
+		Parts: n.Parts, Workers: 1, Config: fmt.Sprintf("%+v", keep), Hooks: &batch.Hooks{
 			OnFailed: func(capture string, err error) {
 				log.Errorf(ctx, "%s: %v", capture, err)
 				failures.Inc(ctx, 1)
-				line = strings.Map(oneLine, capture) + "\t" + strings.Map(oneLine, err.Error())
+				failed(strings.Map(oneLine, capture) + "\t" + strings.Map(oneLine, err.Error()))
 			},
 			OnWarn: func(capture string, w ingest.Warning) { log.Warnf(ctx, "%s: %s", capture, w.Text) },
 		}}
 	c.Session.Keep = keep
-	files, st, err := c.Collect(ctx, []string{capture}, f.Night.Captures)
-	err = errors.Join(err, st.Err()) // a full disk is the worker's: the runner tries again
-	if err != nil || len(files) == 0 {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
 	}
-	grouped, err := by.Groups(files)
-	if err != nil {
+	paths, st, err := c.Collect(ctx, captures, all)
+	// A full disk is the worker's: the runner tries again.
+	if err := errors.Join(err, st.Err()); err != nil {
 		return err
 	}
-	for part := range f.Night.Parts {
-		b, err := cut(files[0], part, dir)
-		if err != nil {
-			return err
-		}
-		piece(part, b)
+	for _, path := range paths {
+		packs(path)
 	}
-	b, err := cut(files[0], batch.Stacks, dir)
-	if err != nil {
-		return err
-	}
-	stacks(strings.Join(grouped.Groups[0].Values, "\x00"), b)
 	return nil
 }
 
@@ -144,16 +162,9 @@ const FailedList = "failed.tsv"
 // listFn writes FailedList.
 type listFn struct{ Out string }
 
-// ProcessElement writes the lines that are not empty.
-func (f *listFn) ProcessElement(_ int, lines func(*string) bool) error {
-	var list []string
-	var line string
-	for lines(&line) {
-		if line != "" {
-			list = append(list, line+"\n")
-		}
-	}
-	slices.Sort(list)
+// ProcessElement writes all lines.
+func (f *listFn) ProcessElement(_ []byte, lines func(*string) bool) error {
+	list := sorted(lines)
 	if err := os.MkdirAll(f.Out, 0o755); err != nil {
 		return err
 	}
@@ -162,95 +173,95 @@ func (f *listFn) ProcessElement(_ int, lines func(*string) bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.WriteString(strings.Join(slices.Compact(list), ""))
+	for _, line := range list {
+		if err == nil {
+			_, err = out.WriteString(line + "\n")
+		}
+	}
 	if err == nil {
 		err = out.Publish(path)
 	}
 	return errors.Join(err, out.Discard())
 }
 
-// cut returns the content of a piece.
-func cut(collected string, part int, dir string) ([]byte, error) {
-	path := filepath.Join(dir, fmt.Sprint("piece", part))
-	if err := batch.Cut(collected, part, path); err != nil {
-		return nil, err
+// sorted returns different elements, sorted: a runner may do a task twice.
+func sorted(next func(*string) bool) (list []string) {
+	var element string
+	for next(&element) {
+		list = append(list, element)
 	}
-	return os.ReadFile(path)
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // nameFn names one part.
 type nameFn struct{ Night Night }
 
-// ProcessElement emits the file of names of a part, over all captures.
-func (f *nameFn) ProcessElement(ctx context.Context, part int, pieces func(*[]byte) bool,
-	names func([]byte)) error {
-	dir, err := os.MkdirTemp("", "symbolize-batch-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	collected, err := spill(dir, "piece", pieces)
-	if err != nil {
-		return err
-	}
+// ProcessElement emits the path of the file with the names of a part, over all captures.
+func (f *nameFn) ProcessElement(ctx context.Context, part int, packs func(*string) bool,
+	names func(string)) error {
 	s, err := analyze.Open(ctx, f.Night.session())
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "names")
-	st, err := batch.Name(ctx, s, part, collected, path, 0)
+	path := f.Night.work(fmt.Sprintf("part-%d.names", part))
+	st, err := batch.Name(ctx, s, part, sorted(packs), path, 1)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
 	log.Infof(ctx, "part %d: %d locations in %d objects, %d tables opened", part, st.Locations,
 		st.Objects, st.Tables)
-	b, err := os.ReadFile(path)
-	if err == nil {
-		names(b)
-	}
-	return err
+	names(path)
+	return nil
 }
 
-// spill writes elements to files.
-func spill(dir, name string, next func(*[]byte) bool) ([]string, error) {
-	var paths []string
-	var b []byte
-	for next(&b) {
-		path := filepath.Join(dir, fmt.Sprint(name, len(paths)))
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			return nil, err
-		}
-		paths = append(paths, path)
+// Group is an element: a group of captures.
+type Group struct {
+	Values []string // of the keys
+	Packs  []string // that have its captures
+}
+
+// groupFn lists the groups.
+type groupFn struct{ Night Night }
+
+// ProcessElement emits each group.
+func (f *groupFn) ProcessElement(_ []byte, packs func(*string) bool, groups func(Group)) error {
+	by, _, err := f.Night.grouping()
+	if err != nil {
+		return err
 	}
-	return paths, nil
+	all, err := by.Groups(sorted(packs))
+	if err != nil {
+		return err
+	}
+	for _, g := range all.Groups {
+		groups(Group{g.Values, g.Packs()})
+	}
+	return nil
 }
 
 // mergeFn makes the profiles of one group.
 type mergeFn struct{ Night Night }
 
 // ProcessElement writes the profiles of a group, and emits their paths.
-func (f *mergeFn) ProcessElement(ctx context.Context, _ string, stacks, names func(*[]byte) bool,
+func (f *mergeFn) ProcessElement(ctx context.Context, of Group, names func(*string) bool,
 	written func(string)) error {
-	dir, err := os.MkdirTemp("", "symbolize-batch-")
+	by, _, err := f.Night.grouping()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	collected, err1 := spill(dir, "stacks", stacks)
-	parts, err2 := spill(dir, "names", names)
-	by, _, err3 := f.Night.grouping()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	grouped, err := by.Groups(collected)
+	grouped, err := by.Groups(of.Packs)
 	if err != nil {
 		return err
 	}
-	answers, err := batch.OpenAnswers(parts)
+	answers, err := batch.OpenAnswers(sorted(names))
 	if err != nil {
 		return err
 	}
 	for _, g := range grouped.Groups {
+		if !slices.Equal(g.Values, of.Values) {
+			continue
+		}
 		w, err := g.Write(ctx, answers, batch.Output{Dir: f.Night.Out, Formats: f.Night.Formats,
 			Demangler: func() *report.Demangler { return report.NewDemangler(report.Simple) }})
 		if err != nil {

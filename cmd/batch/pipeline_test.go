@@ -139,6 +139,10 @@ func TestPrism(t *testing.T) {
 			if t.Failed() {
 				return
 			}
+			beside, err := filepath.Glob(filepath.Join(n.Out, ".beam", "shard-*", "*.stacks"))
+			if err != nil || len(beside) != n.shards() || n.shards() < 3 {
+				t.Errorf("%d packs of %d shards, %v", len(beside), n.shards(), err)
+			}
 			t.Logf("%d captures, %d profiles: the same bytes", len(n.Captures), len(got))
 		})
 	}
