@@ -45,17 +45,18 @@ int main(void) {
 `
 
 // TestLiveWall: with --wall the time of a program adds up to its lifetime, and is divided into the
-// time in which it slept, ran, and was ready to run.
+// time in which it slept, ran, and was ready to run; so does that of a perf.data of the same time.
 func TestLiveWall(t *testing.T) {
-	needLive(t, "gcc")
+	needLive(t, "perf", "gcc")
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	if err := os.WriteFile(in("sleeper.c"), []byte(sleeperSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-o", "sleeper", "sleeper.c")
-	c := exec.Command(liveBinary(t), "capture", "-o", in("wall.data"), "--stacks", "--wall",
-		"-F", "499", "--", in("sleeper"))
+	c := exec.Command("perf", "record", "-q", "-a", "-g", "-m", "4M", "--switch-events", "-e",
+		"cpu-clock/freq=499/,sched:sched_switch", "-o", in("perf.data"), "--", liveBinary(t), "capture", "-o",
+		in("wall.data"), "--stacks", "--wall", "-F", "499", "--", in("sleeper"))
 	var said strings.Builder
 	c.Stderr = &said
 	out, err := c.Output()
@@ -67,18 +68,20 @@ func TestLiveWall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said.String())
 	}
 	runMain(t, "index", "--quiet", "--store", in("store"), in("sleeper"))
-	top := func(args ...string) string {
-		env, stdout, stderr := inProcess(append(append([]string{"top", "--quiet", "--store", in("store"),
-			"--comm", "sleeper"}, args...), in("wall.data"))...)
+	topOf := func(file string, args ...string) string {
+		env, stdout, stderr := inProcess(append([]string{"top", "--quiet", "--store", in("store"),
+			"--comm", "sleeper", in(file)}, args...)...)
 		// Other threads and programs of a busy machine may be lost, which is status 3.
 		if code := Main(t.Context(), env); code != cli.OK && code != cli.Partial {
 			t.Fatalf("top %v: status %d\n%s", args, code, stderr)
 		}
 		return stdout.String()
 	}
+	top := func(args ...string) string { return topOf("wall.data", args...) }
 	states := top("--event", "wall", "--by", "state")
 	near := func(what string, got, want time.Duration) {
 		t.Helper()
+		t.Logf("%s: %v of %v", what, got, want)
 		if math.Abs(float64(got-want)) > 0.05*float64(want) {
 			t.Errorf("%s: %v, want %v within 5 %%:\n%s%s", what, got, want, states, said.String())
 		}
@@ -91,6 +94,10 @@ func TestLiveWall(t *testing.T) {
 	functions := top("--event", "wall", "--sort", "cum", "-n", "1000")
 	near("do_nanosleep", timeIn(t, functions, `(?m)^.* (\S+) +[0-9.]+%  do_nanosleep  `), time.Second)
 	near("main", timeIn(t, functions, `(?m)^.* (\S+) +[0-9.]+%  main  `), lived)
+	states = topOf("perf.data", "--event", "wall", "--by", "state")
+	near("perf.data", timeIn(t, states, `total (\S+)`), lived)
+	near("sleeping in perf.data", timeIn(t, states, `(?m)^ *(\S+) .* S$`), time.Second)
+	near("running in perf.data", timeIn(t, states, `(?m)^ *(\S+) .* running$`), time.Second)
 }
 
 // timeIn returns the time that a pattern matches in a report.
