@@ -59,19 +59,20 @@ type located struct {
 }
 
 // chainValue is the last result of a chain, with the samples that have this result and one label:
-// most chains have no others.
+// most chains have no others. It is 24 bytes: with their hashes the values are half of the memory of
+// a recording with many chains.
 type chainValue struct {
 	user, kernel addrspace.Version // of the result, 0 if it does not depend on them
 	stack        uint32
 	label        uint32
-	weight       uint64
-	count        uint32
+	weight       uint32
 	frames       uint16
+	count        uint8
 	flags        uint8
 }
 
 func (v *chainValue) row() merge.Row {
-	return merge.Row{Stack: v.stack, Label: v.label, Count: uint64(v.count), Weight: v.weight}
+	return merge.Row{Stack: v.stack, Label: v.label, Count: uint64(v.count), Weight: uint64(v.weight)}
 }
 
 type chainAnswer struct {
@@ -168,16 +169,19 @@ func (t *chainTable) inContext(v *chainValue, m *queued) *chainValue {
 	return v
 }
 
-// count counts the samples of a message with the result of its chain.
+// count counts the samples of a message with the result of its chain: in v as far as its fields can
+// hold them.
 func (t *chainTable) count(v *chainValue, m *message) {
-	if v.count > math.MaxUint32-m.count {
+	small := m.count <= math.MaxUint8 && m.weight <= math.MaxUint32
+	if small && (uint32(v.count)+m.count > math.MaxUint8 ||
+		uint64(v.weight)+m.weight > math.MaxUint32) {
 		t.move(v)
 	}
 	if v.count == 0 {
 		v.label = m.label
 	}
-	if v.label == m.label {
-		v.count, v.weight = v.count+m.count, v.weight+m.weight
+	if small && v.label == m.label {
+		v.count, v.weight = v.count+uint8(m.count), v.weight+uint32(m.weight)
 	} else {
 		t.more.Add(merge.Row{Stack: v.stack, Label: m.label, Count: uint64(m.count), Weight: m.weight})
 	}

@@ -2,12 +2,40 @@ package input
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
 	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/fold/merge"
 )
+
+// TestSmallCounts counts samples beyond what the fields of a chainValue hold.
+func TestSmallCounts(t *testing.T) {
+	table := newChainTable(nil)
+	v, _ := table.chains.Add(intern.Hash{})
+	want := merge.Row{Label: 3}
+	for _, m := range []message{
+		{count: 1, weight: 1}, {count: 254, weight: 1}, {count: 1, weight: 1}, {count: 255, weight: 1},
+		{count: 256, weight: 1}, {count: 1, weight: math.MaxUint32 - 1}, {count: 1, weight: 2},
+		{count: 1, weight: math.MaxUint32}, {count: 1, weight: math.MaxUint32 + 1}, {count: 1},
+		{count: 1, weight: 1 << 40}, {count: math.MaxUint32, weight: 1},
+	} {
+		m.label = want.Label
+		table.count(v, &m)
+		want.Count, want.Weight = want.Count+uint64(m.count), want.Weight+m.weight
+		got := merge.Row{Label: want.Label}
+		for r := range table.rows() {
+			got.Count, got.Weight = got.Count+r.Count, got.Weight+r.Weight
+		}
+		if got != want {
+			t.Fatalf("after %d samples of weight %d: %+v, want %+v", m.count, m.weight, got, want)
+		}
+	}
+	if size := reflect.TypeFor[chainValue]().Size(); size > 24 {
+		t.Errorf("a value has %d bytes", size)
+	}
+}
 
 // TestChainCounts counts samples of one chain beyond 32 bits, with two labels and two results.
 func TestChainCounts(t *testing.T) {

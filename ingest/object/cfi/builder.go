@@ -53,11 +53,12 @@ func NewBuilder(a *Arch) *Builder {
 	return b
 }
 
-// Numbers of rows and functions for which a Builder keeps its memory, 16 and 8 MB. The largest file
-// of a /usr/lib has 1.1 million rows and 138,000 functions.
+// Numbers of rows and functions for which a Builder keeps its memory, 2 and 1 MB. Few files have
+// more: the largest one of a /usr/lib has 1.1 million rows and 138,000 functions. To keep the memory
+// for these too saves nothing, and an index of /usr/lib takes 25 MB more.
 const (
-	keptRows  = 2 << 20
-	keptFuncs = 1 << 18
+	keptRows  = 1 << 18
+	keptFuncs = 1 << 15
 )
 
 // Reset empties the Builder for an object of a machine, and keeps its memory: of an index of
