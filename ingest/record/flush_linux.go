@@ -249,6 +249,7 @@ func (f *flusher) rotate(p *part, m *bundle.Manifest) error {
 	}
 	f.w, f.first, f.begun = next, true, time.Now()
 	f.set.procs.newFile()
+	f.set.kernel.newFile()
 	f.set.uses.NewFile()
 	f.set.modules.Forget(p.turned)
 	if f.set.series != nil {

@@ -29,6 +29,10 @@ type kernel struct {
 	modules *moduleRecorder
 	facts   kernelFacts
 	list    []kernelImage
+
+	changes *history.CodeLog // nil if they are not recorded
+	// added is changes.Known before the present file's kallsyms was read, plus one; 0 before.
+	added uint64
 }
 
 // kernelFacts are facts about the kernel from kallsyms.
@@ -122,8 +126,16 @@ func (k *kernel) add(w *bundle.Writer) error {
 	return w.Add(bundle.VDSOName(id.Hex()), image)
 }
 
-// addSymbols adds kallsyms, which is read once: the kernel formats it anew for each reader.
+// addSymbols adds kallsyms, unless the file has it already and no code was loaded or unloaded since.
+// It is read once, as the kernel formats it anew for each reader.
 func (k *kernel) addSymbols(w *bundle.Writer) error {
+	if k.changes != nil {
+		known := k.changes.Known() + 1
+		if k.added == known {
+			return nil
+		}
+		k.added = known
+	}
 	f, err := os.Open(k.s.host.Path("/proc/kallsyms"))
 	if err != nil {
 		k.s.warn("kallsyms: %v", err)
@@ -213,6 +225,9 @@ func isKernels(line []byte) bool {
 	}
 	return true
 }
+
+// newFile makes the next add independent of earlier ones.
+func (k *kernel) newFile() { k.added = 0 }
 
 func (k *kernel) close() {}
 

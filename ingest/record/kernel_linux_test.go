@@ -7,6 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/record/history"
 )
 
 // TestPossibleCPUs: the number of values in an entry of a per-CPU map.
@@ -62,6 +63,32 @@ func TestKnownElsewhere(t *testing.T) {
 		}
 		if got != list || s.manifest.KernelOmitted != tc.want {
 			t.Errorf("%s: omitted: %v, symbols %q", tc.name, s.manifest.KernelOmitted, got)
+		}
+	}
+}
+
+// TestKallsymsOnce: a file has kallsyms again only after code was loaded, unloaded or lost.
+func TestKallsymsOnce(t *testing.T) {
+	r := newTestRoot(t)
+	r.write("proc/kallsyms", "ffffffff81000000 T _text\n")
+	s := r.session(&Options{})
+	k := &kernel{s: s, modules: newModules(s), changes: history.NewCodeLog(func() {}, func() {})}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{name: "first", do: func() {}, want: true},
+		{name: "nothing", do: func() {}},
+		{name: "a load", do: func() { k.changes.Add(5, 1<<40, 10) }, want: true},
+		{name: "nothing again", do: func() {}},
+		{name: "a loss", do: func() { k.changes.Lost(6, 7) }, want: true},
+		{name: "another file", do: k.newFile, want: true},
+	} {
+		step.do()
+		_, got := entriesOf(t, bundleOf(t, k.add))[bundle.KallsymsName]
+		if got != step.want {
+			t.Errorf("%s: added: %v", step.name, got)
 		}
 	}
 }

@@ -156,6 +156,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if s.opts.Stacks != nil {
 		side.changes = history.NewCodeLog(side.requestDrain, mods.Update)
 		mods.SetChanges(side.changes)
+		kern.changes = side.changes
 		side.relistAfterLoss()
 		mapped := newMapLog(s, procs)
 		x := &stacks{s: s, procs: procs, changes: side.changes}

@@ -19,6 +19,8 @@ type CodeLog struct {
 	drained   func() // called afterwards
 	requested atomic.Uint64
 
+	known atomic.Uint64 // see Known
+
 	mu     sync.Mutex
 	cond   *sync.Cond // when done or ended changes
 	done   uint64     // number of the last request for which the rings were drained
@@ -56,9 +58,17 @@ func NewCodeLog(request, drained func()) *CodeLog {
 	return c
 }
 
+// Known returns a number that grows with each change or loss: while it is the same, no change is
+// known.
+func (c *CodeLog) Known() uint64 { return c.known.Load() }
+
 // Add adds a change. It can be called on nil.
 func (c *CodeLog) Add(time, start, length uint64) {
-	if c == nil || length == 0 || time == 0 { // at time 0 it existed before
+	if c == nil {
+		return
+	}
+	c.known.Add(1)
+	if length == 0 || time == 0 { // at time 0 it existed before
 		return
 	}
 	end := endOf(start, length)
@@ -113,6 +123,7 @@ func (c *CodeLog) Settled(lost, from uint64) {
 func endOf(start, length uint64) uint64 { return start + min(length, math.MaxUint64-start) }
 
 func (c *CodeLog) loseLocked(x codeLoss) {
+	c.known.Add(1)
 	if n := len(c.losses); n >= maxCodeLosses { // the last one covers all further ones
 		o := &c.losses[n-1]
 		x = codeLoss{min(x.from, o.from), max(x.to, o.to), min(x.start, o.start), max(x.end, o.end),
