@@ -109,14 +109,14 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	for c := range ids {
 		f.p.Strings = append(f.p.Strings, f.CommName(c))
 	}
-	f.p.Strings = append(f.p.Strings, f.tags.list...)
+	f.p.Strings = append(f.p.Strings, f.tags.List...)
 	slices.Sort(f.p.Strings)
 	f.p.Strings = slices.Compact(f.p.Strings)
 	for c := range ids {
 		at, _ := slices.BinarySearch(f.p.Strings, f.CommName(c))
 		ids[c] = ingest.StringID(at)
 	}
-	for _, text := range f.tags.list {
+	for _, text := range f.tags.List {
 		at, _ := slices.BinarySearch(f.p.Strings, text)
 		tags = append(tags, ingest.StringID(at))
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"symbolize/ingest"
@@ -31,9 +30,9 @@ type collector struct {
 	cpus     map[int32]bool
 	after    uint64 // recorded times of selected samples, both inclusive
 	until    uint64
-	labels   merge.LabelSet
-	tags     tagSet
-	sources  []tagSource // of the kept tags
+	labels   merge.Numbers[merge.Labels]
+	tags     *merge.Numbers[string] // in the form of ingest.JoinTags
+	sources  []tagSource            // of the kept tags
 	formats  []perfdata.Tracepoint
 	weights  []*perfdata.TracepointField // by event of the file; nil without Options.Weight
 	derived  *derivation                 // nil unless Options.Event is one
@@ -44,7 +43,7 @@ type collector struct {
 
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
-	c := &collector{State: sb, opts: opts}
+	c := &collector{State: sb, opts: opts, tags: newTexts()}
 	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.chooseWeight(), c.tagSources(),
 		c.chooseBranches()); err != nil {
 		return nil, err
@@ -135,34 +134,11 @@ func (c *collector) selected(s *perfdata.Sample, comm uint32) bool {
 	return c.comms[comm]
 }
 
-// tagSet numbers the tags of samples, in the form of ingest.JoinTags, for all readers; 0 means
-// none. Readers keep the number of each combination of values.
-type tagSet struct {
-	mu    sync.Mutex
-	index map[string]uint32
-	list  []string // by number
-}
-
-// at returns the text of a number.
-func (s *tagSet) at(n uint32) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.list[n]
-}
-
-func (s *tagSet) number(text string) uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.index == nil {
-		s.index, s.list = map[string]uint32{"": 0}, []string{""}
-	}
-	n, ok := s.index[text]
-	if !ok {
-		n = uint32(len(s.list))
-		s.list = append(s.list, text)
-		s.index[text] = n
-	}
-	return n
+// newTexts returns the numbers of texts, of which "" is 0.
+func newTexts() *merge.Numbers[string] {
+	t := new(merge.Numbers[string])
+	t.Number("")
+	return t
 }
 
 // tagSource makes one tag: the number of a sample's value, 0 for none, and the text of a number;
@@ -184,7 +160,7 @@ func (s *tagSource) tag(r *reader, value uint64) ingest.Tag {
 // tagger makes the tags of the samples of one reader.
 type tagger struct {
 	sources []tagSource
-	set     *tagSet
+	set     *merge.Numbers[string]
 	values  []byte // of the current sample, a word each
 	last    []byte // of the previous sample, with the number code
 	code    uint32
@@ -349,7 +325,7 @@ func (c *collector) newTagger() *tagger {
 	if len(c.sources) == 0 {
 		return nil
 	}
-	return &tagger{sources: c.sources, set: &c.tags, known: make(map[string]uint32)}
+	return &tagger{sources: c.sources, set: c.tags, known: make(map[string]uint32)}
 }
 
 // number returns the number of the tags of the reader's current sample.
@@ -370,7 +346,7 @@ func (t *tagger) number(r *reader) uint32 {
 				list = append(list, t.sources[i].tag(r, v))
 			}
 		}
-		code = t.set.number(ingest.EncodeTags(list))
+		code = t.set.Number(ingest.EncodeTags(list))
 		t.known[string(t.values)] = code
 	}
 	t.code = code
@@ -424,15 +400,15 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 	if err != nil {
 		return err
 	}
-	texts := new(tagSet)
+	texts := newTexts()
 	src.value = func(r *reader) uint64 {
 		x := fields[r.sample.Event]
 		if x == nil {
 			return 0
 		}
-		return uint64(texts.number(x.String(r.sample.Raw, c.Records.File.BigEndian)))
+		return uint64(texts.Number(x.String(r.sample.Raw, c.Records.File.BigEndian)))
 	}
-	src.text = func(_ *reader, n uint64) string { return texts.at(uint32(n)) }
+	src.text = func(_ *reader, n uint64) string { return texts.At(uint32(n)) }
 	return nil
 }
 

@@ -130,21 +130,17 @@ func (c *collector) renameOffCPU() {
 // chooseScheduler sets the roles of the scheduler's events.
 func (c *collector) chooseScheduler(d *derivation) error {
 	file := c.Records.File
-	tid, err := c.tracepointFields("pid") // of wakings
-	_, errPrev := c.tracepointFields("prev_pid")
 	if c.eventNamed(schedSwitch) < 0 {
 		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s, of which %s is made", file.Name,
 			schedSwitch, c.opts.Event), "record it with `perf record -a -g -e %s`", c.recordedEvents(d))
 	}
-	if errPrev != nil {
-		return errPrev
-	}
-	prev, _ := c.tracepointFields("prev_pid")
-	next, err1 := c.tracepointFields("next_pid")
-	state, err2 := c.tracepointFields("prev_state")
-	if err := cmp.Or(err1, err2); err != nil {
+	prev, err1 := c.tracepointFields("prev_pid")
+	next, err2 := c.tracepointFields("next_pid")
+	state, err3 := c.tracepointFields("prev_state")
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return err
 	}
+	woken, errWake := c.tracepointFields("pid")
 	wake := schedWaking
 	if c.eventNamed(wake) < 0 {
 		wake = schedWakeup
@@ -155,8 +151,8 @@ func (c *collector) chooseScheduler(d *derivation) error {
 		switch name := file.Events[i].Name; {
 		case name == schedSwitch && prev[i] != nil:
 			*r = eventRole{role: roleSwitch, thread: prev[i], next: next[i], state: state[i]}
-		case (name == wake || name == schedNew) && err == nil && tid[i] != nil:
-			*r = eventRole{role: roleWake, thread: tid[i]}
+		case (name == wake || name == schedNew) && errWake == nil && woken[i] != nil:
+			*r = eventRole{role: roleWake, thread: woken[i]}
 			wakes = true
 		}
 	}

@@ -26,25 +26,6 @@ type subject struct {
 	selected      bool
 }
 
-// subjects numbers them.
-type subjects struct {
-	index map[subject]uint32
-	list  []subject
-}
-
-func (t *subjects) number(s subject) uint32 {
-	n, ok := t.index[s]
-	if !ok {
-		if t.index == nil {
-			t.index = make(map[subject]uint32)
-		}
-		n = uint32(len(t.list))
-		t.list = append(t.list, s)
-		t.index[s] = n
-	}
-	return n
-}
-
 // subject numbers the labels of the reader's current sample.
 func (d *deriver) subject(state uint8, selected bool) uint32 {
 	s := &d.sample
@@ -54,7 +35,7 @@ func (d *deriver) subject(state uint8, selected bool) uint32 {
 		x.tags = d.tagger.number(d.reader)
 	}
 	if t := d.thread; t.subjectN == 0 || t.subject != x {
-		t.subject, t.subjectN = x, 1+d.subjects.number(x)
+		t.subject, t.subjectN = x, 1+d.subjects.Number(x)
 	}
 	return d.thread.subjectN - 1
 }
@@ -64,7 +45,7 @@ func (d *deriver) subjectOf(tid int32, time uint64, state uint8) uint32 {
 	pid := d.pidOf(tid)
 	st := d.threadState(pid, tid, time)
 	s := perfdata.Sample{PID: pid, TID: tid}
-	return d.subjects.number(subject{comm: st.comm, pid: pid, tid: tid, cpu: -1, state: state,
+	return d.subjects.Number(subject{comm: st.comm, pid: pid, tid: tid, cpu: -1, state: state,
 		selected: d.c.cpus == nil && d.c.selected(&s, st.comm)})
 }
 
@@ -77,14 +58,14 @@ func (d *deriver) pidOf(tid int32) int32 {
 }
 
 // commOf returns the name of a subject's thread.
-func (d *deriver) commOf(n uint32) string { return d.c.CommName(d.subjects.list[n].comm) }
+func (d *deriver) commOf(n uint32) string { return d.c.CommName(d.subjects.List[n].comm) }
 
 // tagsOf returns the tags of a derived sample.
 func (d *deriver) tagsOf(s *derivedSample) uint32 {
-	x := &d.subjects.list[s.subject]
+	x := &d.subjects.List[s.subject]
 	text := ""
 	if x.tags != 0 {
-		text = d.c.tags.at(x.tags)
+		text = d.c.tags.At(x.tags)
 	}
 	if x.state != 0 {
 		text = ingest.AppendTags(text, ingest.JoinTags(ingest.StateTag, d.c.stateName(x.state)))
@@ -95,7 +76,7 @@ func (d *deriver) tagsOf(s *derivedSample) uint32 {
 	if text = ingest.AppendTags(text, s.tags); text == "" {
 		return 0
 	}
-	return d.c.tags.number(text)
+	return d.c.tags.Number(text)
 }
 
 // keptChain is the chain of a sample whose part in a derived event is not known yet.
@@ -132,7 +113,7 @@ func (d *deriver) label(s *derivedSample) uint32 {
 	if int(s.subject) < len(d.labels) && s.tags == "" && d.labels[s.subject] != 0 {
 		return d.labels[s.subject] - 1
 	}
-	x, keep := &d.subjects.list[s.subject], d.c.opts.Keep
+	x, keep := &d.subjects.List[s.subject], d.c.opts.Keep
 	l := merge.Labels{Comm: x.comm, PID: -1, TID: -1, CPU: -1, Tags: d.tagsOf(s)}
 	if keep.PID {
 		l.PID = x.pid
@@ -145,7 +126,7 @@ func (d *deriver) label(s *derivedSample) uint32 {
 	}
 	n := d.c.labels.Number(l)
 	if s.tags == "" {
-		for len(d.labels) < len(d.subjects.list) {
+		for len(d.labels) < len(d.subjects.List) {
 			d.labels = append(d.labels, 0)
 		}
 		d.labels[s.subject] = n + 1
@@ -368,7 +349,7 @@ func (s *perfSource) replayDerived(ctx context.Context, p *ingest.Profile,
 
 // derived sets out to a derived sample.
 func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
-	x := &d.subjects.list[s.subject]
+	x := &d.subjects.List[s.subject]
 	r.out = ReplaySample{Comm: r.c.CommName(x.comm), PID: x.pid, TID: x.tid, CPU: x.cpu, Time: s.time,
 		Period: s.weight, Frames: r.out.Frames[:0]}
 	if s.stack != pair.NoStack && s.missing == notMissing {
@@ -390,9 +371,9 @@ func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 func (d *deriver) report() (list []ingest.Warning) {
 	st, what := &d.threads.Waits, "waits"
 	if d.d.kind == pairOf {
-		st, what, d.waits = &d.table.Stats, "pairs", d.table.Stats.Emitted.Count
+		st, what = &d.table.Stats, "pairs"
 	}
-	all := d.waits + st.Lost.Count + st.NoEnd.Count + st.Back.Count
+	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Back.Count
 	add := func(s pair.Sum, text, hint string) {
 		if s.Count > 0 {
 			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
@@ -417,6 +398,10 @@ func (d *deriver) report() (list []ingest.Warning) {
 	}
 	note(st.NoStart.Count, "ends of "+what+" have no recorded start, and are left out")
 	note(d.window.Late, "records came later than the order of perf.data allows")
+	if r := d.threads.Runs; d.d.kind == wallClock {
+		note(r.Lost.Count+r.NoEnd.Count+r.Back.Count, fmt.Sprintf("times in which a thread ran (%.3f s) are "+
+			"left out, as their end was not recorded or records were lost", float64(r.Lost.Nanos+r.NoEnd.Nanos)/1e9))
+	}
 	if lost := d.c.Records.Stats.Lost; lost > 0 && len(d.threads.Losses) == 0 {
 		note(lost, "records were lost at unknown times: "+what+" may be too long")
 	}

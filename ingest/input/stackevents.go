@@ -86,5 +86,5 @@ func (f *stackFolder) tagsOf(sm *stackmap.Sample) uint32 {
 	if text == "" {
 		return 0
 	}
-	return f.tags.number(text)
+	return f.tags.Number(text)
 }

@@ -109,7 +109,7 @@ type userSpace struct {
 }
 
 func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
-	col := &collector{State: sb, opts: &s.opts}
+	col := &collector{State: sb, opts: &s.opts, tags: newTexts()}
 	set := s.set
 	f := &stackFolder{source: s, set: set, places: intern.NewPairs(),
 		stacks: intern.NewForest(), pairs: make(map[stackKey]uint32),

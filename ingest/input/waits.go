@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
@@ -26,11 +27,10 @@ type deriver struct {
 	add     func(*derivedSample) // receives the derived samples
 
 	kept     keptChains
-	subjects subjects
+	subjects merge.Numbers[subject]
 	labels   []uint32        // by subject: the number of the labels without further tags, plus 1
 	pids     map[int32]int32 // of threads
 	keys     keyer
-	waits    uint64             // or pairs, that became samples or began before the recording
 	cpu      map[int32]*cpuTime // of wallClock, by thread
 	// shares has what share shared out for each thread with a number; a replay has those of the
 	// fold, and the number of them that it passed.
@@ -342,16 +342,15 @@ func (d *deriver) waited(w *pair.Wait) {
 	case w.CutStart:
 		s.subject, s.missing = d.subjectOf(w.Out.TID, w.Out.Time, stateUnknown), beganBefore
 	}
-	d.waits++
 	from := w.Out.Time
 	switch {
 	case d.d.kind == runQueue && w.Ready == 0, d.d.kind == offCPU && w.CutStart:
 		return // nothing but its time is known
 	case d.d.kind == runQueue:
 		from, s.stack, s.missing = w.Ready, w.In.Stack, notMissing
-		x := d.subjects.list[s.subject]
+		x := d.subjects.List[s.subject]
 		x.cpu = w.In.CPU
-		s.subject = d.subjects.number(x)
+		s.subject = d.subjects.Number(x)
 		if w.In.Stack != pair.NoStack {
 			s.tags = ingest.JoinTags(ingest.InsteadTag, d.commOf(w.In.Label))
 		}
@@ -383,9 +382,8 @@ func (d *deriver) wakerName(s *pair.Step) string {
 const interruptName = "[interrupt]"
 
 // paired makes the sample of a pair.
-func (d *deriver) paired(i *pair.Interval) {
-	d.deliverSpan(&derivedSample{subject: i.Start.Label, stack: i.Start.Stack, time: i.End},
-		i.Start.Time, i.End)
+func (d *deriver) paired(start pair.Point, end uint64) {
+	d.deliverSpan(&derivedSample{subject: start.Label, stack: start.Stack, time: end}, start.Time, end)
 }
 
 // deliverSpan adds the part of a sample within Options.Time.
@@ -401,7 +399,7 @@ func (d *deriver) deliverSpan(s *derivedSample, from, to uint64) {
 
 // deliverSample adds a sample if its thread is selected.
 func (d *deriver) deliverSample(s *derivedSample) {
-	if !d.subjects.list[s.subject].selected {
+	if !d.subjects.List[s.subject].selected {
 		d.stats.FilteredOut++
 		return
 	}
@@ -422,9 +420,9 @@ type cpuSample struct{ subject, stack uint32 }
 type cpuSum struct{ count, weight uint64 }
 
 // ran adds the run of a thread.
-func (d *deriver) ran(r *pair.Run) {
-	if nanos, ok := d.clip(r.From, r.To); ok {
-		d.cpuOf(r.TID).nanos += nanos
+func (d *deriver) ran(tid int32, from, to uint64) {
+	if nanos, ok := d.clip(from, to); ok {
+		d.cpuOf(tid).nanos += nanos
 	}
 }
 

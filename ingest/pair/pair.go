@@ -3,7 +3,7 @@
 //
 // The caller brings the events into order of time by a Window, and passes them on:
 //
-//	threads := pair.Threads{Emit: func(w *pair.Wait) { … }, Run: func(r *pair.Run) { … }}
+//	threads := pair.Threads{Emit: func(w *pair.Wait) { … }, Run: func(tid int32, from, to uint64) { … }}
 //	window := pair.Window[event]{Emit: func(time uint64, e event) error {
 //		switch e.kind {
 //		case out: // sched_switch, of the previous thread
@@ -69,7 +69,6 @@ type Stats struct {
 	Lost     Sum // records were lost during the interval
 	NoStart  Sum // an end without a start; the time is unknown
 	NoEnd    Sum // another start came before an end; the time until then
-	Reused   Sum // of NoEnd and Lost: the thread's number was given to a new thread
 	Back     Sum // the end is before the start
 }
 
@@ -110,18 +109,11 @@ func (s *Stats) broken(losses Losses, from, to uint64) {
 // Key is what a start and its end have in common, such as a hash of their fields.
 type Key struct{ Hi, Lo uint64 }
 
-// Interval is the time between a start and an end with equal keys.
-type Interval struct {
-	Start  Point
-	End    uint64
-	CutEnd bool // it had not ended when the recording ended, at End
-}
-
 // Table pairs starts with the next end of the same key.
 type Table struct {
 	Losses Losses
 	Stats  Stats
-	Emit   func(*Interval)
+	Emit   func(start Point, end uint64)
 
 	open map[Key]Point
 }
@@ -145,7 +137,7 @@ func (t *Table) End(k Key, time uint64) {
 	}
 	delete(t.open, k)
 	if t.Stats.usable(t.Losses, start.Time, time) {
-		t.Emit(&Interval{Start: start, End: time})
+		t.Emit(start, time)
 	}
 }
 
@@ -162,7 +154,7 @@ func (t *Table) Finish(end uint64) {
 	for _, p := range list {
 		if t.Stats.usable(t.Losses, p.Time, end) {
 			t.Stats.CutEnd.Add(p.Time, end)
-			t.Emit(&Interval{Start: p, End: end, CutEnd: true})
+			t.Emit(p, end)
 		}
 	}
 	t.open = nil

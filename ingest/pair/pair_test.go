@@ -17,7 +17,7 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 		for _, f := range []struct {
 			set  bool
 			name string
-		}{{w.CutStart, "cut-start"}, {w.CutEnd, "cut-end"}, {w.New, "new"},
+		}{{w.CutStart, "cut-start"}, {w.In.Stack == NoStack, "cut-end"}, {w.New, "new"},
 			{w.Out.Stack == NoStack, "no-stack"}} {
 			if f.set {
 				line += " " + f.name
@@ -34,8 +34,8 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	x.Run = func(r *Run) {
-		lines = append(lines, fmt.Sprintf("run %d: %d-%d", r.TID, r.From, r.To))
+	x.Run = func(tid int32, from, to uint64) {
+		lines = append(lines, fmt.Sprintf("run %d: %d-%d", tid, from, to))
 	}
 	for _, text := range strings.Split(events, ";") {
 		var time uint64
@@ -129,7 +129,7 @@ func TestThreads(t *testing.T) {
 			waits: Stats{Emitted: Sum{3, 5}, CutStart: Sum{1, 1}, CutEnd: Sum{1, 2}}},
 		{name: "reused unseen", events: "1 out 7;9 new 7;11 in 7",
 			want:  "run 7: 0-1; wait 7: 9-11 ready 9 new no-stack",
-			waits: Stats{Emitted: Sum{1, 2}, NoEnd: Sum{1, 8}, Reused: Sum{1, 8}}},
+			waits: Stats{Emitted: Sum{1, 2}, NoEnd: Sum{1, 8}}},
 		{name: "dead, and again without a record", events: "1 dead 7;9 in 7;10 out 7;12 end",
 			want:  "run 7: 0-1; run 7: 9-10; wait 7: 10-12 ready 0 cut-end",
 			waits: Stats{Emitted: Sum{1, 2}, CutEnd: Sum{1, 2}, NoStart: Sum{1, 0}}},
@@ -170,8 +170,8 @@ func TestThreads(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var lines []string
-	x := Table{Losses: NewLosses([]Span{{20, 30}}), Emit: func(i *Interval) {
-		lines = append(lines, fmt.Sprintf("%d: %d-%d %t", i.Start.TID, i.Start.Time, i.End, i.CutEnd))
+	x := Table{Losses: NewLosses([]Span{{20, 30}}), Emit: func(start Point, end uint64) {
+		lines = append(lines, fmt.Sprintf("%d: %d-%d", start.TID, start.Time, end))
 	}}
 	a, b, c := Key{1, 1}, Key{1, 2}, Key{2, 1}
 	x.Start(a, Point{Time: 1, TID: 1})
@@ -187,7 +187,7 @@ func TestTable(t *testing.T) {
 	x.Start(b, Point{Time: 40, TID: 7})
 	x.Start(c, Point{Time: 25, TID: 8})
 	x.Finish(50)
-	want := []string{"1: 1-4 false", "7: 40-50 true", "6: 41-50 true"}
+	want := []string{"1: 1-4", "7: 40-50", "6: 41-50"}
 	stats := Stats{Emitted: Sum{3, 22}, CutEnd: Sum{2, 19}, Lost: Sum{3, 60}, NoStart: Sum{1, 0},
 		NoEnd: Sum{1, 3}, Back: Sum{1, 0}}
 	if !slices.Equal(lines, want) || x.Stats != stats {

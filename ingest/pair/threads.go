@@ -26,21 +26,13 @@ type Step struct {
 // Wait is a time in which a thread did not run.
 type Wait struct {
 	Out Point // the switch-out; without a stack and label if CutStart or New
-	In  Point // the switch-in, with the caller's stack and label; CPU -1 if CutEnd
+	In  Point // the switch-in, with the caller's stack and label; CPU -1 if the recording ended
 	// Ready is when the thread became ready to run: Out.Time if it was preempted, otherwise the
 	// waking; 0 if unknown.
 	Ready    uint64
 	Wakers   []Step // Wakers[0] woke the thread, Wakers[1] that one …; valid during Emit
 	CutStart bool   // it began before the recording
-	CutEnd   bool   // it had not ended when the recording ended, at In
 	New      bool   // the thread was made at Out.Time and waits for its first CPU
-}
-
-// Run is a time in which a thread ran.
-type Run struct {
-	TID, CPU         int32
-	From, To         uint64
-	CutStart, CutEnd bool
 }
 
 // Threads follows the threads of a recording by the events of the scheduler. Calls are in order of
@@ -51,7 +43,7 @@ type Threads struct {
 	Losses     Losses
 	WakerDepth int         // maximum length of Wait.Wakers; 0 for none
 	Emit       func(*Wait) // may be nil, as Run
-	Run        func(*Run)
+	Run        func(tid int32, from, to uint64)
 
 	Waits, Runs Stats
 
@@ -93,13 +85,13 @@ func (t *Threads) Out(p Point, why Why) {
 	x, known := t.thread(p.TID)
 	switch {
 	case x.state == stateRunning:
-		t.ran(x, p.TID, p.Time, false)
+		t.ran(x, p.TID, p.Time)
 	case x.state == stateWaiting:
 		t.Waits.broken(t.Losses, x.since.Time, p.Time)
 		t.Runs.NoStart.Add(0, 0)
 	case !known && !t.died(p.TID) && !t.switched(p.CPU):
 		x.since, x.cutStart = Point{Time: t.From, TID: p.TID, CPU: p.CPU}, true
-		t.ran(x, p.TID, p.Time, false)
+		t.ran(x, p.TID, p.Time)
 	default:
 		t.Runs.NoStart.Add(0, 0)
 	}
@@ -248,10 +240,8 @@ func (t *Threads) New(p Point) {
 	switch x.state {
 	case stateWaiting:
 		t.Waits.broken(t.Losses, x.since.Time, p.Time)
-		t.Waits.Reused.Add(x.since.Time, p.Time)
 	case stateRunning:
 		t.Runs.broken(t.Losses, x.since.Time, p.Time)
-		t.Runs.Reused.Add(x.since.Time, p.Time)
 	}
 	t.setDied(p.TID, false)
 	p.Stack = NoStack
@@ -264,7 +254,7 @@ func (t *Threads) Finish(end uint64) {
 	for _, tid := range slices.Sorted(maps.Keys(t.threads)) {
 		switch x := t.threads[tid]; x.state {
 		case stateRunning:
-			t.ran(x, tid, end, true)
+			t.ran(x, tid, end)
 		case stateWaiting:
 			t.waited(x, Point{Time: end, TID: tid, CPU: -1, Stack: NoStack}, true)
 		}
@@ -316,25 +306,18 @@ func (t *Threads) waited(x *thread, in Point, cut bool) {
 	}
 	if t.Emit != nil {
 		t.wait = Wait{Out: x.since, In: in, Ready: x.ready, Wakers: x.wakers,
-			CutStart: x.cutStart, CutEnd: cut, New: x.made}
+			CutStart: x.cutStart, New: x.made}
 		t.Emit(&t.wait)
 	}
 }
 
 // ran ends the run of a thread.
-func (t *Threads) ran(x *thread, tid int32, end uint64, cut bool) {
+func (t *Threads) ran(x *thread, tid int32, end uint64) {
 	if !t.Runs.usable(t.Losses, x.since.Time, end) {
 		return
 	}
-	if x.cutStart {
-		t.Runs.CutStart.Add(x.since.Time, end)
-	}
-	if cut {
-		t.Runs.CutEnd.Add(x.since.Time, end)
-	}
 	if t.Run != nil {
-		t.Run(&Run{TID: tid, CPU: x.since.CPU, From: x.since.Time, To: end, CutStart: x.cutStart,
-			CutEnd: cut})
+		t.Run(tid, x.since.Time, end)
 	}
 }
 

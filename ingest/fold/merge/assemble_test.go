@@ -37,7 +37,7 @@ func TestRadixSort(t *testing.T) {
 // numbers, so that equal stacks arise in several ways.
 func randomShards(rng *rand.Rand, n int) []*Shard {
 	var shards []*Shard
-	var set LabelSet
+	var set Numbers[Labels]
 	for range 6 {
 		set.Number(Labels{Comm: rng.Uint32N(3), PID: -1, TID: rng.Int32N(2), CPU: -1,
 			Event: uint16(rng.IntN(2))})

@@ -144,7 +144,7 @@ func (m *merger) shard(i int) *Shard {
 	}
 	s.Stacks = []intern.Tree{intern.Pack(nodes)}
 	rows := make([]Row, 0, len(p.Samples))
-	var set LabelSet
+	var set Numbers[Labels]
 	for _, sm := range p.Samples {
 		rows = append(rows, Row{Stack: uint32(sm.Stack), Count: sm.Count, Weight: sm.Weight,
 			Label: set.Number(Labels{Comm: uint32(sm.Comm), PID: sm.PID, TID: sm.TID, CPU: sm.CPU,

@@ -17,28 +17,35 @@ type Labels struct {
 	Tags          uint32 // decoded by the shard's Tags
 }
 
-// LabelSet numbers labels for all workers. It is rarely called: readers keep the last result of
-// each thread.
-type LabelSet struct {
+// Numbers numbers values for all workers. It is rarely called: readers keep the last result of each
+// thread.
+type Numbers[T comparable] struct {
 	mu    sync.Mutex
-	index map[Labels]uint32
-	List  []Labels // by number; valid after all workers are done
+	index map[T]uint32
+	List  []T // by number; valid after all workers are done
 }
 
-// Number returns the index of labels in List, and adds new labels.
-func (s *LabelSet) Number(l Labels) uint32 {
+// Number returns the index of a value in List, and adds a new value.
+func (s *Numbers[T]) Number(v T) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, ok := s.index[l]
+	n, ok := s.index[v]
 	if !ok {
 		if s.index == nil {
-			s.index = make(map[Labels]uint32)
+			s.index = make(map[T]uint32)
 		}
 		n = uint32(len(s.List))
-		s.List = append(s.List, l)
-		s.index[l] = n
+		s.List = append(s.List, v)
+		s.index[v] = n
 	}
 	return n
+}
+
+// At returns the value of a number.
+func (s *Numbers[T]) At(n uint32) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.List[n]
 }
 
 // Row is a folded sample.
