@@ -188,40 +188,21 @@ func sortNodes(list []uint32, nodes []intern.Node) {
 	}
 }
 
-// joinGroups is how many groups of trees are joined at the same time, more than cores.
-const joinGroups = 32
-
-// joinStacks makes one tree of all, and returns it as Profile has it.
+// joinStacks makes one tree of all, two at a time, and returns it as Profile has it.
 func joinStacks(parts []*folded) ([]ingest.StackID, []ingest.LocationID) {
+	each(len(parts), func(i int) { parts[i].arrange() })
+	for len(parts) > 1 {
+		half := (len(parts) + 1) / 2
+		each(len(parts)-half, func(i int) {
+			parts[i].join(parts[i+half])
+			parts[i+half] = nil
+		})
+		parts = parts[:half]
+	}
 	if len(parts) == 0 {
 		return make([]ingest.StackID, 1), make([]ingest.LocationID, 1)
 	}
-	groups := slices.Collect(slices.Chunk(parts, (len(parts)+joinGroups-1)/joinGroups))
-	each(len(groups), func(i int) { joinAll(groups[i]) })
-	for len(groups) > 1 { // of equal sizes, on all cores
-		half := (len(groups) + 1) / 2
-		each(len(groups)-half, func(i int) {
-			groups[i][0].join(groups[i+half][0])
-			groups[i+half][0] = nil
-		})
-		groups = groups[:half]
-	}
 	return parts[0].callers(), parts[0].values
-}
-
-// joinAll joins all parts to the first, two of about equal size at a time. The others are released.
-// It arranges trees when their turn comes: arranged ones have twice the memory, and half of their
-// nodes are in others, too.
-func joinAll(parts []*folded) {
-	if len(parts) == 1 {
-		parts[0].arrange()
-		return
-	}
-	half := (len(parts) + 1) / 2
-	joinAll(parts[:half])
-	joinAll(parts[half:])
-	parts[0].join(parts[half])
-	parts[half] = nil
 }
 
 // join adds other, which is released.
