@@ -163,6 +163,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 		return err
 	}
 	process.LimitMemory(int64(o.maxMemory))
+	process.SetGC(a.Env.Getenv, process.WriteGC)
 	paths = o.splitCaptures(paths)
 	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
