@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"symbolize/buildid"
@@ -44,18 +45,18 @@ func TestDemangleOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(map[string]bool)
+	var asked atomic.Int64 // by several goroutines
 	opts := Options{
 		Demangler: &symtab.Demangler{ID: "x", Name: func(s string) string {
-			asked[s] = true
+			asked.Add(1)
 			return s
 		}},
 		DemangleOnly: func(id buildid.ID) bool { return id == row.ID }, Workers: 1,
 	}
 	sum := m.index(t, opts, bin)
-	if sum.Read == 0 || sum.Read != sum.Demangled || sum.Unchanged == 0 || len(asked) == 0 {
+	if sum.Read == 0 || sum.Read != sum.Demangled || sum.Unchanged == 0 || asked.Load() == 0 {
 		t.Errorf("%d files read, %d with demangled names, %d unchanged, %d names",
-			sum.Read, sum.Demangled, sum.Unchanged, len(asked))
+			sum.Read, sum.Demangled, sum.Unchanged, asked.Load())
 	}
 	for _, step := range []Options{opts, {}} {
 		if got := m.index(t, step, bin).Read; got != 0 {
