@@ -81,8 +81,10 @@ func (b *memory) Replace(_ context.Context, key string, data []byte) error {
 	return nil
 }
 
+// Remove follows the Stat before it at once: no bucket compares and removes in one request, and
+// what is written between these two is lost until it is pushed again.
 func (b *memory) Remove(_ context.Context, key string) error {
-	b.wait()
+	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.objects, key)
 	return nil
