@@ -42,7 +42,8 @@ type PruneResult struct {
 // Damaged notes of uses, and notes of a newer version, are errors.
 func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, error) {
 	opts.Jobs = requests(opts.Jobs)
-	p := &pruner{in: b, opts: opts, res: &PruneResult{}, read: make(map[string]*manifest)}
+	p := &pruner{in: b, opts: opts, res: &PruneResult{}, read: make(map[string]*manifest),
+		stayed: make(map[buildid.ID]bool)}
 	if err := check(ctx, b); err != nil {
 		return p.res, err
 	}
@@ -50,18 +51,17 @@ func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, erro
 	if err != nil {
 		return p.res, err
 	}
-	if p.uses, err = readUses(ctx, b, opts.Jobs); err != nil {
+	if err := p.readUses(ctx); err != nil {
 		return p.res, err
-	}
-	for object, day := range opts.Used {
-		p.uses.note(object, day.UTC().Format(time.DateOnly))
 	}
 	gone := p.choose(list)
 	for _, e := range gone {
-		if err := p.remove(ctx, e); err != nil {
+		if err := p.remove(ctx, e, p.usedAgain); err != nil {
 			return p.res, err
 		}
 	}
+	p.res.Gone = slices.DeleteFunc(p.res.Gone, func(g db.Gone) bool { return p.stayed[g.Manifest.ID] })
+	p.res.Objects += len(p.stayed)
 	if err := p.sweep(ctx, gone); err != nil || opts.DryRun {
 		return p.res, err
 	}
@@ -73,6 +73,8 @@ type pruner struct {
 	in   Bucket
 	opts PruneOptions
 	uses *uses
+	// stayed are objects to be removed that were used meanwhile.
+	stayed map[buildid.ID]bool
 
 	mu   sync.Mutex
 	res  *PruneResult
@@ -146,6 +148,41 @@ func (p *pruner) choose(list []Entry) (gone []Entry) {
 	return gone
 }
 
+// readUses reads the notes, and adds the days of opts.
+func (p *pruner) readUses(ctx context.Context) (err error) {
+	if p.uses, err = readUses(ctx, p.in, p.opts.Jobs); err != nil {
+		return err
+	}
+	for object, day := range p.opts.Used {
+		p.uses.note(object, day.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
+
+// usedAgain reports whether a Push has noted meanwhile that an object of a manifest is used: it
+// believes that the manifest stays.
+func (p *pruner) usedAgain(ctx context.Context, e Entry) (bool, error) {
+	list, err := p.in.List(ctx, usesDir)
+	if err != nil {
+		return false, err
+	}
+	if !slices.Equal(keysOf(list), p.uses.keys) {
+		if err := p.readUses(ctx); err != nil {
+			return false, err
+		}
+	}
+	id, _, _ := parseKey(e.Key)
+	of := []buildid.ID{id}
+	if id.Space().Alias() {
+		of = p.read[e.Key].Probable
+	}
+	used := slices.ContainsFunc(of, func(id buildid.ID) bool { return !p.unused(id, nil) })
+	if used && !id.Space().Alias() {
+		p.stayed[id] = true
+	}
+	return used, nil
+}
+
 // lastUse is the last day of an object's use, or the time of its last push if that is later.
 func (p *pruner) lastUse(id buildid.ID, manifests []Entry) time.Time {
 	last, _ := time.Parse(time.DateOnly, p.uses.last[store.ObjectName(id)]) // zero without one
@@ -179,12 +216,20 @@ func (p *pruner) describe(id buildid.ID, manifests []Entry) db.Gone {
 	return db.Gone{Manifest: all, LastUsed: p.lastUse(id, manifests)}
 }
 
-// remove removes an object of the bucket, unless it was written anew since it was listed.
-func (p *pruner) remove(ctx context.Context, e Entry) error {
+// remove removes an object of the bucket, unless it was written anew since it was listed, or is used:
+// nil for one that is not.
+func (p *pruner) remove(ctx context.Context, e Entry,
+	used func(context.Context, Entry) (bool, error)) error {
 	if !p.opts.DryRun {
 		now, err := p.in.Stat(ctx, e.Key)
 		if errors.Is(err, ErrNotFound) || err == nil && !now.Modified.Before(p.opts.Before) {
 			return nil
+		}
+		if err == nil && used != nil {
+			var stays bool
+			if stays, err = used(ctx, e); stays {
+				return err
+			}
 		}
 		if err == nil {
 			err = p.in.Remove(ctx, e.Key)
@@ -235,7 +280,7 @@ func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
 		return needed[e.Key] || !e.Modified.Before(p.opts.Before)
 	})
 	return files.Each(ctx, p.opts.Jobs, len(content), func(ctx context.Context, i int) error {
-		return p.remove(ctx, content[i])
+		return p.remove(ctx, content[i], nil)
 	})
 }
 

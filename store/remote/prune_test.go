@@ -81,8 +81,8 @@ func (b *memory) Replace(_ context.Context, key string, data []byte) error {
 	return nil
 }
 
-// Remove follows the Stat before it at once: no bucket compares and removes in one request, and
-// what is written between these two is lost until it is pushed again.
+// Remove follows the request before it at once: no bucket compares and removes in one request, and
+// what is written or noted between these two is lost until it is pushed again.
 func (b *memory) Remove(_ context.Context, key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"symbolize/buildid"
 	"symbolize/ingest/files"
 	"symbolize/store"
 )
@@ -95,9 +94,8 @@ func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket,
 	if err := p.begin(ctx); err != nil {
 		return p.res, err
 	}
-	// First, so that a Prune that begins now does not remove objects that Push believes to be there.
-	var err error
-	p.unused, err = noteUses(ctx, to, objects, opts.Used, requests(opts.Jobs))
+	// First, so that a Prune meanwhile does not remove objects that Push believes to be there.
+	err := noteUses(ctx, to, objects, opts.Used, requests(opts.Jobs))
 	if errors.Is(err, ErrDamaged) {
 		p.res.Problems, err = append(p.res.Problems, err), nil
 	}
@@ -118,7 +116,6 @@ type pusher struct {
 	from   Store
 	to     Bucket
 	verify bool
-	unused map[buildid.ID]bool // before, see noteUses
 	meter  meter
 
 	mu     sync.Mutex
@@ -160,11 +157,8 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list, func(e Entry) bool { return e.Key == key })
-	there, isNew := at >= 0, len(list) == 0
-	// A Prune that read the notes before may remove it: it is written as if it were not there.
-	renew := there && (p.unused[m.ID] || m.LeadsTo(p.unused)) && time.Since(list[at].Modified) >= unusedAge
-	if there && !renew && !p.verify {
+	there, isNew := slices.Contains(keysOf(list), key), len(list) == 0
+	if there && !p.verify {
 		p.done(!m.IsAlias())
 		return nil
 	}
@@ -187,11 +181,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 			return err
 		}
 	}
-	write := p.put
-	if renew {
-		write = p.replace
-	}
-	if _, err := write(ctx, key, out.encode(encoded)); err != nil {
+	if _, err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
 	}
 	p.done(there && !m.IsAlias()) // by the list

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"symbolize/buildid"
 	"symbolize/ingest/files"
 	"symbolize/store"
 )
@@ -26,9 +25,6 @@ const (
 	// listings is how often notes are listed before one that is not there is an error: another
 	// process may have joined those of a list.
 	listings = 4
-	// unusedAge is from when on an object counts as one that a Prune may remove now. A Prune of
-	// objects that were used later can lose one that is used again while it runs, until its next push.
-	unusedAge = 7 * 24 * time.Hour
 )
 
 // uses are the notes of a bucket.
@@ -110,34 +106,30 @@ func (u *uses) write(ctx context.Context, b Bucket, last map[string]string, repl
 	return nil
 }
 
-// noteUses adds the days of last use of objects to the notes of a bucket. It returns the objects of
-// which the notes had no use for unusedAge: to a Prune that has read them these may be unused.
+// noteUses adds the days of last use of objects to the notes of a bucket.
 func noteUses(ctx context.Context, b Bucket, objects []*store.Manifest, days map[string]time.Time,
-	jobs int) (unused map[buildid.ID]bool, err error) {
+	jobs int) error {
 	if len(days) == 0 {
-		return nil, nil
+		return nil
 	}
 	u, err := readUses(ctx, b, jobs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	later, unused := make(map[string]string), make(map[buildid.ID]bool)
+	later := make(map[string]string)
 	for _, m := range objects {
 		name := store.ObjectName(m.ID)
 		if at, ok := days[name]; ok {
-			at = at.UTC()
-			known := u.last[name]
-			if day := at.Format(time.DateOnly); u.note(name, day) {
+			if day := at.UTC().Format(time.DateOnly); u.note(name, day) {
 				later[name] = day
-				unused[m.ID] = time.Since(at) < 31*24*time.Hour && known < at.Add(-unusedAge).Format(time.DateOnly)
 			}
 		}
 	}
 	switch {
 	case len(later) == 0:
-		return nil, nil
+		return nil
 	case len(u.keys) >= manyUses:
-		return unused, u.write(ctx, b, u.last, u.keys)
+		return u.write(ctx, b, u.last, u.keys)
 	}
-	return unused, u.write(ctx, b, later, nil)
+	return u.write(ctx, b, later, nil)
 }
