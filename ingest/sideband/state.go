@@ -310,7 +310,7 @@ type Clock struct {
 }
 
 // NoTime is the time of records without a time.
-const NoTime = math.MaxUint64
+const NoTime = perfdata.NoTime
 
 // At returns the ordering time of a sample. In a file without times state records before the first
 // sample have time 0, which is less than all positions.

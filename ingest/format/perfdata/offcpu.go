@@ -17,8 +17,8 @@ const OffCPUEvent = "offcpu-time"
 // offCPUSums is the first of the numbers that sums have in place of times.
 const offCPUSums = math.MaxUint32 << 32
 
-// noTime is the time of a sample that has none.
-const noTime = math.MaxUint64
+// NoTime is the time of records and samples without a time.
+const NoTime = math.MaxUint64
 
 // isOffCPU reports whether an event is that of perf record --off-cpu.
 func (e *Event) isOffCPU() bool {

@@ -105,7 +105,7 @@ func (f *File) DecodeSample(rec *Record, s *Sample) error {
 		reason = d.reason
 	}
 	if offCPU && s.Time >= offCPUSums {
-		s.Time = noTime
+		s.Time = NoTime
 	}
 	if reason != "" {
 		return f.recordError(rec, reason)

@@ -30,8 +30,8 @@ var HastyGC = Growth{Percent: 200}
 var FoldGC = Growth{Percent: 40, Most: 32 << 20}
 
 // WriteGC is the growth for index. What it keeps of each object has pointers, and is small beside the
-// garbage of decoding. Measured beside other work: /usr/lib needed 167 MB in place of 276, 100,000
-// small files 124 in place of 185, and processor time within the noise.
+// garbage of decoding. Single runs beside other work: /usr/lib needed 167 MB in place of 276, 100,000
+// small files 124 in place of 185, and processor time was up to a tenth more.
 var WriteGC = Growth{Percent: 100, Most: 32 << 20}
 
 // lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
 )
 
@@ -50,7 +50,7 @@ type latency struct {
 
 // add counts a sample.
 func (l *latencies) add(s *input.ReplaySample) {
-	if s.Time == math.MaxUint64 {
+	if s.Time == perfdata.NoTime {
 		l.sums++
 		return
 	}
