@@ -204,8 +204,7 @@ func (t *collecting) run(ctx context.Context, captures []string) (packs []string
 	return packs, err
 }
 
-// one reads a capture and returns the file with it alone, below looseDir; "" for a bundle that only
-// serves others.
+// one reads a capture and returns the file with it alone, below looseDir.
 func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	head := &Head{Path: capture, Keep: t.Session.Keep}
 	var err error
@@ -234,9 +233,6 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	opts.Inputs = analyze.OpenInputs(ctx, append(slices.Clone(beside), capture))
 	opts.Bundles = opts.Inputs.Bundles
 	defer opts.Inputs.Close()
-	if len(beside) > 0 && !slices.Contains(opts.Inputs.Captures, capture) {
-		return "", nil
-	}
 	s, err := analyze.Open(ctx, opts)
 	if err != nil {
 		return "", err
@@ -291,8 +287,11 @@ func (t *collecting) keyOf(head *Head) (string, error) {
 		return "", err
 	}
 	head.Reading = digest(fmt.Sprintf("%d %q", readingRevision, t.Config))
-	return digest(fmt.Sprintf("%q %s", path, head.Reading)), nil
+	return captureKey(path, head.Reading), nil
 }
+
+// captureKey returns the Head.Key of a capture with an absolute path.
+func captureKey(path, reading string) string { return digest(fmt.Sprintf("%q %s", path, reading)) }
 
 // fileState recognizes an unchanged file.
 type fileState struct {

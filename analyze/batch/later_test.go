@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/sweep"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -104,7 +105,7 @@ func TestMissingCaptures(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := batch.ReadProgress(found[0])
+		p, err := batch.ReadProgress(found[0], found[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,6 +129,55 @@ func TestMissingCaptures(t *testing.T) {
 	out = t.TempDir()
 	n.mergePacks(t, packs, out, p.Note())
 	compare(t, written(t, out), n.plain(t))
+}
+
+// TestLostPack: captures that a task has read are missing if their pack was lost, and are collected
+// again. Bundles without stacks are captures, too.
+func TestLostPack(t *testing.T) {
+	n := newNight(t)
+	for _, name := range []string{"web/h0/a.bundle", "web/h0/b.bundle"} {
+		if err := os.WriteFile(filepath.Join(n.dir, name), bundlebuild.NewHost().Bundle(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	captures, err := batch.Captures([]string{n.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	collect := func(captures, all []string) (packs []string) {
+		t.Helper()
+		c := &batch.Collector{Session: n.session(), Dir: work, Parts: 2}
+		packs, stats, err := c.Collect(t.Context(), captures, all)
+		if err != nil || stats.Failed > 0 || len(packs) != 1 {
+			t.Fatalf("packs %v, %+v, %v", packs, stats, err)
+		}
+		return packs
+	}
+	missing := func() []string {
+		t.Helper()
+		s, err := batch.ReadStatus(work, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Missing
+	}
+	first, second := captures[:3], captures[3:]
+	packs := collect(first, captures)
+	collect(second, captures)
+	if m := missing(); len(m) > 0 {
+		t.Errorf("missing after both tasks: %q", m)
+	}
+	if err := os.Remove(packs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if m := missing(); !slices.Equal(m, first) {
+		t.Errorf("missing without %s: %q, want %q", packs[0], m, first)
+	}
+	collect(first, captures)
+	if m := missing(); len(m) > 0 {
+		t.Errorf("missing after the first task ran again: %q", m)
+	}
 }
 
 // mergePacks names packs of two parts and writes their profiles.

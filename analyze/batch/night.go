@@ -116,13 +116,14 @@ func ReadStatus(dir string, names []string) (*Status, error) {
 	}
 	s := &Status{}
 	var notes []string
+	var there packedKeys
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch filepath.Ext(e.Name()) {
 		case PlanExtension, ShareExtension:
 			notes = append(notes, path)
 		case stacksExt:
-			err = s.addPack(path)
+			err = s.addPack(path, &there)
 		case namesExt:
 			names = append(names, path)
 		case doneExt:
@@ -137,7 +138,7 @@ func ReadStatus(dir string, names []string) (*Status, error) {
 		return nil, err
 	}
 	s.Named = len(a.parts)
-	p, err := ReadProgress(notes)
+	p, err := readProgress(notes, &there)
 	if err = errors.Join(err, a.Close()); err != nil {
 		return nil, err
 	}
@@ -146,13 +147,14 @@ func ReadStatus(dir string, names []string) (*Status, error) {
 }
 
 // addPack adds a pack.
-func (s *Status) addPack(path string) error {
+func (s *Status) addPack(path string, there *packedKeys) error {
 	f, head, heads, err := readPack(path)
 	if err != nil {
 		return err
 	}
 	s.Packs++
 	s.Parts = head.Parts
+	there.add(heads)
 	for i := range heads {
 		if heads[i].Lacking > 0 {
 			s.Outdated++

@@ -131,17 +131,56 @@ type Progress struct {
 	Expected  int       `json:"captures_expected"`
 	Collected int       `json:"captures_collected"`
 	Failed    []Failure `json:"captures_failed,omitempty"`  // they could not be read
-	Missing   []string  `json:"captures_missing,omitempty"` // no task has read them yet
+	Missing   []string  `json:"captures_missing,omitempty"` // no task has read them, or no pack has them
 	Shares    int       `json:"shares"`                     // tasks that have ended
 }
 
-// ReadProgress reads the notes of tasks, see PlanExtension and ShareExtension.
-func ReadProgress(paths []string) (*Progress, error) {
+// packedKeys are the keys of the captures that packs have.
+type packedKeys struct {
+	keys     map[string]bool // see Head.Key
+	readings map[string]bool // see Head.Reading
+}
+
+func (k *packedKeys) add(heads []Head) {
+	if k.keys == nil {
+		k.keys, k.readings = make(map[string]bool), make(map[string]bool)
+	}
+	for i := range heads {
+		k.keys[heads[i].Key] = true
+		k.readings[heads[i].Reading] = true
+	}
+}
+
+// has reports whether a pack has the capture with an absolute path, read in any way.
+func (k *packedKeys) has(path string) bool {
+	for reading := range k.readings {
+		if k.keys[captureKey(path, reading)] {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadProgress reads the notes of tasks, see PlanExtension and ShareExtension. A capture that a task
+// has read is missing if none of the packs has it: a file was lost.
+func ReadProgress(notes, packs []string) (*Progress, error) {
+	var there packedKeys
+	for _, path := range packs {
+		heads, err := ReadHeads(path)
+		if err != nil {
+			return nil, err
+		}
+		there.add(heads)
+	}
+	return readProgress(notes, &there)
+}
+
+func readProgress(notes []string, there *packedKeys) (*Progress, error) {
 	p := &Progress{}
 	left := make(map[string]bool) // expected captures: true if none has read them
 	failed := make(map[string]string)
 	var shares []share
-	for _, path := range paths {
+	for _, path := range notes {
 		var pl plan
 		var s share
 		switch filepath.Ext(path) {
@@ -171,7 +210,7 @@ func ReadProgress(paths []string) (*Progress, error) {
 	for _, s := range shares {
 		for _, capture := range s.Done { // also by a later task
 			delete(failed, capture)
-			left[capture] = false
+			left[capture] = !there.has(capture)
 		}
 	}
 	for _, capture := range slices.Sorted(maps.Keys(left)) {
@@ -198,7 +237,7 @@ func readJSON(path string, value any) error {
 	return nil
 }
 
-// ErrGaps is wrapped by the error of a plan with captures that no task has read.
+// ErrGaps is wrapped by the error of a plan with captures that are not collected.
 var ErrGaps = errors.New("not all captures are collected")
 
 // maxListed is how many captures an error names.
@@ -223,6 +262,6 @@ func (p *Progress) Note() string {
 	if len(p.Missing) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d captures (%.1f %%) of the batch are missing: they were not collected",
+	return fmt.Sprintf("%d of %d captures (%.1f %%) of the batch are missing: their stacks are not there",
 		len(p.Missing), p.Expected, 100*float64(len(p.Missing))/float64(p.Expected))
 }

@@ -40,7 +40,7 @@ func benchShard(rng *rand.Rand, rows int) *Shard {
 	for i := range list {
 		places := make([]uint32, 8+rng.IntN(24))
 		for k := range places { // of few kinds far outside, of many inside
-			places[k] = rng.Uint32N(2 + uint32(len(s.Places)>>min(k/2, 14)))
+			places[k] = rng.Uint32N(min(uint32(len(s.Places)), 2+uint32(len(s.Places)>>min(k/2, 14))))
 		}
 		list[i] = Row{Stack: stacks.Add(places), Count: 1, Weight: 1}
 	}

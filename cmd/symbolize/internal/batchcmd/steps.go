@@ -183,7 +183,7 @@ func (o *batchInputs) collected(a *cli.App, args []string, allow bool) (
 			packs = append(packs, path)
 		}
 	}
-	p, err := batch.ReadProgress(notes)
+	p, err := batch.ReadProgress(notes, packs)
 	if err != nil {
 		return nil, "", err
 	}

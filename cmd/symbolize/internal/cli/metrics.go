@@ -33,7 +33,7 @@ func (r *Run) WriteMetrics(w io.Writer) error {
 		{"captures", "Captures of the last run, also those that could not be read.",
 			one(float64(r.Captures))},
 		{"captures_failed", "Captures that could not be read.", one(float64(r.Failed))},
-		{"captures_missing", "Captures of a batch that no task has read.", one(float64(r.Absent))},
+		{"captures_missing", "Captures of a batch that are not collected.", one(float64(r.Absent))},
 		{"samples", "Samples of the profiles.", one(float64(r.Samples))},
 		{"named_samples", "Samples with an innermost frame that has a function name, by kind of code.",
 			r.kinds(func(k *Kind) uint64 { return k.NamedSamples })},
