@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"symbolize/analyze"
@@ -33,7 +34,12 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 		if o.since > 0 && n.Last < o.since.Since().Format(time.DateOnly) {
 			continue
 		}
-		if err = againOne(ctx, a, s, n, o.Jobs, total); err != nil {
+		err = againOne(ctx, a, s, n, o.Jobs, total)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, batch.ErrFormat) { // in its own files
+			a.PrintError(ingest.WithHint(err, "`symbolize batch run` makes them again"))
+			a.Partial, err = true, nil
+		}
+		if err != nil {
 			break
 		}
 	}
