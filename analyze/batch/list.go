@@ -45,14 +45,15 @@ func Captures(paths []string) ([]string, error) {
 }
 
 // Profiles lists the inputs of a report, sorted, each once: the files that paths name, and the
-// profiles and captures among the files below directories, as Captures walks them.
+// profiles and captures among the files below directories, as Captures walks them. A file with the
+// name of a profile is listed whatever it has, so that an empty or damaged one is reported.
 func Profiles(paths []string) ([]string, error) {
 	list, err := Captures(paths)
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(path string) bool {
-		if slices.Contains(paths, path) {
+		if slices.Contains(paths, path) || strings.HasSuffix(path, FormatPprof) {
 			return false
 		}
 		switch container.TypeOfPath(path) {
