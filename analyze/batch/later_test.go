@@ -218,7 +218,7 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := written(t, out)
-	nights, err := batch.Nights([]string{filepath.Dir(out)})
+	nights, err := batch.Nights([]string{filepath.Dir(out)}, func(err error) { t.Error(err) })
 	if err != nil || len(nights) != 1 || nights[0].Out != out || nights[0].Last < "2026" {
 		t.Fatalf("%+v, %v", nights, err)
 	}
@@ -303,7 +303,7 @@ func again(t *testing.T, n *night, dir string, outdated *int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := batch.Nights([]string{dir})
+	list, err := batch.Nights([]string{dir}, func(err error) { t.Error(err) })
 	if err != nil || len(list) != 3 {
 		t.Fatal(len(list), err)
 	}

@@ -57,9 +57,10 @@ func (r *runner) writeNight() error {
 }
 
 // Nights returns the runs with profiles in directories or below them, in the order of their paths.
-func Nights(dirs []string) (list []*Night, err error) {
+// damaged receives the error of each one that cannot be read.
+func Nights(dirs []string, damaged func(error)) (list []*Night, err error) {
 	for _, dir := range dirs {
-		found := len(list)
+		found := false
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -71,8 +72,9 @@ func Nights(dirs []string) (list []*Night, err error) {
 			if errors.Is(err, fs.ErrNotExist) { // it was not finished
 				return fs.SkipDir
 			}
-			if err != nil {
-				return err
+			if found = true; err != nil {
+				damaged(err)
+				return fs.SkipDir
 			}
 			list = append(list, n)
 			return fs.SkipDir
@@ -80,7 +82,7 @@ func Nights(dirs []string) (list []*Night, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(list) == found {
+		if !found {
 			return nil, ingest.WithHint(fmt.Errorf("%s: no finished `symbolize batch run`", dir),
 				"name its output, or a directory with several")
 		}

@@ -21,7 +21,7 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 		return ingest.WithHint(cli.Usagef("--again needs directories alone"),
 			"name the outputs of \"batch run\", or a directory with several")
 	}
-	nights, err := batch.Nights(dirs)
+	nights, err := batch.Nights(dirs, func(err error) { reportNight(a, err) })
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 		}
 		err = againOne(ctx, a, s, n, o.Jobs, total)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, batch.ErrFormat) { // in its own files
-			a.PrintError(ingest.WithHint(err, "`symbolize batch run` makes them again"))
-			a.Partial, err = true, nil
+			reportNight(a, err)
+			err = nil
 		}
 		if err != nil {
 			break
@@ -46,6 +46,12 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 	err = errors.Join(err, s.Close())
 	reportAgain(a, total)
 	return batchError(err)
+}
+
+// reportNight reports a run that has lost files, or has damaged ones: the others go on.
+func reportNight(a *cli.App, err error) {
+	a.PrintError(ingest.WithHint(err, "`symbolize batch run` makes them again"))
+	a.Partial = true
 }
 
 // againOne names one run, and adds its figures to those of all.

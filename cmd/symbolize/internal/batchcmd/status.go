@@ -108,7 +108,7 @@ directories and below them. Profiles stay, but are not named again by new symbol
 			if keep == 0 {
 				return ingest.WithHint(cli.Usagef("no time is named"), "name one with --keep 30d")
 			}
-			nights, err := batch.Nights(args)
+			nights, err := batch.Nights(args, func(err error) { reportNight(a, err) })
 			if err != nil {
 				return err
 			}
