@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -237,20 +236,26 @@ func (r *runner) mergeGroups(ctx context.Context) error {
 
 // done is a file that marks a group as written.
 type done struct {
-	State string   // of the inputs
-	Keys  []string // of the objects that it has names of
-	Names string   // see Answers.state
+	State    string   // of the inputs
+	Captures int      // of the group
+	Keys     []string // of the objects that it has names of
+	Names    string   // see Answers.state
 	Written
 }
 
 // mergeGroup writes the profiles of one group, unless an earlier run has.
 func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
-	d := done{State: digest(r.opts.Style + "\n" + g.state)}
+	d := done{State: digest(r.opts.Style + "\n" + g.state), Captures: len(g.Collected)}
 	mark := filepath.Join(r.work, digest(fmt.Sprintf("%q %q", g.Values, g.keys))+doneExt)
-	if old, ok := r.isDone(mark, d.State, a); ok {
+	old := readDone(mark)
+	if r.isDone(old, d.State, a) {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)
 		return nil
+	}
+	if old.Captures > d.Captures {
+		r.opts.warn(name(g.Values), ingest.Warning{Text: fmt.Sprintf("%d of the %d captures of the "+
+			"run before are not there any more", old.Captures-d.Captures, old.Captures)})
 	}
 	o := &r.opts
 	w, err := g.Write(ctx, a, Output{Dir: o.Out, Formats: o.Formats, Demangler: o.Demangler, Hooks: o.Hooks})
@@ -276,21 +281,23 @@ func (r *runner) count(files int, kept *int) {
 	}
 }
 
-// isDone reports whether the files of a group have the same inputs.
-func (r *runner) isDone(mark, state string, a *Answers) (*Written, bool) {
-	f, err := files.Open(mark)
-	if err != nil {
-		return nil, false
+// readDone reads the mark of a group, zero if there is none.
+func readDone(mark string) (d done) {
+	if err := readJSON(mark, &d); err != nil {
+		return done{}
 	}
-	defer f.Close()
-	var old done
-	if json.NewDecoder(f).Decode(&old) != nil || old.State != state || old.Names != a.state(old.Keys) {
-		return nil, false
+	return d
+}
+
+// isDone reports whether the files of a group are there and have the same inputs.
+func (r *runner) isDone(old done, state string, a *Answers) bool {
+	if old.State != state || old.Names != a.state(old.Keys) {
+		return false
 	}
 	has := make(map[string]bool)
 	for _, file := range old.Files {
 		if !r.isWhole(&file) {
-			return nil, false
+			return false
 		}
 		for _, format := range r.opts.Formats {
 			has[format] = has[format] || strings.HasSuffix(file.Path, format)
@@ -298,10 +305,10 @@ func (r *runner) isDone(mark, state string, a *Answers) (*Written, bool) {
 	}
 	for _, format := range r.opts.Formats { // another run may have had others
 		if !has[format] {
-			return nil, false
+			return false
 		}
 	}
-	return &old.Written, true
+	return true
 }
 
 // isWhole reports whether a file has the content that was written.

@@ -63,7 +63,7 @@ func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 
 // paths returns the share of --shard of the arguments and the lines of --files-from, and all of
 // them; the files below directories instead of these if walk is set.
-func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []string, err error) {
+func (o *batchInputs) paths(a *cli.App, args []string) (own, all []string, err error) {
 	if o.filesFrom != "" {
 		in, err := a.OpenInput(o.filesFrom)
 		if err != nil {
@@ -80,13 +80,24 @@ func (o *batchInputs) paths(a *cli.App, args []string, walk bool) (own, all []st
 		return nil, nil, ingest.WithHint(cli.Usagef("no capture is named"),
 			"name files or directories, or a list of them with --files-from")
 	}
-	if walk {
-		if args, err = batch.Captures(args); err != nil {
-			return nil, nil, err
-		}
+	if all, err = batch.Captures(args); err != nil {
+		return nil, nil, err
 	}
 	share, err := o.share(a)
-	return batch.Of(share, args), args, err
+	return batch.Of(share, all), all, err
+}
+
+// captures is like paths. No capture is an error: a night of none is a directory that is not
+// mounted, or not filled yet.
+func (o *batchInputs) captures(a *cli.App, args []string) (own, all []string, err error) {
+	own, all, err = o.paths(a, args)
+	if err == nil && len(all) == 0 {
+		err = errors.New("there is no capture")
+		if len(args) > 0 {
+			err = fmt.Errorf("%s: no capture is in it", ingest.Printable(args[0]))
+		}
+	}
+	return own, all, err
 }
 
 // share reads --shard: "I/N", "/N" with the index of the engine's task, or "/" with its count,
@@ -248,7 +259,7 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 	if err != nil {
 		return err
 	}
-	captures, _, err := o.paths(a, args, true)
+	captures, _, err := o.captures(a, args)
 	if err != nil {
 		return err
 	}

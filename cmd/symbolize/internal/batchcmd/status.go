@@ -28,7 +28,7 @@ know of them before the first task of batch collect has ended. Each task notes i
 			if out == "" {
 				return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 			}
-			_, all, err := o.paths(a, args, true)
+			_, all, err := o.captures(a, args)
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	if err != nil {
 		return err
 	}
-	captures, all, err := o.paths(a, args, true)
+	captures, all, err := o.captures(a, args)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func addAllowMissing(fs *pflag.FlagSet, allow *bool) {
 // captures must be collected, unless gaps are allowed: note describes them.
 func (o *batchInputs) collected(a *cli.App, args []string, allow bool) (
 	packs []string, note string, err error) {
-	_, all, err := o.paths(a, args, true)
+	_, all, err := o.paths(a, args)
 	if err != nil {
 		return nil, "", err
 	}
