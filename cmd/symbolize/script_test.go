@@ -12,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/term"
 
 	"symbolize/fixtures/golden"
 	"symbolize/ingest/object/elf"
@@ -23,7 +25,14 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"symbolize": func() { os.Exit(run()) },
+		"symbolize": func() {
+			code := run()
+			// testscript loses what it has not read from a terminal when the command ends.
+			if term.IsTerminal(int(os.Stdout.Fd())) || term.IsTerminal(int(os.Stderr.Fd())) {
+				time.Sleep(500 * time.Millisecond)
+			}
+			os.Exit(code)
+		},
 	})
 }
 
