@@ -132,6 +132,9 @@ func TestManualForm(t *testing.T) {
 				!(inBlock && output) {
 				t.Errorf("%s: a line of more than %d columns:\n%s", page, maxColumns, line)
 			}
+			if strings.HasPrefix(line, "|") && strings.Contains(line, "| not run: ") {
+				t.Errorf("%s: a row of make bench that was not run:\n%s", page, line)
+			}
 		}
 		for _, m := range manualLink.FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {

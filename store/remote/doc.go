@@ -43,8 +43,8 @@
 // knows and that are later than those of the notes that are there; many notes are joined to one
 // before they are removed. Prune removes an object if neither a note has a day from a limit on nor
 // one of its manifests was written since: then its manifests, and then content that is as old and that
-// no manifest names. It lists the notes again before it removes a manifest. Push writes content that is there but older than a few hours again, so that it
-// is none of those.
+// no manifest names. It lists the notes again before it removes a manifest. Push writes content that
+// is there but older than a few hours again, so that it is none of those.
 //
 // # Checks
 //

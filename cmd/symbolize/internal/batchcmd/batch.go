@@ -61,8 +61,8 @@ func (o *batchInputs) addFilesFrom(fs *pflag.FlagSet) {
 		"read more paths from `FILE`, one per line; - is standard input")
 }
 
-// paths returns the share of --shard of the arguments and the lines of --files-from, and all of
-// them; the files below directories instead of these if walk is set.
+// paths returns the share of --shard of the files that the arguments and the lines of --files-from
+// name, also below directories, and all of these files.
 func (o *batchInputs) paths(a *cli.App, args []string) (own, all []string, err error) {
 	if o.filesFrom != "" {
 		in, err := a.OpenInput(o.filesFrom)
