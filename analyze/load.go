@@ -119,6 +119,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		return nil, nil, errors.Join(err, c.Close())
 	}
 	warnReused(p)
+	s.warnRewritten(p)
 	nameCapture(p.Stats.Warnings, path)
 	s.checkPartial(p.Stats.Warnings) // here, as not every report has names
 	return c, p, nil

@@ -9,6 +9,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
@@ -147,10 +148,53 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 // isHere reports whether a recording is of this host.
 func (s *Session) isHere(host string) bool { return host != "" && host == s.hostname() }
 
+// clocks is input.Options.Now.
+func (s *Session) clocks(k sideband.RecordedKernel) (now bundle.Clocks, ok bool) {
+	if s.opts.Clocks == nil || !s.isHere(k.Host) {
+		return now, false
+	}
+	if s.running == nil {
+		s.running = indexer.OpenRunning()
+	}
+	if !s.running.SameBoot(k) {
+		return now, false
+	}
+	now, err := s.opts.Clocks()
+	return now, err == nil
+}
+
+// warnRewritten adds a warning about the files that were written to while they were recorded.
+func (s *Session) warnRewritten(p *ingest.Profile) {
+	paths := s.rewritten
+	s.rewritten = nil
+	slices.Sort(paths)
+	var inside ingest.FrameSum
+	innermost, all := p.WeighInnermost(false)
+	for l, sum := range innermost {
+		o := &p.Objects[p.Locations[l].Object]
+		if _, ok := slices.BinarySearch(paths, o.File.Path); ok && o.IDSource == ingest.IDByPath {
+			inside.Add(sum)
+		}
+	}
+	if paths = slices.Compact(paths); len(paths) == 0 || inside.Frames == 0 {
+		return
+	}
+	what := ingest.Printable(paths[0]) + " was"
+	if len(paths) > 1 {
+		what = fmt.Sprintf("%s and %d more files were", ingest.Printable(paths[0]), len(paths)-1)
+	}
+	p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
+		Text: fmt.Sprintf("%s written to during the recording: %.2f%% of the samples end in the file, "+
+			"and those before that have the names of the new content", what,
+			100*float64(inside.Weight)/float64(max(all.Weight, 1))),
+		Hint: "perf record --buildid-mmap notes the build ID of each mapping"})
+}
+
 // identify is resolve.Identify, which uses the files now at recorded paths where the
 // store proves nothing.
 func (s *Session) identify() identification {
 	opts := resolve.IdentifyOptions{TrustPaths: s.opts.TrustPaths, Hostname: s.hostname(),
+		Rewritten: func(path string) { s.rewritten = append(s.rewritten, path) },
 		Newer: func(path string) {
 			s.warn(Warning{Warning: ingest.Warning{
 				Text: path + " changed after the recording: its names are of another build, unless it " +
@@ -174,8 +218,11 @@ func (s *Session) identify() identification {
 			s.finder.AddVDSO(context.Background(), q.Kernel) // without it there is no ID
 			return known(q)
 		case q.Kind == ingest.Kernel && source == ingest.IDNone && s.isHere(q.Host):
-			id = s.finder.Kernel(indexer.Recorded{Release: q.Release, Symbol: q.Symbol,
-				Address: q.Address, End: q.EndNanos})
+			rec := indexer.Recorded{Release: q.Release, Symbol: q.Symbol, Address: q.Address}
+			if q.EndKnown {
+				rec.End = q.EndNanos
+			}
+			id = s.finder.Kernel(rec)
 			if !id.IsZero() {
 				source = ingest.IDProven
 			}

@@ -8,6 +8,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/pods"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -103,6 +104,9 @@ type Naming struct {
 	NoInlines  bool               // no inlined calls
 	TrustPaths bool               // the file now at a path is the one that ran
 	Hostname   string             // of this machine, to find its own files; "" for the system's
+	// Clocks reads the clocks of this machine, which tell when a recording of it ended; nil if they
+	// are unknown.
+	Clocks func() (bundle.Clocks, error)
 
 	// Undecided leaves open which addresses are return addresses where only tables of the store can
 	// decide, as analyze/batch does, which reads those later: ingest.Object.Undecided.
@@ -202,6 +206,7 @@ func (s *Session) InputOptions() input.Options {
 		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(),
+		Now:      s.clocks,
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,
 	}

@@ -33,13 +33,16 @@ type Session struct {
 	cached  *store.CachedView // of reader
 	finder  *local.Finder     // nil without Options.Local
 	pulling pulling
+	running *indexer.Running // nil until it is needed
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
-	named   map[buildid.Key]bool       // objects of Options.With, see State.Origin
-	origins map[buildid.ID]local.Place // of the finder's objects
-	placed  int                        // of these, how many are in origins
-	tables  *unwind.Tables             // nil until they are needed
+	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
+	rewritten []string
+	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin
+	origins   map[buildid.ID]local.Place // of the finder's objects
+	placed    int                        // of these, how many are in origins
+	tables    *unwind.Tables             // nil until they are needed
 
 	jitFiles []JITLink
 

@@ -256,7 +256,7 @@ type Stats struct {
 	Weight         uint64
 	Frames         uint64 // frames of all samples, without markers
 	FilteredOut    uint64 // samples left out by --event, --comm, --pid and the like
-	Lost           uint64 // PERF_RECORD_LOST and LOST_SAMPLES
+	Lost           uint64 // records, by PERF_RECORD_LOST and LOST_SAMPLES
 	Throttled      uint64
 	CutChains      uint64 // chains cut at an invalid address
 	BadRecords     uint64
@@ -270,6 +270,19 @@ type Stats struct {
 	// NoReturns is set if callers are places of calls (--call-graph lbr) or of branches.
 	NoReturns bool
 	Warnings  []Warning // in file order, limited
+}
+
+// LostWarning returns the warning about lost records, of a recording with this number of samples; ok
+// is false if fewer than one in a hundred were lost.
+func (s *Stats) LostWarning(samples uint64) (w Warning, ok bool) {
+	share := 100 * float64(s.Lost) / max(float64(s.Lost)+float64(samples), 1)
+	if share < 1 {
+		return w, false
+	}
+	return Warning{
+		Text: fmt.Sprintf("%.2f%% of the records were lost (%d; %d samples were recorded): the "+
+			"recorder could not keep up", share, s.Lost, samples),
+		Hint: "larger buffers (perf record -m 16M), or fewer samples (-F 99)"}, true
 }
 
 // Add adds the counts and warnings of another part of the input.

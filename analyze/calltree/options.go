@@ -35,6 +35,7 @@ type Head struct {
 	Samples uint64         `json:"samples"`
 	Filters []string       `json:"filters,omitempty"` // "focus=regexp"
 	Kept    uint64         `json:"kept"`              // after filters
+	Lost    uint64         `json:"lost"`              // records that the recorders lost
 	Copied  *report.Copied `json:"copied_stacks,omitempty"`
 	Latency bool           `json:"latency,omitempty"` // values are divided by the parallelism
 
@@ -44,7 +45,7 @@ type Head struct {
 // newHead describes folded samples.
 func newHead(p *ingest.Profile, s *Stacks, opts *Options) Head {
 	h := Head{Event: s.Event, Unit: s.Unit, Total: s.Total, Samples: s.Samples, Kept: s.Kept,
-		Filters: opts.Filter.Active(), unmatched: s.Unmatched}
+		Lost: p.Stats.Lost, Filters: opts.Filter.Active(), unmatched: s.Unmatched}
 	if slices.Contains(opts.By, Event) {
 		h.Event = "all"
 	} else {

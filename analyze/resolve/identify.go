@@ -18,6 +18,9 @@ type IdentifyOptions struct {
 	// Hostname is the name of this machine, where the path rows of the store were made. Device and
 	// inode are proof only for captures recorded here.
 	Hostname string
+	// Rewritten is called for a file that has the build ID of the path, and the content of which
+	// was changed between its first mapping and the end of the recording; nil for nothing.
+	Rewritten func(path string)
 	// Newer is called for a file that TrustPaths uses although it changed after the recording had
 	// ended; nil for nothing.
 	Newer func(path string)
@@ -26,13 +29,15 @@ type IdentifyOptions struct {
 // Identify returns ingest's source of the build ID of a mapping without one in its records. A file
 // is proven the same if the store's row for its path has the recorded device, inode and generation
 // and neither mtime nor ctime later than when it was mapped: a later change would have set another
-// ctime.
+// ctime. Both need the time at which the recording ended; the modification time of a copy proves
+// nothing.
 //
 // An ID that the capture has only by path is refuted if the file that the store knows at the
 // path has it, was there when the recording ended, and is another inode: the recorder read the ID
-// of a file that replaced the recorded one, or of a file outside the container. (Devices do not
-// help: in btrfs and overlayfs a mapping and stat have different devices.) A proof that the file is
-// another one overrides the ID.
+// of a file that replaced the recorded one, or of a file outside the container. A file with the ID
+// that came to the path later is another copy of the same build. (Devices do not help: in btrfs and
+// overlayfs a mapping and stat have different devices.) A proof that the file is another one
+// overrides the ID.
 func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
@@ -69,6 +74,9 @@ func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (
 	case known && here && row.ID.Matches(q.ByPath) && otherFile(row, q):
 		return buildid.ID{}, ingest.IDNone
 	case !q.ByPath.IsZero():
+		if known && here && opts.Rewritten != nil && row.ID.Matches(q.ByPath) && rewritten(row, q) {
+			opts.Rewritten(q.File.Path)
+		}
 		return q.ByPath, ingest.IDByPath
 	case known && opts.TrustPaths && !q.Shared:
 		if opts.Newer != nil && q.EndNanos != 0 && row.MtimeNs > q.EndNanos {
@@ -83,7 +91,24 @@ func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (
 // ended, and is not the recorded one.
 func otherFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 	return q.File.Inode != 0 && row.Inode != 0 && row.Inode != q.File.Inode &&
-		q.EndNanos != 0 && row.MtimeNs <= q.EndNanos && row.CtimeNs <= q.EndNanos
+		there(row, q)
+}
+
+// recorderLag is the longest time after the end of a recording, ns, in which the recorder still
+// changes the state of files: perf makes links to them below ~/.debug.
+const recorderLag = int64(10e9)
+
+// there reports whether the file of a path row was at its path when the recording ended.
+func there(row *store.PathRow, q *sideband.ObjectQuery) bool {
+	return q.EndKnown && q.EndNanos != 0 && row.MtimeNs <= q.EndNanos &&
+		row.CtimeNs <= q.EndNanos+recorderLag
+}
+
+// rewritten reports whether the file of a path row is the recorded one, and was written to after it
+// was mapped, while the recording went on: part of the samples may be of its content before.
+func rewritten(row *store.PathRow, q *sideband.ObjectQuery) bool {
+	return q.File.Inode != 0 && row.Inode == q.File.Inode && there(row, q) &&
+		row.MtimeNs > cmp.Or(q.MappedNanos, q.EndNanos)
 }
 
 // PathID returns the build ID of the file that a view knows at an absolute path, without
@@ -113,7 +138,7 @@ func rowOf(v store.View, file string) *store.PathRow {
 // got the inode of a deleted one.
 func sameFile(row *store.PathRow, q *sideband.ObjectQuery) bool {
 	f := &q.File
-	return row.Proof().Proves(buildid.RecordedFile{
+	return q.EndKnown && row.Proof().Proves(buildid.RecordedFile{
 		Major: f.Major, Minor: f.Minor, Inode: f.Inode, Gen: f.Generation}, cmp.Or(q.MappedNanos, q.EndNanos))
 }
 

@@ -18,7 +18,7 @@ func TestIdentifyFile(t *testing.T) {
 		Inode: 43}}); err != nil {
 		t.Fatal(err)
 	}
-	good := sideband.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300,
+	good := sideband.ObjectQuery{Kind: ingest.ELF, Host: "here", EndNanos: 300, EndKnown: true,
 		File: ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}}
 	with := func(change func(*sideband.ObjectQuery)) sideband.ObjectQuery {
 		q := good
@@ -53,6 +53,8 @@ func TestIdentifyFile(t *testing.T) {
 		{name: "mapped later", query: with(func(q *sideband.ObjectQuery) { q.MappedNanos = 201 }),
 			proven: true},
 		{name: "end not known", query: with(func(q *sideband.ObjectQuery) { q.EndNanos = 0 })},
+		{name: "only the time of a copy is known",
+			query: with(func(q *sideband.ObjectQuery) { q.EndKnown = false })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,20 +95,37 @@ func TestIdentifyFile(t *testing.T) {
 // TestIdentifyByPath: the store's row of a file confirms or refutes the ID that the
 // capture has for its path.
 func TestIdentifyByPath(t *testing.T) {
+	const hour = 3600e9
 	o := store.NewOverlay()
-	if err := o.PutDir("/usr/bin", store.DirRows{{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42,
-		Gen: 7, MtimeNs: 100, CtimeNs: 200}}); err != nil {
+	if err := o.PutDir("/usr/bin", store.DirRows{
+		{Name: "x", ID: id(1), Dev: 0xfe01, Inode: 42, Gen: 7, MtimeNs: 100, CtimeNs: 200},
+		{Name: "z", ID: id(1), Dev: 0xfe01, Inode: 42, Gen: 7, MtimeNs: 100, CtimeNs: hour},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	file := ingest.FileRef{Path: "/usr/bin/x", Major: 0xfe, Minor: 1, Inode: 42, Generation: 7}
-	other, device := file, file
+	other, device, renamed := file, file, file
 	other.Inode, device.Minor = 43, 40
+	renamed.Path, renamed.Inode = "/usr/bin/z", 43
 	for _, tc := range []struct {
-		name   string
-		query  sideband.ObjectQuery
-		id     buildid.ID
-		source ingest.IDSource
+		name      string
+		query     sideband.ObjectQuery
+		guessed   bool // the end is that of a copy
+		id        buildid.ID
+		source    ingest.IDSource
+		rewritten bool
 	}{
+		{name: "only the time of a copy is known", query: sideband.ObjectQuery{File: other, ByPath: id(1)},
+			guessed: true, id: id(1), source: ingest.IDByPath},
+		{name: "replaced, and linked when the recording ended",
+			query: sideband.ObjectQuery{File: other, ByPath: id(1), EndNanos: 150}, id: buildid.ID{},
+			source: ingest.IDNone},
+		{name: "written to after it was mapped", query: sideband.ObjectQuery{File: file, ByPath: id(1),
+			MappedNanos: 99}, id: id(1), source: ingest.IDByPath, rewritten: true},
+		{name: "written to after the recording", query: sideband.ObjectQuery{File: file, ByPath: id(1),
+			MappedNanos: 50, EndNanos: 99}, id: id(1), source: ingest.IDByPath},
+		{name: "written to before it was mapped", query: sideband.ObjectQuery{File: file, ByPath: id(1),
+			MappedNanos: 100}, id: id(1), source: ingest.IDByPath},
 		{name: "the same", query: sideband.ObjectQuery{File: file, ByPath: id(1)}, id: id(1),
 			source: ingest.IDByPath},
 		{name: "proven to be another", query: sideband.ObjectQuery{File: file, ByPath: id(2)},
@@ -116,7 +135,10 @@ func TestIdentifyByPath(t *testing.T) {
 			id:     buildid.ID{},
 			source: ingest.IDNone},
 		{name: "replaced since",
-			query: sideband.ObjectQuery{File: other, ByPath: id(1), EndNanos: 199}, id: id(1),
+			query: sideband.ObjectQuery{File: other, ByPath: id(1), EndNanos: 99}, id: id(1),
+			source: ingest.IDByPath},
+		{name: "renamed to the path since",
+			query: sideband.ObjectQuery{File: renamed, ByPath: id(1), EndNanos: 1000}, id: id(1),
 			source: ingest.IDByPath},
 		{name: "replaced, another was read",
 			query: sideband.ObjectQuery{File: other, ByPath: id(2)}, id: id(2),
@@ -136,9 +158,13 @@ func TestIdentifyByPath(t *testing.T) {
 		tc.query.Kind = ingest.ELF
 		tc.query.Host = cmp.Or(tc.query.Host, "here")
 		tc.query.EndNanos = cmp.Or(tc.query.EndNanos, 300)
-		got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true})(tc.query)
-		if got != tc.id || source != tc.source {
-			t.Errorf("%s: %s by %d, want %s by %d", tc.name, got, source, tc.id, tc.source)
+		tc.query.EndKnown = !tc.guessed
+		rewritten := false
+		got, source := Identify(o, IdentifyOptions{Hostname: "here", TrustPaths: true,
+			Rewritten: func(string) { rewritten = true }})(tc.query)
+		if got != tc.id || source != tc.source || rewritten != tc.rewritten {
+			t.Errorf("%s: %s by %d, written to %t; want %s by %d, %t", tc.name, got, source, rewritten,
+				tc.id, tc.source, tc.rewritten)
 		}
 	}
 	shared := sideband.ObjectQuery{Kind: ingest.ELF, Host: "there", File: file, Shared: true}

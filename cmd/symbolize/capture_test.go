@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -53,6 +54,8 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	f := perfbuild.New()
 	f.FeatureString(hostname, host)
+	// Made at once, the file is like a copy, and has to have the time of the recording.
+	f.ClockData(1, uint64(time.Now().UnixNano()), 3)
 	f.Comm(pid, pid, "app", true, perfbuild.At{Time: 1})
 	f.Mmap2(mmap, perfbuild.At{PID: pid, TID: pid, Time: 2})
 	f.Sample(perfbuild.Sample{PID: pid, Time: 3, Chain: []uint64{perfbuild.ContextUser, main + 1}})

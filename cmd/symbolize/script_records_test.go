@@ -14,6 +14,7 @@ var recordings = map[string]func() []byte{
 	"branches":  branchRecording,
 	"loop":      loopRecording,
 	"alloc":     allocRecording,
+	"lost":      lostRecording,
 }
 
 // cmdPerfdata is `perfdata NAME FILE`: writes one of recordings.
@@ -22,6 +23,18 @@ func cmdPerfdata(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: perfdata NAME FILE")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), recordings[args[0]](), 0o644))
+}
+
+// lostRecording lost 8 records, which are noted twice.
+func lostRecording() []byte {
+	b := perfbuild.New()
+	b.Comm(7, 7, "app", true, perfbuild.At{})
+	b.Lost(11, 8, perfbuild.At{Time: 1})
+	for i := range uint64(92) {
+		b.Sample(perfbuild.Sample{PID: 7, Time: 2 + i, Chain: []uint64{perfbuild.ContextUser, 0x400010}})
+	}
+	b.LostSamples(8, false, perfbuild.At{ID: 11})
+	return b.Bytes()
 }
 
 // containedRecording has samples of two control groups, threads, CPUs and of four seconds.

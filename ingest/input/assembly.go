@@ -32,7 +32,6 @@ type assembly struct {
 func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) []ingest.ObjectID {
 	raw := f.Objects.List
 	used := make([]bool, len(raw))
-	needsKernel := false // a sampled object refers to the kernel
 	for _, places := range lists {
 		for _, pl := range places {
 			used[pl.Object&^returned] = true
@@ -42,14 +41,14 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 	if f.Clock.Timed {
 		x.From, x.To = f.from, f.to
 	}
-	for i := range raw {
-		if used[i] {
-			x.Identify(&raw[i])
-			needsKernel = needsKernel || raw[i].Kind == ingest.VDSO || raw[i].Kind == ingest.Module
-		}
+	kernelFirst := f.useKernel(used)
+	if kernelFirst >= 0 {
+		x.Identify(&raw[kernelFirst])
 	}
-	if needsKernel {
-		f.useKernel(x, used)
+	for i := range raw {
+		if used[i] && i != kernelFirst {
+			x.Identify(&raw[i])
+		}
 	}
 	if len(x.Disowned) > 0 {
 		f.State.Warn(sideband.AtEnd, sideband.DisownedWarning(x.Disowned))
@@ -74,26 +73,34 @@ func (f *assembly) objects(query sideband.ObjectQuery, lists ...[]intern.Pair) [
 	return number
 }
 
-// useKernel keeps the kernel as an object, because modules and the vdso refer to it.
-func (f *assembly) useKernel(x *sideband.Identifier, used []bool) {
+// useKernel keeps the kernel as an object if a sampled module or vdso refers to it. It returns the
+// index of the kernel, by the build ID of which the others are found; -1 for none.
+func (f *assembly) useKernel(used []bool) int {
+	kernel, needed := -1, false
 	for i := range f.Objects.List {
-		if o := &f.Objects.List[i]; o.Kind == ingest.Kernel && i != sideband.HiddenKernel {
-			x.Identify(o)
-			used[i] = true
-			return
+		switch f.Objects.List[i].Kind {
+		case ingest.Kernel:
+			if kernel < 0 && i != sideband.HiddenKernel {
+				kernel = i
+			}
+		case ingest.VDSO, ingest.Module:
+			needed = needed || used[i]
 		}
 	}
+	if !needed || kernel < 0 {
+		return -1
+	}
+	used[kernel] = true
+	return kernel
 }
 
-// query returns the fields that all queries have in common. endNanos is the wall-clock time at
-// which the recording ended; if it is 0, the query has the modification time of the file.
-func (f *assembly) query(endNanos int64) sideband.ObjectQuery {
-	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: endNanos}
+// query returns the fields that all queries of a recording have in common. Its samples have the
+// times from and to; 0 if these are unknown.
+func (f *assembly) query(from, to uint64) sideband.ObjectQuery {
+	wall := f.Wall(from, to)
+	q := sideband.ObjectQuery{Host: f.Host.Name, EndNanos: wall.End, EndKnown: wall.Known}
 	if file := f.Records.File; file != nil {
 		q.Release = file.Features.OSRelease
-	}
-	if endNanos == 0 && !f.file.mtime.IsZero() {
-		q.EndNanos = f.file.mtime.UnixNano()
 	}
 	return q
 }
@@ -165,8 +172,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		places = append(places, w.places)
 	}
 	f.from, f.to = f.times()
-	end, _ := f.wall(f.to)
-	number := f.objects(f.query(end), places...)
+	number := f.objects(f.query(f.from, f.to), places...)
 	number = f.separateUndecided(number, places...)
 	f.exact = f.correctReturns(number, places...)
 	comms, tags := f.strings()
@@ -251,6 +257,10 @@ func (f *folder) warn(records []sideband.Warning) {
 			"%s: %d bad records in total; only the first are shown", f.Records.File.Name, st.BadRecords),
 			Partial: true})
 	}
+	if w, ok := st.LostWarning(f.Records.Types[perfdata.TypeSample]); ok {
+		w.Text = f.Records.File.Name + ": " + w.Text
+		st.Warnings = append(st.Warnings, w)
+	}
 	if st.UnknownIDs > 0 {
 		st.Warnings = append(st.Warnings, ingest.Warning{Text: fmt.Sprintf(
 			"%s: %d samples belong to no event of the file and are left out", f.Records.File.Name,
@@ -268,16 +278,6 @@ func (f *folder) times() (first, last uint64) {
 		first = 0
 	}
 	return first, last
-}
-
-// wall converts a time of the recording's clock to wall-clock time. ok is false if the recording
-// does not relate the two clocks (perf record -k does).
-func (f *assembly) wall(t uint64) (nanos int64, ok bool) {
-	cd := f.Records.File.Features.ClockData
-	if cd == nil || t == 0 {
-		return 0, false
-	}
-	return int64(cd.WallNanos + (t - cd.ClockNanos)), true
 }
 
 // meta sets the description of the capture. Most recordings have no wall-clock time. The
@@ -302,8 +302,8 @@ func (f *folder) meta() {
 	if f.to != sideband.NoTime && f.to-f.from < 1<<62 {
 		m.Duration = int64(f.to - f.from)
 	}
-	if start, ok := f.wall(f.from); ok {
-		m.StartNanos = start
+	if cd := x.ClockData; cd != nil && f.from != 0 {
+		m.StartNanos = int64(f.from) + cd.Offset()
 	}
 }
 

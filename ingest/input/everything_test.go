@@ -43,7 +43,7 @@ func TestEverything(t *testing.T) {
 			writeFile(t, path, c.data)
 			_, p := foldPath(t, path, Options{})
 			st := &p.Stats
-			if st.UnknownRecords+st.BadRecords+st.UnknownIDs > 0 || len(st.Warnings) > 1 {
+			if st.UnknownRecords+st.BadRecords+st.UnknownIDs > 0 || len(st.Warnings) > 2 { // a trace, losses
 				t.Errorf("%s, big endian %v: %d unknown, %d bad, %d unknown IDs: %v", c.name, big,
 					st.UnknownRecords, st.BadRecords, st.UnknownIDs, st.Warnings)
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
-	"time"
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
@@ -16,6 +16,7 @@ import (
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/sideband"
 )
 
 // ErrNotCapture is the error of Open for files of other kinds, wrapped with a description of the
@@ -27,9 +28,8 @@ type file struct {
 	path    string
 	r       io.ReaderAt
 	size    int64
-	mtime   time.Time // zero if unknown
-	born    time.Time // creation of the file; zero if unknown
-	closers closers   // the file, and resources that were opened with it
+	times   sideband.FileTimes
+	closers closers // the file, and resources that were opened with it
 }
 
 // Open opens a capture and recognizes its type by its first bytes: perf.data in any container, a
@@ -64,6 +64,10 @@ func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 			return nil, err
 		}
 		f.size = p.Size
+		if r, err := files.Open(filepath.Join(f.path, container.DataFile)); err == nil {
+			f.times = timesOf(r)
+			r.Close()
+		}
 		return f.perf(p, opts), nil
 	}
 	r, err := files.Open(f.path)
@@ -86,9 +90,19 @@ func (f *file) use(r *os.File) error {
 	if err != nil {
 		return err
 	}
-	f.r, f.mtime, f.size = r, info.ModTime(), info.Size()
-	f.born = files.Born(r)
+	f.r, f.size, f.times = r, info.Size(), timesOf(r)
 	return nil
+}
+
+// timesOf returns the times of an opened file.
+func timesOf(r *os.File) (t sideband.FileTimes) {
+	if info, err := r.Stat(); err == nil {
+		t.Modified = info.ModTime().UnixNano()
+	}
+	if born := files.Born(r); !born.IsZero() {
+		t.Born = born.UnixNano()
+	}
+	return t
 }
 
 // readInput makes standard input readable more than once: a file is read from its beginning, other

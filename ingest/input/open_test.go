@@ -46,10 +46,34 @@ func TestCounts(t *testing.T) {
 	if !reflect.DeepEqual(st.RecordTypes, want) {
 		t.Errorf("record types %v, want %v", st.RecordTypes, want)
 	}
-	if len(st.Warnings) != 1 || !st.Warnings[0].Partial || !strings.Contains(st.Warnings[0].Text,
+	if len(st.Warnings) != 2 || !st.Warnings[0].Partial || !strings.Contains(st.Warnings[0].Text,
 		"COMM") &&
 		!strings.Contains(st.Warnings[0].Text, "offset") {
 		t.Errorf("warnings %+v", st.Warnings)
+	}
+	if w := st.Warnings[1]; w.Partial || !strings.Contains(w.Text,
+		"92.31% of the records were lost (12; 1 samples were recorded)") {
+		t.Errorf("warning %+v", w)
+	}
+}
+
+// TestLostWarning: losses are reported from one in a hundred records on.
+func TestLostWarning(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		lost, samples uint64
+		want          bool
+	}{
+		{name: "nothing"},
+		{name: "none lost", samples: 100},
+		{name: "few", lost: 9, samples: 991},
+		{name: "one in a hundred", lost: 10, samples: 990, want: true},
+		{name: "all", lost: 1, want: true},
+	} {
+		st := ingest.Stats{Lost: tc.lost}
+		if _, got := st.LostWarning(tc.samples); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
 	}
 }
 

@@ -61,6 +61,9 @@ type Options struct {
 	// can refute it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
+	// Now returns the clocks of this host; nil if they are unknown.
+	Now sideband.HostClocks
+
 	// Seen receives the objects with samples when they have their build IDs, before Exact is
 	// called. It is called once.
 	Seen func(Seen)

@@ -49,15 +49,10 @@ func (s *perfSource) scan(ctx context.Context) (*sideband.State, error) {
 	if s.state == nil {
 		opts := sideband.ScanOptions{ChunkSize: s.chunkSize, Bundles: bundlesOf(s.opts.Bundles),
 			Missing: s.missing, JIT: s.opts.JIT, Kallsyms: s.opts.Kallsyms,
-			Switches: slices.Contains(s.opts.Keep.TagList(), ingest.ParallelismTag)}
+			Switches: slices.Contains(s.opts.Keep.TagList(), ingest.ParallelismTag),
+			File:     s.file.times, Now: s.opts.Now}
 		if own := container.Kallsyms(s.file.path); own != "" {
 			opts.Kallsyms = append([]string{own}, opts.Kallsyms...)
-		}
-		if !s.file.mtime.IsZero() {
-			opts.EndNanos = s.file.mtime.UnixNano()
-		}
-		if !s.file.born.IsZero() {
-			opts.BornNanos = s.file.born.UnixNano()
 		}
 		sb, err := sideband.Scan(ctx, s.data, &opts)
 		if err != nil {

@@ -359,7 +359,7 @@ func (f *stackFolder) compiledAddress(space int32, site addr.PC, ret bool, time 
 func (f *stackFolder) profile() (*ingest.Profile, *merge.Shard) {
 	p := f.p
 	places := f.places.List()
-	number := f.objects(f.query(0), places)
+	number := f.objects(f.query(0, 0), places)
 	number = f.separateUndecided(number, places)
 	f.exact = f.correctReturns(number, places)
 	for i := range p.Objects {

@@ -110,7 +110,7 @@ func (s *stackSource) fold(ctx context.Context) (*ingest.Profile, error) {
 // of their bundle's side band.
 func (s *stackSource) foldWith(sb *sideband.State, warnings []sideband.Warning) (
 	*ingest.Profile, error) {
-	sb.AddJIT(s.opts.JIT, 0, 0)
+	sb.AddJIT(s.opts.JIT)
 	sb.Build()
 	s.state = sb
 	f := newStackFolder(s, sb)
@@ -139,6 +139,7 @@ func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 // of Options.Bundles.
 func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb, o := sideband.New(), &s.opts.Stacks
+	sb.UseTimes(s.file.times, s.opts.Now)
 	if s.kallsyms != "" {
 		if err := sb.AddKallsyms(s.kallsyms); err != nil {
 			return nil, err

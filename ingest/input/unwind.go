@@ -198,8 +198,7 @@ func (c *collector) prepareUnwinding(f *file) {
 	}
 	a := assembly{collector: c, file: f}
 	first, last := file.Features.FirstTime, file.Features.LastTime
-	end, _ := a.wall(last)
-	x := sideband.NewIdentifier(c.State, a.query(end), c.opts.Identify)
+	x := sideband.NewIdentifier(c.State, a.query(first, last), c.opts.Identify)
 	if c.Clock.Timed {
 		if x.From, x.To = first, last; last == 0 {
 			x.To = sideband.NoTime // nothing can be proven without the end of the recording

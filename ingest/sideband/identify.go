@@ -22,9 +22,9 @@ type ObjectQuery struct {
 	Symbol  string
 	Address uint64
 	// EndNanos is the wall-clock time at which the recording ended, in ns since 1970; 0 if unknown.
-	// It comes from the CLOCK_DATA feature, otherwise from the modification time of the capture
-	// file. A copy of a capture can have a later modification time.
+	// If EndKnown is false it is only the latest possible time: see WallClock.
 	EndNanos int64
+	EndKnown bool
 	// MappedNanos is the latest possible time of the file's first mapping; EndNanos if unknown.
 	// Before the first mapping another file may have had the same inode.
 	MappedNanos int64
@@ -167,6 +167,9 @@ func (x *Identifier) Identify(o *ingest.Object) {
 		if id := x.sb.listed[o.File.Path]; !id.IsZero() {
 			o.ID, o.IDSource = id, ingest.IDDerived
 		}
+	}
+	if o.Kind == ingest.Kernel && x.kernel.IsZero() {
+		x.kernel = o.ID // found by an answer; modules and the vdso are asked for by it
 	}
 	switch {
 	case !NeedsID(o.Kind):
@@ -354,8 +357,8 @@ func DisownedWarning(names []string) ingest.Warning {
 	if len(names) > 1 {
 		paths = fmt.Sprintf("%s and %d more paths were", ingest.Printable(names[0]), len(names)-1)
 	}
-	text := paths + " replaced during the recording, or differ between containers: " +
-		"not all files that ran there have the build ID of the path"
+	text := paths + " replaced during the recording, or processes in containers saw other files " +
+		"there: not all files that ran there have the build ID of the path"
 	return ingest.Warning{Text: text,
 		Hint: "perf record --buildid-mmap notes the build ID of each mapping"}
 }

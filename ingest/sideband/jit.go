@@ -92,9 +92,8 @@ type jitScan struct {
 }
 
 // AddJIT maps the code of each process with memory for it, returned by find. It is called before
-// Build. end is the wall clock of the recording's end, used if the recording does not have it, born
-// the creation of its file, 0 if unknown.
-func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
+// Build.
+func (sb *State) AddJIT(find func(*JITQuery) JITCode) {
 	if find == nil {
 		return
 	}
@@ -112,7 +111,7 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
 		if object, ok := x.programs[pid]; ok {
 			p.program = sb.Objects.List[object].File.Path
 		}
-		sb.describeTimes(p, end, born)
+		sb.describeTimes(p)
 		p.query.PerfMaps = sb.bundledFiles(pid, bundle.PerfMapName(pid))
 		p.query.Dumps = sb.bundledFiles(pid, bundle.JITDumpName(pid))
 		code := find(&p.query)
@@ -124,7 +123,7 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode, end, born int64) {
 }
 
 // describeTimes sets the host of a process and its known times.
-func (sb *State) describeTimes(p *jitProcess, end, born int64) {
+func (sb *State) describeTimes(p *jitProcess) {
 	q := &p.query
 	q.Host = sb.Host.Name
 	if sb.Records.File == nil {
@@ -135,15 +134,15 @@ func (sb *State) describeTimes(p *jitProcess, end, born int64) {
 		return
 	}
 	features := &sb.Records.File.Features
-	q.FirstNanos = sb.wall(features.FirstTime, end)
-	q.EndNanos = sb.wall(features.LastTime, end)
+	wall := sb.Wall(features.FirstTime, features.LastTime)
+	q.FirstNanos, q.EndNanos = wall.At(features.FirstTime), wall.At(features.LastTime)
 	if p.begin == 0 {
 		return
 	}
-	q.BeginNanos = sb.wall(p.begin, end)
+	q.BeginNanos = wall.At(p.begin)
 	q.EarliestNanos = q.BeginNanos
-	if early := born + int64(p.begin-features.FirstTime); features.ClockData == nil && born > 0 &&
-		features.FirstTime > 0 && early < q.BeginNanos {
+	if early := sb.file.Born + int64(p.begin-features.FirstTime); features.ClockData == nil &&
+		sb.file.Born > 0 && features.FirstTime > 0 && early < q.BeginNanos {
 		q.EarliestNanos = early
 	}
 }
@@ -172,21 +171,6 @@ func (sb *State) bundledFiles(pid int32, name string) (list []BundledFile) {
 		list = append(list, f)
 	}
 	return list
-}
-
-// wall returns the wall clock at a time of the records, ns since 1970; 0 if unknown. end is the
-// wall clock of the recording's end, used if the recording does not have it.
-func (sb *State) wall(t uint64, end int64) int64 {
-	x := &sb.Records.File.Features
-	switch {
-	case !sb.Clock.Timed || t == 0 || t == NoTime:
-		return 0
-	case x.ClockData != nil:
-		return int64(x.ClockData.WallNanos + (t - x.ClockData.ClockNanos))
-	case end == 0 || x.LastTime == 0:
-		return 0
-	}
-	return end - int64(x.LastTime-t)
 }
 
 // collect finds the start of each process's program, then its memory. A child without a program of

@@ -171,7 +171,7 @@ func TestJITQueryTimes(t *testing.T) {
 			f.Comm(7, 7, "node", true, at(300))
 			f.Mmap2(anon(7), at(400))
 			got := ""
-			scan(t, f, ScanOptions{EndNanos: end, BornNanos: born, JIT: func(q *JITQuery) JITCode {
+			scan(t, f, ScanOptions{File: FileTimes{end, born}, JIT: func(q *JITQuery) JITCode {
 				got = fmt.Sprint(q.FirstNanos, q.EndNanos, q.BeginNanos, q.EarliestNanos)
 				return JITCode{}
 			}})
@@ -234,7 +234,7 @@ func TestBundledCode(t *testing.T) {
 			sb := New()
 			sb.AddBundle(b)
 			sb.AddProcessMaps(pid, strings.NewReader("9000-a000 r-xp 00000000 00:00 0\n"))
-			sb.AddJIT(find, 0, 0)
+			sb.AddJIT(find)
 			sb.Build()
 			if got != tc.want {
 				t.Errorf("files %s, want %s", got, tc.want)

@@ -28,6 +28,25 @@ func TestCounts(t *testing.T) {
 			f.LostSamples(5, true, at(1))
 			f.LostSamples(2, false, at(2))
 		}, lost: 2},
+		{name: "counted by the kernel, and by perf at the end", build: func(f *perfbuild.File) {
+			f.Lost(11, 5, at(1)) // records of the other event, too
+			f.Lost(12, 3, at(2))
+			f.LostSamples(2, false, perfbuild.At{ID: 11})
+			f.LostSamples(6, false, perfbuild.At{ID: 12})
+		}, lost: 8},
+		{name: "lost after the last record, too", build: func(f *perfbuild.File) {
+			f.Lost(11, 5, at(1))
+			f.LostSamples(9, false, perfbuild.At{ID: 11})
+		}, lost: 9},
+		{name: "other records than samples, too", build: func(f *perfbuild.File) {
+			f.Lost(11, 5, at(1))
+			f.LostSamples(4, false, perfbuild.At{ID: 11})
+		}, lost: 5},
+		{name: "by the processor's buffer", build: func(f *perfbuild.File) {
+			f.Lost(11, 5, at(1))
+			f.LostSamples(7, false, at(2))
+			f.LostSamples(5, false, perfbuild.At{ID: 11})
+		}, lost: 12},
 		{name: "throttled, and continued", build: func(f *perfbuild.File) {
 			f.Throttle(false, 11, 11, at(1))
 			f.Throttle(true, 11, 11, at(2))

@@ -24,10 +24,10 @@ type ScanOptions struct {
 	// modules without a build ID.
 	Kallsyms []string
 	// JIT returns the code that a process compiled at run time; nil for none.
-	JIT       func(*JITQuery) JITCode
-	Switches  bool  // read the context switches into Records.Switches
-	EndNanos  int64 // wall clock of the recording's end, used if the recording does not have it
-	BornNanos int64 // creation of the recording's file, before the first sample; 0 if unknown
+	JIT      func(*JITQuery) JITCode
+	Switches bool       // read the context switches into Records.Switches
+	File     FileTimes  // of the recording
+	Now      HostClocks // nil if they are unknown
 }
 
 // errCompressed is the error of a COMPRESSED record that was not unpacked when the file was opened,
@@ -44,6 +44,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	sb := New()
 	sb.Records.File = f
 	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch, BigEndian: f.BigEndian}
+	sb.UseTimes(opts.File, opts.Now)
 	sb.buildIDs = slices.Clip(f.Features.BuildIDs)
 	sb.Clock.Timed = timed(f)
 	if err := sb.scanRecords(ctx, opts); err != nil {
@@ -57,7 +58,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 		return nil, err
 	}
 	sb.nameModules(opts.Kallsyms)
-	sb.AddJIT(opts.JIT, opts.EndNanos, opts.BornNanos)
+	sb.AddJIT(opts.JIT)
 	sb.Build()
 	sb.addMissing(opts.Missing)
 	return sb, nil
@@ -116,6 +117,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 	}
 	x.starts = append(x.starts, Position(r.Offset()))
 	x.deferred.finish()
+	x.Stats.Lost = x.losses.records()
 	x.warnTraces()
 	return nil
 }
@@ -236,9 +238,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if err := sb.Records.File.Lost(rec, &l); err != nil {
 			return err
 		}
-		if !l.ByBPF {
-			sb.Records.Stats.Lost += l.Count
-		}
+		sb.Records.losses.add(rec, &l, sb.Records.File)
 	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide, perfdata.TypeExit:
 		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeCgroup:

@@ -66,6 +66,10 @@ type State struct {
 	bundles     bundlePrograms
 	jit         map[int32]*jitProcess // processes with a list of compiled code
 
+	file FileTimes
+	now  HostClocks  // nil if they are unknown
+	boot *bootClocks // the answer of now
+
 	listed map[string]buildid.ID // by path: files with functions listed by simpleperf
 	exact  []bool                // by object, see ExactAddresses
 }
@@ -118,6 +122,7 @@ type Records struct {
 
 	refutedModules int // modules with a recorded build ID that others have, too
 
+	losses      losses
 	traces      traces
 	starts      []Position        // of chunks, then the end of the last
 	firstSample Position          // -1 if there is none

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 )
 
@@ -77,6 +78,23 @@ func (r *Running) NamesErr() error {
 // kallsymsHead is how much of /proc/kallsyms shows whether addresses are hidden, in bytes: on
 // x86-64 the first 7 KB are per-CPU symbols, some at address 0.
 const kallsymsHead = 64 << 10
+
+// SameBoot reports whether a recording of this host can be of the current boot: neither the release
+// and build ID of its kernel nor the address of its reference symbol differ. What one of the two
+// hid is not compared.
+func (r *Running) SameBoot(k sideband.RecordedKernel) bool {
+	if !k.ID.IsZero() && !r.id.IsZero() && !r.id.Matches(k.ID) {
+		return false
+	}
+	if release, err := r.release(); err == nil && k.Release != "" && release != k.Release {
+		return false
+	}
+	if k.Address == 0 || r.NamesErr() != nil {
+		return true
+	}
+	now := r.symbol(k.Symbol)
+	return now == 0 || now == k.Address
+}
 
 // Recorded is the description of the kernel in a capture without its build ID.
 type Recorded struct {

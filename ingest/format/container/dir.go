@@ -13,17 +13,17 @@ import (
 	"symbolize/ingest/format/perfdata"
 )
 
-// dataFile is the file of a directory that has header, attrs and features, and records that
+// DataFile is the file of a directory that has header, attrs and features, and records that
 // perf made itself. The kernel's are in data.0, data.1 …, one for each reading thread, with
 // --threads, else in the same file.
-const dataFile = "data"
+const DataFile = "data"
 
 // IsDir reports whether a path is a directory as perf record --threads and --kcore make them.
 func IsDir(path string) bool {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return false
 	}
-	f, err := files.Open(filepath.Join(path, dataFile))
+	f, err := files.Open(filepath.Join(path, DataFile))
 	if err != nil {
 		return false
 	}
@@ -59,7 +59,7 @@ func OpenDir(ctx context.Context, path string, most int64) (*Perf, error) {
 }
 
 func (p *Perf) openDir(ctx context.Context, path string) error {
-	first, err := p.openFile(filepath.Join(path, dataFile))
+	first, err := p.openFile(filepath.Join(path, DataFile))
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func recordFiles(dir string) ([]string, error) {
 	byNumber := make(map[int]string)
 	var numbers []int
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), dataFile+".")
+		digits, ok := strings.CutPrefix(e.Name(), DataFile+".")
 		n, err := strconv.Atoi(digits)
 		if ok && err == nil && strconv.Itoa(n) == digits {
 			byNumber[n] = e.Name()

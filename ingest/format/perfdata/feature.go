@@ -120,6 +120,9 @@ type ClockData struct {
 	ClockNanos uint64
 }
 
+// Offset returns the difference between the wall clock and the recording's clock, ns.
+func (c *ClockData) Offset() int64 { return int64(c.WallNanos - c.ClockNanos) }
+
 // Features are the feature sections. A member is zero if its section is absent, unknown to this
 // package, or damaged, which is a warning.
 type Features struct {

@@ -18,6 +18,7 @@ type Run struct {
 	Samples  uint64 `json:"samples"`
 	// NamedSamples have an innermost frame with a function name.
 	NamedSamples uint64  `json:"named_samples"`
+	Lost         uint64  `json:"lost"`                       // records that the recorders lost
 	Absent       int     `json:"captures_missing,omitempty"` // of a batch
 	Frames       uint64  `json:"frames"`
 	Named        uint64  `json:"named_frames"`
@@ -64,6 +65,7 @@ type Gap struct {
 func (r *Run) Add(c *report.Coverage) {
 	r.Samples += c.Samples
 	r.Frames += c.Frames
+	r.Lost += c.Lost
 	for i := range c.Domains {
 		d := &c.Domains[i]
 		at := slices.IndexFunc(r.Kinds, func(k Kind) bool { return k.Kind == d.Domain })

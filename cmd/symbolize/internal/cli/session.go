@@ -12,6 +12,7 @@ import (
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/record/sys"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -102,6 +103,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Names:      o.NamePolicy,
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
+			Clocks:     sys.ReadClocks,
 		},
 		Stdin: a.Env.Stdin,
 		Limits: analyze.Limits{

@@ -11,6 +11,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/record/sys"
 	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
@@ -44,6 +45,7 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 		Local:    find,
 		Bundles:  opened.Bundles,
 		Inputs:   opened,
+		Naming:   analyze.Naming{Clocks: sys.ReadClocks},
 		Limits:   analyze.Limits{Workers: o.jobs, MaxMemory: int64(o.maxMemory)},
 		Warn:     a.SessionWarning,
 		Handlers: analyze.Handlers{Problems: a.PrintProblems, Taken: a.PrintTaken},
