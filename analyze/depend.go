@@ -124,7 +124,7 @@ func (d *Dependency) found(list []*store.Manifest, err error) {
 	d.Lacking = true
 	for _, m := range list {
 		if d.Unwind {
-			m = &store.Manifest{ID: m.ID, Kind: m.Kind, Machine: m.Machine, Class: m.Class, Layout: m.Layout,
+			m = &store.Manifest{ID: m.ID, Kind: m.Kind, Machine: m.Machine, Class: m.Class, Layout: m.Layout, OtherLayouts: m.OtherLayouts,
 				Sections: m.Sections, RefSyms: m.RefSyms, Sources: unwindSources(m)}
 			d.Lacking = d.Lacking && len(m.Sources) == 0
 		} else {

@@ -20,6 +20,7 @@ import (
 // localOptions are Options.Local with the rest of the session's options.
 func (s *Session) localOptions() local.Options {
 	o := *s.opts.Local
+	o.Fits = resolve.Fits
 	o.Index = indexer.Options{Workers: s.opts.Workers, MaxMemory: s.opts.MaxMemory,
 		Columns: s.opts.Columns, NoUnwind: true} // see localUnwind
 	return o
@@ -131,7 +132,7 @@ func (s *Session) wantedAddrs(m *store.Manifest) (addrs []addr.Addr, all bool) {
 			layout = known.Layout
 		}
 	}
-	rule, reason := resolve.NewAddresses(&w.object, m, layout)
+	rule, reason := resolve.NewFileAddresses(&w.object, m, layout)
 	if reason != ingest.ReasonNone {
 		return nil, true
 	}

@@ -515,6 +515,7 @@ const (
 	NotIndexed              // the build ID is known and the store has no object for it
 	Stripped                // the object is indexed; no source of it covers the address
 	LayoutUnknown           // only a debug file is indexed: file offsets cannot be mapped
+	OtherLayout             // the recorded mappings of the object fit no indexed file of its build ID
 	Mismatch                // the file at the recorded path has another build ID now
 	NoBuildID               // the capture has no build ID for the mapping
 	Ambiguous               // a padded build ID matches two objects
@@ -560,6 +561,7 @@ var reasonText = [numReasons]string{
 	NotIndexed:       "not indexed",
 	Stripped:         "stripped",
 	LayoutUnknown:    "layout unknown",
+	OtherLayout:      "other layout",
 	Mismatch:         "build ID mismatch",
 	NoBuildID:        "no build ID",
 	Ambiguous:        "ambiguous",

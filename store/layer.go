@@ -69,9 +69,7 @@ func addBehind(front **Manifest, behind View) error {
 	}
 	f, b := *front, ms[at]
 	m := MergeFacts(f, b)
-	if len(f.Layout)+len(f.Sections) > 0 {
-		m.Layout, m.Sections = f.Layout, f.Sections
-	}
+	m.preferLayout(f)
 	m.Sources = slices.Clone(f.Sources)
 	for _, s := range b.Sources {
 		if FindSource(m.Sources, &s) < 0 {

@@ -85,6 +85,20 @@ func mergeLayouts(m, a, b *Manifest) {
 	m.Layout, m.Sections, _ = decodeLayout(best)
 }
 
+// preferLayout makes the layout of one of the manifests that were merged into m its first layout.
+func (m *Manifest) preferLayout(of *Manifest) {
+	first := encodeLayout(of.Layout, of.Sections)
+	if first == nil {
+		return
+	}
+	all := append([][]byte{encodeLayout(m.Layout, m.Sections)}, m.OtherLayouts...)
+	m.OtherLayouts = slices.DeleteFunc(all, func(e []byte) bool { return bytes.Equal(e, first) })
+	if len(m.OtherLayouts) == 0 {
+		m.OtherLayouts = nil
+	}
+	m.Layout, m.Sections = of.Layout, of.Sections
+}
+
 // compareLayouts orders encoded layouts, best first.
 func compareLayouts(a, b []byte) int {
 	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))

@@ -269,7 +269,7 @@ func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.Fil
 
 // table gives the table address of an offset in an object.
 func (f *fileCode) table(o *ingest.Object, off addr.Offset) (addr.Addr, error) {
-	addrs, reason := resolve.NewAddresses(o, f.manifest, f.file.Segments)
+	addrs, reason := resolve.NewFileAddresses(o, f.manifest, f.file.Segments)
 	if reason != ingest.ReasonNone && o.Kind == ingest.Kernel {
 		return 0, fmt.Errorf("no address of %s in the kernel's symbols", cmp.Or(o.RefSymbol, "_text"))
 	}

@@ -279,7 +279,7 @@ func (c *Finder) symbols(o *ingest.Object) *symbolFinder {
 // at names an offset; a module's is that in its layout.
 func (s *symbolFinder) at(o *ingest.Object, off addr.Offset) (sym annotate.CodeSymbol) {
 	if s.finder != nil {
-		addrs, reason := resolve.NewAddresses(o, s.manifest, s.manifest.Layout)
+		addrs, reason := resolve.NewAddresses(o, s.manifest)
 		at, ok := addrs.Of(off)
 		if reason != ingest.ReasonNone || !ok {
 			return sym

@@ -238,8 +238,7 @@ func (f *finder) object(id buildid.ID) *object {
 	if o.manifest != nil {
 		f.opened++
 		o.finder = resolve.NewFinder(f.view, o.manifest)
-		o.offsets, o.layout = resolve.NewAddresses(&ingest.Object{Kind: o.manifest.Kind}, o.manifest,
-			o.manifest.Layout)
+		o.offsets, o.layout = resolve.NewAddresses(&ingest.Object{Kind: o.manifest.Kind}, o.manifest)
 	}
 	return o
 }

@@ -259,7 +259,7 @@ func (obj *Object) prepare(opts *Options, f *elf.File) error {
 		}
 		obj.place = func(v uint64) (addr.Addr, bool) { return start + addr.Addr(v), v < size }
 	case opts.Offsets && m.Kind != ingest.Kernel && m.Kind != ingest.Module:
-		addrs, reason := resolve.NewAddresses(&ingest.Object{Kind: m.Kind}, m, m.Layout)
+		addrs, reason := resolve.NewAddresses(&ingest.Object{Kind: m.Kind}, m)
 		if reason != ingest.ReasonNone {
 			err := fmt.Errorf("%s: layout unknown: a debug file has no file offsets",
 				obj.Module)

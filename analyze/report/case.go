@@ -45,6 +45,7 @@ var steps = [...]func(*Case) string{
 	ingest.NotIndexed:       notIndexed,
 	ingest.Stripped:         stripped,
 	ingest.LayoutUnknown:    layoutUnknown,
+	ingest.OtherLayout:      otherLayout,
 	ingest.Mismatch:         func(c *Case) string { return c.fetch("executable") },
 	ingest.NoBuildID:        noBuildID,
 	ingest.Ambiguous:        ambiguous,

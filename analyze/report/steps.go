@@ -70,6 +70,14 @@ func layoutUnknown(c *Case) string {
 	return c.runtime()
 }
 
+// otherLayout returns the step for a file that was changed while it kept its build ID.
+func otherLayout(c *Case) string {
+	if path := c.path(); path != "" {
+		return "symbolize index " + path
+	}
+	return "index the file that ran: patchelf moved its segments and kept its build ID"
+}
+
 func noBuildID(c *Case) string {
 	o := c.Object
 	trust := "symbolize resolve --trust-paths" + c.captures()
@@ -230,6 +238,8 @@ func (t *Text) For() string {
 		return "index the file that runs, too: a debug file has no file offsets"
 	case ingest.Stripped:
 		return "index its debug file: `symbolize index /usr/lib/debug`"
+	case ingest.OtherLayout:
+		return "index the file that ran: its segments were moved, and its build ID was kept"
 	case ingest.Mismatch:
 		return "the symbol has another length in what is indexed: name the build that ran with --with"
 	case ingest.MapsNotSaved:

@@ -16,7 +16,7 @@ import (
 // not affect the profile.
 func (w *worker) conflict(j *join, s *shard) {
 	src := &j.p.Objects[s.object.id]
-	if other, ok := s.object.otherPlace(j, src); ok {
+	if other, ok := s.object.otherPlace(j); ok {
 		s.conflict(src, fmt.Sprintf("their segments differ (%s)", other))
 		return
 	}
@@ -103,15 +103,14 @@ func ConflictText(m *store.Manifest, how string) string {
 		"another one: %s", m.ID, how)
 }
 
-// otherPlace returns a location of the object that another runtime file of its build ID has at
-// another address.
-func (o *object) otherPlace(j *join, src *ingest.Object) (text string, found bool) {
-	for _, segments := range o.manifest.OtherSegments() {
-		other, reason := NewAddresses(src, o.manifest, segments)
-		for l := o.from; l < o.to && reason == ingest.ReasonNone; l++ {
+// otherPlace returns a location of the object that another layout of its build ID, which its
+// mappings fit as well, has at another address.
+func (o *object) otherPlace(j *join) (text string, found bool) {
+	for _, segments := range o.addrs.rivals {
+		for l := o.from; l < o.to; l++ {
 			off := j.p.Locations[l].Offset
 			a, okA := o.addrs.Of(off)
-			b, okB := other.Of(off)
+			b, okB := inSegments(segments, off)
 			if okA && (!okB || a != b) {
 				return fmt.Sprintf("offset %#x", uint64(off)), true
 			}

@@ -57,7 +57,7 @@ func Exact(v store.View) func(*ingest.Object, []addr.Offset) []addr.Offset {
 		if m == nil {
 			return nil
 		}
-		addrs, reason := NewAddresses(src, m, m.Layout)
+		addrs, reason := NewAddresses(src, m)
 		if reason != ingest.ReasonNone {
 			return nil
 		}

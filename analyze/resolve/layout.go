@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	stdelf "debug/elf"
 	"errors"
 	"slices"
 
@@ -20,25 +21,60 @@ const flagExec = 1
 type Addresses struct {
 	segments []elf.Segment // PT_LOAD, of ELF files and vdsos, executable ones first; else empty
 	shift    addr.Addr     // kernel: table address of the reference symbol
+	// pieces are the recorded mappings of an object with mappings that fit no one layout.
+	pieces []piece
+	// rivals are further layouts that all recorded mappings fit.
+	rivals [][]elf.Segment
 }
 
-// NewAddresses returns the conversion for an object with the manifest m. For ELF files and vdsos,
-// segments are the segments of a runtime file, or m.Layout without a file. The reason is
-// LayoutUnknown without segments, or without a kernel's reference symbol; otherwise ReasonNone.
-func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
+// piece is a recorded mapping and the layout that it fits; nil for none.
+type piece struct {
+	ingest.SegmentRef
+	layout []elf.Segment
+}
+
+// NewAddresses returns the conversion for an object with the manifest m. An ELF file can have
+// several layouts with one build ID: patchelf moves the segments of an executable. The recorded
+// mappings of code (Object.Segments) show which one ran. Mappings that fit none have no addresses;
+// without mappings, as in stack maps, the first layout is used. The reason is LayoutUnknown without
+// segments, or without a kernel's reference symbol; otherwise ReasonNone.
+func NewAddresses(o *ingest.Object, m *store.Manifest) (Addresses, ingest.Reason) {
+	layouts := [][]elf.Segment{m.Layout}
+	if o.Kind == ingest.ELF {
+		layouts = append(layouts, m.OtherSegments()...)
+	}
+	return newAddresses(o, m, layouts)
+}
+
+// NewFileAddresses is NewAddresses for one runtime file of the object, with these PT_LOAD segments.
+func NewFileAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
+	Addresses, ingest.Reason) {
+	return newAddresses(o, m, [][]elf.Segment{segments})
+}
+
+func newAddresses(o *ingest.Object, m *store.Manifest, layouts [][]elf.Segment) (
 	Addresses, ingest.Reason) {
 	switch o.Kind {
 	case ingest.ELF, ingest.VDSO:
-		if len(segments) == 0 {
+		if len(layouts[0]) == 0 {
 			return Addresses{}, ingest.LayoutUnknown
 		}
-		// Sampled addresses are code: where segments share bytes of the file, as data after code on
-		// one page does, the executable one is meant.
-		byUse := slices.Clone(segments)
-		slices.SortStableFunc(byUse, func(a, b elf.Segment) int {
-			return int(b.Flags&flagExec) - int(a.Flags&flagExec)
-		})
-		return Addresses{segments: byUse}, ingest.ReasonNone
+		a, page := Addresses{}, pageSize(o.Segments, m.Machine)
+		for i := range layouts {
+			layouts[i] = codeFirst(layouts[i])
+			switch {
+			case o.Kind == ingest.ELF && !fitsAll(o.Segments, layouts[i], page):
+			case a.segments == nil:
+				a.segments = layouts[i]
+			default:
+				a.rivals = append(a.rivals, layouts[i])
+			}
+		}
+		if a.segments == nil {
+			a.segments = layouts[0]
+			a.pieces = piecesOf(o.Segments, layouts, page)
+		}
+		return a, ingest.ReasonNone
 	case ingest.Kernel:
 		name := cmp.Or(o.RefSymbol, "_text") // pprof files may lack it
 		ref, ok := m.RefSymbol(name)
@@ -50,16 +86,127 @@ func NewAddresses(o *ingest.Object, m *store.Manifest, segments []elf.Segment) (
 	return Addresses{}, ingest.ReasonNone
 }
 
+// codeFirst returns segments with the executable ones first. Sampled addresses are code: where
+// segments share bytes of the file, as data after code on one page does, the executable one is
+// meant.
+func codeFirst(segments []elf.Segment) []elf.Segment {
+	byUse := slices.Clone(segments)
+	slices.SortStableFunc(byUse, func(a, b elf.Segment) int {
+		return int(b.Flags&flagExec) - int(a.Flags&flagExec)
+	})
+	return byUse
+}
+
+// Fits reports whether all recorded mappings of an object fit one of several layouts of files for a
+// machine.
+func Fits(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool {
+	page := pageSize(o.Segments, machine)
+	return slices.ContainsFunc(layouts, func(l []elf.Segment) bool { return fitsAll(o.Segments, l, page) })
+}
+
+func fitsAll(mapped []ingest.SegmentRef, layout []elf.Segment, page uint64) bool {
+	return !slices.ContainsFunc(mapped, func(s ingest.SegmentRef) bool { return !fits(s, layout, page) })
+}
+
+// piecesOf returns each mapping with the first layout that it fits.
+func piecesOf(mapped []ingest.SegmentRef, layouts [][]elf.Segment, page uint64) (list []piece) {
+	for _, s := range mapped {
+		p := piece{SegmentRef: s}
+		at := slices.IndexFunc(layouts, func(l []elf.Segment) bool { return fits(s, l, page) })
+		if at >= 0 {
+			p.layout = layouts[at]
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// Page sizes of kernels: mappings begin and end at their multiples.
+const minPage, maxPage = 4 << 10, 64 << 10
+
+// pageSize returns the page size of the kernel that recorded mappings: the largest possible one,
+// where machines have several.
+func pageSize(mapped []ingest.SegmentRef, machine uint16) uint64 {
+	page := uint64(maxPage)
+	switch stdelf.Machine(machine) {
+	case stdelf.EM_X86_64, stdelf.EM_386, stdelf.EM_S390, stdelf.EM_RISCV, stdelf.EM_ARM:
+		return minPage
+	}
+	for _, s := range mapped {
+		for page > minPage && (uint64(s.Offset)|s.Len)&(page-1) != 0 {
+			page /= 2
+		}
+	}
+	return page
+}
+
+// fits reports whether a mapping of code can be one of a file with a layout: it is inside of an
+// executable segment, as a part of one is; or it begins with one, as the loader maps the whole file
+// by its first segment, before it maps the others over it; or it includes one, as the mappings that
+// other profilers join do.
+func fits(s ingest.SegmentRef, layout []elf.Segment, page uint64) bool {
+	from, to := uint64(s.Offset), uint64(s.Offset)+s.Len
+	if to < from {
+		return false
+	}
+	for i := range layout {
+		x := &layout[i]
+		if x.Flags&flagExec == 0 || x.FileSize == 0 {
+			continue
+		}
+		begin := uint64(x.Offset) &^ (page - 1)
+		end := (uint64(x.Offset) + x.FileSize + page - 1) &^ (page - 1)
+		// A smaller page than the assumed one divides both.
+		small := uint64(x.Offset) &^ (minPage - 1)
+		if from >= begin && to <= end || from == begin || from == small ||
+			from <= small && to >= uint64(x.Offset)+x.FileSize {
+			return true
+		}
+	}
+	return false
+}
+
 // Of returns the table address of an offset; false if it is in no segment. A kernel's may
 // wrap: offsets of code before the reference symbol are negative.
 func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
-	for i := range a.segments {
-		s := &a.segments[i]
+	if len(a.pieces) == 0 {
+		if at, ok := inSegments(a.segments, off); ok {
+			return at, true
+		}
+		return addr.Addr(off) + a.shift, len(a.segments) == 0
+	}
+	var found addr.Addr
+	known := false
+	for i := range a.pieces {
+		p := &a.pieces[i]
+		if off < p.Offset || uint64(off-p.Offset) >= p.Len {
+			continue
+		}
+		at, ok := inSegments(p.layout, off)
+		if !ok || known && at != found {
+			return 0, false
+		}
+		found, known = at, true
+	}
+	return found, known
+}
+
+// Reason returns why an offset has no table address.
+func (a *Addresses) Reason() ingest.Reason {
+	if len(a.pieces) > 0 {
+		return ingest.OtherLayout
+	}
+	return ingest.OutsideObject
+}
+
+func inSegments(segments []elf.Segment, off addr.Offset) (addr.Addr, bool) {
+	for i := range segments {
+		s := &segments[i]
 		if off >= s.Offset && uint64(off-s.Offset) < s.FileSize {
 			return s.Addr + addr.Addr(off-s.Offset), true
 		}
 	}
-	return addr.Addr(off) + a.shift, len(a.segments) == 0
+	return 0, false
 }
 
 // Layout returns the part of pprof.WriteOptions that the store knows: executable segments by
@@ -75,7 +222,7 @@ func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 	}
 	return pprof.WriteOptions{
 		Layout: func(id ingest.ObjectID) []pprof.Segment {
-			return executable(manifests[id])
+			return executable(&p.Objects[id], manifests[id])
 		},
 		RefShift: func(id ingest.ObjectID) (addr.Offset, bool) {
 			if m := manifests[id]; m != nil {
@@ -87,7 +234,7 @@ func Layout(v store.View, p *ingest.Profile) pprof.WriteOptions {
 	}
 }
 
-func executable(m *store.Manifest) []pprof.Segment {
+func executable(o *ingest.Object, m *store.Manifest) []pprof.Segment {
 	if m == nil {
 		return nil
 	}
@@ -101,7 +248,13 @@ func executable(m *store.Manifest) []pprof.Segment {
 		}
 		return segs
 	}
-	for _, s := range m.Layout {
+	a, _ := NewAddresses(o, m)
+	if len(a.pieces) > 0 {
+		return nil // the recorded mappings are written
+	}
+	for _, s := range slices.SortedFunc(slices.Values(a.segments), func(x, y elf.Segment) int {
+		return cmp.Compare(x.Offset, y.Offset)
+	}) {
 		if s.Flags&flagExec != 0 {
 			segs = append(segs, pprof.Segment{Offset: s.Offset, Size: s.MemSize})
 		}

@@ -148,7 +148,7 @@ func (j *join) find(i int) {
 	}
 	switch {
 	case o.manifest != nil:
-		o.addrs, o.reason = NewAddresses(src, o.manifest, o.manifest.Layout)
+		o.addrs, o.reason = NewAddresses(src, o.manifest)
 	case o.reason == ingest.NotIndexed:
 		// A file at the recorded path that is known as another object replaced this one since, and
 		// must not be used.

@@ -211,7 +211,7 @@ func (w *worker) gather(j *join, s *shard) {
 		}
 		at, ok := o.addrs.Of(j.p.Locations[l].Offset)
 		if !ok {
-			j.reasons[l] = ingest.OutsideObject
+			j.reasons[l] = o.addrs.Reason()
 			continue
 		}
 		n := len(w.todo)

@@ -140,7 +140,7 @@ func (t *Tables) openIn(v store.View, o *objectTables) {
 	if m == nil {
 		return
 	}
-	addrs, why := resolve.NewAddresses(o.object, m, m.Layout)
+	addrs, why := resolve.NewAddresses(o.object, m)
 	if why != ingest.ReasonNone {
 		return
 	}

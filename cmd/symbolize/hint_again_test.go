@@ -52,6 +52,23 @@ func whole(string) []byte {
 	return againRecording([]uint64{perfbuild.ContextUser, againText + 8, againText + 0x101})
 }
 
+// movedRecording is a recording of movedProgram.
+func movedRecording(string) []byte {
+	b := perfbuild.New()
+	b.Comm(againPID, againPID, "prog", true, perfbuild.At{})
+	b.Mmap2(perfbuild.Mmap{PID: againPID, Addr: againText, Len: 0x1000, PgOff: 0x3000, BuildID: againID,
+		Filename: againPath}, perfbuild.At{PID: againPID})
+	b.Sample(perfbuild.Sample{PID: againPID, Chain: []uint64{perfbuild.ContextUser, againText + 8}})
+	return b.Bytes()
+}
+
+// movedProgram is that program with its code two pages further in the file, at the same address.
+func movedProgram() []byte {
+	lib := elfbuild.Lib(againID, 0x400, elfbuild.Func{Name: "work_of_prog", Size: 0x400})
+	lib.Sections = slices.Insert(lib.Sections, 0, elfbuild.Section{Name: ".moved", Data: make([]byte, 0x2000)})
+	return lib.Bytes()
+}
+
 // memoryFile is a recording of a program that was executed from memory.
 func memoryFile(id []byte) []byte {
 	b := perfbuild.New()
@@ -157,6 +174,8 @@ var recordedAgain = []again{
 	{reason: ingest.NoUnwindTable, hint: "symbolize index /srv/app/bin/bare",
 		before: bareData, after: bareData, step: []string{"index", "FIXTURES/unwound/bare"},
 		named: "bare;_start;start;work;aligned;spin"},
+	{reason: ingest.OtherLayout, hint: "symbolize index " + againPath, before: movedRecording,
+		after: movedRecording, step: []string{"index", "moved/prog"}, named: "prog;work_of_prog"},
 	{reason: ingest.MapsNotSaved, hint: "symbolize resolve --maps PID=/proc/PID/maps a.data",
 		before: func(string) []byte { return counted(0, againText+8) },
 		after:  func(string) []byte { return counted(0, againText+8) },
@@ -214,7 +233,8 @@ func TestRecordedAgain(t *testing.T) {
 		"kallsyms": []byte("ffffffff81000000 T _text\nffffffff81000140 T do_work\nffffffff81001000 T last\n"),
 		"maps": fmt.Appendf(nil, "%x-%x r-xp 00001000 08:01 99 %s\n", againText, againText+0x40000,
 			filepath.Join(dir, "prog")),
-		filepath.Join("tmp", "perf-77.map"): []byte(jitbuild.Map)}
+		filepath.Join("tmp", "perf-77.map"): []byte(jitbuild.Map),
+		filepath.Join("moved", "prog"):      movedProgram()}
 	for name, b := range written {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)

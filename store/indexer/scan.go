@@ -482,6 +482,24 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 	return row, err
 }
 
+// FileSegments returns the PT_LOAD segments of an ELF file, and its machine.
+func FileSegments(path string) (list []elf.Segment, machine uint16, err error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, 0, pathReason(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, 0, pathReason(err)
+	}
+	ef, err := elf.Open(path, f, fi.Size())
+	if err != nil {
+		return nil, 0, err
+	}
+	return ef.Segments, uint16(ef.Machine), nil
+}
+
 // rowOf returns a new row for the file, as a decoder of that revision reads it.
 func rowOf(s *fileStat, name string, producer uint32) store.PathRow {
 	return store.PathRow{

@@ -21,6 +21,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -38,6 +39,10 @@ type Options struct {
 	Debuginfod []string // directories as ~/.cache/debuginfod_client; with Host
 	DebugRoots []string // as of indexer.Options: nil for /usr/lib/debug
 
+	// Fits reports whether the recorded mappings of an object fit one of the layouts (PT_LOAD segments)
+	// of files for a machine. A file that they do not fit is used only if there is no other; nil for
+	// all.
+	Fits func(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool
 	// FindOnly leaves indexing to the caller, see Finder.Found.
 	FindOnly bool
 	// Start is called when indexing begins. progress is indexer.Options.Progress, and done is

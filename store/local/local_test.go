@@ -1,13 +1,19 @@
 package local
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -178,5 +184,54 @@ func TestFoundText(t *testing.T) {
 	}
 	if got := Found(list[2:3]); got != "1 object from ~/.debug" {
 		t.Error(got)
+	}
+}
+
+// TestFits: of two files with the build ID the one that the mappings of the object fit is used, also
+// if view has the other.
+func TestFits(t *testing.T) {
+	dir := t.TempDir()
+	id := buildid.New(bytes.Repeat([]byte{7}, 20))
+	write := func(name string, text uint64) string {
+		path := filepath.Join(dir, name)
+		file := elfbuild.Lib(id.Bytes(), text, elfbuild.Func{Name: "f", Size: text}).Bytes()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, file, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first := write("app", 0x100)
+	second := write(filepath.Join("perf/.build-id", id.Hex()[:2], id.Hex()[2:], "elf"), 0x200)
+	known := store.NewOverlay()
+	if _, err := indexer.Index(t.Context(), []string{first}, nil, func() (store.Sink, error) { return known, nil },
+		indexer.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		view   store.View
+		length uint64 // of the code that was mapped
+		want   string
+		place  Place
+	}{
+		{name: "the first fits", view: store.NewOverlay(), length: 0x100, want: first, place: File},
+		{name: "the second fits", view: store.NewOverlay(), length: 0x200, want: second, place: PerfCache},
+		{name: "none fits", view: store.NewOverlay(), length: 0x300, want: first, place: File},
+		{name: "the view's fits", view: known, length: 0x100, place: Known},
+		{name: "the view's does not fit", view: known, length: 0x200, want: second, place: PerfCache},
+	} {
+		f := New(store.NewOverlay(), Options{Host: true, FindOnly: true, DebugRoots: []string{},
+			PerfCaches: []string{filepath.Join(dir, "perf")},
+			Fits: func(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool {
+				return slices.ContainsFunc(layouts, func(l []elf.Segment) bool {
+					return slices.ContainsFunc(l, func(s elf.Segment) bool { return s.FileSize == o.Segments[0].Len })
+				})
+			}})
+		f.Find([]ingest.Object{{ID: id, File: ingest.FileRef{Path: first},
+			Segments: []ingest.SegmentRef{{Len: tc.length}}}}, tc.view, true)
+		paths, _ := f.Found()
+		if got := strings.Join(paths, " "); got != tc.want || f.Objects()[0].Place != tc.place {
+			t.Errorf("%s: %q, %v; want %q, %v", tc.name, got, f.Objects()[0].Place, tc.want, tc.place)
+		}
 	}
 }

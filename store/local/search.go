@@ -11,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -39,8 +40,9 @@ func (l *look) find(o *ingest.Object, view store.View) Place {
 		exact.ID = m.ID
 		o = &exact
 	}
+	layouts := append(m.OtherSegments(), m.Layout)
 	switch {
-	case o.Kind == ingest.ELF && len(m.Layout) == 0:
+	case o.Kind == ingest.ELF && (len(m.Layout) == 0 || !l.fits(o, m.Machine, layouts...)):
 		return cmp.Or(l.search(o), Known)
 	case o.Kind != ingest.Kernel && !hasSymbols(m):
 		return cmp.Or(l.debugFile(o), Known)
@@ -82,19 +84,32 @@ type candidate struct {
 	place Place
 }
 
-// note notes the first candidate that is the object's file; Nowhere for none.
+// note notes the first candidate that is the object's file, one that its mappings fit if there is
+// one; Nowhere for none.
 func (l *look) note(o *ingest.Object, list []candidate) Place {
-	for _, c := range list {
-		if c.path == "" || !l.is(c.path, o.ID) {
-			continue
-		}
-		l.found.programs = append(l.found.programs, c.path)
-		if o.Kind == ingest.ELF {
-			l.cachedDebug(o.ID)
-		}
-		return c.place
+	list = slices.DeleteFunc(list, func(c candidate) bool { return c.path == "" || !l.is(c.path, o.ID) })
+	if len(list) == 0 {
+		return Nowhere
 	}
-	return Nowhere
+	at := max(0, slices.IndexFunc(list, func(c candidate) bool { return l.fileFits(c.path, o) }))
+	l.found.programs = append(l.found.programs, list[at].path)
+	if o.Kind == ingest.ELF {
+		l.cachedDebug(o.ID)
+	}
+	return list[at].place
+}
+
+// fileFits reports whether the mappings of an object fit the layout of a file.
+func (f *Finder) fileFits(path string, o *ingest.Object) bool {
+	if f.opts.Fits == nil || o.Kind != ingest.ELF || len(o.Segments) == 0 {
+		return true
+	}
+	segments, machine, err := indexer.FileSegments(path)
+	return err != nil || f.opts.Fits(o, machine, segments)
+}
+
+func (f *Finder) fits(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool {
+	return f.opts.Fits == nil || f.opts.Fits(o, machine, layouts...)
 }
 
 // is reports whether the file at path has the build ID. A kallsyms text has it from its directory.
