@@ -210,8 +210,9 @@ const (
 	// reference symbol.
 	KernelMapName = "[kernel.kallsyms]"
 	DeletedSuffix = " (deleted)"
-	// LinkedAddresses is the reference symbol of a kernel that runs where it was linked, if the
-	// recorder did not know its symbols: the address 0.
+	// LinkedAddresses is the reference symbol of addresses as the linker made them: of a kernel that
+	// runs where it was linked, if the recorder did not know its symbols, and of ELF files in
+	// profiles of programs that convert addresses. It is the address 0.
 	LinkedAddresses = "0"
 )
 

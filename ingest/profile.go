@@ -94,8 +94,8 @@ type Object struct {
 	// "bpf_prog_TAG_name"
 	File FileRef
 
-	// RefSymbol is the reference symbol of a kernel's Offsets, "_text" or "_stext"; LinkedAddresses
-	// stands for the address 0.
+	// RefSymbol is the reference symbol of a kernel's Offsets, "_text" or "_stext". It is
+	// LinkedAddresses if the Offsets of a kernel or an ELF file are addresses of its ELF file.
 	RefSymbol string
 
 	// Symbol is the capture's own name of the whole object (KSYMBOL records), "" if none. Such an

@@ -23,6 +23,7 @@ type Addresses struct {
 	shift    addr.Addr     // kernel: table address of the reference symbol
 	// pieces are the recorded mappings of an object with mappings that fit no one layout.
 	pieces []piece
+	linked bool // Offsets are addresses of the ELF file
 	// rivals are further layouts that all recorded mappings fit.
 	rivals [][]elf.Segment
 }
@@ -56,6 +57,9 @@ func newAddresses(o *ingest.Object, m *store.Manifest, layouts [][]elf.Segment) 
 	Addresses, ingest.Reason) {
 	switch o.Kind {
 	case ingest.ELF, ingest.VDSO:
+		if o.RefSymbol == ingest.LinkedAddresses {
+			return Addresses{segments: codeFirst(layouts[0]), linked: true}, ingest.ReasonNone
+		}
 		if len(layouts[0]) == 0 {
 			return Addresses{}, ingest.LayoutUnknown
 		}
@@ -169,6 +173,9 @@ func fits(s ingest.SegmentRef, layout []elf.Segment, page uint64) bool {
 // Of returns the table address of an offset; false if it is in no segment. A kernel's may
 // wrap: offsets of code before the reference symbol are negative.
 func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
+	if a.linked {
+		return addr.Addr(off), len(a.segments) == 0 || inCode(a.segments, addr.Addr(off))
+	}
 	if len(a.pieces) == 0 {
 		if at, ok := inSegments(a.segments, off); ok {
 			return at, true
@@ -197,6 +204,13 @@ func (a *Addresses) Reason() ingest.Reason {
 		return ingest.OtherLayout
 	}
 	return ingest.OutsideObject
+}
+
+// inCode reports whether an address is in an executable segment.
+func inCode(segments []elf.Segment, at addr.Addr) bool {
+	return slices.ContainsFunc(segments, func(s elf.Segment) bool {
+		return s.Flags&flagExec != 0 && at >= s.Addr && uint64(at-s.Addr) < s.MemSize
+	})
 }
 
 func inSegments(segments []elf.Segment, off addr.Offset) (addr.Addr, bool) {

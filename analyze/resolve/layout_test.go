@@ -15,13 +15,13 @@ import (
 var (
 	linked = []objelf.Segment{
 		{Offset: 0, Addr: 0x400000, FileSize: 0x500, Flags: 4},
-		{Offset: 0x1000, Addr: 0x401000, FileSize: 0x32c5, Flags: 5},
-		{Offset: 0x5000, Addr: 0x405000, FileSize: 0x800, Flags: 6},
+		{Offset: 0x1000, Addr: 0x401000, FileSize: 0x32c5, MemSize: 0x32c5, Flags: 5},
+		{Offset: 0x5000, Addr: 0x405000, FileSize: 0x800, MemSize: 0x800, Flags: 6},
 	}
 	patched = []objelf.Segment{
 		{Offset: 0, Addr: 0x3ff000, FileSize: 0x1500, Flags: 6},
-		{Offset: 0x2000, Addr: 0x401000, FileSize: 0x32c5, Flags: 5},
-		{Offset: 0x6000, Addr: 0x405000, FileSize: 0x800, Flags: 6},
+		{Offset: 0x2000, Addr: 0x401000, FileSize: 0x32c5, MemSize: 0x32c5, Flags: 5},
+		{Offset: 0x6000, Addr: 0x405000, FileSize: 0x800, MemSize: 0x800, Flags: 6},
 	}
 )
 
@@ -129,6 +129,29 @@ func TestAddresses(t *testing.T) {
 				t.Errorf("%d rivals", len(a.rivals))
 			}
 		})
+	}
+}
+
+// TestLinkedAddresses: Offsets that are addresses of the ELF file need no layout, but have to be in
+// code where it is known.
+func TestLinkedAddresses(t *testing.T) {
+	o := &ingest.Object{Kind: ingest.ELF, RefSymbol: ingest.LinkedAddresses}
+	for _, tc := range []struct {
+		name   string
+		layout []objelf.Segment
+		off    addr.Offset
+		ok     bool
+	}{
+		{name: "code", layout: patched, off: 0x401010, ok: true},
+		{name: "offset of code", layout: patched, off: 0x2010},
+		{name: "data", layout: patched, off: 0x405010},
+		{name: "only a debug file", off: 0x401010, ok: true},
+	} {
+		a, reason := NewFileAddresses(o, &store.Manifest{}, tc.layout)
+		at, ok := a.Of(tc.off)
+		if reason != ingest.ReasonNone || ok != tc.ok || ok && at != addr.Addr(tc.off) {
+			t.Errorf("%s: %#x, %t, reason %s", tc.name, uint64(at), ok, reason)
+		}
 	}
 }
 

@@ -19,9 +19,45 @@ type Mapping struct {
 	ID           buildid.ID // zero if unknown
 }
 
-// ObjectOf returns the object of a mapping, and the base to subtract from its
-// addresses (modulo 2^64) to get Offsets.
-func ObjectOf(m Mapping) (o ingest.Object, base uint64) {
+// Mapped is a mapping with its object, which a Builder has.
+type Mapped struct {
+	object, linked     uint32 // linked is the number + 1 of the object of addresses outside
+	start, limit, base uint64
+	elf                bool
+}
+
+// Map adds the object of a mapping. Addresses in a file that is mapped at 0 are those of its ELF
+// file, as pprof reads them.
+func (b *Builder) Map(m Mapping) *Mapped {
+	o, base := objectOf(m)
+	return &Mapped{object: b.Object(o), start: m.Start, limit: m.Limit, base: base,
+		elf: o.Kind == ingest.ELF && o.RefSymbol == ""}
+}
+
+// MapNone adds an object for addresses without a mapping.
+func (b *Builder) MapNone() *Mapped {
+	return &Mapped{object: b.Object(ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject,
+		Reason: ingest.OutsideMapping})}
+}
+
+// Locate returns the object and the Offset of an address. Recorders that convert addresses to those
+// of the ELF file may leave the mapping as it was at run time: addresses outside of it are of
+// another object, which has ingest.LinkedAddresses.
+func (b *Builder) Locate(m *Mapped, address uint64) (object uint32, off addr.Offset) {
+	if !m.elf || address >= m.start && (m.limit <= m.start || address < m.limit) {
+		return m.object, addr.Offset(address - m.base)
+	}
+	if m.linked == 0 {
+		o := b.objects[m.object]
+		o.RefSymbol, o.Segments = ingest.LinkedAddresses, nil
+		m.linked = b.Object(o) + 1
+	}
+	return m.linked - 1, addr.Offset(address)
+}
+
+// objectOf returns the object of a mapping, and the base to subtract from its addresses (modulo
+// 2^64) to get Offsets.
+func objectOf(m Mapping) (o ingest.Object, base uint64) {
 	base = m.Start - m.Offset
 	if !m.ID.IsZero() {
 		o.ID, o.IDSource = m.ID, ingest.IDRecorded
@@ -48,7 +84,10 @@ func ObjectOf(m Mapping) (o ingest.Object, base uint64) {
 		o.PID, _ = jitdump.PIDOf(file)
 		base = m.Start
 	case ingest.ELF, ingest.VDSO, ingest.Module:
-		if size > 0 {
+		switch {
+		case m.Start == 0 && o.Kind == ingest.ELF:
+			o.RefSymbol, base = ingest.LinkedAddresses, 0
+		case size > 0:
 			o.Segments = []ingest.SegmentRef{{Offset: addr.Offset(m.Offset), Len: size}}
 		}
 	}

@@ -36,15 +36,9 @@ const (
 	frameGo     = "go"
 )
 
-// mapped is the object of a mapping.
-type mapped struct {
-	object uint32
-	base   uint64 // an address minus it is an Offset
-}
-
 // mapping returns the object of a mapping, for frames of the kernel or of processes. Mappings with
 // equal contents, also of different messages, are decoded once.
-func (r *reader) mapping(i uint64, kernel bool) (mapped, error) {
+func (r *reader) mapping(i uint64, kernel bool) (*named.Mapped, error) {
 	cache := &r.mappings
 	if kernel {
 		cache = &r.kernelMappings
@@ -54,11 +48,11 @@ func (r *reader) mapping(i uint64, kernel bool) (mapped, error) {
 	}
 	b, err := r.entry(mappingTable, i)
 	if err != nil {
-		return mapped{}, err
+		return nil, err
 	}
 	raw := &r.raw
 	if err := r.readMapping(raw, b); err != nil {
-		return mapped{}, err
+		return nil, err
 	}
 	n, fresh := r.mappedAt.Add(r.seed.Hash(append(raw.key, byte(btoi(kernel)))))
 	if fresh {
@@ -122,7 +116,7 @@ func (r *reader) readMapping(m *rawMapping, b []byte) (err error) {
 
 // newMapping returns the object of a mapping. Of several IDs of a file it has the GNU build ID,
 // otherwise that of Go, otherwise the hash.
-func (r *reader) newMapping(raw *rawMapping, kernel bool) mapped {
+func (r *reader) newMapping(raw *rawMapping, kernel bool) *named.Mapped {
 	m := named.Mapping{Start: raw.start, Limit: raw.limit, Offset: raw.offset, File: string(raw.file)}
 	rank := 0
 	for _, i := range raw.attributes {
@@ -139,8 +133,7 @@ func (r *reader) newMapping(raw *rawMapping, kernel bool) mapped {
 	if kernel {
 		nameKernel(&m)
 	}
-	o, base := named.ObjectOf(m)
-	return mapped{object: r.b.Object(o), base: base}
+	return r.b.Map(m)
 }
 
 // fileID returns the ID in an attribute of a mapping, and how well it identifies the file: 0 for no
@@ -202,7 +195,7 @@ func (r *reader) place(i uint64) (uint32, error) {
 		if err != nil {
 			return 0, err
 		}
-		pl.Object, pl.Offset = m.object, addr.Offset(l.address-m.base)
+		pl.Object, pl.Offset = r.b.Locate(m, l.address)
 	} else {
 		pl.Object = r.withoutFile(l.frame)
 	}

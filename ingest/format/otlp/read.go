@@ -58,7 +58,7 @@ type reader struct {
 	functions                []objectFunction
 
 	seed          intern.Seed
-	mapped        []mapped
+	mapped        []*named.Mapped
 	mappedAt      intern.Table[uint32]        // index in mapped + 1, by the hash of all fields
 	functionsAt   intern.Table[ingest.FuncID] // likewise
 	hashes        []uint64                    // of functions' names, by FuncID; 0 is not known yet

@@ -8,7 +8,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/protobuf"
 )
@@ -141,10 +140,11 @@ func (r *Rewriter) location(i uint64) []byte {
 	if err != nil {
 		return nil
 	}
-	if frames, err := in.lineFrames(m.object, l.lines); err != nil || len(frames) > 0 {
+	object, off := in.b.Locate(m, l.address)
+	if frames, err := in.lineFrames(object, l.lines); err != nil || len(frames) > 0 {
 		return nil
 	}
-	o := in.b.ObjectAt(m.object)
+	o := in.b.ObjectAt(object)
 	k := objectName{o.Kind, o.ID, o.File.Path, o.RefSymbol}
 	id, ok := r.objects[k]
 	if !ok {
@@ -154,7 +154,7 @@ func (r *Rewriter) location(i uint64) []byte {
 		}
 	}
 	at, ok := slices.BinarySearchFunc(r.p.Locations,
-		ingest.Location{Object: id, Offset: addr.Offset(l.address - m.base)}, ingest.CompareLocations)
+		ingest.Location{Object: id, Offset: off}, ingest.CompareLocations)
 	if !ok || r.p.Names == nil || !r.p.Names.Named(ingest.LocationID(at)) {
 		return nil
 	}

@@ -135,6 +135,10 @@ func (plan *plan) add(p *ingest.Profile, opts *WriteOptions, id ingest.ObjectID,
 	first := len(plan.mappings)
 	switch o.Kind {
 	case ingest.ELF, ingest.VDSO:
+		if o.RefSymbol == ingest.LinkedAddresses { // at 0, as they were read
+			plan.mappings = append(plan.mappings, mapping{object: id})
+			break
+		}
 		base := plan.base(o)
 		for _, s := range elfSegments(o, id, opts, locs) {
 			off := uint64(s.Offset)

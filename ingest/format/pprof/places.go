@@ -8,7 +8,6 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/named"
 )
 
@@ -20,25 +19,25 @@ func mappingOf(m *profile.Mapping) named.Mapping {
 
 // readLocations adds objects, functions and places, and sets the place of each location.
 func (r *reader) readLocations() {
-	objects := make(map[*profile.Mapping]uint32, len(r.prof.Mapping)+1)
-	bases := make(map[*profile.Mapping]uint64, len(r.prof.Mapping))
+	mappings := make(map[*profile.Mapping]*named.Mapped, len(r.prof.Mapping)+1)
 	for i, m := range r.prof.Mapping {
-		o, base := named.ObjectOf(mappingOf(m))
-		objects[m], bases[m] = r.b.Object(o), base
-		if i == 0 && o.Kind == ingest.ELF {
+		x := r.b.Map(mappingOf(m))
+		mappings[m] = x
+		object, _ := r.b.Locate(x, m.Start)
+		if o := r.b.ObjectAt(object); i == 0 && o.Kind == ingest.ELF {
 			r.p.Meta.MainProgram = o.File.Path
 		}
 	}
 	r.places = make(map[*profile.Location]uint32, len(r.prof.Location))
 	var frames []ingest.Frame
 	for _, l := range r.prof.Location {
-		object, ok := objects[l.Mapping]
-		if !ok { // without a mapping: an object without a name
-			object = r.b.Object(ingest.Object{Kind: ingest.Unmapped, Kernel: ingest.NoObject,
-				Reason: ingest.OutsideMapping})
-			objects[nil] = object
+		m, ok := mappings[l.Mapping]
+		if !ok {
+			m = r.b.MapNone()
+			mappings[l.Mapping] = m
 		}
-		pl := named.Place{Object: object, Offset: addr.Offset(l.Address - bases[l.Mapping])}
+		object, off := r.b.Locate(m, l.Address)
+		pl := named.Place{Object: object, Offset: off}
 		lines, reason := namedLines(l)
 		pl.Reason = reason
 		if reason != ingest.ReasonNone && r.b.ObjectAt(object).Kind != ingest.PerfMap && ofObject(reason) {

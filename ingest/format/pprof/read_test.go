@@ -556,3 +556,27 @@ func TestIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkedAddresses: addresses of ELF files, in a mapping at 0 or outside of theirs, stay what they
+// are when the profile is written and read again.
+func TestLinkedAddresses(t *testing.T) {
+	f := newForeign()
+	zero := f.mapping(profile.Mapping{File: "/srv/app/x", BuildID: id(1).Hex()})
+	moved := f.mapping(profile.Mapping{Start: 0x555555556000, Limit: 0x555555559000, Offset: 0x1000,
+		File: "/srv/app/y", BuildID: id(2).Hex()})
+	f.sample(f.location(zero, 0x2640), f.location(moved, 0x3640), f.location(moved, 0x555555556010))
+	want := map[string]addr.Offset{"/srv/app/x 0": 0x2640, "/srv/app/y 0": 0x3640, "/srv/app/y ": 0x1010}
+	p := read(t, f.bytes(t))
+	for range 2 {
+		for _, l := range p.Locations {
+			o := &p.Objects[l.Object]
+			if off, ok := want[o.File.Path+" "+o.RefSymbol]; !ok || off != l.Offset {
+				t.Errorf("%s, reference symbol %q: %#x", o.File.Path, o.RefSymbol, uint64(l.Offset))
+			}
+		}
+		if len(p.Locations) != len(want) {
+			t.Errorf("%d locations", len(p.Locations))
+		}
+		p = read(t, write(t, p, pprof.WriteOptions{}))
+	}
+}
