@@ -7,7 +7,7 @@
 //	defer s.Close()
 //	p, err := s.Load(ctx, "perf.data")
 //	…
-//	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: report.DefaultEvent(p)})
+//	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: p.DefaultEvent()})
 //
 // # Captures
 //

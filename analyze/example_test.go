@@ -26,7 +26,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: report.DefaultEvent(p)})
+	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: p.DefaultEvent()})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -440,6 +440,28 @@ func (e *EventError) Error() string {
 	return text
 }
 
+// DefaultEvent returns the number of the event that is shown if none is named: of pprof files the
+// default sample type, else the last one, as pprof does; of others, and if it has no samples, the
+// first with samples. Without samples it is 0.
+func (p *Profile) DefaultEvent() int {
+	has := make([]bool, len(p.Events))
+	for i := range p.Samples {
+		has[p.Samples[i].Event] = true
+	}
+	if h := p.Meta.Pprof; h != nil {
+		at := slices.IndexFunc(p.Events, func(e Event) bool {
+			return h.DefaultType != "" && (e.Name == h.DefaultType || e.CountColumn == h.DefaultType)
+		})
+		if at < 0 {
+			at = len(p.Events) - 1
+		}
+		if at >= 0 && has[at] {
+			return at
+		}
+	}
+	return max(0, slices.Index(has, true))
+}
+
 // Kernels returns the build IDs of the kernels in the profile.
 func (p *Profile) Kernels() (kernels []buildid.ID) {
 	for i := range p.Objects {

@@ -187,7 +187,7 @@ func TestFleet(t *testing.T) {
 		layout.Demangle = d.Name
 		var profile, folded bytes.Buffer
 		if err := errors.Join(pprof.Write(&profile, p, layout), report.Folded(&folded, p,
-			report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d})); err != nil {
+			report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})); err != nil {
 			t.Fatal(err)
 		}
 		want[service+batch.FormatPprof], want[service+batch.FormatFolded] = profile.Bytes(), folded.Bytes()

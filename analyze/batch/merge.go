@@ -315,7 +315,7 @@ func Write(w io.Writer, p *ingest.Profile, opts pprof.WriteOptions, format strin
 	labels []columns.Label, d *report.Demangler) error {
 	switch format {
 	case FormatFolded:
-		return report.Folded(w, p, report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d})
+		return report.Folded(w, p, report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})
 	case FormatParquet:
 		return columns.Write(w, p, columns.Options{Demangler: d, Labels: labels})
 	}

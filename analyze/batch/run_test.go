@@ -113,7 +113,7 @@ func (n *night) plain(t *testing.T) map[string][]byte {
 		layout := resolve.Layout(s.View(), p)
 		layout.Demangle = d.Name
 		err = errors.Join(pprof.Write(&profile, p, layout), report.Folded(&folded, p,
-			report.FoldedOptions{Event: report.DefaultEvent(p), Demangler: d}), s.Close())
+			report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d}), s.Close())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func TestEqualToPprof(t *testing.T) {
 				args: []string{"-show=main|collatz|bpf_prog"}},
 		} {
 			top := calltree.NewTop(p, calltree.TopOptions{Options: calltree.Options{
-				Event: report.DefaultEvent(p), By: []calltree.By{tt.by}, Filter: tt.filter}})
+				Event: p.DefaultEvent(), By: []calltree.By{tt.by}, Filter: tt.filter}})
 			args := slices.Concat(tt.args, []string{"-" + tt.by.String() + "s",
 				"-sample_index=" + prof.DefaultSampleType})
 			compared += comparePprof(t, fmt.Sprint(capture, " ", args), top,

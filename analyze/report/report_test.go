@@ -322,11 +322,7 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// TestDefaultEvent: the first event with samples.
-func TestDefaultEvent(t *testing.T) {
-	if DefaultEvent(mixed(1)) != 0 || DefaultEvent(&ingest.Profile{}) != 0 {
-		t.Error("default event")
-	}
+func TestOtherEvents(t *testing.T) {
 	if got := OtherEvents(mixed(1), 0); !slices.Equal(got, []string{"faults"}) {
 		t.Errorf("other events: %v", got)
 	}

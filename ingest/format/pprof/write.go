@@ -110,23 +110,13 @@ func isClock(ev *ingest.Event) bool {
 	return name == "cpu-clock" || name == "task-clock"
 }
 
-// defaultEvent is the event that reports show by default: the first one with samples.
-func defaultEvent(p *ingest.Profile) int {
-	if len(p.Samples) == 0 {
-		return 0
-	}
-	return int(slices.MinFunc(p.Samples, func(a, b ingest.Sample) int {
-		return int(a.Event) - int(b.Event)
-	}).Event)
-}
-
 // Header returns the header of a file with these columns: a pprof input's if its default column still exists,
 // otherwise made from the default event.
 func Header(p *ingest.Profile, cols []Column) ingest.PprofHeader {
 	var h ingest.PprofHeader
 	def := ""
 	if len(cols) > 0 {
-		ev := defaultEvent(p)
+		ev := p.DefaultEvent()
 		i := slices.IndexFunc(cols, func(c Column) bool { return c.Event == ev && !c.Count })
 		def = cols[i].Type
 		h.PeriodType, h.PeriodUnit = def, cols[i].Unit

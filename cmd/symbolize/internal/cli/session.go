@@ -224,12 +224,12 @@ func (a *App) PrintError(err error) {
 }
 
 // Event returns the number of the event that a report of one event shows: the one of --event, else
-// the first with samples.
+// Profile.DefaultEvent.
 func (s *Session) Event(p *ingest.Profile) int {
 	if s.Options.Event != "" {
 		return analyze.EventIndex(p, s.Options.Event)
 	}
-	return report.DefaultEvent(p)
+	return p.DefaultEvent()
 }
 
 // WithProfile names captures and hands their profile to body.

@@ -11,7 +11,6 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -131,7 +130,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	}
 	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		s.PrintWarnings(p)
-		event := report.DefaultEvent(p)
+		event := p.DefaultEvent()
 		if o.Event != "" {
 			event = analyze.EventIndex(p, o.Event)
 		}
