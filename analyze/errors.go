@@ -3,8 +3,10 @@ package analyze
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest"
 )
 
 var (
@@ -24,4 +26,15 @@ type KernelsError struct {
 // Error returns the number of kernels.
 func (e *KernelsError) Error() string {
 	return fmt.Sprintf("kallsyms: the captures are of %d kernels", len(e.Kernels))
+}
+
+// NoSamples is the error of captures without samples, or of which the filters keep none.
+func NoSamples(paths []string, st *ingest.Stats) error {
+	names := ingest.Printable(strings.Join(paths, ", "))
+	if st.FilteredOut > 0 {
+		return ingest.WithHint(fmt.Errorf("%s: the filters keep none of %d samples", names, st.FilteredOut),
+			"--event, --comm, --pid, --tid, --cpu and --time leave samples out")
+	}
+	return ingest.WithHint(fmt.Errorf("%s: no samples in it", names), "`symbolize info %s` counts the records",
+		ingest.ShellWord(paths[0]))
 }

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -41,14 +42,17 @@ type Inputs struct {
 	opened   map[string]*input.Capture
 }
 
-// OpenInputs sorts paths. A bundle serves the other captures; if it has stacks, or if there are
-// only bundles, it is a capture, too. Bundles that must be opened for this stay open for the
-// Session, so that each is unpacked once.
+// OpenInputs sorts paths. A bundle serves the other captures; if it has stacks, it is a capture, too.
+// If there are only bundles, each without stacks serves the recording that its command wrote, or is
+// a capture without samples if that is not found. Bundles that must be opened for this stay open for
+// the Session, so that each is unpacked once.
 func OpenInputs(ctx context.Context, paths []string) *Inputs {
 	in := &Inputs{}
 	var rest []string
 	if in.Bundles, rest = SplitBundles(paths); len(rest) == 0 {
-		in.Captures = in.Bundles
+		for _, b := range in.Bundles {
+			in.Captures = append(in.Captures, cmp.Or(in.Recording(ctx, b), b))
+		}
 		return in
 	}
 	for _, p := range paths {
@@ -57,6 +61,21 @@ func OpenInputs(ctx context.Context, paths []string) *Inputs {
 		}
 	}
 	return in
+}
+
+// Recording returns the path of the recording that the command of a bundle wrote, if the bundle has no
+// samples of its own: beside the bundle, or where it was written; "" for none.
+func (in *Inputs) Recording(ctx context.Context, path string) string {
+	c, err := in.Get(ctx, path)
+	if err != nil || c.HasSamples() {
+		return ""
+	}
+	for _, r := range c.Bundle().Manifest.Recordings {
+		if found, _ := r.Find(path); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // hasSamples reports whether a bundle has stacks. A file that cannot be opened is the

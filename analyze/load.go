@@ -145,6 +145,15 @@ func nameCapture(list []ingest.Warning, path string) {
 	}
 }
 
+// Event returns the number of the event that a report of one event shows: Options.Event, else
+// Profile.DefaultEvent.
+func (s *Session) Event(p *ingest.Profile) int {
+	if s.opts.Event != "" {
+		return EventIndex(p, s.opts.Event)
+	}
+	return p.DefaultEvent()
+}
+
 // EventIndex returns the number of the event with this name, or -1.
 func EventIndex(p *ingest.Profile, name string) int {
 	return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == name })

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"symbolize/analyze"
 	"symbolize/ingest"
@@ -59,9 +60,15 @@ type ownNames struct {
 
 // collect reads the capture of a head, which it completes, and writes its stacks to a file of their
 // own. The session has to leave return addresses undecided (analyze.Options.Undecided). Code that
-// the capture itself has the symbols of is named here, for no other file has them.
-func collect(ctx context.Context, s *analyze.Session, head *Head, path string) error {
+// the capture itself has the symbols of is named here, for no other file has them. serves reports
+// that there are captures which a bundle completes, so that it need not have samples.
+func collect(ctx context.Context, s *analyze.Session, head *Head, path string, serves bool) error {
 	return s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
+		if serves {
+			p.Stats.Warnings = slices.DeleteFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+				return strings.HasSuffix(w.Text, input.NoSamples)
+			})
+		}
 		if _, err := s.Need(ctx, nil); err != nil { // passes on its warnings
 			return err
 		}

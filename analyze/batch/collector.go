@@ -54,7 +54,8 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	if c.Parts < 1 {
 		return nil, stats, fmt.Errorf("locations cannot be cut into %d parts", c.Parts)
 	}
-	t := &collecting{Collector: c, bundles: bundlesByDir(all)}
+	t := &collecting{Collector: c}
+	t.bundles, t.served = bundlesByDir(all)
 	end, err := t.openStore(ctx)
 	if err != nil {
 		return nil, stats, err
@@ -91,21 +92,26 @@ func (t *collecting) openStore(ctx context.Context) (end func() error, err error
 	return end, nil
 }
 
-// bundlesByDir lists the bundles among captures by their directories.
-func bundlesByDir(captures []string) map[string][]string {
-	out := make(map[string][]string)
-	bundles, _ := analyze.SplitBundles(captures)
+// bundlesByDir lists the bundles among captures by their directories, and the directories with other
+// captures, which bundles serve.
+func bundlesByDir(captures []string) (list map[string][]string, served map[string]bool) {
+	list, served = make(map[string][]string), make(map[string]bool)
+	bundles, rest := analyze.SplitBundles(captures)
 	for _, b := range bundles {
-		out[filepath.Dir(b)] = append(out[filepath.Dir(b)], b)
+		list[filepath.Dir(b)] = append(list[filepath.Dir(b)], b)
 	}
-	return out
+	for _, path := range rest {
+		served[filepath.Dir(path)] = true
+	}
+	return list, served
 }
 
 // collecting is one run of Collect.
 type collecting struct {
 	*Collector
-	store   *analyze.Session // see analyze.Options.Shared
-	bundles map[string][]string
+	store   *analyze.Session    // see analyze.Options.Shared
+	bundles map[string][]string // by directory
+	served  map[string]bool     // directories with captures that are no bundles
 
 	inMemory sync.Once // reported that tables are kept in memory
 
@@ -237,7 +243,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err = errors.Join(collect(ctx, s, head, path), s.Close()); err != nil {
+	if err = errors.Join(collect(ctx, s, head, path, t.served[filepath.Dir(capture)]), s.Close()); err != nil {
 		return "", err
 	}
 	t.count(head, false)

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/analyze"
 	"symbolize/ingest"
 	"symbolize/ingest/format/container"
 )
@@ -42,6 +44,26 @@ func Captures(paths []string) ([]string, error) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// WithRecordings adds the recordings that the commands of bundles wrote, where the list has no other
+// capture in the bundle's directory.
+func WithRecordings(captures []string) []string {
+	bundles, served := bundlesByDir(captures)
+	var in analyze.Inputs
+	defer in.Close()
+	list := slices.Clone(captures)
+	for dir, paths := range bundles {
+		for _, b := range paths {
+			if !served[dir] {
+				if r := in.Recording(context.Background(), b); r != "" {
+					list = append(list, r)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // Profiles lists the inputs of a report, sorted, each once: the files that paths name, and the

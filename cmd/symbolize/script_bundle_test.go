@@ -43,13 +43,22 @@ func cmdRecording(ts *testscript.TestScript, neg bool, args []string) {
 // recorder that could not read the first program and another one of before, or with how programs
 // were used.
 func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs]")
+	remembers := len(args) == 3 && args[1] == "remembers"
+	if neg || len(args) < 1 || len(args) > 2 && !remembers {
+		ts.Fatalf("usage: bundle FILE [other-boot|later|dump|unread|maps|cut-names|costs|no-costs|bad-costs|" +
+			"remembers RECORDING]")
 	}
 	h := bundlebuild.NewHost()
 	what := ""
 	if len(args) == 2 {
 		what = args[1]
+	}
+	if remembers {
+		r, _, ok := bundle.RecordingAt(ts.MkAbs(args[2]))
+		if !ok {
+			ts.Fatalf("%s is no recording", args[2])
+		}
+		h.Manifest = map[string]any{"recordings": []bundle.Recording{r}}
 	}
 	switch what {
 	case "other-boot":

@@ -25,8 +25,20 @@ const kindBundle = "bundle"
 // NoSamples is the end of the warning about a bundle without samples.
 const NoSamples = "the bundle holds no samples"
 
-// noSamplesHint is the hint of that warning.
-const noSamplesHint = "give the perf.data too: symbolize resolve perf.data %s"
+// recordingHint is the hint of that warning: the recording that the bundle completes.
+func (s *bundleSource) recordingHint() string {
+	own := ingest.ShellWord(s.file.path)
+	for _, r := range s.bundle.Manifest.Recordings {
+		path := ingest.ShellWord(r.Path)
+		if _, changed := r.Find(s.file.path); changed {
+			return fmt.Sprintf("its command wrote %s, where another recording is now: give that one, of %d "+
+				"bytes: symbolize resolve FILE %s", path, r.Size, own)
+		}
+		return fmt.Sprintf("its command wrote %s: give that file, wherever it is now: symbolize resolve "+
+			"%s %s", path, path, own)
+	}
+	return fmt.Sprintf("give the perf.data too: symbolize resolve perf.data %s", own)
+}
 
 // bundleSource is a capture bundle: a side band in the format of perf.data, and stacks.
 type bundleSource struct {
@@ -202,7 +214,7 @@ func (s *bundleSource) describe(p *ingest.Profile) {
 	if p.Stats.Samples == 0 {
 		w := ingest.Warning{Text: s.file.path + ": " + NoSamples}
 		if len(m.Samples) == 0 { // else sampling was requested
-			w.Hint = fmt.Sprintf(noSamplesHint, s.file.path)
+			w.Hint = s.recordingHint()
 		}
 		warn(w)
 	}

@@ -103,6 +103,9 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 		s.manifest.End = end
 	}
 	stopAll(list)
+	if dir, err := os.Getwd(); err == nil && len(s.opts.Command) > 0 {
+		s.manifest.Recordings = recordings(s.opts.Command, dir, time.Unix(0, int64(s.manifest.Begin.Realtime)))
+	}
 	if s.flusher != nil {
 		w = s.flusher.w
 	}

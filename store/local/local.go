@@ -282,3 +282,13 @@ func (f *Finder) DebugRoots() []string {
 	}
 	return roots
 }
+
+// Replaced reports whether another file is now at an object's path on this host, so that indexing
+// it would not help.
+func Replaced(o *ingest.Object) bool {
+	if o.Kind != ingest.ELF || !strings.HasPrefix(o.File.Path, "/") || o.ID.IsZero() {
+		return false
+	}
+	row, err := indexer.FileRow(o.File.Path, o.ID.Space() == buildid.Content)
+	return err == nil && !row.ID.Matches(o.ID)
+}

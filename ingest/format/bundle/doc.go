@@ -42,6 +42,8 @@
 //	                 code: symbol is the kernel's name, reason why; sorted by id
 //	warnings         further remarks, as text
 //	command          the command that was run, as arguments
+//	recordings       [{path, size, first}] of the perf.data files that the command wrote;
+//	                 first is the time of the first sample, by the clock of the recording
 //	samples          the samples: see Stacks
 //	kernel_omitted   true: of the kernel itself kernel/kallsyms has only _text, _stext
 //	                 and _etext; the store on that host had the other symbols

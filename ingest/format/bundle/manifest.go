@@ -45,6 +45,7 @@ type Manifest struct {
 	Missing       []MissingProgram  `json:"missing,omitempty"` // by ID
 	Warnings      []string          `json:"warnings,omitempty"`
 	Command       []string          `json:"command,omitempty"`
+	Recordings    []Recording       `json:"recordings,omitempty"` // written by Command
 	Samples       []Samples         `json:"samples,omitempty"`
 	// KernelOmitted is set if kernel/kallsyms has only the symbols of the kernel that locate it: a
 	// store has the others.

@@ -83,6 +83,7 @@ func (o *batchInputs) paths(a *cli.App, args []string) (own, all []string, err e
 	if all, err = batch.Captures(args); err != nil {
 		return nil, nil, err
 	}
+	all = batch.WithRecordings(all)
 	share, err := o.share(a)
 	return batch.Of(share, all), all, err
 }
@@ -281,6 +282,10 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
 	reportBatch(a, sum)
+	if sum.Samples == 0 {
+		return ingest.WithHint(errors.New("no capture has a sample: the profiles are empty"),
+			"`symbolize info FILE` counts the records of a capture")
+	}
 	return nil
 }
 

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"symbolize/analyze"
 	"symbolize/analyze/report"
-	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/sys"
 	"symbolize/store"
-	"symbolize/store/indexer"
+	"symbolize/store/local"
 )
 
 // Session is an analyze.Session that prints warnings on standard error. Losses make the exit
@@ -163,15 +161,37 @@ func (s *Session) Each(ctx context.Context, paths []string,
 	body func(*input.Capture, *ingest.Profile) error) error {
 	process.SetGC(s.App.Env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
-	return SessionError(s.Session.Each(ctx, paths, body))
+	var all ingest.Stats
+	err := s.Session.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
+		all.Samples, all.FilteredOut = all.Samples+p.Stats.Samples, all.FilteredOut+p.Stats.FilteredOut
+		return body(c, p)
+	})
+	if err == nil && all.Samples == 0 {
+		return s.noSamples(paths, &all)
+	}
+	return SessionError(err)
 }
 
-// Load reads the captures, merges them, and resolves their locations.
+// Load reads the captures, merges them, and resolves their locations. No sample is an error, after
+// the warnings of the profile.
 func (s *Session) Load(ctx context.Context, paths []string) (*ingest.Profile, error) {
 	process.SetGC(s.App.Env.Getenv, process.FoldGC)
 	s.paths = append(s.paths, paths...)
 	p, err := s.Session.Load(ctx, paths...)
+	if err == nil && p.Stats.Samples == 0 {
+		s.App.PrintWarnings(p)
+		return p, s.noSamples(paths, &p.Stats)
+	}
 	return p, SessionError(err)
+}
+
+// noSamples is the error of captures without samples; the exit status of damaged ones is 3.
+func (s *Session) noSamples(paths []string, st *ingest.Stats) error {
+	err := analyze.NoSamples(paths, st)
+	if s.State().Partial {
+		return &ExitError{Code: Partial, Err: err}
+	}
+	return err
 }
 
 // LoadEach loads captures one after another, each for itself, prints the warnings of each, and
@@ -223,15 +243,6 @@ func (a *App) PrintError(err error) {
 	}
 }
 
-// Event returns the number of the event that a report of one event shows: the one of --event, else
-// Profile.DefaultEvent.
-func (s *Session) Event(p *ingest.Profile) int {
-	if s.Options.Event != "" {
-		return analyze.EventIndex(p, s.Options.Event)
-	}
-	return p.DefaultEvent()
-}
-
 // WithProfile names captures and hands their profile to body.
 func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 	body func(*Session, *ingest.Profile) error) error {
@@ -250,15 +261,5 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
 	state := s.State()
 	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: state.Local != nil,
-		Replaced: isReplaced, Origin: state.Origin})
-}
-
-// isReplaced reports whether another file is now at an object's path on this host, so that indexing
-// it would not help.
-func isReplaced(o *ingest.Object) bool {
-	if o.Kind != ingest.ELF || !strings.HasPrefix(o.File.Path, "/") || o.ID.IsZero() {
-		return false
-	}
-	row, err := indexer.FileRow(o.File.Path, o.ID.Space() == buildid.Content)
-	return err == nil && !row.ID.Matches(o.ID)
+		Replaced: local.Replaced, Origin: state.Origin})
 }

@@ -28,7 +28,8 @@ type resolveOptions struct {
 	addresses   bool
 	object      string
 
-	mode report.Mode // demangle parsed
+	mode   report.Mode // demangle parsed
+	chosen bool        // --format, -o or --each is given
 }
 
 const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a profile with
@@ -38,7 +39,8 @@ Several captures become one profile; --each writes one for each. The coverage is
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
 for the layout of perf script, .afdo, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
-SQL), else pprof. Profiles of OpenTelemetry are copied to such files with names added.
+SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
+top. Profiles of OpenTelemetry are copied to such files with names added.
 
 Exit status: 0 done, even if frames have no names; 1 failed; 2 usage; 3 a capture is damaged or
 unreadable, the others were used; 4 fewer samples have names than --min-resolved; 130 interrupted.`
@@ -98,6 +100,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if err := o.InputOptions.Validate(args); err != nil {
 		return err
 	}
+	o.chosen = o.format != "" || o.output != "" || o.each
 	if err := cli.FormatByName(&o.format, o.output, o.each, resolveFormats...); err != nil {
 		return err
 	}
@@ -149,8 +152,9 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 	if err != nil {
 		return err
 	}
+	screen := a.Env.StdoutTerminal && !o.chosen
 	err = cmp.Or(
-		a.RefuseTerminal(outputs[0], o.binary(), cli.FoldedHint),
+		a.RefuseTerminal(outputs[0], o.binary() && !screen, cli.FoldedHint),
 		cli.RefuseOverwrite(named, outputs))
 	if err != nil {
 		return err
@@ -160,7 +164,7 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 		return err
 	}
 	defer s.Close()
-	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode)}
+	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode), screen: screen}
 	return cmp.Or(r.run(ctx, paths, outputs), r.below)
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/columns"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
@@ -26,6 +27,7 @@ type resolveRun struct {
 	o         *resolveOptions
 	s         *cli.Session
 	demangler *report.Demangler
+	screen    bool // print the heaviest functions on the terminal in place of a profile
 
 	below error // --min-resolved was not met
 }
@@ -83,6 +85,9 @@ func (r *resolveRun) each(ctx context.Context, paths, outputs []string) error {
 // write writes the result for a profile, then its warnings and coverage.
 func (r *resolveRun) write(ctx context.Context, p *ingest.Profile, output string) error {
 	r.dropInlines(p)
+	if r.screen {
+		return r.printTop(p)
+	}
 	if r.o.otlp() {
 		if err := r.writeOTLP(ctx, p, output); err != nil {
 			return err
@@ -95,6 +100,21 @@ func (r *resolveRun) write(ctx context.Context, p *ingest.Profile, output string
 	if err != nil {
 		return err
 	}
+	return r.summarize(p)
+}
+
+// screenRows is how many functions are printed on a terminal.
+const screenRows = 20
+
+// printTop prints the heaviest functions, as top does, and how the profile is written.
+func (r *resolveRun) printTop(p *ingest.Profile) error {
+	top := calltree.NewTop(p, calltree.TopOptions{Limit: screenRows, Options: calltree.Options{
+		Event: r.s.Event(p), Count: r.o.count, By: []calltree.By{calltree.Function}, Demangler: r.demangler}})
+	err := r.a.WriteOutput("", false, func(w io.Writer) error { return top.WriteText(w, r.a.Style()) })
+	if err != nil {
+		return err
+	}
+	r.a.Note("`-o x.pb.gz` writes the profile")
 	return r.summarize(p)
 }
 
@@ -231,11 +251,5 @@ func belowMinimum(captures string, c *report.Coverage, min float64) error {
 		"--min-resolved asks for %v%%",
 		captures, c.Named, min)
 	hint := "`symbolize missing " + captures + "` lists the fixes"
-	if c.Frames == 0 {
-		err = fmt.Errorf("%s: there are no frames, --min-resolved asks for %v%% named", captures,
-			min)
-		hint = "`symbolize info " + captures + "` counts the records; --event, --comm and --pid leave " +
-			"samples out"
-	}
 	return &cli.ExitError{Code: cli.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
 }
