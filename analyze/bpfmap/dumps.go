@@ -116,6 +116,8 @@ func (in *Dumps) add(m *Dump, types map[uint32]*btf.Types) error {
 	m.Layout = Layout{KeySize: int(h.KeySize), ValueSize: int(h.ValueSize), MapType: h.Type,
 		BigEndian: h.BigEndian}
 	switch t := types[h.BTFID]; {
+	case d.Types != nil:
+		m.Layout.Types, m.Layout.Key, m.Layout.Value = d.Types, btf.ID(h.KeyType), btf.ID(h.ValueType)
 	case t == nil || h.BTFID == 0:
 	case h.Type == structOps:
 		m.program, m.Untyped = t, untypedOps
@@ -164,27 +166,44 @@ func (in *Dumps) choose(name string, paths []string) error {
 			return m.Host != nil && !m.called(name)
 		})
 	}
-	var titles []string
-	for _, m := range all {
-		if m.Host != nil && !slices.Contains(titles, m.Title()) {
-			titles = append(titles, m.Title())
-		}
-	}
+	files := strings.Join(paths, ", ")
 	switch {
 	case len(all) == 0:
-		return ingest.WithHint(fmt.Errorf("%s: no dump of a map in it", strings.Join(paths, ", ")),
+		return ingest.WithHint(fmt.Errorf("%s: no dump of a map in it", files),
 			"`symbolize capture --maps NAME` puts some into a bundle")
 	case len(in.List) == 0:
-		return ingest.WithHint(fmt.Errorf("%s: no map %s in it", strings.Join(paths, ", "), name),
-			"there are %s", strings.Join(titles, ", "))
+		return ingest.WithHint(fmt.Errorf("%s: no map %s in it", files, name), "there are %s",
+			titles(all))
 	}
-	for _, m := range in.List[1:] {
-		if m.Host != nil && m.Series != in.List[0].Series {
-			return ingest.WithHint(fmt.Errorf("%s: dumps of several maps", strings.Join(paths, ", ")),
-				"name one with --map: %s", strings.Join(titles, ", "))
+	if in.Several() {
+		if name != "" { // several maps of one name
+			return ingest.WithHint(fmt.Errorf("%s: %d maps match --map %s", files, numMaps(in.List), name),
+				"name one by its id, --map ID: %s", titles(in.List))
 		}
+		return ingest.WithHint(fmt.Errorf("%s: dumps of several maps", files), "name one with --map: %s",
+			titles(in.List))
 	}
 	return nil
+}
+
+// titles lists the maps of bundles.
+func titles(list []*Dump) string {
+	var names []string
+	for _, m := range list {
+		if m.Host != nil && !slices.Contains(names, m.Title()) {
+			names = append(names, m.Title())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// numMaps returns the number of maps that dumps are of.
+func numMaps(list []*Dump) int {
+	series := make(map[string]bool)
+	for _, m := range list {
+		series[m.Series] = true
+	}
+	return len(series)
 }
 
 // Last returns the dump that holds all counts: the latest of a series. Files are no series:

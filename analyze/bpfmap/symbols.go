@@ -103,6 +103,16 @@ func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *report
 	}
 }
 
+// Unplaced returns the number of rows with kernel addresses that are in no known kernel.
+func (r *SymbolReport) Unplaced() (n int) {
+	for i := range r.Rows {
+		if r.Rows[i].Object == ingest.UnmappedKernelPath {
+			n++
+		}
+	}
+	return n
+}
+
 // newSymbolRow makes a row with the names of a location.
 func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (x SymbolRow) {
 	x.Object = ingest.ShortName(&p.Objects[p.Locations[at].Object])

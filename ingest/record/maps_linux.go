@@ -34,6 +34,7 @@ type mapSeries struct {
 	maps     []*seriesMap
 	lastID   uint32
 	begin    time.Time
+	looked   uint64 // CLOCK_MONOTONIC of the last search for maps; 0 before the first
 	spool    *spool
 	names    []string // of the entries, by number in the spool
 	btf      []mapBTF
@@ -143,6 +144,8 @@ func (m *mapSeries) stop() {
 
 // find searches for new selected maps. Ids grow: ids up to the last one were already seen.
 func (m *mapSeries) find() error {
+	clocks, _ := sys.SystemClocks()
+	defer func() { m.looked = clocks.Monotonic }()
 	for {
 		id, err := sys.NextMap(m.lastID)
 		switch {
@@ -188,12 +191,27 @@ func (m *mapSeries) consider(id uint32) error {
 			m.s.warn("map %s: another map with this name, id %d, exists from %s on", h.Name, id,
 				m.now())
 		}
-		m.maps = append(m.maps, &seriesMap{id: id, name: h.Name})
+		x := &seriesMap{id: id, name: h.Name}
+		m.maps = append(m.maps, x)
 		m.s.summary.Maps++
 		m.keepBTF(&h)
-		return nil
+		return m.noteCreated(x, h)
 	}
 	return nil
+}
+
+// noteCreated adds a dump without pairs at the time of the search before, when the map did not exist:
+// its counts begin at zero.
+func (m *mapSeries) noteCreated(x *seriesMap, h rawdump.Header) error {
+	if m.looked == 0 {
+		return nil
+	}
+	h.Time, h.Entries = m.looked, 0
+	empty, err := rawdump.Append(nil, h, nil)
+	if err != nil {
+		return err
+	}
+	return m.keep(x, empty)
 }
 
 // now is the time since the first dump, for messages.
@@ -264,7 +282,12 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 	if m.buf, err = m.reader.Dump(m.buf[:0], fd, &h); err != nil {
 		return err
 	}
-	if m.flushed+len(m.names) >= maxMapDumps || m.spool.size+int64(len(m.buf)) > maxMapSpool {
+	return m.keep(x, m.buf)
+}
+
+// keep adds a dump to the spool.
+func (m *mapSeries) keep(x *seriesMap, dump []byte) error {
+	if m.flushed+len(m.names) >= maxMapDumps || m.spool.size+int64(len(dump)) > maxMapSpool {
 		m.s.lost("dumps of maps beyond the limit", 1)
 		if !m.full {
 			m.full = true
@@ -273,7 +296,7 @@ func (m *mapSeries) read(x *seriesMap, fd int) error {
 		}
 		return nil
 	}
-	if err := m.spool.add(uint32(len(m.names)), m.buf); err != nil {
+	if err := m.spool.add(uint32(len(m.names)), dump); err != nil {
 		m.err = err
 		return err
 	}

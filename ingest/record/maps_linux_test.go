@@ -114,7 +114,7 @@ func checkSeries(t *testing.T, path string, sum *Summary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dumps, last := 0, make(map[string]rawdump.Header)
+	dumps, made, last := 0, 0, make(map[string]rawdump.Header)
 	for _, entry := range b.Names() {
 		series, n, ok := bundle.CutSeries(entry)
 		if !ok {
@@ -135,6 +135,9 @@ func checkSeries(t *testing.T, path string, sum *Summary) {
 			series != fmt.Sprintf("%d-%s", h.MapID, h.Name) {
 			t.Errorf("%s: %+v behind %+v", entry, h, before)
 		}
+		if created := n == 1 && h.Entries == 0 && h.Type == uint32(ebpf.Array); created {
+			made++ // an array without an element: it did not exist yet
+		}
 		if h.BTFID != 0 && (btfs[h.BTFID] == nil || btfs[h.BTFID].Name(1) == "" &&
 			btfs[h.BTFID].Len() < 3) {
 			t.Errorf("%s: no BTF %d", entry, h.BTFID)
@@ -143,6 +146,9 @@ func checkSeries(t *testing.T, path string, sum *Summary) {
 	}
 	if dumps != sum.MapDumps || dumps < 20 || len(last) != 3 || sum.Maps != 3 {
 		t.Errorf("%d dumps of %d maps; the summary has %d of %d", dumps, len(last), sum.MapDumps, sum.Maps)
+	}
+	if made != 1 {
+		t.Errorf("%d maps begin without elements, want the one that was made while recording", made)
 	}
 	for series, h := range last {
 		if strings.HasSuffix(series, "live_grows") && (h.Entries < 5 || h.BTFID == 0) {

@@ -4,10 +4,9 @@
 //   - Raw: our own dump (ingest/format/bundle), alone or an entry of a bundle;
 //   - JSON: `bpftool map dump` with -j or -p;
 //   - Plain: the hexadecimal text that bpftool prints for a map without BTF, in one line
-//     per pair or in several, with a value for each CPU where the map is per CPU.
-//
-// For a map with BTF bpftool's plain text has formatted values without their bytes. Such a dump is
-// refused (ErrFormatted): floats, bit fields, unions and padding cannot be recovered from it.
+//     per pair or in several, with a value for each CPU where the map is per CPU;
+//   - Text: what bpftool prints for a map with BTF without -j: names and values of members, without
+//     their bytes, which are made anew (text.go).
 //
 // bpftool's JSON is invalid where a map holds floats or a character that is a quote, and its
 // formatted part is wrong in other places, so that the bytes are read and the formatted part is
@@ -17,9 +16,8 @@ package mapdump
 
 import "errors"
 
-// ErrFormatted is returned for a dump that bpftool formatted by BTF, without the bytes.
-var ErrFormatted = errors.New("bpftool printed this map by its BTF, without the bytes of keys " +
-	"and values, which cannot be had back: dump it with `bpftool -j map dump`")
+// errFormatted stops the reader of bytes at a dump of the form Text.
+var errFormatted = errors.New("keys and values without their bytes: dump it with `bpftool -j map dump`")
 
 // ErrNotDump is returned for a file in none of the forms.
 var ErrNotDump = errors.New("not a dump of a BPF map")
@@ -42,6 +40,7 @@ const (
 	Raw
 	JSON
 	Plain
+	Text
 )
 
 // Bounds. Buffers grow with the bytes read, never by sizes declared in a file.

@@ -68,7 +68,7 @@ func (j *jsonDump) judge(p *pair, e *element) (ok, again bool) {
 	case e.value && (e.key || !e.formatted):
 		return true, false
 	case e.formatted:
-		j.err = fmt.Errorf("%s: offset %#x: %w", j.name, j.offset(), ErrFormatted)
+		j.err = fmt.Errorf("%s: offset %#x: %w", j.name, j.offset(), errFormatted)
 		return false, false
 	}
 	return j.fail("an element without a value"), false

@@ -9,6 +9,7 @@ import (
 
 	"symbolize/ingest/decode"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/object/btf"
 )
 
 // Dump reads a dump pair by pair. It is for one goroutine.
@@ -20,15 +21,20 @@ type Dump struct {
 	Header rawdump.Header
 	Form   Form
 
-	name  string
-	raw   *rawdump.Reader
-	text  interface{ next(*pair) bool }
-	scan  *scanner
-	facts *facts
-	pair  pair
-	ahead bool // pair is the first one, not yet returned
-	cpus  [][]byte
-	err   error
+	// Types describes keys and values of the form Text, by the Header's KeyType and ValueType: names
+	// as printed, and sizes of our own.
+	Types *btf.Types
+
+	damage error // of the form Text, behind its pairs
+	name   string
+	raw    *rawdump.Reader
+	text   interface{ next(*pair) bool }
+	scan   *scanner
+	facts  *facts
+	pair   pair
+	ahead  bool // pair is the first one, not yet returned
+	cpus   [][]byte
+	err    error
 }
 
 // Sniff identifies the form of a dump by the first bytes of a file; 4 KiB are enough.
@@ -113,6 +119,9 @@ func Open(name string, r io.ReaderAt, size int64) (*Dump, error) {
 		d.text = &plainDump{scanner: d.scan, facts: d.facts}
 	}
 	d.ahead = d.text.next(&d.pair)
+	if errors.Is(d.scan.err, errFormatted) {
+		return openText(name, r, size)
+	}
 	if !d.ahead && d.scan.err != nil && !errors.Is(d.scan.err, ErrSeveral) {
 		return nil, d.scan.err
 	}
@@ -144,7 +153,7 @@ func (d *Dump) Next() (key []byte, values [][]byte, ok bool) {
 	ahead := d.ahead
 	d.ahead = false
 	if !ahead && (d.err != nil || !d.text.next(&d.pair)) {
-		d.err = cmp.Or(d.err, d.scan.err)
+		d.err = cmp.Or(d.err, d.scan.err, d.damage)
 		d.Header.Lost = d.facts.Lost
 		return nil, nil, false
 	}

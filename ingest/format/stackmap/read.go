@@ -159,14 +159,17 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	fields, value, err := countFields(opts, &d.Header)
+	fields, value, err := countFields(opts, d)
 	if err != nil {
 		return fmt.Errorf("%s: %w", opts.Counts.Name, err)
 	}
 	c := counter{set: set, user: user, kernel: kernel, value: value, weight: opts.Weight}
 	big := user.layout.big
-	if d.Form == mapdump.Raw {
+	switch d.Form {
+	case mapdump.Raw:
 		big = d.Header.BigEndian
+	case mapdump.Text:
+		big = false
 	}
 	c.key = newKeyDecoder(fields, big)
 	set.Labels, set.Counted = set.Labels.with(c.key.labels()), true
@@ -193,16 +196,37 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 	return d.Err()
 }
 
-// countFields locates the fields in keys and values of a count map.
-func countFields(opts *Options, h *rawdump.Header) (key []Field, value *Field, err error) {
+// countFields locates the fields in keys and values of a count map: by the options, else by what
+// bpftool printed.
+func countFields(opts *Options, dump *mapdump.Dump) (key []Field, value *Field, err error) {
+	h := &dump.Header
 	key, value = opts.Key, opts.Value
-	if len(key) == 0 && opts.BTF != nil {
+	switch {
+	case dump.Form == mapdump.Text && (len(key) > 0 || value != nil):
+		return nil, nil, errors.New("a place in bytes is given, and bpftool printed names in place of bytes: " +
+			"omit it, or dump with `bpftool -j map dump`")
+	case dump.Form == mapdump.Text: // its bytes are not those of the map
+		d, err := describe(dump.Types, h)
+		if err != nil {
+			return nil, nil, err
+		}
+		return d.key, cmp.Or(d.value, &Field{Size: 8}), nil
+	case len(key) == 0 && opts.BTF != nil:
 		d, err := describe(opts.BTF, h)
 		switch {
 		case err == nil:
 			key, value = d.key, cmp.Or(value, d.value)
 		case h.KeySize != intSize:
 			return nil, nil, err
+		}
+	case len(key) == 0 && dump.Form == mapdump.JSON:
+		in := mapdump.Source{R: opts.Counts.R, Size: opts.Counts.Size}
+		if x, ok := mapdump.Infer([]mapdump.Source{in}, int(h.KeySize), int(h.ValueSize)); ok {
+			known := *h
+			known.KeyType, known.ValueType = uint32(x.Key), uint32(x.Value)
+			if d, err := describe(x.Types, &known); err == nil {
+				key, value = d.key, cmp.Or(value, d.value)
+			}
 		}
 	}
 	if len(key) == 0 && h.KeySize == intSize {

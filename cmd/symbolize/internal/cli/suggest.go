@@ -27,6 +27,8 @@ var toolCommands = map[string]string{
 	"script":        "resolve --format script CAPTURE",
 	"trace":         "capture --stacks --event GROUP:TRACEPOINT -o FILE",
 
+	"prog": "annotate CAPTURE PROGRAM",
+
 	"disasm":  "annotate CAPTURE FUNCTION",
 	"http":    "web PROFILE",
 	"list":    "annotate CAPTURE FUNCTION",
@@ -48,6 +50,9 @@ var toolCommands = map[string]string{
 // toolFlagHints are flags of perf and pprof that no command of ours has under this name, with
 // the flag or command that gives the same result.
 var toolFlagHints = map[string]string{
+	"C":            "`symbolize btf FILE TYPE` prints a type as C, with offsets and sizes",
+	"e":            "`symbolize lookup -e FILE ADDR` looks addresses up",
+	"sizes":        "`symbolize btf FILE` lists the types with their sizes",
 	"call-graph":   "`symbolize tree` and `symbolize flamegraph` show who calls whom",
 	"children":     "top has both columns, flat and cum: --sort cum sorts by the second",
 	"comms":        "--comm NAME selects threads by name",

@@ -8,6 +8,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -161,6 +162,10 @@ func addBCC(ctx context.Context, a *cli.App, dirs []string, open func() (store.S
 		stats, err := bpfprog.AddBCC(ctx, sink, dir)
 		if err != nil {
 			return err
+		}
+		if stats.Programs > 0 {
+			a.Note(fmt.Sprintf("%s with source from %s", table.Count(stats.Programs, "BPF program", "BPF programs"),
+				ingest.Printable(dir)))
 		}
 		for _, w := range analyze.BCCWarnings(dir, stats) {
 			a.Warn(w.Text, w.Hint)

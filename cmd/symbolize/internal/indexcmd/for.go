@@ -45,6 +45,7 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 		Local:    find,
 		Bundles:  opened.Bundles,
 		Inputs:   opened,
+		Samples:  analyze.Samples{Stacks: o.stacks.Parsed},
 		Naming:   analyze.Naming{Clocks: sys.ReadClocks},
 		Limits:   analyze.Limits{Workers: o.jobs, MaxMemory: int64(o.maxMemory)},
 		Warn:     a.SessionWarning,
@@ -68,7 +69,8 @@ func filesFor(ctx context.Context, a *cli.App, o *indexOptions, storePath string
 	a.Partial = a.Partial || state.Partial
 	need.found, need.kernel = state.Found.Paths, state.Found.Kernel
 	need.debugRoots = state.Found.DebugRoots
-	need.paths = append(slices.Clip(need.found), o.captures...)
+	programs, _ := analyze.SplitCaptures(o.captures) // stack maps and profiles have none
+	need.paths = append(slices.Clip(need.found), programs...)
 	need.objects, need.jit = state.Local, state.JITFiles
 	return need, nil
 }

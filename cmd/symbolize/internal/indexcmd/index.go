@@ -29,7 +29,8 @@ type indexOptions struct {
 	kernel     bool
 	kernelID   string
 	debugRoots []string
-	captures   []string // of --for
+	captures   []string     // of --for
+	stacks     cli.StackMap // of stack maps among them
 	symfs      []string
 	bccDirs    []string
 	noDebug    bool
@@ -112,6 +113,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.explain, "explain", false,
 		"index nothing: list files with a build ID that kernels cannot read, and the fix")
 	cli.AddBCCDirs(fs, &o.bccDirs)
+	o.stacks.AddTo(fs)
 	cli.AddWriter(fs, &o.writer)
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
@@ -143,7 +145,7 @@ func (o *indexOptions) validate(args []string) error {
 		}
 		o.kallsymsID = id
 	}
-	return cli.CheckJobs(o.jobs)
+	return cmp.Or(cli.CheckJobs(o.jobs), o.stacks.Parse(nil))
 }
 
 // splitCaptures moves the captures among the paths to --for, if given, and returns the rest: for

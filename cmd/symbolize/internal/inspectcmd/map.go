@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,8 @@ import (
 const mapLong = `map shows dumps of BPF maps: keys and values by BTF, counts by code address with names (--symbols),
 histograms as bcc and bpftrace draw them (--hist), values against time (--heatmap).
 
-DUMP is a raw dump or the output of bpftool map dump, with or without -j. BUNDLE is a file of
+DUMP is a raw dump or the output of bpftool map dump: with -j, or the text of a map with or without
+BTF. BUNDLE is a file of
 capture --maps; --map selects one of several maps. Of a BPF OBJECT map shows the maps that it
 defines and the initial values of its variables.
 
@@ -68,6 +70,10 @@ func NewMap(a *cli.App) *cobra.Command {
 func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) error {
 	if err := cmp.Or(o.validate(), o.checkHist(paths)); err != nil {
 		return err
+	}
+	if _, err := os.Stat(paths[0]); err != nil && slices.Contains([]string{"dump", "show", "list"}, paths[0]) {
+		return ingest.WithHint(cli.Usagef("no file is named %s", paths[0]),
+			"`bpftool map dump id ID > FILE`, then `symbolize map FILE`; `symbolize capture --maps NAME` dumps, too")
 	}
 	if len(paths) == 1 && container.TypeOfPath(paths[0]) == container.TypeELF {
 		if o.wanted() {
@@ -184,5 +190,9 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	}
 	a.PrintWarnings(p)
 	r.Name(p, at, report.NewDemangler(o.mode))
+	if n := r.Unplaced(); n > 0 {
+		a.Warn(fmt.Sprintf("%d of %d addresses are not placed in a kernel: a dump has no addresses of its boot",
+			n, len(r.Rows)), "--kallsyms FILE has them: a copy of /proc/kallsyms, read as root in that boot")
+	}
 	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
 }

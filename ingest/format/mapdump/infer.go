@@ -1,4 +1,4 @@
-package bpfmap
+package mapdump
 
 import (
 	"bytes"
@@ -211,14 +211,13 @@ func (x *Inferrer) has(f *Inferred, data []byte, n number) bool {
 		return string(text) == n.text
 	}
 	f.Bool = f.Bool || n.isBool
-	at := Field{Offset: f.Offset, Size: f.Size}
-	v := at.Uint(data, x.BigEndian)
+	v := number64(data[f.Offset:f.Offset+f.Size], x.BigEndian)
 	if strconv.FormatUint(v, 10) == n.text {
 		f.large = f.large || v>>(8*f.Size-1) != 0
 		return !f.Signed || !f.large
 	}
-	at.Signed = true
-	f.Signed = strconv.FormatInt(int64(at.Uint(data, x.BigEndian)), 10) == n.text
+	shift := 64 - 8*f.Size
+	f.Signed = strconv.FormatInt(int64(v<<shift)>>shift, 10) == n.text
 	return f.Signed && !f.large
 }
 
@@ -230,4 +229,16 @@ func (x *Inferrer) holds(s *sample) bool {
 		}
 	}
 	return true
+}
+
+// number64 reads a number of up to 8 bytes.
+func number64(b []byte, big bool) (v uint64) {
+	for i := range b {
+		if big {
+			v = v<<8 | uint64(b[i])
+		} else {
+			v |= uint64(b[i]) << (8 * i)
+		}
+	}
+	return v
 }

@@ -1,4 +1,4 @@
-package bpfmap
+package mapdump
 
 import (
 	"encoding/hex"

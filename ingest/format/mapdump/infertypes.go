@@ -1,4 +1,4 @@
-package bpfmap
+package mapdump
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ type typeBuilder struct {
 	types, strings []byte
 	next           btf.ID
 	integers       map[Inferred]btf.ID
+	large          bool // a type has more than maxFormattedSize bytes
 }
 
 // InferredTypes makes the types of a key and a value of these sizes out of their fields;
@@ -20,14 +21,18 @@ func InferredTypes(key, value []Inferred, keySize, valueSize int) (t *btf.Types,
 	err error) {
 	b := &typeBuilder{strings: []byte{0}, next: 1, integers: make(map[Inferred]btf.ID)}
 	k, v = b.whole(key, keySize), b.whole(value, valueSize)
+	t, err = b.parse()
+	return t, k, v, err
+}
+
+// parse returns the types that were made.
+func (b *typeBuilder) parse() (*btf.Types, error) {
 	raw := binary.LittleEndian.AppendUint32(nil, 0x1eb9f) // magic, version 1, no flags
 	size := uint32(len(b.types))
 	for _, w := range []uint32{24, 0, size, size, uint32(len(b.strings))} {
 		raw = binary.LittleEndian.AppendUint32(raw, w)
 	}
-	t, err = btf.Parse("types of a formatted dump", append(append(raw, b.types...), b.strings...),
-		nil)
-	return t, k, v, err
+	return btf.Parse("types of a formatted dump", append(append(raw, b.types...), b.strings...), nil)
 }
 
 // whole makes the type of a key or value.
@@ -89,7 +94,12 @@ func (b *typeBuilder) name(s string) uint32 {
 
 // add appends a type with n items.
 func (b *typeBuilder) add(kind btf.Kind, name string, n int, third uint32, rest ...uint32) btf.ID {
-	for _, w := range append([]uint32{b.name(name), uint32(kind)<<24 | uint32(n), third}, rest...) {
+	return b.addInfo(uint32(kind)<<24|uint32(n), name, third, rest...)
+}
+
+// addInfo appends a type by its second word.
+func (b *typeBuilder) addInfo(info uint32, name string, third uint32, rest ...uint32) btf.ID {
+	for _, w := range append([]uint32{b.name(name), info, third}, rest...) {
 		b.types = binary.LittleEndian.AppendUint32(b.types, w)
 	}
 	b.next++
