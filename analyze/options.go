@@ -93,7 +93,8 @@ type Samples struct {
 	Pods       *pods.Table
 	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
-	Runs     bool // with Branches: sampled addresses and code between branches, too
+	Runs     bool     // with Branches: sampled addresses and code between branches, too
+	Loads    []uint32 // see input.Options
 	// Stacks describes dumps of stack maps. Without PathOf the store is used.
 	Stacks input.StackOptions
 }
@@ -205,7 +206,7 @@ func (s *Session) InputOptions() input.Options {
 		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, WakerDepth: o.WakerDepth, Pods: o.Pods, Time: o.Time, Keep: o.Keep,
 		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
-		Identify: s.identify(),
+		Identify: s.identify(), Loads: o.Loads,
 		Now:      s.clocks,
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,

@@ -216,6 +216,9 @@ const (
 	LinkedAddresses = "0"
 )
 
+// LoadText is Object.RefSymbol of a function of one load of a BPF program, by the program's ID.
+func LoadText(id uint32) string { return "load " + strconv.FormatUint(uint64(id), 10) }
+
 // GuestComm is the comm of all threads of a virtual machine, by its process on the host.
 func GuestComm(machine int32) string { return "guest " + strconv.Itoa(int(machine)) }
 

@@ -95,7 +95,8 @@ type Object struct {
 	File FileRef
 
 	// RefSymbol is the reference symbol of a kernel's Offsets, "_text" or "_stext". It is
-	// LinkedAddresses if the Offsets of a kernel or an ELF file are addresses of its ELF file.
+	// LinkedAddresses if the Offsets of a kernel or an ELF file are addresses of its ELF file, and
+	// LoadText of a BPF function that is of one load only (input.Options.Loads).
 	RefSymbol string
 
 	// Symbol is the capture's own name of the whole object (KSYMBOL records), "" if none. Such an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
@@ -44,7 +45,6 @@ type Finder struct {
 	sources  *sourceDirs
 	captures []*input.Capture // added captures; they may be closed
 	loads    map[buildid.Key][]bpfLoad
-	asked    map[uint32]bool // IDs of programs that patterns name
 	files    map[buildid.Key]*fileCode
 	dumps    map[buildid.Key]*dumpCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
@@ -63,7 +63,7 @@ type bpfLoad struct {
 // NewFinder returns a Finder without captures.
 func NewFinder(ctx context.Context, o Options) *Finder {
 	return &Finder{ctx: ctx, o: &o, sources: newSourceDirs(o.SourceDirs, o.Recorded),
-		loads: make(map[buildid.Key][]bpfLoad), asked: make(map[uint32]bool),
+		loads: make(map[buildid.Key][]bpfLoad),
 		dumps: make(map[buildid.Key]*dumpCode),
 		files: make(map[buildid.Key]*fileCode), kernels: make(map[buildid.Key]*symbolFinder),
 		copies: make(map[buildid.Key]kernelCopy)}
@@ -109,10 +109,15 @@ func (c *Finder) Code(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code
 	return nil, fmt.Errorf("no code is kept of %s", o.Kind)
 }
 
-// program returns the code of a BPF function: from the captures, of the requested load if any, else
-// from the store.
+// program returns the code of a BPF function: from the captures, of the load that the object is of if
+// it is of one only, else from the store.
 func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
 	loads := c.loads[o.ID.Key()]
+	if o.RefSymbol != "" {
+		loads = slices.DeleteFunc(slices.Clone(loads), func(l bpfLoad) bool {
+			return ingest.LoadText(l.program.ID) != o.RefSymbol
+		})
+	}
 	why := "its image was not captured"
 	images := make(map[string]bool)
 	var best *bpfLoad
@@ -120,7 +125,7 @@ func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
 		l := &loads[i]
 		if img := l.program.Funcs[l.fn].Image; len(img) > 0 {
 			images[string(img)] = true
-			if best == nil || c.asked[l.program.ID] && !c.asked[best.program.ID] {
+			if best == nil {
 				best = l
 			}
 		} else if best == nil && l.program.Missing != "" {

@@ -103,32 +103,53 @@ func (p *Pattern) program(prog *bpf.Program, i int) bool {
 	return p.tag != "" && (prog.Tag.String() == p.tag || prog.Funcs[i].Tag.String() == p.tag)
 }
 
-// Idle describes a function of the captures' programs that a pattern selects and that has no
-// samples: the one that was loaded first, "" for none.
-func (c *Finder) Idle(patterns []Pattern) string {
-	var first *bpfLoad
+// Loads are the IDs of BPF programs among patterns: each names one load.
+func Loads(patterns []Pattern) (ids []uint32) {
+	for i := range patterns {
+		if patterns[i].isID {
+			ids = append(ids, patterns[i].id)
+		}
+	}
+	return ids
+}
+
+// Idle returns the functions of the captures' programs that patterns select, whether they have
+// samples or not, in the order of their programs: by ID of one load, else once for all loads. Their
+// objects are numbered from first on.
+func (c *Finder) Idle(patterns []Pattern, first ingest.ObjectID) (objects []ingest.Object,
+	list []annotate.HotFunction) {
+	var found []*bpfLoad
 	for _, loads := range c.loads {
 		for i := range loads {
 			l := &loads[i]
-			if first != nil && cmp.Or(cmp.Compare(first.program.ID, l.program.ID),
-				cmp.Compare(first.fn, l.fn), cmp.Compare(first.origin, l.origin)) <= 0 {
-				continue
-			}
-			for k := range patterns {
-				p := &patterns[k]
-				if p.program(l.program, l.fn) || p.Name(l.program.Symbol(l.fn)) ||
-					p.Name(l.program.Funcs[l.fn].Name) {
-					first = l
-					break
-				}
+			if slices.ContainsFunc(patterns, func(p Pattern) bool {
+				return p.program(l.program, l.fn) || p.Name(l.program.Symbol(l.fn)) ||
+					p.Name(l.program.Funcs[l.fn].Name)
+			}) {
+				found = append(found, l)
 			}
 		}
 	}
-	if first == nil {
-		return ""
+	slices.SortFunc(found, func(a, b *bpfLoad) int {
+		return cmp.Or(cmp.Compare(a.program.ID, b.program.ID), cmp.Compare(a.fn, b.fn),
+			cmp.Compare(a.origin, b.origin))
+	})
+	known := make(map[string]bool)
+	ids := Loads(patterns)
+	for _, l := range found {
+		o := ingest.Object{Kind: ingest.JIT, ID: l.program.Identity(l.fn, l.machine), Kernel: ingest.NoObject,
+			File: ingest.FileRef{Path: l.program.Symbol(l.fn)}, Symbol: l.program.Symbol(l.fn)}
+		if slices.Contains(ids, l.program.ID) {
+			o.RefSymbol = ingest.LoadText(l.program.ID)
+		}
+		if key := o.ID.String() + o.RefSymbol; !known[key] {
+			known[key] = true
+			list = append(list, annotate.HotFunction{Object: first + ingest.ObjectID(len(objects)),
+				SystemName: o.Symbol})
+			objects = append(objects, o)
+		}
 	}
-	return fmt.Sprintf("%s of BPF program %d%s has no samples", first.program.Symbol(first.fn),
-		first.program.ID, first.origin)
+	return objects, list
 }
 
 // A Chooser chooses the functions that patterns select: those with a whole name that matches, and
@@ -146,25 +167,26 @@ type Chooser struct {
 	p        *ingest.Profile
 	d        *report.Demangler
 	patterns []Pattern
-	programs map[buildid.Key]bool // that match by ID or tag
+	programs map[buildid.Key]bool // that match by tag
+	loads    []string             // ingest.LoadText of those that match by ID
 }
 
-// Chooser returns a Chooser for the functions of a profile, and remembers the requested programs.
+// Chooser returns a Chooser for the functions of a profile, of which the loads that patterns name are
+// objects of their own.
 func (c *Finder) Chooser(p *ingest.Profile, patterns []Pattern, d *report.Demangler) *Chooser {
-	for i := range patterns {
-		if patterns[i].isID {
-			c.asked[patterns[i].id] = true
-		}
-	}
 	programs := make(map[buildid.Key]bool)
 	for key, loads := range c.loads {
 		for i := range patterns {
 			for _, l := range loads {
-				programs[key] = programs[key] || patterns[i].program(l.program, l.fn)
+				programs[key] = programs[key] || patterns[i].tag != "" && patterns[i].program(l.program, l.fn)
 			}
 		}
 	}
-	return &Chooser{p: p, d: d, patterns: patterns, programs: programs}
+	x := &Chooser{p: p, d: d, patterns: patterns, programs: programs}
+	for _, id := range Loads(patterns) {
+		x.loads = append(x.loads, ingest.LoadText(id))
+	}
+	return x
 }
 
 // Choose implements annotate.Options.Choose.
@@ -233,7 +255,8 @@ func (c *Chooser) whole(f *annotate.HotFunction) bool {
 			return p.text == name || p.text == f.Inlined
 		})
 	}
-	if o := &c.p.Objects[f.Object]; o.Kind == ingest.JIT && c.programs[o.ID.Key()] {
+	if o := &c.p.Objects[f.Object]; o.Kind == ingest.JIT &&
+		(c.programs[o.ID.Key()] || slices.Contains(c.loads, o.RefSymbol)) {
 		return true
 	}
 	tag, short, isBPF := bpf.SplitSymbol(f.SystemName)

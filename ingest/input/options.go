@@ -61,6 +61,9 @@ type Options struct {
 	// can refute it.
 	Identify func(sideband.ObjectQuery) (buildid.ID, ingest.IDSource)
 
+	// Loads are IDs of BPF programs: each of these loads is an object of its own, with the ID as
+	// ingest.LoadText in RefSymbol.
+	Loads []uint32
 	// Now returns the clocks of this host; nil if they are unknown.
 	Now sideband.HostClocks
 

@@ -140,6 +140,7 @@ func addWarnings(p *ingest.Profile, list []sideband.Warning) {
 func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb, o := sideband.New(), &s.opts.Stacks
 	sb.UseTimes(s.file.times, s.opts.Now)
+	sb.SeparateLoads(s.opts.Loads)
 	if s.kallsyms != "" {
 		if err := sb.AddKallsyms(s.kallsyms); err != nil {
 			return nil, err

@@ -212,13 +212,17 @@ func (r *Objects) ksymbol(k *perfdata.KSymbol, arch string) uint32 {
 	return n
 }
 
-// program returns the object of function i of a program with recorded information.
-func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string) uint32 {
-	symbol := p.Symbol(i)
-	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol)), length: length,
+// program returns the object of function i of a program with recorded information; of one load of it
+// if alone is set.
+func (r *Objects) program(p *bpf.Program, i int, length uint64, arch string, alone bool) uint32 {
+	symbol, load := p.Symbol(i), ""
+	if alone {
+		load = ingest.LoadText(p.ID)
+	}
+	key := ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(symbol + load)), length: length,
 		ID: p.Identity(i, arch)}
 	n := r.Add(key, ingest.Object{File: ingest.FileRef{Path: symbol}, Symbol: symbol, Length: length,
-		NoImage: true})
+		RefSymbol: load, NoImage: true})
 	r.List[n].IDSource = ingest.IDDerived
 	if p.Funcs[i].Image != nil {
 		r.List[n].NoImage, r.List[n].WhyNoImage = false, ""

@@ -235,6 +235,10 @@ func (sb *State) matchPrograms() {
 	sb.Programs.List = slices.CompactFunc(sb.Programs.List, sameGone)
 }
 
+// SeparateLoads gives the functions of these programs, by ID, objects of their own: without it the
+// loads of a program are one object. It is called before Build.
+func (sb *State) SeparateLoads(ids []uint32) { sb.Programs.alone = ids }
+
 // sameGone reports whether two programs without information are one: perf records a program twice
 // that is loaded while it lists the loaded programs.
 func sameGone(a, b bpf.Program) bool {
@@ -382,7 +386,8 @@ func (t *programMatcher) finish() {
 		}
 		n, ok := objects[r]
 		if !ok {
-			n = sb.Objects.program(r.p, r.i, e.b-e.a, sb.Host.Arch)
+			n = sb.Objects.program(r.p, r.i, e.b-e.a, sb.Host.Arch,
+				slices.Contains(sb.Programs.alone, r.p.ID))
 			objects[r] = n
 		}
 		e.ref = n

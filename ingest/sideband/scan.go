@@ -28,6 +28,7 @@ type ScanOptions struct {
 	Switches bool       // read the context switches into Records.Switches
 	File     FileTimes  // of the recording
 	Now      HostClocks // nil if they are unknown
+	Loads    []uint32   // see State.SeparateLoads
 }
 
 // errCompressed is the error of a COMPRESSED record that was not unpacked when the file was opened,
@@ -45,6 +46,7 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	sb.Records.File = f
 	sb.Host = Host{Name: f.Features.Hostname, Arch: f.Features.Arch, BigEndian: f.BigEndian}
 	sb.UseTimes(opts.File, opts.Now)
+	sb.SeparateLoads(opts.Loads)
 	sb.buildIDs = slices.Clip(f.Features.BuildIDs)
 	sb.Clock.Timed = timed(f)
 	if err := sb.scanRecords(ctx, opts); err != nil {

@@ -102,6 +102,7 @@ type Programs struct {
 	recorded bool              // the capture has the information of programs
 	missing  map[uint32]string // by ID: why a recorder has no code of the program
 	symbols  int               // records that name functions of programs
+	alone    []uint32          // IDs of loads with objects of their own
 
 	// Address spaces of the programs of a process after the first, see SpaceOf; nil if samples do
 	// not distinguish programs.

@@ -61,6 +61,7 @@ type InputOptions struct {
 	Pods pods.Flag
 
 	Keep    ingest.Keep     // labels that keep samples apart
+	Loads   []uint32        // see input.Options
 	Bundles []string        // of the arguments, see SplitBundles
 	Opened  *analyze.Inputs // opened captures that no session has yet
 }

@@ -21,6 +21,8 @@ type Session struct {
 	*analyze.Session
 	App     *App
 	Options *InputOptions // of the captures and sources
+	// AllowEmpty makes captures without samples no error.
+	AllowEmpty bool
 
 	paths  []string // of the captures
 	failed []string // unreadable ones
@@ -95,6 +97,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Pods:       o.Pods.Table,
 
 			Keep:   o.Keep,
+			Loads:  o.Loads,
 			Stacks: o.Stacks.Parsed,
 		},
 		Naming: analyze.Naming{
@@ -166,7 +169,7 @@ func (s *Session) Each(ctx context.Context, paths []string,
 		all.Samples, all.FilteredOut = all.Samples+p.Stats.Samples, all.FilteredOut+p.Stats.FilteredOut
 		return body(c, p)
 	})
-	if err == nil && all.Samples == 0 {
+	if err == nil && all.Samples == 0 && !s.AllowEmpty {
 		return s.noSamples(paths, &all)
 	}
 	return SessionError(err)

@@ -127,6 +127,7 @@ func (o *annotateOptions) validate(args []string) (err error) {
 		}
 		o.patterns = append(o.patterns, p)
 	}
+	o.Loads = code.Loads(o.patterns)
 	if err := cmp.Or(
 		o.InputOptions.Validate(o.captures),
 	); err != nil {
@@ -177,6 +178,7 @@ func runAnnotate(ctx context.Context, a *cli.App, o *annotateOptions) error {
 // annotate writes the functions that the patterns select.
 func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	a := s.App
+	s.AllowEmpty = true // captured programs can be shown without samples
 	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
 	defer finder.Close()
 	p, err := loadCode(ctx, s, o.captures, finder)
@@ -197,9 +199,17 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	}
 	s.PrintWarnings(p)
 	an := annotate.New(p, finder, opts)
+	if objects, list := finder.Idle(o.patterns, ingest.ObjectID(len(p.Objects))); len(list) > 0 &&
+		len(an.Functions)+len(an.Missing) == 0 {
+		idle := *p
+		idle.Objects = slices.Concat(p.Objects, objects)
+		opts.Choose = func([]annotate.HotFunction) []annotate.HotFunction { return list }
+		an = annotate.New(&idle, finder, opts)
+		a.Note("no samples are in this code: it is shown as it was captured")
+	}
 	noteNewer(s.App, finder)
 	if len(an.Functions)+len(an.Missing) == 0 {
-		return o.nothing(p, finder, chooser, &opts)
+		return o.nothing(p, chooser, &opts)
 	}
 	if others := chooser.Others; len(others) > 0 {
 		a.Note(fmt.Sprintf("%s, with fewer samples: %s; a whole name selects one",
@@ -278,7 +288,7 @@ func nameCode(ctx context.Context, s *cli.Session, f *code.Finder, profiles ...*
 }
 
 // nothing is the error where no function is to be annotated.
-func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder, chooser *code.Chooser,
+func (o *annotateOptions) nothing(p *ingest.Profile, chooser *code.Chooser,
 	opts *annotate.Options) error {
 	if len(o.patterns) == 0 {
 		return ingest.WithHint(
@@ -298,9 +308,6 @@ func (o *annotateOptions) nothing(p *ingest.Profile, c *code.Finder, chooser *co
 			return ingest.WithHint(err, "%s is on stacks, but never the leaf: "+
 				"--children counts those samples", opts.Demangler.Name(list[0].Name()))
 		}
-	}
-	if idle := c.Idle(o.patterns); idle != "" {
-		return ingest.WithHint(err, "%s: `symbolize info` lists the programs", idle)
 	}
 	for _, text := range texts {
 		if strings.ContainsRune(text, '/') {
