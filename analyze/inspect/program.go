@@ -21,6 +21,11 @@ type Program struct {
 	Name      string     `json:"name"`           // as the kernel cut it
 	Tag       string     `json:"tag"`
 	LoadTime  uint64     `json:"load_time_ns"` // since boot; 0 if not known
+	// Loaded and Unloaded are the times of its records, of the recording's clock, and Lived is the time
+	// between them; 0 if not recorded.
+	Loaded    uint64     `json:"loaded_ns,omitempty"`
+	Unloaded  uint64     `json:"unloaded_ns,omitempty"`
+	Lived     uint64     `json:"lived_ns,omitempty"`
 	UID       uint32     `json:"uid"`
 	BTFID     uint32     `json:"btf_id,omitempty"`
 	JITedSize uint32     `json:"jited_size"`
@@ -61,7 +66,10 @@ func programsOf(path string, c *input.Capture) []Program {
 func newProgram(p *bpf.Program, machine string) Program {
 	info := Program{ID: p.ID, Name: p.Name, Tag: p.Tag.String(), LoadTime: p.LoadTime,
 		UID: p.UID, BTFID: p.BTFID, JITedSize: p.JITedLen, Size: p.XlatedLen,
-		RunTime: p.RunTime, RunCount: p.RunCount, Missing: p.Missing, Functions: []Function{}}
+		Loaded: p.Loaded, Unloaded: p.Unloaded, RunTime: p.RunTime, RunCount: p.RunCount, Missing: p.Missing, Functions: []Function{}}
+	if p.Loaded != 0 && p.Unloaded > p.Loaded {
+		info.Lived = p.Unloaded - p.Loaded
+	}
 	if p.Raw != nil {
 		info.Type = bpfprog.TypeName(p.Type)
 	}
@@ -97,8 +105,8 @@ func writePrograms(w io.Writer, programs []Program) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	t := table.New(true, false, false, false, false, true, false, true).Names(8)
-	t.Row("PROGRAM", "TYPE", "LOADED", "TAG", "OWN TAG", "SIZE", "IMAGE", "LINES", "FUNCTION")
+	t := table.New(true, false, true, true, false, false, true, false, true).Names(9)
+	t.Row("PROGRAM", "TYPE", "LOADED", "LIVED", "TAG", "OWN TAG", "SIZE", "IMAGE", "LINES", "FUNCTION")
 	for i := range programs {
 		p := &programs[i]
 		for k := range p.Functions {
@@ -108,7 +116,7 @@ func writePrograms(w io.Writer, programs []Program) error {
 			if p.Missing != "" {
 				name += ": " + p.Missing
 			}
-			t.Row(p.number(), cmp.Or(p.Type, "-"), p.loaded(), p.Tag, f.Tag,
+			t.Row(p.number(), cmp.Or(p.Type, "-"), p.loaded(), p.lived(), p.Tag, f.Tag,
 				strconv.Itoa(int(f.Length)), image[:min(len(image), shortHash)],
 				strconv.Itoa(f.Lines), name)
 		}
@@ -124,10 +132,23 @@ func (p *Program) number() string {
 	return strconv.Itoa(int(p.ID))
 }
 
-// loaded returns when a program was loaded, in seconds since boot.
+// loaded returns when a program was loaded, in seconds since boot: by the kernel, else by its record.
 func (p *Program) loaded() string {
-	if p.LoadTime == 0 {
+	at := cmp.Or(p.LoadTime, p.Loaded)
+	if at == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.6fs", time.Duration(p.LoadTime).Seconds())
+	return fmt.Sprintf("%.6fs", time.Duration(at).Seconds())
+}
+
+// lived returns how long a program was loaded, if the recording has both records; else when it was
+// unloaded; "-" if it was not.
+func (p *Program) lived() string {
+	switch {
+	case p.Lived != 0:
+		return time.Duration(p.Lived).String()
+	case p.Unloaded != 0:
+		return "unloaded " + fmt.Sprintf("%.6fs", time.Duration(p.Unloaded).Seconds())
+	}
+	return "-"
 }

@@ -239,6 +239,38 @@ func (sb *State) matchPrograms() {
 // loads of a program are one object. It is called before Build.
 func (sb *State) SeparateLoads(ids []uint32) { sb.Programs.alone = ids }
 
+// life is the times of the records of a program's load and unload; 0 for none.
+type life struct{ loaded, unloaded uint64 }
+
+// noteLife notes the time of a BPF_EVENT record. Records of programs that were loaded before the
+// recording have the time 0.
+func (sb *State) noteLife(rec *perfdata.Record, b *perfdata.BPFEvent) {
+	id, err := sb.Records.File.SampleID(rec)
+	if err != nil || id.Has&perfdata.SampleTime == 0 || id.Time == 0 || id.Time == NoTime {
+		return
+	}
+	if sb.Programs.lives == nil {
+		sb.Programs.lives = make(map[uint32]life)
+	}
+	l := sb.Programs.lives[b.ID]
+	switch b.Kind {
+	case perfdata.BPFLoad:
+		l.loaded = id.Time
+	case perfdata.BPFUnload:
+		l.unloaded = id.Time
+	}
+	sb.Programs.lives[b.ID] = l
+}
+
+// setLives sets the times of the programs' records.
+func (sb *State) setLives() {
+	for i := range sb.Programs.List {
+		p := &sb.Programs.List[i]
+		l := sb.Programs.lives[p.ID]
+		p.Loaded, p.Unloaded = l.loaded, l.unloaded
+	}
+}
+
 // sameGone reports whether two programs without information are one: perf records a program twice
 // that is loaded while it lists the loaded programs.
 func sameGone(a, b bpf.Program) bool {

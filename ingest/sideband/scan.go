@@ -233,6 +233,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if b.Kind == perfdata.BPFLoad {
 			sb.addChange(rec, change{kind: changeProgramLoad, ref: b.ID, a: tagWord(b.Tag)})
 		}
+		sb.noteLife(rec, &b)
 	case perfdata.TypeBPFMetadata:
 		return sb.metadata(rec)
 	case perfdata.TypeLost, perfdata.TypeLostSamples:

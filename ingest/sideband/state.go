@@ -103,6 +103,7 @@ type Programs struct {
 	missing  map[uint32]string // by ID: why a recorder has no code of the program
 	symbols  int               // records that name functions of programs
 	alone    []uint32          // IDs of loads with objects of their own
+	lives    map[uint32]life   // by ID
 
 	// Address spaces of the programs of a process after the first, see SpaceOf; nil if samples do
 	// not distinguish programs.
@@ -195,6 +196,7 @@ func (sb *State) Comm(name string) uint32 {
 func (sb *State) Build() {
 	sb.sortChanges()
 	sb.matchPrograms()
+	sb.setLives()
 	b := addrspace.NewBuilder()
 	b.Comm(0, 0, 0, sb.Comm("swapper"), false) // the idle task, which no record names
 	for i := range sb.changes {

@@ -26,7 +26,10 @@ type Program struct {
 	Tag           Tag    // of the whole program, as it was loaded
 	Name          string // at most 15 bytes; Funcs[0].Name is the full one
 	LoadTime      uint64 // ns of CLOCK_BOOTTIME
-	JITedLen      uint32 // bytes of all functions
+	// Loaded and Unloaded are the times of the records of its load and unload, ns of the recording's
+	// clock; 0 if the recording has none: it was loaded before, or unloaded after it.
+	Loaded, Unloaded uint64
+	JITedLen         uint32 // bytes of all functions
 	XlatedLen     uint32 // bytes
 	RunTime       uint64 // ns; RunTime and RunCount only with kernel.bpf_stats_enabled
 	RunCount      uint64

@@ -429,13 +429,16 @@ func (f *File) KSymbol(rec *Record, k *KSymbol) error {
 	return r.Err()
 }
 
-// BPFLoad is the BPFEvent.Kind of loads.
-const BPFLoad = 1
+// Kinds of BPFEvent.
+const (
+	BPFLoad   = 1
+	BPFUnload = 2
+)
 
 // BPFEvent is a BPF_EVENT record: a program was loaded or unloaded. Its address is in the KSYMBOL
 // records before it.
 type BPFEvent struct {
-	Kind  uint16 // BPFLoad, or 2 for an unload
+	Kind  uint16 // BPFLoad or BPFUnload
 	Flags uint16
 	ID    uint32
 	Tag   [8]byte
