@@ -16,11 +16,11 @@ import (
 
 // Program describes a BPF program of a capture. Its JSON names are an interface.
 type Program struct {
-	ID        uint32     `json:"id"`             // 0 if no record has it
-	Type      string     `json:"type,omitempty"` // "xdp", as bpftool names it
-	Name      string     `json:"name"`           // as the kernel cut it
-	Tag       string     `json:"tag"`
-	LoadTime  uint64     `json:"load_time_ns"` // since boot; 0 if not known
+	ID       uint32 `json:"id"`             // 0 if no record has it
+	Type     string `json:"type,omitempty"` // "xdp", as bpftool names it
+	Name     string `json:"name"`           // as the kernel cut it
+	Tag      string `json:"tag"`
+	LoadTime uint64 `json:"load_time_ns"` // since boot; 0 if not known
 	// Loaded and Unloaded are the times of its records, of the recording's clock, and Lived is the time
 	// between them; 0 if not recorded.
 	Loaded    uint64     `json:"loaded_ns,omitempty"`

@@ -30,16 +30,16 @@ type Program struct {
 	// clock; 0 if the recording has none: it was loaded before, or unloaded after it.
 	Loaded, Unloaded uint64
 	JITedLen         uint32 // bytes of all functions
-	XlatedLen     uint32 // bytes
-	RunTime       uint64 // ns; RunTime and RunCount only with kernel.bpf_stats_enabled
-	RunCount      uint64
-	Funcs         []Func     // main first, then the subprograms; never empty
-	BTF           *btf.Types // nil if there is none, or it was not recorded
-	Missing       string     // why there is no image, one of the Missing constants; "" if there is
-	Raw           []byte     // the whole entry as recorded; nil for programs known by records only
-	BigEndian     bool
-	Err           error // damage in the entry, joined *decode.Errors; nil if it is whole
-	Note          error // a change that the kernel made to the entry; nothing is damaged
+	XlatedLen        uint32 // bytes
+	RunTime          uint64 // ns; RunTime and RunCount only with kernel.bpf_stats_enabled
+	RunCount         uint64
+	Funcs            []Func     // main first, then the subprograms; never empty
+	BTF              *btf.Types // nil if there is none, or it was not recorded
+	Missing          string     // why there is no image, one of the Missing constants; "" if there is
+	Raw              []byte     // the whole entry as recorded; nil for programs known by records only
+	BigEndian        bool
+	Err              error // damage in the entry, joined *decode.Errors; nil if it is whole
+	Note             error // a change that the kernel made to the entry; nothing is damaged
 
 	noLines string // why no function has lines, "" if one may have
 }
