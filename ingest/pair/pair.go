@@ -61,7 +61,7 @@ func (l Losses) Overlap(from, to uint64) bool {
 	return i < len(l) && l[i].From <= to
 }
 
-// Stats counts intervals. Those of Lost, NoStart, NoEnd and Back are not emitted.
+// Stats counts intervals. Those of Lost, NoStart, NoEnd, Open and Back are not emitted.
 type Stats struct {
 	Emitted  Sum // all that were emitted
 	CutStart Sum // emitted: they began before the recording, their start has no stack
@@ -69,6 +69,7 @@ type Stats struct {
 	Lost     Sum // records were lost during the interval
 	NoStart  Sum // an end without a start; the time is unknown
 	NoEnd    Sum // another start came before an end; the time until then
+	Open     Sum // of a Table: a start without an end; the time until the end of the recording
 	Back     Sum // the end is before the start
 }
 
@@ -141,20 +142,14 @@ func (t *Table) End(k Key, time uint64) {
 	}
 }
 
-// Finish cuts the open starts at the end of the recording.
+// Finish counts the open starts at the end of the recording. They are no intervals: what they began
+// went on, or its end was not recorded, as of system calls in which threads end.
 func (t *Table) Finish(end uint64) {
-	list := make([]Point, 0, len(t.open))
 	for _, p := range t.open {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.TID, b.TID),
-			cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Label, b.Label))
-	})
-	for _, p := range list {
-		if t.Stats.usable(t.Losses, p.Time, end) {
-			t.Stats.CutEnd.Add(p.Time, end)
-			t.Emit(p, end)
+		if t.Losses.Overlap(p.Time, end) {
+			t.Stats.Lost.Add(p.Time, end)
+		} else {
+			t.Stats.Open.Add(p.Time, end)
 		}
 	}
 	t.open = nil
