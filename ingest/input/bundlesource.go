@@ -28,7 +28,8 @@ const NoSamples = "the bundle holds no samples"
 // recordingHint is the hint of that warning: the recording that the bundle completes.
 func (s *bundleSource) recordingHint() string {
 	own := ingest.ShellWord(s.file.path)
-	for _, r := range s.bundle.Manifest.Recordings {
+	if list := s.bundle.Manifest.Recordings; len(list) > 0 {
+		r := &list[0]
 		path := ingest.ShellWord(r.Path)
 		if _, changed := r.Find(s.file.path); changed {
 			return fmt.Sprintf("its command wrote %s, where another recording is now: give that one, of %d "+
