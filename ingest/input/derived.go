@@ -46,8 +46,9 @@ type eventRole struct {
 	role role
 	// Of sched_switch: prev_pid, next_pid, prev_state; of a waking: pid.
 	thread, next, state *perfdata.TracepointField
-	keys                []keyField // of a pair
-	name                string     // of a pair: what * matched in the event's name
+	keys                []keyField                // of a pair
+	name                string                    // of a pair: what * matched in the event's name
+	call                *perfdata.TracepointField // of a pair: the number of a system call that names it
 }
 
 // keyField is a field of a key: of the tracepoint, or of all samples.
@@ -224,6 +225,9 @@ func (c *collector) choosePair(d *derivation, spec string) error {
 		}
 		starts := c.setRoles(d, start, roleStart)
 		if ends := c.setRoles(d, end, roleEnd); starts && ends {
+			if strings.HasPrefix(start, "raw_syscalls:") {
+				c.nameCalls(d)
+			}
 			return c.chooseKeys(d, keys)
 		}
 		clear(d.roles)
@@ -231,6 +235,16 @@ func (c *collector) choosePair(d *derivation, spec string) error {
 	start, end, _, _ := parsePair(specs[0])
 	return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s and %s", c.Records.File.Name, start, end),
 		"record it with `perf record -a -g -e '%s' -e '%s'`", start, end)
+}
+
+// nameCalls sets the fields by which pairs of raw_syscalls are named.
+func (c *collector) nameCalls(d *derivation) {
+	fields, err := c.tracepointFields("id")
+	for i := range d.roles {
+		if err == nil && fields[i] != nil && isSyscall(c.format(i), "id") {
+			d.roles[i].call = fields[i]
+		}
+	}
 }
 
 // parsePair parses "START,END[:KEY,…]". Names of tracepoints have a colon.

@@ -22,7 +22,7 @@ type subject struct {
 	pid, tid, cpu int32
 	tags          uint32 // by the reader's tagger, 0 for none
 	state         uint8
-	pair          string // what * matched in the name of a pair's start
+	pair          string // what * matched in the name of a pair's start, or its system call
 	selected      bool
 }
 
@@ -31,6 +31,9 @@ func (d *deriver) subject(state uint8, selected bool) uint32 {
 	s := &d.sample
 	x := subject{comm: d.comm, pid: s.PID, tid: s.TID, cpu: int32(s.CPU), state: state,
 		selected: selected, pair: d.d.roles[s.Event].name}
+	if call := d.d.roles[s.Event].call; call != nil {
+		x.pair = d.c.syscall(call, s.Raw)
+	}
 	if d.tagger != nil {
 		x.tags = d.tagger.number(d.reader)
 	}

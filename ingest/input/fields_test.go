@@ -57,6 +57,62 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// callCapture has samples of raw_syscalls and of a tracepoint with a print format, of an x86_64.
+func callCapture(big bool) capture {
+	b := perfbuild.NewOrder(big)
+	e := perfbuild.Event{Type: 2, Period: 1, Flags: perfbuild.SampleIDAll,
+		SampleType: perfbuild.Identifier | perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Raw}
+	b.Events = nil
+	for i, name := range []string{"raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "raw_syscalls:other"} {
+		e.Config, e.IDs, e.Name = uint64(20+i), []uint64{uint64(11 + i)}, name
+		b.Events = append(b.Events, e)
+	}
+	b.EventDesc()
+	b.FeatureString(perfbuild.FeatureArch, "x86_64")
+	fields := "format:\n\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n" +
+		"\tfield:unsigned int why;\toffset:16;\tsize:4;\tsigned:0;\n"
+	b.TracingData("raw_syscalls", "name: sys_enter\nID: 20\n"+fields, "name: sys_exit\nID: 21\n"+fields,
+		"name: other\nID: 22\n"+fields+"print fmt: \"why=%s\n %s\", __print_symbolic(REC->why, { 0, \"NONE\" }, "+
+			"{ MORE, \"MORE\" }), __print_flags(REC->id, \"|\", { 1, \"A\" }, { 2, \"B\" })\n")
+	c := capture{b}
+	hit := func(time uint64, event int, tid int32, id uint64, why uint32) {
+		raw := c.Order().AppendUint64(make([]byte, 8), id)
+		c.Sample(perfbuild.Sample{Event: event, PID: 7, TID: tid, Time: time, IP: 0x400010,
+			Raw: c.Order().AppendUint32(raw, why)})
+	}
+	hit(1, 0, 7, 0, 0)
+	hit(2, 0, 8, 202, 0)
+	hit(4, 1, 7, 0, 0)
+	hit(5, 0, 7, 9999, 0)
+	hit(9, 1, 7, 9999, 0)
+	hit(12, 1, 8, 202, 0)
+	hit(13, 2, 8, 3, 0)
+	hit(14, 2, 8, 5, 77)
+	return c
+}
+
+// TestFieldsPrinted: fields are printed as the tracepoint's format prints them, and system calls have
+// names.
+func TestFieldsPrinted(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		for _, tc := range []struct {
+			tags, event string
+			want        []string
+		}{
+			{event: "raw_syscalls:sys_enter", tags: "field:id",
+				want: []string{"id=9999 1", "id=futex 1", "id=read 1"}},
+			{event: "raw_syscalls:other", tags: "field:why", want: []string{"why=0x4d 1", "why=NONE 1"}},
+			{event: "raw_syscalls:sys_enter", tags: "field:why", want: []string{"why=0 3"}},
+			{event: "pair:syscalls", want: []string{"pair=9999 1", "pair=futex 1", "pair=read 1"}},
+		} {
+			p := fold(t, callCapture(big).Bytes(), Options{Event: tc.event, Keep: ingest.Keep{Tags: tc.tags}})
+			if got := tagLines(p); !slices.Equal(got, tc.want) {
+				t.Errorf("%s %s, big endian %t: %q, want %q", tc.event, tc.tags, big, got, tc.want)
+			}
+		}
+	}
+}
+
 func TestFieldErrors(t *testing.T) {
 	plain := newCapture()
 	plain.hit(7, 1, cU, 0x400010)

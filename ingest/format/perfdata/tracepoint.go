@@ -105,7 +105,9 @@ func parseTracepoints(name string, b []byte, base int64) ([]Tracepoint, error) {
 
 // parseTracepoint parses a format; unknown lines are skipped.
 func parseTracepoint(text string) (f Tracepoint) {
-	for line := range strings.SplitSeq(text, "\n") {
+	for text != "" {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
 		line = strings.TrimSpace(line)
 		switch key, value, _ := strings.Cut(line, ":"); key {
 		case "name":
@@ -118,7 +120,7 @@ func parseTracepoint(text string) (f Tracepoint) {
 				f.Fields = append(f.Fields, x)
 			}
 		case "print fmt":
-			f.Print = strings.TrimSpace(value)
+			f.Print = strings.TrimSpace(value + "\n" + text) // some have a line break in a text
 			return f
 		}
 	}
@@ -218,12 +220,20 @@ func (x *TracepointField) String(raw []byte, bigEndian bool) string {
 	if !x.Text {
 		return ""
 	}
+	b, _ := x.Bytes(raw, bigEndian)
+	text, _, _ := bytes.Cut(b, []byte{0})
+	return string(text)
+}
+
+// Bytes returns the bytes of a field in the RAW data of a sample, of a dynamic one its data. ok is
+// false if the data is too short.
+func (x *TracepointField) Bytes(raw []byte, bigEndian bool) (b []byte, ok bool) {
 	from, size := x.Offset, x.Size
 	if x.Dynamic {
 		place := TracepointField{Type: "u32", Offset: x.Offset, Size: locationSize}
 		v, ok := place.Number(raw, bigEndian)
 		if !ok {
-			return ""
+			return nil, false
 		}
 		from, size = int(v&0xffff), int(v>>16)
 		if x.Relative {
@@ -231,8 +241,7 @@ func (x *TracepointField) String(raw []byte, bigEndian bool) string {
 		}
 	}
 	if from > len(raw) || size > len(raw)-from {
-		return ""
+		return nil, false
 	}
-	text, _, _ := bytes.Cut(raw[from:from+size], []byte{0})
-	return string(text)
+	return raw[from : from+size], true
 }

@@ -51,7 +51,7 @@ var toolCommands = map[string]string{
 // the flag or command that gives the same result.
 var toolFlagHints = map[string]string{
 	"C":            "`symbolize btf FILE TYPE` prints a type as C, with offsets and sizes",
-	"e":            "`symbolize lookup -e FILE ADDR` looks addresses up",
+	"e":            "an event is --event EVENT; `symbolize lookup -e FILE ADDR` looks addresses up",
 	"sizes":        "`symbolize btf FILE` lists the types with their sizes",
 	"call-graph":   "`symbolize tree` and `symbolize flamegraph` show who calls whom",
 	"children":     "top has both columns, flat and cum: --sort cum sorts by the second",

@@ -1,0 +1,168 @@
+package input
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/tracefmt"
+)
+
+// tracepointFields returns the field with a name for each event of the file, nil for events without
+// it. It fails if no event has the field.
+func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
+	file := c.Records.File
+	if c.formats == nil {
+		var err error
+		if c.formats, err = file.Tracepoints(); len(c.formats) == 0 && err != nil {
+			return nil, err // damage after some formats does not matter
+		}
+	}
+	fields := make([]*perfdata.TracepointField, len(file.Events))
+	var has []string
+	found := false
+	for i := range file.Events {
+		f := c.format(i)
+		if f == nil {
+			continue
+		}
+		for k := range f.Fields {
+			x := &f.Fields[k]
+			if x.Name == name {
+				fields[i], found = x, true
+			} else if !slices.Contains(has, x.Name) {
+				has = append(has, x.Name)
+			}
+		}
+	}
+	switch {
+	case found:
+		return fields, nil
+	case len(has) == 0:
+		return nil, fmt.Errorf("%s: no field %s: no tracepoint with a format in it", file.Name, name)
+	}
+	return nil, fmt.Errorf("%s: no field %s of a tracepoint in it, only %s", file.Name, name,
+		strings.Join(has, ", "))
+}
+
+// format returns the format of an event of the file, nil if it is no tracepoint with fields. The
+// formats were read by tracepointFields.
+func (c *collector) format(event int) *perfdata.Tracepoint {
+	a := &c.Records.File.Events[event].Attr
+	if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 {
+		return nil
+	}
+	f := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
+	if f < 0 {
+		return nil
+	}
+	return &c.formats[f]
+}
+
+// fieldTag makes the tags of a tracepoint's field, printed as the tracepoint's format prints it.
+func (c *collector) fieldTag(src *tagSource, name string) error {
+	fields, err := c.tracepointFields(name)
+	if err != nil {
+		return err
+	}
+	texts, big := newTexts(), c.Records.File.BigEndian
+	type printer struct { // of an event
+		field   *perfdata.TracepointField
+		all     []perfdata.TracepointField
+		printed *tracefmt.Field // nil if the format prints no more than the field
+		call    bool            // the field is the number of a system call
+	}
+	events := make([]printer, len(fields))
+	for i, x := range fields {
+		if x == nil {
+			continue
+		}
+		f := c.format(i)
+		events[i] = printer{field: x, all: f.Fields, call: isSyscall(f, name)}
+		if p, err := tracefmt.Parse(f.Print); err == nil {
+			events[i].printed = p.Field(name)
+		}
+	}
+	src.value = func(r *reader) uint64 {
+		x, raw := &events[r.sample.Event], r.sample.Raw
+		text, ok := "", false
+		switch {
+		case x.field == nil:
+			return 0
+		case x.call:
+			text, ok = c.syscall(x.field, raw), true
+		case x.printed != nil:
+			text, ok = x.printed.Text(&tracefmt.Sample{Fields: x.all, Raw: raw, BigEndian: big})
+		}
+		if !ok {
+			text = x.field.String(raw, big)
+		}
+		return uint64(texts.Number(text))
+	}
+	src.text = func(_ *reader, n uint64) string { return texts.At(uint32(n)) }
+	return nil
+}
+
+// isSyscall reports whether a field of a tracepoint has the number of a system call.
+func isSyscall(f *perfdata.Tracepoint, field string) bool {
+	return f.System == "raw_syscalls" && field == "id" || f.System == "syscalls" && field == "__syscall_nr"
+}
+
+// syscall returns the name of the system call with the number in a field, or the number.
+func (c *collector) syscall(x *perfdata.TracepointField, raw []byte) string {
+	big := c.Records.File.BigEndian
+	if n, ok := x.Number(raw, big); ok {
+		if name := tracefmt.Syscall(c.Host.Arch, int64(n)); name != "" {
+			return name
+		}
+	}
+	return x.String(raw, big)
+}
+
+// chooseWeight prepares Options.Weight; events without the field are left out.
+func (c *collector) chooseWeight() (err error) {
+	name := c.opts.Weight
+	if name == "" {
+		return nil
+	}
+	if c.weights, err = c.tracepointFields(name); err != nil {
+		return err
+	}
+	numeric := false
+	for i, x := range c.weights {
+		if x == nil || !x.Numeric() {
+			c.weights[i], c.event[i] = nil, -1
+			continue
+		}
+		numeric = true
+	}
+	if !numeric {
+		return fmt.Errorf("%s: the field %s is not a number", c.Records.File.Name, name)
+	}
+	for i := range c.events {
+		c.events[i].Unit, c.events[i].Period = "count", 0
+		if strings.HasPrefix(name, "bytes") || strings.HasSuffix(name, "bytes") {
+			c.events[i].Unit = "bytes"
+		}
+	}
+	return nil
+}
+
+// weigh sets the sample's count to the value of the chosen field.
+func (r *reader) weigh(rec *perfdata.Record) {
+	s := &r.sample
+	x := r.c.weights[s.Event]
+	if x == nil {
+		return // its event is not selected
+	}
+	v, ok := x.Number(s.Raw, r.c.Records.File.BigEndian)
+	if !ok || x.Signed && v > math.MaxInt64 {
+		r.bad(rec, fmt.Errorf("%s: offset %#x: %s is negative or after the sample's end",
+			r.c.Records.File.Name, rec.Offset, x.Name))
+		r.counts = r.counts[:0]
+		return
+	}
+	r.counts[0].Count = v
+}
