@@ -136,8 +136,12 @@ func (sb *State) clockOffsets(to uint64) (low, high int64, ok bool) {
 	if kind != boottimeClock {
 		low -= int64(now.Boottime - min(now.Monotonic, now.Boottime))
 	}
-	return low, high, true
+	return roundUp(low), roundUp(high), true
 }
+
+// roundUp rounds an offset up to full seconds. No two readings of the clocks of a host
+// have the same difference, but the same recording must have the same end in each run.
+func roundUp(offset int64) int64 { return (offset + 1e9 - 1) / 1e9 * 1e9 }
 
 // bootClocks are the clocks of this host now, if it is in the boot of the recording.
 type bootClocks struct {

@@ -16,6 +16,8 @@ func TestWall(t *testing.T) {
 	boot := bundle.Clocks{Perf: 500 * sec, Monotonic: 500 * sec, Boottime: 500 * sec, Realtime: 1500 * sec}
 	suspended := bundle.Clocks{Perf: 400 * sec, Monotonic: 400 * sec, Boottime: 500 * sec,
 		Realtime: 1500 * sec}
+	remainder := boot
+	remainder.Realtime -= 7 // another reading differs
 	later := bundle.Clocks{Perf: 150 * sec, Monotonic: 150 * sec, Boottime: 150 * sec, Realtime: 1650 * sec}
 	use := func(c bundle.Clocks) HostClocks {
 		return func(k RecordedKernel) (bundle.Clocks, bool) { return c, k.Host == "here" && k.Release == "6.1" }
@@ -48,6 +50,7 @@ func TestWall(t *testing.T) {
 			end: last + 5*sec, known: true, at: first},
 		{name: "this boot, creation unknown, a copy", now: use(boot), file: FileTimes{Modified: 1400 * sec},
 			end: last, known: true, at: first},
+		{name: "this boot, clocks with a remainder", now: use(remainder), end: last, known: true, at: first},
 		{name: "this boot, a stream", now: use(boot), end: last, known: true, at: first},
 		{name: "suspended at some time, the recorder's file", now: use(suspended),
 			file: FileTimes{Modified: last + 50*sec, Born: first + 49*sec},
