@@ -194,7 +194,7 @@ func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	}
 	s.checkPartial(p.Stats.Warnings)
 	s.checkPartial(p.Names.Warnings)
-	return nil
+	return s.nameAddresses(ctx, p)
 }
 
 // checkPartial makes the session partial if one of the warnings is of a loss.

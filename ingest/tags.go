@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"symbolize/buildid"
+	"symbolize/ingest/addr"
 )
 
 // Words of tags, the labels that only samples of some captures have. TimeTag is followed by a
@@ -189,6 +192,35 @@ type Tag struct {
 	Numeric bool
 	Number  int64
 	Unit    string // "" if unknown
+
+	place string // of a text that is an address: see Place
+}
+
+// At returns a tag with a text that is an address, and the place of the address in an object. Naming
+// a profile replaces such a text by the symbol there.
+func (t Tag) At(o *Object, offset addr.Offset) Tag {
+	t.place = strings.Join([]string{strconv.Itoa(int(o.Kind)), o.ID.String(), withoutMarks.Replace(o.RefSymbol),
+		strconv.FormatUint(uint64(offset), 16), withoutMarks.Replace(o.File.Path), withoutMarks.Replace(o.Symbol)},
+		placeMark)
+	return t
+}
+
+// Place returns the place that At set: of an object the kind, the build ID, the reference symbol,
+// the path and the symbol. ok is false if there is none.
+func (t Tag) Place() (o Object, offset addr.Offset, ok bool) {
+	parts := strings.Split(t.place, placeMark)
+	if len(parts) != 6 {
+		return o, 0, false
+	}
+	kind, err1 := strconv.ParseUint(parts[0], 10, 8)
+	id, err2 := buildid.Parse(parts[1])
+	n, err3 := strconv.ParseUint(parts[3], 16, 64)
+	if parts[1] == "" {
+		err2 = nil
+	}
+	o = Object{Kind: ObjectKind(kind), ID: id, RefSymbol: parts[2], File: FileRef{Path: parts[4]},
+		Symbol: parts[5], Kernel: NoObject}
+	return o, addr.Offset(n), err1 == nil && err2 == nil && err3 == nil
 }
 
 // Value returns the text of a tag, or its number and unit.
@@ -202,14 +234,15 @@ func (t Tag) Value() string {
 	return strconv.FormatInt(t.Number, 10) + " " + t.Unit
 }
 
-// tagSeparator separates keys and values of tags; numberMark precedes a number and its unit. They
-// do not occur in names of the kernel.
+// tagSeparator separates keys and values of tags; numberMark precedes a number and its unit, and
+// placeMark the parts of the place of an address. They do not occur in names of the kernel.
 const (
 	tagSeparator = "\x00"
 	numberMark   = "\x01"
+	placeMark    = "\x02"
 )
 
-var withoutMarks = strings.NewReplacer(tagSeparator, "", numberMark, "")
+var withoutMarks = strings.NewReplacer(tagSeparator, "", numberMark, "", placeMark, "")
 
 // JoinTags returns the text of Sample.Tags for alternating keys and values; tags without a value
 // are left out.
@@ -235,6 +268,9 @@ func EncodeTags(tags []Tag) string {
 		b.WriteString(tagSeparator)
 		if !t.Numeric {
 			b.WriteString(withoutMarks.Replace(t.Text))
+			if t.place != "" {
+				b.WriteString(placeMark + t.place)
+			}
 			continue
 		}
 		b.WriteString(numberMark + strconv.FormatInt(t.Number, 10) + numberMark)
@@ -272,12 +308,16 @@ func (p *Profile) Latency() *Profile {
 }
 
 // AllTags returns the tags of a sample in their order. A key can occur several times.
-func (p *Profile) AllTags(s *Sample) iter.Seq[Tag] {
+func (p *Profile) AllTags(s *Sample) iter.Seq[Tag] { return DecodeTags(p.Strings[s.Tags]) }
+
+// DecodeTags returns the tags of a text of EncodeTags.
+func DecodeTags(text string) iter.Seq[Tag] {
 	return func(yield func(Tag) bool) {
-		for text := p.Strings[s.Tags]; text != ""; {
+		for text := text; text != ""; {
 			var t Tag
 			t.Key, text, _ = strings.Cut(text, tagSeparator)
 			t.Text, text, _ = strings.Cut(text, tagSeparator)
+			t.Text, t.place, _ = strings.Cut(t.Text, placeMark)
 			if number, ok := strings.CutPrefix(t.Text, numberMark); ok {
 				number, t.Unit, _ = strings.Cut(number, numberMark)
 				t.Text, t.Numeric = "", true

@@ -2,7 +2,10 @@ package ingest
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"symbolize/buildid"
 )
 
 func TestParseTag(t *testing.T) {
@@ -81,6 +84,39 @@ func TestNumericTags(t *testing.T) {
 	}
 	if len(got) != 4 || got[1].Number != -5 || got[2].Numeric || !got[3].Numeric {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestPlaces: a text can have the place of an address, which its value does not show.
+func TestPlaces(t *testing.T) {
+	id, err := buildid.Parse("0123456789abcdef0123456789abcdef01234567")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []Object{
+		{Kind: Kernel, ID: id, RefSymbol: "_text", File: FileRef{Path: KernelMapName}, Kernel: NoObject},
+		{Kind: Module, File: FileRef{Path: "[ext4]"}, Kernel: NoObject},
+		{Kind: JIT, Symbol: "bpf_prog_a\x02b", Kernel: NoObject},
+	} {
+		tags := []Tag{{Key: "a", Text: "1"}, Tag{Key: "site", Text: "0xffff"}.At(&want, 0x1234)}
+		got := slices.Collect(DecodeTags(EncodeTags(tags)))
+		if len(got) != 2 || got[1].Value() != "0xffff" || got[1].Key != "site" {
+			t.Fatalf("%+v", got)
+		}
+		if _, _, ok := got[0].Place(); ok {
+			t.Error("a text without a place has one")
+		}
+		want.Symbol = strings.ReplaceAll(want.Symbol, "\x02", "")
+		if o, offset, ok := got[1].Place(); !ok || CompareObjects(&o, &want) != 0 || offset != 0x1234 {
+			t.Errorf("%+v, offset %#x, %t; want %+v", o, offset, ok, want)
+		}
+	}
+	for _, text := range []string{"k\x00v\x02", "k\x00v\x021\x02\x02\x02x\x02\x02", "k\x00v\x021\x02zz\x02\x021\x02\x02"} {
+		for tag := range DecodeTags(text) {
+			if _, _, ok := tag.Place(); ok || tag.Text != "v" {
+				t.Errorf("%q: %+v", text, tag)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"os"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +14,8 @@ var recordings = map[string]func() []byte{
 	"contained": containedRecording,
 	"branches":  branchRecording,
 	"loop":      loopRecording,
-	"alloc":     allocRecording,
+	"alloc":     func() []byte { return allocRecording(false) },
+	"allocsite": func() []byte { return allocRecording(true) },
 	"lost":      lostRecording,
 }
 
@@ -88,9 +90,14 @@ func loopRecording() []byte {
 	return b.Bytes()
 }
 
-// allocRecording has samples of a tracepoint, with its fields.
-func allocRecording() []byte {
+// allocRecording has samples of a tracepoint, with its fields. The kernel is mapped if kernel is set.
+func allocRecording(kernel bool) []byte {
 	b := perfbuild.New()
+	if kernel {
+		id, _ := hex.DecodeString("0123456789abcdef0123456789abcdef01234567")
+		b.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000000)
+		b.BuildIDs(perfbuild.BuildIDEntry{ID: id, Filename: "[kernel.kallsyms]", Misc: perfbuild.Kernel})
+	}
 	b.Events[0] = perfbuild.Event{Type: 2, Config: 658, Period: 1, IDs: []uint64{11},
 		SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Raw,
 		Flags:      perfbuild.SampleIDAll, Name: "kmem:kmalloc"}

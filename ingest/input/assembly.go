@@ -116,14 +116,18 @@ func (f *assembly) strings() (comms map[uint32]ingest.StringID, tags []ingest.St
 	for c := range ids {
 		f.p.Strings = append(f.p.Strings, f.CommName(c))
 	}
-	f.p.Strings = append(f.p.Strings, f.tags.List...)
+	texts := slices.Clone(f.tags.List)
+	for i := range texts {
+		texts[i] = f.addresses.add(texts[i], f.Objects.List)
+	}
+	f.p.Strings = append(f.p.Strings, texts...)
 	slices.Sort(f.p.Strings)
 	f.p.Strings = slices.Compact(f.p.Strings)
 	for c := range ids {
 		at, _ := slices.BinarySearch(f.p.Strings, f.CommName(c))
 		ids[c] = ingest.StringID(at)
 	}
-	for _, text := range f.tags.List {
+	for _, text := range texts {
 		at, _ := slices.BinarySearch(f.p.Strings, text)
 		tags = append(tags, ingest.StringID(at))
 	}
@@ -171,6 +175,7 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		w.chains.numbers = nil
 		places = append(places, w.places)
 	}
+	places = append(places, f.addresses.list())
 	f.from, f.to = f.times()
 	number := f.objects(f.query(f.from, f.to), places...)
 	number = f.separateUndecided(number, places...)

@@ -5,9 +5,14 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/tracefmt"
+	"symbolize/ingest/sideband"
 )
 
 // tracepointFields returns the field with a name for each event of the file, nil for events without
@@ -93,6 +98,8 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 			return 0
 		case x.call:
 			text, ok = c.syscall(x.field, raw), true
+		case x.printed != nil && x.printed.Symbol:
+			text, ok = c.fieldAddress(r, x.field, name)
 		case x.printed != nil:
 			text, ok = x.printed.Text(&tracefmt.Sample{Fields: x.all, Raw: raw, BigEndian: big})
 		}
@@ -103,6 +110,65 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 	}
 	src.text = func(_ *reader, n uint64) string { return texts.At(uint32(n)) }
 	return nil
+}
+
+// fieldPlaces are the places of kernel addresses in tags.
+type fieldPlaces struct {
+	mu sync.Mutex
+	// known has the place of each address, of a key and a text of a tag; noPlace if it changed.
+	known map[[2]string]intern.Pair
+}
+
+// noPlace is the place of addresses without one.
+var noPlace = intern.Pair{Object: sideband.UnmappedKernel}
+
+// fieldAddress returns the text of a field that is an address in the kernel's code, and notes its
+// place.
+func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key string) (text string, ok bool) {
+	n, ok := x.Number(r.sample.Raw, c.Records.File.BigEndian)
+	if !ok || n < kernelHalf {
+		return "", false
+	}
+	place := noPlace
+	if m, at := c.KernelCode(r.kernel, addr.PC(n), false); m != nil {
+		place = intern.Pair{Object: m.Object, Offset: uint64(m.Offset(at))}
+	}
+	text = fmt.Sprintf("%#x", n)
+	c.addresses.mu.Lock()
+	defer c.addresses.mu.Unlock()
+	if c.addresses.known == nil {
+		c.addresses.known = make(map[[2]string]intern.Pair)
+	}
+	if old, ok := c.addresses.known[[2]string{key, text}]; ok && old != place {
+		place = noPlace
+	}
+	c.addresses.known[[2]string{key, text}] = place
+	return text, true
+}
+
+// list returns the places, unordered.
+func (f *fieldPlaces) list() (list []intern.Pair) {
+	for _, place := range f.known {
+		if place != noPlace {
+			list = append(list, place)
+		}
+	}
+	return list
+}
+
+// add adds the places of addresses to a text of tags.
+func (f *fieldPlaces) add(text string, objects []ingest.Object) string {
+	if len(f.known) == 0 {
+		return text
+	}
+	var tags []ingest.Tag
+	for t := range ingest.DecodeTags(text) {
+		if place, ok := f.known[[2]string{t.Key, t.Text}]; ok && place != noPlace && !t.Numeric {
+			t = t.At(&objects[place.Object], addr.Offset(place.Offset))
+		}
+		tags = append(tags, t)
+	}
+	return ingest.EncodeTags(tags)
 }
 
 // isSyscall reports whether a field of a tracepoint has the number of a system call.

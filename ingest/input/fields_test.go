@@ -1,6 +1,7 @@
 package input
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,36 @@ func TestFieldsPrinted(t *testing.T) {
 			if got := tagLines(p); !slices.Equal(got, tc.want) {
 				t.Errorf("%s %s, big endian %t: %q, want %q", tc.event, tc.tags, big, got, tc.want)
 			}
+		}
+	}
+}
+
+// TestFieldPlaces: a field that is printed as a symbol of the kernel has the place of its address in
+// the kernel, which is an object of the profile although no sample ends in it. Addresses of no code
+// and those below the kernel have none.
+func TestFieldPlaces(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		c := allocCapture(big)
+		c.KernelMap("_text", 0xffffffff81000000, 0xffffffff81000000, 0x1000)
+		for i, site := range []uint64{0xffffffff81000002, 0xffffffff90000000, 5} {
+			c.Sample(perfbuild.Sample{PID: 7, Time: uint64(20 + i), IP: 0x400010, Raw: c.AllocRaw(site, 1, 0, "ab")})
+		}
+		p := fold(t, c.Bytes(), Options{Event: "kmem:kmalloc", Keep: ingest.Keep{Tags: "field:call_site"}})
+		var got []string
+		for i := range p.Samples {
+			for tag := range p.AllTags(&p.Samples[i]) {
+				o, offset, ok := tag.Place()
+				got = append(got, fmt.Sprintf("%s %s+%#x %t", tag.Text, o.RefSymbol, offset, ok))
+			}
+		}
+		want := []string{"0xffffffff81000000 _text+0x0 true", "0xffffffff81000001 _text+0x1 true",
+			"0xffffffff81000002 _text+0x2 true", "0xffffffff90000000 +0x0 false", "5 +0x0 false"}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("big endian %t: %q, want %q", big, got, want)
+		}
+		if !slices.ContainsFunc(p.Objects, func(o ingest.Object) bool { return o.Kind == ingest.Kernel }) {
+			t.Errorf("no kernel in %+v", p.Objects)
 		}
 	}
 }

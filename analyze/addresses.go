@@ -1,0 +1,149 @@
+package analyze
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"symbolize/analyze/resolve"
+	"symbolize/ingest"
+	"symbolize/ingest/addr"
+)
+
+// place is a place in an object.
+type place struct {
+	object ingest.Object
+	offset addr.Offset
+}
+
+func comparePlaces(a, b place) int {
+	if c := ingest.CompareObjects(&a.object, &b.object); c != 0 {
+		return c
+	}
+	return int(min(max(int64(a.offset)-int64(b.offset), -1), 1))
+}
+
+// nameAddresses replaces tags that are addresses in the kernel's code, such as field:location of
+// skb:kfree_skb, by the symbols there: "tcp_v4_rcv+0x91", or the symbol alone at its start. Addresses
+// without a symbol remain, with a warning.
+func (s *Session) nameAddresses(ctx context.Context, p *ingest.Profile) error {
+	isTags := make([]bool, len(p.Strings))
+	for i := range p.Samples {
+		isTags[p.Samples[i].Tags] = true
+	}
+	var places []place
+	for i, text := range p.Strings {
+		if isTags[i] {
+			eachPlace(text, func(pl place) { places = append(places, pl) })
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	named, err := s.namePlaces(ctx, places)
+	if err != nil {
+		return err
+	}
+	texts := slices.Clone(p.Strings)
+	for i, text := range p.Strings {
+		if isTags[i] {
+			texts[i] = named.replace(text)
+		}
+	}
+	renumber(p, texts)
+	if named.failed > 0 {
+		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
+			Text: fmt.Sprintf("%d addresses of the label %s have no symbol: %s: %s", named.failed, named.key,
+				named.object, named.reason),
+			Hint: "`symbolize index --kernel` on the host that recorded"})
+	}
+	return nil
+}
+
+// eachPlace calls visit for the places in a text of tags.
+func eachPlace(text string, visit func(place)) {
+	for t := range ingest.DecodeTags(text) {
+		if o, offset, ok := t.Place(); ok {
+			visit(place{o, offset})
+		}
+	}
+}
+
+// namedPlaces are the symbols of places.
+type namedPlaces struct {
+	places []place // sorted
+	p      *ingest.Profile
+
+	failed       int    // places without a symbol
+	key          string // of the first tag with one
+	object       string // of it
+	reason       ingest.Reason
+	failedBefore map[int]bool
+}
+
+// namePlaces looks up the symbols of places.
+func (s *Session) namePlaces(ctx context.Context, places []place) (*namedPlaces, error) {
+	slices.SortFunc(places, comparePlaces)
+	places = slices.CompactFunc(places, func(a, b place) bool { return comparePlaces(a, b) == 0 })
+	p := &ingest.Profile{}
+	for i := range places {
+		if n := len(p.Objects); n == 0 || ingest.CompareObjects(&p.Objects[n-1], &places[i].object) != 0 {
+			p.Objects = append(p.Objects, places[i].object)
+		}
+		p.Locations = append(p.Locations, ingest.Location{Object: ingest.ObjectID(len(p.Objects) - 1),
+			Offset: places[i].offset})
+	}
+	err := resolve.Resolve(ctx, p, s.view, resolve.Options{Workers: s.opts.Workers, NoInlines: true})
+	return &namedPlaces{places: places, p: p, failedBefore: make(map[int]bool)}, err
+}
+
+// replace replaces the addresses in a text of tags.
+func (n *namedPlaces) replace(text string) string {
+	var tags []ingest.Tag
+	for t := range ingest.DecodeTags(text) {
+		if o, offset, ok := t.Place(); ok {
+			t = ingest.Tag{Key: t.Key, Text: t.Text}
+			if name := n.symbol(place{o, offset}, t.Key); name != "" {
+				t.Text = name
+			}
+		}
+		tags = append(tags, t)
+	}
+	return ingest.EncodeTags(tags)
+}
+
+// symbol returns the symbol of a place in a tag with a key; "" if there is none.
+func (n *namedPlaces) symbol(pl place, key string) string {
+	i, _ := slices.BinarySearchFunc(n.places, pl, comparePlaces)
+	frames := n.p.Names.At(ingest.LocationID(i))
+	if len(frames) > 0 {
+		name := n.p.Names.Functions[frames[len(frames)-1].Func].SystemName
+		if off := n.p.Names.SymOff[i]; off != 0 {
+			name += fmt.Sprintf("+%#x", off)
+		}
+		return name
+	}
+	if !n.failedBefore[i] {
+		n.failedBefore[i] = true
+		if n.failed++; n.failed == 1 {
+			n.key, n.reason, n.object = key, n.p.Names.Reasons[i], ingest.ShortName(&pl.object)
+		}
+	}
+	return ""
+}
+
+// renumber gives a profile texts in place of its strings, which it sorts, and its samples their
+// order again.
+func renumber(p *ingest.Profile, texts []string) {
+	sorted := slices.Compact(slices.Sorted(slices.Values(texts)))
+	number := func(id ingest.StringID) ingest.StringID {
+		at, _ := slices.BinarySearch(sorted, texts[id])
+		return ingest.StringID(at)
+	}
+	samples := slices.Clone(p.Samples)
+	for i := range samples {
+		samples[i].Comm, samples[i].Tags = number(samples[i].Comm), number(samples[i].Tags)
+	}
+	slices.SortFunc(samples, ingest.CompareSamples)
+	p.Strings, p.Samples = sorted, samples
+}
