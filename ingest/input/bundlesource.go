@@ -228,11 +228,22 @@ type bundleDump struct {
 	input  stackmap.Input
 }
 
-// dumps opens the dumps of a bundle. One that cannot be opened is left out.
+// dumps opens the dumps of a bundle; of a map that was dumped at intervals the last one, which has
+// all counts. One that cannot be opened is left out.
 func (s *bundleSource) dumps() (list []bundleDump, damage error) {
+	last := make(map[string]int) // by series
+	for _, entry := range s.bundle.Names() {
+		if series, n, ok := bundle.CutSeries(entry); ok {
+			last[series] = max(last[series], n)
+		}
+	}
 	for _, entry := range s.bundle.Names() {
 		name, ok := bundle.CutDump(entry)
 		if !ok {
+			continue
+		}
+		series, n, inSeries := bundle.CutSeries(entry)
+		if inSeries && n != last[series] {
 			continue
 		}
 		r, size, err := s.bundle.Entry(entry)
@@ -243,6 +254,9 @@ func (s *bundleSource) dumps() (list []bundleDump, damage error) {
 		if err != nil {
 			damage = errors.Join(damage, err)
 			continue
+		}
+		if inSeries {
+			name = d.Header.Name
 		}
 		list = append(list, bundleDump{name: name, header: d.Header, input: stackmap.Input{
 			Name: s.file.path + ": " + entry, R: r, Size: size}})
@@ -444,14 +458,15 @@ func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, type
 	if s.sideBand != nil {
 		btfs = sideband.Types(s.file.path, s.sideBand.data)
 	}
+	named := false // counts is the first map of this name, as the stacks are of the first stack map
 	for i := range list {
 		d := &list[i]
 		t := btfs[d.header.BTFID]
 		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(t, &d.header) && d.name != "counts" {
 			continue
 		}
-		if counts == nil || d.name == "counts" {
-			counts, types = &d.input, t
+		if counts == nil || d.name == "counts" && !named {
+			counts, types, named = &d.input, t, d.name == "counts"
 		}
 	}
 	return counts, types

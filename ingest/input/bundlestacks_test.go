@@ -8,6 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
@@ -223,6 +224,55 @@ func TestBundlePlaces(t *testing.T) {
 		"[unmapped]: process gone", "[unmapped]: mappings not read", "/bin/work: none"}
 	if !slices.Equal(got, want) || p.Stats.CutChains != 1 {
 		t.Errorf("%q, want %q; %d chains are cut", got, want, p.Stats.CutChains)
+	}
+}
+
+// TestBundleSeries: of maps that were dumped at intervals the last dumps are the samples. The records
+// of mappings name the files of their build IDs, and locate the addresses of processes that ended
+// before their mappings were copied, and of their children.
+func TestBundleSeries(t *testing.T) {
+	const (
+		valid, ip    = 1, 2
+		id, other    = "abcdefghijklmnopqrst", "bbcdefghijklmnopqrst"
+		shell, child = 300, 301
+		at           = 0x7f0000001000
+	)
+	h := bundlebuild.NewHost()
+	stacks := [][][]byte{{stackRecord(valid, id, 0x100), stackRecord(ip, "", at+0x11)},
+		{stackRecord(valid, other, 0x500)}}
+	h.Entries = map[string][]byte{
+		bundle.SeriesName("counts", 6, 1): countDump(t),
+		bundle.SeriesName("counts", 6, 2): countDump(t, [5]any{0, -14, shell, "work", 5},
+			[5]any{0, -14, child, "work", 7}, [5]any{1, -14, 99, "else", 2}),
+		bundle.SeriesName("counts", 9, 1):  countDump(t, [5]any{1, -14, 98, "next", 2}),
+		bundle.SeriesName("stacks", 5, 1):  stackDump(t),
+		bundle.SeriesName("stacks", 5, 10): stackDump(t, stacks...),
+		bundle.SeriesName("stacks", 5, 9):  stackDump(t, stacks[0]),
+		bundle.SeriesName("stacks", 8, 1):  stackDump(t, stacks[1]),
+	}
+	h.Also = func(f *perfbuild.File) {
+		when := func(pid int32, n uint64) perfbuild.At {
+			return perfbuild.At{PID: pid, TID: pid, Time: bundlebuild.LoadA + n}
+		}
+		f.Mmap2(perfbuild.Mmap{PID: shell, Addr: at, Len: 0x1000, Filename: "/bin/sh"}, when(shell, 1))
+		f.Comm(shell, shell, "work", true, when(shell, 2))
+		f.Mmap2(perfbuild.Mmap{PID: shell, Addr: at, Len: 0x1000, PgOff: 0x2000, BuildID: []byte(id),
+			Filename: "/bin/work"}, when(shell, 3))
+		f.Fork(child, shell, child, shell, when(shell, 4))
+	}
+	path := filepath.Join(t.TempDir(), "capture.data")
+	writeFile(t, path, h.Bundle())
+	pathOf := func(buildid.ID) string { return "/build/file" } // not where it ran
+	c, p := foldPath(t, path, Options{Stacks: StackOptions{PathOf: pathOf,
+		Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")}})
+	want := []string{"else: /build/file+0x500 2 2", "work: /bin/work+0x100 /bin/work+0x2010 12 12"}
+	if got := slices.Sorted(slices.Values(dump(p))); !slices.Equal(got, want) || !c.HasSamples() {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Kind == ingest.ELF && o.Reason != ingest.ReasonNone {
+			t.Errorf("%s: %s", o.File.Path, o.Reason)
+		}
 	}
 }
 

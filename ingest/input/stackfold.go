@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
@@ -52,8 +53,9 @@ type stackFolder struct {
 	label   merge.Labels             // of the last sample
 	labelID uint32                   // its number
 
-	validOf []uint32 // raw object + 1 by build ID of the set
-	namedOf []uint32 // by symbol
+	mapped  map[buildid.Key][]uint32 // raw objects of mapped files with build IDs
+	validOf []uint32                 // raw object + 1 by build ID of the set
+	namedOf []uint32                 // by symbol
 	lostOf  [stackmap.NumCauses][numRoles]uint32
 
 	// Raw objects of addresses without one of their own: in unknown address spaces, in processes
@@ -117,6 +119,7 @@ func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
 	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
+	f.mapped = mappedFiles(sb.Objects)
 	col.states = kernelStates
 	f.chooseEvents()
 	f.wakers = slices.Contains(f.opts.Keep.TagList(), ingest.WakerTag)
@@ -253,15 +256,37 @@ func (f *stackFolder) frame(role int, fr *stackmap.Frame, ret bool) uint32 {
 	return f.kernelAddress(fr.Offset, ret, role, origin{})
 }
 
+// mappedFiles returns the numbers of the files with build IDs.
+func mappedFiles(r *sideband.Objects) map[buildid.Key][]uint32 {
+	found := make(map[buildid.Key][]uint32)
+	for i := range r.List {
+		if o := &r.List[i]; o.Kind == ingest.ELF && !o.ID.IsZero() {
+			found[o.ID.Key()] = append(found[o.ID.Key()], uint32(i))
+		}
+	}
+	return found
+}
+
+// pathOf returns the path of the file with a build ID: where a process had mapped it, else as
+// StackOptions.PathOf has it.
+func (f *stackFolder) pathOf(id buildid.ID) string {
+	for _, n := range f.mapped[id.Key()] {
+		if o := &f.Objects.List[n]; o.ID.Matches(id) {
+			return o.File.Path
+		}
+	}
+	if f.opts.Stacks.PathOf == nil {
+		return ""
+	}
+	return f.opts.Stacks.PathOf(id)
+}
+
 // valid returns the object with a build ID.
 func (f *stackFolder) valid(ref uint32) uint32 {
 	if f.validOf[ref] == 0 {
 		id := f.set.IDs[ref]
-		var o ingest.Object
-		if pathOf := f.opts.Stacks.PathOf; pathOf != nil {
-			o.File.Path = pathOf(id)
-		}
-		f.validOf[ref] = 1 + f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id}, o)
+		f.validOf[ref] = 1 + f.Objects.Add(sideband.ObjectKey{Kind: ingest.ELF, ID: id},
+			ingest.Object{File: ingest.FileRef{Path: f.pathOf(id)}})
 	}
 	return f.validOf[ref] - 1
 }

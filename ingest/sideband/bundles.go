@@ -542,7 +542,9 @@ func (sb *State) addModules(l *bootBundle) {
 	}
 }
 
-// addProcesses adds the mappings of processes with samples and without mappings in the capture.
+// addProcesses adds the mappings of processes without mappings in the capture: the records that the
+// bundle has of them, and of processes with samples its copies of /proc/PID/maps, which are older
+// than the records.
 func (sb *State) addProcesses(l *bootBundle) {
 	known := make(map[int32]bool)
 	for i := range sb.changes {
@@ -550,6 +552,7 @@ func (sb *State) addProcesses(l *bootBundle) {
 			known[e.pid] = true
 		}
 	}
+	added := sb.addMappings(l, known)
 	for _, name := range l.Names() {
 		pid, program, ok := bundle.MapsProgram(name)
 		if !ok || known[pid] || !sb.sampled.processes[pid] || program != 0 && sb.Programs.spaces == nil {
@@ -563,9 +566,60 @@ func (sb *State) addProcesses(l *bootBundle) {
 			continue
 		}
 		if sb.AddProcessMaps(pid, io.NewSectionReader(r, 0, size)) {
+			added[pid] = true
+		}
+	}
+	for pid := range added {
+		if sb.sampled.processes[pid] || pid < 0 {
 			l.contribution.Processes++
 		}
 	}
+}
+
+// addMappings adds the records of mappings, and of forks and programs on which they depend, of all
+// processes that are not known; it returns the processes with mappings. Of a bundle with samples it
+// adds nothing: their addresses were located while they were recorded.
+func (sb *State) addMappings(l *bootBundle, known map[int32]bool) map[int32]bool {
+	added := make(map[int32]bool)
+	if l.records == nil || len(l.Manifest.Samples) > 0 {
+		return added
+	}
+	for r := l.records.AllRecords(); r.Next(); {
+		rec := r.Record()
+		e, ok := sb.processChange(l.records, rec)
+		id, err := l.records.SampleID(rec)
+		if !ok || err != nil || known[e.pid] {
+			continue // errors are reported by the profile of the bundle
+		}
+		sb.insert(l.convert(id.Time), e)
+		if e.kind == changeMapping {
+			added[e.pid] = true
+		}
+	}
+	return added
+}
+
+// processChange returns the change of a process that a record of a bundle reports; ok is false for
+// other records.
+func (sb *State) processChange(f *perfdata.File, rec *perfdata.Record) (e change, ok bool) {
+	switch rec.Type {
+	case perfdata.TypeMmap, perfdata.TypeMmap2:
+		var m perfdata.Mmap
+		if f.Mmap(rec, &m) == nil && !m.Data && m.PID != -1 && rec.CPUMode() == perfdata.CPUModeUser {
+			return sb.mappedFile(&m), true
+		}
+	case perfdata.TypeComm:
+		var c perfdata.Comm
+		if f.Comm(rec, &c) == nil && c.Exec {
+			return sb.named(&c), true
+		}
+	case perfdata.TypeFork:
+		var t perfdata.Task
+		if f.Task(rec, &t) == nil && t.PID != t.PPID {
+			return forked(&t), true
+		}
+	}
+	return change{}, false
 }
 
 // AddProcessMaps adds the mappings of a /proc/PID/maps and reports whether there is code among
@@ -580,14 +634,7 @@ func (sb *State) AddProcessMaps(pid int32, r io.Reader) bool {
 		}
 		m.PID, m.TID = pid, pid
 		found = true
-		e := change{kind: changeMapping, pid: pid, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
-		if string(m.Filename) == ingest.VsyscallPath {
-			e.ref = Vsyscall
-		} else {
-			e.ref = sb.Objects.user(&m, sb.Host.is64())
-			sb.Objects.segment(e.ref, m.PgOff, m.Len)
-		}
-		sb.insert(0, e)
+		sb.insert(0, sb.mappedFile(&m))
 	}
 	return found
 }

@@ -211,18 +211,13 @@ func (sb *State) record(rec *perfdata.Record) error {
 		if err := sb.Records.File.Comm(rec, &c); err != nil {
 			return err
 		}
-		id, ok := sb.comms.numbers[string(c.Name)]
-		if !ok {
-			id = sb.Comm(string(c.Name))
-		}
-		sb.addChange(rec, change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec})
+		sb.addChange(rec, sb.named(&c))
 	case perfdata.TypeFork:
 		var t perfdata.Task
 		if err := sb.Records.File.Task(rec, &t); err != nil {
 			return err
 		}
-		sb.addChange(rec, change{kind: changeFork, pid: t.PID, tid: t.TID, flag: t.Synthesized,
-			a: uint64(uint32(t.PPID)), b: uint64(uint32(t.PTID))})
+		sb.addChange(rec, forked(&t))
 	case perfdata.TypeKSymbol:
 		return sb.ksymbol(rec)
 	case perfdata.TypeBPFEvent:
@@ -357,22 +352,51 @@ func (sb *State) mapping(rec *perfdata.Record) {
 	if m.Data {
 		return
 	}
-	e := change{kind: changeMapping, pid: m.PID, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
 	switch mode := rec.CPUMode(); {
 	case mode == perfdata.CPUModeGuestKernel, mode == perfdata.CPUModeGuestUser:
 		return // all guest code is one location
 	case mode == perfdata.CPUModeKernel || m.PID == -1:
-		if !sb.kernelMapping(rec, &e) {
-			return
+		e := mapped(m)
+		if sb.kernelMapping(rec, &e) {
+			sb.addChange(rec, e)
 		}
-	case string(m.Filename) == ingest.VsyscallPath:
-		e.ref = Vsyscall
 	default:
-		if m.Prot&jitSymbolFile != 0 {
-			m.PgOff, e.c = m.Addr, m.Addr // its symbols have run-time addresses
-		}
-		e.ref = sb.Objects.user(m, sb.Host.is64())
-		sb.Objects.segment(e.ref, m.PgOff, m.Len)
+		sb.addChange(rec, sb.mappedFile(m))
 	}
-	sb.addChange(rec, e)
+}
+
+// mapped returns the change of a mapping, without its object.
+func mapped(m *perfdata.Mmap) change {
+	return change{kind: changeMapping, pid: m.PID, a: m.Addr, b: endOf(m.Addr, m.Len), c: m.PgOff}
+}
+
+// mappedFile returns the change of a mapping in a process.
+func (sb *State) mappedFile(m *perfdata.Mmap) change {
+	if string(m.Filename) == ingest.VsyscallPath {
+		e := mapped(m)
+		e.ref = Vsyscall
+		return e
+	}
+	if m.Prot&jitSymbolFile != 0 {
+		m.PgOff = m.Addr // its symbols have run-time addresses
+	}
+	e := mapped(m)
+	e.ref = sb.Objects.user(m, sb.Host.is64())
+	sb.Objects.segment(e.ref, m.PgOff, m.Len)
+	return e
+}
+
+// named returns the change of a thread's name.
+func (sb *State) named(c *perfdata.Comm) change {
+	id, ok := sb.comms.numbers[string(c.Name)]
+	if !ok {
+		id = sb.Comm(string(c.Name))
+	}
+	return change{kind: changeName, pid: c.PID, tid: c.TID, ref: id, flag: c.Exec}
+}
+
+// forked returns the change of a new process or thread.
+func forked(t *perfdata.Task) change {
+	return change{kind: changeFork, pid: t.PID, tid: t.TID, flag: t.Synthesized,
+		a: uint64(uint32(t.PPID)), b: uint64(uint32(t.PTID))}
 }

@@ -58,7 +58,8 @@
 // # Entries
 //
 //	perf.data             a perf.data file with the side band: KSYMBOL and BPF_EVENT
-//	                      records with their sample_id (TID, TIME, CPU), the kernel's
+//	                      records with their sample_id (TID, TIME, CPU), COMM, FORK and
+//	                      MMAP2 records of the command's processes, the kernel's
 //	                      mapping, and the features HOSTNAME, OSRELEASE, ARCH,
 //	                      BUILD_ID, CLOCK_DATA, BPF_PROG_INFO and BPF_BTF
 //	kernel/kallsyms       /proc/kallsyms; see kernel_omitted
@@ -76,7 +77,8 @@
 //	bpf/programs.json     how BPF programs were used: package bpfstats specifies it
 //	dumps/NAME            a map, as a raw dump: package rawdump specifies it
 //	dumps/maps/ID-NAME/N  the N-th dump, six digits from 000001 on, of a map that was
-//	                      dumped at intervals; its BTF is in perf.data
+//	                      dumped at intervals; its BTF is in perf.data. The last dumps of
+//	                      a stack map and of its counts are samples, if the manifest has none
 //
 // modules.json is an array of {name, build_id, addr, size, loaded, unloaded}, sorted by load time
 // and address: addr is "0x…"; loaded and unloaded are ns of the clock of perf.data's records, 0 for
