@@ -2,7 +2,6 @@ package code
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"path"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/report"
+	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
@@ -33,7 +33,7 @@ type Pattern struct {
 // the digits of a tag may be a function's name as well.
 const (
 	idPattern  = "id:"
-	tagPattern = "tag:"
+	tagPattern = bpf.TagPrefix
 )
 
 // ParsePattern parses a Pattern. A text that is both a glob and a regular expression matches as
@@ -66,12 +66,12 @@ func ParsePattern(text string) (p Pattern, err error) {
 	return p, nil
 }
 
-// tagDigits returns a tag in its printed form, "" if text is not a tag.
+// tagDigits returns a tag in its printed form, "" if text is not the digits of a tag.
 func tagDigits(text string) string {
-	if raw, err := hex.DecodeString(text); err != nil || len(raw) != len(bpf.Tag{}) {
-		return ""
+	if t, ok := bpf.ParseTag(text); ok && len(text) == len(t.String()) {
+		return t.String()
 	}
-	return strings.ToLower(text)
+	return ""
 }
 
 // String returns the text that was parsed.
@@ -119,14 +119,17 @@ func Loads(patterns []Pattern) (ids []uint32) {
 func (c *Finder) Idle(patterns []Pattern, first ingest.ObjectID) (objects []ingest.Object,
 	list []annotate.HotFunction) {
 	var found []*bpfLoad
+	symbols := make(map[*bpfLoad]string)
 	for _, loads := range c.loads {
 		for i := range loads {
 			l := &loads[i]
+			symbol := resolve.WholeSymbol(c.o.View, l.program.Symbol(l.fn))
+			_, name, _ := bpf.SplitSymbol(symbol)
 			if slices.ContainsFunc(patterns, func(p Pattern) bool {
-				return p.program(l.program, l.fn) || p.Name(l.program.Symbol(l.fn)) ||
+				return p.program(l.program, l.fn) || p.Name(symbol) || p.Name(name) ||
 					p.Name(l.program.Funcs[l.fn].Name)
 			}) {
-				found = append(found, l)
+				found, symbols[l] = append(found, l), symbol
 			}
 		}
 	}
@@ -145,7 +148,7 @@ func (c *Finder) Idle(patterns []Pattern, first ingest.ObjectID) (objects []inge
 		if key := o.ID.String() + o.RefSymbol; !known[key] {
 			known[key] = true
 			list = append(list, annotate.HotFunction{Object: first + ingest.ObjectID(len(objects)),
-				SystemName: o.Symbol})
+				SystemName: symbols[l]})
 			objects = append(objects, o)
 		}
 	}

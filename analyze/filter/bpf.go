@@ -74,6 +74,7 @@ func (f *finder) declare(symbol string, others []buildid.ID, a *answer) ingest.R
 // declared adds the line where a BPF function is defined, and the name if the text lacks it.
 func (a *answer) declared(symbol string, d *resolve.Declared) {
 	_, name, _ := bpf.SplitSymbol(symbol)
+	a.name = restOf(symbol, d.Complete(symbol))
 	if name == "" {
 		a.name = "_" + ingest.Printable(d.Name)
 	}
@@ -86,6 +87,14 @@ func (a *answer) declared(symbol string, d *resolve.Declared) {
 	if name != "" && bpf.NameOf(name) == "" { // the kernel gives this name to all of them
 		a.source = strings.TrimSuffix(ingest.Printable(d.Name)+", "+a.source, ", ")
 	}
+}
+
+// restOf returns the rest of a name that the kernel has cut, by the symbol with the whole name.
+func restOf(symbol, whole string) string {
+	if _, name, _ := bpf.SplitSymbol(symbol); bpf.NameOf(name) == "" {
+		return "" // it has another name
+	}
+	return ingest.Printable(strings.TrimPrefix(whole, symbol))
 }
 
 // probable returns the only object with lines that an object known by its symbol may be, else the

@@ -314,6 +314,9 @@ func (f *finder) answer(o *object, i int) {
 	}
 	switch {
 	case !a.empty():
+		if symbol := string(q.place.symbol); q.place.form == formBPF {
+			a.name = restOf(symbol, resolve.WholeSymbol(f.view, symbol))
+		}
 	case len(o.finder.Errors()) > 0:
 		a.reason = ingest.TableDamaged
 	case q.place.form == formBPF:

@@ -74,8 +74,11 @@ func TestLineless(t *testing.T) {
 	addBuilt(t, view, lineless([8]byte{7}, "plain"))
 	check(plain, "", ingest.Stripped, 0)
 	addBuilt(t, view, lineless(countTag, "count_system_ca"))
-	check("bpf_prog_91621db7a64bdc62_count_system_ca+0x9/0x10",
-		"defined at /srv/app/src/count.bpf.c:41", ingest.ReasonNone, 0)
+	const cut, rest = "bpf_prog_91621db7a64bdc62_count_system_ca", "lls_on_enter"
+	if got, _ := rewrite(t, view, Options{}, cut+"+0x9/0x10"); got != cut+rest+
+		"+0x9/0x10 (defined at /srv/app/src/count.bpf.c:41)" {
+		t.Errorf("a cut name: %q", got)
+	}
 	addBuilt(t, view, lined(6, 20))
 	check(plain, "plain.c:21", ingest.ReasonNone, 1)
 	addBuilt(t, view, lined(7, 30)) // which of the two?

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
+	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/store"
@@ -65,14 +67,18 @@ func NewStored(m *store.Manifest) *Stored {
 	return o
 }
 
-// Matches reports whether the build ID begins with one of args, or a path or the symbol
-// contains one. No arguments select all.
+// Complete completes the kernel's symbol of a BPF function by the objects of a view with its tag.
+func (o *Stored) Complete(v store.View) { o.Symbol = resolve.WholeSymbol(v, o.Symbol) }
+
+// Matches reports whether the build ID begins with one of args, a path or the symbol contains one, or
+// one is the own tag of a BPF function. No arguments select all.
 func (o *Stored) Matches(args []string) bool {
 	for _, arg := range args {
 		if strings.HasPrefix(o.BuildID, strings.ToLower(arg)) {
 			return true
 		}
-		if strings.Contains(o.Symbol, arg) {
+		if strings.Contains(o.Symbol, arg) || slices.ContainsFunc(o.Variants,
+			func(v StoredVariant) bool { return v.OwnTag == arg }) {
 			return true
 		}
 		for _, s := range o.Sources {
@@ -87,9 +93,10 @@ func (o *Stored) Matches(args []string) bool {
 // Name is how lists name the object: the kernel's symbol of a BPF function, or the path of a file.
 func (o *Stored) Name() string { return cmp.Or(o.Symbol, o.Path, o.probable()) }
 
-// WriteStored writes all that a manifest has.
-func WriteStored(w io.Writer, m *store.Manifest) error {
+// WriteStored writes all that a manifest of a view has.
+func WriteStored(w io.Writer, v store.View, m *store.Manifest) error {
 	o := NewStored(m)
+	o.Complete(v)
 	t := table.New()
 	t.Row("build ID", o.BuildID)
 	t.Row("kind", o.Kind)

@@ -38,7 +38,7 @@ func TestStored(t *testing.T) {
 	if err := WriteList(&list, func(yield func(*Stored, error) bool) { yield(o, nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteStored(&all, m); err != nil {
+	if err := WriteStored(&all, store.NewOverlay(), m); err != nil {
 		t.Fatal(err)
 	}
 	if row := list.String(); !strings.Contains(row, "dwarf") ||

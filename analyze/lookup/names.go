@@ -99,7 +99,11 @@ func (l *Looker) setName(t resolve.Text) {
 		return
 	}
 	if l.names[t] = l.finder.Demangled(t); l.names[t] == "" {
-		l.names[t] = l.demangler.Name(l.finder.Text(t))
+		name := l.finder.Text(t)
+		if l.obj.manifest.Kind == ingest.JIT {
+			name = resolve.WholeSymbol(l.obj.view, name)
+		}
+		l.names[t] = l.demangler.Name(name)
 	}
 }
 

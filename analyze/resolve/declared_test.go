@@ -146,3 +146,24 @@ func countOf(t *testing.T, view store.View) []buildid.ID {
 	t.Fatal("the program is not entered under its number of instructions")
 	return nil
 }
+
+// TestWholeSymbol: the tag proves the rest of a cut name, and the name of a subprogram.
+func TestWholeSymbol(t *testing.T) {
+	view := declaredView(t)
+	const tag, own = "bpf_prog_91621db7a64bdc62", "bpf_prog_d45027060d1d16e6"
+	for symbol, want := range map[string]string{
+		tag + "_count_system_ca":             tag + "_count_system_calls_on_enter",
+		tag + "_count_system_calls_on_enter": tag + "_count_system_calls_on_enter",
+		tag:                                  tag + "_count_system_calls_on_enter",
+		tag + "_count_system_cb":             tag + "_count_system_cb",
+		tag + "_count_system":                tag + "_count_system",
+		"bpf_prog_ffffffffffffffff_count_system_ca": "bpf_prog_ffffffffffffffff_count_system_ca",
+		own + "_F":                    own + "_mix_bits",
+		"bpf_prog_0000000000000003_F": "bpf_prog_0000000000000003_F", // of two names
+		"do_syscall_64":               "do_syscall_64",
+	} {
+		if got := resolve.WholeSymbol(view, symbol); got != want {
+			t.Errorf("%s: %s, not %s", symbol, got, want)
+		}
+	}
+}

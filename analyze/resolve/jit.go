@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -40,14 +39,17 @@ func (j *join) findJIT(o *object, src *ingest.Object) {
 		o.noImage = src.NoImage && !slices.ContainsFunc(m.Variants, func(v store.Variant) bool {
 			return !v.Image.IsZero()
 		})
-		if len(m.Probable) > 0 && !j.hasLines(m) {
+		if !j.hasLines(m) {
 			j.declare(o, src, m.Probable)
+			return
 		}
+		j.declareName(o, src)
 		return
 	}
 	if len(m.Probable) == 1 {
 		if m := j.findOne(o, src, m.Probable[0]); m != nil && hasTable(m) {
 			o.manifest, o.probable = m, m.ID
+			j.declareName(o, src)
 			return
 		}
 	}
@@ -185,22 +187,26 @@ func (s *declarations) follow(id buildid.ID, depth int) {
 	d := Declared{Name: f.Text(fr.Name), File: f.Text(cmp.Or(fr.DeclFile, fr.File)),
 		Line: cmp.Or(fr.DeclLine, fr.Line), ID: m.ID}
 	if _, name, ok := bpf.SplitSymbol(d.Name); ok {
-		d.Name = name
+		d.Name = bpf.NameOf(name)
 	}
 	if d.Name != "" && (s.name == "" || bpf.SameName(d.Name, s.name)) {
 		s.list = append(s.list, d)
 	}
 }
 
-// agreed returns the facts that all of the list share.
+// agreed returns the facts that all of the list share. Their names may differ in their length: the
+// kernel cut some of them.
 func (s *declarations) agreed() Declared {
 	if len(s.list) == 0 {
 		return Declared{}
 	}
 	d := s.list[0]
 	for _, o := range s.list[1:] {
-		if o.Name != d.Name {
+		if !bpf.SameName(o.Name, d.Name) {
 			return Declared{Several: true}
+		}
+		if len(o.Name) > len(d.Name) {
+			d.Name = o.Name
 		}
 		switch {
 		case d.File == "":
@@ -223,11 +229,36 @@ func (j *join) declare(o *object, src *ingest.Object, others []buildid.ID) {
 	}
 }
 
-// symbolOf is the name of a JITed function: the capture's, completed.
-func (o *object) symbolOf(src *ingest.Object) string {
-	_, name, ok := bpf.SplitSymbol(src.Symbol)
-	if ok && bpf.NameOf(name) == "" && o.declared.Name != "" {
-		return strings.TrimSuffix(src.Symbol, "_"+name) + "_" + o.declared.Name
+// declareName looks for the whole name of an object that has lines.
+func (j *join) declareName(o *object, src *ingest.Object) {
+	if _, name, ok := bpf.SplitSymbol(src.Symbol); !ok || !bpf.MayBeCut(name) {
+		return
 	}
-	return src.Symbol
+	probable := o.probable
+	j.declare(o, src, nil)
+	o.declared, o.probable = Declared{Name: o.declared.Name}, probable
+}
+
+// symbolOf is the name of a JITed function: the capture's, completed.
+func (o *object) symbolOf(src *ingest.Object) string { return o.declared.Complete(src.Symbol) }
+
+// Complete returns the symbol of the function that d declares with its whole name, if the kernel
+// cut the name or has none. A probable name is no proof.
+func (d *Declared) Complete(symbol string) string {
+	tag, name, ok := bpf.SplitSymbol(symbol)
+	if !ok || d.Probable || !bpf.MayBeCut(name) || len(d.Name) <= len(bpf.NameOf(name)) {
+		return symbol
+	}
+	return bpf.SymbolOf(tag, d.Name)
+}
+
+// WholeSymbol returns the kernel's symbol of a BPF function with the whole name that objects with
+// its tag have. Objects that cannot be read are passed over: they are reported where they are used.
+func WholeSymbol(view store.View, symbol string) string {
+	_, name, ok := bpf.SplitSymbol(symbol)
+	if !ok || !bpf.MayBeCut(name) {
+		return symbol
+	}
+	d, _ := Declare(view, symbol, nil)
+	return d.Complete(symbol)
 }

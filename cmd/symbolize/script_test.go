@@ -47,6 +47,7 @@ func TestScript(t *testing.T) {
 		Setup:               setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":     cmdStatus,
+			"cutnames":   cmdCutNames,
 			"imageless":  cmdImageless,
 			"lines":      cmdLines,
 			"truncate":   cmdTruncate,

@@ -44,6 +44,10 @@ func NameOf(name string) string {
 	return name
 }
 
+// MayBeCut reports whether the kernel may have a function's name only in part, or not at all.
+// name is the part of its symbol after the tag.
+func MayBeCut(name string) bool { return NameOf(name) == "" || len(name) == maxKernelName }
+
 // SameName reports whether two names may belong to one function, one of them truncated
 // by the kernel.
 func SameName(a, b string) bool {

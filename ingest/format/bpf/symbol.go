@@ -1,6 +1,9 @@
 package bpf
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"strings"
+)
 
 // SymbolPrefix is the prefix of the kernel's names of BPF functions, "bpf_prog_TAG_NAME"
 // (bpf_get_prog_name in kernel/bpf/core.c). Trampolines and dispatchers have other names.
@@ -32,13 +35,9 @@ func SplitSymbol(s string) (t Tag, name string, ok bool) {
 	if len(s) < end || s[:len(SymbolPrefix)] != SymbolPrefix {
 		return Tag{}, "", false
 	}
-	digits := s[len(SymbolPrefix):end]
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return Tag{}, "", false
-		}
+	if t, ok = parseTag(s[len(SymbolPrefix):end]); !ok {
+		return Tag{}, "", false
 	}
-	hex.Decode(t[:], []byte(digits)) // no error: 16 digits
 	switch {
 	case len(s) == end:
 		return t, "", true
@@ -46,4 +45,25 @@ func SplitSymbol(s string) (t Tag, name string, ok bool) {
 		return Tag{}, "", false
 	}
 	return t, s[end+1:], true
+}
+
+// TagPrefix is the prefix with which users name a tag and nothing else: "tag:91621db7a64bdc62".
+const TagPrefix = "tag:"
+
+// ParseTag returns the tag that a user names: by its digits, with or without TagPrefix, or by a
+// function's symbol.
+func ParseTag(s string) (t Tag, ok bool) {
+	if t, _, ok = SplitSymbol(s); ok {
+		return t, true
+	}
+	return parseTag(strings.ToLower(strings.TrimPrefix(s, TagPrefix)))
+}
+
+// parseTag is the inverse of Tag.String.
+func parseTag(digits string) (t Tag, ok bool) {
+	if len(digits) != 2*len(t) || strings.Trim(digits, "0123456789abcdef") != "" {
+		return Tag{}, false
+	}
+	hex.Decode(t[:], []byte(digits)) // no error: 16 digits
+	return t, true
 }

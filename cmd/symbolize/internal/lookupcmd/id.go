@@ -10,6 +10,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/local"
@@ -59,7 +60,8 @@ func (s *idSource) close() error {
 	return s.session.Close()
 }
 
-// find returns the build ID that a text is, or the beginning of, and the view that has its object.
+// find returns the build ID of the object that a text names, in the forms of lookup.FindObject, and
+// the view that has its object.
 func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 	id, err := buildid.Parse(text)
 	if err == nil {
@@ -68,24 +70,36 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 			return s.view, id, err
 		}
 	}
+	if m, named := s.named(text); m != nil {
+		return s.view, m.ID, nil
+	} else if named != nil {
+		return s.view, id, named
+	}
 	if s.reader == nil {
 		return nil, id, &lookup.IDError{ID: id}
 	}
-	if len(text) >= minPrefix && isHex(text) {
-		m, prefixErr := lookup.FindObject(s.reader, text)
-		var several *lookup.PrefixError
-		if m != nil || errors.As(prefixErr, &several) {
-			if m != nil {
-				id = m.ID
-			}
-			return s.view, id, prefixErr
-		}
-	}
 	if err != nil {
 		return nil, id, ingest.WithHint(fmt.Errorf("no object %q in the store", text),
-			"name it by the first %d or more digits of its build ID", minPrefix)
+			"name it by the first %d or more digits of its build ID, or a BPF function by its tag", minPrefix)
 	}
 	return nil, id, &lookup.IDError{ID: id}
+}
+
+// named returns the object that is named by the beginning of its build ID or by a tag, nil if there is
+// none. The error is a *lookup.SeveralError.
+func (s *idSource) named(text string) (m *store.Manifest, err error) {
+	_, isTag := bpf.ParseTag(text)
+	if s.reader != nil && (isTag || len(text) >= minPrefix && isHex(text)) {
+		m, err = lookup.FindObject(s.reader, text)
+	}
+	several := (*lookup.SeveralError)(nil)
+	if isTag && m == nil && !errors.As(err, &several) {
+		m, err = lookup.FindTagged(s.view, text)
+	}
+	if errors.As(err, &several) {
+		return nil, err
+	}
+	return m, nil
 }
 
 // isHex reports whether a text has only hexadecimal digits.

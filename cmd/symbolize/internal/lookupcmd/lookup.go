@@ -22,6 +22,7 @@ import (
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -101,7 +102,8 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.StringVarP(&o.file, "exe", "e", "", "the object: `FILE`, plain or compressed")
 	fs.StringVar(&o.buildID, "build-id", "",
-		"the object: the one with build `ID`, or its first 8 digits, in the store or on this host")
+		"the object: the one with build `ID`, or its first 8 digits, in the store or on this host; "+
+			"or the BPF function with this tag")
 	fs.BoolVar(&o.noLocal, "no-local", false, "with build IDs: do not search this host for files")
 	o.remote.AddFlag(fs)
 	fs.BoolVar(&o.Offsets, "offsets", false,
@@ -131,7 +133,8 @@ func (o *lookupOptions) validate(args []string) (err error) {
 		return cli.Usagef("--offsets and --section exclude each other")
 	}
 	if o.buildID != "" {
-		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) {
+		_, isTag := bpf.ParseTag(o.buildID)
+		if _, err = buildid.Parse(o.buildID); err != nil && !isHex(o.buildID) && !isTag {
 			return cli.Usagef("--build-id: %v", err)
 		}
 		if isHex(o.buildID) && len(o.buildID) < minPrefix {

@@ -8,8 +8,10 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/lookup"
+	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store/db"
 )
 
@@ -20,9 +22,10 @@ func newStoreLsCommand(a *cli.App) *cobra.Command {
 		Use:   "ls [PREFIX|TEXT…]",
 		Short: "List the objects: build ID, kind, quality, size, path",
 		Long: `ls lists the objects of the store, sorted by build ID. Arguments select objects by the beginning of
-the build ID or by a part of the path. Quality is the best kind of source that an object has. BPF
-functions have the kernel's name in place of a path; quality "probable" marks an entry for functions
-that captures name without their code. Quality "alias" marks an ID of profiles of OpenTelemetry.`,
+the build ID, a part of the path, or the tag of a BPF function. Quality is the best kind of source
+that an object has. BPF functions have the kernel's name in place of a path; quality "probable"
+marks an entry for functions that captures name without their code. Quality "alias" marks an ID of
+profiles of OpenTelemetry.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return a.WithReader(func(r *db.Reader) error {
 				return runStoreLs(ctx, a, r, format, ids, args)
@@ -38,6 +41,14 @@ that captures name without their code. Quality "alias" marks an ID of profiles o
 func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, ids bool,
 	args []string) error {
 	walks := 0
+	tagged := make(map[buildid.ID]bool)
+	for _, arg := range args {
+		if tag, ok := bpf.ParseTag(arg); ok {
+			for _, m := range lookup.Tagged(r, tag) {
+				tagged[m.ID] = true
+			}
+		}
+	}
 	objects := func(yield func(*inspect.Stored, error) bool) {
 		walks++
 		for m, err := range r.Objects() {
@@ -51,7 +62,9 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, id
 			case m.IsAlias() && !ids: // aliases come after all objects
 				return
 			default:
-				if o := inspect.NewStored(m); o.Matches(args) && !yield(o, nil) {
+				o := inspect.NewStored(m)
+				o.Complete(r)
+				if (tagged[m.ID] || o.Matches(args)) && !yield(o, nil) {
 					return
 				}
 			}
@@ -69,10 +82,11 @@ func newStoreShowCommand(a *cli.App) *cobra.Command {
 	var format string
 	var functions bool
 	cmd := &cobra.Command{
-		Use:   "show BUILD-ID",
+		Use:   "show BUILD-ID|TAG",
 		Short: "Show one object: its sources, layout and functions",
-		Long: `show prints the sources and the layout of the object with this build ID or prefix. --functions
-prints the functions of each source, in the order in which sources are asked.`,
+		Long: `show prints the sources and the layout of the object with this build ID or prefix, or of the BPF
+function with this tag. --functions prints the functions of each source, in the order in which
+sources are asked.`,
 		Args: cli.OneArg("build ID"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			return a.WithReader(func(r *db.Reader) error {
@@ -87,9 +101,11 @@ prints the functions of each source, in the order in which sources are asked.`,
 					case functions:
 						return inspect.WriteFunctions(ctx, w, r, m)
 					case format == cli.JSON:
-						return ingest.WriteJSON(w, inspect.NewStored(m))
+						o := inspect.NewStored(m)
+						o.Complete(r)
+						return ingest.WriteJSON(w, o)
 					}
-					return inspect.WriteStored(w, m)
+					return inspect.WriteStored(w, r, m)
 				})
 			})
 		}),
