@@ -8,6 +8,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/input"
 )
 
 // place is a place in an object.
@@ -97,6 +98,43 @@ func (s *Session) namePlaces(ctx context.Context, places []place) (*namedPlaces,
 	return &namedPlaces{places: places, p: p, failedBefore: make(map[int]bool)}, err
 }
 
+// at returns the symbol of a place, and the distance from its start; "" if there is none.
+func (n *namedPlaces) at(i int) (name string, distance uint64) {
+	frames := n.p.Names.At(ingest.LocationID(i))
+	if len(frames) == 0 {
+		return "", 0
+	}
+	return n.p.Names.Functions[frames[len(frames)-1].Func].SystemName, n.p.Names.SymOff[i]
+}
+
+// Symbols returns a function that looks single places up in the store, each once. After an error
+// no more places are looked up; err is called last and returns it.
+func (s *Session) Symbols(ctx context.Context) (symbol input.SymbolFunc, err func() error) {
+	type result struct {
+		name     string
+		distance uint64
+	}
+	type key struct {
+		object *ingest.Object
+		offset addr.Offset
+	}
+	known := make(map[key]result)
+	var failed error
+	symbol = func(o *ingest.Object, offset addr.Offset) (string, uint64) {
+		k := key{o, offset}
+		r, ok := known[k]
+		if !ok && failed == nil {
+			var n *namedPlaces
+			if n, failed = s.namePlaces(ctx, []place{{*o, offset}}); failed == nil {
+				r.name, r.distance = n.at(0)
+			}
+			known[k] = r
+		}
+		return r.name, r.distance
+	}
+	return symbol, func() error { return failed }
+}
+
 // replace replaces the addresses in a text of tags.
 func (n *namedPlaces) replace(text string) string {
 	var tags []ingest.Tag
@@ -115,12 +153,9 @@ func (n *namedPlaces) replace(text string) string {
 // symbol returns the symbol of a place in a tag with a key; "" if there is none.
 func (n *namedPlaces) symbol(pl place, key string) string {
 	i, _ := slices.BinarySearchFunc(n.places, pl, comparePlaces)
-	frames := n.p.Names.At(ingest.LocationID(i))
-	if len(frames) > 0 {
-		name := n.p.Names.Functions[frames[len(frames)-1].Func].SystemName
-		if off := n.p.Names.SymOff[i]; off != 0 {
-			name += fmt.Sprintf("+%#x", off)
-		}
+	if name, distance := n.at(i); distance != 0 {
+		return fmt.Sprintf("%s+%#x", name, distance)
+	} else if name != "" {
 		return name
 	}
 	if !n.failedBefore[i] {

@@ -94,6 +94,7 @@ type Samples struct {
 	// Branches reads the entries of branch stacks in place of samples, see input.Options.
 	Branches bool
 	Runs     bool     // with Branches: sampled addresses and code between branches, too
+	Payloads bool     // the fields of tracepoints are printed, see input.Options
 	Loads    []uint32 // see input.Options
 	// Stacks describes dumps of stack maps. Without PathOf the store is used.
 	Stacks input.StackOptions
@@ -203,7 +204,7 @@ func (s *Session) InputOptions() input.Options {
 	}
 	opts := input.Options{
 		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Runs: o.Runs, Weight: o.Weight, WakerDepth: o.WakerDepth, Pods: o.Pods, Time: o.Time, Keep: o.Keep,
+		Branches: o.Branches, Runs: o.Runs, Payloads: o.Payloads, Weight: o.Weight, WakerDepth: o.WakerDepth, Pods: o.Pods, Time: o.Time, Keep: o.Keep,
 		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(), Loads: o.Loads,

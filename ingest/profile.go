@@ -474,8 +474,9 @@ func (p *Profile) Kernels() (kernels []buildid.ID) {
 	return kernels
 }
 
-// MainProgram returns the path of the file with most leaf samples, weighed by weigh, that is not
-// named like a shared library; "" if there is none.
+// MainProgram returns the path of the program that the recorder ran, if Meta.Command names it and it
+// has leaf samples, else of the file with most leaf samples, weighed by weigh, that is not named like
+// a shared library; "" if there is none. The recorder itself is preferred to nothing only.
 func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
 	leaves := make([]uint64, len(p.Objects))
 	for i := range p.Samples {
@@ -483,7 +484,8 @@ func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
 			leaves[p.Locations[p.Leaves[s.Stack]].Object] += weigh(s)
 		}
 	}
-	best := -1
+	command := strings.Fields(p.Meta.Command)
+	best, bestRank := -1, 0
 	for i := range p.Objects {
 		o := &p.Objects[i]
 		base := BaseName(o.File.Path)
@@ -491,14 +493,36 @@ func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
 			strings.Contains(base, ".so.") || o.File.Path == VsyscallPath {
 			continue
 		}
-		if best < 0 || leaves[i] > leaves[best] {
-			best = i
+		rank := commandRank(command, base)
+		if best < 0 || rank > bestRank || rank == bestRank && leaves[i] > leaves[best] {
+			best, bestRank = i, rank
 		}
 	}
 	if best < 0 {
 		return ""
 	}
 	return p.Objects[best].File.Path
+}
+
+// commandRank returns 2 for a program that the command line of a recorder runs, 0 for the recorder,
+// and 1 for others. A recorder of all CPUs runs its command only to know when to stop.
+func commandRank(command []string, base string) int {
+	if len(command) == 0 {
+		return 1
+	}
+	if base == BaseName(command[0]) {
+		return 0
+	}
+	for _, word := range command[1:] {
+		flags, _ := strings.CutPrefix(word, "-")
+		switch {
+		case word == "--all-cpus", flags != word && strings.Contains(flags, "a") && strings.Trim(flags, "agqv") == "":
+			return 1
+		case BaseName(word) == base:
+			return 2
+		}
+	}
+	return 1
 }
 
 // WithoutInlines returns names with only the frame of the physical function at each location: n

@@ -55,3 +55,34 @@ func fields(typ reflect.Type, index []int, f func(name string, index []int)) {
 		f(field.Name, at)
 	}
 }
+
+// TestMainProgram: the program that the recorder ran, however little of it was sampled, unless all
+// CPUs were recorded; never the recorder, if there is another.
+func TestMainProgram(t *testing.T) {
+	for _, tc := range []struct {
+		name, command string
+		weights       map[string]uint64 // of the objects' samples
+		want          string
+	}{
+		{name: "heaviest", weights: map[string]uint64{"/bin/a": 2, "/bin/b": 3, "/lib/c.so.6": 9}, want: "/bin/b"},
+		{name: "recorded", command: "perf record -g ./a -a", weights: map[string]uint64{"/srv/a": 1, "/bin/b": 3}, want: "/srv/a"},
+		{name: "all CPUs", command: "/usr/bin/perf record -ag sleep 1",
+			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3, "/usr/bin/perf": 9}, want: "/bin/b"},
+		{name: "all CPUs, long", command: "perf record --all-cpus sleep 1",
+			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3}, want: "/bin/b"},
+		{name: "recorder alone", command: "perf record -a", weights: map[string]uint64{"/bin/perf": 1}, want: "/bin/perf"},
+		{name: "none", command: "perf record -a", weights: map[string]uint64{"/lib/c.so": 1}},
+	} {
+		p := &Profile{Meta: Meta{Command: tc.command}, Leaves: []LocationID{0}}
+		for path, n := range tc.weights {
+			at := LocationID(len(p.Locations))
+			p.Objects = append(p.Objects, Object{Kind: ELF, File: FileRef{Path: path}})
+			p.Locations = append(p.Locations, Location{Object: ObjectID(at)})
+			p.Leaves = append(p.Leaves, at)
+			p.Samples = append(p.Samples, Sample{Stack: StackID(len(p.Leaves) - 1), Count: n})
+		}
+		if got := p.MainProgram(func(s *Sample) uint64 { return s.Count }); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"io"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,23 +19,30 @@ type ScriptOptions struct {
 	// Chains is, by event, whether its samples carry call chains; perf prints the
 	// others on one line. nil means that all do.
 	Chains []bool
+	// Payloads prints the RAW data of samples: the fields of tracepoints, and BPF output.
+	Payloads bool
+	// Symbol names the addresses in them; nil names none.
+	Symbol input.SymbolFunc
+	// Lines prints a line with the file and line below each frame that has them.
+	Lines bool
 }
 
 // Script writes one sample after another, in the order of replay, as `perf script -F
-// comm,pid,tid,time,event,ip,sym,symoff,dso` of perf 6.1 does, for comparison:
+// comm,pid,tid,time,event,ip,sym,symoff,dso` of perf 6.1 does, with +trace,bpf-output for the
+// payloads and +srcline for the lines:
 //
 //	comm 10304/10304  1061.980973: cpu-clock:
 //		ffffffff816cca02 path_init+0x102 ([kernel.kallsyms])
 //		           d4ad7 __GI___execve+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 //
-// Addresses are the sampled ones, return addresses not moved back; for files in user space
-// they are file offsets, as perf prints them. replay is Capture.Replay. Where a stack could not be
+// Addresses are the sampled ones, return addresses not moved back; in chains, those in files of
+// user space are file offsets, as perf prints them. replay is Capture.Replay. Where a stack could not be
 // unwound it has one frame more than perf's, with the reason in place of a function:
 //
 //	0 [stack truncated] ([unknown])
 func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample) error) error,
 	opts ScriptOptions) error {
-	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains}
+	s := &scriptWriter{p: p, out: bufio.NewWriterSize(w, 64<<10), chains: opts.Chains, opts: &opts}
 	if opts.Demangler == nil {
 		opts.Demangler = NewDemangler(Templates)
 	}
@@ -50,6 +58,7 @@ func Script(w io.Writer, p *ingest.Profile, replay func(func(*input.ReplaySample
 type scriptWriter struct {
 	p      *ingest.Profile
 	out    *bufio.Writer
+	opts   *ScriptOptions
 	chains []bool
 	line   []byte
 	names  []string // by FuncID: " name"
@@ -116,6 +125,9 @@ func (s *scriptWriter) sample(r *input.ReplaySample) error {
 		}
 		b = s.frame(b, r, &r.Frames[i], chain)
 	}
+	if r.Payload != nil && s.opts.Payloads {
+		b = r.Payload.AppendOutput(b)
+	}
 	b = append(b, '\n')
 	s.line = b
 	_, err := s.out.Write(b)
@@ -149,6 +161,9 @@ func (s *scriptWriter) head(b []byte, r *input.ReplaySample, chain bool) []byte 
 	if int(r.Event) < len(s.events) {
 		b = append(b, s.events[r.Event]...)
 	}
+	if r.Payload != nil && s.opts.Payloads {
+		b = r.Payload.AppendFields(b, s.opts.Symbol)
+	}
 	if chain {
 		return append(b, '\n')
 	}
@@ -179,7 +194,7 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 		return s.missing(b, o, chain)
 	}
 	shown := uint64(f.PC)
-	if o.Kind == ingest.ELF && o.File.Path != ingest.VsyscallPath || o.Kind == ingest.VDSO {
+	if chain && o.Kind == ingest.ELF && o.File.Path != ingest.VsyscallPath || chain && o.Kind == ingest.VDSO {
 		shown = uint64(addr.Return(loc.Offset, f.Return))
 	}
 	var frames []ingest.Frame
@@ -200,6 +215,7 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 			}
 			b = append(b, s.dsos[loc.Object]...)
 		}
+		b = s.srcline(b, &frames[i])
 		if chain {
 			b = append(b, '\n')
 		}
@@ -213,6 +229,18 @@ func (s *scriptWriter) frame(b []byte, r *input.ReplaySample, f *input.ReplayFra
 		}
 	}
 	return b
+}
+
+// srcline writes the name of a frame's file, without directories, and its line.
+func (s *scriptWriter) srcline(b []byte, f *ingest.Frame) []byte {
+	file := s.p.Names.Functions[f.Func].File
+	if !s.opts.Lines || file == "" || f.Line == 0 {
+		return b
+	}
+	b = append(b, "\n  "...)
+	b = append(b, ingest.Printable(path.Base(file))...)
+	b = append(b, ':')
+	return strconv.AppendInt(b, int64(f.Line), 10)
 }
 
 // missing writes the frame with the reason why callers are missing, in the form of perf's frames,

@@ -16,6 +16,7 @@ var recordings = map[string]func() []byte{
 	"loop":      loopRecording,
 	"alloc":     func() []byte { return allocRecording(false) },
 	"allocsite": func() []byte { return allocRecording(true) },
+	"bpfoutput": bpfOutputRecording,
 	"lost":      lostRecording,
 }
 
@@ -86,6 +87,19 @@ func loopRecording() []byte {
 		b.Sample(perfbuild.Sample{PID: 7, Time: i, IP: 0x400018 + i/3, Branches: []perfbuild.Branch{loop, loop,
 			{From: 0xffffffff81000000, To: 0x40000c}, {From: 0x400100, To: 0xffffffff81000800},
 			{From: 0x400020, To: 0x4000f0}, {From: 0x400008, To: 0x400030}}})
+	}
+	return b.Bytes()
+}
+
+// bpfOutputRecording has samples that BPF programs wrote: a string, and bytes.
+func bpfOutputRecording() []byte {
+	b := perfbuild.New()
+	b.Events[0] = perfbuild.Event{Type: 1, Config: 10, Period: 1, IDs: []uint64{11},
+		SampleType: perfbuild.IP | perfbuild.TID | perfbuild.Time | perfbuild.Raw,
+		Flags:      perfbuild.SampleIDAll, Name: "evt"}
+	b.EventDesc()
+	for i, raw := range []string{"Raise a BPF event!\x00\x00", "\x01\x02\xffabc\x00\x00\x00\x00\x00d"} {
+		b.Sample(perfbuild.Sample{PID: 7, Time: uint64(i), IP: 0x400010, Raw: []byte(raw)})
 	}
 	return b.Bytes()
 }

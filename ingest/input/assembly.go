@@ -202,10 +202,12 @@ func (f *folder) profile() (*ingest.Profile, []ingest.ObjectID) {
 		merge.Count(f.p, f.shards)
 	} else {
 		merge.Assemble(f.p, f.shards)
-		f.mainProgram()
 	}
 	f.stats()
 	f.meta()
+	if !f.opts.NoStacks {
+		f.mainProgram()
+	}
 	return f.p, number
 }
 

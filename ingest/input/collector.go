@@ -206,6 +206,9 @@ func (c *collector) tagSources() error {
 		}
 		c.sources = append(c.sources, src)
 	}
+	if c.opts.Payloads {
+		c.payloadPlaces()
+	}
 	return c.checkTags(tags)
 }
 

@@ -19,11 +19,8 @@ import (
 // it. It fails if no event has the field.
 func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
 	file := c.Records.File
-	if c.formats == nil {
-		var err error
-		if c.formats, err = file.Tracepoints(); len(c.formats) == 0 && err != nil {
-			return nil, err // damage after some formats does not matter
-		}
+	if err := c.readFormats(); err != nil {
+		return nil, err
 	}
 	fields := make([]*perfdata.TracepointField, len(file.Events))
 	var has []string
@@ -50,6 +47,17 @@ func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, 
 	}
 	return nil, fmt.Errorf("%s: no field %s of a tracepoint in it, only %s", file.Name, name,
 		strings.Join(has, ", "))
+}
+
+// readFormats reads the formats of tracepoints, once. Damage after some formats does not matter.
+func (c *collector) readFormats() (err error) {
+	if c.formats == nil {
+		c.formats, err = c.Records.File.Tracepoints()
+	}
+	if len(c.formats) > 0 {
+		return nil
+	}
+	return err
 }
 
 // format returns the format of an event of the file, nil if it is no tracepoint with fields. The
@@ -144,6 +152,37 @@ func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key str
 	}
 	c.addresses.known[[2]string{key, text}] = place
 	return text, true
+}
+
+// payloadPlaces adds a source of no tags, which notes the places of addresses in payloads.
+func (c *collector) payloadPlaces() {
+	c.readFormats()
+	fields := make([][]*perfdata.TracepointField, len(c.Records.File.Events))
+	found := false
+	for i := range fields {
+		f := c.format(i)
+		if f == nil {
+			continue
+		}
+		p, err := tracefmt.Parse(f.Print)
+		if err != nil {
+			continue
+		}
+		for k := range f.Fields {
+			if x := p.Field(f.Fields[k].Name); x != nil && x.Symbol {
+				fields[i], found = append(fields[i], &f.Fields[k]), true
+			}
+		}
+	}
+	if !found {
+		return
+	}
+	c.sources = append(c.sources, tagSource{value: func(r *reader) uint64 {
+		for _, x := range fields[r.sample.Event] {
+			c.fieldAddress(r, x, "")
+		}
+		return 0
+	}})
 }
 
 // list returns the places, unordered.

@@ -47,6 +47,9 @@ type Options struct {
 	// Runs, with Branches, adds data for profile-guided optimization: the sampled addresses, and
 	// the code between two branches. ingest.BranchTag distinguishes the samples.
 	Runs bool
+	// Payloads notes the places of the kernel's addresses in the fields of tracepoints, so that Seen
+	// receives them: ReplaySample.Payload prints their symbols.
+	Payloads bool
 	// NoStacks makes the Profile of a perf.data without stacks, only with Profile.Stacks.
 	NoStacks bool
 	Workers  int // 0 for GOMAXPROCS
@@ -123,6 +126,7 @@ type ReplaySample struct {
 	Period   uint64
 	State    string        // of the thread, in derived events: see ingest.StateTag
 	Frames   []ReplayFrame // leaf first
+	Payload  *Payload      // nil if the sample has no RAW data
 }
 
 // Seen has the objects of a capture before return addresses are decided.

@@ -10,6 +10,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/tracefmt"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )
@@ -131,6 +132,8 @@ type replayer struct {
 	locator locator
 	events  []uint16 // of the profile, by event of the collector
 	out     ReplaySample
+	payload Payload
+	parsed  map[int]*tracefmt.Format // print formats by event of the file; nil if not understood
 }
 
 func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
@@ -139,6 +142,8 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 		number: f.objects, exact: f.exact}
 	r.locator.sb, r.locator.noTable = c.State, c.noTable
 	r.locator.number = r.location
+	r.payload.of, r.parsed = r, make(map[int]*tracefmt.Format)
+	_ = c.readFormats() // payloads without a format have no text
 	for _, ev := range c.events {
 		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
 		r.events = append(r.events, uint16(max(at, 0)))
@@ -152,6 +157,10 @@ func (r *replayer) fill() {
 	r.out = ReplaySample{
 		Event: r.events[r.event], Comm: r.c.CommName(r.comm), PID: s.PID, TID: s.TID,
 		CPU: int32(s.CPU), Time: s.Time, Period: r.weight, Frames: r.out.Frames[:0],
+	}
+	if len(s.Raw) > 0 {
+		r.payload.event = s.Event
+		r.out.Payload = &r.payload
 	}
 	r.frames(r.kpart, r.part, r.user, r.kernel)
 }

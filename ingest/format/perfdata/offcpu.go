@@ -22,8 +22,13 @@ const NoTime = math.MaxUint64
 
 // isOffCPU reports whether an event is that of perf record --off-cpu.
 func (e *Event) isOffCPU() bool {
+	return e.BPFOutput() && e.Name == OffCPUEvent
+}
+
+// BPFOutput reports whether the RAW data of the event's samples are bytes that a BPF program wrote.
+func (e *Event) BPFOutput() bool {
 	const bpfOutput = 10 // PERF_COUNT_SW_BPF_OUTPUT
-	return e.Attr.Type == AttrSoftware && e.Attr.Config == bpfOutput && e.Name == OffCPUEvent
+	return e.Attr.Type == AttrSoftware && e.Attr.Config == bpfOutput
 }
 
 // HasChains reports whether the samples of an event have call chains.

@@ -3,6 +3,7 @@ package tracefmt
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -75,13 +76,20 @@ func (s *Sample) argument(f *Format, i int) (v value, ok bool) {
 
 // Field is the way in which a format prints one field.
 type Field struct {
-	piece  piece
-	arg    node
+	parts  []part
 	Symbol bool // the field is an address in the kernel's code
+}
+
+// part is a conversion and its argument.
+type part struct {
+	piece *piece
+	arg   *node
 }
 
 // Field returns how the format prints a field alone: by names of values, by flags, as the symbol of
 // its address, or as a network address and the like; nil if it is printed as a number or a text.
+// Conversions that follow each other are one text: sched_switch prints prev_state with "%s%s". A
+// single one must be of the whole field, as else different values had the same text.
 func (f *Format) Field(name string) *Field {
 	next := 0
 	for i := range f.pieces {
@@ -93,25 +101,45 @@ func (f *Format) Field(name string) *Field {
 		if next >= len(f.args) {
 			return nil
 		}
-		a := f.args[next]
+		a := &f.args[next]
 		next++
-		symbol := p.verb == 'p' && (p.kind == "S" || p.kind == "s") && a.isField(name)
-		bytes := p.verb == 'p' && p.kind != "" && a.isField(name)
-		if symbol || bytes || a.names(name) {
-			return &Field{piece: *p, arg: a, Symbol: symbol}
+		if p.verb == 'p' && p.kind != "" && a.isField(name) {
+			return &Field{parts: []part{{p, a}}, Symbol: p.kind == "S" || p.kind == "s"}
 		}
+		if !a.names(name) {
+			continue
+		}
+		x := &Field{parts: []part{{p, a}}}
+		for i++; i < len(f.pieces) && next < len(f.args); i++ {
+			p, a := &f.pieces[i], &f.args[next]
+			if p.verb == 0 || p.stars != 0 || !a.only(name) {
+				break
+			}
+			x.parts = append(x.parts, part{p, a})
+			next++
+		}
+		if len(x.parts) == 1 && !a.whole(name) {
+			i--
+			continue
+		}
+		return x
 	}
 	return nil
 }
 
 // Text returns the text of the field in a sample; ok is false if it cannot be evaluated.
 func (x *Field) Text(s *Sample) (text string, ok bool) {
-	v, ok := s.eval(&x.arg)
-	if !ok {
-		return "", false
+	var b []byte
+	for _, p := range x.parts {
+		v, ok := s.eval(p.arg)
+		if !ok {
+			return "", false
+		}
+		if b, ok = p.piece.append(b, v, nil, s); !ok {
+			return "", false
+		}
 	}
-	b, ok := x.piece.append(nil, v, nil, s)
-	return strings.TrimSpace(string(b)), ok
+	return strings.TrimSpace(string(b)), true
 }
 
 // isField reports whether an expression is the field, of any type.
@@ -122,14 +150,53 @@ func (n *node) isField(name string) bool {
 	return n.op == "field" && n.text == name
 }
 
-// names reports whether an expression is names for all of the field: "__print_flags(REC->mask, …)",
-// or "REC->mask ? __print_flags(REC->mask, …) : "none"".
-func (n *node) names(name string) bool {
-	if n.op == "?" {
-		return n.parts[0].isField(name) && n.parts[1].names(name)
+// only reports whether an expression has the field, and no other.
+func (n *node) only(name string) bool {
+	found := false
+	for other := range n.fields() {
+		if other != name {
+			return false
+		}
+		found = true
 	}
-	return n.op == "call" && (n.text == "__print_symbolic" || n.text == "__print_flags") &&
-		len(n.parts) > 0 && n.parts[0].isField(name)
+	return found
+}
+
+// fields returns the names of the fields in an expression.
+func (n *node) fields() iter.Seq[string] {
+	return func(yield func(string) bool) { n.eachField(yield) }
+}
+
+func (n *node) eachField(yield func(string) bool) bool {
+	if n.op == "field" {
+		return yield(n.text)
+	}
+	for i := range n.parts {
+		if !n.parts[i].eachField(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// names reports whether an expression is names of the field's values or flags, perhaps under a
+// condition: "REC->mask ? __print_flags(REC->mask & 7, …) : "none"".
+func (n *node) names(name string) bool {
+	if !n.only(name) {
+		return false
+	}
+	for n.op == "?" {
+		n = &n.parts[1]
+	}
+	return n.op == "call" && (n.text == "__print_symbolic" || n.text == "__print_flags")
+}
+
+// whole reports whether an expression that names is of the whole field, not of some of its bits.
+func (n *node) whole(name string) bool {
+	if n.op == "?" {
+		return n.parts[0].isField(name) && n.parts[1].whole(name)
+	}
+	return len(n.parts) > 0 && n.parts[0].isField(name)
 }
 
 // append appends a value as its conversion prints it.

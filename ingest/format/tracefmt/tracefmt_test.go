@@ -134,10 +134,11 @@ func TestAppend(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	const format = `"at=%pS why=%s n=%d %s %s %pI4 %s", REC->addr, ` +
+	const format = `"at=%pS why=%s n=%d %s %s %pI4 %s %s%s", REC->addr, ` +
 		`__print_symbolic((int)(REC->reason), { 3, "NO_SOCKET" }), REC->zero, ` +
 		`__print_flags(REC->size & ~0xfUL, "|", { 4096, "A" }), REC->comm, REC->ip, ` +
-		`(REC->delta) ? __print_flags((unsigned char)REC->delta, "|", { 0xf0, "B" }) : "none"`
+		`(REC->delta) ? __print_flags((unsigned char)REC->delta, "|", { 0xf0, "B" }) : "none", ` +
+		`(REC->size & 0xff) ? __print_flags(REC->size & 0xff, "|", { 4, "D" }) : "R", REC->size & 0xff00 ? "+" : ""`
 	f, err := Parse(format)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,8 @@ func TestField(t *testing.T) {
 		{field: "reason", want: "NO_SOCKET"},
 		{field: "ip", want: "127.0.0.1"},
 		{field: "delta", want: "B|0x9"},
-		{field: "size"}, // not all of it
+		{field: "size", want: "R+"}, // the first text is not of all of it
+		{field: "zero"},
 		{field: "zero"},
 		{field: "comm"},
 		{field: "other"},

@@ -34,7 +34,8 @@ const (
 const ReadOnly = 1 << 3
 
 // BPF makes a system call with an attribute of this many bytes, and returns the kernel's
-// result: a descriptor, for commands that open something. Its error is a unix.Errno.
+// result: a descriptor, for commands that open something. Its error is a unix.Errno, or
+// errNotSupported.
 func BPF(cmd int, attr unsafe.Pointer, size uintptr) (int, error) {
 	for {
 		r, _, e := unix.Syscall(unix.SYS_BPF, uintptr(cmd), uintptr(attr), size)
@@ -42,6 +43,8 @@ func BPF(cmd int, attr unsafe.Pointer, size uintptr) (int, error) {
 		case 0:
 			return int(r), nil
 		case unix.EINTR, unix.EAGAIN:
+		case enotsupp:
+			return -1, errNotSupported
 		default:
 			return -1, e
 		}
@@ -311,9 +314,11 @@ func (r *MapReader) Header(fd int) (h rawdump.Header, err error) {
 	return h, nil
 }
 
-// errNoBatch is the kernel's ENOTSUPP (include/linux/errno.h): the map has no batches, or not of
-// values.
-const errNoBatch = unix.Errno(524)
+// enotsupp is the kernel's ENOTSUPP (include/linux/errno.h), which no C library has a text for.
+const enotsupp = unix.Errno(524)
+
+// errNotSupported is the error for it: of batches of maps that have none, or none of values.
+var errNotSupported = errors.New("not supported by this type of map or program (ENOTSUPP)")
 
 // errUnread: elements of this kind of map cannot be read.
 var errUnread = errors.New("the kernel cannot read elements of this type of map")
@@ -330,7 +335,7 @@ func (r *MapReader) Dump(dst []byte, fd int, h *rawdump.Header) ([]byte, error) 
 	}
 	r.pairs, r.lost = r.pairs[:0], nil
 	err := r.batches(fd, h, int(stride))
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, errNoBatch) {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, errNotSupported) {
 		r.pairs = r.pairs[:0] // the kernel or the map has no batches
 		err = r.elements(fd, h, int(stride))
 	}
@@ -419,7 +424,7 @@ func (r *MapReader) elements(fd int, h *rawdump.Header, stride int) error {
 		case errors.Is(err, unix.ENOENT) && hasSlots(h.Type): // empty slot
 		case errors.Is(err, unix.ENOENT):
 			r.lose("elements deleted while the map was read")
-		case errors.Is(err, errNoBatch):
+		case errors.Is(err, errNotSupported):
 			r.lose("elements whose values the kernel does not return")
 		case err != nil:
 			r.lose("elements: " + err.Error())

@@ -51,9 +51,10 @@ type InputOptions struct {
 	Columns    bool               // tables of this run have columns
 
 	Branches bool // entries of branch stacks in place of samples
+	Payloads bool // the fields of tracepoints are printed
 	Runs     bool // see input.Options.Runs
 
-	weight string // of --weight
+	Weight string // of --weight: a field of tracepoints
 	pair   string // of --pair
 
 	wakerDepth int // of --waker-depth
@@ -96,7 +97,7 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	fs.Var((*PIDs[int32])(&o.tids), "tid", "only the thread `TID`; may be repeated")
 	fs.StringVar(&o.cpus, "cpu", "", "only the CPUs in `LIST`, such as 0,2-3")
 	o.AddPods(fs)
-	fs.StringVar(&o.weight, "weight", "",
+	fs.StringVar(&o.Weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
 	fs.StringVar(&o.times, "time", "",
 		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")

@@ -90,8 +90,9 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			CPUs:     o.cpu,
 			Time:     o.time,
 			Branches: o.Branches,
+			Payloads: o.Payloads,
 			Runs:     o.Runs,
-			Weight:   o.weight,
+			Weight:   o.Weight,
 
 			WakerDepth: o.wakerDepth,
 			Pods:       o.Pods.Table,

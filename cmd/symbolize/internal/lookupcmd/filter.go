@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 )
 
 type filterOptions struct {
@@ -32,9 +34,9 @@ type filterOptions struct {
 	mode     report.Mode // demangle parsed
 }
 
-const filterLong = `filter copies standard input to standard output and adds names to the code addresses in it, from
-the store, from --with, and from files of this host that have the build IDs in the text. All other
-bytes stay as they are. Lines are printed as they arrive: dmesg -w | symbolize filter.
+const filterLong = `filter copies its input to standard output and adds names to the code addresses in it, from the
+store, from --with, and from files of this host that have the build IDs in the text. It reads the
+files, one after another, or standard input, which is also the file -. All other bytes stay as they are. Lines are printed as they arrive: dmesg -w | symbolize filter.
 
 It knows stack traces of kernels, bpftrace, Inspektor Gadget, systing, LLVM's sanitizers and
 symbolizer markup, gdb, Rust and Go, and crash reports of Android, systemd-coredump, glibc and the
@@ -53,27 +55,19 @@ others were used; 130 interrupted.`
 func NewFilter(a *cli.App) *cobra.Command {
 	o := &filterOptions{}
 	cmd := &cobra.Command{
-		Use:     "filter",
+		Use:     "filter [FILE…]",
 		Short:   "Add names to text: stack traces, crash reports, output of tracers",
 		Long:    filterLong,
 		GroupID: cli.GroupLook,
 		Example: "  dmesg -w | symbolize filter\n" +
 			"  bpftrace -e 'profile:hz:99 { @[ustack(build_id)] = count(); }' | " +
 			"symbolize filter\n" +
-			"  symbolize filter --with capture.data < oops.txt",
-		Args: func(cmd *cobra.Command, args []string) error {
-			err := cli.NoArgs(cmd, args)
-			if err == nil {
-				return nil
-			}
-			return ingest.WithHint(err, "filter reads standard input: symbolize filter < %s",
-				ingest.ShellWord(args[0]))
-		},
-		RunE: a.RunE(func(ctx context.Context, _ []string) error {
+			"  symbolize filter --with capture.data oops.txt",
+		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return runFilter(ctx, a, o)
+			return runFilter(ctx, a, o, args)
 		}),
 	}
 	o.addFlags(cmd)
@@ -133,7 +127,38 @@ var filterLines = Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
 		return len(line), nil
 	}}
 
-func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
+// openTexts opens the files to filter, standard input if there are none.
+func openTexts(a *cli.App, paths []string) (texts []io.Reader, closeAll func(), err error) {
+	var opened []*os.File
+	closeAll = func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}
+	for _, path := range paths {
+		if path == "-" {
+			texts = append(texts, a.Env.Stdin)
+			continue
+		}
+		f, err := files.Open(path)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		opened, texts = append(opened, f), append(texts, f)
+	}
+	if len(paths) == 0 {
+		texts = []io.Reader{a.Env.Stdin}
+	}
+	return texts, closeAll, nil
+}
+
+func runFilter(ctx context.Context, a *cli.App, o *filterOptions, paths []string) error {
+	texts, closeAll, err := openTexts(a, paths)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	s, err := a.OpenSession(ctx, &o.input)
 	if err != nil {
 		return err
@@ -144,8 +169,9 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions) error {
 		Kernel: o.kernelID, Files: filesNamed(ctx, a, search), Programs: s.State().Programs(),
 	})
 	out := a.Stdout()
-	err = filterLines.Each(ctx, a.Env.Stdin,
-		func(text []byte) error { return r.Rewrite(out, text) })
+	for i := 0; i < len(texts) && err == nil; i++ {
+		err = filterLines.Each(ctx, texts[i], func(text []byte) error { return r.Rewrite(out, text) })
+	}
 	for _, text := range r.Conflicts() {
 		a.Warn(text, resolve.ConflictHint)
 	}

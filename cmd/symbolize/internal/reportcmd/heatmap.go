@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ type heatOptions struct {
 	output string
 	format string
 	by     string // of timeline: the attribute of its rows
-	of     string // of heatmap: the event whose times it draws, in place of when samples were taken
+	of     string // of heatmap: the event or field to draw, in place of when samples were taken
 }
 
 const heatmapLong = `heatmap draws when samples were taken: each column is a second, or 200 or
@@ -41,11 +42,14 @@ func NewHeatmap(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
 		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
-		Long:    heatmapLong,
-		Example: "  symbolize heatmap -o x.html perf.data\n  symbolize heatmap --of run-queue perf.data",
+		Long: heatmapLong,
+		Example: "  symbolize heatmap -o x.html perf.data\n  symbolize heatmap --of run-queue perf.data\n" +
+			"  symbolize heatmap --of field:bytes_alloc kmem.data",
 	}, o)
-	cli.AddChoice(cmd, &o.of, "of", "draw how long the waits of `EVENT` last, with the longest: "+
-		strings.Join(latencyWords, ", ")+" (of --pair); as text without -o", latencyWords...)
+	cmd.Flags().StringVar(&o.of, "of", "", "draw how long the waits of `EVENT` last, with the longest: "+
+		strings.Join(latencyWords, ", ")+" (of --pair), or the values of a tracepoint's field: field:NAME; "+
+		"as text without -o")
+	cli.Complete(cmd, "of", latencyWords)
 	return cmd
 }
 
@@ -86,7 +90,14 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 
 func (o *heatOptions) validate(args []string) error {
 	words := []string{cli.HTML, cli.JSON, cli.Text}
+	field, ofField := strings.CutPrefix(o.of, ingest.FieldTag)
 	switch {
+	case ofField && (field == "" || o.Weight != ""):
+		return cli.Usagef("--of field:NAME needs a name, and excludes --weight")
+	case ofField:
+		o.Weight = field
+	case o.of != "" && !slices.Contains(latencyWords, o.of):
+		return cli.Usagef("--of %s: it is one of %s, field:NAME", o.of, strings.Join(latencyWords, ", "))
 	case o.of != "" && o.of != "pair" && o.Event != "" && o.Event != o.of:
 		return cli.Usagef("--of and --event exclude each other")
 	case o.of != "" && o.of != "pair":

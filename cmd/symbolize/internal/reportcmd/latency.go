@@ -34,18 +34,21 @@ type latencies struct {
 	columns map[uint64][]uint64
 	worst   []latency // longest first
 	sums    uint64    // samples without a time: sums of perf record --off-cpu
+	unit    string    // of the values
 }
 
-// latency is one of the longest samples.
+// latency is one of the longest samples, or of those with the greatest values.
 type latency struct {
 	Seconds string   `json:"seconds"` // of the recording's clock, when it ended
-	Nanos   uint64   `json:"nanoseconds"`
+	Nanos   *uint64  `json:"nanoseconds,omitempty"`
+	Value   *uint64  `json:"value,omitempty"` // of a field
 	Comm    string   `json:"comm"`
 	PID     int32    `json:"pid"`
 	TID     int32    `json:"tid"`
 	CPU     int32    `json:"cpu"`
 	Stack   []string `json:"stack"` // innermost first
 	at      []ingest.LocationID
+	period  uint64
 }
 
 // add counts a sample.
@@ -62,13 +65,18 @@ func (l *latencies) add(s *input.ReplaySample) {
 	counts[slot]++
 	l.columns[s.Time/l.width] = counts
 	at, _ := slices.BinarySearchFunc(l.worst, s.Period, func(x latency, ns uint64) int {
-		return cmp.Or(cmp.Compare(ns, x.Nanos), -1)
+		return cmp.Or(cmp.Compare(ns, x.period), -1)
 	})
 	if at == worstSamples {
 		return
 	}
-	x := latency{Seconds: fmt.Sprintf("%d.%06d", s.Time/1e9, s.Time%1e9/1e3), Nanos: s.Period,
+	x := latency{Seconds: fmt.Sprintf("%d.%06d", s.Time/1e9, s.Time%1e9/1e3), period: s.Period,
 		Comm: ingest.Printable(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU, Stack: []string{}}
+	if l.unit == "ns" {
+		x.Nanos = &x.period
+	} else {
+		x.Value = &x.period
+	}
 	for _, f := range s.Frames {
 		x.at = append(x.at, f.Location)
 	}
@@ -106,7 +114,7 @@ func (l *latencies) widen() {
 
 // heatMap makes the picture.
 func (l *latencies) heatMap(title string) *chart.HeatMap {
-	m := &chart.HeatMap{Title: title, Unit: "ns", Scale: chart.Scale{Kind: chart.Log2}}
+	m := &chart.HeatMap{Title: title, Unit: l.unit, Scale: chart.Scale{Kind: chart.Log2}}
 	at := slices.Sorted(maps.Keys(l.columns))
 	if len(at) == 0 {
 		return m
@@ -125,29 +133,51 @@ func (l *latencies) heatMap(title string) *chart.HeatMap {
 // latencyReport is the form of --format json.
 type latencyReport struct {
 	Event   string          `json:"event"`
+	Unit    string          `json:"unit,omitempty"` // of a field's values
 	Columns []latencyColumn `json:"columns"`
 	Worst   []latency       `json:"worst"`
 }
 
-// latencyColumn has the counts of 2^i to 2^(i+1)-1 ns.
+// latencyColumn has the counts of 2^i to 2^(i+1)-1 ns, or of the unit.
 type latencyColumn struct {
 	Start  uint64   `json:"start,string"`
 	End    uint64   `json:"end,string"`
 	Counts []uint64 `json:"counts"`
 }
 
-// runLatency draws the times of a derived event.
+// unitOf returns the unit of a field's values: "bytes", or the name of the field for a count.
+func unitOf(e *ingest.Event, of string) string {
+	switch field, ok := strings.CutPrefix(of, ingest.FieldTag); {
+	case !ok, e.Unit == "nanoseconds":
+		return "ns"
+	case e.Unit == "count":
+		return field
+	}
+	return e.Unit
+}
+
+// runLatency draws the times of a derived event, or the values of a field.
 func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session, paths []string) error {
 	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		if _, err := s.Name(ctx, p); err != nil {
 			return err
 		}
 		s.PrintWarnings(p)
-		l := latencies{columns: make(map[uint64][]uint64), width: 1e6}
+		event := s.Event(p)
+		if event < 0 {
+			event = 0
+		}
+		a.PrintOtherEvents(p, event)
+		l := latencies{columns: make(map[uint64][]uint64), width: 1e6, unit: unitOf(&p.Events[event], o.of)}
 		for uint64(p.Meta.Duration)/l.width > latencyColumns {
 			l.width *= 2
 		}
-		if err := c.Replay(ctx, func(s *input.ReplaySample) error { l.add(s); return nil }); err != nil {
+		if err := c.Replay(ctx, func(s *input.ReplaySample) error {
+			if int(s.Event) == event {
+				l.add(s)
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
 		if l.sums > 0 {
@@ -156,11 +186,15 @@ func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session,
 		}
 		mode, _ := cli.ParseDemangle("", "simple")
 		l.name(p, report.NewDemangler(mode))
-		m := l.heatMap(o.Event + ": " + c.Path())
+		name := o.Event
+		if o.Weight != "" {
+			name = p.Events[event].Name + " " + o.of
+		}
+		m := l.heatMap(name + ": " + c.Path())
 		return a.WriteOutput(o.output, false, func(w io.Writer) error {
 			switch o.format {
 			case cli.JSON:
-				return l.writeJSON(w, o.Event, m)
+				return l.writeJSON(w, name, m)
 			case cli.HTML:
 				_, err := w.Write(m.AppendHTML(nil))
 				return err
@@ -171,7 +205,10 @@ func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session,
 }
 
 func (l *latencies) writeJSON(w io.Writer, event string, m *chart.HeatMap) error {
-	r := latencyReport{Event: event, Worst: slices.Concat([]latency{}, l.worst)}
+	r := latencyReport{Event: event, Unit: l.unit, Worst: slices.Concat([]latency{}, l.worst)}
+	if r.Unit == "ns" {
+		r.Unit = ""
+	}
 	for _, c := range m.Columns {
 		r.Columns = append(r.Columns, latencyColumn{c.Start, c.End, slices.Concat([]uint64{}, c.Counts)})
 	}
@@ -186,16 +223,20 @@ func (l *latencies) writeText(w io.Writer, m *chart.HeatMap) error {
 			sums.Add(slot, n)
 		}
 	}
-	text := chart.AppendHistogram(nil, sums, m.Scale, chart.StyleBCC, "ns")
+	text := chart.AppendHistogram(nil, sums, m.Scale, chart.StyleBCC, l.unit)
 	if _, err := w.Write(append(text, '\n')); err != nil {
 		return err
 	}
 	t := table.New(true, true, false, true, true).Names(5)
-	t.Row("seconds", "time", "comm", "tid", "cpu", "stack, innermost first")
+	head, value := "time", chart.Nanoseconds
+	if l.unit != "ns" {
+		head, value = l.unit, func(n uint64) string { return fmt.Sprint(n) }
+	}
+	t.Row("seconds", head, "comm", "tid", "cpu", "stack, innermost first")
 	for i := range l.worst {
 		x := &l.worst[i]
 		stack := strings.Join(x.Stack[:min(len(x.Stack), worstFrames)], " < ")
-		t.Row(x.Seconds, chart.Nanoseconds(x.Nanos), x.Comm, fmt.Sprint(x.TID), fmt.Sprint(x.CPU), stack)
+		t.Row(x.Seconds, value(x.period), x.Comm, fmt.Sprint(x.TID), fmt.Sprint(x.CPU), stack)
 	}
 	return t.Print(w)
 }

@@ -26,6 +26,7 @@ type resolveOptions struct {
 	demangle    string
 	annotate    bool
 	addresses   bool
+	srcline     bool
 	object      string
 
 	mode   report.Mode // demangle parsed
@@ -89,6 +90,8 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"folded: mark kernel and BPF frames with _[k], JIT frames with _[j], inlined ones with _[i]")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"folded: print frames without names with their offsets, [libc.so.6+0x27220]")
+	fs.BoolVar(&o.srcline, "srcline", false,
+		"script: print the source file and line of each frame below it, as perf script -F +srcline")
 	fs.StringVar(&o.object, "object", "",
 		"autofdo: the program or library, by `NAME`, path or build ID (default: the one with most branches)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
@@ -104,9 +107,13 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if err := cli.FormatByName(&o.format, o.output, o.each, resolveFormats...); err != nil {
 		return err
 	}
+	o.Payloads = o.format == cli.Script
 	o.Branches, o.Runs = o.format == cli.AutoFDO, o.format == cli.AutoFDO
 	if o.object != "" && !o.Runs {
 		return cli.Usagef("--object: of --format autofdo only")
+	}
+	if o.srcline && o.format != cli.Script {
+		return cli.Usagef("--srcline: of --format script only")
 	}
 	if o.minResolved < 0 || o.minResolved > 100 {
 		return cli.Usagef("--min-resolved %v: it is a percentage", o.minResolved)

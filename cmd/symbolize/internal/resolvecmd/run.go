@@ -2,6 +2,7 @@ package resolvecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -202,9 +203,12 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 
 func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *input.Capture,
 	p *ingest.Profile) error {
-	return report.Script(w, p, func(f func(*input.ReplaySample) error) error {
+	symbol, failed := r.s.Symbols(ctx)
+	err := report.Script(w, p, func(f func(*input.ReplaySample) error) error {
 		return c.Replay(ctx, f)
-	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p)})
+	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p), Payloads: true,
+		Symbol: symbol, Lines: r.o.srcline})
+	return errors.Join(err, failed())
 }
 
 // chains reports by event of the profile whether its samples carry call chains.
