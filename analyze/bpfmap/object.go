@@ -135,6 +135,31 @@ func readObjectMaps(ctx context.Context, f *elf.File, t *btf.Types, defs []btf.M
 	return out, errors.Join(errs...)
 }
 
+// Definitions returns the maps that a BPF object with the types t, nil without BTF, defines. With an
+// error it returns the valid definitions.
+func Definitions(f *elf.File, t *btf.Types) ([]ObjectMap, error) {
+	out := []ObjectMap{}
+	defs, err := btf.ObjectMaps(f, t)
+	for i := range defs {
+		out = append(out, objectMapOf(&defs[i], t))
+	}
+	return out, err
+}
+
+// WriteDefinitions writes a row for each map, nothing without maps.
+func WriteDefinitions(w io.Writer, maps []ObjectMap) error {
+	if len(maps) == 0 {
+		return nil
+	}
+	t := table.New(false, false, false, true, false, true, true, true).Names(1, 0, 2, 4)
+	t.Row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
+	for _, x := range maps {
+		t.Row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),
+			fmt.Sprint(x.ValueSize), fmt.Sprint(x.MaxEntries), fmt.Sprintf("%#x", x.Flags))
+	}
+	return t.Print(w)
+}
+
 // objectMapOf converts a definition.
 func objectMapOf(d *btf.MapDef, t *btf.Types) ObjectMap {
 	m := ObjectMap{Name: d.Name, Type: mapdump.TypeName(d.Type), KeySize: d.KeySize,
@@ -187,16 +212,8 @@ func readObjectData(f *elf.File, s *elf.Section, t *btf.Types, id btf.ID) (*Obje
 
 // WriteText writes a table of the maps, then the variables.
 func (m *ObjectMaps) WriteText(w io.Writer) error {
-	if len(m.Maps) > 0 {
-		t := table.New(false, false, false, true, false, true, true, true).Names(1, 0, 2, 4)
-		t.Row("NAME", "TYPE", "KEY", "SIZE", "VALUE", "SIZE", "ENTRIES", "FLAGS")
-		for _, x := range m.Maps {
-			t.Row(x.Name, x.Type, cmp.Or(x.Key, "-"), fmt.Sprint(x.KeySize), cmp.Or(x.Value, "-"),
-				fmt.Sprint(x.ValueSize), fmt.Sprint(x.MaxEntries), fmt.Sprintf("%#x", x.Flags))
-		}
-		if err := t.Print(w); err != nil {
-			return err
-		}
+	if err := WriteDefinitions(w, m.Maps); err != nil {
+		return err
 	}
 	for _, d := range m.Data {
 		if _, err := fmt.Fprintf(w, "%s\n", d.text); err != nil {

@@ -25,6 +25,7 @@ type Object struct {
 	Segments  []Segment     `json:"segments"`
 	Symbols   []SymbolCount `json:"symbols"`
 	DWARF     *DWARF        `json:"dwarf,omitempty"`
+	BPF       *BPFObject    `json:"bpf,omitempty"` // of BPF objects
 	Warnings  []string      `json:"warnings,omitempty"`
 }
 
@@ -70,6 +71,7 @@ func newObject(path string, f *elf.File, packed string) *Object {
 		})
 	}
 	info.countSymbols(f)
+	info.addBPF(f)
 	return info
 }
 
@@ -187,6 +189,7 @@ func (info *Object) WriteText(w io.Writer) error {
 	for _, s := range info.Symbols {
 		t.Row(s.Source, fmt.Sprintf("%d functions, %s", s.Functions, table.Bytes(s.Bytes)))
 	}
+	info.BPF.row(t)
 	info.DWARF.rows(t)
 	if len(info.Symbols) == 0 {
 		t.Row("symbols", "none: it is stripped")
@@ -194,5 +197,8 @@ func (info *Object) WriteText(w io.Writer) error {
 	for _, text := range info.Warnings {
 		t.Row("warning", text)
 	}
-	return t.Print(w)
+	if err := t.Print(w); err != nil {
+		return err
+	}
+	return info.BPF.write(w)
 }

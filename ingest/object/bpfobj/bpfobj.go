@@ -44,6 +44,9 @@ type Function struct {
 	// OwnTags are the possible tags of a single function in a program with subprograms,
 	// sorted. A match is a proof; without one, the kernel may have rewritten the code.
 	OwnTags []bpf.Tag
+	// SHA1 are the ones among Tags and OwnTags that kernels before 6.18 compute; later kernels use
+	// SHA-256.
+	SHA1 []bpf.Tag
 	// Uncertain names the facts besides this file that the tags depend on, "" for nothing.
 	Uncertain string
 	// Rewritten names the rewrites of a function by the kernel before it computes the

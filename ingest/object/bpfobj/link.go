@@ -41,7 +41,7 @@ func (r *reader) link() {
 				}
 			}
 			zeroMaps(buf, r.f.BigEndian)
-			fn.Tags = addTags(fn.Tags, buf)
+			fn.Tags = fn.addTags(fn.Tags, buf)
 			r.ownTags(buf, list)
 			if len(list) <= 2 {
 				break // there is only one order
@@ -50,9 +50,12 @@ func (r *reader) link() {
 	}
 }
 
-// addTags adds both tags of a function's instructions.
-func addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
+// addTags adds both tags of the function's instructions to a list.
+func (f *Function) addTags(tags []bpf.Tag, insns []byte) []bpf.Tag {
 	old, now := sha1.Sum(insns), sha256.Sum256(insns)
+	if t := bpf.Tag(old[:8]); !slices.Contains(f.SHA1, t) {
+		f.SHA1 = append(f.SHA1, t)
+	}
 	for _, t := range [...]bpf.Tag{bpf.Tag(old[:8]), bpf.Tag(now[:8])} {
 		if !slices.Contains(tags, t) {
 			tags = append(tags, t)

@@ -91,6 +91,6 @@ func (r *reader) ownTags(insns []byte, list []*function) {
 			order.PutUint16(call[2:], number[x.target])
 			order.PutUint32(call[4:], pseudoCallImm)
 		}
-		fn.OwnTags = addTags(fn.OwnTags, code)
+		fn.OwnTags = fn.addTags(fn.OwnTags, code)
 	}
 }

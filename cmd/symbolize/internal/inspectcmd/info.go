@@ -17,8 +17,9 @@ import (
 
 const infoLong = `info describes a file. Captures: recorder, events, counts of records, time span, the objects in
 stacks with their build IDs, and the BPF programs with what was captured of each. Object files: kind,
-machine, build ID, segments, symbol sources, and DWARF versions, compression and missing files. Perf
-maps and jitdump files: process, functions, addresses.
+machine, build ID, segments, symbol sources, and DWARF versions, compression and missing files; BPF
+objects: programs with their tags, maps, BTF. Perf maps and jitdump files: process, functions,
+addresses.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, the readable part is printed;
 130 interrupted.`
