@@ -14,7 +14,7 @@
 //
 // Data is written to temporary files: memory grows by only some bytes per program.
 //
-// A recording is a sequence of parts of ten seconds. A flusher makes each part durable: recorders
+// A recording is a sequence of parts of at most ten seconds. A flusher makes each part durable: recorders
 // hand over their data of the part and forget it, so that memory does not grow with time. A part
 // contains the data for its samples: the sampler turns first, then the side band is cut, and
 // mappings of ended processes are forgotten after they are written.

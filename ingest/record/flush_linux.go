@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// flushEvery is the most that is lost if the recorder is killed.
+	// flushEvery is the most that is lost if the recorder is killed. The first parts are shorter:
+	// firstFlush, and each twice as long as the one before it, so that half of a short recording
+	// remains.
 	flushEvery = 10 * time.Second
+	firstFlush = time.Second
 	// settle is how long a flush waits for pending reads of mappings.
 	settle = 500 * time.Millisecond
 )
@@ -37,6 +40,7 @@ type flusher struct {
 	w     *bundle.Writer    // current file
 	begun time.Time         // start of the current file
 	first bool              // nothing was flushed to the current file
+	next  time.Duration     // length of the current part, if it is less than flushEvery
 	last  bundle.Clocks     // start of the current part
 	lost  map[string]uint64 // the part of Summary.Lost that is already in a file
 	// Number of Summary.Warnings and Missing that are already in a file.
@@ -47,7 +51,7 @@ type flusher struct {
 }
 
 func newFlusher(s *session, w *bundle.Writer) *flusher {
-	return &flusher{s: s, set: s.set, path: w.Path(), w: w, begun: time.Now(), first: true,
+	return &flusher{s: s, set: s.set, path: w.Path(), w: w, begun: time.Now(), first: true, next: firstFlush,
 		last: s.manifest.Begin, lost: make(map[string]uint64), quit: make(chan struct{}),
 		done: make(chan struct{}), failed: make(chan error, 1)}
 }
@@ -72,15 +76,22 @@ func (f *flusher) loop() {
 	}
 }
 
-// stop ends the loop.
-func (f *flusher) stop() {
+// stop ends the loop. It returns the error of a flush that ended it at the same time.
+func (f *flusher) stop() error {
 	close(f.quit)
 	<-f.done
+	select {
+	case err := <-f.failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // pause returns the time to the next flush.
 func (f *flusher) pause() time.Duration {
-	every := time.Duration(flushEvery)
+	every := min(f.next, flushEvery)
+	f.next = 2 * every
 	if f.s.opts.flushEvery > 0 {
 		every = f.s.opts.flushEvery
 	}

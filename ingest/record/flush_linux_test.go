@@ -125,19 +125,23 @@ func TestProgramsCut(t *testing.T) {
 func TestFlushPause(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
+		next     time.Duration // before the limits
 		every    time.Duration // of tests
 		rotate   time.Duration
 		since    time.Duration // the start of the file
 		min, max time.Duration
 	}{
-		{name: "usual", min: flushEvery, max: flushEvery},
+		{name: "usual", next: 2 * flushEvery, min: flushEvery, max: flushEvery},
+		{name: "the first", next: firstFlush, min: firstFlush, max: firstFlush},
+		{name: "the fourth", next: 8 * firstFlush, min: 8 * firstFlush, max: 8 * firstFlush},
+		{name: "the fifth", next: 16 * firstFlush, min: flushEvery, max: flushEvery},
 		{name: "of tests", every: time.Second, min: time.Second, max: time.Second},
-		{name: "files are longer", rotate: time.Hour, min: flushEvery, max: flushEvery},
-		{name: "the file ends before", rotate: time.Hour, since: time.Hour - 5*time.Second, max: 5 * time.Second},
+		{name: "files are longer", next: flushEvery, rotate: time.Hour, min: flushEvery, max: flushEvery},
+		{name: "the file ends before", next: flushEvery, rotate: time.Hour, since: time.Hour - 5*time.Second, max: 5 * time.Second},
 		{name: "the file is due", rotate: time.Hour, since: 2 * time.Hour},
 	} {
 		opts := &Options{flushEvery: tc.every, Rotate: Rotation{Every: tc.rotate}}
-		f := &flusher{s: newTestRoot(t).session(opts), begun: time.Now().Add(-tc.since)}
+		f := &flusher{s: newTestRoot(t).session(opts), next: tc.next, begun: time.Now().Add(-tc.since)}
 		if got := f.pause(); got < tc.min || got > tc.max {
 			t.Errorf("%s: %v, want %v to %v", tc.name, got, tc.min, tc.max)
 		}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -97,7 +98,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 	}
 	err := s.run(ctx, list)
 	if s.flusher != nil {
-		s.flusher.stop()
+		err = cmp.Or(err, s.flusher.stop())
 	}
 	if end, clockErr := sys.ReadClocks(); clockErr == nil {
 		s.manifest.End = end
