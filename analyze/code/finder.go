@@ -112,6 +112,9 @@ func (c *Finder) Code(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code
 // program returns the code of a BPF function: from the captures, of the load that the object is of if
 // it is of one only, else from the store.
 func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
+	if isImage(o) {
+		return c.image(o)
+	}
 	loads := c.loads[o.ID.Key()]
 	if o.RefSymbol != "" {
 		loads = slices.DeleteFunc(slices.Clone(loads), func(l bpfLoad) bool {

@@ -22,12 +22,16 @@ func (c *Finder) AddKernel(capture *input.Capture, p *ingest.Profile) {
 		return
 	}
 	if key := kernels[0].Key(); c.copies[key].code == "" { // others of the build have the same code
-		c.copies[key] = kernelCopy{code: path, symbols: list}
+		c.copies[key] = kernelCopy{code: path, symbols: list, capture: capture}
 	}
 }
 
-// kernelCopy has the paths of a copy of the kernel's code and of its symbols, of the same boot.
-type kernelCopy struct{ code, symbols string }
+// kernelCopy has the paths of a copy of the kernel's code and of its symbols, of the same boot, and
+// the capture that it is beside, closed.
+type kernelCopy struct {
+	code, symbols string
+	capture       *input.Capture
+}
 
 // kernelCode opens the copy of a kernel's code; nil if none was added, or if it cannot be
 // read.

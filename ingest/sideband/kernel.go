@@ -209,7 +209,8 @@ func (c *kallsymsFunctions) find(at uint64) (i int, found bool) {
 func (r *Objects) listedCode(s *symlist.KernelSymbol) uint32 {
 	if s.Module == bpfModule {
 		return r.Add(ObjectKey{Kind: ingest.JIT, Path: r.Path([]byte(s.Name))},
-			ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name, NoImage: true})
+			ingest.Object{File: ingest.FileRef{Path: s.Name}, Symbol: s.Name,
+				NoImage: bpf.IsSymbol([]byte(s.Name))})
 	}
 	return r.Add(ObjectKey{Kind: ingest.Module, Path: r.Path([]byte(s.Module + "\x00" + s.Name))},
 		ingest.Object{File: ingest.FileRef{Path: "[" + s.Module + "]"}, Symbol: s.Name})

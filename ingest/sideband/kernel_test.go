@@ -78,7 +78,8 @@ func TestKallsyms(t *testing.T) {
 	const list = "ffffffff81000000 T _text\nffffffff81000100 T do_work\nffffffff82000000 B _end\n" +
 		"ffffffffc0800010 t __pfx_mod_a\t[worker]\nffffffffc0800020 t mod_a\t[worker]\n" +
 		"ffffffffc0800040 t mod_b\t[worker]\nffffffffc0800050 d data\t[worker]\n" +
-		"ffffffffc0900000 t other\t[other]\nffffffffc0100000 t bpf_prog_1_f\t[bpf]\n"
+		"ffffffffc0900000 t other\t[other]\nffffffffc0100000 t bpf_prog_1_f\t[bpf]\n" +
+		"ffffffffc0100100 t bpf_trampoline_7\t[bpf]\n"
 	for _, tc := range []struct {
 		name, list string
 		notes      []byte
@@ -149,13 +150,19 @@ func TestKallsyms(t *testing.T) {
 		{name: "except after padding", pc: 0xffffffffc0800020, ret: true, want: "mod_a+0x0"},
 		{name: "and at the start of a module", pc: 0xffffffffc0900000, ret: true, want: "other+0x0"},
 		{name: "and of a program", pc: 0xffffffffc0100000, ret: true, want: "bpf_prog_1_f+0x0"},
+		{name: "in a trampoline", pc: 0xffffffffc0100110,
+			want: "bpf_trampoline_7+0x10"},
 		{name: "data is no code", pc: 0xffffffffc0800054, want: "mod_b+0x14"},
 		{name: "far after the last function", pc: 0xffffffffc0900000 + maxListed},
 		{name: "before all", pc: 0xffffffffc00fffff},
 	} {
 		got := ""
 		if n, off, ok := sb.InKallsyms(tc.pc, tc.ret); ok {
-			got = fmt.Sprintf("%s+%#x", sb.Objects.List[n].Symbol, off)
+			o := &sb.Objects.List[n]
+			got = fmt.Sprintf("%s+%#x", o.Symbol, off)
+			if o.NoImage != strings.HasPrefix(o.Symbol, "bpf_prog_") {
+				t.Errorf("%s: %s has no image to capture: %v", tc.name, o.Symbol, !o.NoImage)
+			}
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
