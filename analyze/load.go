@@ -136,6 +136,21 @@ func (s *Session) findObjects(ctx context.Context, seen *input.Seen) error {
 	return s.findLocal(ctx, seen)
 }
 
+// Locate returns the profile that locate makes of addresses that are no capture, with names. locate gets
+// the options by which the session opens captures.
+func (s *Session) Locate(ctx context.Context,
+	locate func(input.Options) (*ingest.Profile, error)) (*ingest.Profile, error) {
+	var found error
+	s.pulling.ctx = ctx
+	opts := s.InputOptions()
+	opts.Seen = func(list input.Seen) { found = s.findObjects(ctx, &list) }
+	p, err := locate(opts)
+	if err = cmp.Or(err, found); err != nil {
+		return nil, err
+	}
+	return s.Name(ctx, p)
+}
+
 // nameCapture puts the path of a capture in front of the warnings about it that lack it.
 func nameCapture(list []ingest.Warning, path string) {
 	for i := range list {

@@ -19,8 +19,9 @@ type SymbolReport struct {
 	Rows  []SymbolRow `json:"rows"`
 	Lost  []string    `json:"lost,omitempty"`
 
-	rows    []Row // Rows before they have names
-	returns bool
+	rows     []Row // Rows before they have names
+	returns  bool
+	unplaced int
 }
 
 // SymbolRow is a code address with its count and name.
@@ -99,34 +100,44 @@ func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *report
 		if x.Reason == "" {
 			x.Offset = addr.Return(x.Offset, r.returns)
 		}
+		if kernelUnknown(p, at[i]) {
+			r.unplaced++
+		}
 		r.Rows = append(r.Rows, x)
 	}
 }
 
-// Unplaced returns the number of rows with kernel addresses that are in no known kernel.
-func (r *SymbolReport) Unplaced() (n int) {
-	for i := range r.Rows {
-		if r.Rows[i].Object == ingest.UnmappedKernelPath {
-			n++
-		}
-	}
-	return n
+// kernelUnknown reports whether a location is a kernel address in no known kernel.
+func kernelUnknown(p *ingest.Profile, at ingest.LocationID) bool {
+	o := &p.Objects[p.Locations[at].Object]
+	return o.File.Path == ingest.UnmappedKernelPath && o.Reason == ingest.MapsNotSaved
 }
+
+// Unplaced returns the number of rows with kernel addresses that are in no known kernel.
+func (r *SymbolReport) Unplaced() int { return r.unplaced }
 
 // newSymbolRow makes a row with the names of a location.
 func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (x SymbolRow) {
-	x.Object = ingest.ShortName(&p.Objects[p.Locations[at].Object])
-	if !p.Names.Named(at) {
-		x.Reason = p.Names.Reasons[at].String()
-		return x
-	}
-	x.Offset = p.Names.SymOff[at]
-	for _, f := range p.Names.At(at) {
-		fn := &p.Names.Functions[f.Func]
-		x.Frames = append(x.Frames, SymbolFrame{Function: d.Name(fn.SystemName), File: fn.File,
-			Line: f.Line, Inlined: f.Inlined})
+	x.Object, x.Frames, x.Reason = namesAt(p, at, d)
+	if x.Reason == "" {
+		x.Offset = p.Names.SymOff[at]
 	}
 	return x
+}
+
+// namesAt returns the object and the functions at a location, or the reason why there are none.
+func namesAt(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (
+	object string, frames []SymbolFrame, reason string) {
+	object = ingest.ShortName(&p.Objects[p.Locations[at].Object])
+	if !p.Names.Named(at) {
+		return object, nil, p.Names.Reasons[at].String()
+	}
+	for _, f := range p.Names.At(at) {
+		fn := &p.Names.Functions[f.Func]
+		frames = append(frames, SymbolFrame{Function: d.Name(fn.SystemName), File: fn.File,
+			Line: f.Line, Inlined: f.Inlined})
+	}
+	return object, frames, ""
 }
 
 // WriteText prints a row for each address: the function that holds it with the offset,
@@ -163,17 +174,24 @@ func (x *SymbolRow) function() string {
 		return fmt.Sprintf("[%s] %s: %s", x.Object, x.Address, x.Reason)
 	}
 	last := len(x.Frames) - 1
-	text := fmt.Sprintf("%s+%#x", x.Frames[last].Function, x.Offset)
-	for i := last - 1; i >= 0; i-- {
-		text += " > " + x.Frames[i].Function
+	return fmt.Sprintf("%s+%#x", x.Frames[last].Function, x.Offset) + inlinedText(x.Frames)
+}
+
+// inlinedText lists the calls inlined in the physical function, which is last.
+func inlinedText(frames []SymbolFrame) (text string) {
+	for i := len(frames) - 2; i >= 0; i-- {
+		text += " > " + frames[i].Function
 	}
 	return text
 }
 
 // line is where the address is in the source.
-func (x *SymbolRow) line() string {
-	if len(x.Frames) == 0 || x.Frames[0].File == "" {
+func (x *SymbolRow) line() string { return lineText(x.Frames) }
+
+// lineText is the line of the innermost function.
+func lineText(frames []SymbolFrame) string {
+	if len(frames) == 0 || frames[0].File == "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s:%d", x.Frames[0].File, x.Frames[0].Line)
+	return fmt.Sprintf("%s:%d", frames[0].File, frames[0].Line)
 }

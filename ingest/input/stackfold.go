@@ -539,6 +539,28 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
+	f, warnings, err := foldAlone(ctx, name, set, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	local := make([]uint32, len(list))
+	for i := range list {
+		sm := &set.Samples[i]
+		part := f.part(kernelRole, sm.Kernel, origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
+		local[i] = f.lists[kernelRole].At(part)[0]
+	}
+	p, shard := f.profile()
+	addWarnings(p, warnings)
+	at := make([]ingest.LocationID, len(list))
+	for i, n := range local {
+		at[i] = shard.Location[n]
+	}
+	return p, at, nil
+}
+
+// foldAlone folds all samples of a set that is no capture; it returns the warnings about the bundles.
+func foldAlone(ctx context.Context, name string, set *stackmap.Set, opts Options) (
+	*stackFolder, []sideband.Warning, error) {
 	opts.Event, opts.Comms, opts.Keep = "", nil, ingest.Keep{}
 	opts.PIDs, opts.TIDs, opts.CPUs = nil, nil, nil
 	opts.Time, opts.Branches, opts.Weight = TimeRange{}, false, ""
@@ -550,18 +572,6 @@ func Addresses(ctx context.Context, name string, list []uint64, opts Options) (
 	}
 	sb.Build()
 	f := newStackFolder(s, sb)
-	local := make([]uint32, len(list))
 	f.samples()
-	for i := range list {
-		sm := &set.Samples[i]
-		part := f.part(kernelRole, sm.Kernel, origin{sm.PID, sm.Program, sm.KernelTime, sm.Timed})
-		local[i] = f.lists[kernelRole].At(part)[0]
-	}
-	p, shard := f.profile()
-	addWarnings(p, sb.Records.Warnings)
-	at := make([]ingest.LocationID, len(list))
-	for i, n := range local {
-		at[i] = shard.Location[n]
-	}
-	return p, at, nil
+	return f, sb.Records.Warnings, nil
 }

@@ -26,6 +26,7 @@ type StackOptions struct {
 	Depth    int              // frames in a bare value; 0 if unknown
 	Stride   int              // bytes of a bare value; 0 if unknown
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
+	KernelID buildid.ID       // of the kernel of Kallsyms; zero if the notes beside it have it
 	// Maps are paths of copies of /proc/PID/maps, by process; AnyProcess is the key for all stacks
 	// of unknown processes.
 	Maps map[int32]string
@@ -142,7 +143,7 @@ func (s *stackSource) newState(ctx context.Context) (*sideband.State, error) {
 	sb.UseTimes(s.file.times, s.opts.Now)
 	sb.SeparateLoads(s.opts.Loads)
 	if s.kallsyms != "" {
-		if err := sb.AddKallsyms(s.kallsyms); err != nil {
+		if err := sb.AddKallsyms(s.kallsyms, o.KernelID); err != nil {
 			return nil, err
 		}
 	}

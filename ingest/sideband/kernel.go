@@ -106,8 +106,9 @@ const maxListed = 64 << 10
 const maxNotes = 64 << 10
 
 // AddKallsyms adds the kernel's address space by a kallsyms text: the kernel by the address of
-// _text, and modules and BPF programs by function.
-func (sb *State) AddKallsyms(path string) error {
+// _text, and modules and BPF programs by function. id is the kernel's build ID; if it is zero, the
+// notes beside the text have it.
+func (sb *State) AddKallsyms(path string, id buildid.ID) error {
 	f, err := files.Open(path)
 	if err != nil {
 		return err
@@ -136,7 +137,9 @@ func (sb *State) AddKallsyms(path string) error {
 	}
 	symlist.SortKernelSymbols(sb.Kernel.functions.symbols)
 	sb.Kernel.functions.numbers = make([]uint32, len(sb.Kernel.functions.symbols))
-	id := kernelIDBeside(path)
+	if id.IsZero() {
+		id = kernelIDBeside(path)
+	}
 	if id.IsZero() {
 		id = buildid.Make(buildid.Content, sum.Sum(nil))
 	}

@@ -83,6 +83,7 @@ func TestKallsyms(t *testing.T) {
 	for _, tc := range []struct {
 		name, list string
 		notes      []byte
+		id         buildid.ID
 		err        string
 		ref        string
 	}{
@@ -92,6 +93,7 @@ func TestKallsyms(t *testing.T) {
 		{name: "hidden", list: "0000000000000000 T _text\n", err: "all addresses are zero"},
 		{name: "no list", list: "hello\n", err: "not a list of kernel symbols"},
 		{name: "with notes", list: list, notes: note(sum(9)), ref: "_text"},
+		{name: "by a given ID", list: list, notes: note(sum(8)), id: buildid.New(sum(9)), ref: "_text"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -106,7 +108,7 @@ func TestKallsyms(t *testing.T) {
 			}
 			sb := New()
 			sb.Clock.Timed = true
-			if err := sb.AddKallsyms(path); tc.err != "" {
+			if err := sb.AddKallsyms(path, tc.id); tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("error %v, want %q", err, tc.err)
 				}
@@ -126,7 +128,7 @@ func TestKallsyms(t *testing.T) {
 			}
 		})
 	}
-	if err := New().AddKallsyms(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if err := New().AddKallsyms(filepath.Join(t.TempDir(), "none"), buildid.ID{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "kallsyms")
@@ -134,7 +136,7 @@ func TestKallsyms(t *testing.T) {
 		t.Fatal(err)
 	}
 	sb := New()
-	if err := sb.AddKallsyms(path); err != nil {
+	if err := sb.AddKallsyms(path, buildid.ID{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

@@ -42,9 +42,11 @@ func (in *Input) pairs(h *rawdump.Header) int {
 
 // table is a stack map: stacks by their ids.
 type table struct {
-	layout layout
-	byID   map[stackID]uint32 // index in list
-	list   []tableEntry       // in the order of the dump
+	layout   layout
+	byID     map[stackID]uint32 // index in list
+	list     []tableEntry       // in the order of the dump
+	keySize  int                // bytes
+	longKeys bool               // keys are bytes, not numbers
 }
 
 // tableEntry is a stack of a table.
@@ -60,12 +62,15 @@ const mapTypeStackTrace = 7
 // longer key, such as a hash. One map has only one of the two.
 type stackID [maxStackID]byte
 
-// maxStackID bounds the key of a stack, in bytes.
-const maxStackID = 16
+// maxStackID bounds the key of a stack, maxNumber a key that is a number; in bytes.
+const (
+	maxStackID = 16
+	maxNumber  = 8
+)
 
 // idOf reads an ID of up to maxStackID bytes.
 func idOf(b []byte, big bool) (id stackID) {
-	if len(b) > 8 {
+	if len(b) > maxNumber {
 		copy(id[:], b)
 		return id
 	}
@@ -90,7 +95,8 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 		return nil, fmt.Errorf("%s: %w: the map %q is a %s", in.Name, ErrNotStacks, h.Name,
 			mapdump.TypeName(h.Type))
 	}
-	t := &table{byID: make(map[stackID]uint32, in.pairs(h))}
+	t := &table{byID: make(map[stackID]uint32, in.pairs(h)), keySize: int(h.KeySize),
+		longKeys: h.KeySize > maxNumber}
 	if d.Form == mapdump.Raw {
 		t.layout.buildID, t.layout.big = h.Flags&rawdump.FlagBuildID != 0, h.BigEndian
 		if h.Type != mapTypeStackTrace { // another map's flags do not describe its values
@@ -180,7 +186,7 @@ func (t *table) part(field []byte, big bool) Part {
 		t.list[n].counted = true
 		return t.list[n].part
 	}
-	if len(field) > 8 {
+	if len(field) > maxNumber {
 		if id == (stackID{}) {
 			return Part{Cause: Absent}
 		}

@@ -251,6 +251,7 @@ func CompleteInputs(a *App, cmd *cobra.Command) {
 			completeFlag(sub, "kernel", CompleteStoredIDs(a, true))
 		case "map":
 			completeFlag(sub, "map", mapsOf(a))
+			completeFlag(sub, "kernel", CompleteStoredIDs(a, true))
 		}
 		if fs.Lookup("symfs") == nil || fs.Lookup("event") == nil {
 			continue

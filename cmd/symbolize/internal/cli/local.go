@@ -50,7 +50,12 @@ func (a *App) Places(symfs []string, host bool) *local.Options {
 
 // printLocal prints which objects of the captures did not come from the store.
 func (s *Session) printLocal() {
-	if found := local.Found(s.State().Local); found != "" {
+	found := local.Found(s.State().Local)
+	switch {
+	case found == "":
+	case len(s.paths) == 0:
+		s.App.Note(found + ", which the store lacks")
+	default:
 		read := slices.DeleteFunc(slices.Clone(s.paths), func(p string) bool {
 			return slices.Contains(s.failed, p)
 		})

@@ -225,6 +225,15 @@ func (s *Session) LoadEach(ctx context.Context, paths []string,
 	return nil
 }
 
+// Locate returns the profile that locate makes of addresses, with names. paths are the files that
+// have the objects' build IDs.
+func (s *Session) Locate(ctx context.Context, paths []string,
+	locate func(input.Options) (*ingest.Profile, error)) (*ingest.Profile, error) {
+	s.paths = append(s.paths, paths...)
+	p, err := s.Session.Locate(ctx, locate)
+	return p, SessionError(err)
+}
+
 // Name names the locations of profiles, and returns one profile of all.
 func (s *Session) Name(ctx context.Context, profiles ...*ingest.Profile) (*ingest.Profile, error) {
 	p, err := s.Session.Name(ctx, profiles...)

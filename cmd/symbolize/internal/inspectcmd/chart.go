@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
 	"symbolize/analyze/report"
+	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
@@ -37,11 +38,14 @@ type mapChartOptions struct {
 	rows     int
 	with     []string
 	kallsyms []string
+	kernel   string
+	noLocal  bool
 	remote   cli.RemoteFlag
 	demangle string
 
-	scale *chart.Scale
-	mode  report.Mode
+	scale    *chart.Scale
+	kernelID buildid.ID // kernel parsed
+	mode     report.Mode
 }
 
 // defaultSymbolRows is how many rows --symbols prints: a screenful.
@@ -68,9 +72,13 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 		chartStyles...)
 	fs.StringVar(&o.unit, "unit", "", "`UNIT` of values: ns, us, bytes …")
 	fs.StringArrayVar(&o.with, "with", nil,
-		"read symbols for --symbols from `PATH`; may be repeated")
+		"read symbols for --symbols and stacks from `PATH`; may be repeated")
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
-		"read symbols for --symbols from `FILE`, a copy of /proc/kallsyms of that boot")
+		"read symbols for --symbols and stacks from `FILE`, a copy of /proc/kallsyms of that boot")
+	fs.StringVar(&o.kernel, "kernel", "",
+		"build `ID` of the kernel of --kallsyms, if no copy of /sys/kernel/notes is beside it")
+	fs.BoolVar(&o.noLocal, "no-local", false,
+		"do not search this host for files that the store and --with lack")
 	o.remote.AddFlag(fs)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
 	cli.Complete(cmd, "hist", strings.Fields("log2 bcc bpftrace linear lhist"))
@@ -103,6 +111,16 @@ func (o *mapChartOptions) validate() error {
 		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case o.cleared && !o.heatmap:
 		return cli.Usagef("--cleared is for --heatmap")
+	}
+	if o.kernel != "" {
+		var err error
+		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
+			return cli.Usagef("--kernel: %v", err)
+		}
+		if len(o.kallsyms) == 0 {
+			return ingest.WithHint(cli.Usagef("--kernel: a build ID does not tell at which address the "+
+				"kernel ran"), "--kallsyms FILE does: a copy of /proc/kallsyms, read as root in that boot")
+		}
 	}
 	if o.hist != "" && o.hist != autoScale {
 		s, err := chart.ParseScale(o.hist)

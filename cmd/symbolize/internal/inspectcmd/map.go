@@ -22,13 +22,13 @@ import (
 	"symbolize/ingest/input"
 )
 
-const mapLong = `map shows dumps of BPF maps: keys and values by BTF, counts by code address with names (--symbols),
-histograms as bcc and bpftrace draw them (--hist), values against time (--heatmap).
+const mapLong = `map shows dumps of BPF maps: keys and values by BTF, the frames of stack maps with names, counts by
+code address with names (--symbols), histograms as bcc and bpftrace draw them (--hist), values
+against time (--heatmap).
 
 DUMP is a raw dump or the output of bpftool map dump: with -j, or the text of a map with or without
-BTF. BUNDLE is a file of
-capture --maps; --map selects one of several maps. Of a BPF OBJECT map shows the maps that it
-defines and the initial values of its variables.
+BTF. BUNDLE is a file of capture --maps; --map selects one of several maps. Of a BPF OBJECT map shows
+the maps that it defines and the initial values of its variables.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a dump is damaged, the entries before the damage were used;
 130 interrupted.`
@@ -112,8 +112,9 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 	case o.hist != "":
 		return runHist(a, o, m)
 	case o.symbols != "":
-		bundles, _ := analyze.SplitBundles(paths)
-		return runSymbols(ctx, a, o, m, bundles)
+		return runSymbols(ctx, a, o, m, paths)
+	case m.HasStacks(a):
+		return runStacks(ctx, a, o, m, paths)
 	}
 	return runMapValues(a, o, m)
 }
@@ -162,37 +163,68 @@ func runHist(a *cli.App, o *mapOptions, m *bpfmap.Dump) error {
 
 // runSymbols prints the counts of a map with code addresses as keys, with names.
 func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
-	bundles []string) error {
+	paths []string) error {
 	r, err := m.Addresses(bpfmap.SymbolOptions{Key: o.symbols, Count: o.count, Rows: o.rows,
 		Returns: o.returns}, a)
 	if err != nil {
 		return err
 	}
+	var at []ingest.LocationID
+	bundles, _ := analyze.SplitBundles(paths)
+	err = nameMap(ctx, a, o, bundles, func(opts input.Options) (p *ingest.Profile, err error) {
+		p, at, err = input.Addresses(ctx, m.Name, r.PCs(), opts)
+		return p, err
+	}, func(p *ingest.Profile, d *report.Demangler) (unplaced, all int) {
+		r.Name(p, at, d)
+		return r.Unplaced(), len(r.Rows)
+	})
+	if err != nil {
+		return err
+	}
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+}
+
+// runStacks prints the stacks of a stack map, with names.
+func runStacks(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
+	paths []string) error {
+	var r *bpfmap.StackReport
+	err := nameMap(ctx, a, o, paths, func(opts input.Options) (p *ingest.Profile, err error) {
+		r, p, err = m.Stacks(ctx, opts, a)
+		return p, err
+	}, func(p *ingest.Profile, d *report.Demangler) (unplaced, all int) {
+		r.Name(p, d)
+		return r.Unplaced(), r.NumFrames()
+	})
+	if err != nil {
+		return err
+	}
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+}
+
+// nameMap names the profile that locate returns; paths are the files that have the build IDs. use gets
+// the named profile, and returns how many addresses of all are in no known kernel.
+func nameMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string,
+	locate func(input.Options) (*ingest.Profile, error),
+	use func(*ingest.Profile, *report.Demangler) (unplaced, all int)) error {
+	bundles, _ := analyze.SplitBundles(paths)
 	inputs := cli.InputOptions{With: o.with, Kallsyms: o.kallsyms, Bundles: bundles,
-		Remote: o.remote}
+		NoLocal: o.noLocal, Remote: o.remote}
 	if len(o.kallsyms) > 0 {
-		inputs.Stacks.Parsed.Kallsyms = o.kallsyms[0]
+		inputs.Stacks.Parsed.Kallsyms, inputs.Stacks.Parsed.KernelID = o.kallsyms[0], o.kernelID
 	}
 	s, err := a.OpenSession(ctx, &inputs)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	p, at, err := input.Addresses(ctx, m.Name, r.PCs(), s.InputOptions())
+	p, err := s.Locate(ctx, paths, locate)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Need(ctx, p.Objects); err != nil {
-		return err
-	}
-	if _, err := s.Name(ctx, p); err != nil {
-		return err
-	}
 	a.PrintWarnings(p)
-	r.Name(p, at, report.NewDemangler(o.mode))
-	if n := r.Unplaced(); n > 0 {
+	if n, all := use(p, report.NewDemangler(o.mode)); n > 0 {
 		a.Warn(fmt.Sprintf("%d of %d addresses are not placed in a kernel: a dump has no addresses of its boot",
-			n, len(r.Rows)), "--kallsyms FILE has them: a copy of /proc/kallsyms, read as root in that boot")
+			n, all), "--kallsyms FILE has them: a copy of /proc/kallsyms, read as root in that boot")
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+	return nil
 }
