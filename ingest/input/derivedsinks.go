@@ -376,7 +376,8 @@ func (d *deriver) report() (list []ingest.Warning) {
 	if d.d.kind == pairOf {
 		st, what = &d.table.Stats, "pairs"
 	}
-	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Open.Count + st.Back.Count
+	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Open.Count + st.Ended.Count +
+		st.Back.Count
 	add := func(s pair.Sum, text, hint string) {
 		if s.Count > 0 {
 			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
@@ -393,8 +394,8 @@ func (d *deriver) report() (list []ingest.Warning) {
 		add(st.CutStart, "are left out, as they began before the recording and have no stack", "")
 	}
 	add(st.CutEnd, "had not ended when the recording did, and count until then", "")
-	add(st.Open, "have no recorded end, and are left out: they went on when the recording ended, or never returned",
-		"")
+	add(st.Ended, "never returned, and are left out: their threads ended", "")
+	add(st.Open, "have no recorded end, and are left out: they went on when the recording ended, or it was lost", "")
 	add(st.Back, "are left out, as they end before they start", "")
 	note := func(n uint64, text string) {
 		if n > 0 {

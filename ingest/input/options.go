@@ -140,7 +140,7 @@ type Seen struct {
 
 // TimeRange selects samples from From to To inclusive, like perf script --time: in ns of the
 // recording's clock or, with Percent, in millionths of the time between the first and the last
-// sample. The zero value selects all.
+// sample, of derived events between the first and the last record. The zero value selects all.
 type TimeRange struct {
 	From, To uint64
 	Percent  bool
@@ -207,9 +207,9 @@ func (c *collector) chooseTimes() error {
 		return nil
 	}
 	first, last := file.Features.FirstTime, file.Features.LastTime
-	if last == 0 {
+	if last == 0 || c.derived != nil { // waits begin and end with other records, too
 		var err error
-		if first, last, err = c.sampleTimes(); err != nil {
+		if first, last, err = c.recordTimes(); err != nil {
 			return err
 		}
 	}
@@ -236,21 +236,23 @@ func (c *collector) anyHas(field perfdata.SampleType) bool {
 	return false
 }
 
-// sampleTimes reads the times of the first and the last sample, which only perf record writes as a
-// feature.
-func (c *collector) sampleTimes() (first, last uint64, err error) {
+// recordTimes reads the times of the first and the last sample, which only perf record writes as a
+// feature; of a derived event those of all records.
+func (c *collector) recordTimes() (first, last uint64, err error) {
 	first = math.MaxUint64
-	var s perfdata.Sample
 	var records *perfdata.RecordReader
 	for i := range c.Records.NumChunks() {
 		records = c.Records.Read(records, c.Records.Chunk(i))
 		for records.Next() {
 			rec := records.Record()
-			if rec.Type != perfdata.TypeSample || c.Records.File.DecodeSample(rec, &s) != nil ||
-				s.Time == sideband.NoTime {
+			if rec.Type != perfdata.TypeSample && c.derived == nil {
 				continue
 			}
-			first, last = min(first, s.Time), max(last, s.Time)
+			id, err := c.Records.File.SampleID(rec)
+			if err != nil || id.Time == sideband.NoTime || id.Time == 0 && rec.Type != perfdata.TypeSample {
+				continue
+			}
+			first, last = min(first, id.Time), max(last, id.Time)
 		}
 		if err := records.Err(); err != nil {
 			return 0, 0, err

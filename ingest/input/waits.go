@@ -37,8 +37,9 @@ type deriver struct {
 	shares   map[int32][]cpuShare
 	replayed map[int32]int // nil in a fold
 	started  bool
-	first    uint64 // times of the samples read so far
+	first    uint64 // times of the records read so far
 	last     uint64
+	now      uint64 // time of the record that emit passes on
 }
 
 // derivedRecord is what is left of a record until its time comes.
@@ -60,6 +61,8 @@ const (
 	recordOut
 	recordWake
 	recordFork
+	recordExit
+	recordExec
 	recordStart
 	recordEnd
 	recordOnCPU
@@ -108,14 +111,14 @@ func (d *deriver) run(ctx context.Context) error {
 		return err
 	}
 	d.window.Emit = d.emit
-	d.threads = pair.Threads{Losses: losses, Emit: d.waited, WakerDepth: d.d.depth}
+	d.threads = pair.Threads{Losses: losses, Emit: d.waited, Ended: d.share, WakerDepth: d.d.depth}
 	if d.d.wakers {
 		d.threads.WakerDepth = max(1, d.d.depth)
 	}
 	if d.d.kind == wallClock {
 		d.threads.Run = d.ran
 	}
-	d.table = pair.Table{Losses: losses, Emit: d.paired}
+	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.d.ofThreads}
 	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -133,6 +136,7 @@ func (d *deriver) run(ctx context.Context) error {
 	if err := d.window.Rest(); err != nil {
 		return err
 	}
+	d.now = d.last
 	d.threads.Finish(d.last)
 	d.table.Finish(d.last)
 	for _, tid := range slices.Sorted(maps.Keys(d.cpu)) {
@@ -148,26 +152,65 @@ func (d *deriver) record(rec *perfdata.Record) error {
 		return d.sampled(rec)
 	case perfdata.TypeFinishedRound:
 		return d.window.Round()
-	case perfdata.TypeComm:
-		var x perfdata.Comm
-		if d.c.Records.File.Comm(rec, &x) == nil {
-			d.pids[x.TID] = x.PID
-		}
-	case perfdata.TypeFork:
-		var x perfdata.Task
-		if d.c.Records.File.Task(rec, &x) == nil {
-			d.pids[x.TID] = x.PID
-			if d.d.kind == pairOf {
-				break
-			}
-			if id, err := d.c.Records.File.SampleID(rec); err == nil && !x.Synthesized && id.Time > 0 {
-				return d.push(id.Time, derivedRecord{kind: recordFork, point: pair.Point{TID: x.TID}})
-			}
-		}
+	}
+	id, _ := d.c.Records.File.SampleID(rec) // the first pass has reported damage
+	if id.Time > 0 {                        // perf did not make the record
+		d.note(id.Time)
+	}
+	switch rec.Type {
+	case perfdata.TypeComm, perfdata.TypeFork, perfdata.TypeExit:
+		return d.life(rec, &id)
 	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide:
-		return d.switched(rec)
+		if id.Time > 0 {
+			return d.switched(rec, &id)
+		}
 	}
 	return nil
+}
+
+// note extends the interval of the recording to a time.
+func (d *deriver) note(time uint64) {
+	if time != sideband.NoTime {
+		d.first, d.last = min(d.first, time), max(d.last, time)
+	}
+}
+
+// life adds a record of the beginning or the end of a thread or its program.
+func (d *deriver) life(rec *perfdata.Record, id *perfdata.SampleID) error {
+	var x perfdata.Comm
+	var task perfdata.Task
+	r := derivedRecord{point: pair.Point{CPU: cpuOf(id)}}
+	switch rec.Type {
+	case perfdata.TypeComm:
+		if d.c.Records.File.Comm(rec, &x) != nil {
+			return nil
+		}
+		d.pids[x.TID] = x.PID
+		if r.kind, r.point.TID = recordExec, x.TID; !x.Exec {
+			return nil
+		}
+	default:
+		if d.c.Records.File.Task(rec, &task) != nil {
+			return nil
+		}
+		r.kind, r.point.TID = recordExit, task.TID
+		if rec.Type == perfdata.TypeFork {
+			d.pids[task.TID] = task.PID
+			r.kind = recordFork
+		}
+	}
+	if id.Time == 0 || task.Synthesized {
+		return nil
+	}
+	return d.push(id.Time, r)
+}
+
+// cpuOf returns the CPU of a record; -1 if it was not recorded.
+func cpuOf(id *perfdata.SampleID) int32 {
+	if id.Has&perfdata.SampleCPU == 0 {
+		return -1
+	}
+	return int32(id.CPU)
 }
 
 func (d *deriver) push(time uint64, x derivedRecord) error {
@@ -181,18 +224,11 @@ func (d *deriver) push(time uint64, x derivedRecord) error {
 // switched adds a SWITCH record, which recordings with --switch-events have besides sched_switch: a
 // recording of one process has no other for its threads that start to run, and the kernel may drop
 // samples where it keeps these.
-func (d *deriver) switched(rec *perfdata.Record) error {
+func (d *deriver) switched(rec *perfdata.Record, id *perfdata.SampleID) error {
 	if d.d.kind == pairOf {
 		return nil
 	}
-	id, err := d.c.Records.File.SampleID(rec)
-	if err != nil {
-		return nil // the first pass has reported damage
-	}
-	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: -1, Stack: pair.NoStack}}
-	if id.Has&perfdata.SampleCPU != 0 {
-		x.point.CPU = int32(id.CPU)
-	}
+	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: cpuOf(id), Stack: pair.NoStack}}
 	if rec.Misc&perfdata.MiscSwitchOut != 0 {
 		state := stateUnknown
 		if rec.Misc&perfdata.MiscSwitchOutPreempt != 0 {
@@ -210,9 +246,7 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 		d.bad(rec, err)
 		return nil
 	}
-	if s.Time != sideband.NoTime {
-		d.first, d.last = min(d.first, s.Time), max(d.last, s.Time)
-	}
+	d.note(s.Time)
 	r := &d.d.roles[s.Event]
 	if r.role == noRole {
 		return nil
@@ -290,12 +324,10 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 	if !d.started {
 		d.started, d.threads.From = true, min(d.first, time)
 	}
+	d.now = time
 	switch x.kind {
 	case recordSwitch:
 		d.threads.Out(x.point, x.why)
-		if x.why == pair.Dead {
-			d.share(x.point.TID)
-		}
 		in := x.point
 		if in.TID = x.other; !d.recorded(in.TID) {
 			in.TID = 0 // nothing more is known of it than of the idle thread
@@ -312,8 +344,16 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 		}
 		d.threads.Wake(pair.Point{Time: time, TID: x.other, CPU: x.point.CPU}, x.point, x.interrupt)
 	case recordFork:
-		d.share(x.point.TID)
-		d.threads.New(x.point)
+		if d.d.kind != pairOf {
+			d.threads.New(x.point)
+		}
+	case recordExit:
+		if d.d.kind != pairOf {
+			d.threads.Exit(x.point)
+		}
+		d.table.Exit(x.point.TID, time)
+	case recordExec:
+		d.exec(x.point)
 	case recordStart:
 		d.table.Start(x.key, x.point)
 	case recordEnd:
@@ -322,6 +362,16 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 		d.onCPU(&x)
 	}
 	return nil
+}
+
+// exec follows a thread that executes a program: it has the number of its process from then on.
+func (d *deriver) exec(p pair.Point) {
+	d.table.Exec(p.TID, p.Time, d.pidOf)
+	from := d.threads.Running(p.CPU)
+	if from == 0 || from == p.TID || d.pidOf(from) != p.TID {
+		return
+	}
+	d.threads.Rename(from, p)
 }
 
 // clip returns the length of the part of a span within Options.Time. ok is false if there is none.
@@ -413,6 +463,7 @@ type cpuShare struct{ nanos, weight uint64 }
 type cpuTime struct {
 	cpuShare
 	samples map[cpuSample]*cpuSum
+	last    uint64 // when the last run began
 }
 
 type cpuSample struct{ subject, stack uint32 }
@@ -420,9 +471,11 @@ type cpuSample struct{ subject, stack uint32 }
 type cpuSum struct{ count, weight uint64 }
 
 // ran adds the run of a thread.
-func (d *deriver) ran(tid int32, from, to uint64) {
-	if nanos, ok := d.clip(from, to); ok {
-		d.cpuOf(tid).nanos += nanos
+func (d *deriver) ran(from pair.Point, to uint64) {
+	if nanos, ok := d.clip(from.Time, to); ok {
+		x := d.cpuOf(from.TID)
+		x.nanos += nanos
+		x.last = max(x.last, from.Time)
 	}
 }
 
@@ -472,8 +525,8 @@ func (d *deriver) share(tid int32) {
 		d.replayed[tid]++
 	}
 	if x.weight == 0 && x.nanos > 0 {
-		d.deliverSample(&derivedSample{subject: d.subjectOf(tid, d.last, stateRunning),
-			stack: pair.NoStack, missing: notSampled, weight: x.nanos, count: 1, time: d.last})
+		d.deliverSample(&derivedSample{subject: d.subjectOf(tid, x.last, stateRunning),
+			stack: pair.NoStack, missing: notSampled, weight: x.nanos, count: 1, time: d.now})
 		return
 	}
 	keys := slices.SortedFunc(maps.Keys(x.samples), func(a, b cpuSample) int {
@@ -485,7 +538,7 @@ func (d *deriver) share(tid int32) {
 		weight += sum.weight
 		upTo := mulDiv(x.nanos, weight, x.weight)
 		d.deliverSample(&derivedSample{subject: k.subject, stack: k.stack, weight: upTo - nanos,
-			count: sum.count, time: d.last})
+			count: sum.count, time: d.now})
 		nanos = upTo
 	}
 }

@@ -35,7 +35,8 @@ func waitsCapture(big bool) capture {
 var stateBits = map[string]uint64{"S": 1, "D": 2, "X": 0x10, "I": 0x80, "R": 0, "R+": 0x100}
 
 // record adds the event of a line: "TIME CPU switch PREV STATE NEXT", "TIME CPU waking BY WOKEN",
-// "TIME CPU irq BY WOKEN", "TIME CPU clock TID", "TIME CPU fork TID", "TIME CPU lost", "round".
+// "TIME CPU irq BY WOKEN", "TIME CPU clock TID", "TIME CPU fork TID", "TIME CPU exit TID", "TIME CPU
+// exec PID", "TIME CPU in TID", "TIME CPU out TID", "TIME CPU lost", "round".
 // The stack of thread N is kernel code at offset N.
 func (c capture) record(t testing.TB, line string) {
 	t.Helper()
@@ -81,8 +82,14 @@ func (c capture) record(t testing.TB, line string) {
 	case "fork":
 		c.Fork(s.PID, s.PID, tid, s.PID, at)
 		return
-	case "in":
-		c.Switch(false, false, at)
+	case "exit":
+		c.Exit(s.PID, s.PID, tid, s.PID, at)
+		return
+	case "exec":
+		c.Comm(tid, tid, "new", true, at)
+		return
+	case "in", "out":
+		c.Switch(what == "out", false, at)
 		return
 	case "lost":
 		c.Lost(11, 3, at)
@@ -163,6 +170,25 @@ func TestWaits(t *testing.T) {
 		{name: "one process, and switch records", event: ingest.OffCPUEvent,
 			records: "1 0 switch 11 S 99;4 0 in 11;5 0 switch 11 S 99;8 0 in 11;9 0 switch 11 D 98",
 			want:    []string{"11 state=D k11: 1 0", "11 state=S k11: 2 6"}},
+		{name: "a thread that ends, in a recording of its process", event: ingest.WallEvent,
+			records: "1 0 fork 11;2 0 in 11;3 0 clock 11;5 0 exit 11;6 0 in 12;8 0 switch 12 S 0;9 0 out 12;" +
+				"20 0 in 12;21 1 clock 0",
+			want: []string{"11 state=new [made, not yet run]: 1 1", "11 state=running k11: 1 3",
+				"12 state=? [waited since before the recording]: 1 5", "12 state=S k12: 1 12",
+				"12 state=running [ran, not sampled]: 1 3"}},
+		{name: "a thread that ends, in a recording of the machine", event: ingest.WallEvent,
+			records: "1 0 switch 0 R 11;3 0 clock 11;5 0 exit 11;6 0 switch 11 D 0;8 0 switch 0 R 11;" +
+				"9 0 switch 11 X 0;21 1 clock 0",
+			want: []string{"11 state=D k11: 1 2", "11 state=running k11: 1 6"}},
+		{name: "a thread executes a program", event: ingest.WallEvent,
+			records: "1 0 in 10;1 1 fork 11;2 1 in 11;3 0 exit 10;5 1 exec 10;9 1 switch 10 S 0;12 1 in 10;14 1 exit 10;21 1 clock 0",
+			want: []string{"10 state=S k10: 1 3", "10 state=running [ran, not sampled]: 1 2", "10 state=running [ran, not sampled]: 1 6",
+				"11 state=new [made, not yet run]: 1 1", "11 state=running [ran, not sampled]: 1 3"}},
+		{name: "records before the first and after the last sample", event: ingest.WallEvent,
+			opts:    Options{Time: TimeRange{To: 1_000_000, Percent: true, set: true}},
+			records: "2 0 in 11;5 0 clock 11;6 0 switch 11 S 0;9 0 in 11;12 0 exit 11;20 1 in 12",
+			want: []string{"11 state=S k11: 1 3", "11 state=running k11: 1 7",
+				"12 state=? [waited since before the recording]: 1 18"}},
 		{name: "back", event: ingest.OffCPUEvent, records: "9 0 switch 11 S 12;round;9 0 clock 12;round;" +
 			"4 0 switch 12 S 11;round;8 0 clock 0;round",
 			want:     []string{"12 state=S k12: 1 5"},
@@ -389,6 +415,12 @@ func pairCapture(big bool) capture {
 		hit(h.time, h.event, h.tid, h.dev, h.sector)
 	}
 	c.Fork(10, 10, 19, 11, perfbuild.At{Time: 17, PID: 10, TID: 11}) // it has no part in any pair
+	// System calls of a thread that ends, and of one that executes a program.
+	hit(21, 0, 14, 0, 0)
+	c.Exit(10, 10, 14, 10, perfbuild.At{Time: 23, PID: 10, TID: 14})
+	hit(24, 2, 15, 0, 0)
+	c.Comm(10, 15, "t", false, perfbuild.At{})
+	c.Comm(10, 10, "new", true, perfbuild.At{Time: 26, PID: 10, TID: 10})
 	return c
 }
 
@@ -399,13 +431,13 @@ func TestPairs(t *testing.T) {
 		warnings []string
 	}{
 		{spec: "syscalls", want: []string{"11 pair=read k11: 1 10", "12 pair=read k12: 1 1",
-			"12 pair=write k12: 1 9"}, warnings: []string{"1 of 4 pairs (0.000 s) have no recorded end, and are left out",
+			"12 pair=write k12: 1 9"}, warnings: []string{"3 of 6 pairs (0.000 s) never returned, and are left out",
 			"2 ends of pairs have no recorded start"}},
 		{spec: "block", want: []string{"11 k11: 2 7"}, warnings: []string{"1 ends of pairs"}},
 		{spec: "block:block_rq_issue,block:block_rq_complete:sector", want: []string{"11 k11: 2 6"},
 			warnings: []string{"1 ends of pairs"}},
 		{spec: "syscalls:sys_enter_read,syscalls:sys_enter_write", want: []string{"12 k12: 1 4"},
-			warnings: []string{"1 of 3 pairs (0.000 s) are left out, as their end"}},
+			warnings: []string{"1 of 4 pairs (0.000 s) are left out, as their end"}},
 	} {
 		for _, big := range []bool{false, true} {
 			p := fold(t, pairCapture(big).Bytes(), Options{Event: ingest.PairEvent + tt.spec,

@@ -61,7 +61,7 @@ func (l Losses) Overlap(from, to uint64) bool {
 	return i < len(l) && l[i].From <= to
 }
 
-// Stats counts intervals. Those of Lost, NoStart, NoEnd, Open and Back are not emitted.
+// Stats counts intervals. Those of Lost, NoStart, NoEnd, Open, Ended and Back are not emitted.
 type Stats struct {
 	Emitted  Sum // all that were emitted
 	CutStart Sum // emitted: they began before the recording, their start has no stack
@@ -70,6 +70,7 @@ type Stats struct {
 	NoStart  Sum // an end without a start; the time is unknown
 	NoEnd    Sum // another start came before an end; the time until then
 	Open     Sum // of a Table: a start without an end; the time until the end of the recording
+	Ended    Sum // of a Table: a start without an end, of a thread that ended
 	Back     Sum // the end is before the start
 }
 
@@ -112,45 +113,88 @@ type Key struct{ Hi, Lo uint64 }
 
 // Table pairs starts with the next end of the same key.
 type Table struct {
-	Losses Losses
-	Stats  Stats
-	Emit   func(start Point, end uint64)
+	Losses    Losses
+	OfThreads bool // each key is of one thread
+	Stats     Stats
+	Emit      func(start Point, end uint64)
 
-	open map[Key]Point
+	open     map[Key]Point
+	byThread map[int32][]Key // the keys of open, if OfThreads
 }
 
 // Start adds a start. An open start with the same key has no end.
 func (t *Table) Start(k Key, p Point) {
-	if old, ok := t.open[k]; ok {
+	if old, ok := t.take(k); ok {
 		t.Stats.broken(t.Losses, old.Time, p.Time)
-	} else if t.open == nil {
-		t.open = make(map[Key]Point)
+	}
+	if t.open == nil {
+		t.open, t.byThread = make(map[Key]Point), make(map[int32][]Key)
 	}
 	t.open[k] = p
+	if t.OfThreads {
+		t.byThread[p.TID] = append(t.byThread[p.TID], k)
+	}
+}
+
+// take removes the open start of a key.
+func (t *Table) take(k Key) (p Point, ok bool) {
+	if p, ok = t.open[k]; !ok {
+		return p, false
+	}
+	delete(t.open, k)
+	if list := t.byThread[p.TID]; len(list) > 1 {
+		i := slices.Index(list, k)
+		t.byThread[p.TID] = slices.Delete(list, i, i+1)
+	} else {
+		delete(t.byThread, p.TID)
+	}
+	return p, true
 }
 
 // End ends the open start of a key.
 func (t *Table) End(k Key, time uint64) {
-	start, ok := t.open[k]
+	start, ok := t.take(k)
 	if !ok {
 		t.Stats.NoStart.Add(0, 0)
 		return
 	}
-	delete(t.open, k)
 	if t.Stats.usable(t.Losses, start.Time, time) {
 		t.Emit(start, time)
 	}
 }
 
-// Finish counts the open starts at the end of the recording. They are no intervals: what they began
-// went on, or its end was not recorded, as of system calls in which threads end.
-func (t *Table) Finish(end uint64) {
-	for _, p := range t.open {
-		if t.Losses.Overlap(p.Time, end) {
-			t.Stats.Lost.Add(p.Time, end)
-		} else {
-			t.Stats.Open.Add(p.Time, end)
+// Exit counts the open starts of a thread that ended, such as the system call in which it did.
+// Those of keys that other threads can end stay open.
+func (t *Table) Exit(tid int32, time uint64) {
+	for _, k := range slices.Clone(t.byThread[tid]) {
+		p, _ := t.take(k)
+		t.dropped(&t.Stats.Ended, p.Time, time)
+	}
+}
+
+// Exec counts the open starts of the other threads of a process that executes a program: these
+// threads have ended, or go on with its number.
+func (t *Table) Exec(pid int32, time uint64, process func(tid int32) int32) {
+	for tid := range t.byThread {
+		if tid != pid && process(tid) == pid {
+			t.Exit(tid, time)
 		}
 	}
-	t.open = nil
+}
+
+// dropped counts a start without an end.
+func (t *Table) dropped(as *Sum, from, to uint64) {
+	if t.Losses.Overlap(from, to) {
+		as = &t.Stats.Lost
+	}
+	as.Add(from, to)
+}
+
+// Finish counts the open starts at the end of the recording. They are no intervals: what they began
+// went on, or its end was not recorded.
+func (t *Table) Finish(end uint64) {
+	for _, p := range t.open {
+		t.dropped(&t.Stats.Open, p.Time, end)
+	}
+	t.open, t.byThread = nil, nil
 }

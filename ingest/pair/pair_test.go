@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// play passes events to Threads, each "TIME EVENT TID [TID]", and returns the waits and runs.
+// play passes events to Threads, each "TIME EVENT TID [TID]", and returns the waits and runs. A CPU
+// other than 0 follows the event: "EVENT@CPU".
 func play(t *testing.T, x *Threads, events string) (lines []string) {
 	t.Helper()
 	x.Emit = func(w *Wait) {
@@ -34,8 +35,8 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	x.Run = func(tid int32, from, to uint64) {
-		lines = append(lines, fmt.Sprintf("run %d: %d-%d", tid, from, to))
+	x.Run = func(from Point, to uint64) {
+		lines = append(lines, fmt.Sprintf("run %d: %d-%d", from.TID, from.Time, to))
 	}
 	for _, text := range strings.Split(events, ";") {
 		var time uint64
@@ -44,7 +45,13 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 		if n, _ := fmt.Sscan(text, &time, &what, &tid, &other); n < 2 {
 			t.Fatalf("%q", text)
 		}
+		what, cpu, _ := strings.Cut(what, "@")
 		p := Point{Time: time, TID: tid, Stack: 1}
+		if cpu != "" {
+			if _, err := fmt.Sscan(cpu, &p.CPU); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+		}
 		switch what {
 		case "out":
 			x.Out(p, Blocked)
@@ -66,6 +73,11 @@ func play(t *testing.T, x *Threads, events string) (lines []string) {
 			x.Wake(Point{Time: time, TID: other}, p, true)
 		case "new":
 			x.New(p)
+		case "exit":
+			x.Exit(p)
+		case "rename": // tid goes on as other
+			p.TID = other
+			x.Rename(tid, p)
 		case "end":
 			x.Finish(time)
 		}
@@ -132,19 +144,27 @@ func TestThreads(t *testing.T) {
 			waits: Stats{Emitted: Sum{1, 2}, NoEnd: Sum{1, 8}}},
 		{name: "dead, and again without a record", events: "1 dead 7;9 in 7;10 out 7;12 end",
 			want:  "run 7: 0-1; run 7: 9-10; wait 7: 10-12 ready 0 cut-end",
-			waits: Stats{Emitted: Sum{1, 2}, CutEnd: Sum{1, 2}, NoStart: Sum{1, 0}}},
+			waits: Stats{Emitted: Sum{1, 2}, CutEnd: Sum{1, 2}}},
+		{name: "dead, and runs the rest of its exit without a record", events: "1 dead 7;9 in 7;10 in 8;12 end",
+			want:  "run 7: 0-1; run 7: 9-9; wait 8: 0-10 ready 0 cut-start no-stack; run 8: 10-12",
+			waits: Stats{Emitted: Sum{1, 10}, CutStart: Sum{1, 10}}},
+		{name: "records without the number of a dead thread",
+			events: "1 out 8;1 in 7;2 exit 7;3 outagain -1;3 in@1 9;4 again@1 -1;5 again 8;9 end",
+			want: "run 8: 0-1; wait 7: 0-1 ready 0 cut-start no-stack; wait 9: 0-3 ready 0 cut-start no-stack; " +
+				"run 7: 1-2; wait 8: 1-5 ready 0; run 8: 5-9; run 9: 3-9",
+			waits: Stats{Emitted: Sum{3, 8}, CutStart: Sum{2, 4}}},
 		{name: "the second record of the last switch", events: "1 in 7;3 dead 7;3 outagain 7;9 in 8;12 end",
 			want: "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-3; " +
 				"wait 8: 0-9 ready 0 cut-start no-stack; run 8: 9-12",
 			waits: Stats{Emitted: Sum{2, 10}, CutStart: Sum{2, 10}}},
 		{name: "the idle thread", events: "1 out 0;2 in 0;3 wake 7 0;4 new 0;9 end"},
 		{name: "a chain of wakers", depth: 3,
-			events: "1 out 7;2 out 8;3 out 9;4 irq 5 9;5 in 9;6 wake 9 8;7 in 8;8 wake 8 7;9 in 7",
+			events: "1 out@7 7;2 out@8 8;3 out@9 9;4 irq 5 9;5 in@9 9;6 wake 9 8;7 in@8 8;8 wake 8 7;9 in@7 7",
 			want: "run 7: 0-1; run 8: 0-2; run 9: 0-3; wait 9: 3-5 ready 4 <5!; " +
 				"wait 8: 2-7 ready 6 <9 <5!; wait 7: 1-9 ready 8 <8 <9 <5!",
 			waits: Stats{Emitted: Sum{3, 15}}},
 		{name: "limited", depth: 2,
-			events: "1 out 7;2 out 8;3 out 9;4 irq 5 9;5 in 9;6 wake 9 8;7 in 8;8 wake 8 7;9 in 7",
+			events: "1 out@7 7;2 out@8 8;3 out@9 9;4 irq 5 9;5 in@9 9;6 wake 9 8;7 in@8 8;8 wake 8 7;9 in@7 7",
 			want: "run 7: 0-1; run 8: 0-2; run 9: 0-3; wait 9: 3-5 ready 4 <5!; " +
 				"wait 8: 2-7 ready 6 <9 <5!; wait 7: 1-9 ready 8 <8 <9",
 			waits: Stats{Emitted: Sum{3, 15}}},
@@ -153,10 +173,52 @@ func TestThreads(t *testing.T) {
 			want:   "run 8: 0-1; wait 8: 1-3 ready 2 <9; wait 7: 4-6 ready 5 <8",
 			waits:  Stats{Emitted: Sum{2, 4}}},
 		{name: "a cycle", depth: 5,
-			events: "1 out 7;2 out 8;3 out 9;4 wake 8 9;5 in 9;6 wake 9 8;7 in 8;8 wake 8 7;9 in 7",
+			events: "1 out@7 7;2 out@8 8;3 out@9 9;4 wake 8 9;5 in@9 9;6 wake 9 8;7 in@8 8;8 wake 8 7;9 in@7 7",
 			want: "run 7: 0-1; run 8: 0-2; run 9: 0-3; wait 9: 3-5 ready 4 <8; " +
 				"wait 8: 2-7 ready 6 <9 <8*; wait 7: 1-9 ready 8 <8 <9 <8*",
 			waits: Stats{Emitted: Sum{3, 15}}},
+		{name: "the waker was preempted meanwhile", depth: 5,
+			events: "1 out@7 7;2 out@8 8;3 wake 9 8;4 in@8 8;5 preempt@8 8;6 in@8 8;7 wake 8 7;8 in@7 7",
+			want: "run 7: 0-1; run 8: 0-2; wait 8: 2-4 ready 3 <9; run 8: 4-5; wait 8: 5-6 ready 5; " +
+				"wait 7: 1-8 ready 7 <8 <9", waits: Stats{Emitted: Sum{3, 10}}},
+		{name: "an exit, and then another thread", events: "1 in 7;3 exit 7;9 in 8;12 end",
+			want: "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-3; " +
+				"wait 8: 0-9 ready 0 cut-start no-stack; run 8: 9-12",
+			waits: Stats{Emitted: Sum{2, 10}, CutStart: Sum{2, 10}}},
+		{name: "an exit, and nothing more", events: "1 in 7;3 exit 7;9 end",
+			want:  "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-3",
+			waits: Stats{Emitted: Sum{1, 1}, CutStart: Sum{1, 1}}},
+		{name: "an exit, and the last switch-out", events: "1 in 7;3 exit 7;5 out 7;8 in 7;9 dead 7;12 in 0;14 end",
+			want:  "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-5; wait 7: 5-8 ready 0; run 7: 8-9",
+			waits: Stats{Emitted: Sum{2, 4}, CutStart: Sum{1, 1}}},
+		{name: "the exit of a thread that always ran", events: "3 exit 7;12 end", want: "run 7: 0-3"},
+		{name: "the exit of a thread that waits", events: "1 out 7;3 exit 7;5 new 7;6 in 7;12 end",
+			want:  "run 7: 0-1; wait 7: 5-6 ready 5 new no-stack; run 7: 6-12",
+			waits: Stats{Emitted: Sum{1, 1}, NoEnd: Sum{1, 2}}},
+		{name: "an exit, and the number again", events: "1 in 7;3 exit 7;5 new 7;6 in@1 7;12 end",
+			want: "wait 7: 0-1 ready 0 cut-start no-stack; run 7: 1-3; " +
+				"wait 7: 5-6 ready 5 new no-stack; run 7: 6-12",
+			waits: Stats{Emitted: Sum{2, 2}, CutStart: Sum{1, 1}}},
+		{name: "a switch-in ends the run of the thread before", events: "1 in 7;5 in 8;9 end",
+			want: "wait 7: 0-1 ready 0 cut-start no-stack; wait 8: 0-5 ready 0 cut-start no-stack; " +
+				"run 8: 5-9",
+			waits: Stats{Emitted: Sum{2, 6}, CutStart: Sum{2, 6}}},
+		{name: "it stops on another CPU", events: "1 in 7;5 out@1 7;9 end",
+			want:  "wait 7: 0-1 ready 0 cut-start no-stack; wait 7: 5-9 ready 0 cut-end",
+			waits: Stats{Emitted: Sum{2, 5}, CutStart: Sum{1, 1}, CutEnd: Sum{1, 4}}},
+		{name: "a thread executes a program as its process",
+			events: "1 in 7;2 in@1 8;3 exit 7;5 rename@1 8 7;9 out@1 7;12 end",
+			want: "wait 7: 0-1 ready 0 cut-start no-stack; wait 8: 0-2 ready 0 cut-start no-stack; " +
+				"run 8: 2-5; run 7: 1-3; run 7: 5-9; wait 7: 9-12 ready 0 cut-end",
+			waits: Stats{Emitted: Sum{3, 6}, CutStart: Sum{2, 3}, CutEnd: Sum{1, 3}}},
+		{name: "two records of a switch from the idle thread",
+			events: "1 out 7;1 in 0;5 out 0;5 in 7;6 outagain 0;7 again 7;9 out 7;9 in 0;10 outagain 7;11 again 0;12 end",
+			want:   "run 7: 0-1; wait 7: 1-5 ready 0; run 7: 5-9; wait 7: 9-12 ready 0 cut-end",
+			waits:  Stats{Emitted: Sum{2, 7}, CutEnd: Sum{1, 3}}},
+		{name: "the idle thread stops, and its start was not recorded",
+			events: "1 out 0;1 in 7;2 outagain 0;3 again 7;9 outagain 0;10 again 8;12 end",
+			want:   "wait 7: 0-1 ready 0 cut-start no-stack; wait 8: 0-10 ready 0 cut-start no-stack; run 8: 10-12",
+			waits:  Stats{Emitted: Sum{2, 11}, CutStart: Sum{2, 11}}},
 		{name: "woken by an interrupt of the idle thread", depth: 5,
 			events: "1 out 7;2 wake 0 7;3 in 7", want: "run 7: 0-1; wait 7: 1-3 ready 2 <0!",
 			waits: Stats{Emitted: Sum{1, 2}}},
@@ -170,7 +232,7 @@ func TestThreads(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var lines []string
-	x := Table{Losses: NewLosses([]Span{{20, 30}}), Emit: func(start Point, end uint64) {
+	x := Table{Losses: NewLosses([]Span{{20, 30}}), OfThreads: true, Emit: func(start Point, end uint64) {
 		lines = append(lines, fmt.Sprintf("%d: %d-%d", start.TID, start.Time, end))
 	}}
 	a, b, c := Key{1, 1}, Key{1, 2}, Key{2, 1}
@@ -186,10 +248,18 @@ func TestTable(t *testing.T) {
 	x.Start(a, Point{Time: 41, TID: 6})
 	x.Start(b, Point{Time: 40, TID: 7})
 	x.Start(c, Point{Time: 25, TID: 8})
+	d := Key{2, 2}
+	x.Start(d, Point{Time: 42, TID: 9})
+	x.Exit(9, 44)
+	x.End(d, 45)
+	x.Start(d, Point{Time: 46, TID: 9})
+	x.End(d, 47)
+	x.Exit(9, 48)
+	x.Exit(8, 49)
 	x.Finish(50)
-	want := []string{"1: 1-4"} // no open one
-	stats := Stats{Emitted: Sum{1, 3}, Open: Sum{2, 19}, Lost: Sum{3, 60}, NoStart: Sum{1, 0},
-		NoEnd: Sum{1, 3}, Back: Sum{1, 0}}
+	want := []string{"1: 1-4", "9: 46-47"} // no open one
+	stats := Stats{Emitted: Sum{2, 4}, Open: Sum{2, 19}, Lost: Sum{3, 59}, NoStart: Sum{2, 0},
+		NoEnd: Sum{1, 3}, Back: Sum{1, 0}, Ended: Sum{1, 2}}
 	if !slices.Equal(lines, want) || x.Stats != stats {
 		t.Errorf("%q, want %q\n%+v, want\n%+v", lines, want, x.Stats, stats)
 	}
