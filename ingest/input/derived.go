@@ -46,6 +46,8 @@ type derivation struct {
 // eventRole is the role of an event, with the fields that are read.
 type eventRole struct {
 	role role
+	// remote is set for a waking that may be of another CPU, which interrupts this one: sched_wakeup.
+	remote bool
 	// Of sched_switch: prev_pid, next_pid, prev_state; of a waking: pid.
 	thread, next, state *perfdata.TracepointField
 	keys                []keyField                // of a pair
@@ -155,7 +157,7 @@ func (c *collector) chooseScheduler(d *derivation) error {
 		case name == schedSwitch && prev[i] != nil:
 			*r = eventRole{role: roleSwitch, thread: prev[i], next: next[i], state: state[i]}
 		case (name == wake || name == schedNew) && errWake == nil && woken[i] != nil:
-			*r = eventRole{role: roleWake, thread: woken[i]}
+			*r = eventRole{role: roleWake, thread: woken[i], remote: name == schedWakeup}
 			wakes = true
 		}
 	}

@@ -29,7 +29,7 @@ type subject struct {
 // subject numbers the labels of the reader's current sample.
 func (d *deriver) subject(state uint8, selected bool) uint32 {
 	s := &d.sample
-	x := subject{comm: d.comm, pid: s.PID, tid: s.TID, cpu: int32(s.CPU), state: state,
+	x := subject{comm: d.numbers.name(d.comm), pid: s.PID, tid: d.numbers.shown(s.TID), cpu: int32(s.CPU), state: state,
 		selected: selected, pair: d.d.roles[s.Event].name}
 	if call := d.d.roles[s.Event].call; call != nil {
 		x.pair = d.c.syscall(call, s.Raw)
@@ -47,9 +47,11 @@ func (d *deriver) subject(state uint8, selected bool) uint32 {
 func (d *deriver) subjectOf(tid int32, time uint64, state uint8) uint32 {
 	pid := d.pidOf(tid)
 	st := d.threadState(pid, tid, time)
+	tid = d.numbers.shown(tid)
 	s := perfdata.Sample{PID: pid, TID: tid}
-	return d.subjects.Number(subject{comm: st.comm, pid: pid, tid: tid, cpu: -1, state: state,
-		selected: d.c.cpus == nil && d.c.selected(&s, st.comm)})
+	comm := d.numbers.name(st.comm)
+	return d.subjects.Number(subject{comm: comm, pid: pid, tid: tid, cpu: -1, state: state,
+		selected: d.c.cpus == nil && d.c.selected(&s, comm)})
 }
 
 // pidOf returns the process of a thread, by the records so far.
@@ -57,7 +59,7 @@ func (d *deriver) pidOf(tid int32) int32 {
 	if pid, ok := d.pids[tid]; ok {
 		return pid
 	}
-	return tid
+	return d.numbers.shown(tid)
 }
 
 // commOf returns the name of a subject's thread.
@@ -404,6 +406,11 @@ func (d *deriver) report() (list []ingest.Warning) {
 	}
 	note(st.NoStart.Count, "ends of "+what+" have no recorded start, and are left out")
 	note(d.window.Late, "records came later than the order of perf.data allows")
+	if d.remote > 0 && (d.d.wakers || d.d.depth > 0) {
+		note(d.remote, "wake-ups have no waker: they are of interrupts, or of another CPU, which sched_wakeup "+
+			"does not tell apart")
+		list[len(list)-1].Hint = "record the waking itself: perf record -a -g -e " + schedSwitch + "," + schedWaking
+	}
 	if r := d.threads.Runs; d.d.kind == wallClock {
 		note(r.Lost.Count+r.NoEnd.Count+r.Back.Count, fmt.Sprintf("times in which a thread ran (%.3f s) are "+
 			"left out, as their end was not recorded or records were lost", float64(r.Lost.Nanos+r.NoEnd.Nanos)/1e9))

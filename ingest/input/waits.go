@@ -30,6 +30,7 @@ type deriver struct {
 	subjects merge.Numbers[subject]
 	labels   []uint32        // by subject: the number of the labels without further tags, plus 1
 	pids     map[int32]int32 // of threads
+	numbers  threadNumbers
 	keys     keyer
 	cpu      map[int32]*cpuTime // of wallClock, by thread
 	// shares has what share shared out for each thread with a number; a replay has those of the
@@ -40,6 +41,7 @@ type deriver struct {
 	first    uint64 // times of the records read so far
 	last     uint64
 	now      uint64 // time of the record that emit passes on
+	remote   uint64 // wake-ups of which the waker is unknown
 }
 
 // derivedRecord is what is left of a record until its time comes.
@@ -47,6 +49,7 @@ type derivedRecord struct {
 	kind      recordKind
 	why       pair.Why
 	interrupt bool
+	remote    bool       // who wakes is unknown
 	weight    uint64     // of roleOnCPU
 	point     pair.Point // of the thread that the record is about
 	other     int32      // the thread that runs next, or is woken
@@ -108,6 +111,9 @@ func (d *deriver) run(ctx context.Context) error {
 	c := d.c
 	losses, err := c.losses(ctx)
 	if err != nil {
+		return err
+	}
+	if d.numbers, err = c.threadNumbers(ctx); err != nil {
 		return err
 	}
 	d.window.Emit = d.emit
@@ -229,6 +235,9 @@ func (d *deriver) switched(rec *perfdata.Record, id *perfdata.SampleID) error {
 		return nil
 	}
 	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: cpuOf(id), Stack: pair.NoStack}}
+	if d.numbers.differ && id.TID == 0 {
+		x.point.TID = pair.Nobody // the idle thread, or a thread outside of the namespace
+	}
 	if rec.Misc&perfdata.MiscSwitchOut != 0 {
 		state := stateUnknown
 		if rec.Misc&perfdata.MiscSwitchOutPreempt != 0 {
@@ -251,13 +260,19 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 	if r.role == noRole {
 		return nil
 	}
+	if s.TID <= 0 && file.Events[s.Event].Attr.Type == perfdata.AttrTracepoint {
+		// The thread is idle, has ended, or is outside of the namespace.
+		if machine := machineNumber(s.Raw, file.BigEndian); machine != 0 {
+			d.setThread(d.numbers.of(machine, s.Time))
+		}
+	}
 	x, state, ok := d.decodeRole(r)
 	if !ok {
 		d.bad(rec, errShortRaw(file, rec))
 		return nil
 	}
-	if r.role == roleSwitch && s.TID != x.point.TID { // it ended, or is of another PID namespace
-		s.TID, s.PID = x.point.TID, d.pidOf(x.point.TID)
+	if s.TID != x.point.TID {
+		d.setThread(x.point.TID)
 	}
 	d.rec, d.time = rec, d.c.Clock.At(s.Time, sideband.PositionOf(rec))
 	selected := d.process()
@@ -277,6 +292,11 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 	return d.push(s.Time, x)
 }
 
+// setThread sets the thread of the current sample.
+func (d *deriver) setThread(tid int32) {
+	d.sample.TID, d.sample.PID = tid, d.pidOf(tid)
+}
+
 // decodeRole makes the record of the current sample, without its label and stack. ok is false if
 // fields are missing.
 func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok bool) {
@@ -290,12 +310,14 @@ func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok boo
 		prev, ok1 := r.thread.Number(s.Raw, big)
 		next, ok2 := r.next.Number(s.Raw, big)
 		bits, ok3 := r.state.Number(s.Raw, big)
-		x.kind, x.point.TID, x.other = recordSwitch, int32(prev), int32(next)
+		x.kind = recordSwitch
+		x.point.TID, x.other = d.numbers.of(int32(prev), s.Time), d.numbers.of(int32(next), s.Time)
 		state, x.why = d.c.switchState(bits)
 		return x, state, ok1 && ok2 && ok3
 	case roleWake:
 		woken, ok := r.thread.Number(s.Raw, big)
-		x.kind, x.other, x.interrupt = recordWake, int32(woken), inInterrupt(s.Raw)
+		x.kind, x.other, x.interrupt = recordWake, d.numbers.of(int32(woken), s.Time), inInterrupt(s.Raw)
+		x.remote = r.remote && (x.interrupt || s.TID == 0)
 		return x, state, ok
 	case roleOnCPU:
 		x.kind, x.weight, state = recordOnCPU, s.Period, stateRunning
@@ -342,7 +364,13 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 		if !d.recorded(x.other) {
 			break
 		}
-		d.threads.Wake(pair.Point{Time: time, TID: x.other, CPU: x.point.CPU}, x.point, x.interrupt)
+		woken := pair.Point{Time: time, TID: x.other, CPU: x.point.CPU}
+		if x.remote {
+			d.remote++
+			d.threads.WakeUnknown(woken)
+			break
+		}
+		d.threads.Wake(woken, x.point, x.interrupt)
 	case recordFork:
 		if d.d.kind != pairOf {
 			d.threads.New(x.point)
@@ -368,7 +396,7 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 func (d *deriver) exec(p pair.Point) {
 	d.table.Exec(p.TID, p.Time, d.pidOf)
 	from := d.threads.Running(p.CPU)
-	if from == 0 || from == p.TID || d.pidOf(from) != p.TID {
+	if p.TID <= 0 || from == 0 || from == p.TID || d.pidOf(from) != p.TID {
 		return
 	}
 	d.threads.Rename(from, p)

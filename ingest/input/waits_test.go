@@ -40,6 +40,13 @@ var stateBits = map[string]uint64{"S": 1, "D": 2, "X": 0x10, "I": 0x80, "R": 0, 
 // The stack of thread N is kernel code at offset N.
 func (c capture) record(t testing.TB, line string) {
 	t.Helper()
+	c.recordIn(t, line, func(tid int32) (recorded, machine int32) { return tid, tid })
+}
+
+// recordIn is record of a perf in a PID namespace. numbers returns the number of a thread in records
+// and in the fields of tracepoints.
+func (c capture) recordIn(t testing.TB, line string, numbers func(tid int32) (recorded, machine int32)) {
+	t.Helper()
 	words := strings.Fields(line)
 	if words[0] == "round" {
 		c.FinishedRound()
@@ -64,19 +71,19 @@ func (c capture) record(t testing.TB, line string) {
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
+	stack := uint64(tid)
+	tid, machine := numbers(tid)
+	_, other = numbers(other)
 	s := perfbuild.Sample{PID: tid / 10 * 10, TID: tid, Time: time, CPU: cpu,
-		Chain: []uint64{cK, 0xffffffff81000000 + uint64(tid)}}
-	if tid == 0 { // perfbuild takes 0 for unset
-		s.TID, s.PID = 0, 0
-	}
+		Chain: []uint64{cK, 0xffffffff81000000 + stack}}
 	at := perfbuild.At{Time: time, CPU: cpu, PID: s.PID, TID: tid}
 	switch what {
 	case "switch":
-		s.Raw = c.SwitchRaw(tid, stateBits[state], other)
+		s.Raw = c.SwitchRaw(machine, stateBits[state], other)
 	case "waking":
-		s.Event, s.Raw = wakingEvent, c.WakingRaw(0, other)
+		s.Event, s.Raw = wakingEvent, c.WakingRaw(0, machine, other)
 	case "irq":
-		s.Event, s.Raw = wakingEvent, c.WakingRaw(0x08, other)
+		s.Event, s.Raw = wakingEvent, c.WakingRaw(0x08, machine, other)
 	case "clock":
 		s.Event, s.Period = clockEvent, 100
 	case "fork":
@@ -222,6 +229,73 @@ func TestWaits(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWaitsInNamespace: the fields of tracepoints have other numbers than records and samples. 31 is
+// outside of the namespace, and has no number in it.
+func TestWaitsInNamespace(t *testing.T) {
+	numbers := func(tid int32) (recorded, machine int32) {
+		switch tid {
+		case 0:
+			return 0, 0
+		case 31:
+			return 0, 1031
+		case 41: // ended, which only records tell: 11
+			return -1, 1011
+		}
+		return tid, 1000 + tid
+	}
+	for _, tt := range []struct {
+		event, records string
+		opts           Options
+		want           []string
+	}{
+		{event: ingest.OffCPUEvent, records: "1 0 switch 11 S 31;2 0 out 11;3 0 in 31;5 1 switch 0 R 11;6 1 out 0;" +
+			"7 1 in 11;8 0 switch 31 S 12;8 0 out 31;9 0 in 12;10 0 switch 12 D 0;12 1 switch 11 S 31;14 1 switch 31 S 0",
+			want: []string{"1031 state=S k31: 2 4", "11 state=S k11: 2 6", "12 state=D k12: 1 4"}},
+		{event: ingest.WallEvent, records: "1 0 fork 11;2 0 in 11;3 0 clock 11;5 0 switch 11 S 0;6 0 out 11;9 0 in 11;" +
+			"10 0 exit 11;11 0 waking 41 12;12 1 in 12;14 1 switch 12 S 0;15 0 switch 41 X 0;16 0 out 41",
+			want: []string{"11 state=S k11: 1 4", "11 state=new [made, not yet run]: 1 1", "11 state=running k11: 1 9",
+				"12 state=? [waited since before the recording]: 1 11", "12 state=S k12: 1 2",
+				"12 state=running [ran, not sampled]: 1 2"}},
+		{event: ingest.OffCPUEvent, opts: Options{Keep: ingest.Keep{Tags: "waker"}},
+			records: "1 0 switch 11 S 12;2 0 waking 12 11;3 0 switch 12 S 11;4 0 waking 31 12;5 0 switch 11 S 12",
+			want: []string{"11 state=S k11: 1 0", "11 state=S waker=:12 k11: 1 2",
+				"12 state=S waker=:1031 k12: 1 2"}},
+	} {
+		c := waitsCapture(false)
+		for line := range strings.SplitSeq(tt.records, ";") {
+			c.recordIn(t, line, numbers)
+		}
+		tt.opts.Event, tt.opts.Keep.TID = tt.event, true
+		if got := waitLines(fold(t, c.Bytes(), tt.opts)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n got %q\nwant %q", tt.records, got, tt.want)
+		}
+	}
+}
+
+// TestWakeupsOfOtherCPUs: sched_wakeup of a thread on another CPU is in an interrupt there, in the
+// time of any thread.
+func TestWakeupsOfOtherCPUs(t *testing.T) {
+	c := waitsCapture(false)
+	c.Events[wakingEvent].Name = "sched:sched_wakeup"
+	c.EventDesc()
+	for line := range strings.SplitSeq("1 0 switch 11 S 12;2 0 switch 12 S 13;3 1 irq 21 12;4 1 waking 0 11;"+
+		"5 1 switch 21 S 12;6 1 waking 12 21;7 1 switch 12 S 21;8 0 switch 13 S 11", ";") {
+		c.record(t, line)
+	}
+	p := fold(t, c.Bytes(), Options{Event: ingest.OffCPUEvent, WakerDepth: 3,
+		Keep: ingest.Keep{TID: true, Tags: "waker"}})
+	want := []string{"11 state=S k11: 1 7", "12 state=S k12: 2 4", "13 state=S k13: 1 0",
+		"21 state=S waker=:12 k12 [woken by] k21: 1 2"}
+	if got := waitLines(p); !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+	if !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+		return strings.Contains(w.Text, "2 wake-ups have no waker") && strings.Contains(w.Hint, "sched_waking")
+	}) {
+		t.Errorf("warnings %v", p.Stats.Warnings)
 	}
 }
 

@@ -54,9 +54,10 @@ type Threads struct {
 	wait    Wait     // scratch
 }
 
-// Limits of Linux: PID_MAX_LIMIT, and more than NR_CPUS of any machine.
+// Limits of Linux: twice PID_MAX_LIMIT, as callers may number threads of two PID namespaces, and more
+// than NR_CPUS of any machine.
 const (
-	maxTID = 1 << 22
+	maxTID = 1 << 23
 	maxCPU = 1 << 16
 )
 
@@ -64,10 +65,11 @@ const (
 type processor struct {
 	known bool  // a switch on it was recorded
 	runs  int32 // the thread that runs; 0 for the idle thread, or if it is unknown
-	left  int32 // the thread of the last switch-out, until its second record; nobody after it
+	left  int32 // the thread of the last switch-out, until its second record; Nobody after it
 }
 
-const nobody = -1
+// Nobody is the TID of records of threads that have ended.
+const Nobody = -1
 
 type threadState uint8
 
@@ -162,7 +164,7 @@ func (t *Threads) processor(cpu int32) *processor {
 		return nil
 	}
 	for int(cpu) >= len(t.cpus) {
-		t.cpus = append(t.cpus, processor{left: nobody})
+		t.cpus = append(t.cpus, processor{left: Nobody})
 	}
 	return &t.cpus[cpu]
 }
@@ -201,9 +203,9 @@ func (t *Threads) In(p Point) {
 // These records do not have the numbers of threads after their EXIT record, but -1.
 func (t *Threads) Again(p Point) {
 	if c := t.processor(p.CPU); c != nil {
-		c.left = nobody
+		c.left = Nobody
 	}
-	if p.TID == nobody {
+	if p.TID == Nobody {
 		return
 	}
 	if x := t.threads[p.TID]; x == nil || x.state != stateRunning {
@@ -214,8 +216,8 @@ func (t *Threads) Again(p Point) {
 // OutAgain is Out for a second record of the same switch: it does nothing if the thread waits
 // already, or has ended.
 func (t *Threads) OutAgain(p Point, why Why) {
-	if c := t.processor(p.CPU); c != nil && (c.left == p.TID || p.TID == nobody) {
-		c.left = nobody
+	if c := t.processor(p.CPU); c != nil && (c.left == p.TID || p.TID == Nobody) {
+		c.left = Nobody
 		return
 	}
 	x := t.threads[p.TID]
