@@ -39,8 +39,8 @@ type derivation struct {
 	roles  []eventRole // by event of the file
 	wakers bool        // waits have the label of who woke them
 	depth  int         // of the chain of wakers that is added to stacks
-	// ofThreads is set if the key of a pair has the thread.
-	ofThreads bool
+	// ofThreads and ofCPUs are set if the key of a pair has the thread, and the CPU.
+	ofThreads, ofCPUs bool
 }
 
 // eventRole is the role of an event, with the fields that are read.
@@ -287,7 +287,7 @@ func (c *collector) setRoles(d *derivation, pattern string, r role) (found bool)
 
 // chooseKeys sets the fields of the keys of a pair.
 func (c *collector) chooseKeys(d *derivation, names []string) error {
-	d.ofThreads = slices.Contains(names, "tid")
+	d.ofThreads, d.ofCPUs = slices.Contains(names, "tid"), slices.Contains(names, "cpu")
 	for _, name := range names {
 		var fields []*perfdata.TracepointField
 		if name != "tid" && name != "pid" && name != "cpu" {

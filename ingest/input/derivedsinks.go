@@ -378,8 +378,8 @@ func (d *deriver) report() (list []ingest.Warning) {
 	if d.d.kind == pairOf {
 		st, what = &d.table.Stats, "pairs"
 	}
-	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Open.Count + st.Ended.Count +
-		st.Back.Count
+	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Elsewhere.Count + st.Open.Count +
+		st.Ended.Count + st.Back.Count
 	add := func(s pair.Sum, text, hint string) {
 		if s.Count > 0 {
 			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
@@ -392,6 +392,9 @@ func (d *deriver) report() (list []ingest.Warning) {
 		noEnd = ""
 	}
 	add(st.NoEnd, "are left out, as their end was not recorded", noEnd)
+	add(st.Elsewhere, fmt.Sprintf("are left out: only %d of %d CPUs were recorded, and what their threads did on "+
+		"others is unknown", d.c.Records.CPUs, d.c.Records.File.Features.CPUsOnline),
+		"record all CPUs: perf record -a")
 	if d.d.kind == offCPU {
 		add(st.CutStart, "are left out, as they began before the recording and have no stack", "")
 	}

@@ -118,13 +118,16 @@ func (d *deriver) run(ctx context.Context) error {
 	}
 	d.window.Emit = d.emit
 	d.threads = pair.Threads{Losses: losses, Emit: d.waited, Ended: d.share, WakerDepth: d.d.depth}
+	online := c.Records.File.Features.CPUsOnline
+	d.threads.Partial = c.Records.CPUs > 0 && uint32(c.Records.CPUs) < online
 	if d.d.wakers {
 		d.threads.WakerDepth = max(1, d.d.depth)
 	}
 	if d.d.kind == wallClock {
 		d.threads.Run = d.ran
 	}
-	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.d.ofThreads}
+	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.d.ofThreads,
+		Partial: d.threads.Partial && !d.d.ofCPUs}
 	for i := range c.Records.NumChunks() {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -275,6 +275,44 @@ func TestWaitsInNamespace(t *testing.T) {
 	}
 }
 
+// TestSomeCPUs: in a recording of some CPUs it is unknown what a thread did between two runs on them.
+func TestSomeCPUs(t *testing.T) {
+	const records = "1 0 clock 11;2 0 switch 11 D 12;3 0 waking 12 11;5 0 switch 12 S 11;9 0 switch 11 S 0;10 0 clock 0"
+	for _, tt := range []struct {
+		form, cpus uint16
+		online     uint32
+		event      string
+		want       []string
+		warning    string
+	}{
+		{perfbuild.CPUList, 1, 2, ingest.WallEvent, []string{"11 state=running k11: 1 5",
+			"12 state=running [ran, not sampled]: 1 3"}, "4 of 4 waits (0.000 s) are left out: only 1 of 2 CPUs"},
+		{perfbuild.CPURange, 3, 4, ingest.OffCPUEvent, nil, "4 of 4 waits (0.000 s) are left out: only 3 of 4 CPUs"},
+		{perfbuild.CPUMask, 1, 2, ingest.RunQueueEvent, nil, "4 of 4 waits (0.000 s) are left out: only 1 of 2 CPUs"},
+		{perfbuild.CPUMask, 2, 2, ingest.OffCPUEvent, []string{"11 state=D k11: 1 3", "11 state=S k11: 1 1",
+			"12 state=S k12: 1 5"}, ""},
+	} {
+		for _, big := range []bool{false, true} {
+			c := waitsCapture(big)
+			c.NrCPUs(tt.online, tt.online)
+			c.CPUMap(tt.form, tt.cpus)
+			for line := range strings.SplitSeq(records, ";") {
+				c.record(t, line)
+			}
+			p := fold(t, c.Bytes(), Options{Event: tt.event, Keep: ingest.Keep{TID: true}})
+			if got := waitLines(p); !slices.Equal(got, tt.want) {
+				t.Errorf("%+v:\n got %q\nwant %q", tt, got, tt.want)
+			}
+			found := slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+				return strings.Contains(w.Text, cmp.Or(tt.warning, "CPUs were recorded"))
+			})
+			if found != (tt.warning != "") {
+				t.Errorf("%+v: warnings %v", tt, p.Stats.Warnings)
+			}
+		}
+	}
+}
+
 // TestWakeupsOfOtherCPUs: sched_wakeup of a thread on another CPU is in an interrupt there, in the
 // time of any thread.
 func TestWakeupsOfOtherCPUs(t *testing.T) {

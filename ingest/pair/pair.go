@@ -61,7 +61,8 @@ func (l Losses) Overlap(from, to uint64) bool {
 	return i < len(l) && l[i].From <= to
 }
 
-// Stats counts intervals. Those of Lost, NoStart, NoEnd, Open, Ended and Back are not emitted.
+// Stats counts intervals. Those of Lost, NoStart, NoEnd, Elsewhere, Open, Ended and Back are not
+// emitted.
 type Stats struct {
 	Emitted  Sum // all that were emitted
 	CutStart Sum // emitted: they began before the recording, their start has no stack
@@ -69,9 +70,11 @@ type Stats struct {
 	Lost     Sum // records were lost during the interval
 	NoStart  Sum // an end without a start; the time is unknown
 	NoEnd    Sum // another start came before an end; the time until then
-	Open     Sum // of a Table: a start without an end; the time until the end of the recording
-	Ended    Sum // of a Table: a start without an end, of a thread that ended
-	Back     Sum // the end is before the start
+	// Elsewhere are intervals of a recording of some CPUs: on the others they may have ended.
+	Elsewhere Sum
+	Open      Sum // of a Table: a start without an end; the time until the end of the recording
+	Ended     Sum // of a Table: a start without an end, of a thread that ended
+	Back      Sum // the end is before the start
 }
 
 // Sum is a number of intervals with their time in ns.
@@ -115,6 +118,7 @@ type Key struct{ Hi, Lo uint64 }
 type Table struct {
 	Losses    Losses
 	OfThreads bool // each key is of one thread
+	Partial   bool // starts and ends on other CPUs were not recorded
 	Stats     Stats
 	Emit      func(start Point, end uint64)
 
@@ -156,6 +160,10 @@ func (t *Table) End(k Key, time uint64) {
 	start, ok := t.take(k)
 	if !ok {
 		t.Stats.NoStart.Add(0, 0)
+		return
+	}
+	if t.Partial {
+		t.Stats.Elsewhere.Add(start.Time, time)
 		return
 	}
 	if t.Stats.usable(t.Losses, start.Time, time) {

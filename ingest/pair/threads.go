@@ -42,6 +42,7 @@ type Threads struct {
 	From       uint64
 	Losses     Losses
 	WakerDepth int         // maximum length of Wait.Wakers; 0 for none
+	Partial    bool        // other CPUs were not recorded: a thread may run there between two runs
 	Emit       func(*Wait) // may be nil, as Run and Ended
 	Run        func(from Point, to uint64)
 	Ended      func(tid int32) // after the last run of the thread, and before a new one with its number
@@ -435,6 +436,10 @@ func (t *Threads) setDied(tid int32, dead bool) {
 // waited ends the wait of a thread.
 func (t *Threads) waited(x *thread, in Point, cut bool) {
 	end := in.Time
+	if t.Partial {
+		t.Waits.Elsewhere.Add(x.since.Time, end)
+		return
+	}
 	if !t.Waits.usable(t.Losses, x.since.Time, end) {
 		return
 	}

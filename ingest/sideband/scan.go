@@ -243,6 +243,10 @@ func (sb *State) record(rec *perfdata.Record) error {
 		return sb.cgroup(rec)
 	case perfdata.TypeNamespaces:
 		return sb.enterNamespaces(rec)
+	case perfdata.TypeCPUMap:
+		n, err := sb.Records.File.CPUMap(rec)
+		sb.Records.CPUs = n
+		return err
 	case perfdata.TypeThrottle:
 		sb.Records.Stats.Throttled++
 	case perfdata.TypeCallchainDeferred:

@@ -119,6 +119,7 @@ type Records struct {
 	Warnings   []Warning
 	Comments   []string // of BPF programs, from BPF_METADATA records
 	Switches   []Switch // in file order, with ScanOptions.Switches
+	CPUs       int      // number of CPUs that were recorded; 0 if unknown, or if threads were recorded
 
 	keepSwitches bool
 
