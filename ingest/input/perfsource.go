@@ -208,42 +208,26 @@ type queuedSample struct {
 func inOrder(ctx context.Context, c *collector, emit func(queuedSample) error) error {
 	q := pair.Window[queuedSample]{Emit: func(_ uint64, s queuedSample) error { return emit(s) }}
 	var s perfdata.Sample
-	var records *perfdata.RecordReader // one for all chunks, as it has a large buffer
 	counters := c.Records.CountersFrom(sideband.Chunk{})
 	latest := uint64(0) // samples without a time follow those before them in the file
-	for i := range c.Records.NumChunks() {
-		if err := ctx.Err(); err != nil {
-			return err
+	err := c.inTime(ctx, func(rec *perfdata.Record) error {
+		if rec.Type != perfdata.TypeSample || c.Records.File.DecodeSample(rec, &s) != nil {
+			return nil // Profile reported damage
 		}
-		records = c.Records.Read(records, c.Records.Chunk(i))
-		for records.Next() {
-			rec := records.Record()
-			switch rec.Type {
-			case perfdata.TypeFinishedRound:
-				if err := q.Round(); err != nil {
-					return err
-				}
-			case perfdata.TypeSample:
-				if c.Records.File.DecodeSample(rec, &s) == nil { // Profile reported the others
-					at := sideband.PositionOf(rec)
-					next := queuedSample{at: at, size: rec.Size}
-					if len(s.Read) > 0 {
-						next.counts = counters.Counts(&s, nil)
-					}
-					latest = max(latest, c.Clock.At(s.Time, at))
-					when := latest
-					if s.Time != sideband.NoTime {
-						when = c.Clock.At(s.Time, at)
-					}
-					if err := q.Add(when, next); err != nil {
-						return err
-					}
-				}
-			}
+		at := sideband.PositionOf(rec)
+		next := queuedSample{at: at, size: rec.Size}
+		if len(s.Read) > 0 {
+			next.counts = counters.Counts(&s, nil)
 		}
-		if err := records.Err(); err != nil {
-			return err
+		latest = max(latest, c.Clock.At(s.Time, at))
+		when := latest
+		if s.Time != sideband.NoTime {
+			when = c.Clock.At(s.Time, at)
 		}
+		return q.Add(when, next)
+	}, q.Round, q.Upto)
+	if err != nil {
+		return err
 	}
 	return q.Rest()
 }

@@ -128,19 +128,8 @@ func (d *deriver) run(ctx context.Context) error {
 	}
 	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.d.ofThreads,
 		Partial: d.threads.Partial && !d.d.ofCPUs}
-	for i := range c.Records.NumChunks() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		d.chunk(c.Records.Chunk(i))
-		for d.records.Next() {
-			if err := d.record(d.records.Record()); err != nil {
-				return err
-			}
-		}
-		if err := d.records.Err(); err != nil {
-			return err
-		}
+	if err := c.inTime(ctx, d.record, d.window.Round, d.window.Upto); err != nil {
+		return err
 	}
 	if err := d.window.Rest(); err != nil {
 		return err
@@ -156,11 +145,8 @@ func (d *deriver) run(ctx context.Context) error {
 
 // record adds a record to the window.
 func (d *deriver) record(rec *perfdata.Record) error {
-	switch rec.Type {
-	case perfdata.TypeSample:
+	if rec.Type == perfdata.TypeSample {
 		return d.sampled(rec)
-	case perfdata.TypeFinishedRound:
-		return d.window.Round()
 	}
 	id, _ := d.c.Records.File.SampleID(rec) // the first pass has reported damage
 	if id.Time > 0 {                        // perf did not make the record

@@ -3,7 +3,7 @@
 //
 // The caller brings the events into order of time by a Window, and passes them on:
 //
-//	threads := pair.Threads{Emit: func(w *pair.Wait) { … }, Run: func(tid int32, from, to uint64) { … }}
+//	threads := pair.Threads{Emit: func(w *pair.Wait) { … }, Run: func(from pair.Point, to uint64) { … }}
 //	window := pair.Window[event]{Emit: func(time uint64, e event) error {
 //		switch e.kind {
 //		case out: // sched_switch, of the previous thread

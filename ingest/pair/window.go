@@ -42,14 +42,20 @@ func (w *Window[T]) Add(time uint64, event T) error {
 
 // Round ends a round, and emits the events that no later one can precede.
 func (w *Window[T]) Round() error {
+	limit := w.complete
+	w.complete = w.latest
+	return w.Upto(limit)
+}
+
+// Upto emits the events up to a time, if the caller knows that no later one precedes them.
+func (w *Window[T]) Upto(limit uint64) error {
 	w.sort()
-	n, _ := slices.BinarySearchFunc(w.pending, w.complete, func(p pending[T], limit uint64) int {
+	n, _ := slices.BinarySearchFunc(w.pending, limit, func(p pending[T], limit uint64) int {
 		if p.time <= limit {
 			return -1
 		}
 		return 1
 	})
-	w.complete = w.latest
 	return w.emit(n)
 }
 

@@ -85,8 +85,17 @@ func (p *Perf) join(ctx context.Context, f *perfdata.File, segments []segment) e
 		all.add(s)
 	}
 	p.File = f.WithRecords(&all, perfdata.Section{Size: all.size}, all.place)
+	p.File.Parts = all.sections()
 	p.File.Warn(warnings...)
 	return nil
+}
+
+// sections returns the ranges of the parts.
+func (j *joined) sections() (list []perfdata.Section) {
+	for i := range j.parts {
+		list = append(list, perfdata.Section{Offset: j.parts[i].start, Size: j.parts[i].data.Size})
+	}
+	return list
 }
 
 // wholeRecords returns the end of the last whole record, and the error after it.

@@ -44,6 +44,7 @@ func (p *Perf) unpack(ctx context.Context, f *perfdata.File, segments []segment)
 		all.add(segment{name: u.name, data: perfdata.Section{Size: out.Size() - start}})
 	}
 	p.File = f.WithRecords(out, perfdata.Section{Size: out.Size()}, all.place)
+	p.File.Parts = all.sections()
 	p.File.Warn(warnings...)
 	return nil
 }

@@ -61,6 +61,8 @@ type File struct {
 	Features  Features
 	// Data is the range of the records, clipped to the file's size.
 	Data Section
+	// Parts are the ranges of Data that are files of a directory, if there are several.
+	Parts []Section
 	// Warnings report damage that did not prevent reading the rest, in the order of detection: each
 	// is a *decode.Error, an error that wraps ErrUnfinished, or an I/O error. There are at most
 	// 100.

@@ -42,6 +42,14 @@ func (f *File) Records(from, to int64) *RecordReader {
 	return r
 }
 
+// RecordsBuffered is Records with a buffer of the given size, which is at least that of the largest
+// record.
+func (f *File) RecordsBuffered(from, to int64, size int) *RecordReader {
+	r := f.Records(from, to)
+	r.buf = make([]byte, 0, max(size, maxRecordSize))
+	return r
+}
+
 // AllRecords returns a reader of the whole data section.
 func (f *File) AllRecords() *RecordReader {
 	return f.Records(f.Data.Offset, f.Data.End())
@@ -374,7 +382,7 @@ func (f *File) eventTypes(b []byte) {
 func (f *File) WithRecords(r io.ReaderAt, data Section,
 	place func(offset int64) (name string, at int64)) *File {
 	x := *f
-	x.records, x.Data, x.place = r, data, place
+	x.records, x.Data, x.place, x.Parts = r, data, place, nil
 	x.Warnings = slices.Clip(f.Warnings)
 	return &x
 }
