@@ -62,6 +62,7 @@ func newMachine(t *testing.T) *machine {
 		copyFile(t, filepath.Join(home, to), filepath.Join(stacks, from))
 	}
 	for to, from := range map[string]string{"drops.json": "locations.json",
+		"drops.data": "drops.data",
 		"drops.syms": "kallsyms",
 		"gaps.1":     "gaps/1.raw", "gaps.2": "gaps/2.raw", "gaps.3": "gaps/3.raw",
 		"gaps.4": "gaps/4.raw",
