@@ -54,6 +54,7 @@ type bundleSource struct {
 	stacks     *stackSource
 	stacksRead bool
 	stacksErr  error
+	leftOut    []string // stack maps of which the stacks are not read
 
 	paths map[buildid.Key][]recordedFile // see recordedPath
 }
@@ -211,6 +212,10 @@ func (s *bundleSource) describe(p *ingest.Profile) {
 			w.Partial, w.Hint = false, keyHint // nothing is damaged
 		}
 		warn(w)
+	}
+	if len(s.leftOut) > 0 {
+		warn(ingest.Warning{Text: s.file.path + ": the stacks of the first stack map are used, and not of " +
+			strings.Join(s.leftOut, ", "), Hint: "`symbolize capture --maps ID` dumps one map of several"})
 	}
 	if p.Stats.Samples == 0 {
 		w := ingest.Warning{Text: s.file.path + ": " + NoSamples}
@@ -413,8 +418,9 @@ func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 }
 
 // dumpedStacks reads the stack maps among the dumps of a bundle. The first one has all stacks, or
-// the user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks. The
-// count map is named "counts", or else is the first map with stacks in its key by BTF.
+// the user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks; others
+// are left out. The count map is named "counts", or else is the first map with stacks in its key by
+// BTF.
 func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
 	list, damage := s.dumps()
@@ -428,6 +434,8 @@ func (s *bundleSource) dumpedStacks() {
 			kernel = d
 		case user == nil:
 			user = d
+		default:
+			s.leftOut = append(s.leftOut, fmt.Sprintf("%s (id %d)", d.name, d.header.MapID))
 		}
 	}
 	if user == nil {

@@ -269,6 +269,11 @@ func TestBundleSeries(t *testing.T) {
 	if got := slices.Sorted(slices.Values(dump(p))); !slices.Equal(got, want) || !c.HasSamples() {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
+		return !w.Partial && strings.HasSuffix(w.Text, "are used, and not of stacks (id 0)")
+	}) {
+		t.Errorf("warnings %+v", p.Stats.Warnings)
+	}
 	for i := range p.Objects {
 		if o := &p.Objects[i]; o.Kind == ingest.ELF && o.Reason != ingest.ReasonNone {
 			t.Errorf("%s: %s", o.File.Path, o.Reason)
