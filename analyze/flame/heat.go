@@ -32,6 +32,7 @@ type HeatGrid struct {
 	Cells   []HeatCell `json:"cells"` // in the order of columns and rows
 	Total   uint64     `json:"total"`
 	Untimed uint64     `json:"untimed"` // samples without a time, which no cell has
+	Lives   []HeatLife `json:"bpf_programs,omitempty"`
 }
 
 // HeatCell is a count of samples.

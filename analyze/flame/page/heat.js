@@ -52,6 +52,26 @@
     return sum;
   }
 
+  // lifeSpan returns the columns between which a BPF program was loaded, with fractions.
+  function lifeSpan(grid, l) {
+    const column = (t) => Number(BigInt(t) - BigInt(grid.start)) / grid.width;
+    const from = l.loaded ? Math.max(0, column(l.loaded)) : 0;
+    return [from, Math.max(from, l.unloaded ? Math.min(grid.columns, column(l.unloaded)) : grid.columns)];
+  }
+
+  const lifeName = (l) => `bpf ${l.id} ${l.name}`;
+
+  // lifeText tells when a BPF program was loaded and unloaded.
+  function lifeText(grid, l) {
+    const after = (t) => `${(Number(BigInt(t) - BigInt(grid.start)) / 1e9).toFixed(6)}s after the start`;
+    const texts = [l.loaded ? `loaded ${after(l.loaded)}` : "loaded before",
+      l.unloaded ? `unloaded ${after(l.unloaded)}` : "not unloaded"];
+    if (l.loaded && l.unloaded) {
+      texts.push(`lived ${quantity(Number(BigInt(l.unloaded) - BigInt(l.loaded)), "nanoseconds")}`);
+    }
+    return `BPF program ${l.id}, ${cutMiddle(l.name, 60)}: ${texts.join(", ")}`;
+  }
+
   // shortTime prints a round number of ns: "20ms".
   const shortTime = (ns) => (ns > 0 ? quantity(ns, "nanoseconds").replace(/\.00(?=\D)/, "") : "0");
 
@@ -66,6 +86,7 @@
     // gets a range.
     constructor(place, grid, { dark, show, chosen }) {
       Object.assign(this, matrix(grid), { place, grid, dark, show, chosen });
+      this.lives = grid.bpf_programs || []; // rows after those of samples
       this.canvas = document.createElement("canvas");
       this.canvas.tabIndex = 0;
       this.canvas.setAttribute("role", "img");
@@ -81,7 +102,7 @@
 
     // setGrid shows other counts.
     setGrid(grid) {
-      Object.assign(this, matrix(grid), { grid, from: null, to: null });
+      Object.assign(this, matrix(grid), { grid, lives: grid.bpf_programs || [], from: null, to: null });
       this.draw();
     }
 
@@ -115,7 +136,7 @@
       if (step) {
         const clamp = (v, n) => Math.max(0, Math.min(n - 1, v));
         this.cursor = { column: clamp(this.cursor.column + step[0], this.grid.columns),
-          row: clamp(this.cursor.row + up * step[1], this.rows) };
+          row: clamp(this.cursor.row + up * step[1], this.allRows()) };
         if (e.shiftKey && this.from) this.to = this.cursor;
         else this.from = this.to = this.cursor;
         this.chosen(this.from, this.to, e);
@@ -124,6 +145,8 @@
       }
     }
 
+    allRows() { return this.rows + this.lives.length; }
+
     // sizes are of the whole width; rows are as high as the place has space for, at least as a line
     // of text.
     sizes() {
@@ -131,13 +154,13 @@
       const g = this.canvas.getContext("2d");
       g.font = font;
       const label = (s) => g.measureText(cutMiddle(s, 40)).width + 10;
-      const left = grid.rows.length ? Math.min(Math.max(40, ...grid.rows.map(label)), width * 0.3) : 50;
+      const left = grid.rows.length ? Math.min(Math.max(40, ...grid.rows.map(label), ...this.lives.map((l) => label(lifeName(l)))), width * 0.3) : 50;
       const cell = (width - left) / Math.max(1, grid.columns);
       const [low, most] = grid.rows.length ? [18, 40] : [6, 24];
-      const space = Math.floor((place.clientHeight - axis - scale - 4) / Math.max(1, this.rows));
+      const space = Math.floor((place.clientHeight - axis - scale - 4) / Math.max(1, this.allRows()));
       const high = Math.max(low, Math.min(most, space));
       const top = grid.rows.length ? axis : 0; // the axis is above rows, which can be many
-      return { left, width, cell, high, top, height: this.rows * high + axis + scale };
+      return { left, width, cell, high, top, height: this.allRows() * high + axis + scale };
     }
 
     // at returns the place under the pointer, null outside; with near set, the nearest one.
@@ -146,15 +169,17 @@
       let column = Math.floor((e.offsetX - left) / cell), y = Math.floor((e.offsetY - top) / high);
       if (near) {
         column = Math.max(0, Math.min(this.grid.columns - 1, column));
-        y = Math.max(0, Math.min(this.rows - 1, y));
+        y = Math.max(0, Math.min(this.allRows() - 1, y));
       }
       const row = this.grid.rows.length ? y : this.rows - 1 - y;
-      return column >= 0 && column < this.grid.columns && row >= 0 && row < this.rows
+      return column >= 0 && column < this.grid.columns && row >= 0 && row < this.allRows()
         ? { column, row } : null;
     }
 
     describe(p) {
-      const { grid } = this, n = this.counts[p.row][p.column];
+      const { grid } = this;
+      if (p.row >= this.rows) return lifeText(grid, this.lives[p.row - this.rows]);
+      const n = this.counts[p.row][p.column];
       const ms = grid.width / 1e6;
       const at = p.column * ms + (grid.rows.length ? 0 : p.row * ms / offsetRows);
       const row = grid.rows.length ? `${cutMiddle(grid.rows[p.row], 60)}, ` : "";
@@ -195,7 +220,27 @@
           g.fillText(this.fit(g, this.grid.rows[r], left - 8), 0, y + high / 2);
         }
       }
+      this.lives.forEach((l, i) => {
+        this.drawLife(g, text, l, { left, cell, high, row: this.rows + i, y: top + (this.rows + i) * high });
+      });
       this.drawAxes(g, text);
+    }
+
+    // drawLife draws the time over which a BPF program was loaded.
+    drawLife(g, text, life, { left, cell, high, row, y }) {
+      const [from, to] = lifeSpan(this.grid, life);
+      g.fillStyle = this.dark() ? "#22262e" : "#f1f2f5";
+      g.fillRect(left, y, this.grid.columns * cell, high - 0.7);
+      g.fillStyle = this.dark() ? "hsl(212 55% 55%)" : "hsl(212 60% 52%)";
+      g.fillRect(left + from * cell, y + high / 4, Math.max(2, (to - from) * cell), high / 2);
+      for (let k = 0; k < this.grid.columns; k++) {
+        if (this.inRange(k, row)) {
+          g.fillStyle = this.dark() ? "rgb(106 160 255 / 45%)" : "rgb(42 99 200 / 38%)";
+          g.fillRect(left + k * cell, y, cell, high - 0.7);
+        }
+      }
+      g.fillStyle = text;
+      g.fillText(this.fit(g, lifeName(life), left - 8), 0, y + high / 2);
     }
 
     // fit cuts a name in its middle.
@@ -208,7 +253,7 @@
     // drawAxes draws round times below the map, those within a column beside it, and the scale.
     drawAxes(g, text) {
       const { left, cell, high, width, top } = this.sizes(), { grid } = this;
-      const bottom = top + this.rows * high, y = top || bottom, sign = top ? -1 : 1;
+      const bottom = top + this.allRows() * high, y = top || bottom, sign = top ? -1 : 1;
       const all = grid.columns * grid.width / 1e9;
       g.fillStyle = text;
       const { step, list } = ticksOf(all, (width - left) / 70);
@@ -248,5 +293,6 @@
     }
   }
 
-  root.symbolizeHeat = { Heat, rangeOf, rangeText, timeOption, matrix, within, seconds, shortTime };
+  root.symbolizeHeat = { Heat, rangeOf, rangeText, timeOption, matrix, within, seconds, shortTime,
+    lifeSpan, lifeText };
 })(globalThis);

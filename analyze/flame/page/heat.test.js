@@ -33,3 +33,16 @@ test("matrix", () => {
   assert.deepEqual(m.counts.map((r) => [...r]), [[0, 2], [1, 0]]);
   assert.equal(m.most, 2);
 });
+
+test("lives of BPF programs are cut at the ends of the map", () => {
+  const grid = { ...rows, columns: 4 };
+  const whole = { id: 1, name: "a" };
+  const inside = { id: 2, name: "b", loaded: "6500000", unloaded: "7000000" };
+  const begins = { id: 3, name: "c", loaded: "8500000" };
+  const ends = { id: 4, name: "d", loaded: "1000000", unloaded: "5250000" };
+  assert.deepEqual([whole, inside, begins, ends].map((l) => h.lifeSpan(grid, l)),
+    [[0, 4], [1.5, 2], [3.5, 4], [0, 0.25]]);
+  assert.equal(h.lifeText(grid, inside), "BPF program 2, b: loaded 0.001500s after the start, " +
+    "unloaded 0.002000s after the start, lived 500.00µs");
+  assert.equal(h.lifeText(grid, whole), "BPF program 1, a: loaded before, not unloaded");
+});

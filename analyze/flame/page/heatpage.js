@@ -19,6 +19,7 @@
     const grid = model.grid;
     $("status").textContent = `${thousands(grid.total)} samples of ${model.event}; a column is ` +
       `${shortTime(grid.width)}` +
+      (grid.bpf_programs ? "; bars show when BPF programs were loaded" : "") +
       (grid.untimed ? `; ${thousands(grid.untimed)} samples have no time` : "");
     const heat = new Heat($("heat"), grid, {
       dark: () => dark,

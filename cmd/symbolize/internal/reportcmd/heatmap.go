@@ -12,9 +12,12 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/flame"
+	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/store"
 )
 
 // heatOptions are of heatmap and timeline.
@@ -30,9 +33,9 @@ const heatmapLong = `heatmap draws when samples were taken: each column is a sec
 100 ms of a recording of less than ten seconds; its 50 rows are parts of that time. Idle phases and
 periodic work show as patterns. A range selected in the page is printed as --time FROM,TO, an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
 
-const timelineLong = `timeline draws when samples were taken, with a row for each thread, process or CPU. A range
-selected in the page is printed as --time FROM,TO, an option of all reports. The perf.data must have
-sample times.` + cli.CaptureStatus
+const timelineLong = `timeline draws when samples were taken, with a row for each thread, process or CPU, and when the BPF
+programs of the capture were loaded, with a row for each. A range selected in the page is printed as
+--time FROM,TO, an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
@@ -150,6 +153,9 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 		if err != nil {
 			return err
 		}
+		if o.by != "" {
+			grid.SetLives(livesOf(c, s.View()))
+		}
 		m := flame.NewHeatMap(p, o.kind(), event, grid)
 		return a.WriteOutput(o.output, o.format == cli.HTML, func(w io.Writer) error {
 			if o.format == cli.JSON {
@@ -181,6 +187,23 @@ func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*
 		return nil
 	})
 	return counter.Grid(), err
+}
+
+// livesOf returns when the BPF programs of a capture were loaded. Their damage is in the profile's
+// warnings. Those of which the capture has neither a record nor the program are left out.
+func livesOf(c *input.Capture, view store.View) (lives []flame.HeatLife) {
+	programs, _ := c.Programs()
+	for i := range programs {
+		p := &programs[i]
+		if p.ID == 0 || p.Loaded == 0 && p.Unloaded == 0 && p.Missing == bpf.MissingGone {
+			continue
+		}
+		symbol := resolve.WholeSymbol(view, p.Symbol(0))
+		_, name, _ := bpf.SplitSymbol(symbol)
+		lives = append(lives, flame.HeatLife{ID: p.ID, Name: ingest.Printable(cmp.Or(name, symbol)),
+			Tag: p.Tag.String(), Loaded: p.Loaded, Unloaded: p.Unloaded})
+	}
+	return lives
 }
 
 // row names the row of a sample.
