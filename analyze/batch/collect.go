@@ -36,12 +36,26 @@ type Head struct {
 	// them without an answer, such as for the unwind table of an object of copied stacks.
 	Needs   []analyze.Dependency
 	Lacking int
+	// Warnings are what was wrong with the capture, such as damage and losses, without its path in
+	// front. Each run that uses the capture reports them.
+	Warnings []ingest.Warning
+}
+
+// isDamage reports whether something is lost, by the warnings about it.
+func isDamage(list []ingest.Warning) bool {
+	return slices.ContainsFunc(list, func(w ingest.Warning) bool { return w.Partial })
 }
 
 // state identifies the content that was read of a capture, and the answers of the store.
 func (h *Head) state() string {
 	needs := h.Needs
 	return digest(fmt.Sprintf("%s %s %x", h.Content, h.Reading, encodeRecord(&needs)))
+}
+
+// warn adds a warning about the capture.
+func (h *Head) warn(w ingest.Warning) {
+	w.Text = strings.TrimPrefix(w.Text, h.Path+": ")
+	h.Warnings = append(h.Warnings, w)
 }
 
 // places are the locations of one object of a capture.
@@ -59,7 +73,7 @@ type ownNames struct {
 }
 
 // collect reads the capture of a head, which it completes, and writes its stacks to a file of their
-// own. The session has to leave return addresses undecided (analyze.Options.Undecided). Code that
+// own. The head has the warnings of the session. The session has to leave return addresses undecided (analyze.Options.Undecided). Code that
 // the capture itself has the symbols of is named here, for no other file has them. serves reports
 // that there are captures which a bundle completes, so that it need not have samples.
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string, serves bool) error {
@@ -92,6 +106,10 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 		own.Keys, own.Answers = append(own.Keys, pl.Key), append(own.Answers, list)
 	}
 	head.Meta, head.Samples, head.Main = p.Meta, p.Stats.Samples, mainID(p)
+	for _, w := range p.Stats.Warnings {
+		head.warn(w)
+	}
+	p.Stats.Warnings = nil // profiles of parts of its samples would repeat them
 	head.Named = p.Names != nil
 	head.Needs = state.Traced().Dependencies()
 	for i := range head.Needs {

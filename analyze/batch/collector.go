@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"symbolize/analyze"
+	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/remote"
@@ -38,6 +39,7 @@ type CollectStats struct {
 	Failed   int    `json:"captures_failed"` // left out, as they could not be read
 	Kept     int    `json:"captures_kept"`   // collected before
 	Read     int    `json:"captures_read"`   // in this run
+	Damaged  int    `json:"captures_damaged,omitempty"`
 	Samples  uint64 `json:"samples"`
 	Unwritten
 
@@ -64,6 +66,7 @@ func (c *Collector) Collect(ctx context.Context, captures, all []string) (
 	for try := 0; try == 0 || try < 3 && errors.Is(err, fs.ErrNotExist); try++ {
 		packs, err = t.run(ctx, captures)
 	}
+	t.warnAll(captures)
 	if err == nil {
 		err = t.writeShare(captures, all)
 	}
@@ -117,7 +120,8 @@ type collecting struct {
 
 	mu       sync.Mutex
 	stats    CollectStats
-	failures []Failure // without a reason: it is of this machine
+	failures []Failure                   // without a reason: it is of this machine
+	warnings map[string][]ingest.Warning // Head.Warnings by capture
 }
 
 func (t *collecting) fail(capture string, err error) {
@@ -133,23 +137,35 @@ func (t *collecting) fail(capture string, err error) {
 	t.failed(capture, err)
 }
 
-// warnOf passes on a warning about a capture. Warnings about the run are passed on once: that there
-// is no store (Name), or that it cannot be written (Run).
-func (t *collecting) warnOf(capture string, w analyze.Warning) {
+// warnOf adds a warning about a capture to its head. Warnings about the run are passed on once: that
+// there is no store (Name), or that it cannot be written (Run).
+func (t *collecting) warnOf(h *Head, w analyze.Warning) {
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):
 	case errors.Is(w.Err, analyze.ErrInMemory):
 		if t.shared == nil {
-			t.inMemory.Do(func() { t.warn(capture, w.Warning) })
+			t.inMemory.Do(func() { t.warn(h.Path, w.Warning) })
 		}
 	default:
-		t.warn(capture, w.Warning)
+		h.warn(w.Warning)
 	}
 }
 
-func (t *collecting) count(h *Head, kept bool) {
+// warnAll counts and passes on what was wrong with captures, in their order.
+func (t *collecting) warnAll(captures []string) {
+	for _, capture := range captures {
+		list := t.warnings[capture]
+		if isDamage(list) {
+			t.stats.Damaged++
+		}
+		t.warnCapture(capture, list)
+	}
+}
+
+func (t *collecting) count(capture string, h *Head, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.warnings[capture] = h.Warnings
 	t.stats.Samples += h.Samples
 	if kept {
 		t.stats.Kept++
@@ -161,6 +177,7 @@ func (t *collecting) count(h *Head, kept bool) {
 // run collects captures once.
 func (t *collecting) run(ctx context.Context, captures []string) (packs []string, err error) {
 	t.stats, t.failures = CollectStats{Captures: len(captures)}, nil
+	t.warnings = make(map[string][]ingest.Warning)
 	t.step("collect", len(captures))
 	v := &survey{collecting: t, captures: captures, wanted: make(map[string]int),
 		kept: make([]bool, len(captures))}
@@ -235,7 +252,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	opts := t.Session
 	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
-	opts.Warn = func(w analyze.Warning) { t.warnOf(capture, w) }
+	opts.Warn = func(w analyze.Warning) { t.warnOf(head, w) }
 	opts.Inputs = analyze.OpenInputs(ctx, append(slices.Clone(beside), capture))
 	opts.Bundles = opts.Inputs.Bundles
 	defer opts.Inputs.Close()
@@ -246,7 +263,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	if err = errors.Join(collect(ctx, s, head, path, t.served[filepath.Dir(capture)]), s.Close()); err != nil {
 		return "", err
 	}
-	t.count(head, false)
+	t.count(capture, head, false)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state := s.State()
@@ -277,7 +294,7 @@ func (t *collecting) isKept(ctx context.Context, old, head *Head) (kept bool, er
 	}
 	changed, err := t.store.Changed(ctx, old.Needs)
 	if err == nil && !changed {
-		t.count(old, true)
+		t.count(head.Path, old, true)
 	}
 	return !changed, err
 }

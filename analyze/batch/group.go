@@ -50,11 +50,12 @@ type Group struct {
 	Values    []string // of the keys, "" for keys of samples
 	Collected []member // captures, sorted by path
 
-	keys        []string // of samples, "" for keys of captures
-	captureKeys []string // the others, "" for keys of samples
-	parts       int      // that the locations were cut into
-	state       string   // a digest of the captures' contents
-	named       bool     // one came with names of its own
+	keys        []string           // of samples, "" for keys of captures
+	captureKeys []string           // the others, "" for keys of samples
+	parts       int                // that the locations were cut into
+	state       string             // a digest of the captures' contents
+	named       bool               // one came with names of its own
+	warnings    [][]ingest.Warning // of the captures
 }
 
 // Packs returns the files that have the group's captures, sorted.
@@ -64,6 +65,13 @@ func (g *Group) Packs() []string {
 		packs[m.pack] = true
 	}
 	return slices.Sorted(maps.Keys(packs))
+}
+
+// warn passes on what was wrong with the group's captures.
+func (g *Group) warn(h *Hooks) {
+	for i := range g.Collected {
+		h.warnCapture(g.Collected[i].capture, g.warnings[i])
+	}
 }
 
 // ErrGrouping is wrapped by errors of keys, patterns and manifests.
@@ -182,6 +190,7 @@ type grouped struct {
 	key, content, reading string // of Head
 	state                 string // see Head.state
 	named                 bool
+	warnings              []ingest.Warning
 }
 
 // Groups reads the heads of packs of collected captures and sorts the captures into groups.
@@ -221,6 +230,7 @@ func (g *Grouping) Groups(packs []string) (*Grouped, error) {
 		}
 		gr.Collected = append(gr.Collected, c.member)
 		gr.named = gr.named || c.named
+		gr.warnings = append(gr.warnings, c.warnings)
 		gr.state = digest(gr.state + c.key + c.state)
 	}
 	slices.SortFunc(out.Groups, func(a, b *Group) int { return slices.Compare(a.Values, b.Values) })
@@ -253,7 +263,7 @@ func (g *Grouping) heads(packs []string) (list []grouped, parts int, err error) 
 				return nil, 0, err
 			}
 			c := grouped{member: member{h.Path, path, i}, key: h.Key, content: h.Content, reading: h.Reading,
-				state: h.state(), named: h.Named}
+				state: h.state(), named: h.Named, warnings: h.Warnings}
 			c.values, c.missing = g.values(h)
 			list = append(list, c)
 		}

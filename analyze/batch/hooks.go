@@ -78,6 +78,14 @@ func (h *Hooks) warn(capture string, w ingest.Warning) {
 	})
 }
 
+// warnCapture passes on the warnings of a capture, with a path of it in front.
+func (h *Hooks) warnCapture(path string, list []ingest.Warning) {
+	for _, w := range list {
+		w.Text = path + ": " + w.Text
+		h.warn(path, w)
+	}
+}
+
 func (h *Hooks) facts(list []json.RawMessage) {
 	h.call(func() {
 		for _, f := range list {

@@ -188,7 +188,7 @@ func (s *Summary) AddNight(o *Summary) {
 func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (*Summary, error) {
 	opts.Out, opts.Formats, opts.Style, opts.Parts = n.Out, n.Formats, n.Style, n.Parts
 	opts.By = Grouping{Keys: n.Keys, Pattern: n.Pattern, Manifest: n.Manifest}
-	r := &runner{opts: opts, work: filepath.Join(n.Out, workDir), session: s}
+	r := &runner{opts: opts, work: filepath.Join(n.Out, workDir), session: s, again: true}
 	if err := r.opts.By.compile(); err != nil {
 		return nil, err
 	}

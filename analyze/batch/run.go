@@ -154,6 +154,7 @@ type runner struct {
 	opts    RunOptions
 	work    string
 	session *analyze.Session // of the store, for all steps
+	again   bool             // captures are not collected: only what is written has warnings
 
 	mu        sync.Mutex // of sum while groups are merged
 	sum       Summary
@@ -251,6 +252,9 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	if r.isDone(old, d.State, a) {
 		r.count(len(old.Files), &r.sum.GroupsKept)
 		r.opts.facts(old.Facts)
+		if !r.again {
+			old.warnAll(r.opts.Hooks)
+		}
 		return nil
 	}
 	if old.Captures > d.Captures {
@@ -261,6 +265,9 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	w, err := g.Write(ctx, a, Output{Dir: o.Out, Formats: o.Formats, Demangler: o.Demangler, Hooks: o.Hooks})
 	if err != nil {
 		return err
+	}
+	if r.again {
+		g.warn(o.Hooks)
 	}
 	d.Written, d.Keys, d.Names = *w, w.keys, a.state(w.keys)
 	r.count(len(w.Files), nil)

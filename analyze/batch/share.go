@@ -34,7 +34,7 @@ type share struct {
 	Failed []Failure `json:"failed,omitempty"`
 }
 
-// Failure is a capture that could not be read.
+// Failure is a capture that could not be read, or with a part that could not.
 type Failure struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -131,34 +131,41 @@ type Progress struct {
 	Expected  int       `json:"captures_expected"`
 	Collected int       `json:"captures_collected"`
 	Failed    []Failure `json:"captures_failed,omitempty"`  // they could not be read
+	Damaged   []Failure `json:"captures_damaged,omitempty"` // collected, but something in them is lost
+	Warned    []Failure `json:"captures_warned,omitempty"`  // the other warnings about collected ones
 	Missing   []string  `json:"captures_missing,omitempty"` // no task has read them, or no pack has them
 	Shares    int       `json:"shares"`                     // tasks that have ended
 }
 
 // packedKeys are the keys of the captures that packs have.
 type packedKeys struct {
-	keys     map[string]bool // see Head.Key
-	readings map[string]bool // see Head.Reading
+	keys     map[string][]ingest.Warning // Head.Warnings by Head.Key
+	readings map[string]bool             // see Head.Reading
 }
 
 func (k *packedKeys) add(heads []Head) {
 	if k.keys == nil {
-		k.keys, k.readings = make(map[string]bool), make(map[string]bool)
+		k.keys, k.readings = make(map[string][]ingest.Warning), make(map[string]bool)
 	}
 	for i := range heads {
-		k.keys[heads[i].Key] = true
+		k.keys[heads[i].Key] = heads[i].Warnings
 		k.readings[heads[i].Reading] = true
 	}
 }
 
-// has reports whether a pack has the capture with an absolute path, read in any way.
-func (k *packedKeys) has(path string) bool {
-	for reading := range k.readings {
-		if k.keys[captureKey(path, reading)] {
-			return true
+// has reports whether a pack has the capture with an absolute path, read in any way, and returns the
+// warnings about it.
+func (k *packedKeys) has(path string) (warnings []ingest.Warning, ok bool) {
+	for _, reading := range slices.Sorted(maps.Keys(k.readings)) {
+		list, has := k.keys[captureKey(path, reading)]
+		ok = ok || has
+		for _, w := range list {
+			if !slices.Contains(warnings, w) {
+				warnings = append(warnings, w)
+			}
 		}
 	}
-	return false
+	return warnings, ok
 }
 
 // ReadProgress reads the notes of tasks, see PlanExtension and ShareExtension. A capture that a task
@@ -210,7 +217,8 @@ func readProgress(notes []string, there *packedKeys) (*Progress, error) {
 	for _, s := range shares {
 		for _, capture := range s.Done { // also by a later task
 			delete(failed, capture)
-			left[capture] = !there.has(capture)
+			_, ok := there.has(capture)
+			left[capture] = !ok
 		}
 	}
 	for _, capture := range slices.Sorted(maps.Keys(left)) {
@@ -218,11 +226,25 @@ func readProgress(notes []string, there *packedKeys) (*Progress, error) {
 			p.Failed = append(p.Failed, Failure{capture, reason})
 		} else if left[capture] {
 			p.Missing = append(p.Missing, capture)
+		} else {
+			p.addWarnings(capture, there)
 		}
 	}
 	p.Expected, p.Shares = len(left), len(shares)
 	p.Collected = p.Expected - len(p.Failed) - len(p.Missing)
 	return p, nil
+}
+
+// addWarnings adds the warnings about a collected capture.
+func (p *Progress) addWarnings(capture string, there *packedKeys) {
+	list, _ := there.has(capture)
+	for _, w := range list {
+		if w.Partial {
+			p.Damaged = append(p.Damaged, Failure{capture, w.Text})
+		} else {
+			p.Warned = append(p.Warned, Failure{capture, w.Text})
+		}
+	}
 }
 
 func readJSON(path string, value any) error {

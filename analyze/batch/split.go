@@ -82,8 +82,28 @@ type Output struct {
 type Written struct {
 	Files []WrittenFile
 	Facts []json.RawMessage // of the profiles, see Hooks
+	// Warnings are about the names, by profile; a run that writes nothing repeats them.
+	Warnings []Warned `json:",omitempty"`
 
 	keys []string // of the objects that were looked for
+}
+
+// Warned is a warning about a profile.
+type Warned struct {
+	Profile string // name of its files, without an extension
+	ingest.Warning
+}
+
+// has reports whether a warning was added about any profile.
+func (w *Written) has(warning ingest.Warning) bool {
+	return slices.ContainsFunc(w.Warnings, func(o Warned) bool { return o.Warning == warning })
+}
+
+// warnAll passes on the warnings.
+func (w *Written) warnAll(h *Hooks) {
+	for _, one := range w.Warnings {
+		h.warn(one.Profile, one.Warning)
+	}
 }
 
 // WrittenFile is a file below Output.Dir.
@@ -115,6 +135,7 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 	}
 	w.done.keys = slices.Sorted(maps.Keys(gr.known))
 	w.facts(w.done.Facts)
+	w.done.warnAll(w.Hooks)
 	return &w.done, nil
 }
 
@@ -204,6 +225,11 @@ func (w *writer) labels(values []string) (list []columns.Label) {
 	return list
 }
 
+// add adds a warning about a profile.
+func (w *writer) add(values []string, warning ingest.Warning) {
+	w.done.Warnings = append(w.done.Warnings, Warned{name(values), warning})
+}
+
 // write names one profile of several and writes it.
 func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) error {
 	p, err := g.merge(profiles)
@@ -214,14 +240,16 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 		p.Meta.Comments = append(p.Meta.Comments, w.Comment)
 	}
 	for _, warning := range slices.Concat(p.Stats.Warnings, p.Names.Warnings) {
-		w.warn(name(values), warning)
+		if !w.done.has(warning) { // one about a table is the same in all profiles
+			w.add(values, warning)
+		}
 	}
 	if slices.ContainsFunc(values, tooLong) {
-		w.warn(name(values), ingest.Warning{Text: "a value of a key is too long for the name of a file: " +
+		w.add(values, ingest.Warning{Text: "a value of a key is too long for the name of a file: " +
 			"it is shortened, with a digest at its end"})
 	}
 	if warning := report.UncalledAdvice(p); warning != nil {
-		w.warn(name(values), *warning)
+		w.add(values, *warning)
 	}
 	for _, format := range w.Formats {
 		f := WrittenFile{Path: name(values) + format}

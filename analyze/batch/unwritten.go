@@ -61,6 +61,7 @@ func WriteAll(ctx context.Context, groups []*Group, a *Answers, out Output,
 		w, err := g.Write(ctx, a, out)
 		switch {
 		case err == nil:
+			g.warn(out.Hooks)
 			written(g, w)
 		case errors.Is(err, ErrOutput) && ctx.Err() == nil:
 			left.Files++

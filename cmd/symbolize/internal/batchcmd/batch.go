@@ -409,8 +409,12 @@ func reportBatch(a *cli.App, sum *batch.Summary) {
 	if a.Quiet {
 		return
 	}
-	fmt.Fprintf(a.Env.Stderr, "captures   %d, %d failed, %d collected before; %d samples\n",
-		sum.Captures, sum.Failed, sum.Kept, sum.Samples)
+	damaged := ""
+	if sum.Damaged > 0 {
+		damaged = fmt.Sprintf(" %d damaged,", sum.Damaged)
+	}
+	fmt.Fprintf(a.Env.Stderr, "captures   %d, %d failed,%s %d collected before; %d samples\n",
+		sum.Captures, sum.Failed, damaged, sum.Kept, sum.Samples)
 	fmt.Fprintf(a.Env.Stderr, "locations  %d in %d objects; %d tables opened\n",
 		sum.Locations, sum.Objects, sum.Tables)
 	if sum.Remote.Asked > 0 {

@@ -52,8 +52,8 @@ func newBatchStatusCommand(a *cli.App) *cobra.Command {
 		Use:   "status DIR",
 		Short: "Show how much of a batch is done",
 		Long: `status shows which captures of a batch are collected, failed or missing, and how many parts are
-named. DIR is the output of batch run or batch collect. The exit status is 3 if captures are missing
-or failed.`,
+named. DIR is the output of batch run or batch collect. The exit status is 3 if captures are missing,
+failed or damaged.`,
 		Example: "  symbolize batch status --names names collected",
 		Args:    cli.OneArg("DIR"),
 		RunE: a.RunE(func(_ context.Context, args []string) error {
@@ -69,7 +69,7 @@ or failed.`,
 			}
 			run := a.Facts()
 			run.Captures, run.Failed, run.Absent, run.Batch = s.Expected, len(s.Failed), len(s.Missing), s
-			a.Partial = a.Partial || len(s.Failed)+len(s.Missing) > 0
+			a.Partial = a.Partial || len(s.Failed)+len(s.Missing)+len(s.Damaged) > 0
 			return a.WriteFacts(format, s, func(w io.Writer) error { return writeStatus(w, s) })
 		}),
 	}
@@ -87,6 +87,12 @@ func writeStatus(w io.Writer, s *batch.Status) error {
 	_, err := fmt.Fprintf(w, "parts      %d of %d named\n", s.Named, s.Parts)
 	for _, f := range s.Failed {
 		_, err = fmt.Fprintf(w, "failed     %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
+	}
+	for _, f := range s.Damaged {
+		_, err = fmt.Fprintf(w, "damaged    %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
+	}
+	for _, f := range s.Warned {
+		_, err = fmt.Fprintf(w, "warning    %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
 	}
 	for _, path := range s.Missing {
 		_, err = fmt.Fprintf(w, "missing    %s\n", ingest.Printable(path))
