@@ -73,6 +73,9 @@ func fileID(row *store.PathRow, q *sideband.ObjectQuery, opts IdentifyOptions) (
 		return row.ID, ingest.IDProven
 	case known && here && row.ID.Matches(q.ByPath) && otherFile(row, q):
 		return buildid.ID{}, ingest.IDNone
+	case q.Foreign && !opts.TrustPaths && !(known && here && row.ID.Matches(q.ByPath) &&
+		q.File.Inode != 0 && row.Inode == q.File.Inode):
+		return buildid.ID{}, ingest.IDNone
 	case !q.ByPath.IsZero():
 		if known && here && opts.Rewritten != nil && row.ID.Matches(q.ByPath) && rewritten(row, q) {
 			opts.Rewritten(q.File.Path)

@@ -30,6 +30,7 @@ type ObjectQuery struct {
 	MappedNanos int64
 	ByPath      buildid.ID // build ID that the capture has for the path, zero if none
 	Shared      bool       // the capture has several files at the path
+	Foreign     bool       // ByPath may be of another file: see Identifier.foreign
 }
 
 // Identifier finds build IDs for objects that were recorded without one. It uses the ID that the
@@ -211,7 +212,11 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	if !id.IsZero() && o.Kind != ingest.ELF {
 		source, doubtful = ingest.IDByPath, false
 	}
-	if x.answer == nil || !doubtful {
+	foreign := source == ingest.IDByPath && o.Kind == ingest.ELF && x.sb.foreign(&o.File, x.paths)
+	switch {
+	case x.answer == nil && foreign:
+		return buildid.ID{}, ingest.IDNone
+	case x.answer == nil, !doubtful:
 		return id, source
 	}
 	q := x.query
@@ -221,6 +226,7 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	}
 	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
+	q.Foreign = foreign
 	switch found, why := x.answer(q); {
 	case found.IsZero():
 		return found, ingest.IDNone
@@ -269,10 +275,12 @@ func (x *Identifier) file(f *ingest.FileRef) (buildid.ID, ingest.IDSource) {
 // containers are: perf does not read files of a container after the container's processes ended.
 type pathFiles map[string][]fileSpan
 
-// fileSpan has the times of the first and the last mapping of a file at a path.
+// fileSpan has the times of the first and the last mapping of a file at a path, and the process of
+// the first one.
 type fileSpan struct {
 	key         fileKey
 	first, last uint64
+	pid         int32
 }
 
 // pathFilesOf returns the recorded files at each path, by device, inode and generation.
@@ -292,6 +300,9 @@ func pathFilesOf(raw *Objects) pathFiles {
 			continue
 		}
 		known := &p[name][at]
+		if span.first < known.first {
+			known.pid = span.pid
+		}
 		known.first, known.last = min(known.first, span.first), max(known.last, span.last)
 	}
 	return p
@@ -302,13 +313,18 @@ func (p pathFiles) shared(f *ingest.FileRef) bool { return len(p[recordedName(f)
 
 // first returns the time at which f was first mapped under its path.
 func (p pathFiles) first(f *ingest.FileRef) (uint64, bool) {
+	s, ok := p.span(f)
+	return s.first, ok
+}
+
+func (p pathFiles) span(f *ingest.FileRef) (fileSpan, bool) {
 	key, ok := keyOf(f)
 	for _, s := range p[recordedName(f)] {
 		if ok && s.key == key {
-			return s.first, true
+			return s, true
 		}
 	}
-	return 0, false
+	return fileSpan{}, false
 }
 
 // last reports whether, by the records, f was at its path when the recording ended.
@@ -332,12 +348,15 @@ func (p pathFiles) last(f *ingest.FileRef) bool {
 	return true
 }
 
-// mapped records the time of a mapping of an object.
-func (r *Objects) mapped(object uint32, t uint64) {
+// mapped records the time and the process of a mapping of an object.
+func (r *Objects) mapped(object uint32, t uint64, pid int32) {
 	for len(r.spans) <= int(object) {
 		r.spans = append(r.spans, fileSpan{first: NoTime})
 	}
 	s := &r.spans[object]
+	if t < s.first {
+		s.pid = pid
+	}
 	s.first, s.last = min(s.first, t), max(s.last, t)
 }
 

@@ -1,6 +1,7 @@
 package sideband
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,5 +178,61 @@ func TestClaim(t *testing.T) {
 		if m["key"].Compare(tc.want) != 0 {
 			t.Errorf("%s: %s, want %s", tc.name, m["key"], tc.want)
 		}
+	}
+}
+
+// TestForeign: the build ID that is listed for a path is not used for a file of an ended process
+// that saw other files than the recorder.
+func TestForeign(t *testing.T) {
+	const tmpfs = 0x28 // minor number of a device without a disk
+	listed := "01" + strings.Repeat("01", 19) + " listed for the path"
+	for _, tc := range []struct {
+		name         string
+		major, minor uint32 // of the file; the recorder's is on 8:1
+		command      string
+		alive        bool
+		links        [2]uint64 // mount namespaces of the recorder and the process
+		want         string
+	}{
+		{name: "a disk", major: 8, minor: 2, want: listed},
+		{name: "no disk", minor: tmpfs, want: "no build ID"},
+		{name: "no disk, still running", minor: tmpfs, alive: true, want: listed},
+		{name: "no disk, in the recorder's namespace", minor: tmpfs, links: [2]uint64{1, 1}, want: listed},
+		{name: "a disk, in another namespace", major: 8, minor: 1, links: [2]uint64{1, 2}, want: "no build ID"},
+		{name: "another namespace, still running", major: 8, minor: 1, alive: true, links: [2]uint64{1, 2}, want: listed},
+		{name: "the recorder is not recorded", minor: tmpfs, command: "/opt/perf", want: listed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := perfbuild.New()
+			f.CmdLine(cmp.Or(tc.command, "/bin/perf"), "record", "-a")
+			f.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(1), Filename: "/a"})
+			for i, inode := range tc.links {
+				if inode != 0 {
+					f.Namespaces(int32(7+i), int32(7+i), [][2]uint64{{4, 1}, {4, 1}, {4, 1}, {4, 1}, {4, 1}, {4, inode}, {4, 1}},
+						perfbuild.At{})
+				}
+			}
+			perf, m := exe(7, "/bin/perf", 1), exe(8, "/a", 2)
+			perf.Maj, perf.Min, m.Maj, m.Min = 8, 1, tc.major, tc.minor
+			f.Mmap2(perf, perfbuild.At{})
+			f.Mmap2(m, at(1))
+			if !tc.alive {
+				f.Exit(8, 7, 8, 7, at(2))
+			}
+			f.Exit(7, 1, 9, 7, at(3)) // a thread
+			sb := scan(t, f, ScanOptions{})
+			want := "/a " + tc.want + ", /bin/perf no build ID"
+			if got := identified(sb, NewIdentifier(sb, ObjectQuery{}, nil)); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			var foreign bool
+			x := NewIdentifier(sb, ObjectQuery{}, func(q ObjectQuery) (buildid.ID, ingest.IDSource) {
+				foreign = foreign || q.Foreign
+				return q.ByPath, ingest.IDByPath // as with --trust-paths
+			})
+			if got := identified(sb, x); !strings.HasPrefix(got, "/a "+listed) || foreign == (tc.want == listed) {
+				t.Errorf("trusted: %s, foreign %t", got, foreign)
+			}
+		})
 	}
 }

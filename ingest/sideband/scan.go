@@ -212,6 +212,9 @@ func (sb *State) record(rec *perfdata.Record) error {
 			return err
 		}
 		sb.addChange(rec, sb.named(&c))
+	case perfdata.TypeExit:
+		sb.processEnds(rec)
+		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeFork:
 		var t perfdata.Task
 		if err := sb.Records.File.Task(rec, &t); err != nil {
@@ -237,7 +240,7 @@ func (sb *State) record(rec *perfdata.Record) error {
 			return err
 		}
 		sb.Records.losses.add(rec, &l, sb.Records.File)
-	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide, perfdata.TypeExit:
+	case perfdata.TypeSwitch, perfdata.TypeSwitchCPUWide:
 		return sb.Records.contextSwitch(rec)
 	case perfdata.TypeCgroup:
 		return sb.cgroup(rec)

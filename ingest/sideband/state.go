@@ -62,7 +62,8 @@ type State struct {
 	buildIDs    []perfdata.BuildIDEntry // as listed by recorders
 	changes     []change                // until Build has applied them
 	sampled     sampled
-	containment containment // control groups and namespaces
+	containment containment    // control groups and namespaces
+	ended       map[int32]bool // processes that ended
 	bundles     bundlePrograms
 	jit         map[int32]*jitProcess // processes with a list of compiled code
 
@@ -209,7 +210,7 @@ func (sb *State) Build() {
 			if sb.Objects.List[e.ref].Kind == ingest.VDSO {
 				b.Loaded(e.pid) // an exec maps the vdso last
 			}
-			sb.Objects.mapped(e.ref, e.time)
+			sb.Objects.mapped(e.ref, e.time, e.pid)
 		case changeName:
 			b.Comm(e.time, e.pid, e.tid, e.ref, e.flag)
 		case changeFork:
