@@ -1,8 +1,8 @@
 package buildid
 
 // FileProof identifies one state of a file on one host: two equal proofs are of the same
-// file with the same content. Dev is stat's st_dev; Gen is the inode's generation, 0 if
-// unknown.
+// file with the same content. Dev is the device that mapping records have, in the form of
+// stat's st_dev; Gen is the inode's generation, 0 if unknown.
 type FileProof struct {
 	Dev, Inode, Gen, Size uint64
 	MtimeNs, CtimeNs      int64 // ns since 1970

@@ -16,7 +16,7 @@ import (
 // needs no more than a stat.
 type PathRow struct {
 	Name     string // in its directory
-	Dev      uint64
+	Dev      uint64 // as mapping records have it, see files.MappedDevice
 	Inode    uint64
 	Gen      uint64 // inode generation; 0 where the file system has none
 	Size     uint64 // bytes

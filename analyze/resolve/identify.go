@@ -35,8 +35,8 @@ type IdentifyOptions struct {
 // An ID that the capture has only by path is refuted if the file that the store knows at the
 // path has it, was there when the recording ended, and is another inode: the recorder read the ID
 // of a file that replaced the recorded one, or of a file outside the container. A file with the ID
-// that came to the path later is another copy of the same build. (Devices do not help: in btrfs and
-// overlayfs a mapping and stat have different devices.) A proof that the file is another one
+// that came to the path later is another copy of the same build. (Devices do not help: in overlayfs
+// kernels differ in the device that a record has, and older rows have stat's.) A proof that the file is another one
 // overrides the ID.
 func Identify(v store.View, opts IdentifyOptions) func(sideband.ObjectQuery) (buildid.ID,
 	ingest.IDSource) {

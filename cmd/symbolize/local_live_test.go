@@ -106,3 +106,43 @@ func countNamed(text string) (named, all int) {
 	}
 	return named, all
 }
+
+// TestLiveBtrfs names programs of a btrfs, where stat's device is not the one that records have, in
+// a recording without build IDs: by the files, and by a store.
+func TestLiveBtrfs(t *testing.T) {
+	needLive(t, "perf", "gcc", "mkfs.btrfs", "mount", "umount")
+	dir, self := t.TempDir(), liveBinary(t)
+	run := func(script string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-ec", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+dir, "SYMBOLIZE_STORE="+filepath.Join(dir, "store"),
+			"DEBUGINFOD_URLS=", "S="+self)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+		return string(out)
+	}
+	run(`truncate -s 200M image; mkfs.btrfs -q image; mkdir b`)
+	if out, err := exec.Command("mount", "-o", "loop", filepath.Join(dir, "image"), filepath.Join(dir, "b")).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: no btrfs can be mounted: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { exec.Command("umount", filepath.Join(dir, "b")).Run() })
+	const program = `volatile unsigned long n;
+__attribute__((noinline)) void work(void) { for (long i = 0; i < 300000000; i++) n += i; }
+int main(void) { work(); return 0; }`
+	if err := os.WriteFile(filepath.Join(dir, "p.c"), []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(`gcc -O1 -o b/known p.c; gcc -O1 -Wl,--build-id=none -o b/unknown p.c; sync; sleep 1
+for p in known unknown; do perf record -q -B -e cpu-clock -F 999 -o $p.data b/$p; done`)
+	for _, step := range []string{"", `$S index -q b`} {
+		run(step)
+		for _, name := range []string{"known", "unknown"} {
+			if out := run(`$S top -q -n 1 ` + name + `.data`); !strings.Contains(out, "work  ("+name+")") {
+				t.Errorf("%q, the program is %s:\n%s", step, name, out)
+			}
+		}
+	}
+}

@@ -8,8 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/ingest/format/procmaps"
 )
 
 // Born returns when a file was created; zero where the file system does not have that.
@@ -20,6 +23,29 @@ func Born(f *os.File) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+}
+
+// MappedDevice returns the device that mapping records and /proc/PID/maps have for a file, in the
+// form of st_dev. stat is stat's, which differs from it in btrfs, where each subvolume has a device
+// of its own, and in overlayfs; it is returned where the file cannot be mapped, or without /proc.
+func MappedDevice(f *os.File, stat uint64) uint64 {
+	if unix.Major(stat) != 0 { // a disk's: such file systems have no other
+		return stat
+	}
+	page, err := unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return stat
+	}
+	defer unix.Munmap(page)
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return stat
+	}
+	m, ok := procmaps.FileAt(text, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(page)))))
+	if !ok {
+		return stat
+	}
+	return unix.Mkdev(m.Major, m.Minor)
 }
 
 // createUnnamed creates a file without a name in the directory of a path. ok is false where the

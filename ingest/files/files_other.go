@@ -13,6 +13,9 @@ import (
 // Born returns when a file was created; zero where the file system does not have that.
 func Born(*os.File) time.Time { return time.Time{} }
 
+// MappedDevice returns stat: other systems' recordings have no devices.
+func MappedDevice(_ *os.File, stat uint64) uint64 { return stat }
+
 func createUnnamed(string, fs.FileMode) (*os.File, bool) { return nil, false }
 
 func link(*os.File, string) error { return errors.ErrUnsupported }

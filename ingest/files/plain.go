@@ -13,7 +13,7 @@ import (
 // program read or write others than its own.
 var ErrUnsafe = errors.New("not safe to use")
 
-func unsafe(format string, args ...any) error {
+func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsafe, fmt.Sprintf(format, args...))
 }
 
@@ -86,16 +86,16 @@ func openPlain(dir, name string, flag int, perm fs.FileMode) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, unsafe("%s is replaced again and again", path)
+	return nil, refused("%s is replaced again and again", path)
 }
 
 // checkPlain refuses files that are not regular, and files to be written that have another name.
 func checkPlain(path string, info fs.FileInfo, flag int) error {
 	if !info.Mode().IsRegular() {
-		return unsafe("%s is %s", path, kindOf(info.Mode()))
+		return refused("%s is %s", path, kindOf(info.Mode()))
 	}
 	if flag&(os.O_WRONLY|os.O_RDWR) != 0 && HasNames(info) {
-		return unsafe("%s has a second name: writing would change that file too", path)
+		return refused("%s has a second name: writing would change that file too", path)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func CheckDirs(root string, names ...string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, syscall.ENOTDIR), err == nil && !info.IsDir():
-			return unsafe("%s is no directory of its own", filepath.Join(root, name))
+			return refused("%s is no directory of its own", filepath.Join(root, name))
 		case err != nil:
 			return err
 		}

@@ -111,7 +111,7 @@ func (w *trustWalk) alone(at string, info fs.FileInfo) error {
 
 func (w *trustWalk) refuse(at, why string) error {
 	if filepath.Clean(w.path) == at {
-		return unsafe("%s %s", at, why)
+		return refused("%s %s", at, why)
 	}
-	return unsafe("%s: %s %s", w.path, at, why)
+	return refused("%s: %s %s", w.path, at, why)
 }

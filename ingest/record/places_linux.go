@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/procmaps"
@@ -425,7 +426,7 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 // readID reads the build ID of the file at a path, which must be the mapped file if is is not nil.
 func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID, ok bool) {
 	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil || is != nil && !sameFile(&st, is) {
+	if unix.Stat(path, &st) != nil || is != nil && st.Ino != is.Inode {
 		return id, false
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG { // opening a device may have effects
@@ -436,7 +437,7 @@ func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID,
 		return id, false
 	}
 	defer f.Close()
-	if unix.Fstat(int(f.Fd()), &st) != nil || is != nil && !sameFile(&st, is) {
+	if unix.Fstat(int(f.Fd()), &st) != nil || is != nil && !sameFile(f, &st, is) {
 		return id, false
 	}
 	object, err := elf.Open(m.File.Path, io.NewSectionReader(f, 0, st.Size), st.Size)
@@ -446,8 +447,9 @@ func readID(path string, m *procmaps.Mapping, is *procmaps.File) (id buildid.ID,
 	return object.ID, true
 }
 
-func sameFile(st *unix.Stat_t, f *procmaps.File) bool {
-	return st.Ino == f.Inode && unix.Major(st.Dev) == f.Major && unix.Minor(st.Dev) == f.Minor
+// sameFile reports whether an open file is the mapped one.
+func sameFile(open *os.File, st *unix.Stat_t, f *procmaps.File) bool {
+	return st.Ino == f.Inode && files.MappedDevice(open, st.Dev) == unix.Mkdev(f.Major, f.Minor)
 }
 
 // mapTables are the mappings of a process that a bundle keeps for addresses without a build ID, by

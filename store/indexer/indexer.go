@@ -143,11 +143,12 @@ type index struct {
 	sink     store.Sink
 	sinkErr  error
 
-	queue  *queue
-	budget *files.Budget
-	claims claims
-	absent absent
-	alts   altFiles
+	queue   *queue
+	budget  *files.Budget
+	claims  claims
+	absent  absent
+	devices devices
+	alts    altFiles
 
 	mu      sync.Mutex // guards the fields below
 	sum     Summary

@@ -429,8 +429,8 @@ func TestJustWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh := rows[0].Producer == 0; fresh == matches(&st, &rows[0], Producer) {
-		t.Errorf("row %+v matches %v", rows[0], matches(&st, &rows[0], Producer))
+	if fresh := rows[0].Producer == 0; fresh == matches(&st, st.dev, &rows[0], Producer) {
+		t.Errorf("row %+v matches %v", rows[0], matches(&st, st.dev, &rows[0], Producer))
 	}
 	settle()
 	m.index(t, Options{}, root)
@@ -446,15 +446,15 @@ func TestRowMatches(t *testing.T) {
 		func(r *store.PathRow) { r.Size++ }, func(r *store.PathRow) { r.MtimeNs++ },
 		func(r *store.PathRow) { r.CtimeNs++ }, func(r *store.PathRow) { r.Producer-- },
 	} {
-		row := rowOf(&st, "x", Producer)
+		row := rowOf(&st, st.dev, "x", Producer)
 		change(&row)
-		if got := matches(&st, &row, Producer); got != (i == 0) {
+		if got := matches(&st, st.dev, &row, Producer); got != (i == 0) {
 			t.Errorf("change %d: %v", i, got)
 		}
 	}
-	newer := rowOf(&st, "x", Producer)
+	newer := rowOf(&st, st.dev, "x", Producer)
 	newer.Producer++
-	if !matches(&st, &newer, Producer) {
+	if !matches(&st, st.dev, &newer, Producer) {
 		t.Error("a row of a newer program makes an older one read the file again")
 	}
 }

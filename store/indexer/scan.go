@@ -224,18 +224,19 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	}
 	s.files++
 	old := s.ds.old.Find(name)
-	if old != nil && matches(&st, old, s.ix.producer(old.ID)) && !s.ix.stale(old.Looked) {
+	device := s.ix.devices.mapped(st.dev, path)
+	if old != nil && matches(&st, device, old, s.ix.producer(old.ID)) && !s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
-		s.newFile(name, path, st)
+		s.newFile(name, path, st, device)
 	}
 	return ""
 }
 
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
-func (s *dirScan) newFile(name, path string, st fileStat) {
-	row := rowOf(&st, name, s.ix.producer(buildid.ID{}))
+func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
+	row := rowOf(&st, device, name, s.ix.producer(buildid.ID{}))
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}
@@ -464,12 +465,13 @@ func FileRow(path string, content bool) (store.PathRow, error) {
 	if err != nil {
 		return store.PathRow{}, pathReason(err)
 	}
-	row := rowOf(&st, filepath.Base(path), 0)
+	row := rowOf(&st, st.dev, filepath.Base(path), 0)
 	f, err := files.Open(path)
 	if err != nil {
 		return row, pathReason(err)
 	}
 	defer f.Close()
+	row.Dev = files.MappedDevice(f, st.dev)
 	row.Gen = generation(f)
 	ef, err := elf.Open(path, f, int64(st.size))
 	if err != nil {
@@ -500,18 +502,44 @@ func FileSegments(path string) (list []elf.Segment, machine uint16, err error) {
 	return ef.Segments, uint16(ef.Machine), nil
 }
 
-// rowOf returns a new row for the file, as a decoder of that revision reads it.
-func rowOf(s *fileStat, name string, producer uint32) store.PathRow {
+// devices has the devices of mappings for those of stat.
+type devices struct {
+	mu    sync.Mutex
+	known map[uint64]uint64
+}
+
+// mapped is files.MappedDevice. It opens one file of each device.
+func (d *devices) mapped(stat uint64, path string) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if dev, ok := d.known[stat]; ok {
+		return dev
+	}
+	f, err := files.Open(path)
+	if err != nil {
+		return stat
+	}
+	defer f.Close()
+	if d.known == nil {
+		d.known = make(map[uint64]uint64)
+	}
+	d.known[stat] = files.MappedDevice(f, stat)
+	return d.known[stat]
+}
+
+// rowOf returns a new row for the file, which mappings have on that device, as a decoder of that
+// revision reads it.
+func rowOf(s *fileStat, device uint64, name string, producer uint32) store.PathRow {
 	return store.PathRow{
-		Name: name, Dev: s.dev, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
+		Name: name, Dev: device, Inode: s.ino, Size: s.size, MtimeNs: s.mtime, CtimeNs: s.ctime,
 		Producer: producer,
 	}
 }
 
-// matches reports whether a row was made of this very file, by a decoder of that
-// revision or a newer one, with everything that this run needs.
-func matches(s *fileStat, r *store.PathRow, producer uint32) bool {
-	now := buildid.FileProof{Dev: s.dev, Inode: s.ino, Size: s.size,
+// matches reports whether a row was made of this very file, which mappings have on that device, by
+// a decoder of that revision or a newer one, with everything that this run needs.
+func matches(s *fileStat, device uint64, r *store.PathRow, producer uint32) bool {
+	now := buildid.FileProof{Dev: device, Inode: s.ino, Size: s.size,
 		MtimeNs: s.mtime, CtimeNs: s.ctime}
 	return r.Proof().Same(now) && r.Producer >= producer &&
 		(r.Producer >= Producer || r.Producer == producer || producer == bareProducer)

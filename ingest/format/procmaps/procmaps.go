@@ -59,12 +59,32 @@ func Code(text []byte) iter.Seq2[Mapping, []byte] {
 	}
 }
 
+// FileAt returns the file of the mapping that begins at an address, code or not, by the text of a
+// /proc/PID/maps; ok is false if there is none.
+func FileAt(text []byte, start uint64) (file File, ok bool) {
+	for line := range bytes.Lines(text) {
+		if m, ok := parse(string(line)); ok && m.Start == start {
+			return m.File, m.File.Inode != 0
+		}
+	}
+	return File{}, false
+}
+
 // ParseCode reads a line, "start-end perms offset dev inode path". ok is false for mappings
 // that are no code, and for invalid lines.
 func ParseCode(line string) (m Mapping, ok bool) {
+	_, rest, _ := strings.Cut(line, " ")
+	if len(rest) < 3 || rest[2] != 'x' {
+		return m, false
+	}
+	return parse(line)
+}
+
+// parse is ParseCode for mappings of any kind.
+func parse(line string) (m Mapping, ok bool) {
 	const fields = 6
 	f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", fields)
-	if len(f) < fields-1 || len(f[1]) < 3 || f[1][2] != 'x' {
+	if len(f) < fields-1 {
 		return m, false
 	}
 	ok = true

@@ -98,3 +98,15 @@ func TestCode(t *testing.T) {
 		break
 	}
 }
+
+// TestFileAt finds mappings without code, too, by their first address.
+func TestFileAt(t *testing.T) {
+	const text = "1000-2000 r--p 00000000 00:28 257 /b/a\n" +
+		"2000-3000 r-xp 00001000 00:28 257 /b/a\n3000-4000 rw-p 00000000 00:00 0\n"
+	for at, want := range map[uint64]bool{0x1000: true, 0x1800: false, 0x2000: true, 0x3000: false, 0x4000: false} {
+		file, ok := FileAt([]byte(text), at)
+		if ok != want || ok && file != (File{0, 0x28, 257, "/b/a"}) {
+			t.Errorf("%#x: %+v, %v", at, file, ok)
+		}
+	}
+}
