@@ -14,6 +14,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/container"
 )
 
@@ -23,7 +24,7 @@ import (
 func Captures(paths []string) ([]string, error) {
 	var list []string
 	for _, root := range paths {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		err := files.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err

@@ -59,7 +59,7 @@ func TestParseShard(t *testing.T) {
 }
 
 // TestCaptures: files below directories are listed once, without hidden ones, and a recording that
-// is a directory is one capture.
+// is a directory is one capture. A link that is named is followed.
 func TestCaptures(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/1.data", "a/.hidden", ".batch/x", "b/rec/data", "b/rec/other", "2.data"} {
@@ -71,14 +71,18 @@ func TestCaptures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := Captures([]string{dir, filepath.Join(dir, "a")})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(dir, "a"), link); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Captures([]string{dir, filepath.Join(dir, "a"), link})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range got {
-		got[i] = strings.TrimPrefix(got[i], dir+"/")
+		got[i] = strings.TrimPrefix(strings.TrimPrefix(got[i], dir+"/"), filepath.Dir(link)+"/")
 	}
-	if want := []string{"2.data", "a/1.data", "b/rec"}; !slices.Equal(got, want) {
+	if want := []string{"2.data", "a/1.data", "b/rec", "link/1.data"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if _, err := Captures([]string{filepath.Join(dir, "absent")}); err == nil {

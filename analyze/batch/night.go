@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 )
 
 // nightName is the file in workDir with the options of Run.
@@ -61,7 +62,7 @@ func (r *runner) writeNight() error {
 func Nights(dirs []string, damaged func(error)) (list []*Night, err error) {
 	for _, dir := range dirs {
 		found := false
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		err := files.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err

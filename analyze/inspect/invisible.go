@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 
 	"symbolize/analyze/table"
 	"symbolize/ingest/files"
@@ -53,10 +52,7 @@ func Invisible(ctx context.Context, paths []string) (*InvisibleIDs, error) {
 
 // walk checks a file, or all files below a directory. The error is a cancelled context.
 func (x *InvisibleIDs) walk(ctx context.Context, root string) error {
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real // a link that is named is followed, others are of files met elsewhere
-	}
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	return files.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -25,3 +26,12 @@ func FreeBytes(string) (int64, error) { return math.MaxInt64, nil }
 
 // outsideOwner returns -1: other systems have no user namespaces.
 func outsideOwner() int64 { return -1 }
+
+// Real returns the absolute path of a file without symbolic links.
+func Real(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}

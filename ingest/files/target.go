@@ -75,3 +75,18 @@ func Rename(from, to string) error {
 	}
 	return os.Rename(from, to)
 }
+
+// WalkDir is filepath.WalkDir for a path that a user named: it enters the directory that root leads
+// to by a symbolic link. Other links are not followed.
+func WalkDir(root string, fn fs.WalkDirFunc) error {
+	start := root
+	if fi, err := os.Stat(root); err == nil && fi.IsDir() {
+		start += string(filepath.Separator)
+	}
+	return filepath.WalkDir(start, func(path string, d fs.DirEntry, err error) error {
+		if path == start {
+			path = root
+		}
+		return fn(path, d, err)
+	})
+}

@@ -69,7 +69,7 @@ func (a *archives) add(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if a.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		if a.dir, err = files.Real(dir); err != nil {
 			return "", errors.Join(err, os.Remove(dir))
 		}
 	}

@@ -85,7 +85,7 @@ func (w *worker) debugTask(t *fileTask, place debugPlace, id buildid.ID) (*fileT
 	if !ok {
 		return nil, refused(place.path, st)
 	}
-	real, err := filepath.EvalSymlinks(place.path)
+	real, err := files.Real(place.path)
 	if err != nil {
 		return nil, place.path
 	}

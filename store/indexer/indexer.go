@@ -153,7 +153,7 @@ type index struct {
 	mu      sync.Mutex // guards the fields below
 	sum     Summary
 	objects map[buildid.ID]objectState
-	dirs    map[fileKey]bool // seen
+	dirs    map[dirKey]bool // seen
 	// completed are the files that were incomplete at first, but not when they were read
 	// as debug files.
 	completed map[string]bool
@@ -204,7 +204,7 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	ix := &index{
 		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
 		queue: newQueue(), budget: files.NewBudget(opts.MaxMemory),
-		objects: make(map[buildid.ID]objectState), dirs: make(map[fileKey]bool),
+		objects: make(map[buildid.ID]objectState), dirs: make(map[dirKey]bool),
 		completed: make(map[string]bool),
 	}
 	ix.sum.Skipped = make(map[string]uint64)
@@ -226,8 +226,8 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	return ix.finish()
 }
 
-func (ix *index) pushDir(dir string) {
-	ix.queue.pushDir(func(w *worker) { w.scanDir(dir, 0) })
+func (ix *index) pushDir(dir, mounts string) {
+	ix.queue.pushDir(func(w *worker) { w.scanDir(dir, mounts, 0) })
 }
 
 // run works until the queue is empty or the context ends.

@@ -110,8 +110,8 @@ func (ds *dirState) release() {
 }
 
 // scanDir is the task of one directory. parent is the device that the walk comes from; 0 for a
-// root.
-func (w *worker) scanDir(dir string, parent uint64) {
+// root. mounts is the root if it is seen through a link of /proc, with the mounts of a process.
+func (w *worker) scanDir(dir, mounts string, parent uint64) {
 	ix := w.ix
 	d, err := openDir(dir)
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *worker) scanDir(dir string, parent uint64) {
 	}
 	defer d.close()
 	self, err := d.self()
-	if err == nil && (!ix.enter(self.key()) || parent != 0 && self.dev != parent && d.isPseudo()) {
+	if err == nil && (!ix.enter(dirKey{self.key(), mounts}) || parent != 0 && self.dev != parent && d.isPseudo()) {
 		return
 	}
 	ds := ix.newDirState(dir)
@@ -141,7 +141,7 @@ func (w *worker) scanDir(dir string, parent uint64) {
 		}
 	}
 	for _, sub := range slices.Backward(subdirs) {
-		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, self.dev) })
+		ix.queue.pushDir(func(w *worker) { w.scanDir(sub, mounts, self.dev) })
 	}
 	scan.report(1)
 }
@@ -163,7 +163,7 @@ func (w *worker) namedFiles(dir string, names []string) {
 	}
 	scan := dirScan{worker: w, ds: ds, d: d, named: true}
 	for _, name := range names {
-		scan.file(name, false)
+		scan.file(name, true) // only a link of /proc is one
 	}
 	scan.report(0)
 }
@@ -212,7 +212,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 		return ""
 	}
 	if follow {
-		if path, err = filepath.EvalSymlinks(path); err != nil {
+		if path, err = files.Real(path); err != nil {
 			return ""
 		}
 	}
@@ -306,8 +306,8 @@ func (s *dirScan) report(dirs uint64) {
 }
 
 // enter reports whether a directory is met for the first time.
-func (ix *index) enter(key fileKey) bool {
-	if key.ino == 0 {
+func (ix *index) enter(key dirKey) bool {
+	if key.file.ino == 0 {
 		return true
 	}
 	ix.mu.Lock()
@@ -357,14 +357,18 @@ func (ix *index) addRoots(paths []string) {
 	slices.Sort(trees)
 	var kept []string
 	for _, d := range trees {
-		if !slices.ContainsFunc(kept, func(k string) bool { return inside(d, k) }) {
+		if !slices.ContainsFunc(kept, func(k string) bool { return walks(k, d) }) {
 			kept = append(kept, d)
-			ix.pushDir(d)
+			ix.pushDir(d, throughProc(d))
 		}
 	}
 	for dir, names := range files {
-		if slices.ContainsFunc(kept, func(k string) bool { return inside(dir, k) }) {
-			continue // the walk reads it; rows of a directory have one writer
+		names = slices.DeleteFunc(names, func(name string) bool {
+			path := filepath.Join(dir, name) // a walk reads it; rows of a directory have one writer
+			return slices.ContainsFunc(kept, func(k string) bool { return walks(k, path) })
+		})
+		if len(names) == 0 {
+			continue
 		}
 		slices.Sort(names)
 		names = slices.Compact(names)
@@ -374,11 +378,7 @@ func (ix *index) addRoots(paths []string) {
 
 // resolveRoot follows the links of a path that the user named.
 func resolveRoot(p string) (fileStat, string, error) {
-	abs, err := filepath.Abs(p)
-	if err != nil {
-		return fileStat{}, "", err
-	}
-	real, err := filepath.EvalSymlinks(abs)
+	real, err := files.Real(p)
 	if err != nil {
 		return fileStat{}, "", pathReason(err)
 	}
@@ -386,9 +386,22 @@ func resolveRoot(p string) (fileStat, string, error) {
 	return st, real, err
 }
 
+// walks reports whether the walk of a root meets a path. It follows no links, those of /proc neither.
+func walks(root, path string) bool {
+	return inside(path, root) && (throughProc(root) != "" || throughProc(path) == "")
+}
+
 // inside reports whether path is dir or below it.
 func inside(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// throughProc returns a result of files.Real if a link of /proc remains in it, otherwise "".
+func throughProc(real string) string {
+	if plain, err := filepath.EvalSymlinks(real); err == nil && plain == real {
+		return ""
+	}
+	return real
 }
 
 // errNoObject is for a file that the user named.
@@ -449,6 +462,12 @@ type fileStat struct {
 type fileKey struct{ dev, ino uint64 }
 
 func (s *fileStat) key() fileKey { return fileKey{s.dev, s.ino} }
+
+// dirKey identifies a directory with what is mounted below it.
+type dirKey struct {
+	file   fileKey
+	mounts string // see scanDir
+}
 
 // dirEntry is one entry of a directory.
 type dirEntry struct {

@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,7 +78,7 @@ func Read(path string) (*Table, error) {
 	if !fi.IsDir() {
 		return t, t.readFile(path)
 	}
-	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+	err = files.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") {
 			return err
 		}

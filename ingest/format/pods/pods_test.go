@@ -77,18 +77,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestReadDirectory: the files of a directory are read in order.
+// TestReadDirectory: the files of a directory are read in order, also if a link leads to it.
 func TestReadDirectory(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "2026-11-01.json", list)
 	write(t, dir, "2026-11-02.json", strings.ReplaceAll(list, `"night-29012345"`, `"once"`))
 	write(t, dir, ".hidden", "{")
-	table, err := Read(dir)
-	if err != nil {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if pod, _ := table.Find("/kubepods/pod" + nightUID); pod.Workload != "job/once" {
-		t.Errorf("%+v", pod)
+	for _, path := range []string{dir, link} {
+		table, err := Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pod, _ := table.Find("/kubepods/pod" + nightUID); pod.Workload != "job/once" {
+			t.Errorf("%s: %+v", path, pod)
+		}
 	}
 }
 
