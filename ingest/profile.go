@@ -232,7 +232,7 @@ type Meta struct {
 	Recorder   string // "perf 6.1.192"
 	StartNanos int64  // wall clock of the first sample, ns since 1970; 0 if unknown
 	Duration   int64  // ns between first and last sample
-	MapsIDs    bool   // mappings were recorded with build IDs (`perf record --buildid-mmap`)
+	MapsIDs    bool   // mappings have build IDs where known: of perf record --buildid-mmap, of other programs
 	// MainProgram is the path of the user executable with most leaf samples; pprof's mapping 0.
 	MainProgram string
 	Comments    []string

@@ -318,7 +318,7 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 	}
 	p, err := pprof.Read(f.path, data, pprof.ReadOptions{
 		Event: opts.Event, Comms: opts.Comms, PIDs: opts.PIDs, TIDs: opts.TIDs,
-		CPUs: opts.CPUs, Keep: opts.Keep,
+		CPUs: opts.CPUs, Keep: opts.Keep, PathID: opts.pathID,
 	})
 	if err != nil {
 		return nil, err

@@ -116,6 +116,15 @@ type ReplayFrame struct {
 	Return   bool              // PC is a return address, Location is of the byte before it
 }
 
+// pathID is PathID of the profiles of other programs, which name no host: nothing proves that the
+// file at a path is the one that ran.
+func (o *Options) pathID(path string) (id buildid.ID) {
+	if o.Identify != nil {
+		id, _ = o.Identify(sideband.ObjectQuery{Kind: ingest.ELF, File: ingest.FileRef{Path: path}})
+	}
+	return id
+}
+
 // ReplaySample is one sample of a replay. Slices are valid until the callback returns.
 type ReplaySample struct {
 	Event    uint16

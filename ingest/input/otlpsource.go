@@ -31,7 +31,7 @@ func (s *otlpSource) fold(ctx context.Context) (*ingest.Profile, error) {
 // options returns the options of the reader.
 func (s *otlpSource) options() (otlp.Options, error) {
 	o := otlp.Options{Select: otlp.Select{Event: s.opts.Event, Comms: s.opts.Comms,
-		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep}}
+		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep, PathID: s.opts.pathID}}
 	t := &s.opts.Time
 	switch {
 	case !t.set:

@@ -28,6 +28,8 @@ type Place struct {
 type Builder struct {
 	// P is the profile in construction: the caller sets Events, Meta and Stats.
 	P *ingest.Profile
+	// PathID is Options.PathID.
+	PathID func(path string) buildid.ID
 
 	objects   []ingest.Object
 	objectsAt map[objectKey]uint32
@@ -63,7 +65,7 @@ type place struct {
 // NewBuilder returns an empty Builder.
 func NewBuilder() *Builder {
 	return &Builder{
-		P:         &ingest.Profile{Strings: []string{""}},
+		P:         &ingest.Profile{Strings: []string{""}, Meta: ingest.Meta{MapsIDs: true}},
 		objectsAt: make(map[objectKey]uint32),
 		funcsAt:   make(map[ingest.Function]ingest.FuncID),
 		seed:      intern.MakeSeed(),

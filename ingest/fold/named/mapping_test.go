@@ -3,6 +3,7 @@ package named
 import (
 	"testing"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 )
 
@@ -59,5 +60,35 @@ func TestLocate(t *testing.T) {
 	object, off := b.Locate(b.MapNone(), 0x640)
 	if o := b.ObjectAt(object); o.Kind != ingest.Unmapped || o.Reason != ingest.OutsideMapping || off != 0x640 {
 		t.Errorf("without a mapping: %+v, %#x", o, uint64(off))
+	}
+}
+
+// TestPathID: a file without a build ID gets that of its path; nothing else does.
+func TestPathID(t *testing.T) {
+	known, other := buildid.New([]byte{1, 2, 3, 4}), buildid.New([]byte{5, 6, 7, 8})
+	for _, tc := range []struct {
+		name   string
+		m      Mapping
+		want   buildid.ID
+		source ingest.IDSource
+	}{
+		{name: "file", m: Mapping{File: "/bin/a"}, want: known, source: ingest.IDTrusted},
+		{name: "unknown file", m: Mapping{File: "/bin/b"}},
+		{name: "deleted", m: Mapping{File: "/bin/a (deleted)"}},
+		{name: "relative", m: Mapping{File: "a"}},
+		{name: "with an ID", m: Mapping{File: "/bin/a", ID: other}, want: other, source: ingest.IDRecorded},
+		{name: "kernel", m: Mapping{File: "[kernel.kallsyms]_text"}},
+	} {
+		b := NewBuilder()
+		b.PathID = func(path string) (id buildid.ID) {
+			if path == "/bin/a" {
+				id = known
+			}
+			return id
+		}
+		o := b.ObjectAt(b.Map(tc.m).object)
+		if o.ID != tc.want || o.IDSource != tc.source {
+			t.Errorf("%s: %v from %v", tc.name, o.ID, o.IDSource)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package named
 import (
 	"slices"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 )
 
@@ -14,6 +15,9 @@ type Options struct {
 	TIDs  []int32  // only these threads; none for all
 	CPUs  []int32  // only these CPUs; none for all
 	Keep  ingest.Keep
+	// PathID returns the build ID of the file at the absolute path of a mapping without one, zero if
+	// it is unknown or not trusted; nil knows none.
+	PathID func(path string) buildid.ID
 }
 
 // Selects reports whether a sample passes the filters, but Event.
