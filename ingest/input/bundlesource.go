@@ -217,7 +217,7 @@ func (s *bundleSource) describe(p *ingest.Profile) {
 		warn(ingest.Warning{Text: s.file.path + ": the stacks of the first stack map are used, and not of " +
 			strings.Join(s.leftOut, ", "), Hint: "`symbolize capture --maps ID` dumps one map of several"})
 	}
-	if p.Stats.Samples == 0 {
+	if p.Stats.Samples == 0 && p.Stats.FilteredOut == 0 {
 		w := ingest.Warning{Text: s.file.path + ": " + NoSamples}
 		if len(m.Samples) == 0 { // else sampling was requested
 			w.Hint = s.recordingHint()

@@ -68,7 +68,11 @@ func TestBundleStacks(t *testing.T) {
 	if err := c.Replay(t.Context(), nil); err == nil {
 		t.Error("stacks were replayed one by one")
 	}
-	for _, w := range p.Stats.Warnings {
+	_, filtered := foldPath(t, path, Options{Stacks: StackOptions{Key: key}, Comms: []string{"nobody"}})
+	if filtered.Stats.Samples > 0 || filtered.Stats.FilteredOut == 0 {
+		t.Errorf("%d samples of nobody", filtered.Stats.Samples)
+	}
+	for _, w := range slices.Concat(p.Stats.Warnings, filtered.Stats.Warnings) {
 		if strings.HasSuffix(w.Text, NoSamples) || w.Partial {
 			t.Errorf("warning %+v", w)
 		}

@@ -136,6 +136,9 @@ func (c *collector) renameOffCPU() {
 func (c *collector) chooseScheduler(d *derivation) error {
 	file := c.Records.File
 	if c.eventNamed(schedSwitch) < 0 {
+		if err := c.namelessEvents(schedSwitch); err != nil {
+			return err
+		}
 		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s, of which %s is made", file.Name,
 			schedSwitch, c.opts.Event), "record it with `perf record -a -g -e %s`", c.recordedEvents(d))
 	}
@@ -171,6 +174,23 @@ func (c *collector) chooseScheduler(d *derivation) error {
 		return c.chooseOnCPU(d)
 	}
 	return nil
+}
+
+// namelessEvents returns the error for a recording of which perf record was killed, if any of its
+// events are tracepoints: their names and fields are written at the end. nil for others.
+func (c *collector) namelessEvents(wanted string) error {
+	var names []string
+	for i := range c.Records.File.Events {
+		if e := &c.Records.File.Events[i]; strings.HasPrefix(e.Name, perfdata.NamelessTracepoint) {
+			names = append(names, e.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return ingest.WithHint(fmt.Errorf("%s: its events %s have no names and no fields, which perf record "+
+		"writes at its end: whether one is %s is unknown", c.Records.File.Name, strings.Join(names, ", "), wanted),
+		"end perf record by SIGINT or SIGTERM, not SIGKILL")
 }
 
 // recordedEvents are the events that a derived event needs.
@@ -237,6 +257,9 @@ func (c *collector) choosePair(d *derivation, spec string) error {
 		clear(d.roles)
 	}
 	start, end, _, _ := parsePair(specs[0])
+	if err := c.namelessEvents(start); err != nil {
+		return err
+	}
 	return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s and %s", c.Records.File.Name, start, end),
 		"record it with `perf record -a -g -e '%s' -e '%s'`", start, end)
 }

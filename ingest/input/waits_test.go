@@ -575,6 +575,8 @@ func TestDerivedErrors(t *testing.T) {
 	for i := range noTimes.Events {
 		noTimes.Events[i].SampleType &^= perfbuild.Time
 	}
+	killed := waitsCapture(false) // perf record had no time to write features
+	killed.Killed = true
 	for _, tt := range []struct {
 		name, want, hint string
 		c                capture
@@ -583,6 +585,8 @@ func TestDerivedErrors(t *testing.T) {
 		{name: "no switches", c: plain, opts: Options{Event: "off-cpu"},
 			want: "it has no samples of sched:sched_switch, of which off-cpu is made",
 			hint: "perf record -a -g -e sched:sched_switch"},
+		{name: "killed", c: killed, opts: Options{Event: "wall"}, hint: "SIGINT",
+			want: "its events tracepoint:91, tracepoint:92 have no names and no fields"},
 		{name: "no clock", c: pairCapture(false), opts: Options{Event: "wall"},
 			want: "no samples of sched:sched_switch", hint: "-e cpu-clock,sched:sched_switch"},
 		{name: "no pair", c: plain, opts: Options{Event: "pair:lock"},

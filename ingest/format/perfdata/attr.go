@@ -298,6 +298,9 @@ var (
 // tracepoints and PMUs.
 func (a *Attr) Name() string { return new(File).baseName(a) }
 
+// NamelessTracepoint begins the names of tracepoints of which only the number is known.
+const NamelessTracepoint = "tracepoint:"
+
 // baseName derives a name as perf does (evsel__name in tools/perf/util/evsel.c), by type and
 // config.
 func (f *File) baseName(a *Attr) string {
@@ -312,7 +315,7 @@ func (f *File) baseName(a *Attr) string {
 		if name := f.types[a.Config]; name != "" {
 			return name
 		}
-		return "tracepoint:" + strconv.FormatUint(a.Config, 10)
+		return NamelessTracepoint + strconv.FormatUint(a.Config, 10)
 	case AttrHWCache:
 		return f.hybrid(a) + cacheName(config)
 	case AttrRaw:

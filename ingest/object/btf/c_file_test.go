@@ -129,19 +129,26 @@ func TestCBehindPointer(t *testing.T) {
 	}
 }
 
-// TestCutEnum has an enumeration of 8 bytes by a compiler that kept the low halves of its values:
-// no value is printed as a name, and C has a comment on each.
+// TestCutEnum has an enumeration of 8 bytes by a compiler that kept the low halves of its values: a
+// value of 32 bits has the only name with that half, and C has a comment on each.
 func TestCutEnum(t *testing.T) {
 	b := newBuilder(false)
 	cut := b.add(KindEnum, "cut", false, 2, 8, b.name("HIGH"), 1, b.name("MINUS"), 0xffffffff)
+	twice := b.add(KindEnum, "twice", false, 2, 8, b.name("ONE"), 1, b.name("HIGH"), 1)
 	types, err := Parse("test", b.bytes(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got, err := types.AppendValue(nil, twice, []byte("\x01\x00\x00\x00\x00\x00\x00\x00"), nil); err != nil ||
+		string(got) != "1" {
+		t.Errorf("one of two names is %s, %v", got, err)
+	}
 	for value, want := range map[string]string{
-		"\x01\x00\x00\x00\x00\x00\x00\x00": "1",
+		"\x01\x00\x00\x00\x00\x00\x00\x00": `"HIGH"`,
+		"\xff\xff\xff\xff\xff\xff\xff\xff": `"MINUS"`,
+		"\x02\x00\x00\x00\x00\x00\x00\x00": "2",
 		"\x01\x00\x00\x00\x01\x00\x00\x00": "4294967297",
-		"\xff\xff\xff\xff\x00\x00\x00\x00": "4294967295",
+		"\xff\xff\xff\xff\x00\x00\x00\x00": `"MINUS"`,
 	} {
 		got, err := types.AppendValue(nil, cut, []byte(value), nil)
 		if err != nil || string(got) != want {

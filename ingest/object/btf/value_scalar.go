@@ -103,12 +103,15 @@ func (v *valuePrinter) char(c byte) {
 	v.w.quoted(string(rune(c)))
 }
 
-// enum prints the first name of a value, else the number: always where the names' values are
-// truncated, since any of them could have the value's low half and another upper.
+// enum prints the first name of a value, else the number.
 func (v *valuePrinter) enum(id ID, size uint, w word128) {
 	table := v.t.enumTable(id)
 	if table.cut {
-		v.number(Int{Signed: table.signed}, size, w)
+		if name := table.whole(w.lo); name != "" && size == 64 {
+			v.w.quoted(name)
+		} else {
+			v.number(Int{Signed: table.signed}, size, w)
+		}
 		return
 	}
 	signed, extend := table.negative(), func(v uint64) uint64 { return v }
@@ -125,6 +128,24 @@ func (v *valuePrinter) enum(id ID, size uint, w word128) {
 		}
 	}
 	v.number(Int{Signed: signed}, size, w)
+}
+
+// whole returns the name of a value of 64 bits among names of which only the low halves of values are
+// known: the only one with that half, if the value fits in 32 bits. Another name could have that half
+// and another upper one, but then the value would have no name.
+func (e *enumTable) whole(value uint64) (name string) {
+	if low := uint32(value); value != uint64(low) && value != uint64(int64(int32(low))) {
+		return ""
+	}
+	for i := range e.n {
+		if x := e.at(i); uint32(x.Value) == uint32(value) {
+			if name != "" {
+				return ""
+			}
+			name = x.Name
+		}
+	}
+	return name
 }
 
 // negative reports whether values have a sign. Compilers before the sign flag stored −1 as 2^32 −
