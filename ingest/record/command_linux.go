@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ type command struct {
 	start  time.Time
 	done   chan error // receives the result of Wait
 	ending bool       // was requested to end
+	left   string     // the control group in which it ended, if it left its own; set before done
 }
 
 // startCommand starts the command from the calling thread, which it inherits events from.
@@ -33,7 +35,10 @@ func startCommand(o *Options, group *ownGroup) (*command, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCommand, err)
 	}
-	go func() { c.done <- c.cmd.Wait() }()
+	go func() {
+		c.left = group.leftFor(c.cmd.Process.Pid)
+		c.done <- c.cmd.Wait()
+	}()
 	return c, nil
 }
 
@@ -67,6 +72,10 @@ func SharesTerminal() bool {
 func (c *command) status(s *session, err error) {
 	st := &s.summary.Command
 	st.Run, st.Elapsed = true, time.Since(c.start)
+	if c.left != "" {
+		s.warn("the command left its control group for %s, and was sampled only before: sample that with "+
+			"--cgroup, or all processes with --all-cpus", c.left)
+	}
 	state := c.cmd.ProcessState
 	if state == nil {
 		st.Status = -1
@@ -176,7 +185,7 @@ func groupOf(proc string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	groups, err := os.ReadFile(filepath.Join(proc, "cgroup"))
+	path, err := groupPath(proc)
 	if err != nil {
 		return "", err
 	}
@@ -188,12 +197,49 @@ func groupOf(proc string) (string, error) {
 			at = f[4]
 		}
 	}
+	if path == "" || at == "" {
+		return "", errors.New("cgroup v2 is not mounted")
+	}
+	return filepath.Join(at, path), nil
+}
+
+// groupPath returns the path of a process's cgroup v2 in its hierarchy; "" if that is not mounted.
+func groupPath(proc string) (string, error) {
+	groups, err := os.ReadFile(filepath.Join(proc, "cgroup"))
 	for line := range strings.Lines(string(groups)) {
-		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok && at != "" {
-			return filepath.Join(at, path), nil
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return path, nil
 		}
 	}
-	return "", errors.New("cgroup v2 is not mounted")
+	return "", err
+}
+
+// leftFor waits until a child ends, and returns the path of the control group that it moved to; "" if
+// it ended in this group or below it.
+func (g *ownGroup) leftFor(pid int) string {
+	if g == nil {
+		return ""
+	}
+	parent, err := groupPath("/proc/self")
+	if err != nil || !waitEnd(pid) {
+		return ""
+	}
+	own := filepath.Join(parent, filepath.Base(g.dir))
+	path, err := groupPath(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil || path == "" || path == own || strings.HasPrefix(path, own+"/") {
+		return ""
+	}
+	return strings.TrimSuffix(path, " (deleted)")
+}
+
+// waitEnd waits until a child ends, and leaves its status for Wait.
+func waitEnd(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
 }
 
 // attributes starts a command in the group; nil leaves it in the group of this process.

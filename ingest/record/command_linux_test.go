@@ -2,6 +2,7 @@ package record
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -70,4 +71,36 @@ func TestGroupOf(t *testing.T) {
 			t.Errorf("%s: %q, %v", tc.name, got, err)
 		}
 	}
+}
+
+// TestCommandLeavesGroup: a command that moves itself to another group is no longer sampled.
+func TestCommandLeavesGroup(t *testing.T) {
+	needLive(t)
+	g, err := newOwnGroup()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer g.close()
+	other, err := newOwnGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	for _, tc := range []struct{ script, want string }{
+		{"true", ""},
+		{"mkdir $OWN/below; echo $$ >$OWN/below/cgroup.procs", ""},
+		{"echo $$ >$OTHER/cgroup.procs", filepath.Base(other.dir)},
+	} {
+		c := exec.Command("sh", "-c", tc.script)
+		c.Env = append(os.Environ(), "OWN="+g.dir, "OTHER="+other.dir)
+		c.SysProcAttr = g.attributes()
+		if err := c.Start(); err != nil {
+			t.Skip(err)
+		}
+		left := g.leftFor(c.Process.Pid)
+		if err := c.Wait(); err != nil || filepath.Base(left) != filepath.Base(tc.want) {
+			t.Errorf("%s: %q, %v, want %q", tc.script, left, err, tc.want)
+		}
+	}
+	_ = os.Remove(filepath.Join(g.dir, "below"))
 }
