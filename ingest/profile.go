@@ -274,7 +274,8 @@ type Stats struct {
 }
 
 // LostWarning returns the warning about lost records, of a recording with this number of samples; ok
-// is false if fewer than one in a hundred were lost.
+// is false if fewer than one in a hundred were lost. From one in twenty on, of which perf report
+// warns, too, the results are partial.
 func (s *Stats) LostWarning(samples uint64) (w Warning, ok bool) {
 	share := 100 * float64(s.Lost) / max(float64(s.Lost)+float64(samples), 1)
 	if share < 1 {
@@ -283,7 +284,8 @@ func (s *Stats) LostWarning(samples uint64) (w Warning, ok bool) {
 	return Warning{
 		Text: fmt.Sprintf("%.2f%% of the records were lost (%d; %d samples were recorded): the "+
 			"recorder could not keep up", share, s.Lost, samples),
-		Hint: "larger buffers (perf record -m 16M), or fewer samples (-F 99)"}, true
+		Hint:    "larger buffers (perf record -m 16M), or fewer samples (-F 99)",
+		Partial: share >= 5}, true
 }
 
 // Add adds the counts and warnings of another part of the input.

@@ -51,28 +51,31 @@ func TestCounts(t *testing.T) {
 		!strings.Contains(st.Warnings[0].Text, "offset") {
 		t.Errorf("warnings %+v", st.Warnings)
 	}
-	if w := st.Warnings[1]; w.Partial || !strings.Contains(w.Text,
+	if w := st.Warnings[1]; !w.Partial || !strings.Contains(w.Text,
 		"92.31% of the records were lost (12; 1 samples were recorded)") {
 		t.Errorf("warning %+v", w)
 	}
 }
 
-// TestLostWarning: losses are reported from one in a hundred records on.
+// TestLostWarning: losses are reported from one in a hundred records on, and make results partial
+// from one in twenty on.
 func TestLostWarning(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		lost, samples uint64
-		want          bool
+		want, partial bool
 	}{
 		{name: "nothing"},
 		{name: "none lost", samples: 100},
 		{name: "few", lost: 9, samples: 991},
 		{name: "one in a hundred", lost: 10, samples: 990, want: true},
-		{name: "all", lost: 1, want: true},
+		{name: "fewer than one in twenty", lost: 49, samples: 951, want: true},
+		{name: "one in twenty", lost: 50, samples: 950, want: true, partial: true},
+		{name: "all", lost: 1, want: true, partial: true},
 	} {
 		st := ingest.Stats{Lost: tc.lost}
-		if _, got := st.LostWarning(tc.samples); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
+		if w, got := st.LostWarning(tc.samples); got != tc.want || w.Partial != tc.partial {
+			t.Errorf("%s: %t, partial %t", tc.name, got, w.Partial)
 		}
 	}
 }

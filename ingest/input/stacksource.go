@@ -197,6 +197,10 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 	for _, err := range set.Warnings {
 		warn(true, "", "%v", err)
 	}
+	much, _ := p.Stats.LostWarning(p.Stats.Samples + p.Stats.FilteredOut)
+	for _, text := range set.Losses {
+		warn(much.Partial, "", "%s", text)
+	}
 	if !set.Counted {
 		warn(false, "name the map that counts them with --counts FILE",
 			"%s: no counts: each stack counts 1", s.file.path)

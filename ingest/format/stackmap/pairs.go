@@ -112,7 +112,7 @@ func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	warnLost(set, in.Name, h.Lost)
+	addLosses(set, in.Name, h.Lost)
 	return t, d.Err()
 }
 
@@ -131,10 +131,11 @@ func addStacks(frames *frameDecoder, in *Input, d *mapdump.Dump) error {
 	}
 }
 
-// warnLost reports the losses in a dump's header.
-func warnLost(set *Set, name string, lost map[string]uint64) {
+// addLosses adds the losses in a dump's header.
+func addLosses(set *Set, name string, lost map[string]uint64) {
 	for _, cause := range slices.Sorted(maps.Keys(lost)) {
-		set.warn(fmt.Errorf("%s: lost while it was recorded: %d %s", name, lost[cause], cause))
+		set.Losses = append(set.Losses, fmt.Sprintf("%s: lost while it was recorded: %d %s", name,
+			lost[cause], cause))
 	}
 }
 

@@ -189,7 +189,7 @@ func countByMap(set *Set, user, kernel *table, opts *Options) error {
 			set.Unused++
 		}
 	}
-	warnLost(set, opts.Counts.Name, d.Header.Lost)
+	addLosses(set, opts.Counts.Name, d.Header.Lost)
 	for _, n := range d.Header.Lost {
 		set.LostSamples = sum(set.LostSamples, n)
 	}

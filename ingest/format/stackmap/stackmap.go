@@ -235,10 +235,11 @@ type Set struct {
 	// Counted reports that samples have counts of their own; without a count map each stack of a
 	// map counts 1.
 	Counted     bool
-	LostSamples uint64  // as reported by the recorder
-	Unused      int     // stacks of the dump that no count refers to
-	Skipped     uint64  // lines, events and records that are not stacks
-	Warnings    []error // the first ones of skipped errors
+	LostSamples uint64   // as reported by the recorder
+	Losses      []string // what the recorder lost, with numbers
+	Unused      int      // stacks of the dump that no count refers to
+	Skipped     uint64   // lines, events and records that are not stacks
+	Warnings    []error  // the first ones of skipped errors
 
 	frames    []Frame         // distinct ones
 	stacks    *intern.ListSet // stacks as numbers of frames

@@ -186,12 +186,12 @@ func TestReadBack(t *testing.T) {
 				strings.Join(want, "\n"))
 		}
 		if set.LostSamples != 11 { // the 4 without a stack are among the samples
-			t.Errorf("%d samples lost, want 11: %v", set.LostSamples, set.Warnings)
+			t.Errorf("%d samples lost, want 11: %v", set.LostSamples, set.Losses)
 		}
-		warnings := fmt.Sprint(set.Warnings)
+		losses := fmt.Sprint(set.Losses)
 		for _, cause := range []string{"4 " + LostRing, "8 " + LostCounts, "3 " + LostDrain} {
-			if !strings.Contains(warnings, cause) {
-				t.Errorf("%q is not reported: %s", cause, warnings)
+			if !strings.Contains(losses, cause) {
+				t.Errorf("%q is not reported: %s", cause, losses)
 			}
 		}
 	}
