@@ -217,3 +217,59 @@ func TestLiveSyscalls(t *testing.T) {
 
 // waitSample matches a sample of --format json: thread, state and weight.
 var waitSample = regexp.MustCompile(`"TID":(\d+),"Labels":\{[^}]*"state":"([^"]+)"\},"Count":\d+,"Weight":(\d+)`)
+
+// TestLiveLives: threads that measure how long they live. The wall-clock time of each is that, in
+// recordings of the process, of the machine, and of a perf in a PID namespace. In a recording of one
+// CPU it is not longer.
+func TestLiveLives(t *testing.T) {
+	needLive(t, "perf", "gcc", "unshare")
+	dir := t.TempDir()
+	src, err := filepath.Abs("../../fixtures/src/lives.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "gcc", "-O1", "-pthread", "-o", "lives", src)
+	for _, tt := range []struct {
+		name, prefix, flags string
+		partial             bool
+	}{
+		{name: "process", flags: "--switch-events"},
+		{name: "machine", flags: "-a --switch-events"},
+		{name: "namespace", prefix: "unshare -pf --mount-proc", flags: "--switch-events"},
+		{name: "machine in a namespace", prefix: "unshare -pf --mount-proc", flags: "-a"},
+		{name: "threads", flags: "-a --switch-events --threads=cpu"},
+		{name: "one CPU", flags: "-C 0 --switch-events", partial: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			data := filepath.Join(dir, strings.ReplaceAll(tt.name, " ", "-")+".data")
+			args := strings.Fields(tt.prefix + " perf record -q -m 4M " + tt.flags +
+				" -e sched:sched_switch,sched:sched_waking,cpu-clock/freq=499/ -o " + data + " ./lives")
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Dir = dir
+			measured, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, measured)
+			}
+			got := make(map[string]float64)
+			text := runMain(t, "resolve", "--quiet", "--event", "wall", "--no-local", "--format", "folded", data)
+			for line := range strings.Lines(text) {
+				at := strings.LastIndexByte(line, ' ')
+				n, _ := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+				name, _, _ := strings.Cut(line, ";")
+				got[name] += n
+			}
+			for line := range strings.Lines(string(measured)) {
+				var name string
+				var want float64
+				if _, err := fmt.Sscan(line, &name, &want); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				t.Logf("%s lived %.1f ms, wall %.1f ms", name, want/1e6, got[name]/1e6)
+				// Its end and, of lives, the starts of the others come on top.
+				if got[name] > want*1.05+5e7 || got[name] < want*0.98 && !tt.partial {
+					t.Errorf("%s lived %.0f ns, wall %.0f", name, want, got[name])
+				}
+			}
+		})
+	}
+}
