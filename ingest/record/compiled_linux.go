@@ -262,7 +262,7 @@ func (p *processes) vdsoOf(pid int32) addr.PC {
 	return 0
 }
 
-// started records when the process with this ID started, in ticks of /proc/PID/stat.
+// started records when the process with this ID started, in ticks since the boot.
 func (p *processes) started(pid int32, ticks uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,7 +119,7 @@ func newProcesses(s *session) (*processes, error) {
 		starts: make(map[int32]uint64), stale: make(map[int32]bool)}
 	p.contained = make(map[int32]*contained)
 	p.mounts, _ = os.Readlink(s.host.Path("/proc/self/ns/mnt"))
-	p.readID, p.bootTicks = p.fileID, bootTicks(s.host.Path("/proc/self/timens_offsets"))
+	p.readID, p.bootTicks = p.fileID, bootTicks(s.host.Path(sys.OffsetsFile))
 	for _, pid := range s.opts.PIDs {
 		p.whole[int32(pid)] = true
 	}
@@ -462,9 +461,14 @@ func (p *processes) program(pid int32) uint64 {
 	if !ok {
 		return 0
 	}
-	p.started(pid, facts.StartTicks)
 	facts.StartTicks -= p.bootTicks
+	p.started(pid, facts.StartTicks)
 	return facts.ID()
+}
+
+// bootTicks returns the offset of this process's time namespace, in ticks: starttime includes it.
+func bootTicks(path string) uint64 {
+	return uint64(sys.ReadTimeOffsets(path).Boottime / int64(tick))
 }
 
 // maxStat is above the length of /proc/PID/stat: 52 numbers, and a name.
@@ -491,27 +495,6 @@ func parseStat(b []byte) (f sampler.ProgramFacts, ok bool) {
 		}
 	}
 	return f, true
-}
-
-// bootTicks returns the offset of this process's time namespace, in ticks, from
-// /proc/self/timens_offsets: starttime includes it.
-func bootTicks(path string) uint64 {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0 // the kernel has no time namespaces
-	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != "boottime" {
-			continue
-		}
-		sec, err1 := strconv.ParseInt(f[1], 10, 64)
-		nsec, err2 := strconv.ParseInt(f[2], 10, 64)
-		if err1 == nil && err2 == nil {
-			return uint64(sec*100 + nsec/10_000_000)
-		}
-	}
-	return 0
 }
 
 // programs lists the programs of a process with copies of their mappings: the last program first,

@@ -6,6 +6,9 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -58,13 +61,59 @@ func ReadClocks() (best bundle.Clocks, err error) {
 	return best, nil
 }
 
-// Monotonic returns the time of CLOCK_MONOTONIC, ns.
-func Monotonic() uint64 {
+// Monotonic returns the time of CLOCK_MONOTONIC of the machine, ns.
+func Monotonic() uint64 { return clock(unix.CLOCK_MONOTONIC) }
+
+// clock reads a clock of the machine, as the kernel and its programs have it: without the offset of
+// the time namespace of this process.
+func clock(id int32) uint64 {
 	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+	if unix.ClockGettime(id, &t) != nil {
 		return 0 // does not fail
 	}
-	return uint64(t.Nano())
+	now := t.Nano()
+	switch id {
+	case unix.CLOCK_MONOTONIC:
+		now -= ownOffsets().Monotonic
+	case unix.CLOCK_BOOTTIME:
+		now -= ownOffsets().Boottime
+	}
+	return uint64(now)
+}
+
+// TimeOffsets are what a time namespace adds to clocks, in ns.
+type TimeOffsets struct{ Monotonic, Boottime int64 }
+
+var ownOffsets = sync.OnceValue(func() TimeOffsets { return ReadTimeOffsets(OffsetsFile) })
+
+// OffsetsFile has the offsets of the time namespace of this process.
+const OffsetsFile = "/proc/self/timens_offsets"
+
+// ReadTimeOffsets reads a timens_offsets file: lines of a clock, seconds and nanoseconds. Kernels
+// without time namespaces have no such file, and no offsets.
+func ReadTimeOffsets(path string) (o TimeOffsets) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return o
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		sec, err1 := strconv.ParseInt(f[1], 10, 64)
+		nsec, err2 := strconv.ParseInt(f[2], 10, 64)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		switch f[0] {
+		case "monotonic":
+			o.Monotonic = sec*1e9 + nsec
+		case "boottime":
+			o.Boottime = sec*1e9 + nsec
+		}
+	}
+	return o
 }
 
 func middle(a, b uint64) uint64 { return a + (b-a)/2 }
@@ -91,17 +140,10 @@ func RecordTime(rec []byte) uint64 {
 
 // SystemClocks reads the clocks that have a system call, and returns the duration of the reading.
 func SystemClocks() (c bundle.Clocks, width uint64) {
-	read := func(clock int32) uint64 {
-		var t unix.Timespec
-		if unix.ClockGettime(clock, &t) != nil {
-			return 0
-		}
-		return uint64(t.Nano())
-	}
-	first := read(unix.CLOCK_MONOTONIC)
-	c.Boottime = read(unix.CLOCK_BOOTTIME)
-	c.Realtime = read(unix.CLOCK_REALTIME)
-	last := read(unix.CLOCK_MONOTONIC)
+	first := Monotonic()
+	c.Boottime = clock(unix.CLOCK_BOOTTIME)
+	c.Realtime = clock(unix.CLOCK_REALTIME)
+	last := Monotonic()
 	c.Monotonic = middle(first, last)
 	return c, last - first
 }
