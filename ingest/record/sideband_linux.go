@@ -360,11 +360,12 @@ func (x *sideband) ksymbol(rec []byte) {
 	}
 }
 
-// isBPFImage reports whether a kernel symbol is a trampoline or dispatcher, which no program's info
-// lists.
+// isBPFImage reports whether a kernel symbol of BPF is a trampoline or dispatcher, which no program's
+// info lists: bpf_trampoline_…, bpf_dispatcher_…, and bpf__TYPE_MEMBER of operations of the kernel
+// that programs implement (struct_ops).
 func isBPFImage(name []byte) bool {
 	return bytes.HasPrefix(name, []byte("bpf_trampoline_")) ||
-		bytes.HasPrefix(name, []byte("bpf_dispatcher_"))
+		bytes.HasPrefix(name, []byte("bpf_dispatcher_")) || bytes.HasPrefix(name, []byte("bpf__"))
 }
 
 // add writes the records that perf synthesizes for the initial state, and adds perf.data.

@@ -312,3 +312,14 @@ func TestRelist(t *testing.T) {
 		t.Errorf("%d programs are open", len(k.opened))
 	}
 }
+
+// TestIsBPFImage: code of BPF in kallsyms that is no program.
+func TestIsBPFImage(t *testing.T) {
+	for name, want := range map[string]bool{"bpf_trampoline_6442": true, "bpf_dispatcher_xdp": true,
+		"bpf__tcp_congestion_ops_cong_avoid": true, "bpf_prog_5366fbb9fb520c5e_h1_avoid": false,
+		"bpf_trampoline": false, "": false} {
+		if got := isBPFImage([]byte(name)); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
