@@ -22,6 +22,7 @@ func (g *Graph) WriteFolded(w io.Writer) error {
 	}
 	sums := make(map[string]uint64)
 	var line []byte
+	named := false // a sample has a comm
 	for i := range g.rows.rows {
 		r := &g.rows.rows[i]
 		c := &g.Columns[r.column]
@@ -29,6 +30,7 @@ func (g *Graph) WriteFolded(w io.Writer) error {
 			continue
 		}
 		line = append(line[:0], foldedComm(g.value(c, 0))...)
+		named = named || string(line) != report.NoComm
 		for _, marked := range g.rows.frames[r.from:r.to] {
 			frame, _ := marked.Inlined()
 			line = append(append(line, ';'), texts[frame]...)
@@ -37,6 +39,9 @@ func (g *Graph) WriteFolded(w io.Writer) error {
 	}
 	lines := make([][]byte, 0, len(sums))
 	for stack, v := range sums {
+		if !named { // as report.Folded
+			stack = strings.TrimPrefix(stack, report.NoComm+";")
+		}
 		lines = append(lines, strconv.AppendUint([]byte(stack+" "), v, 10))
 	}
 	slices.SortFunc(lines, bytes.Compare)
@@ -59,7 +64,7 @@ func (g *Graph) value(c *column, label int) string {
 func foldedComm(comm string) string {
 	text := strings.NewReplacer(" ", "_", ";", ":").Replace(comm)
 	if text == "[no_comm]" {
-		return ":unknown"
+		return report.NoComm
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"strconv"
@@ -23,12 +24,41 @@ type FoldedOptions struct {
 //
 //	comm;main;work;memcpy 1234
 //
-// The first element is the comm with '_' for spaces; FoldedName changes names. The number is the
+// The first element is the comm with '_' for spaces, ":unknown" for none; it is left out of stacks if
+// no sample has one, as in most pprof files. FoldedName changes names. The number is the
 // event's weight. Unresolved frames are grouped by object. Lines are distinct and
 // sorted bytewise.
 func Folded(w io.Writer, p *ingest.Profile, opts FoldedOptions) error {
 	f := newFolder(p, &opts)
-	return f.print(w, f.sortSamples())
+	items := f.sortSamples()
+	if f.nameless() {
+		w = &withoutFirst{w: w}
+	}
+	return f.print(w, items)
+}
+
+// NoComm is the first element of a folded stack of samples without a comm.
+const NoComm = ":unknown"
+
+// nameless reports whether the first element of all lines is NoComm.
+func (f *folder) nameless() bool {
+	for k := range f.index {
+		if k.pid >= 0 || f.p.Strings[k.comm] != "" {
+			return false
+		}
+	}
+	return len(f.index) > 0
+}
+
+// withoutFirst removes NoComm from the beginning of lines with frames. It receives whole lines.
+type withoutFirst struct{ w io.Writer }
+
+func (x *withoutFirst) Write(lines []byte) (int, error) {
+	short := bytes.ReplaceAll(bytes.TrimPrefix(lines, []byte(NoComm+";")), []byte("\n"+NoComm+";"), []byte("\n"))
+	if _, err := x.w.Write(short); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
 }
 
 // folder folds samples by the numbers of their frames' texts. Texts are numbered in bytewise order. A
@@ -237,7 +267,7 @@ func (f *folder) numberComms() {
 func commText(comm string, pid int32) string {
 	text := strings.NewReplacer(" ", "_", ";", ":").Replace(ingest.Printable(comm))
 	if text == "" {
-		text = ":unknown"
+		text = NoComm
 	}
 	if pid >= 0 {
 		text += "-" + strconv.Itoa(int(pid))

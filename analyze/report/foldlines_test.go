@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/profilebuild"
+	"symbolize/ingest"
 )
 
 // brokenAfter accepts some bytes and fails then.
@@ -40,5 +41,31 @@ func TestPrint(t *testing.T) {
 				t.Errorf("%d stacks: a writer that fails after %d bytes: %v", n, most, err)
 			}
 		}
+	}
+}
+
+// TestFoldedWithoutComms: if no sample has a comm, stacks begin with their frames.
+func TestFoldedWithoutComms(t *testing.T) {
+	n := 3 * pieceSamples
+	p := profilebuild.Random(7, profilebuild.Size{Objects: 3, Functions: 20, Locations: 200, Stacks: n, Depth: 5})
+	for i := range p.Samples {
+		p.Samples[i].Comm = 0
+	}
+	slices.SortFunc(p.Samples, ingest.CompareSamples)
+	want := naive(p, FoldedOptions{})
+	for i := range want {
+		want[i] = strings.TrimPrefix(want[i], NoComm+";")
+	}
+	got := folded(t, p, FoldedOptions{})
+	if !slices.Equal(got, want) || strings.Contains(strings.Join(got, "\n"), NoComm+";") {
+		t.Errorf("%d lines, want %d", len(got), len(want))
+	}
+	if len(p.Strings) < 2 {
+		t.Fatal("no comms")
+	}
+	p.Samples[0].Comm = 1 // CompareSamples: the first of its event
+	slices.SortFunc(p.Samples, ingest.CompareSamples)
+	if got := folded(t, p, FoldedOptions{}); !slices.Equal(got, naive(p, FoldedOptions{})) {
+		t.Error("with a comm: other lines")
 	}
 }
