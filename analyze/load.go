@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
 )
 
@@ -67,8 +68,13 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 			return err
 		}
 	}
-	if path, kernels := c.Kallsyms(), p.Kernels(); path != "" && len(kernels) == 1 {
-		if err := s.Index(ctx, []string{path}, indexer.Options{KallsymsID: kernels[0]}); ctx.Err() != nil {
+	own, err := s.checkKallsyms(c, p)
+	if err != nil {
+		return err
+	}
+	if path, kernels := c.Kallsyms(), p.Kernels(); own && len(kernels) == 1 {
+		opts := indexer.Options{KallsymsID: kernels[0], KallsymsForced: s.opts.ForceKallsyms}
+		if err := s.Index(ctx, []string{path}, opts); ctx.Err() != nil {
 			return err
 		} else if err != nil {
 			s.warnError(err, "", false)
@@ -78,6 +84,34 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 		return err
 	}
 	return body(c, p)
+}
+
+// checkKallsyms compares the lists in Options.Kallsyms with the kernel of a capture, and the list
+// beside the capture: own reports whether that one is of use.
+func (s *Session) checkKallsyms(c *input.Capture, p *ingest.Profile) (own bool, err error) {
+	kernels := p.Kernels()
+	if len(kernels) != 1 {
+		return false, nil // Name reports it
+	}
+	own = c.Kallsyms() != ""
+	for _, path := range append(slices.Clip(s.opts.Kallsyms), c.Kallsyms()) {
+		if path == "" {
+			continue
+		}
+		err := c.CheckKallsyms(path, kernels[0])
+		var other *sideband.KernelListError
+		switch {
+		case errors.As(err, &other) && s.opts.ForceKallsyms:
+			s.warnError(err, "", false)
+		case err == nil:
+		case path != c.Kallsyms():
+			return false, err
+		default:
+			s.warnError(err, "--force-kallsyms uses it all the same", true)
+			own = false
+		}
+	}
+	return own, nil
 }
 
 // bundle returns the open bundle of a path; nil if there is none.
@@ -232,7 +266,8 @@ func (s *Session) addKallsyms(ctx context.Context, p *ingest.Profile) error {
 		}
 		return nil
 	case 1:
-		return s.Index(ctx, s.opts.Kallsyms, indexer.Options{KallsymsID: kernels[0]})
+		return s.Index(ctx, s.opts.Kallsyms,
+			indexer.Options{KallsymsID: kernels[0], KallsymsForced: s.opts.ForceKallsyms})
 	}
 	return &KernelsError{Kernels: kernels}
 }

@@ -60,6 +60,8 @@ type Options struct {
 type Symbols struct {
 	// Kallsyms are copies of /proc/kallsyms, for the one kernel of the captures.
 	Kallsyms []string
+	// ForceKallsyms uses lists that are of another kernel, with a warning.
+	ForceKallsyms bool
 	// BCC are directories where bcc left the sources of BPF programs, as /var/tmp/bcc.
 	BCC []string
 	// PerfMaps are directories with perf-PID.map and jit-PID.dump files of captures' processes,

@@ -104,3 +104,19 @@ func TestDevice(t *testing.T) {
 		}
 	}
 }
+
+// TestOfDir: a directory is a build ID if it is long enough to be one.
+func TestOfDir(t *testing.T) {
+	const long = "00112233445566778899aabbccddeeff00112233"
+	for path, want := range map[string]string{
+		"/c/[kernel.kallsyms]/" + long + "/kallsyms": long,
+		"/c/0011223344556677/debuginfo":              "0011223344556677",
+		"/c/ab/kallsyms":                             "",
+		"/c/kernel/kallsyms":                         "",
+		"kallsyms":                                   "",
+	} {
+		if got := OfDir(path).Hex(); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

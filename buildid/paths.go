@@ -50,3 +50,17 @@ func DebuginfodPath(id ID, dir, file string) string {
 	}
 	return filepath.Join(dir, id.Hex(), file)
 }
+
+// OfDir returns the build ID in the path of a file of perf's cache (~/.debug/PATH/BUILDID/kallsyms)
+// or of debuginfod's (CACHE/BUILDID/debuginfo), the last directory; the zero ID for none.
+func OfDir(file string) ID {
+	id, err := Parse(filepath.Base(filepath.Dir(file)))
+	if err != nil || id.Space() != GNU || id.Len() < minDirID {
+		return ID{}
+	}
+	return id
+}
+
+// minDirID is the least number of bytes that a directory's name must have to pass for a build ID:
+// "ab" or "1234" are other things.
+const minDirID = 8

@@ -18,7 +18,7 @@ import (
 // one kernel of its profile. The capture may be closed afterwards.
 func (c *Finder) AddKernel(capture *input.Capture, p *ingest.Profile) {
 	path, list, kernels := capture.Kcore(), capture.Kallsyms(), p.Kernels()
-	if path == "" || len(kernels) != 1 {
+	if path == "" || len(kernels) != 1 || list != "" && capture.CheckKallsyms(list, kernels[0]) != nil {
 		return
 	}
 	if key := kernels[0].Key(); c.copies[key].code == "" { // others of the build have the same code

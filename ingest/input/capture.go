@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"sync"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
@@ -84,6 +85,19 @@ func (c *Capture) Size() int64 { return c.file.size }
 // Kallsyms returns the path of the copy of /proc/kallsyms in a recording of perf record --kcore,
 // "" for other captures.
 func (c *Capture) Kallsyms() string { return container.Kallsyms(c.file.path) }
+
+// CheckKallsyms compares a copy of /proc/kallsyms with the capture's kernel, of that build ID. The
+// list of another one is a *sideband.KernelListError. Profile is called before.
+func (c *Capture) CheckKallsyms(path string, kernel buildid.ID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.source.(stateSource); ok {
+		if sb := s.sideBandState(); sb != nil {
+			return sb.CheckKallsyms(path, kernel)
+		}
+	}
+	return sideband.New().CheckKallsyms(path, kernel)
+}
 
 // Kcore returns the path of the copy of the kernel's code in such a recording, "" for others.
 func (c *Capture) Kcore() string { return container.Kcore(c.file.path) }

@@ -61,7 +61,7 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 		}
 	}
 	sb.Kernel.Mapped = true
-	sb.Kernel.symbol, sb.Kernel.address = ref, m.PgOff
+	sb.Kernel.symbol, sb.Kernel.address, sb.Kernel.end = ref, m.PgOff, e.b
 	e.ref = sb.Objects.kernel(ref, m.BuildID)
 	e.c = e.a - m.PgOff // so that offsets count from the reference symbol
 	around := *e
@@ -257,7 +257,9 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 	defer f.Close()
 	var symbols []symlist.KernelSymbol
 	sameBoot := false
+	var list kernelList
 	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
+		list.add(&s)
 		switch {
 		case s.Module == "":
 			sameBoot = sameBoot || s.Name == sb.Kernel.symbol && s.Addr == sb.Kernel.address
@@ -266,7 +268,8 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 		}
 		return true
 	})
-	if !sameBoot {
+	kernel := NewIdentifier(sb, ObjectQuery{}, nil).kernel
+	if !sameBoot || sb.checkList(path, &list, kernel) != nil {
 		return nil
 	}
 	symlist.SortKernelSymbols(symbols)

@@ -92,6 +92,7 @@ type Kernel struct {
 
 	symbol    string // the reference symbol
 	address   uint64 // its run-time address
+	end       uint64 // of the recorded mapping; 0 if it is not known
 	functions kallsymsFunctions
 }
 

@@ -95,6 +95,8 @@ type Options struct {
 	// KallsymsID is the build ID of kallsyms texts among the paths, if their directory does not
 	// name it.
 	KallsymsID buildid.ID
+	// KallsymsForced uses KallsymsID also if the directory, or the notes in it, name another one.
+	KallsymsForced bool
 
 	// Demangler also keeps the names of debug information in demangled form, for look-ups; nil for
 	// no. A later run with it reads files again that were read without it, but not files with names

@@ -156,7 +156,10 @@ func splitKallsyms(name string, r io.Reader) (
 // kallsymsID finds the build ID of a kept kallsyms text: the name of its directory, as in perf's
 // cache; a copy of /sys/kernel/notes beside it; or the user's.
 func (w *worker) kallsymsID(path string) buildid.ID {
-	if id := idOfDir(path); !id.IsZero() {
+	if w.ix.opts.KallsymsForced {
+		return w.ix.opts.KallsymsID
+	}
+	if id := buildid.OfDir(path); !id.IsZero() {
 		return id
 	}
 	if id, err := notesID(filepath.Join(filepath.Dir(path), "notes")); err == nil {

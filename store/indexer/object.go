@@ -138,7 +138,7 @@ func kindOfObject(path string, f *elf.File) ingest.ObjectKind {
 // or beside a kernel's modules (vdso/vdso64.so).
 func isVDSOPath(path string) bool {
 	dir, base := filepath.Split(path)
-	return base == "vdso" && !idOfDir(path).IsZero() ||
+	return base == "vdso" && !buildid.OfDir(path).IsZero() ||
 		filepath.Base(dir) == "vdso" && strings.HasSuffix(base, ".so")
 }
 

@@ -144,18 +144,3 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
-
-func TestIDOfDir(t *testing.T) {
-	const long = "00112233445566778899aabbccddeeff00112233"
-	for path, want := range map[string]string{
-		"/c/[kernel.kallsyms]/" + long + "/kallsyms": long,
-		"/c/0011223344556677/debuginfo":              "0011223344556677",
-		"/c/ab/kallsyms":                             "",
-		"/c/kernel/kallsyms":                         "",
-		"kallsyms":                                   "",
-	} {
-		if got := idOfDir(path).Hex(); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package indexer
 import (
 	stdelf "debug/elf"
 	"errors"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -423,20 +422,6 @@ func classify(name string, head []byte, named bool) container.Type {
 	}
 	return container.TypeUnknown
 }
-
-// idOfDir finds the build ID in the path of a file of perf's cache (~/.debug/PATH/BUILDID/kallsyms)
-// or of debuginfod's (CACHE/BUILDID/debuginfo): the last directory.
-func idOfDir(file string) buildid.ID {
-	id, err := buildid.Parse(path.Base(path.Dir(file)))
-	if err != nil || id.Space() != buildid.GNU || id.Len() < minDirID {
-		return buildid.ID{}
-	}
-	return id
-}
-
-// minDirID is the least number of bytes that a directory's name must have to pass for a build ID:
-// "ab" or "1234" are other things.
-const minDirID = 8
 
 // fileKind is the type of a directory entry.
 type fileKind uint8

@@ -28,14 +28,15 @@ type InputOptions struct {
 	times string
 	time  input.TimeRange // times parsed
 
-	With     []string // files, directories and bundles that go before the store
-	Symfs    []string // directories to look for the files of captures below
-	NoLocal  bool     // this host is not searched
-	Remote   RemoteFlag
-	perfMaps []string
-	Vmlinux  []string // kernel images, as With
-	Kallsyms []string // lists of the captures' kernel
-	BCCDirs  []string // with programs of bcc
+	With          []string // files, directories and bundles that go before the store
+	Symfs         []string // directories to look for the files of captures below
+	NoLocal       bool     // this host is not searched
+	Remote        RemoteFlag
+	perfMaps      []string
+	Vmlinux       []string // kernel images, as With
+	Kallsyms      []string // lists of the captures' kernel
+	forceKallsyms bool
+	BCCDirs       []string // with programs of bcc
 
 	Stacks StackMap // files that belong to a stack map
 
@@ -117,6 +118,8 @@ func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.Vmlinux, "vmlinux", nil, "read symbols from the kernel image `FILE`")
 	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,
 		"read symbols of the captures' kernel from `FILE`, a copy of /proc/kallsyms")
+	fs.BoolVar(&o.forceKallsyms, "force-kallsyms", false,
+		"use a copy of /proc/kallsyms although it is of another kernel")
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, assume that the file now at the path is the one that ran")
 }

@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/sys"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/local"
 )
@@ -78,8 +79,10 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 		Symbols: analyze.Symbols{
 			PerfMaps: o.perfMaps,
 			Kallsyms: o.Kallsyms,
-			BCC:      o.BCCDirs,
-			Columns:  o.Columns,
+
+			ForceKallsyms: o.forceKallsyms,
+			BCC:           o.BCCDirs,
+			Columns:       o.Columns,
 		},
 		Inputs: o.Opened,
 		Samples: analyze.Samples{
@@ -137,7 +140,10 @@ func (a *App) SessionWarning(w analyze.Warning) {
 // SessionError adds hints to the errors of a session, in the words of the command line.
 func SessionError(err error) error {
 	var kernels *analyze.KernelsError
+	var list *sideband.KernelListError
 	switch {
+	case errors.As(err, &list):
+		return ingest.WithHint(err, "--force-kallsyms uses it all the same")
 	case errors.As(err, &kernels):
 		return ingest.WithHint(Usagef("--kallsyms: the captures are of %d kernels",
 			len(kernels.Kernels)),

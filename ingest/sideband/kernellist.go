@@ -1,0 +1,140 @@
+package sideband
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"symbolize/buildid"
+	"symbolize/ingest/files"
+	"symbolize/ingest/object/symlist"
+)
+
+// KernelListError is why a copy of /proc/kallsyms is not of a capture's kernel.
+type KernelListError struct{ Path, Reason string }
+
+// Error returns the path and the reason.
+func (e *KernelListError) Error() string { return e.Path + ": of another kernel: " + e.Reason }
+
+// CheckKallsyms compares a copy of /proc/kallsyms with what the capture tells of its kernel, and with
+// the kernel's build ID. The list of another kernel is a *KernelListError. Another boot of the
+// kernel moves all symbols by the same distance, and is no error.
+func (sb *State) CheckKallsyms(path string, kernel buildid.ID) error {
+	f, err := files.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var list kernelList
+	// Damage is reported when the list is indexed.
+	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool { list.add(&s); return true })
+	return sb.checkList(path, &list, kernel)
+}
+
+// kernelList has the addresses of a list of kernel symbols by which kernels differ; 0 for absent.
+type kernelList struct {
+	symbols                   uint64 // of the kernel proper
+	text, stext, etext, edata uint64
+	lowest                    uint64
+}
+
+// add adds a symbol.
+func (l *kernelList) add(s *symlist.KernelSymbol) {
+	if s.Module != "" {
+		return
+	}
+	if l.symbols++; s.IsCode() && (l.lowest == 0 || s.Addr < l.lowest) {
+		l.lowest = s.Addr
+	}
+	switch s.Name {
+	case "_text":
+		l.text = s.Addr
+	case "_stext":
+		l.stext = s.Addr
+	case "_etext":
+		l.etext = s.Addr
+	case "_edata":
+		l.edata = s.Addr
+	}
+}
+
+// maxKernelText bounds the size of a kernel's code in bytes: a longer mapping has another end.
+const maxKernelText = 128 << 20
+
+// checkList compares a list with the capture's kernel. Equal build IDs decide.
+func (sb *State) checkList(path string, l *kernelList, kernel buildid.ID) error {
+	refuse := func(format string, args ...any) error {
+		return &KernelListError{path, fmt.Sprintf(format, args...)}
+	}
+	id := listID(path)
+	if !id.IsZero() && !kernel.IsZero() && kernel.Space() == buildid.GNU {
+		if id.Matches(kernel) || kernel.Matches(id) {
+			return nil
+		}
+		return refuse("its build ID is %s, the capture's %s", id, kernel)
+	}
+	if f := sb.Records.File; f != nil {
+		its, release := releaseOf(path), f.Features.OSRelease
+		if its != "" && release != "" && its != release {
+			return refuse("its name has the release %s, the capture is of %s", its, release)
+		}
+	}
+	k := &sb.Kernel
+	upper := sb.Host.is64()
+	if k.Mapped && k.address != 0 {
+		upper = k.address>>63 != 0
+	}
+	switch known := k.Mapped && k.address != 0; {
+	case l.symbols == 0 || !known && !upper:
+		return nil
+	case upper && l.lowest>>63 == 0:
+		return refuse("its addresses have 32 bits")
+	case !upper && l.lowest>>63 != 0:
+		return refuse("its addresses have 64 bits, the capture's 32")
+	case !known:
+		return nil
+	}
+	at := map[string]uint64{"_text": l.text, "_stext": l.stext}[k.symbol]
+	if at == 0 {
+		return refuse("it has no symbol %s, from which the capture's addresses count", k.symbol)
+	}
+	size := k.end - k.address // perf ends the mapping at _edata or, without that, at _etext
+	if k.end <= k.address || size > maxKernelText || l.etext <= at || size == l.etext-at ||
+		l.edata > at && size == l.edata-at || sb.beginsAt(k.end) {
+		return nil
+	}
+	return refuse("its _etext is %#x after %s, the capture's %#x", l.etext-at, k.symbol, size)
+}
+
+// beginsAt reports whether something else of the kernel was mapped at an address: recorders that
+// know no end of the kernel take the next mapping for it.
+func (sb *State) beginsAt(at uint64) bool {
+	for i := range sb.changes {
+		if e := &sb.changes[i]; e.kind == changeKernelMapping && e.a == at {
+			return true
+		}
+	}
+	return false
+}
+
+// listID returns the build ID of the kernel of a kallsyms text: the directory's name, as in perf's
+// cache, or from the notes beside it.
+func listID(path string) buildid.ID {
+	if id := buildid.OfDir(path); !id.IsZero() {
+		return id
+	}
+	return kernelIDBeside(path)
+}
+
+// listName is the name of a list of symbols with the release of its kernel.
+var listName = regexp.MustCompile(`^(?:kallsyms|System\.map)[-._]([1-9]\d?\.\d+(?:[.-]\S*)?)$`)
+
+// releaseOf returns the release of the kernel in the name of a list of symbols; "" for none.
+func releaseOf(path string) string {
+	m := listName.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), ".txt"))
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
