@@ -32,7 +32,7 @@ func TestSetLives(t *testing.T) {
 		got[0] != 1 {
 		t.Errorf("%d lives, %v", len(got), got)
 	}
-	if ids(nil); g.Lives != nil && len(g.Lives) > 0 {
+	if ids(nil); len(g.Lives) > 0 {
 		t.Errorf("lives %v", g.Lives)
 	}
 }

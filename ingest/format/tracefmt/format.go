@@ -110,8 +110,8 @@ func (f *Format) Field(name string) *Field {
 			continue
 		}
 		x := &Field{parts: []part{{p, a}}}
-		for i++; i < len(f.pieces) && next < len(f.args); i++ {
-			p, a := &f.pieces[i], &f.args[next]
+		for k := i + 1; k < len(f.pieces) && next < len(f.args); k++ {
+			p, a := &f.pieces[k], &f.args[next]
 			if p.verb == 0 || p.stars != 0 || !a.only(name) {
 				break
 			}
@@ -119,7 +119,6 @@ func (f *Format) Field(name string) *Field {
 			next++
 		}
 		if len(x.parts) == 1 && !a.whole(name) {
-			i--
 			continue
 		}
 		return x
