@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
@@ -36,11 +37,17 @@ func (s *Session) Each(ctx context.Context, paths []string,
 	body func(*input.Capture, *ingest.Profile) error) error {
 	opts := s.InputOptions()
 	read := 0
+	var refused []error // of captures without a use for options of stack maps
 	for _, path := range paths {
 		c, p, err := s.open(ctx, path, opts)
 		switch {
 		case err == nil:
 			read++
+			if err := c.CheckStackOptions(); err != nil {
+				if refused = append(refused, err); len(refused) == len(paths) { // one capture may use them
+					return errors.Join(refused[0], c.Close())
+				}
+			}
 			if err := errors.Join(s.visit(ctx, c, p, body), c.Close()); err != nil {
 				return err
 			}
@@ -90,8 +97,13 @@ func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile
 // beside the capture: own reports whether that one is of use.
 func (s *Session) checkKallsyms(c *input.Capture, p *ingest.Profile) (own bool, err error) {
 	kernels := p.Kernels()
-	if len(kernels) != 1 {
-		return false, nil // Name reports it
+	if len(kernels) != 1 { // Name reports it
+		for _, path := range s.opts.Kallsyms {
+			if _, err := files.ReadHead(path, 1); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
 	}
 	own = c.Kallsyms() != ""
 	for _, path := range append(slices.Clip(s.opts.Kallsyms), c.Kallsyms()) {
@@ -241,6 +253,7 @@ func (s *Session) name(ctx context.Context, p *ingest.Profile) error {
 	if err != nil {
 		return err
 	}
+	s.compareNamed(p)
 	s.checkPartial(p.Stats.Warnings)
 	s.checkPartial(p.Names.Warnings)
 	return s.nameAddresses(ctx, p)

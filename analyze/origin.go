@@ -21,6 +21,18 @@ func (s *Session) noteNamed() {
 	}
 }
 
+// compareNamed notes whether objects of a profile are among those of Options.With.
+func (s *Session) compareNamed(p *ingest.Profile) {
+	s.compared = true
+	for i := range p.Objects {
+		id := p.Objects[i].ID
+		s.matched = s.matched || s.named[id.Key()]
+		for _, exact := range id.AsExact() {
+			s.matched = s.matched || s.named[exact.Key()]
+		}
+	}
+}
+
 // Origin returns where the symbols of an object came from: a place of local.Place, "--with" for
 // paths named for this run, "the captures" for symbols in them and in their bundles, "the store",
 // "" for nowhere. An object of several origins has the one of the greatest precedence, which is

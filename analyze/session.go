@@ -40,6 +40,8 @@ type Session struct {
 	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
 	rewritten []string
 	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin
+	compared  bool                       // profiles were compared with them
+	matched   bool                       // one of them is in a profile
 	origins   map[buildid.ID]local.Place // of the finder's objects
 	placed    int                        // of these, how many are in origins
 	tables    *unwind.Tables             // nil until they are needed

@@ -23,6 +23,8 @@ type State struct {
 	Pulled remote.PullResult
 	// JITFiles are the perf maps and jitdump files that named functions of captures.
 	JITFiles []JITLink
+	// Unmatched is set if Options.With has objects, and no capture has one of them.
+	Unmatched bool
 	// Local are the objects of captures, and where they were found; nil without Options.Local.
 	Local []local.Object
 	// Found are the results of Local.FindOnly.
@@ -41,7 +43,8 @@ type LocalFiles struct {
 // State returns the facts about the reads of the session so far.
 func (s *Session) State() State {
 	st := State{Partial: s.partial, Bundles: s.bundles, Tables: s.counted.Tables(),
-		Pulled: s.pulling.sum, JITFiles: s.jitFiles, session: s}
+		Pulled: s.pulling.sum, JITFiles: s.jitFiles, session: s,
+		Unmatched: s.compared && !s.matched && len(s.named) > 0}
 	if s.finder != nil {
 		st.Local = s.finder.Objects()
 		if s.opts.Local.FindOnly {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 		if err != nil && !errors.Is(err, files.ErrNotRegular) {
 			return nil, err
 		}
+		if flag := opts.Stacks.Given(); info != nil && flag != "" {
+			return nil, fmt.Errorf("%s: %s is for dumps of stack maps: it is no capture", path, flag)
+		}
 		if info != nil {
 			return info, nil
 		}
@@ -41,7 +45,7 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 	}
 	defer c.Close()
 	info, err := newCapture(ctx, path, c)
-	if err != nil {
+	if err = cmp.Or(err, c.CheckStackOptions()); err != nil {
 		return nil, err
 	}
 	return info, nil

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type bundleSource struct {
 	stacks     *stackSource
 	stacksRead bool
 	stacksErr  error
+	flagsErr   error    // of the files that StackOptions name
 	leftOut    []string // stack maps of which the stacks are not read
 
 	paths map[buildid.Key][]recordedFile // see recordedPath
@@ -157,6 +159,8 @@ func (s *bundleSource) fold(ctx context.Context) (p *ingest.Profile, err error) 
 	switch {
 	case s.readStacks() != nil:
 		p, err = s.foldStacks(ctx)
+	case s.flagsErr != nil:
+		err = s.flagsErr
 	case s.sideBand != nil:
 		p, err = s.sideBand.fold(ctx)
 	default:
@@ -167,6 +171,17 @@ func (s *bundleSource) fold(ctx context.Context) (p *ingest.Profile, err error) 
 	}
 	s.describe(p)
 	return p, nil
+}
+
+// checkOptions returns an error if options of stack maps are of no use for the bundle.
+func (s *bundleSource) checkOptions() error {
+	switch stacks := s.readStacks(); {
+	case len(s.bundle.Manifest.Samples) > 0:
+		return s.opts.Stacks.refuse(s.file.path, "its stacks are described by the bundle", false)
+	case stacks == nil && s.stacksErr == nil:
+		return s.opts.Stacks.refuse(s.file.path, "the bundle has none", true)
+	}
+	return nil
 }
 
 // noProfile makes the profile of a bundle without a side band and without stacks.
@@ -420,7 +435,7 @@ func (s *bundleSource) sampled(m *bundle.Samples) (*stackmap.Sampled, error) {
 // dumpedStacks reads the stack maps among the dumps of a bundle. The first one has all stacks, or
 // the user stacks if another one, with "kern" or "kstack" in its name, has the kernel stacks; others
 // are left out. The count map is named "counts", or else is the first map with stacks in its key by
-// BTF.
+// BTF, or else the first one with IDs of stacks as keys.
 func (s *bundleSource) dumpedStacks() {
 	var user, kernel *bundleDump
 	list, damage := s.dumps()
@@ -449,20 +464,29 @@ func (s *bundleSource) dumpedStacks() {
 	if kernel != nil {
 		opts.Kernel = &kernel.input
 	}
-	opts.Counts, opts.BTF = s.countsOf(list)
-	if o.BTF != "" {
-		var err error
-		if opts.BTF, err = btf.ReadFile(o.BTF, nil); err != nil {
-			s.stacksErr = errors.Join(s.stacksErr, err)
-			return
-		}
+	opts.Counts, opts.BTF = s.countsOf(list, &user.input)
+	named, files, err := readOptions(context.Background(), o)
+	defer func() { files.Close() }()
+	if err != nil {
+		s.flagsErr = err
+		return
+	}
+	opts.BTF = cmp.Or(named.BTF, opts.BTF)
+	if named.Counts != nil {
+		opts.Counts = named.Counts
+	}
+	if named.Kernel != nil {
+		opts.Kernel = named.Kernel
 	}
 	s.setStacks(stackmap.Read(&user.input, &opts))
 }
 
-// countsOf finds the dump of the count map, and the BTF of its key, if there is any.
-func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, types *btf.Types) {
+// countsOf finds the dump of the map that counts stacks, and the BTF of its key, if there is any.
+func (s *bundleSource) countsOf(list []bundleDump, stacks *stackmap.Input) (
+	counts *stackmap.Input, types *btf.Types) {
 	var btfs map[uint32]*btf.Types
+	var byID *stackmap.Input // the first map with IDs of stacks as keys
+	var its *btf.Types
 	if s.sideBand != nil {
 		btfs = sideband.Types(s.file.path, s.sideBand.data)
 	}
@@ -471,11 +495,17 @@ func (s *bundleSource) countsOf(list []bundleDump) (counts *stackmap.Input, type
 		d := &list[i]
 		t := btfs[d.header.BTFID]
 		if stackmap.IsStacks(&d.header) || !stackmap.HasStacks(t, &d.header) && d.name != "counts" {
+			if byID == nil && stackmap.Counts(&d.input, stacks) {
+				byID, its = &d.input, t
+			}
 			continue
 		}
 		if counts == nil || d.name == "counts" && !named {
 			counts, types, named = &d.input, t, d.name == "counts"
 		}
+	}
+	if counts == nil {
+		return byID, its
 	}
 	return counts, types
 }

@@ -40,6 +40,7 @@ type Capture struct {
 	mu      sync.Mutex // guards profile and the state of source
 	source  source
 	profile *ingest.Profile // once it was made
+	stacks  StackOptions    // that it was opened with
 }
 
 // source is the content of a capture of one kind. Sources implement the optional interfaces below
@@ -64,7 +65,10 @@ type replaySource interface {
 }
 
 // stackMapSource is a source that may have stacks which its recorder counted: nil if not.
-type stackMapSource interface{ stackMap() *stackmap.Set }
+type stackMapSource interface {
+	stackMap() *stackmap.Set
+	checkOptions() error // see Capture.CheckStackOptions
+}
 
 // stateSource is a source with a sideband.State, which is nil until it is first used.
 type stateSource interface{ sideBandState() *sideband.State }
@@ -85,6 +89,17 @@ func (c *Capture) Size() int64 { return c.file.size }
 // Kallsyms returns the path of the copy of /proc/kallsyms in a recording of perf record --kcore,
 // "" for other captures.
 func (c *Capture) Kallsyms() string { return container.Kallsyms(c.file.path) }
+
+// CheckStackOptions returns an error if Options.Stacks has options that only dumps of stack maps
+// have, and the capture has no such dump.
+func (c *Capture) CheckStackOptions() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.source.(stackMapSource); ok {
+		return s.checkOptions()
+	}
+	return c.stacks.refuse(c.file.path, "it is a "+c.source.kind()+" file", true)
+}
 
 // CheckKallsyms compares a copy of /proc/kallsyms with the capture's kernel, of that build ID. The
 // list of another one is a *sideband.KernelListError. Profile is called before.
@@ -152,7 +167,7 @@ func (c *Capture) With(opts Options) *Capture {
 	defer c.mu.Unlock()
 	f := *c.file
 	f.closers = nil
-	return &Capture{file: &f, source: c.source.(bundledSource).with(&f, &opts)}
+	return &Capture{file: &f, source: c.source.(bundledSource).with(&f, &opts), stacks: opts.Stacks}
 }
 
 // Close closes the file. The Profile stays usable.

@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 		in.closers.Close()
 		return nil, withHint(err)
 	}
-	return &Capture{file: in, source: src}, nil
+	return &Capture{file: in, source: src, stacks: opts.Stacks}, nil
 }
 
 // open opens the file or directory of a path.

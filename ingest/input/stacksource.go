@@ -38,6 +38,35 @@ type StackOptions struct {
 // AnyProcess is the key in StackOptions.Maps for stacks of unknown processes.
 const AnyProcess int32 = -1
 
+// checkOptions implements stackMapSource: all options are of use.
+func (s *stackSource) checkOptions() error { return nil }
+
+// refuse returns an error if there are options of stack maps for a capture that is none; maps: those
+// of mappings, too.
+func (o *StackOptions) refuse(path, why string, maps bool) error {
+	if flag := o.Given(); flag != "" && (maps || flag != "--maps") {
+		return fmt.Errorf("%s: %s is for dumps of stack maps: %s", path, flag, why)
+	}
+	return nil
+}
+
+// Given returns the flag of the first option that only dumps of stack maps have, "" for none.
+func (o *StackOptions) Given() string {
+	for _, x := range []struct {
+		set  bool
+		name string
+	}{
+		{o.Counts != "", "--counts"}, {o.Key != nil, "--key"}, {o.BTF != "", "--btf"},
+		{o.Value != nil, "--value"}, {o.Kernel != "", "--kernel-stacks"}, {o.Depth > 0, "--depth"},
+		{o.Stride > 0, "--stride"}, {len(o.Maps) > 0, "--maps"},
+	} {
+		if x.set {
+			return x.name
+		}
+	}
+	return ""
+}
+
 // bare reports whether the options describe bare values.
 func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
 

@@ -84,6 +84,41 @@ func idOf(b []byte, big bool) (id stackID) {
 // has a depth of stacks.
 func IsStacks(h *rawdump.Header) bool { return h.Type == mapTypeStackTrace || h.Depth > 0 }
 
+// mapTypesHash are the types of hash maps, enum bpf_map_type: hash, per-CPU, LRU, and per-CPU LRU.
+var mapTypesHash = []uint32{1, 5, 9, 10}
+
+// Counts reports whether one raw dump is of a hash map with a number for each stack of the other, a
+// stack map: nine of ten of its keys, of 4 bytes, are IDs of stacks.
+func Counts(counts, stacks *Input) bool {
+	d, err := rawdump.Open(counts.Name, counts.R, counts.Size)
+	if err != nil || !slices.Contains(mapTypesHash, d.Header.Type) || d.Header.KeySize != intSize ||
+		d.Header.ValueSize != 4 && d.Header.ValueSize != 8 {
+		return false
+	}
+	s, err := rawdump.Open(stacks.Name, stacks.R, stacks.Size)
+	if err != nil || s.Header.KeySize != intSize {
+		return false
+	}
+	ids := make(map[[intSize]byte]bool)
+	for {
+		key, _, ok := s.Next()
+		if !ok {
+			break
+		}
+		ids[[intSize]byte(key)] = true
+	}
+	keys, known := 0, 0
+	for {
+		key, _, ok := d.Next()
+		if !ok {
+			return keys > 0 && 10*known >= 9*keys
+		}
+		if keys++; ids[[intSize]byte(key)] {
+			known++
+		}
+	}
+}
+
 // readTable reads a stack map. The table holds the whole stacks before the error.
 func readTable(set *Set, in *Input, opts *Options) (*table, error) {
 	d, err := mapdump.Open(in.Name, in.R, in.Size)

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -228,6 +231,31 @@ func (l *PIDs[T]) String() string {
 
 // Type implements pflag.Value.
 func (*PIDs[T]) Type() string { return "PID" }
+
+// Dirs is a flag value: directories, which must be there, one for each occurrence.
+type Dirs []string
+
+// Set implements pflag.Value.
+func (l *Dirs) Set(dir string) error {
+	fi, err := os.Stat(dir)
+	var pe *fs.PathError
+	switch {
+	case errors.As(err, &pe):
+		return Usagef("%s: %v", dir, pe.Err)
+	case err != nil:
+		return err
+	case !fi.IsDir():
+		return Usagef("%s: not a directory", dir)
+	}
+	*l = append(*l, dir)
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *Dirs) String() string { return strings.Join(*l, ", ") }
+
+// Type implements pflag.Value.
+func (*Dirs) Type() string { return "DIR" }
 
 // Size is a flag value: a number of bytes with an optional unit, "512MiB", "300M", "1G". Units are
 // powers of 1,024; 0 means "no limit of our own".

@@ -108,12 +108,12 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.With, "with", nil, "read symbols from `PATH` for this run, before the store: "+
 		"files, directories, bundles; may be repeated")
-	fs.StringArrayVar(&o.Symfs, "symfs", nil,
+	fs.Var((*Dirs)(&o.Symfs), "symfs",
 		"search `DIR` for the files of captures, by path or build ID, as perf does; may be repeated")
 	fs.BoolVar(&o.NoLocal, "no-local", false,
 		"do not search this host for files that the store and the other flags lack")
 	o.Remote.AddFlag(fs)
-	fs.StringArrayVar(&o.perfMaps, "perf-maps", nil, "search `DIR` for perf-PID.map and jit-PID.dump "+
+	fs.Var((*Dirs)(&o.perfMaps), "perf-maps", "search `DIR` for perf-PID.map and jit-PID.dump "+
 		"files of JIT compilers, besides the captures' directories; may be repeated")
 	fs.StringArrayVar(&o.Vmlinux, "vmlinux", nil, "read symbols from the kernel image `FILE`")
 	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,

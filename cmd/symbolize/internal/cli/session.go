@@ -158,6 +158,10 @@ func SessionError(err error) error {
 func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
+	if s.State().Unmatched {
+		s.App.Note("no object of the captures is among the files of " +
+			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)))
+	}
 	err := s.Session.Close()
 	state := s.State()
 	s.App.Partial = s.App.Partial || state.Partial

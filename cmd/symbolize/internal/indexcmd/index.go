@@ -94,11 +94,11 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"index the running kernel too: /proc/kallsyms, modules, vdso")
 	fs.StringArrayVar(&o.captures, "for", nil,
 		"index the files of this host that `CAPTURE` needs, and its BPF programs; more captures may follow as PATHs")
-	fs.StringArrayVar(&o.symfs, "symfs", nil,
+	fs.Var((*cli.Dirs)(&o.symfs), "symfs",
 		"with --for: search `DIR` for the files first; may be repeated")
 	fs.StringVar(&o.kernelID, "build-id", "",
 		"build `ID` of the kernel of kallsyms texts among the paths")
-	fs.StringArrayVar(&o.debugRoots, "debug-root", nil,
+	fs.Var((*cli.Dirs)(&o.debugRoots), "debug-root",
 		"search `DIR` for separate debug files (default /usr/lib/debug); may be repeated")
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "do not search for separate debug files outside the paths")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file is damaged or unreadable")
@@ -145,7 +145,13 @@ func (o *indexOptions) validate(args []string) error {
 		}
 		o.kallsymsID = id
 	}
-	return cmp.Or(cli.CheckJobs(o.jobs), o.stacks.Parse(nil))
+	if err := cmp.Or(cli.CheckJobs(o.jobs), o.stacks.Parse(nil)); err != nil {
+		return err
+	}
+	if flag := o.stacks.Parsed.Given(); flag != "" && len(o.captures) == 0 {
+		return cli.Usagef("%s needs --for: it is for dumps of stack maps", flag)
+	}
+	return nil
 }
 
 // splitCaptures moves the captures among the paths to --for, if given, and returns the rest: for

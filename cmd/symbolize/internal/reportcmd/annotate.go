@@ -105,7 +105,7 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 	o.syntax = disasm.Syntaxes[0]
 	cli.AddChoice(cmd, &o.syntax, "syntax", "`SYNTAX` of x86 instructions: att or intel",
 		disasm.Syntaxes...)
-	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+	fs.Var((*cli.Dirs)(&o.sourceDir), "source-dir",
 		"search `DIR` for source files, by their paths or the ends of these; may be repeated")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.HTML)
 	cli.AddOutput(fs, &o.output)

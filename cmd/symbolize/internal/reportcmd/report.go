@@ -56,7 +56,7 @@ func NewReport(a *cli.App) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	cli.AddOutput(fs, &o.output)
-	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+	fs.Var((*cli.Dirs)(&o.sourceDir), "source-dir",
 		"search `DIR` for source files; may be repeated")
 	cli.AddCount(fs, &o.count)
 	cli.AddDemangle(cmd, &o.demangle, "simple")

@@ -48,7 +48,7 @@ func NewTUI(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+	fs.Var((*cli.Dirs)(&o.sourceDir), "source-dir",
 		"search `DIR` for source files; may be repeated")
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)

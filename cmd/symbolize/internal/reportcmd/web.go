@@ -56,7 +56,7 @@ func NewWeb(a *cli.App) *cobra.Command {
 	fs.SortFlags = false
 	fs.IntVar(&o.port, "port", 0, "listen on `PORT`; 0 chooses a free one")
 	fs.BoolVar(&o.open, "open", false, "open the page in a browser")
-	fs.StringArrayVar(&o.sourceDir, "source-dir", nil,
+	fs.Var((*cli.Dirs)(&o.sourceDir), "source-dir",
 		"search `DIR` for source files; may be repeated")
 	o.InputOptions.AddFlags(cmd)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
