@@ -154,6 +154,10 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 		}
 	}
 	p, err := c.Profile(ctx)
+	s.readErr = cmp.Or(s.readErr, c.ReadError())
+	for _, b := range s.bundles {
+		s.readErr = cmp.Or(s.readErr, b.ReadError())
+	}
 	s.unwindWarnings()
 	if err = cmp.Or(err, found); err == nil && !seen { // a profile: its locations do not change
 		err = s.findObjects(ctx, seenIn(p))

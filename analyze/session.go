@@ -37,6 +37,7 @@ type Session struct {
 	wanted  map[buildid.Key]*wanted
 	warned  map[string]bool // warnings of the store that were passed on
 	partial bool
+	readErr error // see ReadError
 	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
 	rewritten []string
 	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin
@@ -142,6 +143,10 @@ func (s *Session) storeWarnings(partial bool) {
 		}
 	}
 }
+
+// ReadError returns the first error of reading captures and their bundles that is of this machine, not
+// of the files: what was read of them is not to be kept.
+func (s *Session) ReadError() error { return s.readErr }
 
 // Close closes the store and the bundles.
 func (s *Session) Close() error {

@@ -78,6 +78,10 @@ type ownNames struct {
 // that there are captures which a bundle completes, so that it need not have samples.
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string, serves bool) error {
 	return s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
+		if err := s.ReadError(); err != nil {
+			return ingest.WithHint(fmt.Errorf("not read whole: %w", err),
+				"the file system could not read it: run it again when it can")
+		}
 		if serves {
 			p.Stats.Warnings = slices.DeleteFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
 				return strings.HasSuffix(w.Text, input.NoSamples)

@@ -131,6 +131,8 @@ func (t *collecting) fail(capture string, err error) {
 	f := Failure{capture, err.Error()}
 	if ofMachine(err) {
 		t.stats.Files++
+	}
+	if ofMachine(err) || files.OfMachine(err) {
 		f.Reason = ""
 	}
 	t.failures = append(t.failures, f)

@@ -49,7 +49,10 @@ func (v *survey) read(ctx context.Context) error {
 // read again.
 func (v *survey) look(ctx context.Context, path string) error {
 	f, head, heads, err := readPack(path)
-	if err != nil {
+	switch {
+	case files.OfMachine(err):
+		return err
+	case err != nil:
 		return nil
 	}
 	if err := f.Close(); err != nil {

@@ -182,10 +182,19 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.ReadError(); err != nil {
+			p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{Partial: true,
+				Text: fmt.Sprintf("%s: not read whole: %v", c.file.path, err),
+				Hint: "the file system could not read it: run it again when it can"})
+		}
 		c.profile = p
 	}
 	return c.profile, nil
 }
+
+// ReadError returns the first error of reading that is of this machine, not of the capture: what was
+// read is not to be kept then. Decoders may have taken the error for damage.
+func (c *Capture) ReadError() error { return c.file.reads.Err() }
 
 // Replay reads the samples again, in order of time, with the same filters, and calls visit for
 // each. Samples of the same time, and all samples of captures without times, come in the order of

@@ -55,7 +55,7 @@ func partsOf(t *testing.T, cpus [][]uint32) (parts []capture, samples int) {
 // TestMergeParts: the files of a directory are read side by side, in bounded memory.
 func TestMergeParts(t *testing.T) {
 	parts, samples := partsOf(t, [][]uint32{{0}, {1, 2, 3}, {4}, {}, {5, 6}})
-	p, err := container.OpenDir(t.Context(), writeParts(t, parts), 0)
+	p, err := container.OpenDir(t.Context(), writeParts(t, parts), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ var ErrNotCapture = errors.New("not a capture")
 type file struct {
 	path    string
 	r       io.ReaderAt
+	reads   *files.Reads // of r
 	size    int64
 	times   sideband.FileTimes
 	closers closers // the file, and resources that were opened with it
@@ -41,7 +42,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	in := &file{path: path}
+	in := &file{path: path, reads: &files.Reads{}}
 	src, err := in.open(ctx, &opts)
 	if err != nil {
 		in.closers.Close()
@@ -59,7 +60,7 @@ func (f *file) open(ctx context.Context, opts *Options) (source, error) {
 		return openSource(ctx, f, opts)
 	}
 	if container.IsDir(f.path) {
-		p, err := container.OpenDir(ctx, f.path, opts.MaxUnpacked)
+		p, err := container.OpenDir(ctx, f.path, opts.MaxUnpacked, f.reads)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +91,7 @@ func (f *file) use(r *os.File) error {
 	if err != nil {
 		return err
 	}
-	f.r, f.size, f.times = r, info.Size(), timesOf(r)
+	f.r, f.size, f.times = f.reads.Of(r), info.Size(), timesOf(r)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
@@ -77,12 +78,21 @@ func (d *database) getInto(key []byte, buf *[]byte) (payload []byte, err error) 
 			return fmt.Errorf("key %s: %w", keyText(key), err)
 		}
 		if *buf, err = item.ValueCopy(*buf); err != nil {
-			return store.Damagef("key %s: %v", keyText(key), err)
+			return readFailure("key "+keyText(key), err)
 		}
 		payload, err = unseal(key, *buf)
 		return err
 	})
 	return payload, err
+}
+
+// readFailure returns the error of something that could not be read: damage, unless this machine failed
+// to read it, which it may not the next time.
+func readFailure(what string, err error) error {
+	if files.OfMachine(err) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return store.Damagef("%s: %v", what, err)
 }
 
 // entry is one key of a scan. payload is nil for scans of keys, or err is why the value could not
@@ -134,7 +144,7 @@ func (d *database) page(prefix, from []byte, values bool) (page []entry, err err
 			if values {
 				var value []byte
 				if value, e.err = it.Item().ValueCopy(nil); e.err != nil {
-					e.err = store.Damagef("key %s: %v", keyText(e.key), e.err)
+					e.err = readFailure("key "+keyText(e.key), e.err)
 				} else {
 					e.payload, e.err = unseal(e.key, value)
 				}

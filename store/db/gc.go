@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -248,6 +249,9 @@ func (c *collector) object(e entry) error {
 	err := e.err
 	if err == nil {
 		m, err = store.DecodeManifest("manifest", e.payload)
+	}
+	if files.OfMachine(err) {
+		return err
 	}
 	if err != nil {
 		c.lost[id.Key()] = true

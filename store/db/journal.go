@@ -169,7 +169,7 @@ func (j *journalReader) next() ([]byte, error) {
 		return nil, errEndOfJournal
 	}
 	if _, err := io.ReadFull(j.r, head[:]); err != nil {
-		return nil, store.Damagef("journal: offset %d: %v", j.at, err)
+		return nil, readFailure(fmt.Sprintf("journal: offset %d", j.at), err)
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	if n > maxRecord {
@@ -180,7 +180,7 @@ func (j *journalReader) next() ([]byte, error) {
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(j.r, b); err != nil {
-		return nil, store.Damagef("journal: offset %d: %v", j.at, err)
+		return nil, readFailure(fmt.Sprintf("journal: offset %d", j.at), err)
 	}
 	sum := recordSum(j.sum, b)
 	if sum != binary.LittleEndian.Uint32(head[4:]) {

@@ -373,3 +373,26 @@ func FuzzJournal(f *testing.F) {
 		}
 	})
 }
+
+// failingReader fails to read behind its bytes, as a disk with a bad block does.
+type failingReader struct{ good []byte }
+
+func (r failingReader) ReadAt(b []byte, at int64) (int, error) {
+	n := copy(b, r.good[min(at, int64(len(r.good))):])
+	if n < len(b) {
+		return n, unix.EIO
+	}
+	return n, nil
+}
+
+// TestJournalUnread has no damage where this machine cannot read: what is damaged is set aside.
+func TestJournalUnread(t *testing.T) {
+	for _, good := range []int{0, 4, recordHead, recordHead + 3} {
+		head := make([]byte, recordHead+8)
+		head[0] = 8 // bytes of a record
+		if _, err := readJournal(failingReader{head[:good]}, int64(len(head))); !errors.Is(err, unix.EIO) ||
+			errors.Is(err, store.ErrDamaged) {
+			t.Errorf("read up to %d: %v", good, err)
+		}
+	}
+}

@@ -46,12 +46,15 @@ func (w *worker) addAliases(ds *dirState, path string, row store.PathRow) {
 	done := false
 	if f, err := files.Open(path); err == nil {
 		defer f.Close()
+		var reads files.Reads
+		data := reads.Of(f)
 		row.Aliased = true
 		// What cannot be opened as ELF has none: a packed module, a list of symbols.
-		if ef, err := elf.Open(path, f, int64(row.Size)); err == nil {
+		if ef, err := elf.Open(path, data, int64(row.Size)); err == nil {
 			m := store.Manifest{ID: row.ID, Kind: kindOfObject(path, ef)}
-			row.Aliased = w.ix.aliases(f, ef, &m) == nil
+			row.Aliased = w.ix.aliases(data, ef, &m) == nil
 		}
+		row.Aliased = row.Aliased && reads.Err() == nil
 		done = row.Aliased
 	}
 	ds.put(row, done)

@@ -105,7 +105,13 @@ func (w *worker) isDebugOf(place debugPlace, st fileStat, id buildid.ID) (
 		return owner, false, err
 	}
 	defer f.Close()
-	ef, err := elf.Open(place.path, f, int64(st.size))
+	var reads files.Reads
+	defer func() {
+		if failure := reads.Err(); failure != nil {
+			ok, err = false, failure
+		}
+	}()
+	ef, err := elf.Open(place.path, reads.Of(f), int64(st.size))
 	if err != nil {
 		return owner, false, err
 	}

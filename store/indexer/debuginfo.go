@@ -150,7 +150,7 @@ func (s *sources) openDebug(f *elf.File) (*debugInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &debugInfo{related: &relatedFiles{ix: s.w.ix, path: s.path, runtime: s.runtime}}
+	d := &debugInfo{related: &relatedFiles{ix: s.w.ix, reads: s.w.reads, path: s.path, runtime: s.runtime}}
 	l := dwarf.Load(s.data, rawSections(f), dwarf.LoadOptions{
 		Name: s.path, Class64: f.Class == stdelf.ELFCLASS64, BigEndian: f.BigEndian,
 		Workers: s.w.ix.opts.Workers, Patch: patch, Grow: s.wide(f),

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,73 @@ func TestNoRoomForSections(t *testing.T) {
 	}
 }
 
+// failingAt fails with EIO at one of the reads of a file.
+type failingAt struct {
+	io.ReaderAt
+	left *int
+}
+
+func (r *failingAt) ReadAt(b []byte, at int64) (int, error) {
+	if *r.left--; *r.left == 0 {
+		return 0, &fs.PathError{Op: "read", Path: "x", Err: syscall.EIO}
+	}
+	return r.ReaderAt.ReadAt(b, at)
+}
+
+// TestReadErrors fails each read of a file once: the run reports its own failure, and the next one
+// makes the same store as one without failures.
+func TestReadErrors(t *testing.T) {
+	for name, content := range map[string][]byte{
+		"lib.so":     programFile().Bytes(),
+		"kallsyms":   []byte("ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 T a\n"),
+		"perf-7.map": []byte("1000 10 one\n1010 10 two\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := realDir(t)
+			path := filepath.Join(root, name)
+			write(t, path, content)
+			settle()
+			opts := Options{KallsymsID: buildid.New([]byte(debugID))}
+			want := newMemory()
+			want.index(t, opts, path)
+			for n := 1; ; n++ {
+				left := n
+				opts.faulty = func(r io.ReaderAt) io.ReaderAt { return &failingAt{r, &left} }
+				m := newMemory()
+				sum := m.index(t, opts, path)
+				if left > 0 {
+					if n == 1 {
+						t.Fatal("nothing was read")
+					}
+					return
+				}
+				if len(sum.Problems) != 1 || !sum.Problems[0].Run || sum.Skipped[SkipFailed] != 1 {
+					t.Errorf("read %d fails: %+v, skipped %v", n, sum.Problems, sum.Skipped)
+				}
+				opts.faulty = nil
+				if sum = m.index(t, opts, path); len(sum.Problems) != 0 || m.dump(t, root) != want.dump(t, root) {
+					t.Errorf("after read %d failed: %+v\n%s\nwant\n%s", n, sum.Problems, m.dump(t, root),
+						want.dump(t, root))
+				}
+			}
+		})
+	}
+}
+
+// TestAgain reads an unchanged file that rows have as damaged.
+func TestAgain(t *testing.T) {
+	path := filepath.Join(realDir(t), "lib.so")
+	write(t, path, programFile().Bytes())
+	settle()
+	m := newMemory()
+	m.index(t, Options{}, path)
+	for again, want := range map[bool]uint64{false: 0, true: 1} {
+		if sum := m.index(t, Options{Again: again}, path); sum.Read != want {
+			t.Errorf("again %v: %d read", again, sum.Read)
+		}
+	}
+}
+
 func TestOfRun(t *testing.T) {
 	at := func(err error) error { return &fs.PathError{Op: "open", Path: "x", Err: err} }
 	for _, c := range []struct {
@@ -88,7 +156,9 @@ func TestOfRun(t *testing.T) {
 		{err: errors.New("no space left on device")},
 		{err: at(syscall.ENOENT)},
 		{err: at(syscall.EACCES)},
-		{err: at(syscall.EIO)}, // of a failing disk: the next run fares no better
+		{err: at(syscall.EIO), run: true},
+		{err: at(syscall.ESTALE), run: true}, // of a network file system
+		{err: at(syscall.EOVERFLOW)},         // of an offset in the file
 		{err: at(syscall.EMFILE), run: true},
 		{err: at(syscall.ENFILE), run: true},
 		{err: at(syscall.ENOSPC), run: true},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -75,7 +74,7 @@ func (t *fileTask) run(w *worker) {
 		}
 		if err != nil {
 			ix.sum.Problems = append(ix.sum.Problems,
-				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip),
+				Problem{Path: t.path, Err: err, Hint: hintFor(res.skip, err),
 					Named: t.named, Kept: !res.id.IsZero(), Run: res.skip == SkipFailed})
 		}
 	})
@@ -119,11 +118,14 @@ func (w *worker) advance(done, total uint64) {
 	}
 }
 
-func hintFor(skip string) string {
+func hintFor(skip string, err error) string {
 	switch skip {
 	case SkipKallsymsNo:
 		return "keep it as BUILDID/kallsyms, or name its build ID with --build-id"
 	case SkipFailed:
+		if run := ofRun(err); run != nil && !run.lacksRoom() {
+			return "the file system could not read it: run it again when it can"
+		}
 		return "run it again with more room: $TMPDIR is where large sections are inflated"
 	}
 	return ""
@@ -172,14 +174,22 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 		return res.blame()
 	}
 	defer f.Close()
+	w.reads = &files.Reads{}
+	data := w.reads.Of(f)
+	if faulty := w.ix.opts.faulty; faulty != nil {
+		data = w.reads.Of(faulty(f))
+	}
 	var res fileResult
 	switch t.class {
 	case container.TypeKallsyms:
-		res = w.readKallsyms(t, f, count)
+		res = w.readKallsyms(t, data, count)
 	case container.TypePerfMap, container.TypeJITDump:
-		res = w.readJIT(t, f, count)
+		res = w.readJIT(t, data, count)
 	default:
-		res = w.readObject(t, f, count)
+		res = w.readObject(t, data, count)
+	}
+	if err := w.reads.Err(); err != nil && ofRun(res.err) == nil {
+		res.err = &runError{err}
 	}
 	res = res.blame()
 	res.gen = generation(f)
@@ -203,8 +213,7 @@ func (res fileResult) blame() fileResult {
 var errChanged = errors.New("changed while it was read")
 
 // readObject reads an ELF file or a packed kernel module.
-func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
-	var data io.ReaderAt = f
+func (w *worker) readObject(t *fileTask, data io.ReaderAt, count bool) fileResult {
 	size := int64(t.st.size)
 	if t.class.Packed() {
 		// The output is held in memory, and its size is not known before. Modules
@@ -214,7 +223,7 @@ func (w *worker) readObject(t *fileTask, f *os.File, count bool) fileResult {
 			return fileResult{err: err, again: true}
 		}
 		defer w.ix.budget.Release(hold)
-		data, size, _, err = files.UnpackWith(t.path, f, size, files.UnpackOptions{
+		data, size, _, err = files.UnpackWith(t.path, data, size, files.UnpackOptions{
 			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
 		})
 		if w.ix.ctx.Err() != nil {
@@ -259,6 +268,10 @@ func (w *worker) mergeObject(t *fileTask, data io.ReaderAt, ef *elf.File, id bui
 	if w.ix.ctx.Err() != nil { // tables may have been cut short
 		w.ix.budget.Release(hold)
 		return fileResult{again: true}
+	}
+	if err := w.reads.Err(); err != nil { // a decoder may have passed over it
+		w.ix.budget.Release(hold)
+		return fileResult{err: &runError{err}}
 	}
 	mergeErr := w.ix.merge(c, count)
 	w.ix.budget.Release(hold)
@@ -351,6 +364,9 @@ func (w *worker) countObject(m *store.Manifest, ef *elf.File) {
 // more of it.
 func (w *worker) readBPFObject(t *fileTask, ef *elf.File, count bool) fileResult {
 	obj, err := bpfobj.Read(ef)
+	if err := w.reads.Err(); err != nil {
+		return fileResult{err: &runError{err}}
+	}
 	if len(obj.Functions) == 0 {
 		if err != nil {
 			return damagedFile(err)

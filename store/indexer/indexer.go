@@ -26,6 +26,7 @@ package indexer
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"runtime"
 	"slices"
@@ -82,6 +83,8 @@ type Options struct {
 	// UnwindOnly makes nothing but these rules, and looks for no debug files: for one run, no
 	// store.
 	UnwindOnly bool
+	// Again reads all files, whatever the store remembers of them.
+	Again bool
 	// Kernel adds the running kernel, its modules and its vdso.
 	Kernel bool
 	// VDSO adds only the running kernel's vdso; Kernel includes it.
@@ -120,7 +123,8 @@ type Options struct {
 	// Progress is called periodically, never concurrently, and once at the end; nil for no calls.
 	Progress func(Progress)
 
-	sys sysRoot // where /proc and /sys are; "" for the real ones
+	sys    sysRoot                         // where /proc and /sys are; "" for the real ones
+	faulty func(r io.ReaderAt) io.ReaderAt // what files are read by in tests; nil for themselves
 }
 
 // Progress is how far an Index has come.

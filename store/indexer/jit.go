@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 
@@ -32,6 +31,7 @@ import (
 type JITFile struct {
 	Path    string
 	R       io.ReaderAt
+	Reads   *files.Reads // has the errors of R; nil: they are not noted
 	Size    int64
 	PID     int32  // by the file's name, or its header
 	Host    string // of the process; "" if not known
@@ -153,6 +153,9 @@ func (f *JITFile) merge(ctx context.Context, sink store.Sink, c *store.Contribut
 		return fmt.Errorf("%s: %w: %d MiB, at most %d", f.Path, store.ErrTooLarge, kept>>20,
 			maxJITBytes>>20)
 	}
+	if err := f.Reads.Err(); err != nil { // the table may lack functions
+		return fmt.Errorf("%s: %w", f.Path, err)
+	}
 	host := f.Host[:min(len(f.Host), store.MaxBootID)]
 	for at := int64(0); at < f.Size; at += jitPiece {
 		b := make([]byte, min(jitPiece, f.Size-at))
@@ -260,8 +263,8 @@ func (s countingSink) Merge(ctx context.Context, c *store.Contribution) error {
 var errNoProcess = errors.New("whose perf map it is has to be in its name: perf-PID.map")
 
 // readJIT reads a perf map or a jitdump file. Its process is known only by its number.
-func (w *worker) readJIT(t *fileTask, f *os.File, count bool) fileResult {
-	file := JITFile{Path: t.path, R: f, Size: int64(t.st.size), Written: t.st.mtime}
+func (w *worker) readJIT(t *fileTask, data io.ReaderAt, count bool) fileResult {
+	file := JITFile{Path: t.path, R: data, Reads: w.reads, Size: int64(t.st.size), Written: t.st.mtime}
 	dump := t.class == container.TypeJITDump
 	if !dump {
 		var ok bool
@@ -334,9 +337,10 @@ func AddJITFile(ctx context.Context, sink store.Sink, path, host string, pid int
 	if err != nil {
 		return err
 	}
-	f := JITFile{Path: path, R: r, Size: fi.Size(), PID: pid, Host: host,
+	var reads files.Reads
+	f := JITFile{Path: path, R: reads.Of(r), Reads: &reads, Size: fi.Size(), PID: pid, Host: host,
 		Written: fi.ModTime().UnixNano(), Process: process}
-	class, err := container.TypeOf(path, r, f.Size)
+	class, err := container.TypeOf(path, f.R, f.Size)
 	if err == nil {
 		_, _, err = f.add(ctx, sink, class == container.TypeJITDump)
 	}

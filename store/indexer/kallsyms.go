@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -162,15 +162,17 @@ func (w *worker) kallsymsID(path string) buildid.ID {
 	if id := buildid.OfDir(path); !id.IsZero() {
 		return id
 	}
-	if id, err := notesID(filepath.Join(filepath.Dir(path), "notes")); err == nil {
+	id, err := notesID(filepath.Join(filepath.Dir(path), "notes"))
+	if err == nil {
 		return id
 	}
+	w.reads.Note(err)
 	return w.ix.opts.KallsymsID
 }
 
 // readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of use: the text does
 // not have the modules' build IDs.
-func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
+func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, count bool) fileResult {
 	id := w.kallsymsID(t.path)
 	if id.IsZero() {
 		res := fileResult{skip: SkipKallsymsNo}
@@ -185,7 +187,10 @@ func (w *worker) readKallsyms(t *fileTask, f *os.File, count bool) fileResult {
 		return fileResult{err: err, again: true}
 	}
 	defer w.ix.budget.Release(hold)
-	kernel, _, readErr := splitKallsyms(t.path, f)
+	kernel, _, readErr := splitKallsyms(t.path, io.NewSectionReader(data, 0, math.MaxInt64))
+	if err := w.reads.Err(); err != nil {
+		return fileResult{err: &runError{err}}
+	}
 	if errors.Is(readErr, symlist.ErrRestricted) {
 		return damagedFile(
 			fmt.Errorf("%w: it was copied without the right to see addresses", readErr))

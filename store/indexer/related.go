@@ -23,8 +23,9 @@ import (
 // looked for.
 type relatedFiles struct {
 	ix      *index
-	path    string // of the file with the debug information
-	runtime string // of the one that it was found as the debug file of, or ""
+	reads   *files.Reads // of all files
+	path    string       // of the file with the debug information
+	runtime string       // of the one that it was found as the debug file of, or ""
 
 	mu      sync.Mutex // dwo is called by several goroutines
 	run     *runError  // why one could not be opened that may be there
@@ -96,7 +97,7 @@ func (t *relatedFiles) openFile(places []string, right func(*elf.File) bool) (
 			looked = append(looked, p)
 			continue
 		}
-		ef, err := elf.Open(p, f, int64(st.size))
+		ef, err := elf.Open(p, t.reads.Of(f), int64(st.size))
 		if err == nil && right(ef) {
 			return f, ef, nil
 		}
@@ -205,7 +206,7 @@ func (t *relatedFiles) openDWP() *dwarf.Loaded {
 		return nil
 	}
 	t.files = append(t.files, file)
-	return LoadDWARF(file, ef, true, t.ix.opts.Workers)
+	return LoadDWARF(t.reads.Of(file), ef, true, t.ix.opts.Workers)
 }
 
 // dwo opens the .dwo file of a unit: where the compiler put it, or beside the file. It serves
@@ -234,7 +235,7 @@ func (t *relatedFiles) dwo(name, compDir string, _ uint64) (*dwarf.Data, error) 
 		t.miss(fmt.Errorf("split unit %s was not found", places[0]), looked)
 		return nil, os.ErrNotExist
 	}
-	l := LoadDWARF(file, ef, true, 1)
+	l := LoadDWARF(t.reads.Of(file), ef, true, 1)
 	t.fail(failed(l))
 	return dwarf.NewSplit(l.Sections, dwarf.Options{Name: ef.Name, Close: func() error {
 		return errors.Join(l.Close(), file.Close())

@@ -30,6 +30,7 @@ type worker struct {
 	builder *symtab.Builder // nil until it is needed
 	rules   *cfi.Builder    // nil until it is needed
 	task    *fileTask       // being read, see advance
+	reads   *files.Reads    // of its files
 }
 
 func newWorker(ix *index) *worker {
@@ -224,7 +225,8 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	s.files++
 	old := s.ds.old.Find(name)
 	device := s.ix.devices.mapped(st.dev, path)
-	if old != nil && matches(&st, device, old, s.ix.producer(old.ID)) && !s.ix.stale(old.Looked) {
+	if old != nil && !s.ix.opts.Again && matches(&st, device, old, s.ix.producer(old.ID)) &&
+		!s.ix.stale(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st, device)
@@ -325,7 +327,7 @@ func (ix *index) unreadable(path string, err error, named bool) {
 		p := Problem{Path: path, Err: pathReason(err), Named: named, Run: ofRun(err) != nil}
 		skip := SkipUnreadable
 		if p.Run {
-			skip, p.Hint = SkipFailed, hintFor(SkipFailed)
+			skip, p.Hint = SkipFailed, hintFor(SkipFailed, err)
 		}
 		s.Skipped[skip]++
 		s.Problems = append(s.Problems, p)

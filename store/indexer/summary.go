@@ -10,6 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/object/dwarf"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -28,7 +29,7 @@ const (
 	SkipTooLarge    = "too large for the store"       // an object with hundreds of sources
 	SkipChanged     = "changed while it was read"     // read again by the next run
 	SkipLimit       = "limit reached"                 // it needs more than its size explains
-	SkipFailed      = "failed in this run"            // no space, memory or descriptors
+	SkipFailed      = "failed in this run"            // no space, memory or descriptors; read errors
 	SkipIncomplete  = "debug information incomplete"  // names are there, some lines are not
 	SkipNoObject    = "no code, no symbols, no notes" // ELF files that are nothing to us
 )
@@ -208,9 +209,9 @@ func (ix *index) qualities() []ObjectQuality {
 	return list
 }
 
-// runError: a file could not be read whole because this run lacked a resource: space for
-// temporary files, memory, descriptors. The file is not at fault: it gets no row, so that the next
-// run reads it again.
+// runError: a file could not be read whole because this run lacked a resource (space for temporary
+// files, memory, descriptors), or because its disk or network file system failed. Its content is not
+// at fault: it gets no row, so that the next run reads it again.
 type runError struct{ err error }
 
 func (e *runError) Error() string {
@@ -225,13 +226,21 @@ func ofRun(err error) *runError {
 	if errors.As(err, &known) {
 		return known
 	}
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG,
-		syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, errno) {
-			return &runError{err}
-		}
+	if files.OfMachine(err) {
+		return &runError{err}
 	}
 	return nil
+}
+
+// lacksRoom reports whether the run lacked a resource rather than an answer of the disk.
+func (e *runError) lacksRoom() bool {
+	for _, lack := range []error{files.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG,
+		syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(e.err, lack) {
+			return true
+		}
+	}
+	return false
 }
 
 // failed returns why sections of a file could not be loaded, if this run lacked a

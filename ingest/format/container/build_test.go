@@ -103,7 +103,7 @@ func writeDir(t testing.TB, files map[string][]byte) string {
 
 func openDir(t testing.TB, files map[string][]byte) *Perf {
 	t.Helper()
-	p, err := OpenDir(context.Background(), writeDir(t, files), 0)
+	p, err := OpenDir(context.Background(), writeDir(t, files), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type Perf struct {
 
 	most    int64 // bytes that it may unpack to, see files.MaxUnpacked
 	closers []io.Closer
+	reads   *files.Reads // of the files of a directory
 }
 
 // Close releases files and spools.

@@ -240,7 +240,7 @@ func TestOpenErrors(t *testing.T) {
 		context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if _, err := OpenDir(t.Context(), t.TempDir(), 0); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenDir(t.Context(), t.TempDir(), 0, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a directory without data: %v", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestBomb(t *testing.T) {
 		{name: "directory", need: input(false, 2000).Len()},
 	} {
 		open := func(most int64) error {
-			p, err := OpenDir(t.Context(), dir, most)
+			p, err := OpenDir(t.Context(), dir, most, nil)
 			if tt.data != nil {
 				p, err = Open(t.Context(), "x", bytes.NewReader(tt.data), int64(len(tt.data)), most)
 			}

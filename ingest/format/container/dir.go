@@ -49,9 +49,9 @@ func inKcore(dir, name string) string {
 }
 
 // OpenDir opens a directory of perf.data files. Files that cannot be opened are warnings, but
-// for the one that has the header. most is as of Open.
-func OpenDir(ctx context.Context, path string, most int64) (*Perf, error) {
-	p := &Perf{most: most}
+// for the one that has the header. most is as of Open, and reads notes errors of reading.
+func OpenDir(ctx context.Context, path string, most int64, reads *files.Reads) (*Perf, error) {
+	p := &Perf{most: most, reads: reads}
 	if err := p.openDir(ctx, path); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -96,7 +96,7 @@ func (p *Perf) openFile(path string) (segment, error) {
 		return segment{}, err
 	}
 	p.Size += fi.Size()
-	return segment{name: path, r: f, data: perfdata.Section{Size: fi.Size()}}, nil
+	return segment{name: path, r: p.reads.Of(f), data: perfdata.Section{Size: fi.Size()}}, nil
 }
 
 // recordFiles returns the names of data.0, data.1 … in the order of their numbers.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
 )
 
 // A RawSection is the position of a DWARF section in a file.
@@ -123,8 +124,12 @@ func (l *Loaded) problem(s RawSection, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var local *localError
-	if errors.As(err, &local) && l.Failed == nil {
+	switch {
+	case l.Failed != nil:
+	case errors.As(err, &local):
 		l.Failed = local.err
+	case files.OfMachine(err):
+		l.Failed = err
 	}
 	var known *decode.Error
 	if !errors.As(err, &known) {
@@ -143,7 +148,7 @@ func (l *Loaded) section(r io.ReaderAt, s RawSection, gnu, grow bool) ([]byte, e
 	if s.Size > maxInflated {
 		return nil, errors.New("section is too large")
 	}
-	if f, ok := r.(*os.File); ok && l.opts.Patch == nil && s.Size >= heapSection {
+	if f, ok := files.FileOf(r); ok && l.opts.Patch == nil && s.Size >= heapSection {
 		if st, err := f.Stat(); err != nil {
 			return nil, err
 		} else if n := uint64(st.Size()); s.Offset > n || s.Size > n-s.Offset {

@@ -42,6 +42,7 @@ type indexOptions struct {
 	quality    bool
 	explain    bool
 	strict     bool
+	again      bool
 	writer     db.WriterOptions
 	format     string
 
@@ -55,8 +56,8 @@ capture it keeps the BPF programs. Unchanged files cost one stat; an interrupted
 the files in progress.
 
 Exit status: 0 done; 1 nothing could be done; 2 usage; 3 a PATH is unreadable, a file failed in this
-run (no space in $TMPDIR, no memory, no descriptors) or, with --strict, a file is damaged;
-130 interrupted.`
+run (no space in $TMPDIR, no memory, no descriptors, a read error) or, with --strict, a file is
+damaged; 130 interrupted.`
 
 // NewIndex makes the command `index`.
 func NewIndex(a *cli.App) *cobra.Command {
@@ -101,6 +102,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	fs.Var((*cli.Dirs)(&o.debugRoots), "debug-root",
 		"search `DIR` for separate debug files (default /usr/lib/debug); may be repeated")
 	fs.BoolVar(&o.noDebug, "no-debug-root", false, "do not search for separate debug files outside the paths")
+	fs.BoolVar(&o.again, "again", false, "read all files, also unchanged ones")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 3 if any file is damaged or unreadable")
 	fs.BoolVar(&o.namesOnly, "names-only", false,
 		"omit lines and inlined calls; with --no-unwind a fifth of the time and space")
@@ -244,7 +246,7 @@ func (o *indexOptions) indexer(bar *cli.Bar, demangled func(buildid.ID) bool) in
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
-		KallsymsID: o.kallsymsID, Progress: bar.Update(),
+		KallsymsID: o.kallsymsID, Again: o.again, Progress: bar.Update(),
 	}
 	switch {
 	case o.demangle:
