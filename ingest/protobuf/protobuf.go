@@ -76,6 +76,9 @@ func (f *Field) decode(b []byte) int {
 			return -1
 		}
 	}
+	if tag>>3 == 0 { // no message has such a field, but lost pages are zeros
+		return -1
+	}
 	*f = Field{Number: tag >> 3, Wire: int(tag & 7)}
 	switch b := b[n:]; {
 	case f.Wire == Fixed64 && len(b) >= 8:

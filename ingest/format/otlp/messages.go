@@ -116,6 +116,15 @@ func (f *file) messages(visit func(p part) error) (damage []error, err error) {
 		}
 		length := int64(binary.BigEndian.Uint32(size[:]))
 		left := f.size - at - 4
+		if length == 0 && left > 0 {
+			n, err := f.zeros(at)
+			if err != nil {
+				return damage, err
+			}
+			bad("%d zero bytes, where messages were", n)
+			at += n
+			continue
+		}
 		if length > left {
 			bad("a message of %d bytes is cut off after %d", length, left)
 			return damage, nil
@@ -133,6 +142,25 @@ func (f *file) messages(visit func(p part) error) (damage []error, err error) {
 		at += 4 + length
 	}
 	return damage, nil
+}
+
+// zeros returns the size of the zero lengths from an offset on, at least one: pages that were lost at a
+// power cut. An incomplete length at the end belongs to them.
+func (f *file) zeros(at int64) (n int64, err error) {
+	b := make([]byte, 64<<10)
+	for {
+		got, err := f.r.ReadAt(b[:min(int64(len(b)), f.size-at-n)], at+n)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		same := got - len(bytes.TrimLeft(b[:got], "\x00"))
+		if n += int64(same); at+n == f.size || got == 0 {
+			return n, nil
+		}
+		if same < got {
+			return max(n&^3, 4), nil
+		}
+	}
 }
 
 // damage returns the error of a part of the file.

@@ -531,6 +531,40 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestZeros: pages that were lost at a power cut are damage, wherever they are. One empty message may end
+// a file.
+func TestZeros(t *testing.T) {
+	one := delimited(proto(t, small))
+	zeros := make([]byte, 40)
+	zeroed := delimited(packed(make([]byte, 5000)))
+	for name, c := range map[string]struct {
+		data    []byte
+		damaged bool
+	}{
+		"none":                 {one, false},
+		"an empty message":     {slices.Concat(one, zeros[:4]), false},
+		"a length cut off":     {slices.Concat(one, zeros[:3]), true},
+		"two lengths":          {slices.Concat(one, zeros[:8]), true},
+		"no multiple of four":  {slices.Concat(one, zeros[:39]), true},
+		"many pages":           {slices.Concat(one, make([]byte, 200<<10)), true},
+		"before messages":      {slices.Concat(one, zeros, one), true},
+		"a message of zeros":   {slices.Concat(one, []byte{0, 0, 0, 36}, zeros[:36]), true},
+		"zeros in zstd":        {slices.Concat(one, zeroed), true},
+		"the end of a message": {slices.Concat(one, one[:100], make([]byte, len(one)-100)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustRead(t, c.data, allLabels)
+			texts, partial := warnings(p)
+			if partial != c.damaged {
+				t.Errorf("warnings %q", texts)
+			}
+			if got := dump(p); name != "before messages" {
+				equal(t, got, smallDump)
+			}
+		})
+	}
+}
+
 // TestHostile: numbers of a file allocate nothing.
 func TestHostile(t *testing.T) {
 	deep := strings.Repeat(`{"arrayValue":{"values":[`, 2000) + strings.Repeat(`]}}`, 2000)

@@ -203,8 +203,18 @@ func (f *File) readFeatures(head []byte) {
 		return
 	}
 	d := decode.New(f.Name, b, table.Offset, f.BigEndian)
+	lost := 0
 	for _, x := range present[:len(b)/sectionRefSize] {
-		f.readFeature(x, Section{Offset: int64(d.U64()), Size: int64(d.U64())})
+		sec := Section{Offset: int64(d.U64()), Size: int64(d.U64())}
+		if sec == (Section{}) {
+			lost++
+			continue
+		}
+		f.readFeature(x, sec)
+	}
+	if lost > 0 {
+		f.warnAt(table.Offset, "%d of %d features are lost: the table of features has zeros for them", lost,
+			len(present))
 	}
 }
 

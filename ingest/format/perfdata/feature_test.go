@@ -177,6 +177,22 @@ func TestFeatureOutsideFile(t *testing.T) {
 	}
 }
 
+// TestZeroTable has zeros in the place of the table of features, of one feature or of all.
+func TestZeroTable(t *testing.T) {
+	b := small()
+	b.FeatureString(perfbuild.FeatureArch, "x86_64")
+	data := b.Bytes()
+	table := int(openBytes(t, data).Data.End())
+	one := patch(patch(data, table, uint64(0)), table+8, uint64(0))
+	all := append(slices.Clone(data[:table]), make([]byte, len(data)-table)...)
+	for want, zeroed := range map[string][]byte{"1 of 2 features are lost": one, "2 of 2 features are lost": all} {
+		f := openBytes(t, zeroed)
+		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), want) || len(records(t, f)) != 2 {
+			t.Errorf("%s: warnings %v", want, f.Warnings)
+		}
+	}
+}
+
 // TestBitmapOf32Bits has the bitmap as a big-endian recorder of 32 bits writes it: as an array of
 // 32-bit words.
 func TestBitmapOf32Bits(t *testing.T) {
