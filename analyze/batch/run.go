@@ -86,7 +86,10 @@ func Run(ctx context.Context, captures []string, opts RunOptions) (*Summary, err
 	if err := r.opts.By.compile(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(r.work, 0o755); err != nil {
+	if err := files.CheckLinks(opts.Out); err != nil {
+		return nil, err
+	}
+	if err := files.MakeDir(r.work); err != nil {
 		return nil, err
 	}
 	err := r.setAside()

@@ -64,6 +64,50 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// TestOthersLinks: another user's link in a directory where anyone may put one decides nothing, as the
+// kernel has it with fs.protected_symlinks, but whatever that is set to.
+func TestOthersLinks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files to other users")
+	}
+	const other, third = 65534, 65533
+	for _, c := range []struct {
+		perm        fs.FileMode
+		dirUID, uid int
+		refused     bool
+	}{
+		{0o777 | fs.ModeSticky, 0, other, true},
+		{0o777 | fs.ModeSticky, third, other, true},
+		{0o777 | fs.ModeSticky, 0, 0, false},
+		{0o777 | fs.ModeSticky, other, other, false}, // the owner of the directory
+		{0o777, 0, other, false},
+		{0o755 | fs.ModeSticky, 0, other, false},
+	} {
+		base := t.TempDir()
+		dir, target := filepath.Join(base, "tmp"), filepath.Join(base, "target")
+		link, chain := filepath.Join(dir, "link"), filepath.Join(base, "chain")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, c.perm), os.Symlink(target, link),
+			os.Symlink(link, chain), os.Lchown(link, c.uid, -1), os.Chown(dir, c.dirUID, -1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{link, chain} {
+			got, err := Target(path)
+			if refused := errors.Is(err, fs.ErrPermission); refused != c.refused ||
+				!refused && (err != nil || got != target) {
+				t.Errorf("%+v: %s: %s, %v", c, filepath.Base(path), got, err)
+			}
+			if c.refused {
+				if err := MakeDir(path + "/"); !errors.Is(err, fs.ErrPermission) {
+					t.Errorf("%+v: %s: %v", c, filepath.Base(path), err)
+				}
+			}
+		}
+		if _, err := os.Lstat(target); err == nil {
+			t.Errorf("%+v: the target was made", c)
+		}
+	}
+}
+
 // TestRegularOnly: nothing but a regular file is replaced, neither one that was there before nor one
 // that came meanwhile.
 func TestRegularOnly(t *testing.T) {

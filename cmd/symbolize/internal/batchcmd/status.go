@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 )
 
 func newBatchPlanCommand(a *cli.App) *cobra.Command {
@@ -32,7 +32,7 @@ know of them before the first task of batch collect has ended. Each task notes i
 			if err != nil {
 				return err
 			}
-			if err := os.MkdirAll(out, 0o755); err != nil {
+			if err := files.MakeDir(out); err != nil {
 				return err
 			}
 			_, err = batch.WritePlan(out, all)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 )
 
 type batchCollectOptions struct {
@@ -57,7 +57,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := files.MakeDir(o.out); err != nil {
 		return err
 	}
 	process.LimitMemory(int64(o.MaxMemory))
@@ -140,7 +140,7 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+	if err := files.MakeDir(filepath.Dir(o.out)); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	st, err := batch.Name(ctx, s, o.part, collected, o.out, o.Jobs)
@@ -259,6 +259,9 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	}
 	if note != "" {
 		a.Warn(note, "")
+	}
+	if err := files.CheckLinks(o.out); err != nil {
+		return err
 	}
 	share, err := o.share(a)
 	if err != nil {

@@ -80,6 +80,9 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 
 // WriteInPlace writes to a file that cannot be replaced, such as a device or a pipe.
 func WriteInPlace(path string, write func(io.Writer) error) (err error) {
+	if err := files.CheckLinks(path); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/store/remote"
 	"symbolize/store/remote/s3"
 )
@@ -68,14 +69,14 @@ func WritesRemote(fs *pflag.FlagSet, args []string, getenv func(string) string) 
 func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok {
-		return remote.OpenDir(text), nil
+		return remote.OpenDir(text), files.CheckLinks(text)
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		return nil, Usagef("%v", err)
 	case scheme == "file" && u.Host == "" && u.Path != "":
-		return remote.OpenDir(u.Path), nil
+		return remote.OpenDir(u.Path), files.CheckLinks(u.Path)
 	case scheme == "s3":
 		o, err := s3.Parse(text, a.Env.Getenv)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/input"
@@ -57,7 +57,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 	if o.output == "" {
 		return out, nil
 	}
-	return out, os.MkdirAll(o.output, 0o755)
+	return out, files.MakeDir(o.output)
 }
 
 // merged writes one result for all captures.
