@@ -31,6 +31,7 @@ type InputOptions struct {
 	With          []string // files, directories and bundles that go before the store
 	Symfs         []string // directories to look for the files of captures below
 	NoLocal       bool     // this host is not searched
+	NoCache       bool     // nor is the cache of debuginfod's client
 	Remote        RemoteFlag
 	perfMaps      []string
 	Vmlinux       []string // kernel images, as With

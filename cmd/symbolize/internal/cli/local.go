@@ -48,6 +48,15 @@ func (a *App) Places(symfs []string, host bool) *local.Options {
 	return o
 }
 
+// local are the places of a session's inputs.
+func (o *InputOptions) local(a *App) *local.Options {
+	places := a.Local(o.Symfs, o.NoLocal)
+	if places != nil && o.NoCache {
+		places.Debuginfod = nil
+	}
+	return places
+}
+
 // printLocal prints which objects of the captures did not come from the store.
 func (s *Session) printLocal() {
 	found := local.Found(s.State().Local)

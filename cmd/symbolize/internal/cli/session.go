@@ -74,7 +74,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			RemoteWait: func(e *store.LockedError) { a.Note(e.Waiting()) },
 		},
 		With:    slices.Concat(o.With, o.Vmlinux),
-		Local:   a.Local(o.Symfs, o.NoLocal),
+		Local:   o.local(a),
 		Bundles: o.Bundles,
 		Symbols: analyze.Symbols{
 			PerfMaps: o.perfMaps,

@@ -190,7 +190,8 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 	if len(captures) == 0 {
 		return list, nil
 	}
-	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory}
+	// Files that the cache has are missing in the store: a run before may have been killed between.
+	in := &cli.InputOptions{Jobs: o.jobs, MaxMemory: o.maxMemory, NoCache: true}
 	err := a.WithSession(ctx, in, captures, func(s *cli.Session, captures []string) error {
 		p, err := s.Load(ctx, captures)
 		if err != nil {
