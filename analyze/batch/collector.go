@@ -44,6 +44,7 @@ type CollectStats struct {
 	Unwritten
 
 	pulled remote.PullResult // from analyze.Options.Remote
+	unkept []string          // failed captures that were read, but for which this machine had no room
 }
 
 // Collect collects captures and returns the packs that have them. A capture that a run before has
@@ -131,6 +132,7 @@ func (t *collecting) fail(capture string, err error) {
 	f := Failure{capture, err.Error()}
 	if ofMachine(err) {
 		t.stats.Files++
+		t.stats.unkept = append(t.stats.unkept, capture)
 	}
 	if ofMachine(err) || files.OfMachine(err) {
 		f.Reason = ""

@@ -159,6 +159,18 @@ func (g *Grouping) values(h *Head) (values, missing []string) {
 	return values, missing
 }
 
+// mayHave reports whether a group may have a capture that is known by its path alone: no key has a value
+// by path that differs from the group's.
+func (g *Grouping) mayHave(gr *Group, path string) bool {
+	values, _ := g.values(&Head{Path: path})
+	for i, v := range values {
+		if v != unknownValue && v != gr.Values[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // value returns a capture's own value of a key.
 func (h *Head) value(key string) string {
 	switch key {

@@ -233,9 +233,29 @@ func (r *runner) mergeGroups(ctx context.Context) error {
 	}
 	err = steps(ctx, r.opts.Workers, r.opts.Hooks, "merge", len(groups),
 		func(ctx context.Context, i int) error {
+			if err := r.heldBack(groups[i]); err != nil {
+				return r.passOver(ctx, err)
+			}
 			return r.passOver(ctx, r.mergeGroup(ctx, a, groups[i]))
 		})
 	return errors.Join(err, a.Close())
+}
+
+// heldBack returns an error for a group with captures that were read but could not be kept: its
+// profile would lack them, under the name of a whole one.
+func (r *runner) heldBack(g *Group) error {
+	var list []string
+	for _, path := range r.sum.unkept {
+		if r.opts.By.mayHave(g, path) {
+			list = append(list, path)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	slices.Sort(list)
+	return outputErr(fmt.Errorf("%s: the profile is held back: %d of its captures could not be kept, such "+
+		"as %s", name(g.Values), len(list), list[0]))
 }
 
 // done is a file that marks a group as written.
