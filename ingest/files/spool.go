@@ -21,8 +21,9 @@ var ErrTooLarge = errors.New("it unpacks to more than a recording does")
 // Of a small file no more than free and ratio times its size is unpacked: zstd makes 32,000 bytes
 // of one. Deep stacks, which pack best, grow a hundredfold.
 const (
-	free  = 256 << 20
-	ratio = 256
+	free         = 256 << 20
+	freeInMemory = 64 << 20
+	ratio        = 256
 )
 
 // MaxUnpacked returns the number of bytes that a packed file of a size may unpack to; most is the
@@ -35,6 +36,14 @@ func MaxUnpacked(packed, most int64) int64 {
 		return math.MaxInt64
 	}
 	return free + packed*ratio
+}
+
+// MaxInMemory is MaxUnpacked for content that is in memory as a whole.
+func MaxInMemory(packed, most int64) int64 {
+	if most > 0 {
+		return most
+	}
+	return MaxUnpacked(packed, 0) - free + freeInMemory
 }
 
 // Spool holds bytes. Writes come from one goroutine; once all is written, ReadAt is safe for

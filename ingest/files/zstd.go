@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +100,44 @@ func (z *ZstdFrames) Pack(b, raw []byte) []byte { return z.encoder().EncodeAll(r
 
 // Unpack returns the content of frames, at most Limit bytes.
 func (z *ZstdFrames) Unpack(packed []byte) ([]byte, error) { return z.decoder().DecodeAll(packed, nil) }
+
+// UnpackBounded returns the content of frames, at most limit bytes, in dst's memory if it is large
+// enough. The error wraps ErrTooLarge if they have more.
+func (z *ZstdFrames) UnpackBounded(dst, packed []byte, limit int64) ([]byte, error) {
+	var h zstd.Header
+	if h.Decode(packed) == nil && h.HasFCS && h.FrameContentSize <= uint64(max(limit, 0)) {
+		if out, err := z.UnpackSized(dst, packed, int(h.FrameContentSize)); err == nil {
+			return out, nil
+		}
+	}
+	d := zstdDecoders.Get().(*zstd.Decoder)
+	defer func() {
+		if d.Reset(nil) == nil {
+			zstdDecoders.Put(d)
+		}
+	}()
+	if err := d.Reset(bytes.NewReader(packed)); err != nil {
+		return nil, fmt.Errorf("zstd frame: %w", err)
+	}
+	for out := dst[:0]; ; {
+		if len(out) == cap(out) {
+			out = slices.Grow(out, max(minGrowth, len(out)))
+		}
+		n, err := d.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case int64(len(out)) > limit:
+			return nil, fmt.Errorf("%w: %d KiB", ErrTooLarge, max(limit, 0)>>10)
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("zstd frame: %w", err)
+		}
+	}
+}
+
+// minGrowth is how many bytes the memory of unpacked frames grows by at least.
+const minGrowth = 64 << 10
 
 // minFrameSized is the content size from which our encoders write it into each frame.
 const minFrameSized = 256

@@ -25,18 +25,21 @@ func (s *otlpSource) fold(ctx context.Context) (*ingest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return otlp.Read(s.file.path, s.file.r, s.file.size, o)
+	p, err := otlp.Read(s.file.path, s.file.r, s.file.size, o)
+	return p, withHint(err)
 }
 
 // options returns the options of the reader.
 func (s *otlpSource) options() (otlp.Options, error) {
 	o := otlp.Options{Select: otlp.Select{Event: s.opts.Event, Comms: s.opts.Comms,
-		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep, PathID: s.opts.pathID}}
+		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep, PathID: s.opts.pathID,
+		MaxUnpacked: s.opts.MaxUnpacked}}
 	t := &s.opts.Time
 	switch {
 	case !t.set:
 	case t.Percent:
-		p, err := otlp.Read(s.file.path, s.file.r, s.file.size, otlp.Options{})
+		p, err := otlp.Read(s.file.path, s.file.r, s.file.size, otlp.Options{
+			Select: otlp.Select{MaxUnpacked: s.opts.MaxUnpacked}})
 		if err != nil {
 			return o, err
 		}
@@ -100,5 +103,5 @@ func (c *Capture) Rewrite(to *otlp.Rewriter) error {
 	if !ok {
 		return fmt.Errorf("%s: no profiles of OpenTelemetry", c.file.path)
 	}
-	return to.File(s.file.path, s.file.r, s.file.size)
+	return to.File(s.file.path, s.file.r, s.file.size, s.opts.MaxUnpacked)
 }

@@ -18,6 +18,8 @@ type Options struct {
 	// PathID returns the build ID of the file at the absolute path of a mapping without one, zero if
 	// it is unknown or not trusted; nil knows none.
 	PathID func(path string) buildid.ID
+	// MaxUnpacked bounds the unpacked bytes of a packed file; 0 for the default, by its size.
+	MaxUnpacked int64
 }
 
 // Selects reports whether a sample passes the filters, but Event.

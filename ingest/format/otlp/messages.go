@@ -81,7 +81,10 @@ type file struct {
 	r    io.ReaderAt
 	size int64
 
-	raw, converted []byte
+	most int64 // bytes that its messages may unpack to, see files.MaxUnpacked
+
+	unpacked                    int64 // bytes of messages that were packed
+	raw, unpackedBuf, converted []byte
 }
 
 // frames unpacks messages.
@@ -135,6 +138,9 @@ func (f *file) messages(visit func(p part) error) (damage []error, err error) {
 		}
 		p := part{data: data, at: at + 4}
 		if p.data, p.json, err = f.plain(data); err != nil {
+			if errors.Is(err, files.ErrTooLarge) {
+				return damage, fmt.Errorf("%s: offset %#x: message of %d bytes: %w", f.name, at, length, err)
+			}
 			bad("message of %d bytes: %v", length, err)
 		} else if err := visit(p); err != nil {
 			return damage, err
@@ -186,9 +192,13 @@ func (f *file) read(at, n int64) ([]byte, error) {
 // plain returns a message unpacked and in protobuf.
 func (f *file) plain(data []byte) (out []byte, wasJSON bool, err error) {
 	if bytes.HasPrefix(data, zstdMagic) {
-		if data, err = frames().Unpack(data); err != nil {
+		limit := min(maxMessage, files.MaxInMemory(int64(len(data)), f.most),
+			files.MaxUnpacked(f.size, f.most)-f.unpacked)
+		data, err = frames().UnpackBounded(f.unpackedBuf, data, limit)
+		if err != nil {
 			return nil, false, err
 		}
+		f.unpackedBuf, f.unpacked = data, f.unpacked+int64(len(data))
 	}
 	if !isJSON(data) {
 		return data, false, nil

@@ -32,7 +32,7 @@ type Options struct {
 // error if nothing remains.
 func Read(name string, in io.ReaderAt, size int64, opts Options) (*ingest.Profile, error) {
 	r := newReader(name, opts)
-	f := &file{name: name, r: in, size: size}
+	f := &file{name: name, r: in, size: size, most: opts.MaxUnpacked}
 	damage, err := f.messages(r.message)
 	if err != nil {
 		return nil, err

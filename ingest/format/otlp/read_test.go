@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"symbolize/ingest"
+	"symbolize/ingest/files"
 	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/protobuf"
 )
@@ -581,6 +583,28 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%v allocations", got)
 			}
 		})
+	}
+}
+
+// TestBomb: a small file with messages that unpack to much is refused, by one message or by all; a limit
+// of the user's allows it.
+func TestBomb(t *testing.T) {
+	one := proto(t, small)
+	field := protobuf.AppendBytes(nil, 9, make([]byte, 60<<20)) // it is skipped
+	large := packed(append(slices.Clone(one), field...))
+	huge := packed(append(slices.Clone(one), append(field, field...)...))
+	for name, data := range map[string][]byte{
+		"one": delimited(huge), "many": delimited(large, large, large, large, large, large),
+	} {
+		if _, err := read(data, Options{}); !errors.Is(err, files.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, data := range map[string][]byte{"one": delimited(huge), "two": delimited(large, large)} {
+		opts := Options{Select: Select{MaxUnpacked: 1 << 30}}
+		if p, err := read(data, opts); err != nil || len(p.Samples) == 0 {
+			t.Errorf("%s, allowed: %v", name, err)
+		}
 	}
 }
 

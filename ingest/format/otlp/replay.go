@@ -47,7 +47,7 @@ func Replay(ctx context.Context, name string, in io.ReaderAt, size int64, opts O
 	opts.Keep.Tags = ""
 	r := newReader(name, opts)
 	r.observer = &observer{places: make(map[ingest.StackID][]uint32)}
-	f := &file{name: name, r: in, size: size}
+	f := &file{name: name, r: in, size: size, most: opts.MaxUnpacked}
 	if _, err := f.messages(r.message); err != nil {
 		return 0, err
 	}

@@ -64,10 +64,11 @@ func NewRewriter(w io.Writer, p *ingest.Profile, opts WriteOptions) *Rewriter {
 	return r
 }
 
-// File copies the messages of a file of size bytes. Damaged ones, which Read reported, are left out.
-func (r *Rewriter) File(name string, in io.ReaderAt, size int64) error {
+// File copies the messages of a file of size bytes, which may unpack to most bytes (see
+// files.MaxUnpacked). Damaged ones, which Read reported, are left out.
+func (r *Rewriter) File(name string, in io.ReaderAt, size, most int64) error {
 	r.in = newReader(name, Options{})
-	f := &file{name: name, r: in, size: size}
+	f := &file{name: name, r: in, size: size, most: most}
 	_, err := f.messages(func(p part) error {
 		_ = r.in.split(p.data, func() error {
 			if r.err == nil {

@@ -42,7 +42,7 @@ func rewritten(t *testing.T, p *ingest.Profile, opts WriteOptions, inputs ...[]b
 	var out bytes.Buffer
 	r := NewRewriter(&out, p, opts)
 	for _, in := range inputs {
-		if err := r.File("in.otlp", bytes.NewReader(in), int64(len(in))); err != nil {
+		if err := r.File("in.otlp", bytes.NewReader(in), int64(len(in)), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

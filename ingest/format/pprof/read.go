@@ -14,6 +14,7 @@ package pprof
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -71,7 +72,7 @@ type ReadOptions = named.Options
 // locations without a name, or marked as unresolved by Write, are left to resolve. The data is not
 // retained.
 func Read(name string, data []byte, opts ReadOptions) (*ingest.Profile, error) {
-	data, err := unzip(name, data, maxSize)
+	data, err := unzip(name, data, min(maxSize, files.MaxInMemory(int64(len(data)), opts.MaxUnpacked)))
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,10 @@ func unzip(name string, data []byte, limit int64) ([]byte, error) {
 		_, err = io.Copy(&out, io.LimitReader(z, limit+1))
 	}
 	if err == nil && int64(out.Len()) > limit {
-		err = fmt.Errorf("more than %d bytes when unpacked", limit)
+		err = fmt.Errorf("%w: %d KiB", files.ErrTooLarge, limit>>10)
+	}
+	if errors.Is(err, files.ErrTooLarge) {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
 		return nil, &decode.Error{Name: name, Offset: int64(out.Len()),
