@@ -57,6 +57,9 @@ func (r *runner) writeNight() error {
 	return writeJSON(filepath.Join(r.work, nightName), n)
 }
 
+// ErrNoNight is wrapped by the error of Nights for a directory without runs.
+var ErrNoNight = errors.New("no finished `symbolize batch run`")
+
 // Nights returns the runs with profiles in directories or below them, in the order of their paths.
 // damaged receives the error of each one that cannot be read.
 func Nights(dirs []string, damaged func(error)) (list []*Night, err error) {
@@ -84,7 +87,7 @@ func Nights(dirs []string, damaged func(error)) (list []*Night, err error) {
 			return nil, err
 		}
 		if !found {
-			return nil, ingest.WithHint(fmt.Errorf("%s: no finished `symbolize batch run`", dir),
+			return nil, ingest.WithHint(fmt.Errorf("%s: %w", dir, ErrNoNight),
 				"name its output, or a directory with several")
 		}
 	}

@@ -406,6 +406,10 @@ func warnCaptures(a *cli.App, lacking []string, equal [][2]string) {
 func reportBatch(a *cli.App, sum *batch.Summary) {
 	run := a.Facts()
 	run.Captures, run.Failed, run.Tables, run.Batch = sum.Captures, sum.Failed, sum.Tables, sum
+	if run.Samples > 0 && run.NamedSamples == 0 {
+		a.Warn(fmt.Sprintf("none of %d samples has a name", run.Samples),
+			"`symbolize missing CAPTURE` lists the files that are to be indexed")
+	}
 	if a.Quiet {
 		return
 	}

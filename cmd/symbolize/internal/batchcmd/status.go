@@ -2,6 +2,7 @@ package batchcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -114,9 +115,16 @@ directories and below them. Profiles stay, but are not named again by new symbol
 			if keep == 0 {
 				return ingest.WithHint(cli.Usagef("no time is named"), "name one with --keep 30d")
 			}
-			nights, err := batch.Nights(args, func(err error) { reportNight(a, err) })
-			if err != nil {
-				return err
+			var nights []*batch.Night
+			for _, dir := range args {
+				list, err := batch.Nights([]string{dir}, func(err error) { reportNight(a, err) })
+				switch {
+				case errors.Is(err, batch.ErrNoNight): // it was pruned before
+					a.Note(err.Error() + ": nothing to remove")
+				case err != nil:
+					return err
+				}
+				nights = append(nights, list...)
 			}
 			for _, n := range nights {
 				if n.Last >= keep.Since().Format(time.DateOnly) {
