@@ -120,3 +120,26 @@ func TestOfDir(t *testing.T) {
 		}
 	}
 }
+
+func TestAltPaths(t *testing.T) {
+	id := New([]byte{0xab, 0xcd, 0xef})
+	for _, tt := range []struct {
+		debug, link string
+		want        []string
+	}{
+		{debug: "/t/usr/lib/debug/.build-id/11/22.debug", link: "/usr/lib/debug/.dwz/x/c.debug", want: []string{
+			"/usr/lib/debug/.dwz/x/c.debug", "/r/.build-id/ab/cdef.debug", "/t/usr/lib/debug/.build-id/ab/cdef.debug",
+			"/r/.dwz/x/c.debug", "/t/usr/lib/debug/.dwz/x/c.debug",
+			"/t/usr/lib/debug/.build-id/11/usr/lib/debug/.dwz/x/c.debug", "/t/usr/lib/debug/.build-id/usr/lib/debug/.dwz/x/c.debug",
+			"/t/usr/lib/debug/usr/lib/debug/.dwz/x/c.debug", "/t/usr/lib/usr/lib/debug/.dwz/x/c.debug",
+			"/t/usr/usr/lib/debug/.dwz/x/c.debug", "/t/usr/lib/debug/.dwz/x/c.debug",
+			"/t/usr/lib/debug/.build-id/11/c.debug"}},
+		{debug: "/a/b", link: "../c", want: []string{"/c", "/r/.build-id/ab/cdef.debug", "/a/c"}},
+		{debug: "/cache/1122/debuginfo", link: "c", want: []string{"/cache/1122/c", "/r/.build-id/ab/cdef.debug",
+			"/cache/1122/c", "/cache/abcdef/debuginfo"}},
+	} {
+		if got := AltPaths(tt.debug, tt.link, id, []string{"/r"}); !slices.Equal(got, tt.want) {
+			t.Errorf("%s, %s:\n%q, want\n%q", tt.debug, tt.link, got, tt.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package buildid
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -64,3 +65,44 @@ func OfDir(file string) ID {
 // minDirID is the least number of bytes that a directory's name must have to pass for a build ID:
 // "ab" or "1234" are other things.
 const minDirID = 8
+
+// AltPaths returns the possible paths of the file that dwz made for a debug file, which has its name
+// and its build ID: where the name says; by build ID and in their .dwz directories below roots, and
+// below the directory with the .build-id that the debug file is in; by its name below each directory
+// above the debug file, as in an unpacked package; beside the debug file; and beside it in the cache
+// of debuginfod's client.
+func AltPaths(debug, name string, id ID, roots []string) []string {
+	dir := filepath.Dir(debug)
+	link := name
+	if !filepath.IsAbs(name) {
+		link = filepath.Join(dir, name)
+	}
+	if root, _, ok := strings.Cut(debug, "/.build-id/"); ok {
+		roots = append(slices.Clip(roots), root)
+	}
+	paths := append([]string{link}, DebugPaths(id, roots)...)
+	if i := strings.Index(name, dwzDir); i >= 0 {
+		for _, root := range roots {
+			paths = append(paths, filepath.Join(root, name[i:]))
+		}
+	}
+	if filepath.IsAbs(name) {
+		for above := dir; above != filepath.Dir(above); above = filepath.Dir(above) {
+			paths = append(paths, filepath.Join(above, name))
+		}
+	}
+	paths = append(paths, filepath.Join(dir, filepath.Base(name)))
+	if filepath.Base(debug) == debuginfo {
+		paths = append(paths, filepath.Join(filepath.Dir(dir), id.Hex(), debuginfo))
+	}
+	for i, p := range paths {
+		paths[i] = filepath.Clean(p)
+	}
+	return paths
+}
+
+// dwzDir is where distributions put the files that dwz makes, under /usr/lib/debug.
+const dwzDir = "/.dwz/"
+
+// debuginfo is the name of debug files in the cache of debuginfod's client.
+const debuginfo = "debuginfo"

@@ -113,11 +113,11 @@ func (d *DWARF) addMissing(f *elf.File, path string, has bool) {
 		}
 	}
 	if name, id, ok := f.AltLink(); ok {
-		places := []string{name}
-		if !filepath.IsAbs(name) {
-			places = []string{filepath.Join(dir, name)}
+		at := path
+		if abs, err := filepath.Abs(path); err == nil {
+			at = abs
 		}
-		places = append(places, buildid.DebugPaths(id, []string{debugRoot})...)
+		places := buildid.AltPaths(at, name, id, []string{debugRoot})
 		if !anyExists(places) {
 			d.Missing = append(d.Missing, "the supplementary file (dwz) "+name+": none of "+
 				strings.Join(places, ", "))

@@ -167,6 +167,24 @@ func (ix *index) stale(looked []string) bool {
 	return false
 }
 
+// newRoot reports whether one of the debug roots was not searched when a file's row was made,
+// although others were.
+func (ix *index) newRoot(looked []string) bool {
+	if len(looked) >= maxRowLooked { // the row may lack it
+		return false
+	}
+	in := func(root string) bool {
+		return slices.ContainsFunc(looked, func(path string) bool {
+			return strings.HasPrefix(path, filepath.Join(root, buildIDDir))
+		})
+	}
+	return slices.ContainsFunc(looked, func(path string) bool { return strings.Contains(path, buildIDDir) }) &&
+		slices.ContainsFunc(ix.opts.DebugRoots, func(root string) bool { return !in(root) })
+}
+
+// buildIDDir is the part of paths of buildid.DebugPaths between the root and the build ID.
+const buildIDDir = "/.build-id/"
+
 // absent stats files most of which are not there. It remembers which directories are not, so that a
 // thousand objects without debug files cost one stat for each of those.
 type absent struct {

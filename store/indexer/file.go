@@ -120,6 +120,10 @@ func (w *worker) advance(done, total uint64) {
 
 func hintFor(skip string, err error) string {
 	switch skip {
+	case SkipIncomplete:
+		if strings.Contains(err.Error(), dwzFile) {
+			return "index it with --debug-root DIR, where DIR has the dwz file in .dwz/ or .build-id/"
+		}
 	case SkipKallsymsNo:
 		return "keep it as BUILDID/kallsyms, or name its build ID with --build-id"
 	case SkipFailed:

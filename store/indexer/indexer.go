@@ -28,6 +28,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -160,6 +161,8 @@ type index struct {
 	sum     Summary
 	objects map[buildid.ID]objectState
 	dirs    map[dirKey]bool // seen
+	trees   []string        // directories to be walked, without links; set before the run
+	named   []string        // files that were named, likewise
 	// completed are the files that were incomplete at first, but not when they were read
 	// as debug files.
 	completed map[string]bool
@@ -184,6 +187,12 @@ func Index(ctx context.Context, paths []string, view store.View,
 	}
 	if opts.DebugRoots == nil {
 		opts.DebugRoots = []string{"/usr/lib/debug"}
+	}
+	opts.DebugRoots = slices.Clone(opts.DebugRoots)
+	for i, root := range opts.DebugRoots { // rows keep the places
+		if abs, err := filepath.Abs(root); err == nil {
+			opts.DebugRoots[i] = abs
+		}
 	}
 	if view == nil {
 		view = store.NewOverlay()

@@ -132,7 +132,7 @@ func (t *relatedFiles) openAlt(f *elf.File) {
 		return own.Matches(id) && ef.BigEndian == f.BigEndian
 	})
 	if file == nil {
-		t.miss(fmt.Errorf("dwz file %s with build ID %s was not found", name, id), looked)
+		t.miss(fmt.Errorf("%s%s with build ID %s was not found", dwzFile, name, id), looked)
 		return
 	}
 	st, err := statFile(ef.Name)
@@ -141,6 +141,9 @@ func (t *relatedFiles) openAlt(f *elf.File) {
 	}
 	t.alt = t.ix.alts.acquire(file, ef, st, t.ix.opts.Workers)
 }
+
+// dwzFile begins the text of a supplementary file that was not found. Path rows keep texts only.
+const dwzFile = "dwz file "
 
 // debugSup reads .debug_sup, the form of the link in DWARF 5 (7.3.6): the file's
 // name and its checksum, which dwz makes as it makes build IDs. The supplementary file
@@ -165,25 +168,33 @@ func debugSup(f *elf.File) (name string, sum buildid.ID, ok bool) {
 // maxDebugSup bounds .debug_sup, in bytes: a path and a checksum.
 const maxDebugSup = 64 << 10
 
-// altPlaces lists where a supplementary file may be: at the link's path, under the debug roots by
-// its build ID, and in their .dwz directories if the file was moved (an unpacked package, a
-// chroot).
+// altPlaces lists where a supplementary file may be: see buildid.AltPaths. The indexed directories
+// are searched like debug roots and like roots of file systems; and files among the indexed ones are
+// tried by name.
 func (t *relatedFiles) altPlaces(name string, id buildid.ID) []string {
-	at := name
-	if !filepath.IsAbs(name) {
-		at = filepath.Join(filepath.Dir(t.path), name)
+	roots := slices.Clip(t.ix.opts.DebugRoots)
+	for _, tree := range t.ix.trees {
+		roots = append(roots, filepath.Join(tree, "usr/lib/debug"), tree)
 	}
-	places := append([]string{at}, buildid.DebugPaths(id, t.ix.opts.DebugRoots)...)
-	if i := strings.Index(name, dwzDir); i >= 0 {
-		for _, r := range t.ix.opts.DebugRoots {
-			places = append(places, filepath.Join(r, name[i:]))
+	places := buildid.AltPaths(t.path, name, id, roots)
+	if filepath.IsAbs(name) {
+		for _, tree := range t.ix.trees {
+			places = append(places, filepath.Join(tree, name))
 		}
 	}
-	return places
+	for _, file := range t.ix.named {
+		if filepath.Base(file) == filepath.Base(name) {
+			places = append(places, file)
+		}
+	}
+	var once []string
+	for _, p := range places {
+		if !slices.Contains(once, p) {
+			once = append(once, p)
+		}
+	}
+	return once
 }
-
-// dwzDir is where distributions put the files that dwz makes, under /usr/lib/debug.
-const dwzDir = "/.dwz/"
 
 // packageOf returns the path of a runtime file's .dwp file.
 func packageOf(runtime string) string { return runtime + ".dwp" }

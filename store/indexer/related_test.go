@@ -55,6 +55,8 @@ func TestSupplementaryFile(t *testing.T) {
 			place: fmt.Sprintf("debug/.build-id/%x/%x.debug", altID[:1], altID[1:])},
 		{name: "another root's .dwz", link: "/usr/lib/debug/.dwz/x86/alt",
 			place: "debug/.dwz/x86/alt"},
+		{name: "an unpacked package", link: "/usr/lib/debug/.dwz/x86/alt", place: "usr/lib/debug/.dwz/x86/alt"},
+		{name: "beside, absolute", link: "/nowhere/alt", place: "app/alt"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,6 +101,66 @@ func TestSupplementaryFile(t *testing.T) {
 				t.Errorf("another table wins where an incomplete one was before")
 			}
 		})
+	}
+}
+
+// TestSupplementaryFileOfTrees: the file is in another directory that is indexed, or it is indexed
+// itself.
+func TestSupplementaryFileOfTrees(t *testing.T) {
+	const link = "/usr/lib/debug/.dwz/x86/alt"
+	byID := fmt.Sprintf(".build-id/%x/%x.debug", altID[:1], altID[1:])
+	for _, tt := range []struct{ name, place, path string }{
+		{name: "a package", place: "b" + link, path: "b"},
+		{name: "debug files", place: "b/.dwz/x86/alt", path: "b"},
+		{name: "by build ID", place: "b/usr/lib/debug/" + byID, path: "b"},
+		{name: "debug files by build ID", place: "b/" + byID, path: "b"},
+		{name: "itself", place: "b/alt", path: "b/alt"},
+	} {
+		root, m := realDir(t), newMemory()
+		lib, alt := dwzPair(link)
+		write(t, filepath.Join(root, "a/lib.so"), lib)
+		write(t, filepath.Join(root, tt.place), alt)
+		sum := m.index(t, Options{}, filepath.Join(root, "a"), filepath.Join(root, tt.path))
+		if sum.Skipped[SkipIncomplete] != 0 {
+			t.Errorf("%s: %v", tt.name, sum.Problems)
+		}
+		m.wantFrames(t, buildid.New([]byte(debugID)), text, programWant)
+	}
+}
+
+// TestNewDebugRoot: a file that lacks its debug file, or a part of it, is read again with a debug
+// root that was not searched before, and only then.
+func TestNewDebugRoot(t *testing.T) {
+	root := realDir(t)
+	t.Chdir(root)
+	lib, alt := dwzPair("/nowhere/alt")
+	stripped := elfbuild.Lib([]byte("stripped-id-of-20-by"), 0x1000).Bytes()
+	write(t, filepath.Join(root, "app/lib.so"), lib)
+	write(t, filepath.Join(root, "app/stripped.so"), stripped)
+	write(t, filepath.Join(root, "app/old.so"), elfbuild.Lib(nil, 0x1000).Bytes())
+	write(t, filepath.Join(root, fmt.Sprintf("more/.build-id/%x/%x.debug", altID[:1], altID[1:])), alt)
+	settle()
+	m := newMemory()
+	for i, step := range []struct {
+		roots            []string
+		read, incomplete uint64
+	}{
+		{roots: []string{"none"}, read: 3, incomplete: 1},
+		{roots: []string{"none"}, incomplete: 1},
+		{roots: []string{}, incomplete: 1},
+		{roots: []string{"none", "more"}, read: 2},
+		{roots: []string{"none", filepath.Join(root, "more")}},
+		{roots: []string{"more"}},
+	} {
+		sum := m.index(t, Options{DebugRoots: step.roots}, filepath.Join(root, "app"))
+		if sum.Read != step.read || sum.Skipped[SkipIncomplete] != step.incomplete {
+			t.Errorf("run %d: %d read, %v", i, sum.Read, sum.Skipped)
+		}
+		for _, p := range sum.Problems {
+			if i == 0 && !strings.Contains(p.Hint, "--debug-root") {
+				t.Errorf("run %d: %v, hint %q", i, p, p.Hint)
+			}
+		}
 	}
 }
 

@@ -226,7 +226,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	old := s.ds.old.Find(name)
 	device := s.ix.devices.mapped(st.dev, path)
 	if old != nil && !s.ix.opts.Again && matches(&st, device, old, s.ix.producer(old.ID)) &&
-		!s.ix.stale(old.Looked) {
+		!s.ix.stale(old.Looked) && !s.ix.newRoot(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st, device)
@@ -351,6 +351,7 @@ func (ix *index) addRoots(paths []string) {
 		case st.kind == kindFile:
 			dir := filepath.Dir(real)
 			files[dir] = append(files[dir], filepath.Base(real))
+			ix.named = append(ix.named, real)
 		default:
 			ix.problem(Problem{Path: p, Err: errors.New("neither file nor directory"), Named: true})
 		}
@@ -363,6 +364,7 @@ func (ix *index) addRoots(paths []string) {
 			ix.pushDir(d, throughProc(d))
 		}
 	}
+	ix.trees = kept
 	for dir, names := range files {
 		names = slices.DeleteFunc(names, func(name string) bool {
 			path := filepath.Join(dir, name) // a walk reads it; rows of a directory have one writer
