@@ -1,12 +1,14 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 
+	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -24,6 +26,7 @@ type jitFinder struct {
 	s       *Session
 	ctx     context.Context
 	capture string
+	objects map[string]bool // paths at which an object file is known
 	code    sideband.JITCode
 }
 
@@ -31,6 +34,10 @@ type jitFinder struct {
 func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 	x.code = sideband.JITCode{}
 	if x.ctx.Err() != nil {
+		return x.code
+	}
+	q.Files = x.withoutNames(q)
+	if !q.Compiles() && len(q.Files) == 0 {
 		return x.code
 	}
 	x.look(&local.JITPlaces{Dirs: x.s.opts.PerfMaps}, q)
@@ -49,6 +56,46 @@ func (x *jitFinder) jit(q *sideband.JITQuery) sideband.JITCode {
 		x.stored(ingest.JITDump, q)
 	}
 	return x.code
+}
+
+// withoutNames returns the mapped files of a process that name nothing themselves: no object file is
+// known at their paths.
+func (x *jitFinder) withoutNames(q *sideband.JITQuery) (list []sideband.MappedFile) {
+	for _, f := range q.Files {
+		path := f.File.Path
+		named, ok := x.objects[path]
+		if !ok {
+			named = !f.File.Deleted && x.isObject(path, x.s.isHere(q.Host))
+			x.objects[path] = named
+		}
+		if !named {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// isObject reports whether the store or, if it is the recording's, this host has an object file at a
+// recorded path.
+func (x *jitFinder) isObject(path string, here bool) bool {
+	if !resolve.PathID(x.s.view, path).IsZero() {
+		return true
+	}
+	l := x.s.opts.Local
+	if l == nil {
+		return false
+	}
+	var places []string
+	for _, root := range l.Roots {
+		places = append(places, filepath.Join(root, path))
+	}
+	if l.Host && here {
+		places = append(places, path)
+	}
+	return slices.ContainsFunc(places, func(place string) bool {
+		_, err := indexer.FileRow(place, false)
+		return err == nil
+	})
 }
 
 // look reads the needed files in places.
@@ -106,8 +153,11 @@ func (x *jitFinder) warn(path string, q *sideband.JITQuery, partial bool, hint, 
 		Text: fmt.Sprintf("%s, for process %d: ", path, q.PID) + fmt.Sprintf(format, args...)})
 }
 
-// refused warns about a file that is not the process's.
+// refused warns about a file that is not the process's, unless nothing else says that it compiles.
 func (x *jitFinder) refused(path, why string, q *sideband.JITQuery) {
+	if !q.Compiles() {
+		return
+	}
 	x.warn(path, q, false, fmt.Sprintf("if it is the right one all the same: touch %s",
 		ingest.ShellWord(path)), "not used: %s", why)
 }
@@ -145,7 +195,9 @@ func (x *jitFinder) addMap(f *indexer.JITFile, q *sideband.JITQuery, timed bool)
 func (x *jitFinder) acceptMap(path string, id buildid.ID, m *symlist.PerfMap, doubt string,
 	q *sideband.JITQuery) {
 	if why := local.RefuseMap(m, q); why != "" {
-		x.warn(path, q, false, "", "not used: %s", why)
+		if q.Compiles() {
+			x.warn(path, q, false, "", "not used: %s", why)
+		}
 		return
 	}
 	if doubt != "" {
@@ -156,6 +208,11 @@ func (x *jitFinder) acceptMap(path string, id buildid.ID, m *symlist.PerfMap, do
 	}
 	x.code.Map = id
 	x.code.Reused = reusedRanges(m)
+	var files []addr.Range
+	for i := range q.Files {
+		files = append(files, q.Files[i].Range)
+	}
+	x.code.InFiles = joined(local.InRanges(m, files))
 }
 
 // dump adds the functions of a jitdump file.
@@ -283,6 +340,19 @@ func reusedRanges(m *symlist.PerfMap) (list []addr.Range) {
 		if m.Symbols[i].Reused {
 			list = append(list, m.Symbols[i].Range)
 		}
+	}
+	return list
+}
+
+// joined returns ranges in ascending order, those that touch as one.
+func joined(ranges []addr.Range) (list []addr.Range) {
+	slices.SortFunc(ranges, func(a, b addr.Range) int { return cmp.Compare(a.Start, b.Start) })
+	for _, r := range ranges {
+		if n := len(list); n > 0 && r.Start <= list[n-1].End {
+			list[n-1].End = max(list[n-1].End, r.End)
+			continue
+		}
+		list = append(list, r)
 	}
 	return list
 }

@@ -142,7 +142,7 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	var found error
 	seen := false
 	s.pulling.ctx = ctx
-	jit := jitFinder{s: s, ctx: ctx, capture: path}
+	jit := jitFinder{s: s, ctx: ctx, capture: path, objects: make(map[string]bool)}
 	opts.JIT = jit.jit
 	opts.Seen = func(list input.Seen) { seen, found = true, s.findObjects(ctx, &list) }
 	if b := s.bundle(path); b != nil {

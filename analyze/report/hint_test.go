@@ -60,6 +60,13 @@ func TestSteps(t *testing.T) {
 			want: "symbolize index " + quoted + " && symbolize resolve --trust-paths 'a b'"},
 		{name: "the same, deleted", c: Case{Reason: ingest.NoBuildID, BuildIDs: true},
 			o: ingest.Object{File: deleted.File}, want: "gcc -Wl,--build-id"},
+		{name: "an image of .NET", c: Case{Reason: ingest.NoBuildID, Runtime: "libcoreclr.so"},
+			o:    ingest.Object{File: ingest.FileRef{Path: "/srv/app/App.DLL"}},
+			want: "DOTNET_PerfMapEnabled=1 perf record -g dotnet"},
+		{name: "shared memory with code", c: Case{Reason: ingest.NoBuildID, BuildIDs: true},
+			o: ingest.Object{File: ingest.FileRef{Path: "/dev/shm/code", Deleted: true}},
+			want: "the program that makes this code has to list it: in /tmp/perf-PID.map, or in a jitdump " +
+				"file with perf record -k mono"},
 		{name: "not seen by the kernel", c: Case{Reason: ingest.NoBuildID},
 			o:    ingest.Object{Unseen: true},
 			want: "symbolize resolve --trust-paths"},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"path/filepath"
 	"strings"
 
 	"symbolize/buildid"
@@ -86,6 +87,8 @@ func noBuildID(c *Case) string {
 		return "symbolize index --kernel"
 	case o.File.Path == ingest.VsyscallPath:
 		return "nothing is missing: the vsyscall page of the kernel is no file"
+	case isCompiled(o.File.Path):
+		return anonymousMemory(c)
 	case !o.Unseen && !c.BuildIDs:
 		return "perf record --buildid-mmap"
 	case o.File.Deleted:
@@ -94,6 +97,13 @@ func noBuildID(c *Case) string {
 		return "symbolize index " + c.path() + " && " + trust
 	}
 	return trust
+}
+
+// isCompiled reports whether a file without a build ID is one that a run-time compiler wrote: an
+// image of .NET, or shared memory.
+func isCompiled(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".dll" || ext == ".exe" || strings.HasPrefix(path, "/dev/shm/")
 }
 
 // noUnwindTable returns the step that gets the unwind table of the object in which a stack ends.

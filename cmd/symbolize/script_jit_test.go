@@ -14,7 +14,7 @@ import (
 )
 
 // cmdJIT is `jit DIR FILE…`: writes the files of the process of jitbuild into a directory:
-// perf.data, perf-77.map, jit-77.dump. The lists of its code were written 10 s after it began;
+// perf.data, image.data (with the code in a file), perf-77.map, jit-77.dump. The lists of its code were written 10 s after it began;
 // "stale" before a name makes that 10 s before. maps.tar is a bundle of the same boot with its
 // perf map, lists.tar one with both lists; with "other" before it they are of another process.
 func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {
@@ -37,6 +37,8 @@ func cmdJIT(ts *testscript.TestScript, neg bool, args []string) {
 			b = jitBundle(written, vdso, name == "lists.tar")
 		case "perf.data":
 			b = jitbuild.Recording(false)
+		case "image.data":
+			b = jitbuild.ImageRecording()
 		case "perf-77.map":
 			b = []byte(jitbuild.Map)
 		case "jit-77.dump":

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -28,9 +29,28 @@ type JITQuery struct {
 	// modification of the recording's file: perf may write for long after the end.
 	EarliestNanos int64
 	Memory        []addr.Range // anonymous, with code
+	Files         []MappedFile // with code and no build ID, not of the program or libraries
 	Dump          string       // path of the mapped jitdump file
 	// PerfMaps and Dumps are the files in bundles of a process with this number.
 	PerfMaps, Dumps []BundledFile
+}
+
+// MappedFile is a mapping of code in a file, which may be no object file: a program image of another
+// system, or a file that the process wrote code to.
+type MappedFile struct {
+	addr.Range
+	File   ingest.FileRef
+	object uint32
+}
+
+// Compiles reports whether the process has memory for code that it compiles.
+func (q *JITQuery) Compiles() bool { return len(q.Memory) > 0 || q.Dump != "" }
+
+// Has reports whether code of the process is in a range of addresses.
+func (q *JITQuery) Has(r addr.Range) bool {
+	overlaps := func(o addr.Range) bool { return r.Start < o.End && o.Start < r.End }
+	return slices.ContainsFunc(q.Memory, overlaps) ||
+		slices.ContainsFunc(q.Files, func(f MappedFile) bool { return overlaps(f.Range) })
 }
 
 // Process identifies the process over all recordings of it.
@@ -67,6 +87,7 @@ func (f *BundledFile) Use() { f.contribution.Compiled++ }
 // JITCode is the code that a process compiled at run time.
 type JITCode struct {
 	Map      buildid.ID   // of its perf map; zero for none
+	InFiles  []addr.Range // ascending, apart: functions of the perf map in JITQuery.Files
 	Reused   []addr.Range // ascending: addresses of several functions of the perf map
 	Dump     buildid.ID   // of its jitdump file; zero for none
 	File     *jitdump.File
@@ -77,8 +98,10 @@ type JITCode struct {
 type jitProcess struct {
 	begin   uint64 // of its program, by the ordering clock
 	query   JITQuery
-	program string // path; "" if unknown
-	perfMap uint32 // object; 0 for none
+	program string          // path; "" if unknown
+	perfMap uint32          // object; 0 for none
+	inFiles []addr.Range    // functions of the perf map in files
+	files   map[uint32]bool // objects of query.Files
 	// Addresses of several functions in the perf map, and in the jitdump file.
 	mapReused, dumpReused []addr.Range
 	timed                 bool // dumpReused has times of CLOCK_MONOTONIC
@@ -87,6 +110,7 @@ type jitProcess struct {
 // jitScan collects the processes that may have compiled code.
 type jitScan struct {
 	sb        *State
+	ids       *Identifier
 	processes map[int32]*jitProcess
 	programs  map[int32]uint32 // objects
 }
@@ -98,13 +122,13 @@ func (sb *State) AddJIT(find func(*JITQuery) JITCode) {
 		return
 	}
 	sb.sortChanges()
-	x := jitScan{sb: sb, processes: make(map[int32]*jitProcess),
+	x := jitScan{sb: sb, ids: NewIdentifier(sb, ObjectQuery{}, nil), processes: make(map[int32]*jitProcess),
 		programs: make(map[int32]uint32)}
 	x.collect()
 	sb.jit = make(map[int32]*jitProcess)
 	for _, pid := range slices.Sorted(maps.Keys(x.processes)) {
 		p := x.processes[pid]
-		if pid <= 0 || len(p.query.Memory) == 0 && p.query.Dump == "" {
+		if pid <= 0 || !p.query.Compiles() && len(p.query.Files) == 0 {
 			continue // numbers of SpaceOf belong to earlier programs
 		}
 		p.query.PID = pid
@@ -209,7 +233,7 @@ func (x *jitScan) fork(e *change) {
 	if x.processes[parent] != nil {
 		p := *x.processes[parent]
 		p.begin, p.query.Dump = e.time, ""
-		p.query.Memory = slices.Clip(p.query.Memory)
+		p.query.Memory, p.query.Files = slices.Clip(p.query.Memory), slices.Clip(p.query.Files)
 		x.processes[e.pid] = &p
 	}
 }
@@ -228,7 +252,8 @@ func (x *jitScan) mapping(e *change, begin uint64) {
 	if o.Kind == ingest.ELF {
 		_, dump = jitdump.PIDOf(o.File.Path)
 	}
-	if o.Kind != ingest.Anonymous && o.Kind != ingest.VDSO && !dump {
+	file := !dump && x.mayCompileInto(e, o)
+	if o.Kind != ingest.Anonymous && o.Kind != ingest.VDSO && !dump && !file {
 		return
 	}
 	p := x.processes[e.pid]
@@ -239,11 +264,30 @@ func (x *jitScan) mapping(e *change, begin uint64) {
 	switch m := &p.query.Memory; {
 	case dump:
 		p.query.Dump = o.File.Path
+	case file && len(p.query.Files) < maxMappedFiles:
+		p.query.Files = append(p.query.Files, MappedFile{Range: addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)},
+			File: o.File, object: e.ref})
 	case o.Kind == ingest.VDSO:
 		p.query.VDSO = addr.PC(e.a)
-	case len(*m) == 0 || (*m)[len(*m)-1] != (addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)}):
+	case !file && (len(*m) == 0 || (*m)[len(*m)-1] != (addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)})):
 		*m = append(*m, addr.Range{Start: addr.Addr(e.a), End: addr.Addr(e.b)})
 	}
+}
+
+// maxMappedFiles limits JITQuery.Files. A runtime maps some hundred images.
+const maxMappedFiles = 4096
+
+// mayCompileInto reports whether a mapping may be of a file that is no object file: the capture has
+// no build ID for it, and it is neither the program nor a library by its name.
+func (x *jitScan) mayCompileInto(e *change, o *ingest.Object) bool {
+	base := ingest.BaseName(o.File.Path)
+	if o.Kind != ingest.ELF || !o.ID.IsZero() || o.Reason != ingest.ReasonNone ||
+		!x.sb.listed[o.File.Path].IsZero() || x.programs[e.pid] == e.ref ||
+		strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.") {
+		return false
+	}
+	id, _ := x.ids.file(&o.File)
+	return id.IsZero()
 }
 
 // placeJIT maps the code of a process.
@@ -251,7 +295,10 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	pid := p.query.PID
 	if !code.Map.IsZero() {
 		p.perfMap = sb.Objects.jit(ingest.PerfMap, ingest.PerfMapPath(pid), code.Map, p)
-		p.mapReused = code.Reused
+		p.mapReused, p.inFiles, p.files = code.Reused, code.InFiles, make(map[uint32]bool)
+		for _, f := range p.query.Files {
+			p.files[f.object] = true
+		}
 		sb.jit[pid] = p
 	}
 	if code.File == nil || code.Dump.IsZero() {
@@ -317,32 +364,43 @@ func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, p *jit
 	return n
 }
 
-// mapUser applies the mapping of a process. Anonymous memory in a process with a list of code gets
-// the names of its perf map, and does not cover functions of its jitdump file.
+// mapUser applies the mapping of a process. In a process with lists of code, anonymous memory gets
+// the names of its perf map, and a file without a build ID those of the functions in the file; both
+// do not cover functions of its jitdump file.
 func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	p := sb.jit[e.pid]
-	if p == nil || e.time < p.begin || sb.Objects.List[e.ref].Kind != ingest.Anonymous {
+	anonymous := sb.Objects.List[e.ref].Kind == ingest.Anonymous
+	if p == nil || e.time < p.begin || !anonymous && !p.files[e.ref] {
 		b.Map(e.time, e.pid, m)
 		return
 	}
-	if p.perfMap != 0 {
+	fill := func(m addrspace.Mapping) {
+		b.Fill(e.time, e.pid, m, func(object uint32) bool {
+			o := &sb.Objects.List[object]
+			return o.Kind == ingest.JITDump || o.File.Path == ingest.AmbiguousJITPath
+		})
+	}
+	if anonymous && p.perfMap != 0 {
 		m.Object, m.PgOff = p.perfMap, uint64(m.Start)
 	}
-	keep := func(object uint32) bool {
-		o := &sb.Objects.List[object]
-		return o.Kind == ingest.JITDump || o.File.Path == ingest.AmbiguousJITPath
-	}
-	b.Fill(e.time, e.pid, m, keep)
+	fill(m)
 	if p.perfMap == 0 {
 		return
 	}
-	for i := firstAfter(p.mapReused, addr.Addr(m.Start)); i < len(p.mapReused); i++ {
-		r := p.mapReused[i]
-		if addr.PC(r.Start) >= m.End {
-			break
-		}
-		b.Fill(e.time, e.pid, addrspace.Mapping{Start: max(m.Start, addr.PC(r.Start)),
-			End: min(m.End, addr.PC(r.End)), Object: sb.AmbiguousJIT()}, keep)
+	if !anonymous {
+		p.eachIn(p.inFiles, m, func(start, end addr.PC) {
+			fill(addrspace.Mapping{Start: start, End: end, PgOff: uint64(start), Object: p.perfMap})
+		})
+	}
+	p.eachIn(p.mapReused, m, func(start, end addr.PC) {
+		fill(addrspace.Mapping{Start: start, End: end, Object: sb.AmbiguousJIT()})
+	})
+}
+
+// eachIn calls place for the parts of ranges, which ascend, that are inside a mapping.
+func (p *jitProcess) eachIn(ranges []addr.Range, m addrspace.Mapping, place func(start, end addr.PC)) {
+	for i := firstAfter(ranges, addr.Addr(m.Start)); i < len(ranges) && addr.PC(ranges[i].Start) < m.End; i++ {
+		place(max(m.Start, addr.PC(ranges[i].Start)), min(m.End, addr.PC(ranges[i].End)))
 	}
 }
 

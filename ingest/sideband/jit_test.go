@@ -1,6 +1,7 @@
 package sideband
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
@@ -53,6 +54,7 @@ func TestPerfMaps(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		build  func(f *perfbuild.File)
+		files  []addr.Range // with functions of the map
 		reused []addr.Range
 		looks  []look
 	}{
@@ -87,12 +89,31 @@ func TestPerfMaps(t *testing.T) {
 		{name: "a process without such memory", build: func(f *perfbuild.File) {
 			f.Mmap2(exe(7, "/bin/a", 1), at(2))
 		}, looks: []look{{7, 2, 0x1010, "/bin/a+0x10"}}},
+		{name: "functions in a file", build: func(f *perfbuild.File) {
+			for _, pid := range []int32{7, 8} {
+				program, library := exe(pid, "/bin/app", 3), exe(pid, "/lib/libx.so.1", 4)
+				program.Addr, library.Addr = 0x20000, 0x30000
+				f.Mmap2(program, at(1))
+				f.Mmap2(library, at(1))
+				f.Mmap2(exe(pid, "/srv/a.dll", 1), at(2))
+			}
+			f.Mmap2(anon(7), at(2))
+			f.Fork(9, 7, 9, 7, at(3))
+			m := exe(7, "/bin/b", 2)
+			m.BuildID = bytes.Repeat([]byte{3}, 20)
+			f.Mmap2(m, at(5))
+		}, files: []addr.Range{{Start: 0x800, End: 0x1010}, {Start: 0x1020, End: 0x1030}, {Start: 0x20000, End: 0x40000}},
+			reused: []addr.Range{{Start: 0x1028, End: 0x1030}},
+			looks: []look{{7, 4, 0x100f, "/tmp/perf-7.map+0x100f"}, {7, 4, 0x1010, "/srv/a.dll+0x10"},
+				{7, 4, 0x1020, "/tmp/perf-7.map+0x1020"}, {7, 4, 0x1028, "[ambiguous JIT]+0x0"},
+				{8, 4, 0x1020, "/tmp/perf-8.map+0x1020"}, {9, 4, 0x1020, "/tmp/perf-9.map+0x1020"},
+				{9, 4, 0x1010, "/srv/a.dll+0x10"}, {7, 4, 0x20010, "/bin/app+0x10"}, {7, 4, 0x30010, "/lib/libx.so.1+0x10"}, {7, 6, 0x1020, "/bin/b+0x20"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := perfbuild.New()
 			tc.build(f)
 			check(t, scan(t, f, ScanOptions{JIT: func(q *JITQuery) JITCode {
-				return JITCode{Map: jitID(byte(q.PID)), Reused: tc.reused}
+				return JITCode{Map: jitID(byte(q.PID)), InFiles: tc.files, Reused: tc.reused}
 			}}), tc.looks)
 		})
 	}

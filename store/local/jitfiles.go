@@ -214,31 +214,44 @@ func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
 
 // RefuseMap returns why a perf map cannot be of the process, by its addresses; "" if it can.
 func RefuseMap(m *symlist.PerfMap, q *sideband.JITQuery) string {
-	for _, r := range q.Memory {
+	if len(InRanges(m, q.Memory)) > 0 {
+		return ""
+	}
+	for i := range q.Files {
+		if len(InRanges(m, []addr.Range{q.Files[i].Range})) > 0 {
+			return ""
+		}
+	}
+	return outsideMemory
+}
+
+const outsideMemory = "none of its functions lies in the memory of that process"
+
+// InRanges returns the parts of ranges that a perf map has functions for.
+func InRanges(m *symlist.PerfMap, ranges []addr.Range) (list []addr.Range) {
+	for _, r := range ranges {
 		i, _ := slices.BinarySearchFunc(m.Symbols, r.Start, func(s symlist.PerfRange, at addr.Addr) int {
 			if s.End > at {
 				return 1
 			}
 			return -1
 		})
-		if i < len(m.Symbols) && m.Symbols[i].Start < r.End {
-			return ""
+		for ; i < len(m.Symbols) && m.Symbols[i].Start < r.End; i++ {
+			list = append(list, addr.Range{Start: max(m.Symbols[i].Start, r.Start), End: min(m.Symbols[i].End, r.End)})
 		}
 	}
-	return "none of its functions lies in the memory of that process"
+	return list
 }
 
 // RefuseDump is RefuseMap for a jitdump file.
 func RefuseDump(d *jitdump.File, q *sideband.JITQuery) string {
 	for i := range d.Placed {
 		at := addr.Addr(d.Placed[i].Addr)
-		for _, r := range q.Memory {
-			if at >= r.Start && at < r.End {
-				return ""
-			}
+		if q.Has(addr.Range{Start: at, End: at + 1}) {
+			return ""
 		}
 	}
-	return "none of its functions lies in the memory of that process"
+	return outsideMemory
 }
 
 // DoubtTime describes the doubt that the modification time of a file raises; "" if there is none.
