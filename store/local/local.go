@@ -4,7 +4,7 @@
 //   - below the directories of Options.Roots: the recorded path, the file's name alone, trees of
 //     build IDs and perf's cache (DIR/.debug);
 //   - on this host (Options.Host): the recorded path, trees of build IDs (/usr/lib/debug/.build-id,
-//     /usr/lib/.build-id), perf's cache, the cache of debuginfod's client; the running kernel's
+//     /usr/lib/.build-id), the recorded path in running containers, perf's cache, the cache of debuginfod's client; the running kernel's
 //     symbols, modules and vdso.
 //
 // Of a program file that is found, the separate debug file is indexed, too, as indexer.Index finds
@@ -61,6 +61,7 @@ const (
 	Known               // in the store, or among the files that were named
 	Root                // below Options.Roots
 	File                // at its recorded path, or in a tree of build IDs
+	Container           // at its recorded path in a running container
 	PerfCache           // in perf's ~/.debug
 	DebuginfodDir       // in the cache of debuginfod's client
 	RunningKernel       // in memory: the kernel, its modules and vdso
@@ -69,6 +70,7 @@ const (
 
 var placeText = [numPlaces]string{
 	Nowhere: "not found", Known: "the store", Root: "below --symfs", File: "local files",
+	Container: "running containers",
 	PerfCache: "~/.debug", DebuginfodDir: "debuginfod's cache", RunningKernel: "the running kernel",
 }
 
@@ -115,8 +117,11 @@ type Finder struct {
 	hidden  error            // why the running kernel, a capture's, has no names
 	asked   map[buildid.ID]bool
 	objects []Object
-	rows    *store.Overlay  // only path rows
-	looked  map[string]bool // recorded paths that AddRow has looked at
+	rows    *store.Overlay      // only path rows
+	looked  map[lookedFile]bool // recorded files that AddRow has looked at
+	proc    string              // in place of /proc; "" but in tests
+
+	containerRoots []string // of containers; nil until they are needed
 
 	found   fileSet                // to be indexed
 	filesOf map[buildid.ID]fileSet // the files of each object
@@ -142,14 +147,15 @@ func New(sink store.Sink, opts Options) *Finder {
 	}
 	return &Finder{opts: opts, sink: rowless{sink}, asked: make(map[buildid.ID]bool),
 		filesOf: make(map[buildid.ID]fileSet),
-		rows:    store.NewOverlay(), looked: make(map[string]bool)}
+		rows:    store.NewOverlay(), looked: make(map[lookedFile]bool)}
 }
 
 // Objects lists the objects that were looked for, in the order of the captures.
 func (f *Finder) Objects() []Object { return f.objects }
 
-// Find looks for those objects that view lacks. here: the capture was made on this host, so that
-// another file at a recorded path has replaced the object.
+// Find looks for those objects that view lacks. here: the capture was made on this host, so that its
+// processes may still run in containers, and another file at a recorded path has replaced the object
+// unless containers have files of their own there.
 func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 	for i := range objects {
 		o := &objects[i]
@@ -159,9 +165,12 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 		f.asked[o.ID] = true
 		l := look{Finder: f}
 		place := l.find(o, view)
+		if place == Nowhere && here && f.opts.Host {
+			place = l.contained(o)
+		}
 		f.filesOf[o.ID] = l.found
 		f.found.add(l.found)
-		if place == Nowhere {
+		if place == Nowhere && !(here && f.opts.Host && f.inContainer(&o.File)) {
 			f.AddRow(&o.File, here)
 		}
 		f.objects = append(f.objects, Object{o.Kind, o.ID, o.File.Path, place})
@@ -172,8 +181,8 @@ func (f *Finder) Find(objects []ingest.Object, view store.View, here bool) {
 // otherwise "". Nothing is noted.
 func (f *Finder) Program(o *ingest.Object) string {
 	l := look{Finder: f}
-	if l.note(o, l.rootPlaces(o)) == Nowhere && f.opts.Host {
-		l.note(o, l.hostPlaces(o))
+	if l.note(o, l.rootPlaces(o)) == Nowhere && f.opts.Host && l.note(o, l.hostPlaces(o)) == Nowhere {
+		l.contained(o)
 	}
 	if len(l.found.programs) == 0 {
 		return ""

@@ -273,14 +273,19 @@ func (f *Finder) Rows() store.View { return f.rows }
 // here is set, that the capture was made on it.
 func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
 	path := filepath.Clean(file.Path)
-	if f.looked[path] || !strings.HasPrefix(path, "/") {
+	key := lookedFile{path, file.Major, file.Minor, file.Inode}
+	if f.looked[key] || !strings.HasPrefix(path, "/") {
 		return
 	}
-	f.looked[path] = true
+	f.looked[key] = true
 	row := f.row(path, here)
+	if here && f.opts.Host && (row == nil || !isRecorded(row, file)) {
+		row = cmp.Or(f.containedRow(file), row)
+	}
 	if row == nil {
 		return
 	}
+	row.Name = filepath.Base(path) // not of the link's target
 	dir := filepath.Dir(path)
 	if rows, _, err := f.rows.Dir(dir); err == nil {
 		f.rows.PutDir(dir, append(store.DirRows{*row}, rows...).Sort()) // an Overlay's cannot fail
@@ -291,7 +296,6 @@ func (f *Finder) AddRow(file *ingest.FileRef, here bool) {
 func (f *Finder) row(path string, here bool) *store.PathRow {
 	for _, root := range f.opts.Roots {
 		if row, err := indexer.FileRow(filepath.Join(root, path), true); err == nil {
-			row.Name = filepath.Base(path)
 			row.Inode = 0 // a copy: neither the recorded file nor one that replaced it
 			return &row
 		}
@@ -303,8 +307,14 @@ func (f *Finder) row(path string, here bool) *store.PathRow {
 	if err != nil {
 		return nil
 	}
-	row.Name = filepath.Base(path) // not of the link's target
 	return &row
+}
+
+// lookedFile identifies a recorded file.
+type lookedFile struct {
+	path         string
+	major, minor uint32
+	inode        uint64
 }
 
 // exists reports whether a regular file is there.
