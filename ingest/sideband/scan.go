@@ -48,6 +48,11 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 	sb.UseTimes(opts.File, opts.Now)
 	sb.SeparateLoads(opts.Loads)
 	sb.buildIDs = slices.Clip(f.Features.BuildIDs)
+	if f.Features.PaddedIDs {
+		sb.Warn(AtEnd, ingest.Warning{
+			Text: "the list of build IDs has zeros between its entries, as perf 6.12.0 wrote it: they are passed over",
+			Hint: "perf reads only the first of these build IDs: record with another version of perf"})
+	}
 	sb.Clock.Timed = timed(f)
 	if err := sb.scanRecords(ctx, opts); err != nil {
 		return nil, err

@@ -620,3 +620,19 @@ func TestChunks(t *testing.T) {
 		t.Errorf("%d samples with %d counts, want 100 with 1000", samples, total)
 	}
 }
+
+// TestPaddedIDs: all build IDs of a list by perf 6.12.0 are used, with one warning.
+func TestPaddedIDs(t *testing.T) {
+	f := perfbuild.New()
+	f.BuildIDs(perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(1), Filename: "/a", Zeros: 36},
+		perfbuild.BuildIDEntry{Misc: perfbuild.User, ID: sum(2), Filename: "/b", Zeros: 36})
+	f.Mmap2(exe(7, "/a", 1), at(1))
+	f.Mmap2(exe(7, "/b", 2), at(1))
+	sb := scan(t, f, ScanOptions{})
+	if got := identified(sb, NewIdentifier(sb, ObjectQuery{}, nil)); strings.Count(got, "listed for the path") != 2 {
+		t.Error(got)
+	}
+	if w := warnings(sb); len(w) != 1 || !strings.Contains(w[0], "perf 6.12.0") {
+		t.Errorf("warnings %q", w)
+	}
+}

@@ -131,6 +131,7 @@ type Features struct {
 	Unknown  []Feature           // features present but not Known, ascending
 
 	BuildIDs      []BuildIDEntry // in file order
+	PaddedIDs     bool           // zeros after entries of BuildIDs were skipped
 	Hostname      string
 	OSRelease     string // "6.18.15"
 	Version       string // of perf, without "perf version"; "simpleperf 1.build.7"
@@ -359,12 +360,21 @@ const (
 // (perf_header__read_build_ids_abi_quirk in tools/perf/util/header.c).
 const oldKernelName = "nel.kallsyms]"
 
+// decodeBuildIDs also reads what perf 6.12.0 wrote: after each entry 36 zeros too many, the size of
+// an entry without its name. They are skipped by 4 bytes, until a word follows that is not zero, the
+// misc and the size of the next entry; the zeros before it are the entry's type.
 func decodeBuildIDs(x *Features, d *decode.Reader) {
 	noPID := false
 	for first := true; d.Left() > 0; first = false {
 		start := d.Offset()
-		d.U32() // type: 0 here, 67 in records
+		kind := d.U32() // 0 here, 67 in records
 		misc, size := d.U16(), d.U16()
+		for zeros := !first && kind == 0; zeros && misc == 0 && size == 0; misc, size = d.U16(), d.U16() {
+			x.PaddedIDs = true
+			if d.Left() < 4 {
+				return
+			}
+		}
 		if d.Err() == nil && size < buildIDNameAt {
 			d.Fail("entry at %#x has size %d, less than %d", start, size, buildIDNameAt)
 		}

@@ -117,6 +117,40 @@ func TestBuildIDOldEntries(t *testing.T) {
 	}
 }
 
+// TestBuildIDZeros reads the entries that perf 6.12.0 wrote, with 36 zeros after each, in both byte
+// orders.
+func TestBuildIDZeros(t *testing.T) {
+	for _, tc := range []struct {
+		big         bool
+		misc        uint16
+		zeros, last int
+	}{{misc: perfbuild.User, zeros: 36, last: 36}, {big: true, misc: perfbuild.User, zeros: 36, last: 36},
+		{misc: perfbuild.User, last: 36}, {misc: perfbuild.User, zeros: 36}, {misc: perfbuild.User}} {
+		b := perfbuild.New()
+		b.BigEndian = tc.big
+		var entries []perfbuild.BuildIDEntry
+		var want []BuildIDEntry
+		for i, name := range []string{"/bin/a", "/lib/libb.so", "/lib/c"} {
+			e := perfbuild.BuildIDEntry{Misc: tc.misc, ID: id20, Filename: name, Zeros: tc.zeros, NoSize: i == 1}
+			if i == 2 {
+				e.Zeros = tc.last
+			}
+			entries = append(entries, e)
+			want = append(want, BuildIDEntry{ID: buildid.New(id20), PID: -1, CPUMode: CPUModeUser, Filename: name})
+		}
+		want[1].ID = buildid.Padded(id20)
+		b.BuildIDs(entries...)
+		b.FinishedRound()
+		f := openBuilt(t, b)
+		if !slices.Equal(f.Features.BuildIDs, want) || len(f.Warnings) > 0 {
+			t.Errorf("%+v: got %+v, %v", tc, f.Features.BuildIDs, f.Warnings)
+		}
+		if got := f.Features.PaddedIDs; got != (tc.zeros+tc.last > 0) {
+			t.Errorf("%+v: padded %t", tc, got)
+		}
+	}
+}
+
 // TestFeatureDamage has sections with wrong content: a warning each, and the rest kept.
 func TestFeatureDamage(t *testing.T) {
 	absurd := []byte{0xff, 0xff, 0xff, 0xff, 'x', 0, 0, 0}
