@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 
+	"symbolize/analyze/report"
 	"symbolize/ingest"
 )
 
@@ -106,6 +107,9 @@ func (f *Folder) filterBits() (functions, objects []uint8) {
 		for i := range f.Profile.Names.Functions {
 			fn := &f.Profile.Names.Functions[i]
 			functions[i] = flt.match(f.opts.Demangler.Name(fn.SystemName)) | flt.match(fn.File)
+			if _, ok := report.Encoded(fn.SystemName); ok {
+				functions[i] |= flt.match(fn.SystemName) // either may be known
+			}
 		}
 	}
 	objects = make([]uint8, len(f.Profile.Objects))

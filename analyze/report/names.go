@@ -13,7 +13,8 @@ import (
 	"symbolize/ingest"
 )
 
-// Mode selects how much of a C++ or Rust name is shown. The words are pprof's.
+// Mode selects how much of a name is shown that a compiler encoded: of C++ and Rust, and of OCaml and
+// Haskell, which are shown whole in each mode but None. The words are pprof's.
 type Mode uint8
 
 // The modes.
@@ -85,7 +86,7 @@ func NewLLVMDemangler(mode Mode) *Demangler {
 // NamesRevision is the revision of the names that a Demangler makes, for stores of names. It ends
 // in the version of the library, and changes with it and with every change here that changes a
 // name.
-const NamesRevision = "83e58baca724.3"
+const NamesRevision = "83e58baca724.4"
 
 // Uncached is Name for several goroutines, each name done every time.
 func (d *Demangler) Uncached(system string) string {
@@ -160,7 +161,7 @@ func (d *Demangler) WarmNames(names iter.Seq[string]) int {
 
 // changes reports whether a name may be printed otherwise than it is in the symbol table.
 func (d *Demangler) changes(s string) bool {
-	return mangled(s) || d.mode == Simple && (strings.Contains(s, goShape) && !d.llvm ||
+	return mangled(s) || !d.llvm && mayBeEncoded(s) || d.mode == Simple && (strings.Contains(s, goShape) && !d.llvm ||
 		strings.Contains(s, lambda) || strings.Contains(s, "<"))
 }
 
@@ -183,6 +184,12 @@ func (d *Demangler) demangle(s string) (name string) {
 		return cutTemplates(s)
 	}
 	if !mangled(s) {
+		if name, ok := Encoded(s); ok {
+			return name
+		}
+		if d.mode != Simple {
+			return s
+		}
 		return simplify(cutTemplates(s), false)
 	}
 	core, version := s, ""

@@ -190,7 +190,7 @@ func ParseLabels(labels []string) (keep ingest.Keep, err error) {
 // AddDemangle adds --demangle; its usage names the default.
 func AddDemangle(cmd *cobra.Command, mode *string, byDefault string) {
 	words := []string{"simple", "templates", "full", "none"} // pprof's
-	AddChoice(cmd, mode, "demangle", "how much of C++ and Rust names to print: `MODE` is simple, "+
+	AddChoice(cmd, mode, "demangle", "how much of encoded names to print (C++, Rust, OCaml, Haskell): `MODE` is simple, "+
 		"templates, full or none (default "+byDefault+")", words...)
 }
 
