@@ -219,9 +219,13 @@ func (s *Session) Event(p *ingest.Profile) int {
 	return p.DefaultEvent()
 }
 
-// EventIndex returns the number of the event with this name, or -1.
+// EventIndex returns the number of the event that a name means, see ingest.EventNamed, or -1.
 func EventIndex(p *ingest.Profile, name string) int {
-	return slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == name })
+	names := make([]string, len(p.Events))
+	for i := range p.Events {
+		names[i] = p.Events[i].Name
+	}
+	return ingest.EventNamed(names, name)
 }
 
 // Name names the locations of profiles, in their Names, and returns one profile of all: the only

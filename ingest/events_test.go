@@ -1,6 +1,9 @@
 package ingest
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestDefaultEvent: the event of reports that show one.
 func TestDefaultEvent(t *testing.T) {
@@ -31,6 +34,27 @@ func TestDefaultEvent(t *testing.T) {
 		p := Profile{Events: tc.events, Samples: tc.samples, Meta: Meta{Pprof: tc.pprof}}
 		if got := p.DefaultEvent(); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestEventNamed: a name without modifiers means the only event that has some.
+func TestEventNamed(t *testing.T) {
+	for _, tc := range []struct {
+		names string
+		name  string
+		want  int
+	}{
+		{names: "cycles:uppp", name: "cycles", want: 0},
+		{names: "cycles:u cycles", name: "cycles", want: 1},
+		{names: "cycles:u cycles:k", name: "cycles", want: -1},
+		{names: "cycles:u", name: "cycle", want: -1},
+		{names: "cycles", name: "cycles:u", want: -1},
+		{names: "x sched:sched_switch", name: "sched", want: 1},
+		{names: "x", name: "", want: -1},
+	} {
+		if got := EventNamed(strings.Fields(tc.names), tc.name); got != tc.want {
+			t.Errorf("%q of %s: %d, want %d", tc.name, tc.names, got, tc.want)
 		}
 	}
 }

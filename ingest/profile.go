@@ -427,6 +427,24 @@ func (n *Names) Named(l LocationID) bool {
 	return (r == ReasonNone || r == ImageNotCaptured) && len(n.At(l)) > 0
 }
 
+// EventNamed returns the index of the event that a name means in a list of names: the one of this
+// name, else the only one with modifiers after it, as cycles:uppp for cycles; -1 if there is none.
+func EventNamed(names []string, name string) int {
+	found := slices.Index(names, name)
+	if found >= 0 {
+		return found
+	}
+	for i, n := range names {
+		if name != "" && strings.HasPrefix(n, name+":") {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}
+
 // EventError is the error for a capture without the requested event.
 type EventError struct {
 	Capture string

@@ -143,6 +143,9 @@ func (b *TrendBuilder) PeriodOf(t time.Time) time.Time { return t.UTC().Truncate
 func (b *TrendBuilder) fold(in Input) (*calltree.Stacks, error) {
 	p, o := in.Profile, b.opts.Options
 	wanted := cmp.Or(b.event.Name, b.opts.Event)
+	if at := ingest.EventNamed(eventNames(p), wanted); at >= 0 {
+		wanted = p.Events[at].Name
+	}
 	o.Event = slices.IndexFunc(p.Events, func(e ingest.Event) bool {
 		return (wanted == "" || e.Name == wanted) && (b.event.Name == "" || e.Unit == b.event.Unit)
 	})

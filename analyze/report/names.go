@@ -171,6 +171,9 @@ func mangled(s string) bool {
 		(s[1] == 'Z' || s[1] == 'R' || strings.HasPrefix(s, "_GLOBAL_"))
 }
 
+// pltSuffix ends the name of a stub of the procedure linkage table. LLVM's tools name no stubs.
+const pltSuffix = "@plt"
+
 // demangle removes suffixes of the mangled name and appends them in readable form: "@plt" and
 // versions as they are, clones as binutils prints them; the hash that LLVM gives to promoted locals
 // is dropped.
@@ -193,7 +196,7 @@ func (d *Demangler) demangle(s string) (name string) {
 		return simplify(cutTemplates(s), false)
 	}
 	core, version := s, ""
-	if d.llvm && strings.Contains(s, "@") {
+	if d.llvm && strings.Contains(strings.TrimSuffix(s, pltSuffix), "@") {
 		return s
 	}
 	if at := strings.IndexByte(s, '@'); at >= 0 {
@@ -211,7 +214,7 @@ func (d *Demangler) demangle(s string) (name string) {
 		if clones != "" {
 			name += " (" + clones + ")"
 		}
-		return name
+		return name + version
 	}
 	if d.mode == Simple {
 		name = simplify(name, isRust(core))

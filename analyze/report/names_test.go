@@ -12,6 +12,8 @@ func TestLLVMDemangler(t *testing.T) {
 		"_Z3foov.part.0.isra.1": "foo() (.part.0.isra.1)",
 		"_Z3foov.llvm.123":      "foo() (.llvm.123)",
 		"_ZdaPvm@CXXABI_1.3.9":  "_ZdaPvm@CXXABI_1.3.9",
+		"_Z3foov@plt":           "foo()@plt",
+		"_ZdaPvm@GLIBCXX@plt":   "_ZdaPvm@GLIBCXX@plt",
 		"_Z1fSt6vectorIS_IiSaIiEES0_E": "f(std::vector<std::vector<int, std::allocator<int> >, " +
 			"std::allocator<int> >)",
 		"_ZN1AIiErsEi":       "A<int>::operator>>(int)",

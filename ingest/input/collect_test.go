@@ -404,6 +404,18 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestEventWithoutModifiers: an event is selected by its name without modifiers, if it is the only one.
+func TestEventWithoutModifiers(t *testing.T) {
+	c := newCapture()
+	c.Events[0].Name = "cycles:uppp"
+	c.EventDesc()
+	c.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 5, Chain: []uint64{perfbuild.ContextUser, 0x1010}})
+	p := fold(t, c.Bytes(), Options{Event: "cycles"})
+	if len(p.Events) != 1 || p.Events[0].Name != "cycles:uppp" || len(p.Samples) != 1 {
+		t.Errorf("events %+v, %d samples", p.Events, len(p.Samples))
+	}
+}
+
 func TestEventsAndPeriods(t *testing.T) {
 	c := newCapture()
 	c.Events[0].SampleType &^= perfbuild.Period

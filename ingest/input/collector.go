@@ -78,12 +78,18 @@ func setOf(list []int32) map[int32]bool {
 func (c *collector) chooseEvents() error {
 	var names []string
 	for i := range c.Records.File.Events {
-		ev := &c.Records.File.Events[i]
-		at := -1
-		if !slices.Contains(names, ev.Name) {
+		if ev := &c.Records.File.Events[i]; !slices.Contains(names, ev.Name) {
 			names = append(names, ev.Name)
 		}
-		if c.opts.Event == "" || c.opts.Event == ev.Name {
+	}
+	wanted := c.opts.Event
+	if at := ingest.EventNamed(names, wanted); at >= 0 {
+		wanted = names[at]
+	}
+	for i := range c.Records.File.Events {
+		ev := &c.Records.File.Events[i]
+		at := -1
+		if wanted == "" || wanted == ev.Name {
 			at = slices.IndexFunc(c.events, func(e ingest.Event) bool { return e.Name == ev.Name })
 			if at < 0 {
 				at = len(c.events)
