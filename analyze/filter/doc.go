@@ -36,13 +36,16 @@
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
 //	SYM+0xOFF/0xLEN                   of a kernel whose head line has a release and no build ID:
 //	                                  FILE is vmlinux-RELEASE
+//	C  [FILE+0xOFF], V  [FILE+0xOFF]  the JVM: from the start of the module in memory
+//	PC [unknown] (FILE+0xOFF)         perf script with dsoff: file offset
 //	#N 0xPC in ?? () [from FILE]      gdb: exact for frame 0 and after "<signal handler called>"
+//	PC [unknown] (FILE)               perf script: the first is exact
 //	N: 0xPC - <unknown>               Rust with RUST_BACKTRACE=full: return addresses
 //	[signal SIG… pc=0xPC]             Go: exact
 //	PC=0xPC m=N sigcode=N             Go, a signal in C code: exact
 //	pc=0xPC below "non-Go function"   Go: either
 //
-// The last five have addresses of a process (process.go). Lines of /proc/PID/maps, or of gdb's
+// The last six have addresses of a process (process.go). Lines of /proc/PID/maps, or of gdb's
 // `info proc mappings`, that precede them map an address to a file and a file offset. Mappings
 // after the addresses are not used: text is read in order, and the next addresses may be of
 // another process. Without mappings an address belongs to the program in Options.Programs that is

@@ -325,3 +325,59 @@ func (s *scanner) sanitizerFile(i, end int, offset uint64) bool {
 		file: s.text[open+1 : i], offset: offset}, end+1)
 	return true
 }
+
+// jvm reads "C  [NAME+0xOFF]" and "V  [NAME+0xOFF]" of a crash report of the JVM (hs_err_pidN.log),
+// native code and code of the JVM itself, with the plus at i and the end of the offset at end. The
+// offset counts from the start of the module in memory. The first frame is exact, and the one of the
+// report's head, after "# "; no address was moved back.
+func (s *scanner) jvm(i, end int, offset uint64) bool {
+	const kind = len("C  ")
+	if end == len(s.text) || s.text[end] != ']' {
+		return false
+	}
+	from := max(s.floor, i-maxFrame)
+	open := from + bytes.LastIndexByte(s.text[from:i], '[')
+	if open < from+kind || open+1 == i {
+		return false
+	}
+	switch string(s.text[open-kind : open]) {
+	case "C  ", "V  ":
+	default:
+		return false
+	}
+	if head := s.text[:open-kind]; len(head) > 0 && string(head) != "# " {
+		return false
+	}
+	s.add(place{start: open, end: end + 1, form: formModule, keep: true, exact: s.frame(),
+		file: s.text[open+1 : i], offset: offset}, end+1)
+	return true
+}
+
+// perfScript reads "PC [unknown] (PATH+0xOFF)" of perf script, with dsoff among its fields, and
+// "PC [unknown] (PATH)" without, with the bracket at i. The offset is one in the file; PC has no 0x.
+// The first frame of a stack is exact, and perf moves no address back.
+func (s *scanner) perfScript(i int) bool {
+	const unknown = "[unknown] ("
+	if !bytes.HasPrefix(s.text[i:], []byte(unknown)) || i-1 <= s.floor || s.text[i-1] != ' ' {
+		return false
+	}
+	from := s.tokenBefore(i - 1)
+	pc, end, ok := s.number(from)
+	file, closed := bytes.CutSuffix(bytes.TrimRight(s.text[i+len(unknown):], "\r\n"), []byte(")"))
+	if !ok || end != i-1 || !closed || len(file) == 0 || file[0] == '[' {
+		return false
+	}
+	first := s.frame()
+	at := bytes.LastIndex(file, []byte("+0x"))
+	if at <= 0 {
+		s.locate(place{start: i, end: i + len("[unknown]"), exact: first}, pc, file)
+		return true
+	}
+	offset, last, ok := s.prefixed(i + len(unknown) + at + 1)
+	if !ok || last != i+len(unknown)+len(file) {
+		return false
+	}
+	s.add(place{start: i, end: last + 1, form: formOffset, keep: true, exact: first, file: file[:at],
+		offset: offset}, last+1)
+	return true
+}

@@ -78,6 +78,20 @@ var pasted = []struct {
 	{name: "systemd, offset in no segment",
 		want: "#0  0x000000000040114e n/a (fixed + 0x40114e)\n", named: 0,
 		left: []ingest.Reason{ingest.OutsideObject}},
+	{name: "JVM", want: "# C  [fixed+0x114e]{ " + exactPlace + "}  loop+0x4\n#\n" +
+		"C  [fixed+0x114e]{ " + exactPlace + "}  loop+0x4\nC  [fixed+0x1212]{ " + secondPlace + "}\n" +
+		"V  [libjvm.so+0x8c9a1]  JavaCalls::call_helper()+0x3a1\nj  Main.main()V+4\nx C  [fixed+0x114e]\n" +
+		"C  [+0x114e]\nC  [fixed+0x114e\n", named: 3, left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "perf script, offsets", want: "app 7 1.0: cpu-clock:\n" +
+		"\t          40114e [unknown] (/srv/app/bin/fixed+0x114e){ " + exactPlace + "}\n" +
+		"\t          401212 [unknown] (/srv/app/bin/fixed+0x1212){ " + secondPlace + "}\n" +
+		"\tffffffff81000000 [unknown] ([kernel.kallsyms]+0x1000)\n\t7fff [unknown] ([unknown])\n" +
+		"\tx [unknown] (/a+0x1)\n\t7f001000 [unknown] (/lib/gone.so+0x1000)\n", named: 2, left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "perf script, mappings before", want: "00401000-00402000 r-xp 00001000 08:01 9 /srv/app/bin/fixed\n" +
+		"\t          40114e [unknown]{ " + exactPlace + "} (/srv/app/bin/fixed)\n" +
+		"\t          401212 [unknown]{ " + secondPlace + "} (/srv/app/bin/fixed)\n", named: 2},
+	{name: "perf script, without mappings", want: "\t7f001234 [unknown] (/lib/gone.so)\n", named: 0,
+		left: []ingest.Reason{ingest.MapsNotSaved}},
 	{name: "kernel, file offset",
 		want: faultHead + "fixed[114e,401000+1000]{ " + exactPlace + "}" + faultTail, named: 1},
 	{name: "kernel, trap",

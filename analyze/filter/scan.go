@@ -136,7 +136,7 @@ func (s *scanner) plus(i int) {
 		s.add(p, next)
 		return
 	}
-	if s.backtrace(i, end, offset) || s.sanitizerFile(i, end, offset) {
+	if s.backtrace(i, end, offset) || s.sanitizerFile(i, end, offset) || s.jvm(i, end, offset) {
 		return
 	}
 	if len(token) == 0 {
@@ -279,7 +279,7 @@ func (s *scanner) numbered(i int) (n int, ok bool) {
 func (s *scanner) bracket(i int) {
 	const head = "[buildid:"
 	if !bytes.HasPrefix(s.text[i:], []byte(head)) {
-		if !s.goSignal(i) && !s.fixedBacktrace(i) {
+		if !s.goSignal(i) && !s.fixedBacktrace(i) && !s.perfScript(i) {
 			s.segfault(i)
 		}
 		return
