@@ -46,6 +46,7 @@ func TestLinksOfProc(t *testing.T) {
 	if err := os.Symlink(proc+"/root", at("container")); err != nil {
 		t.Fatal(err)
 	}
+	settle()
 	for _, c := range []struct {
 		paths []string
 		want  []string
