@@ -296,7 +296,7 @@ func (t *abbrevs) compile(ab *abbrev) {
 	ab.skip, ab.sibling = t.program(siblingSlots)
 	ab.full = ab.skip
 	switch ab.tag {
-	case tagSubprogram, tagInlinedSubroutine:
+	case tagSubprogram, tagInlinedSubroutine, tagLexicalBlock:
 		ab.full, _ = t.program(functionSlots)
 	case tagCompileUnit, tagPartialUnit, tagSkeletonUnit, tagTypeUnit:
 		ab.full, _ = t.program(unitSlots)

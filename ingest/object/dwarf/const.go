@@ -155,22 +155,23 @@ const (
 // Language codes (DW_LANG_) that users of a Unit distinguish. DWARF 5, table 7.17, with the codes
 // assigned since.
 const (
-	LangC89    = 0x01
-	LangC      = 0x02
-	LangCpp    = 0x04
-	LangC99    = 0x0c
-	LangObjC   = 0x10
-	LangObjCpp = 0x11
-	LangD      = 0x13
-	LangGo     = 0x16
-	LangCpp03  = 0x19
-	LangCpp11  = 0x1a
-	LangRust   = 0x1c
-	LangC11    = 0x1d
-	LangSwift  = 0x1e
-	LangCpp14  = 0x21
-	LangCpp17  = 0x2a
-	LangCpp20  = 0x2b
-	LangC17    = 0x2c
-	LangMips   = 0x8001 // assembly
+	LangC89     = 0x01
+	LangC       = 0x02
+	LangCpp     = 0x04
+	LangC99     = 0x0c
+	LangObjC    = 0x10
+	LangObjCpp  = 0x11
+	LangD       = 0x13
+	LangGo      = 0x16
+	LangHaskell = 0x18
+	LangCpp03   = 0x19
+	LangCpp11   = 0x1a
+	LangRust    = 0x1c
+	LangC11     = 0x1d
+	LangSwift   = 0x1e
+	LangCpp14   = 0x21
+	LangCpp17   = 0x2a
+	LangCpp20   = 0x2b
+	LangC17     = 0x2c
+	LangMips    = 0x8001 // assembly
 )

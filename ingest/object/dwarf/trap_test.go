@@ -432,6 +432,24 @@ func TestInlinesBehindNestedFunctions(t *testing.T) {
 	}
 }
 
+// GHC describes functions of Haskell as their entries, and the rest of their code as blocks, which lie
+// outside of them. In other languages they do not.
+func TestBlocksOfHaskell(t *testing.T) {
+	block := func(at, size uint64, kids ...*die) *die {
+		return dwarfbuild.D(tagLexicalBlock, low(at), length(size)).Add(kids...)
+	}
+	for lang, want := range map[uint64]string{
+		LangHaskell: "f [{1000 1009} {1009 1020} {1030 1040} {900 910}]\ng [{2000 2010}]",
+		LangC:       "f [{1000 1009}]\ng [{2000 2010}]",
+	} {
+		u := cu(4)
+		u.Root.Attrs = append(u.Root.Attrs, attr{Attr: atLanguage, Form: formData1, Val: lang})
+		u.Root.Add(block(0x3000, 4), fn("f", 0x1000, 9).Add(block(0x1009, 0x17, block(0x1030, 0x10)), block(0x1001, 2),
+			block(0x900, 0x10)), fn("g", 0x2000, 0x10))
+		check(t, one(u), Options{}, want)
+	}
+}
+
 // Duplicates that COMDAT folding leaves are visible, each with its own offset.
 func TestCOMDATDuplicates(t *testing.T) {
 	u, v := cu(4), cu(4)

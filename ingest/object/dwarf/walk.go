@@ -1,6 +1,9 @@
 package dwarf
 
 import (
+	"cmp"
+	"slices"
+
 	"symbolize/ingest/addr"
 )
 
@@ -40,6 +43,7 @@ type walker struct {
 	baseDead bool   // which is of dropped code
 	ranges   []addr.Range
 	frames   []frame
+	blocks   []blockRange // of functions of Haskell
 
 	subs  subTable
 	lines lineHeader
@@ -220,6 +224,7 @@ func (w *walker) entries() {
 	if reason, at := w.walk(); reason != "" {
 		w.lose(".debug_info", at, reason)
 	}
+	w.addBlocks()
 	w.qualify()
 }
 
@@ -269,6 +274,8 @@ func (w *walker) walk() (string, uint64) {
 			child = w.function(ab, &r, uint64(at))
 		case ab.class == classInline && top.fn >= 0:
 			child = w.inlined(ab, &r, top, uint64(at))
+		case ab.tag == tagLexicalBlock && u.language == LangHaskell && top.fn >= 0:
+			w.block(ab, &r, top.fn, uint64(at))
 		default:
 			jump := ab.class == classOther || ab.class == classType && !into && !top.body
 			if !ab.children && ab.skip.lo == ab.skip.hi { // most entries
@@ -358,6 +365,46 @@ func (w *walker) function(ab *abbrev, r *buf, at uint64) frame {
 		first:  len(res.inlines),
 	})
 	return frame{int32(len(res.Functions) - 1), -1, true}
+}
+
+// block reads a lexical block of Haskell. GHC describes a function as its entry, and the code that
+// follows, often after tables, as blocks outside of it.
+func (w *walker) block(ab *abbrev, r *buf, fn int32, at uint64) {
+	w.tab.read(ab.full, r, w.cur.u.enc, &w.vals)
+	if r.bad {
+		return
+	}
+	w.entry = at
+	w.entryRanges(&w.vals)
+	for _, part := range w.ranges {
+		w.blocks = append(w.blocks, blockRange{fn, part})
+	}
+}
+
+// blockRange is a range of a block of a function.
+type blockRange struct {
+	fn int32
+	addr.Range
+}
+
+// addBlocks adds the ranges of blocks to their functions.
+func (w *walker) addBlocks() {
+	slices.SortStableFunc(w.blocks, func(a, b blockRange) int { return cmp.Compare(a.fn, b.fn) })
+	for len(w.blocks) > 0 {
+		f := &w.res.Functions[w.blocks[0].fn]
+		w.ranges = append(w.ranges[:0], f.Ranges...)
+		fn := w.blocks[0].fn
+		for len(w.blocks) > 0 && w.blocks[0].fn == fn {
+			if part := w.blocks[0].Range; !slices.ContainsFunc(f.Ranges, func(r addr.Range) bool {
+				return r.Start <= part.Start && part.End <= r.End
+			}) {
+				w.ranges = append(w.ranges, part)
+			}
+			w.blocks = w.blocks[1:]
+		}
+		f.Ranges = w.res.slab.keep(w.ranges)
+	}
+	w.blocks = nil
 }
 
 // inlined reads an inlined call within the function and call of top.
