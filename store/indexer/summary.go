@@ -48,6 +48,7 @@ type Summary struct {
 	Modules   uint64 // kernel modules read, running ones included
 	Kernels   uint64 // kernels read
 	JIT       uint64 // perf maps and jitdump files read
+	Programs  uint64 // BPF programs with the source that bcc left; the caller counts them
 	Demangled uint64 // files read with names kept demangled (Options.Demangler)
 	Functions uint64 // in the tables that were made
 	Named     uint64 // bytes of code with a name, in those tables

@@ -8,7 +8,6 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -151,9 +150,10 @@ func openOnce(open func() (store.Sink, error)) func() (store.Sink, error) {
 	}
 }
 
-// addBCC merges the files in the directories of --bcc-dir. open is not called if there are
-// none.
-func addBCC(ctx context.Context, a *cli.App, dirs []string, open func() (store.Sink, error)) error {
+// addBCC merges the files in the directories of --bcc-dir, and counts their programs. open is not
+// called if there are no directories.
+func addBCC(ctx context.Context, a *cli.App, dirs []string, open func() (store.Sink, error),
+	sum *indexer.Summary) error {
 	for _, dir := range dirs {
 		sink, err := open()
 		if err != nil {
@@ -163,10 +163,7 @@ func addBCC(ctx context.Context, a *cli.App, dirs []string, open func() (store.S
 		if err != nil {
 			return err
 		}
-		if stats.Programs > 0 {
-			a.Note(fmt.Sprintf("%s with source from %s", table.Count(stats.Programs, "BPF program", "BPF programs"),
-				ingest.Printable(dir)))
-		}
+		sum.Programs += uint64(stats.Programs)
 		for _, w := range analyze.BCCWarnings(dir, stats) {
 			a.Warn(w.Text, w.Hint)
 		}

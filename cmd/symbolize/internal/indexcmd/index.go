@@ -216,7 +216,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 		err = need.indexJIT(ctx, open, sum)
 	}
 	if err == nil {
-		err = addBCC(ctx, a, o.bccDirs, open)
+		err = addBCC(ctx, a, o.bccDirs, open, sum)
 	}
 	if writer != nil {
 		// Objects merged before an error are whole and worth publishing.
@@ -305,7 +305,10 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 // writeIndexSummary writes counts of files found, tables made and files skipped.
 func writeIndexSummary(w io.Writer, path string, s *indexer.Summary, c *captureResult) {
 	t := table.New()
-	if c == nil || s.Files+s.Objects > 0 {
+	if s.Programs > 0 {
+		t.Row("bcc", table.Count(s.Programs, "BPF program", "BPF programs")+" with source")
+	}
+	if c == nil && s.Programs == 0 || s.Files+s.Objects > 0 {
 		t.Row("found", fmt.Sprintf("%s in %s, of %s in %s", table.Count(s.Objects, "object",
 			"objects"),
 			table.Count(s.ELF, "ELF file", "ELF files"), table.Count(s.Files, "file", "files"),
