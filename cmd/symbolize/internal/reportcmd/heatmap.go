@@ -84,7 +84,7 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 	if cmd.Name() == "heatmap" {
 		cli.AddFileFormat(cmd, &o.format, cli.HTML, cli.JSON, cli.Text)
 	} else {
-		cli.AddFormat(cmd, &o.format, cli.HTML, cli.JSON)
+		cli.AddFileFormat(cmd, &o.format, cli.HTML, cli.JSON)
 	}
 	o.Timed = true
 	o.InputOptions.AddFlags(cmd)
