@@ -220,7 +220,7 @@ var waitSample = regexp.MustCompile(`"TID":(\d+),"Labels":\{[^}]*"state":"([^"]+
 
 // TestLiveLives: threads that measure how long they live. The wall-clock time of each is that, in
 // recordings of the process, of the machine, and of a perf in a PID namespace. In a recording of one
-// CPU it is not longer.
+// CPU it is not longer. All have --switch-events, as the kernel may drop samples of the idle thread.
 func TestLiveLives(t *testing.T) {
 	needLive(t, "perf", "gcc", "unshare")
 	dir := t.TempDir()
@@ -236,7 +236,7 @@ func TestLiveLives(t *testing.T) {
 		{name: "process", flags: "--switch-events"},
 		{name: "machine", flags: "-a --switch-events"},
 		{name: "namespace", prefix: "unshare -pf --mount-proc", flags: "--switch-events"},
-		{name: "machine in a namespace", prefix: "unshare -pf --mount-proc", flags: "-a"},
+		{name: "machine in a namespace", prefix: "unshare -pf --mount-proc", flags: "-a --switch-events"},
 		{name: "threads", flags: "-a --switch-events --threads=cpu"},
 		{name: "one CPU", flags: "-C 0 --switch-events", partial: true},
 	} {
