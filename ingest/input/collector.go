@@ -20,25 +20,27 @@ import (
 // which have locks.
 type collector struct {
 	*sideband.State
-	opts      *Options
-	events    []ingest.Event
-	event     []int          // by event of the file: index in events, -1 if filtered out
-	comms     []bool         // selected, by comm; nil for all
-	pids      map[int32]bool // nil for all, as are tids and cpus
-	tids      map[int32]bool
-	cpus      map[int32]bool
-	after     uint64 // recorded times of selected samples, both inclusive
-	until     uint64
-	labels    merge.Numbers[merge.Labels]
-	tags      *merge.Numbers[string] // in the form of ingest.JoinTags
-	sources   []tagSource            // of the kept tags
-	formats   []perfdata.Tracepoint
-	addresses fieldPlaces                 // of tags
-	weights   []*perfdata.TracepointField // by event of the file; nil without Options.Weight
-	derived   *derivation                 // nil unless Options.Event is one
-	states    map[uint64]string           // names of the states of threads, by bit
-	unwinder  Unwinder                    // nil if no sample has a copied stack
-	noTable   map[uint32]uint32           // see locator
+	opts    *Options
+	events  []ingest.Event
+	event   []int          // by event of the file: index in events, -1 if filtered out
+	comms   []bool         // selected, by comm; nil for all
+	pids    map[int32]bool // nil for all, as are tids and cpus
+	tids    map[int32]bool
+	cpus    map[int32]bool
+	after   uint64 // recorded times of selected samples, both inclusive
+	until   uint64
+	labels  merge.Numbers[merge.Labels]
+	tags    *merge.Numbers[string] // in the form of ingest.JoinTags
+	sources []tagSource            // of the kept tags
+	formats []perfdata.Tracepoint
+	// eventFormats are those of the events of the file; nil for events without.
+	eventFormats []*eventFormat
+	addresses    fieldPlaces                 // of tags
+	weights      []*perfdata.TracepointField // by event of the file; nil without Options.Weight
+	derived      *derivation                 // nil unless Options.Event is one
+	states       map[uint64]string           // names of the states of threads, by bit
+	unwinder     Unwinder                    // nil if no sample has a copied stack
+	noTable      map[uint32]uint32           // see locator
 }
 
 // newCollector applies the filters to the events and comms of the file.

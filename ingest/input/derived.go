@@ -268,7 +268,7 @@ func (c *collector) choosePair(d *derivation, spec string) error {
 func (c *collector) nameCalls(d *derivation) {
 	fields, err := c.tracepointFields("id")
 	for i := range d.roles {
-		if err == nil && fields[i] != nil && isSyscall(c.format(i), "id") {
+		if err == nil && fields[i] != nil && isSyscall(c.format(i).Tracepoint, "id") {
 			d.roles[i].call = fields[i]
 		}
 	}

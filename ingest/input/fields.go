@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -49,29 +50,59 @@ func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, 
 		strings.Join(has, ", "))
 }
 
-// readFormats reads the formats of tracepoints, once. Damage after some formats does not matter.
-func (c *collector) readFormats() (err error) {
-	if c.formats == nil {
-		c.formats, err = c.Records.File.Tracepoints()
-	}
-	if len(c.formats) > 0 {
-		return nil
-	}
-	return err
+// eventFormat is the format of an event's samples.
+type eventFormat struct {
+	*perfdata.Tracepoint
+	print   *tracefmt.Format           // nil if it is not understood
+	printed map[string]*tracefmt.Field // by name, of fields that are printed as more than they are
 }
 
-// format returns the format of an event of the file, nil if it is no tracepoint with fields. The
-// formats were read by tracepointFields.
-func (c *collector) format(event int) *perfdata.Tracepoint {
-	a := &c.Records.File.Events[event].Attr
-	if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 {
+// text returns the text of a field in a sample.
+func (f *eventFormat) text(x *perfdata.TracepointField, s *tracefmt.Sample) string {
+	if printed := f.printed[x.Name]; printed != nil {
+		if text, ok := printed.Text(s); ok {
+			return text
+		}
+	}
+	return x.String(s.Raw, s.BigEndian)
+}
+
+// readFormats reads the formats of tracepoints, once. Damage after some formats does not matter.
+func (c *collector) readFormats() (err error) {
+	if c.eventFormats != nil {
 		return nil
 	}
-	f := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
-	if f < 0 {
+	if c.formats, err = c.Records.File.Tracepoints(); len(c.formats) == 0 && err != nil {
+		return err
+	}
+	c.eventFormats = make([]*eventFormat, len(c.Records.File.Events))
+	for i := range c.eventFormats {
+		a := &c.Records.File.Events[i].Attr
+		at := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
+		if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 || at < 0 {
+			continue
+		}
+		f := &eventFormat{Tracepoint: &c.formats[at], printed: make(map[string]*tracefmt.Field)}
+		if f.print, _ = tracefmt.Parse(f.Print); f.print != nil {
+			for k := range f.Fields {
+				name := f.Fields[k].Name
+				if x := f.print.Field(name); x != nil {
+					f.printed[name] = x
+				}
+			}
+		}
+		c.eventFormats[i] = f
+	}
+	return nil
+}
+
+// format returns the format of an event of the file, nil if it is no tracepoint with fields, or if
+// readFormats has read none.
+func (c *collector) format(event int) *eventFormat {
+	if c.eventFormats == nil {
 		return nil
 	}
-	return &c.formats[f]
+	return c.eventFormats[event]
 }
 
 // fieldTag makes the tags of a tracepoint's field, printed as the tracepoint's format prints it.
@@ -81,38 +112,25 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 		return err
 	}
 	texts, big := newTexts(), c.Records.File.BigEndian
-	type printer struct { // of an event
-		field   *perfdata.TracepointField
-		all     []perfdata.TracepointField
-		printed *tracefmt.Field // nil if the format prints no more than the field
-		call    bool            // the field is the number of a system call
-	}
-	events := make([]printer, len(fields))
-	for i, x := range fields {
-		if x == nil {
-			continue
-		}
-		f := c.format(i)
-		events[i] = printer{field: x, all: f.Fields, call: isSyscall(f, name)}
-		if p, err := tracefmt.Parse(f.Print); err == nil {
-			events[i].printed = p.Field(name)
-		}
-	}
 	src.value = func(r *reader) uint64 {
-		x, raw := &events[r.sample.Event], r.sample.Raw
-		text, ok := "", false
-		switch {
-		case x.field == nil:
+		x, raw := fields[r.sample.Event], r.sample.Raw
+		if x == nil {
 			return 0
-		case x.call:
-			text, ok = c.syscall(x.field, raw), true
-		case x.printed != nil && x.printed.Symbol:
-			text, ok = c.fieldAddress(r, x.field, name)
-		case x.printed != nil:
-			text, ok = x.printed.Text(&tracefmt.Sample{Fields: x.all, Raw: raw, BigEndian: big})
 		}
-		if !ok {
-			text = x.field.String(raw, big)
+		f := c.format(r.sample.Event)
+		printed := f.printed[name]
+		var text string
+		switch {
+		case isSyscall(f.Tracepoint, name):
+			text = c.syscall(x, raw)
+		case printed != nil && printed.Symbol:
+			if n, ok := c.fieldAddress(r, x, name); ok {
+				text = addressText(n)
+			} else {
+				text = x.String(raw, big)
+			}
+		default:
+			text = f.text(x, &tracefmt.Sample{Fields: f.Fields, Raw: raw, BigEndian: big})
 		}
 		return uint64(texts.Number(text))
 	}
@@ -123,53 +141,58 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 // fieldPlaces are the places of kernel addresses in tags.
 type fieldPlaces struct {
 	mu sync.Mutex
-	// known has the place of each address, of a key and a text of a tag; noPlace if it changed.
-	known map[[2]string]intern.Pair
+	// known has the place of each address in the tags of a key; noPlace if it changed.
+	known map[fieldAddress]intern.Pair
 }
+
+// fieldAddress is an address in the tags of a key; the key of addresses in payloads is "".
+type fieldAddress struct {
+	key     string
+	address uint64
+}
+
+// addressText is the text of an address in a tag.
+func addressText(address uint64) string { return "0x" + strconv.FormatUint(address, 16) }
 
 // noPlace is the place of addresses without one.
 var noPlace = intern.Pair{Object: sideband.UnmappedKernel}
 
-// fieldAddress returns the text of a field that is an address in the kernel's code, and notes its
-// place.
-func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key string) (text string, ok bool) {
-	n, ok := x.Number(r.sample.Raw, c.Records.File.BigEndian)
+// fieldAddress returns a field that is an address in the kernel's code, and notes its place.
+func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key string) (n uint64, ok bool) {
+	n, ok = x.Number(r.sample.Raw, c.Records.File.BigEndian)
 	if !ok || n < kernelHalf {
-		return "", false
+		return 0, false
 	}
 	place := noPlace
 	if m, at := c.KernelCode(r.kernel, addr.PC(n), false); m != nil {
 		place = intern.Pair{Object: m.Object, Offset: uint64(m.Offset(at))}
 	}
-	text = fmt.Sprintf("%#x", n)
+	at := fieldAddress{key, n}
 	c.addresses.mu.Lock()
 	defer c.addresses.mu.Unlock()
 	if c.addresses.known == nil {
-		c.addresses.known = make(map[[2]string]intern.Pair)
+		c.addresses.known = make(map[fieldAddress]intern.Pair)
 	}
-	if old, ok := c.addresses.known[[2]string{key, text}]; ok && old != place {
+	if old, ok := c.addresses.known[at]; ok && old != place {
 		place = noPlace
 	}
-	c.addresses.known[[2]string{key, text}] = place
-	return text, true
+	c.addresses.known[at] = place
+	return n, true
 }
 
 // payloadPlaces adds a source of no tags, which notes the places of addresses in payloads.
 func (c *collector) payloadPlaces() {
-	c.readFormats()
+	if c.readFormats() != nil {
+		return // payloads without a format have no text
+	}
 	fields := make([][]*perfdata.TracepointField, len(c.Records.File.Events))
 	found := false
-	for i := range fields {
-		f := c.format(i)
+	for i, f := range c.eventFormats {
 		if f == nil {
 			continue
 		}
-		p, err := tracefmt.Parse(f.Print)
-		if err != nil {
-			continue
-		}
 		for k := range f.Fields {
-			if x := p.Field(f.Fields[k].Name); x != nil && x.Symbol {
+			if x := f.printed[f.Fields[k].Name]; x != nil && x.Symbol {
 				fields[i], found = append(fields[i], &f.Fields[k]), true
 			}
 		}
@@ -202,7 +225,8 @@ func (f *fieldPlaces) add(text string, objects []ingest.Object) string {
 	}
 	var tags []ingest.Tag
 	for t := range ingest.DecodeTags(text) {
-		if place, ok := f.known[[2]string{t.Key, t.Text}]; ok && place != noPlace && !t.Numeric {
+		n, err := strconv.ParseUint(t.Text, 0, 64)
+		if place, ok := f.known[fieldAddress{t.Key, n}]; ok && place != noPlace && err == nil && !t.Numeric {
 			t = t.At(&objects[place.Object], addr.Offset(place.Offset))
 		}
 		tags = append(tags, t)

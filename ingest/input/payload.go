@@ -27,39 +27,25 @@ type SymbolFunc func(o *ingest.Object, offset addr.Offset) (name string, distanc
 // without a format in the recording, have none.
 func (p *Payload) AppendFields(dst []byte, symbol SymbolFunc) []byte {
 	r, raw, file := p.of, p.of.sample.Raw, p.of.c.Records.File
-	t := r.c.format(p.event)
-	if t == nil {
+	f := r.c.format(p.event)
+	if f == nil {
 		return dst
 	}
-	f, ok := r.parsed[p.event]
-	if !ok {
-		f, _ = tracefmt.Parse(t.Print)
-		r.parsed[p.event] = f
-	}
-	s := tracefmt.Sample{Fields: t.Fields, Raw: raw, BigEndian: file.BigEndian}
+	s := tracefmt.Sample{Fields: f.Fields, Raw: raw, BigEndian: file.BigEndian}
 	if symbol != nil {
 		s.Symbol = func(address uint64, offset bool) string { return p.symbol(symbol, address, offset) }
 	}
-	if f != nil {
-		if text, ok := f.Append(dst, &s); ok {
+	if f.print != nil {
+		if text, ok := f.print.Append(dst, &s); ok {
 			return text
 		}
 	}
-	for i := range t.Fields {
-		x := &t.Fields[i]
+	for i := range f.Fields {
+		x := &f.Fields[i]
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = append(append(dst, x.Name...), '=')
-		if f != nil {
-			if printed := f.Field(x.Name); printed != nil {
-				if text, ok := printed.Text(&s); ok {
-					dst = append(dst, text...)
-					continue
-				}
-			}
-		}
-		dst = append(dst, x.String(raw, file.BigEndian)...)
+		dst = append(append(append(dst, x.Name...), '='), f.text(x, &s)...)
 	}
 	return dst
 }

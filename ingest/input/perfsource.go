@@ -10,7 +10,6 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/tracefmt"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )
@@ -133,7 +132,6 @@ type replayer struct {
 	events  []uint16 // of the profile, by event of the collector
 	out     ReplaySample
 	payload Payload
-	parsed  map[int]*tracefmt.Format // print formats by event of the file; nil if not understood
 }
 
 func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
@@ -142,8 +140,7 @@ func newReplayer(f *foldedSamples, p *ingest.Profile) *replayer {
 		number: f.objects, exact: f.exact}
 	r.locator.sb, r.locator.noTable = c.State, c.noTable
 	r.locator.number = r.location
-	r.payload.of, r.parsed = r, make(map[int]*tracefmt.Format)
-	_ = c.readFormats() // payloads without a format have no text
+	r.payload.of = r
 	for _, ev := range c.events {
 		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool { return e.Name == ev.Name })
 		r.events = append(r.events, uint16(max(at, 0)))
