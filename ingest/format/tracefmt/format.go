@@ -281,7 +281,7 @@ func bytesText(kind string, b []byte) string {
 func (s *Sample) eval(n *node) (v value, ok bool) {
 	switch n.op {
 	case "number":
-		return value{number: n.value, signed: true}, true
+		return value{number: n.value, signed: !n.unsigned}, true
 	case "text":
 		return value{text: n.text, isText: true}, true
 	case "field":

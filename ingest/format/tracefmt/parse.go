@@ -17,10 +17,11 @@ const (
 
 // node is an expression, or an argument that cannot be evaluated.
 type node struct {
-	op    string // an operator, "number", "text", "field", "index", "cast", "call", "list", "unknown"
-	text  string // of a text, a field, the type of a cast, the name of a call
-	value uint64 // of a number
-	parts []node // operands; arguments of a call; of a list pairs of a number and a text
+	op       string // an operator, "number", "text", "field", "index", "cast", "call", "list", "unknown"
+	text     string // of a text, a field, the type of a cast, the name of a call
+	value    uint64 // of a number
+	unsigned bool   // the number is
+	parts    []node // operands; arguments of a call; of a list pairs of a number and a text
 }
 
 // errSyntax is the error of a text that is no print format.
@@ -54,6 +55,7 @@ func Parse(text string) (*Format, error) {
 				return nil, fmt.Errorf("%w: brackets that do not match", errSyntax)
 			}
 		}
+		n.fold()
 		f.args = append(f.args, n)
 	}
 	if p.space(); p.at < len(p.text) {
@@ -61,6 +63,25 @@ func Parse(text string) (*Format, error) {
 	}
 	f.pieces = split(format)
 	return f, nil
+}
+
+// fold replaces expressions of numbers, such as the masks of flags, by their values.
+func (n *node) fold() {
+	numbers := len(n.parts) > 0
+	for i := range n.parts {
+		n.parts[i].fold()
+		numbers = numbers && n.parts[i].op == "number"
+	}
+	switch n.op {
+	case "call", "list", "index":
+		return
+	}
+	if !numbers {
+		return
+	}
+	if v, ok := (&Sample{}).eval(n); ok && !v.scaled {
+		*n = node{op: "number", value: v.number, unsigned: !v.signed}
+	}
 }
 
 // passArgument skips an argument that is not understood.
