@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,10 +19,7 @@ type place struct {
 }
 
 func comparePlaces(a, b place) int {
-	if c := ingest.CompareObjects(&a.object, &b.object); c != 0 {
-		return c
-	}
-	return int(min(max(int64(a.offset)-int64(b.offset), -1), 1))
+	return cmp.Or(ingest.CompareObjects(&a.object, &b.object), cmp.Compare(a.offset, b.offset))
 }
 
 // nameAddresses replaces tags that are addresses in the kernel's code, such as field:location of
@@ -52,9 +50,9 @@ func (s *Session) nameAddresses(ctx context.Context, p *ingest.Profile) error {
 		}
 	}
 	renumber(p, texts)
-	if named.failed > 0 {
+	if len(named.failed) > 0 {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
-			Text: fmt.Sprintf("%d addresses of the label %s have no symbol: %s: %s", named.failed, named.key,
+			Text: fmt.Sprintf("%d addresses of the label %s have no symbol: %s: %s", len(named.failed), named.key,
 				named.object, named.reason),
 			Hint: "`symbolize index --kernel` on the host that recorded"})
 	}
@@ -75,11 +73,10 @@ type namedPlaces struct {
 	places []place // sorted
 	p      *ingest.Profile
 
-	failed       int    // places without a symbol
-	key          string // of the first tag with one
-	object       string // of it
-	reason       ingest.Reason
-	failedBefore map[int]bool
+	failed map[int]bool // places without a symbol
+	key    string       // of the first tag with one
+	object string       // of it
+	reason ingest.Reason
 }
 
 // namePlaces looks up the symbols of places.
@@ -95,7 +92,7 @@ func (s *Session) namePlaces(ctx context.Context, places []place) (*namedPlaces,
 			Offset: places[i].offset})
 	}
 	err := resolve.Resolve(ctx, p, s.view, resolve.Options{Workers: s.opts.Workers, NoInlines: true})
-	return &namedPlaces{places: places, p: p, failedBefore: make(map[int]bool)}, err
+	return &namedPlaces{places: places, p: p, failed: make(map[int]bool)}, err
 }
 
 // at returns the symbol of a place, and the distance from its start; "" if there is none.
@@ -158,12 +155,10 @@ func (n *namedPlaces) symbol(pl place, key string) string {
 	} else if name != "" {
 		return name
 	}
-	if !n.failedBefore[i] {
-		n.failedBefore[i] = true
-		if n.failed++; n.failed == 1 {
-			n.key, n.reason, n.object = key, n.p.Names.Reasons[i], ingest.ShortName(&pl.object)
-		}
+	if len(n.failed) == 0 {
+		n.key, n.reason, n.object = key, n.p.Names.Reasons[i], ingest.ShortName(&pl.object)
 	}
+	n.failed[i] = true
 	return ""
 }
 

@@ -534,9 +534,9 @@ func commandRank(command []string, base string) int {
 		return 0
 	}
 	for _, word := range command[1:] {
-		flags, _ := strings.CutPrefix(word, "-")
+		flags, short := strings.CutPrefix(word, "-")
 		switch {
-		case word == "--all-cpus", flags != word && strings.Contains(flags, "a") && strings.Trim(flags, "agqv") == "":
+		case word == "--all-cpus", short && strings.Contains(flags, "a") && strings.Trim(flags, "agqv") == "":
 			return 1
 		case BaseName(word) == base:
 			return 2

@@ -9,7 +9,6 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
 )
 
@@ -96,19 +95,11 @@ func (k *kernelCopy) find(name string) (start, size uint64, err error) {
 // read returns the bytes at an address, without the breakpoints with which the kernel fills the rest;
 // none if the copy does not have them.
 func (k *kernelCopy) read(start, size uint64) ([]byte, error) {
-	file, err := files.Open(k.code)
+	f, file, err := k.core()
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	f, err := elf.OpenCore(k.code, file, fi.Size())
-	if err != nil {
-		return nil, err
-	}
 	off, n, ok := f.Mapped(addr.Addr(start))
 	if !ok || size == 0 {
 		return nil, nil

@@ -3,6 +3,7 @@ package code
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
@@ -49,20 +50,27 @@ func (k *kernelCopy) open(view store.View, m *store.Manifest) (*fileCode, error)
 	if err != nil {
 		return nil, err
 	}
-	file, err := files.Open(k.code)
+	f, file, err := k.core()
 	if err != nil {
 		return nil, err
 	}
-	fi, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	f, err := elf.OpenCore(k.code, file, fi.Size())
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
 	return &fileCode{file: f, closer: file, manifest: m, finder: resolve.NewFinder(view, m),
 		base: text, ran: true}, nil
+}
+
+// core opens the ELF file of the copy. The caller closes file.
+func (k *kernelCopy) core() (f *elf.File, file *os.File, err error) {
+	if file, err = files.Open(k.code); err != nil {
+		return nil, nil, err
+	}
+	fi, err := file.Stat()
+	if err == nil {
+		f, err = elf.OpenCore(k.code, file, fi.Size())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return f, file, nil
 }
 
 // text returns the run-time address of _text, from which tables of kernels count.

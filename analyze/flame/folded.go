@@ -62,11 +62,10 @@ func (g *Graph) value(c *column, label int) string {
 }
 
 func foldedComm(comm string) string {
-	text := strings.NewReplacer(" ", "_", ";", ":").Replace(comm)
-	if text == "[no_comm]" {
-		return report.NoComm
+	if comm == "[no comm]" {
+		comm = ""
 	}
-	return text
+	return report.FoldedComm(comm)
 }
 
 // byStack returns the numbers of the rows of an event in the order of their stacks, so that

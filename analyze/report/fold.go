@@ -264,11 +264,16 @@ func (f *folder) numberComms() {
 	}
 }
 
-func commText(comm string, pid int32) string {
-	text := strings.NewReplacer(" ", "_", ";", ":").Replace(ingest.Printable(comm))
-	if text == "" {
-		text = NoComm
+// FoldedComm returns a printable comm fit for a folded stack; NoComm for "".
+func FoldedComm(comm string) string {
+	if comm == "" {
+		return NoComm
 	}
+	return strings.NewReplacer(" ", "_", ";", ":").Replace(comm)
+}
+
+func commText(comm string, pid int32) string {
+	text := FoldedComm(ingest.Printable(comm))
 	if pid >= 0 {
 		text += "-" + strconv.Itoa(int(pid))
 	}

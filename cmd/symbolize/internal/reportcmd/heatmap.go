@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -144,10 +143,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	}
 	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
 		s.PrintWarnings(p)
-		event := p.DefaultEvent()
-		if o.Event != "" {
-			event = analyze.EventIndex(p, o.Event)
-		}
+		event := s.Event(p)
 		a.PrintOtherEvents(p, event)
 		grid, err := o.count(ctx, c, event)
 		if err != nil {
