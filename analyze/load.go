@@ -110,7 +110,10 @@ func (s *Session) checkKallsyms(c *input.Capture, p *ingest.Profile) (own bool, 
 		if path == "" {
 			continue
 		}
-		err := c.CheckKallsyms(path, kernels[0])
+		list, err := s.kernelList(path)
+		if err == nil {
+			err = c.CheckKallsyms(list, kernels[0])
+		}
 		var other *sideband.KernelListError
 		switch {
 		case errors.As(err, &other) && s.opts.ForceKallsyms:
@@ -124,6 +127,21 @@ func (s *Session) checkKallsyms(c *input.Capture, p *ingest.Profile) (own bool, 
 		}
 	}
 	return own, nil
+}
+
+// kernelList reads a copy of /proc/kallsyms, each once: many captures have the same.
+func (s *Session) kernelList(path string) (*sideband.KernelList, error) {
+	if l := s.kernelLists[path]; l != nil {
+		return l, nil
+	}
+	l, err := sideband.ReadKernelList(path)
+	if err == nil && slices.Contains(s.opts.Kallsyms, path) {
+		if s.kernelLists == nil {
+			s.kernelLists = make(map[string]*sideband.KernelList)
+		}
+		s.kernelLists[path] = l
+	}
+	return l, err
 }
 
 // bundle returns the open bundle of a path; nil if there is none.

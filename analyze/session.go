@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
@@ -21,23 +22,24 @@ import (
 // Session is the sources of names of one run: the newest generation of a store, if there is
 // one, behind an overlay in memory with the symbols of Options.With.
 type Session struct {
-	opts    Options
-	overlay *store.Overlay
-	reader  *db.Reader // nil without a store
-	stored  store.View // the store, and tables of Options.Remote that are in memory
-	plain   store.View // stored behind overlay
-	view    store.View
-	trace   *Trace            // of view and unwinding; nil without Options.Undecided
-	counted *store.Counted    // the last layer of view
-	bundles []*input.Capture  // that serve captures, open as long as the session
-	cached  *store.CachedView // of reader
-	finder  *local.Finder     // nil without Options.Local
-	pulling pulling
-	running *indexer.Running // nil until it is needed
-	wanted  map[buildid.Key]*wanted
-	warned  map[string]bool // warnings of the store that were passed on
-	partial bool
-	readErr error // see ReadError
+	kernelLists map[string]*sideband.KernelList // of Options.Kallsyms, that were read
+	opts        Options
+	overlay     *store.Overlay
+	reader      *db.Reader // nil without a store
+	stored      store.View // the store, and tables of Options.Remote that are in memory
+	plain       store.View // stored behind overlay
+	view        store.View
+	trace       *Trace            // of view and unwinding; nil without Options.Undecided
+	counted     *store.Counted    // the last layer of view
+	bundles     []*input.Capture  // that serve captures, open as long as the session
+	cached      *store.CachedView // of reader
+	finder      *local.Finder     // nil without Options.Local
+	pulling     pulling
+	running     *indexer.Running // nil until it is needed
+	wanted      map[buildid.Key]*wanted
+	warned      map[string]bool // warnings of the store that were passed on
+	partial     bool
+	readErr     error // see ReadError
 	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
 	rewritten []string
 	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin

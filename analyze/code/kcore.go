@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/sideband"
 	"symbolize/store"
 )
 
@@ -19,8 +20,13 @@ import (
 // one kernel of its profile. The capture may be closed afterwards.
 func (c *Finder) AddKernel(capture *input.Capture, p *ingest.Profile) {
 	path, list, kernels := capture.Kcore(), capture.Kallsyms(), p.Kernels()
-	if path == "" || len(kernels) != 1 || list != "" && capture.CheckKallsyms(list, kernels[0]) != nil {
+	if path == "" || len(kernels) != 1 {
 		return
+	}
+	if list != "" {
+		if l, err := sideband.ReadKernelList(list); err != nil || capture.CheckKallsyms(l, kernels[0]) != nil {
+			return
+		}
 	}
 	if key := kernels[0].Key(); c.copies[key].code == "" { // others of the build have the same code
 		c.copies[key] = kernelCopy{code: path, symbols: list, capture: capture}

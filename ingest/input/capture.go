@@ -103,15 +103,15 @@ func (c *Capture) CheckStackOptions() error {
 
 // CheckKallsyms compares a copy of /proc/kallsyms with the capture's kernel, of that build ID. The
 // list of another one is a *sideband.KernelListError. Profile is called before.
-func (c *Capture) CheckKallsyms(path string, kernel buildid.ID) error {
+func (c *Capture) CheckKallsyms(list *sideband.KernelList, kernel buildid.ID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s, ok := c.source.(stateSource); ok {
 		if sb := s.sideBandState(); sb != nil {
-			return sb.CheckKallsyms(path, kernel)
+			return sb.CheckKallsyms(list, kernel)
 		}
 	}
-	return sideband.New().CheckKallsyms(path, kernel)
+	return sideband.New().CheckKallsyms(list, kernel)
 }
 
 // Kcore returns the path of the copy of the kernel's code in such a recording, "" for others.

@@ -257,7 +257,7 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 	defer f.Close()
 	var symbols []symlist.KernelSymbol
 	sameBoot := false
-	var list kernelList
+	list := KernelList{path: path}
 	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool {
 		list.add(&s)
 		switch {
@@ -269,7 +269,7 @@ func (sb *State) listedFunctions(path string, loads map[string][]change) []symli
 		return true
 	})
 	kernel := NewIdentifier(sb, ObjectQuery{}, nil).kernel
-	if !sameBoot || sb.checkList(path, &list, kernel) != nil {
+	if !sameBoot || sb.CheckKallsyms(&list, kernel) != nil {
 		return nil
 	}
 	symlist.SortKernelSymbols(symbols)

@@ -17,30 +17,28 @@ type KernelListError struct{ Path, Reason string }
 // Error returns the path and the reason.
 func (e *KernelListError) Error() string { return e.Path + ": of another kernel: " + e.Reason }
 
-// CheckKallsyms compares a copy of /proc/kallsyms with what the capture tells of its kernel, and with
-// the kernel's build ID. The list of another kernel is a *KernelListError. Another boot of the
-// kernel moves all symbols by the same distance, and is no error.
-func (sb *State) CheckKallsyms(path string, kernel buildid.ID) error {
-	f, err := files.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var list kernelList
-	// Damage is reported when the list is indexed.
-	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool { list.add(&s); return true })
-	return sb.checkList(path, &list, kernel)
-}
-
-// kernelList has the addresses of a list of kernel symbols by which kernels differ; 0 for absent.
-type kernelList struct {
+// KernelList has the addresses of a copy of /proc/kallsyms by which kernels differ; 0 for absent.
+type KernelList struct {
+	path                      string
 	symbols                   uint64 // of the kernel proper
 	text, stext, etext, edata uint64
 	lowest                    uint64
 }
 
+// ReadKernelList reads a copy of /proc/kallsyms. Damage is reported when the list is indexed.
+func ReadKernelList(path string) (*KernelList, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	l := &KernelList{path: path}
+	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool { l.add(&s); return true })
+	return l, nil
+}
+
 // add adds a symbol.
-func (l *kernelList) add(s *symlist.KernelSymbol) {
+func (l *KernelList) add(s *symlist.KernelSymbol) {
 	if s.Module != "" {
 		return
 	}
@@ -62,12 +60,14 @@ func (l *kernelList) add(s *symlist.KernelSymbol) {
 // maxKernelText bounds the size of a kernel's code in bytes: a longer mapping has another end.
 const maxKernelText = 128 << 20
 
-// checkList compares a list with the capture's kernel. Equal build IDs decide.
-func (sb *State) checkList(path string, l *kernelList, kernel buildid.ID) error {
+// CheckKallsyms compares a list with what the capture has of its kernel, and with the kernel's build
+// ID: equal ones decide. The list of another kernel is a *KernelListError. Another boot of the kernel
+// moves all symbols by the same distance, and is no error.
+func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	refuse := func(format string, args ...any) error {
-		return &KernelListError{path, fmt.Sprintf(format, args...)}
+		return &KernelListError{l.path, fmt.Sprintf(format, args...)}
 	}
-	id := listID(path)
+	id := listID(l.path)
 	if !id.IsZero() && !kernel.IsZero() && kernel.Space() == buildid.GNU {
 		if id.Matches(kernel) || kernel.Matches(id) {
 			return nil
@@ -75,7 +75,7 @@ func (sb *State) checkList(path string, l *kernelList, kernel buildid.ID) error 
 		return refuse("its build ID is %s, the capture's %s", id, kernel)
 	}
 	if f := sb.Records.File; f != nil {
-		its, release := releaseOf(path), f.Features.OSRelease
+		its, release := releaseOf(l.path), f.Features.OSRelease
 		if its != "" && release != "" && its != release {
 			return refuse("its name has the release %s, the capture is of %s", its, release)
 		}
