@@ -478,3 +478,25 @@ func BenchmarkResolve(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(p.Locations))*float64(b.N)/b.Elapsed().Seconds(), "locations/s")
 }
+
+// TestResolveParts: the parts of a function that LLVM laid out by basic blocks are one function.
+func TestResolveParts(t *testing.T) {
+	o := store.NewOverlay()
+	contribute(t, o, store.Manifest{ID: id(1), Kind: ingest.ELF, Layout: pie},
+		map[store.SourceKind]*symtab.Encoded{store.Symtab: table(t,
+			function("hot", 0x401000, 0x10), function("hot.__part.1", 0x401100, 0x10),
+			function("hot.__part.12", 0x401200, 0x10), function("hot.cold", 0x401300, 0x10),
+			function("_Z3fooi.__part.2", 0x401400, 0x10), function("a.__part.x", 0x401500, 0x10),
+			function("b.__part.", 0x401600, 0x10), function(".__part.1", 0x401700, 0x10))})
+	p := one(ingest.Object{ID: id(1), File: ingest.FileRef{Path: "/bin/a"}}, 0x1001, 0x1102, 0x1203,
+		0x1304, 0x1405, 0x1506, 0x1607, 0x1708)
+	resolve(t, p, o)
+	const want = "hot+0x1, hot+0x2, hot+0x3, hot.cold+0x4, _Z3fooi+0x5, a.__part.x+0x6, " +
+		"b.__part.+0x7, .__part.1+0x8"
+	if got := text(p); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := len(p.Names.Functions); got != 6 {
+		t.Errorf("%d functions: %v", got, p.Names.Functions)
+	}
+}

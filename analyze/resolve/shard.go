@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -152,7 +153,7 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 		n = uint32(len(w.funcs))
 		w.index[key] = n
 		fn := ingest.Function{
-			Object: w.object.id, SystemName: cmp.Or(w.symbol, w.finder.Text(name)),
+			Object: w.object.id, SystemName: cmp.Or(w.symbol, wholeFunction(w.finder.Text(name))),
 			File:      w.finder.Text(key.file),
 			StartLine: clampLine(key.line),
 		}
@@ -165,6 +166,25 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 		Func: ingest.FuncID(n), Line: clampLine(fr.Line), Column: clampLine(fr.Column),
 		Inlined: inlined,
 	}
+}
+
+// partInfix and a number end the symbol of a part of a function that LLVM laid out by basic blocks,
+// as for Propeller (getSymbol in lib/CodeGen/MachineBasicBlock.cpp).
+const partInfix = ".__part."
+
+// wholeFunction returns the name of the function of which a symbol names a part of the hot code:
+// "f" of "f.__part.2". All parts add up to the function. Its cold part, "f.cold", has its own name,
+// as those of other compilers have.
+func wholeFunction(symbol string) string {
+	at := strings.LastIndex(symbol, partInfix)
+	if at <= 0 {
+		return symbol
+	}
+	number := symbol[at+len(partInfix):]
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return symbol
+	}
+	return symbol[:at]
 }
 
 func clampLine(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
