@@ -1,6 +1,9 @@
 package dwarf
 
 import (
+	"encoding/binary"
+	"maps"
+	"slices"
 	"testing"
 
 	"symbolize/fixtures/dwarfbuild"
@@ -511,5 +514,38 @@ func TestTypeUnits(t *testing.T) {
 	checkData(t, d, "f [{2000 2004}]")
 	if len(d.units.list) != 1 {
 		t.Errorf("%d units kept", len(d.units.list))
+	}
+}
+
+// perf inject --jit ends the entries of a unit by the unit's end, without the entry of code 0. A list
+// of entries further inside, or an entry that is cut, is damage.
+func TestUnendedEntries(t *testing.T) {
+	b := one()
+	u := cu(2)
+	u.Root.Add(sub(name("f"), addrAt(atLowPC, 0x1000), addrAt(atHighPC, 0x1010)))
+	inner := sub(name("g"), addrAt(atLowPC, 0x1010), addrAt(atHighPC, 0x1020))
+	inner.Add(dwarfbuild.D(tagLexicalBlock, addrAt(atLowPC, 0x1012), addrAt(atHighPC, 0x1014)))
+	u.Root.Add(inner)
+	b.Units = []*dwarfbuild.Unit{u}
+	whole := b.Sections()
+	for _, tt := range []struct {
+		name string
+		cut  int // bytes at the end of the unit
+		want string
+	}{
+		{name: "ended"},
+		{name: "the unit's list", cut: 1},
+		{name: "the function's list", cut: 2, want: "problem .debug_info: offset 0x4d: entries of the unit do not end"},
+		{name: "an entry", cut: 3, want: "problem .debug_info: offset 0x3c: entry does not end"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			info := slices.Clone(whole[".debug_info"])
+			info = info[:len(info)-tt.cut]
+			binary.LittleEndian.PutUint32(info, uint32(len(info)-4))
+			secs := maps.Clone(whole)
+			secs[".debug_info"] = info
+			checkData(t, New(built(secs, false), Options{}),
+				"f [{1000 1010}]\ng [{1010 1020}]\n"+tt.want)
+		})
 	}
 }
