@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
@@ -183,6 +184,14 @@ func cmdUnpack(ts *testscript.TestScript, neg bool, args []string) {
 	manifest, err := bundle.EncodeManifest(&b.Manifest)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bundlebuild.Tar(manifest, entries), 0o644))
+}
+
+// cmdPack is `pack gzip|xz|zstd FILE OUT`: packs a file.
+func cmdPack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: pack gzip|xz|zstd FILE OUT")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), elfbuild.Pack(args[0], []byte(ts.ReadFile(args[1]))), 0o644))
 }
 
 // packBundle packs a plain bundle as `capture` does.

@@ -70,6 +70,7 @@ func TestScript(t *testing.T) {
 			"oldmaps":    cmdOldMaps,
 			"stacks":     cmdStacks,
 			"unpack":     cmdUnpack,
+			"pack":       cmdPack,
 			"jit":        cmdJIT,
 			"page-data":  cmdPageData,
 			"same-tests": cmdSameTests,

@@ -1,11 +1,13 @@
 package files
 
 import (
+	"bufio"
 	"bytes"
 	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -152,6 +154,56 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 	}
 	return nil
 }
+
+// OpenUnpacked opens a file for reading from its start, unpacked by its magic if it is packed. A file
+// that unpacks to more than UnpackBound of its size and 1 GiB has an error of Read.
+func OpenUnpacked(path string) (io.ReadCloser, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	head := make([]byte, MagicBytes)
+	n, err := f.ReadAt(head, 0)
+	how := PackingOf(head[:n])
+	if err != nil && err != io.EOF || how == "" {
+		return f, nil // Read reports the error
+	}
+	in, err := Unpacker(how, bufio.NewReader(f), maxDictionary)
+	if err != nil {
+		return nil, errors.Join(&decode.Error{Name: path, Reason: fmt.Sprintf("%s: %v", how, err)}, f.Close())
+	}
+	return &unpackedFile{file: f, in: in, how: how,
+		left: int64(UnpackBound(uint64(fi.Size()), maxUnpacked))}, nil
+}
+
+// unpackedFile is the content of a packed file.
+type unpackedFile struct {
+	file *os.File
+	in   io.ReadCloser
+	how  Packing
+	left int64 // of the bound
+}
+
+// Read implements io.Reader. A panic of a third-party decoder is an error of the file.
+func (u *unpackedFile) Read(b []byte) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			n, err = 0, fmt.Errorf("%s decoder failed: %v", u.how, p)
+		}
+	}()
+	n, err = u.in.Read(b)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (u *unpackedFile) Close() error { return errors.Join(u.in.Close(), u.file.Close()) }
 
 // zstdDecoders are reused: one holds some hundred KiB.
 var zstdDecoders = sync.Pool{New: func() any { return zstdDecoder(nil, maxDictionary) }}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"symbolize/fixtures/elfbuild"
@@ -68,6 +69,43 @@ func TestFileBad(t *testing.T) {
 
 // TestBombs unpacks files that grow a thousandfold and more: they are refused before they are in
 // memory. Content up to the floor is accepted in every packing.
+func TestOpenUnpacked(t *testing.T) {
+	raw := bytes.Repeat([]byte("symbolize "), 10_000)
+	path := filepath.Join(t.TempDir(), "file")
+	for _, how := range []Packing{"", XZ, Zstd, Gzip} {
+		packed := raw
+		if how != "" {
+			packed = elfbuild.Pack(string(how), raw)
+		}
+		for _, n := range []int{len(packed), len(packed) / 2, MagicBytes, 0} {
+			if err := os.WriteFile(path, packed[:n], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			r, err := OpenUnpacked(path)
+			if err == nil {
+				got, err = io.ReadAll(r)
+				err = errors.Join(err, r.Close())
+			}
+			whole := n == len(packed) || how == "" || n == 0
+			if (err == nil) != whole || !bytes.HasPrefix(raw, got) || n == len(packed) && len(got) != len(raw) {
+				t.Errorf("%q, %d of %d bytes: got %d, %v", how, n, len(packed), len(got), err)
+			}
+		}
+	}
+	if err := os.WriteFile(path, elfbuild.Pack("gzip", make([]byte, unpackFloor+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenUnpacked(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := io.Copy(io.Discard, r); n > unpackFloor || !errors.Is(err, errTooLong) {
+		t.Errorf("a bomb: %d bytes, %v", n, err)
+	}
+}
+
 func TestBombs(t *testing.T) {
 	// head -c $((16*1024*1024+1)) /dev/zero | xz -9e
 	xz, err := os.ReadFile("testdata/bomb.xz")

@@ -109,7 +109,7 @@ const maxNotes = 64 << 10
 // _text, and modules and BPF programs by function. id is the kernel's build ID; if it is zero, the
 // notes beside the text have it.
 func (sb *State) AddKallsyms(path string, id buildid.ID) error {
-	f, err := files.Open(path)
+	f, err := files.OpenUnpacked(path)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (sb *State) nameModules(paths []string) {
 // listedFunctions reads the symbols of modules from a kallsyms text, by address; nil if the text is
 // of another boot or unreadable, which is reported when the kernel's symbols are read.
 func (sb *State) listedFunctions(path string, loads map[string][]change) []symlist.KernelSymbol {
-	f, err := files.Open(path)
+	f, err := files.OpenUnpacked(path)
 	if err != nil {
 		return nil
 	}

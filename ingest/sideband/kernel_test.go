@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -89,6 +90,7 @@ func TestKallsyms(t *testing.T) {
 	}{
 		{name: "by _text", list: list, ref: "_text"},
 		{name: "by _stext", list: strings.ReplaceAll(list, "_text", "_stext"), ref: "_stext"},
+		{name: "packed", list: string(elfbuild.Pack("gzip", []byte(list))), ref: "_text"},
 		{name: "by neither", list: "ffffffff81000100 T do_work\n", err: "neither _text nor _stext is in it"},
 		{name: "hidden", list: "0000000000000000 T _text\n", err: "all addresses are zero"},
 		{name: "no list", list: "hello\n", err: "not a list of kernel symbols"},

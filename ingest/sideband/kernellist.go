@@ -25,9 +25,10 @@ type KernelList struct {
 	lowest                    uint64
 }
 
-// ReadKernelList reads a copy of /proc/kallsyms. Damage is reported when the list is indexed.
+// ReadKernelList reads a copy of /proc/kallsyms, plain or packed. Damage is reported when the list is
+// indexed.
 func ReadKernelList(path string) (*KernelList, error) {
-	f, err := files.Open(path)
+	f, err := files.OpenUnpacked(path)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,11 @@ var listName = regexp.MustCompile(`^(?:kallsyms|System\.map)[-._]([1-9]\d?\.\d+(
 
 // releaseOf returns the release of the kernel in the name of a list of symbols; "" for none.
 func releaseOf(path string) string {
-	m := listName.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), ".txt"))
+	name := filepath.Base(path)
+	for _, packed := range []string{".xz", ".gz", ".zst", ".bz2", ".txt"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	m := listName.FindStringSubmatch(name)
 	if m == nil {
 		return ""
 	}

@@ -69,6 +69,10 @@ func TestCheckKallsyms(t *testing.T) {
 		{name: "its release", list: list, path: "kallsyms-6.1.0-13-amd64"},
 		{name: "another release", list: list, path: "System.map-6.1.0-14-amd64",
 			want: "its name has the release 6.1.0-14-amd64, the capture is of 6.1.0-13-amd64"},
+		{name: "another release, packed", list: string(elfbuild.Pack("zstd", []byte(list))),
+			path: "kallsyms-6.1.0-14-amd64.zst", want: "its name has the release 6.1.0-14-amd64, the capture is of"},
+		{name: "another size, packed", list: string(elfbuild.Pack("xz", []byte(longer))), path: "kallsyms.xz",
+			want: "_etext is"},
 		{name: "no release", list: list, path: "kallsyms-2026-11-27.txt"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/container"
@@ -21,8 +22,8 @@ import (
 )
 
 // archives are tar files among the paths, packed or not, as `perf archive` makes them of its
-// ~/.debug. Their files are unpacked into a temporary directory while they are indexed; in the
-// store they have the archive's path.
+// ~/.debug, and packages of Debian. Their files are unpacked into a temporary directory while they
+// are indexed; in the store they have the archive's path.
 type archives struct {
 	dir   string // with a directory for each archive; "" while there are none
 	paths []string
@@ -39,7 +40,12 @@ const (
 func (a *archives) unpack(ctx context.Context, paths []string) (replaced []string,
 	problems []Problem) {
 	for _, p := range paths {
-		r, _ := openArchive(p)
+		r, err := openArchive(p)
+		if other, ok := errors.AsType[*packageError](err); ok {
+			problems = append(problems, Problem{Path: p, Err: err, Named: true,
+				Hint: strings.Replace(other.hint, "FILE", ingest.ShellWord(p), 1)})
+			continue
+		}
 		if r == nil {
 			replaced = append(replaced, p) // its reader reports the error
 			continue
@@ -117,7 +123,8 @@ func (r *archiveReader) Close() error {
 	return errors.Join(errs...)
 }
 
-// openArchive opens a tar file that is no bundle; the reader is nil for other files.
+// openArchive opens a tar file that is no bundle, or the one in a package of Debian; the reader is nil
+// for other files. Packages that are not read have a *packageError.
 func openArchive(path string) (*archiveReader, error) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -125,6 +132,11 @@ func openArchive(path string) (*archiveReader, error) {
 	}
 	r := &archiveReader{closers: []io.Closer{f}}
 	in := bufio.NewReader(f)
+	data, err := packageData(in)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	in = bufio.NewReader(data)
 	if head, _ := in.Peek(files.MagicBytes); files.PackingOf(head) != "" {
 		unpacked, err := container.Unpacking(files.PackingOf(head), in)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/object/symlist"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 )
@@ -186,11 +187,13 @@ func (w *worker) readFile(t *fileTask, count bool) fileResult {
 	var res fileResult
 	switch t.class {
 	case container.TypeKallsyms:
-		res = w.readKallsyms(t, data, count)
+		res = w.readKallsyms(t, data, int64(t.st.size), count)
 	case container.TypePerfMap, container.TypeJITDump:
 		res = w.readJIT(t, data, count)
+	case container.TypeGzip, container.TypeXZ, container.TypeZstd:
+		res = w.readPacked(t, data, count)
 	default:
-		res = w.readObject(t, data, count)
+		res = w.readObject(t, data, int64(t.st.size), count)
 	}
 	if err := w.reads.Err(); err != nil && ofRun(res.err) == nil {
 		res.err = &runError{err}
@@ -216,27 +219,34 @@ func (res fileResult) blame() fileResult {
 
 var errChanged = errors.New("changed while it was read")
 
-// readObject reads an ELF file or a packed kernel module.
-func (w *worker) readObject(t *fileTask, data io.ReaderAt, count bool) fileResult {
+// readPacked reads a packed kernel module, or a packed copy of /proc/kallsyms.
+func (w *worker) readPacked(t *fileTask, data io.ReaderAt, count bool) fileResult {
 	size := int64(t.st.size)
-	if t.class.Packed() {
-		// The output is held in memory, and its size is not known before. Modules
-		// shrink to a third or a quarter; their symbols and lines come on top.
-		hold, err := w.ix.budget.Acquire(w.ix.ctx, packedCost*size)
-		if err != nil {
-			return fileResult{err: err, again: true}
-		}
-		defer w.ix.budget.Release(hold)
-		data, size, _, err = files.UnpackWith(t.path, data, size, files.UnpackOptions{
-			Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
-		})
-		if w.ix.ctx.Err() != nil {
-			return fileResult{again: true}
-		}
-		if err != nil {
-			return damagedFile(err)
-		}
+	// The output is held in memory, and its size is not known before. Modules
+	// shrink to a third or a quarter; their symbols and lines come on top.
+	hold, err := w.ix.budget.Acquire(w.ix.ctx, packedCost*size)
+	if err != nil {
+		return fileResult{err: err, again: true}
 	}
+	defer w.ix.budget.Release(hold)
+	data, size, _, err = files.UnpackWith(t.path, data, size, files.UnpackOptions{
+		Limit: max(w.ix.opts.MaxMemory, packedCost*size), Stop: w.ix.ctx.Err,
+	})
+	if w.ix.ctx.Err() != nil {
+		return fileResult{again: true}
+	}
+	if err != nil {
+		return damagedFile(err)
+	}
+	head := make([]byte, min(headLen, size))
+	if n, _ := data.ReadAt(head, 0); symlist.IsKallsyms(head[:n]) {
+		return w.readKallsyms(t, data, size, count)
+	}
+	return w.readObject(t, data, size, count)
+}
+
+// readObject reads an ELF file of size bytes.
+func (w *worker) readObject(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
 	ef, err := elf.Open(t.path, data, size)
 	if err != nil {
 		return damagedFile(err)

@@ -170,9 +170,9 @@ func (w *worker) kallsymsID(path string) buildid.ID {
 	return w.ix.opts.KallsymsID
 }
 
-// readKallsyms reads a kept kallsyms text. Only the kernel's own symbols are of use: the text does
-// not have the modules' build IDs.
-func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, count bool) fileResult {
+// readKallsyms reads a kept kallsyms text of size bytes. Only the kernel's own symbols are of use: the
+// text does not have the modules' build IDs.
+func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, size int64, count bool) fileResult {
 	id := w.kallsymsID(t.path)
 	if id.IsZero() {
 		res := fileResult{skip: SkipKallsymsNo}
@@ -182,11 +182,13 @@ func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, count bool) fileRes
 		}
 		return res
 	}
-	hold, err := w.ix.budget.Acquire(w.ix.ctx, kallsymsCost*int64(t.st.size))
-	if err != nil {
-		return fileResult{err: err, again: true}
+	if !t.class.Packed() { // two holds at a time could wait for one another
+		hold, err := w.ix.budget.Acquire(w.ix.ctx, kallsymsCost*size)
+		if err != nil {
+			return fileResult{err: err, again: true}
+		}
+		defer w.ix.budget.Release(hold)
 	}
-	defer w.ix.budget.Release(hold)
 	kernel, _, readErr := splitKallsyms(t.path, io.NewSectionReader(data, 0, math.MaxInt64))
 	if err := w.reads.Err(); err != nil {
 		return fileResult{err: &runError{err}}
@@ -209,7 +211,7 @@ func (w *worker) readKallsyms(t *fileTask, data io.ReaderAt, count bool) fileRes
 	if count {
 		w.ix.count(func(s *Summary) {
 			s.Read++
-			s.Raw += t.st.size
+			s.Raw += uint64(size)
 			s.Kernels++
 		})
 	}

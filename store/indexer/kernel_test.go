@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/object/symlist"
 	"symbolize/store"
@@ -151,7 +152,11 @@ func TestKeptKallsyms(t *testing.T) {
 		name, file string
 		tree       bool // the directory is given, not the file
 		opts       Options
+		packed     string
 	}{
+		{name: "packed by xz", file: id.Hex() + "/kallsyms.xz", tree: true, packed: "xz"},
+		{name: "packed by gzip", file: id.Hex() + "/kallsyms.gz", tree: true, packed: "gzip"},
+		{name: "packed by zstd", file: "x/System.map.zst", opts: Options{KallsymsID: id}, packed: "zstd"},
 		{name: "perf's cache", file: "[kernel.kallsyms]/" + id.Hex() + "/kallsyms", tree: true,
 			opts: Options{}},
 		{name: "notes beside it", file: "kernel/kallsyms", tree: true, opts: Options{}},
@@ -161,7 +166,11 @@ func TestKeptKallsyms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root, m := realDir(t), newMemory()
 			path := filepath.Join(root, tt.file)
-			write(t, path, text)
+			if tt.packed != "" {
+				write(t, path, elfbuild.Pack(tt.packed, text))
+			} else {
+				write(t, path, text)
+			}
 			if filepath.Base(filepath.Dir(path)) == "kernel" {
 				write(t, filepath.Join(filepath.Dir(path), "notes"), note(kernelID))
 			}
@@ -181,6 +190,13 @@ func TestKeptKallsyms(t *testing.T) {
 		write(t, filepath.Join(root, id.Hex(), "kallsyms"), text[:200])
 		sum := m.index(t, Options{}, root)
 		if len(m.ids) != 1 {
+			t.Errorf("objects %v, problems %v", m.ids, sum.Problems)
+		}
+	})
+	t.Run("packed and cut", func(t *testing.T) {
+		root, m := realDir(t), newMemory()
+		write(t, filepath.Join(root, id.Hex(), "kallsyms.gz"), elfbuild.Pack("gzip", text)[:200])
+		if sum := m.index(t, Options{}, root); len(sum.Problems) != 1 || len(m.ids) != 0 {
 			t.Errorf("objects %v, problems %v", m.ids, sum.Problems)
 		}
 	})

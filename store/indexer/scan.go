@@ -419,12 +419,18 @@ func classify(name string, head []byte, named bool) container.Type {
 	case isMap && (t == container.TypePerfMap || t == container.TypeKallsyms): // sizes pass for types
 		return container.TypePerfMap
 	case t == container.TypeELF,
-		t.Packed() && (named || strings.Contains(name, ".ko.")),
+		t.Packed() && (named || strings.Contains(name, ".ko.") || isPackedKallsyms(name)),
 		t == container.TypeKallsyms && (named || name == "kallsyms"), t == container.TypeJITDump,
 		t == container.TypePerfMap && named:
 		return t
 	}
 	return container.TypeUnknown
+}
+
+// isPackedKallsyms reports whether a name is that of a packed copy of /proc/kallsyms: kallsyms.xz.
+func isPackedKallsyms(name string) bool {
+	ext := filepath.Ext(name)
+	return strings.TrimSuffix(name, ext) == "kallsyms" && slices.Contains([]string{".xz", ".gz", ".zst"}, ext)
 }
 
 // fileKind is the type of a directory entry.
