@@ -444,51 +444,6 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestTablesWiden: memory that grows is one mapping.
-func TestTablesWiden(t *testing.T) {
-	line := func(start, end uint64, path string) *codeLine {
-		m := procmaps.Mapping{Start: start, End: end, File: procmaps.File{Path: path}}
-		return &codeLine{Mapping: m, text: m.Line()}
-	}
-	table := mapTable{}
-	for _, c := range []struct {
-		l    *codeLine
-		want bool
-	}{
-		{l: line(0x2000, 0x3000, ""), want: true}, {l: line(0x2000, 0x4000, ""), want: true}, {l: line(0x1000, 0x3000, ""),
-			want: true},
-		{l: line(0x2000, 0x2800, ""), want: true}, {l: line(0x2000, 0x3000, "[heap]")},
-		{l: line(0x6000, 0x7000, "[heap]"), want: true}, {l: line(0x3000, 0x6800, "")},
-	} {
-		if got := table.add([]*codeLine{line(0x9000, 0x9800, "first"), c.l}); got != c.want {
-			t.Errorf("%s: added %v", c.l.text, got)
-		}
-	}
-	want := line(0x1000, 0x4000, "").text + line(0x6000, 0x7000, "[heap]").text +
-		line(0x9000, 0x9800, "first").text
-	if got := string(table.text()); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	// To all mappings of a process further memory is added, as of a compiler at run time.
-	more := line(0xa000, 0xb000, "")
-	whole := mapTable{whole: []byte("all\n"), copied: table.lines, lines: table.lines}
-	if !whole.add([]*codeLine{line(0x2000, 0x3000, "")}) || string(whole.text()) != "all\n" {
-		t.Errorf("what is there: %q", whole.text())
-	}
-	for range 2 { // once is enough
-		if !whole.add([]*codeLine{more}) || string(whole.text()) != "all\n"+more.text {
-			t.Errorf("with more: %q", whole.text())
-		}
-	}
-	if whole.add([]*codeLine{line(0xa000, 0xb000, "other")}) {
-		t.Error("another file's code was added in its place")
-	}
-	if !whole.add([]*codeLine{line(0x1000, 0x4800, "")}) ||
-		string(whole.text()) != "all\n"+line(0x1000, 0x4800, "").text+more.text {
-		t.Errorf("grown: %q", whole.text())
-	}
-}
-
 // TestMapRecords: records that are cut or of no process are passed over.
 func TestMapRecords(t *testing.T) {
 	p := remapped(t)

@@ -62,9 +62,8 @@ type codeCopy struct {
 
 // codeLine is a line of /proc/PID/maps that maps code.
 type codeLine struct {
-	procmaps.Mapping
-	id   buildid.ID // zero if unknown
-	text string
+	procmaps.Line
+	id buildid.ID // zero if unknown
 }
 
 // Locate implements sampler.Explainer.
@@ -174,7 +173,7 @@ func (x *places) copied(of *programCopies, time, at uint64) (l *codeLine, proof 
 			}
 		case l == nil:
 			l, proof = m, history.Mapped
-		case !m.same(l):
+		case !m.Same(&l.Mapping):
 			return nil, history.Uncertain, false
 		}
 	}
@@ -240,16 +239,6 @@ func (c *codeCopy) line(at uint64) *codeLine {
 	return nil
 }
 
-// same reports whether two lines map an address to the same code.
-func (l *codeLine) same(o *codeLine) bool {
-	a, b := l.File, o.File
-	if a.Inode == 0 || b.Inode == 0 {
-		return a.Path == b.Path && a.Inode == b.Inode
-	}
-	a.Path, b.Path = "", "" // the file may have been deleted or renamed
-	return a == b && l.Start-l.Offset == o.Start-o.Offset
-}
-
 // files returns the files with known build IDs that has accepts, sorted by build ID: for equal
 // build IDs the first path in sort order.
 func (p *processes) files(has func(id []byte) bool) (files []bundle.File) {
@@ -302,7 +291,7 @@ func (p *processes) lives(of sampler.Process) bool {
 
 // codeLine returns a line and the build ID of its file. p.mu is held.
 func (p *processes) codeLine(m procmaps.Mapping, text string) *codeLine {
-	l := &codeLine{Mapping: m, text: text, id: p.ids[m.File]}
+	l := &codeLine{Line: procmaps.Line{Mapping: m, Text: text}, id: p.ids[m.File]}
 	if m.File.Path == procmaps.VDSO && m.Start>>32 != 0 { // a 32-bit program has a different vdso
 		l.id = p.vdso
 	}
@@ -463,9 +452,7 @@ type mapTables struct {
 // mapTable is a table of mappings that do not overlap.
 type mapTable struct {
 	program uint64
-	whole   []byte     // last complete mappings of a process that is kept whole
-	copied  []codeLine // lines with code in whole
-	lines   []codeLine
+	layout  procmaps.Layout // of a process that is kept whole: from its last complete mappings
 }
 
 // mapTables returns the tables of a process. Its list of programs is made at the first call: the
@@ -482,111 +469,39 @@ func (x *places) mapTables(pid int32) *mapTables {
 	for i, program := range t.programs {
 		t.list = append(t.list, mapTable{program: program})
 		if i == 0 && x.p.whole[pid] {
-			m := &t.list[0]
-			m.whole, m.copied = x.p.wholeOf(pid, program)
-			m.lines = m.copied
+			t.list[0].layout = x.p.layoutOf(pid, program)
 		}
 	}
 	return t
 }
 
-// wholeOf returns the newest mappings of a program, all and only code. p.mu is held.
-func (p *processes) wholeOf(pid int32, program uint64) (text []byte, lines []codeLine) {
+// layoutOf returns the newest mappings of a program. p.mu is held.
+func (p *processes) layoutOf(pid int32, program uint64) procmaps.Layout {
 	for _, saved := range slices.Backward(p.kept[pid]) {
 		if saved.program != program {
 			continue
 		}
-		text, err := p.maps.read(saved.spooled, nil)
-		if err != nil {
-			continue
+		if text, err := p.maps.read(saved.spooled, nil); err == nil {
+			return procmaps.NewLayout(text)
 		}
-		for m, row := range procmaps.Code(text) {
-			lines = append(lines, codeLine{Mapping: m, text: string(row)})
-		}
-		return text, lines
 	}
-	return nil, nil
+	return procmaps.Layout{}
 }
 
 // Number implements sampler.Explainer.
 func (x *places) Number(of sampler.Process, mappings []int) uint32 {
 	t := x.mapTables(of.PID)
-	lines := make([]*codeLine, len(mappings))
+	lines := make([]procmaps.Line, len(mappings))
 	for i, n := range mappings {
-		lines[i] = x.lines[n]
+		lines[i] = x.lines[n].Line
 	}
 	for i := range t.list {
-		if m := &t.list[i]; (m.program == of.Program || of.Program == 0) && m.add(lines) {
+		m := &t.list[i]
+		if (m.program == of.Program || of.Program == 0) && m.layout.Add(lines) {
 			return uint32(i)
 		}
 	}
 	t.list = append(t.list, mapTable{program: of.Program})
-	t.list[len(t.list)-1].add(lines)
+	t.list[len(t.list)-1].layout.Add(lines)
 	return uint32(len(t.list) - 1)
-}
-
-// add adds mappings unless existing ones conflict.
-func (t *mapTable) add(lines []*codeLine) bool {
-	next := t.lines
-	for _, l := range lines {
-		i := slices.IndexFunc(next, l.overlaps)
-		switch {
-		case i < 0:
-			next = append(slices.Clip(next), *l)
-		case next[i].same(l) && next[i].Start <= l.Start && l.End <= next[i].End:
-		case next[i].same(l):
-			wide, ok := widened(next, i, l)
-			if !ok {
-				return false
-			}
-			next = slices.Clone(next)
-			next[i] = wide
-		default:
-			return false
-		}
-	}
-	t.lines = next
-	return true
-}
-
-func (l *codeLine) overlaps(o codeLine) bool { return o.Start < l.End && l.Start < o.End }
-
-// widened returns a line that covers lines[i] and l, which map their addresses alike. ok is false
-// if another line is between them.
-func widened(lines []codeLine, i int, l *codeLine) (w codeLine, ok bool) {
-	w = lines[i]
-	if l.Start < w.Start {
-		w.Start, w.Offset = l.Start, l.Offset
-	}
-	w.End = max(w.End, l.End)
-	w.text = w.Line()
-	for n := range lines {
-		if n != i && w.overlaps(lines[n]) {
-			return w, false
-		}
-	}
-	return w, true
-}
-
-// text returns the lines sorted by address.
-func (t *mapTable) text() []byte {
-	sorted := t.further()
-	slices.SortFunc(sorted, func(a, b codeLine) int { return cmp.Compare(a.Start, b.Start) })
-	b := slices.Clip(t.whole)
-	for _, l := range sorted {
-		b = append(b, l.text...)
-	}
-	return b
-}
-
-// further returns the lines that are not in whole: memory that a run-time compiler mapped later, or
-// earlier.
-func (t *mapTable) further() []codeLine {
-	var list []codeLine
-	for i, l := range t.lines {
-		if i >= len(t.copied) || l.text != t.copied[i].text {
-			list = append(list, l)
-		}
-	}
-	return list
 }

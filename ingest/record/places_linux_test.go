@@ -319,7 +319,7 @@ func TestWholeTables(t *testing.T) {
 	if !strings.HasPrefix(text, all) || !strings.Contains(text[len(all):], "/later") || strings.Contains(text, "/old") {
 		t.Errorf("mappings %q", text)
 	}
-	if text, lines := p.wholeOf(50, 3); text != nil || lines != nil {
-		t.Errorf("of a program without copies: %q", text)
+	if layout := p.layoutOf(50, 3); len(layout.Lines()) > 0 || layout.Text() != nil {
+		t.Errorf("of a program without copies: %q", layout.Text())
 	}
 }

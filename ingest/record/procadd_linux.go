@@ -67,7 +67,7 @@ func (p *processes) neededMappings(pid int32, x *places) ([]byte, error) {
 	}
 	switch {
 	case x != nil && x.tables[pid] != nil:
-		return x.tables[pid].list[0].text(), nil
+		return x.tables[pid].list[0].layout.Text(), nil
 	case len(versions) == 0 || x != nil && !p.whole[pid]:
 		return nil, nil
 	}
@@ -80,8 +80,9 @@ func (p *processes) addPrograms(w *bundle.Writer, pid int32, x *places) error {
 	if x == nil || x.tables[pid] == nil {
 		return nil
 	}
-	for i, t := range x.tables[pid].list {
-		if b := t.text(); i > 0 && len(b) > 0 {
+	list := x.tables[pid].list
+	for i := range list {
+		if b := list[i].layout.Text(); i > 0 && len(b) > 0 {
 			if err := w.Add(bundle.ProgramMapsName(pid, uint32(i)), b); err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/format/procmaps"
 )
 
 // mergeWays is how many segments are merged at a time: more segments are first merged in groups, so
@@ -202,42 +203,87 @@ func (x *merger) add(name string, r io.Reader) error {
 	return x.to.AddReader(name, r)
 }
 
-// mergeMappings adds the mappings of processes. Equal mappings of a process in two segments are of
-// one program; the newest mappings keep their numbers.
+// maxMergedMaps limits the mappings of one program, in bytes. capture reads 16 MiB at most, and adds
+// some to them.
+const maxMergedMaps = 64 << 20
+
+// mergedMaps are mappings of a process in one of the segments.
+type mergedMaps struct {
+	from    int
+	program uint32
+	name    string
+	sum     [sha256.Size]byte
+}
+
+// mergeMappings adds the mappings of processes; the newest ones of a process keep their number.
 func (x *merger) mergeMappings(done map[string]bool) error {
-	type mappings struct {
-		pid  int32
-		text [sha256.Size]byte
-	}
-	known := make(map[mappings]uint32)
-	used := make(map[int32]uint32) // numbers, by process
+	all := make(map[int32][]mergedMaps)
 	for from, b := range slices.Backward(x.from) {
 		for _, name := range b.Names() {
-			pid, program, ok := MapsProgram(name)
-			if !ok {
-				continue
-			}
-			done[name] = true
-			key := mappings{pid, b.entries[b.index[name]].sum}
-			n, ok := known[key]
-			if !ok {
-				n = used[pid]
-				used[pid]++
-				known[key] = n
-				r, size, err := b.Entry(name)
-				if err == nil {
-					err = x.add(ProgramMapsName(pid, n), io.NewSectionReader(r, 0, size))
-				}
-				if err != nil {
-					return err
-				}
-			}
-			if n != program {
-				x.programs[programKey{from, pid, program}] = n
+			if pid, program, ok := MapsProgram(name); ok {
+				done[name] = true
+				all[pid] = append(all[pid], mergedMaps{from, program, name, b.entries[b.index[name]].sum})
 			}
 		}
 	}
+	for _, pid := range slices.Sorted(maps.Keys(all)) {
+		if err := x.mergeProcess(pid, all[pid]); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mergeProcess adds the mappings of one process, newest first. Equal mappings in two segments are
+// of one program, and those with the vdso at the same address where no code differs: a program maps
+// more code as it runs, and the files of its run-time compiler are for its last mappings.
+func (x *merger) mergeProcess(pid int32, list []mergedMaps) error {
+	known := make(map[[sha256.Size]byte]int)
+	var layouts []procmaps.Layout
+	for _, m := range list {
+		n, ok := known[m.sum]
+		if !ok {
+			text, err := x.from[m.from].ReadEntry(m.name, maxMergedMaps)
+			if err != nil {
+				return err
+			}
+			layout := procmaps.NewLayout(text)
+			for n = range layouts {
+				if isSameProgram(&layouts[n], &layout) && layouts[n].Add(layout.Lines()) {
+					ok = true
+					break
+				}
+			}
+			if !ok {
+				n = len(layouts)
+				layouts = append(layouts, layout)
+			}
+			known[m.sum] = n
+		}
+		if uint32(n) != m.program {
+			x.programs[programKey{m.from, pid, m.program}] = uint32(n)
+		}
+	}
+	for n := range layouts {
+		if err := x.add(ProgramMapsName(pid, uint32(n)), bytes.NewReader(layouts[n].Text())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSameProgram reports whether two layouts have the vdso at the same address, which the kernel
+// chooses for each program.
+func isSameProgram(a, b *procmaps.Layout) bool {
+	at := func(l *procmaps.Layout) uint64 {
+		for _, line := range l.Lines() {
+			if line.File.Path == procmaps.VDSO {
+				return line.Start
+			}
+		}
+		return 0
+	}
+	return at(a) != 0 && at(a) == at(b)
 }
 
 // mergeFiles returns the files of all segments, sorted by build ID, each ID once.

@@ -137,7 +137,7 @@ func countsOf(t testing.TB, b *Bundle) map[string]uint64 {
 			entry := ProgramMapsName(pid, binary.LittleEndian.Uint32(key[28:]))
 			text := []byte("no mappings")
 			if b.Has(entry) {
-				text, _ = b.ReadEntry(entry, 100)
+				text, _ = b.ReadEntry(entry, 1000)
 			}
 			return fmt.Sprintf("%s %d %s", stack, pid, text)
 		}
@@ -480,5 +480,92 @@ func TestFlushKernel(t *testing.T) {
 	defer b.Close()
 	if got, err := b.ReadEntry(KallsymsName, 10); err != nil || string(got) != "a" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestMergedMappings: the mappings that one program has in the parts of a recording are one list,
+// which names what each part's addresses need; another program under its process ID has its own.
+func TestMergedMappings(t *testing.T) {
+	const (
+		vdso  = "7fff0000-7fff2000 r-xp 00000000 00:00 0 [vdso]\n"
+		other = "7ffe0000-7ffe2000 r-xp 00000000 00:00 0 [vdso]\n"
+		heap  = "5000-6000 rw-p 00000000 00:00 0 [heap]\n"
+		app   = "1000-2000 r-xp 00000000 08:01 7 /srv/app/bin/app\n"
+		code  = "9000-a000 rwxp 00000000 00:00 0\n"
+		grown = "00009000-0000b000 r-xp 00000000 00:00 0 \n" // as Layout writes it
+		file  = "9000-a000 r-xp 00000000 08:01 8 /srv/app/lib/plugin.so\n"
+	)
+	for _, tt := range []struct {
+		name     string
+		parts    []string // mappings in each part
+		programs []string // the merged mappings, by number
+		of       []int    // the program of each part
+	}{
+		{name: "equal", parts: []string{app + vdso, app + vdso}, programs: []string{app + vdso}, of: []int{0, 0}},
+		{name: "data differs", parts: []string{app + vdso, app + heap + vdso},
+			programs: []string{app + heap + vdso}, of: []int{0, 0}},
+		{name: "later code", parts: []string{app + vdso, app + code + vdso},
+			programs: []string{app + code + vdso}, of: []int{0, 0}},
+		{name: "removed code", parts: []string{app + code + vdso, app + vdso},
+			programs: []string{app + vdso + code}, of: []int{0, 0}},
+		{name: "grown code", parts: []string{app + code + vdso, app + vdso,
+			app + "9000-b000 rwxp 00000000 00:00 0\n" + vdso},
+			programs: []string{app + "9000-b000 rwxp 00000000 00:00 0\n" + vdso}, of: []int{0, 0, 0}},
+		{name: "shrunk code", parts: []string{app + "9000-b000 rwxp 00000000 00:00 0\n" + vdso, app + code + vdso},
+			programs: []string{app + code + vdso + grown}, of: []int{0, 0}},
+		{name: "replaced code", parts: []string{app + code + vdso, app + file + vdso},
+			programs: []string{app + file + vdso, app + code + vdso}, of: []int{1, 0}},
+		{name: "replaced and back", parts: []string{app + code + vdso, app + file + vdso, app + heap + code + vdso},
+			programs: []string{app + heap + code + vdso, app + file + vdso}, of: []int{0, 1, 0}},
+		{name: "another program", parts: []string{app + vdso, app + code + other},
+			programs: []string{app + code + other, app + vdso}, of: []int{1, 0}},
+		{name: "unknown program", parts: []string{app, app + code}, programs: []string{app + code, app},
+			of: []int{1, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "capture.data")
+			w, err := Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Abort()
+			for n, text := range tt.parts {
+				if err := w.Add(MapsName(7), []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+				addCounts(t, w, []testCount{{stack: fmt.Sprint("part", n), pid: 7, samples: 1}})
+				m := &Manifest{Begin: testClock(n), End: testClock(n + 1), Samples: []Samples{testSamples}}
+				if n < len(tt.parts)-1 {
+					err = w.Flush(m)
+				} else {
+					err = w.Commit(m)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := OpenFile(path)
+			if err != nil || len(b.Warnings) > 0 {
+				t.Fatal(err, b.Warnings)
+			}
+			defer b.Close()
+			var programs []string
+			for n := uint32(0); b.Has(ProgramMapsName(7, n)); n++ {
+				text, err := b.ReadEntry(ProgramMapsName(7, n), 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				programs = append(programs, string(text))
+			}
+			if !slices.Equal(programs, tt.programs) {
+				t.Errorf("mappings\n%q\nwant\n%q", programs, tt.programs)
+			}
+			got := countsOf(t, b)
+			for n, program := range tt.of {
+				if key := fmt.Sprintf("part%d 7 %s", n, tt.programs[program]); got[key] != 1 {
+					t.Errorf("no %q in %v", key, got)
+				}
+			}
+		})
 	}
 }
