@@ -134,11 +134,17 @@ func (m *Manifest) RefSymbol(name string) (addr.Addr, bool) {
 func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && !m.HasNames() }
 
 // CompareSources orders Manifest.Sources, and so their layers: by kind, newest producer first, most
-// named bytes first, digest.
+// named bytes first, digest. Of lists of the kernel's symbols the one with most functions is first:
+// they have no sizes, so that one with gaps names as many bytes.
 func CompareSources(a, b SourceInfo) int {
+	functions := 0
+	if a.Kind == Kallsyms {
+		functions = cmp.Compare(b.Funcs, a.Funcs)
+	}
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(b.Producer, a.Producer),
+		functions,
 		cmp.Compare(b.Named, a.Named),
 		bytes.Compare(a.Digest[:], b.Digest[:]),
 	)

@@ -161,3 +161,25 @@ func TestVariantTruncated(t *testing.T) {
 func testID(n int) buildid.ID {
 	return buildid.New(append(bytes.Repeat([]byte{0xa0}, 19), byte(n)))
 }
+
+func TestCompareSources(t *testing.T) {
+	digest := func(n byte) (d [32]byte) { d[0] = n; return d }
+	for _, tt := range []struct {
+		name          string
+		first, second SourceInfo
+	}{
+		{name: "kind", first: SourceInfo{Kind: DWARF, Digest: digest(2)}, second: SourceInfo{Kind: Symtab, Named: 9}},
+		{name: "newest producer", first: SourceInfo{Kind: Symtab, Producer: 2, Digest: digest(2)},
+			second: SourceInfo{Kind: Symtab, Producer: 1, Named: 9}},
+		{name: "most named bytes", first: SourceInfo{Kind: Symtab, Named: 9, Digest: digest(2)},
+			second: SourceInfo{Kind: Symtab, Named: 8, Funcs: 100}},
+		{name: "a kernel's list with most functions", first: SourceInfo{Kind: Kallsyms, Funcs: 100, Digest: digest(2)},
+			second: SourceInfo{Kind: Kallsyms, Named: 9, Funcs: 99}},
+		{name: "digest", first: SourceInfo{Kind: Kallsyms, Digest: digest(1)},
+			second: SourceInfo{Kind: Kallsyms, Digest: digest(2)}},
+	} {
+		if CompareSources(tt.first, tt.second) >= 0 || CompareSources(tt.second, tt.first) <= 0 {
+			t.Errorf("%s: %+v is not before %+v", tt.name, tt.first, tt.second)
+		}
+	}
+}
