@@ -534,15 +534,34 @@ func commandRank(command []string, base string) int {
 		return 0
 	}
 	for _, word := range command[1:] {
-		flags, short := strings.CutPrefix(word, "-")
 		switch {
-		case word == "--all-cpus", short && strings.Contains(flags, "a") && strings.Trim(flags, "agqv") == "":
+		case isAllCPUs(word):
 			return 1
 		case BaseName(word) == base:
 			return 2
 		}
 	}
 	return 1
+}
+
+// isAllCPUs reports whether a word is the option of a recorder to record a whole machine.
+func isAllCPUs(word string) bool {
+	flags, short := strings.CutPrefix(word, "-")
+	return word == "--all-cpus" ||
+		short && strings.Contains(flags, "a") && strings.Trim(flags, "agqv") == ""
+}
+
+// AllCPUs reports whether the recorder recorded a whole machine, as far as its command line says.
+func (m *Meta) AllCPUs() bool {
+	for _, word := range strings.Fields(m.Command) {
+		switch {
+		case isAllCPUs(word):
+			return true
+		case word == "--" || BaseName(word) == BaseName(m.MainProgram):
+			return false
+		}
+	}
+	return false
 }
 
 // WithoutInlines returns names with only the frame of the physical function at each location: n

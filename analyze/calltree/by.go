@@ -80,3 +80,42 @@ func ParseBy(s string) ([]By, error) {
 	}
 	return list, nil
 }
+
+// commShare is the share of an event from which a comm counts as a process of its own: less are
+// helpers, such as the shell that started the program.
+const commShare = 0.01
+
+// TreeBy returns the granularities of a tree of profiles, by the event of a number in the first one:
+// by function, of several programs as outermost frames, as folded stacks have them. Functions of one
+// name of several programs have nothing in common.
+func TreeBy(event int, profiles ...*ingest.Profile) []By {
+	for _, p := range profiles {
+		at := slices.IndexFunc(p.Events, func(e ingest.Event) bool {
+			return event < len(profiles[0].Events) && e.Name == profiles[0].Events[event].Name
+		})
+		if OfPrograms(p, at) {
+			return []By{Comm, Function}
+		}
+	}
+	return []By{Function}
+}
+
+// OfPrograms reports whether a profile is of several programs: more than one comm has at least 1 % of
+// the weight of an event, or of a recording of a whole machine, any weight.
+func OfPrograms(p *ingest.Profile, event int) bool {
+	weights, total := make(map[ingest.StringID]uint64), uint64(0)
+	for i := range p.Samples {
+		if s := &p.Samples[i]; int(s.Event) == event {
+			v := cmp.Or(s.Weight, s.Count)
+			weights[s.Comm] += v
+			total += v
+		}
+	}
+	several := 0
+	for _, v := range weights {
+		if p.Meta.AllCPUs() || float64(v) >= commShare*float64(total) {
+			several++
+		}
+	}
+	return several > 1
+}

@@ -52,12 +52,24 @@ func Fold(base, sides []Input, opts calltree.Options) (*Folded, error) {
 			return nil, &ingest.EventError{Capture: in.Name, Event: event.Name,
 				Has: eventNames(in.Profile)}
 		}
-		profiles[i], stacks[i] = in.Profile, calltree.Fold(in.Profile, &o)
+		all[i].Profile = ofOneProgram(in.Profile, o.Event)
+		profiles[i], stacks[i] = all[i].Profile, calltree.Fold(in.Profile, &o)
 	}
 	m := newMatcher(profiles)
 	stacks = calltree.Unify(stacks, m.key)
-	return &Folded{New: stacks[:len(sides)], Base: stacks[len(sides):], sides: sides,
-		base: base}, nil
+	n := len(sides)
+	return &Folded{New: stacks[:n], Base: stacks[n:], sides: all[:n], base: all[n:]}, nil
+}
+
+// ofOneProgram returns a profile without a main program, where an event is of several programs: the
+// heaviest of them is not its subject, and not the same as that of another profile.
+func ofOneProgram(p *ingest.Profile, event int) *ingest.Profile {
+	if !calltree.OfPrograms(p, event) {
+		return p
+	}
+	several := *p
+	several.Meta.MainProgram = ""
+	return &several
 }
 
 func eventNames(p *ingest.Profile) (names []string) {

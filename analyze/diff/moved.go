@@ -66,7 +66,7 @@ func (t *Trend) moments() (list []int) {
 
 // readCalls adds the calls of a profile from and to the functions that have changes.
 func (b *TrendBuilder) readCalls(r *relations, t *Trend, m *matcher, in Input) error {
-	s, err := b.fold(in)
+	s, err := b.fold(&in)
 	if err != nil {
 		return err
 	}

@@ -139,8 +139,8 @@ func NewTrend(opts TrendOptions) *TrendBuilder {
 // PeriodOf returns the start of the period of a time.
 func (b *TrendBuilder) PeriodOf(t time.Time) time.Time { return t.UTC().Truncate(b.opts.Every) }
 
-// fold folds the event of a profile that the trend is of.
-func (b *TrendBuilder) fold(in Input) (*calltree.Stacks, error) {
+// fold folds the event of a profile that the trend is of, and removes the main program of several.
+func (b *TrendBuilder) fold(in *Input) (*calltree.Stacks, error) {
 	p, o := in.Profile, b.opts.Options
 	wanted := cmp.Or(b.event.Name, b.opts.Event)
 	if at := ingest.EventNamed(eventNames(p), wanted); at >= 0 {
@@ -153,12 +153,13 @@ func (b *TrendBuilder) fold(in Input) (*calltree.Stacks, error) {
 		return nil, &ingest.EventError{Capture: in.Name, Event: wanted, Has: eventNames(p)}
 	}
 	b.event = p.Events[o.Event]
+	in.Profile = ofOneProgram(p, o.Event)
 	return calltree.Fold(p, &o), nil
 }
 
 // Add adds a profile that began at a time. One that lacks the event is an error, and is not added.
 func (b *TrendBuilder) Add(in Input, began time.Time) error {
-	s, err := b.fold(in)
+	s, err := b.fold(&in)
 	if err != nil {
 		return err
 	}

@@ -255,6 +255,9 @@ func (g *Graph) describe(p *ingest.Profile) {
 	}
 	add("recorder", m.Recorder)
 	add("command", m.Command)
+	if g.Shown < len(g.Events) && calltree.OfPrograms(p, g.rows.number[g.Shown]) {
+		return
+	}
 	add("main program", m.MainProgram)
 	if i := slices.IndexFunc(p.Objects, func(o ingest.Object) bool {
 		return m.MainProgram != "" && o.File.Path == m.MainProgram

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"symbolize/analyze"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/flame"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/fixtures/sweep"
@@ -107,6 +108,7 @@ func TestRanges(t *testing.T) {
 				}
 				opts := options()
 				opts.Keep = ingest.Keep{}
+				opts.By = calltree.TreeBy(0, p) // of mixed.data and bpf.data by comm
 				g := flame.New(p, opts)
 				lines := func(l ingest.LocationID) uint32 { return uint32(l) + 1 }
 				if err := c.Replay(t.Context(), g.SetRanges(lines).Add); err != nil {

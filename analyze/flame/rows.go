@@ -38,6 +38,7 @@ type rows struct {
 	events  []*calltree.Stacks // by number in the page
 	shown   int                // the event that is shown first
 	by      []calltree.By      // of the labels
+	comms   bool               // the outermost frames are comms
 	labels  []Label
 	columns []column
 	frames  []calltree.NodeID // with the mark of inlined calls
@@ -165,7 +166,7 @@ func newRows(p *ingest.Profile, opts *Options) *rows {
 		by = append(by, calltree.Function)
 	}
 	folder := calltree.New(p, calltree.Options{By: by, Filter: opts.Filter, Demangler: opts.Demangler})
-	r := &rows{folder: folder, by: labels}
+	r := &rows{folder: folder, by: labels, comms: slices.Contains(opts.By, calltree.Comm)}
 	for _, l := range labels {
 		r.labels = append(r.labels, Label{Name: strings.TrimPrefix(l.String(), ingest.LabelTag)})
 	}

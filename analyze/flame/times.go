@@ -34,8 +34,9 @@ type Times struct {
 	children map[[2]uint32]int32
 	text     []byte
 	table    geckoStacks
-	nodes    map[[2]uint32]uint32 // rows of table by parent (0: none, else one more) and frame
-	stacks   map[string]int32     // numbers in chains by locations; droppedStack
+	nodes    map[[2]uint32]uint32       // rows of table by parent (0: none, else one more) and frame
+	stacks   map[string]int32           // numbers in chains by comm and locations; droppedStack
+	comms    map[string]calltree.NodeID // nodes by name, if they are the outermost frames; else nil
 	chains   []chain
 	threads  []timedThread
 	index    map[threadKey]uint32
@@ -81,11 +82,20 @@ type timedSample struct {
 }
 
 // SetTimes makes an empty Times for WriteGecko. The graph has to be of the Profile of one recording
-// and only by attributes of frames.
+// and only by comm and attributes of frames.
 func (g *Graph) SetTimes() *Times {
-	g.times = &Times{g: g, nodes: make(map[[2]uint32]uint32), stacks: make(map[string]int32),
+	t := &Times{g: g, nodes: make(map[[2]uint32]uint32), stacks: make(map[string]int32),
 		index: make(map[threadKey]uint32)}
-	return g.times
+	if g.rows.comms {
+		t.comms = make(map[string]calltree.NodeID)
+		for i := range g.rows.nodes {
+			if n := &g.rows.nodes[i]; n.By == calltree.Comm {
+				t.comms[n.Name] = calltree.NodeID(i)
+			}
+		}
+	}
+	g.times = t
+	return t
 }
 
 // DropTimes undoes SetTimes.
@@ -101,7 +111,7 @@ func (t *Times) Add(s *input.ReplaySample) error {
 	if event < 0 {
 		return nil
 	}
-	stack := t.stack(s.Frames)
+	stack := t.stack(s)
 	if stack == droppedStack {
 		return nil
 	}
@@ -152,10 +162,13 @@ func (t *Times) thread(k threadKey, comm string) uint32 {
 	return n
 }
 
-// stack returns the number of a stack in chains, or droppedStack.
-func (t *Times) stack(frames []input.ReplayFrame) int32 {
+// stack returns the number of the stack of a sample in chains, or droppedStack.
+func (t *Times) stack(s *input.ReplaySample) int32 {
 	t.key, t.locations = t.key[:0], t.locations[:0]
-	for _, f := range frames {
+	if t.comms != nil {
+		t.key = append(append(t.key, s.Comm...), 0)
+	}
+	for _, f := range s.Frames {
 		t.key = binary.AppendUvarint(t.key, uint64(f.Location))
 		t.locations = append(t.locations, f.Location)
 	}
@@ -164,7 +177,7 @@ func (t *Times) stack(frames []input.ReplayFrame) int32 {
 		return number
 	}
 	number = droppedStack
-	if t.frames, ok = t.g.rows.folder.Stack(t.frames[:0], t.locations); ok {
+	if t.frames, ok = t.g.rows.folder.Stack(t.root(s.Comm), t.locations); ok {
 		number = int32(len(t.chains))
 		c := chain{row: t.lastRow(t.frames), leaf: noLocation}
 		if len(t.locations) > 0 {
@@ -174,6 +187,15 @@ func (t *Times) stack(frames []input.ReplayFrame) int32 {
 	}
 	t.stacks[string(t.key)] = number
 	return number
+}
+
+// root returns t.frames with only the node of a comm, if the comms are roots.
+func (t *Times) root(comm string) []calltree.NodeID {
+	text, _ := calltree.SampleLabel(calltree.Comm, comm, "", -1, -1, -1)
+	if n, ok := t.comms[text]; ok {
+		return append(t.frames[:0], n)
+	}
+	return t.frames[:0]
 }
 
 // lastRow returns the row of the innermost frame of a stack; of a page, twice the index of the last

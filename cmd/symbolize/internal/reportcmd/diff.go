@@ -165,7 +165,8 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if o.format == cli.Folded {
 			return writeFolded(a, s, o, before, after)
 		}
-		d, err := diff.New(before, after, o.options(s, after[0].Profile))
+		opts := o.treeCalls(s, profilesOf(after, before)...)
+		d, err := diff.New(before, after, o.options(opts))
 		if err != nil {
 			return err
 		}
@@ -219,14 +220,22 @@ func capturesOf(side, captures []string) ([]string, error) {
 	return own, nil
 }
 
-func (o *diffOptions) options(s *cli.Session, p *ingest.Profile) diff.Options {
-	return diff.Options{Options: o.calls(s, p), Normalize: o.normalize, Cum: o.sort == "cum",
+// profilesOf returns the profiles of sides.
+func profilesOf(sides ...[]diff.Input) (profiles []*ingest.Profile) {
+	for _, in := range slices.Concat(sides...) {
+		profiles = append(profiles, in.Profile)
+	}
+	return profiles
+}
+
+func (o *diffOptions) options(opts calltree.Options) diff.Options {
+	return diff.Options{Options: opts, Normalize: o.normalize, Cum: o.sort == "cum",
 		MinShare: o.minShare / 100, Limit: o.rows, Alpha: o.alpha, FailAbove: o.bound()}
 }
 
 // writeFolded writes the stacks of both sides.
 func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []diff.Input) error {
-	f, err := diff.Fold(before, after, o.calls(s, after[0].Profile))
+	f, err := diff.Fold(before, after, o.treeCalls(s, profilesOf(after, before)...))
 	if err != nil {
 		return err
 	}

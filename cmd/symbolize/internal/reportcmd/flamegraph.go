@@ -165,7 +165,10 @@ func (o *flamegraphOptions) noteWhole(a *cli.App) {
 
 // graph makes the graph of a profile.
 func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile) *flame.Graph {
-	opts := o.calls(s, p)
+	opts := o.treeCalls(s, p)
+	if o.format == cli.Folded || o.format == cli.Gecko { // which have the comm besides
+		opts.By = o.parsed.By
+	}
 	if opts.Latency {
 		p = p.Latency()
 	}
@@ -205,7 +208,7 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 	}
 	return withSides(ctx, a, &o.InputOptions, o.base, paths, func(s *cli.Session, before,
 		after []diff.Input) error {
-		opts := o.calls(s, after[0].Profile)
+		opts := o.treeCalls(s, profilesOf(after, before)...)
 		both, err := diff.Fold(before, after, opts)
 		if err != nil {
 			return err

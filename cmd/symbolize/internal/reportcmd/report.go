@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/annotate"
+	"symbolize/analyze/calltree"
 	"symbolize/analyze/code"
 	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
@@ -124,6 +125,7 @@ func newReport(ctx context.Context, s *cli.Session, p *ingest.Profile, c *input.
 	finder *code.Finder, o reportPage) (g *flame.Graph, err error) {
 	event := s.Event(p)
 	g = flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
+		By:    calltree.TreeBy(event, p),
 		Cover: pageCoverage(s, p, o.count), Keep: o.keep, Demangler: o.demangler})
 	g.Kind, g.Tables = "Report", bpfTables(s)
 	var line func(ingest.LocationID) uint32

@@ -1,6 +1,7 @@
 package reportcmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,9 +43,9 @@ func (o *selectOptions) addFlags(cmd *cobra.Command) {
 			fs.StringVar(f.text, f.name, "", f.usage)
 		}
 	})
-	fs.StringVar(&o.by, "by", calltree.Function.String(), "add up by `ATTRIBUTE`: "+
-		strings.Join(calltree.Words(), ", ")+", or a label of --labels such as cgroup or time:10s; "+
-		"attributes of samples before one of frames (comm,function) become outermost frames")
+	fs.StringVar(&o.by, "by", "", "add up by `ATTRIBUTE`: "+strings.Join(calltree.Words(), ", ")+
+		", or a label of --labels such as cgroup or time:10s; attributes of samples before one of frames "+
+		"become outermost frames (default function, in trees of several programs comm,function)")
 	cli.Complete(cmd, "by", calltree.Words())
 	cli.AddCount(fs, &o.count)
 	fs.BoolVar(&o.latency, "latency", false, "divide the weight of each sample by the number of "+
@@ -121,7 +122,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 			return cli.Usagef("--%s: %w", f.name, expressionError(err))
 		}
 	}
-	if o.parsed.By, err = calltree.ParseBy(o.by); err != nil {
+	if o.parsed.By, err = calltree.ParseBy(cmp.Or(o.by, calltree.Function.String())); err != nil {
 		return cli.Usagef("--by %v", err)
 	}
 	if slices.Contains(o.parsed.By, calltree.Label) {
@@ -173,6 +174,16 @@ func checkShare(percent float64) error {
 func (o *selectOptions) calls(s *cli.Session, p *ingest.Profile) calltree.Options {
 	opts := o.parsed
 	opts.Event = s.Event(p)
+	return opts
+}
+
+// treeCalls is calls for trees and pages of profiles, the first of which has the event: without --by,
+// several programs are their roots.
+func (o *selectOptions) treeCalls(s *cli.Session, profiles ...*ingest.Profile) calltree.Options {
+	opts := o.calls(s, profiles[0])
+	if o.by == "" {
+		opts.By = calltree.TreeBy(opts.Event, profiles...)
+	}
 	return opts
 }
 

@@ -91,7 +91,9 @@ func (o *flamegraphOptions) untimed(paths []string) string {
 	switch {
 	case len(paths) > 1:
 		return "the clocks of several captures may differ"
-	case slices.ContainsFunc(o.parsed.By, calltree.By.OfSample) || len(tags) > 0:
+	case len(tags) > 0 || slices.ContainsFunc(o.parsed.By, func(b calltree.By) bool {
+		return b.OfSample() && b != calltree.Comm
+	}):
 		return "--by and --labels of samples have none"
 	case f.TagFocus != nil || f.TagIgnore != nil:
 		return "samples of --tag-focus and --tag-ignore have none"

@@ -71,7 +71,7 @@ func (o *treeOptions) validate(args []string) error {
 func runTree(ctx context.Context, a *cli.App, o *treeOptions, paths []string) error {
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
-		return writeReport(a, calltree.NewTree(p, o.calls(s, p), calltree.TreeOptions{
+		return writeReport(a, calltree.NewTree(p, o.treeCalls(s, p), calltree.TreeOptions{
 			Reverse: o.callers, MinShare: o.minShare / 100, MaxDepth: o.depth}), o.format)
 	})
 }

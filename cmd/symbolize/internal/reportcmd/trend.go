@@ -232,7 +232,7 @@ func (r *trendRun) pictures(ctx context.Context, t *diff.Trend) (map[int][]byte,
 			}
 			sides[side] = append(sides[side], in...)
 		}
-		opts := r.calls(r.s, sides[1][0].Profile)
+		opts := r.treeCalls(r.s, profilesOf(sides[1], sides[0])...)
 		both, err := diff.Fold(sides[0], sides[1], opts)
 		if err != nil {
 			return nil, err

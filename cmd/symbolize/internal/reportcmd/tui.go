@@ -74,7 +74,7 @@ func runTUI(ctx context.Context, a *cli.App, o *tuiOptions, paths []string) erro
 		}
 		a.PrintAdvice(p)
 		s.PrintWarnings(p)
-		opts := tui.Options{Title: ingest.BaseName(captures[0]), Calls: o.calls(s, p),
+		opts := tui.Options{Title: ingest.BaseName(captures[0]), Calls: o.treeCalls(s, p),
 			Color: a.Colour(), Missing: func(width int) (string, error) {
 				var b bytes.Buffer
 				err := s.Coverage(p, o.count).WriteMissing(&table.Styled{Writer: &b,
