@@ -70,6 +70,9 @@ func (s *Session) Each(ctx context.Context, paths []string,
 func (s *Session) visit(ctx context.Context, c *input.Capture, p *ingest.Profile,
 	body func(*input.Capture, *ingest.Profile) error) error {
 	s.reportTaken(c)
+	if s.opts.NoCommand {
+		p.OmitArguments()
+	}
 	if s.bundle(c.Path()) == nil { // else the programs were added when it was opened
 		if err := s.addPrograms(ctx, c); err != nil {
 			return err

@@ -98,6 +98,8 @@ type Samples struct {
 	Runs     bool     // with Branches: sampled addresses and code between branches, too
 	Payloads bool     // the fields of tracepoints are printed, see input.Options
 	Loads    []uint32 // see input.Options
+	// NoCommand leaves the arguments out of recorded command lines, which may hold secrets.
+	NoCommand bool
 	// Stacks describes dumps of stack maps. Without PathOf the store is used.
 	Stacks input.StackOptions
 }

@@ -63,15 +63,23 @@ func TestMainProgram(t *testing.T) {
 		name, command string
 		weights       map[string]uint64 // of the objects' samples
 		want          string
+		programs      string // the command without arguments
 	}{
 		{name: "heaviest", weights: map[string]uint64{"/bin/a": 2, "/bin/b": 3, "/lib/c.so.6": 9}, want: "/bin/b"},
-		{name: "recorded", command: "perf record -g ./a -a", weights: map[string]uint64{"/srv/a": 1, "/bin/b": 3}, want: "/srv/a"},
+		{name: "recorded", command: "perf record -g ./a -a --token x", weights: map[string]uint64{"/srv/a": 1, "/bin/b": 3}, want: "/srv/a",
+			programs: "perf record a"},
 		{name: "all CPUs", command: "/usr/bin/perf record -ag sleep 1",
-			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3, "/usr/bin/perf": 9}, want: "/bin/b"},
+			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3, "/usr/bin/perf": 9}, want: "/bin/b",
+			programs: "perf record -a"},
 		{name: "all CPUs, long", command: "perf record --all-cpus sleep 1",
-			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3}, want: "/bin/b"},
-		{name: "recorder alone", command: "perf record -a", weights: map[string]uint64{"/bin/perf": 1}, want: "/bin/perf"},
-		{name: "none", command: "perf record -a", weights: map[string]uint64{"/lib/c.so": 1}},
+			weights: map[string]uint64{"/bin/sleep": 1, "/bin/b": 3}, want: "/bin/b", programs: "perf record -a"},
+		{name: "of a bundle", command: "/srv/app/bin/a record --token x", weights: map[string]uint64{"/srv/app/bin/a": 3},
+			want: "/srv/app/bin/a", programs: "a"},
+		{name: "a shell's", command: "perf record sh -c ./a;./b", weights: map[string]uint64{"/bin/b": 3}, want: "/bin/b",
+			programs: "perf record b"},
+		{name: "recorder alone", command: "perf record -a", weights: map[string]uint64{"/bin/perf": 1}, want: "/bin/perf",
+			programs: "perf record -a"},
+		{name: "none", command: "perf record -a", weights: map[string]uint64{"/lib/c.so": 1}, programs: "perf record -a"},
 	} {
 		p := &Profile{Meta: Meta{Command: tc.command}, Leaves: []LocationID{0}}
 		for path, n := range tc.weights {
@@ -81,8 +89,16 @@ func TestMainProgram(t *testing.T) {
 			p.Leaves = append(p.Leaves, at)
 			p.Samples = append(p.Samples, Sample{Stack: StackID(len(p.Leaves) - 1), Count: n})
 		}
-		if got := p.MainProgram(func(s *Sample) uint64 { return s.Count }); got != tc.want {
+		main := func() string { return p.MainProgram(func(s *Sample) uint64 { return s.Count }) }
+		if got := main(); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+		p.Meta.MainProgram = main()
+		for range 2 { // again it changes nothing
+			p.OmitArguments()
+			if got := main(); got != tc.want || p.Meta.Command != tc.programs {
+				t.Errorf("%s: without arguments %q, main program %q", tc.name, p.Meta.Command, got)
+			}
 		}
 	}
 }

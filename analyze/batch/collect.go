@@ -121,7 +121,7 @@ func writeCollected(ctx context.Context, s *analyze.Session, p *ingest.Profile, 
 			head.Lacking++
 		}
 	}
-	w, err := createRecords(path)
+	w, err := createRecords(path, head.Path)
 	if err != nil {
 		return outputErr(err)
 	}

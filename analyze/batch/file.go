@@ -76,9 +76,10 @@ type recordWriter struct {
 	index []entry
 }
 
-// createRecords begins a file for a path. The caller ends it with Publish or Abandon.
-func createRecords(path string) (*recordWriter, error) {
-	f, err := files.Create(path, 0o644)
+// createRecords begins a file for a path, which has what the files of some paths have: users who may
+// not read these may not read it. The caller ends it with Publish or Abandon.
+func createRecords(path string, from ...string) (*recordWriter, error) {
+	f, err := files.Create(path, files.PermOf(0o644, from...))
 	if err != nil {
 		return nil, err
 	}

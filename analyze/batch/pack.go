@@ -164,7 +164,13 @@ func writePack(ctx context.Context, dir string, list []member, parts, workers in
 		states[i] = heads[i].Key + heads[i].state()
 	}
 	path := filepath.Join(dir, digest(fmt.Sprint(parts, strings.Join(states, " ")))+stacksExt)
-	w, err := createRecords(path)
+	var from []string
+	for _, m := range list {
+		if len(from) == 0 || from[len(from)-1] != m.pack {
+			from = append(from, m.pack)
+		}
+	}
+	w, err := createRecords(path, from...)
 	if err != nil {
 		return "", outputErr(err)
 	}

@@ -74,6 +74,7 @@ type Options struct {
 	// be made everything is sampled, with a warning.
 	OfCommand bool
 	Recorder  string // name and version, for the manifest
+	NoCommand bool   // of Command only the program's name is recorded: arguments may hold secrets
 
 	flushEvery time.Duration // 0: the constant flushEvery; tests use less
 	Log        func(string)  // receives progress messages; may be nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -82,6 +83,9 @@ func (s *session) openGroup() {
 // recordBy runs the recorders and writes the bundle.
 func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorder) error {
 	s.manifest.Recorder, s.manifest.Command = s.opts.Recorder, s.opts.Command
+	if s.opts.NoCommand && len(s.opts.Command) > 0 {
+		s.manifest.Command = []string{filepath.Base(s.opts.Command[0])}
+	}
 	var clockErr error
 	if s.manifest.Begin, clockErr = sys.ReadClocks(); clockErr != nil {
 		s.warn("perf's clock could not be read: %v", clockErr)

@@ -208,7 +208,7 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
-	return fmt.Sprintf("%v %q %v", o.Keep, o.Event, o.TrustPaths) + o.Pods.Digest()
+	return fmt.Sprintf("%v %q %v %v", o.Keep, o.Event, o.TrustPaths, o.NoCommand) + o.Pods.Digest()
 }
 
 type batchRunOptions struct {
@@ -248,6 +248,7 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *cli.InputOptions) {
 	fs.StringVar(&o.Event, "event", "", "only samples of this `EVENT`")
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, take the file now at the path for the one that ran")
+	o.AddNoCommand(fs, true)
 	o.Remote.AddFlag(fs)
 	cli.AddWork(fs, &o.Jobs, &o.MaxMemory)
 }

@@ -44,6 +44,7 @@ type captureOptions struct {
 	rotate       string
 	rotation     record.Rotation
 	omitIndexed  bool
+	noCommand    bool
 	summary      string
 	stacks       stackOptions
 }
@@ -108,6 +109,7 @@ func (o *captureOptions) register(fs *pflag.FlagSet) {
 		"`TIME` between dumps of --maps")
 	fs.BoolVar(&o.omitIndexed, "omit-indexed", false,
 		"omit the kernel's symbols if the store has them: resolve then needs that store")
+	fs.BoolVar(&o.noCommand, "no-command", false, "leave the arguments of COMMAND out of the bundle")
 	fs.StringVar(&o.rotate, "rotate", "",
 		"start a new file after `TIME|SIZE`, such as 1h or 100M: FILE.YYYYMMDDhhmmsscc, in UTC")
 	fs.StringVar(&o.summary, "summary", "", "write the counts of recorded and lost items to `FILE`, as JSON")
@@ -243,7 +245,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 			a.Note(ingest.OneLine(path) + " written")
 		},
 		Flushed: process.ReleaseMemory,
-		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(),
+		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(), NoCommand: o.noCommand,
 		Warn: func(text string) { a.Warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)

@@ -42,6 +42,7 @@ type InputOptions struct {
 	Stacks StackMap // files that belong to a stack map
 
 	TrustPaths bool // a file at its path is the one that ran
+	NoCommand  bool // without the arguments of recorded commands
 	Jobs       int  // workers; 0 is one for each CPU
 	MaxMemory  Size
 	unpacked   Size // that a capture may unpack to; 0 for the default
@@ -123,6 +124,15 @@ func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 		"use a copy of /proc/kallsyms although it is of another kernel")
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, assume that the file now at the path is the one that ran")
+}
+
+// AddNoCommand adds --no-command to a command with output that has the recorded command line.
+func (o *InputOptions) AddNoCommand(fs *pflag.FlagSet, value bool) {
+	text := "leave the arguments out of recorded command lines, which may hold secrets"
+	if value {
+		text += "; =false keeps them"
+	}
+	fs.BoolVar(&o.NoCommand, "no-command", value, text)
 }
 
 // AddPods adds --pods, which Pods.Read reads.

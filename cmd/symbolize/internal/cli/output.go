@@ -19,6 +19,12 @@ const outputBuffer = 256 << 10
 // WriteOutput calls write with standard output if path is "" or "-", else with the file at path.
 // Regular files are written atomically: beside their place, and renamed when write has succeeded.
 func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error) error {
+	return a.WriteOutputOf(nil, path, binary, write)
+}
+
+// WriteOutputOf is WriteOutput for a result with the run-time addresses of captures: users who may
+// not read these may not read it either.
+func (a *App) WriteOutputOf(captures []string, path string, binary bool, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		if err := a.RefuseTerminal(path, binary, ""); err != nil {
 			return err
@@ -39,7 +45,7 @@ func (a *App) WriteOutput(path string, binary bool, write func(io.Writer) error)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	return writeRenamed(path, write)
+	return writeRenamed(path, files.PermOf(outputPerm, captures...), write)
 }
 
 // OpenInput opens a file that is no capture, such as a list; "-" is standard input.
@@ -94,11 +100,11 @@ func WriteInPlace(path string, write func(io.Writer) error) (err error) {
 // writeRenamed writes a new file and puts it at path when it is complete. A symbolic link is
 // followed, as a plain write would. The new file is created before write runs, so that an
 // unwritable directory fails early.
-func writeRenamed(path string, write func(io.Writer) error) (err error) {
+func writeRenamed(path string, perm fs.FileMode, write func(io.Writer) error) (err error) {
 	if path, err = files.Target(path); err != nil {
 		return err
 	}
-	f, err := files.Create(path, outputPerm)
+	f, err := files.Create(path, perm)
 	if err != nil {
 		return writing(err, path, path)
 	}

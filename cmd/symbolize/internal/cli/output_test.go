@@ -105,3 +105,18 @@ func wantDir(t *testing.T, dir string, want ...string) {
 		t.Errorf("%s holds %q, want %q", dir, got, want)
 	}
 }
+
+// TestOutputOf: a result with what is in captures is not readable by users who may not read these.
+func TestOutputOf(t *testing.T) {
+	dir := t.TempDir()
+	env, _, _ := inProcess()
+	a := &App{Env: env}
+	capture, path := filepath.Join(dir, "perf.data"), filepath.Join(dir, "out.txt")
+	if err := os.WriteFile(capture, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := a.WriteOutputOf([]string{"-", capture}, path, false, func(w io.Writer) error { return nil })
+	if fi, statErr := os.Stat(path); err != nil || statErr != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v %v", fi, err, statErr)
+	}
+}

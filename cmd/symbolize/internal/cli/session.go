@@ -103,6 +103,8 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Keep:   o.Keep,
 			Loads:  o.Loads,
 			Stacks: o.Stacks.Parsed,
+
+			NoCommand: o.NoCommand,
 		},
 		Naming: analyze.Naming{
 			Names:      o.NamePolicy,

@@ -84,6 +84,7 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 	fs.StringSliceVar(&o.labels, "labels", []string{"pid", ingest.AllLabels},
 		"`LABELS` that the page can choose by, those of resolve: label is all that a pprof file has, as far "+
 			"as there is room; the comm always is one")
+	o.AddNoCommand(fs, false)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")

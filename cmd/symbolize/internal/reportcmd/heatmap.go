@@ -85,6 +85,7 @@ func newHeatCommand(a *cli.App, cmd *cobra.Command, o *heatOptions) *cobra.Comma
 	} else {
 		cli.AddFileFormat(cmd, &o.format, cli.HTML, cli.JSON)
 	}
+	o.AddNoCommand(fs, false)
 	o.Timed = true
 	o.InputOptions.AddFlags(cmd)
 	return cmd

@@ -61,6 +61,7 @@ func NewReport(a *cli.App) *cobra.Command {
 		"search `DIR` for source files; may be repeated")
 	cli.AddCount(fs, &o.count)
 	cli.AddDemangle(cmd, &o.demangle, "simple")
+	o.AddNoCommand(fs, false)
 	o.InputOptions.AddFlags(cmd)
 	return cmd
 }

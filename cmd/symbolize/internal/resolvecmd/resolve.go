@@ -96,6 +96,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"autofdo: the program or library, by `NAME`, path or build ID (default: the one with most branches)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; lines are then those of the calls")
+	o.AddNoCommand(fs, false)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 

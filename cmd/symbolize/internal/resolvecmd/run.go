@@ -188,10 +188,10 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 		})
 	}
 	if len(outputs) == 1 {
-		return r.a.WriteOutput(outputs[0], false, func(w io.Writer) error { return run(w, paths) })
+		return r.a.WriteOutputOf(paths, outputs[0], false, func(w io.Writer) error { return run(w, paths) })
 	}
 	for i, path := range paths {
-		err := r.a.WriteOutput(outputs[i], false, func(w io.Writer) error {
+		err := r.a.WriteOutputOf([]string{path}, outputs[i], false, func(w io.Writer) error {
 			return run(w, []string{path})
 		})
 		if err != nil {
