@@ -54,7 +54,8 @@ func (s *Session) nameAddresses(ctx context.Context, p *ingest.Profile) error {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
 			Text: fmt.Sprintf("%d addresses of the label %s have no symbol: %s: %s", len(named.failed), named.key,
 				named.object, named.reason),
-			Hint: "`symbolize index --kernel` on the host that recorded"})
+			Hint:   "`symbolize index --kernel` on the host that recorded",
+			Result: true})
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (x *jitFinder) refusedBundled(f *sideband.BundledFile, q *sideband.JITQuery
 
 // warn adds a warning about a file of a process.
 func (x *jitFinder) warn(path string, q *sideband.JITQuery, partial bool, hint, format string, args ...any) {
-	x.code.Warnings = append(x.code.Warnings, ingest.Warning{Partial: partial, Hint: hint,
+	x.code.Warnings = append(x.code.Warnings, ingest.Warning{Partial: partial, Hint: hint, Result: true,
 		Text: fmt.Sprintf("%s, for process %d: ", path, q.PID) + fmt.Sprintf(format, args...)})
 }
 
@@ -374,6 +374,7 @@ func warnReused(p *ingest.Profile) {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
 			Text: fmt.Sprintf("%d frames lie where a run-time compiler had several functions, one after "+
 				"another, at times that are not known: they are %s", frames, ingest.AmbiguousJITPath),
-			Hint: "a jitdump file has times: node --perf-prof, beside perf record -k mono"})
+			Hint:   "a jitdump file has times: node --perf-prof, beside perf record -k mono",
+			Result: true})
 	}
 }

@@ -188,7 +188,8 @@ func (s *Session) warnRewritten(p *ingest.Profile) {
 		Text: fmt.Sprintf("%s written to during the recording: %.2f%% of the samples end in the file, "+
 			"and those before that have the names of the new content", what,
 			100*float64(inside.Weight)/float64(max(all.Weight, 1))),
-		Hint: "perf record --buildid-mmap notes the build ID of each mapping"})
+		Hint:   "perf record --buildid-mmap notes the build ID of each mapping",
+		Result: true})
 }
 
 // identify is resolve.Identify, which uses the files now at recorded paths where the

@@ -351,12 +351,12 @@ func (c *CopiedStats) Add(o *CopiedStats) {
 	c.Bytes = max(c.Bytes, o.Bytes)
 }
 
-// Warning is a defect of an input, or another fact for the user. A Partial warning results in exit
-// status 3.
+// Warning is a defect of an input, or another fact for the user.
 type Warning struct {
 	Text    string
 	Hint    string // the command or step that would fix it, or ""
-	Partial bool
+	Partial bool   // the exit status is 3
+	Result  bool   // it is about what this run makes of the recording
 }
 
 // Function is a named function of an object.

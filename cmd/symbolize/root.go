@@ -92,6 +92,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		resolvecmd.NewMissing(a),
 	}
 	batch := batchcmd.New(a)
+	a.HoldWarnings(naming[1 : len(naming)-1]...) // but of resolve, which converts, and missing
 	a.WithSummary(append(naming, batch.Commands()...)...)
 	root.AddCommand(indexcmd.NewIndex(a))
 	root.AddCommand(naming...)

@@ -90,6 +90,7 @@ func (t *Labels) Warn(name string, stats *ingest.Stats) {
 				hint = "it has " + strings.Join(all, ", ")
 			}
 			warn(hint, "no sample has the label %s", ingest.Printable(key))
+			stats.Warnings[len(stats.Warnings)-1].Result = true
 		}
 	}
 	if len(left) > 0 {

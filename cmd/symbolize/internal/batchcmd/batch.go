@@ -330,10 +330,14 @@ func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 		},
 		OnUnwritten: func(err error) { a.PrintError(err) },
 		OnWarn: func(capture string, w ingest.Warning) {
+			a.Partial = a.Partial || w.Partial && !lenient
+			if !w.Partial {
+				a.WarnAlike(capture, w.Text, w.Hint)
+				return
+			}
 			if !strings.Contains(w.Text, capture) {
 				w.Text = capture + ": " + w.Text
 			}
-			a.Partial = a.Partial || w.Partial && !lenient
 			a.Warn(w.Text, w.Hint)
 		},
 		Facts: func(p *ingest.Profile) []byte {

@@ -17,13 +17,18 @@ type App struct {
 	Env *Env
 	// Quiet is --quiet: only errors are printed on standard error.
 	Quiet bool
+	// Verbose is --verbose: reports print all warnings, not only the heaviest.
+	Verbose bool
 	// Partial: an input is damaged or unreadable, the others were used. The exit status is 3.
 	Partial bool
 
 	store   string          // of --store
 	printed map[string]bool // texts of warnings and notes
-	started bool            // a subcommand's own code runs: errors are no longer usage errors
-	outcome outcome         // for --summary and --metrics
+	holds   bool            // warnings are held back until the end of the run
+	held    []message
+	alike   int     // warnings left out by WarnAlike
+	started bool    // a subcommand's own code runs: errors are no longer usage errors
+	outcome outcome // for --summary and --metrics
 }
 
 // Execute runs the command line with all its commands, writes --summary and --metrics, and returns
@@ -46,6 +51,7 @@ func (a *App) AddFlags(fs *pflag.FlagSet) {
 		"`DIR` of the store (default $SYMBOLIZE_STORE, else $XDG_DATA_HOME/symbolize)")
 	fs.BoolVarP(&a.Quiet, "quiet", "q", false,
 		"print errors only: no progress, summary or warnings")
+	fs.BoolVarP(&a.Verbose, "verbose", "v", false, "print all warnings of a report and all counts of resolve")
 }
 
 // RunE wraps a subcommand's body: from here on an error is a failure of the work, not of the

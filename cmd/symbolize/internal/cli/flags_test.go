@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"symbolize/cmd/symbolize/internal/suggest"
 )
 
 func TestSize(t *testing.T) {
@@ -37,7 +39,7 @@ func TestNearest(t *testing.T) {
 		"SCORE": "app::score", "socre": "app::score", "colatz": "collatz", "Run": "app::run run_all rerun",
 		"nothing": "", "x": "", "": "app::run app::score collatz", "fnid": "std::map::find",
 	} {
-		if got := strings.Join(Nearest(word, names), " "); got != want {
+		if got := strings.Join(suggest.Nearest(word, names), " "); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}

@@ -63,13 +63,18 @@ func (s *Session) printLocal() {
 	switch {
 	case found == "":
 	case len(s.paths) == 0:
-		s.App.Note(found + ", which the store lacks")
+		s.App.Aside(found + ", which the store lacks")
 	default:
 		read := slices.DeleteFunc(slices.Clone(s.paths), func(p string) bool {
 			return slices.Contains(s.failed, p)
 		})
-		s.App.Note(fmt.Sprintf("%s: `symbolize index %s` keeps them in the store, and later runs "+
-			"are faster", found, strings.Join(ForFlags(read), " ")))
+		flags := ForFlags(read)
+		which := strings.Join(flags, " ") + "`"
+		if len(flags) > maxSome {
+			which = fmt.Sprintf("%s` and so on for %d captures", flags[0], len(flags))
+		}
+		s.App.Aside(fmt.Sprintf("%s: `symbolize index %s keeps them in the store, and later runs "+
+			"are faster", found, which))
 	}
 }
 

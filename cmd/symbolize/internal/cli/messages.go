@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"syscall"
+	"unicode"
+
+	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
@@ -27,6 +33,7 @@ func (p *pipeWriter) Write(b []byte) (int, error) {
 
 // finish prints the error and returns the exit status.
 func (a *App) finish(ctx context.Context, err error) int {
+	a.PrintHeld()
 	switch {
 	case errors.Is(err, errBrokenPipe):
 		return OK
@@ -64,22 +71,106 @@ func (a *App) Print(kind, text string) {
 	fmt.Fprintln(a.Env.Stderr, table.Wrap(line, a.Env.StderrWidth, "  "))
 }
 
-// Warn prints a warning and its hint, if any. It prints no warning twice: a bundle is
-// read once for its samples and once for its programs.
-func (a *App) Warn(text, hint string) {
-	if a.Quiet || !a.first(text) {
-		return
-	}
-	a.Print("warning", text)
-	if hint != "" {
-		a.Print("hint", hint)
+// rank orders the warnings of a report, of which it prints the heaviest.
+type rank int
+
+const (
+	damageRank rank = iota // the result is partial
+	flagRank               // of the command line
+	nameRank               // names may be wrong, or sources of them are not used
+	adviceRank             // of the profile: its heaviest first
+	asideRank              // no warning: what the run used
+	lastRank               // only with --verbose: of the recording, as info prints it
+)
+
+// message is a warning, or with asideRank a note, that a report holds back.
+type message struct {
+	rank       rank
+	text, hint string
+}
+
+// HoldWarnings makes commands print only the heaviest of their warnings, and its hint, at their end:
+// --verbose prints all, and info and missing have them.
+func (a *App) HoldWarnings(commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		body := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.holds = !a.Verbose
+			return body(cmd, args)
+		}
 	}
 }
+
+// Warn prints a warning and its hint, if any. It prints no warning twice: a bundle is
+// read once for its samples and once for its programs.
+func (a *App) Warn(text, hint string) { a.warn(message{flagRank, text, hint}) }
 
 // Damage prints a warning about a damaged input and makes the result partial.
 func (a *App) Damage(text, hint string) {
 	a.Partial = true
+	a.warn(message{damageRank, text, hint})
+}
+
+// WarnAlike is Warn for one of many inputs, of which those with a text that differs in numbers alone
+// have one warning; the others are counted at the end of the run.
+func (a *App) WarnAlike(input, text, hint string) {
+	kind := "alike: " + strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(text, input, ""))
+	if !a.Verbose && !a.first(kind) {
+		a.alike++
+		return
+	}
+	if !strings.Contains(text, input) {
+		text = input + ": " + text
+	}
 	a.Warn(text, hint)
+}
+
+func (a *App) warn(m message) {
+	switch {
+	case a.Quiet || !a.first(m.text):
+	case a.holds:
+		a.held = append(a.held, m)
+	default:
+		a.print(m)
+	}
+}
+
+func (a *App) print(m message) {
+	kind := "warning"
+	if m.rank == asideRank {
+		kind = "note"
+	}
+	a.Print(kind, m.text)
+	if m.hint != "" {
+		a.Print("hint", m.hint)
+	}
+}
+
+// PrintHeld prints the heaviest of the warnings that were held back, and how many others there are.
+// Those of lastRank alone it does not print.
+func (a *App) PrintHeld() {
+	if a.alike > 0 {
+		a.Note(table.Count(a.alike, "more warning", "more warnings") + " like these: -v prints them")
+		a.alike = 0
+	}
+	held := a.held
+	a.held = nil
+	slices.SortStableFunc(held, func(a, b message) int { return cmp.Compare(a.rank, b.rank) })
+	if len(held) == 0 || held[0].rank == lastRank {
+		return
+	}
+	m := held[0]
+	others := slices.DeleteFunc(held[1:], func(m message) bool { return m.rank >= asideRank })
+	if n := len(others); n > 0 && m.rank != asideRank {
+		more := "-v prints " + table.Count(n, "more warning", "more warnings")
+		m.hint = table.Join("; ", m.hint, more)
+	}
+	a.print(m)
 }
 
 // Note prints a message that is neither result nor warning, once.
@@ -88,6 +179,9 @@ func (a *App) Note(text string) {
 		a.Print("note", text)
 	}
 }
+
+// Aside is a note on what a run used, which a report prints only if it has no warning.
+func (a *App) Aside(text string) { a.warn(message{rank: asideRank, text: text}) }
 
 // first reports whether a message is printed for the first time.
 func (a *App) first(text string) bool {

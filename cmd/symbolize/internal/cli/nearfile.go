@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
 )
 
@@ -49,7 +50,7 @@ func nearFile(err error) string {
 	if above := filepath.Join(dir, "..", name); IsFile(above) {
 		others = append(others, ingest.ShellWord(above))
 	}
-	near := Nearest(name, files)
+	near := suggest.Nearest(name, files)
 	for i := range near {
 		near[i] = ingest.ShellWord(dir + near[i])
 	}

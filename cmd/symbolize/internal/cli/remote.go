@@ -95,7 +95,7 @@ func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 // NotePulled prints how many objects of a session came from where.
 func (a *App) NotePulled(s *analyze.Session) {
 	if res := s.State().Pulled; res.Asked > 0 {
-		a.Note("--remote: " + PulledText(&res))
+		a.Aside("--remote: " + PulledText(&res))
 	}
 }
 

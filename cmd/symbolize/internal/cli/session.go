@@ -130,13 +130,17 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 
 // SessionWarning prints a warning of a session.
 func (a *App) SessionWarning(w analyze.Warning) {
+	r := nameRank
 	switch {
 	case errors.Is(w.Err, store.ErrNoStore):
 		w.Hint = Hint(StoreError(w.Err))
+		if r = flagRank; a.store == "" {
+			r = lastRank // the files of this host may suffice
+		}
 	case errors.Is(w.Err, analyze.ErrNoKernel):
 		w.Text = "--kallsyms is of no use: " + w.Text
 	}
-	a.Warn(w.Text, w.Hint)
+	a.warning(w.Warning, r)
 }
 
 // SessionError adds hints to the errors of a session, in the words of the command line.
@@ -161,8 +165,8 @@ func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
 	if s.State().Unmatched {
-		s.App.Note("no object of the captures is among the files of " +
-			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)))
+		s.App.Warn("no object of the captures is among the files of "+
+			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)), "")
 	}
 	err := s.Session.Close()
 	state := s.State()
@@ -195,6 +199,7 @@ func (s *Session) Load(ctx context.Context, paths []string) (*ingest.Profile, er
 	s.paths = append(s.paths, paths...)
 	p, err := s.Session.Load(ctx, paths...)
 	if err == nil && p.Stats.Samples == 0 {
+		s.App.holds = false // they may say why
 		s.App.PrintWarnings(p)
 		return p, s.noSamples(paths, &p.Stats)
 	}

@@ -14,20 +14,31 @@ import (
 // PrintWarnings prints the warnings of the inputs.
 func (a *App) PrintWarnings(p *ingest.Profile) {
 	for _, w := range p.Stats.Warnings {
-		a.Warn(w.Text, w.Hint)
+		a.warning(w, lastRank)
 	}
 	if p.Names == nil {
 		return // of a report that needs none
 	}
 	for _, w := range p.Names.Warnings {
-		a.Warn(w.Text, w.Hint)
+		a.warning(w, nameRank)
 	}
+}
+
+// warning prints a warning of this rank or a heavier one.
+func (a *App) warning(w ingest.Warning, r rank) {
+	switch {
+	case w.Partial:
+		r = damageRank
+	case w.Result:
+		r = nameRank
+	}
+	a.warn(message{r, w.Text, w.Hint})
 }
 
 // PrintAdvice prints the warnings for readers of reports by function.
 func (a *App) PrintAdvice(p *ingest.Profile) {
 	for _, w := range report.Advice(p) {
-		a.Warn(w.Text, w.Hint)
+		a.warning(w, adviceRank)
 	}
 }
 
@@ -44,7 +55,7 @@ func (a *App) PrintOtherEvents(p *ingest.Profile, shown int) {
 func (a *App) PrintTaken(path string, b *sideband.Contribution) {
 	text := path + ": " + b.String()
 	if b.Refused == "" {
-		a.Note(text)
+		a.Aside(text)
 		return
 	}
 	a.Warn(text, analyze.RefusedHint)

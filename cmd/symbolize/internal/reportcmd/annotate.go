@@ -21,6 +21,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/store/bpfprog"
@@ -299,7 +300,7 @@ func (o *annotateOptions) nothing(p *ingest.Profile, chooser *code.Chooser,
 	for i := range o.patterns {
 		texts = append(texts, o.patterns[i].String())
 	}
-	near := cli.Nearest(texts[0], chooser.All)
+	near := suggest.Nearest(texts[0], chooser.All)
 	err := fmt.Errorf("no function with samples matches %s", strings.Join(texts, ", "))
 	if !opts.Children {
 		with := *opts

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
 )
 
@@ -83,7 +84,7 @@ func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) er
 		for _, row := range calltree.NewTop(p, calltree.TopOptions{Options: o.calls(s, p)}).Rows {
 			names = append(names, row.Name)
 		}
-		if near := cli.Nearest(strings.Trim(o.function.String(), "^$"), names); len(near) > 0 {
+		if near := suggest.Nearest(strings.Trim(o.function.String(), "^$"), names); len(near) > 0 {
 			return ingest.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
 		}
 		return ingest.WithHint(err, "`symbolize top -n 0` lists the names")

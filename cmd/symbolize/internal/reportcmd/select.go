@@ -196,12 +196,16 @@ type callReport interface {
 
 // warnUnmatched prints the filters that matched nothing.
 func warnUnmatched(a *cli.App, names []string) {
-	for _, name := range names {
-		of := "function, file or object"
-		if strings.HasPrefix(name, "tag-") {
-			of = "label"
-		}
-		a.Warn(fmt.Sprintf("--%s matches no %s", name, of), "")
+	of := "function, file or object"
+	if slices.ContainsFunc(names, func(s string) bool { return strings.HasPrefix(s, "tag-") }) {
+		of = "label"
+	}
+	switch len(names) {
+	case 0:
+	case 1:
+		a.Warn(fmt.Sprintf("--%s matches no %s", names[0], of), "")
+	default:
+		a.Warn("nothing matches --"+strings.Join(names, " or --"), "")
 	}
 }
 

@@ -101,6 +101,7 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 				return &pprofui.Code{Profile: p, Source: finder}, err
 			}}
 		url := fmt.Sprintf("http://%s/", ln.Addr())
+		a.PrintHeld()
 		a.Print("note", url+" is served until ^C")
 		if o.open {
 			if err := openBrowser(url); err != nil {

@@ -20,7 +20,6 @@ type resolveOptions struct {
 	each        bool
 	count       bool
 	minResolved float64
-	verbose     bool
 	labels      []string
 	allLabels   bool // of pprof files: --labels is not given
 	demangle    string
@@ -80,8 +79,6 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 		"write one file for each capture: beside it, or in the directory of -o")
 	o.InputOptions.AddFlags(cmd)
 	cli.AddCount(fs, &o.count)
-	fs.BoolVarP(&o.verbose, "verbose", "v", false,
-		"print the whole coverage: by kind of code, sources of symbols, losses, all that is missing")
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,
 		"exit with 4 if less than `PCT` percent of the samples, by weight, have a named innermost frame")
 	cli.AddLabels(fs, &o.labels)

@@ -237,7 +237,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 		if r.o.each || r.o.format == cli.Script {
 			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", ingest.OneLine(captures))
 		}
-		if r.o.verbose { // there is nowhere to report a failure to
+		if r.a.Verbose { // there is nowhere to report a failure to
 			c.WriteSummary(a.Env.Stderr)
 		} else {
 			c.WriteShort(a.Env.Stderr, table.Style{Width: a.Env.StderrWidth})

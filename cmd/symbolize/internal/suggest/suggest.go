@@ -1,0 +1,128 @@
+// Package suggest leads users of other tools, and mistyped words, to ours.
+package suggest
+
+import "strings"
+
+// Commands are commands of perf, pprof, binutils and FlameGraph, with ours for each task.
+var Commands = map[string]string{
+	"archive":       "index --for CAPTURE",
+	"buildid-cache": "index PATH",
+	"buildid-list":  "info CAPTURE",
+	"data":          "resolve -o x.pb.gz CAPTURE",
+	"evlist":        "info CAPTURE",
+	"record":        "capture --stacks -o FILE -- COMMAND",
+	"sched":         "capture --stacks --off-cpu -o FILE -- COMMAND",
+	"script":        "resolve --format script CAPTURE",
+	"trace":         "capture --stacks --event GROUP:TRACEPOINT -o FILE",
+
+	"prog": "annotate CAPTURE PROGRAM",
+
+	"disasm":  "annotate CAPTURE FUNCTION",
+	"http":    "web PROFILE",
+	"list":    "annotate CAPTURE FUNCTION",
+	"proto":   "resolve -o x.pb.gz CAPTURE",
+	"raw":     "info PROFILE",
+	"svg":     "flamegraph -o x.svg PROFILE",
+	"text":    "top PROFILE",
+	"traces":  "resolve --format script PROFILE",
+	"weblist": "annotate -o x.html CAPTURE FUNCTION",
+
+	"addr2line":       "lookup -e FILE ADDR",
+	"difffolded":      "diff --format folded BASE NEW",
+	"flame":           "flamegraph -o x.html CAPTURE",
+	"llvm-symbolizer": "lookup -e FILE ADDR",
+	"stackcollapse":   "resolve --format folded CAPTURE",
+	"symbolizer":      "lookup -e FILE ADDR",
+}
+
+// Flags are flags of perf and pprof that no command of ours has under this name, with
+// the flag or command that gives the same result.
+var Flags = map[string]string{
+	"C":            "`symbolize btf FILE TYPE` prints a type as C, with offsets and sizes",
+	"e":            "an event is --event EVENT; `symbolize lookup -e FILE ADDR` looks addresses up",
+	"sizes":        "`symbolize btf FILE` lists the types with their sizes",
+	"call-graph":   "`symbolize tree` and `symbolize flamegraph` show who calls whom",
+	"children":     "top has both columns, flat and cum: --sort cum sorts by the second",
+	"comms":        "--comm NAME selects threads by name",
+	"cum":          "--sort cum sorts by it",
+	"diff_base":    "`symbolize diff BASE NEW` compares profiles",
+	"dso":          "--by object adds up by object, --focus NAME selects one",
+	"dsos":         "--by object adds up by object, --focus NAME selects one",
+	"flat":         "--sort flat sorts by it",
+	"functions":    "--by function adds up by function",
+	"http":         "`symbolize web` serves the pages of pprof",
+	"i":            "captures are arguments, without a flag",
+	"input":        "captures are arguments, without a flag",
+	"list":         "`symbolize annotate CAPTURE FUNCTION` prints the code of functions",
+	"lines":        "--by line adds up by line",
+	"no-children":  "--sort flat sorts by the samples in functions themselves",
+	"nodecount":    "-n N prints the N heaviest",
+	"nodefraction": "--min-share PCT leaves out lighter ones",
+	"sample_index": "--event EVENT chooses the event",
+	"show_from":    "--show-from REGEXP leaves out the frames above",
+	"stdio":        "`symbolize top` prints text; report writes a page",
+	"sort":         "--by adds up by other attributes, such as --by object",
+	"svg":          "`symbolize flamegraph -o x.svg` draws",
+	"tagfocus":     "--comm, --pid and --by select and group by labels",
+	"text":         "`symbolize top` prints text",
+	"top":          "`symbolize top` prints the heaviest functions",
+	"traces":       "`symbolize resolve --format script` prints each stack",
+}
+
+// maxNear is how many near names a suggestion has.
+const maxNear = 3
+
+// Nearest returns the names that were meant by a word, at most three: those that contain it in
+// other letters of its case, otherwise those with the smallest distance, which must be less than a
+// third of the word. Of equal names the first ones are returned.
+func Nearest(word string, names []string) (near []string) {
+	low := strings.ToLower(word)
+	for _, name := range names {
+		if len(near) < maxNear && strings.Contains(strings.ToLower(name), low) {
+			near = append(near, name)
+		}
+	}
+	if len(near) > 0 {
+		return near
+	}
+	best := len(word)/3 + 1
+	for _, name := range names {
+		d := Distance(low, strings.ToLower(name))
+		if i := strings.LastIndexAny(name, ":."); i >= 0 { // "run" of "app::run"
+			d = min(d, Distance(low, strings.ToLower(name[i+1:])))
+		}
+		if d < best {
+			best, near = d, nil
+		}
+		if d == best && d <= len(word)/3 && len(near) < maxNear {
+			near = append(near, name)
+		}
+	}
+	return near
+}
+
+// Distance is the number of letters to insert, remove, replace or exchange with their neighbour
+// that makes b of a.
+func Distance(a, b string) int {
+	var before []int
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
