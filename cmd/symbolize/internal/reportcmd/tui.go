@@ -6,7 +6,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/annotate"
@@ -86,7 +85,7 @@ func runTUI(ctx context.Context, a *cli.App, o *tuiOptions, paths []string) erro
 				return o.annotated(p, finder, n, event, stacks)
 			}
 		}
-		screen, err := tcell.NewScreen()
+		screen, err := tui.NewScreen()
 		if err != nil {
 			return ingest.WithHint(err, "TERM names the terminal; `symbolize top` needs none")
 		}
