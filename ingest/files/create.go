@@ -85,25 +85,56 @@ func reasonOf(err error) error {
 // Publish puts the file at a path of the same file system, in place of a regular file that is
 // there. The file stays open.
 func (f *File) Publish(path string) error {
-	name, err := f.name, error(nil)
-	if name == "" {
-		if err = link(f.File, path); err == nil {
-			return nil
-		}
-		if errors.Is(err, fs.ErrExist) { // no call replaces a file by one without a name
-			name, err = withHidden(path, func(name string) error { return link(f.File, name) })
-		}
+	if f.name != "" {
+		return f.rename(f.name, path)
 	}
+	err := link(f.File, path)
 	if err == nil {
-		if err = replaceable(path); err == nil {
-			err = os.Rename(name, path)
+		return nil
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return f.replace(path)
+	}
+	return &fs.PathError{Op: "create", Path: path, Err: reasonOf(err)}
+}
+
+// replace puts a file without a name in place of the one at path, by way of a hidden name, as no
+// call does it at once. The name is the same for all: what a killed process left under it, and what
+// another one has just linked, is renamed before, so that nothing is left for ever.
+func (f *File) replace(path string) error {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	err := fs.ErrExist
+	for try := 0; errors.Is(err, fs.ErrExist) && try < nameTries; try++ {
+		if fi, there := os.Lstat(name); there == nil && fi.Mode().IsRegular() {
+			os.Rename(name, path)
 		}
-		if err == nil {
-			f.name = ""
-			return nil
-		}
-		err = errors.Join(reasonOf(err), os.Remove(name))
-		f.name = ""
+		err = link(f.File, name)
+	}
+	if errors.Is(err, fs.ErrExist) { // another user's
+		name, err = withHidden(path, func(name string) error { return link(f.File, name) })
+	}
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: path, Err: reasonOf(err)}
+	}
+	err = f.rename(name, path)
+	if _, there := os.Lstat(path); there == nil && errors.Is(err, fs.ErrNotExist) {
+		return nil // another process renamed it
+	}
+	return err
+}
+
+// rename gives the file with a hidden name the name of a path. If that fails, the file has no name.
+func (f *File) rename(name, path string) error {
+	err := replaceable(path)
+	if err == nil {
+		err = os.Rename(name, path)
+	}
+	f.name = ""
+	if err == nil {
+		return nil
+	}
+	if removed := os.Remove(name); removed != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(reasonOf(err), removed)
 	}
 	return &fs.PathError{Op: "create", Path: path, Err: reasonOf(err)}
 }

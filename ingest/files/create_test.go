@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -108,6 +109,44 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+}
+
+// TestPublishAfterKill: what a process killed between two steps of Publish left beside a path goes
+// with the next file for it, and writers at the same time do not disturb one another.
+func TestPublishAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	for _, name := range []string{path, filepath.Join(dir, ".out.tmp")} {
+		if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, ok := createUnnamed(path, 0o600); !ok {
+		t.Skip("SKIPPED: there are no files without a name")
+	} else {
+		f.Close()
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				f, err := Create(path, 0o600)
+				if err == nil {
+					_, err = f.WriteString("new")
+				}
+				if err == nil {
+					err = f.Commit(path)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := content(t, path); got != "new" || len(names(t, dir)) != 1 {
+		t.Errorf("%q, and there are %q", got, names(t, dir))
+	}
 }
 
 // TestDiscard: nothing is left of a file that is given up, or that cannot be published.
