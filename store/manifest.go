@@ -56,7 +56,7 @@ func (k SourceKind) String() string {
 // Producer is the revision of the decoders that make tables. A file with a smaller one in its row
 // or source is read again. It grows whenever the result of a file changes, by five: those of
 // incomplete rows and tables are between (store/indexer).
-const Producer = 50
+const Producer = 55
 
 // SourceInfo describes one source of an object. Sources are immutable: a source with other content
 // has another Digest.

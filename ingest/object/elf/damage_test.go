@@ -180,5 +180,6 @@ func FuzzOpen(f *testing.F) {
 	arm := pltFile(elf.EM_AARCH64, elfbuild.Section{Name: ".plt", Addr: pltAddr,
 		Data: make([]byte, 64)})
 	f.Add(arm.Bytes())
+	f.Add(bare(withPLT(3)))
 	f.Fuzz(func(t *testing.T, b []byte) { walk(t, b) })
 }

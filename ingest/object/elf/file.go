@@ -47,7 +47,9 @@ type File struct {
 	Entry     addr.Addr  // e_entry
 	ID        buildid.ID // GNU note from segments or sections; zero if none
 	Segments  []Segment  // PT_LOADs as in the program headers, in file order
-	Sections  []Section  // in file order; the first is the null section
+	// Sections are in file order; the first is the null section. In a file without section headers
+	// they are those that its program headers and its dynamic table imply.
+	Sections []Section
 
 	r     io.ReaderAt
 	size  int64
@@ -55,6 +57,9 @@ type File struct {
 	phoff uint64   // of the program headers
 	phnum uint64
 	table stringTable
+	// implied: there are no section headers. dynamic and frames are PT_DYNAMIC and PT_GNU_EH_FRAME.
+	implied         bool
+	dynamic, frames extent
 }
 
 // Segment is one PT_LOAD: FileSize bytes of the file from Offset appear in memory at Addr, followed
@@ -109,6 +114,7 @@ func openFile(name string, r io.ReaderAt, size int64, core bool) (*File, error) 
 		if err := f.readSegments(h, head); err != nil {
 			return nil, err
 		}
+		f.implySections()
 	}
 	if err := f.readID(head); err != nil {
 		return nil, err
@@ -253,7 +259,8 @@ func (f *File) readSegments(h header, head []byte) error {
 	return nil
 }
 
-// addSegment decodes one program header, with its number, and keeps PT_LOAD and PT_NOTE.
+// addSegment decodes one program header, with its number, and keeps PT_LOAD, PT_NOTE and those that
+// implySections uses.
 func (f *File) addSegment(r *decode.Reader, number uint64) {
 	var s Segment
 	kind := elf.ProgType(r.U32())
@@ -276,6 +283,10 @@ func (f *File) addSegment(r *decode.Reader, number uint64) {
 		if len(f.notes) < maxNoteTables {
 			f.notes = append(f.notes, extent{uint64(s.Offset), s.FileSize, s.Align, number})
 		}
+	case elf.PT_DYNAMIC:
+		f.dynamic = extent{off: uint64(s.Offset), size: s.FileSize}
+	case elf.PT_GNU_EH_FRAME:
+		f.frames = extent{off: uint64(s.Offset), size: s.FileSize}
 	}
 }
 

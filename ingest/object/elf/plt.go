@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"slices"
@@ -24,6 +25,7 @@ type stub struct {
 	index   int64
 	section int
 	name    string
+	data    bool // the slot is one for data or any use of the address (GLOB_DAT)
 }
 
 // pltDecoder finds the stubs in a section of code at address a. Got is the base of the GOT, for
@@ -33,7 +35,8 @@ type pltDecoder func(f *File, code []byte, a, got uint64, section int) []stub
 // PLT visits the stubs of the procedure linkage tables (.plt, .plt.sec, .plt.got, .plt.bnd,
 // .iplt), in order of address, each named after its target: "foo@plt". The jump in each stub is
 // decoded, and the relocation of its GOT slot gives the name, so every order and layout that
-// linkers use is supported. Stubs of functions chosen at load time (IRELATIVE) have their
+// linkers use is supported. In a file without section headers the segments of code are searched.
+// Stubs of functions chosen at load time (IRELATIVE) have their
 // resolver's name where it has one, else "*ABS*+0x4a0ab0@plt" as objdump prints it. For machines
 // other than x86-64, i386, arm64, RISC-V and s390x it visits none, without an error.
 func (f *File) PLT(visit func(Symbol) bool) error {
@@ -44,6 +47,7 @@ func (f *File) PLT(visit func(Symbol) bool) error {
 	if err := f.nameStubs(stubs); err != nil {
 		return err
 	}
+	f.dropWrappers(stubs)
 	for i := range stubs {
 		s := &stubs[i]
 		if s.name == "" {
@@ -109,12 +113,13 @@ func (f *File) stubs() ([]stub, error) {
 	var stubs []stub
 	for i := range f.Sections {
 		s := &f.Sections[i]
-		switch s.Name {
-		case ".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt":
-		default:
+		if !s.IsCode() || s.Type == elf.SHT_NOBITS || !f.implied && !slices.Contains(pltSections, s.Name) {
 			continue
 		}
-		if !s.IsCode() || s.Type == elf.SHT_NOBITS {
+		if f.implied {
+			if err := f.searchStubs(&stubs, decode, i, got); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		code, err := f.Data(s, maxPLT)
@@ -124,7 +129,67 @@ func (f *File) stubs() ([]stub, error) {
 		stubs = append(stubs, decode(f, code, uint64(s.Addr), got, i)...)
 	}
 	slices.SortFunc(stubs, func(a, b stub) int { return cmp.Compare(a.addr, b.addr) })
-	return stubs, nil
+	return slices.CompactFunc(stubs, func(a, b stub) bool { return a.addr == b.addr }), nil
+}
+
+// pltSections are the sections of stubs.
+var pltSections = []string{".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt"}
+
+// longestStub is the length of the longest stub, and of the longest first entry.
+const longestStub = 48
+
+// searchStubs decodes what may be stubs in a segment of code, piece by piece: nothing tells where
+// they are.
+func (f *File) searchStubs(stubs *[]stub, decode pltDecoder, section int, got uint64) error {
+	s := &f.Sections[section]
+	for at := uint64(0); at < s.Size; at += maxPLT - longestStub {
+		piece := *s
+		piece.Offset, piece.Size = s.Offset+addr.Offset(at), min(s.Size-at, maxPLT)
+		code, err := f.Data(&piece, maxPLT)
+		if err != nil {
+			return err
+		}
+		*stubs = append(*stubs, decode(f, code, uint64(s.Addr)+at, got, section)...)
+	}
+	return nil
+}
+
+// dropWrappers removes the names of stubs that searchStubs found and that are functions of the
+// program: they jump through a slot of the GOT and do nothing else, as code of -fno-plt does. Stubs
+// follow one another or the first entry, which pushes a slot, and most slots are the PLT's own. Stubs
+// of machines other than x86 use registers that are theirs alone.
+func (f *File) dropWrappers(stubs []stub) {
+	if !f.implied || f.Machine != elf.EM_X86_64 && f.Machine != elf.EM_386 {
+		return
+	}
+	var run []*stub
+	end := func() {
+		own := slices.ContainsFunc(run, func(s *stub) bool { return !s.data })
+		if len(run) > 0 && (!own || len(run) == 1 && !f.behindFirst(run[0])) {
+			for _, s := range run {
+				s.name = ""
+			}
+		}
+		run = run[:0]
+	}
+	for i := range stubs {
+		if stubs[i].name == "" {
+			continue
+		}
+		if n := len(run); n > 0 && stubs[i].addr-run[n-1].addr > retpolineLazy {
+			end()
+		}
+		run = append(run, &stubs[i])
+	}
+	end()
+}
+
+// behindFirst reports whether the first entry of a PLT of x86, which pushes a slot, precedes a stub.
+func (f *File) behindFirst(s *stub) bool {
+	var b [longestStub]byte
+	off, n, ok := f.inFile(s.addr - longestStub)
+	return ok && n >= longestStub && f.readAt(b[:], off) == nil &&
+		(bytes.Contains(b[:], []byte("\xff\x35")) || bytes.Contains(b[:], []byte("\xff\xb3")))
 }
 
 // reloc is an Elf_Rel or Elf_Rela.
@@ -145,7 +210,7 @@ func (f *File) nameStubs(stubs []stub) error {
 		err := f.relocations(i, func(number int64, r *reloc) bool {
 			switch r.kind {
 			case types.jumpSlot, types.globDat, types.irelative:
-				n.add(r, number, isPLT, r.kind == types.irelative)
+				n.add(r, number, isPLT, types)
 			}
 			return n.left > 0
 		})

@@ -45,6 +45,11 @@ func lazy(a, slot uint64, n byte) []byte {
 		rel32(pltAddr, a+16))
 }
 
+// moldStub is a stub of mold: endbr64; mov $n, %r11d; jmp *slot(%rip).
+func moldStub(a, slot uint64, n byte) []byte {
+	return join(16, endbr64, "\x41\xbb", []byte{n, 0, 0, 0}, "\xff\x25", rel32(slot, a+16))
+}
+
 // plt0 is the first entry: push GOT+8(%rip); jmp *GOT+16(%rip).
 func plt0() []byte {
 	return join(16, "\xff\x35", rel32(gotAddr+8, pltAddr+6), "\xff\x25",
@@ -150,6 +155,25 @@ func TestPLTx86(t *testing.T) {
 		{name: "symbol beyond .dynsym", sections: []elfbuild.Section{lazyPLT,
 			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 99, 2)...)},
 			want: []string{"exit@plt 0x401020+0x10"}},
+		{name: "mold", sections: []elfbuild.Section{sec(".plt", pltAddr,
+			join(32, endbr64+"\x41\x53\xff\x35", rel32(gotAddr+8, pltAddr+12), "\xff\x25",
+				rel32(gotAddr+16, pltAddr+18)), moldStub(pltAddr+32, gotAddr+0x18, 0),
+			moldStub(pltAddr+48, gotAddr+0x20, 1)), rela(".rela.plt", c64,
+			slots(elf.R_X86_64_JMP_SLOT, 1, 2)...)},
+			want: []string{"puts@plt 0x401020+0x10", "exit@plt 0x401030+0x10"}},
+		{name: "retpolines of lld", sections: []elfbuild.Section{sec(".plt", pltAddr,
+			join(48, "\xff\x35", rel32(gotAddr+8, pltAddr+6), "\x4c\x8b\x1d",
+				rel32(gotAddr+16, pltAddr+13), "\xe8\x0e\x00\x00\x00"),
+			join(32, "\x4c\x8b\x1d", rel32(gotAddr+0x18, pltAddr+48+7), "\xe8\xe4\xff\xff\xff"),
+			join(32, "\x4c\x8b\x1d", rel32(gotAddr+0x20, pltAddr+80+7), "\xe8\xc4\xff\xff\xff")),
+			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 1, 2)...)},
+			want: []string{"puts@plt 0x401030+0x20", "exit@plt 0x401050+0x20"}},
+		{name: "retpolines of lld, -z now", sections: []elfbuild.Section{sec(".plt", pltAddr,
+			join(32, "\xe8\x0b\x00\x00\x00\xf3\x90"),
+			join(16, "\x4c\x8b\x1d", rel32(gotAddr+0x18, pltAddr+32+7), "\xe9\xd4\xff\xff\xff"),
+			join(16, "\x4c\x8b\x1d", rel32(gotAddr+0x20, pltAddr+48+7), "\xe9\xc4\xff\xff\xff")),
+			rela(".rela.plt", c64, slots(elf.R_X86_64_JMP_SLOT, 1, 2)...)},
+			want: []string{"puts@plt 0x401020+0x10", "exit@plt 0x401030+0x10"}},
 		{name: "no relocations", sections: []elfbuild.Section{lazyPLT}},
 		{name: "other code",
 			sections: []elfbuild.Section{sec(".plt", pltAddr, make([]byte, 64)), globDat}},
@@ -211,6 +235,9 @@ func TestPLT386(t *testing.T) {
 				"\x68\x08\x00\x00\x00\xe9\x00\x00\x00\x00"), // lazy with IBT
 			join(16, endbr32, "\xff\xa3",
 				le(12)), // .plt.sec's form
+			join(16, endbr32, "\xb9", le(8), "\xff\xa3", le(0x1014)), // mold's, from another base
+			join(32, "\x50\x8b\x83", le(12), "\xe8\xe4\xff\xff\xff"), // lld's with retpolines
+			join(32, "\x50\xa1", le(gotAddr+16), "\xe8\xe4\xff\xff\xff"),
 		)}
 	relocs := rela(".rel.plt", c32,
 		elfbuild.Reloc{Offset: gotAddr + 12, Symbol: 3, Type: uint32(elf.R_386_JMP_SLOT)},
@@ -220,10 +247,11 @@ func TestPLT386(t *testing.T) {
 	b.Segments = []elfbuild.Segment{{From: ".got.plt", To: ".got.plt"}}
 	compare(t, "i386", stubsOf(t, open(t, b)), []string{
 		"malloc@plt 0x401010+0x10", "puts@plt 0x401020+0x10", "*ABS*+0x402000@plt 0x401030+0x10",
-		"puts@plt 0x401040+0x10", "malloc@plt 0x401050+0x10"})
+		"puts@plt 0x401040+0x10", "malloc@plt 0x401050+0x10", "puts@plt 0x401060+0x10",
+		"malloc@plt 0x401070+0x20", "puts@plt 0x401090+0x20"})
 	// Without the segment the content of the resolver's slot is unknown.
 	b.Segments = nil
-	if got := stubsOf(t, open(t, b)); len(got) != 4 {
+	if got := stubsOf(t, open(t, b)); len(got) != 7 {
 		t.Errorf("without segments: %q", got)
 	}
 }
@@ -323,6 +351,8 @@ func TestPLTs390x(t *testing.T) {
 	for _, slot := range []uint64{gotAddr + 0x18, pltAddr - 0x2000, gotAddr + 0x20} {
 		code = append(code, larl(slot)+load+br+rest...)
 	}
+	code = append(code, larl(gotAddr+0x30)+load+"\xc0\x01\x00\x00\x00\x18"+br...) // mold's
+	code = append(code, make([]byte, 12)...)
 	code = append(code, larl(gotAddr+0x28)+load+br...)
 	plt := elfbuild.Section{Name: ".plt", Addr: pltAddr, Flags: elfbuild.Code, Data: code}
 	b := pltFile(elf.EM_S390, plt)
@@ -332,10 +362,11 @@ func TestPLTs390x(t *testing.T) {
 			elfbuild.Reloc{Offset: gotAddr + 0x18, Symbol: 1, Type: uint32(elf.R_390_JMP_SLOT)},
 			elfbuild.Reloc{Offset: pltAddr - 0x2000, Symbol: 2, Type: uint32(elf.R_390_JMP_SLOT)},
 			elfbuild.Reloc{Offset: gotAddr + 0x20, Symbol: 3, Type: uint32(elf.R_390_GLOB_DAT)},
+			elfbuild.Reloc{Offset: gotAddr + 0x30, Symbol: 1, Type: uint32(elf.R_390_JMP_SLOT)},
 			elfbuild.Reloc{Offset: gotAddr + 0x28, Type: s390IRelative, Addend: 0x1230})})
 	compare(t, "s390x", stubsOf(t, open(t, b)), []string{
 		"puts@plt 0x401020+0x20", "exit@plt 0x401040+0x20", "malloc@plt 0x401060+0x20",
-		"*ABS*+0x1230@plt 0x401080+0xe"})
+		"puts@plt 0x401080+0x20", "*ABS*+0x1230@plt 0x4010a0+0xe"})
 }
 
 // TestPLTNone: other machines, debug files and modules have no stubs that we read.

@@ -125,6 +125,8 @@ func (r *symbolReader) visit(visit func(i int, s *rawSymbol) bool) error {
 				sym.shndx = r.wide[at]
 			} else if sym.shndx >= uint32(elf.SHN_LORESERVE) {
 				sym.shndx = ^uint32(0) // SHN_ABS, SHN_COMMON: in no section
+			} else if r.f.implied && sym.shndx != uint32(elf.SHN_UNDEF) {
+				sym.shndx = r.f.impliedSection(sym.value)
 			}
 			if !visit(int(at), &sym) {
 				return nil
