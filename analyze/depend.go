@@ -193,6 +193,7 @@ func (t *Trace) noteFiles(known identification) identification {
 		id, source := known(q)
 		host := t.session.hostname()
 		if q.Kind == ingest.VDSO || t.session.opts.TrustPaths || host != "" && q.Host == host {
+			q.Segments, q.Namesakes = nil, false // of no use to the store
 			d := &Dependency{File: &q, Host: host}
 			d.File.File.Path = strings.Clone(q.File.Path)
 			t.session.ask(d)

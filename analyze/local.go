@@ -204,12 +204,17 @@ func (s *Session) identify() identification {
 				Hint: "record with --buildid-mmap, or index the file that ran"}})
 		}}
 	known := s.remoteVDSO(resolve.Identify(s.plain, opts))
-	switch {
-	case s.trace != nil:
+	if s.trace != nil {
 		return s.trace.noteFiles(known)
-	case s.finder == nil:
-		return known
 	}
+	if s.finder != nil {
+		known = s.identifyHere(known, opts)
+	}
+	return s.byNamedFile(known)
+}
+
+// identifyHere adds the files of this host to an identification.
+func (s *Session) identifyHere(known identification, opts resolve.IdentifyOptions) identification {
 	now := resolve.Identify(s.finder.Rows(), opts)
 	return func(q sideband.ObjectQuery) (buildid.ID, ingest.IDSource) {
 		id, source := known(q)

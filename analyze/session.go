@@ -43,6 +43,7 @@ type Session struct {
 	// rewritten has the paths of files of the capture that is being read, see warnRewritten.
 	rewritten []string
 	named     map[buildid.Key]bool       // objects of Options.With, see State.Origin
+	files     []namedFile                // of Options.With
 	compared  bool                       // profiles were compared with them
 	matched   bool                       // one of them is in a profile
 	origins   map[buildid.ID]local.Place // of the finder's objects
@@ -70,6 +71,7 @@ func Open(ctx context.Context, opts Options) (*Session, error) {
 		err = s.addBCC(ctx)
 	}
 	s.noteNamed()
+	s.noteFiles(paths)
 	if err == nil {
 		err = s.addCaptures(ctx, slices.Concat(opts.Bundles, captures))
 	}

@@ -25,6 +25,9 @@ type State struct {
 	JITFiles []JITLink
 	// Unmatched is set if Options.With has objects, and no capture has one of them.
 	Unmatched bool
+	// Named are the uses of files of Options.With for mappings without a build ID, in words; Refused
+	// the reasons why they were not used.
+	Named, Refused []string
 	// Local are the objects of captures, and where they were found; nil without Options.Local.
 	Local []local.Object
 	// Found are the results of Local.FindOnly.
@@ -45,6 +48,10 @@ func (s *Session) State() State {
 	st := State{Partial: s.partial, Bundles: s.bundles, Tables: s.counted.Tables(),
 		Pulled: s.pulling.sum, JITFiles: s.jitFiles, session: s,
 		Unmatched: s.compared && !s.matched && len(s.named) > 0}
+	for i := range s.files {
+		st.Named = append(st.Named, s.files[i].used...)
+		st.Refused = append(st.Refused, s.files[i].refused...)
+	}
 	if s.finder != nil {
 		st.Local = s.finder.Objects()
 		if s.opts.Local.FindOnly {

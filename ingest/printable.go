@@ -290,6 +290,7 @@ var idSourceText = [...]string{
 	IDProven:   "file proven the same",
 	IDTrusted:  "path trusted",
 	IDDerived:  "derived",
+	IDNamed:    "named with --with",
 }
 
 // String returns the source in words, as reports print it.

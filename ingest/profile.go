@@ -53,8 +53,7 @@ const (
 	JITDomain
 )
 
-// IDSource is the source of an object's build ID, best first. The coverage summary counts
-// samples by it.
+// IDSource is the source of an object's build ID. The coverage summary counts samples by it.
 type IDSource uint8
 
 // The sources of a build ID.
@@ -66,6 +65,7 @@ const (
 	IDProven                   // on the recording host: the file equals a path row of the store
 	IDTrusted                  // the path, with --trust-paths
 	IDDerived                  // computed: a JITed function's identity, a kernel's vdso
+	IDNamed                    // a file of --with, by the path or name of the mapping, and its layout
 )
 
 // FileRef is the record of a mapped file in a capture, without its build ID.

@@ -228,8 +228,8 @@ func (c *Coverage) countEvents(p *ingest.Profile) {
 
 // countIDs sums the objects that are files by where their build ID came from.
 func (c *Coverage) countIDs(p *ingest.Profile, objects []ingest.FrameSum) {
-	var sums [ingest.IDDerived + 1]ingest.FrameSum
-	var counts [ingest.IDDerived + 1]int
+	var sums [ingest.IDNamed + 1]ingest.FrameSum
+	var counts [ingest.IDNamed + 1]int
 	var all ingest.FrameSum
 	for i := range p.Objects {
 		o := &p.Objects[i]

@@ -108,6 +108,19 @@ func Fits(o *ingest.Object, machine uint16, layouts ...[]elf.Segment) bool {
 	return slices.ContainsFunc(layouts, func(l []elf.Segment) bool { return fitsAll(o.Segments, l, page) })
 }
 
+// FitsExactly reports whether a layout is that of recorded mappings, where nothing else identifies the
+// file: all fit it, and one is a whole executable segment.
+func FitsExactly(mapped []ingest.SegmentRef, machine uint16, layout []elf.Segment) bool {
+	page := pageSize(mapped, machine)
+	return fitsAll(mapped, layout, page) && slices.ContainsFunc(mapped, func(s ingest.SegmentRef) bool {
+		return slices.ContainsFunc(layout, func(x elf.Segment) bool {
+			begin := uint64(x.Offset) &^ (page - 1)
+			end := (uint64(x.Offset) + x.FileSize + page - 1) &^ (page - 1)
+			return x.Flags&flagExec != 0 && uint64(s.Offset) == begin && uint64(s.Offset)+s.Len == end
+		})
+	})
+}
+
 func fitsAll(mapped []ingest.SegmentRef, layout []elf.Segment, page uint64) bool {
 	return !slices.ContainsFunc(mapped, func(s ingest.SegmentRef) bool { return !fits(s, layout, page) })
 }

@@ -319,7 +319,7 @@ func openPprof(f *file, opts *Options) (*pprofSource, error) {
 	}
 	p, err := pprof.Read(f.path, data, pprof.ReadOptions{
 		Event: opts.Event, Comms: opts.Comms, PIDs: opts.PIDs, TIDs: opts.TIDs,
-		CPUs: opts.CPUs, Keep: opts.Keep, PathID: opts.pathID, MaxUnpacked: opts.MaxUnpacked,
+		CPUs: opts.CPUs, Keep: opts.Keep, Identify: opts.identifyFile, MaxUnpacked: opts.MaxUnpacked,
 	})
 	if err != nil {
 		return nil, err

@@ -116,13 +116,13 @@ type ReplayFrame struct {
 	Return   bool              // PC is a return address, Location is of the byte before it
 }
 
-// pathID is PathID of the profiles of other programs, which name no host: nothing proves that the
-// file at a path is the one that ran.
-func (o *Options) pathID(path string) (id buildid.ID) {
+// identifyFile is Identify of the profiles of other programs, which name no host: nothing proves that
+// the file at a path is the one that ran.
+func (o *Options) identifyFile(x *ingest.Object) (id buildid.ID, source ingest.IDSource) {
 	if o.Identify != nil {
-		id, _ = o.Identify(sideband.ObjectQuery{Kind: ingest.ELF, File: ingest.FileRef{Path: path}})
+		id, source = o.Identify(sideband.ObjectQuery{Kind: ingest.ELF, File: x.File, Segments: x.Segments})
 	}
-	return id
+	return id, source
 }
 
 // ReplaySample is one sample of a replay. Slices are valid until the callback returns.

@@ -32,7 +32,7 @@ func (s *otlpSource) fold(ctx context.Context) (*ingest.Profile, error) {
 // options returns the options of the reader.
 func (s *otlpSource) options() (otlp.Options, error) {
 	o := otlp.Options{Select: otlp.Select{Event: s.opts.Event, Comms: s.opts.Comms,
-		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep, PathID: s.opts.pathID,
+		PIDs: s.opts.PIDs, TIDs: s.opts.TIDs, CPUs: s.opts.CPUs, Keep: s.opts.Keep, Identify: s.opts.identifyFile,
 		MaxUnpacked: s.opts.MaxUnpacked}}
 	t := &s.opts.Time
 	switch {

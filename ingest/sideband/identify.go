@@ -31,6 +31,10 @@ type ObjectQuery struct {
 	ByPath      buildid.ID // build ID that the capture has for the path, zero if none
 	Shared      bool       // the capture has several files at the path
 	Foreign     bool       // ByPath may be of another file: see Identifier.foreign
+	// Segments are the recorded mappings of the file, as in ingest.Object. Namesakes: the capture has
+	// files of this name at several paths.
+	Segments  []ingest.SegmentRef
+	Namesakes bool
 }
 
 // Identifier finds build IDs for objects that were recorded without one. It uses the ID that the
@@ -42,6 +46,7 @@ type Identifier struct {
 	byFile   map[fileKey]buildid.ID // by device, inode and generation; zero if the file has two IDs
 	paths    pathFiles
 	module   map[string]buildid.ID // by display name
+	names    map[string]string     // the paths of files by their names; "" of a name of several
 	kernel   buildid.ID            // build ID of the kernel
 	query    ObjectQuery           // fields that all queries have in common
 	answer   func(ObjectQuery) (buildid.ID, ingest.IDSource)
@@ -77,7 +82,7 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 	ingest.IDSource)) *Identifier {
 	x := &Identifier{
 		sb: sb, byPath: make(map[string]buildid.ID), byFile: make(map[fileKey]buildid.ID),
-		module: make(map[string]buildid.ID), query: query, answer: answer, paths: pathFilesOf(sb.Objects),
+		module: make(map[string]buildid.ID), names: make(map[string]string), query: query, answer: answer, paths: pathFilesOf(sb.Objects),
 	}
 	for i := range sb.buildIDs {
 		x.entry(&sb.buildIDs[i])
@@ -87,6 +92,9 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 	}
 	for i := range sb.Objects.List {
 		o := &sb.Objects.List[i]
+		if o.Kind == ingest.ELF {
+			x.noteName(o.File.Path)
+		}
 		switch {
 		case o.ID.IsZero():
 		case o.Kind == ingest.ELF, o.Kind == ingest.VDSO:
@@ -109,6 +117,16 @@ func NewIdentifier(sb *State, query ObjectQuery, answer func(ObjectQuery) (build
 		}
 	}
 	return x
+}
+
+// noteName adds the path of a file to those of its name.
+func (x *Identifier) noteName(path string) {
+	name := ingest.BaseName(path)
+	if first, ok := x.names[name]; !ok {
+		x.names[name] = path
+	} else if first != path {
+		x.names[name] = ""
+	}
 }
 
 // claim sets the ID of a key. A key with two IDs, such as the path of a file that was upgraded, is
@@ -227,6 +245,7 @@ func (x *Identifier) find(o *ingest.Object) (id buildid.ID, source ingest.IDSour
 	q.MappedNanos = x.mapped(&o.File)
 	q.ByPath, q.Shared = id, o.Kind == ingest.ELF && x.paths.shared(&o.File)
 	q.Foreign = foreign
+	q.Segments, q.Namesakes = o.Segments, o.Kind == ingest.ELF && x.names[ingest.BaseName(o.File.Path)] == ""
 	switch found, why := x.answer(q); {
 	case found.IsZero():
 		return found, ingest.IDNone

@@ -28,8 +28,8 @@ type Place struct {
 type Builder struct {
 	// P is the profile in construction: the caller sets Events, Meta and Stats.
 	P *ingest.Profile
-	// PathID is Options.PathID.
-	PathID func(path string) buildid.ID
+	// Identify is Options.Identify.
+	Identify func(*ingest.Object) (buildid.ID, ingest.IDSource)
 
 	objects   []ingest.Object
 	objectsAt map[objectKey]uint32

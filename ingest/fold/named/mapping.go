@@ -30,10 +30,8 @@ type Mapped struct {
 // file, as pprof reads them.
 func (b *Builder) Map(m Mapping) *Mapped {
 	o, base := objectOf(m)
-	if b.PathID != nil && o.ID.IsZero() && o.Kind == ingest.ELF && path.IsAbs(o.File.Path) && !o.File.Deleted {
-		if id := b.PathID(o.File.Path); !id.IsZero() {
-			o.ID, o.IDSource = id, ingest.IDTrusted
-		}
+	if b.Identify != nil && o.ID.IsZero() && o.Kind == ingest.ELF && path.IsAbs(o.File.Path) && !o.File.Deleted {
+		o.ID, o.IDSource = b.Identify(&o)
 	}
 	return &Mapped{object: b.Object(o), start: m.Start, limit: m.Limit, base: base,
 		elf: o.Kind == ingest.ELF && o.RefSymbol == ""}

@@ -63,8 +63,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestPathID: a file without a build ID gets that of its path; nothing else does.
-func TestPathID(t *testing.T) {
+// TestIdentify: a file without a build ID gets that of its path; nothing else does.
+func TestIdentify(t *testing.T) {
 	known, other := buildid.New([]byte{1, 2, 3, 4}), buildid.New([]byte{5, 6, 7, 8})
 	for _, tc := range []struct {
 		name   string
@@ -80,11 +80,11 @@ func TestPathID(t *testing.T) {
 		{name: "kernel", m: Mapping{File: "[kernel.kallsyms]_text"}},
 	} {
 		b := NewBuilder()
-		b.PathID = func(path string) (id buildid.ID) {
-			if path == "/bin/a" {
-				id = known
+		b.Identify = func(o *ingest.Object) (id buildid.ID, source ingest.IDSource) {
+			if o.File.Path == "/bin/a" {
+				id, source = known, ingest.IDTrusted
 			}
-			return id
+			return id, source
 		}
 		o := b.ObjectAt(b.Map(tc.m).object)
 		if o.ID != tc.want || o.IDSource != tc.source {

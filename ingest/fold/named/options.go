@@ -15,9 +15,9 @@ type Options struct {
 	TIDs  []int32  // only these threads; none for all
 	CPUs  []int32  // only these CPUs; none for all
 	Keep  ingest.Keep
-	// PathID returns the build ID of the file at the absolute path of a mapping without one, zero if
+	// Identify returns the build ID of the file of a mapping without one, with an absolute path; zero if
 	// it is unknown or not trusted; nil knows none.
-	PathID func(path string) buildid.ID
+	Identify func(*ingest.Object) (buildid.ID, ingest.IDSource)
 	// MaxUnpacked bounds the unpacked bytes of a packed file; 0 for the default, by its size.
 	MaxUnpacked int64
 }

@@ -99,7 +99,7 @@ func newReader(name string, opts Options) *reader {
 	r := &reader{name: name, opts: opts, b: named.NewBuilder(),
 		seed:       intern.MakeSeed(),
 		frameTypes: make(map[string]*frameType), events: make(map[eventKey]*event), asked: make(map[string]bool)}
-	r.b.PathID = opts.Select.PathID
+	r.b.Identify = opts.Select.Identify
 	r.labels.init(&r.opts.Select)
 	r.b.P.Meta.Captures = []string{name}
 	return r

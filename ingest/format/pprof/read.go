@@ -182,7 +182,7 @@ type eventColumns struct{ count, weight int }
 
 func (r *reader) read() error {
 	r.b = named.NewBuilder()
-	r.b.PathID = r.opts.PathID
+	r.b.Identify = r.opts.Identify
 	r.p = r.b.P
 	r.tags = tagReader{Labels: named.NewLabels(&r.opts.Keep)}
 	r.readEvents()

@@ -164,7 +164,13 @@ func SessionError(err error) error {
 func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
-	if s.State().Unmatched {
+	for _, text := range s.State().Named {
+		s.App.Note(text)
+	}
+	for _, text := range s.State().Refused {
+		s.App.Warn(text, "")
+	}
+	if s.State().Unmatched && len(s.State().Refused) == 0 {
 		s.App.Warn("no object of the captures is among the files of "+
 			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)), "")
 	}
