@@ -92,19 +92,25 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		resolvecmd.NewMissing(a),
 	}
 	batch := batchcmd.New(a)
+	fetch, info := indexcmd.NewFetch(a), inspectcmd.NewInfo(a)
+	for _, cmd := range append(naming, fetch, info) {
+		if cmd.Name() != "trend" {
+			cli.DefaultCapture(cmd)
+		}
+	}
 	a.HoldWarnings(naming[1 : len(naming)-1]...) // but of resolve, which converts, and missing
 	a.WithSummary(append(naming, batch.Commands()...)...)
 	root.AddCommand(indexcmd.NewIndex(a))
 	root.AddCommand(naming...)
 	root.AddCommand(
 		batch,
-		indexcmd.NewFetch(a),
+		fetch,
 		capturecmd.New(a),
 		lookupcmd.NewLookup(a),
 		lookupcmd.NewFilter(a),
 		inspectcmd.NewBTF(a),
 		inspectcmd.NewMap(a),
-		inspectcmd.NewInfo(a),
+		info,
 		storecmd.New(a),
 		newVersionCommand(a),
 		resolvecmd.NewPerfToProfile(a),

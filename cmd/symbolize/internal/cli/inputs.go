@@ -152,8 +152,7 @@ func (o *InputOptions) SplitBundles(ctx context.Context, paths []string) []strin
 // Validate checks the flags and parses their values; args are the captures.
 func (o *InputOptions) Validate(args []string) error {
 	if len(args) == 0 {
-		return ingest.WithHint(Usagef("no capture is named"),
-			"name the files that `perf record` or a profiler wrote")
+		return ErrNoCapture()
 	}
 	if err := o.checkDerived(); err != nil {
 		return err

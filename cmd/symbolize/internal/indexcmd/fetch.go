@@ -46,7 +46,7 @@ file with another build ID, or a capture is damaged or unreadable; 130 interrupt
 func NewFetch(a *cli.App) *cobra.Command {
 	o := &fetchOptions{}
 	cmd := &cobra.Command{
-		Use:         "fetch CAPTURE…",
+		Use:         "fetch [CAPTURE…]",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Download the files that captures need from debuginfod servers",
 		Long:        fetchLong,
@@ -55,8 +55,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
 			if len(args) == 0 && o.list == "" {
-				return ingest.WithHint(cli.Usagef("no capture is named"),
-					"name the files that `perf record` wrote")
+				return cli.ErrNoCapture()
 			}
 			return runFetch(ctx, a, o, args)
 		}),

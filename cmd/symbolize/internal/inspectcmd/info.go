@@ -29,7 +29,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 	var format string
 	var stacks cli.StackMap
 	cmd := &cobra.Command{
-		Use:     "info FILE",
+		Use:     "info [FILE]",
 		Short:   "Describe a capture or an object file",
 		Long:    infoLong,
 		GroupID: cli.GroupLook,

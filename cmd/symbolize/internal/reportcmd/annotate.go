@@ -69,7 +69,7 @@ const pageFunctions = 10
 func NewAnnotate(a *cli.App) *cobra.Command {
 	o := &annotateOptions{}
 	cmd := &cobra.Command{
-		Use:     "annotate CAPTURE… [PATTERN…]",
+		Use:     "annotate [CAPTURE…] [PATTERN…]",
 		Short:   "Print the instructions and source lines of functions with their samples",
 		Long:    annotateLong,
 		GroupID: cli.GroupMain,

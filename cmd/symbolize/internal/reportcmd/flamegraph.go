@@ -48,7 +48,7 @@ var flamegraphFormats = []string{cli.HTML, cli.SVG, cli.Folded, cli.Speedscope, 
 func NewFlamegraph(a *cli.App) *cobra.Command {
 	o := &flamegraphOptions{}
 	cmd := &cobra.Command{
-		Use:     "flamegraph CAPTURE|PROFILE…",
+		Use:     "flamegraph [CAPTURE|PROFILE…]",
 		Short:   "Draw a flame graph: an HTML page, or a file for another viewer",
 		Long:    flamegraphLong,
 		GroupID: cli.GroupMain,

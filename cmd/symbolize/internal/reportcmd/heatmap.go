@@ -43,7 +43,7 @@ var timelineRows = []string{"thread", "process", "comm", "cpu"}
 func NewHeatmap(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
-		Use: "heatmap CAPTURE", Short: "Draw when samples were taken, within each second",
+		Use: "heatmap [CAPTURE]", Short: "Draw when samples were taken, within each second",
 		Long: heatmapLong,
 		Example: "  symbolize heatmap -o x.html perf.data\n  symbolize heatmap --of run-queue perf.data\n" +
 			"  symbolize heatmap --of field:bytes_alloc kmem.data",
@@ -59,7 +59,7 @@ func NewHeatmap(a *cli.App) *cobra.Command {
 func NewTimeline(a *cli.App) *cobra.Command {
 	o := &heatOptions{}
 	cmd := newHeatCommand(a, &cobra.Command{
-		Use: "timeline CAPTURE", Short: "Draw when samples were taken, by thread or CPU",
+		Use: "timeline [CAPTURE]", Short: "Draw when samples were taken, by thread or CPU",
 		Long:    timelineLong,
 		Example: "  symbolize timeline --by cpu -o x.html perf.data",
 	}, o)

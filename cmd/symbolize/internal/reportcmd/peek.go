@@ -33,7 +33,7 @@ the others were used; 130 interrupted.`
 func NewPeek(a *cli.App) *cobra.Command {
 	o := &peekOptions{}
 	cmd := &cobra.Command{
-		Use:     "peek FUNCTION CAPTURE|PROFILE…",
+		Use:     "peek FUNCTION [CAPTURE|PROFILE…]",
 		Short:   "Print the callers and callees of a function",
 		Long:    peekLong,
 		GroupID: cli.GroupMain,

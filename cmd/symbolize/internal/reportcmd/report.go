@@ -38,7 +38,7 @@ programs, a heat map, and the missing symbols with the commands that fix them.` 
 func NewReport(a *cli.App) *cobra.Command {
 	o := &reportOptions{}
 	cmd := &cobra.Command{
-		Use:     "report CAPTURE…",
+		Use:     "report [CAPTURE…]",
 		Short:   "Write one HTML page about captures",
 		Long:    reportLong,
 		GroupID: cli.GroupMain,

@@ -36,7 +36,7 @@ var topSorts = []string{"flat", "cum"}
 func NewTop(a *cli.App) *cobra.Command {
 	o := &topOptions{}
 	cmd := &cobra.Command{
-		Use:     "top CAPTURE|PROFILE…",
+		Use:     "top [CAPTURE|PROFILE…]",
 		Short:   "Print a table of functions, heaviest first",
 		Long:    topLong,
 		GroupID: cli.GroupMain,

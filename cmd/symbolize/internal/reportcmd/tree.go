@@ -31,7 +31,7 @@ a line under the tree.` + cli.CaptureStatus
 func NewTree(a *cli.App) *cobra.Command {
 	o := &treeOptions{}
 	cmd := &cobra.Command{
-		Use:     "tree CAPTURE|PROFILE…",
+		Use:     "tree [CAPTURE|PROFILE…]",
 		Short:   "Print who calls whom, as a tree",
 		Long:    treeLong,
 		GroupID: cli.GroupMain,

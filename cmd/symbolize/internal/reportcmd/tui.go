@@ -32,7 +32,7 @@ report where it has them.` + cli.CaptureStatus
 func NewTUI(a *cli.App) *cobra.Command {
 	o := &tuiOptions{}
 	cmd := &cobra.Command{
-		Use:     "tui CAPTURE|PROFILE…",
+		Use:     "tui [CAPTURE|PROFILE…]",
 		Short:   "Look at functions, calls and code in the terminal, as in perf report",
 		Long:    tuiLong,
 		GroupID: cli.GroupMain,

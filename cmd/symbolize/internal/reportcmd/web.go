@@ -40,7 +40,7 @@ with ^C; --open starts a browser. pprof's graph needs dot of Graphviz.` + cli.Ca
 func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
-		Use:     "web CAPTURE|PROFILE…",
+		Use:     "web [CAPTURE|PROFILE…]",
 		Short:   "Show a profile in the browser: the page of report, and pprof's pages",
 		Long:    webLong,
 		GroupID: cli.GroupMain,

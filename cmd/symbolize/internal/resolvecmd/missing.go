@@ -36,7 +36,7 @@ var labelWords = strings.Join(ingest.FieldLabels[:], ", ") + ", " + ingest.TagWo
 func NewMissing(a *cli.App) *cobra.Command {
 	o := &missingOptions{}
 	cmd := &cobra.Command{
-		Use:     "missing CAPTURE…",
+		Use:     "missing [CAPTURE…]",
 		Short:   "List code without names, the reasons, and the commands that fix them",
 		Long:    missingLong,
 		GroupID: cli.GroupMain,

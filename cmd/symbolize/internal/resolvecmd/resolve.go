@@ -49,7 +49,7 @@ unreadable, the others were used; 4 fewer samples have names than --min-resolved
 func NewResolve(a *cli.App) *cobra.Command {
 	o := &resolveOptions{}
 	cmd := &cobra.Command{
-		Use:     "resolve CAPTURE…",
+		Use:     "resolve [CAPTURE…]",
 		Short:   "Name the addresses of captures: as pprof, folded stacks and others",
 		Long:    resolveLong,
 		GroupID: cli.GroupMain,
