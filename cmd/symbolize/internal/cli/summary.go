@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/summary"
 	"symbolize/ingest"
 )
 
@@ -17,11 +18,11 @@ type outcome struct {
 	summary string
 	metrics string
 	start   time.Time
-	run     Run
+	run     summary.Run
 }
 
 // Facts are the facts about the run that --summary and --metrics write, for commands to enter.
-func (a *App) Facts() *Run { return &a.outcome.run }
+func (a *App) Facts() *summary.Run { return &a.outcome.run }
 
 // wanted reports whether anything is to be written.
 func (o *outcome) wanted() bool { return o.summary != "" || o.metrics != "" }

@@ -1,4 +1,5 @@
-package cli
+// Package summary describes a run of a command in numbers: as JSON, and for Prometheus.
+package summary
 
 import (
 	"cmp"
