@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,10 @@ func scanFrame(s *Set, line []byte) (f Frame, kind lineKind) {
 		return f, separateLine
 	}
 	digits := hexDigits(line)
+	if id := 2 * buildid.KeyLen; digits == id+1 && bytes.HasPrefix(line[id:], []byte("0x")) {
+		// bpftrace removes blanks from keys in JSON.
+		line, digits = slices.Concat(line[:id], []byte(" "), line[id:]), id
+	}
 	switch {
 	case digits == 2*buildid.KeyLen && len(line) > digits:
 		if offset, ok := bytes.CutPrefix(line[digits:], []byte(" 0x")); ok {
@@ -130,6 +135,9 @@ type traceReader struct {
 
 // readBpftrace reads the text of a script.
 func readBpftrace(set *Set, in *Input) error {
+	if bytes.HasPrefix(bytes.TrimLeft(in.head(sniffBytes), " \t\r\n"), []byte("{")) {
+		return readBpftraceJSON(set, in)
+	}
 	lines := newLineReader(in.Name, in.reader())
 	t := traceReader{set: set}
 	set.Counted = true

@@ -74,7 +74,7 @@ func inputs(t testing.TB) map[string][]byte {
 	s := small()
 	return map[string][]byte{
 		"raw": raw, "json": json, "plain": plain, "values": raw[len(raw)-3*(4+2*frameSize):],
-		"bpftrace": asBpftrace(s), "systing": asSysting(s), "systing.gz": gzipped(asSysting(s)),
+		"bpftrace": asBpftrace(s), "bpftrace.json": asBpftraceJSON(s, true), "systing": asSysting(s), "systing.gz": gzipped(asSysting(s)),
 		"gadget.json": asGadget(s, ""), "gadget.pretty": asGadget(s, "   "),
 		"gadget.yaml": asGadgetYAML(s), "printed": []byte(printed),
 	}

@@ -151,6 +151,8 @@ func TestTextsAgree(t *testing.T) {
 		labels Labels
 	}{
 		{form: Bpftrace, text: asBpftrace(want), labels: Labels{PID: true, Comm: true}},
+		{form: Bpftrace, text: asBpftraceJSON(want, true), labels: Labels{PID: true, Comm: true}},
+		{form: Bpftrace, text: asBpftraceJSON(want, false), labels: Labels{PID: true, Comm: true}},
 		{form: Systing, text: asSysting(want), labels: Labels{PID: true, TID: true, Comm: true}},
 		{form: Systing, text: gzipped(asSysting(want)),
 			labels: Labels{PID: true, TID: true, Comm: true}},
@@ -203,6 +205,42 @@ func asBpftrace(s *Set) []byte {
 		stack(sm.Kernel)
 		fmt.Fprintf(&b, ", %s, %d]: %d\n", sm.Comm, sm.PID, sm.Count)
 	}
+	return b.Bytes()
+}
+
+// asBpftraceJSON prints samples as bpftrace -f json does, with blanks in keys before version 0.24.
+func asBpftraceJSON(s *Set, blanks bool) []byte {
+	var b bytes.Buffer
+	stack := func(p Part) {
+		b.WriteString("\\n")
+		if p.Cause != Present {
+			return
+		}
+		for _, f := range s.Stack(p.Stack) {
+			switch {
+			case f.Status != Valid:
+				fmt.Fprintf(&b, "%x\\n", f.Offset)
+			case blanks:
+				fmt.Fprintf(&b, "%s 0x%02x\\n", s.padded(f), f.Offset)
+			default:
+				fmt.Fprintf(&b, "%s0x%02x\\n", s.padded(f), f.Offset)
+			}
+		}
+	}
+	b.WriteString("{\"type\": \"attached_probes\", \"data\": {\"probes\": 2}}\n")
+	b.WriteString("{\"type\": \"map\", \"data\": {\"@\": {")
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("\"")
+		stack(sm.User)
+		b.WriteString(",")
+		stack(sm.Kernel)
+		fmt.Fprintf(&b, ",%s,%d\": %d", sm.Comm, sm.PID, sm.Count)
+	}
+	b.WriteString("}}}\n{\"type\": \"map\", \"data\": {\"@x\": {\"go\": 3}}}\n{\"type\": \"map\", \"data\": {\"@n\": 7}}\n")
 	return b.Bytes()
 }
 

@@ -383,6 +383,8 @@ func Sniff(in *Input) Form {
 	switch {
 	case isSysting(text):
 		return Systing
+	case isBpftraceJSON(text):
+		return Bpftrace
 	case isGadget(text):
 		return Gadget
 	case mapdump.Sniff(text) != mapdump.NoForm:

@@ -26,7 +26,8 @@
 //     src/types_format.cpp): a line per frame, with 40 hexadecimal digits, a blank and the
 //     offset as 0x…, or with only the address, in hexadecimal without 0x. Stacks are in
 //     keys, "@[\n…\n, comm, pid]: N", and in the output of printf, where each counts 1.
-//     kstack prints "symbol+offset", raw addresses, or both ("perf" mode).
+//     kstack prints "symbol+offset", raw addresses, or both ("perf" mode). With -f json each
+//     line is an object with the same texts, without blanks in keys (src/output/json.cpp).
 //   - Systing: the `.systing` export, JSON lines (docs/PROFILE_EXPORT_FORMAT.md there):
 //     records p, t, f, s and x. Frames that systing could not name are
 //     "unknown ([buildid:HEX]) <0xOFF>", or "buildid:HEX+0xOFF" without labels

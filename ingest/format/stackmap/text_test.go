@@ -262,3 +262,46 @@ func TestHugeCounts(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestBpftraceJSON: printed stacks, values that are no counts, and damaged lines.
+func TestBpftraceJSON(t *testing.T) {
+	const id = "0123456789abcdef0123456789abcdef01234567"
+	for _, tt := range []struct{ name, text, want, warning string }{
+		{name: "printed", text: `{"type": "printf", "data": "app "}
+{"type": "printf", "data": "12\n"}
+{"type": "printf", "data": "` + id + ` 0x10\nffff00\n\n"}
+{"type": "time", "data": "12:00:00\n"}
+`, want: "12 app 1"},
+		{name: "a count as a text", text: `{"type": "map", "data": {"@": {"\n` + id + `0x10\n": "9007199254740993"}}}` + "\n",
+			want: "-1  9007199254740993"},
+		{name: "a histogram of a stack", text: `{"type": "hist", "data": {"@": {"\n` + id +
+			`0x10\n": [{"min": 1, "max": 2, "count": 3}]}}}` + "\n", want: "-1  1", warning: "a map's value is not a count"},
+		{name: "comm first", text: `{"type": "map", "data": {"@a_b": {"app,\n` + id + `0x10\n": 2}}}` + "\n", want: "-1 app 2"},
+		{name: "a damaged line between", text: "{\"type\": \"map\", \"data\": {\"@\": {\"\\n" + id + "0x10\\n\": 2}}}\n{\"type\": nonsense\n" +
+			"{\"type\": \"map\", \"data\": {\"@\": {\"\\n" + id + "0x20\\n\": 3}}}\n", want: "-1  2|-1  3",
+			warning: "1 lines are damaged, the first at offset 0x"},
+		{name: "a long key", text: "{\"type\": \"map\", \"data\": {\"@\": {\"\\n" + id + "0x10\\n\": 2, \"" +
+			strings.Repeat("x", 3*maxLine) + "\": 3}}}\n", want: "-1  2", warning: "a text of more than 1048576 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set := mustRead(t, tt.name, []byte(tt.text), &Options{})
+			var got []string
+			for i := range set.Samples {
+				sm := &set.Samples[i]
+				got = append(got, fmt.Sprintf("%d %s %d", sm.PID, sm.Comm, sm.Count))
+			}
+			if text := strings.Join(got, "|"); text != tt.want || set.Form != Bpftrace {
+				t.Errorf("%v: %s", set.Form, text)
+			}
+			warnings := fmt.Sprint(set.Warnings)
+			if (len(set.Warnings) > 0) != (tt.warning != "") || !strings.Contains(warnings, tt.warning) {
+				t.Errorf("warnings %s", warnings)
+			}
+		})
+	}
+	for _, text := range []string{`{"type": "map", "data": {"@x": {"go": 1}}}`, `{"type": 3}`, `{"types": "map"}`, "{"} {
+		if form := Sniff(input("x", []byte(text))); form == Bpftrace {
+			t.Errorf("%s: %v", text, form)
+		}
+	}
+}
