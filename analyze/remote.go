@@ -46,7 +46,7 @@ const remoteLockWait = time.Minute
 
 // writerOptions are for writing tables that come to the store.
 func (s *Session) writerOptions() db.WriterOptions {
-	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: s.opts.RemoteWait, Pulled: true}
+	return db.WriterOptions{LockTimeout: remoteLockWait, Waiting: s.opts.RemoteWait}
 }
 
 // makeStore makes an empty store for tables that come. Where there can be none, absent is the

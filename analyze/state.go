@@ -65,15 +65,6 @@ func (s *Session) State() State {
 // Traced returns the questions that the session asked of the store, with Options.Undecided.
 func (st State) Traced() *Trace { return st.session.trace }
 
-// StoreIdentity differs between stores of different content, except for objects that came from
-// Options.Remote; "" without a store. It reads the store's files.
-func (st State) StoreIdentity() string {
-	if st.session.reader == nil {
-		return ""
-	}
-	return st.session.reader.Identity()
-}
-
 // Used returns the objects of the store that the session has needed so far, sorted. Many sessions
 // share a store and read other facts of their State: the list is made on request.
 func (st State) Used() []buildid.ID {

@@ -32,6 +32,9 @@ const (
 	endName    = "end" // tar itself cannot detect an archive that was cut between two files
 )
 
+// archiveVersion is the version of an archive's form; older ones are read.
+const archiveVersion = 2
+
 // Bounds of an archive, so that a hostile one cannot fill the memory.
 const (
 	maxTableHeader = 64 << 20  // of a table
@@ -71,7 +74,7 @@ func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 		_, err := t.Write(b)
 		return err
 	}
-	if err := x.put(headName, fmt.Appendf(nil, "schema %d\n", SchemaVersion)); err != nil {
+	if err := x.put(headName, fmt.Appendf(nil, "schema %d\n", archiveVersion)); err != nil {
 		return 0, err
 	}
 	chosen, all := make(map[buildid.ID]bool), 0

@@ -107,7 +107,11 @@ func (im *importer) head() error {
 	if _, err := fmt.Sscanf(string(b), "schema %d\n", &schema); err != nil {
 		return fmt.Errorf("import: no archive of a store")
 	}
-	return CheckSchema("import", schema)
+	if schema > archiveVersion {
+		return fmt.Errorf("import: %w: schema %d, this program knows %d", ErrVersion, schema,
+			archiveVersion)
+	}
+	return nil
 }
 
 // end checks the last entry of the archive.

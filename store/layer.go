@@ -78,7 +78,7 @@ func addBehind(front **Manifest, behind View) error {
 	}
 	// All of the front's, beyond the limits of one store.
 	m.Variants = slices.Concat(f.Variants, NewVariants(b.Variants, f.Variants))
-	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return int(a.Kind) - int(b.Kind) })
+	slices.SortStableFunc(m.Sources, func(a, b SourceInfo) int { return CompareKinds(a.Kind, b.Kind) })
 	*front = &m
 	return nil
 }

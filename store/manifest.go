@@ -13,11 +13,10 @@ import (
 	"symbolize/store/symtab"
 )
 
-// SourceKind is the origin of a table. Kinds are numbered in layering order: where two sources
-// cover an address, the lower kind names it.
+// SourceKind is the origin of a table.
 type SourceKind uint8
 
-// The kinds of sources. Their numbers are part of the store's key format.
+// The kinds of sources. Their numbers are stored; their order is in sourceKinds.
 const (
 	DWARF    SourceKind = 1 + iota // .debug_info
 	Symtab                         // .symtab
@@ -31,27 +30,35 @@ const (
 	endOfKinds
 )
 
-var sourceKindText = [endOfKinds]string{
-	0:        "none",
-	DWARF:    "dwarf",
-	Symtab:   "symtab",
-	Pclntab:  "pclntab",
-	Dynsym:   "dynsym",
-	Kallsyms: "kallsyms",
-	PLT:      "plt",
-	EhFrame:  "eh_frame",
-	JIT:      "jit",
-	Unwind:   "unwind",
+// sourceKinds has the name of each kind and its rank: where two sources cover an address, the one of
+// lower rank names it.
+var sourceKinds = [endOfKinds]struct {
+	text string
+	rank int
+}{
+	0:        {"none", 0},
+	DWARF:    {"dwarf", 1},
+	Symtab:   {"symtab", 2},
+	Pclntab:  {"pclntab", 3},
+	Dynsym:   {"dynsym", 4},
+	Kallsyms: {"kallsyms", 5},
+	PLT:      {"plt", 6},
+	EhFrame:  {"eh_frame", 7},
+	JIT:      {"jit", 8},
+	Unwind:   {"unwind", 9},
 }
 
 // String returns the kind in lower case: "symtab"; "none" for 0, as of an object without
 // sources.
 func (k SourceKind) String() string {
 	if k < endOfKinds {
-		return sourceKindText[k]
+		return sourceKinds[k].text
 	}
 	return fmt.Sprintf("kind%d", uint8(k))
 }
+
+// CompareKinds orders kinds by rank: the kind that names an address first.
+func CompareKinds(a, b SourceKind) int { return cmp.Compare(sourceKinds[a].rank, sourceKinds[b].rank) }
 
 // Producer is the revision of the decoders that make tables. A file with a smaller one in its row
 // or source is read again. It grows whenever the result of a file changes, by five: those of
@@ -78,6 +85,10 @@ type SourceInfo struct {
 	RawPieces    uint32 // stored pieces of the captured input
 	RawStored    uint64 // bytes of the pieces
 	RawDigest    [32]byte
+
+	// Input and RawInput are the SHA-256 of the files of a store on disk that have the table and the
+	// captured input; zero elsewhere. They are not part of the encoded manifest.
+	Input, RawInput [32]byte
 }
 
 // RefSymbol is a symbol to which captures relate a kernel's addresses; its address is relative to
@@ -142,7 +153,7 @@ func CompareSources(a, b SourceInfo) int {
 		functions = cmp.Compare(b.Funcs, a.Funcs)
 	}
 	return cmp.Or(
-		cmp.Compare(a.Kind, b.Kind),
+		CompareKinds(a.Kind, b.Kind),
 		cmp.Compare(b.Producer, a.Producer),
 		functions,
 		cmp.Compare(b.Named, a.Named),

@@ -148,6 +148,23 @@ func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceCha
 	return list, changes, nil
 }
 
+// MergeStored joins two whole manifests of one object, sources included. As MergeFacts it is
+// commutative, associative and idempotent.
+func MergeStored(a, b *Manifest) Manifest {
+	m := MergeFacts(a, b)
+	m.Sources = slices.Clone(a.Sources)
+	for _, s := range b.Sources {
+		if at := FindSource(m.Sources, &s); at >= 0 {
+			m.Sources[at], _, _ = mergeInfo(m.Sources[at], s)
+		} else {
+			m.Sources = append(m.Sources, s)
+		}
+	}
+	slices.SortFunc(m.Sources, CompareSources)
+	m.Sources = m.Sources[:min(len(m.Sources), MaxSources)]
+	return m
+}
+
 // Describe returns the info of a source as the manifest lists it.
 func (s *NewSource) Describe() (SourceInfo, error) {
 	info := s.Info
@@ -176,10 +193,11 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	info.Funcs, info.Named = uint32(s.Table.Funcs), s.Table.Named
 	info.Size = s.Table.Size()
 	info.Chunks, info.Strings = uint32(len(s.Table.Chunks)), uint32(len(s.Table.Strings))
-	info.RawSize, info.RawPieces, info.RawStored = uint64(len(s.Raw)), 0, 0
-	info.RawDigest = [32]byte{}
+	info.RawSize, info.RawDigest = uint64(len(s.Raw)), [32]byte{}
 	if len(s.Raw) > 0 {
 		info.RawDigest = sha256.Sum256(s.Raw)
+	} else {
+		info.RawPieces, info.RawStored, info.RawInput = 0, 0, [32]byte{}
 	}
 	return info, nil
 }
@@ -195,16 +213,30 @@ func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	if a.Path == "" || b.Path != "" && b.Path < a.Path {
 		m.Path = b.Path
 	}
-	if cmp.Or(cmp.Compare(b.TableVersion, a.TableVersion), cmp.Compare(a.Size, b.Size),
-		cmp.Compare(a.Chunks, b.Chunks), cmp.Compare(a.Strings, b.Strings)) > 0 {
+	switch n := cmp.Or(cmp.Compare(b.TableVersion, a.TableVersion), cmp.Compare(a.Size, b.Size),
+		cmp.Compare(a.Chunks, b.Chunks), cmp.Compare(a.Strings, b.Strings)); {
+	case n > 0:
 		m.TableVersion, m.Size, m.Chunks, m.Strings = b.TableVersion, b.Size, b.Chunks, b.Strings
-		table = true
+		m.Input, table = b.Input, true
+	case n == 0:
+		m.Input = smallest(a.Input, b.Input)
 	}
-	if cmp.Or(cmp.Compare(b.RawSize, a.RawSize),
-		bytes.Compare(a.RawDigest[:], b.RawDigest[:])) > 0 {
+	switch n := cmp.Or(cmp.Compare(b.RawSize, a.RawSize),
+		bytes.Compare(a.RawDigest[:], b.RawDigest[:])); {
+	case n > 0:
 		m.RawSize, m.RawDigest = b.RawSize, b.RawDigest
-		m.RawPieces, m.RawStored = b.RawPieces, b.RawStored
+		m.RawPieces, m.RawStored, m.RawInput = b.RawPieces, b.RawStored, b.RawInput
 		raw = true
+	case n == 0 && a.RawInput != smallest(a.RawInput, b.RawInput):
+		m.RawPieces, m.RawStored, m.RawInput = b.RawPieces, b.RawStored, b.RawInput
 	}
 	return m, table, raw
+}
+
+// smallest returns the smaller of two digests of equal content, or the one that is set.
+func smallest(a, b [32]byte) [32]byte {
+	if a == ([32]byte{}) || b != ([32]byte{}) && bytes.Compare(b[:], a[:]) < 0 {
+		return b
+	}
+	return a
 }

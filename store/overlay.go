@@ -58,6 +58,7 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 	for i := range sources {
 		s := &sources[i]
 		s.RawSize, s.RawPieces, s.RawStored, s.RawDigest = 0, 0, 0, [32]byte{}
+		s.Input, s.RawInput = [32]byte{}, [32]byte{}
 	}
 	next.Sources = sources
 	for _, ch := range changes {

@@ -23,6 +23,8 @@ var (
 	ErrNoStore = errors.New("no store")
 	// ErrVersion: a newer program wrote the store.
 	ErrVersion = errors.New("store is of a newer schema")
+	// ErrOldSchema: an older program wrote the store. Nothing is migrated.
+	ErrOldSchema = errors.New("store is of an older schema")
 	// ErrLocked: another process writes; errors that wrap it are *LockedError.
 	ErrLocked = errors.New("store is locked")
 	// ErrLimit: a limit of the process is too low to open the store: ulimit -n.
@@ -81,19 +83,22 @@ func Damagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// SchemaVersion is the version of keys and values, and of the directory. A store with a newer
-// version is refused with ErrVersion; a store with an older one is read, and gets this version with
-// the next generation. 2 added sources of kind JIT, variants and blobs, which programs of version 1
-// would regard as damage and drop.
-const SchemaVersion = 2
+// SchemaVersion is the version of a store's files. A store with a newer one is refused with
+// ErrVersion, one with an older one with ErrOldSchema. Since 3 tables are in files that are named by
+// their digest.
+const SchemaVersion = 3
 
-// CheckSchema refuses a schema that is newer than SchemaVersion, of the store or archive at path.
+// CheckSchema refuses a schema other than SchemaVersion, of the store at path.
 func CheckSchema(path string, schema int) error {
-	if schema <= SchemaVersion {
-		return nil
+	switch {
+	case schema > SchemaVersion:
+		return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, ErrVersion, schema,
+			SchemaVersion)
+	case schema < SchemaVersion:
+		return fmt.Errorf("%s: %w: schema %d, this program reads %d", path, ErrOldSchema, schema,
+			SchemaVersion)
 	}
-	return fmt.Errorf("%s: %w: schema %d, this program knows %d", path, ErrVersion, schema,
-		SchemaVersion)
+	return nil
 }
 
 // ObjectName is the name of an object in archives and lists: SPACE-HEX of its build ID.

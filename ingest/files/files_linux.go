@@ -103,3 +103,18 @@ func outsideOwner() int64 {
 	}
 	return int64(uid)
 }
+
+// SyncSystem syncs the whole file system of a directory to disk. done is false where that cannot be
+// done by one call.
+func SyncSystem(dir string) (done bool, err error) {
+	f, err := OpenDir(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = unix.Syncfs(int(f.Fd()))
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -55,3 +55,15 @@ func MakeDirs(path string, sync func(dir string) error) error {
 	}
 	return os.MkdirAll(path, 0o755) // another process made it, or MkdirAll has the error
 }
+
+// OpenDir opens a directory to list or lock it, but no link to one.
+func OpenDir(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, refused("%s is no directory of its own", path)
+	}
+	return os.Open(path)
+}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -15,26 +14,22 @@ import (
 )
 
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of heap at any size of
-// store; with the defaults 9.8 GB for 4 GB of tables.
+// store.
 const (
 	memTableSize = 8 << 20
-	// valueThreshold is the size from which values go to the value log, past the
-	// compactions.
-	valueThreshold = 1 << 10
+	// valueThreshold is the size from which values go to the value log: manifests of thousands of
+	// variants, and large directories.
+	valueThreshold = 1 << 20
 	// vlogFileSize is where a value log is closed and the next begun. A log is created sparse at
 	// twice this size.
 	vlogFileSize = 64 << 20
 	// levelZeroTables is from how many tables of a memtable each Badger rewrites them in larger ones.
-	// A compaction is most of a writer's memory. With the default 5 a store of 100,000 small objects
-	// was rewritten several times, and had 60 to 88 MB in five runs; with 20 never, and 60 MB in two.
-	levelZeroTables = 20
-	// maxTxnLSM bounds one transaction's bytes in the memtable, below Badger's own limit of 15 % of
-	// it.
-	maxTxnLSM = memTableSize / 10
+	// A compaction is most of a writer's memory, and an index is written only once.
+	levelZeroTables = 1000
+	// maxTxn bounds the bytes of one transaction, below Badger's own limit of 15 % of the memtable.
+	maxTxn = memTableSize / 10
 	// maxTxnEntries likewise bounds their number.
 	maxTxnEntries = 4096
-	// maxTxn bounds the bytes of one transaction, values included.
-	maxTxn = 4 << 20
 )
 
 func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
@@ -47,15 +42,12 @@ func badgerOptions(dir string, readOnly bool, log *logSink) badger.Options {
 	o.NumLevelZeroTablesStall = 2 * levelZeroTables
 	o.ValueThreshold = valueThreshold
 	o.ValueLogFileSize = vlogFileSize
-	o.Compression = options.None // chunks are compressed by symtab
-	o.BlockCacheSize = 0         // blocks are read where they are mapped
+	o.Compression = options.None
+	o.BlockCacheSize = 0 // blocks are read where they are mapped
 	o.IndexCacheSize = 0
 	o.DetectConflicts = false // one writer
 	o.MetricsEnabled = false
-	// Without it Badger uses an entry's lengths from the log unchecked. A length over the entry's
-	// makes valueLog.Read return with its lock on the file held, and valueLog.Close waits for that
-	// lock for ever. The checksum covers the lengths and is compared before they are used.
-	o.VerifyValueChecksum = true
+	o.VerifyValueChecksum = true // covers the lengths of values in the log, too
 	o.ExternalMagicVersion = badgerMagic
 	o.Logger = log
 	return o
@@ -106,11 +98,7 @@ type logSink struct {
 	mu       sync.Mutex
 	warnings []string
 	dropped  int
-	leaked   atomic.Bool // Badger has kept a lock that its Close would wait for
 }
-
-// leakText is how Badger begins the only message that comes with a leaked lock.
-const leakText = "Invalid read: "
 
 func (l *logSink) warn(format string, args ...any) {
 	l.mu.Lock()
@@ -141,12 +129,7 @@ func (l *logSink) list() []string {
 }
 
 // Errorf implements badger.Logger.
-func (l *logSink) Errorf(format string, args ...any) {
-	if strings.HasPrefix(format, leakText) {
-		l.leaked.Store(true)
-	}
-	l.warn(format, args...)
-}
+func (l *logSink) Errorf(format string, args ...any) { l.warn(format, args...) }
 
 // Warningf implements badger.Logger.
 func (l *logSink) Warningf(format string, args ...any) { l.warn(format, args...) }

@@ -8,113 +8,77 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"symbolize/buildid"
-	"symbolize/ingest/files"
 	"symbolize/store"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
 
-// database is an open Badger database, as Reader and Writer share it. The Writer closes and opens
-// it again when it publishes; mu keeps readers out then.
+// database is a store as Reader and Writer share it.
 type database struct {
-	path string // of the store, for messages
-	log  logSink
-	// passedOver is why each newer generation was not opened.
-	passedOver []string
+	path    string
+	log     logSink
+	content content
 
-	mu sync.RWMutex
-	db *badger.DB // nil when closed
+	mu    sync.RWMutex
+	state *state // nil when closed
 }
 
-// view runs fn in a read transaction. Badger panics on some damage: that comes back as ErrDamaged.
-func (d *database) view(fn func(txn *badger.Txn) error) (err error) {
+// view runs fn on the state.
+func (d *database) view(fn func(s *state) error) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if d.db == nil {
+	if d.state == nil {
 		return fmt.Errorf("%s: %w", d.path, store.ErrClosed)
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.leaked.Store(true) // the lock of a log that was being read, if it was a log
-			err = store.Damagef("%s: %v", d.path, p)
-		}
-	}()
-	return d.db.View(fn)
+	return fn(d.state)
 }
 
-// shut closes the database; the caller holds d.mu or is the only user of d. After damage that made
-// Badger leak a lock, Badger's Close would block for ever: then the database stays open until the
-// process ends, and the error wraps ErrDamaged.
-func (d *database) shut() error {
-	db := d.db
-	d.db = nil
-	if db == nil {
+// swap sets another state and closes the one before.
+func (d *database) swap(s *state) error {
+	d.mu.Lock()
+	old := d.state
+	d.state = s
+	d.mu.Unlock()
+	if old == nil {
 		return nil
 	}
-	if d.log.leaked.Load() {
-		return store.Damagef("%s: the database cannot be closed after what was read", d.path)
-	}
-	return db.Close()
+	return old.close()
 }
 
-// get returns the payload of a key, in memory of its own. A missing key gives
-// ErrNotFound.
-func (d *database) get(key []byte) ([]byte, error) {
-	var buf []byte
-	return d.getInto(key, &buf)
-}
+// shut closes all.
+func (d *database) shut() error { return errors.Join(d.swap(nil), d.content.close()) }
 
-// getInto is get with the payload in buf's memory, which grows as needed.
-func (d *database) getInto(key []byte, buf *[]byte) (payload []byte, err error) {
-	err = d.view(func(txn *badger.Txn) error {
-		item, err := txn.Get(key)
-		if errors.Is(err, badger.ErrKeyNotFound) {
-			return store.ErrNotFound
-		}
-		if err != nil {
-			return fmt.Errorf("key %s: %w", keyText(key), err)
-		}
-		if *buf, err = item.ValueCopy(*buf); err != nil {
-			return readFailure("key "+keyText(key), err)
-		}
-		payload, err = unseal(key, *buf)
+// get returns the payload of a key, which must not be changed.
+func (d *database) get(key []byte) (payload []byte, err error) {
+	err = d.view(func(s *state) error {
+		payload, err = s.get(key)
 		return err
 	})
 	return payload, err
 }
 
-// readFailure returns the error of something that could not be read: damage, unless this machine failed
-// to read it, which it may not the next time.
-func readFailure(what string, err error) error {
-	if files.OfMachine(err) {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return store.Damagef("%s: %v", what, err)
-}
-
-// entry is one key of a scan. payload is nil for scans of keys, or err is why the value could not
-// be read.
-type entry struct {
-	key, payload []byte
-	err          error
-}
-
-// Pages of a scan end at whichever comes first.
-const (
-	pageKeys  = 1024
-	pageBytes = 1 << 20
-)
-
 // scan visits all keys with a prefix, in order. The database is not locked while the loop body
 // runs, and may change under it: every page is a snapshot of its own.
-func (d *database) scan(prefix []byte, values bool) iter.Seq2[entry, error] {
+func (d *database) scan(prefix byte) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for e, err := range d.scanAll([]byte{prefix}) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (d *database) scanAll(prefix []byte) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		from := bytes.Clone(prefix)
 		for {
-			page, err := d.page(prefix, from, values)
+			var page []entry
+			err := d.view(func(s *state) (err error) {
+				page, err = s.page(prefix, from)
+				return err
+			})
 			if err != nil {
 				yield(entry{}, err)
 				return
@@ -128,48 +92,6 @@ func (d *database) scan(prefix []byte, values bool) iter.Seq2[entry, error] {
 				return
 			}
 			from = append(bytes.Clone(page[len(page)-1].key), 0)
-		}
-	}
-}
-
-// page reads keys with a prefix, beginning at from.
-func (d *database) page(prefix, from []byte, values bool) (page []entry, err error) {
-	size := 0
-	err = d.view(func(txn *badger.Txn) error {
-		opts := badger.IteratorOptions{Prefix: prefix}
-		it := txn.NewIterator(opts)
-		defer it.Close()
-		for it.Seek(from); it.Valid() && len(page) < pageKeys && size < pageBytes; it.Next() {
-			e := entry{key: it.Item().KeyCopy(nil)}
-			if values {
-				var value []byte
-				if value, e.err = it.Item().ValueCopy(nil); e.err != nil {
-					e.err = readFailure("key "+keyText(e.key), e.err)
-				} else {
-					e.payload, e.err = unseal(e.key, value)
-				}
-				size += len(value)
-			}
-			size += len(e.key)
-			page = append(page, e)
-		}
-		return nil
-	})
-	return page, err
-}
-
-// scanForeign visits the keys that do not begin with any of the known bytes; known is unsorted.
-func (d *database) scanForeign(known []byte) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		for first := range 256 {
-			if bytes.IndexByte(known, byte(first)) >= 0 {
-				continue
-			}
-			for e, err := range d.scan([]byte{byte(first)}, false) {
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
 		}
 	}
 }
@@ -193,16 +115,13 @@ func (d *database) Find(id buildid.ID) ([]*store.Manifest, error) {
 		// The ID may be the head of a longer one, or a longer one cut: both match.
 	}
 	var found []*store.Manifest
-	for e, err := range d.scan(objPrefix([]byte{prefixManifest}, id), true) {
-		if err == nil {
-			err = e.err
-		}
+	for e, err := range d.scanAll(objPrefix([]byte{prefixManifest}, id)) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := store.DecodeManifest("manifest "+keyText(e.key), e.payload)
+		m, err := e.manifest()
 		if err != nil {
-			return nil, store.Damagef("%v", err)
+			return nil, err
 		}
 		if m.ID.Matches(id) {
 			found = append(found, m)
@@ -214,85 +133,104 @@ func (d *database) Find(id buildid.ID) ([]*store.Manifest, error) {
 // manifest reads one manifest.
 func (d *database) manifest(key []byte) (*store.Manifest, error) {
 	payload, err := d.get(key)
-	if err != nil {
-		return nil, err
-	}
-	m, err := store.DecodeManifest("manifest "+keyText(key), payload)
-	if err != nil {
-		return nil, store.Damagef("%v", err)
-	}
-	return m, nil
+	return entry{key, payload, err}.manifest()
 }
 
-// blocks reads the blocks of one table.
-type blocks struct {
-	d      *database
-	prefix []byte
-	buf    []byte
-}
-
-// Block implements symtab.Blocks.
-func (b *blocks) Block(kind symtab.BlockKind, i int) ([]byte, error) {
-	if i < 0 || i >= store.MaxBlocks {
-		return nil, store.Damagef("%s %d of a table", kind, i)
+// manifest decodes the manifest of an entry.
+func (e entry) manifest() (*store.Manifest, error) {
+	if e.err != nil {
+		return nil, e.err
 	}
-	payload, err := b.d.getInto(tableKey(b.prefix, partOf(kind), uint32(i)), &b.buf)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, store.Damagef("%s %d of a table is lost", kind, i)
-	}
-	return payload, err
+	return decodeStored("manifest "+keyText(e.key), e.payload)
 }
 
 // Open implements View.
 func (d *database) Open(m *store.Manifest, i int) (*symtab.Table, error) {
-	return openTable(d, m, i, symtab.Open)
+	return openIn(d, m, i, symtab.Open)
 }
 
 // OpenUnwind implements View.
 func (d *database) OpenUnwind(m *store.Manifest, i int) (*unwindtab.Table, error) {
-	return openTable(d, m, i, unwindtab.Open)
+	return openIn(d, m, i, unwindtab.Open)
 }
 
-// openTable opens the table of a source.
-func openTable[T any](d *database, m *store.Manifest, i int,
-	open func(header []byte, blocks symtab.Blocks) (*T, error)) (*T, error) {
+func openIn[T any](d *database, m *store.Manifest, i int,
+	open func(header []byte, blocks symtab.Blocks) (*T, error)) (t *T, err error) {
+	err = d.view(func(*state) error {
+		info, err := d.located(m, i)
+		if err == nil {
+			t, err = openTable(&d.content, m.ID, info, open)
+		}
+		return err
+	})
+	return t, err
+}
+
+// located returns m.Sources[i] with where it is: a manifest of another view may lack that.
+func (d *database) located(m *store.Manifest, i int) (*store.SourceInfo, error) {
 	info := &m.Sources[i]
-	b := &blocks{d: d, prefix: sourcePrefix(prefixTable, m.ID, info)}
-	header, err := d.get(tableKey(b.prefix, partHeader, 0))
-	if err != nil {
-		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
+	if info.Input != (digest{}) {
+		return info, nil
 	}
-	t, err := open(header, b)
+	payload, err := d.state.get(manifestKey(m.ID))
+	own, err := entry{manifestKey(m.ID), payload, err}.manifest()
 	if err != nil {
-		return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
+		return nil, err
 	}
-	return t, nil
+	if at := store.FindSource(own.Sources, info); at >= 0 {
+		return &own.Sources[at], nil
+	}
+	return nil, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, store.ErrNotFound)
 }
 
 // Raw returns the captured input of m.Sources[i]; nil if none was kept.
-func (d *database) Raw(m *store.Manifest, i int) ([]byte, error) {
+func (d *database) Raw(m *store.Manifest, i int) (raw []byte, err error) {
 	info := &m.Sources[i]
 	if info.RawSize == 0 {
 		return nil, nil
 	}
-	prefix := sourcePrefix(prefixRaw, m.ID, info)
-	var raw []byte
-	for piece := range info.RawPieces {
-		payload, err := d.get(rawKey(prefix, piece))
-		if err != nil {
-			return nil, fmt.Errorf("captured input of %s: %w", m.ID, err)
+	err = d.view(func(*state) error {
+		raw, err = d.content.raw(info.RawInput, info.Kind, info.Digest)
+		if err == nil && uint64(len(raw)) != info.RawSize {
+			err = store.Damagef("%d bytes of %d", len(raw), info.RawSize)
 		}
-		left := info.RawSize - uint64(len(raw))
-		part, err := store.Decompress(payload, min(left, store.RawPiece))
-		if err != nil {
-			return nil, store.Damagef("captured input of %s: %v", m.ID, err)
-		}
-		raw = append(raw, part...)
-	}
-	if uint64(len(raw)) != info.RawSize {
-		return nil, store.Damagef("captured input of %s: %d bytes of %d", m.ID, len(raw), info.RawSize)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("captured input of %s: %w", m.ID, err)
 	}
 	return raw, nil
+}
+
+// Blob implements View.
+func (d *database) Blob(id store.BlobID) (data []byte, err error) {
+	err = d.view(func(s *state) error {
+		record, err := s.get(blobKey(id))
+		if err != nil {
+			return err
+		}
+		input, _, err := parseBlobRecord(record)
+		if err == nil {
+			data, err = d.content.raw(input, 0, id)
+		}
+		return err
+	})
+	if err == nil && store.NewBlobID(data) != id {
+		err = store.Damagef("its content is that of another")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", id, err)
+	}
+	return data, nil
+}
+
+// hasBlob reports whether a blob is known.
+func (d *database) hasBlob(id store.BlobID) (bool, error) {
+	_, err := d.get(blobKey(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, skipDamage(err)
 }
 
 // Dir implements View.
@@ -304,29 +242,34 @@ func (d *database) Dir(dir string) (store.DirRows, bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, false, nil
 	}
-	if err != nil {
-		return nil, false, err
+	rows, err := entry{dirKey(dir), payload, err}.rows()
+	return rows, len(rows) > 0, err
+}
+
+// rows decodes the path rows of an entry.
+func (e entry) rows() (store.DirRows, error) {
+	if e.err != nil {
+		return nil, e.err
 	}
-	rows, err := store.DecodeRows("path rows of "+dir, payload)
-	if err != nil {
-		return nil, false, store.Damagef("%v", err)
+	_, text, err := rowsAt(e.payload)
+	if err != nil || len(text) == 0 {
+		return nil, err
 	}
-	return rows, true, nil
+	rows, err := store.DecodeRows("path rows of "+string(e.key[1:]), text)
+	if err != nil {
+		return nil, store.Damagef("%v", err)
+	}
+	return rows, nil
 }
 
 // Objects visits all manifests, sorted by key. One that cannot be read gives an error that wraps
 // ErrDamaged, and the loop may go on.
 func (d *database) Objects() iter.Seq2[*store.Manifest, error] {
 	return func(yield func(*store.Manifest, error) bool) {
-		for e, err := range d.scan([]byte{prefixManifest}, true) {
+		for e, err := range d.scan(prefixManifest) {
 			var m *store.Manifest
 			if err == nil {
-				if err = e.err; err == nil {
-					m, err = store.DecodeManifest("manifest "+keyText(e.key), e.payload)
-					if err != nil {
-						err = store.Damagef("%v", err)
-					}
-				}
+				m, err = e.manifest()
 			}
 			if !yield(m, err) {
 				return
@@ -345,18 +288,13 @@ type Directory struct {
 // error that wraps ErrDamaged beside the path, and the loop may go on.
 func (d *database) Dirs() iter.Seq2[Directory, error] {
 	return func(yield func(Directory, error) bool) {
-		for e, err := range d.scan([]byte{prefixDir}, true) {
+		for e, err := range d.scan(prefixDir) {
 			var dir Directory
 			if err == nil {
 				dir.Path = string(e.key[1:])
-				if err = e.err; err == nil {
-					dir.Rows, err = store.DecodeRows("path rows of "+dir.Path, e.payload)
-					if err != nil {
-						err = store.Damagef("%v", err)
-					}
-				}
+				dir.Rows, err = e.rows()
 			}
-			if !yield(dir, err) {
+			if (err != nil || len(dir.Rows) > 0) && !yield(dir, err) {
 				return
 			}
 		}
@@ -371,30 +309,52 @@ func (d *database) Warnings() []string { return d.log.list() }
 // store.Assembly needs. put may keep its argument.
 func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
 	info := &m.Sources[i]
-	prefix := sourcePrefix(prefixTable, m.ID, info)
-	copyPart := func(name string, part byte, i uint32) error {
-		b, err := d.get(tableKey(prefix, part, i))
+	err := d.view(func(*state) error {
+		info, err := d.located(m, i)
 		if err != nil {
-			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
-		}
-		return put(name, b)
-	}
-	if err := copyPart(store.PartTable, partHeader, 0); err != nil {
-		return err
-	}
-	for i := range info.Chunks {
-		if err := copyPart(store.PartChunk+strconv.Itoa(int(i)), partChunk, i); err != nil {
 			return err
 		}
-	}
-	for i := range info.Strings {
-		if err := copyPart(store.PartStrings+strconv.Itoa(int(i)), partStrings, i); err != nil {
-			return err
-		}
+		return d.eachPart(info, put)
+	})
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
 	}
 	raw, err := d.Raw(m, i)
 	if err != nil || raw == nil {
 		return err
 	}
 	return put(store.PartRaw, raw)
+}
+
+// eachPart calls put with the parts of a table.
+func (d *database) eachPart(info *store.SourceInfo, put func(name string, b []byte) error) error {
+	in, f, err := d.content.input(info.Input)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		defer f.Close()
+	}
+	source, err := in.source(info.Kind, info.Digest)
+	if err != nil {
+		return err
+	}
+	for n := range 1 + source.chunks + source.strings {
+		name := store.PartTable
+		switch {
+		case n > source.chunks:
+			name = store.PartStrings + strconv.Itoa(n-1-source.chunks)
+		case n > 0:
+			name = store.PartChunk + strconv.Itoa(n-1)
+		}
+		var buf []byte
+		b, err := in.read(f, source.parts[n], &buf)
+		if err != nil {
+			return err
+		}
+		if err := put(name, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,51 +1,47 @@
-// Package db is the store on disk: a Badger database inside a directory, written by one process
-// at a time and read by any number. It knows keys, batches and generations; package store has
-// the manifests and path rows that it keeps, and the only code that imports Badger is here.
+// Package db is the store on disk: tables in files that are named by their content, facts that name
+// those files, and a Badger database as an index of the facts, which can be made again. One process
+// at a time writes a store, any number read it. Package store has the manifests and path rows; the
+// only code that imports Badger is here.
 //
 // # Layout of the directory
 //
-//	FORMAT       "symbolize store", schema version; written once
-//	lock         flock of the writer, with its holder
-//	db/          the writer's database, there while one runs or after it was killed, and a
-//	             journal of its transactions
-//	gen/N/       generations: immutable snapshots, the newest two are kept
-//	left/        a db/ with a journal that is being repeated
-//	aside/       a db/ with a journal that could not be repeated to its end
-//	remote/      manifests that came from a directory or bucket of tables, see package remote
-//	used/        days on which objects were last indexed or used: notes, see uses.go
+//	FORMAT          "symbolize store", schema version; written once
+//	lock            flock of the writer, with its holder
+//	inputs/DIGEST   inputs: tables and captured input of one file, or a blob
+//	facts/DIGEST    commits: the manifests, path rows and blobs that one run adds
+//	facts/.open-*   facts of a run that has not committed them yet
+//	gen/N/          generations: the index of all facts, immutable; the newest two are kept
+//	trash/N/        inputs and facts that the collection which made generation N no longer needs
+//	trash/gen-N/    generations that readers have open still
+//	used/           days on which objects were last indexed or used: notes, see uses.go
 //
-// A generation shares its files with db/ and with its neighbours by hard links. Readers open the
-// newest one read-only and never see db/. Badger truncates a table file to nothing before it
-// unlinks it, and the newest value log where it finds it damaged; through a hard link that would
-// reach the generations. So a writer begins with a clone of the newest generation in which tables
-// are copies and an empty log follows the newest shared one (guardLog), and ends by renaming db/
-// into the next generation.
+// DIGEST is the SHA-256 of the file in hexadecimal. An input (input.go) has the parts of the tables
+// and the captured input of one store.Contribution, without manifest and path, so that equal files
+// anywhere give equal inputs; a directory in it lists the parts with their CRC-32C, which every read
+// compares. Facts (facts.go) are records. The store is the union of all facts, in any order
+// (store.MergeStored); of the path rows of a directory those of the highest level count, and a run
+// writes a level above all that it has seen. Facts that replace others, named by their digests, are
+// the only removal: gc, rm and rebuild write the whole store as one file of facts.
 //
-// A db/ that a killed writer left is never opened by Badger again. The next writer clones the
-// newest generation as any other and repeats the transactions of the journal, which has them whole,
-// up to the first that is damaged: so published data survives any damage to db/.
+// The index (index.go) has for each object its manifest, for each directory its path rows, for each
+// blob its input. A generation is written once and never opened for writing again. It notes which
+// facts it has. An index that is damaged, absent or of other facts is passed over, and readers use the
+// one before; facts that an index lacks they read themselves.
 //
-// # Keys
+// # Crashes
 //
-// The first byte is the type of a value. An object is named by objkey = space u8, first 20 bytes of
-// the build ID zero-padded, true length u8.
+// A run writes an input, then the record that names it into facts/.open-*, for each contribution. A
+// commit syncs the inputs, then the facts, renames the facts to their digest, writes the generation
+// into a new directory, syncs it and renames it. So:
 //
-//	'm' objkey                               manifest
-//	't' objkey kind u8 sum 16 part u8 be32   a part of a table: header, chunk i, strings i
-//	'r' objkey kind u8 sum 16 be32           piece i of a captured input, zstd
-//	'd' directory                            path rows of a directory
-//	'b' sum 32 be32                          piece i of a blob, zstd, the first preceded
-//	                                         by the size of the whole
-//
-// Blobs are shared by several objects: the entries of BPF programs, each function of
-// which is an object, and their BTF. They are named by the SHA-256 of their content.
-//
-// sum is the head of the source's digest. Every value is in an envelope of its own (length, CRC-32C
-// over key and payload), because Badger answers a damaged value with an empty one and no error.
-//
-// # Order of writing
-//
-// The parts of a source are written before the manifest that names them, in the same transaction
-// where they fit into one, and blobs before that: all parts that a manifest lists are there. An
-// interrupted writer leaves parts that no manifest names; GC drops them.
+//   - A killed run leaves whole records in facts/.open-*: the next writer commits those with sound
+//     inputs. An input that no facts name is left from a killed run; gc removes it.
+//   - Facts that no generation has are in the store all the same: the next writer indexes them.
+//   - A lost index loses nothing. The next writer makes it again from the facts.
+//   - Committed facts name only synced inputs. Whatever is damaged later a digest shows.
+//   - A collection commits facts that replace the others, publishes, and only then moves files that
+//     they do not name to trash/. Readers look there second. A file there that facts name goes back.
+//   - Badger holds a shared flock on the directory of an open index. trash/N is deleted when no
+//     generation before N is locked, or after a day where the file system cannot lock. No clock
+//     decides what the store keeps.
 package db

@@ -1,7 +1,9 @@
 package db
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +31,8 @@ type GCOptions struct {
 	Exists func(path string) bool
 	// Gone is called for each dropped object, sorted by build ID; nil for no calls.
 	Gone func(Gone)
+
+	trust bool // inputs are not read
 }
 
 // Gone is an object that was dropped.
@@ -47,133 +51,187 @@ type GCResult struct {
 	Rows        int // path rows kept
 	RowsDropped int // of vanished files, and of damaged objects, to be indexed again
 	Before      int64
-	After       int64 // bytes of the whole store on disk, as du counts them
+	After       int64 // bytes of the whole store on disk, as du counts them, without trash/
 
 	undated []buildid.ID
 	kept    map[buildid.Key]bool // objects
 }
 
-// GC copies all that is named and whole into a fresh database and makes that the next generation.
-// Orphans, damaged sources and path rows of vanished files stay behind. Readers that have an older
-// generation open keep it.
+// GC joins all facts, without what is neither named nor whole: damaged sources and path rows of
+// vanished files stay behind. It publishes that, and then moves the inputs that are no longer named to
+// trash/, where readers that have an older generation open find them.
 func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if w.db == nil {
-		return nil, fmt.Errorf("%s: %w", w.path, store.ErrClosed)
-	}
-	res, err := w.collect(ctx, opts)
-	if err == nil {
-		// They are dated from now on.
-		err = errors.Join(MarkUsed(w.path, res.undated),
-			os.RemoveAll(filepath.Join(w.path, remoteName)),
-			compactUses(w.path, time.Now(), func(object buildid.Key) bool { return res.kept[object] }))
-	}
-	return res, err
-}
-
-// A Writer begins a value log of its own at each opening. From maxLogs of them a reader's opening
-// becomes slow and needs many file descriptors; as long as they are small, copying them into one is
-// cheap.
-const (
-	maxLogs      = 128
-	maxSmallLogs = 256 << 20 // bytes of all logs
-)
-
-// manySmallLogs reports whether it is time to copy the logs of dir into one.
-func manySmallLogs(dir string) bool {
-	entries, _ := os.ReadDir(dir)
-	logs, size := 0, int64(0)
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && isLog(e.Name()) {
-			logs++
-			if info.Size() < 2*vlogFileSize { // the open one is sparse
-				size += info.Size()
-			}
-		}
-	}
-	return logs >= maxLogs && size <= maxSmallLogs
-}
-
-// tidy is a GC that removes only orphans and damage. Too little free space is no error, because
-// tidying is optional.
-func (w *Writer) tidy() error {
-	_, err := w.collect(context.Background(), GCOptions{Exists: func(string) bool { return true }})
-	if errors.Is(err, store.ErrNoSpace) {
-		return nil
-	}
-	return err
-}
-
-// collect is GC; the caller holds writing.
-func (w *Writer) collect(ctx context.Context, opts GCOptions) (*GCResult, error) {
-	err := w.flushRows()
-	if err != nil {
+	if err := w.open(); err != nil {
 		return nil, err
 	}
 	res, err := newResult(w.path, &opts)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := w.freshDatabase()
-	if err != nil {
+	if err := w.collect(ctx, opts, res); err != nil {
 		return nil, err
 	}
-	c := &collector{d: w.database, to: &batch{ctx: ctx, w: fresh}, opts: opts, res: res}
-	err = errors.Join(c.run(ctx), fresh.db.Close())
-	dir := filepath.Join(w.path, tmpPrefix+liveName)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if err := w.swap(dir); err != nil {
-		return nil, fmt.Errorf("store %s: %w", w.path, err)
-	}
-	res.After, err = DiskUse(w.path)
-	return res, err
+	res.After, err = diskUseWithoutTrash(w.path)
+	// They are dated from now on.
+	return res, errors.Join(err, MarkUsed(w.path, res.undated),
+		os.RemoveAll(filepath.Join(w.path, remoteName)),
+		compactUses(w.path, time.Now(), func(object buildid.Key) bool { return res.kept[object] }))
 }
 
-// freshDatabase opens an empty database beside db/.
-func (w *Writer) freshDatabase() (*Writer, error) {
-	dir := filepath.Join(w.path, tmpPrefix+liveName)
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+// maxFacts is from how many files of facts on a writer joins them.
+const maxFacts = 256
+
+// tidy is a GC that drops no more than what nothing names. Too little free space is no error, because
+// tidying is optional.
+func (w *Writer) tidy() error {
+	opts := GCOptions{Exists: func(string) bool { return true }, trust: true}
+	err := w.collect(context.Background(), opts, &GCResult{kept: make(map[buildid.Key]bool)})
+	if errors.Is(err, store.ErrNoSpace) {
+		return nil
 	}
-	f := &Writer{database: &database{path: w.path}, space: newSpaceGuard(dir)}
-	db, err := openBadger(badgerOptions(dir, false, &w.log))
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", w.path, err)
-	}
-	f.db = db
-	return f, nil
+	return err
 }
 
-// swap makes the closed database in dir the newest generation and continues with a clone of it.
-func (w *Writer) swap(dir string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// All whole data was copied: a source that cannot be closed is no loss.
-	if err := skipDamage(w.shut()); err != nil {
-		return err
-	}
-	gen, err := publish(w.path, dir, 0, nil)
-	if err != nil {
-		return err
-	}
-	w.gen, w.dirty = gen, false
-	// The generations before hold the dropped data. Their space becomes free when the last of their
-	// readers ends.
-	err = errors.Join(removeTree(filepath.Join(w.path, liveName)), removeOld(w.path, 1),
-		os.RemoveAll(filepath.Join(w.path, asideName)))
-	if err != nil {
-		return err
-	}
-	return w.open()
+// collect writes what is kept as one file of facts; the caller holds writing.
+func (w *Writer) collect(ctx context.Context, opts GCOptions, res *GCResult) error {
+	return w.join(func(j *joiner) error {
+		c := &collector{d: w.database, put: j.put, opts: opts, res: res}
+		return c.run(ctx)
+	})
 }
 
-// collector copies the data to keep.
+// joiner writes facts that replace all others, and their index.
+type joiner struct {
+	facts *factsWriter
+	index *indexWriter
+	named prefixes // inputs that stay
+}
+
+// put adds an entry of the index.
+func (j *joiner) put(key, payload []byte) (err error) {
+	j.named.addEntry(entry{key: key, payload: payload})
+	switch key[0] {
+	case prefixDir:
+		_, rows, err := rowsAt(payload)
+		if err != nil || len(rows) == 0 { // removed
+			return err
+		}
+		dir := key[1:]
+		err = j.facts.add(prefixDir, binary.AppendUvarint(nil, uint64(len(dir))), dir, rows)
+		if err != nil {
+			return err
+		}
+		payload = append(binary.AppendUvarint(nil, j.facts.level), rows...)
+	case prefixBlob:
+		err = j.facts.add(prefixBlob, key[1:], payload)
+	default:
+		err = j.facts.add(prefixManifest, payload)
+	}
+	if err != nil {
+		return err
+	}
+	return j.index.put(key, payload)
+}
+
+// join replaces all facts by those that fill puts, publishes them, and moves to trash/ what they do
+// not name. The caller holds writing.
+func (w *Writer) join(fill func(j *joiner) error) error {
+	if err := w.commit(); err != nil {
+		return err
+	}
+	if err := w.roomFor(w.state.size() + w.state.extra.size); err != nil {
+		return err
+	}
+	h := head{level: w.state.level + 1}
+	info := indexInfo{level: h.level, facts: make(map[digest]bool), past: make(map[digest]bool)}
+	for _, list := range []map[digest]bool{w.state.facts, w.state.past} {
+		for id := range list {
+			h.replaced = append(h.replaced, id)
+			info.past[id] = true
+		}
+	}
+	slices.SortFunc(h.replaced, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	facts, err := newFacts(w.path, h)
+	if err != nil {
+		return err
+	}
+	index, err := newIndex(w.path, &w.log)
+	if err != nil {
+		return errors.Join(err, facts.discard())
+	}
+	j := &joiner{facts: facts, index: index}
+	if err := fill(j); err != nil {
+		return errors.Join(err, facts.discard(), index.discard())
+	}
+	if err := w.content.sync(w.unsynced); err != nil {
+		return errors.Join(err, facts.discard(), index.discard())
+	}
+	clear(w.unsynced)
+	id, err := facts.commit()
+	if err != nil {
+		return errors.Join(err, index.discard())
+	}
+	info.facts[id] = true
+	if err := w.seal(index, info); err != nil {
+		return fmt.Errorf("store %s: %w", w.path, err)
+	}
+	return w.sweep(&j.named)
+}
+
+// sweep moves what the newest generation does not need to trash/.
+func (w *Writer) sweep(named *prefixes) error {
+	// The generations before name the dropped data.
+	if err := w.removeOld(1); err != nil {
+		return err
+	}
+	list, _, err := listFacts(w.path)
+	if err != nil {
+		return err
+	}
+	var past []string
+	for id := range list {
+		if w.state.past[id] {
+			past = append(past, id.String())
+		} else if !w.state.facts[id] { // of another writer, where the file system cannot lock
+			if err := named.addFacts(w.path, id); err != nil {
+				return err
+			}
+		}
+	}
+	named.sort()
+	var unnamed []string
+	err = eachName(filepath.Join(w.path, inputsName), func(name string) error {
+		if id, ok := parseDigest(name); !ok || !named.has(id) {
+			unnamed = append(unnamed, name)
+		}
+		return nil
+	})
+	err = errors.Join(err, w.discard(w.gen, factsName, past), w.discard(w.gen, inputsName, unnamed))
+	return errors.Join(err, w.emptyTrash())
+}
+
+// addFacts adds the inputs that facts name.
+func (p *prefixes) addFacts(root string, id digest) error {
+	path := filepath.Join(root, factsName, id.String())
+	_, _, _, err := readFacts(path, p.addRecord)
+	return err
+}
+
+// addRecord adds the inputs that a record names.
+func (p *prefixes) addRecord(kind byte, payload []byte) error {
+	if n := len(store.BlobID{}); kind == prefixBlob && len(payload) >= n {
+		payload = payload[n:]
+	}
+	p.addEntry(entry{key: []byte{kind}, payload: payload})
+	return nil
+}
+
+// collector puts the data to keep.
 type collector struct {
 	d    *database
-	to   target
+	put  func(key, payload []byte) error
 	opts GCOptions
 	res  *GCResult
 
@@ -181,11 +239,12 @@ type collector struct {
 	lost   map[buildid.Key]bool // objects that lost something, or are dropped
 	uses   lastUses
 	blobs  map[store.BlobID]bool // checked blobs; true for whole ones
+	sound  map[digest]bool       // inputs that were read lately
 }
 
 func (c *collector) run(ctx context.Context) error {
 	c.wanted, c.lost = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
-	c.blobs = make(map[store.BlobID]bool)
+	c.blobs, c.sound = make(map[store.BlobID]bool), make(map[digest]bool)
 	var err error
 	if c.uses, err = readUses(c.d.path, time.Now()); err != nil && !c.opts.Since.IsZero() {
 		return fmt.Errorf("store: %w", err)
@@ -200,7 +259,7 @@ func (c *collector) run(ctx context.Context) error {
 			}
 		}
 	}
-	for e, err := range c.d.scan([]byte{prefixManifest}, true) {
+	for e, err := range c.d.scan(prefixManifest) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -220,15 +279,7 @@ func (c *collector) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.to.commit()
-}
-
-// skipDamage returns err unless it is damage.
-func skipDamage(err error) error {
-	if errors.Is(err, store.ErrDamaged) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // liveRows returns the rows of files that still exist, except rows of objects in without.
@@ -242,14 +293,10 @@ func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) store.
 	})
 }
 
-// object copies one object with the sources that are whole and not superseded.
+// object keeps one object with the sources that are whole and not superseded.
 func (c *collector) object(e entry) error {
 	id, _, _ := cutObjKey(e.key[1:])
-	var m *store.Manifest
-	err := e.err
-	if err == nil {
-		m, err = store.DecodeManifest("manifest", e.payload)
-	}
+	m, err := e.manifest()
 	if files.OfMachine(err) {
 		return err
 	}
@@ -274,14 +321,14 @@ func (c *collector) object(e entry) error {
 			c.res.Superseded++
 			continue
 		}
-		err := c.source(m, i)
-		if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+		whole, err := c.source(&m.Sources[i])
+		if err != nil {
+			return err
+		}
+		if !whole {
 			c.lost[m.ID.Key()] = true
 			c.res.Damaged++
 			continue
-		}
-		if err != nil {
-			return err
 		}
 		kept = append(kept, m.Sources[i])
 	}
@@ -293,7 +340,7 @@ func (c *collector) object(e entry) error {
 		c.res.Objects++
 		c.res.kept[m.ID.Key()] = true
 	}
-	return c.to.put(e.key, store.EncodeManifest(m))
+	return c.put(e.key, appendStored(nil, m))
 }
 
 // superseded reports whether a newer decoder has read the same path and kind.
@@ -304,26 +351,35 @@ func superseded(m *store.Manifest, i int) bool {
 	})
 }
 
-// source copies the parts of one source. A part that is lost or damaged makes it fail with
-// ErrDamaged or ErrNotFound; the copied parts are dropped by the next GC.
-func (c *collector) source(m *store.Manifest, i int) error {
-	info := &m.Sources[i]
-	if sum, _, err := c.d.readTable(m, i); err != nil || sum != info.Digest {
-		return store.Damagef("table of %s: %v", m.ID, err)
+// maxSound bounds the inputs that are remembered.
+const maxSound = 1024
+
+// source reports whether the inputs of a source are whole.
+func (c *collector) source(info *store.SourceInfo) (whole bool, err error) {
+	whole, err = c.input(info.Input)
+	if err != nil || !whole || info.RawSize == 0 {
+		return whole, err
 	}
-	for key := range sourceKeys(m.ID, info) {
-		payload, err := c.d.get(key)
-		if err == nil {
-			err = c.to.put(key, payload)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.input(info.RawInput)
 }
 
-// variants copies the blobs of an object's variants and drops variants with one that is lost or
+func (c *collector) input(id digest) (whole bool, err error) {
+	whole, known := c.sound[id]
+	if known || c.opts.trust {
+		return whole || c.opts.trust, nil
+	}
+	if len(c.sound) >= maxSound {
+		clear(c.sound)
+	}
+	_, err = c.d.content.check(id)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	c.sound[id] = err == nil
+	return err == nil, nil
+}
+
+// variants keeps the blobs of an object's variants and drops variants with one that is lost or
 // damaged.
 func (c *collector) variants(m *store.Manifest) error {
 	kept := m.Variants[:0:0]
@@ -347,24 +403,32 @@ func (c *collector) variants(m *store.Manifest) error {
 	return nil
 }
 
-// blob copies a blob that was not copied before, and reports whether it is whole.
-func (c *collector) blob(id store.BlobID) (bool, error) {
+// blob keeps a blob that was not kept before, and reports whether it is whole.
+func (c *collector) blob(id store.BlobID) (whole bool, err error) {
 	if whole, done := c.blobs[id]; done {
 		return whole, nil
 	}
-	data, err := c.d.Blob(id)
-	c.blobs[id] = err == nil
-	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+	if c.opts.trust {
+		whole, err = c.d.hasBlob(id)
+	} else if _, err = c.d.Blob(id); err == nil {
+		whole = true
+	}
+	if err = skipLost(err); err != nil {
+		return false, err
+	}
+	c.blobs[id] = whole
+	if !whole {
 		return false, nil
 	}
-	if err == nil {
-		err = putBlob(c.to, id, data)
+	record, err := c.d.get(blobKey(id))
+	if err != nil {
+		return false, err
 	}
-	return err == nil, err
+	return true, c.put(blobKey(id), record)
 }
 
-// dir copies the rows of files that are still there. Rows of objects that lost
-// something go too, so that the next index reads their files again.
+// dir keeps the rows of files that are still there. Rows of objects that lost something go too, so
+// that the next index reads their files again.
 func (c *collector) dir(dir Directory) error {
 	rows := c.liveRows(dir, c.lost)
 	c.res.Rows += len(rows)
@@ -376,50 +440,39 @@ func (c *collector) dir(dir Directory) error {
 	if err != nil {
 		return fmt.Errorf("directory %s: %w", dir.Path, err)
 	}
-	return c.to.put(dirKey(dir.Path), text)
+	return c.put(dirKey(dir.Path), append([]byte{0}, text...)) // at the level of the new facts
 }
 
-// target receives the data to keep: a batch of the fresh database, or a measure.
-type target interface {
-	put(key, payload []byte) error
-	commit() error
-}
-
-// PlanGC returns the effects of a GC of the open generation. After is an estimate: the bytes of
-// all values that would be kept, without the database's own.
+// PlanGC returns the effects of a GC of what is open. After is an estimate.
 func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	res, err := newResult(r.path, &opts)
 	if err != nil {
 		return nil, err
 	}
-	to := &measure{}
-	c := &collector{d: r.database, to: to, opts: opts, res: res}
+	var named prefixes
+	c := &collector{d: r.database, opts: opts, res: res, put: func(key, payload []byte) error {
+		named.addEntry(entry{key: key, payload: payload})
+		return nil
+	}}
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{gensName, liveName, leftName, asideName} {
-		n, err := DiskUse(filepath.Join(r.path, name))
-		if err != nil {
-			return nil, fmt.Errorf("store: %w", err)
+	named.sort()
+	dir := filepath.Join(r.path, inputsName)
+	res.After = res.Before
+	err = eachName(dir, func(name string) error {
+		if id, ok := parseDigest(name); ok && named.has(id) {
+			return nil
 		}
-		to.bytes -= n
-	}
-	res.After = min(res.Before, res.Before+to.bytes+emptyDatabase)
-	return res, nil
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			size, _ := files.Blocks(info)
+			res.After -= size
+		}
+		return skipMissing(err)
+	})
+	return res, err
 }
-
-// emptyDatabase is about the size on disk of the files of a generation besides its values.
-const emptyDatabase = 24 << 10
-
-// measure is a target that only adds up the sizes of a database.
-type measure struct{ bytes int64 }
-
-func (m *measure) put(key, payload []byte) error {
-	m.bytes += int64(len(key)+len(payload)) + entryOverhead
-	return nil
-}
-
-func (m *measure) commit() error { return nil }
 
 // newResult returns the result of a GC that has yet to be done, and completes its options.
 func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
@@ -430,10 +483,20 @@ func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
 		}
 	}
 	res = &GCResult{kept: make(map[buildid.Key]bool)}
-	if res.Before, err = DiskUse(path); err != nil {
+	if res.Before, err = diskUseWithoutTrash(path); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return res, nil
+}
+
+// diskUseWithoutTrash is DiskUse, without files that become free when their last reader ends.
+func diskUseWithoutTrash(path string) (int64, error) {
+	all, err := DiskUse(path)
+	if err != nil {
+		return 0, err
+	}
+	trash, err := DiskUse(filepath.Join(path, trashName))
+	return all - trash, err
 }
 
 // drops reports whether the options have an object dropped.

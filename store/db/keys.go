@@ -1,39 +1,29 @@
 package db
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"iter"
 
 	"symbolize/buildid"
+	"symbolize/ingest/decode"
 	"symbolize/store"
-	"symbolize/store/symtab"
 )
 
-// First bytes of keys. They are part of the schema.
+// Keys of the index. The first byte is the type of the value, objkey is space u8, the first 20 bytes of
+// the build ID zero-padded, true length u8.
+//
+//	'm' objkey      manifest, with where its sources are (appendStored)
+//	'd' directory   path rows: level LEB128, rows; no rows if the directory was removed
+//	'b' sum 32      blob: digest of its input, size of that LEB128
 const (
 	prefixManifest = 'm'
-	prefixTable    = 't'
-	prefixRaw      = 'r'
 	prefixDir      = 'd'
 	prefixBlob     = 'b'
 )
 
-// Parts of a table, in keys.
-const (
-	partHeader  = 0
-	partChunk   = 1 // 1 + symtab.Chunk
-	partStrings = 2 // 1 + symtab.Strings
-)
-
-const (
-	objKeyLen = 1 + buildid.KeyLen + 1 // space, sum, length
-	// sumLen is how many bytes of a source's digest are in keys: as hard to hit twice as a build
-	// ID.
-	sumLen       = 16
-	sourceKeyLen = objKeyLen + 1 + sumLen
-)
+const objKeyLen = 1 + buildid.KeyLen + 1 // space, sum, length
 
 // objKey appends the name of an object in keys.
 func objKey(b []byte, id buildid.ID) []byte {
@@ -52,55 +42,13 @@ func manifestKey(id buildid.ID) []byte {
 	return objKey(append(make([]byte, 0, 1+objKeyLen), prefixManifest), id)
 }
 
-// sourcePrefix returns the common prefix of all keys of one source, with capacity for the rest.
-func sourcePrefix(prefix byte, id buildid.ID, info *store.SourceInfo) []byte {
-	b := append(make([]byte, 0, 1+sourceKeyLen+5), prefix)
-	b = objKey(b, id)
-	b = append(b, byte(info.Kind))
-	return append(b, info.Digest[:sumLen]...)
-}
-
-// tableKey appends part and number to a source's prefix. The prefix is not written over: each key
-// has its own memory, because Badger keeps it until the commit.
-func tableKey(prefix []byte, part byte, i uint32) []byte {
-	b := make([]byte, len(prefix), len(prefix)+5)
-	copy(b, prefix)
-	b = append(b, part)
-	return binary.BigEndian.AppendUint32(b, i)
-}
-
-func rawKey(prefix []byte, i uint32) []byte {
-	b := make([]byte, len(prefix), len(prefix)+4)
-	copy(b, prefix)
-	return binary.BigEndian.AppendUint32(b, i)
-}
-
-// sourceKeys visits the keys of a source's table and captured input.
-func sourceKeys(id buildid.ID, info *store.SourceInfo) iter.Seq[[]byte] {
-	return func(yield func(key []byte) bool) {
-		prefix := sourcePrefix(prefixTable, id, info)
-		for part, n := range []uint32{partHeader: 1, partChunk: info.Chunks, partStrings: info.Strings} {
-			for i := range n {
-				if !yield(tableKey(prefix, byte(part), i)) {
-					return
-				}
-			}
-		}
-		prefix = sourcePrefix(prefixRaw, id, info)
-		for i := range info.RawPieces {
-			if !yield(rawKey(prefix, i)) {
-				return
-			}
-		}
-	}
-}
-
 func dirKey(dir string) []byte {
 	return append(append(make([]byte, 0, 1+len(dir)), prefixDir), dir...)
 }
 
-// partOf returns the part number of a kind of block.
-func partOf(kind symtab.BlockKind) byte { return byte(kind) + 1 }
+func blobKey(id store.BlobID) []byte {
+	return append(append(make([]byte, 0, 1+len(id)), prefixBlob), id[:]...)
+}
 
 // keyText returns a key for people.
 func keyText(key []byte) string {
@@ -130,18 +78,118 @@ func cutObjKey(b []byte) (id buildid.ID, rest []byte, ok bool) {
 	return id, b[objKeyLen:], !id.IsZero()
 }
 
+// appendStored encodes a manifest with where its sources are:
+//
+//	size LEB128 | store.EncodeManifest |
+//	number of inputs LEB128 | their digests | of each source: number of its input from 1, 0 for none;
+//	the same of its captured input
+func appendStored(b []byte, m *store.Manifest) []byte {
+	text := store.EncodeManifest(m)
+	b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	var inputs []digest
+	number := func(id digest) uint64 {
+		if id == (digest{}) {
+			return 0
+		}
+		for i := range inputs {
+			if inputs[i] == id {
+				return uint64(i) + 1
+			}
+		}
+		inputs = append(inputs, id)
+		return uint64(len(inputs))
+	}
+	var refs []byte
+	for i := range m.Sources {
+		refs = binary.AppendUvarint(refs, number(m.Sources[i].Input))
+		refs = binary.AppendUvarint(refs, number(m.Sources[i].RawInput))
+	}
+	b = binary.AppendUvarint(b, uint64(len(inputs)))
+	for i := range inputs {
+		b = append(b, inputs[i][:]...)
+	}
+	return append(b, refs...)
+}
+
+// decodeStored is the inverse of appendStored, for any input. Errors wrap store.ErrDamaged.
+func decodeStored(name string, b []byte) (*store.Manifest, error) {
+	r := decode.New(name, b, 0, false)
+	text := r.Bytes(store.Bounded(r, store.MaxManifest))
+	if r.Err() != nil {
+		return nil, store.Damagef("%v", r.Err())
+	}
+	m, err := store.DecodeManifest(name, text)
+	if err != nil {
+		return nil, store.Damagef("%v", err)
+	}
+	n := store.Bounded(r, 2*store.MaxSources)
+	list := r.Bytes(n * sizeofDigest)
+	input := func() (id digest) {
+		if at := store.Bounded(r, n); at > 0 && r.Err() == nil {
+			copy(id[:], list[(at-1)*sizeofDigest:])
+		}
+		return id
+	}
+	for i := range m.Sources {
+		m.Sources[i].Input, m.Sources[i].RawInput = input(), input()
+	}
+	if r.Err() == nil && r.Left() > 0 {
+		r.Fail("%d bytes too many", r.Left())
+	}
+	if r.Err() != nil {
+		return nil, store.Damagef("%v", r.Err())
+	}
+	return m, nil
+}
+
+const sizeofDigest = uint64(len(digest{}))
+
+// inputsOf calls fn for the inputs that a manifest names; some of them more than once.
+func inputsOf(m *store.Manifest, fn func(id digest)) {
+	for i := range m.Sources {
+		for _, id := range []digest{m.Sources[i].Input, m.Sources[i].RawInput} {
+			if id != (digest{}) {
+				fn(id)
+			}
+		}
+	}
+}
+
+// Blobs and path rows.
+
+func blobRecord(id digest, size int64) []byte {
+	return binary.AppendUvarint(append([]byte(nil), id[:]...), uint64(size))
+}
+
+func parseBlobRecord(b []byte) (id digest, size int64, err error) {
+	r := decode.New("blob", b, 0, false)
+	copy(id[:], r.Bytes(sizeofDigest))
+	size = int64(store.Bounded(r, 2*store.MaxBlob))
+	if r.Err() != nil || r.Left() > 0 {
+		return id, 0, store.Damagef("blob record of %d bytes", len(b))
+	}
+	return id, size, nil
+}
+
+// rowsAt splits the level off stored path rows.
+func rowsAt(b []byte) (level uint64, rows []byte, err error) {
+	level, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, store.Damagef("path rows without a level")
+	}
+	return level, b[n:], nil
+}
+
 // Every value is stored as
 //
 //	version u8 | payload length LEB128 | payload | CRC-32C, 4 bytes little-endian
 //
-// with the checksum over key, version, length and payload: a value that a damaged pointer leads to
-// is no other key's value either.
+// with the checksum over key, version, length and payload: Badger answers a value that it cannot
+// read with an empty one and no error.
 const envelopeVersion = 1
 
 // envelopeOverhead bounds an envelope's bytes besides the payload.
 const envelopeOverhead = 1 + binary.MaxVarintLen64 + crc32.Size
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal returns the stored form of a payload.
 func seal(key, payload []byte) []byte {
@@ -155,7 +203,6 @@ func seal(key, payload []byte) []byte {
 // unseal returns the payload of a stored value, aliasing it. Errors wrap ErrDamaged.
 func unseal(key, value []byte) ([]byte, error) {
 	if len(value) == 0 {
-		// Badger's answer, without an error, when it cannot read a value.
 		return nil, store.Damagef("key %s: value is lost", keyText(key))
 	}
 	if value[0] != envelopeVersion {
@@ -175,4 +222,9 @@ func unseal(key, value []byte) ([]byte, error) {
 
 func checksum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+// laterRows reports whether path rows of a directory count instead of others.
+func laterRows(level uint64, rows []byte, other uint64, otherRows []byte) bool {
+	return level > other || level == other && bytes.Compare(rows, otherRows) > 0
 }

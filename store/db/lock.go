@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"symbolize/ingest/files"
@@ -36,27 +37,31 @@ type holder struct {
 
 // acquireLock acquires the writer's lock. It is flock's, so it ends with the process, however that
 // ends; the text in the file is for people only. A timeout of 0 does not wait, a negative one waits
-// as long as ctx.
-func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*os.File, error) {
+// as long as ctx. locked is false where the file system cannot lock.
+func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (f *os.File, locked bool,
+	err error) {
 	timeout, waiting := opts.LockTimeout, opts.Waiting
-	f, err := files.OpenPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err = files.OpenPlain(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("store lock: %w", err)
+		return nil, false, fmt.Errorf("store lock: %w", err)
 	}
 	start := time.Now()
 	deadline := start.Add(timeout)
 	for {
-		locked, err := files.Lock(f)
+		held, err := lockFile(f)
+		if cannotLock(err) {
+			return f, false, nil
+		}
 		if err != nil {
 			f.Close()
-			return nil, fmt.Errorf("store lock %s: %w", path, err)
+			return nil, false, fmt.Errorf("store lock %s: %w", path, err)
 		}
-		if !locked {
+		if !held {
 			break
 		}
 		if timeout >= 0 && !time.Now().Before(deadline) {
 			defer f.Close()
-			return nil, lockedBy(root, f)
+			return nil, false, lockedBy(root, f)
 		}
 		if waiting != nil && time.Since(start) >= lockPatience {
 			waiting(lockedBy(root, f))
@@ -65,15 +70,23 @@ func acquireLock(ctx context.Context, root, path string, opts WriterOptions) (*o
 		select {
 		case <-ctx.Done():
 			f.Close()
-			return nil, ctx.Err()
+			return nil, false, ctx.Err()
 		case <-time.After(lockPoll):
 		}
 	}
 	if err := writeHolder(f); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("store lock %s: %w", path, err)
+		return nil, false, fmt.Errorf("store lock %s: %w", path, err)
 	}
-	return f, nil
+	return f, true, nil
+}
+
+// lockFile is files.Lock, but in tests.
+var lockFile = files.Lock
+
+// cannotLock reports whether an error is of a file system without locks.
+func cannotLock(err error) bool {
+	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, errors.ErrUnsupported)
 }
 
 func writeHolder(f *os.File) error {

@@ -1,11 +1,13 @@
 package db
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -32,9 +34,16 @@ type RebuildResult struct {
 	Problems []error // sources that were left as they were
 }
 
-// Rebuild makes the tables of all captured inputs anew, and puts them in the place of the old ones.
+// Rebuild makes the tables of all captured inputs anew, and puts them in the place of the old ones:
+// it joins all facts.
 func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResult, error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	res := new(RebuildResult)
+	if err := w.open(); err != nil {
+		return res, err
+	}
+	remade := make(map[buildid.ID]*store.Manifest)
 	for m, err := range w.Objects() {
 		if err := ctx.Err(); err != nil {
 			return res, err
@@ -50,51 +59,92 @@ func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResu
 			!slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool { return s.RawSize > 0 }) {
 			continue
 		}
-		if err := w.rebuildObject(ctx, m, opts, res); err != nil {
+		next, err := w.rebuildObject(m, opts, res)
+		if err != nil {
 			return res, fmt.Errorf("object %s: %w", m.ID, err)
 		}
+		if !bytes.Equal(appendStored(nil, next), appendStored(nil, m)) {
+			remade[m.ID] = next
+		}
 	}
-	return res, nil
+	if len(remade) == 0 {
+		return res, nil
+	}
+	return res, w.join(func(j *joiner) error {
+		for e, err := range w.scanAll(nil) {
+			if err := errors.Join(err, ctx.Err(), skipDamage(e.err)); err != nil {
+				return err
+			}
+			if e.err != nil {
+				continue
+			}
+			if e.key[0] == prefixManifest {
+				if m, err := e.manifest(); err == nil && remade[m.ID] != nil {
+					e.payload = appendStored(nil, remade[m.ID])
+				}
+			}
+			if err := j.put(e.key, e.payload); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// rebuildObject replaces the sources of one object that have a captured input.
-func (w *Writer) rebuildObject(ctx context.Context, m *store.Manifest, opts RebuildOptions,
-	res *RebuildResult) error {
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	if w.db == nil {
-		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
-	}
+// rebuildObject returns an object with the sources made anew that have a captured input. Their inputs
+// are written.
+func (w *Writer) rebuildObject(m *store.Manifest, opts RebuildOptions, res *RebuildResult) (
+	*store.Manifest, error) {
 	next := m.Clone()
-	var changes []store.SourceChange
+	var changes []store.NewSource
 	for i, info := range m.Sources {
 		if info.RawSize == 0 {
 			continue
 		}
 		res.Sources++
-		ch, err := w.remake(m, i, opts)
+		src, err := w.remake(m, i, opts)
 		if err != nil {
 			res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err))
 			continue
 		}
-		if ch.Info.Digest != info.Digest {
+		if src.Table.Digest != info.Digest {
 			res.Changed++
 		}
 		next.Sources = slices.DeleteFunc(next.Sources, func(s store.SourceInfo) bool {
-			return s.Kind == info.Kind && (s.Digest == info.Digest || s.Digest == ch.Info.Digest)
+			return s.Kind == info.Kind && (s.Digest == info.Digest || s.Digest == src.Table.Digest)
 		})
-		next.Sources = append(next.Sources, ch.Info)
-		changes = append(changes, ch)
+		changes = append(changes, src)
 	}
 	changes = append(changes, w.remakeJIT(m, next, opts, res)...)
+	for i := range changes {
+		info, err := w.keep(&changes[i])
+		if err != nil {
+			return nil, err
+		}
+		next.Sources = append(next.Sources, info)
+	}
 	slices.SortFunc(next.Sources, store.CompareSources)
-	return w.replace(ctx, m, next, changes)
+	return next, nil
+}
+
+// keep writes the input of one source.
+func (w *Writer) keep(src *store.NewSource) (store.SourceInfo, error) {
+	one := []store.NewSource{*src}
+	in := encodeInput(one)
+	if err := w.roomFor(in.size); err != nil {
+		return store.SourceInfo{}, err
+	}
+	w.unsynced[in.id] = true
+	if err := w.content.put(in); err != nil {
+		return store.SourceInfo{}, err
+	}
+	return one[0].Describe()
 }
 
 // remakeJIT makes the tables of a JITed function anew, from one variant of each tag
 // that it was loaded with. If one cannot be made all stay as they are.
 func (w *Writer) remakeJIT(m, next *store.Manifest, opts RebuildOptions,
-	res *RebuildResult) (changes []store.SourceChange) {
+	res *RebuildResult) (changes []store.NewSource) {
 	if m.Kind != ingest.JIT && len(m.Variants) > 0 {
 		return w.remakeFile(m, next, opts, res)
 	}
@@ -114,136 +164,102 @@ func (w *Writer) remakeJIT(m, next *store.Manifest, opts RebuildOptions,
 		}
 		done[key] = true
 		res.Sources++
-		ch, err := w.remakeVariant(m, v, opts)
+		src, fresh, err := w.remakeVariant(m, v, opts)
 		if err != nil {
 			res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", store.JIT, m.ID, err))
 			return nil
 		}
-		if ch.Old.Kind == 0 {
+		if fresh {
 			res.Changed++
 		}
-		if !slices.ContainsFunc(changes, func(c store.SourceChange) bool {
-			return c.Info.Digest == ch.Info.Digest
+		if !slices.ContainsFunc(changes, func(c store.NewSource) bool {
+			return c.Table.Digest == src.Table.Digest
 		}) {
-			changes = append(changes, ch)
+			changes = append(changes, src)
 		}
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	next.Sources = slices.DeleteFunc(next.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
-	for i := range changes {
-		next.Sources = append(next.Sources, changes[i].Info)
-	}
+	dropJIT(next)
 	return changes
 }
 
 // remakeFile makes the table of a perf map or a jitdump file anew. If it cannot be made all stay as
 // they are.
 func (w *Writer) remakeFile(m, next *store.Manifest, opts RebuildOptions,
-	res *RebuildResult) []store.SourceChange {
+	res *RebuildResult) []store.NewSource {
 	res.Sources++
 	table, err := opts.File(m, w.Blob)
 	if err != nil {
 		res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", m.Kind, m.ID, err))
 		return nil
 	}
-	ch, err := remadeJIT(m, table, opts)
-	if err != nil {
-		res.Problems = append(res.Problems, fmt.Errorf("%s of %s: %w", m.Kind, m.ID, err))
-		return nil
-	}
-	if ch.Old.Kind == 0 {
+	src, fresh := remadeJIT(m, table, opts)
+	if fresh {
 		res.Changed++
 	}
-	next.Sources = slices.DeleteFunc(next.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
-	next.Sources = append(next.Sources, ch.Info)
-	return []store.SourceChange{ch}
+	dropJIT(next)
+	return []store.NewSource{src}
 }
 
 // remakeVariant makes the table of one variant.
 func (w *Writer) remakeVariant(m *store.Manifest, v *store.Variant, opts RebuildOptions) (
-	ch store.SourceChange, err error) {
+	src store.NewSource, fresh bool, err error) {
 	entry, err := w.Blob(v.Entry)
 	if err != nil {
-		return ch, err
+		return src, false, err
 	}
 	var btf []byte
 	if !v.BTF.IsZero() {
 		if btf, err = w.Blob(v.BTF); err != nil {
-			return ch, err
+			return src, false, err
 		}
 	}
 	table, err := opts.JIT(m, v, entry, btf)
 	if err != nil {
-		return ch, err
+		return src, false, err
 	}
-	return remadeJIT(m, table, opts)
+	src, fresh = remadeJIT(m, table, opts)
+	return src, fresh, nil
 }
 
-// remadeJIT is the change to a table that was made anew, under the path of the old one.
-func remadeJIT(m *store.Manifest, table *symtab.Encoded, opts RebuildOptions) (
-	ch store.SourceChange, err error) {
-	src := &store.NewSource{Info: store.SourceInfo{Kind: store.JIT, Producer: opts.Producer(store.JIT)}, Table: table}
+// dropJIT removes the sources of kind JIT.
+func dropJIT(m *store.Manifest) {
+	m.Sources = slices.DeleteFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
+}
+
+// remadeJIT is the source of a table that was made anew, under the path of the old one. fresh is true
+// if the object did not have that table.
+func remadeJIT(m *store.Manifest, table *symtab.Encoded, opts RebuildOptions) (src store.NewSource,
+	fresh bool) {
+	src = store.NewSource{Info: store.SourceInfo{Kind: store.JIT, Producer: opts.Producer(store.JIT)},
+		Table: table}
 	at := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
 		return s.Kind == store.JIT && s.Digest == table.Digest
 	})
-	if at >= 0 {
-		ch.Old, src.Info.Path = m.Sources[at], m.Sources[at].Path
-	} else if k := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == store.JIT
-	}); k >= 0 {
-		src.Info.Path = m.Sources[k].Path
+	fresh = at < 0
+	if fresh {
+		at = slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
 	}
-	ch.Source, ch.WriteTable = src, true
-	ch.Info, err = src.Describe()
-	return ch, err
+	if at >= 0 {
+		src.Info.Path = m.Sources[at].Path
+	}
+	return src, fresh
 }
 
 // remake makes one table anew.
-func (w *Writer) remake(m *store.Manifest, i int, opts RebuildOptions) (store.SourceChange, error) {
+func (w *Writer) remake(m *store.Manifest, i int, opts RebuildOptions) (src store.NewSource, err error) {
 	old := m.Sources[i]
 	raw, err := w.Raw(m, i)
 	if err != nil {
-		return store.SourceChange{}, err
+		return src, err
 	}
 	table, err := opts.Table(m, old, raw)
 	if err != nil {
-		return store.SourceChange{}, err
+		return src, err
 	}
-	src := &store.NewSource{Info: old, Table: table, Raw: raw}
+	src = store.NewSource{Info: old, Table: table, Raw: raw}
 	src.Info.Producer, src.Info.TableVersion = opts.Producer(old.Kind), 0
-	info, err := src.Describe()
-	if err != nil {
-		return store.SourceChange{}, err
-	}
-	ch := store.SourceChange{Source: src, Info: info, WriteTable: true, WriteRaw: true}
-	if at := store.FindSource(m.Sources, &info); at >= 0 {
-		ch.Old = m.Sources[at]
-	}
-	return ch, nil
-}
-
-// replace writes the new sources, then the manifest, and last removes the parts that it no longer
-// names. A captured input is named by a manifest at any moment: it could not be made again.
-func (w *Writer) replace(ctx context.Context, m, next *store.Manifest, changes []store.SourceChange) error {
-	b := &batch{ctx: ctx, w: w}
-	if err := b.putSources(next, changes); err != nil {
-		return err
-	}
-	if err := b.put(manifestKey(m.ID), store.EncodeManifest(next)); err != nil {
-		return err
-	}
-	for i := range m.Sources {
-		old := &m.Sources[i]
-		if store.FindSource(next.Sources, old) >= 0 {
-			continue
-		}
-		for key := range sourceKeys(m.ID, old) {
-			if err := b.remove(key); err != nil {
-				return err
-			}
-		}
-	}
-	return b.commit()
+	return src, nil
 }

@@ -78,8 +78,15 @@ func (d *database) Stats(ctx context.Context) (*Stats, error) {
 		s.PathRows += len(dir.Rows)
 	}
 	var err error
-	if s.Blobs, s.BlobBytes, err = d.blobSizes(); err != nil {
-		return nil, err
+	for e, err := range d.scan(prefixBlob) {
+		if err != nil {
+			return nil, err
+		}
+		_, size, err := parseBlobRecord(e.payload)
+		if err == nil {
+			s.Blobs++
+			s.BlobBytes += size
+		}
 	}
 	if s.Generations, err = generations(d.path); err != nil {
 		return nil, err

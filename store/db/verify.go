@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,10 +10,14 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"symbolize/buildid"
+	"symbolize/ingest/files"
 	"symbolize/store"
 )
 
@@ -83,69 +88,63 @@ func (v *VerifyResult) add(kind ProblemKind, id buildid.ID, path, format string,
 	v.Problems = append(v.Problems, Problem{kind, id, path, fmt.Sprintf(format, args...)})
 }
 
-// Verify reads everything back: checksums, manifests, the invariants and digests of all tables,
-// captured inputs, path rows, and keys that nothing names. The error is for a failed verification,
-// not for a problem in the store.
+// Verify reads everything back: the digests of facts and inputs, manifests, the invariants and digests
+// of all tables, captured inputs, path rows, and files that nothing names. The error is for a failed
+// verification, not for a problem in the store.
 func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
-	return d.verify(ctx, new(VerifyResult))
-}
-
-// Verify is the Writer's, and finds damage in bytes of value logs that belong to no value, or
-// to none any more.
-func (r *Reader) Verify(ctx context.Context) (*VerifyResult, error) {
 	v := new(VerifyResult)
-	dir := genDir(r.path, r.gen)
-	err := checkLogs(ctx, dir, func(name, text string) {
-		v.add(Damage, buildid.ID{}, filepath.Join(dir, name), "%s", text)
+	d.view(func(s *state) error {
+		for _, text := range s.passed {
+			v.add(Damage, buildid.ID{}, d.path, "%s", text)
+		}
+		return nil
 	})
-	// A writer may have removed the generation meanwhile. We have its files still.
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return r.database.verify(ctx, v)
-}
-
-func (d *database) verify(ctx context.Context, v *VerifyResult) (*VerifyResult, error) {
-	for _, text := range d.passedOver {
-		v.add(Damage, buildid.ID{}, d.path, "%s", text)
-	}
-	for e, err := range d.scan([]byte{prefixManifest}, true) {
+	for e, err := range d.scan(prefixManifest) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
-		v.Bytes += int64(len(e.payload))
-		m := v.manifest(e)
-		if m == nil || !m.IsAlias() {
-			v.Objects++
-		}
-		if m == nil {
-			continue
-		}
-		for i := range m.Sources {
-			v.Sources++
-			v.source(d, m, i)
-		}
-		v.variants(m)
+		v.object(d, e)
 	}
-	for _, prefix := range []byte{prefixTable, prefixRaw} {
-		if err := v.parts(ctx, d, prefix); err != nil {
-			return nil, err
+	return v, errors.Join(v.blobs(ctx, d), v.dirs(ctx, d), v.foreign(d), v.files(ctx, d))
+}
+
+// object checks one object.
+func (v *VerifyResult) object(d *database, e entry) {
+	v.Bytes += int64(len(e.payload))
+	m := v.manifest(e)
+	if m == nil || !m.IsAlias() {
+		v.Objects++
+	}
+	if m == nil {
+		return
+	}
+	v.inputs(d, m)
+	for i := range m.Sources {
+		v.Sources++
+		v.source(d, m, i)
+	}
+	v.variants(m)
+}
+
+// inputs compares the inputs of an object with their names.
+func (v *VerifyResult) inputs(d *database, m *store.Manifest) {
+	done := make(map[digest]bool)
+	inputsOf(m, func(id digest) {
+		if done[id] {
+			return
 		}
-	}
-	if err := errors.Join(v.blobs(ctx, d), v.dirs(ctx, d)); err != nil {
-		return nil, err
-	}
-	return v, v.foreign(d)
+		done[id] = true
+		n, err := d.content.check(id)
+		if v.Bytes += n; err != nil {
+			v.add(Damage, m.ID, "", "%v", err)
+		}
+	})
 }
 
 // manifest checks one manifest and returns it, nil if it cannot be read.
 func (v *VerifyResult) manifest(e entry) *store.Manifest {
 	id, _, _ := cutObjKey(e.key[1:])
-	if e.err != nil {
-		v.add(Damage, id, "", "%v", e.err)
-		return nil
-	}
-	m, err := store.DecodeManifest("manifest", e.payload)
+	m, err := e.manifest()
 	switch {
 	case err != nil:
 		v.add(Damage, id, "", "%v", err)
@@ -153,7 +152,7 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 	case !bytes.Equal(manifestKey(m.ID), e.key):
 		v.add(Damage, id, "", "manifest is that of %s", m.ID)
 		return nil
-	case !bytes.Equal(store.EncodeManifest(m), e.payload):
+	case !bytes.Equal(appendStored(nil, m), e.payload):
 		v.add(Damage, m.ID, "", "manifest is not in its canonical form")
 	case !slices.IsSortedFunc(m.Sources, store.CompareSources):
 		v.add(Damage, m.ID, "", "sources are not in order")
@@ -180,7 +179,6 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 // source checks the table and the captured input of one source.
 func (v *VerifyResult) source(d *database, m *store.Manifest, i int) {
 	info := &m.Sources[i]
-	v.Bytes += info.Size + int64(info.RawSize)
 	fail := func(format string, args ...any) {
 		v.add(Damage, m.ID, "", "%s: %s", info.Kind, fmt.Sprintf(format, args...))
 	}
@@ -218,68 +216,104 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 	return sum, t.NumFuncs(), err
 }
 
-// parts looks for parts that no manifest names, and checks the envelopes of parts that no other
-// check reads.
-func (v *VerifyResult) parts(ctx context.Context, d *database, prefix byte) error {
-	var (
-		current []byte // head of the source's keys
-		wanted  bool
-		info    store.SourceInfo
-		id      buildid.ID
-	)
-	for e, err := range d.scan([]byte{prefix}, false) {
-		if err := errors.Join(err, ctx.Err()); err != nil {
+// variants checks an object's variants, and notes their blobs.
+func (v *VerifyResult) variants(m *store.Manifest) {
+	if list, _ := store.MergeVariants(m.Variants, nil); len(list) != len(m.Variants) ||
+		!slices.IsSortedFunc(m.Variants, store.CompareVariants) {
+		v.add(Damage, m.ID, "", "variants are not in order")
+	}
+	if v.wanted == nil {
+		v.wanted = make(map[store.BlobID]buildid.ID)
+	}
+	for i := range m.Variants {
+		v.Variants++
+		for _, id := range m.Variants[i].Blobs() {
+			if _, ok := v.wanted[id]; !ok {
+				v.wanted[id] = m.ID
+			}
+		}
+	}
+}
+
+// blobs reads all blobs that variants name, and looks for others.
+func (v *VerifyResult) blobs(ctx context.Context, d *database) error {
+	ids := slices.SortedFunc(maps.Keys(v.wanted), func(a, b store.BlobID) int {
+		return bytes.Compare(a[:], b[:])
+	})
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(e.key) < 1+sourceKeyLen {
-			v.add(Damage, buildid.ID{}, "", "key %x names nothing", e.key)
-			continue
+		v.Blobs++
+		data, err := d.Blob(id)
+		if err != nil {
+			v.add(Damage, v.wanted[id], "", "captured input: %v", err)
 		}
-		if head := e.key[:1+sourceKeyLen]; !bytes.Equal(head, current) {
-			current = bytes.Clone(head)
-			id, _, _ = cutObjKey(head[1:])
-			info, wanted = d.sourceOf(head)
+		v.Bytes += int64(len(data))
+	}
+	for e, err := range d.scan(prefixBlob) {
+		if err != nil {
+			return err
 		}
-		if !wanted || !hasPart(&info, prefix, e.key[1+sourceKeyLen:]) {
-			v.add(Orphan, id, "", "%s is in no manifest", keyText(e.key))
+		if len(e.key) != 1+len(store.BlobID{}) || e.err != nil {
+			v.add(Damage, buildid.ID{}, "", "%s: %v", keyText(e.key), cmp.Or(e.err, store.ErrDamaged))
+		} else if _, ok := v.wanted[store.BlobID(e.key[1:])]; !ok {
+			v.add(Orphan, buildid.ID{}, "", "%s is in no manifest", keyText(e.key))
 		}
 	}
 	return nil
 }
 
-// sourceOf returns the source that a key's head belongs to.
-func (d *database) sourceOf(head []byte) (store.SourceInfo, bool) {
-	key := append([]byte{prefixManifest}, head[1:1+objKeyLen]...)
-	m, err := d.manifest(key)
+// files checks facts, and looks for inputs that they do not name.
+func (v *VerifyResult) files(ctx context.Context, d *database) error {
+	var facts []digest
+	err := d.view(func(s *state) error {
+		facts = slices.Collect(maps.Keys(s.facts))
+		return nil
+	})
 	if err != nil {
-		return store.SourceInfo{}, false
+		return err
 	}
-	for _, s := range m.Sources {
-		if head[1+objKeyLen] == byte(s.Kind) && bytes.Equal(head[2+objKeyLen:], s.Digest[:sumLen]) {
-			return s, true
+	slices.SortFunc(facts, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	var named prefixes
+	for _, id := range facts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := v.facts(d.path, id, &named); err != nil {
+			return err
 		}
 	}
-	return store.SourceInfo{}, false
+	named.sort()
+	return eachName(filepath.Join(d.path, inputsName), func(name string) error {
+		id, ok := parseDigest(name)
+		switch {
+		case ok && named.has(id), strings.HasPrefix(name, tmpPrefix):
+		case ok:
+			v.add(Orphan, buildid.ID{}, "", "input %s is in no facts", name)
+		default:
+			v.add(Orphan, buildid.ID{}, "", "inputs/%s is no input", name)
+		}
+		return ctx.Err()
+	})
 }
 
-// hasPart reports whether a source has the part that a key's tail names.
-func hasPart(s *store.SourceInfo, prefix byte, tail []byte) bool {
-	if prefix == prefixRaw {
-		return len(tail) == 4 && binary.BigEndian.Uint32(tail) < s.RawPieces
+// facts checks one file of facts, and adds the inputs that it names.
+func (v *VerifyResult) facts(root string, id digest, named *prefixes) error {
+	path := filepath.Join(root, factsName, id.String())
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if path = findTrash(root, id.String()); path == "" { // a collection ended meanwhile
+			return nil
+		}
 	}
-	if len(tail) != 5 {
-		return false
+	_, sum, whole, err := readFacts(path, named.addRecord)
+	if files.OfMachine(err) {
+		return err
 	}
-	i := binary.BigEndian.Uint32(tail[1:])
-	switch tail[0] {
-	case partHeader:
-		return i == 0
-	case partChunk:
-		return i < s.Chunks
-	case partStrings:
-		return i < s.Strings
+	if err != nil || !whole || sum != id {
+		v.add(Damage, buildid.ID{}, path, "%v", cmp.Or(err, store.Damagef("its content is another")))
 	}
-	return false
+	return nil
 }
 
 // dirs checks path rows and that their objects are there.
@@ -316,12 +350,13 @@ func (v *VerifyResult) dirs(ctx context.Context, d *database) error {
 
 // foreign reports keys that no part of the schema has.
 func (v *VerifyResult) foreign(d *database) error {
-	known := []byte{prefixManifest, prefixTable, prefixRaw, prefixDir, prefixBlob}
-	for e, err := range d.scanForeign(known) {
+	for e, err := range d.scanAll(nil) {
 		if err != nil {
 			return err
 		}
-		v.add(Damage, buildid.ID{}, "", "key %x is of no kind", e.key[:min(len(e.key), 40)])
+		if len(e.key) == 0 || !bytes.Contains([]byte{prefixManifest, prefixDir, prefixBlob}, e.key[:1]) {
+			v.add(Damage, buildid.ID{}, "", "key %x is of no kind", e.key[:min(len(e.key), 40)])
+		}
 	}
 	return nil
 }

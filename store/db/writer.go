@@ -3,10 +3,10 @@ package db
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,9 +31,6 @@ type WriterOptions struct {
 	// Shared lets a store be written although others than the caller and root can write
 	// to its directory or to one above it. They could lead the writer to other files.
 	Shared bool
-	// Pulled marks generations that differ from the one before only by additional objects: see
-	// Reader.Indexed.
-	Pulled bool
 }
 
 // DefaultPublishEvery is the usual WriterOptions.PublishEvery.
@@ -42,22 +39,25 @@ const DefaultPublishEvery = 30 * time.Second
 // publishShare bounds the cost of periodic publishing: one part in so many of a run.
 const publishShare = 20
 
+// maxExtra is how many bytes of entries a writer keeps in memory before it makes them a generation,
+// if that has at least a quarter of the bytes of all.
+const maxExtra = 16 << 20
+
 // Writer is a store opened for writing: a Sink, and a View of the written data. There is one at a
-// time for a store, in all processes. Its methods may be called from several goroutines.
+// time for a store, in all processes, where the file system can lock. Its methods may be called from
+// several goroutines.
 type Writer struct {
 	*database
-	opts WriterOptions
-	lock *os.File
+	opts   WriterOptions
+	lock   *os.File
+	locked bool // lock is held; false where the file system cannot lock
 
-	journal *journal  // of db/; nil in a database that no other writer will resume
-	from    uint64    // the generation that db/ was cloned from, 0 for none
-	shared  []fileSum // its files
-
-	// writing is held by all that changes the database or replaces it.
+	// writing is held by all that changes the state or writes facts.
 	writing     sync.Mutex
 	space       *spaceGuard
-	rows        *batch // path rows that are not committed yet
-	dirty       bool   // something was written since the last generation
+	facts       *factsWriter    // nil until something is written
+	unsynced    map[digest]bool // inputs that were written since the last commit
+	dirty       bool            // there is something that the newest generation lacks
 	gen         uint64
 	publishedAt time.Time
 	publishTook time.Duration
@@ -66,7 +66,8 @@ type Writer struct {
 
 // OpenWriter opens a store for writing and makes it if it is not there. It fails with a
 // *LockedError if another process writes, with ErrVersion on a store of a newer schema, with
-// ErrUnsafe on one that others can change and with ErrNoSpace on a full disk.
+// ErrOldSchema on one of an older, with ErrUnsafe on one that others can change and with ErrNoSpace
+// on a full disk.
 func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, error) {
 	if err := makeStore(path, opts.Shared); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -74,13 +75,14 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 	if err := checkFormat(path); err != nil {
 		return nil, err
 	}
-	lock, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts)
+	lock, locked, err := acquireLock(ctx, path, filepath.Join(path, lockName), opts)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{database: &database{path: path}, opts: opts, lock: lock}
-	if err := w.start(ctx); err != nil {
-		return nil, errors.Join(err, releaseLock(lock))
+	w := &Writer{database: &database{path: path, content: content{path: path}}, opts: opts, lock: lock,
+		locked: locked, space: newSpaceGuard(path), unsynced: make(map[digest]bool)}
+	if err := w.start(); err != nil {
+		return nil, errors.Join(err, w.shut(), releaseLock(lock))
 	}
 	return w, nil
 }
@@ -96,17 +98,10 @@ func makeStore(path string, shared bool) error {
 	if err := trust(path); err != nil {
 		return err
 	}
-	err := errors.Join(files.MakeDirs(path, files.SyncDir), trust(path))
-	if err == nil {
-		err = files.CheckDirs(path, gensName)
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(path, gensName), 0o755)
-	}
-	return err
+	return errors.Join(files.MakeDirs(path, files.SyncDir), trust(path))
 }
 
-// checkFormat refuses a store of a newer schema.
+// checkFormat refuses a store of another schema.
 func checkFormat(root string) error {
 	path := filepath.Join(root, formatName)
 	b, err := readLimited(path, 4<<10)
@@ -127,97 +122,66 @@ func checkFormat(root string) error {
 // formatText is the content of FORMAT.
 func formatText(schema int) string { return fmt.Sprintf("symbolize store\nschema %d\n", schema) }
 
-// start does the work that needs the lock: clears up after killed runs, opens db/ and repeats
-// their work.
-func (w *Writer) start(ctx context.Context) error {
-	if err := files.CheckDirs(w.path, gensName, liveName, leftName, asideName,
-		usesName); err != nil {
+// start does the work that needs the lock.
+func (w *Writer) start() error {
+	if err := w.makeDirs(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := errors.Join(removeLeftovers(w.path), setLeft(w.path)); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := w.writeFormat(); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := w.open(); err != nil {
+	if err := w.roomToOpen(w.space); err != nil {
 		return err
 	}
-	if err := w.takeLeft(ctx); err != nil {
-		err = fmt.Errorf("store %s: taking up an interrupted run's work: %w", w.path, err)
-		return errors.Join(err, w.shut())
-	}
-	gens, err := generations(w.path)
-	if err != nil {
-		return errors.Join(err, w.shut())
-	}
-	if len(gens) > 0 {
-		w.gen = gens[0]
-	}
-	w.publishedAt = time.Now()
-	w.opts.Pulled = w.opts.Pulled && !w.dirty // else it is a killed writer's work, too
-	return nil
-}
-
-// writeFormat records the schema of the store before data of that schema is written: an older
-// program must not continue the work of a killed one in db/.
-func (w *Writer) writeFormat() error {
-	format := filepath.Join(w.path, formatName)
-	text := []byte(formatText(store.SchemaVersion))
-	have, err := readLimited(format, 4<<10)
-	if err == nil && bytes.Equal(have, text) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	tmp := filepath.Join(w.path, tmpPrefix+formatName)
-	return errors.Join(files.WriteSynced(tmp, text), os.Rename(tmp, format))
-}
-
-// open makes db/ ready and opens it. The caller holds mu, or is alone.
-func (w *Writer) open() error {
-	dir := filepath.Join(w.path, liveName)
-	guard := newSpaceGuard(dir)
-	if err := w.roomToOpen(guard); err != nil {
-		return err
-	}
-	j, shared, err := prepareLive(w.path, w.log.warn)
+	s, err := load(w.path, true, &w.log)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", w.path, err)
 	}
-	guard.tables = tableBytes(dir)
-	db, err := openBadger(badgerOptions(dir, false, &w.log))
-	if err != nil {
-		return errors.Join(fmt.Errorf("store %s: %w", w.path, err), j.close())
+	w.log.forget()
+	for _, text := range s.passed {
+		w.log.warn("%s", text)
 	}
-	w.log.leaked.Store(false)
-	w.db, w.space, w.journal, w.from, w.shared = db, guard, j, j.from.gen, shared
-	return nil
+	w.state, w.gen, w.publishedAt = s, s.gen, time.Now()
+	w.dirty = s.gen == 0 && len(s.facts) > 0 || len(s.extra.values) > 0
+	if err := errors.Join(w.adopt(), w.restore()); err != nil {
+		return fmt.Errorf("store %s: work of an interrupted run: %w", w.path, err)
+	}
+	return w.emptyTrash()
 }
 
-// shut closes the database and its journal.
-func (w *Writer) shut() error {
-	err := errors.Join(w.database.shut(), w.journal.close())
-	w.journal = nil
-	return err
+// makeDirs makes what a store has, and removes temporary files.
+func (w *Writer) makeDirs() error {
+	if err := checkRoot(w.path); err != nil {
+		return err
+	}
+	if w.locked {
+		if err := removeLeftovers(w.path); err != nil {
+			return err
+		}
+	}
+	isNew := false
+	for _, name := range []string{inputsName, factsName, gensName} {
+		switch err := os.Mkdir(filepath.Join(w.path, name), 0o755); {
+		case err == nil:
+			isNew = true
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	if isNew {
+		if err := files.SyncDir(w.path); err != nil {
+			return err
+		}
+	}
+	return w.writeFormat()
 }
 
-// roomToOpen makes sure that a copy of the tables can be written.
-func (w *Writer) roomToOpen(guard *spaceGuard) error {
-	need := int64(spaceSlack)
-	if gens, err := generations(w.path); err == nil && len(gens) > 0 {
-		need += 2 * tableBytes(genDir(w.path, gens[0]))
+// writeFormat records the schema of the store before anything else is written.
+func (w *Writer) writeFormat() error {
+	format := filepath.Join(w.path, formatName)
+	if _, err := os.Lstat(format); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	free, err := guard.free(w.path)
-	if err != nil {
-		return fmt.Errorf("free space of %s: %w", w.path, err)
-	}
-	if free < need {
-		return fmt.Errorf("%w: %s: %d MiB free, %d MiB needed to open it", store.ErrNoSpace, w.path,
-			free>>20, (need+1<<20-1)>>20)
-	}
-	return nil
+	tmp := filepath.Join(w.path, tmpPrefix+formatName)
+	return errors.Join(files.WriteSynced(tmp, []byte(formatText(store.SchemaVersion))),
+		os.Rename(tmp, format), files.SyncDir(w.path))
 }
 
 // Merge implements Sink.
@@ -225,14 +189,14 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	if err := store.CheckContribution(c); err != nil {
 		return err
 	}
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	if w.db == nil {
-		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	if err := w.merge(ctx, c); err != nil {
+	if err := w.merge(c); err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	if w.merged == nil {
 		w.merged = make(map[buildid.ID]bool)
 	}
@@ -242,72 +206,157 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	return w.publishPeriodically()
 }
 
-func (w *Writer) merge(ctx context.Context, c *store.Contribution) error {
-	key := manifestKey(c.Manifest.ID)
-	old, err := w.manifest(key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDamaged) {
+// merge writes the input of a contribution, if the object needs it, and then the facts. The input is
+// written without the lock, so that several are at a time.
+func (w *Writer) merge(c *store.Contribution) error {
+	own := store.Contribution{Manifest: c.Manifest, Sources: slices.Clone(c.Sources)}
+	var in *newInput
+	if len(own.Sources) > 0 {
+		for i := range own.Sources {
+			if _, err := own.Sources[i].Describe(); err != nil {
+				return err
+			}
+		}
+		in = encodeInput(own.Sources)
+	}
+	needed, err := w.mergeFacts(&own, in, false)
+	if err != nil || !needed {
 		return err
 	}
-	fresh := err != nil // a manifest that cannot be read is written anew
-	if fresh {
+	if err := w.writeInput(in); err != nil {
+		return err
+	}
+	_, err = w.mergeFacts(&own, in, true)
+	return err
+}
+
+// writeInput writes an input, unless the disk is too full.
+func (w *Writer) writeInput(in *newInput) error {
+	w.writing.Lock()
+	err := w.roomFor(in.size)
+	w.unsynced[in.id] = true
+	w.writing.Unlock()
+	if err != nil {
+		return err
+	}
+	return w.content.put(in)
+}
+
+// mergeFacts joins a contribution with the object and writes facts if that changes something. needed
+// is true if its input must be written before: then it has written nothing.
+func (w *Writer) mergeFacts(c *store.Contribution, in *newInput, written bool) (needed bool, err error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if err := w.open(); err != nil {
+		return false, err
+	}
+	key := manifestKey(c.Manifest.ID)
+	old, err := w.manifest(key)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	fresh := err != nil
+	if fresh { // also a manifest that cannot be read
 		old = &store.Manifest{ID: c.Manifest.ID}
 	}
 	next := store.MergeFacts(old, &c.Manifest)
 	if err := store.CheckBlobs(store.NewVariants(next.Variants, old.Variants), w.hasBlob); err != nil {
+		return false, err
+	}
+	next.Sources, _, err = store.MergeSources(old.Sources, c)
+	if err != nil {
+		return false, err
+	}
+	if in != nil && !written && names(&next, in.id) && !names(old, in.id) {
+		return true, nil
+	}
+	text := appendStored(nil, &next)
+	if n := len(text); n > store.MaxManifest {
+		return false, fmt.Errorf("manifest: %w: %d bytes, at most %d", store.ErrTooLarge, n, store.MaxManifest)
+	}
+	if !fresh && bytes.Equal(text, appendStored(nil, old)) {
+		return false, nil
+	}
+	record := c.Manifest
+	for i := range c.Sources {
+		info, err := c.Sources[i].Describe()
+		if err != nil {
+			return false, err
+		}
+		record.Sources = append(record.Sources, next.Sources[store.FindSource(next.Sources, &info)])
+	}
+	return false, w.write(prefixManifest, appendStored(nil, &record))
+}
+
+// names reports whether a manifest names an input.
+func names(m *store.Manifest, id digest) (found bool) {
+	inputsOf(m, func(d digest) { found = found || d == id })
+	return found
+}
+
+// open refuses a closed writer; the caller holds writing.
+func (w *Writer) open() error {
+	if w.state == nil {
+		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	}
+	return nil
+}
+
+// write writes a record and applies it; the caller holds writing.
+func (w *Writer) write(kind byte, payload ...[]byte) error {
+	size := 0
+	for _, b := range payload {
+		size += len(b)
+	}
+	if err := w.roomFor(int64(size)); err != nil {
 		return err
 	}
-	sources, changes, err := store.MergeSources(old.Sources, c)
+	if w.facts == nil {
+		f, err := newFacts(w.path, head{level: w.state.level + 1})
+		if err != nil {
+			return err
+		}
+		w.facts = f
+	}
+	w.dirty = true
+	err := w.facts.add(kind, payload...)
+	if err == nil && kind != prefixDir { // path rows can wait for the next one
+		err = w.facts.flush()
+	}
 	if err != nil {
 		return err
 	}
-	next.Sources = sources
-	return w.write(ctx, key, old, &next, changes, fresh)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err = w.state.apply(kind, slices.Concat(payload...), w.facts.level)
+	return err
 }
 
-// write stores the changed sources and then the manifest that names them.
-func (w *Writer) write(ctx context.Context, key []byte, old, next *store.Manifest,
-	changes []store.SourceChange, fresh bool) error {
-	b := &batch{ctx: ctx, w: w}
-	if err := b.withdraw(key, old, changes); err != nil {
-		return err
+// PutBlob implements Sink.
+func (w *Writer) PutBlob(_ context.Context, data []byte) (store.BlobID, error) {
+	if err := store.CheckBlob(data); err != nil {
+		return store.BlobID{}, err
 	}
-	if err := b.putSources(next, changes); err != nil {
-		return err
+	id := store.NewBlobID(data)
+	_, err := w.Blob(id)
+	if err == nil || skipLost(err) != nil {
+		return id, err // whole, so it is the same
 	}
-	text := store.EncodeManifest(next)
-	if len(text) > store.MaxManifest {
-		return fmt.Errorf("manifest: %w: %d bytes, at most %d", store.ErrTooLarge, len(text), store.MaxManifest)
+	sources := []store.NewSource{blobSource(id, data)}
+	in := encodeInput(sources)
+	if err := w.writeInput(in); err != nil {
+		return id, err
 	}
-	if !fresh && len(changes) == 0 && bytes.Equal(text, store.EncodeManifest(old)) {
-		return nil
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if err := w.open(); err != nil {
+		return id, err
 	}
-	if err := b.put(key, text); err != nil {
-		return err
-	}
-	return b.commit()
+	return id, w.write(prefixBlob, id[:], blobRecord(in.id, in.size))
 }
 
-// withdraw removes sources from the manifest before their parts are overwritten, so that the
-// manifest never names a table that is half old and half new.
-func (b *batch) withdraw(key []byte, old *store.Manifest, changes []store.SourceChange) error {
-	without := old.Clone()
-	for _, ch := range changes {
-		if ch.Old.Kind == 0 {
-			continue
-		}
-		if at := store.FindSource(without.Sources, &ch.Old); at >= 0 {
-			without.Sources = slices.Delete(without.Sources, at, at+1)
-		}
-	}
-	if len(without.Sources) == len(old.Sources) {
-		return nil
-	}
-	return b.put(key, store.EncodeManifest(without))
-}
-
-// PutDir implements Sink. Rows are gathered into large transactions: the Writer's own methods see
-// the rows of the last directories at once, but they survive a crash only when a transaction is
-// full, or after Publish or Close.
+// PutDir implements Sink. The Writer's own methods see the rows at once, but they survive the end of
+// the process only with the next contribution, or after Publish or Close.
 func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	if err := store.CheckDir(dir, rows); err != nil {
 		return err
@@ -321,65 +370,176 @@ func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	}
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if w.db == nil {
-		return fmt.Errorf("%s: %w", w.path, store.ErrClosed)
+	if err := w.open(); err != nil {
+		return err
 	}
-	if w.rows == nil {
-		w.rows = &batch{ctx: context.Background(), w: w}
+	var have []byte
+	if old, err := w.get(dirKey(dir)); err == nil {
+		_, have, err = rowsAt(old)
+		if err == nil && bytes.Equal(have, text) {
+			return nil
+		}
+	} else if errors.Is(err, store.ErrNotFound) && text == nil {
+		return nil
+	} else if skip := skipLost(err); skip != nil {
+		return skip
 	}
-	key := dirKey(dir)
-	if text == nil {
-		return w.rows.remove(key)
-	}
-	return w.rows.put(key, text)
+	return w.write(prefixDir, binary.AppendUvarint(nil, uint64(len(dir))), []byte(dir), text)
 }
 
-// flushRows commits the path rows gathered so far; the caller holds writing.
-func (w *Writer) flushRows() error {
-	if w.rows == nil || w.db == nil {
+// commit makes the facts written so far durable; the caller holds writing.
+func (w *Writer) commit() error {
+	if w.facts == nil {
 		return nil
 	}
-	return w.rows.commit()
+	if err := w.content.sync(w.unsynced); err != nil {
+		return err
+	}
+	clear(w.unsynced)
+	level := w.facts.level
+	id, err := w.facts.commit()
+	if err != nil {
+		return err
+	}
+	w.facts = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.facts == nil {
+		w.state.facts = make(map[digest]bool)
+	}
+	w.state.facts[id], w.state.level = true, level
+	return nil
 }
 
-// flushed is flushRows for methods that read.
-func (w *Writer) flushed() error {
+// Publish makes all that was written so far a generation, which readers that open the store from
+// now on see. It does nothing if nothing was written.
+func (w *Writer) Publish() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	return w.flushRows()
-}
-
-// Dir implements View.
-func (w *Writer) Dir(dir string) (store.DirRows, bool, error) {
-	if err := w.flushed(); err != nil {
-		return nil, false, err
+	if err := w.open(); err != nil {
+		return err
 	}
-	return w.database.Dir(dir)
+	return w.publish()
 }
 
-// Dirs visits the path rows of all directories, sorted by path, as Reader's does.
-func (w *Writer) Dirs() iter.Seq2[Directory, error] {
-	return func(yield func(Directory, error) bool) {
-		if err := w.flushed(); err != nil {
-			yield(Directory{}, err)
-			return
+// publishPeriodically publishes if it is time to, at a bounded share of the run, or if much is in
+// memory.
+func (w *Writer) publishPeriodically() error {
+	every := w.opts.PublishEvery
+	if every == 0 {
+		every = DefaultPublishEvery
+	}
+	due := every >= 0 && time.Since(w.publishedAt) >= max(every, publishShare*w.publishTook)
+	if w.state == nil || !due && w.state.extra.size < max(maxExtra, w.state.size()/4) {
+		return nil
+	}
+	return w.publish()
+}
+
+// publish commits and writes a generation; the caller holds writing.
+func (w *Writer) publish() error {
+	start := time.Now()
+	if !w.dirty && w.gen > 0 {
+		w.publishedAt = start
+		return nil
+	}
+	if err := w.commit(); err != nil {
+		return fmt.Errorf("writing to %s: %w", w.path, err)
+	}
+	x, err := newIndex(w.path, &w.log)
+	if err != nil {
+		return err
+	}
+	for e, err := range w.scanAll(nil) {
+		if err == nil {
+			err = e.err
 		}
-		w.database.Dirs()(yield)
+		if err == nil {
+			err = x.put(e.key, e.payload)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("publishing %s: %w", w.path, err), x.discard())
+		}
 	}
+	if err := w.seal(x, w.state.indexInfo); err != nil {
+		return fmt.Errorf("publishing %s: %w", w.path, err)
+	}
+	if err := w.removeOld(keptGenerations); err != nil {
+		return err
+	}
+	w.publishedAt = time.Now()
+	w.publishTook = w.publishedAt.Sub(start)
+	return nil
+}
+
+// seal publishes an index of some facts and goes on with it.
+func (w *Writer) seal(x *indexWriter, info indexInfo) error {
+	if err := x.close(info); err != nil {
+		return err
+	}
+	gen, err := x.publish()
+	if err != nil {
+		return err
+	}
+	s, err := openGeneration(w.path, gen, &w.log)
+	if err != nil {
+		return err
+	}
+	w.gen, w.dirty = gen, false
+	return w.swap(s)
+}
+
+// Generation returns the number of the newest generation; 0 if there is none.
+func (w *Writer) Generation() uint64 {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return w.gen
+}
+
+// Close publishes the written data and releases the lock. Only after it returned nil is everything
+// on disk. A second Close does nothing.
+func (w *Writer) Close() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.lock == nil {
+		return nil
+	}
+	var err error
+	if w.state != nil {
+		if err = w.publish(); err == nil && len(w.state.facts) > maxFacts {
+			err = w.tidy()
+		}
+	}
+	if w.facts != nil { // what could not be committed the next writer adopts
+		err = errors.Join(err, w.facts.f.Close())
+		w.facts = nil
+	}
+	if err == nil {
+		w.markMerged()
+	}
+	err = errors.Join(err, w.shut(), releaseLock(w.lock))
+	w.lock = nil
+	return err
 }
 
 // Verify is Reader's, over the data written so far.
 func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
-	if err := w.flushed(); err != nil {
+	w.writing.Lock()
+	err := error(nil)
+	if w.state != nil {
+		err = w.commit()
+	}
+	w.writing.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	return w.database.Verify(ctx)
 }
 
-// Stats is Reader's, over the data written so far.
-func (w *Writer) Stats(ctx context.Context) (*Stats, error) {
-	if err := w.flushed(); err != nil {
-		return nil, err
+// size returns the bytes of the generation's files.
+func (s *state) size() (n int64) {
+	for _, f := range s.files {
+		n += f.size
 	}
-	return w.database.Stats(ctx)
+	return n
 }

@@ -36,7 +36,6 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 // newer generation.
 func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
 	opts PullOptions, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
-	writer.Pulled = true
 	var w *db.Writer
 	opts.View, opts.Checked = view, true
 	opts.Notes = func() string { return db.RemoteNotes(path) }

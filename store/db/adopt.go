@@ -1,0 +1,187 @@
+package db
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"symbolize/store"
+)
+
+// adopt commits the facts of killed runs. Records of inputs that are not whole are left out, and
+// with one all path rows: the next index run reads those files again.
+func (w *Writer) adopt() error {
+	_, open, err := listFacts(w.path)
+	if err != nil {
+		return err
+	}
+	slices.Sort(open)
+	for _, name := range open {
+		path := filepath.Join(w.path, factsName, name)
+		if !w.locked { // it may be of another writer
+			info, err := os.Lstat(path)
+			if skipMissing(err) != nil {
+				return err
+			}
+			if err != nil || time.Since(info.ModTime()) < trashAge {
+				continue
+			}
+		}
+		a := &adopter{w: w, sound: make(map[digest]bool)}
+		if err := a.file(path); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopter adopts one file of facts.
+type adopter struct {
+	w     *Writer
+	sound map[digest]bool // inputs that were read
+	dirs  [][]byte        // records of path rows
+	lost  bool            // records were left out
+}
+
+func (a *adopter) file(path string) error {
+	_, _, _, err := readFacts(path, a.record)
+	if err != nil && !errors.Is(err, store.ErrUnsafe) { // a thing that is no file of ours
+		if err = skipDamage(err); err != nil {
+			return err
+		}
+	}
+	if !a.lost {
+		for _, payload := range a.dirs {
+			if err := a.w.write(prefixDir, payload); err != nil {
+				return err
+			}
+		}
+	}
+	return a.w.commit()
+}
+
+// record adopts one record.
+func (a *adopter) record(kind byte, payload []byte) error {
+	whole, err := a.check(kind, payload)
+	switch {
+	case err != nil:
+		return err
+	case !whole:
+		a.lost = true
+		return nil
+	case kind == prefixDir:
+		a.dirs = append(a.dirs, bytes.Clone(payload))
+		return nil
+	}
+	return a.w.write(kind, payload)
+}
+
+// check reports whether a record decodes and all that it names is whole.
+func (a *adopter) check(kind byte, payload []byte) (whole bool, err error) {
+	whole = true
+	input := func(id digest) {
+		if !whole || err != nil {
+			return
+		}
+		whole, err = a.input(id)
+	}
+	switch kind {
+	case prefixManifest:
+		m, bad := decodeStored("manifest of facts", payload)
+		if bad != nil {
+			return false, nil
+		}
+		inputsOf(m, input)
+		lost := store.CheckBlobs(m.Variants, a.w.hasBlob)
+		return whole && lost == nil, cmp.Or(err, skipLost(lost))
+	case prefixBlob:
+		if len(payload) < len(store.BlobID{}) {
+			return false, nil
+		}
+		id, _, bad := parseBlobRecord(payload[len(store.BlobID{}):])
+		if bad != nil {
+			return false, nil
+		}
+		input(id)
+		return whole, err
+	case prefixDir:
+		_, _, bad := parseDir(payload)
+		return bad == nil, nil
+	}
+	return false, nil
+}
+
+// input reports whether an input is whole.
+func (a *adopter) input(id digest) (bool, error) {
+	whole, known := a.sound[id]
+	if known {
+		return whole, nil
+	}
+	_, err := a.w.content.check(id)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	a.sound[id] = err == nil
+	if err == nil {
+		a.w.unsynced[id] = true
+	}
+	return err == nil, nil
+}
+
+// prefixes are the first eight bytes of digests, sorted: one of a file that is not among them is there
+// by chance once in 2^64.
+type prefixes []uint64
+
+func prefixOf(id digest) uint64 { return binary.BigEndian.Uint64(id[:]) }
+
+// sort makes a list ready for has.
+func (p *prefixes) sort() {
+	slices.Sort(*p)
+	*p = slices.Compact(*p)
+}
+
+func (p prefixes) has(id digest) bool {
+	_, ok := slices.BinarySearch(p, prefixOf(id))
+	return ok
+}
+
+// named returns the inputs that the entries of the index name.
+func (d *database) named() (p prefixes, err error) {
+	for e, err := range d.scanAll(nil) {
+		if err != nil {
+			return nil, err
+		}
+		p.addEntry(e)
+	}
+	p.sort()
+	return p, nil
+}
+
+// addEntry adds the inputs that an entry names. A damaged one names nothing.
+func (p *prefixes) addEntry(e entry) {
+	if e.err != nil {
+		return
+	}
+	switch e.key[0] {
+	case prefixManifest:
+		if m, err := e.manifest(); err == nil {
+			inputsOf(m, func(id digest) {
+				if n := len(*p); n == 0 || (*p)[n-1] != prefixOf(id) {
+					*p = append(*p, prefixOf(id))
+				}
+			})
+		}
+	case prefixBlob:
+		if id, _, err := parseBlobRecord(e.payload); err == nil {
+			*p = append(*p, prefixOf(id))
+		}
+	}
+}

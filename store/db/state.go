@@ -1,0 +1,512 @@
+package db
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"symbolize/ingest/decode"
+	"symbolize/ingest/files"
+	"symbolize/store"
+)
+
+// state is what a store has: a generation, and in memory the entries of facts that it lacks.
+type state struct {
+	root   string
+	db     *badger.DB // nil if all is in memory
+	gen    uint64     // 0 without db
+	shadow string     // temporary directory, "" if none was needed
+	indexInfo
+	extra entries
+	// passed is why each newer generation was passed over.
+	passed []string
+}
+
+// entries are sealed by nothing: they are in memory. A later one counts instead of the generation's.
+type entries struct {
+	values map[string][]byte
+	size   int64
+
+	mu   sync.Mutex // of keys
+	keys []string   // sorted; nil if it is to be made
+}
+
+func (e *entries) set(key string, payload []byte) {
+	if e.values == nil {
+		e.values = make(map[string][]byte)
+	}
+	old, ok := e.values[key]
+	if e.size += int64(len(payload) - len(old)); !ok {
+		e.size += int64(len(key)) + entryOverhead
+		e.mu.Lock()
+		e.keys = nil
+		e.mu.Unlock()
+	}
+	e.values[key] = payload
+}
+
+// from returns the sorted keys that are not before a key.
+func (e *entries) from(key []byte) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.keys == nil && len(e.values) > 0 {
+		e.keys = slices.Sorted(maps.Keys(e.values))
+	}
+	return e.keys[sort.SearchStrings(e.keys, string(key)):]
+}
+
+// openTries is how often a store is looked at again when a generation or facts were removed between
+// being listed and being opened.
+const openTries = 10
+
+// load opens the newest sound generation with the facts that it lacks, or all facts. write is for the
+// holder of the lock. It fails with store.ErrNoStore if nothing was ever published.
+func load(root string, write bool, log *logSink) (*state, error) {
+	var last error
+	for range openTries {
+		var s *state
+		if s, last = loadOnce(root, write, log); last == nil {
+			return s, nil
+		}
+		if !errors.Is(last, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, last
+}
+
+func loadOnce(root string, write bool, log *logSink) (*state, error) {
+	gens, err := generations(root)
+	if err != nil {
+		return nil, err
+	}
+	var passed []string
+	for _, g := range gens {
+		s, err := openGeneration(root, g, log)
+		if err == nil {
+			if err = s.catchUp(write); err == nil {
+				s.passed = passed
+				return s, nil
+			}
+			err = errors.Join(err, s.close())
+		}
+		if errors.Is(err, errRemade) {
+			break
+		}
+		if !errors.Is(err, store.ErrDamaged) {
+			return nil, err
+		}
+		passed = append(passed, fmt.Sprintf("generation %d is passed over: %v", g, err))
+	}
+	s := &state{root: root, passed: passed}
+	facts, err := s.readAll()
+	switch {
+	case err != nil:
+		return nil, err
+	case facts == 0 && len(passed) > 0:
+		return nil, store.Damagef("%s", passed[0])
+	case facts == 0 && !write:
+		return nil, fmt.Errorf("%w at %s", store.ErrNoStore, root)
+	}
+	return s, nil
+}
+
+// openGeneration opens the database of a generation.
+func openGeneration(root string, gen uint64, log *logSink) (*state, error) {
+	dir := genDir(root, gen)
+	x, err := checkIndex(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{root: root, gen: gen, indexInfo: *x}
+	if s.db, err = openBadger(badgerOptions(dir, true, log)); err == nil {
+		return s, nil
+	}
+	if _, gone := os.Lstat(dir); gone != nil {
+		return nil, gone
+	}
+	// Badger locks and syncs the directory, which some file systems refuse: give it one of links.
+	var shadowErr error
+	if s.shadow, shadowErr = makeShadow(dir, x.files); shadowErr == nil {
+		if s.db, shadowErr = openBadger(badgerOptions(s.shadow, true, log)); shadowErr == nil {
+			return s, nil
+		}
+		os.RemoveAll(s.shadow)
+	}
+	return nil, err
+}
+
+// makeShadow returns a temporary directory of symbolic links to the files of a generation.
+func makeShadow(dir string, list []fileSum) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp("", "symbolize-store-"+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range list {
+		if err := os.Symlink(filepath.Join(abs, s.name), filepath.Join(tmp, s.name)); err != nil {
+			os.RemoveAll(tmp)
+			return "", err
+		}
+	}
+	return tmp, nil
+}
+
+// close closes the database. A reader has nothing to lose: an error is about damage, which it
+// reported before, or about the sync of a directory that is gone or that cannot be synced.
+func (s *state) close() error {
+	if s.db != nil {
+		s.db.Close()
+		s.db = nil
+	}
+	if s.shadow != "" {
+		return os.RemoveAll(s.shadow)
+	}
+	return nil
+}
+
+// errRemade: the index is to be made again from all facts, because some replace those that it has.
+var errRemade = errors.New("facts replace those of the index")
+
+// catchUp reads the facts that the generation lacks. It returns errRemade to a writer that must read
+// all facts instead, and an error that wraps store.ErrDamaged if the generation has facts that are
+// not there.
+func (s *state) catchUp(write bool) error {
+	list, _, err := listFacts(s.root)
+	if err != nil {
+		return err
+	}
+	heads, replaced, err := s.headsOf(list, s.has)
+	if err != nil {
+		return err
+	}
+	for id := range s.facts {
+		if !list[id] && !replaced[id] {
+			return store.Damagef("its facts %s are not there", hexOf(id))
+		}
+	}
+	for id, h := range heads {
+		joins := len(h.replaced) > 0
+		if joins && write {
+			return errRemade
+		}
+		// A reader has in the generation what an interrupted collection has kept.
+		if replaced[id] || joins && !slices.ContainsFunc(h.replaced, func(d digest) bool { return !s.has(d) }) {
+			s.past[id] = true
+			continue
+		}
+		if err := s.add(id); err != nil {
+			return err
+		}
+		s.level = max(s.level, h.level)
+	}
+	s.retire(list, replaced)
+	return nil
+}
+
+// headsOf reads the heads of facts, except those that skip accepts, and returns which they replace.
+func (s *state) headsOf(list map[digest]bool, skip func(digest) bool) (heads map[digest]head,
+	replaced map[digest]bool, err error) {
+	heads, replaced = make(map[digest]head), make(map[digest]bool)
+	for id := range list {
+		if skip(id) {
+			continue
+		}
+		h, err := headOf(s.root, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		heads[id] = h
+		for _, d := range h.replaced {
+			replaced[d] = true
+		}
+	}
+	return heads, replaced, nil
+}
+
+// readAll reads all facts into memory and returns how many files there were.
+func (s *state) readAll() (int, error) {
+	s.indexInfo = indexInfo{facts: make(map[digest]bool), past: make(map[digest]bool)}
+	list, _, err := listFacts(s.root)
+	if err != nil {
+		return 0, err
+	}
+	heads, replaced, err := s.headsOf(list, func(digest) bool { return false })
+	if err != nil {
+		return 0, err
+	}
+	for id, h := range heads {
+		s.level = max(s.level, h.level)
+		if replaced[id] {
+			continue
+		}
+		if err := s.add(id); err != nil {
+			return 0, err
+		}
+	}
+	s.retire(list, replaced)
+	return len(list), nil
+}
+
+// retire notes which facts of a list others replace.
+func (s *state) retire(list, replaced map[digest]bool) {
+	for id := range replaced {
+		s.past[id] = true
+		delete(s.facts, id)
+	}
+	maps.DeleteFunc(s.past, func(id digest, _ bool) bool { return !list[id] && !replaced[id] })
+}
+
+// add applies the records of committed facts.
+func (s *state) add(id digest) error {
+	path := filepath.Join(s.root, factsName, id.String())
+	var level uint64
+	h, err := headOf(s.root, id)
+	if err != nil {
+		return err
+	}
+	level = h.level
+	_, sum, whole, err := readFacts(path, func(kind byte, payload []byte) error {
+		_, err := s.apply(kind, payload, level)
+		return err
+	})
+	if err == nil && (!whole || sum != id) {
+		err = store.Damagef("%s: its content is that of other facts", path)
+	}
+	if err == nil {
+		s.facts[id] = true
+	}
+	return err
+}
+
+// apply joins a record with the entry of its key; changed is false if the entry stays as it was.
+func (s *state) apply(kind byte, payload []byte, level uint64) (changed bool, err error) {
+	switch kind {
+	case prefixManifest:
+		m, err := decodeStored("manifest of facts", payload)
+		if err != nil {
+			return false, err
+		}
+		return s.addManifest(m)
+	case prefixDir:
+		dir, rows, err := parseDir(payload)
+		if err != nil {
+			return false, err
+		}
+		return s.addDir(dir, rows, level)
+	case prefixBlob:
+		if len(payload) < len(store.BlobID{}) {
+			return false, store.Damagef("blob record of %d bytes", len(payload))
+		}
+		id, record := store.BlobID(payload), payload[len(store.BlobID{}):]
+		if _, _, err := parseBlobRecord(record); err != nil {
+			return false, err
+		}
+		return s.addBlob(id, record)
+	}
+	return false, store.Damagef("record of type %q", kind)
+}
+
+// addManifest joins facts about an object with those that are there.
+func (s *state) addManifest(m *store.Manifest) (changed bool, err error) {
+	key := manifestKey(m.ID)
+	old, err := s.get(key)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	all := store.MergeStored(m, m)
+	if err == nil {
+		have, err := decodeStored("manifest", old)
+		if err == nil {
+			all = store.MergeStored(have, m)
+		}
+	}
+	text := appendStored(nil, &all)
+	if err == nil && bytes.Equal(text, old) {
+		return false, nil
+	}
+	s.extra.set(string(key), text)
+	return true, nil
+}
+
+// skipLost returns err unless a value is missing or damaged: it is written anew.
+func skipLost(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return skipDamage(err)
+}
+
+// parseDir splits the record of a directory.
+func parseDir(payload []byte) (dir string, rows []byte, err error) {
+	r := decode.New("path rows", payload, 0, false)
+	dir = string(r.Bytes(store.Bounded(r, store.MaxPath)))
+	rows = r.Bytes(uint64(r.Left()))
+	if r.Err() != nil || dir == "" {
+		return "", nil, store.Damagef("record of a directory of %d bytes", len(payload))
+	}
+	return dir, rows, nil
+}
+
+// addDir sets the path rows of a directory, if they are later ones than those that are there.
+func (s *state) addDir(dir string, rows []byte, level uint64) (changed bool, err error) {
+	key := dirKey(dir)
+	old, err := s.get(key)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	if err == nil {
+		before, other, err := rowsAt(old)
+		if err == nil && !laterRows(level, rows, before, other) {
+			return false, nil
+		}
+	}
+	s.extra.set(string(key), append(binary.AppendUvarint(nil, level), rows...))
+	return true, nil
+}
+
+// addBlob notes the input of a blob; of several the smallest.
+func (s *state) addBlob(id store.BlobID, record []byte) (changed bool, err error) {
+	key := blobKey(id)
+	old, err := s.get(key)
+	if skip := skipLost(err); skip != nil {
+		return false, skip
+	}
+	if err == nil && bytes.Compare(old, record) <= 0 {
+		return false, nil
+	}
+	s.extra.set(string(key), bytes.Clone(record))
+	return true, nil
+}
+
+// view runs fn in a read transaction. Badger panics on some damage: that comes back as ErrDamaged.
+func (s *state) view(fn func(txn *badger.Txn) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = store.Damagef("generation %d: %v", s.gen, p)
+		}
+	}()
+	return s.db.View(fn)
+}
+
+// get returns the payload of a key, which must not be changed. A missing key gives
+// store.ErrNotFound.
+func (s *state) get(key []byte) (payload []byte, err error) {
+	if payload, ok := s.extra.values[string(key)]; ok {
+		return payload, nil
+	}
+	if s.db == nil {
+		return nil, store.ErrNotFound
+	}
+	err = s.view(func(txn *badger.Txn) error {
+		item, err := txn.Get(key)
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			return store.ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("key %s: %w", keyText(key), err)
+		}
+		value, err := item.ValueCopy(nil)
+		if err != nil {
+			return readFailure("key "+keyText(key), err)
+		}
+		payload, err = unseal(key, value)
+		return err
+	})
+	return payload, err
+}
+
+// entry is one key of a scan, or err is why its value could not be read.
+type entry struct {
+	key, payload []byte
+	err          error
+}
+
+// Pages of a scan end at whichever comes first.
+const (
+	pageKeys  = 1024
+	pageBytes = 1 << 20
+)
+
+// page reads keys with a prefix, beginning at from.
+func (s *state) page(prefix, from []byte) (page []entry, err error) {
+	size := 0
+	if s.db != nil {
+		err = s.view(func(txn *badger.Txn) error {
+			it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+			defer it.Close()
+			for it.Seek(from); it.Valid() && len(page) < pageKeys && size < pageBytes; it.Next() {
+				e := entry{key: it.Item().KeyCopy(nil)}
+				value, err := it.Item().ValueCopy(nil)
+				if err != nil {
+					e.err = readFailure("key "+keyText(e.key), err)
+				} else {
+					e.payload, e.err = unseal(e.key, value)
+				}
+				size += len(e.key) + len(value)
+				page = append(page, e)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	// Keys after the last one of a full page are of the next page.
+	var list []entry
+	end := ""
+	if len(page) == pageKeys || size >= pageBytes {
+		end = string(page[len(page)-1].key)
+	}
+	for _, key := range s.extra.from(from) {
+		if !bytes.HasPrefix([]byte(key), prefix) || end != "" && key > end {
+			break
+		}
+		if len(list) == pageKeys {
+			last := list[len(list)-1].key
+			page = slices.DeleteFunc(page, func(e entry) bool { return bytes.Compare(e.key, last) > 0 })
+			break
+		}
+		list = append(list, entry{key: []byte(key), payload: s.extra.values[key]})
+	}
+	return mergePages(page, list), nil
+}
+
+// mergePages joins two sorted lists; where both have a key, the entry of the second counts.
+func mergePages(a, b []entry) []entry {
+	if len(b) == 0 {
+		return a
+	}
+	all := make([]entry, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && bytes.Compare(a[0].key, b[0].key) < 0:
+			all, a = append(all, a[0]), a[1:]
+		default:
+			if len(a) > 0 && bytes.Equal(a[0].key, b[0].key) {
+				a = a[1:]
+			}
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return all
+}
+
+// checkRoot refuses directories of a store that are not directories.
+func checkRoot(root string) error {
+	return files.CheckDirs(root, gensName, factsName, inputsName, trashName, usesName)
+}
