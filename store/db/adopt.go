@@ -125,7 +125,7 @@ func (a *adopter) input(id digest) (bool, error) {
 	if known {
 		return whole, nil
 	}
-	_, err := a.w.content.check(id)
+	_, err := a.w.inputs.check(id)
 	if skip := skipLost(err); skip != nil {
 		return false, skip
 	}

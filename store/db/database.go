@@ -16,9 +16,9 @@ import (
 
 // database is a store as Reader and Writer share it.
 type database struct {
-	path    string
-	log     logSink
-	content content
+	path   string
+	log    logSink
+	inputs inputFiles
 
 	mu    sync.RWMutex
 	state *state // nil when closed
@@ -47,7 +47,7 @@ func (d *database) swap(s *state) error {
 }
 
 // shut closes all.
-func (d *database) shut() error { return errors.Join(d.swap(nil), d.content.close()) }
+func (d *database) shut() error { return errors.Join(d.swap(nil), d.inputs.close()) }
 
 // get returns the payload of a key, which must not be changed.
 func (d *database) get(key []byte) (payload []byte, err error) {
@@ -159,7 +159,7 @@ func openIn[T any](d *database, m *store.Manifest, i int,
 	err = d.view(func(*state) error {
 		info, err := d.located(m, i)
 		if err == nil {
-			t, err = openTable(&d.content, m.ID, info, open)
+			t, err = openTable(&d.inputs, m.ID, info, open)
 		}
 		return err
 	})
@@ -190,7 +190,7 @@ func (d *database) Raw(m *store.Manifest, i int) (raw []byte, err error) {
 		return nil, nil
 	}
 	err = d.view(func(*state) error {
-		raw, err = d.content.raw(info.RawInput, info.Kind, info.Digest)
+		raw, err = d.inputs.raw(info.RawInput, info.Kind, info.Digest)
 		if err == nil && uint64(len(raw)) != info.RawSize {
 			err = store.Damagef("%d bytes of %d", len(raw), info.RawSize)
 		}
@@ -211,7 +211,7 @@ func (d *database) Blob(id store.BlobID) (data []byte, err error) {
 		}
 		input, _, err := parseBlobRecord(record)
 		if err == nil {
-			data, err = d.content.raw(input, 0, id)
+			data, err = d.inputs.raw(input, 0, id)
 		}
 		return err
 	})
@@ -280,8 +280,9 @@ func (d *database) Objects() iter.Seq2[*store.Manifest, error] {
 
 // Directory is the path rows of one directory.
 type Directory struct {
-	Path string
-	Rows store.DirRows
+	Path  string
+	Rows  store.DirRows
+	level uint64
 }
 
 // Dirs visits the path rows of all directories, sorted by path. Rows that cannot be read give an
@@ -292,6 +293,7 @@ func (d *database) Dirs() iter.Seq2[Directory, error] {
 			var dir Directory
 			if err == nil {
 				dir.Path = string(e.key[1:])
+				dir.level, _, _ = rowsAt(e.payload)
 				dir.Rows, err = e.rows()
 			}
 			if (err != nil || len(dir.Rows) > 0) && !yield(dir, err) {
@@ -328,7 +330,7 @@ func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []
 
 // eachPart calls put with the parts of a table.
 func (d *database) eachPart(info *store.SourceInfo, put func(name string, b []byte) error) error {
-	in, f, err := d.content.input(info.Input)
+	in, f, err := d.inputs.input(info.Input)
 	if err != nil {
 		return err
 	}

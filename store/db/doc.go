@@ -19,8 +19,8 @@
 // and the captured input of one store.Contribution, without manifest and path, so that equal files
 // anywhere give equal inputs; a directory in it lists the parts with their CRC-32C, which every read
 // compares. Facts (facts.go) are records. The store is the union of all facts, in any order
-// (store.MergeStored); of the path rows of a directory those of the highest level count, and a run
-// writes a level above all that it has seen. Facts that replace others, named by their digests, are
+// (store.MergeStored); of the path rows of a directory those of the highest level count, and a writer
+// uses a level above all that it has seen. Facts that replace others, named by their digests, are
 // the only removal: gc, rm and rebuild write the whole store as one file of facts.
 //
 // The index (index.go) has for each object its manifest, for each directory its path rows, for each

@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -28,9 +27,9 @@ import (
 //
 // of these types, the head first and the end last:
 //
-//	'h'  level LEB128, digests of the facts that these replace
+//	'h'  digests of the facts that these replace
 //	'm'  manifest of an object, with where its sources are (appendStored)
-//	'd'  path rows of a directory: size of its name LEB128, name, rows (none remove it)
+//	'd'  path rows of a directory: size of its name LEB128, name, level LEB128, rows (none remove it)
 //	'b'  blob: its store.BlobID, the digest of its input, size of that LEB128
 //	'e'  number of records before it LEB128
 const factsHead = "symbolize facts 1\n"
@@ -49,12 +48,10 @@ const openPrefix = ".open-"
 
 // head is the first record of facts.
 type head struct {
-	level    uint64
 	replaced []digest
 }
 
-func (h *head) encode() []byte {
-	b := binary.AppendUvarint(nil, h.level)
+func (h *head) encode() (b []byte) {
 	for _, d := range h.replaced {
 		b = append(b, d[:]...)
 	}
@@ -64,7 +61,6 @@ func (h *head) encode() []byte {
 // factsWriter writes facts.
 type factsWriter struct {
 	dir, tmp string
-	level    uint64
 	f        *os.File
 	buf      *bufio.Writer
 	sum      hash.Hash
@@ -73,7 +69,7 @@ type factsWriter struct {
 
 // newFacts begins a file of facts.
 func newFacts(root string, h head) (*factsWriter, error) {
-	w := &factsWriter{dir: filepath.Join(root, factsName), level: h.level, sum: sha256.New()}
+	w := &factsWriter{dir: filepath.Join(root, factsName), sum: sha256.New()}
 	w.tmp = filepath.Join(w.dir, fmt.Sprintf("%s%d-%x", openPrefix, os.Getpid(), rand.Uint64()))
 	var err error
 	if w.f, err = files.OpenPlain(w.tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
@@ -149,7 +145,7 @@ func listFacts(root string) (list map[digest]bool, open []string, err error) {
 
 // readFacts calls fn for the records of a file of facts up to the first damaged one, without head
 // and end. The payload is valid during the call. whole is false if there is no end; sum is the
-// digest of a whole file.
+// digest of a whole file. With a nil fn only the head is read.
 func readFacts(path string, fn func(kind byte, payload []byte) error) (h head, sum digest, whole bool,
 	err error) {
 	f, err := files.OpenPlain(path, os.O_RDONLY, 0)
@@ -179,7 +175,7 @@ func readFacts(path string, fn func(kind byte, payload []byte) error) (h head, s
 		switch {
 		case n == 0 && kind == recordHead:
 			if h, err = parseHead(payload); err != nil || fn == nil {
-				return h, sum, false, err
+				return h, sum, err == nil, err
 			}
 		case n == 0:
 			return h, sum, false, nil
@@ -238,7 +234,6 @@ func nextRecord(r *bufio.Reader, size int64, payload *[]byte) (kind byte, err er
 
 func parseHead(b []byte) (h head, err error) {
 	r := decode.New("head of facts", b, 0, false)
-	h.level = store.Bounded(r, math.MaxInt64)
 	for r.Err() == nil && r.Left() > 0 {
 		var d digest
 		copy(d[:], r.Bytes(uint64(len(d))))
@@ -253,8 +248,8 @@ func parseHead(b []byte) (h head, err error) {
 // headOf reads the head of committed facts.
 func headOf(root string, id digest) (head, error) {
 	path := filepath.Join(root, factsName, id.String())
-	h, _, _, err := readFacts(path, nil)
-	if err == nil && h.level == 0 {
+	h, _, whole, err := readFacts(path, nil)
+	if err == nil && !whole {
 		err = store.Damagef("facts %s", id)
 	}
 	return h, err

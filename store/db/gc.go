@@ -114,16 +114,11 @@ func (j *joiner) put(key, payload []byte) (err error) {
 	j.named.addEntry(entry{key: key, payload: payload})
 	switch key[0] {
 	case prefixDir:
-		_, rows, err := rowsAt(payload)
-		if err != nil || len(rows) == 0 { // removed
-			return err
+		level, rows, bad := rowsAt(payload)
+		if bad != nil || len(rows) == 0 { // removed
+			return bad
 		}
-		dir := key[1:]
-		err = j.facts.add(prefixDir, binary.AppendUvarint(nil, uint64(len(dir))), dir, rows)
-		if err != nil {
-			return err
-		}
-		payload = append(binary.AppendUvarint(nil, j.facts.level), rows...)
+		err = j.facts.add(prefixDir, dirRecord(string(key[1:]), level, rows)...)
 	case prefixBlob:
 		err = j.facts.add(prefixBlob, key[1:], payload)
 	default:
@@ -144,8 +139,8 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err := w.roomFor(w.state.size() + w.state.extra.size); err != nil {
 		return err
 	}
-	h := head{level: w.state.level + 1}
-	info := indexInfo{level: h.level, facts: make(map[digest]bool), past: make(map[digest]bool)}
+	var h head
+	info := indexInfo{level: w.state.level, facts: make(map[digest]bool), past: make(map[digest]bool)}
 	for _, list := range []map[digest]bool{w.state.facts, w.state.past} {
 		for id := range list {
 			h.replaced = append(h.replaced, id)
@@ -165,7 +160,7 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err := fill(j); err != nil {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
-	if err := w.content.sync(w.unsynced); err != nil {
+	if err := w.inputs.sync(w.unsynced); err != nil {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
 	clear(w.unsynced)
@@ -371,7 +366,7 @@ func (c *collector) input(id digest) (whole bool, err error) {
 	if len(c.sound) >= maxSound {
 		clear(c.sound)
 	}
-	_, err = c.d.content.check(id)
+	_, err = c.d.inputs.check(id)
 	if skip := skipLost(err); skip != nil {
 		return false, skip
 	}
@@ -440,7 +435,7 @@ func (c *collector) dir(dir Directory) error {
 	if err != nil {
 		return fmt.Errorf("directory %s: %w", dir.Path, err)
 	}
-	return c.put(dirKey(dir.Path), append([]byte{0}, text...)) // at the level of the new facts
+	return c.put(dirKey(dir.Path), append(binary.AppendUvarint(nil, dir.level), text...))
 }
 
 // PlanGC returns the effects of a GC of what is open. After is an estimate.

@@ -85,6 +85,9 @@ func parseIndexInfo(path string, b []byte) (*indexInfo, error) {
 		&schema); err != nil {
 		return nil, store.Damagef("%s: no index", path)
 	}
+	if schema < store.SchemaVersion { // it is made again
+		return nil, store.Damagef("%s: index of schema %d", path, schema)
+	}
 	if err := store.CheckSchema(path, schema); err != nil {
 		return nil, err
 	}

@@ -171,6 +171,12 @@ func parseBlobRecord(b []byte) (id digest, size int64, err error) {
 	return id, size, nil
 }
 
+// dirRecord is the payload of a directory's record.
+func dirRecord(dir string, level uint64, rows []byte) [][]byte {
+	return [][]byte{binary.AppendUvarint(nil, uint64(len(dir))), []byte(dir),
+		binary.AppendUvarint(nil, level), rows}
+}
+
 // rowsAt splits the level off stored path rows.
 func rowsAt(b []byte) (level uint64, rows []byte, err error) {
 	level, n := binary.Uvarint(b)

@@ -42,7 +42,7 @@ func OpenReader(path string) (*Reader, error) {
 	if err := checkFormat(path); err != nil {
 		return nil, err
 	}
-	r := &Reader{database: &database{path: path, content: content{path: path}}}
+	r := &Reader{database: &database{path: path, inputs: inputFiles{path: path}}}
 	s, err := r.load()
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (w *Writer) keep(src *store.NewSource) (store.SourceInfo, error) {
 		return store.SourceInfo{}, err
 	}
 	w.unsynced[in.id] = true
-	if err := w.content.put(in); err != nil {
+	if err := w.inputs.put(in); err != nil {
 		return store.SourceInfo{}, err
 	}
 	return one[0].Describe()

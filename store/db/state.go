@@ -2,7 +2,6 @@ package db
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -212,7 +211,6 @@ func (s *state) catchUp(write bool) error {
 		if err := s.add(id); err != nil {
 			return err
 		}
-		s.level = max(s.level, h.level)
 	}
 	s.retire(list, replaced)
 	return nil
@@ -249,8 +247,7 @@ func (s *state) readAll() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for id, h := range heads {
-		s.level = max(s.level, h.level)
+	for id := range heads {
 		if replaced[id] {
 			continue
 		}
@@ -274,16 +271,7 @@ func (s *state) retire(list, replaced map[digest]bool) {
 // add applies the records of committed facts.
 func (s *state) add(id digest) error {
 	path := filepath.Join(s.root, factsName, id.String())
-	var level uint64
-	h, err := headOf(s.root, id)
-	if err != nil {
-		return err
-	}
-	level = h.level
-	_, sum, whole, err := readFacts(path, func(kind byte, payload []byte) error {
-		_, err := s.apply(kind, payload, level)
-		return err
-	})
+	_, sum, whole, err := readFacts(path, s.apply)
 	if err == nil && (!whole || sum != id) {
 		err = store.Damagef("%s: its content is that of other facts", path)
 	}
@@ -293,54 +281,49 @@ func (s *state) add(id digest) error {
 	return err
 }
 
-// apply joins a record with the entry of its key; changed is false if the entry stays as it was.
-func (s *state) apply(kind byte, payload []byte, level uint64) (changed bool, err error) {
+// apply joins a record with the entry of its key.
+func (s *state) apply(kind byte, payload []byte) error {
 	switch kind {
 	case prefixManifest:
 		m, err := decodeStored("manifest of facts", payload)
 		if err != nil {
-			return false, err
+			return err
 		}
 		return s.addManifest(m)
 	case prefixDir:
-		dir, rows, err := parseDir(payload)
+		dir, value, err := parseDir(payload)
 		if err != nil {
-			return false, err
+			return err
 		}
-		return s.addDir(dir, rows, level)
+		return s.addDir(dir, value)
 	case prefixBlob:
 		if len(payload) < len(store.BlobID{}) {
-			return false, store.Damagef("blob record of %d bytes", len(payload))
+			return store.Damagef("blob record of %d bytes", len(payload))
 		}
 		id, record := store.BlobID(payload), payload[len(store.BlobID{}):]
 		if _, _, err := parseBlobRecord(record); err != nil {
-			return false, err
+			return err
 		}
 		return s.addBlob(id, record)
 	}
-	return false, store.Damagef("record of type %q", kind)
+	return store.Damagef("record of type %q", kind)
 }
 
 // addManifest joins facts about an object with those that are there.
-func (s *state) addManifest(m *store.Manifest) (changed bool, err error) {
+func (s *state) addManifest(m *store.Manifest) error {
 	key := manifestKey(m.ID)
 	old, err := s.get(key)
 	if skip := skipLost(err); skip != nil {
-		return false, skip
+		return skip
 	}
 	all := store.MergeStored(m, m)
-	if err == nil {
-		have, err := decodeStored("manifest", old)
-		if err == nil {
-			all = store.MergeStored(have, m)
-		}
+	if have, bad := decodeStored("manifest", old); err == nil && bad == nil {
+		all = store.MergeStored(have, m)
 	}
-	text := appendStored(nil, &all)
-	if err == nil && bytes.Equal(text, old) {
-		return false, nil
+	if text := appendStored(nil, &all); err != nil || !bytes.Equal(text, old) {
+		s.extra.set(string(key), text)
 	}
-	s.extra.set(string(key), text)
-	return true, nil
+	return nil
 }
 
 // skipLost returns err unless a value is missing or damaged: it is written anew.
@@ -351,46 +334,48 @@ func skipLost(err error) error {
 	return skipDamage(err)
 }
 
-// parseDir splits the record of a directory.
-func parseDir(payload []byte) (dir string, rows []byte, err error) {
+// parseDir splits the record of a directory into its name and the value in the index.
+func parseDir(payload []byte) (dir string, value []byte, err error) {
 	r := decode.New("path rows", payload, 0, false)
 	dir = string(r.Bytes(store.Bounded(r, store.MaxPath)))
-	rows = r.Bytes(uint64(r.Left()))
+	value = r.Bytes(uint64(r.Left()))
 	if r.Err() != nil || dir == "" {
 		return "", nil, store.Damagef("record of a directory of %d bytes", len(payload))
 	}
-	return dir, rows, nil
+	_, _, err = rowsAt(value)
+	return dir, value, err
 }
 
 // addDir sets the path rows of a directory, if they are later ones than those that are there.
-func (s *state) addDir(dir string, rows []byte, level uint64) (changed bool, err error) {
+func (s *state) addDir(dir string, value []byte) error {
 	key := dirKey(dir)
 	old, err := s.get(key)
 	if skip := skipLost(err); skip != nil {
-		return false, skip
+		return skip
 	}
+	level, rows, _ := rowsAt(value)
+	s.level = max(s.level, level)
 	if err == nil {
-		before, other, err := rowsAt(old)
-		if err == nil && !laterRows(level, rows, before, other) {
-			return false, nil
+		before, other, bad := rowsAt(old)
+		if bad == nil && !laterRows(level, rows, before, other) {
+			return nil
 		}
 	}
-	s.extra.set(string(key), append(binary.AppendUvarint(nil, level), rows...))
-	return true, nil
+	s.extra.set(string(key), bytes.Clone(value))
+	return nil
 }
 
 // addBlob notes the input of a blob; of several the smallest.
-func (s *state) addBlob(id store.BlobID, record []byte) (changed bool, err error) {
+func (s *state) addBlob(id store.BlobID, record []byte) error {
 	key := blobKey(id)
 	old, err := s.get(key)
 	if skip := skipLost(err); skip != nil {
-		return false, skip
+		return skip
 	}
-	if err == nil && bytes.Compare(old, record) <= 0 {
-		return false, nil
+	if err != nil || bytes.Compare(old, record) > 0 {
+		s.extra.set(string(key), bytes.Clone(record))
 	}
-	s.extra.set(string(key), bytes.Clone(record))
-	return true, nil
+	return nil
 }
 
 // view runs fn in a read transaction. Badger panics on some damage: that comes back as ErrDamaged.

@@ -134,7 +134,7 @@ func (v *VerifyResult) inputs(d *database, m *store.Manifest) {
 			return
 		}
 		done[id] = true
-		n, err := d.content.check(id)
+		n, err := d.inputs.check(id)
 		if v.Bytes += n; err != nil {
 			v.add(Damage, m.ID, "", "%v", err)
 		}

@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,7 +78,7 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{database: &database{path: path, content: content{path: path}}, opts: opts, lock: lock,
+	w := &Writer{database: &database{path: path, inputs: inputFiles{path: path}}, opts: opts, lock: lock,
 		locked: locked, space: newSpaceGuard(path), unsynced: make(map[digest]bool)}
 	if err := w.start(); err != nil {
 		return nil, errors.Join(err, w.shut(), releaseLock(lock))
@@ -239,7 +238,7 @@ func (w *Writer) writeInput(in *newInput) error {
 	if err != nil {
 		return err
 	}
-	return w.content.put(in)
+	return w.inputs.put(in)
 }
 
 // mergeFacts joins a contribution with the object and writes facts if that changes something. needed
@@ -312,7 +311,7 @@ func (w *Writer) write(kind byte, payload ...[]byte) error {
 		return err
 	}
 	if w.facts == nil {
-		f, err := newFacts(w.path, head{level: w.state.level + 1})
+		f, err := newFacts(w.path, head{})
 		if err != nil {
 			return err
 		}
@@ -328,8 +327,7 @@ func (w *Writer) write(kind byte, payload ...[]byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err = w.state.apply(kind, slices.Concat(payload...), w.facts.level)
-	return err
+	return w.state.apply(kind, slices.Concat(payload...))
 }
 
 // PutBlob implements Sink.
@@ -384,7 +382,7 @@ func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	} else if skip := skipLost(err); skip != nil {
 		return skip
 	}
-	return w.write(prefixDir, binary.AppendUvarint(nil, uint64(len(dir))), []byte(dir), text)
+	return w.write(prefixDir, dirRecord(dir, w.state.level+1, text)...)
 }
 
 // commit makes the facts written so far durable; the caller holds writing.
@@ -392,11 +390,10 @@ func (w *Writer) commit() error {
 	if w.facts == nil {
 		return nil
 	}
-	if err := w.content.sync(w.unsynced); err != nil {
+	if err := w.inputs.sync(w.unsynced); err != nil {
 		return err
 	}
 	clear(w.unsynced)
-	level := w.facts.level
 	id, err := w.facts.commit()
 	if err != nil {
 		return err
@@ -404,10 +401,7 @@ func (w *Writer) commit() error {
 	w.facts = nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state.facts == nil {
-		w.state.facts = make(map[digest]bool)
-	}
-	w.state.facts[id], w.state.level = true, level
+	w.state.facts[id] = true
 	return nil
 }
 

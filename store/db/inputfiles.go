@@ -19,8 +19,8 @@ import (
 	"symbolize/store/symtab"
 )
 
-// content reads and writes the inputs of a store.
-type content struct {
+// inputFiles reads and writes the inputs of a store.
+type inputFiles struct {
 	path string // of the store
 
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ type content struct {
 const maxKnown = 256
 
 // dir opens inputs/.
-func (c *content) dir() (*os.Root, error) {
+func (c *inputFiles) dir() (*os.Root, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.root != nil {
@@ -50,7 +50,7 @@ func (c *content) dir() (*os.Root, error) {
 	return root, err
 }
 
-func (c *content) close() error {
+func (c *inputFiles) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	root := c.root
@@ -62,7 +62,7 @@ func (c *content) close() error {
 }
 
 // open opens an input: in inputs/, or in trash/. One that is in neither wraps store.ErrDamaged.
-func (c *content) open(id digest) (*os.File, error) {
+func (c *inputFiles) open(id digest) (*os.File, error) {
 	root, err := c.dir()
 	var f *os.File
 	if err == nil {
@@ -81,7 +81,7 @@ func (c *content) open(id digest) (*os.File, error) {
 
 // input returns the directory of an input, with the file if the input is large, for the caller to
 // close.
-func (c *content) input(id digest) (*input, *os.File, error) {
+func (c *inputFiles) input(id digest) (*input, *os.File, error) {
 	c.mu.Lock()
 	in := c.known[id]
 	c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *content) input(id digest) (*input, *os.File, error) {
 }
 
 // forget drops what is known of an input that is written anew.
-func (c *content) forget(id digest) {
+func (c *inputFiles) forget(id digest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, id)
@@ -122,7 +122,7 @@ func (c *content) forget(id digest) {
 
 // check reads a whole input and compares it with its name. It returns its size. Errors other than
 // this machine's wrap store.ErrDamaged.
-func (c *content) check(id digest) (int64, error) {
+func (c *inputFiles) check(id digest) (int64, error) {
 	f, err := c.open(id)
 	if err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (c *content) check(id digest) (int64, error) {
 }
 
 // put writes an input unless it is there whole.
-func (c *content) put(in *newInput) error {
+func (c *inputFiles) put(in *newInput) error {
 	root, err := c.dir()
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func spaceError(err error) error {
 const syncEach = 8
 
 // sync syncs inputs and their directory to disk.
-func (c *content) sync(ids map[digest]bool) error {
+func (c *inputFiles) sync(ids map[digest]bool) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -247,7 +247,7 @@ func eachName(dir string, fn func(name string) error) error {
 
 // blocks reads the blocks of one table.
 type blocks struct {
-	c      *content
+	c      *inputFiles
 	in     *input
 	source *inputSource
 	buf    []byte
@@ -271,7 +271,7 @@ func (b *blocks) Block(kind symtab.BlockKind, i int) ([]byte, error) {
 }
 
 // openTable opens the table of a source.
-func openTable[T any](c *content, id buildid.ID, info *store.SourceInfo,
+func openTable[T any](c *inputFiles, id buildid.ID, info *store.SourceInfo,
 	open func(header []byte, blocks symtab.Blocks) (*T, error)) (t *T, err error) {
 	defer func() {
 		if err != nil {
@@ -301,7 +301,7 @@ func openTable[T any](c *content, id buildid.ID, info *store.SourceInfo,
 }
 
 // raw returns the captured input or blob that is kept in an input.
-func (c *content) raw(id digest, kind store.SourceKind, sum [32]byte) ([]byte, error) {
+func (c *inputFiles) raw(id digest, kind store.SourceKind, sum [32]byte) ([]byte, error) {
 	in, f, err := c.input(id)
 	if err != nil {
 		return nil, err
