@@ -121,9 +121,7 @@ func (s *Session) openStore(ctx context.Context) error {
 	switch {
 	case err == nil:
 		s.reader, s.cached = reader, store.Cached(reader)
-		if passed := len(reader.PassedOver()) > 0; passed {
-			s.storeWarnings(passed)
-		}
+		s.storeWarnings()
 	case !errors.Is(err, store.ErrNoStore):
 		return err
 	case len(o.With)+len(o.Bundles)+len(o.BCC) == 0 && o.Local == nil && o.Remote == nil:
@@ -135,15 +133,13 @@ func (s *Session) openStore(ctx context.Context) error {
 // sharesStore reports whether the store belongs to another session.
 func (s *Session) sharesStore() bool { return s.opts.Shared != nil && s.opts.Remote == nil }
 
-// storeWarnings passes on the store's warnings since it was opened: damage that it got
-// around. With a generation passed over, names may come from lesser sources: the result is
-// partial.
-func (s *Session) storeWarnings(partial bool) {
+// storeWarnings passes on the store's warnings since it was opened: damage that it got around.
+func (s *Session) storeWarnings() {
 	for _, text := range s.reader.Warnings() {
 		if !s.warned[text] {
 			s.warned[text] = true
-			s.warn(Warning{Warning: ingest.Warning{Text: "store: " + text, Partial: partial,
-				Hint: "`symbolize store verify` lists the losses"}})
+			s.warn(Warning{Warning: ingest.Warning{Text: "store: " + text,
+				Hint: "`symbolize store verify` checks all of it"}})
 		}
 	}
 }
@@ -165,7 +161,7 @@ func (s *Session) Close() error {
 			}
 		}
 		errs = append(errs, s.reader.Close())
-		s.storeWarnings(false)
+		s.storeWarnings()
 	}
 	return errors.Join(errs...)
 }

@@ -147,20 +147,19 @@ func cmdTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(path, n))
 }
 
-// cmdDamage is `damage STORE [GENERATION]`: flips a bit in the middle of each data file of the
-// published generations, or of one, as a failing disk does. A file that generations share is
-// replaced, so that only this one is damaged.
+// cmdDamage is `damage STORE [GENERATION]`: flips a bit in the middle of all files of facts, inputs
+// and published generations, or of one generation, as a failing disk does.
 func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: damage STORE [GENERATION]")
 	}
-	generation := "*"
+	places := []string{"gen/*/*.sst", "facts/*", "inputs/*"}
 	if len(args) == 2 {
-		generation = args[1]
+		places = []string{filepath.Join("gen", args[1], "*.sst")}
 	}
 	var files []string
-	for _, ext := range []string{"*.sst", "*.vlog"} {
-		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "gen", generation, ext))
+	for _, place := range places {
+		found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), place))
 		ts.Check(err)
 		files = append(files, found...)
 	}

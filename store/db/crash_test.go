@@ -142,6 +142,7 @@ type crasher struct {
 	cuts  int
 	had   int    // cuts after something was published
 	start string // a store after a cut, that the next writer begins with; "" for none
+	names bool   // all changes of directories are kept, and all data is lost that was not synced
 	begun int    // objects published in it
 }
 
@@ -235,6 +236,9 @@ func (c *crasher) cut(d *disk, image string) error {
 	}
 	moment := floor + c.rnd.IntN(newest-floor+1)
 	lose := []float64{0, 0.1, 0.5, 0.9, 1}[c.rnd.IntN(5)]
+	if c.names {
+		together, moment, lose = true, newest, 1
+	}
 	made := make(map[inode]string)
 	var build func(path string, dir inode) error
 	build = func(path string, dir inode) error {

@@ -160,10 +160,9 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err := fill(j); err != nil {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
-	if err := w.inputs.sync(w.unsynced); err != nil {
+	if err := w.syncInputs(); err != nil {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
-	clear(w.unsynced)
 	id, err := facts.commit()
 	if err != nil {
 		return errors.Join(err, index.discard())

@@ -195,6 +195,18 @@ func (w *Writer) restore() error {
 	return nil
 }
 
+// returnInput moves an input that is in trash/ back.
+func (w *Writer) returnInput(id digest) error {
+	if _, err := os.Lstat(filepath.Join(w.path, inputsName, id.String())); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	at := findTrash(w.path, id.String())
+	if at == "" {
+		return nil
+	}
+	return w.bringBack(filepath.Dir(at), []string{id.String()})
+}
+
 // bringBack gives files of a directory their names in inputs/.
 func (w *Writer) bringBack(from string, list []string) error {
 	if len(list) == 0 {

@@ -390,10 +390,9 @@ func (w *Writer) commit() error {
 	if w.facts == nil {
 		return nil
 	}
-	if err := w.inputs.sync(w.unsynced); err != nil {
+	if err := w.syncInputs(); err != nil {
 		return err
 	}
-	clear(w.unsynced)
 	id, err := w.facts.commit()
 	if err != nil {
 		return err
@@ -402,6 +401,22 @@ func (w *Writer) commit() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.facts[id] = true
+	return nil
+}
+
+// syncInputs syncs the inputs that were written since the last commit.
+func (w *Writer) syncInputs() error {
+	if !w.locked { // another writer may have collected them
+		for id := range w.unsynced {
+			if err := w.returnInput(id); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.inputs.sync(w.unsynced); err != nil {
+		return err
+	}
+	clear(w.unsynced)
 	return nil
 }
 

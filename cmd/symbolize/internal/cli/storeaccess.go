@@ -29,6 +29,8 @@ func StoreError(err error) error {
 	case errors.Is(err, store.ErrVersion):
 		return ingest.WithHint(err,
 			"use the newer symbolize that wrote it, or another store with --store")
+	case errors.Is(err, store.ErrOldSchema):
+		return ingest.WithHint(err, "index again into another directory (--store), or remove this one before")
 	case errors.Is(err, store.ErrLocked):
 		return ingest.WithHint(err, "wait until it ends (--lock-timeout), or use another store (--store)")
 	case errors.Is(err, store.ErrNoSpace):
@@ -46,12 +48,10 @@ func StoreError(err error) error {
 	return err
 }
 
-// OpenReader opens a store for reading. If it passes over a damaged generation, symbols indexed
-// last are missing, and the result is partial.
+// OpenReader opens a store for reading.
 func (a *App) OpenReader(path string) (*db.Reader, error) {
 	r, err := db.OpenReader(path)
-	if err == nil && len(r.PassedOver()) > 0 {
-		a.Partial = true
+	if err == nil {
 		a.WarnStore(r)
 	}
 	return r, err
@@ -60,7 +60,7 @@ func (a *App) OpenReader(path string) (*db.Reader, error) {
 // WarnStore prints the warnings of a store about damage.
 func (a *App) WarnStore(s interface{ Warnings() []string }) {
 	for _, text := range s.Warnings() {
-		a.Warn("store: "+text, "`symbolize store verify` lists the losses")
+		a.Warn("store: "+text, "`symbolize store verify` checks all of it")
 	}
 }
 
