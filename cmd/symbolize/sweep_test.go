@@ -12,8 +12,7 @@ import (
 	"symbolize/store/db"
 )
 
-// sweepStore makes a small store of three generations, the newest with tables, value logs and a
-// captured input. The sources of the first ones name less of an object: a stripped file before its
+// sweepStore makes a small store of three generations, the newest with a captured input. The sources of the first ones name less of an object: a stripped file before its
 // debug file.
 func sweepStore(t *testing.T) string {
 	t.Helper()
@@ -57,7 +56,7 @@ func sweepRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestEveryBit flips the bits of a store's newest generation, one at a time. Verify notices each;
+// TestEveryBit flips the bits of a store's newest generation, facts and inputs, one at a time. Verify notices each;
 // and resolve and lookup print the same as with the whole store, or exit with another status than
 // 0. It flips a sample of the bits, or with SYMBOLIZE_SWEEP all.
 func TestEveryBit(t *testing.T) {
@@ -76,7 +75,10 @@ func TestEveryBit(t *testing.T) {
 		want = append(want, out)
 	}
 	files, _ := filepath.Glob(filepath.Join(path, "gen", "3", "*"))
-	files = append(files, filepath.Join(path, "FORMAT"))
+	for _, pattern := range []string{"facts/*", "inputs/*", "FORMAT"} {
+		found, _ := filepath.Glob(filepath.Join(path, pattern))
+		files = append(files, found...)
+	}
 	if len(files) < 8 {
 		t.Fatalf("files %q", files)
 	}

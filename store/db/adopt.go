@@ -13,7 +13,7 @@ import (
 	"symbolize/store"
 )
 
-// adopt commits the facts of killed runs. Records of inputs that are not whole are left out, and
+// adopt writes the facts of killed runs again, to be committed with this one's. Records of inputs that are not whole are left out, and
 // with one all path rows: the next index run reads those files again.
 func (w *Writer) adopt() error {
 	_, open, err := listFacts(w.path)
@@ -35,6 +35,11 @@ func (w *Writer) adopt() error {
 		a := &adopter{w: w, sound: make(map[digest]bool)}
 		if err := a.file(path); err != nil {
 			return err
+		}
+		if w.facts != nil {
+			if err := w.facts.flush(); err != nil {
+				return err
+			}
 		}
 		if err := os.Remove(path); err != nil {
 			return err
@@ -65,7 +70,7 @@ func (a *adopter) file(path string) error {
 			}
 		}
 	}
-	return a.w.commit()
+	return nil
 }
 
 // record adopts one record.

@@ -65,6 +65,7 @@ type factsWriter struct {
 	buf      *bufio.Writer
 	sum      hash.Hash
 	records  uint64
+	id       digest // once they are finished
 }
 
 // newFacts begins a file of facts.
@@ -106,25 +107,30 @@ func (w *factsWriter) add(kind byte, payload ...[]byte) error {
 // flush hands all records to the system: they survive the end of this process.
 func (w *factsWriter) flush() error { return spaceError(w.buf.Flush()) }
 
-// commit ends the facts and gives them their name, once they are on disk.
-func (w *factsWriter) commit() (id digest, err error) {
-	err = w.add(recordEnd, binary.AppendUvarint(nil, w.records))
+// finish ends the facts. They are on disk then, and do not count until commit.
+func (w *factsWriter) finish() error {
+	err := w.add(recordEnd, binary.AppendUvarint(nil, w.records))
 	err = errors.Join(err, w.flush())
 	if err == nil {
 		err = w.f.Sync()
 	}
-	if err = errors.Join(err, w.f.Close()); err != nil {
-		return id, spaceError(err)
+	w.sum.Sum(w.id[:0])
+	return spaceError(errors.Join(err, w.f.Close()))
+}
+
+// commit gives finished facts their name.
+func (w *factsWriter) commit() error {
+	if err := os.Rename(w.tmp, filepath.Join(w.dir, w.id.String())); err != nil {
+		return err
 	}
-	w.sum.Sum(id[:0])
-	if err := os.Rename(w.tmp, filepath.Join(w.dir, id.String())); err != nil {
-		return id, err
-	}
-	return id, files.SyncDir(w.dir)
+	return files.SyncDir(w.dir)
 }
 
 // discard removes uncommitted facts.
-func (w *factsWriter) discard() error { return errors.Join(w.f.Close(), os.Remove(w.tmp)) }
+func (w *factsWriter) discard() error {
+	w.f.Close() // they may be finished
+	return os.Remove(w.tmp)
+}
 
 // listFacts returns the committed facts of a store, and the names of files of uncommitted ones.
 func listFacts(root string) (list map[digest]bool, open []string, err error) {

@@ -441,12 +441,12 @@ func TestAdoptDamaged(t *testing.T) {
 			t.Errorf("rows %v, %v", rows, err)
 		}
 	}
-	if _, open, err := listFacts(copied); err != nil || len(open) > 0 {
-		t.Errorf("left: %v, %v", open, err)
-	}
 	mustMerge(t, got, testContribution(t, 2, 22), testContribution(t, 3, 23))
 	if err := got.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if _, open, err := listFacts(copied); err != nil || len(open) > 0 {
+		t.Errorf("left: %v, %v", open, err)
 	}
 	if v := mustVerify(t, copied); v.Objects != 5 {
 		t.Errorf("verify: %+v", v)

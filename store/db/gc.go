@@ -133,7 +133,7 @@ func (j *joiner) put(key, payload []byte) (err error) {
 // join replaces all facts by those that fill puts, publishes them, and moves to trash/ what they do
 // not name. The caller holds writing.
 func (w *Writer) join(fill func(j *joiner) error) error {
-	if err := w.commit(); err != nil {
+	if err := errors.Join(w.finish(), w.commit()); err != nil {
 		return err
 	}
 	if err := w.roomFor(w.state.size() + w.state.extra.size); err != nil {
@@ -152,7 +152,7 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err != nil {
 		return err
 	}
-	index, err := newIndex(w.path, &w.log)
+	index, err := newIndex(w.path)
 	if err != nil {
 		return errors.Join(err, facts.discard())
 	}
@@ -163,12 +163,11 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err := w.syncInputs(); err != nil {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
-	id, err := facts.commit()
-	if err != nil {
-		return errors.Join(err, index.discard())
+	if err := facts.finish(); err != nil {
+		return errors.Join(err, facts.discard(), index.discard())
 	}
-	info.facts[id] = true
-	if err := w.seal(index, info); err != nil {
+	info.facts[facts.id] = true
+	if err := w.seal(index, info, facts.commit); err != nil {
 		return fmt.Errorf("store %s: %w", w.path, err)
 	}
 	return w.sweep(&j.named)

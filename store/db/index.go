@@ -214,12 +214,12 @@ type indexWriter struct {
 }
 
 // newIndex begins a generation.
-func newIndex(root string, log *logSink) (*indexWriter, error) {
+func newIndex(root string) (*indexWriter, error) {
 	dir, err := os.MkdirTemp(filepath.Join(root, gensName), tmpPrefix)
 	if err != nil {
 		return nil, spaceError(err)
 	}
-	db, err := openBadger(badgerOptions(dir, false, log))
+	db, err := openBadger(badgerOptions(dir, false, new(logSink)))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

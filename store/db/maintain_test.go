@@ -87,7 +87,7 @@ func TestTidy(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.writing.Lock()
-		err := w.commit()
+		err := errors.Join(w.finish(), w.commit())
 		w.writing.Unlock()
 		if err != nil {
 			t.Fatal(err)

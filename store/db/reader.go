@@ -1,6 +1,7 @@
 package db
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,9 @@ func OpenReader(path string) (*Reader, error) {
 
 func (r *Reader) load() (*state, error) {
 	s, err := load(r.path, false, &r.log)
+	if errors.Is(err, store.ErrNoStore) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", r.path, err)
 	}
@@ -106,6 +110,16 @@ func (r *Reader) Refresh() (changed bool, err error) {
 		return false, err
 	}
 	return true, r.swap(s)
+}
+
+// Stale reports whether the index lacks facts, or was passed over: opening the store for writing, and
+// closing it, makes it again.
+func (r *Reader) Stale() (stale bool) {
+	r.view(func(s *state) error {
+		stale = s.gen == 0 || len(s.passed)+len(s.extra.values) > 0
+		return nil
+	})
+	return stale
 }
 
 // PassedOver returns why each newer generation of the index was not opened: damage. Nothing is

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,7 @@ type Writer struct {
 	writing     sync.Mutex
 	space       *spaceGuard
 	facts       *factsWriter    // nil until something is written
+	finished    []*factsWriter  // on disk, to be committed
 	unsynced    map[digest]bool // inputs that were written since the last commit
 	dirty       bool            // there is something that the newest generation lacks
 	gen         uint64
@@ -385,22 +387,35 @@ func (w *Writer) PutDir(dir string, rows store.DirRows) error {
 	return w.write(prefixDir, dirRecord(dir, w.state.level+1, text)...)
 }
 
-// commit makes the facts written so far durable; the caller holds writing.
-func (w *Writer) commit() error {
+// finish makes the facts written so far durable; the caller holds writing.
+func (w *Writer) finish() error {
 	if w.facts == nil {
 		return nil
 	}
 	if err := w.syncInputs(); err != nil {
 		return err
 	}
-	id, err := w.facts.commit()
-	if err != nil {
+	facts := w.facts
+	w.facts = nil // on an error the next writer adopts what is there
+	if err := facts.finish(); err != nil {
 		return err
 	}
-	w.facts = nil
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state.facts[id] = true
+	w.finished = append(w.finished, facts)
+	return nil
+}
+
+// commit makes finished facts count.
+func (w *Writer) commit() error {
+	for len(w.finished) > 0 {
+		facts := w.finished[0]
+		if err := facts.commit(); err != nil {
+			return err
+		}
+		w.finished = w.finished[1:]
+		w.mu.Lock()
+		w.state.facts[facts.id] = true
+		w.mu.Unlock()
+	}
 	return nil
 }
 
@@ -445,19 +460,20 @@ func (w *Writer) publishPeriodically() error {
 	return w.publish()
 }
 
-// publish commits and writes a generation; the caller holds writing.
+// publish writes a generation, and commits once that is on disk, so that a full disk leaves no half of
+// a run; the caller holds writing.
 func (w *Writer) publish() error {
 	start := time.Now()
 	if !w.dirty && w.gen > 0 {
 		w.publishedAt = start
 		return nil
 	}
-	if err := w.commit(); err != nil {
+	if err := w.finish(); err != nil {
 		return fmt.Errorf("writing to %s: %w", w.path, err)
 	}
-	x, err := newIndex(w.path, &w.log)
+	x, err := newIndex(w.path)
 	if err != nil {
-		return err
+		return fmt.Errorf("publishing %s: %w", w.path, err)
 	}
 	for e, err := range w.scanAll(nil) {
 		if err == nil {
@@ -470,7 +486,12 @@ func (w *Writer) publish() error {
 			return errors.Join(fmt.Errorf("publishing %s: %w", w.path, err), x.discard())
 		}
 	}
-	if err := w.seal(x, w.state.indexInfo); err != nil {
+	info := w.state.indexInfo
+	info.facts = maps.Clone(info.facts)
+	for _, facts := range w.finished {
+		info.facts[facts.id] = true
+	}
+	if err := w.seal(x, info, w.commit); err != nil {
 		return fmt.Errorf("publishing %s: %w", w.path, err)
 	}
 	if err := w.removeOld(keptGenerations); err != nil {
@@ -481,10 +502,13 @@ func (w *Writer) publish() error {
 	return nil
 }
 
-// seal publishes an index of some facts and goes on with it.
-func (w *Writer) seal(x *indexWriter, info indexInfo) error {
+// seal commits facts, publishes their index, and goes on with it.
+func (w *Writer) seal(x *indexWriter, info indexInfo, commit func() error) error {
 	if err := x.close(info); err != nil {
 		return err
+	}
+	if err := commit(); err != nil {
+		return errors.Join(err, os.RemoveAll(x.dir))
 	}
 	gen, err := x.publish()
 	if err != nil {
@@ -520,7 +544,7 @@ func (w *Writer) Close() error {
 		}
 	}
 	if w.facts != nil { // what could not be committed the next writer adopts
-		err = errors.Join(err, w.facts.f.Close())
+		err = errors.Join(err, w.facts.flush(), w.facts.f.Close())
 		w.facts = nil
 	}
 	if err == nil {
@@ -536,7 +560,7 @@ func (w *Writer) Verify(ctx context.Context) (*VerifyResult, error) {
 	w.writing.Lock()
 	err := error(nil)
 	if w.state != nil {
-		err = w.commit()
+		err = errors.Join(w.finish(), w.commit())
 	}
 	w.writing.Unlock()
 	if err != nil {

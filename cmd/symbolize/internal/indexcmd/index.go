@@ -167,6 +167,23 @@ func (o *indexOptions) splitCaptures(paths []string) []string {
 	return rest
 }
 
+// readStore opens the store for reading; r is nil if there is none, or one that must be written anew.
+func readStore(a *cli.App, path string) (r *db.Reader, view store.View, demangled func(buildid.ID) bool,
+	err error) {
+	r, err = db.OpenReader(path)
+	switch {
+	case errors.Is(err, store.ErrNoStore) || errors.Is(err, store.ErrDamaged):
+		return nil, nil, nil, nil
+	case err != nil:
+		return nil, nil, nil, cli.StoreError(err)
+	}
+	a.WarnStore(r)
+	if demangled, err = r.Demangled(); err != nil {
+		a.Warn(err.Error(), "")
+	}
+	return r, r, demangled, nil
+}
+
 func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) (err error) {
 	path, err := a.StorePath()
 	if err != nil {
@@ -180,17 +197,12 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 		return err
 	}
 	paths = append(slices.Clip(paths), need.paths...)
-	var view store.View
-	var demangled func(buildid.ID) bool
-	switch r, err := db.OpenReader(path); {
-	case err == nil:
+	r, view, demangled, err := readStore(a, path)
+	if err != nil {
+		return err
+	}
+	if r != nil {
 		defer r.Close()
-		view = r
-		if demangled, err = r.Demangled(); err != nil {
-			a.Warn(err.Error(), "")
-		}
-	case !errors.Is(err, store.ErrNoStore) && !errors.Is(err, store.ErrDamaged):
-		return cli.StoreError(err)
 	}
 	var writer *db.Writer
 	open := openOnce(func() (store.Sink, error) {
@@ -217,6 +229,9 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	}
 	if err == nil {
 		err = addBCC(ctx, a, o.bccDirs, open, sum)
+	}
+	if err == nil && r != nil && r.Stale() {
+		_, err = open()
 	}
 	if writer != nil {
 		// Objects merged before an error are whole and worth publishing.
