@@ -72,7 +72,7 @@ func (f *Finder) moved(addrs []addr.Addr) string {
 	for i := range addrs {
 		p, b := f.Place(i), bounds.Place(i)
 		name, start := f.Function(p, SymbolNames)
-		if name == 0 || b.Symbol == 0 || starts[b.SymbolStart] || p.SymbolKind >= store.Dynsym {
+		if name == 0 || b.Symbol == 0 || starts[b.SymbolStart] || store.CompareKinds(p.SymbolKind, store.Dynsym) >= 0 {
 			continue
 		}
 		starts[b.SymbolStart] = true

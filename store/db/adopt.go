@@ -57,7 +57,17 @@ type adopter struct {
 }
 
 func (a *adopter) file(path string) error {
-	_, _, _, err := readFacts(path, a.record)
+	// A killed collection: what it had not written yet is where it read it.
+	h, _, _, err := readFacts(path, nil)
+	if err == nil && len(h.replaced) > 0 {
+		_, _, whole, err := readFacts(path, func(byte, []byte) error { return nil })
+		if err != nil || !whole {
+			return err
+		}
+	}
+	if err == nil {
+		_, _, _, err = readFacts(path, a.record)
+	}
 	if err != nil && !errors.Is(err, store.ErrUnsafe) { // a thing that is no file of ours
 		if err = skipDamage(err); err != nil {
 			return err

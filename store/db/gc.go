@@ -133,7 +133,7 @@ func (j *joiner) put(key, payload []byte) (err error) {
 // join replaces all facts by those that fill puts, publishes them, and moves to trash/ what they do
 // not name. The caller holds writing.
 func (w *Writer) join(fill func(j *joiner) error) error {
-	if err := errors.Join(w.finish(), w.commit()); err != nil {
+	if err := w.finish(); err != nil {
 		return err
 	}
 	if err := w.roomFor(w.state.size() + w.state.extra.size); err != nil {
@@ -167,7 +167,16 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 		return errors.Join(err, facts.discard(), index.discard())
 	}
 	info.facts[facts.id] = true
-	if err := w.seal(index, info, facts.commit); err != nil {
+	commit := func() error {
+		for _, f := range w.finished { // the new facts have theirs
+			if err := f.discard(); err != nil {
+				return err
+			}
+		}
+		w.finished = nil
+		return facts.commit()
+	}
+	if err := w.seal(index, info, commit); err != nil {
 		return fmt.Errorf("store %s: %w", w.path, err)
 	}
 	return w.sweep(&j.named)

@@ -122,7 +122,7 @@ func newStoreVerifyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything and check it",
-		Long: `verify reads the newest generation completely: checksums, invariants of tables, rows of paths.
+		Long: `verify reads everything: digests of files, invariants of tables, rows of paths.
 Damage makes it exit with 1. Conflicts (two files with one build ID and different symbols) and
 leftovers of interrupted runs are only reported.`,
 		Args: cli.NoArgs,

@@ -35,8 +35,8 @@ func newStoreGCCommand(a *cli.App) *cobra.Command {
 		Use:         "gc",
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Drop unused and damaged contents",
-		Long: `gc copies the whole and used contents to a new database. Leftovers of interrupted runs, damaged
-tables and rows of vanished paths are dropped. --unreferenced also drops objects without a file;
+		Long: `gc drops leftovers of interrupted runs, damaged tables and rows of vanished paths, and joins the
+facts of all runs. Files that a running command still reads are deleted after it has ended. --unreferenced also drops objects without a file;
 kernels and captured inputs stay, because they cannot be made again.
 
 --keep 30d drops every object, captured ones too, that index has not met and no report or look-up has

@@ -23,7 +23,7 @@ func newStoreRmCommand(a *cli.App) *cobra.Command {
 by a pattern for paths. A name or pattern without a slash matches file names in all directories and
 the kernel's names of BPF functions.
 
-Like gc it copies what remains, and needs the disk space for that. Captured inputs and kernels are
+Captured inputs and kernels are
 removed like other objects and cannot be made again. The next index reads removed files again.`,
 		Example: `  symbolize store rm --dry-run '/home/me/build/*'
   symbolize store rm 93ac61ec`,

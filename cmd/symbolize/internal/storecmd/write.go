@@ -124,7 +124,7 @@ func withExisting(ctx context.Context, a *cli.App, opts db.WriterOptions,
 	if err == nil {
 		err = r.Close()
 	}
-	// These commands repair damaged generations.
+	// The error of a damaged store comes from opening it for writing.
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return cli.StoreError(err)
 	}
