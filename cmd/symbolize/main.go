@@ -38,7 +38,7 @@ func run() int {
 		Getenv:         os.Getenv,
 		Exit:           os.Exit,
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
-		StdoutWidth:    columns(os.Stdout),
+		StdoutWidth:    terminalColumns(os.Stdout),
 	}
 	p := newProgram(env)
 	if code, done := process.Supervise(p.writesStore); done {
@@ -46,7 +46,7 @@ func run() int {
 	}
 	messages := process.Stderr()
 	env.Stderr, env.StderrTerminal = messages, term.IsTerminal(int(messages.Fd()))
-	env.StderrWidth = columns(messages)
+	env.StderrWidth = terminalColumns(messages)
 	// Without this a write to a closed pipe kills the process: `symbolize top | head`
 	// is to end in silence, with its temporary files removed.
 	signal.Ignore(syscall.SIGPIPE)
@@ -57,8 +57,8 @@ func run() int {
 	return p.main(ctx)
 }
 
-// columns returns the width of a terminal, 0 of any other file.
-func columns(f *os.File) int {
+// terminalColumns returns the width of a terminal, 0 of any other file.
+func terminalColumns(f *os.File) int {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0

@@ -15,6 +15,7 @@ import (
 	"symbolize/cmd/symbolize/internal/reportcmd"
 	"symbolize/cmd/symbolize/internal/resolvecmd"
 	"symbolize/cmd/symbolize/internal/storecmd"
+	"symbolize/cmd/symbolize/internal/version"
 )
 
 // Main runs the command line in env and returns the exit status (package exit). It
@@ -56,7 +57,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          cli.NeedSubcommand,
 		Args:          cobra.ArbitraryArgs,
-		Version:       cli.VersionText(),
+		Version:       version.Text(),
 	}
 	root.SuggestionsMinimumDistance = cli.SuggestionDistance
 	root.SetVersionTemplate("{{.Version}}\n")

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
+	"symbolize/cmd/symbolize/internal/version"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
@@ -245,7 +245,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 			a.Note(ingest.OneLine(path) + " written")
 		},
 		Flushed: process.ReleaseMemory,
-		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: recorderName(), NoCommand: o.noCommand,
+		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: version.Text(), NoCommand: o.noCommand,
 		Warn: func(text string) { a.Warn(text, "") }} // once, here or in the summary
 	omit.apply(&opts)
 	sum, err := record.Record(context.WithoutCancel(ctx), w, opts)
@@ -265,11 +265,6 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 // ofCommand reports whether only stacks of COMMAND are sampled.
 func (o *captureOptions) ofCommand() bool {
 	return !o.stacks.all && o.stacks.cgroup == "" && len(o.pids) == 0
-}
-
-// recorderName is the recorder's name in the manifest.
-func recorderName() string {
-	return strings.TrimSpace(strings.SplitN(cli.VersionText(), "\n", 2)[0])
 }
 
 func recordError(err error) error {
