@@ -198,6 +198,11 @@ func (s *Session) hostname() string {
 	return host
 }
 
+// Elsewhere reports whether a recording is of another host than this one, as far as it says.
+func (s *Session) Elsewhere(p *ingest.Profile) bool {
+	return p.Meta.Host != "" && !s.isHere(p.Meta.Host)
+}
+
 // InputOptions returns the options by which the session opens captures, for input.Open and
 // input.Addresses.
 func (s *Session) InputOptions() input.Options {

@@ -32,9 +32,12 @@ type advice struct {
 // Advice returns warnings for readers of a table of functions of a profile, those first that concern
 // most samples: that many samples have no stack, that code without a name is among the heaviest
 // functions, that callers are none, and that some names are made of addresses.
-func Advice(p *ingest.Profile) (list []ingest.Warning) {
+//
+// elsewhere says that another host recorded it, which has files that this one lacks.
+func Advice(p *ingest.Profile, elsewhere bool) (list []ingest.Warning) {
 	var found []advice
-	for _, find := range []func(*ingest.Profile) *advice{shallow, unnamed, uncalled, made} {
+	named := func(p *ingest.Profile) *advice { return unnamed(p, elsewhere) }
+	for _, find := range []func(*ingest.Profile) *advice{shallow, named, uncalled, made} {
 		if a := find(p); a != nil {
 			found = append(found, *a)
 		}
@@ -88,7 +91,7 @@ func made(p *ingest.Profile) *advice {
 
 // unnamed is the warning about files among the heaviest functions: their code without a name is
 // one row of a table.
-func unnamed(p *ingest.Profile) *advice {
+func unnamed(p *ingest.Profile, elsewhere bool) *advice {
 	type row struct {
 		object   ingest.ObjectID
 		function ingest.FuncID
@@ -120,12 +123,40 @@ func unnamed(p *ingest.Profile) *advice {
 	if len(files) == 0 {
 		return nil
 	}
+	hint := "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"
+	if elsewhere && lacksFiles(p) {
+		hint = FromHost(p)
+	}
 	named, _ := p.NamedFrames(innermost)
 	of := 100 - share(named, all)
 	return &advice{share: of, Warning: ingest.Warning{
 		Text: fmt.Sprintf("%s of the samples end in code without a name; among the ten heaviest "+
 			"functions: %s", share100(of), strings.Join(files, ", ")),
-		Hint: "`symbolize missing" + args(p) + "` lists the reasons, and what gets the names"}}
+		Hint: hint}}
+}
+
+// lacksFiles reports whether the file of code is in no store, and not on this host.
+func lacksFiles(p *ingest.Profile) bool {
+	for l := range p.Locations {
+		if p.Names != nil && p.Names.Reasons[l] == ingest.NotIndexed && len(p.Names.At(ingest.LocationID(l))) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// FromHost is the hint that gets the symbols of a recording from the host that recorded, "" if it
+// lacks no files.
+func FromHost(p *ingest.Profile) string {
+	if !lacksFiles(p) {
+		return ""
+	}
+	var captures strings.Builder
+	for _, c := range p.Meta.Captures {
+		captures.WriteString(" --for " + ingest.ShellWord(c))
+	}
+	return "on " + ingest.Printable(p.Meta.Host) + ": `symbolize store export" + captures.String() +
+		" -o symbols.zst`, here: `symbolize store import symbols.zst`"
 }
 
 // shallow is the warning about samples that have no stack: one location, or none that was

@@ -48,7 +48,7 @@ func TestAdvice(t *testing.T) {
 			}
 		}
 		var got []string
-		for _, w := range Advice(p) {
+		for _, w := range Advice(p, false) {
 			for _, words := range []string{"have no stack", "without a name", "as fun_1234"} {
 				if strings.Contains(w.Text, words) {
 					got = append(got, words)
@@ -57,6 +57,59 @@ func TestAdvice(t *testing.T) {
 		}
 		if text := strings.Join(got, ", "); text != tt.want {
 			t.Errorf("%+v: %q, want %q", tt, text, tt.want)
+		}
+	}
+}
+
+// TestFromHost: the hint of a capture of another host leads to the files there.
+func TestFromHost(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		reason    ingest.Reason
+		elsewhere bool
+		want      string
+	}{
+		{name: "this host", reason: ingest.NotIndexed,
+			want: "`symbolize missing 'a b.data'` lists the reasons, and what gets the names"},
+		{name: "another host", reason: ingest.NotIndexed, elsewhere: true,
+			want: "on box: `symbolize store export --for 'a b.data' -o symbols.zst`, here: " +
+				"`symbolize store import symbols.zst`"},
+		{name: "no file would help", reason: ingest.AnonymousMemory, elsewhere: true,
+			want: "`symbolize missing 'a b.data'` lists the reasons, and what gets the names"},
+	} {
+		b := profilebuild.New(profilebuild.Clock())
+		place := func(at addr.Offset) profilebuild.Place {
+			return profilebuild.Place{Object: b.Object(ingest.Object{File: ingest.FileRef{Path: "/lib/a.so"}}),
+				Offset: at}
+		}
+		b.Name(place(8), 4, profilebuild.Frame{Name: "main"})
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1,
+			Stack: []profilebuild.Place{place(4), place(8)}})
+		p := b.Profile()
+		p.Meta.Host, p.Meta.Captures = "box", []string{"a b.data"}
+		for l := range p.Names.Reasons {
+			p.Names.Reasons[l] = tt.reason
+		}
+		list := Advice(p, tt.elsewhere)
+		if len(list) == 0 || list[0].Hint != tt.want {
+			t.Errorf("%s: %+v, want the hint %q", tt.name, list, tt.want)
+		}
+	}
+}
+
+func TestPackage(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/lib/x86_64-linux-gnu/libc.so.6":          "apt install libc6-dbg",
+		"/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1": "apt install libc6-dbg",
+		"/usr/lib64/libc.so.6":                         "dnf debuginfo-install glibc",
+		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3":     "", "/srv/libc.so.6": "", "": "",
+	} {
+		c := Case{Reason: ingest.Stripped, Object: &ingest.Object{File: ingest.FileRef{Path: path}}}
+		if got := c.Package(); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+		if c.Reason = ingest.NotIndexed; c.Package() != "" {
+			t.Errorf("%q: the program itself is in no debug package", path)
 		}
 	}
 }

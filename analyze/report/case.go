@@ -46,7 +46,7 @@ var steps = [...]func(*Case) string{
 	ingest.Stripped:         stripped,
 	ingest.LayoutUnknown:    layoutUnknown,
 	ingest.OtherLayout:      otherLayout,
-	ingest.Mismatch:         func(c *Case) string { return c.fetch("executable") },
+	ingest.Mismatch:         func(c *Case) string { return c.fetch() },
 	ingest.NoBuildID:        noBuildID,
 	ingest.Ambiguous:        ambiguous,
 	ingest.AnonymousMemory:  anonymousMemory,

@@ -107,6 +107,7 @@ type Missing struct {
 	// SampleShare is of all samples, by weight.
 	SampleShare float64 `json:"samples_percent"`
 	Hint        string  `json:"hint,omitempty"`
+	Package     string  `json:"debug_package,omitempty"` // the command that installs it
 }
 
 // Probable is a function captured with name, tag and length only: its lines come from a function of
@@ -348,7 +349,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, opts *CoverageOptions, weights
 			Searched: opts.isElsewhere(o, s.reason), SignalReturn: s.signal, Runtime: runtime,
 			Copied: copiedBytes(p), Counted: strings.HasPrefix(p.Meta.Recorder, "symbolize")}
 		ends.describe(s.object, &fix)
-		m.Hint = fix.For()
+		m.Hint, m.Package = fix.For(), fix.Package()
 		if s.reason == ingest.ImageNotCaptured {
 			m.Why = ingest.Printable(o.WhyNoImage)
 		}

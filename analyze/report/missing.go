@@ -201,8 +201,10 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 		}
 		object := style.Fit(m.Object, taken+width)
 		fmt.Fprintf(out, row, share100(m.SampleShare), share100(m.Share), m.Reason, object, id)
-		if m.Hint != "" {
-			fmt.Fprintf(out, "%*s%s\n", margin, "", m.Hint)
+		for _, step := range []string{m.Hint, m.Package} {
+			if step != "" {
+				fmt.Fprintf(out, "%*s%s\n", margin, "", step)
+			}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"symbolize/buildid"
@@ -26,12 +28,12 @@ func (c *Case) runtime() string {
 	if path := c.path(); path != "" && !c.Searched {
 		return "symbolize index " + path
 	}
-	return c.fetch("executable")
+	return c.fetch()
 }
 
-// fetch returns the step that gets a file by its build ID; kind is the file type of
-// debuginfod-find: executable or debuginfo.
-func (c *Case) fetch(kind string) string {
+// fetch returns the step that gets the files of an object by its build ID: for all objects of the
+// captures at once.
+func (c *Case) fetch() string {
 	id := c.Object.ID
 	if id.Space().Alias() && !strings.HasPrefix(c.Object.File.Path, "/") {
 		return "symbolize index DIRECTORY, of " + ingest.Printable(c.Object.File.Path) + " or a copy with " +
@@ -43,7 +45,10 @@ func (c *Case) fetch(kind string) string {
 		}
 		return ""
 	}
-	return "symbolize index $(debuginfod-find " + kind + " " + id.Hex() + ")"
+	if len(c.Captures) == 0 || slices.Contains(c.Captures, "-") {
+		return "symbolize fetch --build-id " + id.Hex()
+	}
+	return "symbolize fetch" + c.captures()
 }
 
 // stripped returns the step for code of an indexed object for which no source has a symbol, usually
@@ -59,8 +64,26 @@ func stripped(c *Case) string {
 	case c.Object.Kind == ingest.VDSO:
 		return "symbolize index /usr/lib/debug"
 	}
-	return c.fetch("debuginfo")
+	return c.fetch()
 }
+
+// Package returns the command that installs the debug information of a stripped object of a
+// distribution, where its path shows which; "" otherwise.
+func (c *Case) Package() string {
+	file := c.Object.File.Path
+	switch name, _, _ := strings.Cut(path.Base(file), "."); {
+	case c.Reason != ingest.Stripped || !slices.Contains(glibcFiles, name):
+		return ""
+	case strings.Contains(path.Dir(file), "-linux-gnu"): // of Debian
+		return "apt install libc6-dbg"
+	case path.Base(path.Dir(file)) == "lib64":
+		return "dnf debuginfo-install glibc"
+	}
+	return ""
+}
+
+// glibcFiles are the libraries of glibc that are frequent in stacks, without their versions.
+var glibcFiles = []string{"libc", "ld-linux-x86-64", "ld-linux-aarch64", "libm", "libpthread"}
 
 func tableDamaged(c *Case) string { return "symbolize store gc && " + notIndexed(c) }
 
@@ -242,8 +265,7 @@ func (t *Text) For() string {
 		if t.Module != "" {
 			return "`symbolize index /lib/modules/VERSION` of that kernel takes in its modules"
 		}
-		return "`symbolize index $(debuginfod-find executable " + t.Object + ")`, or name its " +
-			"file with --with"
+		return "`symbolize fetch --build-id " + t.Object + "` downloads it, or name its file with --with"
 	case ingest.LayoutUnknown:
 		return "index the file that runs, too: a debug file has no file offsets"
 	case ingest.Stripped:

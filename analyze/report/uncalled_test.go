@@ -47,7 +47,7 @@ func TestUncalled(t *testing.T) {
 				t.Errorf("%+v, want %d frames", got, tc.want)
 			}
 			warned := ""
-			for _, w := range Advice(p) {
+			for _, w := range Advice(p, false) {
 				if strings.Contains(w.Text, "called nothing") {
 					warned = w.Text
 				}
@@ -81,7 +81,7 @@ func TestUncalledText(t *testing.T) {
 			t.Errorf("%s: no %q in:\n%s", tc.name, tc.want, tc.text)
 		}
 	}
-	for _, w := range Advice(p) {
+	for _, w := range Advice(p, false) {
 		t.Errorf("few frames are warned about: %s", w.Text)
 	}
 }

@@ -112,7 +112,7 @@ func newRootCommand(a *cli.App) *cobra.Command {
 		inspectcmd.NewBTF(a),
 		inspectcmd.NewMap(a),
 		info,
-		storecmd.New(a),
+		storecmd.New(a, indexcmd.For),
 		newVersionCommand(a),
 		resolvecmd.NewPerfToProfile(a),
 	)

@@ -82,7 +82,7 @@ func withDefault(cmd *cobra.Command, args []string) []string {
 		if !slices.ContainsFunc(args, isCapture) { // only functions are named
 			return slices.Insert(slices.Clone(args), 0, defaultCapture)
 		}
-	case len(args) > 0 || name == "fetch" && cmd.Flags().Changed("list"):
+	case len(args) > 0 || name == "fetch" && (cmd.Flags().Changed("list") || cmd.Flags().Changed("build-id")):
 	case name == "diff" && !cmd.Flags().Changed("base"):
 		if IsFile(defaultBase) {
 			return []string{defaultBase, defaultCapture}

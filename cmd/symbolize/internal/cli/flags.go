@@ -320,14 +320,14 @@ func AddWork(fs *pflag.FlagSet, jobs *int, maxMemory *Size) {
 
 // AddWriter adds the flags of all commands that write to the store.
 func AddWriter(fs *pflag.FlagSet, o *db.WriterOptions) {
-	fs.DurationVar(&o.LockTimeout, "lock-timeout", defaultLockTimeout,
+	fs.DurationVar(&o.LockTimeout, "lock-timeout", LockTimeout,
 		"wait up to `TIME` for another writer of the store")
 	fs.BoolVar(&o.Shared, "shared-store", false,
 		"write even if other users can write to the store's directory or one above it")
 }
 
-// defaultLockTimeout is how long a second writer waits for the first.
-const defaultLockTimeout = time.Minute
+// LockTimeout is how long a second writer waits for the first.
+const LockTimeout = time.Minute
 
 // AddBCCDirs adds --bcc-dir. It has no default: text and captures may be of any host, and
 // files in a directory that anybody can write to are used only on request.

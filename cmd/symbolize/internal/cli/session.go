@@ -287,10 +287,15 @@ func (a *App) WithProfile(ctx context.Context, o *InputOptions, paths []string,
 		if err != nil {
 			return err
 		}
-		a.PrintAdvice(p)
+		s.PrintAdvice(p)
 		s.PrintWarnings(p)
 		return body(s, p)
 	})
+}
+
+// Elsewhere reports whether a recording is of another host, of which this one was searched for files.
+func (s *Session) Elsewhere(p *ingest.Profile) bool {
+	return s.State().Local != nil && s.Session.Elsewhere(p)
 }
 
 // Coverage is how much of a profile is named, and where from.

@@ -36,9 +36,9 @@ func (a *App) warning(w ingest.Warning, r rank) {
 }
 
 // PrintAdvice prints the warnings for readers of reports by function.
-func (a *App) PrintAdvice(p *ingest.Profile) {
-	for _, w := range report.Advice(p) {
-		a.warning(w, adviceRank)
+func (s *Session) PrintAdvice(p *ingest.Profile) {
+	for _, w := range report.Advice(p, s.Elsewhere(p)) {
+		s.App.warning(w, adviceRank)
 	}
 }
 

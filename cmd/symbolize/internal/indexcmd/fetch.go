@@ -31,6 +31,7 @@ type fetchOptions struct {
 	jobs      int
 	requests  int
 	list      string
+	ids       []string // of --build-id
 	maxMemory cli.Size
 	writer    db.WriterOptions
 }
@@ -54,7 +55,7 @@ func NewFetch(a *cli.App) *cobra.Command {
 		Example: "  symbolize fetch --dry-run perf.data\n" +
 			"  symbolize fetch --server https://debuginfod.debian.net perf.data",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if len(args) == 0 && o.list == "" {
+			if len(args) == 0 && o.list == "" && len(o.ids) == 0 {
 				return cli.ErrNoCapture()
 			}
 			return runFetch(ctx, a, o, args)
@@ -69,6 +70,8 @@ func NewFetch(a *cli.App) *cobra.Command {
 			"tenth of the bytes, without lines and inlined calls")
 	fs.StringVar(&o.list, "list", "", "download what `FILE` lists: the JSON of missing, or of missing "+
 		"--over; - is standard input")
+	fs.StringArrayVar(&o.ids, "build-id", nil, "download the files of the object with build `ID`; may be "+
+		"repeated")
 	fs.IntVar(&o.requests, "requests", remote.DefaultJobs, "download at most `N` files at a time")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cli.AddWriter(fs, &o.writer)
@@ -185,6 +188,14 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 				"`symbolize missing --over --format json DIR` writes such a list")
 		}
 		list = appendWanted(list, c)
+	}
+	for _, text := range o.ids {
+		id, err := buildid.Parse(text)
+		if err != nil || id.Space() != buildid.GNU {
+			return nil, cli.Usagef("--build-id %q: it is 40 hexadecimal digits, or as many as the file has", text)
+		}
+		list = appendWanted(list, &report.Coverage{Missing: []report.Missing{{BuildID: id.String(),
+			Reason: ingest.NotIndexed.String()}}})
 	}
 	if len(captures) == 0 {
 		return list, nil

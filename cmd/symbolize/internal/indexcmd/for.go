@@ -115,6 +115,9 @@ func (n *captureFiles) report(a *cli.App, o *indexOptions, err error) error {
 		table.Count(len(n.objects), "object", "objects")),
 		table.Some(known, "was in the store", "were in the store"), local.Found(n.objects),
 		table.Some(len(lacking), "was not found", "were not found")))
+	if o.brief {
+		return nil
+	}
 	cli.WarnEach(a, lacking, func(obj local.Object) (text, hint string) {
 		return fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
 			table.Count(n.frames[obj.ID.String()], "frame", "frames")), ""

@@ -26,6 +26,7 @@ import (
 )
 
 type indexOptions struct {
+	brief      bool // absent files are not listed
 	kernel     bool
 	kernelID   string
 	debugRoots []string
@@ -182,6 +183,12 @@ func readStore(a *cli.App, path string) (r *db.Reader, view store.View, demangle
 		a.Warn(err.Error(), "")
 	}
 	return r, r, demangled, nil
+}
+
+// For indexes the files of this host that captures need, as index --for does.
+func For(ctx context.Context, a *cli.App, captures []string) error {
+	return runIndex(ctx, a, &indexOptions{captures: captures, brief: true,
+		writer: db.WriterOptions{LockTimeout: cli.LockTimeout}}, nil)
 }
 
 func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) (err error) {

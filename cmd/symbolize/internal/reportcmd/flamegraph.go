@@ -141,7 +141,7 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		if err != nil {
 			return err
 		}
-		a.PrintAdvice(p)
+		s.PrintAdvice(p)
 		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
 		if o.format == "svg" || o.format == cli.Folded {

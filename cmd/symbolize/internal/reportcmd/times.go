@@ -19,7 +19,7 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 		if _, err := s.Name(ctx, p); err != nil {
 			return err
 		}
-		a.PrintAdvice(p)
+		s.PrintAdvice(p)
 		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
 		if o.isPage() {

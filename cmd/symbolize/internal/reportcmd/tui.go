@@ -71,7 +71,7 @@ func runTUI(ctx context.Context, a *cli.App, o *tuiOptions, paths []string) erro
 		if err != nil {
 			return err
 		}
-		a.PrintAdvice(p)
+		s.PrintAdvice(p)
 		s.PrintWarnings(p)
 		opts := tui.Options{Title: ingest.BaseName(captures[0]), Calls: o.treeCalls(s, p),
 			Color: a.Colour(), Missing: func(width int) (string, error) {

@@ -145,7 +145,7 @@ func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string
 
 func (o *webOptions) printAdvice(s *cli.Session, p *ingest.Profile) {
 	s.PrintWarnings(p)
-	s.App.PrintAdvice(p)
+	s.PrintAdvice(p)
 }
 
 // openBrowser starts the browser that the user has chosen.

@@ -82,6 +82,9 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 			return err
 		}
 		s.PrintWarnings(p)
+		if s.Elsewhere(p) && report.FromHost(p) != "" {
+			a.Note(report.FromHost(p))
+		}
 		return a.WriteOutput("", false, func(w io.Writer) error {
 			if o.by != "" {
 				return o.writeParts(w, s, p)

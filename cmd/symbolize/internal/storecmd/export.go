@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,15 +15,17 @@ import (
 	"symbolize/store/db"
 )
 
-func newStoreExportCommand(a *cli.App) *cobra.Command {
+func newStoreExportCommand(a *cli.App, index func(context.Context, *cli.App, []string) error) *cobra.Command {
 	var output, format string
 	var captures []string
+	var noLocal bool
 	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write objects into one archive, compressed with zstd",
+		Use:         "export",
+		Short:       "Write objects into one archive, compressed with zstd",
+		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Long: `export writes all objects of the store to one archive, which import merges into another store. With
---for it writes the objects that captures need, so that the archive names them on any host. Equal
-objects give equal bytes.`,
+--for it indexes the files of this host that captures need, as index --for does, and writes the
+objects of the captures, so that the archive names them on any host. Equal objects give equal bytes.`,
 		Example: `  symbolize store export --for perf.data -o symbols.zst`,
 		Args:    cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
@@ -34,6 +35,11 @@ objects give equal bytes.`,
 			}
 			if err := a.RefuseTerminal(output, true, ""); err != nil {
 				return err
+			}
+			if len(captures) > 0 && !noLocal {
+				if err := index(ctx, a, captures); err != nil {
+					return err
+				}
 			}
 			want, err := neededObjects(ctx, a, captures)
 			if err != nil {
@@ -55,6 +61,8 @@ objects give equal bytes.`,
 	}
 	cmd.Flags().StringArrayVar(&captures, "for", nil,
 		"only the objects that `CAPTURE` needs; may be repeated")
+	cmd.Flags().BoolVar(&noLocal, "no-local", false,
+		"with --for: write what the store has, without the files of this host")
 	cli.AddOutput(cmd.Flags(), &output)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
@@ -78,7 +86,7 @@ func neededObjects(ctx context.Context, a *cli.App, captures []string) (
 	if err != nil {
 		return nil, err
 	}
-	warnAbsent(a, p, captures)
+	warnAbsent(a, p)
 	used := make(map[buildid.ID]bool)
 	for _, id := range s.State().Used() {
 		used[id] = true
@@ -87,7 +95,7 @@ func neededObjects(ctx context.Context, a *cli.App, captures []string) (
 }
 
 // warnAbsent warns of objects that captures need and the store lacks.
-func warnAbsent(a *cli.App, p *ingest.Profile, captures []string) {
+func warnAbsent(a *cli.App, p *ingest.Profile) {
 	absent := make(map[buildid.ID]bool)
 	for l := range p.Locations {
 		switch p.Names.Reasons[l] {
@@ -98,7 +106,6 @@ func warnAbsent(a *cli.App, p *ingest.Profile, captures []string) {
 	if len(absent) > 0 {
 		a.Warn(fmt.Sprintf("%s not in the store, nor in the archive",
 			table.Count(len(absent), "object of the captures is", "objects of the captures are")),
-			fmt.Sprintf("`symbolize index %s` takes in those that lie on this host",
-				strings.Join(cli.ForFlags(captures), " ")))
+			"run it on the host that recorded, or `symbolize fetch` downloads them")
 	}
 }

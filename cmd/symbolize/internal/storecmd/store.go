@@ -2,6 +2,8 @@
 package storecmd
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
@@ -13,7 +15,7 @@ generation, also while another process writes.
 Exit status: 0 done; 1 failed, or verify found damage; 2 usage; 3 partial; 130 interrupted.`
 
 // New makes the command `store` with its subcommands.
-func New(a *cli.App) *cobra.Command {
+func New(a *cli.App, index func(context.Context, *cli.App, []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
 		Short:   "List, check, copy and clean the store",
@@ -32,7 +34,7 @@ func New(a *cli.App) *cobra.Command {
 		newStoreRebuildCommand(a),
 		newStoreRmCommand(a),
 		newStoreGCCommand(a),
-		newStoreExportCommand(a),
+		newStoreExportCommand(a, index),
 		newStoreImportCommand(a),
 		newStorePushCommand(a),
 		newStorePullCommand(a),
