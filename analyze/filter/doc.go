@@ -36,6 +36,9 @@
 //	#N … (FILE+0xOFF)                 sanitizers without build ID: ELF address, exact
 //	SYM+0xOFF/0xLEN                   of a kernel whose head line has a release and no build ID:
 //	                                  FILE is vmlinux-RELEASE
+//	N  FILE + 0xOFF                   Breakpad's minidump_stackwalk, a whole line: from the start of
+//	                                  the module in memory; frame 0 is exact
+//	THREAD|N|FILE||||0xOFF            its -m; build IDs by the lines "Module|…" before
 //	C  [FILE+0xOFF], V  [FILE+0xOFF]  the JVM: from the start of the module in memory
 //	PC [unknown] (FILE+0xOFF)         perf script with dsoff: file offset
 //	#N 0xPC in ?? () [from FILE]      gdb: exact for frame 0 and after "<signal handler called>"

@@ -1,6 +1,9 @@
 package filter
 
 import (
+	"slices"
+	"strings"
+
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -15,7 +18,17 @@ func (f *finder) fileID(p *place) (buildid.ID, ingest.Reason) {
 	if len(p.file) == 0 || f.files == nil {
 		return buildid.ID{}, ingest.NoBuildID
 	}
-	switch ids := f.files(string(p.file)); len(ids) {
+	ids := f.files(string(p.file))
+	if known := len(ids); p.part != "" {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id buildid.ID) bool {
+			hex := id.Hex()
+			return !strings.HasPrefix(hex, p.part) && strings.TrimRight(p.part, "0") != strings.TrimRight(hex, "0")
+		})
+		if len(ids) < known && len(ids) == 0 {
+			return buildid.ID{}, ingest.Mismatch
+		}
+	}
+	switch len(ids) {
 	case 0:
 		return buildid.ID{}, ingest.NoBuildID
 	case 1:

@@ -14,11 +14,12 @@ const (
 	maxFileName = 255  // NAME_MAX
 )
 
-// modules are the build IDs that systemd-coredump lists before its stacks, by the last element of
-// the module's path; zero for modules listed with several.
+// modules are the build IDs that systemd-coredump and Breakpad list before stacks, by the last element
+// of the module's path; zero for modules listed with several.
 type modules struct {
-	ids  map[string]buildid.ID
-	used bool // a frame followed: the next list is of another process
+	ids   map[string]buildid.ID
+	parts map[string]string // Breakpad's: the beginnings of build IDs, see debugID
+	used  bool              // a frame followed: the next list is of another process
 }
 
 // endModules forgets the modules of a process at the report of another one.

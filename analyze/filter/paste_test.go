@@ -20,6 +20,9 @@ const (
 		" error 4 in "
 )
 
+// fixedGUID is Breakpad's identifier of fixed.
+const fixedGUID = "DEBED5258807470A17E27339B881F99C0"
+
 // pasted is text of crash reports: a want of "" is the text as it is, ADD in a want is left out
 // of the text. named is how many places get a name, left the reasons of the others.
 var pasted = []struct {
@@ -82,6 +85,20 @@ var pasted = []struct {
 		"C  [fixed+0x114e]{ " + exactPlace + "}  loop+0x4\nC  [fixed+0x1212]{ " + secondPlace + "}\n" +
 		"V  [libjvm.so+0x8c9a1]  JavaCalls::call_helper()+0x3a1\nj  Main.main()V+4\nx C  [fixed+0x114e]\n" +
 		"C  [+0x114e]\nC  [fixed+0x114e\n", named: 3, left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "Breakpad", want: "Thread 0 (crashed)\n 0  fixed + 0x114e{ " + exactPlace + "}\n    rax = 0x1\n" +
+		" 1  fixed!main [fixed.c : 37 + 0x5]\n 2  fixed!main + 0x12\n10  fixed + 0x1212{ " + secondPlace + "}\n" +
+		" 3  gone.so + 0x1212\na 4  fixed + 0x114e\n 4 fixed + 0x114e\n 4  fixed + 0x114e x\n", named: 2,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "Breakpad for machines", want: "Crash|SIGSEGV|0x0|0\nModule|/opt/fixed||fixed|" + fixedGUID + "|0x0|0xfff|1\n" +
+		"Module|/lib/gone.so||gone.so|0123456789ABCDEF0123456789ABCDEF0|0x1000|0x1fff|0\n" +
+		"Module|/a/two||two|" + fixedGUID + "|0x2000|0x2fff|0\n\n" +
+		"0|0|fixed||||0x114e{ " + exactPlace + "}\n0|1|two||||0x1212{ " + secondPlace + "}\n" +
+		"0|2|fixed|main|fixed.c|37|0x5\n0|3|gone.so||||0x1212\n0|5|||||0x1212\n", named: 2,
+		left: []ingest.Reason{ingest.NoBuildID}},
+	{name: "Breakpad, other builds", want: "Module|/a/fixed||fixed|0123456789ABCDEF0123456789ABCDEF0|0x0|0xfff|0\n\n" +
+		"0|0|fixed||||0x1212\nModule|/a/two||two|" + fixedGUID + "|0x2000|0x2fff|0\n" +
+		"Module|/b/two||two|0123456789ABCDEF0123456789ABCDEF0|0x3000|0x3fff|0\n0|0|two||||0x1212\n", named: 0,
+		left: []ingest.Reason{ingest.Mismatch, ingest.Ambiguous}},
 	{name: "perf script, offsets", want: "app 7 1.0: cpu-clock:\n" +
 		"\t          40114e [unknown] (/srv/app/bin/fixed+0x114e){ " + exactPlace + "}\n" +
 		"\t          401212 [unknown] (/srv/app/bin/fixed+0x1212){ " + secondPlace + "}\n" +

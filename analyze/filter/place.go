@@ -35,6 +35,7 @@ type place struct {
 	symbol   []byte // of formSymbol, formBPF, formTag
 	module   []byte
 	file     []byte // name of the file, if the text has no build ID
+	part     string // the first 32 digits of the file's build ID; "" if the text has none
 	offset   uint64 // file offset, address, or offset in the symbol
 	size     uint64 // of the symbol, with length
 
@@ -63,6 +64,7 @@ func (p *place) appendKey(b []byte) []byte {
 	}
 	b = append(append(b, byte(p.why)), p.symbol...)
 	b = append(append(b, 0), p.file...)
+	b = append(append(b, 0), p.part...)
 	return append(append(b, 0), p.module...)
 }
 

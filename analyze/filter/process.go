@@ -48,12 +48,20 @@ func (s *scanner) lineStart() {
 		s.goCounter(at, line)
 	case c == 'n' && bytes.HasPrefix(line, []byte("non-Go function")):
 		s.process.foreignLine = s.line
+	case c == 'M' && bytes.HasPrefix(s.text, []byte("Module|")):
+		s.breakpadFields()
 	case isHex(c):
-		if !s.mapping(line) {
+		switch {
+		case at == 0 && c <= '9' && bytes.IndexByte(line[:min(len(line), maxThread)], '|') > 0:
+			s.breakpadFields()
+		case !s.mapping(line):
 			s.rust(at, line)
 		}
 	}
 }
+
+// maxThread is the length of the longest number of a thread, and a bar.
+const maxThread = 7
 
 // mapping reads a line of /proc/PID/maps, "START-END PERMS OFFSET DEV INODE PATH", and one of
 // gdb's `info proc mappings`, "0xSTART 0xEND 0xSIZE 0xOFFSET [PERMS] PATH". A mapping after other

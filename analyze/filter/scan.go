@@ -125,7 +125,9 @@ func (s *scanner) plus(i int) {
 	offset, end, ok := s.prefixed(i + 1)
 	if !ok {
 		if i+1 < len(s.text) && s.text[i+1] == ' ' {
-			s.coredump(i)
+			if !s.breakpad(i) {
+				s.coredump(i)
+			}
 		}
 		return
 	}

@@ -273,7 +273,8 @@ func (t *Text) For() string {
 	case ingest.OtherLayout:
 		return "index the file that ran: its segments were moved, and its build ID was kept"
 	case ingest.Mismatch:
-		return "the symbol has another length in what is indexed: name the build that ran with --with"
+		return "what is indexed is another build, of another symbol length or identifier: name the build " +
+			"that ran with --with"
 	case ingest.MapsNotSaved:
 		if t.LateMaps {
 			return "the text has mappings behind the addresses, where it is not known which process they " +
