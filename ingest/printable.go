@@ -62,6 +62,8 @@ func ShortName(o *Object) string {
 	name := o.File.Path
 	if file, ok := NoTableFile(name); ok && o.Kind == NoStack {
 		name = "[no unwind table: " + path.Base(file) + "]"
+	} else if file, ok := RemappedFile(name); ok {
+		name = RemappedPath(BaseName(file))
 	} else if i := strings.LastIndexByte(name, '/'); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]
 	}
@@ -84,6 +86,18 @@ func ShortName(o *Object) string {
 		return "no stack"
 	}
 	return "unknown"
+}
+
+// RemappedPath returns the path of an object of anonymous memory in the place of a file's code.
+func RemappedPath(file string) string { return "[anon:" + file + "]" }
+
+// RemappedFile is the inverse of RemappedPath; ok is false for other paths.
+func RemappedFile(path string) (file string, ok bool) {
+	file, ok = strings.CutPrefix(path, "[anon:")
+	if !ok || !strings.HasPrefix(file, "/") {
+		return "", false
+	}
+	return strings.CutSuffix(file, "]")
 }
 
 // Collapsed reports whether all addresses of such objects are one location with Offset 0.

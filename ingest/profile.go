@@ -536,6 +536,7 @@ const (
 	NoBuildID               // the capture has no build ID for the mapping
 	Ambiguous               // a padded build ID matches two objects
 	AnonymousMemory         // code without a file: JIT without a map
+	TextRemapped            // code without a file, where the code of a file was mapped before
 	ImageNotCaptured        // a BPF program without code, perhaps with a name
 	KernelHidden            // kptr_restrict hid the kernel's addresses
 	StackNotUnwound         // --call-graph dwarf: the user stack is still to be unwound
@@ -582,6 +583,7 @@ var reasonText = [numReasons]string{
 	NoBuildID:        "no build ID",
 	Ambiguous:        "ambiguous",
 	AnonymousMemory:  "anonymous memory",
+	TextRemapped:     "text remapped",
 	ImageNotCaptured: "image not captured",
 	KernelHidden:     "kernel hidden",
 	StackNotUnwound:  "stack not unwound",

@@ -50,6 +50,7 @@ var steps = [...]func(*Case) string{
 	ingest.NoBuildID:        noBuildID,
 	ingest.Ambiguous:        ambiguous,
 	ingest.AnonymousMemory:  anonymousMemory,
+	ingest.TextRemapped:     textRemapped,
 	ingest.ImageNotCaptured: fixed(recordPrograms),
 	ingest.KernelHidden:     kernelHidden,
 	ingest.StackNotUnwound:  fixed(framePointers),

@@ -98,7 +98,7 @@ func dsoText(o *ingest.Object) string {
 	case ingest.Guest:
 		path = "[guest.kernel.kallsyms]"
 	case ingest.Anonymous:
-		if isAnonymousFile(o.File.Path) {
+		if isAnonymousFile(o.File.Path) || o.Reason == ingest.TextRemapped {
 			return ""
 		}
 	}

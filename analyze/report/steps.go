@@ -102,6 +102,13 @@ func otherLayout(c *Case) string {
 	return "index the file that ran: patchelf moved its segments and kept its build ID"
 }
 
+// textRemapped returns the step for code that a program moved.
+func textRemapped(c *Case) string {
+	file, _ := ingest.RemappedFile(c.Object.File.Path)
+	return "code of " + ingest.Printable(ingest.BaseName(file)) + " was there: record without moving it to huge pages " +
+		"(node --use-largepages=off, no iodlr)"
+}
+
 func noBuildID(c *Case) string {
 	o := c.Object
 	trust := "symbolize resolve --trust-paths" + c.captures()

@@ -116,6 +116,19 @@ func counted(stack int32, address uint64) []byte {
 	return h.Bundle()
 }
 
+// remapped is a recording of the program after it moved its code to a huge page.
+func remapped(string) []byte {
+	const huge = 2 << 20
+	b := perfbuild.New()
+	b.Comm(againPID, againPID, "prog", true, perfbuild.At{})
+	b.Mmap2(perfbuild.Mmap{PID: againPID, Addr: againText &^ (huge - 1), Len: huge, BuildID: againID,
+		Filename: againPath}, perfbuild.At{PID: againPID})
+	b.Mmap2(perfbuild.Mmap{PID: againPID, Addr: againText &^ (huge - 1), Len: huge, Filename: "//anon"},
+		perfbuild.At{PID: againPID})
+	b.Sample(perfbuild.Sample{PID: againPID, Chain: []uint64{perfbuild.ContextUser, againText + 8}})
+	return b.Bytes()
+}
+
 // again is a reason in a capture, and the capture that its hint has one make.
 type again struct {
 	reason ingest.Reason
@@ -168,6 +181,8 @@ var recordedAgain = []again{
 		before: func(string) []byte { return jitbuild.Recording(false) },
 		after:  func(string) []byte { return jitbuild.Recording(false) },
 		more:   []string{"--perf-maps", "tmp"}, named: "beta of app.js:7"},
+	{reason: ingest.TextRemapped, before: remapped, after: whole, hint: "code of prog was there: record without " +
+		"moving it to huge pages (node --use-largepages=off, no iodlr)", named: "prog;work_of_prog;work_of_prog"},
 	{reason: ingest.NoBuildID, hint: "perf record --buildid-mmap", after: whole,
 		before: func(string) []byte { return bundlebuild.NewHost().PerfData(0) },
 		args:   []string{"--kallsyms", "kallsyms"}, named: "prog;work_of_prog;work_of_prog"},

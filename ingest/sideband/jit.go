@@ -370,6 +370,9 @@ func (r *Objects) jit(kind ingest.ObjectKind, path string, id buildid.ID, p *jit
 func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	p := sb.jit[e.pid]
 	anonymous := sb.Objects.List[e.ref].Kind == ingest.Anonymous
+	if anonymous && (p == nil || p.perfMap == 0) {
+		m.Object = sb.remapped(b, e.pid, m)
+	}
 	if p == nil || e.time < p.begin || !anonymous && !p.files[e.ref] {
 		b.Map(e.time, e.pid, m)
 		return
@@ -395,6 +398,32 @@ func (sb *State) mapUser(b *addrspace.Builder, e *change, m addrspace.Mapping) {
 	p.eachIn(p.mapReused, m, func(start, end addr.PC) {
 		fill(addrspace.Mapping{Start: start, End: end, Object: sb.AmbiguousJIT()})
 	})
+}
+
+// hugePage is the size of huge pages of x86-64 and of arm64 with pages of 4 KiB.
+const hugePage = 2 << 20
+
+// remapped returns the object of anonymous memory with code. Programs move their code to huge pages
+// (node --use-largepages, Intel's iodlr): memory at multiples of huge pages is mapped over a part of
+// the code of a file. A file that was unmapped before, of which there is no record, looks the same.
+func (sb *State) remapped(b *addrspace.Builder, pid int32, m addrspace.Mapping) uint32 {
+	if (m.Start|m.End)%hugePage != 0 || m.Start >= m.End {
+		return m.Object
+	}
+	before, ok := b.Covering(pid, m.Start)
+	if !ok || before.End < m.End {
+		return m.Object
+	}
+	o := &sb.Objects.List[before.Object]
+	switch {
+	case o.Reason == ingest.TextRemapped:
+		return before.Object
+	case o.Kind != ingest.ELF || !strings.HasPrefix(o.File.Path, "/"):
+		return m.Object
+	}
+	path := ingest.RemappedPath(o.File.Path)
+	return sb.Objects.Add(ObjectKey{Kind: ingest.Anonymous, Path: sb.Objects.Path([]byte(path))},
+		ingest.Object{File: ingest.FileRef{Path: path}, Reason: ingest.TextRemapped})
 }
 
 // eachIn calls place for the parts of ranges, which ascend, that are inside a mapping.

@@ -115,6 +115,31 @@ func TestMappings(t *testing.T) {
 			f.Mmap2(exe(7, "/bin/a", 1), perfbuild.At{})
 		}, looks: []look{{7, 0, 0x1010, "/bin/a+0x10"}, {7, 99, 0x1fff, "/bin/a+0xfff"},
 			{7, 99, 0x2000, "-"}, {8, 99, 0x1010, "-"}}},
+		{name: "text moved to huge pages", build: func(f *perfbuild.File) {
+			const huge = 2 << 20
+			code := exe(7, "/usr/bin/node", 1)
+			code.Addr, code.Len, code.PgOff = huge-0x1000, 3*huge, 0x1000
+			f.Mmap2(code, at(1))
+			anon := perfbuild.Mmap{PID: 7, Addr: huge, Len: 2 * huge, Filename: "//anon"}
+			f.Mmap2(anon, at(5))
+			f.Mmap2(anon, at(6)) // its protection changed
+			anon.Addr, anon.Len = huge, huge
+			f.Mmap2(anon, at(7))
+		}, looks: []look{{7, 4, 2<<20 + 5, "/usr/bin/node+0x2005"}, {7, 5, 2<<20 - 1, "/usr/bin/node+0x1fff"},
+			{7, 5, 2 << 20, "[anon:/usr/bin/node]+0x0"}, {7, 6, 5 << 20, "[anon:/usr/bin/node]+0x300000"},
+			{7, 7, 3 << 20, "[anon:/usr/bin/node]+0x100000"}, {7, 7, 6 << 20, "/usr/bin/node+0x402000"}}},
+		{name: "other memory without a file", build: func(f *perfbuild.File) {
+			const huge = 2 << 20
+			code := exe(7, "/lib/gone.so", 1)
+			code.Addr, code.Len = huge, 2*huge
+			f.Mmap2(code, at(1))
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: huge, Len: huge - 0x1000, Filename: "//anon"}, at(2)) // its size
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: 2 * huge, Len: 2 * huge, Filename: "//anon"}, at(3))  // beyond the code
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: 8 * huge, Len: huge, Filename: "//anon"}, at(4))      // no code
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: 9 * huge, Len: huge, Filename: "[anon:name]"}, at(5)) // in use
+			f.Mmap2(perfbuild.Mmap{PID: 7, Addr: 9 * huge, Len: huge, Filename: "//anon"}, at(6))
+		}, looks: []look{{7, 9, 2 << 20, "//anon+0x0"}, {7, 9, 4 << 20, "//anon+0x0"}, {7, 9, 16 << 20, "//anon+0x0"},
+			{7, 9, 18 << 20, "//anon+0x0"}}},
 		{name: "from its own time on", build: func(f *perfbuild.File) {
 			f.Mmap2(exe(7, "/bin/a", 1), at(5))
 		}, looks: []look{{7, 4, 0x1010, "-"}, {7, 5, 0x1010, "/bin/a+0x10"}}},

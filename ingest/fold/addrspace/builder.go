@@ -351,6 +351,19 @@ func (b *Builder) Fill(t uint64, pid int32, m Mapping, keep func(object uint32) 
 	}
 }
 
+// Covering returns the piece of a process's current mappings that has an address; ok is false if none
+// has it.
+func (b *Builder) Covering(pid int32, pc addr.PC) (m Mapping, ok bool) {
+	n, ok := b.m.forest.find(b.m.roots[of(b.m.procs, pid).now(0)], pc)
+	if !ok || pc >= n.end {
+		return m, false
+	}
+	m = b.m.mappings[n.mapping]
+	m.PgOff += uint64(n.start - m.Start)
+	m.Start, m.End = n.start, n.end
+	return m, true
+}
+
 // Mappings returns the pieces of a process's current mappings, ascending.
 func (b *Builder) Mappings(pid int32) (list []Mapping) {
 	root := b.m.roots[of(b.m.procs, pid).now(0)]

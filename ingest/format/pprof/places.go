@@ -81,7 +81,7 @@ func namedLines(l *profile.Location) ([]profile.Line, ingest.Reason) {
 // ofObject reports whether a reason holds for a whole object, independently of the store.
 func ofObject(r ingest.Reason) bool {
 	switch r {
-	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.ImageNotCaptured,
+	case ingest.KernelHidden, ingest.AnonymousMemory, ingest.TextRemapped, ingest.ImageNotCaptured,
 		ingest.OutsideMapping, ingest.StackNotUnwound,
 		ingest.GuestCode, ingest.HypervisorCode:
 		return true

@@ -580,3 +580,26 @@ func TestLinkedAddresses(t *testing.T) {
 		p = read(t, write(t, p, pprof.WriteOptions{}))
 	}
 }
+
+// TestRemapped: memory in the place of a file's code is read as it was written.
+func TestRemapped(t *testing.T) {
+	b := profilebuild.New(profilebuild.Clock())
+	o := b.Object(ingest.Object{Kind: ingest.Anonymous, Reason: ingest.TextRemapped,
+		File: ingest.FileRef{Path: ingest.RemappedPath("/usr/bin/node")}})
+	at := profilebuild.Place{Object: o}
+	b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: 1, Weight: 1, Stack: []profilebuild.Place{at}})
+	b.Unresolved(at, ingest.TextRemapped)
+	var out bytes.Buffer
+	if err := pprof.Write(&out, b.Profile(), pprof.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pprof.Read("x", out.Bytes(), pprof.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &p.Objects[p.Locations[0].Object]
+	if len(p.Locations) != 1 || got.Kind != ingest.Anonymous || got.Reason != ingest.TextRemapped ||
+		ingest.ShortName(got) != "anon:node" {
+		t.Errorf("%+v of %+v", p.Locations, p.Objects)
+	}
+}
