@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/suggest"
 )
 
 // everyCommand calls visit for each command of the program that does something.
@@ -72,6 +73,43 @@ func TestLetters(t *testing.T) {
 	})
 	for name := range tools {
 		t.Errorf("%s is no flag any more", name)
+	}
+}
+
+var (
+	quotedCommand = regexp.MustCompile("`symbolize ([^`]*)`")
+	flagInText    = regexp.MustCompile(`(?:^| )(--?[a-zA-Z][a-z-]*)`)
+)
+
+// TestSuggestions: the hints for words of other tools name commands and flags that exist.
+func TestSuggestions(t *testing.T) {
+	env, _, _ := inProcess()
+	root := newRootCommand(&cli.App{Env: env})
+	known := func(cmd *cobra.Command, flag string) bool {
+		if name, long := strings.CutPrefix(flag, "--"); long {
+			return cmd.Flags().Lookup(name) != nil
+		}
+		return cmd.Flags().ShorthandLookup(flag[1:]) != nil
+	}
+	commands := 0
+	for _, hint := range suggest.Hints() {
+		for _, m := range quotedCommand.FindAllStringSubmatch(hint, -1) {
+			line, _, _ := strings.Cut(m[1], " -- ")
+			cmd, _, err := root.Find(strings.Fields(line))
+			if err != nil || !cmd.HasParent() {
+				t.Errorf("%s: no command: %v", hint, err)
+				continue
+			}
+			commands++
+			for _, f := range flagInText.FindAllStringSubmatch(line, -1) {
+				if !known(cmd, f[1]) {
+					t.Errorf("%s: %s has no flag %s", hint, cmd.Name(), f[1])
+				}
+			}
+		}
+	}
+	if commands < 40 {
+		t.Errorf("%d commands in the hints", commands)
 	}
 }
 

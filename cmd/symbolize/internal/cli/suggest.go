@@ -53,7 +53,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 		name, _ := pflag.UnquoteUsage(f)
 		return fmt.Errorf("--%s needs a value: --%s %s", f.Name, f.Name, name)
 	case errors.As(err, &invalid):
-		return invalidValue(invalid)
+		err := invalidValue(invalid)
+		if hint := suggest.Value(cmd.Name(), invalid.GetFlag().Name, invalid.GetValue()); hint != "" {
+			return ingest.WithHint(err, "%s", hint)
+		}
+		return err
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s: not the form of a flag", syntax.GetSpecifiedFlag())
 	}
@@ -62,22 +66,25 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 // unknownFlag is the error of a flag that cmd does not have.
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	if word := cmd.Flags().Arg(0); !cmd.HasParent() && word != "" {
+		return UnknownCommand(cmd, word) // with flags of its own
+	}
 	word, group := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
-	err := fmt.Errorf("unknown flag: --%s", word)
+	err, long := fmt.Errorf("unknown flag: --%s", word), word
 	if group != "" {
 		err = fmt.Errorf("unknown flag: -%s", word)
 		if len(group) > 1 { // as pprof writes them, with one dash
 			err = fmt.Errorf("unknown flag: -%s in -%s", word, group)
-			long, _, _ := strings.Cut(group, "=")
-			if f := nearFlag(cmd, long); f != "" {
-				return ingest.WithHint(err, "did you mean `--%s`?", f)
-			}
-			word = long
+			long, _, _ = strings.Cut(group, "=")
 		}
-	} else if f := nearFlag(cmd, word); f != "" {
+	}
+	if hint := suggest.Flag(cmd.Name(), long); hint != "" {
+		return ingest.WithHint(err, "%s", hint)
+	}
+	if f := nearFlag(cmd, long); f != "" {
 		return ingest.WithHint(err, "did you mean `--%s`?", f)
 	}
-	if hint := suggest.Flags[word]; hint != "" {
+	if hint := suggest.Flag(cmd.Name(), word); hint != "" {
 		return ingest.WithHint(err, "%s", hint)
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
 )
 
@@ -123,6 +124,9 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 		}
 	}
 	if o.parsed.By, err = calltree.ParseBy(cmp.Or(o.by, calltree.Function.String())); err != nil {
+		if hint := suggest.Value("", "by", o.by); hint != "" {
+			return ingest.WithHint(cli.Usagef("--by %v", err), "%s", hint)
+		}
 		return cli.Usagef("--by %v", err)
 	}
 	if slices.Contains(o.parsed.By, calltree.Label) {

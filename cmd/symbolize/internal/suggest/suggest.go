@@ -1,7 +1,11 @@
 // Package suggest leads users of other tools, and mistyped words, to ours.
 package suggest
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Commands are commands of perf, pprof, binutils and FlameGraph, with ours for each task.
 var Commands = map[string]string{
@@ -35,38 +39,99 @@ var Commands = map[string]string{
 	"symbolizer":      "lookup -e FILE ADDR",
 }
 
-// Flags are flags of perf and pprof that no command of ours has under this name, with
-// the flag or command that gives the same result.
-var Flags = map[string]string{
-	"C":            "`symbolize btf FILE TYPE` prints a type as C, with offsets and sizes",
-	"e":            "an event is --event EVENT; `symbolize lookup -e FILE ADDR` looks addresses up",
-	"sizes":        "`symbolize btf FILE` lists the types with their sizes",
-	"call-graph":   "`symbolize tree` and `symbolize flamegraph` show who calls whom",
-	"children":     "top has both columns, flat and cum: --sort cum sorts by the second",
-	"comms":        "--comm NAME selects threads by name",
-	"cum":          "--sort cum sorts by it",
-	"diff_base":    "`symbolize diff BASE NEW` compares profiles",
-	"dso":          "--by object adds up by object, --focus NAME selects one",
-	"dsos":         "--by object adds up by object, --focus NAME selects one",
-	"flat":         "--sort flat sorts by it",
-	"functions":    "--by function adds up by function",
-	"http":         "`symbolize web` serves the pages of pprof",
-	"i":            "captures are arguments, without a flag",
-	"input":        "captures are arguments, without a flag",
-	"list":         "`symbolize annotate CAPTURE FUNCTION` prints the code of functions",
-	"lines":        "--by line adds up by line",
-	"no-children":  "--sort flat sorts by the samples in functions themselves",
-	"nodecount":    "-n N prints the N heaviest",
-	"nodefraction": "--min-share PCT leaves out lighter ones",
-	"sample_index": "--event EVENT chooses the event",
-	"show_from":    "--show-from REGEXP leaves out the frames above",
-	"stdio":        "`symbolize top` prints text; report writes a page",
-	"sort":         "--by adds up by other attributes, such as --by object",
-	"svg":          "`symbolize flamegraph -o x.svg` draws",
-	"tagfocus":     "--comm, --pid and --by select and group by labels",
-	"text":         "`symbolize top` prints text",
-	"top":          "`symbolize top` prints the heaviest functions",
-	"traces":       "`symbolize resolve --format script` prints each stack",
+// flags are flags of perf and pprof that no command of ours has under this name, with
+// the flag or command that gives the same result. A key with two words is for one command.
+var flags = map[string]string{
+	"F":             "perf record -F and `symbolize capture --stacks -F` set the frequency; --format json has all columns",
+	"G":             "`symbolize tree --callers` and `symbolize flamegraph --reverse` begin at the sampled functions",
+	"S":             "--focus '^NAME$' selects the samples of a function",
+	"g":             callGraph,
+	"annotate s":    functionCode,
+	"diff":          "--base FILE draws the difference from FILE",
+	"disasm":        functionCode,
+	"weblist":       functionCode,
+	"peek":          "`symbolize peek FUNCTION CAPTURE` prints callers and callees",
+	"percent-limit": "--min-share PCT leaves out lighter ones",
+	"C":             "`symbolize btf FILE TYPE` prints a type as C, with offsets and sizes",
+	"e":             "an event is --event EVENT; `symbolize lookup -e FILE ADDR` looks addresses up",
+	"sizes":         "`symbolize btf FILE` lists the types with their sizes",
+	"call-graph":    callGraph,
+	"children":      "top has both columns, flat and cum: --sort cum sorts by the second",
+	"comms":         "--comm NAME selects threads by name",
+	"cum":           "--sort cum sorts by it",
+	"diff_base":     "`symbolize diff BASE NEW` compares profiles",
+	"dso":           "--by object adds up by object, --focus NAME selects one",
+	"dsos":          "--by object adds up by object, --focus NAME selects one",
+	"flat":          "--sort flat sorts by it",
+	"functions":     "--by function adds up by function",
+	"http":          "`symbolize web` serves the pages of pprof",
+	"i":             "captures are arguments, without a flag",
+	"input":         "captures are arguments, without a flag",
+	"list":          functionCode,
+	"lines":         "--by line adds up by line",
+	"no-children":   "--sort flat sorts by the samples in functions themselves",
+	"nodecount":     "-n N prints the N heaviest",
+	"nodefraction":  "--min-share PCT leaves out lighter ones",
+	"sample_index":  "--event EVENT chooses the event",
+	"stdio":         "`symbolize top` prints text; report writes a page",
+	"sort":          otherAttributes,
+	"svg":           "`symbolize flamegraph -o x.svg` draws",
+	"text":          "`symbolize top` prints text",
+	"top":           "`symbolize top` prints the heaviest functions",
+	"traces":        "`symbolize resolve --format script` prints each stack",
+}
+
+const (
+	callGraph       = "`symbolize tree` and `symbolize flamegraph` show who calls whom"
+	functionCode    = "`symbolize annotate CAPTURE FUNCTION` prints the code of functions"
+	otherAttributes = "--by adds up by other attributes: object (perf's dso), function (sym), comm, pid, cpu, line (srcline)"
+)
+
+// values are values of flags of perf and pprof that ours do not accept: by flag and word, or by
+// flag for all words. A key with two words is for one command.
+var values = map[string]string{
+	"sort":             otherAttributes,
+	"by=package":       "--by object and --by file are near; --focus '^net/http[.]' selects a package",
+	"by=dso":           "--by object adds up by object",
+	"by=sym":           "--by function adds up by function",
+	"by=symbol":        "--by function adds up by function",
+	"by=srcline":       "--by line adds up by line",
+	"diff format=html": "`symbolize flamegraph --base BASE -o diff.html NEW` writes a page",
+	"diff format=svg":  "`symbolize flamegraph --base BASE -o diff.svg NEW` draws",
+	"top format=html":  "`symbolize report -o x.html CAPTURE` writes a page",
+	"tree format=html": "`symbolize report -o x.html CAPTURE` writes a page",
+}
+
+// Flag returns the hint for a flag of other tools that a command of ours does not have, "" for none.
+func Flag(command, flag string) string {
+	if hint := flags[command+" "+flag]; hint != "" {
+		return hint
+	}
+	return flags[flag]
+}
+
+// Value returns the hint for a value of a flag that a command does not accept, "" for none. Of a list
+// with commas its first word counts.
+func Value(command, flag, value string) string {
+	word, _, _ := strings.Cut(value, ",")
+	for _, key := range []string{command + " " + flag + "=" + word, flag + "=" + word, flag} {
+		if hint := values[key]; hint != "" {
+			return hint
+		}
+	}
+	return ""
+}
+
+// Hints returns all hints, for tests.
+func Hints() (list []string) {
+	for _, hints := range []map[string]string{flags, values} {
+		list = slices.AppendSeq(list, maps.Values(hints))
+	}
+	for _, ours := range Commands {
+		list = append(list, "`symbolize "+ours+"`")
+	}
+	slices.Sort(list)
+	return list
 }
 
 // maxNear is how many near names a suggestion has.
