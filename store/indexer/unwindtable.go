@@ -18,9 +18,21 @@ import (
 // same directives; then the fixed rules of PLT stubs and .init. A debug file, which does not run,
 // has .debug_frame alone.
 func (s *sources) unwindTable(f *elf.File, runs bool) {
+	b := s.unwindRules(f, runs)
+	if b == nil {
+		return
+	}
+	if table := unwindtab.Encode(b); table != nil {
+		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Unwind, s.path, table))
+	}
+}
+
+// unwindRules returns the rules of unwindTable in the worker's Builder; nil for a machine whose stacks
+// are not unwound.
+func (s *sources) unwindRules(f *elf.File, runs bool) *cfi.Builder {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {
-		return
+		return nil
 	}
 	if s.w.rules == nil {
 		s.w.rules = cfi.NewBuilder(arch)
@@ -48,9 +60,7 @@ func (s *sources) unwindTable(f *elf.File, runs bool) {
 	if n := b.Dropped(); n > 0 {
 		s.fail(lostEntries(n, nil))
 	}
-	if table := unwindtab.Encode(b); table != nil {
-		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Unwind, s.path, table))
-	}
+	return b
 }
 
 // searched is how much code is searched for restorers at a time.

@@ -313,3 +313,12 @@ func (b *Builder) Rows(visit func(start addr.Addr, rule uint32)) {
 	}
 	put(end, 0)
 }
+
+// Ranges visits the functions of all sources in order of address; where sources overlap, the parts of
+// each that count. The present source is ended.
+func (b *Builder) Ranges(visit func(addr.Range)) {
+	b.NextSource()
+	for i := range b.done {
+		visit(b.done[i].Range)
+	}
+}
