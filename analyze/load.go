@@ -183,6 +183,9 @@ func (s *Session) open(ctx context.Context, path string, opts input.Options) (
 	if err = cmp.Or(err, found); err == nil && !seen { // a profile: its locations do not change
 		err = s.findObjects(ctx, seenIn(p))
 	}
+	if err == nil && p.Stats.Callers.Restored > 0 {
+		err = s.findRestored(ctx, p)
+	}
 	if err == nil && opts.Event != "" && EventIndex(p, opts.Event) < 0 {
 		err = &ingest.EventError{Capture: path, Event: opts.Event}
 	}

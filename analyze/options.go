@@ -114,6 +114,11 @@ type Naming struct {
 	// are unknown.
 	Clocks func() (bundle.Clocks, error)
 
+	// Callers checks and completes stacks that were made of frame pointers, see analyze/callers.
+	Callers bool
+	// Gaps, with Callers, inserts a frame where callers are missing.
+	Gaps bool
+
 	// Undecided leaves open which addresses are return addresses where only tables of the store can
 	// decide, as analyze/batch does, which reads those later: ingest.Object.Undecided.
 	Undecided bool
@@ -220,6 +225,9 @@ func (s *Session) InputOptions() input.Options {
 		Now:      s.clocks,
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,
+	}
+	if o.Callers {
+		opts.Callers = s.completeCallers
 	}
 	if o.Undecided {
 		opts.Undecided = func(o *ingest.Object) bool {

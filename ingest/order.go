@@ -133,7 +133,7 @@ func IsStackEnd(name string) bool {
 	if _, ok := NoTableFile(name); ok {
 		return true
 	}
-	for r := StackTruncated; r <= CallersUncertain; r++ {
+	for r := StackTruncated; r <= CallersMissing; r++ {
 		if name == "["+r.String()+"]" {
 			return true
 		}
@@ -156,6 +156,7 @@ func CompareObjects(a, b *Object) int {
 		CompareFiles(&a.File, &b.File),
 		cmp.Compare(a.Reason, b.Reason),
 		compareBools(a.Undecided, b.Undecided),
+		compareBools(a.Entry, b.Entry),
 	)
 }
 

@@ -117,6 +117,9 @@ type Object struct {
 	// Undecided is set for a second record of an object with return addresses that symbol tables
 	// have not yet confirmed: Offset is of the byte before. See input.Options.Undecided.
 	Undecided bool
+	// Entry is set for a second record of an object with functions that called others at a place that
+	// is not known (analyze/callers): Offset is of a function's first instruction, and no line is known.
+	Entry bool
 
 	// why nothing in this object can get a name from any store; ReasonNone otherwise
 	Reason   Reason
@@ -188,6 +191,19 @@ type Profile struct {
 	Names *Names // nil until resolved
 	Meta  Meta
 	Stats Stats
+}
+
+// Home returns the object that the functions of an object are of: itself, but of a second record
+// (Object.Entry) the first, which is before it.
+func (p *Profile) Home(o ObjectID) ObjectID {
+	if o > 0 && p.Objects[o].Entry {
+		first := p.Objects[o]
+		first.Entry = false
+		if CompareObjects(&first, &p.Objects[o-1]) == 0 {
+			return o - 1
+		}
+	}
+	return o
 }
 
 // Stack appends the locations of a stack, leaf first, to list.
@@ -264,6 +280,7 @@ type Stats struct {
 	UnknownRecords uint64
 	UnknownIDs     uint64 // samples with an unknown event ID
 	Copied         CopiedStats
+	Callers        CallerStats
 	// KernelList is set if a kallsyms text placed the kernel's addresses.
 	KernelList bool
 	// NoStarts is set if there are names of a pprof file, which have no SymOff.
@@ -308,6 +325,7 @@ func (s *Stats) Add(o *Stats) {
 	s.UnknownRecords += o.UnknownRecords
 	s.UnknownIDs += o.UnknownIDs
 	s.Copied.Add(&o.Copied)
+	s.Callers.Add(&o.Callers)
 	s.KernelList = s.KernelList || o.KernelList
 	s.NoStarts = s.NoStarts || o.NoStarts
 	s.NoReturns = s.NoReturns || o.NoReturns
@@ -349,6 +367,37 @@ func (c *CopiedStats) Add(o *CopiedStats) {
 	c.NotCopied += o.NotCopied
 	c.Guessed += o.Guessed
 	c.Bytes = max(c.Bytes, o.Bytes)
+}
+
+// CallerStats counts what is known of the callers in stacks that were made of frame pointers, by
+// samples (analyze/callers). All are 0 if the stacks are as they were recorded.
+type CallerStats struct {
+	Samples uint64 // that were checked
+
+	// Pairs of a function and its caller in the stacks of all samples.
+
+	Proven   uint64 // by the unwind rule of the function
+	Restored uint64 // the caller was not recorded, and no other one is possible
+	Recorded uint64 // neither proven nor refuted
+	Cut      uint64 // the rest of the stack were no callers
+	Gaps     uint64 // a caller at least is missing
+
+	// Samples with at least one such pair.
+
+	SamplesRestored, SamplesCut, SamplesGaps uint64
+}
+
+// Add adds the counts of another part of the samples.
+func (c *CallerStats) Add(o *CallerStats) {
+	c.Samples += o.Samples
+	c.Proven += o.Proven
+	c.Restored += o.Restored
+	c.Recorded += o.Recorded
+	c.Cut += o.Cut
+	c.Gaps += o.Gaps
+	c.SamplesRestored += o.SamplesRestored
+	c.SamplesCut += o.SamplesCut
+	c.SamplesGaps += o.SamplesGaps
 }
 
 // Warning is a defect of an input, or another fact for the user.
@@ -570,6 +619,11 @@ const (
 	// CallersUncertain: a frame inserted into a copied stack after code without unwind rules, which
 	// was left by its frame pointer: that may belong to an outer function.
 	CallersUncertain
+	// CallersUnknown: a frame in place of the rest of a stack made of frame pointers: the words that
+	// follow are proven to be no callers (analyze/callers).
+	CallersUnknown
+	// CallersMissing: a frame in place of callers that such a stack lacks, where several are possible.
+	CallersMissing
 	numReasons
 )
 
@@ -603,6 +657,8 @@ var reasonText = [numReasons]string{
 	ChainBroken:      "chain broken",
 	StackNotCopied:   "stack not copied",
 	CallersUncertain: "callers uncertain",
+	CallersUnknown:   "callers unknown",
+	CallersMissing:   "…",
 }
 
 // String returns the reason in words, as reports print it.

@@ -45,6 +45,7 @@ type Coverage struct {
 	Uncalled    *Uncalled        `json:"uncalled,omitempty"` // nil for none
 	Unknown     uint64           `json:"unknown_records,omitempty"`
 	Copied      *Copied          `json:"copied_stacks,omitempty"`
+	Callers     *Callers         `json:"callers,omitempty"`
 	Warnings    []string         `json:"warnings,omitempty"`
 }
 
@@ -129,7 +130,8 @@ var domainText = [...]string{
 func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 	c := &Coverage{Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, CutChains: p.Stats.CutChains,
 		Unknown: p.Stats.UnknownRecords,
-		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied)}
+		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied),
+		Callers: NewCallers(&p.Stats.Callers)}
 	for _, path := range p.Meta.Captures {
 		c.Captures = append(c.Captures, ingest.Printable(path))
 	}

@@ -101,6 +101,9 @@ func (c *Coverage) WriteSummary(w io.Writer) error {
 	if c.Copied != nil {
 		fmt.Fprintf(out, "stacks     %s\n", c.Copied)
 	}
+	if c.Callers != nil {
+		fmt.Fprintf(out, "callers    %s\n", c.Callers)
+	}
 	if losses := c.losses(); losses != "" {
 		fmt.Fprintf(out, "losses     %s\n", losses)
 	}
@@ -153,6 +156,9 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if c.Copied != nil {
 		fmt.Fprintf(out, "stacks: %s\n", c.Copied)
+	}
+	if c.Callers != nil {
+		fmt.Fprintf(out, "callers: %s\n", c.Callers)
 	}
 	if u := c.Uncalled; u != nil {
 		fmt.Fprintf(out, "callers: %s: words that code without frame pointers left\n%*s%s\n", u, 9, "", u.Hint)

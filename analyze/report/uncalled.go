@@ -108,8 +108,8 @@ func (c *uncalledCount) heaviest(count bool) (heaviest ingest.LocationID) {
 // the first byte, or the byte after it, is put onto stacks as the address that the outermost
 // function returns to.
 func atStart(p *ingest.Profile, l ingest.LocationID) bool {
-	if p.Names.SymOff[l] != 0 || !p.Names.Named(l) ||
-		p.Objects[p.Locations[l].Object].Kind != ingest.ELF {
+	o := &p.Objects[p.Locations[l].Object]
+	if p.Names.SymOff[l] != 0 || !p.Names.Named(l) || o.Kind != ingest.ELF || o.Entry {
 		return false
 	}
 	switch name := functionAt(p, l); name {

@@ -211,6 +211,24 @@ func (a *Addresses) Of(off addr.Offset) (addr.Addr, bool) {
 	return found, known
 }
 
+// Offset is the inverse of Of for code of an object with mappings that fit one layout; false for
+// others.
+func (a *Addresses) Offset(at addr.Addr) (addr.Offset, bool) {
+	if a.linked {
+		return addr.Offset(at), true
+	}
+	if len(a.pieces) > 0 {
+		return 0, false
+	}
+	for i := range a.segments {
+		s := &a.segments[i]
+		if at >= s.Addr && uint64(at-s.Addr) < s.FileSize {
+			return s.Offset + addr.Offset(at-s.Addr), true
+		}
+	}
+	return 0, false
+}
+
 // Reason returns why an offset has no table address.
 func (a *Addresses) Reason() ingest.Reason {
 	if len(a.pieces) > 0 {

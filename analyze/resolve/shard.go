@@ -37,8 +37,9 @@ type worker struct {
 	base  uint32 // number of its first function among all
 	funcs []ingest.Function
 
-	object *object // of finder and index
-	symbol string  // the name of its one function, if the capture has it
+	object *object         // of finder and index
+	home   ingest.ObjectID // of its functions
+	symbol string          // the name of its one function, if the capture has it
 	finder *Finder
 	index  map[funcKey]uint32 // in funcs
 
@@ -72,7 +73,7 @@ func (w *worker) join(j *join, s *shard) {
 	}
 	if w.object != s.object {
 		w.object, w.finder = s.object, NewFinder(j.view, s.object.manifest)
-		w.symbol = s.object.symbolOf(src)
+		w.symbol, w.home = s.object.symbolOf(src), j.p.Home(s.object.id)
 		clear(w.index)
 	}
 	w.addrs = w.addrs[:0]
@@ -117,7 +118,8 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	j.first[t.loc] = uint32(len(s.frames))
 	frames := f.Frames(p)
 	last := len(frames) - 1
-	if j.opts.NoInlines && last > 0 {
+	entry := j.p.Objects[s.object.id].Entry
+	if (j.opts.NoInlines || entry) && last > 0 {
 		frames = frames[last:]
 		last = 0
 	}
@@ -129,6 +131,9 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	physical := &Frame{}
 	if last >= 0 {
 		physical = &frames[last]
+	}
+	if entry { // a function that was called somewhere in it
+		physical = &Frame{Name: physical.Name, DeclFile: physical.DeclFile, DeclLine: physical.DeclLine}
 	}
 	s.frames = append(s.frames, w.frame(physical, name, false))
 	j.depth[t.loc] = uint16(uint32(len(s.frames)) - j.first[t.loc])
@@ -153,7 +158,7 @@ func (w *worker) frame(fr *Frame, name Text, inlined bool) ingest.Frame {
 		n = uint32(len(w.funcs))
 		w.index[key] = n
 		fn := ingest.Function{
-			Object: w.object.id, SystemName: cmp.Or(w.symbol, wholeFunction(w.finder.Text(name))),
+			Object: w.home, SystemName: cmp.Or(w.symbol, wholeFunction(w.finder.Text(name))),
 			File:      w.finder.Text(key.file),
 			StartLine: clampLine(key.line),
 		}

@@ -41,7 +41,12 @@ type Capture struct {
 	source  source
 	profile *ingest.Profile // once it was made
 	stacks  StackOptions    // that it was opened with
+	callers func(p *ingest.Profile, whole bool) (*ingest.Profile, Chain)
+	chain   Chain // of the profile, nil if its stacks are as recorded
 }
+
+// Chain converts a stack of locations, innermost first, to the locations of a completed profile.
+type Chain func([]ingest.LocationID) []ingest.LocationID
 
 // source is the content of a capture of one kind. Sources implement the optional interfaces below
 // that apply to their content. The Capture's lock is held during all calls except replay.
@@ -78,6 +83,13 @@ type bundledSource interface {
 	opened() *bundle.Bundle
 	hasStacks() bool
 	with(f *file, opts *Options) source // the same bundle with other options
+}
+
+// framePointerSource is a source with stacks that may be made of frame pointers.
+type framePointerSource interface {
+	// framePointers reports whether all of a profile's stacks are, and whether all mappings of the
+	// processes are known.
+	framePointers(p *ingest.Profile) (all, whole bool)
 }
 
 // Path returns the path that the capture was opened by.
@@ -167,7 +179,8 @@ func (c *Capture) With(opts Options) *Capture {
 	defer c.mu.Unlock()
 	f := *c.file
 	f.closers = nil
-	return &Capture{file: &f, source: c.source.(bundledSource).with(&f, &opts), stacks: opts.Stacks}
+	return &Capture{file: &f, source: c.source.(bundledSource).with(&f, &opts), stacks: opts.Stacks,
+		callers: opts.Callers}
 }
 
 // Close closes the file. The Profile stays usable.
@@ -187,6 +200,11 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 				Text: fmt.Sprintf("%s: not read whole: %v", c.file.path, err),
 				Hint: "the file system could not read it: run it again when it can"})
 		}
+		if s, ok := c.source.(framePointerSource); ok && c.callers != nil {
+			if all, whole := s.framePointers(p); all {
+				p, c.chain = c.callers(p, whole)
+			}
+		}
 		c.profile = p
 	}
 	return c.profile, nil
@@ -203,7 +221,12 @@ func (c *Capture) ReadError() error { return c.file.reads.Err() }
 func (c *Capture) Replay(ctx context.Context, visit func(*ReplaySample) error) error {
 	err := ErrNoReplay
 	if s, ok := c.source.(replaySource); ok {
-		err = s.replay(ctx, c.Profile, visit)
+		err = s.replay(ctx, c.Profile, func(s *ReplaySample) error {
+			if c.chain != nil {
+				s.complete(c.chain)
+			}
+			return visit(s)
+		})
 	}
 	if errors.Is(err, ErrNoReplay) {
 		return fmt.Errorf("%s: %w", c.file.path, err)

@@ -48,7 +48,7 @@ func Open(ctx context.Context, path string, opts Options) (*Capture, error) {
 		in.closers.Close()
 		return nil, withHint(err)
 	}
-	return &Capture{file: in, source: src, stacks: opts.Stacks}, nil
+	return &Capture{file: in, source: src, stacks: opts.Stacks, callers: opts.Callers}, nil
 }
 
 // open opens the file or directory of a path.

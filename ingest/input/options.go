@@ -93,6 +93,12 @@ type Options struct {
 	// such stacks have the address in user mode and a frame with the reason StackNotUnwound.
 	Unwinder UnwinderFor
 
+	// Callers completes a profile with stacks that were made of frame pointers: it returns another
+	// profile, and the conversion of the old one's stacks to it, or p and nil. whole is set if all
+	// mappings are known. Replays have the stacks, too, without addresses. nil leaves stacks as they
+	// were recorded.
+	Callers func(p *ingest.Profile, whole bool) (*ingest.Profile, Chain)
+
 	// Bundles are opened bundles, which must stay open until the Profile is made. Their BPF
 	// programs, symbols, modules and mappings are used if a perf.data of the same boot lacks them;
 	// see Capture.Contributions.
@@ -136,6 +142,18 @@ type ReplaySample struct {
 	State    string        // of the thread, in derived events: see ingest.StateTag
 	Frames   []ReplayFrame // leaf first
 	Payload  *Payload      // nil if the sample has no RAW data
+}
+
+// complete replaces the frames by those of a completed stack, which have no addresses.
+func (s *ReplaySample) complete(chain Chain) {
+	list := make([]ingest.LocationID, len(s.Frames))
+	for i := range s.Frames {
+		list[i] = s.Frames[i].Location
+	}
+	s.Frames = s.Frames[:0]
+	for _, l := range chain(list) {
+		s.Frames = append(s.Frames, ReplayFrame{Location: l})
+	}
 }
 
 // Seen has the objects of a capture before return addresses are decided.

@@ -18,6 +18,7 @@ type identity struct {
 	length    int // of an ID shorter than a key: such IDs match only at equal lengths
 	refSymbol string
 	undecided bool
+	entry     bool
 	reason    ingest.Reason
 	file      ingest.FileRef // this and the following only without an ID
 	symbol    string
@@ -33,7 +34,8 @@ func identities(objects []ingest.Object) []identity {
 	ids := make([]identity, len(objects))
 	for i := range objects {
 		o := &objects[i]
-		id := identity{kind: o.Kind, refSymbol: o.RefSymbol, undecided: o.Undecided}
+		id := identity{kind: o.Kind, refSymbol: o.RefSymbol, undecided: o.Undecided,
+			entry: o.Entry}
 		if o.ID.IsZero() {
 			id.file, id.symbol, id.codeLen, id.pid = o.File, o.Symbol, o.Length, o.PID
 			id.capture, id.reason = o.Capture, o.Reason

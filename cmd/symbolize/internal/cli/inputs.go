@@ -41,6 +41,9 @@ type InputOptions struct {
 
 	Stacks StackMap // files that belong to a stack map
 
+	Chains string // of --chains: a word, "" for stacks as they were recorded
+	gaps   bool   // of --gaps
+
 	TrustPaths bool // a file at its path is the one that ran
 	NoCommand  bool // without the arguments of recorded commands
 	Jobs       int  // workers; 0 is one for each CPU
@@ -102,6 +105,9 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	o.AddPods(fs)
 	fs.StringVar(&o.Weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
+	fs.StringVar(&o.Chains, "chains", ChainsRecorded, "print stacks made of frame pointers as recorded, or "+
+		"checked and completed: `recorded` or proven (see docs/stacks.md)")
+	fs.BoolVar(&o.gaps, "gaps", false, "with --chains proven: print […] where callers are missing")
 	fs.StringVar(&o.times, "time", "",
 		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")
 }
@@ -170,6 +176,9 @@ func (o *InputOptions) Validate(args []string) error {
 			o.cpu = append(o.cpu, int32(n))
 		}
 	}
+	if o.Chains != "" && o.Chains != ChainsRecorded && o.Chains != ChainsProven {
+		return Usagef("--chains %s: it is recorded or proven", o.Chains)
+	}
 	if err := cmp.Or(CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms), o.Pods.Read()); err != nil ||
 		o.Names == "" {
 		return err
@@ -192,6 +201,12 @@ func (o *InputOptions) checkDerived() error {
 	}
 	return nil
 }
+
+// Words of --chains.
+const (
+	ChainsRecorded = "recorded"
+	ChainsProven   = "proven"
+)
 
 const maxWakerDepth = 100
 

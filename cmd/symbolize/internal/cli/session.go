@@ -110,6 +110,8 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Names:      o.NamePolicy,
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
+			Callers:    o.Chains == ChainsProven,
+			Gaps:       o.gaps,
 			Clocks:     sys.ReadClocks,
 		},
 		Stdin: a.Env.Stdin,

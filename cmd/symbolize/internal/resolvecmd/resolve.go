@@ -105,7 +105,9 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if err := cli.FormatByName(&o.format, o.output, o.each, resolveFormats...); err != nil {
 		return err
 	}
-	o.Payloads = o.format == cli.Script
+	if o.Payloads = o.format == cli.Script; o.Payloads {
+		o.Chains = cli.ChainsRecorded // perf's addresses, one by one
+	}
 	o.Branches, o.Runs = o.format == cli.AutoFDO, o.format == cli.AutoFDO
 	if o.object != "" && !o.Runs {
 		return cli.Usagef("--object: of --format autofdo only")
