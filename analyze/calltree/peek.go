@@ -18,6 +18,14 @@ import (
 type Peek struct {
 	Head
 	Functions []Peeked `json:"functions"`
+	Left      int      `json:"rows_left_off,omitempty"` // by Cut
+}
+
+// Cut leaves the n heaviest functions; 0 leaves all.
+func (t *Peek) Cut(n int) {
+	if n > 0 && len(t.Functions) > n {
+		t.Left, t.Functions = len(t.Functions)-n, t.Functions[:n]
+	}
 }
 
 // Peeked is a function with its callers and callees, heaviest first.
@@ -107,6 +115,9 @@ func (t *Peek) WriteText(w io.Writer, style table.Style) error {
 			for j := range f.Callees {
 				t.writeCall(out, style, f, &f.Callees[j], " [inlined]")
 			}
+		}
+		if t.Left > 0 {
+			fmt.Fprintf(out, "%s more rows\n", table.Thousands(uint64(t.Left)))
 		}
 	})
 }

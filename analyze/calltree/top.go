@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
@@ -16,6 +17,8 @@ type TopOptions struct {
 	Options
 	Limit int  // how many rows are printed; 0 for all
 	Cum   bool // sort by the cumulative value
+	// MinShare leaves out rows with a smaller cumulative share of the total, 0 to 1.
+	MinShare float64
 }
 
 // Top is a flat and cumulative table, by function unless Options.By is set.
@@ -85,10 +88,15 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 	for i := range rows {
 		nodes[i] = rows[i].Node
 	}
+	all := len(rows)
+	if opts.MinShare > 0 {
+		least := threshold(opts.MinShare, s.Total)
+		rows = slices.DeleteFunc(rows, func(r Row) bool { return r.Cum < least })
+	}
 	if opts.Limit > 0 && len(rows) > opts.Limit {
-		t.Left = len(rows) - opts.Limit
 		rows = rows[:opts.Limit]
 	}
+	t.Left = all - len(rows)
 	full := report.NewDemangler(report.Full)
 	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {

@@ -16,6 +16,8 @@ type TreeOptions struct {
 	MinShare float64
 	// MaxDepth leaves out deeper nodes; 0 is no limit.
 	MaxDepth int
+	// Limit leaves out all nodes but as many of the heaviest, without the root; 0 is no limit.
+	Limit int
 }
 
 // TreeNode is a node at one place of a tree.
@@ -166,7 +168,54 @@ func (b *treeBuilder) build(root TreeNode) *Tree {
 	for i := 0; i < len(b.tree.Nodes); i++ {
 		b.split(int32(i))
 	}
+	b.tree.cut(b.opts.Limit)
 	return b.tree
+}
+
+// cut leaves the heaviest nodes: of equal ones the callers of others, which come first. Children are
+// sorted by weight, so that those that are left are the first of each node.
+func (t *Tree) cut(limit int) {
+	if limit == 0 || len(t.Nodes) <= limit+1 {
+		return
+	}
+	order := make([]int32, len(t.Nodes)-1)
+	for i := range order {
+		order[i] = int32(i) + 1
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(t.Nodes[b].Cum, t.Nodes[a].Cum), cmp.Compare(a, b))
+	})
+	place := make([]int32, len(t.Nodes)) // of the nodes that are left, plus one
+	place[0] = 1
+	slices.Sort(order[:limit])
+	for i, n := range order[:limit] {
+		place[n] = int32(i) + 2
+	}
+	left := make([]TreeNode, 0, limit+1)
+	for i, n := range t.Nodes {
+		if place[i] == 0 {
+			continue
+		}
+		if n.Parent >= 0 {
+			n.Parent = place[n.Parent] - 1
+		}
+		children := n.Children
+		n.Children = 0
+		for c := n.First; c < n.First+children; c++ {
+			if place[c] > 0 {
+				n.Children++
+				continue
+			}
+			n.Left, n.LeftBase = n.Left+t.Nodes[c].Cum, n.LeftBase+t.Nodes[c].BaseCum
+			t.LeftOut++
+			t.LeftValue += t.Nodes[c].Cum
+		}
+		if n.Children > 0 {
+			n.First = place[n.First] - 1
+		}
+		left = append(left, n)
+	}
+	t.Nodes = left
 }
 
 // threshold is the least value that is kept: at least 1.

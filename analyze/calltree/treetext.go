@@ -90,6 +90,9 @@ func (t *TreeReport) limits() string {
 	if t.cut.MaxDepth > 0 {
 		why = append(why, fmt.Sprintf("deeper than %d (--max-depth)", t.cut.MaxDepth))
 	}
+	if t.cut.Limit > 0 {
+		why = append(why, fmt.Sprintf("lighter than the first %d (-n)", t.cut.Limit))
+	}
 	return strings.Join(why, " or ")
 }
 

@@ -36,8 +36,9 @@ type Coverage struct {
 	NamedFrames float64          `json:"named_percent"`
 	Domains     []DomainCoverage `json:"domains"`
 	BuildIDs    []IDCoverage     `json:"build_ids"`
-	Objects     []Origin         `json:"objects,omitempty"` // most frames first
-	Missing     []Missing        `json:"missing"`           // heaviest first
+	Objects     []Origin         `json:"objects,omitempty"`       // most frames first
+	Missing     []Missing        `json:"missing"`                 // heaviest first
+	Left        int              `json:"rows_left_off,omitempty"` // of Missing, by Cut
 	Probable    []Probable       `json:"probable,omitempty"`
 	Lost        uint64           `json:"lost"`
 	Throttled   uint64           `json:"throttled"`
@@ -109,6 +110,13 @@ type Missing struct {
 	SampleShare float64 `json:"samples_percent"`
 	Hint        string  `json:"hint,omitempty"`
 	Package     string  `json:"debug_package,omitempty"` // the command that installs it
+}
+
+// Cut leaves the n heaviest rows of Missing; 0 leaves all.
+func (c *Coverage) Cut(n int) {
+	if n > 0 && len(c.Missing) > n {
+		c.Left, c.Missing = len(c.Missing)-n, c.Missing[:n]
+	}
 }
 
 // Probable is a function captured with name, tag and length only: its lines come from a function of

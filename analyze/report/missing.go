@@ -172,6 +172,9 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 		return out.Flush()
 	}
 	c.writeMissing(out, len(c.Missing), table.StyleOf(w))
+	if c.Left > 0 {
+		fmt.Fprintf(out, "%d more rows\n", c.Left)
+	}
 	return out.Flush()
 }
 

@@ -41,7 +41,7 @@ const (
 var Extensions = map[string]string{
 	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
-	HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
+	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }
 
 // FoldedHint is the hint for terminals of commands that can print folded stacks.
@@ -116,6 +116,33 @@ func AddChoice(cmd *cobra.Command, p *string, name, usage string, words ...strin
 func AddOutput(fs *pflag.FlagSet, p *string) {
 	fs.StringVarP(p, "output", "o", "",
 		"write to `FILE`; - is standard output (default)")
+}
+
+// Result is where a report goes, and in which format.
+type Result struct {
+	Output, Format string
+	words          []string
+}
+
+// AddFlags adds -o and --format with these words, the first of them the default.
+func (r *Result) AddFlags(cmd *cobra.Command, words ...string) {
+	r.words = words
+	AddOutput(cmd.Flags(), &r.Output)
+	AddFileFormat(cmd, &r.Format, words...)
+}
+
+// Check sets the format by the name of the output, and refuses to write over an input.
+func (r *Result) Check(inputs []string) error {
+	return cmp.Or(FormatByName(&r.Format, r.Output, false, r.words...),
+		RefuseOverwrite(inputs, []string{r.Output}))
+}
+
+// CheckLimit checks -n.
+func CheckLimit(n int) error {
+	if n < 0 {
+		return Usagef("-n %d: it is at least 0", n)
+	}
+	return nil
 }
 
 // AddLimit adds -n and its other name, --rows.

@@ -2,6 +2,7 @@
 package inspectcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,7 +27,7 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, the readable part
 
 // NewInfo makes the command `info`.
 func NewInfo(a *cli.App) *cobra.Command {
-	var format string
+	var to cli.Result
 	var stacks cli.StackMap
 	cmd := &cobra.Command{
 		Use:     "info [FILE]",
@@ -36,7 +37,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
 		Args:    cli.OneArg("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := stacks.Parse(nil); err != nil {
+			if err := cmp.Or(stacks.Parse(nil), to.Check(args)); err != nil {
 				return err
 			}
 			process.SetGC(a.Env.Getenv, process.FoldGC)
@@ -50,15 +51,15 @@ func NewInfo(a *cli.App) *cobra.Command {
 				return err
 			}
 			a.Partial = info.Damaged()
-			return a.WriteOutput("", false, func(w io.Writer) error {
-				if format == cli.JSON {
+			return a.WriteOutput(to.Output, false, func(w io.Writer) error {
+				if to.Format == cli.JSON {
 					return ingest.WriteJSON(w, info)
 				}
 				return info.WriteText(w)
 			})
 		}),
 	}
-	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
+	to.AddFlags(cmd, cli.Text, cli.JSON)
 	cmd.Flags().SortFlags = false
 	stacks.AddTo(cmd.Flags())
 	return cmd

@@ -21,9 +21,9 @@ import (
 type diffOptions struct {
 	cli.InputOptions
 	selectOptions
-	format string
-	base   []string
-	lines  bool
+	cli.Result
+	base  []string
+	lines bool
 	judgeOptions
 	normalize bool
 	compared  bool // --normalize is given, true or false
@@ -42,14 +42,12 @@ type judgeOptions struct {
 // check checks the flags, of which judged is set.
 func (o *judgeOptions) check() error {
 	switch {
-	case o.rows < 0:
-		return cli.Usagef("-n %d: it is at least 0", o.rows)
 	case !(o.alpha > 0 && o.alpha < 1):
 		return cli.Usagef("--alpha %v: expected a number between 0 and 1", o.alpha)
 	case !(o.failAbove >= 0):
 		return cli.Usagef("--fail-above %v: it is at least 0", o.failAbove)
 	}
-	return nil
+	return cli.CheckLimit(o.rows)
 }
 
 // bound is --fail-above as a share; nil if it is not given.
@@ -117,7 +115,7 @@ func (o *diffOptions) addFlags(cmd *cobra.Command) {
 		"a difference with a corrected p below `P` is significant")
 	fs.Float64Var(&o.failAbove, "fail-above", 0,
 		"exit with 5 if a function grew by more than `PCT` percent and by more than chance explains")
-	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, cli.Folded)
+	o.Result.AddFlags(cmd, cli.Text, cli.JSON, cli.Folded)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
@@ -139,7 +137,10 @@ func (o *diffOptions) validate(args []string) error {
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
 	}
-	if o.format == cli.Folded && o.judged {
+	if err := o.Result.Check(slices.Concat(o.base, args)); err != nil {
+		return err
+	}
+	if o.Format == cli.Folded && o.judged {
 		return cli.Usagef("--fail-above needs --format text or json")
 	}
 	if err := o.check(); err != nil {
@@ -162,7 +163,7 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 	}
 	return withSides(ctx, a, &o.InputOptions, base, sides, func(s *cli.Session, before,
 		after []diff.Input) error {
-		if o.format == cli.Folded {
+		if o.Format == cli.Folded {
 			return writeFolded(a, s, o, before, after)
 		}
 		opts := o.treeCalls(s, profilesOf(after, before)...)
@@ -173,7 +174,7 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if o.judged && !o.compared && d.TotalsDiffer() {
 			return chooseComparison(a, d)
 		}
-		if err := writeReport(a, d, o.format); err != nil {
+		if err := writeReport(a, d, &o.Result); err != nil {
 			return err
 		}
 		return judgeDiff(a, d, o.failAbove)
@@ -240,7 +241,7 @@ func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []dif
 		return err
 	}
 	warnUnmatched(a, f.Unmatched())
-	return a.WriteOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 		return f.WriteFolded(w, o.normalize)
 	})
 }

@@ -18,7 +18,8 @@ import (
 type peekOptions struct {
 	cli.InputOptions
 	selectOptions
-	format string
+	cli.Result
+	rows int
 
 	function *regexp.Regexp
 }
@@ -45,7 +46,8 @@ func NewPeek(a *cli.App) *cobra.Command {
 			return runPeek(ctx, a, o, args[1:])
 		}),
 	}
-	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
+	cli.AddLimit(cmd.Flags(), &o.rows, 0, "print the `N` heaviest; 0 for all")
+	o.Result.AddFlags(cmd, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
@@ -67,7 +69,9 @@ func (o *peekOptions) validate(args []string) (err error) {
 		return cli.Usagef("FUNCTION: %w", expressionError(err))
 	}
 	return cmp.Or(
+		cli.CheckLimit(o.rows),
 		o.InputOptions.Validate(args[1:]),
+		o.Result.Check(args[1:]),
 		o.selectOptions.parse(&o.Keep),
 	)
 }
@@ -76,7 +80,8 @@ func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) er
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
 		r := calltree.NewPeek(p, o.function, o.calls(s, p))
-		if err := writeReport(a, r, o.format); err != nil || len(r.Functions) > 0 {
+		r.Cut(o.rows)
+		if err := writeReport(a, r, &o.Result); err != nil || len(r.Functions) > 0 {
 			return err
 		}
 		err := fmt.Errorf("no function of the samples matches %q", o.function.String())

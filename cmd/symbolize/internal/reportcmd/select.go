@@ -213,12 +213,15 @@ func warnUnmatched(a *cli.App, names []string) {
 	}
 }
 
-// writeReport prints a report in a format.
-func writeReport(a *cli.App, r callReport, format string) error {
+// writeReport writes a report.
+func writeReport(a *cli.App, r callReport, to *cli.Result) error {
 	warnUnmatched(a, r.Unmatched())
-	return a.WriteOutput("", false, func(w io.Writer) error {
-		if format == cli.JSON {
+	return a.WriteOutput(to.Output, false, func(w io.Writer) error {
+		switch {
+		case to.Format == cli.JSON:
 			return r.WriteJSON(w)
+		case to.Output != "" && to.Output != "-":
+			return r.WriteText(w, table.Style{})
 		}
 		return r.WriteText(w, a.Style())
 	})

@@ -19,10 +19,11 @@ const defaultTopRows = 30
 type topOptions struct {
 	cli.InputOptions
 	selectOptions
-	format string
-	rows   int
-	sort   string
-	branch bool
+	cli.Result
+	rows     int
+	minShare float64
+	sort     string
+	branch   bool
 }
 
 const topLong = `top prints a table of functions. flat is the weight of the samples in the function itself, cum
@@ -61,18 +62,19 @@ func (o *topOptions) addFlags(cmd *cobra.Command) {
 	cli.AddChoice(cmd, &o.sort, "sort", "sort by `COLUMN`: flat or cum", topSorts...)
 	fs.BoolVar(&o.branch, "branches", false,
 		"print the branches of perf record -b by source and target, with the share of mispredictions")
-	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
+	fs.Float64Var(&o.minShare, "min-share", 0, "leave out functions with less than `PCT` percent of the total")
+	o.Result.AddFlags(cmd, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
 }
 
 func (o *topOptions) validate(args []string) error {
-	if o.rows < 0 {
-		return cli.Usagef("-n %d: it is at least 0", o.rows)
-	}
 	return cmp.Or(
+		cli.CheckLimit(o.rows),
 		o.InputOptions.Validate(args),
+		o.Result.Check(args),
+		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 		o.parseBranches(),
 	)
@@ -94,9 +96,9 @@ func runTop(ctx context.Context, a *cli.App, o *topOptions, paths []string) erro
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
 		if o.branch {
-			return writeReport(a, calltree.NewBranches(p, o.calls(s, p), o.rows), o.format)
+			return writeReport(a, calltree.NewBranches(p, o.calls(s, p), o.rows), &o.Result)
 		}
 		return writeReport(a, calltree.NewTop(p, calltree.TopOptions{Options: o.calls(s, p),
-			Limit: o.rows, Cum: o.sort == "cum"}), o.format)
+			Limit: o.rows, MinShare: o.minShare / 100, Cum: o.sort == "cum"}), &o.Result)
 	})
 }

@@ -17,7 +17,8 @@ const defaultMin = 0.5
 type treeOptions struct {
 	cli.InputOptions
 	selectOptions
-	format   string
+	cli.Result
+	rows     int
 	callers  bool
 	minShare float64
 	depth    int
@@ -50,7 +51,8 @@ func NewTree(a *cli.App) *cobra.Command {
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out subtrees with less than `PCT` percent of the selected samples")
 	fs.IntVar(&o.depth, "max-depth", 0, "leave out calls deeper than `N`; 0 is no limit")
-	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
+	cli.AddLimit(fs, &o.rows, 0, "print the `N` heaviest; 0 for all")
+	o.Result.AddFlags(cmd, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)
 	cli.AddNames(cmd, &o.Names, "`symbols` (default) or dwarf")
@@ -62,7 +64,9 @@ func (o *treeOptions) validate(args []string) error {
 		return cli.Usagef("--max-depth %d: it is at least 0", o.depth)
 	}
 	return cmp.Or(
+		cli.CheckLimit(o.rows),
 		o.InputOptions.Validate(args),
+		o.Result.Check(args),
 		checkShare(o.minShare),
 		o.selectOptions.parse(&o.Keep),
 	)
@@ -72,6 +76,7 @@ func runTree(ctx context.Context, a *cli.App, o *treeOptions, paths []string) er
 	return a.WithProfile(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		p *ingest.Profile) error {
 		return writeReport(a, calltree.NewTree(p, o.treeCalls(s, p), calltree.TreeOptions{
-			Reverse: o.callers, MinShare: o.minShare / 100, MaxDepth: o.depth}), o.format)
+			Reverse: o.callers, MinShare: o.minShare / 100, MaxDepth: o.depth,
+			Limit: o.rows}), &o.Result)
 	})
 }

@@ -17,10 +17,11 @@ import (
 
 type missingOptions struct {
 	cli.InputOptions
-	format string
-	by     string
-	count  bool
-	over   bool
+	cli.Result
+	rows  int
+	by    string
+	count bool
+	over  bool
 }
 
 const missingLong = `missing lists the code without names by object and reason, heaviest first, each with the build ID
@@ -53,7 +54,8 @@ func NewMissing(a *cli.App) *cobra.Command {
 			return runMissing(ctx, a, o, args)
 		}),
 	}
-	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
+	cli.AddLimit(cmd.Flags(), &o.rows, 0, "print the `N` heaviest; 0 for all")
+	o.Result.AddFlags(cmd, cli.Text, cli.JSON)
 	o.InputOptions.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.by, "by", "", "a list for each value of `LABEL`: "+labelWords)
 	cli.AddCount(cmd.Flags(), &o.count)
@@ -71,7 +73,7 @@ func (o *missingOptions) validate(args []string) (err error) {
 			return cli.Usagef("--by %q: it is one of %s", o.by, labelWords)
 		}
 	}
-	return o.InputOptions.Validate(args)
+	return cmp.Or(cli.CheckLimit(o.rows), o.InputOptions.Validate(args), o.Result.Check(args))
 }
 
 func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []string) error {
@@ -85,12 +87,13 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 		if s.Elsewhere(p) && report.FromHost(p) != "" {
 			a.Note(report.FromHost(p))
 		}
-		return a.WriteOutput("", false, func(w io.Writer) error {
+		return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 			if o.by != "" {
 				return o.writeParts(w, s, p)
 			}
 			c := s.Coverage(p, o.count)
-			if o.format == cli.JSON {
+			c.Cut(o.rows)
+			if o.Format == cli.JSON {
 				return c.WriteMissingJSON(w)
 			}
 			return c.WriteMissing(w)
@@ -130,7 +133,10 @@ func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profi
 	slices.SortFunc(parts, func(a, b part) int {
 		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Value, b.Value))
 	})
-	if o.format == cli.JSON {
+	for i := range parts {
+		parts[i].Cut(o.rows)
+	}
+	if o.Format == cli.JSON {
 		return ingest.WriteJSON(w, parts)
 	}
 	for _, part := range parts {

@@ -21,7 +21,8 @@ import (
 type missingOver struct {
 	Captures int           `json:"profiles"`
 	Samples  uint64        `json:"samples"`
-	Missing  []overMissing `json:"missing"` // most samples first
+	Missing  []overMissing `json:"missing"`                 // most samples first
+	Left     int           `json:"rows_left_off,omitempty"` // by -n
 }
 
 // overMissing is an object that lacks names for one reason.
@@ -61,8 +62,11 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(b.Frames, a.Frames),
 			cmp.Compare(a.Object, b.Object), cmp.Compare(a.BuildID, b.BuildID), cmp.Compare(a.Reason, b.Reason))
 	})
-	return a.WriteOutput("", false, func(w io.Writer) error {
-		if o.format == cli.JSON {
+	if o.rows > 0 && len(over.Missing) > o.rows {
+		over.Left, over.Missing = len(over.Missing)-o.rows, over.Missing[:o.rows]
+	}
+	return a.WriteOutput(o.Output, false, func(w io.Writer) error {
+		if o.Format == cli.JSON {
 			return ingest.WriteJSON(w, over)
 		}
 		return over.writeText(w)
@@ -121,5 +125,9 @@ func (m *missingOver) writeText(w io.Writer) error {
 			"captures"))
 		return err
 	}
-	return t.Print(w)
+	if err := t.Print(w); err != nil || m.Left == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d more rows\n", m.Left)
+	return err
 }

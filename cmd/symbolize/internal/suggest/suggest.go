@@ -46,6 +46,11 @@ var flags = map[string]string{
 	"G":             "`symbolize tree --callers` and `symbolize flamegraph --reverse` begin at the sampled functions",
 	"S":             "--focus '^NAME$' selects the samples of a function",
 	"g":             callGraph,
+	"report format": onePage,
+	"web format":    onePage,
+	"tui format":    "`symbolize top`, `symbolize tree` and `symbolize annotate` print what tui shows, as text and JSON",
+	"filter format": "filter prints its input, with names; `symbolize lookup --format json` names single addresses",
+	"lookup o":      "lookup answers each line of its input at once, on standard output",
 	"annotate s":    functionCode,
 	"diff":          "--base FILE draws the difference from FILE",
 	"disasm":        functionCode,
@@ -82,6 +87,7 @@ var flags = map[string]string{
 }
 
 const (
+	onePage         = "it is one HTML page; `symbolize top`, `symbolize tree` and `symbolize missing` print text and JSON"
 	callGraph       = "`symbolize tree` and `symbolize flamegraph` show who calls whom"
 	functionCode    = "`symbolize annotate CAPTURE FUNCTION` prints the code of functions"
 	otherAttributes = "--by adds up by other attributes: object (perf's dso), function (sym), comm, pid, cpu, line (srcline)"
