@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"symbolize/ingest/files"
 )
@@ -52,10 +53,23 @@ func (f *Flag) Read() (err error) {
 	return err
 }
 
+// Unused returns why the file of the flag named no control group; "" if it named one, or if there is no
+// file.
+func (f *Flag) Unused() string {
+	switch {
+	case f.Table == nil || f.found.Load():
+		return ""
+	case f.asked.Load():
+		return "no pod of the captures is in " + f.Path
+	}
+	return "--pods names nothing without a label namespace, pod or workload"
+}
+
 // Table finds pods by their UID and by the IDs of their containers.
 type Table struct {
 	uid, container map[string]Pod
 	content        hash.Hash
+	asked, found   atomic.Bool // by Find
 }
 
 // Digest is a text that is equal for tables of equal files; "" for nil.
@@ -259,15 +273,18 @@ func Container(path string) string {
 // Find returns the pod of the path of a control group. If the path is of a pod that the table lacks,
 // the Pod has its UID for a name and nothing else; ok is false if the path is of no pod.
 func (t *Table) Find(path string) (pod Pod, ok bool) {
+	t.asked.Store(true)
 	uid := ""
 	if m := groups().pod.FindStringSubmatch(path); m != nil {
 		uid = strings.ReplaceAll(m[1], "_", "-")
 		if pod, ok := t.uid[uid]; ok {
+			t.found.Store(true)
 			return pod, true
 		}
 	}
 	for id := range containers(path) {
 		if pod, ok := t.container[id]; ok {
+			t.found.Store(true)
 			return pod, true
 		}
 	}

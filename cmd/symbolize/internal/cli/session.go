@@ -169,6 +169,9 @@ func (s *Session) Close() error {
 	for _, text := range s.State().Named {
 		s.App.Note(text)
 	}
+	if text := s.Options.Pods.Unused(); text != "" {
+		s.App.Warn(text, "")
+	}
 	for _, text := range s.State().Refused {
 		s.App.Warn(text, "")
 	}
