@@ -20,13 +20,13 @@ func (e *KernelListError) Error() string { return e.Path + ": of another kernel:
 // KernelList has the addresses of a copy of /proc/kallsyms by which kernels differ; 0 for absent.
 type KernelList struct {
 	path                      string
-	symbols                   uint64 // of the kernel proper
+	symbols, others           uint64 // of the kernel proper, of modules
 	text, stext, etext, edata uint64
 	lowest                    uint64
 }
 
 // ReadKernelList reads a copy of /proc/kallsyms, plain or packed. Damage is reported when the list is
-// indexed.
+// indexed; a file without any symbol is an error.
 func ReadKernelList(path string) (*KernelList, error) {
 	f, err := files.OpenUnpacked(path)
 	if err != nil {
@@ -34,13 +34,17 @@ func ReadKernelList(path string) (*KernelList, error) {
 	}
 	defer f.Close()
 	l := &KernelList{path: path}
-	_ = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool { l.add(&s); return true })
+	err = symlist.ReadKallsyms(path, f, func(s symlist.KernelSymbol) bool { l.add(&s); return true })
+	if l.symbols == 0 && l.others == 0 && err != nil {
+		return nil, err
+	}
 	return l, nil
 }
 
 // add adds a symbol.
 func (l *KernelList) add(s *symlist.KernelSymbol) {
 	if s.Module != "" {
+		l.others++
 		return
 	}
 	if l.symbols++; s.IsCode() && (l.lowest == 0 || s.Addr < l.lowest) {

@@ -179,6 +179,9 @@ func (o *InputOptions) Validate(args []string) error {
 	if o.Chains != "" && o.Chains != ChainsRecorded && o.Chains != ChainsProven {
 		return Usagef("--chains %s: it is recorded or proven", o.Chains)
 	}
+	if captures, _ := analyze.SplitCaptures(o.Vmlinux); len(captures) > 0 {
+		return Usagef("--vmlinux %s: a capture, not a kernel image", captures[0])
+	}
 	if err := cmp.Or(CheckJobs(o.Jobs), o.Stacks.Parse(o.Kallsyms), o.Pods.Read()); err != nil ||
 		o.Names == "" {
 		return err

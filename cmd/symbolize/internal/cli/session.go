@@ -66,6 +66,35 @@ func (a *App) WithSession(ctx context.Context, o *InputOptions, paths []string,
 	return body(s, captures)
 }
 
+// warnUnused warns about flags that name files of which nothing was used.
+func (s *Session) warnUnused() {
+	st := s.State()
+	for _, text := range st.Named {
+		s.App.Note(text)
+	}
+	texts := st.Refused
+	if st.Unmatched && len(st.Refused) == 0 {
+		texts = append(texts, "no object of the captures is among the files of "+
+			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)))
+	}
+	placed := func(in local.Place) bool {
+		return slices.ContainsFunc(st.Local, func(o local.Object) bool { return o.Place == in })
+	}
+	if len(s.Options.Symfs) > 0 && placed(local.Nowhere) && !placed(local.Root) {
+		texts = append(texts, "no file of the captures is below "+Some(s.Options.Symfs)+" (--symfs)")
+	}
+	if len(s.Options.perfMaps) > 0 && len(st.JITFiles) == 0 {
+		texts = append(texts, "no list of functions in "+Some(s.Options.perfMaps)+
+			" (--perf-maps) is of a process of the captures")
+	}
+	if text := s.Options.Pods.Unused(); text != "" {
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		s.App.Warn(text, "")
+	}
+}
+
 // SessionOptions are the options set by flags, without the store.
 func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 	opts := analyze.Options{
@@ -166,19 +195,7 @@ func SessionError(err error) error {
 func (s *Session) Close() error {
 	s.printLocal()
 	s.App.NotePulled(s.Session)
-	for _, text := range s.State().Named {
-		s.App.Note(text)
-	}
-	if text := s.Options.Pods.Unused(); text != "" {
-		s.App.Warn(text, "")
-	}
-	for _, text := range s.State().Refused {
-		s.App.Warn(text, "")
-	}
-	if s.State().Unmatched && len(s.State().Refused) == 0 {
-		s.App.Warn("no object of the captures is among the files of "+
-			Some(slices.Concat(s.Options.With, s.Options.Vmlinux)), "")
-	}
+	s.warnUnused()
 	err := s.Session.Close()
 	state := s.State()
 	s.App.Partial = s.App.Partial || state.Partial
