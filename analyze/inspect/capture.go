@@ -169,7 +169,7 @@ func (info *Capture) Damaged() bool { return info.damaged }
 
 // WriteText implements Info.
 func (info *Capture) WriteText(w io.Writer) error {
-	t := table.New()
+	t := table.New().Wrapped()
 	t.Row("file", table.Join(", ", info.File, table.Bytes(info.Size)))
 	t.Row("kind", table.Join(", ", info.Kind, info.ByteOrder))
 	t.Field("recorder", info.Recorder)
@@ -220,7 +220,7 @@ func (info *Capture) writeObjects(w io.Writer) error {
 	if len(info.Objects) == 0 {
 		return nil
 	}
-	o := table.New(true).Names(3, 4)
+	o := table.New(true).Names(3, 4).Without(100, 3)
 	o.Row("LOCATIONS", "KIND", "BUILD ID", "FROM", "OBJECT")
 	for _, c := range info.Objects {
 		o.Row(fmt.Sprint(c.Locations), c.Kind,

@@ -171,7 +171,7 @@ func (info *Object) Damaged() bool { return len(info.Warnings) > 0 }
 
 // WriteText implements Info.
 func (info *Object) WriteText(w io.Writer) error {
-	t := table.New()
+	t := table.New().Wrapped()
 	t.Row("file", table.Join(", ", info.File, table.Bytes(info.Size), info.Packed))
 	t.Row("kind", info.Kind)
 	t.Row("machine", fmt.Sprintf("%s, %d bits, %s", info.Machine, info.Class, info.ByteOrder))

@@ -105,7 +105,7 @@ func writePrograms(w io.Writer, programs []Program) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	t := table.New(true, false, true, true, false, false, true, false, true).Names(9)
+	t := table.New(true, false, true, true, false, false, true, false, true).Names(9).Without(120, 1, 5, 7, 8)
 	t.Row("PROGRAM", "TYPE", "LOADED", "LIVED", "TAG", "OWN TAG", "SIZE", "IMAGE", "LINES", "FUNCTION")
 	for i := range programs {
 		p := &programs[i]

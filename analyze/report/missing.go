@@ -186,6 +186,8 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 		margin      = 2 + 8 + 2 + 7 + 2
 		taken       = margin + 21 + 2 // before the object
 		leastObject = 24
+
+		narrowMargin = 4 // of commands that are longer than a terminal
 	)
 	fmt.Fprintf(out, row, "samples%", "frames%", "reason", "object, build ID", "")
 	for i := range c.Missing {
@@ -211,8 +213,14 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 		object := style.Fit(m.Object, taken+width)
 		fmt.Fprintf(out, row, share100(m.SampleShare), share100(m.Share), m.Reason, object, id)
 		for _, step := range []string{m.Hint, m.Package} {
-			if step != "" {
+			switch n := utf8.RuneCountInString(step); {
+			case step == "":
+			case style.Width == 0 || margin+n <= style.Width:
 				fmt.Fprintf(out, "%*s%s\n", margin, "", step)
+			case narrowMargin+n <= style.Width:
+				fmt.Fprintf(out, "%*s%s\n", narrowMargin, "", step)
+			default: // a shell reads the lines as one
+				fmt.Fprintf(out, "%*s%s\n", narrowMargin, "", strings.ReplaceAll(step, " && ", " &&\n    "))
 			}
 		}
 	}

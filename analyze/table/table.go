@@ -18,9 +18,12 @@ import (
 // Table lays out rows of cells in columns, two spaces apart. Cells may come from
 // captures and files: they are made printable. The last column is never padded.
 type Table struct {
-	rows  [][]string
-	right []bool // by column: right-aligned, for numbers
-	names []int  // the columns that may be cut
+	rows    [][]string
+	right   []bool // by column: right-aligned, for numbers
+	names   []int  // the columns that may be cut
+	wrapped bool
+	whole   int   // see Without
+	lesser  []int // its columns
 }
 
 // New returns an empty table; right has, by column, whether it is of numbers.
@@ -31,6 +34,42 @@ func New(right ...bool) *Table { return &Table{right: right} }
 func (t *Table) Names(columns ...int) *Table {
 	t.names = columns
 	return t
+}
+
+// Wrapped makes the last column of a table of names and values break at words, to the width of a
+// terminal.
+func (t *Table) Wrapped() *Table {
+	t.wrapped = true
+	return t
+}
+
+// Without leaves columns out on terminals with fewer columns than a number. They are in ascending
+// order.
+func (t *Table) Without(terminal int, columns ...int) *Table {
+	t.whole, t.lesser = terminal, columns
+	return t
+}
+
+// leaveOut removes the columns of Without.
+func (t *Table) leaveOut(terminal int) {
+	if terminal == 0 || terminal >= t.whole {
+		return
+	}
+	for _, c := range slices.Backward(t.lesser) {
+		for i, row := range t.rows {
+			t.rows[i] = slices.Delete(row, c, c+1)
+		}
+		if c < len(t.right) {
+			t.right = slices.Delete(t.right, c, c+1)
+		}
+		t.names = slices.DeleteFunc(t.names, func(n int) bool { return n == c })
+		for i, n := range t.names {
+			if n > c {
+				t.names[i]--
+			}
+		}
+	}
+	t.lesser = nil
 }
 
 // Row adds a row. It makes its cells printable.
@@ -89,15 +128,34 @@ func (t *Table) Print(w io.Writer) error {
 // PrintAll is Print with further rows, which may be more than fit into memory: they are visited
 // twice, first for the widths of the columns. It ends at the first error.
 func (t *Table) PrintAll(w io.Writer, more iter.Seq2[[]string, error]) error {
+	terminal := StyleOf(w).Width
+	t.leaveOut(terminal)
 	var widths []int
 	err := t.each(more, func(row []string) { widths = widen(widths, row) })
 	if err != nil {
 		return err
 	}
-	t.narrow(widths, StyleOf(w).Width)
+	t.narrow(widths, terminal)
+	if t.wrapped {
+		t.wrap(widths, terminal)
+	}
 	bw := bufio.NewWriter(w)
 	err = t.each(more, func(row []string) { t.printRow(bw, row, widths) })
 	return cmp.Or(err, bw.Flush())
+}
+
+// wrap breaks the last cells of rows.
+func (t *Table) wrap(widths []int, terminal int) {
+	before := 0
+	for _, n := range widths[:max(0, len(widths)-1)] {
+		before += n + 2
+	}
+	for _, row := range t.rows {
+		if terminal > before+minName {
+			row[len(row)-1] = strings.ReplaceAll(Wrap(row[len(row)-1], terminal-before, ""), "\n",
+				"\n"+strings.Repeat(" ", before))
+		}
+	}
 }
 
 // each calls fn for all rows.
@@ -119,7 +177,7 @@ func (t *Table) printRow(bw *bufio.Writer, row []string, widths []int) {
 		if slices.Contains(t.names, i) {
 			c = cut(c, widths[i])
 		}
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(c)))
 		last := i == len(row)-1
 		switch {
 		case i < len(t.right) && t.right[i]:

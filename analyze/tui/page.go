@@ -47,9 +47,9 @@ type part struct {
 }
 
 const (
-	listHint = "h: keys, ENTER: unfold, a: code, <: callers, >: callees, /: search, q: quit"
-	codeHint = "TAB: next hottest, s: only instructions, /: search, q: back"
-	textHint = "/: search, q: back"
+	listHint = "q: quit  h: keys  ENTER: unfold  a: code  < >: callers, callees  /: search"
+	codeHint = "q: back  TAB: next hottest  s: only instructions  /: search"
+	textHint = "q: back  /: search"
 )
 
 // minShare is the share of a tree's root below which subtrees are left out: it bounds the memory of

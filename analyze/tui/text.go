@@ -114,18 +114,19 @@ func (p *page) onlyInstructions() {
 const helpText = `Keys, as in perf report where it has them:
 
   UP DOWN PGUP PGDN HOME END   move; also k and j
-  ENTER RIGHT +                unfold or fold: functions into their callers, trees further
+  ENTER RIGHT +                unfold or fold: into callers, trees further
   LEFT                         fold, or move to the caller; in code: scroll
   e c                          unfold, fold all below; E C: of all rows
   a                            code of the function with its samples
-  < >                          callers, callees of the function, on a page of their own
-  1 2 3                        functions by flat, by cum; tree from the outermost functions
+  < >                          callers, callees of the function, on a page
+  1 2 3                        functions by flat, by cum; tree from the roots
   d                            only functions of this object, again: all
-  / n N                        search: functions that contain the text, in trees and texts the next
+  / n N                        search: functions with the text, or the next
   TAB                          next event; in code the next hottest instruction
   s                            in code: only instructions
-  m                            frames without names, with the commands that fix them
+  m                            frames without names, and what fixes them
   ESC q                        back; q at the first page quits, as does ^C
 
-flat is the weight of the samples in a function itself, cum includes the functions that it called.
-Subtrees of less than 0.05 % of their tree are added up in one row.`
+flat is the weight of the samples in a function itself, cum includes the
+functions that it called. Subtrees of less than 0.05 % of their tree are added
+up in one row.`
