@@ -66,6 +66,7 @@ func TestJITOrder(t *testing.T) {
 	b.Comm(7, 7, "app", true, perfbuild.At{PID: 7, TID: 7, Time: 20})
 	b.Fork(8, 7, 8, 7, perfbuild.At{PID: 7, TID: 7, Time: 40})
 	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 50})
+	b.Sample(perfbuild.Sample{PID: 8, TID: 8, Time: 50})
 	path := filepath.Join(t.TempDir(), "perf.data")
 	writeFile(t, path, b.Bytes())
 	asked := make(map[int32][]addr.Range)

@@ -189,12 +189,9 @@ func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 	}
 }
 
-// noteTime adds the time and the process of a record to sampled.
+// noteTime adds the time of a record to sampled.
 func (sb *State) noteTime(rec *perfdata.Record) {
 	id, err := sb.Records.File.SampleID(rec)
-	if rec.Type == perfdata.TypeSample && err == nil && !sb.sampled.processes[id.PID] {
-		sb.AddSampled(id.PID)
-	}
 	if err != nil || id.Time == 0 || id.Time == NoTime || id.Has&perfdata.SampleTime == 0 {
 		return
 	}
@@ -388,7 +385,7 @@ func (sb *State) add(l *bootBundle) {
 
 // insert adds a change of state without a record in the capture, at a time of its clock.
 func (sb *State) insert(time uint64, e change) {
-	e.time, e.seq = time, uint32(len(sb.changes))
+	e.time, e.seq = time, sb.nextChange()
 	if !sb.Clock.Timed {
 		e.time = 0
 	}

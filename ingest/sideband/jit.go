@@ -312,7 +312,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	p.dumpReused = f.Reused()
 	place := func(time uint64, at addr.PC, l *jitdump.Load) {
 		e := change{kind: changeMapping, pid: pid, a: uint64(at), b: uint64(at) + l.Size,
-			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: uint32(len(sb.changes))}
+			c: uint64(l.Code), ref: object, time: max(time, p.begin), seq: sb.nextChange()}
 		sb.changes = append(sb.changes, e)
 	}
 	for i := range f.Placed {
@@ -327,7 +327,7 @@ func (sb *State) placeJIT(p *jitProcess, code *JITCode) {
 	}
 	for _, r := range p.dumpReused {
 		sb.changes = append(sb.changes, change{kind: changeMapping, pid: pid, a: uint64(r.Start),
-			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: uint32(len(sb.changes))})
+			b: uint64(r.End), ref: sb.AmbiguousJIT(), time: p.begin, seq: sb.nextChange()})
 	}
 }
 

@@ -54,7 +54,11 @@ func Scan(ctx context.Context, f *perfdata.File, opts *ScanOptions) (*State, err
 			Hint: "perf reads only the first of these build IDs: record with another version of perf"})
 	}
 	sb.Clock.Timed = timed(f)
+	defer sb.spooled.close()
 	if err := sb.scanRecords(ctx, opts); err != nil {
+		return nil, err
+	}
+	if err := sb.useChanges(); err != nil {
 		return nil, err
 	}
 	sb.readPrograms()
@@ -106,6 +110,7 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 			if x.readings != nil {
 				x.noteReadings(rec)
 			}
+			sb.noteSample(rec)
 			continue
 		}
 		err := sb.record(rec)
@@ -305,7 +310,10 @@ func (sb *State) addChange(rec *perfdata.Record, e change) {
 		e.tid = id.TID
 	}
 	e.time = sb.timeIn(rec, &id, err)
-	e.seq = uint32(len(sb.changes))
+	e.seq = sb.nextChange()
+	if e.kind < changeKernelMapping && sb.spooled.add(&e) {
+		return
+	}
 	sb.changes = append(sb.changes, e)
 }
 

@@ -61,6 +61,8 @@ type State struct {
 	comms       comms
 	buildIDs    []perfdata.BuildIDEntry // as listed by recorders
 	changes     []change                // until Build has applied them
+	lastChange  uint32
+	spooled     processChanges // until useChanges
 	sampled     sampled
 	containment containment    // control groups and namespaces
 	ended       map[int32]bool // processes that ended
@@ -156,6 +158,8 @@ type comms struct {
 type sampled struct {
 	from, to  uint64
 	processes map[int32]bool
+	last      int32 // process of the last sample
+	unknown   bool  // samples do not have their process
 }
 
 // Warning is a warning with its place in the capture.
@@ -291,6 +295,12 @@ func (sb *State) SpaceOf(pid int32, program uint32) int32 {
 		sb.Programs.spaces[key] = n
 	}
 	return n
+}
+
+// nextChange returns the number of a new change, by which those of one time are ordered.
+func (sb *State) nextChange() uint32 {
+	sb.lastChange++
+	return sb.lastChange
 }
 
 // SeparatePrograms gives each program of a process its own address space.
