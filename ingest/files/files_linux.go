@@ -118,3 +118,29 @@ func SyncSystem(dir string) (done bool, err error) {
 	}
 	return err == nil, err
 }
+
+// ForgetMapped takes the pages of mapped files in a directory out of this process's memory: they stay
+// in the system's cache, and come back when they are read. It does nothing where that is not known.
+func ForgetMapped(dir string) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return
+	}
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		at := strings.IndexByte(line, '/')
+		if at < 0 || filepath.Dir(strings.TrimSuffix(line[at:], "\n")) != dir {
+			continue
+		}
+		from, rest, _ := strings.Cut(line, "-")
+		to, _, _ := strings.Cut(rest, " ")
+		start, err := strconv.ParseUint(from, 16, 64)
+		end, endErr := strconv.ParseUint(to, 16, 64)
+		if err == nil && endErr == nil {
+			unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), unix.MADV_DONTNEED)
+		}
+	}
+}

@@ -38,3 +38,6 @@ func Real(path string) (string, error) {
 
 // SyncSystem does nothing here: files are synced one by one.
 func SyncSystem(string) (done bool, err error) { return false, nil }
+
+// ForgetMapped does nothing here.
+func ForgetMapped(string) {}

@@ -16,10 +16,10 @@ import (
 // Sizes that Badger is opened with. With these a writer needs about 25 MB of heap at any size of
 // store.
 const (
-	memTableSize = 8 << 20
+	memTableSize = 2 << 20
 	// valueThreshold is the size from which values go to the value log: manifests of thousands of
 	// variants, and large directories.
-	valueThreshold = 1 << 20
+	valueThreshold = 256 << 10
 	// vlogFileSize is where a value log is closed and the next begun. A log is created sparse at
 	// twice this size.
 	vlogFileSize = 64 << 20

@@ -211,6 +211,7 @@ type indexWriter struct {
 	txn       *badger.Txn
 	size      int64 // of txn
 	count     int
+	mapped    int64 // bytes since the last call of files.ForgetMapped
 }
 
 // newIndex begins a generation.
@@ -240,6 +241,10 @@ func (w *indexWriter) put(key, payload []byte) error {
 		w.txn, w.size, w.count = w.db.NewTransaction(true), 0, 0
 	}
 	w.size, w.count = w.size+size, w.count+1
+	if w.mapped += size; w.mapped > maxMapped {
+		w.mapped = 0
+		files.ForgetMapped(w.dir)
+	}
 	return w.txn.SetEntry(badger.NewEntry(key, value))
 }
 

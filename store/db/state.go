@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -27,7 +28,8 @@ type state struct {
 	gen    uint64     // 0 without db
 	shadow string     // temporary directory, "" if none was needed
 	indexInfo
-	extra entries
+	extra   entries
+	scanned atomic.Int64 // bytes of pages since the last call of files.ForgetMapped
 	// passed is why each newer generation was passed over.
 	passed []string
 }
@@ -409,10 +411,22 @@ func (s *state) get(key []byte) (payload []byte, err error) {
 		if err != nil {
 			return readFailure("key "+keyText(key), err)
 		}
+		s.forget(blockSize)
 		payload, err = unseal(key, value)
 		return err
 	})
 	return payload, err
+}
+
+// blockSize is about how much of a file Badger reads for one key.
+const blockSize = 4 << 10
+
+// forget notes how many bytes of the generation's files were read.
+func (s *state) forget(n int) {
+	if s.scanned.Add(int64(n)) > maxMapped {
+		s.scanned.Store(0)
+		files.ForgetMapped(genDir(s.root, s.gen))
+	}
 }
 
 // entry is one key of a scan, or err is why its value could not be read.
@@ -420,6 +434,9 @@ type entry struct {
 	key, payload []byte
 	err          error
 }
+
+// maxMapped is about how many bytes of a generation's files a scan leaves in memory.
+const maxMapped = 4 << 20
 
 // Pages of a scan end at whichever comes first.
 const (
@@ -450,6 +467,7 @@ func (s *state) page(prefix, from []byte) (page []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
+		s.forget(size)
 	}
 	// Keys after the last one of a full page are of the next page.
 	var list []entry
