@@ -180,7 +180,7 @@ func TestRemoteOnce(t *testing.T) {
 // TestRemoteNewer: a bucket of a newer version gives nothing but one warning.
 func TestRemoteNewer(t *testing.T) {
 	b := pushed(t)
-	if err := b.Replace(t.Context(), "symbolize-remote", []byte("symbolize remote 2\n")); err != nil {
+	if err := b.Replace(t.Context(), "symbolize-remote", []byte("symbolize remote 3\n")); err != nil {
 		t.Fatal(err)
 	}
 	var warnings []analyze.Warning

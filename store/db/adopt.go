@@ -114,7 +114,7 @@ func (a *adopter) check(kind byte, payload []byte) (whole bool, err error) {
 		if bad != nil {
 			return false, nil
 		}
-		inputsOf(m, input)
+		m.Inputs(input)
 		lost := store.CheckBlobs(m.Variants, a.w.hasBlob)
 		return whole && lost == nil, cmp.Or(err, skipLost(lost))
 	case prefixBlob:
@@ -188,7 +188,7 @@ func (p *prefixes) addEntry(e entry) {
 	switch e.key[0] {
 	case prefixManifest:
 		if m, err := e.manifest(); err == nil {
-			inputsOf(m, func(id digest) {
+			m.Inputs(func(id digest) {
 				if n := len(*p); n == 0 || (*p)[n-1] != prefixOf(id) {
 					*p = append(*p, prefixOf(id))
 				}

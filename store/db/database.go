@@ -2,10 +2,11 @@ package db
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
-	"strconv"
 	"sync"
 
 	"symbolize/buildid"
@@ -337,26 +338,64 @@ func (d *database) eachPart(info *store.SourceInfo, put func(name string, b []by
 	if f != nil {
 		defer f.Close()
 	}
-	source, err := in.source(info.Kind, info.Digest)
+	source, err := in.Source(info.Kind, info.Digest)
 	if err != nil {
 		return err
 	}
-	for n := range 1 + source.chunks + source.strings {
-		name := store.PartTable
-		switch {
-		case n > source.chunks:
-			name = store.PartStrings + strconv.Itoa(n-1-source.chunks)
-		case n > 0:
-			name = store.PartChunk + strconv.Itoa(n-1)
-		}
+	return source.EachPart(func(name string, p store.Part) error {
 		var buf []byte
-		b, err := in.read(f, source.parts[n], &buf)
+		b, err := in.Read(f, p, &buf)
 		if err != nil {
 			return err
 		}
-		if err := put(name, b); err != nil {
+		return put(name, b)
+	})
+}
+
+// Input returns the content of an input; one that is lost or damaged wraps store.ErrDamaged.
+func (d *database) Input(id store.Digest) (b []byte, err error) {
+	err = d.view(func(*state) error {
+		f, err := d.inputs.open(id)
+		if err != nil {
 			return err
 		}
+		defer f.Close()
+		if b, err = io.ReadAll(f); err != nil {
+			return store.ReadFailure("input "+id.String(), err)
+		}
+		if sha256.Sum256(b) != id {
+			return store.Damagef("input %s: its content is another's", id)
+		}
+		return nil
+	})
+	return b, err
+}
+
+// InputSize returns the size of an input in bytes.
+func (d *database) InputSize(id store.Digest) (n int64, err error) {
+	err = d.view(func(*state) error {
+		f, err := d.inputs.open(id)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err == nil {
+			n = info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
+// BlobInput returns the input that a blob is kept in.
+func (d *database) BlobInput(id store.BlobID) (in store.Digest, err error) {
+	record, err := d.get(blobKey(id))
+	if err == nil {
+		in, _, err = parseBlobRecord(record)
 	}
-	return nil
+	if err != nil {
+		return in, fmt.Errorf("blob %s: %w", id, err)
+	}
+	return in, nil
 }

@@ -139,7 +139,7 @@ func listFacts(root string) (list map[digest]bool, open []string, err error) {
 	}
 	list = make(map[digest]bool)
 	err = eachName(filepath.Join(root, factsName), func(name string) error {
-		if id, ok := parseDigest(name); ok {
+		if id, ok := store.ParseDigest(name); ok {
 			list[id] = true
 		} else if strings.HasPrefix(name, openPrefix) {
 			open = append(open, name)

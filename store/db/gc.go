@@ -205,7 +205,7 @@ func (w *Writer) sweep(named *prefixes) error {
 	named.sort()
 	var unnamed []string
 	err = eachName(filepath.Join(w.path, inputsName), func(name string) error {
-		if id, ok := parseDigest(name); !ok || !named.has(id) {
+		if id, ok := store.ParseDigest(name); !ok || !named.has(id) {
 			unnamed = append(unnamed, name)
 		}
 		return nil
@@ -463,7 +463,7 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 	dir := filepath.Join(r.path, inputsName)
 	res.After = res.Before
 	err = eachName(dir, func(name string) error {
-		if id, ok := parseDigest(name); ok && named.has(id) {
+		if id, ok := store.ParseDigest(name); ok && named.has(id) {
 			return nil
 		}
 		info, err := os.Lstat(filepath.Join(dir, name))

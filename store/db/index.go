@@ -107,7 +107,7 @@ func parseIndexInfo(path string, b []byte) (*indexInfo, error) {
 			ok = err == nil
 		case "facts", "past":
 			var id digest
-			if id, ok = parseDigest(rest); word == "facts" {
+			if id, ok = store.ParseDigest(rest); word == "facts" {
 				x.facts[id] = true
 			} else {
 				x.past[id] = true

@@ -25,8 +25,8 @@ type inputFiles struct {
 
 	mu     sync.Mutex
 	closed bool
-	root   *os.Root          // inputs/; nil before it was opened
-	known  map[digest]*input // directories that were read lately
+	root   *os.Root                // inputs/; nil before it was opened
+	known  map[digest]*store.Input // directories that were read lately
 }
 
 // maxKnown bounds the directories of inputs that are kept.
@@ -74,18 +74,18 @@ func (c *inputFiles) open(id digest) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		return nil, readFailure("input "+id.String(), err)
+		return nil, store.ReadFailure("input "+id.String(), err)
 	}
 	return f, nil
 }
 
 // input returns the directory of an input, with the file if the input is large, for the caller to
 // close.
-func (c *inputFiles) input(id digest) (*input, *os.File, error) {
+func (c *inputFiles) input(id digest) (*store.Input, *os.File, error) {
 	c.mu.Lock()
 	in := c.known[id]
 	c.mu.Unlock()
-	if in != nil && in.whole != nil {
+	if in != nil && in.Whole() {
 		return in, nil, nil
 	}
 	f, err := c.open(id)
@@ -95,19 +95,19 @@ func (c *inputFiles) input(id digest) (*input, *os.File, error) {
 	if in == nil {
 		var info fs.FileInfo
 		if info, err = f.Stat(); err == nil {
-			in, err = readInput(id, f, info.Size())
+			in, err = store.ReadInput(id, f, info.Size())
 		}
 		if err != nil {
 			return nil, nil, errors.Join(err, f.Close())
 		}
 		c.mu.Lock()
 		if c.known == nil || len(c.known) >= maxKnown {
-			c.known = make(map[digest]*input)
+			c.known = make(map[digest]*store.Input)
 		}
 		c.known[id] = in
 		c.mu.Unlock()
 	}
-	if in.whole != nil {
+	if in.Whole() {
 		return in, nil, f.Close()
 	}
 	return in, f, nil
@@ -131,7 +131,7 @@ func (c *inputFiles) check(id digest) (int64, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, f)
 	if err != nil {
-		return n, readFailure("input "+id.String(), err)
+		return n, store.ReadFailure("input "+id.String(), err)
 	}
 	if got := digest(h.Sum(nil)); got != id {
 		return n, store.Damagef("input %s: its content is that of %s", id, got)
@@ -140,16 +140,16 @@ func (c *inputFiles) check(id digest) (int64, error) {
 }
 
 // put writes an input unless it is there whole.
-func (c *inputFiles) put(in *newInput) error {
+func (c *inputFiles) put(in *store.NewInput) error {
 	root, err := c.dir()
 	if err != nil {
 		return err
 	}
-	name := in.id.String()
+	name := in.ID.String()
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if !errors.Is(err, fs.ErrExist) {
 		if err == nil {
-			if err = in.write(f); err != nil {
+			if err = writeInput(f, in); err != nil {
 				err = errors.Join(err, root.Remove(name))
 			}
 		}
@@ -157,12 +157,12 @@ func (c *inputFiles) put(in *newInput) error {
 	}
 	// Left by a killed run, or damaged since.
 	if old, err := files.OpenIn(root, name); err == nil {
-		same := in.equal(bufio.NewReader(old))
+		same := in.Equal(bufio.NewReader(old))
 		if err := old.Close(); err != nil || same {
 			return err
 		}
 	}
-	c.forget(in.id)
+	c.forget(in.ID)
 	tmp := tmpPrefix + strconv.Itoa(os.Getpid()) + "-" + name
 	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -170,16 +170,16 @@ func (c *inputFiles) put(in *newInput) error {
 	if f, err = root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 		return spaceError(err)
 	}
-	if err = in.write(f); err == nil {
+	if err = writeInput(f, in); err == nil {
 		err = root.Rename(tmp, name)
 	}
 	return spaceError(err)
 }
 
-// write writes the input to a file and closes it.
-func (in *newInput) write(f *os.File) error {
-	w := bufio.NewWriterSize(f, int(min(in.size, 1<<20)))
-	for _, b := range in.parts {
+// writeInput writes an input to a file and closes it.
+func writeInput(f *os.File, in *store.NewInput) error {
+	w := bufio.NewWriterSize(f, int(min(in.Size, 1<<20)))
+	for _, b := range in.Parts {
 		if _, err := w.Write(b); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -248,26 +248,26 @@ func eachName(dir string, fn func(name string) error) error {
 // blocks reads the blocks of one table.
 type blocks struct {
 	c      *inputFiles
-	in     *input
-	source *inputSource
+	in     *store.Input
+	source *store.InputSource
 	buf    []byte
 }
 
 // Block implements symtab.Blocks.
 func (b *blocks) Block(kind symtab.BlockKind, i int) ([]byte, error) {
-	p, ok := b.source.block(kind, i)
+	p, ok := b.source.Block(kind, i)
 	if !ok {
-		return nil, store.Damagef("%s %d of a table is not in input %s", kind, i, b.in.id)
+		return nil, store.Damagef("%s %d of a table is not in input %s", kind, i, b.in.ID)
 	}
-	if b.in.whole != nil {
-		return b.in.read(nil, p, nil)
+	if b.in.Whole() {
+		return b.in.Read(nil, p, nil)
 	}
-	f, err := b.c.open(b.in.id)
+	f, err := b.c.open(b.in.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return b.in.read(f, p, &b.buf)
+	return b.in.Read(f, p, &b.buf)
 }
 
 // openTable opens the table of a source.
@@ -288,12 +288,12 @@ func openTable[T any](c *inputFiles, id buildid.ID, info *store.SourceInfo,
 	if f != nil {
 		defer f.Close()
 	}
-	source, err := in.source(info.Kind, info.Digest)
+	source, err := in.Source(info.Kind, info.Digest)
 	if err != nil {
 		return nil, err
 	}
 	var buf []byte
-	header, err := in.read(f, source.parts[0], &buf)
+	header, err := in.Read(f, source.Header(), &buf)
 	if err != nil {
 		return nil, err
 	}
@@ -309,9 +309,9 @@ func (c *inputFiles) raw(id digest, kind store.SourceKind, sum [32]byte) ([]byte
 	if f != nil {
 		defer f.Close()
 	}
-	source, err := in.source(kind, sum)
+	source, err := in.Source(kind, sum)
 	if err != nil {
 		return nil, err
 	}
-	return in.unpackRaw(f, source)
+	return in.UnpackRaw(f, source)
 }

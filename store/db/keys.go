@@ -23,6 +23,11 @@ const (
 	prefixBlob     = 'b'
 )
 
+// digest is the name of a file.
+type digest = store.Digest
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 const objKeyLen = 1 + buildid.KeyLen + 1 // space, sum, length
 
 // objKey appends the name of an object in keys.
@@ -143,17 +148,6 @@ func decodeStored(name string, b []byte) (*store.Manifest, error) {
 }
 
 const sizeofDigest = uint64(len(digest{}))
-
-// inputsOf calls fn for the inputs that a manifest names; some of them more than once.
-func inputsOf(m *store.Manifest, fn func(id digest)) {
-	for i := range m.Sources {
-		for _, id := range []digest{m.Sources[i].Input, m.Sources[i].RawInput} {
-			if id != (digest{}) {
-				fn(id)
-			}
-		}
-	}
-}
 
 // Blobs and path rows.
 

@@ -130,11 +130,11 @@ func (w *Writer) rebuildObject(m *store.Manifest, opts RebuildOptions, res *Rebu
 // keep writes the input of one source.
 func (w *Writer) keep(src *store.NewSource) (store.SourceInfo, error) {
 	one := []store.NewSource{*src}
-	in := encodeInput(one)
-	if err := w.roomFor(in.size); err != nil {
+	in := store.EncodeInput(one)
+	if err := w.roomFor(in.Size); err != nil {
 		return store.SourceInfo{}, err
 	}
-	w.unsynced[in.id] = true
+	w.unsynced[in.ID] = true
 	if err := w.inputs.put(in); err != nil {
 		return store.SourceInfo{}, err
 	}

@@ -409,7 +409,7 @@ func (s *state) get(key []byte) (payload []byte, err error) {
 		}
 		value, err := item.ValueCopy(nil)
 		if err != nil {
-			return readFailure("key "+keyText(key), err)
+			return store.ReadFailure("key "+keyText(key), err)
 		}
 		s.forget(blockSize)
 		payload, err = unseal(key, value)
@@ -455,7 +455,7 @@ func (s *state) page(prefix, from []byte) (page []entry, err error) {
 				e := entry{key: it.Item().KeyCopy(nil)}
 				value, err := it.Item().ValueCopy(nil)
 				if err != nil {
-					e.err = readFailure("key "+keyText(e.key), err)
+					e.err = store.ReadFailure("key "+keyText(e.key), err)
 				} else {
 					e.payload, e.err = unseal(e.key, value)
 				}

@@ -129,7 +129,7 @@ func (v *VerifyResult) object(d *database, e entry) {
 // inputs compares the inputs of an object with their names.
 func (v *VerifyResult) inputs(d *database, m *store.Manifest) {
 	done := make(map[digest]bool)
-	inputsOf(m, func(id digest) {
+	m.Inputs(func(id digest) {
 		if done[id] {
 			return
 		}
@@ -286,7 +286,7 @@ func (v *VerifyResult) files(ctx context.Context, d *database) error {
 	}
 	named.sort()
 	return eachName(filepath.Join(d.path, inputsName), func(name string) error {
-		id, ok := parseDigest(name)
+		id, ok := store.ParseDigest(name)
 		switch {
 		case ok && named.has(id), strings.HasPrefix(name, tmpPrefix):
 		case ok:

@@ -211,14 +211,14 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 // written without the lock, so that several are at a time.
 func (w *Writer) merge(c *store.Contribution) error {
 	own := store.Contribution{Manifest: c.Manifest, Sources: slices.Clone(c.Sources)}
-	var in *newInput
+	var in *store.NewInput
 	if len(own.Sources) > 0 {
 		for i := range own.Sources {
 			if _, err := own.Sources[i].Describe(); err != nil {
 				return err
 			}
 		}
-		in = encodeInput(own.Sources)
+		in = store.EncodeInput(own.Sources)
 	}
 	needed, err := w.mergeFacts(&own, in, false)
 	if err != nil || !needed {
@@ -232,10 +232,10 @@ func (w *Writer) merge(c *store.Contribution) error {
 }
 
 // writeInput writes an input, unless the disk is too full.
-func (w *Writer) writeInput(in *newInput) error {
+func (w *Writer) writeInput(in *store.NewInput) error {
 	w.writing.Lock()
-	err := w.roomFor(in.size)
-	w.unsynced[in.id] = true
+	err := w.roomFor(in.Size)
+	w.unsynced[in.ID] = true
 	w.writing.Unlock()
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (w *Writer) writeInput(in *newInput) error {
 
 // mergeFacts joins a contribution with the object and writes facts if that changes something. needed
 // is true if its input must be written before: then it has written nothing.
-func (w *Writer) mergeFacts(c *store.Contribution, in *newInput, written bool) (needed bool, err error) {
+func (w *Writer) mergeFacts(c *store.Contribution, in *store.NewInput, written bool) (needed bool, err error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	if err := w.open(); err != nil {
@@ -268,7 +268,7 @@ func (w *Writer) mergeFacts(c *store.Contribution, in *newInput, written bool) (
 	if err != nil {
 		return false, err
 	}
-	if in != nil && !written && names(&next, in.id) && !names(old, in.id) {
+	if in != nil && !written && names(&next, in.ID) && !names(old, in.ID) {
 		return true, nil
 	}
 	text := appendStored(nil, &next)
@@ -291,7 +291,7 @@ func (w *Writer) mergeFacts(c *store.Contribution, in *newInput, written bool) (
 
 // names reports whether a manifest names an input.
 func names(m *store.Manifest, id digest) (found bool) {
-	inputsOf(m, func(d digest) { found = found || d == id })
+	m.Inputs(func(d digest) { found = found || d == id })
 	return found
 }
 
@@ -342,8 +342,8 @@ func (w *Writer) PutBlob(_ context.Context, data []byte) (store.BlobID, error) {
 	if err == nil || skipLost(err) != nil {
 		return id, err // whole, so it is the same
 	}
-	sources := []store.NewSource{blobSource(id, data)}
-	in := encodeInput(sources)
+	sources := []store.NewSource{store.BlobSource(id, data)}
+	in := store.EncodeInput(sources)
 	if err := w.writeInput(in); err != nil {
 		return id, err
 	}
@@ -352,7 +352,7 @@ func (w *Writer) PutBlob(_ context.Context, data []byte) (store.BlobID, error) {
 	if err := w.open(); err != nil {
 		return id, err
 	}
-	return id, w.write(prefixBlob, id[:], blobRecord(in.id, in.size))
+	return id, w.write(prefixBlob, id[:], blobRecord(in.ID, in.Size))
 }
 
 // PutDir implements Sink. The Writer's own methods see the rows at once, but they survive the end of

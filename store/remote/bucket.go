@@ -51,20 +51,14 @@ var (
 const (
 	formatKey  = "symbolize-remote"
 	formatHead = "symbolize remote "
-	formatText = formatHead + "1\n"
+	formatText = formatHead + "2\n"
 
-	manifestDir = "v1/manifests/"
-	usesDir     = "v1/used/"
-	contentDir  = "v1/content/"
+	manifestDir = "v2/manifests/"
+	usesDir     = "v2/used/"
+	contentDir  = "v2/inputs/"
 )
 
-// pieceSize is the size of pieces in bytes; the last one of a source may be shorter.
-const pieceSize = 4 << 20
-
-// maxContent bounds the bytes read of one object: a blob is the largest.
-const maxContent = store.MaxBlob
-
-// check refuses a bucket without tables, or of a newer version.
+// check refuses a bucket without tables, or of another version.
 func check(ctx context.Context, b Bucket) error {
 	text, err := b.Get(ctx, formatKey, 256)
 	switch {
@@ -74,6 +68,9 @@ func check(ctx context.Context, b Bucket) error {
 		return err
 	case string(text) == formatText:
 		return nil
+	case string(text) == formatHead+"1\n":
+		return fmt.Errorf("%s: %w: fill a new one with `symbolize store push URL`",
+			b.URL(formatKey), store.ErrOldSchema)
 	case strings.HasPrefix(string(text), formatHead):
 		return fmt.Errorf("%s: %w: %q", b.URL(formatKey), store.ErrVersion, text)
 	}

@@ -1,36 +1,33 @@
 // Package remote keeps finished symbol tables in a directory or a bucket, which many machines fill
-// and read: the second tier after a store. Everything in it is written once and named by its
-// content, so that two writers of one object write the same, and a reader finds any damage.
+// and read: the second tier after a store, with the same files of tables. Everything in it is written
+// once and named by its content, so that two writers of one object write the same, and a reader finds
+// any damage.
 //
-// # Layout, version 1
+// # Layout, version 2
 //
-//	symbolize-remote                        "symbolize remote 1\n": the first push writes it
-//	v1/manifests/XX/OBJECT/SUM              the facts of one store about an object
-//	v1/content/YY/CONTENT                   pieces of tables, and blobs
-//	v1/used/SUM                             notes: days on which objects were used
+//	symbolize-remote                        "symbolize remote 2\n": the first push writes it
+//	v2/manifests/XX/OBJECT/SUM              the facts of one store about an object
+//	v2/inputs/YY/DIGEST                     inputs, as a store has them (store.Input)
+//	v2/used/SUM                             notes: days on which objects were used
 //
-// OBJECT is SPACE-HEX of a build ID, as "gnu-93ac61ec…", XX the first byte of the ID, CONTENT the
-// SHA-256 of the content, in hexadecimal, YY its first byte. Stores differ in what they know of an
+// OBJECT is SPACE-HEX of a build ID, as "gnu-93ac61ec…", XX the first byte of the ID, DIGEST the
+// SHA-256 of the input, in hexadecimal, YY its first byte. A bucket of version 1, which had pieces of
+// tables, is refused. Stores differ in what they know of an
 // object: each adds a manifest, and a reader takes the union of all (store.MergeFacts,
 // store.MergeSources), which does not depend on their order.
 //
 // A manifest is
 //
-//	"symbolize manifest 1\n"
+//	"symbolize manifest 2\n"
 //	"sum HEX\n"                  SHA-256 of all that follows
-//	"piece I CONTENT SIZE\n"     of source I, from 0, in their order; SIZE in bytes
+//	"source I DIGEST SIZE\n"     the input with the table of source I; SIZE in bytes
+//	"raw I DIGEST SIZE\n"        the input with its captured input, if it has one
+//	"blob ID DIGEST SIZE\n"      the input with a blob of the variants
 //	"end\n"
 //	bytes                        the manifest as the store has it (store.EncodeManifest)
 //
 // and SUM is the SHA-256 of these bytes alone: a store that has the same manifest need not read it,
-// nor write it. It is written after all that it names. Its blobs are the blobs of its variants.
-//
-// The pieces of a source, one after another, are its parts in the order of db.EachPart,
-//
-//	"NAME SIZE\n" and SIZE bytes
-//
-// where the captured input is "raw.zst", compressed with zstd. The stream is cut every pieceSize
-// bytes, so that transfers need little memory and an interrupted one continues where it ended.
+// nor write it. It is written after all that it names.
 //
 // # Uses
 //

@@ -3,7 +3,6 @@ package remote
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,29 +22,43 @@ func (p *puller) get(ctx context.Context, key string, limit int64) ([]byte, erro
 	return b, err
 }
 
-// getContent fetches a piece or a blob and checks it.
-func (p *puller) getContent(ctx context.Context, sum string, limit int64) ([]byte, error) {
-	b, err := p.get(ctx, contentKey(sum), limit)
-	if err == nil && sumOf(b) != sum {
-		err = damagef("%s: %d bytes of another content", p.from.URL(contentKey(sum)), len(b))
+// getInput fetches an input and checks it.
+func (p *puller) getInput(ctx context.Context, in input) ([]byte, error) {
+	defer p.meter.add(Progress{Bytes: in.size})
+	b, err := p.get(ctx, contentKey(in.content), in.size)
+	if err == nil && (sumOf(b) != in.content || int64(len(b)) != in.size) {
+		err = damagef("%s: %d bytes of another content", p.from.URL(contentKey(in.content)), len(b))
 	}
 	return b, err
 }
 
 // needs are the parts in manifests of an object that are not here.
 type needs struct {
-	facts   bool           // more than sources
-	blobs   []store.BlobID // of new variants
-	sources []sourceOf
+	facts  bool // more than sources
+	blobs  []blobOf
+	inputs []inputOf // of sources
 }
 
-// sourceOf is a source of a manifest.
-type sourceOf struct {
-	m *manifest
-	i int
+// inputOf is an input of a manifest.
+type inputOf struct {
+	m  *manifest
+	id store.Digest
 }
 
-func (n *needs) empty() bool { return !n.facts && len(n.sources) == 0 }
+// blobOf is a blob of a manifest's variants.
+type blobOf struct {
+	m  *manifest
+	id store.BlobID
+}
+
+func (n *needs) empty() bool { return !n.facts && len(n.inputs) == 0 }
+
+// add adds an input unless it is there.
+func (n *needs) add(m *manifest, id store.Digest) {
+	if id != (store.Digest{}) && !slices.ContainsFunc(n.inputs, func(in inputOf) bool { return in.id == id }) {
+		n.inputs = append(n.inputs, inputOf{m, id})
+	}
+}
 
 // needs compares an object's manifests with the local store.
 func (p *puller) needs(w *wanted) (*needs, error) {
@@ -67,10 +80,13 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 				continue
 			}
 			sources = append(sources, *s)
-			n.sources = append(n.sources, sourceOf{m, i})
+			n.add(m, s.Input)
+			n.add(m, s.RawInput)
 		}
 		for _, v := range store.NewVariants(m.Variants, all.Variants) {
-			n.blobs = append(n.blobs, v.Blobs()...)
+			for _, id := range v.Blobs() {
+				n.blobs = append(n.blobs, blobOf{m, id})
+			}
 		}
 		all = store.MergeFacts(&all, m.Manifest)
 	}
@@ -91,8 +107,8 @@ func (p *puller) object(ctx context.Context, w *wanted) error {
 		return err
 	}
 	merged := 0
-	for _, s := range n.sources {
-		ok, err := p.source(ctx, s, lost)
+	for _, in := range n.inputs {
+		ok, err := p.input(ctx, in, lost)
 		if err != nil {
 			return err
 		}
@@ -102,7 +118,7 @@ func (p *puller) object(ctx context.Context, w *wanted) error {
 	}
 	for _, m := range w.manifests {
 		// Without any of its tables an object would be known and not indexed.
-		if merged == 0 && len(n.sources) > 0 {
+		if merged == 0 && len(n.inputs) > 0 {
 			break
 		}
 		if err := p.sink.Merge(ctx, &store.Contribution{Manifest: facts(m, lost)}); err != nil {
@@ -129,86 +145,105 @@ func facts(m *manifest, lost map[store.BlobID]bool) store.Manifest {
 }
 
 // blobs fetches missing blobs, and returns the blobs that could not be fetched.
-func (p *puller) blobs(ctx context.Context, ids []store.BlobID) (lost map[store.BlobID]bool, err error) {
+func (p *puller) blobs(ctx context.Context, list []blobOf) (lost map[store.BlobID]bool, err error) {
 	lost = make(map[store.BlobID]bool)
-	for _, id := range ids {
-		if _, err := p.view.Blob(id); err == nil {
+	for _, blob := range list {
+		if _, err := p.view.Blob(blob.id); err == nil || lost[blob.id] {
 			continue
 		}
-		b, err := p.getContent(ctx, id.String(), maxContent)
+		data, err := p.blob(ctx, blob)
 		if err != nil {
-			lost[id] = true
+			lost[blob.id] = true
 			if err := p.problem(ctx, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if _, err := p.sink.PutBlob(ctx, b); err != nil {
+		if _, err := p.sink.PutBlob(ctx, data); err != nil {
 			return nil, err
 		}
 	}
 	return lost, nil
 }
 
-// source fetches a source and merges it; false if it did not come.
-func (p *puller) source(ctx context.Context, s sourceOf, lost map[store.BlobID]bool) (bool, error) {
-	size := s.m.size(s.i)
-	held, err := p.room.Acquire(ctx, size)
+// blob fetches a blob.
+func (p *puller) blob(ctx context.Context, blob blobOf) ([]byte, error) {
+	in := blob.m.input(blob.m.blobs[blob.id])
+	b, err := p.getInput(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	data, err := unpackBlob(b, blob)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.from.URL(contentKey(in.content)), err)
+	}
+	return data, nil
+}
+
+// unpackBlob returns the blob in an input.
+func unpackBlob(b []byte, blob blobOf) ([]byte, error) {
+	r := bytes.NewReader(b)
+	in, err := store.ReadInput(blob.m.blobs[blob.id], r, r.Size())
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.Source(0, blob.id)
+	if err != nil {
+		return nil, err
+	}
+	if s.RawSize > store.MaxBlob {
+		return nil, store.ErrTooLarge
+	}
+	data, err := in.UnpackRaw(r, s)
+	if err == nil && store.NewBlobID(data) != blob.id {
+		err = store.Damagef("it is not blob %s", blob.id)
+	}
+	return data, err
+}
+
+// input fetches an input and merges its sources; false if they did not come.
+func (p *puller) input(ctx context.Context, of inputOf, lost map[store.BlobID]bool) (bool, error) {
+	held, err := p.room.Acquire(ctx, of.m.sizes[of.id])
 	if err != nil {
 		return false, err
 	}
 	defer p.room.Release(held)
-	in := &stream{ctx: ctx, p: p, left: s.m.pieces[s.i]}
-	defer func() { // of pieces that did not come
-		for _, some := range in.left {
-			p.meter.add(Progress{Bytes: some.size})
-		}
-	}()
-	src, err := readSource(in, size, &s.m.Sources[s.i])
+	b, err := p.getInput(ctx, of.m.input(of.id))
 	if err != nil {
-		if in.err == nil {
-			err = fmt.Errorf("%s: %s of %s: %w", p.from.URL(""), s.m.Sources[s.i].Kind, s.m.ID, err)
-		}
 		return false, p.problem(ctx, err)
 	}
-	c := &store.Contribution{Manifest: facts(s.m, lost), Sources: []store.NewSource{*src}}
+	c := &store.Contribution{Manifest: facts(of.m, lost)}
+	if c.Sources, err = sourcesOf(b, of); err != nil {
+		err = fmt.Errorf("%s: tables of %s: %w", p.from.URL(contentKey(of.id.String())), of.m.ID, err)
+		return false, p.problem(ctx, err)
+	}
 	if err := p.sink.Merge(ctx, c); err != nil {
 		return false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.res.Tables++
+	p.res.Tables += len(c.Sources)
 	return true, nil
 }
 
-// stream reads the pieces of a source, one after another.
-type stream struct {
-	ctx  context.Context
-	p    *puller
-	left []piece
-	now  []byte
-	err  error // of a piece
-}
-
-// Read implements io.Reader.
-func (s *stream) Read(b []byte) (int, error) {
-	for len(s.now) == 0 {
-		if len(s.left) == 0 {
-			return 0, errors.New("pieces end before their source")
-		}
-		next := s.left[0]
-		now, err := s.p.getContent(s.ctx, next.content, next.size)
-		if err == nil && int64(len(now)) != next.size {
-			err = damagef("%s: %d bytes", s.p.from.URL(contentKey(next.content)), len(now))
-		}
-		if err != nil {
-			s.err = err
-			return 0, err
-		}
-		s.now, s.left = now, s.left[1:]
-		s.p.meter.add(Progress{Bytes: next.size})
+// sourcesOf returns the sources of a manifest that are in an input, after checking them.
+func sourcesOf(b []byte, of inputOf) (list []store.NewSource, err error) {
+	r := bytes.NewReader(b)
+	in, err := store.ReadInput(of.id, r, r.Size())
+	if err != nil {
+		return nil, err
 	}
-	n := copy(b, s.now)
-	s.now = s.now[n:]
-	return n, nil
+	for i := range in.Sources { // in its order, so that it is made again as it is
+		have := &in.Sources[i]
+		at := store.FindSource(of.m.Sources, &store.SourceInfo{Kind: have.Kind, Digest: have.Digest})
+		if at < 0 {
+			continue
+		}
+		src, err := in.NewSource(r, &of.m.Sources[at])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, *src)
+	}
+	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"symbolize/buildid"
@@ -12,32 +13,32 @@ import (
 )
 
 const (
-	manifestHead = "symbolize manifest 1\n"
+	manifestHead = "symbolize manifest 2\n"
 	manifestEnd  = "end\n"
 )
 
-// maxManifest bounds a manifest with its list of pieces.
+// maxManifest bounds a manifest with its list of inputs.
 const maxManifest = store.MaxManifest + 1<<20
 
-// piece is a part of a source's stream.
-type piece struct {
+// maxInput bounds an input, in bytes.
+const maxInput = 2 * store.MaxSource
+
+// input is an object of the bucket with tables or a blob.
+type input struct {
 	content string // SHA-256, in hexadecimal
 	size    int64
 }
 
-// manifest has the facts of one store about an object.
+// manifest has the facts of one store about an object, and the inputs with its sources
+// (store.SourceInfo.Input, RawInput) and its blobs.
 type manifest struct {
 	*store.Manifest
-	pieces [][]piece // of each source
+	sizes map[store.Digest]int64 // of all inputs
+	blobs map[store.BlobID]store.Digest
 }
 
-// size returns the bytes of a source's stream.
-func (m *manifest) size(source int) (n int64) {
-	for _, p := range m.pieces[source] {
-		n += p.size
-	}
-	return n
-}
+// input returns an input that the manifest names.
+func (m *manifest) input(id store.Digest) input { return input{id.String(), m.sizes[id]} }
 
 // sumOf returns the name of a content.
 func sumOf(b []byte) string {
@@ -51,14 +52,33 @@ func manifestKey(id buildid.ID, encoded []byte) string { return objectDir(id) + 
 // encode returns the content of a manifest's object.
 func (m *manifest) encode(encoded []byte) []byte {
 	var b bytes.Buffer
-	for i, list := range m.pieces {
-		for _, p := range list {
-			fmt.Fprintf(&b, "piece %d %s %d\n", i, p.content, p.size)
+	for i := range m.Sources {
+		s := &m.Sources[i]
+		fmt.Fprintf(&b, "source %d %s %d\n", i, store.Digest(s.Input), m.sizes[s.Input])
+		if s.RawSize > 0 {
+			fmt.Fprintf(&b, "raw %d %s %d\n", i, store.Digest(s.RawInput), m.sizes[s.RawInput])
 		}
+	}
+	for _, id := range m.blobIDs() {
+		fmt.Fprintf(&b, "blob %s %s %d\n", id, m.blobs[id], m.sizes[m.blobs[id]])
 	}
 	b.WriteString(manifestEnd)
 	b.Write(encoded)
 	return append(fmt.Appendf(nil, "%ssum %s\n", manifestHead, sumOf(b.Bytes())), b.Bytes()...)
+}
+
+// blobIDs returns the blobs of the variants, each once.
+func (m *manifest) blobIDs() (list []store.BlobID) {
+	seen := make(map[store.BlobID]bool)
+	for i := range m.Variants {
+		for _, id := range m.Variants[i].Blobs() {
+			if !seen[id] {
+				seen[id] = true
+				list = append(list, id)
+			}
+		}
+	}
+	return list
 }
 
 // decodeManifest reads the content of the object of a key; the URL is for messages.
@@ -71,56 +91,89 @@ func decodeManifest(b []byte, key, url string) (*manifest, error) {
 	if string(line) != "sum "+sumOf(rest) {
 		return nil, damagef("%s: checksum", url)
 	}
-	var pieces [][]piece
-	for {
-		line, after, ok := bytes.Cut(rest, []byte("\n"))
-		if !ok {
-			return nil, damagef("%s: no end of the list of pieces", url)
-		}
-		rest = after
-		if string(line)+"\n" == manifestEnd {
-			break
-		}
-		var err error
-		if pieces, err = appendPiece(pieces, string(line)); err != nil {
+	end := bytes.Index(rest, []byte(manifestEnd))
+	if end < 0 {
+		return nil, damagef("%s: no end of the list of inputs", url)
+	}
+	list, text := string(rest[:end]), rest[end+len(manifestEnd):]
+	m := &manifest{sizes: make(map[store.Digest]int64), blobs: make(map[store.BlobID]store.Digest)}
+	var err error
+	if m.Manifest, err = store.DecodeManifest(url, text); err != nil {
+		return nil, damagef("%v", err)
+	}
+	if key != manifestKey(m.ID, text) {
+		return nil, damagef("%s: it is the manifest of %s", url, m.ID)
+	}
+	for line := range strings.Lines(list) {
+		if err := m.parseInput(line); err != nil {
 			return nil, damagef("%s: %v", url, err)
 		}
 	}
-	m, err := store.DecodeManifest(url, rest)
-	switch {
-	case err != nil:
-		return nil, damagef("%v", err)
-	case key != manifestKey(m.ID, rest):
-		return nil, damagef("%s: it is the manifest of %s", url, m.ID)
-	case len(pieces) != len(m.Sources):
-		return nil, damagef("%s: pieces of %d sources, of which there are %d", url, len(pieces),
-			len(m.Sources))
+	if err := m.complete(url); err != nil {
+		return nil, err
 	}
-	return &manifest{m, pieces}, nil
+	return m, nil
 }
 
-// appendPiece reads one line of the list of pieces.
-func appendPiece(pieces [][]piece, line string) ([][]piece, error) {
-	var source int
-	var p piece
-	_, err := fmt.Sscanf(line, "piece %d %s %d", &source, &p.content, &p.size)
-	sum, bad := hex.DecodeString(p.content)
-	if err != nil || bad != nil || len(sum) != sha256.Size || p.size <= 0 || p.size > pieceSize ||
-		strings.ToLower(p.content) != p.content {
-		return nil, fmt.Errorf("line %.40q", line)
+// parseInput reads one line of the list of inputs.
+func (m *manifest) parseInput(line string) error {
+	var word, of, content string
+	var size int64
+	_, err := fmt.Sscanf(line, "%s %s %s %d\n", &word, &of, &content, &size)
+	id, ok := store.ParseDigest(content)
+	if err != nil || !ok || size <= 0 || size > maxInput {
+		return fmt.Errorf("line %.40q", line)
 	}
-	switch at := len(pieces) - 1; {
-	case source == at+1 && source < store.MaxSources:
-		pieces = append(pieces, []piece{p})
-	case source == at && source >= 0:
-		pieces[at] = append(pieces[at], p)
+	m.sizes[id] = size
+	if word == "blob" {
+		blob, ok := store.ParseDigest(of)
+		if m.blobs[store.BlobID(blob)] = id; ok {
+			return nil
+		}
+	}
+	i, err := strconv.Atoi(of)
+	switch {
+	case err != nil || i < 0 || i >= len(m.Sources):
+		return fmt.Errorf("line %.40q", line)
+	case word == "source":
+		m.Sources[i].Input = id
+	case word == "raw":
+		m.Sources[i].RawInput = id
 	default:
-		return nil, fmt.Errorf("piece of source %d after %d", source, at)
+		return fmt.Errorf("line %.40q", line)
 	}
-	if m := (manifest{pieces: pieces}); m.size(len(pieces)-1) > store.MaxSource+pieceSize {
-		return nil, fmt.Errorf("source %d: %w", source, store.ErrTooLarge)
+	return nil
+}
+
+// complete refuses a manifest that does not name all inputs.
+func (m *manifest) complete(url string) error {
+	for i := range m.Sources {
+		s := &m.Sources[i]
+		if s.Input == (store.Digest{}) || s.RawSize > 0 && s.RawInput == (store.Digest{}) {
+			return damagef("%s: no input of source %d", url, i)
+		}
 	}
-	return pieces, nil
+	for _, id := range m.blobIDs() {
+		if m.blobs[id] == (store.Digest{}) {
+			return damagef("%s: no input of blob %s", url, id)
+		}
+	}
+	return nil
+}
+
+// eachInput calls fn for the inputs of an object, each once.
+func (m *manifest) eachInput(fn func(id store.Digest)) {
+	seen := make(map[store.Digest]bool)
+	once := func(id store.Digest) {
+		if !seen[id] {
+			seen[id] = true
+			fn(id)
+		}
+	}
+	m.Inputs(once)
+	for _, id := range m.blobIDs() {
+		once(m.blobs[id])
+	}
 }
 
 // parseKey returns the object and the sum of a manifest's key.

@@ -10,46 +10,39 @@ import (
 	"symbolize/store/db"
 )
 
-// sample returns an object of a store with its sources' streams.
-func sample(t testing.TB) (m *store.Manifest, streams [][]byte) {
+// sample returns an object of a store as it is pushed, and the input of its sources.
+func sample(t *testing.T) (m *manifest, in []byte) {
 	t.Helper()
-	tt, ok := t.(*testing.T)
-	if !ok {
-		m = &store.Manifest{ID: buildid.New([]byte{1, 2, 3})}
-		return m, nil
-	}
-	r, err := db.OpenReader(indexed(tt, binaries+"/fixed"))
+	r, err := db.OpenReader(indexed(t, binaries+"/fixed"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	m = objectsIn(tt, r)[0]
-	for i := range m.Sources {
-		var b bytes.Buffer
-		if err := r.EachPart(m, i, func(name string, part []byte) error { return writePart(&b, name, part) }); err != nil {
-			t.Fatal(err)
-		}
-		streams = append(streams, b.Bytes())
+	p := &pusher{from: r}
+	if m, err = p.inputs(objectsIn(t, r)[0]); err == nil {
+		in, err = r.Input(m.Sources[0].Input)
 	}
-	return m, streams
+	if err != nil || len(m.Sources) < 2 {
+		t.Fatal(err)
+	}
+	return m, in
 }
 
 // encoded returns the object of a manifest and its key.
-func encoded(m *store.Manifest, streams [][]byte) (b []byte, key string) {
-	out := &manifest{Manifest: m}
-	for _, s := range streams {
-		out.pieces = append(out.pieces, []piece{{sumOf(s), int64(len(s))}})
-	}
-	text := store.EncodeManifest(m)
-	return out.encode(text), manifestKey(m.ID, text)
+func encoded(m *manifest) (b []byte, key string) {
+	text := store.EncodeManifest(m.Manifest)
+	return m.encode(text), manifestKey(m.ID, text)
 }
 
-// TestCut: each prefix of a manifest and of a source's stream is an error.
+// TestCut: each prefix of a manifest and of an input is an error, and so is each changed byte of an
+// input.
 func TestCut(t *testing.T) {
-	m, streams := sample(t)
-	b, key := encoded(m, streams)
-	if got, err := decodeManifest(b, key, "url"); err != nil || got.ID != m.ID || len(got.pieces) != len(streams) {
-		t.Fatal(err)
+	m, in := sample(t)
+	b, key := encoded(m)
+	got, err := decodeManifest(b, key, "url")
+	if err != nil || got.ID != m.ID || got.Sources[0].Input != m.Sources[0].Input ||
+		got.sizes[m.Sources[0].Input] != int64(len(in)) {
+		t.Fatal(got, err)
 	}
 	for n := range b {
 		if _, err := decodeManifest(b[:n], key, "url"); !errors.Is(err, ErrDamaged) {
@@ -59,66 +52,58 @@ func TestCut(t *testing.T) {
 	if _, err := decodeManifest(b, manifestKey(buildid.New([]byte{1}), b), "url"); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a manifest of another name: %v", err)
 	}
-	for i, s := range streams {
-		if _, err := readSource(bytes.NewReader(s), int64(len(s)), &m.Sources[i]); err != nil {
-			t.Fatal(err)
+	of := inputOf{m, m.Sources[0].Input}
+	if list, err := sourcesOf(in, of); err != nil || len(list) != len(m.Sources) {
+		t.Fatalf("%d sources of %d, %v", len(list), len(m.Sources), err)
+	}
+	for n := range in {
+		if _, err := sourcesOf(in[:n], of); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%d bytes of an input: %v", n, err)
 		}
-		for n := range s {
-			if _, err := readSource(bytes.NewReader(s[:n]), int64(n), &m.Sources[i]); err == nil {
-				t.Errorf("%d bytes of source %d", n, i)
-			}
-			if _, err := readSource(bytes.NewReader(s[:n]), int64(len(s)), &m.Sources[i]); err == nil {
-				t.Errorf("%d of %d bytes of source %d", n, len(s), i)
+		if n%7 == 0 {
+			c := bytes.Clone(in)
+			c[n] ^= 0x10
+			if _, err := sourcesOf(c, of); !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("byte %d of an input: %v", n, err)
 			}
 		}
 	}
 }
 
-// TestPieces: a stream is cut every pieceSize bytes, whatever the sizes of its parts.
-func TestPieces(t *testing.T) {
-	var got [][]byte
-	c := &cutter{put: func(b []byte) error {
-		got = append(got, b)
-		return nil
-	}}
-	var want []byte
-	for _, n := range []int{1, pieceSize - 2, 5, 0, 3*pieceSize + 7, 100} {
-		b := bytes.Repeat([]byte{byte(n)}, n)
-		want = append(want, b...)
-		c.Write(b)
+// TestIncomplete: a manifest names an input of each source and blob.
+func TestIncomplete(t *testing.T) {
+	m, _ := sample(t)
+	m.Sources[1].Input = store.Digest{}
+	b, key := encoded(m)
+	if _, err := decodeManifest(b, key, "url"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a source without an input: %v", err)
 	}
-	if err := c.flush(); err != nil || len(got) != 5 {
-		t.Fatalf("%d pieces, %v", len(got), err)
+	m.Variants = []store.Variant{{Entry: store.BlobID{1}}}
+	m.Sources = nil
+	if b, key = encoded(m); m.blobs != nil {
+		m.blobs[store.BlobID{1}] = store.Digest{2}
 	}
-	for i, b := range got {
-		if i < 4 && len(b) != pieceSize {
-			t.Errorf("piece %d has %d bytes", i, len(b))
-		}
+	if _, err := decodeManifest(b, key, "url"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a blob without an input: %v", err)
 	}
-	if !bytes.Equal(bytes.Join(got, nil), want) {
-		t.Error("the pieces are not the stream")
+	m.sizes[store.Digest{2}] = 7
+	b, key = encoded(m)
+	got, err := decodeManifest(b, key, "url")
+	if err != nil || got.blobs[store.BlobID{1}] != (store.Digest{2}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func FuzzManifest(f *testing.F) {
-	m, _ := sample(f)
-	b, key := encoded(m, nil)
+	m := &manifest{Manifest: &store.Manifest{ID: buildid.New([]byte{1, 2, 3}),
+		Sources: []store.SourceInfo{{Kind: store.Symtab, Input: store.Digest{1}}}},
+		sizes: map[store.Digest]int64{{1}: 99}}
+	b, key := encoded(m)
 	f.Add(b[len(manifestHead)+len("sum \n")+64:])
 	f.Fuzz(func(t *testing.T, rest []byte) {
 		b := append([]byte(manifestHead+"sum "+sumOf(rest)+"\n"), rest...)
 		if got, err := decodeManifest(b, key, "url"); (got == nil) == (err == nil) {
 			t.Errorf("%v, %v", got, err)
-		}
-	})
-}
-
-func FuzzSource(f *testing.F) {
-	f.Add([]byte("table 3\nabc"), uint64(0))
-	f.Add([]byte("table 3\nabcraw.zst 4\nabcd"), uint64(9))
-	f.Fuzz(func(t *testing.T, b []byte, raw uint64) {
-		info := &store.SourceInfo{Kind: store.Symtab, RawSize: raw}
-		if src, err := readSource(bytes.NewReader(b), int64(len(b)), info); (src == nil) == (err == nil) {
-			t.Errorf("%v, %v", src, err)
 		}
 	})
 }

@@ -29,15 +29,15 @@ type PruneOptions struct {
 type PruneResult struct {
 	Objects int       // that stay
 	Gone    []db.Gone // removed objects, sorted by build ID
-	Removed int       // objects of the bucket that were removed: manifests, pieces and blobs
+	Removed int       // objects of the bucket that were removed: manifests and inputs
 	Bytes   int64     // of removed ones
 	// Problems are manifests of objects that stay and cannot be read. As long as there is one, no
-	// pieces and blobs are removed.
+	// inputs are removed.
 	Problems []error
 }
 
 // Prune removes the objects from a bucket that no machine has pushed or used since a time, and
-// pieces and blobs that were written before it and that no manifest names. Objects are removed as a
+// inputs that were written before it and that no manifest names. Objects are removed as a
 // whole: manifests first, so that a Prune that was interrupted leaves no object without its tables.
 // Damaged notes of uses, and notes of a newer version, are errors.
 func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, error) {
@@ -245,7 +245,7 @@ func (p *pruner) remove(ctx context.Context, e Entry,
 	return nil
 }
 
-// sweep removes pieces and blobs that are old and that no manifest names besides those that go.
+// sweep removes inputs that are old and that no manifest names besides those that go.
 func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
 	list, err := p.manifests(ctx) // pushed meanwhile
 	if err != nil {
@@ -266,7 +266,7 @@ func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
 			p.res.Problems = append(p.res.Problems, fmt.Errorf("%s: its tables are not known, and so no "+
 				"tables are removed: %w", p.in.URL(e.Key), ErrDamaged))
 		default:
-			m.eachContent(func(sum string) { needed[contentKey(sum)] = true })
+			m.eachInput(func(id store.Digest) { needed[contentKey(id.String())] = true })
 		}
 	}
 	if len(p.res.Problems) > 0 {
@@ -282,20 +282,6 @@ func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
 	return files.Each(ctx, p.opts.Jobs, len(content), func(ctx context.Context, i int) error {
 		return p.remove(ctx, content[i], nil)
 	})
-}
-
-// eachContent calls fn for the names of an object's pieces and blobs.
-func (m *manifest) eachContent(fn func(sum string)) {
-	for _, pieces := range m.pieces {
-		for _, p := range pieces {
-			fn(p.content)
-		}
-	}
-	for i := range m.Variants {
-		for _, id := range m.Variants[i].Blobs() {
-			fn(id.String())
-		}
-	}
 }
 
 // join makes one note of all days that count. Objects with earlier days are gone, or were pushed

@@ -101,13 +101,25 @@ func (b *memory) List(_ context.Context, prefix string) (list []Entry, _ error) 
 	return list, nil
 }
 
-// made is a Store of objects whose tables are few bytes, which some objects share.
+// made is a Store of objects whose inputs are few bytes, which some objects share.
 type made struct{ facts int }
 
-func (made) Blob(id store.BlobID) ([]byte, error) { return nil, store.ErrNotFound }
+// madeInputs has the content of all inputs of such stores.
+var madeInputs sync.Map
 
-func (made) EachPart(m *store.Manifest, i int, put func(string, []byte) error) error {
-	return put("table", m.Sources[i].Digest[:])
+func (made) BlobInput(store.BlobID) (store.Digest, error) { return store.Digest{}, store.ErrNotFound }
+
+func (made) Input(id store.Digest) ([]byte, error) {
+	b, ok := madeInputs.Load(id)
+	if !ok {
+		return nil, store.ErrNotFound
+	}
+	return b.([]byte), nil
+}
+
+func (s made) InputSize(id store.Digest) (int64, error) {
+	b, err := s.Input(id)
+	return int64(len(b)), err
 }
 
 // objects returns the objects of a store: those of stores with other facts have other manifests.
@@ -115,8 +127,11 @@ func (s made) objects(n int) (list []*store.Manifest) {
 	for i := range n {
 		m := &store.Manifest{ID: buildid.New([]byte(fmt.Sprintf("object-%06d", i))), Machine: uint16(s.facts)}
 		for k, shared := range []int{i, i / 3} {
+			content := fmt.Append(nil, k, shared)
+			id := store.Digest(sha256.Sum256(content))
+			madeInputs.Store(id, content)
 			m.Sources = append(m.Sources, store.SourceInfo{Kind: store.DWARF + store.SourceKind(k),
-				Digest: sha256.Sum256(fmt.Append(nil, k, shared)), Producer: 1, Path: "/bin/x", Size: 32})
+				Digest: id, Producer: 1, Path: "/bin/x", Size: 32, Input: id})
 		}
 		list = append(list, m)
 	}
@@ -134,9 +149,9 @@ func (b *memory) names(t *testing.T) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.eachContent(func(sum string) {
-			if _, ok := b.objects[contentKey(sum)]; !ok {
-				t.Errorf("%s lacks %s", key, sum)
+		m.eachInput(func(id store.Digest) {
+			if _, ok := b.objects[contentKey(id.String())]; !ok {
+				t.Errorf("%s lacks %s", key, id)
 			}
 		})
 		names = append(names, store.ObjectName(m.ID))
@@ -249,7 +264,7 @@ func TestPrune(t *testing.T) {
 				t.Errorf("%s: %+v, %v", what, res, err)
 			}
 		}
-		check("a dry run", 0, []string{a, other}, 5) // two manifests, three pieces
+		check("a dry run", 0, []string{a, other}, 5) // two manifests, three inputs
 		opts.Used = map[string]time.Time{a: today.AddDate(0, 0, -90), other: today.AddDate(0, 0, -91)}
 		check("with days of the pruner", 1, []string{other}, 2)
 		opts.Used = nil
@@ -283,7 +298,7 @@ func TestPruneRefuses(t *testing.T) {
 		text string
 		want error // nil for a problem
 	}{
-		{name: "newer version", key: formatKey, text: formatHead + "2\n", want: store.ErrVersion},
+		{name: "newer version", key: formatKey, text: formatHead + "3\n", want: store.ErrVersion},
 		{name: "newer note", key: usesDir + sumOf([]byte("symbolize used 2\n")), text: "symbolize used 2\n",
 			want: ErrDamaged},
 		{name: "damaged note", key: usesDir + sumOf(nil), text: usesHead, want: ErrDamaged},
@@ -316,7 +331,7 @@ func TestPruneRefuses(t *testing.T) {
 			if err := b.write(key, []byte(tt.text)); err != nil {
 				t.Fatal(err)
 			}
-			stays := "v1/"
+			stays := "v2/"
 			opts := PruneOptions{Before: time.Now().AddDate(0, 0, 1)} // all would go
 			if id, _, ok := parseKey(key); ok {
 				stays = contentDir
@@ -327,7 +342,7 @@ func TestPruneRefuses(t *testing.T) {
 			if !errors.Is(err, tt.want) || (err == nil) != (len(res.Problems) == 1) {
 				t.Errorf("%+v, %v", res, err)
 			}
-			// Of the damaged manifest's object nothing is known, so that all pieces stay.
+			// Of the damaged manifest's object nothing is known, so that all inputs stay.
 			if after, _ := b.List(t.Context(), stays); !slices.Equal(before, after) {
 				t.Errorf("%d objects, of %d", len(after), len(before))
 			}

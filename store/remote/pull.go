@@ -35,7 +35,7 @@ type PullResult struct {
 	Found   int   `json:"found"`   // objects that are in the bucket
 	Changed int   `json:"changed"` // objects that got something
 	Tables  int   `json:"tables"`  // that came
-	Fetched int   `json:"fetched"` // objects of the bucket that were fetched: manifests, pieces and blobs
+	Fetched int   `json:"fetched"` // objects of the bucket that were fetched: manifests and inputs
 	Bytes   int64 `json:"bytes"`
 	// Problems are objects of the bucket that are damaged, or did not come.
 	Problems []error `json:"-"`
@@ -244,8 +244,8 @@ func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, 
 			return nil, nil, err
 		}
 		w.size = 0
-		for _, s := range needs.sources {
-			w.size += s.m.size(s.i)
+		for _, in := range needs.inputs {
+			w.size += in.m.sizes[in.id]
 		}
 		if !needs.empty() || len(w.keys) > 0 {
 			missing = append(missing, w)

@@ -13,18 +13,21 @@ import (
 	"symbolize/store"
 )
 
-// Store is the source of Push: db.Reader.
+// Store is the source of Push: db.Reader. Its manifests name the inputs of their sources.
 type Store interface {
-	// EachPart calls put with the parts of a source, see db.Reader.
-	EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error
-	Blob(id store.BlobID) ([]byte, error)
+	// Input returns the content of an input.
+	Input(id store.Digest) ([]byte, error)
+	// InputSize returns the size of an input in bytes.
+	InputSize(id store.Digest) (int64, error)
+	// BlobInput returns the input that a blob is kept in.
+	BlobInput(id store.BlobID) (store.Digest, error)
 }
 
 // PushResult counts the results of Push.
 type PushResult struct {
 	Objects  int   // that were to be there
 	Known    int   // of these, there before with all that the store knows
-	Written  int   // objects of the bucket that were written: manifests, pieces and blobs
+	Written  int   // objects of the bucket that were written: manifests and inputs
 	Replaced int   // of these, in place of damaged ones
 	Bytes    int64 // of written ones
 	Problems []error
@@ -84,7 +87,7 @@ func requests(jobs int) int {
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
 	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{},
-		there: make(map[string]bool), meter: meter{call: opts.Progress}}
+		there: make(map[string]bool), room: files.NewBudget(roomSize), meter: meter{call: opts.Progress}}
 	for _, m := range objects {
 		if !m.IsAlias() {
 			p.res.Objects++
@@ -117,6 +120,7 @@ type pusher struct {
 	to     Bucket
 	verify bool
 	meter  meter
+	room   *files.Budget
 
 	mu     sync.Mutex
 	there  map[string]bool // contents that are, for a while
@@ -162,24 +166,20 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 		p.done(!m.IsAlias())
 		return nil
 	}
-	for i := range m.Variants {
-		for _, id := range m.Variants[i].Blobs() {
-			err := p.content(ctx, id.String(), isNew, func() ([]byte, error) { return p.from.Blob(id) })
-			if err != nil {
-				return err
-			}
-		}
+	out, err := p.inputs(m)
+	if err != nil {
+		return err
 	}
-	out := &manifest{m, make([][]piece, len(m.Sources))}
-	for i := range m.Sources {
-		out.pieces[i], err = p.source(ctx, m, i, isNew, func(n int) {
-			some := min(left, int64(n))
-			left -= some
-			p.meter.add(Progress{Bytes: some})
-		})
-		if err != nil {
-			return err
+	out.eachInput(func(id store.Digest) {
+		if err == nil {
+			err = p.input(ctx, out.input(id), id, isNew)
 		}
+		some := min(left, out.sizes[id])
+		left -= some
+		p.meter.add(Progress{Bytes: some})
+	})
+	if err != nil {
+		return err
 	}
 	if _, err := p.put(ctx, key, out.encode(encoded)); err != nil {
 		return err
@@ -197,11 +197,11 @@ func (p *pusher) done(known bool) {
 	})
 }
 
-// fresh is the age from which on a piece or blob that is there is written again: a Prune may remove
+// fresh is the age from which on an input that is there is written again: a Prune may remove
 // it, unless a manifest names it, from twice this age on.
 const fresh = 12 * time.Hour
 
-// content writes a piece or blob unless it is there and fresh. It does not ask for one of an object
+// content writes an input unless it is there and fresh. It does not ask for one of an object
 // that is new to the bucket before it writes.
 func (p *pusher) content(ctx context.Context, sum string, isNew bool,
 	read func() ([]byte, error)) (err error) {
@@ -233,22 +233,36 @@ func (p *pusher) content(ctx context.Context, sum string, isNew bool,
 	return err
 }
 
-// source writes the pieces of a source that are not there, see content, and passes their sizes to
-// done.
-func (p *pusher) source(ctx context.Context, m *store.Manifest, i int, isNew bool, done func(n int)) (
-	list []piece, err error) {
-	c := &cutter{put: func(b []byte) error {
-		sum := sumOf(b)
-		list = append(list, piece{sum, int64(len(b))})
-		err := p.content(ctx, sum, isNew, func() ([]byte, error) { return b, nil })
-		done(len(b))
-		return err
-	}}
-	err = p.from.EachPart(m, i, func(name string, b []byte) error { return writePart(c, name, b) })
-	if err == nil {
-		err = c.flush()
+// inputs returns a manifest of the bucket for an object of the store.
+func (p *pusher) inputs(m *store.Manifest) (*manifest, error) {
+	out := &manifest{m, make(map[store.Digest]int64), make(map[store.BlobID]store.Digest)}
+	for _, id := range out.blobIDs() {
+		in, err := p.from.BlobInput(id)
+		if err != nil {
+			return nil, err
+		}
+		out.blobs[id] = in
 	}
-	return list, err
+	var err error
+	out.eachInput(func(id store.Digest) {
+		if err == nil {
+			out.sizes[id], err = p.from.InputSize(id)
+		}
+	})
+	if err == nil {
+		err = out.complete("manifest of " + m.ID.String())
+	}
+	return out, err
+}
+
+// input writes an input that is not there, see content.
+func (p *pusher) input(ctx context.Context, in input, id store.Digest, isNew bool) error {
+	held, err := p.room.Acquire(ctx, in.size)
+	if err != nil {
+		return err
+	}
+	defer p.room.Release(held)
+	return p.content(ctx, in.content, isNew, func() ([]byte, error) { return p.from.Input(id) })
 }
 
 // put writes an object unless it is there, or replaces a damaged one.

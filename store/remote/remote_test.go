@@ -372,7 +372,8 @@ func TestRefused(t *testing.T) {
 		want       error
 	}{
 		{name: "nothing", want: ErrNoTables},
-		{name: "newer", text: "symbolize remote 2\n", want: store.ErrVersion},
+		{name: "newer", text: "symbolize remote 3\n", want: store.ErrVersion},
+		{name: "older", text: "symbolize remote 1\n", want: store.ErrOldSchema},
 		{name: "another file", text: "hello", want: ErrDamaged},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
