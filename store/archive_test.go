@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +20,8 @@ import (
 // overlaySource exports the objects of an Overlay, without captured inputs.
 type overlaySource struct {
 	*Overlay
-	ids []buildid.ID
+	ids    []buildid.ID
+	inputs map[Digest][]byte // of the objects that were visited
 }
 
 func (s overlaySource) Objects() iter.Seq2[*Manifest, error] {
@@ -30,6 +30,9 @@ func (s overlaySource) Objects() iter.Seq2[*Manifest, error] {
 			list, err := s.Find(id)
 			if err == nil && len(list) != 1 {
 				err = errors.New("not one object")
+			}
+			if err == nil {
+				err = s.encode(list[0])
 			}
 			if err != nil {
 				yield(nil, err)
@@ -42,25 +45,32 @@ func (s overlaySource) Objects() iter.Seq2[*Manifest, error] {
 	}
 }
 
-func (s overlaySource) EachPart(m *Manifest, i int, put func(name string, b []byte) error) error {
-	t, err := s.table(m, i)
-	if err != nil {
-		return err
+// encode makes the input of an object.
+func (s overlaySource) encode(m *Manifest) error {
+	var sources []NewSource
+	for i := range m.Sources {
+		t, err := s.table(m, i)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, NewSource{Info: m.Sources[i], Table: t})
 	}
-	err = put(PartTable, t.Header)
-	for n, b := range t.Chunks {
-		err = errors.Join(err, put(PartChunk+strconv.Itoa(n), b))
+	in := EncodeInput(sources)
+	for i := range m.Sources {
+		m.Sources[i].Input = in.ID
 	}
-	for n, b := range t.Strings {
-		err = errors.Join(err, put(PartStrings+strconv.Itoa(n), b))
-	}
-	return err
+	s.inputs[in.ID] = bytes.Join(in.Parts, nil)
+	return nil
 }
+
+func (s overlaySource) Input(id Digest) ([]byte, error) { return s.inputs[id], nil }
+
+func (s overlaySource) BlobInput(BlobID) (Digest, error) { return Digest{}, ErrNotFound }
 
 // plainArchive returns an uncompressed archive of two objects with a table each.
 func plainArchive(t *testing.T) []byte {
 	t.Helper()
-	from := overlaySource{Overlay: NewOverlay(), ids: []buildid.ID{testID(1), testID(2)}}
+	from := overlaySource{NewOverlay(), []buildid.ID{testID(1), testID(2)}, make(map[Digest][]byte)}
 	for n, id := range from.ids {
 		b := symtab.NewBuilder(symtab.Options{})
 		for i := range 1500 { // too many for the header alone, with names that pack badly
@@ -130,7 +140,7 @@ func TestArchive(t *testing.T) {
 	if err != nil || res.Objects != 2 || res.Sources != 2 || len(res.Problems) != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	again := overlaySource{Overlay: to, ids: []buildid.ID{testID(1), testID(2)}}
+	again := overlaySource{to, []buildid.ID{testID(1), testID(2)}, make(map[Digest][]byte)}
 	var b bytes.Buffer
 	_, err = exportPlain(t.Context(), &b, again, nil)
 	if err != nil || !bytes.Equal(b.Bytes(), archive) {
@@ -173,6 +183,19 @@ func TestArchiveRefused(t *testing.T) {
 		list[at(suffix)].data = data
 		return list
 	}
+	damaged, cut := slices.Clone(entries), slices.Clone(entries)
+	if !strings.HasPrefix(entries[2].name, inputPrefix) {
+		t.Fatal(entries[2].name)
+	}
+	flipped := []byte(damaged[2].data)
+	flipped[len(flipped)/2] ^= 1
+	damaged[2].data = string(flipped)
+	cut[2].data = cut[2].data[:9]
+	var blob []entry
+	for _, text := range []string{"a", "b"} {
+		in := EncodeInput([]NewSource{BlobSource(NewBlobID([]byte(text)), []byte(text))})
+		blob = append(blob, entry{inputPrefix + in.ID.String(), string(bytes.Join(in.Parts, nil))})
+	}
 	for _, tt := range []struct {
 		name     string
 		list     []entry
@@ -184,14 +207,16 @@ func TestArchiveRefused(t *testing.T) {
 		{name: "newer schema", list: with("symbolize-store", "schema 999\n"), err: "999"},
 		{name: "no end", list: without("end"), err: "cut off"},
 		{name: "wrong count", list: with("end", "objects 9\n"), err: "2 objects read"},
+		{name: "older schema", list: with("symbolize-store", "schema 2\n"), err: "schema 2"},
 		{name: "no manifest", list: without("/manifest"), err: "belongs to no object"},
 		{name: "damaged manifest", list: with("/manifest", "x"), err: "manifest"},
-		{name: "no table", list: without("/table"), err: "belongs to no table"},
-		{name: "damaged table", list: with("/table", "x"), problems: 1},
-		{name: "no chunk", list: without("/chunk-0"), problems: 1},
-		{name: "damaged chunk", list: with("/chunk-0", "x"), problems: 1},
+		{name: "no input", list: slices.Delete(slices.Clone(entries), 2, 3), problems: 1},
+		{name: "damaged input", list: damaged, problems: 1},
+		{name: "cut input", list: cut, problems: 1},
+		{name: "another file", list: slices.Insert(slices.Clone(entries), 1, entry{"x", "b"}), err: "neither"},
 		{name: "damaged blob", list: slices.Insert(slices.Clone(entries), 1,
-			entry{blobPrefix + NewBlobID([]byte("a")).String(), "b"}), problems: 1},
+			entry{blob[0].name, blob[1].data}), problems: 1},
+		{name: "blob", list: slices.Insert(slices.Clone(entries), 1, blob[0])},
 	} {
 		res, err := Import(t.Context(), bytes.NewReader(archiveOf(t, tt.list)), NewOverlay())
 		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {

@@ -334,6 +334,72 @@ func readSection(r *decode.Reader) elf.PlacedSection {
 	}
 }
 
+// AppendStored encodes a manifest with where its sources are:
+//
+//	size LEB128 | EncodeManifest |
+//	number of inputs LEB128 | their digests | of each source: number of its input from 1, 0 for none;
+//	the same of its captured input
+func AppendStored(b []byte, m *Manifest) []byte {
+	text := EncodeManifest(m)
+	b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	var inputs []Digest
+	number := func(id Digest) uint64 {
+		if id == (Digest{}) {
+			return 0
+		}
+		for i := range inputs {
+			if inputs[i] == id {
+				return uint64(i) + 1
+			}
+		}
+		inputs = append(inputs, id)
+		return uint64(len(inputs))
+	}
+	var refs []byte
+	for i := range m.Sources {
+		refs = binary.AppendUvarint(refs, number(m.Sources[i].Input))
+		refs = binary.AppendUvarint(refs, number(m.Sources[i].RawInput))
+	}
+	b = binary.AppendUvarint(b, uint64(len(inputs)))
+	for i := range inputs {
+		b = append(b, inputs[i][:]...)
+	}
+	return append(b, refs...)
+}
+
+// DecodeStored is the inverse of AppendStored, for any input. Errors wrap ErrDamaged.
+func DecodeStored(name string, b []byte) (*Manifest, error) {
+	r := decode.New(name, b, 0, false)
+	text := r.Bytes(Bounded(r, MaxManifest))
+	if r.Err() != nil {
+		return nil, Damagef("%v", r.Err())
+	}
+	m, err := DecodeManifest(name, text)
+	if err != nil {
+		return nil, Damagef("%v", err)
+	}
+	n := Bounded(r, 2*MaxSources)
+	list := r.Bytes(n * digestSize)
+	input := func() (id Digest) {
+		if at := Bounded(r, n); at > 0 && r.Err() == nil {
+			copy(id[:], list[(at-1)*digestSize:])
+		}
+		return id
+	}
+	for i := range m.Sources {
+		m.Sources[i].Input, m.Sources[i].RawInput = input(), input()
+	}
+	if r.Err() == nil && r.Left() > 0 {
+		r.Fail("%d bytes too many", r.Left())
+	}
+	if r.Err() != nil {
+		return nil, Damagef("%v", r.Err())
+	}
+	return m, nil
+}
+
+const digestSize = uint64(len(Digest{}))
+
 // Captured inputs are compressed and stored in pieces, so that no value is large.
 const (
 	RawPiece = 1 << 20 // bytes of the input in one piece

@@ -2,54 +2,55 @@ package store
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
+
 	"symbolize/buildid"
 )
 
-// An archive is a tar file in one zstd frame, or in none, as before archives were compressed:
+// An archive is a tar file in one zstd frame, with the files of a store:
 //
-//	symbolize-store                               "schema N\n"
-//	blob-HASH                                     content of a blob, before the first
-//	                                              object that names it
-//	OBJECT/manifest                               as the store has it
-//	OBJECT/KIND-DIGEST/table                      header of the table
-//	OBJECT/KIND-DIGEST/chunk-N, strings-N         its blocks, from 0
-//	OBJECT/KIND-DIGEST/raw                        captured input, plain
-//	end                                           "objects N\n"
+//	symbolize-store          "schema N\n"
+//	inputs/DIGEST            inputs of blobs, before the first object that names them
+//	OBJECT/manifest          an object with where its sources are (AppendStored)
+//	inputs/DIGEST            inputs of its sources
+//	end                      "objects N\n"
 //
-// OBJECT is SPACE-HEX of the build ID, DIGEST the whole digest in hexadecimal. Objects are sorted
-// by key and everything in an object as above, without times and owners: one store has one
-// sequence of bytes. Path rows stay behind, for they are true on one machine only.
+// OBJECT is SPACE-HEX of the build ID. Objects are sorted by key, and so are the inputs of each,
+// without times and owners: one store has one sequence of bytes. Path rows stay behind, for they are
+// true on one machine only.
 
 // Names in an archive.
 const (
-	headName   = "symbolize-store"
-	blobPrefix = "blob-"
-	endName    = "end" // tar itself cannot detect an archive that was cut between two files
+	headName     = "symbolize-store"
+	inputPrefix  = "inputs/"
+	manifestName = "/manifest"
+	endName      = "end" // tar itself cannot detect an archive that was cut between two files
 )
 
-// archiveVersion is the version of an archive's form; older ones are read.
-const archiveVersion = 2
+// archiveVersion is the version of an archive's form.
+const archiveVersion = 3
 
 // Bounds of an archive, so that a hostile one cannot fill the memory.
 const (
-	maxTableHeader = 64 << 20  // of a table
-	MaxSource      = 512 << 20 // of one source, in memory at once
+	maxTableHeader = 64 << 20      // of a table
+	MaxSource      = 512 << 20     // of one source, in memory at once
+	MaxInput       = 2 * MaxSource // of one input
 )
 
 // ExportSource provides the objects that Export writes: db.Reader.
 type ExportSource interface {
-	// Objects returns all manifests, sorted by ID.
+	// Objects returns all manifests, sorted by ID, with the inputs of their sources.
 	Objects() iter.Seq2[*Manifest, error]
-	// EachPart calls put with the parts of m.Sources[i], one at a time, in the order that Assembly
-	// needs.
-	EachPart(m *Manifest, i int, put func(name string, b []byte) error) error
-	// Blob returns the content of a blob.
-	Blob(id BlobID) ([]byte, error)
+	// Input returns the content of an input.
+	Input(id Digest) ([]byte, error)
+	// BlobInput returns the input that a blob is kept in.
+	BlobInput(id BlobID) (Digest, error)
 }
 
 // Export writes the objects of a store that match accepts, nil for all, with their sources and
@@ -65,7 +66,7 @@ func Export(ctx context.Context, w io.Writer, from ExportSource,
 func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 	match func(*Manifest) bool) (objects int, err error) {
 	t := tar.NewWriter(w)
-	x := exporter{from: from, blobs: make(map[BlobID]bool)}
+	x := exporter{from: from, blobs: make(map[Digest]bool)}
 	x.put = func(name string, b []byte) error {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b)), Mode: 0o644}
 		if err := t.WriteHeader(h); err != nil {
@@ -106,53 +107,49 @@ func exportPlain(ctx context.Context, w io.Writer, from ExportSource,
 type exporter struct {
 	from  ExportSource
 	put   func(name string, b []byte) error
-	blobs map[BlobID]bool // that are in the archive
+	blobs map[Digest]bool // inputs of blobs that are in the archive
 }
 
-// object writes one object, with the blobs that are not in the archive yet.
+// object writes one object, with the inputs of blobs that are not in the archive yet.
 func (x *exporter) object(m *Manifest) error {
 	if err := x.putBlobs(m); err != nil {
 		return err
 	}
-	dir := ObjectName(m.ID)
-	if err := x.put(dir+"/manifest", EncodeManifest(m)); err != nil {
+	if err := x.put(ObjectName(m.ID)+manifestName, AppendStored(nil, m)); err != nil {
 		return err
 	}
-	for i := range m.Sources {
-		if err := x.source(m, i, dir); err != nil {
-			return err
+	var inputs []Digest
+	m.Inputs(func(id Digest) { inputs = append(inputs, id) })
+	slices.SortFunc(inputs, func(a, b Digest) int { return bytes.Compare(a[:], b[:]) })
+	for _, id := range slices.Compact(inputs) {
+		if err := x.input(id); err != nil {
+			return fmt.Errorf("tables of %s: %w", m.ID, err)
 		}
 	}
 	return nil
 }
 
-// putBlobs writes the blobs of an object that are not in the archive yet.
+func (x *exporter) input(id Digest) error {
+	b, err := x.from.Input(id)
+	if err != nil {
+		return err
+	}
+	return x.put(inputPrefix+id.String(), b)
+}
+
+// putBlobs writes the inputs of an object's blobs that are not in the archive yet.
 func (x *exporter) putBlobs(m *Manifest) error {
 	for i := range m.Variants {
-		for _, id := range m.Variants[i].Blobs() {
-			if x.blobs[id] {
-				continue
+		for _, blob := range m.Variants[i].Blobs() {
+			id, err := x.from.BlobInput(blob)
+			if err == nil && !x.blobs[id] {
+				x.blobs[id] = true
+				err = x.input(id)
 			}
-			x.blobs[id] = true
-			data, err := x.from.Blob(id)
 			if err != nil {
 				return fmt.Errorf("variants of %s: %w", m.ID, err)
 			}
-			if err := x.put(blobPrefix+id.String(), data); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
-}
-
-func sourceName(dir string, info *SourceInfo) string {
-	return fmt.Sprintf("%s/%s-%x", dir, info.Kind, info.Digest)
-}
-
-func (x *exporter) source(m *Manifest, i int, dir string) error {
-	name := sourceName(dir, &m.Sources[i])
-	return x.from.EachPart(m, i, func(part string, b []byte) error {
-		return x.put(name+"/"+part, b)
-	})
 }

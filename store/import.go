@@ -5,10 +5,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
@@ -55,12 +55,9 @@ type importer struct {
 	to  Sink
 	res *ImportResult
 
-	all  int           // objects and aliases read
-	m    *Manifest     // the object being read
-	dir  string        // its name in the archive
-	left []*SourceInfo // its sources that are still to come, by name
-	src  *Assembly     // the source being read, nil before the first
-	name string        // its name in the archive
+	all  int             // objects and aliases read
+	m    *Manifest       // the object being read
+	left map[Digest]bool // its inputs that are still to come
 
 	blobs map[BlobID]bool // that were read
 }
@@ -93,7 +90,7 @@ func (im *importer) run() error {
 			err = im.entry(h)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("import: %w", err), im.finishObject())
+			return fmt.Errorf("import: %w", err)
 		}
 	}
 }
@@ -107,18 +104,12 @@ func (im *importer) head() error {
 	if _, err := fmt.Sscanf(string(b), "schema %d\n", &schema); err != nil {
 		return fmt.Errorf("import: no archive of a store")
 	}
-	if schema > archiveVersion {
-		return fmt.Errorf("import: %w: schema %d, this program knows %d", ErrVersion, schema,
-			archiveVersion)
-	}
-	return nil
+	return CheckSchema("import", schema)
 }
 
 // end checks the last entry of the archive.
 func (im *importer) end() error {
-	if err := im.finishObject(); err != nil {
-		return fmt.Errorf("import: %w", err)
-	}
+	im.finishObject()
 	b, err := im.read(64)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -145,70 +136,40 @@ func (im *importer) read(limit int64) ([]byte, error) {
 
 // entry reads one file of the archive.
 func (im *importer) entry(h *tar.Header) error {
-	dir, file := path.Split(h.Name)
-	dir = strings.TrimSuffix(dir, "/")
 	if h.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%q: no plain file", h.Name)
 	}
-	if dir == "" && strings.HasPrefix(file, blobPrefix) {
-		return im.blob(h.Name)
-	}
-	if file == "manifest" {
+	if dir, ok := strings.CutSuffix(h.Name, manifestName); ok {
 		return im.object(dir, h.Name)
 	}
-	if im.m == nil || path.Dir(dir) != im.dir {
-		return fmt.Errorf("%q: belongs to no object", h.Name)
+	name, _ := strings.CutPrefix(h.Name, inputPrefix)
+	id, ok := ParseDigest(name)
+	if !ok {
+		return fmt.Errorf("%q: neither an object nor an input", h.Name)
 	}
-	if file == PartTable {
-		return im.source(dir, h.Name)
-	}
-	if im.src == nil || dir != im.name {
-		return fmt.Errorf("%q: belongs to no table", h.Name)
-	}
-	return im.block(file, h.Name)
-}
-
-// blob imports a blob.
-func (im *importer) blob(name string) error {
-	if err := im.finishObject(); err != nil {
-		return err
-	}
-	data, err := im.read(MaxBlob)
+	b, err := im.read(MaxInput)
 	if err != nil {
-		return fmt.Errorf("%q: %w", name, err)
+		return fmt.Errorf("%q: %w", h.Name, err)
 	}
-	if id := NewBlobID(data); blobPrefix+id.String() != name {
-		im.problem(Damagef("%q: its content is that of %s", name, id))
-		return nil
-	}
-	id, err := im.to.PutBlob(im.ctx, data)
-	if err != nil {
-		return fmt.Errorf("%q: %w", name, err)
-	}
-	im.blobs[id] = true
-	return nil
+	return im.input(id, b)
 }
 
 // object begins an object.
 func (im *importer) object(dir, name string) error {
-	if err := im.finishObject(); err != nil {
-		return err
-	}
-	b, err := im.read(MaxManifest)
+	im.finishObject()
+	b, err := im.read(2 * MaxManifest)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
-	m, err := DecodeManifest(name, b)
+	m, err := DecodeStored(name, b)
 	if err != nil {
 		return err
 	}
 	if ObjectName(m.ID) != dir {
 		return fmt.Errorf("%q: manifest is that of %s", name, m.ID)
 	}
-	im.m, im.dir, im.left = m, dir, nil
-	for i := range m.Sources {
-		im.left = append(im.left, &m.Sources[i])
-	}
+	im.m, im.left = m, make(map[Digest]bool)
+	m.Inputs(func(id Digest) { im.left[id] = true })
 	if im.all++; !m.IsAlias() {
 		im.res.Objects++
 	}
@@ -225,68 +186,80 @@ func (im *importer) object(dir, name string) error {
 	return im.to.Merge(im.ctx, &Contribution{Manifest: facts})
 }
 
-// source begins a source of the object.
-func (im *importer) source(dir, name string) error {
-	if err := im.finishSource(); err != nil {
-		return err
+// input merges the blobs or sources of an input. What is wrong with it is a problem.
+func (im *importer) input(id Digest, b []byte) error {
+	if im.m != nil {
+		delete(im.left, id)
 	}
-	b, err := im.read(maxTableHeader)
+	r := bytes.NewReader(b)
+	in, err := ReadInput(id, r, r.Size())
+	if got := Digest(sha256.Sum256(b)); err == nil && got != id {
+		err = Damagef("input %s: its content is that of %s", id, got)
+	}
 	if err != nil {
-		return fmt.Errorf("%q: %w", name, err)
+		im.problem(err)
+		return nil
 	}
-	for i, info := range im.left {
-		if sourceName(im.dir, info) != dir {
+	c := &Contribution{}
+	for i := range in.Sources { // in its order, so that it is made again as it is
+		s := &in.Sources[i]
+		if s.Kind == 0 {
+			if err := im.blob(in, r, s); err != nil {
+				return err
+			}
 			continue
 		}
-		im.left = append(im.left[:i:i], im.left[i+1:]...)
-		im.name, im.src = dir, NewAssembly(info)
-		return im.src.Add(PartTable, b)
+		if im.m == nil {
+			return fmt.Errorf("input %s belongs to no object", id)
+		}
+		at := FindSource(im.m.Sources, &SourceInfo{Kind: s.Kind, Digest: s.Digest})
+		if at < 0 { // superseded
+			continue
+		}
+		src, err := in.NewSource(r, &im.m.Sources[at])
+		if err != nil {
+			im.problem(fmt.Errorf("%s of %s: %w", s.Kind, im.m.ID, err))
+			continue
+		}
+		c.Sources = append(c.Sources, *src)
 	}
-	return fmt.Errorf("%q: the manifest lists no such table", name)
+	if len(c.Sources) == 0 {
+		return nil
+	}
+	im.res.Sources += len(c.Sources)
+	c.Manifest = *im.m
+	c.Manifest.Sources = nil
+	return im.to.Merge(im.ctx, c)
 }
 
-// block reads a block, or the captured input, of the current source.
-func (im *importer) block(file, name string) error {
-	limit, err := im.src.limitOf(file)
+// blob imports a blob.
+func (im *importer) blob(in *Input, r *bytes.Reader, s *InputSource) error {
+	if s.RawSize > MaxBlob {
+		im.problem(fmt.Errorf("input %s: %w", in.ID, ErrTooLarge))
+		return nil
+	}
+	data, err := in.UnpackRaw(r, s)
+	if err == nil && NewBlobID(data) != s.Digest {
+		err = Damagef("input %s: it is not blob %x", in.ID, s.Digest)
+	}
 	if err != nil {
-		return fmt.Errorf("%q: not what comes next", name)
+		im.problem(err)
+		return nil
 	}
-	b, err := im.read(limit)
-	if err == nil {
-		err = im.src.Add(file, b)
-	}
+	id, err := im.to.PutBlob(im.ctx, data)
 	if err != nil {
-		return fmt.Errorf("%q: %w", name, err)
+		return err
 	}
+	im.blobs[id] = true
 	return nil
 }
 
-// finishObject merges the rest of the current object.
-func (im *importer) finishObject() error {
-	err := im.finishSource()
-	for _, info := range im.left {
-		im.problem(fmt.Errorf("%s of %s is not in the archive", info.Kind, im.m.ID))
+// finishObject ends the current object.
+func (im *importer) finishObject() {
+	for range im.left {
+		im.problem(fmt.Errorf("an input of %s is not in the archive", im.m.ID))
 	}
 	im.m, im.left = nil, nil
-	return err
-}
-
-// finishSource checks and merges the current source.
-func (im *importer) finishSource() error {
-	a := im.src
-	im.src = nil
-	if a == nil {
-		return nil
-	}
-	src, err := a.Source()
-	if err != nil {
-		im.problem(fmt.Errorf("%s of %s: %w", a.src.Info.Kind, im.m.ID, err))
-		return nil
-	}
-	im.res.Sources++
-	facts := *im.m
-	facts.Sources = nil
-	return im.to.Merge(im.ctx, &Contribution{Manifest: facts, Sources: []NewSource{*src}})
 }
 
 func (im *importer) problem(err error) {

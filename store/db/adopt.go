@@ -110,7 +110,7 @@ func (a *adopter) check(kind byte, payload []byte) (whole bool, err error) {
 	}
 	switch kind {
 	case prefixManifest:
-		m, bad := decodeStored("manifest of facts", payload)
+		m, bad := store.DecodeStored("manifest of facts", payload)
 		if bad != nil {
 			return false, nil
 		}

@@ -89,7 +89,7 @@ func TestVerifyFinds(t *testing.T) {
 		{name: "lost value", plant: func(w *Writer) { rawSet(w, manifestKey(id), nil) },
 			kind: Damage, text: "LEB128"},
 		{name: "manifest of another", plant: func(w *Writer) {
-			rawSet(w, manifestKey(id), appendStored(nil, &store.Manifest{ID: testID(2)}))
+			rawSet(w, manifestKey(id), store.AppendStored(nil, &store.Manifest{ID: testID(2)}))
 		}, kind: Damage, text: "manifest is that of"},
 		{name: "manifest that does not decode", plant: func(w *Writer) {
 			rawSet(w, manifestKey(id), []byte{3, 1, 7, 100})
@@ -97,7 +97,7 @@ func TestVerifyFinds(t *testing.T) {
 		{name: "order of sources", plant: func(w *Writer) {
 			ms, _ := w.Find(id)
 			ms[0].Sources = append([]store.SourceInfo{{Kind: store.EhFrame}}, ms[0].Sources...)
-			rawSet(w, manifestKey(id), appendStored(nil, ms[0]))
+			rawSet(w, manifestKey(id), store.AppendStored(nil, ms[0]))
 		}, kind: Damage, text: "not in order"},
 		{name: "lost input", plant: func(w *Writer) { os.Remove(inputPath(t, w, 1)) },
 			kind: Damage, text: "input"},
@@ -112,12 +112,12 @@ func TestVerifyFinds(t *testing.T) {
 			mustMerge(t, w, testContribution(t, 2, 5))
 			other, _ := w.Find(testID(2))
 			ms[0].Sources[0].Input = other[0].Sources[0].Input
-			rawSet(w, manifestKey(id), appendStored(nil, ms[0]))
+			rawSet(w, manifestKey(id), store.AppendStored(nil, ms[0]))
 		}, kind: Damage, text: "has no symtab table"},
 		{name: "other captured input", plant: func(w *Writer) {
 			ms, _ := w.Find(id)
 			ms[0].Sources[0].RawDigest[3]++
-			rawSet(w, manifestKey(id), appendStored(nil, ms[0]))
+			rawSet(w, manifestKey(id), store.AppendStored(nil, ms[0]))
 		}, kind: Damage, text: "not the one that was kept"},
 		{name: "orphan input", plant: func(w *Writer) {
 			os.WriteFile(filepath.Join(w.path, inputsName, digest{9}.String()), []byte("x"), 0o644)

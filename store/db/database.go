@@ -142,7 +142,7 @@ func (e entry) manifest() (*store.Manifest, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	return decodeStored("manifest "+keyText(e.key), e.payload)
+	return store.DecodeStored("manifest "+keyText(e.key), e.payload)
 }
 
 // Open implements View.
@@ -307,50 +307,6 @@ func (d *database) Dirs() iter.Seq2[Directory, error] {
 // Warnings returns the messages of the database since it was opened: not one of them stops
 // anything.
 func (d *database) Warnings() []string { return d.log.list() }
-
-// EachPart calls put with the parts of m.Sources[i], one at a time, in the order that
-// store.Assembly needs. put may keep its argument.
-func (d *database) EachPart(m *store.Manifest, i int, put func(name string, b []byte) error) error {
-	info := &m.Sources[i]
-	err := d.view(func(*state) error {
-		info, err := d.located(m, i)
-		if err != nil {
-			return err
-		}
-		return d.eachPart(info, put)
-	})
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
-	}
-	raw, err := d.Raw(m, i)
-	if err != nil || raw == nil {
-		return err
-	}
-	return put(store.PartRaw, raw)
-}
-
-// eachPart calls put with the parts of a table.
-func (d *database) eachPart(info *store.SourceInfo, put func(name string, b []byte) error) error {
-	in, f, err := d.inputs.input(info.Input)
-	if err != nil {
-		return err
-	}
-	if f != nil {
-		defer f.Close()
-	}
-	source, err := in.Source(info.Kind, info.Digest)
-	if err != nil {
-		return err
-	}
-	return source.EachPart(func(name string, p store.Part) error {
-		var buf []byte
-		b, err := in.Read(f, p, &buf)
-		if err != nil {
-			return err
-		}
-		return put(name, b)
-	})
-}
 
 // Input returns the content of an input; one that is lost or damaged wraps store.ErrDamaged.
 func (d *database) Input(id store.Digest) (b []byte, err error) {

@@ -28,7 +28,7 @@ import (
 // of these types, the head first and the end last:
 //
 //	'h'  digests of the facts that these replace
-//	'm'  manifest of an object, with where its sources are (appendStored)
+//	'm'  manifest of an object, with where its sources are (store.AppendStored)
 //	'd'  path rows of a directory: size of its name LEB128, name, level LEB128, rows (none remove it)
 //	'b'  blob: its store.BlobID, the digest of its input, size of that LEB128
 //	'e'  number of records before it LEB128

@@ -342,7 +342,7 @@ func (c *collector) object(e entry) error {
 		c.res.Objects++
 		c.res.kept[m.ID.Key()] = true
 	}
-	return c.put(e.key, appendStored(nil, m))
+	return c.put(e.key, store.AppendStored(nil, m))
 }
 
 // superseded reports whether a newer decoder has read the same path and kind.

@@ -14,7 +14,7 @@ import (
 // Keys of the index. The first byte is the type of the value, objkey is space u8, the first 20 bytes of
 // the build ID zero-padded, true length u8.
 //
-//	'm' objkey      manifest, with where its sources are (appendStored)
+//	'm' objkey      manifest, with where its sources are (store.AppendStored)
 //	'd' directory   path rows: level LEB128, rows; no rows if the directory was removed
 //	'b' sum 32      blob: digest of its input, size of that LEB128
 const (
@@ -83,72 +83,6 @@ func cutObjKey(b []byte) (id buildid.ID, rest []byte, ok bool) {
 	return id, b[objKeyLen:], !id.IsZero()
 }
 
-// appendStored encodes a manifest with where its sources are:
-//
-//	size LEB128 | store.EncodeManifest |
-//	number of inputs LEB128 | their digests | of each source: number of its input from 1, 0 for none;
-//	the same of its captured input
-func appendStored(b []byte, m *store.Manifest) []byte {
-	text := store.EncodeManifest(m)
-	b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
-	var inputs []digest
-	number := func(id digest) uint64 {
-		if id == (digest{}) {
-			return 0
-		}
-		for i := range inputs {
-			if inputs[i] == id {
-				return uint64(i) + 1
-			}
-		}
-		inputs = append(inputs, id)
-		return uint64(len(inputs))
-	}
-	var refs []byte
-	for i := range m.Sources {
-		refs = binary.AppendUvarint(refs, number(m.Sources[i].Input))
-		refs = binary.AppendUvarint(refs, number(m.Sources[i].RawInput))
-	}
-	b = binary.AppendUvarint(b, uint64(len(inputs)))
-	for i := range inputs {
-		b = append(b, inputs[i][:]...)
-	}
-	return append(b, refs...)
-}
-
-// decodeStored is the inverse of appendStored, for any input. Errors wrap store.ErrDamaged.
-func decodeStored(name string, b []byte) (*store.Manifest, error) {
-	r := decode.New(name, b, 0, false)
-	text := r.Bytes(store.Bounded(r, store.MaxManifest))
-	if r.Err() != nil {
-		return nil, store.Damagef("%v", r.Err())
-	}
-	m, err := store.DecodeManifest(name, text)
-	if err != nil {
-		return nil, store.Damagef("%v", err)
-	}
-	n := store.Bounded(r, 2*store.MaxSources)
-	list := r.Bytes(n * sizeofDigest)
-	input := func() (id digest) {
-		if at := store.Bounded(r, n); at > 0 && r.Err() == nil {
-			copy(id[:], list[(at-1)*sizeofDigest:])
-		}
-		return id
-	}
-	for i := range m.Sources {
-		m.Sources[i].Input, m.Sources[i].RawInput = input(), input()
-	}
-	if r.Err() == nil && r.Left() > 0 {
-		r.Fail("%d bytes too many", r.Left())
-	}
-	if r.Err() != nil {
-		return nil, store.Damagef("%v", r.Err())
-	}
-	return m, nil
-}
-
-const sizeofDigest = uint64(len(digest{}))
-
 // Blobs and path rows.
 
 func blobRecord(id digest, size int64) []byte {
@@ -157,7 +91,7 @@ func blobRecord(id digest, size int64) []byte {
 
 func parseBlobRecord(b []byte) (id digest, size int64, err error) {
 	r := decode.New("blob", b, 0, false)
-	copy(id[:], r.Bytes(sizeofDigest))
+	copy(id[:], r.Bytes(uint64(len(digest{}))))
 	size = int64(store.Bounded(r, 2*store.MaxBlob))
 	if r.Err() != nil || r.Left() > 0 {
 		return id, 0, store.Damagef("blob record of %d bytes", len(b))

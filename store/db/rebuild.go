@@ -63,7 +63,7 @@ func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResu
 		if err != nil {
 			return res, fmt.Errorf("object %s: %w", m.ID, err)
 		}
-		if !bytes.Equal(appendStored(nil, next), appendStored(nil, m)) {
+		if !bytes.Equal(store.AppendStored(nil, next), store.AppendStored(nil, m)) {
 			remade[m.ID] = next
 		}
 	}
@@ -80,7 +80,7 @@ func (w *Writer) Rebuild(ctx context.Context, opts RebuildOptions) (*RebuildResu
 			}
 			if e.key[0] == prefixManifest {
 				if m, err := e.manifest(); err == nil && remade[m.ID] != nil {
-					e.payload = appendStored(nil, remade[m.ID])
+					e.payload = store.AppendStored(nil, remade[m.ID])
 				}
 			}
 			if err := j.put(e.key, e.payload); err != nil {

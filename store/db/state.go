@@ -287,7 +287,7 @@ func (s *state) add(id digest) error {
 func (s *state) apply(kind byte, payload []byte) error {
 	switch kind {
 	case prefixManifest:
-		m, err := decodeStored("manifest of facts", payload)
+		m, err := store.DecodeStored("manifest of facts", payload)
 		if err != nil {
 			return err
 		}
@@ -319,10 +319,10 @@ func (s *state) addManifest(m *store.Manifest) error {
 		return skip
 	}
 	all := store.MergeStored(m, m)
-	if have, bad := decodeStored("manifest", old); err == nil && bad == nil {
+	if have, bad := store.DecodeStored("manifest", old); err == nil && bad == nil {
 		all = store.MergeStored(have, m)
 	}
-	if text := appendStored(nil, &all); err != nil || !bytes.Equal(text, old) {
+	if text := store.AppendStored(nil, &all); err != nil || !bytes.Equal(text, old) {
 		s.extra.set(string(key), text)
 	}
 	return nil

@@ -128,8 +128,8 @@ func TestVariants(t *testing.T) {
 	r := openTestReader(t, path)
 	check("published", r)
 	whole := exportPlain(t, r, nil)
-	if n := bytes.Count(whole, []byte("blob-")); n != 6 {
-		t.Errorf("%d blobs in the archive, want 5 entries and one BTF", n)
+	if n := bytes.Count(whole, []byte("inputs/")); n != 9 {
+		t.Errorf("%d inputs in the archive, want 3 tables, 5 entries and one BTF", n)
 	}
 	to := openTestWriter(t, "")
 	res, err := store.Import(t.Context(), bytes.NewReader(whole), to)

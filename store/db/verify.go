@@ -152,7 +152,7 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 	case !bytes.Equal(manifestKey(m.ID), e.key):
 		v.add(Damage, id, "", "manifest is that of %s", m.ID)
 		return nil
-	case !bytes.Equal(appendStored(nil, m), e.payload):
+	case !bytes.Equal(store.AppendStored(nil, m), e.payload):
 		v.add(Damage, m.ID, "", "manifest is not in its canonical form")
 	case !slices.IsSortedFunc(m.Sources, store.CompareSources):
 		v.add(Damage, m.ID, "", "sources are not in order")

@@ -271,11 +271,11 @@ func (w *Writer) mergeFacts(c *store.Contribution, in *store.NewInput, written b
 	if in != nil && !written && names(&next, in.ID) && !names(old, in.ID) {
 		return true, nil
 	}
-	text := appendStored(nil, &next)
+	text := store.AppendStored(nil, &next)
 	if n := len(text); n > store.MaxManifest {
 		return false, fmt.Errorf("manifest: %w: %d bytes, at most %d", store.ErrTooLarge, n, store.MaxManifest)
 	}
-	if !fresh && bytes.Equal(text, appendStored(nil, old)) {
+	if !fresh && bytes.Equal(text, store.AppendStored(nil, old)) {
 		return false, nil
 	}
 	record := c.Manifest
@@ -286,7 +286,7 @@ func (w *Writer) mergeFacts(c *store.Contribution, in *store.NewInput, written b
 		}
 		record.Sources = append(record.Sources, next.Sources[store.FindSource(next.Sources, &info)])
 	}
-	return false, w.write(prefixManifest, appendStored(nil, &record))
+	return false, w.write(prefixManifest, store.AppendStored(nil, &record))
 }
 
 // names reports whether a manifest names an input.

@@ -20,9 +20,6 @@ const (
 // maxManifest bounds a manifest with its list of inputs.
 const maxManifest = store.MaxManifest + 1<<20
 
-// maxInput bounds an input, in bytes.
-const maxInput = 2 * store.MaxSource
-
 // input is an object of the bucket with tables or a blob.
 type input struct {
 	content string // SHA-256, in hexadecimal
@@ -121,7 +118,7 @@ func (m *manifest) parseInput(line string) error {
 	var size int64
 	_, err := fmt.Sscanf(line, "%s %s %s %d\n", &word, &of, &content, &size)
 	id, ok := store.ParseDigest(content)
-	if err != nil || !ok || size <= 0 || size > maxInput {
+	if err != nil || !ok || size <= 0 || size > store.MaxInput {
 		return fmt.Errorf("line %.40q", line)
 	}
 	m.sizes[id] = size
