@@ -89,7 +89,11 @@ func (im *importer) run() error {
 		if err == nil {
 			err = im.entry(h)
 		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("archive is cut off")
+		}
 		if err != nil {
+			im.finishObject()
 			return fmt.Errorf("import: %w", err)
 		}
 	}
@@ -103,6 +107,9 @@ func (im *importer) head() error {
 	var schema int
 	if _, err := fmt.Sscanf(string(b), "schema %d\n", &schema); err != nil {
 		return fmt.Errorf("import: no archive of a store")
+	}
+	if schema < archiveVersion {
+		return fmt.Errorf("import: archive of schema %d: export it again with this version", schema)
 	}
 	return CheckSchema("import", schema)
 }

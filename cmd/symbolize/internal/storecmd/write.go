@@ -105,9 +105,6 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) 
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
-		if errors.Is(err, store.ErrOldSchema) {
-			err = ingest.WithHint(err, "export it again with this version")
-		}
 		if facts.Objects > 0 {
 			a.Note(facts.text())
 			err = ingest.WithHint(err, "the archive up to there was imported")
