@@ -17,8 +17,22 @@ func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profil
 	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole})
 }
 
-// codeOf returns the calls of an object, by the file of this host; nil if it has none.
+// codeOf returns the calls of an object: by the table of the session's view, else by the file of this
+// host; nil if there is none.
 func (s *Session) codeOf(o *ingest.Object) *callers.Code {
+	m, _, _ := store.FindOne(s.view, o.ID) // what cannot be read is reported by the join
+	if m != nil {
+		for i := range m.Sources {
+			if m.Sources[i].Kind != store.Calls {
+				continue
+			}
+			if c, err := s.storedCode(o, m, i); err != nil {
+				s.warnError(err, "symbolize store verify", true)
+			} else if c != nil {
+				return c
+			}
+		}
+	}
 	if s.finder == nil {
 		return nil
 	}
@@ -35,6 +49,23 @@ func (s *Session) codeOf(o *ingest.Object) *callers.Code {
 		return nil
 	}
 	return callers.NewCode(table, addrs)
+}
+
+// storedCode returns the calls of an object by a table; nil if its addresses cannot be placed.
+func (s *Session) storedCode(o *ingest.Object, m *store.Manifest, i int) (*callers.Code, error) {
+	addrs, why := resolve.NewAddresses(o, m)
+	if why != ingest.ReasonNone {
+		return nil, nil
+	}
+	t, err := s.view.OpenCalls(m, i)
+	if err != nil {
+		return nil, err
+	}
+	table, err := t.Calls()
+	if err != nil {
+		return nil, err
+	}
+	return callers.NewCode(table, addrs), nil
 }
 
 // findRestored indexes the functions of this host's files that were restored as callers, with those

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -78,9 +79,12 @@ func (a *Assembly) Source() (*NewSource, error) {
 	}
 	var t blockTable
 	var err error
-	if a.src.Info.Kind == Unwind {
+	switch a.src.Info.Kind {
+	case Unwind:
 		t, err = unwindtab.Open(e.Header, e)
-	} else {
+	case Calls:
+		t, err = calltab.Open(e.Header, e)
+	default:
 		t, err = symtab.Open(e.Header, e)
 	}
 	if err != nil {

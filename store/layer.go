@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -91,6 +92,11 @@ func (l layered) Open(m *Manifest, i int) (*symtab.Table, error) {
 // OpenUnwind implements View.
 func (l layered) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
 	return openIn(l, m, i, View.OpenUnwind)
+}
+
+// OpenCalls implements View.
+func (l layered) OpenCalls(m *Manifest, i int) (*calltab.Table, error) {
+	return openIn(l, m, i, View.OpenCalls)
 }
 
 // openIn opens a source in the first view that can.

@@ -27,6 +27,7 @@ const (
 	EhFrame                        // function starts by .eh_frame
 	JIT                            // line info of a JITed function
 	Unwind                         // rules that unwind stacks, no names: a table of unwindtab
+	Calls                          // calls and frame pointers, no names: a table of calltab
 	endOfKinds
 )
 
@@ -46,6 +47,7 @@ var sourceKinds = [endOfKinds]struct {
 	EhFrame:  {"eh_frame", 7},
 	JIT:      {"jit", 8},
 	Unwind:   {"unwind", 9},
+	Calls:    {"calls", 10},
 }
 
 // String returns the kind in lower case: "symtab"; "none" for 0, as of an object without
@@ -57,12 +59,15 @@ func (k SourceKind) String() string {
 	return fmt.Sprintf("kind%d", uint8(k))
 }
 
+// Names reports whether tables of the kind have names, and are tables of symtab.
+func (k SourceKind) Names() bool { return k != Unwind && k != Calls }
+
 // CompareKinds orders kinds by rank: the kind that names an address first.
 func CompareKinds(a, b SourceKind) int { return cmp.Compare(sourceKinds[a].rank, sourceKinds[b].rank) }
 
 // Producer is the revision of the decoders that make tables. A file with a smaller one in its row
-// or source is read again. It grows whenever the result of a file changes, by five: those of
-// incomplete rows and tables are between (store/indexer).
+// or source is read again. It grows whenever the result of a file changes, by ten: those of rows and
+// tables with more or less in them are between (store/indexer).
 const Producer = 55
 
 // SourceInfo describes one source of an object. Sources are immutable: a source with other content
@@ -73,7 +78,7 @@ type SourceInfo struct {
 	Producer uint32   // revision of the decoder that made the table
 	Path     string   // the file that was read; of several the bytewise smallest path
 	Funcs    uint32   // functions
-	Named    uint64   // bytes of code with a name; for Unwind, with a rule
+	Named    uint64   // bytes of code with a name; for Unwind, with a rule; for Calls, in functions
 	Size     int64    // bytes stored, without the captured input
 
 	// The fields below are filled in by Sink.Merge.
@@ -170,7 +175,7 @@ func (m *Manifest) Rivals(i int) bool {
 		return false
 	}
 	a, b := &m.Sources[i-1], &m.Sources[i]
-	return a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT && a.Kind != Unwind
+	return a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT && a.Kind.Names()
 }
 
 // FindSource returns the index of a source with the kind and the table of s; -1 if there is none.
@@ -218,7 +223,7 @@ func (m *Manifest) Quality() SourceKind {
 }
 
 // HasNames reports whether the object has a source of names.
-func (m *Manifest) HasNames() bool { return len(m.Sources) > 0 && m.Sources[0].Kind != Unwind }
+func (m *Manifest) HasNames() bool { return len(m.Sources) > 0 && m.Sources[0].Kind.Names() }
 
 // Size returns the bytes stored for the object's sources.
 func (m *Manifest) Size() (n int64) {

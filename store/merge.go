@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -180,8 +181,11 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	}
 	info.Digest = s.Table.Digest
 	newest := uint32(symtab.Version)
-	if info.Kind == Unwind {
+	switch info.Kind {
+	case Unwind:
 		newest = unwindtab.Version
+	case Calls:
+		newest = calltab.Version
 	}
 	if info.TableVersion == 0 { // else it is an imported table's
 		info.TableVersion = cmp.Or(s.Table.Version, newest)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"symbolize/buildid"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -149,6 +150,15 @@ func (o *Overlay) OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error) {
 		return nil, err
 	}
 	return unwindtab.Open(table.Header, table)
+}
+
+// OpenCalls implements View.
+func (o *Overlay) OpenCalls(m *Manifest, i int) (*calltab.Table, error) {
+	table, err := o.table(m, i)
+	if err != nil {
+		return nil, err
+	}
+	return calltab.Open(table.Header, table)
 }
 
 // table returns the parts of a table.

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -32,11 +33,13 @@ type View interface {
 	// Find returns the manifests of the objects that id matches: none, one, or several if id is
 	// inexact, sorted by ID. They belong to the caller.
 	Find(id buildid.ID) ([]*Manifest, error)
-	// Open returns the table of m.Sources[i], which is not of kind Unwind. It is valid until the
+	// Open returns the table of m.Sources[i], of a kind with names. It is valid until the
 	// view is closed.
 	Open(m *Manifest, i int) (*symtab.Table, error)
 	// OpenUnwind is Open for a source of kind Unwind.
 	OpenUnwind(m *Manifest, i int) (*unwindtab.Table, error)
+	// OpenCalls is Open for a source of kind Calls.
+	OpenCalls(m *Manifest, i int) (*calltab.Table, error)
 	// Blob returns the content of a blob, which must not be changed; ErrNotFound if the view
 	// does not have it.
 	Blob(id BlobID) ([]byte, error)

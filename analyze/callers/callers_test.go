@@ -251,7 +251,7 @@ func TestImported(t *testing.T) {
 		{"pow", "V1", 0}, {"pow", "V2", 1}, {"pow", "", 1}, {"pow", "V4", -1}, {"exp", "V1", -1}, {"sin", "", -1},
 	} {
 		g := &graph{codes: []*Code{nil, {Calls: libm}, {Calls: other}},
-			imports: make(map[calls.Symbol][]function)}
+			imports: make(map[calls.Symbol][]function), tailsOf: make(map[function]tails)}
 		got := g.imported(calls.Symbol{Name: c.name, Version: c.version})
 		want := function{1, c.want}
 		if ok := len(got) == 1 && got[0] == want; ok != (c.want >= 0) || !ok && len(got) > 0 {

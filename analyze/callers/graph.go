@@ -1,7 +1,6 @@
 package callers
 
 import (
-	"cmp"
 	"slices"
 
 	"symbolize/analyze/resolve"
@@ -14,8 +13,42 @@ type Code struct {
 	Calls *calls.Table
 	Addrs resolve.Addresses
 
-	reverse map[int32][]edge  // see callersIn
-	jumpers map[int32][]int32 // functions of the object that jump to a function
+	// The calls of each function, and the functions that jump to it, by function; see callersIn.
+	calls, jumps byTarget
+}
+
+// byTarget lists numbers by the function that is called.
+type byTarget struct{ from, list []uint32 }
+
+func (b *byTarget) of(f int32) []uint32 { return b.list[b.from[f]:b.from[f+1]] }
+
+// newByTarget lists the numbers of targets that are functions of the object; each visits them.
+func newByTarget(t *calls.Table, each func(yield func(n uint32, x calls.Target))) (b byTarget) {
+	b.from = make([]uint32, len(t.Funcs)+1)
+	local := func(x calls.Target) int {
+		if x.Kind != calls.Local {
+			return -1
+		}
+		return t.Func(x.At)
+	}
+	each(func(_ uint32, x calls.Target) {
+		if f := local(x); f >= 0 {
+			b.from[f]++
+		}
+	})
+	sum := uint32(0)
+	for f := range b.from {
+		sum += b.from[f]
+		b.from[f] = sum // the end, until the list is filled
+	}
+	b.list = make([]uint32, sum)
+	each(func(n uint32, x calls.Target) {
+		if f := local(x); f >= 0 {
+			b.from[f]--
+			b.list[b.from[f]] = n
+		}
+	})
+	return b
 }
 
 // NewCode returns the code of an object; nil if its addresses have no one place in the file, or if it
@@ -32,10 +65,6 @@ func NewCode(t *calls.Table, a resolve.Addresses) *Code {
 
 // function is a function of one of the objects.
 type function struct{ object, number int32 }
-
-func compareFunctions(a, b function) int {
-	return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.number, b.number))
-}
 
 // edge is a call by which a function can be reached, perhaps by jumps after it.
 type edge struct {
@@ -57,6 +86,13 @@ type graph struct {
 	codes   []*Code // by object; nil without
 	imports map[calls.Symbol][]function
 	reached map[string]*reach
+	tailsOf map[function]tails
+}
+
+// tails are the functions that a function jumps to, with it.
+type tails struct {
+	all   []function
+	known bool
 }
 
 // targets returns the functions that a call or jump in an object goes to; known is false if it may go
@@ -132,6 +168,18 @@ func (g *graph) imported(s calls.Symbol) []function {
 
 // tails adds to functions those that they jump to; known is false if there may be others.
 func (g *graph) tails(list []function) (all []function, known bool) {
+	if len(list) != 1 {
+		return g.newTails(list)
+	}
+	t, ok := g.tailsOf[list[0]]
+	if !ok {
+		t.all, t.known = g.newTails(list)
+		g.tailsOf[list[0]] = t
+	}
+	return t.all, t.known
+}
+
+func (g *graph) newTails(list []function) (all []function, known bool) {
 	known = true
 	all = slices.Clone(list)
 	for i := 0; i < len(all); i++ {
@@ -231,8 +279,8 @@ func keyOf(list []function) string {
 func (g *graph) callersIn(f function) ([]edge, bool) {
 	c := g.codes[f.object]
 	table := c.Calls
-	if c.reverse == nil {
-		c.index(f.object)
+	if c.calls.from == nil {
+		c.index()
 	}
 	var list []edge
 	all := []int32{f.number}
@@ -240,32 +288,38 @@ func (g *graph) callersIn(f function) ([]edge, bool) {
 		if table.Funcs[all[i]].Open || len(all) > maxTail {
 			return nil, false
 		}
-		list = append(list, c.reverse[all[i]]...)
-		for _, j := range c.jumpers[all[i]] {
-			if !slices.Contains(all, j) {
-				all = append(all, j)
+		for _, n := range c.calls.of(all[i]) {
+			x := table.Calls[n]
+			if from := table.Func(x.Return - 1); from >= 0 {
+				own, passes := table.FrameAt(from, x)
+				list = append(list, edge{function{f.object, int32(from)}, x.Return, own, passes})
 			}
+		}
+		for _, j := range c.jumps.of(all[i]) {
+			if !slices.Contains(all, int32(j)) {
+				all = append(all, int32(j))
+			}
+		}
+		if len(list) > maxEdges {
+			return nil, false
 		}
 	}
 	return list, true
 }
 
-// index makes the calls of each function of the object.
-func (c *Code) index(object int32) {
-	c.reverse, c.jumpers = make(map[int32][]edge), make(map[int32][]int32)
+// index lists the calls and jumps of the object by their targets.
+func (c *Code) index() {
 	t := c.Calls
-	for f := range t.Funcs {
-		for _, x := range t.CallsOf(f) {
-			if to := t.Func(x.Target.At); x.Target.Kind == calls.Local && to >= 0 {
-				own, passes := t.FrameAt(f, x)
-				c.reverse[int32(to)] = append(c.reverse[int32(to)],
-					edge{function{object, int32(f)}, x.Return, own, passes})
+	c.calls = newByTarget(t, func(yield func(uint32, calls.Target)) {
+		for n := range t.Calls {
+			yield(uint32(n), t.Calls[n].Target)
+		}
+	})
+	c.jumps = newByTarget(t, func(yield func(uint32, calls.Target)) {
+		for f := range t.Funcs {
+			for _, x := range t.JumpsOf(f) {
+				yield(uint32(f), x)
 			}
 		}
-		for _, x := range t.JumpsOf(f) {
-			if to := t.Func(x.At); x.Kind == calls.Local && to >= 0 {
-				c.jumpers[int32(to)] = append(c.jumpers[int32(to)], int32(f))
-			}
-		}
-	}
+	})
 }

@@ -28,6 +28,8 @@ type walker struct {
 	numbers map[intern.Pair]uint32
 	entries map[ingest.ObjectID]uint32 // objects of functions without a place in them
 	unknown uint32                     // the place for callers that are unknown, plus one
+	root    uint32                     // its node; 0 before there is one
+	cuts    map[uint32]uint32          // nodes below it, by place
 	missing uint32                     // of gaps, plus one
 
 	nodes   []intern.Node
@@ -57,7 +59,9 @@ func newWalker(p *ingest.Profile, opts Options) *walker {
 	w := &walker{p: p, opts: opts,
 		asked: make([]bool, len(p.Objects)), steps: make(map[stepKey]*step),
 		graph: &graph{codes: make([]*Code, len(p.Objects)),
-			imports: make(map[calls.Symbol][]function), reached: make(map[string]*reach)},
+			imports: make(map[calls.Symbol][]function), reached: make(map[string]*reach),
+			tailsOf: make(map[function]tails)},
+		cuts:    make(map[uint32]uint32),
 		objects: append([]ingest.Object(nil), p.Objects...), numbers: make(map[intern.Pair]uint32),
 		entries: make(map[ingest.ObjectID]uint32),
 		nodes:   make([]intern.Node, 1, len(p.Callers)), sums: make([]sums, 1, len(p.Callers)),
@@ -156,11 +160,19 @@ func (w *walker) node(s ingest.StackID, exact bool) uint32 {
 		st := w.step(leaf, w.p.Leaves[caller], exact)
 		kind, gaps = st.kind, st.gaps
 		if kind == cut {
-			base = w.add(0, w.unknownPlace(), recorded, 0)
+			if w.root == 0 {
+				w.root = w.add(0, w.unknownPlace(), recorded, 0)
+			}
 			w.changed = true
-		} else {
-			base = w.node(caller, false)
+			n, ok := w.cuts[uint32(leaf)]
+			if !ok {
+				n = w.add(w.root, uint32(leaf), cut, gaps)
+				w.cuts[uint32(leaf)] = n
+			}
+			(*made)[s] = n
+			return n
 		}
+		base = w.node(caller, false)
 		for _, pl := range st.insert {
 			base = w.add(base, pl, restored, 0)
 			w.changed = true

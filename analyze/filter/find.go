@@ -187,7 +187,7 @@ func (f *finder) readSymbols(o *object) {
 	o.symbols = make(map[string][]span)
 	for i := range o.manifest.Sources {
 		kind := o.manifest.Sources[i].Kind
-		if kind == store.PLT || kind == store.EhFrame || kind == store.Unwind {
+		if kind == store.PLT || kind == store.EhFrame || !kind.Names() {
 			continue
 		}
 		table, err := f.view.Open(o.manifest, i)

@@ -174,8 +174,8 @@ func WriteFunctionsJSON(ctx context.Context, w io.Writer, v store.View, m *store
 func eachFunction(ctx context.Context, v store.View, m *store.Manifest,
 	body func(StoredFunction) error) error {
 	for i, s := range m.Sources {
-		if s.Kind == store.Unwind {
-			continue // no functions, rules
+		if !s.Kind.Names() {
+			continue
 		}
 		symbols, err := v.Open(m, i)
 		if err != nil {

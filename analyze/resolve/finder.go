@@ -180,7 +180,7 @@ func (f *Finder) Join(addrs []addr.Addr) {
 	f.frames, f.starts, f.errs = f.frames[:0], f.starts[:0], f.errs[:0]
 	for i := range f.manifest.Sources {
 		kind := f.manifest.Sources[i].Kind
-		if kind == store.Unwind || f.only > 0 && f.only != i+1 {
+		if !kind.Names() || f.only > 0 && f.only != i+1 {
 			continue // no names
 		}
 		f.choose(addrs, kind)

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/store"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 	"symbolize/store/unwindtab"
 )
@@ -153,6 +154,11 @@ func (d *database) Open(m *store.Manifest, i int) (*symtab.Table, error) {
 // OpenUnwind implements View.
 func (d *database) OpenUnwind(m *store.Manifest, i int) (*unwindtab.Table, error) {
 	return openIn(d, m, i, unwindtab.Open)
+}
+
+// OpenCalls implements View.
+func (d *database) OpenCalls(m *store.Manifest, i int) (*calltab.Table, error) {
+	return openIn(d, m, i, calltab.Open)
 }
 
 func openIn[T any](d *database, m *store.Manifest, i int,

@@ -200,15 +200,18 @@ func (v *VerifyResult) source(d *database, m *store.Manifest, i int) {
 
 // readTable reads a whole table back. It returns its digest and number of functions.
 func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int, err error) {
-	if m.Sources[i].Kind == store.Unwind {
-		t, err := d.OpenUnwind(m, i)
-		if err != nil {
-			return sum, 0, err
-		}
-		sum, err = t.Digest()
-		return sum, t.NumFuncs(), err
+	var t interface {
+		Digest() ([32]byte, error)
+		NumFuncs() int
 	}
-	t, err := d.Open(m, i)
+	switch m.Sources[i].Kind {
+	case store.Unwind:
+		t, err = d.OpenUnwind(m, i)
+	case store.Calls:
+		t, err = d.OpenCalls(m, i)
+	default:
+		t, err = d.Open(m, i)
+	}
 	if err != nil {
 		return sum, 0, err
 	}

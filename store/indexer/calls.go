@@ -3,7 +3,10 @@ package indexer
 import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/calls"
+	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
+	"symbolize/store"
+	"symbolize/store/calltab"
 )
 
 // FileCalls returns the calls of a file that runs, with its PT_LOAD segments; nil if it is not of a
@@ -27,10 +30,29 @@ func FileCalls(path string) (t *calls.Table, segments []elf.Segment, err error) 
 	if rules == nil {
 		return nil, nil, nil
 	}
+	t, err = s.calls(ef, rules)
+	return t, ef.Segments, err
+}
+
+// calls reads the calls of a file with these rules.
+func (s *sources) calls(f *elf.File, rules *cfi.Builder) (*calls.Table, error) {
 	opts := calls.Options{}
-	if table, _ := s.goTable(ef); table != nil {
+	if table, _ := s.goTable(f); table != nil {
 		opts.GoText = table.Text()
 	}
-	t, err = calls.Read(ef, rules, opts)
-	return t, ef.Segments, err
+	return calls.Read(f, rules, opts)
+}
+
+// callTable adds the table of calls.
+func (s *sources) callTable(f *elf.File, rules *cfi.Builder) {
+	t, err := s.calls(f, rules)
+	if err != nil {
+		s.fail(incompleteError(err.Error()))
+	}
+	if t == nil {
+		return
+	}
+	if table := calltab.Encode(t); table != nil {
+		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Calls, s.path, table))
+	}
 }

@@ -57,6 +57,9 @@ const namesProducer = Producer - 2
 // apart.
 const demangledProducer = Producer + 1
 
+// callsProducer marks rows of files with a table of calls (Options.Calls).
+const callsProducer = Producer + 2
+
 // noUnwindProducer and bareProducer mark rows of files read without unwind tables: everything else,
 // or the symbol tables only (Options.NoUnwind).
 const (
@@ -84,6 +87,9 @@ type Options struct {
 	// UnwindOnly makes nothing but these rules, and looks for no debug files: for one run, no
 	// store.
 	UnwindOnly bool
+	// Calls adds tables of calls: of large stripped files they need twice the space and four times the
+	// time of all other tables together.
+	Calls bool
 	// Again reads all files, whatever the store remembers of them.
 	Again bool
 	// Kernel adds the running kernel, its modules and its vdso.
@@ -320,6 +326,8 @@ func (ix *index) producer(id buildid.ID) uint32 {
 		return namesProducer
 	case ix.opts.NoUnwind:
 		return noUnwindProducer
+	case ix.opts.Calls:
+		return callsProducer
 	case ix.demangler(id) != nil:
 		return demangledProducer
 	}
@@ -368,7 +376,7 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 	o := ix.objects[c.Manifest.ID]
 	o.read = true
 	for _, s := range c.Sources {
-		if s.Info.Kind != store.Unwind {
+		if s.Info.Kind.Names() {
 			o.named = true
 			o.add(s.Info.Kind)
 		}

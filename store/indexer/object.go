@@ -116,7 +116,9 @@ func (w *worker) contribution(path, runtime string, data io.ReaderAt, f *elf.Fil
 	// Tables of selected addresses are made after the samples of a capture were read, so nothing
 	// remains to be unwound.
 	if m.Kind != ingest.Module && !opts.NoUnwind && opts.Only == nil {
-		s.unwindTable(f, runs)
+		if rules := s.unwindTable(f, runs); rules != nil && runs && opts.Calls {
+			s.callTable(f, rules)
+		}
 	}
 	return c, s.looked, s.err
 }

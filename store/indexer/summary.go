@@ -95,7 +95,7 @@ func (s *Summary) countSource(src store.NewSource) {
 		s.Sources = make(map[string]uint64)
 	}
 	s.Sources[src.Info.Kind.String()]++
-	if src.Info.Kind != store.Unwind { // else they are in the other tables
+	if src.Info.Kind.Names() { // else they are in the other tables
 		s.Functions += uint64(src.Table.Funcs)
 		s.Named += src.Table.Named
 	}
@@ -197,7 +197,7 @@ func (ix *index) qualities() []ObjectQuality {
 		known, _ := ix.view.Find(id) // an unreadable object names nothing
 		for _, m := range known {
 			for _, s := range m.Sources {
-				if m.ID == id && s.Kind != store.Unwind {
+				if m.ID == id && s.Kind.Names() {
 					o.add(s.Kind)
 				}
 			}

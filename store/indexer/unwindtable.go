@@ -17,18 +17,19 @@ import (
 // .eh_frame, then from .debug_frame. Without these, from .sframe, which assemblers write from the
 // same directives; then the fixed rules of PLT stubs and .init. A debug file, which does not run,
 // has .debug_frame alone.
-func (s *sources) unwindTable(f *elf.File, runs bool) {
+// It returns the rules, nil for a machine whose stacks are not unwound.
+func (s *sources) unwindTable(f *elf.File, runs bool) *cfi.Builder {
 	b := s.unwindRules(f, runs)
 	if b == nil {
-		return
+		return nil
 	}
 	if table := unwindtab.Encode(b); table != nil {
 		s.c.Sources = append(s.c.Sources, store.SourceOf(store.Unwind, s.path, table))
 	}
+	return b
 }
 
-// unwindRules returns the rules of unwindTable in the worker's Builder; nil for a machine whose stacks
-// are not unwound.
+// unwindRules returns the rules of unwindTable, in the worker's Builder.
 func (s *sources) unwindRules(f *elf.File, runs bool) *cfi.Builder {
 	arch := cfi.ArchOf(f.Machine)
 	if arch == nil || f.BigEndian || f.Class == stdelf.ELFCLASS64 != (arch.Word == 8) {

@@ -15,7 +15,7 @@ import (
 )
 
 // read returns the calls of an object.
-func read(t *testing.T, o *Object) (*calls.Table, *Built) {
+func read(t testing.TB, o *Object) (*calls.Table, *Built) {
 	t.Helper()
 	b := o.Build()
 	f, err := objelf.Open("built", bytes.NewReader(b.File), int64(len(b.File)))

@@ -39,7 +39,6 @@ const (
 	Local                      // the address Target.At in the object
 	Imported                   // the symbol Table.Imports[Target.At]
 	Resolved                   // one of the functions that the resolver at Target.At returns (ifunc)
-	numTargetKinds
 )
 
 // Target is where a call or a jump goes.

@@ -40,6 +40,7 @@ type indexOptions struct {
 	namesOnly  bool
 	demangle   bool
 	noUnwind   bool
+	calls      bool
 	quality    bool
 	explain    bool
 	strict     bool
@@ -109,6 +110,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"omit lines and inlined calls; with --no-unwind a fifth of the time and space")
 	fs.BoolVar(&o.demangle, "demangle", false,
 		"also store demangled names of debug information, for look-ups of many addresses")
+	fs.BoolVar(&o.calls, "calls", false, "add tables of calls, by which --chains proven checks stacks "+
+		"on any host")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
 		"omit unwind tables, which stacks of perf record --call-graph dwarf need")
 	fs.BoolVar(&o.quality, "quality", false,
@@ -123,6 +126,8 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "names-only")
 	cmd.MarkFlagsMutuallyExclusive("demangle", "no-unwind")
+	cmd.MarkFlagsMutuallyExclusive("calls", "no-unwind")
+	cmd.MarkFlagsMutuallyExclusive("calls", "names-only")
 }
 
 func (o *indexOptions) validate(args []string) error {
@@ -268,6 +273,7 @@ func (o *indexOptions) indexer(bar *cli.Bar, demangled func(buildid.ID) bool) in
 	opts := indexer.Options{
 		Workers: o.jobs, MaxMemory: int64(o.maxMemory), DebugRoots: o.debugRoots,
 		NamesOnly: o.namesOnly, NoUnwind: o.noUnwind, Quality: o.quality, Kernel: o.kernel,
+		Calls:      o.calls,
 		KallsymsID: o.kallsymsID, Again: o.again, Progress: bar.Update(),
 	}
 	switch {
