@@ -2,6 +2,7 @@ package flame
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -178,7 +179,7 @@ func (c *HeatCounter) order(g *HeatGrid) []int {
 		}
 	}
 	if len(order) > maxRows {
-		g.Rows[maxRows-1] = others
+		g.Rows[maxRows-1] = fmt.Sprintf("%d %s", len(order)-maxRows+1, others)
 	}
 	return at
 }

@@ -100,7 +100,7 @@ func TestManyRows(t *testing.T) {
 	for _, cell := range g.Cells {
 		sum += cell.Count
 	}
-	if len(g.Rows) != maxRows || g.Rows[maxRows-1] != "others" || sum != c.total ||
+	if len(g.Rows) != maxRows || g.Rows[maxRows-1] != fmt.Sprintf("%d others", 1+len(c.rows)-maxRows) || sum != c.total ||
 		g.Rows[0] != "row002" {
 		t.Errorf("%d rows, %q first, sum %d of %d", len(g.Rows), g.Rows[0], sum, c.total)
 	}

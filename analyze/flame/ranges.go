@@ -303,7 +303,7 @@ func (t *Times) rangeSeries(d *rangeData) []uint32 {
 		case i < maxRangeThreads:
 			d.Threads = append(d.Threads, rangeThread{ingest.Printable(names[th].comm), th.pid, th.tid})
 		case i == maxRangeThreads:
-			d.Threads = append(d.Threads, rangeThread{others, -1, -1})
+			d.Threads = append(d.Threads, rangeThread{fmt.Sprintf("%d %s", len(order)-i, others), -1, -1})
 		}
 	}
 	index := make(map[[2]int]uint32)

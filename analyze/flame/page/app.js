@@ -392,7 +392,8 @@
       const all = this.weights.cum[state.zoomed];
       $("matched").textContent = this.searching
         ? `${this.weights.allLeft > all * 1e-4 ? "≥ " : ""}${percent(matched, all)} matched` : "";
-      $("matched").title = this.searching ? quantity(matched, this.unit) : "";
+      $("matched").title = this.searching ? `${quantity(matched, this.unit)}, as with --focus; an upper-case ` +
+        "letter makes a search exact, as --focus is" : "";
     }
 
     // allText is the text of the root.

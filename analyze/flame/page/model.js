@@ -151,28 +151,36 @@
     return boxes;
   }
 
-  // compileSearch returns a test of names: a regular expression without regard to case, or the
-  // text itself where it is none. It returns null for an empty text.
+  // compileSearch returns a test of names: a regular expression, or the text itself where it is none;
+  // an upper-case letter, but of a class as \S, makes it exact, as --focus is. It returns null for an
+  // empty text.
   function compileSearch(text) {
     if (!text) return null;
+    const exact = /\p{Lu}/u.test(text.replace(/\\./g, ""));
     let re;
     try {
-      re = new RegExp(text, "i");
+      re = new RegExp(text, exact ? "" : "i");
     } catch {
+      if (exact) return (s) => s.includes(text);
       const low = text.toLowerCase();
       return (s) => s.toLowerCase().includes(low);
     }
     return (s) => re.test(s);
   }
 
-  // matchFrames returns for each frame whether its name or its object matches.
+  // labelKind is the kind of frames that are labels of samples, which --focus does not match.
+  const labelKind = 6;
+
+  // matchFrames returns for each frame whether its name, its source file or its object matches, as for
+  // --focus.
   function matchFrames(model, test) {
-    const hit = new Uint8Array(model.frames.name.length);
+    const hit = new Uint8Array(model.frames.name.length), { name, file, object, kind } = model.frames;
     if (!test) return hit;
     const objectHit = model.objects.map((o) => test(o.path));
     for (let f = 0; f < hit.length; f++) {
-      const o = model.frames.object[f];
-      hit[f] = test(model.frames.name[f]) || (o >= 0 && objectHit[o]) ? 1 : 0;
+      const o = object[f];
+      hit[f] = kind?.[f] !== labelKind && (test(name[f]) || (o >= 0 && objectHit[o]) ||
+        !!file?.[f] && test(file[f].replace(/:\d+$/, ""))) ? 1 : 0;
     }
     return hit;
   }

@@ -78,8 +78,12 @@ test("layout of nothing", () => {
 
 test("a search is an expression, or a text where it is none", () => {
   assert.equal(m.compileSearch(""), null);
-  assert.ok(m.compileSearch("^AL")("alloc"));
+  assert.ok(m.compileSearch("^al")("ALLOC"));
   assert.ok(!m.compileSearch("^lo")("alloc"));
+  assert.ok(m.compileSearch("^al")("Alloc")); // smart case: an upper-case letter makes it exact
+  assert.ok(!m.compileSearch("Alloc")("alloc"));
+  assert.ok(m.compileSearch("a\\S+c")("ALLOC"));
+  assert.ok(!m.compileSearch("Free(void")("free(void*)"));
   assert.ok(m.compileSearch("free(void")("free(void*)"));
 });
 
@@ -87,6 +91,10 @@ test("a search finds names and objects", () => {
   assert.deepEqual([...m.matchFrames(model, m.compileSearch("alloc"))], [0, 1, 0]);
   assert.deepEqual([...m.matchFrames(model, m.compileSearch("libc"))], [0, 0, 1]);
   assert.deepEqual([...m.matchFrames(model, null)], [0, 0, 0]);
+  const frames = { name: ["main", "alloc", "bash"], object: [-1, -1, -1], kind: [0, 0, 6],
+    file: ["/src/bash.c:3", "", ""] };
+  assert.deepEqual([...m.matchFrames({ frames, objects: [] }, m.compileSearch("bash\\.c$"))], [1, 0, 0]);
+  assert.deepEqual([...m.matchFrames({ frames, objects: [] }, m.compileSearch("bash"))], [1, 0, 0]);
 });
 
 test("matched weight counts a stack once", () => {

@@ -139,7 +139,7 @@
       meter.style.width = `${most > 0 ? 100 * Math.abs(v) / most : 0}%`;
       let text = percent(v, total), title = quantity(v, unit), kindOfCell = "";
       if (isChange) {
-        text = signed(v);
+        text = signed(v) + (model.scaling.raw ? "%" : " pt");
         const kind = key.slice(0, -"Change".length), told = testText(model, r.frame, kind);
         title = signed(v) + points(model) + (told ? `; ${told}` : "");
         if (r[`${kind}Noise`]) kindOfCell = "untold";
