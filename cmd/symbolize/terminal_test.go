@@ -224,15 +224,39 @@ func within(words, others []string) bool {
 	return len(words) == 0
 }
 
+// TestWidthsOfInfo: on a terminal, info breaks its sentences at words and leaves columns out; all its
+// words are those of a pipe, in their order. Build IDs are whole (most).
+func TestWidthsOfInfo(t *testing.T) {
+	const most = 91
+	for _, file := range []string{"captures/mixed.data", "captures/bpf.data", "sampled/stacks.data"} {
+		pipe, terminal := atWidths(t, []string{"info", "../../fixtures/" + file})
+		for _, width := range []int{40, 80, 100} {
+			words := strings.Fields(pipe)
+			for line := range strings.Lines(terminal(width)) {
+				line = strings.TrimSuffix(line, "\n")
+				if n := utf8.RuneCountInString(line); n > max(width, most) {
+					t.Errorf("%s, %d columns: %d in %q", file, width, n, line)
+				}
+				for _, w := range strings.Fields(line) {
+					same := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(w), "…", ".*") + "$")
+					at := slices.IndexFunc(words, same.MatchString)
+					if at < 0 {
+						t.Fatalf("%s, %d columns: %q is not in a pipe, or before", file, width, w)
+					}
+					words = words[at+1:]
+				}
+			}
+		}
+	}
+}
+
 // TestWidthsOfLists: on a terminal, lines are as in a pipe with names cut in the middle, at most as
 // wide as the terminal or, if cut, as the numbers and build IDs need (most). Code, text to be
 // copied and sentences are never cut.
 func TestWidthsOfLists(t *testing.T) {
 	const captures, most = "../../fixtures/captures/", 91
 	number := regexp.MustCompile(`^[0-9a-f.:]*…[0-9a-f.:%]*$`)
-	for _, args := range [][]string{{"info", captures + "mixed.data"},
-		{"info", captures + "bpf.data"}, {"info", "../../fixtures/objects/bin/fixed"},
-		{"annotate", "--limit", "0", "--with", "../../fixtures/objects", captures + "mixed.data"},
+	for _, args := range [][]string{{"annotate", "--limit", "0", "--with", "../../fixtures/objects", captures + "mixed.data"},
 		{"map", "--symbols", "key", "--kallsyms", "../../fixtures/drops/kallsyms",
 			"../../fixtures/drops/locations.raw"},
 		{"map", "../../fixtures/maps/ints.json"}} {
