@@ -16,22 +16,7 @@ import (
 	"symbolize/store/symtab"
 )
 
-// An input is
-//
-//	"symbolize input 1\n"
-//	size of the directory u32, its CRC-32C u32
-//	directory
-//	the bytes of all parts
-//
-// and its directory
-//
-//	sources LEB128, and of each
-//	  kind u8 | digest of the table 32 | chunks, string blocks, pieces of raw, raw size LEB128
-//	  of each part: size LEB128, CRC-32C u32
-//
-// with the parts of a source in the order header, chunks, string blocks, pieces of the captured
-// input (zstd, RawPiece bytes each but the last). Integers are little-endian. A blob is a
-// source of kind 0 with pieces alone; its digest is its BlobID.
+// inputHead begins an input.
 const inputHead = "symbolize input 1\n"
 
 // Bounds of an input.
@@ -164,7 +149,23 @@ type InputSource struct {
 	parts           []Part
 }
 
-// Input is the directory of an input, and its bytes if they are few.
+// Input is the directory of an input, and its bytes if they are few. An input is a file of a store
+// with the tables and the captured input of one Contribution, or with a blob, named by its Digest:
+//
+//	"symbolize input 1\n"
+//	size of the directory u32, its CRC-32C u32
+//	directory
+//	the bytes of all parts
+//
+// and its directory
+//
+//	sources LEB128, and of each
+//	  kind u8 | digest of the table 32 | chunks, string blocks, pieces of raw, raw size LEB128
+//	  of each part: size LEB128, CRC-32C u32
+//
+// with the parts of a source in the order header, chunks, string blocks, pieces of the captured
+// input (zstd, RawPiece bytes each but the last). Integers are little-endian. A blob is a
+// source of kind 0 with pieces alone; its digest is its BlobID.
 type Input struct {
 	ID      Digest
 	Size    int64

@@ -109,9 +109,7 @@ func compareLayouts(a, b []byte) int {
 type SourceChange struct {
 	Source     *NewSource
 	Info       SourceInfo // as in the new manifest
-	Old        SourceInfo // as before; zero Kind if it is new
 	WriteTable bool
-	WriteRaw   bool
 }
 
 // MergeSources adds the sources of a contribution to those of a manifest, and returns the changes
@@ -128,16 +126,12 @@ func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceCha
 		at := FindSource(list, &info)
 		if at < 0 {
 			list = append(list, info)
-			changes = append(changes, SourceChange{
-				Source: s, Info: info, WriteTable: true, WriteRaw: info.RawSize > 0,
-			})
+			changes = append(changes, SourceChange{s, info, true})
 			continue
 		}
 		merged, table, raw := mergeInfo(list[at], info)
 		if table || raw {
-			changes = append(changes, SourceChange{
-				Source: s, Info: merged, Old: list[at], WriteTable: table, WriteRaw: raw,
-			})
+			changes = append(changes, SourceChange{s, merged, table})
 		}
 		list[at] = merged
 	}

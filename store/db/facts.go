@@ -20,18 +20,7 @@ import (
 	"symbolize/store"
 )
 
-// Facts are
-//
-//	"symbolize facts 1\n"
-//	records: type u8 | size LEB128 | payload | CRC-32C of type, size and payload u32
-//
-// of these types, the head first and the end last:
-//
-//	'h'  digests of the facts that these replace
-//	'm'  manifest of an object, with where its sources are (store.AppendStored)
-//	'd'  path rows of a directory: size of its name LEB128, name, level LEB128, rows (none remove it)
-//	'b'  blob: its store.BlobID, the digest of its input, size of that LEB128
-//	'e'  number of records before it LEB128
+// factsHead begins facts, see the package comment.
 const factsHead = "symbolize facts 1\n"
 
 // Types of records. Those of 'm', 'd' and 'b' are prefixes of keys, too.

@@ -11,12 +11,7 @@ import (
 	"symbolize/store"
 )
 
-// Keys of the index. The first byte is the type of the value, objkey is space u8, the first 20 bytes of
-// the build ID zero-padded, true length u8.
-//
-//	'm' objkey      manifest, with where its sources are (store.AppendStored)
-//	'd' directory   path rows: level LEB128, rows; no rows if the directory was removed
-//	'b' sum 32      blob: digest of its input, size of that LEB128
+// First bytes of keys of the index, and types of records; see the package comment.
 const (
 	prefixManifest = 'm'
 	prefixDir      = 'd'
