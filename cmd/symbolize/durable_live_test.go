@@ -78,7 +78,7 @@ func TestLiveKilled(t *testing.T) {
 		t.Error("there are no samples")
 	}
 	store := filepath.Join(t.TempDir(), "store")
-	for _, args := range [][]string{{"info", path}, {"top", "--store", store, path},
+	for _, args := range [][]string{{"info", path}, {"top", "-v", "--store", store, path},
 		{"resolve", "--store", store, "--format", "folded", path},
 		{"missing", "--store", store, path}, {"index", "--store", store, path}} {
 		env, stdout, stderr := inProcess(args...)

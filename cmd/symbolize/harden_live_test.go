@@ -41,7 +41,7 @@ func TestLiveHardened(t *testing.T) {
 	command(t, dir, "perf", "record", "-q", "-a", "-g", "-F", "997", "-o", data, "--",
 		"./bpfrun", "-rounds", "3", "-run", "500ms", object)
 	restore()
-	code, out, said := runLive(t, "top", "-n", "0", data)
+	code, out, said := runLive(t, "top", "-v", "-n", "0", data)
 	if code != cli.OK { // nothing is damaged
 		t.Fatalf("status %d: %s", code, said)
 	}
