@@ -19,6 +19,9 @@ import (
 type PruneOptions struct {
 	// Before is the beginning of the day, UTC, from which objects count as used.
 	Before time.Time
+	// Now is the time of the clock by which Before was chosen. If the bucket's clock is another day,
+	// nothing is removed: ErrClock. The zero time is not compared.
+	Now time.Time
 	// Used has the last days of use of objects here, as in PushOptions.
 	Used   map[string]time.Time
 	DryRun bool // removes nothing
@@ -31,20 +34,24 @@ type PruneResult struct {
 	Gone    []db.Gone // removed objects, sorted by build ID
 	Removed int       // objects of the bucket that were removed: manifests and inputs
 	Bytes   int64     // of removed ones
-	// Problems are manifests of objects that stay and cannot be read. As long as there is one, no
-	// inputs are removed.
+	// Problems are manifests of objects that stay and cannot be read, as long as there is one of
+	// which no inputs are removed; and damaged notes, which are removed, and nothing else with them.
 	Problems []error
 }
 
 // Prune removes the objects from a bucket that no machine has pushed or used since a time, and
 // inputs that were written before it and that no manifest names. Objects are removed as a
 // whole: manifests first, so that a Prune that was interrupted leaves no object without its tables.
-// Damaged notes of uses, and notes of a newer version, are errors.
+// A note of uses of a newer version is an error. Where a note is damaged, nothing but this note is
+// removed: until other machines push again it is not known what they use.
 func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, error) {
 	opts.Jobs = requests(opts.Jobs)
 	p := &pruner{in: b, opts: opts, res: &PruneResult{}, read: make(map[string]*manifest),
 		stayed: make(map[buildid.ID]bool)}
 	if err := check(ctx, b); err != nil {
+		return p.res, err
+	}
+	if err := p.checkClock(ctx); err != nil {
 		return p.res, err
 	}
 	list, err := p.manifests(ctx)
@@ -53,6 +60,13 @@ func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, erro
 	}
 	if err := p.readUses(ctx); err != nil {
 		return p.res, err
+	}
+	if p.res.Problems = append(p.res.Problems, p.uses.damaged...); len(p.uses.damaged) > 0 {
+		p.res.Objects = countObjects(list)
+		if opts.DryRun {
+			return p.res, nil
+		}
+		return p.res, p.uses.write(ctx, b, p.uses.last, p.uses.keys)
 	}
 	gone := p.choose(list)
 	for _, e := range gone {
@@ -66,6 +80,32 @@ func Prune(ctx context.Context, b Bucket, opts PruneOptions) (*PruneResult, erro
 		return p.res, err
 	}
 	return p.res, p.join(ctx)
+}
+
+// ErrClock is wrapped by the error of Prune where this machine's clock is not the bucket's.
+var ErrClock = errors.New("the clock is wrong")
+
+// clockKey is an object that is written to see the bucket's time, and removed.
+const clockKey = "v2/clock"
+
+// checkClock compares Now with the time at which the bucket says that an object was written.
+func (p *pruner) checkClock(ctx context.Context) error {
+	const most = 24 * time.Hour
+	if p.opts.Now.IsZero() || p.opts.DryRun {
+		return nil
+	}
+	if err := p.in.Replace(ctx, clockKey, []byte("symbolize clock\n")); err != nil {
+		return err
+	}
+	e, err := p.in.Stat(ctx, clockKey)
+	if err = errors.Join(err, p.in.Remove(ctx, clockKey)); err != nil {
+		return err
+	}
+	if ahead := p.opts.Now.Sub(e.Modified); ahead.Abs() > most {
+		return fmt.Errorf("%s: %w: it is %s here, and %s there", p.in.URL(""), ErrClock,
+			p.opts.Now.UTC().Format(time.DateOnly), e.Modified.UTC().Format(time.DateOnly))
+	}
+	return nil
 }
 
 // pruner is one Prune.
@@ -112,6 +152,17 @@ func (p *pruner) manifests(ctx context.Context) ([]Entry, error) {
 		}
 		return nil
 	})
+}
+
+// countObjects returns how many objects manifests are of.
+func countObjects(list []Entry) int {
+	ids := make(map[buildid.ID]bool)
+	for _, e := range list {
+		if id, _, _ := parseKey(e.Key); !id.Space().Alias() {
+			ids[id] = true
+		}
+	}
+	return len(ids)
 }
 
 // choose returns the manifests of unused objects, and of aliases that lead to none that stays.

@@ -300,10 +300,9 @@ func TestPruneRefuses(t *testing.T) {
 	}{
 		{name: "newer version", key: formatKey, text: formatHead + "3\n", want: store.ErrVersion},
 		{name: "newer note", key: usesDir + sumOf([]byte("symbolize used 2\n")), text: "symbolize used 2\n",
-			want: ErrDamaged},
-		{name: "damaged note", key: usesDir + sumOf(nil), text: usesHead, want: ErrDamaged},
-		{name: "a line", key: usesDir + sumOf([]byte(usesHead+"2026-11-26\n")), text: usesHead + "2026-11-26\n",
-			want: ErrDamaged},
+			want: store.ErrVersion},
+		{name: "damaged note", key: usesDir + sumOf(nil), text: usesHead},
+		{name: "a line", key: usesDir + sumOf([]byte(usesHead+"2026-11-26\n")), text: usesHead + "2026-11-26\n"},
 		{name: "damaged manifest", key: manifestDir},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -337,13 +336,27 @@ func TestPruneRefuses(t *testing.T) {
 				stays = contentDir
 				opts.Used = map[string]time.Time{store.ObjectName(id): opts.Before.AddDate(0, 0, 1)}
 			}
+			note := tt.want == nil && strings.HasPrefix(key, usesDir)
+			if note {
+				stays = "v2/"
+			}
 			before, _ := b.List(t.Context(), stays)
+			if note { // it goes, and the others are joined
+				before = slices.DeleteFunc(before, func(e Entry) bool { return strings.HasPrefix(e.Key, usesDir) })
+			}
 			res, err := Prune(t.Context(), b, opts)
 			if !errors.Is(err, tt.want) || (err == nil) != (len(res.Problems) == 1) {
 				t.Errorf("%+v, %v", res, err)
 			}
 			// Of the damaged manifest's object nothing is known, so that all inputs stay.
-			if after, _ := b.List(t.Context(), stays); !slices.Equal(before, after) {
+			after, _ := b.List(t.Context(), stays)
+			if note {
+				after = slices.DeleteFunc(after, func(e Entry) bool { return strings.HasPrefix(e.Key, usesDir) })
+				if u, err := readUses(t.Context(), b, 1); err != nil || len(u.keys) != 1 || len(u.damaged) > 0 || len(u.last) < 2 {
+					t.Errorf("the notes %+v, %v", u, err)
+				}
+			}
+			if !slices.Equal(before, after) {
 				t.Errorf("%d objects, of %d", len(after), len(before))
 			}
 		})
@@ -370,5 +383,35 @@ func TestPrunedPull(t *testing.T) {
 	}
 	if names, _ := filepath.Glob(b.path("v1/manifests/*")); len(names) > 0 {
 		t.Errorf("directories %v", names)
+	}
+}
+
+// TestPruneClock: a machine with a wrong clock removes nothing.
+func TestPruneClock(t *testing.T) {
+	one := indexed(t, binaries+"/fixed")
+	b := OpenDir(t.TempDir())
+	push(t, one, b)
+	before, err := b.List(t.Context(), "v2/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		now    time.Time
+		dryRun bool
+		want   error
+	}{
+		{name: "a year ahead", now: time.Now().AddDate(1, 0, 0), want: ErrClock},
+		{name: "a year behind", now: time.Now().AddDate(-1, 0, 0), want: ErrClock},
+		{name: "dry run", now: time.Now().AddDate(1, 0, 0), dryRun: true},
+		{name: "right", now: time.Now()},
+	} {
+		opts := PruneOptions{Before: tt.now.AddDate(0, 0, -90), Now: tt.now, DryRun: tt.dryRun}
+		if _, err := Prune(t.Context(), b, opts); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		if after, err := b.List(t.Context(), "v2/"); err != nil || !slices.Equal(after, before) {
+			t.Errorf("%s: %d objects of %d, %v", tt.name, len(after), len(before), err)
+		}
 	}
 }

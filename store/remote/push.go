@@ -31,6 +31,9 @@ type PushResult struct {
 	Replaced int   // of these, in place of damaged ones
 	Bytes    int64 // of written ones
 	Problems []error
+	// UsesLost: a note of days of use was damaged. Until other machines push again it is not known
+	// what they use, and Prune must wait.
+	UsesLost bool
 }
 
 // PushOptions are for Push.
@@ -98,10 +101,8 @@ func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket,
 		return p.res, err
 	}
 	// First, so that a Prune meanwhile does not remove objects that Push believes to be there.
-	err := noteUses(ctx, to, objects, opts.Used, requests(opts.Jobs))
-	if errors.Is(err, ErrDamaged) {
-		p.res.Problems, err = append(p.res.Problems, err), nil
-	}
+	damaged, err := noteUses(ctx, to, objects, opts.Used, requests(opts.Jobs))
+	p.res.Problems, p.res.UsesLost = append(p.res.Problems, damaged...), len(damaged) > 0
 	if err != nil {
 		return p.res, err
 	}

@@ -15,7 +15,10 @@ import (
 	"symbolize/store"
 )
 
-const usesHead = "symbolize used 1\n"
+const (
+	usesHead = "symbolize used 1\n"
+	anyUses  = "symbolize used "
+)
 
 const (
 	// maxUses bounds the bytes of one note of uses.
@@ -31,9 +34,11 @@ const (
 type uses struct {
 	keys []string
 	last map[string]string // the last day of use of objects, by store.ObjectName
+	// damaged notes are left out: the days in them are lost.
+	damaged []error
 }
 
-// readUses reads the notes of a bucket.
+// readUses reads the notes of a bucket. A note of a newer version is an error.
 func readUses(ctx context.Context, b Bucket, jobs int) (*uses, error) {
 	for tries := 1; ; tries++ {
 		list, err := b.List(ctx, usesDir)
@@ -49,9 +54,13 @@ func readUses(ctx context.Context, b Bucket, jobs int) (*uses, error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			return u.add(text, u.keys[i], b.URL(u.keys[i]))
+			if err = u.add(text, u.keys[i], b.URL(u.keys[i])); errors.Is(err, ErrDamaged) {
+				u.damaged, err = append(u.damaged, err), nil
+			}
+			return err
 		})
 		if !errors.Is(err, ErrNotFound) || tries == listings {
+			slices.SortFunc(u.damaged, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 			return u, err
 		}
 	}
@@ -60,8 +69,11 @@ func readUses(ctx context.Context, b Bucket, jobs int) (*uses, error) {
 // add reads one note.
 func (u *uses) add(text []byte, key, url string) error {
 	rest, ok := bytes.CutPrefix(text, []byte(usesHead))
-	if !ok || key != usesDir+sumOf(text) {
+	switch {
+	case key != usesDir+sumOf(text) || !bytes.HasPrefix(text, []byte(anyUses)):
 		return damagef("%s: %d bytes that are no note of uses", url, len(text))
+	case !ok:
+		return fmt.Errorf("%s: %w: a note of uses", url, store.ErrVersion)
 	}
 	for line := range strings.Lines(string(rest)) {
 		day, object, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -106,15 +118,16 @@ func (u *uses) write(ctx context.Context, b Bucket, last map[string]string, repl
 	return nil
 }
 
-// noteUses adds the days of last use of objects to the notes of a bucket.
+// noteUses adds the days of last use of objects to the notes of a bucket. Damaged notes, which it
+// returns, are replaced: other machines write their days again when they push.
 func noteUses(ctx context.Context, b Bucket, objects []*store.Manifest, days map[string]time.Time,
-	jobs int) error {
+	jobs int) (damaged []error, err error) {
 	if len(days) == 0 {
-		return nil
+		return nil, nil
 	}
 	u, err := readUses(ctx, b, jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	later := make(map[string]string)
 	for _, m := range objects {
@@ -126,10 +139,10 @@ func noteUses(ctx context.Context, b Bucket, objects []*store.Manifest, days map
 		}
 	}
 	switch {
-	case len(later) == 0:
-		return nil
-	case len(u.keys) >= manyUses:
-		return u.write(ctx, b, u.last, u.keys)
+	case len(u.damaged) > 0, len(later) > 0 && len(u.keys) >= manyUses:
+		err = u.write(ctx, b, u.last, u.keys)
+	case len(later) > 0:
+		err = u.write(ctx, b, later, nil)
 	}
-	return u.write(ctx, b, later, nil)
+	return u.damaged, err
 }

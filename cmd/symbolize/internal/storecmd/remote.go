@@ -113,11 +113,16 @@ func (o *pushOptions) run(ctx context.Context, a *cli.App, r *db.Reader, to remo
 		all = append(all, m)
 	}
 	used, err := o.lastUsed(a, r, all)
+	lost := false
 	if err == nil && !o.dryRun {
-		err = o.push(ctx, a, r, to, o.choose(all, want, used), used)
+		lost, err = o.push(ctx, a, r, to, o.choose(all, want, used), used)
 	}
 	if err != nil || o.prune == 0 {
 		return err
+	}
+	if lost {
+		a.Note(to.URL("") + ": nothing is pruned in this run: days of use are lost, which other machines note again")
+		return nil
 	}
 	return o.pruneBucket(ctx, a, to, used)
 }
@@ -165,8 +170,9 @@ func (o *pushOptions) choose(all []*store.Manifest, want func(*store.Manifest) b
 	return objects
 }
 
+// push writes objects. usesLost: see remote.PushResult.
 func (o *pushOptions) push(ctx context.Context, a *cli.App, r *db.Reader, to remote.Bucket,
-	objects []*store.Manifest, used map[string]time.Time) error {
+	objects []*store.Manifest, used map[string]time.Time) (usesLost bool, err error) {
 	bar := a.StartProgress("push", "objects")
 	res, err := remote.Push(ctx, r, objects, to, remote.PushOptions{Jobs: o.requests,
 		Verify: o.verify, Used: used, Progress: bar.Show})
@@ -179,13 +185,13 @@ func (o *pushOptions) push(ctx context.Context, a *cli.App, r *db.Reader, to rem
 		text += fmt.Sprintf("; %d of them in place of damaged ones", res.Replaced)
 	}
 	a.Note(text)
-	return err
+	return res.UsesLost, err
 }
 
 // pruneBucket removes what no machine uses, and lists it.
 func (o *pushOptions) pruneBucket(ctx context.Context, a *cli.App, in remote.Bucket,
 	used map[string]time.Time) error {
-	res, err := remote.Prune(ctx, in, remote.PruneOptions{Before: o.prune.Since(), Used: used,
+	res, err := remote.Prune(ctx, in, remote.PruneOptions{Before: o.prune.Since(), Now: time.Now(), Used: used,
 		DryRun: o.dryRun, Jobs: o.requests})
 	a.ReportErrors(res.Problems, 0)
 	removed := "removed"
@@ -195,9 +201,6 @@ func (o *pushOptions) pruneBucket(ctx context.Context, a *cli.App, in remote.Buc
 	a.Note(fmt.Sprintf("%s: %s: %s unused for %v, %s, %s; %d stay", in.URL(""), removed,
 		table.Count(len(res.Gone), "object", "objects"), &o.prune,
 		table.Count(res.Removed, "file", "files"), table.Bytes(res.Bytes), res.Objects))
-	if errors.Is(err, remote.ErrDamaged) {
-		err = ingest.WithHint(err, "remove this note: each push writes the days of its store again")
-	}
 	var gone []goneObject
 	for _, g := range res.Gone {
 		gone = append(gone, newGone(g))
