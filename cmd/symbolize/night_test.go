@@ -16,6 +16,7 @@ import (
 
 // commandLines finds the command lines of symbolize in the examples for engines.
 var commandLines = map[string]*regexp.Regexp{
+	"cronjob.yaml":            regexp.MustCompile(`(?m)args: \[(.*)\]$`),
 	"kubernetes.yaml":         regexp.MustCompile(`(?m)args: \[(.*)\]$`),
 	"symbolize-night.service": regexp.MustCompile(`(?m)^ExecStart=\S*symbolize (.*)$`),
 }
