@@ -55,7 +55,7 @@ func TestKilledAnywhere(t *testing.T) {
 	cmd, _ := crash(quiet)
 	calls, _ := tracerun.Kill(t, cmd, 0)
 	c := &crasher{t: t, rnd: sweep.Rand(t), want: digestOf(t, quiet)}
-	for range sweep.Most(calls, 25) {
+	for range sweep.Most(60, 12) {
 		at := 1 + c.rnd.IntN(calls)
 		path := filepath.Join(t.TempDir(), "store")
 		cmd, says := crash(path)
