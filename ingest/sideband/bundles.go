@@ -190,9 +190,8 @@ func (sb *State) addBuildID(id buildid.ID, mode perfdata.CPUMode, name string) {
 }
 
 // noteTime adds the time of a record to sampled.
-func (sb *State) noteTime(rec *perfdata.Record) {
-	id, err := sb.Records.File.SampleID(rec)
-	if err != nil || id.Time == 0 || id.Time == NoTime || id.Has&perfdata.SampleTime == 0 {
+func (sb *State) noteTime(id *perfdata.SampleID) {
+	if id.Time == 0 || id.Time == NoTime || id.Has&perfdata.SampleTime == 0 {
 		return
 	}
 	if sb.sampled.from == 0 || id.Time < sb.sampled.from {

@@ -98,11 +98,21 @@ func (x *processChanges) close() {
 	*x = processChanges{}
 }
 
-// noteSample notes the process of a sample.
-func (sb *State) noteSample(rec *perfdata.Record) {
+// noteID notes the time of a record, and the process of a sample.
+func (sb *State) noteID(rec *perfdata.Record) {
 	id, err := sb.Records.File.SampleID(rec)
+	if err != nil {
+		return // it is reported when the record is read
+	}
+	sb.noteTime(&id)
+	if rec.Type == perfdata.TypeSample {
+		sb.noteSample(&id)
+	}
+}
+
+// noteSample notes the process of a sample.
+func (sb *State) noteSample(id *perfdata.SampleID) {
 	switch {
-	case err != nil: // it is reported when the samples are read
 	case id.Has&perfdata.SampleTID == 0:
 		sb.sampled.unknown = true
 	case id.PID != sb.sampled.last || sb.sampled.processes == nil:

@@ -100,17 +100,17 @@ func (sb *State) scanRecords(ctx context.Context, opts *ScanOptions) error {
 			next = at + Position(chunk)
 		}
 		x.count(rec.Type)
-		if len(opts.Bundles) > 0 {
-			sb.noteTime(rec)
+		sample := rec.Type == perfdata.TypeSample
+		if sample || len(opts.Bundles) > 0 {
+			sb.noteID(rec)
 		}
-		if rec.Type == perfdata.TypeSample {
+		if sample {
 			if x.firstSample < 0 {
 				x.firstSample = PositionOf(rec)
 			}
 			if x.readings != nil {
 				x.noteReadings(rec)
 			}
-			sb.noteSample(rec)
 			continue
 		}
 		err := sb.record(rec)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	usesHead = "symbolize used 1\n"
-	anyUses  = "symbolize used "
+	anyUses  = "symbolize used " // of any version
+	usesHead = anyUses + "1\n"
 )
 
 const (
