@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -27,6 +26,11 @@ type inputFiles struct {
 	closed bool
 	root   *os.Root                // inputs/; nil before it was opened
 	known  map[digest]*store.Input // directories that were read lately
+
+	// puts serializes the writing of one input: objects that are merged at a time may have inputs
+	// in common, and what is being written is not to be confused with what a killed run left.
+	// Indexed by the first byte of the digest.
+	puts [16]sync.Mutex
 }
 
 // maxKnown bounds the directories of inputs that are kept.
@@ -145,6 +149,9 @@ func (c *inputFiles) put(in *store.NewInput) error {
 	if err != nil {
 		return err
 	}
+	mu := &c.puts[int(in.ID[0])%len(c.puts)]
+	mu.Lock()
+	defer mu.Unlock()
 	name := in.ID.String()
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if !errors.Is(err, fs.ErrExist) {
@@ -163,7 +170,7 @@ func (c *inputFiles) put(in *store.NewInput) error {
 		}
 	}
 	c.forget(in.ID)
-	tmp := tmpPrefix + strconv.Itoa(os.Getpid()) + "-" + name
+	tmp := tmpPrefix + name // the only writer of the store is this process
 	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
