@@ -124,21 +124,43 @@ func NewJSONEncoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
-// WriteJSON writes v as indented JSON with a final newline.
-func WriteJSON(w io.Writer, v any) error {
-	enc := NewJSONEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// WriteJSONList writes the values as WriteJSON writes a slice of them, one at a time. It ends at the
-// first error.
-func WriteJSONList[T any](w io.Writer, values iter.Seq2[T, error]) error {
+// WriteJSON writes an object as indented JSON with a final newline. Its first key, schema, has the
+// name and the version of its form, "top/1": docs/json.md has the keys of each. The version changes
+// if a key goes or changes its meaning.
+func WriteJSON(w io.Writer, schema string, object any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("  ", "  ")
-	begin, end := "[\n  ", "[]\n"
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(object); err != nil {
+		return err
+	}
+	rest, ok := bytes.CutPrefix(text.Bytes(), []byte("{"))
+	if !ok {
+		return fmt.Errorf("the JSON of %s is not an object", schema)
+	}
+	head := "{\n  \"schema\": " + strconv.Quote(schema)
+	if rest[0] == '}' {
+		head += "\n"
+	} else {
+		head += ","
+	}
+	if _, err := io.WriteString(w, head); err != nil {
+		return err
+	}
+	_, err := (&jsonWriter{w: w}).Write(rest)
+	return err
+}
+
+// WriteJSONList writes an object as WriteJSON does, with a list of the values, which are written one
+// at a time. It ends at the first error.
+func WriteJSONList[T any](w io.Writer, schema, key string, values iter.Seq2[T, error]) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("    ", "  ")
+	head := fmt.Sprintf("{\n  \"schema\": %q,\n  %q: [", schema, key)
+	begin, end := head+"\n    ", head+"]\n}\n"
 	out := jsonWriter{w: w}
 	for v, err := range values {
 		text.WriteString(begin)
@@ -153,7 +175,7 @@ func WriteJSONList[T any](w io.Writer, values iter.Seq2[T, error]) error {
 			return err
 		}
 		text.Reset()
-		begin, end = ",\n  ", "\n]\n"
+		begin, end = ",\n    ", "\n  ]\n}\n"
 	}
 	_, err := io.WriteString(w, end)
 	return err

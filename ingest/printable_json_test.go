@@ -35,6 +35,27 @@ func TestJSONText(t *testing.T) {
 	}
 }
 
+// TestWriteJSON: the schema is the first key, and only objects have one.
+func TestWriteJSON(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value any
+		want  string // "" for an error
+	}{
+		{name: "object", value: map[string]int{"a": 1}, want: "{\n  \"schema\": \"x/1\",\n  \"a\": 1\n}\n"},
+		{name: "empty object", value: struct{}{}, want: "{\n  \"schema\": \"x/1\"\n}\n"},
+		{name: "control characters", value: map[string]string{"a": "\x7f"},
+			want: "{\n  \"schema\": \"x/1\",\n  \"a\": \"\\u007f\"\n}\n"},
+		{name: "list", value: []int{1}},
+		{name: "number", value: 1},
+	} {
+		var b bytes.Buffer
+		if err := ingest.WriteJSON(&b, "x/1", c.value); b.String() != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: %q, %v, want %q", c.name, &b, err, c.want)
+		}
+	}
+}
+
 // TestWriteJSONList: the values of a list are written as a slice of them, each before the next one is
 // asked for.
 func TestWriteJSONList(t *testing.T) {
@@ -48,7 +69,7 @@ func TestWriteJSONList(t *testing.T) {
 		failure := errors.New("no more")
 		for _, end := range []error{nil, failure} {
 			one.Reset()
-			err := ingest.WriteJSONList(&one, func(yield func(*value, error) bool) {
+			err := ingest.WriteJSONList(&one, "x/1", "list", func(yield func(*value, error) bool) {
 				for i, v := range all[:n] {
 					before := one.Len()
 					if !yield(v, nil) {
@@ -66,7 +87,7 @@ func TestWriteJSONList(t *testing.T) {
 				t.Errorf("%d values: %v, want %v", n, err, end)
 			}
 			if end == nil {
-				if err := ingest.WriteJSON(&want, all[:n]); err != nil {
+				if err := ingest.WriteJSON(&want, "x/1", map[string][]*value{"list": all[:n]}); err != nil {
 					t.Fatal(err)
 				}
 				if one.String() != want.String() {

@@ -263,7 +263,7 @@ type Annotation struct {
 type Unnamed struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
-	Share   float64 `json:"share_percent"` // of all samples of the event
+	Share   float64 `json:"samples_percent"` // of all samples of the event
 }
 
 // UnnamedHint is the command that lists them with the fixes.
@@ -277,7 +277,7 @@ type NoCode struct {
 	BuildID string  `json:"build_id,omitempty"`
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
-	Share   float64 `json:"share_percent"` // of all samples of the event
+	Share   float64 `json:"samples_percent"` // of all samples of the event
 	Reason  string  `json:"reason"`
 	Hint    string  `json:"hint,omitempty"`
 }

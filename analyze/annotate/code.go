@@ -33,7 +33,7 @@ type Function struct {
 
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
-	Share   float64 `json:"share_percent"` // of all samples of the event
+	Share   float64 `json:"samples_percent"` // of all samples of the event
 	// Outside counts samples after the available code.
 	Outside uint64 `json:"samples_outside,omitempty"`
 	Unknown int    `json:"undecoded_bytes,omitempty"`
@@ -51,7 +51,7 @@ type Line struct {
 	Source  string  `json:"source,omitempty"`
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
-	Percent float64 `json:"percent"` // of the function's samples
+	Percent float64 `json:"function_percent"` // of the function's samples
 	Hottest bool    `json:"hottest,omitempty"`
 }
 
@@ -63,7 +63,7 @@ type Inst struct {
 	Text       string      `json:"text"`
 	Samples    uint64      `json:"samples"`
 	Weight     uint64      `json:"weight"`
-	Percent    float64     `json:"percent"` // of the function's samples
+	Percent    float64     `json:"function_percent"` // of the function's samples
 	Hottest    bool        `json:"hottest,omitempty"`
 	JumpTarget bool        `json:"jump_target,omitempty"` // a jump of this function leads here
 	Target     *InstTarget `json:"target,omitempty"`

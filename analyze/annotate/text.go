@@ -50,7 +50,7 @@ func (a *Annotation) WriteText(w io.Writer, style TextStyle) error {
 }
 
 // WriteJSON writes the annotation as one JSON object.
-func (a *Annotation) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, a) }
+func (a *Annotation) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "annotate/1", a) }
 
 type annotateWriter struct {
 	*bufio.Writer

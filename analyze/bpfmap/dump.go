@@ -1,6 +1,7 @@
 package bpfmap
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -37,6 +38,14 @@ func (m *Dump) Title() string {
 	}
 	return fmt.Sprintf("%s (id %d)", m.Header.Name, m.Header.MapID)
 }
+
+// MapName has the name and the ID of a map as reports print them.
+type MapName struct {
+	Map string `json:"map"`              // its name, else that of the dump
+	ID  uint32 `json:"map_id,omitempty"` // 0 if the dump has none
+}
+
+func (m *Dump) mapName() MapName { return MapName{cmp.Or(m.Header.Name, m.Name), m.Header.MapID} }
 
 // pairs reads the dump from its beginning; end returns the error at its end.
 func (m *Dump) pairs() (next Pairs, end func() error, err error) {

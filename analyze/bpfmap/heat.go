@@ -10,7 +10,7 @@ import (
 // HeatReport is a heat map as data. Its JSON names are an interface; times are ns since the
 // first dump.
 type HeatReport struct {
-	Map       string         `json:"map"`
+	MapName
 	Scale     string         `json:"scale"`
 	Unit      string         `json:"unit,omitempty"`
 	From      string         `json:"from,omitempty"`
@@ -108,9 +108,9 @@ func setColumns(h *chart.HeatMap, samples []chart.Sample, cleared bool) {
 	}
 }
 
-// NewHeatReport returns the data of a heat map.
-func NewHeatReport(m *chart.HeatMap) *HeatReport {
-	r := &HeatReport{Map: m.Title, Scale: m.Scale.String(), Unit: m.Unit, From: m.From,
+// HeatReport returns the data of the heat map of the dumps.
+func (in *Dumps) HeatReport(m *chart.HeatMap) *HeatReport {
+	r := &HeatReport{MapName: in.List[0].mapName(), Scale: m.Scale.String(), Unit: m.Unit, From: m.From,
 		Numbered: m.Numbered, Notes: m.Notes, Intervals: []IntervalJSON{}}
 	for i := range m.Columns {
 		c := &m.Columns[i]

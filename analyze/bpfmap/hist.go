@@ -12,12 +12,13 @@ import (
 
 // HistReport are the histograms of a map. Its JSON names are an interface.
 type HistReport struct {
-	Map        string          `json:"map"`
+	MapName
 	Scale      string          `json:"scale"`
 	Unit       string          `json:"unit,omitempty"`
 	Histograms []HistogramJSON `json:"histograms"` // filled in by WriteJSON
 	Lost       []string        `json:"lost,omitempty"`
 
+	title string // of the map, for people
 	name  string // of the map, as bpftrace prints it
 	scale chart.Scale
 	list  []*chart.Histogram
@@ -105,8 +106,8 @@ func (m *Dump) Histograms(o ChartOptions, log Log) (*HistReport, error) {
 		log.Warn(m.Title()+": "+text, "")
 	}
 	chart.Sort(list)
-	return &HistReport{Map: m.Title(), Scale: p.Scale.String(), Unit: o.Unit, Lost: lost.Texts(),
-		name: m.Header.Name, scale: p.Scale, list: list}, nil
+	return &HistReport{MapName: m.mapName(), Scale: p.Scale.String(), Unit: o.Unit, Lost: lost.Texts(),
+		title: m.Title(), name: m.Header.Name, scale: p.Scale, list: list}, nil
 }
 
 // WriteJSON writes the report.
@@ -116,7 +117,7 @@ func (r *HistReport) WriteJSON(w io.Writer) error {
 		r.Histograms = append(r.Histograms, HistogramJSON{h.Label, h.Total(),
 			slotsJSON(r.scale, h.Counts)})
 	}
-	return ingest.WriteJSON(w, r)
+	return ingest.WriteJSON(w, "map-histograms/1", r)
 }
 
 // Style returns the style of the tool that has histograms of this scale.
@@ -126,7 +127,7 @@ func (r *HistReport) Style() chart.Style { return r.scale.Style() }
 // key, bcc with the key.
 func (r *HistReport) WriteText(w io.Writer, style chart.Style) error {
 	if len(r.list) == 0 {
-		_, err := fmt.Fprintf(w, "%s: no counts\n", ingest.OneLine(r.Map))
+		_, err := fmt.Fprintf(w, "%s: no counts\n", ingest.OneLine(r.title))
 		return err
 	}
 	unit := cmp.Or(r.Unit, "value")

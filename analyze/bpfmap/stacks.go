@@ -16,7 +16,7 @@ import (
 
 // StackReport are the stacks of a stack map. Its JSON names are an interface.
 type StackReport struct {
-	Map    string     `json:"map"`
+	MapName
 	Stacks []StackRow `json:"stacks"`
 
 	dumped   []input.DumpedStack // Stacks before they have names
@@ -71,7 +71,7 @@ func (m *Dump) Stacks(ctx context.Context, opts input.Options, log Log) (
 	if err != nil {
 		log.Damage(err.Error()+"; all before it is used", "dump it again")
 	}
-	return &StackReport{Map: m.Title(), Stacks: []StackRow{}, dumped: list}, p, nil
+	return &StackReport{MapName: m.mapName(), Stacks: []StackRow{}, dumped: list}, p, nil
 }
 
 // Name fills in Stacks from the resolved profile.

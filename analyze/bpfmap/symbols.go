@@ -13,7 +13,7 @@ import (
 
 // SymbolReport are counts by code address. Its JSON names are an interface.
 type SymbolReport struct {
-	Map   string      `json:"map"`
+	MapName
 	Field string      `json:"field"`
 	Total uint64      `json:"total"`
 	Rows  []SymbolRow `json:"rows"`
@@ -71,7 +71,7 @@ func (m *Dump) Addresses(o SymbolOptions, log Log) (*SymbolReport, error) {
 	for _, text := range lost.Texts() {
 		log.Warn(m.Title()+": "+text, "")
 	}
-	r := &SymbolReport{Map: m.Title(), Field: field.Name, Lost: lost.Texts(), Rows: []SymbolRow{},
+	r := &SymbolReport{MapName: m.mapName(), Field: field.Name, Lost: lost.Texts(), Rows: []SymbolRow{},
 		rows: rows, returns: o.Returns}
 	for _, row := range rows {
 		r.Total += row.Count

@@ -159,7 +159,11 @@ type jsonPrinter struct {
 }
 
 func (p *jsonPrinter) begin(b []byte) ([]byte, error) {
-	b = ingest.AppendJSONString(append(b, `{"map":`...), p.m.Title())
+	name := p.m.mapName()
+	b = ingest.AppendJSONString(append(b, `{"schema":"map/1","map":`...), name.Map)
+	if name.ID != 0 {
+		b = strconv.AppendUint(append(b, `,"map_id":`...), uint64(name.ID), 10)
+	}
 	return append(b, `,"elements":[`...), nil
 }
 

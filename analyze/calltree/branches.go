@@ -115,4 +115,4 @@ func predicted(missed, unknown, all uint64) string {
 }
 
 // WriteJSON writes the table as one JSON object.
-func (b *Branches) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, b) }
+func (b *Branches) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "top-branches/1", b) }

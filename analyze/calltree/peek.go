@@ -41,7 +41,7 @@ type Peeked struct {
 
 // PeekCall is a caller or callee.
 type PeekCall struct {
-	Value uint64 `json:"value"` // of the stacks with this call, recursion counted once
+	Value uint64 `json:"weight"` // of the stacks with this call, recursion counted once
 	Item
 	Inlined bool `json:"inlined,omitempty"` // the callee was inlined into the caller
 
@@ -133,4 +133,4 @@ func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *PeekC
 }
 
 // WriteJSON writes the functions as one JSON object.
-func (t *Peek) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }
+func (t *Peek) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "peek/1", t) }

@@ -154,4 +154,4 @@ func WriteRow(w *bufio.Writer, style table.Style, numbers string, color table.Co
 }
 
 // WriteJSON writes the table as one JSON object.
-func (t *Top) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }
+func (t *Top) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "top/1", t) }

@@ -18,7 +18,7 @@ type TreeReport struct {
 	Direction string `json:"direction"` // "callees" or "callers"
 	// Subtrees that were left out by MinShare or Depth, and their value.
 	LeftOut   int       `json:"subtrees_left_out,omitempty"`
-	LeftValue uint64    `json:"value_left_out,omitempty"`
+	LeftValue uint64    `json:"weight_left_out,omitempty"`
 	Roots     []*Branch `json:"roots"`
 
 	cut TreeOptions
@@ -30,7 +30,7 @@ type Branch struct {
 	Flat uint64 `json:"flat"` // of the stacks that end here
 	Item
 	Inlined  uint64    `json:"inlined,omitempty"` // the part of cum that was inlined here
-	Left     uint64    `json:"left_out,omitempty"`
+	Left     uint64    `json:"weight_left_out,omitempty"`
 	Children []*Branch `json:"children,omitempty"`
 
 	label, suffix string
@@ -126,4 +126,4 @@ func (t *TreeReport) writeBranch(w *bufio.Writer, style table.Style, b *Branch, 
 }
 
 // WriteJSON writes the tree as one JSON object.
-func (t *TreeReport) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }
+func (t *TreeReport) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "tree/1", t) }

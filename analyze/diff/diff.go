@@ -30,7 +30,7 @@ type Diff struct {
 	Event   string   `json:"event"`
 	Unit    string   `json:"unit"`
 	By      string   `json:"by"`
-	Value   string   `json:"value"` // "flat" or "cum": the value that is sorted, tested and judged
+	Value   string   `json:"judged"` // "flat" or "cum": the value that is sorted, tested and judged
 	Filters []string `json:"filters,omitempty"`
 	Base    Side     `json:"base"`
 	New     Side     `json:"new"`

@@ -104,8 +104,8 @@ type Side struct {
 type Described struct {
 	Name        string `json:"name"`
 	Host        string `json:"host,omitempty"`
-	StartNanos  int64  `json:"start_unix_nanos,omitempty"`
-	Duration    int64  `json:"duration_nanos,omitempty"`
+	StartNanos  int64  `json:"start_unix_ns,omitempty"`
+	Duration    int64  `json:"duration_ns,omitempty"`
 	MainProgram string `json:"main_program,omitempty"`
 	BuildID     string `json:"build_id,omitempty"` // of the main program
 	Samples     uint64 `json:"samples"`

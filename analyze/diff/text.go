@@ -223,4 +223,4 @@ func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *R
 }
 
 // WriteJSON writes the comparison as one JSON object.
-func (d *Diff) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, d) }
+func (d *Diff) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "diff/1", d) }

@@ -31,7 +31,7 @@ type Trend struct {
 	Event   string   `json:"event"`
 	Unit    string   `json:"unit"`
 	By      string   `json:"by"`
-	Value   string   `json:"value"` // "flat" or "cum": the value of the shares
+	Value   string   `json:"judged"` // "flat" or "cum": the value of the shares
 	Filters []string `json:"filters,omitempty"`
 	Alpha   float64  `json:"alpha"`
 	Periods []Period `json:"periods"`

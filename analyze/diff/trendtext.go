@@ -162,4 +162,4 @@ func (c *Change) movedText() string {
 }
 
 // WriteJSON writes the trend as one JSON object.
-func (t *Trend) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, t) }
+func (t *Trend) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "trend/1", t) }

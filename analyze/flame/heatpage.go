@@ -43,7 +43,7 @@ func NewHeatMap(p *ingest.Profile, kind string, event int, grid *HeatGrid) *Heat
 }
 
 // WriteJSON writes the counts.
-func (m *HeatMap) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, m) }
+func (m *HeatMap) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "heatmap/1", m) }
 
 // WriteHTML writes a page that loads nothing. A range that is chosen in it is printed as the
 // option that selects its samples.

@@ -29,7 +29,7 @@ type InvisibleID struct {
 	BuildID string `json:"build_id,omitempty"`
 	Kernels string `json:"kernels"` // that cannot: "all", or "before 6.12"
 	Reason  string `json:"reason"`
-	Fix     string `json:"mend"`
+	Fix     string `json:"fix"`
 }
 
 // Problem is a file that could not be read.

@@ -33,7 +33,7 @@ type Coverage struct {
 	Named    float64         `json:"named_samples_percent"`
 	Frames   uint64          `json:"frames"`
 	// NamedFrames is a share by weight, as Named.
-	NamedFrames float64          `json:"named_percent"`
+	NamedFrames float64          `json:"named_frames_percent"`
 	Domains     []DomainCoverage `json:"domains"`
 	BuildIDs    []IDCoverage     `json:"build_ids"`
 	Objects     []Origin         `json:"objects,omitempty"`       // most frames first
@@ -62,8 +62,8 @@ type EventCoverage struct {
 type DomainCoverage struct {
 	Domain string  `json:"domain"` // "user", "kernel", "bpf", "jit"
 	Frames uint64  `json:"frames"`
-	Share  float64 `json:"share_percent"` // of all frames, by weight
-	Named  float64 `json:"named_percent"` // of its own frames, by weight
+	Share  float64 `json:"frames_percent"`       // of all frames, by weight
+	Named  float64 `json:"named_frames_percent"` // of its own frames, by weight
 
 	NamedFrames uint64 `json:"named_frames"`
 
@@ -79,7 +79,7 @@ type IDCoverage struct {
 	Source  string  `json:"source"`
 	Objects int     `json:"objects"`
 	Frames  uint64  `json:"frames"`
-	Share   float64 `json:"share_percent"` // of the frames in files, by weight
+	Share   float64 `json:"frames_percent"` // of the frames in files, by weight
 }
 
 // notFound is Origin.From of objects without symbols.
@@ -90,7 +90,7 @@ type Origin struct {
 	From    string  `json:"from"` // "the store", "local files", "--with", notFound ...
 	Objects int     `json:"objects"`
 	Frames  uint64  `json:"frames"`
-	Share   float64 `json:"share_percent"` // of all frames, by weight
+	Share   float64 `json:"frames_percent"` // of all frames, by weight
 }
 
 // Missing counts the unnamed frames of one object for one reason, and the samples that end in them.
@@ -105,7 +105,7 @@ type Missing struct {
 	Frames  uint64  `json:"frames"`        // unresolved frames of all samples
 	Places  int     `json:"locations"`     // distinct unresolved locations
 	Total   uint64  `json:"total_frames"`
-	Share   float64 `json:"share_percent"` // of all frames, by weight
+	Share   float64 `json:"frames_percent"` // of all frames, by weight
 	// SampleShare is of all samples, by weight.
 	SampleShare float64 `json:"samples_percent"`
 	Hint        string  `json:"hint,omitempty"`
@@ -126,7 +126,7 @@ type Probable struct {
 	BuildID string  `json:"build_id"`
 	From    string  `json:"lines_of_build_id"`
 	Frames  uint64  `json:"frames"`
-	Share   float64 `json:"share_percent"` // of all frames, by weight
+	Share   float64 `json:"frames_percent"` // of all frames, by weight
 }
 
 var domainText = [...]string{

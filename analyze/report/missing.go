@@ -227,7 +227,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 }
 
 // WriteMissingJSON writes the missing objects as one JSON object.
-func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, c) }
+func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, "missing/1", c) }
 
 // share100 prints a percentage. A part is never printed as 100, nor as 0.
 func share100(v float64) string {

@@ -17,8 +17,8 @@ import (
 // cannot be recognized: the stacks with an uncalled frame are the least that are wrong.
 type Uncalled struct {
 	Frames  uint64  `json:"frames"`
-	Share   float64 `json:"share_percent"` // of all frames, by weight
-	Samples uint64  `json:"samples"`       // that have such frames
+	Share   float64 `json:"frames_percent"` // of all frames, by weight
+	Samples uint64  `json:"samples"`        // that have such frames
 	Hint    string  `json:"hint"`
 }
 

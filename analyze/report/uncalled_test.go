@@ -75,7 +75,7 @@ func TestUncalledText(t *testing.T) {
 		{"summary", summary.String(), "losses     1 frame that no call led to (0.05%)\n"},
 		{"missing", table.String(), "callers: 1 frame that no call led to (0.05%)"},
 		{"JSON", strings.Join(strings.Fields(asJSON.String()), " "),
-			`"uncalled": { "frames": 1, "share_percent": 0.05, "samples": 1,`},
+			`"uncalled": { "frames": 1, "frames_percent": 0.05, "samples": 1,`},
 	} {
 		if !strings.Contains(tc.text, tc.want) {
 			t.Errorf("%s: no %q in:\n%s", tc.name, tc.want, tc.text)

@@ -98,7 +98,7 @@ func (r *hintRun) missing(reason ingest.Reason, args string) (share float64, hin
 	var c struct {
 		Missing []struct {
 			Reason, Hint string
-			Share        float64 `json:"share_percent"`
+			Share        float64 `json:"frames_percent"`
 		}
 	}
 	text := r.sh("symbolize missing -q --count --format json " + args)

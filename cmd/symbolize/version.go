@@ -60,7 +60,7 @@ func newVersionCommand(a *cli.App) *cobra.Command {
 				})
 			}
 			v := version.Read()
-			return a.WriteFacts(form, versionFacts{v, formats}, func(w io.Writer) error {
+			return a.WriteFacts(form, "version/1", versionFacts{v, formats}, func(w io.Writer) error {
 				fmt.Fprintln(w, version.Text()) // the table reports an error
 				if v.Revision != "" {
 					fmt.Fprintf(w, "commit %s of %s\n", v.Revision, v.Time.UTC().Format("2006-01-02"))

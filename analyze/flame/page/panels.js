@@ -189,7 +189,7 @@
       parts.push(make("p", null, `Nothing is missing: ${thousands(c.frames)} frames, all named.`));
     } else {
       parts.push(make("p", { class: "note" }, `${share(c.named_samples_percent)} of the samples are ` +
-        `named by their innermost frame, ${share(c.named_percent)} of the frames have a name. ` +
+        `named by their innermost frame, ${share(c.named_frames_percent)} of the frames have a name. ` +
         "The rest by the samples that end there:"));
     }
     const rows = [...c.missing].sort((a, b) => b.samples - a.samples || b.frames - a.frames);
@@ -228,9 +228,9 @@
       (e.kept < e.total ? `; ${percent(e.kept, e.total)} passed the filter` : "")));
     const c = model.coverage;
     add("named", `${share(c.named_samples_percent)} of the samples, by their innermost frame`);
-    add("frames", `${thousands(c.frames)}, ${share(c.named_percent)} named`,
-      ...c.domains.map((d) => `${d.domain}: ${share(d.share_percent)} of all, ` +
-        `${share(d.named_percent)} named`));
+    add("frames", `${thousands(c.frames)}, ${share(c.named_frames_percent)} named`,
+      ...c.domains.map((d) => `${d.domain}: ${share(d.frames_percent)} of all, ` +
+        `${share(d.named_frames_percent)} named`));
     const losses = [[c.lost, "records lost"], [c.throttled, "times throttled"],
       [c.cut_chains, "stacks cut at an invalid address"]].filter((l) => l[0] > 0);
     if (losses.length) add("losses", ...losses.map((l) => `${thousands(l[0])} ${l[1]}`));

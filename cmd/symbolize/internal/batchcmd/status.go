@@ -71,7 +71,7 @@ failed or damaged.`,
 			run := a.Facts()
 			run.Captures, run.Failed, run.Absent, run.Batch = s.Expected, len(s.Failed), len(s.Missing), s
 			a.Partial = a.Partial || len(s.Failed)+len(s.Missing)+len(s.Damaged) > 0
-			return a.WriteFacts(format, s, func(w io.Writer) error { return writeStatus(w, s) })
+			return a.WriteFacts(format, "batch-status/1", s, func(w io.Writer) error { return writeStatus(w, s) })
 		}),
 	}
 	cmd.Flags().StringSliceVar(&names, "names", nil, "files of \"batch name\", or `DIR` with them")

@@ -196,7 +196,7 @@ func runCaptureCheck(a *cli.App, format string) error {
 	for _, n := range needs {
 		facts.Missing = append(facts.Missing, checkNeed{n.Name, n.For, n.Fix, n.Option, n.Fatal})
 	}
-	err := a.WriteFacts(format, facts, func(w io.Writer) error {
+	err := a.WriteFacts(format, "capture-check/1", facts, func(w io.Writer) error {
 		if len(needs) == 0 {
 			fmt.Fprintln(w, "nothing is missing")
 		}
@@ -256,7 +256,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 	captureSummary(a, written, sum)
 	if o.summary != "" {
 		err = a.WriteOutput(o.summary, false, func(w io.Writer) error {
-			return ingest.WriteJSON(w, newCaptureFacts(written, sum))
+			return ingest.WriteJSON(w, "capture-summary/1", newCaptureFacts(written, sum))
 		})
 	}
 	return cmp.Or(err, commandError(o, sum))

@@ -36,8 +36,8 @@ type captureFacts struct {
 }
 
 type captureRuns struct {
-	Runs        uint64 `json:"runs"`
-	Nanoseconds int64  `json:"nanoseconds"`
+	Runs        uint64 `json:"run_count"`
+	Nanoseconds int64  `json:"run_time_ns"`
 }
 
 type captureStacks struct {

@@ -16,7 +16,7 @@ import (
 func TestCaptureFacts(t *testing.T) {
 	text := func(s *record.Summary) string {
 		var b strings.Builder
-		if err := ingest.WriteJSON(&b, newCaptureFacts("x.data", s)); err != nil {
+		if err := ingest.WriteJSON(&b, "capture-summary/1", newCaptureFacts("x.data", s)); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -41,7 +41,7 @@ func TestCaptureFacts(t *testing.T) {
 			Elapsed: 1500 * time.Millisecond},
 	})
 	for _, want := range []string{`"bpf_programs": 2`, `"id": 7`, `"records of the rings": 3`,
-		`"nanoseconds": 1000`, `"samples": 11`, `"signal": "terminated"`, `"seconds": 1.5`} {
+		`"run_time_ns": 1000`, `"samples": 11`, `"signal": "terminated"`, `"seconds": 1.5`} {
 		if !strings.Contains(full, want) {
 			t.Errorf("no %s in %s", want, full)
 		}

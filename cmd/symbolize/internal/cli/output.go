@@ -66,11 +66,11 @@ func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 
-// WriteFacts prints facts as JSON or as text.
-func (a *App) WriteFacts(format string, facts any, text func(io.Writer) error) error {
+// WriteFacts prints facts as JSON of the schema, or as text.
+func (a *App) WriteFacts(format, schema string, facts any, text func(io.Writer) error) error {
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == JSON {
-			return ingest.WriteJSON(w, facts)
+			return ingest.WriteJSON(w, schema, facts)
 		}
 		return text(w)
 	})

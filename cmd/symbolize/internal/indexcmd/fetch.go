@@ -79,6 +79,13 @@ func NewFetch(a *cli.App) *cobra.Command {
 	return cmd
 }
 
+// fetchFacts is the JSON of fetch.
+type fetchFacts struct {
+	Files []wantedFile `json:"files"`
+}
+
+const fetchSchema = "fetch/1"
+
 // wantedFile is a file that captures lack names of. Its JSON names are an interface.
 type wantedFile struct {
 	BuildID string `json:"build_id"`
@@ -117,13 +124,13 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 		}
 	}
 	if o.dryRun {
-		return a.WriteFacts(o.format, wanted, func(w io.Writer) error {
+		return a.WriteFacts(o.format, fetchSchema, fetchFacts{wanted}, func(w io.Writer) error {
 			return listWanted(w, wanted)
 		})
 	}
 	paths, err := fetchFiles(ctx, a, opts, o, wanted)
 	if err == nil && o.format == cli.JSON {
-		err = a.WriteFacts(o.format, wanted, nil)
+		err = a.WriteFacts(o.format, fetchSchema, fetchFacts{wanted}, nil)
 	}
 	if err != nil || len(paths) == 0 {
 		return err

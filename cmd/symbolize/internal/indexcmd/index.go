@@ -316,7 +316,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 		}
 	}
 	if o.format == cli.JSON {
-		jsonErr := ingest.WriteJSON(a.Stdout(), indexJSON(a, path, sum, captured, err))
+		jsonErr := ingest.WriteJSON(a.Stdout(), "index/1", indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
@@ -389,7 +389,7 @@ func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string
 	}
 	a.Partial = len(x.Problems) > 0
 	if o.format == cli.JSON {
-		return ingest.WriteJSON(a.Stdout(), x)
+		return ingest.WriteJSON(a.Stdout(), "index-explain/1", x)
 	}
 	cli.WarnEach(a, x.Problems, func(p inspect.Problem) (text, hint string) {
 		return p.Error, ""

@@ -73,7 +73,7 @@ func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names [
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		switch o.format {
 		case cli.JSON:
-			return ingest.WriteJSON(w, out)
+			return ingest.WriteJSON(w, "btf/1", out)
 		case formatC:
 			return out.WriteC(w)
 		}

@@ -161,7 +161,7 @@ func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
 		var out []byte
 		switch format {
 		case cli.JSON:
-			return ingest.WriteJSON(w, bpfmap.NewHeatReport(m))
+			return ingest.WriteJSON(w, "map-heatmap/1", in.HeatReport(m))
 		case cli.SVG:
 			out = m.AppendSVG(nil)
 		case cli.HTML:

@@ -53,7 +53,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 			a.Partial = info.Damaged()
 			return a.WriteOutput(to.Output, false, func(w io.Writer) error {
 				if to.Format == cli.JSON {
-					return ingest.WriteJSON(w, info)
+					return ingest.WriteJSON(w, "info/1", info)
 				}
 				return info.WriteText(w)
 			})

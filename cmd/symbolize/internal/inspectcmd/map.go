@@ -100,7 +100,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 		return runHeatMap(a, o, in)
 	case src.All && in.Several():
 		list := in.Maps()
-		return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, list) },
+		return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-list/1", list) },
 			list.WriteText)
 	}
 	m, err := in.Last(a)
@@ -133,7 +133,7 @@ func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) e
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, found) },
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-object/1", found) },
 		found.WriteText)
 }
 
@@ -181,7 +181,7 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-symbols/1", r) }, r.WriteText)
 }
 
 // runStacks prints the stacks of a stack map, with names.
@@ -198,7 +198,7 @@ func runStacks(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, r) }, r.WriteText)
+	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-stacks/1", r) }, r.WriteText)
 }
 
 // nameMap names the profile that locate returns; paths are the files that have the build IDs. use gets

@@ -182,7 +182,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions, paths []string
 		printFilter(a, r.Stats())
 		if o.summary != "" {
 			err = errors.Join(err, a.WriteOutput(o.summary, false, func(w io.Writer) error {
-				return ingest.WriteJSON(w, r.Stats().Facts())
+				return ingest.WriteJSON(w, "filter-summary/1", r.Stats().Facts())
 			}))
 		}
 	}

@@ -40,7 +40,7 @@ type latencies struct {
 // latency is one of the longest samples, or of those with the greatest values.
 type latency struct {
 	Seconds string   `json:"seconds"` // of the recording's clock, when it ended
-	Nanos   *uint64  `json:"nanoseconds,omitempty"`
+	Nanos   *uint64  `json:"duration_ns,omitempty"`
 	Value   *uint64  `json:"value,omitempty"` // of a field
 	Comm    string   `json:"comm"`
 	PID     int32    `json:"pid"`
@@ -212,7 +212,7 @@ func (l *latencies) writeJSON(w io.Writer, event string, m *chart.HeatMap) error
 	for _, c := range m.Columns {
 		r.Columns = append(r.Columns, latencyColumn{c.Start, c.End, slices.Concat([]uint64{}, c.Counts)})
 	}
-	return ingest.WriteJSON(w, r)
+	return ingest.WriteJSON(w, "heatmap-of/1", r)
 }
 
 // writeText writes the histogram and the longest samples.

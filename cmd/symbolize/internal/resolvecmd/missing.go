@@ -108,6 +108,12 @@ type part struct {
 	*report.Coverage
 }
 
+// partsFacts is the JSON of --by.
+type partsFacts struct {
+	Label string `json:"label"`
+	Parts []part `json:"parts"`
+}
+
 // writeParts writes a list for each value of the label, heaviest first.
 func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profile) error {
 	samples, weights, all := make(map[string][]ingest.Sample), make(map[string]uint64), uint64(0)
@@ -137,7 +143,7 @@ func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profi
 		parts[i].Cut(o.rows)
 	}
 	if o.Format == cli.JSON {
-		return ingest.WriteJSON(w, parts)
+		return ingest.WriteJSON(w, "missing-by/1", partsFacts{ingest.TagKey(label), parts})
 	}
 	for _, part := range parts {
 		if _, err := fmt.Fprintf(w, "%s: %s, %.2f%% of the samples\n", ingest.TagKey(label),

@@ -67,7 +67,7 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 	}
 	return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 		if o.Format == cli.JSON {
-			return ingest.WriteJSON(w, over)
+			return ingest.WriteJSON(w, "missing-over/1", over)
 		}
 		return over.writeText(w)
 	})

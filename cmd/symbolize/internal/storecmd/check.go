@@ -58,7 +58,7 @@ func newStoreStatsCommand(a *cli.App) *cobra.Command {
 				}
 				path, _ := a.StorePath() // WithReader has it
 				st := newStoreStats(path, s)
-				return a.WriteFacts(format, st, st.writeText)
+				return a.WriteFacts(format, "store-stats/1", st, st.writeText)
 			})
 		}),
 	}
@@ -177,7 +177,7 @@ func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string
 		return err
 	}
 	path, _ := a.StorePath() // WithReader has it
-	err = a.WriteFacts(format, newVerifyResult(path, v), func(w io.Writer) error {
+	err = a.WriteFacts(format, "store-verify/1", newVerifyResult(path, v), func(w io.Writer) error {
 		for _, p := range v.Problems {
 			if _, err := fmt.Fprintln(w, ingest.OneLine(p.String())); err != nil {
 				return err
@@ -225,7 +225,7 @@ times do not count, so that machines with the same files have the same digest.`,
 				}
 				path, _ := a.StorePath() // WithReader has it
 				facts := digestResult{path, fmt.Sprintf("%x", sum)}
-				return a.WriteFacts(format, facts, func(w io.Writer) error {
+				return a.WriteFacts(format, "store-digest/1", facts, func(w io.Writer) error {
 					_, err := fmt.Fprintln(w, facts.Digest)
 					return err
 				})

@@ -54,7 +54,7 @@ objects of the captures, so that the archive names them on any host. Equal objec
 				if err != nil {
 					return err
 				}
-				return writeNoted(a, format, exportFacts{output, objects},
+				return writeNoted(a, format, "store-export/1", exportFacts{output, objects},
 					table.Count(objects, "object", "objects"))
 			})
 		}),

@@ -73,7 +73,7 @@ func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) er
 			if err != nil {
 				return err
 			}
-			err = a.WriteFacts(o.format, newGCFacts(res, true, gone), func(w io.Writer) error {
+			err = a.WriteFacts(o.format, "store-gc/1", newGCFacts(res, true, gone), func(w io.Writer) error {
 				return writeGone(w, gone)
 			})
 			a.Note("nothing was changed; " + gcText(res, "would be dropped", "would be about"))
@@ -100,7 +100,7 @@ func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) er
 	if res.After, err = db.DiskUse(path); err != nil {
 		return err
 	}
-	return writeNoted(a, o.format, newGCFacts(res, false, gone), gcText(res, "dropped", "is"))
+	return writeNoted(a, o.format, "store-gc/1", newGCFacts(res, false, gone), gcText(res, "dropped", "is"))
 }
 
 // writeGone writes a row for each object that is dropped.

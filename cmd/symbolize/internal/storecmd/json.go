@@ -57,6 +57,11 @@ type rebuildFacts struct {
 	Problems []string `json:"problems"`
 }
 
+// imported is the output of `store import --format json`.
+type imported struct {
+	Archives []*importFacts `json:"archives"`
+}
+
 // importFacts are an element of the output of `store import --format json`.
 type importFacts struct {
 	Archive  string   `json:"archive"`
@@ -82,10 +87,10 @@ func errorTexts(errs []error) []string {
 
 // writeNoted writes facts as JSON to standard output, or else the note that has them to standard
 // error.
-func writeNoted(a *cli.App, format string, facts any, note string) error {
+func writeNoted(a *cli.App, format, schema string, facts any, note string) error {
 	if format != cli.JSON {
 		a.Note(note)
 		return nil
 	}
-	return a.WriteFacts(format, facts, nil)
+	return a.WriteFacts(format, schema, facts, nil)
 }

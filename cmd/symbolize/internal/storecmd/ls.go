@@ -72,7 +72,7 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, id
 	}
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == cli.JSON {
-			return ingest.WriteJSONList(w, objects)
+			return ingest.WriteJSONList(w, "store-ls/1", "objects", objects)
 		}
 		return inspect.WriteList(w, objects)
 	})
@@ -103,7 +103,7 @@ sources are asked.`,
 					case format == cli.JSON:
 						o := inspect.NewStored(m)
 						o.Complete(r)
-						return ingest.WriteJSON(w, o)
+						return ingest.WriteJSON(w, "store-show/1", o)
 					}
 					return inspect.WriteStored(w, r, m)
 				})

@@ -205,7 +205,7 @@ func (o *pushOptions) pruneBucket(ctx context.Context, a *cli.App, in remote.Buc
 	for _, g := range res.Gone {
 		gone = append(gone, newGone(g))
 	}
-	return errors.Join(err, a.WriteFacts(cli.Text, nil, func(w io.Writer) error {
+	return errors.Join(err, a.WriteFacts(cli.Text, "", nil, func(w io.Writer) error {
 		return writeGone(w, gone)
 	}))
 }

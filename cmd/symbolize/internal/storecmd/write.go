@@ -38,7 +38,7 @@ decoders of this version. Tables of files are made again by index.`,
 					return err
 				}
 				a.ReportErrors(res.Problems, 0)
-				return errors.Join(err, writeNoted(a, format,
+				return errors.Join(err, writeNoted(a, format, "store-rebuild/1",
 					rebuildFacts{res.Sources, res.Changed, errorTexts(res.Problems)},
 					fmt.Sprintf("%s, %s", table.Count(res.Sources, "captured input", "captured inputs"),
 						table.Count(res.Changed, "table has changed", "tables have changed"))))
@@ -74,7 +74,7 @@ func newStoreImportCommand(a *cli.App) *cobra.Command {
 				return nil
 			})
 			if format == cli.JSON {
-				err = errors.Join(err, a.WriteFacts(format, merged, nil))
+				err = errors.Join(err, a.WriteFacts(format, "store-import/1", imported{merged}, nil))
 			}
 			return err
 		}),

@@ -136,5 +136,5 @@ func (r *Run) finish() {
 // WriteJSON writes the run as one JSON object.
 func (r *Run) WriteJSON(w io.Writer) error {
 	r.finish()
-	return ingest.WriteJSON(w, r)
+	return ingest.WriteJSON(w, "summary/1", r)
 }
