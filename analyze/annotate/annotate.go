@@ -340,22 +340,6 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	return a
 }
 
-// NewFunction disassembles one function, with its samples and the source of its
-// instructions.
-func NewFunction(o *ingest.Object, f *HotFunction, source CodeSource, syntax disasm.Syntax,
-	d *report.Demangler) (*Function, error) {
-	code, err := source.Code(o, f)
-	if err != nil {
-		return nil, err
-	}
-	an, err := newAnnotator(f, code, &Options{Syntax: syntax, Demangler: d})
-	if err != nil {
-		return nil, err
-	}
-	out := an.function(o, f.Weight)
-	return &out, nil
-}
-
 // SkidPossible reports whether samples may be after the instruction that caused them.
 func (a *Annotation) SkidPossible() bool { return a.Skid == skidPossible }
 

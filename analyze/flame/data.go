@@ -64,8 +64,6 @@ type Graph struct {
 	Heat   *HeatGrid       `json:"heat,omitempty"`
 	Code   *annotate.Parts `json:"-"` // which the page reads when it is first seen
 	Tables []Table         `json:"tables,omitempty"`
-	// Links leads to other pages of a server, by name; files have none.
-	Links []Fact `json:"links,omitempty"`
 
 	Columns []column   `json:"columns"`
 	Objects []object   `json:"objects"`

@@ -66,7 +66,6 @@
         if (l.values.length > 1 || shared) $("choosers").append(make("label", null, `${l.name} `, select));
       });
       this.buildTitle();
-      for (const l of model.links || []) $("links").append(make("a", { href: l.text }, l.name));
       showCoverage($("coverage"), model);
       showMissing($("panel-missing"), model);
       showAbout($("panel-about"), model);

@@ -8,15 +8,12 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/code"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/pprofui"
 	"symbolize/analyze/report"
-	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -32,16 +29,16 @@ type webOptions struct {
 	mode report.Mode // demangle parsed
 }
 
-const webLong = `web serves the page of report about captures or profiles, and behind a link pprof's pages: graph,
-flame graph, top, source and disassembly. It listens on 127.0.0.1 only, prints the address, and ends
-with ^C; --open starts a browser. pprof's graph needs dot of Graphviz.` + cli.CaptureStatus
+const webLong = `web serves the page of report about captures or profiles. It listens on 127.0.0.1 only, prints the
+address, and ends with ^C; --open starts a browser. pprof's own pages are those of go tool pprof -http
+about the file that resolve writes.` + cli.CaptureStatus
 
 // NewWeb makes the command `web`.
 func NewWeb(a *cli.App) *cobra.Command {
 	o := &webOptions{}
 	cmd := &cobra.Command{
 		Use:     "web [CAPTURE|PROFILE…]",
-		Short:   "Show a profile in the browser: the page of report, and pprof's pages",
+		Short:   "Show a profile in the browser: the page of report",
 		Long:    webLong,
 		GroupID: cli.GroupMain,
 		Example: "  symbolize web --open perf.data\n  symbolize web --port 8080 --source-dir ~/src x.pb.gz",
@@ -80,26 +77,14 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 	}
 	defer ln.Close()
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
-		demangler := report.NewDemangler(o.mode)
-		p, g, err := o.load(ctx, s, captures, reportPage{keep: o.Keep, demangler: demangler})
+		g, err := o.load(ctx, s, captures, reportPage{keep: o.Keep, demangler: report.NewDemangler(o.mode)})
 		if err != nil {
 			return err
 		}
 		var page bytes.Buffer
-		g.Links = []flame.Fact{{Name: "pprof's pages", Text: "/ui/"}}
 		if err := g.WriteHTML(&page); err != nil {
 			return err
 		}
-		finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
-		defer finder.Close()
-		demangler.Warm(p)
-		opts := pprofui.Options{Demangler: demangler, Write: resolve.Layout(s.View(), p),
-			SourcePath: strings.Join(o.sourceDir, ":"), Page: page.Bytes(),
-			Report: func(text string) { a.Print("warning", text) },
-			Code: func() (*pprofui.Code, error) {
-				p, err := loadCode(ctx, s, o.Opened.Captures, finder)
-				return &pprofui.Code{Profile: p, Source: finder}, err
-			}}
 		url := fmt.Sprintf("http://%s/", ln.Addr())
 		a.PrintHeld()
 		a.Print("note", url+" is served until ^C")
@@ -108,20 +93,21 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 				a.Warn("--open: "+err.Error(), "")
 			}
 		}
-		return pprofui.Serve(ctx, p, ln, opts)
+		return servePage(ctx, ln, page.Bytes())
 	})
 }
 
 // load reads and names the captures, and makes their page: of a single one with its times, and of
 // one without names of its own, as pprof files have, with code.
 func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string, page reportPage) (
-	p *ingest.Profile, g *flame.Graph, err error) {
+	g *flame.Graph, err error) {
 	if len(captures) != 1 {
-		if p, err = s.Load(ctx, captures); err == nil {
-			o.printAdvice(s, p)
-			g, err = newReport(ctx, s, p, nil, nil, page)
+		p, err := s.Load(ctx, captures)
+		if err != nil {
+			return nil, err
 		}
-		return p, g, err
+		o.printAdvice(s, p)
+		return newReport(ctx, s, p, nil, nil, page)
 	}
 	err = s.Each(ctx, captures, func(c *input.Capture, folded *ingest.Profile) (err error) {
 		var finder *code.Finder
@@ -130,7 +116,8 @@ func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string
 			defer finder.Close()
 			addCode(finder, c, folded)
 		}
-		if p, err = s.Name(ctx, folded); err != nil {
+		p, err := s.Name(ctx, folded)
+		if err != nil {
 			return err
 		}
 		if finder != nil {
@@ -140,7 +127,7 @@ func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string
 		g, err = newReport(ctx, s, p, c, finder, page)
 		return err
 	})
-	return p, g, err
+	return g, err
 }
 
 func (o *webOptions) printAdvice(s *cli.Session, p *ingest.Profile) {

@@ -69,7 +69,7 @@ var flags = map[string]string{
 	"dsos":          "--by object adds up by object, --focus NAME selects one",
 	"flat":          "--sort flat sorts by it",
 	"functions":     "--by function adds up by function",
-	"http":          "`symbolize web` serves the pages of pprof",
+	"http":          "`symbolize web` serves a page; for those of pprof: go tool pprof -http",
 	"i":             "captures are arguments, without a flag",
 	"input":         "captures are arguments, without a flag",
 	"list":          functionCode,
