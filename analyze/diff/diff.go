@@ -46,11 +46,19 @@ type Diff struct {
 	Small    Sum      `json:"below_min_share"`
 	Fail     *float64 `json:"fail_above,omitempty"`
 	Failed   []Row    `json:"failed,omitempty"`
+	// TotalFailed is set where the total grew by more than Fail and beyond chance, as measured.
+	TotalFailed *Growth `json:"total_failed,omitempty"`
 	// Noise is how many rows grew by more than Fail, but not beyond chance.
 	Noise int `json:"within_noise,omitempty"`
 
 	unmatched  []string
 	unevenness float64 // mean of the samples' squares by the square of their mean
+}
+
+// Growth is a growth of the total.
+type Growth struct {
+	Change   float64     `json:"change"` // 0.05 for 5 %
+	Interval *[2]float64 `json:"change_interval,omitempty"`
 }
 
 // Sum adds up the nodes that are in no row.
@@ -283,6 +291,7 @@ func (d *Diff) addRows(t *valueTable, opts *Options) {
 	d.label(t)
 	d.test(tests, len(t.base.flat), len(t.sides.flat), opts)
 	d.judge(tests, opts)
+	d.judgeTotal(t, tests, opts)
 	d.sort(opts)
 }
 

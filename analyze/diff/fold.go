@@ -126,15 +126,22 @@ func describe(in Input, s *calltree.Stacks) Described {
 	return d
 }
 
+// totals returns the totals of the profiles, before they are scaled.
+func (s *Side) totals() []float64 {
+	totals := make([]float64, len(s.Profiles))
+	for i := range s.Profiles {
+		totals[i] = float64(s.Profiles[i].Total)
+	}
+	return totals
+}
+
 func newSide(inputs []Input, stacks []*calltree.Stacks) Side {
 	side := Side{}
-	var totals []float64
 	for i, in := range inputs {
 		d := describe(in, stacks[i])
 		side.Profiles = append(side.Profiles, d)
 		side.Samples += d.Samples
-		totals = append(totals, float64(d.Total))
 	}
-	side.Total = median(totals)
+	side.Total = median(side.totals())
 	return side
 }

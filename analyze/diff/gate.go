@@ -19,9 +19,13 @@ func (d *Diff) TotalsDiffer() bool {
 	return math.Abs(d.New.Total-d.Base.Total) > differ*d.Base.Total
 }
 
-// TotalsText has the totals of both sides: "1.58s before, 2.83s now".
-func (d *Diff) TotalsText() string {
-	return d.quantity(d.Base.Total) + " before, " + d.quantity(d.New.Total) + " now"
+// Readings compares a judgement of values as measured with that of shares, the same sides scaled:
+// "the totals differ, 1.58s before, 2.83s now: as measured 3 functions grew by more than 10%, as
+// shares 1 (--normalize)".
+func (d *Diff) Readings(shares *Diff) string {
+	return fmt.Sprintf("the totals differ, %s before, %s now: as measured %s grew by more than %g%%, "+
+		"as shares %d (--normalize)", d.quantity(d.Base.Total), d.quantity(d.New.Total),
+		table.Count(len(d.Failed), "function", "functions"), 100**d.Fail, len(shares.Failed))
 }
 
 // judge lists the rows that grew by more than FailAbove and beyond chance. With several profiles
@@ -53,6 +57,60 @@ func (d *Diff) judge(tests []twoSides, opts *Options) {
 		}
 	}
 	slices.SortStableFunc(d.Failed, compareRows)
+}
+
+// judgeTotal notes a total that grew by more than FailAbove and beyond chance; shares have none.
+func (d *Diff) judgeTotal(t *valueTable, rows []twoSides, opts *Options) {
+	if opts.FailAbove == nil || d.Normalized || d.Base.Total <= 0 {
+		return
+	}
+	change := d.New.Total/d.Base.Total - 1
+	if change <= *opts.FailAbove {
+		return
+	}
+	bases, news := d.Base.totals(), d.New.totals()
+	total := newTwoSides(bases, news, t.base.weightOf(bases, sum(t.base.flatSquares)),
+		t.sides.weightOf(news, sum(t.sides.flatSquares)))
+	grown, v := &Growth{Change: change}, newPair(bases, news)
+	if d.Tested {
+		n, m := len(bases), len(news)
+		p, variances, freedom := pValues(append(slices.Clip(rows), total), n, m)
+		if last := len(rows); p[last] < opts.Alpha {
+			grown.Interval = changeInterval(&v, variances[last]/float64(n), variances[last]/float64(m), freedom)
+			d.TotalFailed = grown
+		}
+		return
+	}
+	if countingP(&total, dispersion(rows, d.New.Total/d.Base.Total, false)) < opts.Alpha {
+		grown.Interval = changeInterval(&v, v.Base*total.baseWeight, v.New*total.weight, math.Inf(1))
+		d.TotalFailed = grown
+	}
+}
+
+// TotalText describes a total that failed: "the total grew by 134.48% (95% interval 102.11% to
+// 180.55%), from 292.93ms to 686.87ms".
+func (d *Diff) TotalText() string {
+	return fmt.Sprintf("%sthe total grew by %.2f%%%s, from %s to %s", d.newSide(),
+		100*d.TotalFailed.Change, intervalText(d.TotalFailed.Interval), d.quantity(d.Base.Total),
+		d.quantity(d.New.Total))
+}
+
+// newSide names the profiles of the new side before a text: "today.pb.gz (host vm): ".
+func (d *Diff) newSide() string {
+	p := &d.New.Profiles[len(d.New.Profiles)-1]
+	more := ""
+	if n := len(d.New.Profiles) - 1; n > 0 {
+		more = fmt.Sprintf(" and %s", table.Count(n, "other", "others"))
+	}
+	return inFile(p.Name+more, p.Host)
+}
+
+// inFile begins a message about a profile, which may be one of many lines in a mail.
+func inFile(name, host string) string {
+	if host != "" {
+		name += " (host " + host + ")"
+	}
+	return name + ": "
 }
 
 // countingP returns the probability that two profiles of equal runs show such a growth or a larger
@@ -137,15 +195,15 @@ func changeInterval(v *Pair, baseVariance, variance, freedom float64) *[2]float6
 	return &[2]float64{ratio*math.Exp(-width) - 1, ratio*math.Exp(width) - 1}
 }
 
-// FailedText describes a row that failed, with the values that were measured: "f grew by 12.00%
-// (95% interval 8.02% to 16.13%), from 1.00s of 4.00s to 1.12s of 4.12s".
+// FailedText describes a row that failed, with the values that were measured: "today.pb.gz (host vm):
+// f grew by 12.00% (95% interval 8.02% to 16.13%), from 1.00s of 4.00s to 1.12s of 4.12s".
 func (d *Diff) FailedText(r *Row) string {
 	v := r.Value()
 	to := d.measured(v.New, d.New.Total)
 	if v.Change == nil {
-		return fmt.Sprintf("%s is new, with %s", r.label, to)
+		return fmt.Sprintf("%s%s is new, with %s", d.newSide(), r.label, to)
 	}
-	subject := r.label
+	subject := d.newSide() + r.label
 	if d.Normalized {
 		subject += ": its share"
 	}

@@ -149,22 +149,24 @@ func TestBetaCDF(t *testing.T) {
 	}
 }
 
+// sampled has samples of 1 ms in two functions.
+func sampled(work, rest uint64) *ingest.Profile {
+	b := profilebuild.New(profilebuild.Clock())
+	o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/app"}})
+	for i, count := range []uint64{work, rest} {
+		p := profilebuild.Place{Object: o}
+		if i == 1 {
+			p.Offset = 64
+		}
+		b.Name(p, 0, profilebuild.Frame{Name: []string{"work", "rest"}[i]})
+		b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: count,
+			Weight: count * 1_000_000, Stack: []profilebuild.Place{p}})
+	}
+	return b.Profile()
+}
+
 // TestFailedText: messages have the values that were measured, with both totals.
 func TestFailedText(t *testing.T) {
-	profile := func(work, rest uint64) *ingest.Profile {
-		b := profilebuild.New(profilebuild.Clock())
-		o := b.Object(ingest.Object{File: ingest.FileRef{Path: "/bin/app"}})
-		for i, count := range []uint64{work, rest} {
-			p := profilebuild.Place{Object: o}
-			if i == 1 {
-				p.Offset = 64
-			}
-			b.Name(p, 0, profilebuild.Frame{Name: []string{"work", "rest"}[i]})
-			b.Row(profilebuild.Row{PID: -1, TID: -1, CPU: -1, Count: count,
-				Weight: count * 1_000_000, Stack: []profilebuild.Place{p}})
-		}
-		return b.Profile()
-	}
 	for _, tt := range []struct {
 		name      string
 		base, new *ingest.Profile
@@ -172,17 +174,17 @@ func TestFailedText(t *testing.T) {
 		want      string
 		noise     string
 	}{
-		{name: "as measured", base: profile(521, 2000), new: profile(1640, 2010),
-			want: `^work grew by 214\.78% \(95% interval 185\.\d+% to 247\.\d+%\), from ` +
+		{name: "as measured", base: sampled(521, 2000), new: sampled(1640, 2010),
+			want: `^dir/0.pb.gz: work grew by 214\.78% \(95% interval 185\.\d+% to 247\.\d+%\), from ` +
 				`521\.00ms of 2\.52s to 1\.64s of 3\.65s$`},
-		{name: "shares", base: profile(521, 2000), new: profile(1640, 2010), normalize: true,
-			want: `^work: its share grew by 117\.\d+% \(95% interval [0-9.]+% to [0-9.]+%\), from ` +
+		{name: "shares", base: sampled(521, 2000), new: sampled(1640, 2010), normalize: true,
+			want: `^dir/0.pb.gz: work: its share grew by 117\.\d+% \(95% interval [0-9.]+% to [0-9.]+%\), from ` +
 				`521\.00ms \(20\.67% of 2\.52s\) to 1\.64s \(44\.93% of 3\.65s\)$`},
-		{name: "faster build", base: profile(1640, 2010), new: profile(521, 2000)},
-		{name: "noise", base: profile(41, 2000), new: profile(44, 2000),
+		{name: "faster build", base: sampled(1640, 2010), new: sampled(521, 2000)},
+		{name: "noise", base: sampled(41, 2000), new: sampled(44, 2000),
 			noise: "1 function grew by more than 5%, but not beyond the noise of counting samples"},
-		{name: "new", base: profile(0, 2000), new: profile(100, 2000),
-			want: `^work is new, with 100\.00ms of 2\.10s$`},
+		{name: "new", base: sampled(0, 2000), new: sampled(100, 2000),
+			want: `^dir/0.pb.gz: work is new, with 100\.00ms of 2\.10s$`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := gate(t, inputs(tt.base), inputs(tt.new), tt.normalize)
@@ -196,6 +198,40 @@ func TestFailedText(t *testing.T) {
 			}
 			if d.NoiseText() != tt.noise {
 				t.Errorf("noise: %q", d.NoiseText())
+			}
+		})
+	}
+}
+
+// TestTotalFailed: a total fails where it grew by more than the bound and beyond chance.
+func TestTotalFailed(t *testing.T) {
+	total := func(samples uint64) *ingest.Profile { return sampled(samples/2, samples-samples/2) }
+	for _, tt := range []struct {
+		name      string
+		base, new []*ingest.Profile
+		normalize bool
+		want      string
+	}{
+		{name: "larger", base: []*ingest.Profile{total(2000)}, new: []*ingest.Profile{total(3000)},
+			want: `^dir/0.pb.gz: the total grew by 50\.00% \(95% interval 4\d\.\d+% to 5\d\.\d+%\), from 2\.00s to 3\.00s$`},
+		{name: "within the bound", base: []*ingest.Profile{total(20000)}, new: []*ingest.Profile{total(20900)}},
+		{name: "within noise", base: []*ingest.Profile{total(100)}, new: []*ingest.Profile{total(110)}},
+		{name: "smaller", base: []*ingest.Profile{total(3000)}, new: []*ingest.Profile{total(2000)}},
+		{name: "shares", base: []*ingest.Profile{total(2000)}, new: []*ingest.Profile{total(3000)}, normalize: true},
+		{name: "several", base: []*ingest.Profile{total(2000), total(2010), total(1990)},
+			new:  []*ingest.Profile{total(3000), total(3010), total(2990)},
+			want: `^dir/2.pb.gz and 2 others: the total grew by 50\.00% `},
+		{name: "several that vary", base: []*ingest.Profile{total(2000), total(4000), total(1000)},
+			new: []*ingest.Profile{total(3000), total(1500), total(4500)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := gate(t, inputs(tt.base...), inputs(tt.new...), tt.normalize)
+			got := ""
+			if d.TotalFailed != nil {
+				got = d.TotalText()
+			}
+			if tt.want == "" && got != "" || !regexp.MustCompile(tt.want).MatchString(got) {
+				t.Errorf("%q, want %s", got, tt.want)
 			}
 		})
 	}

@@ -52,6 +52,7 @@ type Trend struct {
 type Period struct {
 	Start    time.Time `json:"start"`
 	Profiles []string  `json:"profiles"`
+	Hosts    []string  `json:"hosts,omitempty"` // of the profiles that have one
 	Samples  uint64    `json:"samples"`
 	Total    uint64    `json:"total"`
 }
@@ -170,6 +171,9 @@ func (b *TrendBuilder) Add(in Input, began time.Time) error {
 		b.periods[start] = period
 	}
 	period.Profiles = append(period.Profiles, ingest.Printable(in.Name))
+	if host := ingest.Printable(in.Profile.Meta.Host); host != "" && !slices.Contains(period.Hosts, host) {
+		period.Hosts = append(period.Hosts, host)
+	}
 	period.Samples += s.Samples
 	period.Total += s.Total
 	b.unit, b.filters = s.Unit, b.opts.Filter.Active()
@@ -411,14 +415,16 @@ func (t *Trend) sort() {
 // Unmatched returns the names of the filters that match nothing in any profile.
 func (t *Trend) Unmatched() []string { return t.unmatched }
 
-// FailedText describes a change that failed: "f grew by 12.00% (95% interval 8.02% to 16.13%),
+// FailedText describes a change that failed: "2026-11-03/web.pb.gz (host vm): f grew by 12.00% (95% interval 8.02% to 16.13%),
 // from 1.00% to 1.12% of the total, since 2026-11-02".
 func (t *Trend) FailedText(c *Change) string {
 	since := " of the total, since " + t.PeriodText(c.At)
+	last := &t.Periods[len(t.Periods)-1]
+	in := inFile(last.Profiles[len(last.Profiles)-1], strings.Join(last.Hosts, ", "))
 	if c.Status == StatusNew {
-		return fmt.Sprintf("%s is new, with %s%s", c.Name, percent(c.Level.New), since)
+		return fmt.Sprintf("%s%s is new, with %s%s", in, c.Name, percent(c.Level.New), since)
 	}
-	return fmt.Sprintf("%s grew by %.2f%%%s, from %s to %s%s", c.Name, 100**c.Level.Change,
+	return fmt.Sprintf("%s%s grew by %.2f%%%s, from %s to %s%s", in, c.Name, 100**c.Level.Change,
 		intervalText(c.Interval),
 		percent(c.Level.Base), percent(c.Level.New), since)
 }

@@ -415,7 +415,7 @@ func reportBatch(a *cli.App, sum *batch.Summary) {
 		a.Warn(fmt.Sprintf("none of %d samples has a name", run.Samples),
 			"`symbolize missing CAPTURE` lists the files that are to be indexed")
 	}
-	if a.Quiet {
+	if a.Silent() {
 		return
 	}
 	damaged := ""

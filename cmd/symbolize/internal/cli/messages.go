@@ -173,6 +173,12 @@ func (a *App) PrintHeld() {
 	a.print(m)
 }
 
+// Silent reports whether the counts of a run that succeeded are left out: with --quiet, and without a
+// terminal, as cron mails each line. --verbose prints them.
+func (a *App) Silent() bool {
+	return a.Quiet || !a.Verbose && !a.Partial && !a.Env.StderrTerminal
+}
+
 // Note prints a message that is neither result nor warning, once.
 func (a *App) Note(text string) {
 	if !a.Quiet && a.first(text) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,8 +68,8 @@ prints medians with their spread and tests each function: p is the probability o
 by chance, corrected for the number of functions.
 
 --fail-above fails if a growth is significant or, with one profile on a side, larger than the noise
-of counting samples. If the totals differ by more than 5 %, --normalize or --normalize=false must be
-given.
+of counting samples. It fails as well if the total did. If the totals differ by more than 5 %, a note
+has both readings: values as measured, which are judged, and shares, which --normalize judges.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a capture is damaged or unreadable, the others were used;
 5 a function grew by more than --fail-above; 130 interrupted.`
@@ -166,16 +165,18 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if o.Format == cli.Folded {
 			return writeFolded(a, s, o, before, after)
 		}
-		opts := o.treeCalls(s, profilesOf(after, before)...)
-		d, err := diff.New(before, after, o.options(opts))
+		opts := o.options(o.treeCalls(s, profilesOf(after, before)...))
+		f, err := diff.Fold(before, after, opts.Options)
 		if err != nil {
 			return err
 		}
-		if o.judged && !o.compared && d.TotalsDiffer() {
-			return chooseComparison(a, d)
-		}
+		d := f.Diff(opts)
 		if err := writeReport(a, d, &o.Result); err != nil {
 			return err
+		}
+		if o.judged && !o.compared && d.TotalsDiffer() {
+			opts.Normalize = true
+			a.Note(d.Readings(f.Diff(opts)))
 		}
 		return judgeDiff(a, d, o.failAbove)
 	})
@@ -257,20 +258,6 @@ func loadSide(ctx context.Context, s *cli.Session, paths []string) ([]diff.Input
 	return inputs, err
 }
 
-// chooseComparison is the error of a judgement that depends on how totals that differ are compared.
-func chooseComparison(a *cli.App, d *diff.Diff) error {
-	command := func(flag string) string {
-		words := []string{"symbolize"}
-		for _, arg := range slices.Concat(a.Env.Args, []string{flag}) {
-			words = append(words, ingest.ShellWord(arg))
-		}
-		return strings.Join(words, " ")
-	}
-	return ingest.WithHint(cli.Usagef("--fail-above: the totals differ by more than 5%%, %s",
-		d.TotalsText()), "`%s` compares shares, `%s` values as measured",
-		command("--normalize"), command("--normalize=false"))
-}
-
 // judgeDiff lists the functions that grew too much.
 func judgeDiff(a *cli.App, d *diff.Diff, above float64) error {
 	if text := d.NoiseText(); text != "" {
@@ -280,17 +267,23 @@ func judgeDiff(a *cli.App, d *diff.Diff, above float64) error {
 		a.Note("samples differ widely in value: name several profiles on each side (--base), " +
 			"because one understates chance")
 	}
+	total := ""
+	if d.TotalFailed != nil {
+		total = "the total"
+		a.Print("error", d.TotalText())
+	}
 	for i := range d.Failed {
 		a.Print("error", d.FailedText(&d.Failed[i]))
 	}
-	return failGrown(len(d.Failed), above)
+	return failGrown(above, total, len(d.Failed))
 }
 
-// failGrown is the exit status of functions that grew too much, which is one of its own.
-func failGrown(failed int, above float64) error {
-	if failed == 0 {
+// failGrown is the exit status of functions that grew too much, which is one of its own. total is
+// "the total" if that did, too.
+func failGrown(above float64, total string, failed int) error {
+	if failed == 0 && total == "" {
 		return nil
 	}
 	return &cli.ExitError{Code: cli.Grown, Err: fmt.Errorf("more than --fail-above %v: %s", above,
-		table.Count(failed, "function", "functions"))}
+		table.Join(", ", total, table.Some(failed, "function", "functions")))}
 }

@@ -210,7 +210,7 @@ func (r *trendRun) report(ctx context.Context) error {
 	for _, c := range t.Failed {
 		r.a.Print("error", t.FailedText(c))
 	}
-	return failGrown(len(t.Failed), r.failAbove)
+	return failGrown(r.failAbove, "", len(t.Failed))
 }
 
 // pictureShare is the share of frames that the pictures of a page leave out.

@@ -100,6 +100,9 @@ func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) er
 	if res.After, err = db.DiskUse(path); err != nil {
 		return err
 	}
+	if o.format != cli.JSON && a.Silent() && res.Dropped+res.Superseded+res.Damaged+res.RowsDropped == 0 {
+		return nil
+	}
 	return writeNoted(a, o.format, "store-gc/1", newGCFacts(res, false, gone), gcText(res, "dropped", "is"))
 }
 
