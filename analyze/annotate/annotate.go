@@ -215,6 +215,9 @@ type Code struct {
 	Lines func(offsets []int) []CodeLine
 	// Symbols names sorted addresses; nil for none.
 	Symbols func(pcs []addr.PC) []CodeSymbol
+	// BPF returns the BPF instructions that the code was compiled from; the error is the reason why
+	// they are not known. It is nil for other code.
+	BPF func() (*BPFCode, error)
 }
 
 // CodeSymbol is the symbol at an address.

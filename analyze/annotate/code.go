@@ -40,6 +40,9 @@ type Function struct {
 
 	Lines        []Line `json:"lines,omitempty"` // heaviest first
 	Instructions []Inst `json:"instructions"`
+	// BPF has the BPF instructions of a BPF program's function; NoBPF is the reason without them.
+	BPF   *BPFLayer `json:"bpf,omitempty"`
+	NoBPF string    `json:"bpf_missing,omitempty"`
 
 	key hotKey
 }
@@ -145,6 +148,13 @@ func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	}
 	out.Lines, out.Instructions = a.sortLines(), a.insts
 	out.Disagreements = a.disagreements
+	if a.code.BPF != nil {
+		if code, err := a.code.BPF(); err != nil {
+			out.NoBPF = ingest.Printable(err.Error())
+		} else {
+			out.BPF = a.layer(code)
+		}
+	}
 	return out
 }
 

@@ -30,6 +30,12 @@ type source struct {
 	Text, Row     string
 }
 
+// bpfRow is a BPF instruction, or, without Index, a line of source before its run.
+type bpfRow struct {
+	Class, Percent, Heat, Index, Text string
+	Href                              string // the ID of the first instruction of its run
+}
+
 // layout places the parts of a function.
 type layout struct {
 	out   *function
@@ -187,5 +193,36 @@ func (l *layout) source() {
 			out.Gap = true
 		}
 		l.out.Source = append(l.out.Source, out)
+	}
+}
+
+// bpf makes the rows of BPF instructions, with links from runs to their code.
+func (l *layout) bpf() {
+	layer := l.f.BPF
+	if layer == nil {
+		return
+	}
+	l.out.BPFTitle = counted(uint64(layer.Instructions), "BPF instruction") + " after the verifier"
+	if layer.OneRun != "" {
+		l.out.Notes = append(l.out.Notes, "which code the BPF instructions became is not known: "+layer.OneRun)
+	}
+	var last lineKey
+	for i := range layer.Runs {
+		r := &layer.Runs[i]
+		if k := (lineKey{r.File, r.Line}); r.Line != 0 && k != last {
+			l.out.BPF = append(l.out.BPF, bpfRow{Class: "line",
+				Text: LineText(path.Base(k.file), k.line) + "  " + r.source})
+			last = k
+		}
+		for n, in := range r.Instructions {
+			row := bpfRow{Index: strconv.Itoa(in.Index), Text: in.Text}
+			if n == 0 && r.Samples > 0 {
+				row.Percent, row.Heat = percent(r.Percent), heat(r.Percent)
+			}
+			if n == 0 && l.has(r.Offset) && r.Length > 0 {
+				row.Href = l.id(r.Offset)
+			}
+			l.out.BPF = append(l.out.BPF, row)
+		}
 	}
 }

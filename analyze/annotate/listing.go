@@ -60,6 +60,8 @@ type function struct {
 	Length                                 string
 	Warnings, Notes                        []string
 	Source                                 []source
+	BPFTitle                               string
+	BPF                                    []bpfRow
 	Rows                                   []row
 	Arrows                                 []arrow
 	Gutter, Height                         int
@@ -116,6 +118,7 @@ func newFunction(a *Annotation, i int) function {
 	l := newLayout(&out, f)
 	l.rows()
 	l.source()
+	l.bpf()
 	l.arrows()
 	return out
 }

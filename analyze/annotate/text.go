@@ -19,6 +19,7 @@ type TextStyle struct {
 	Addresses bool // whole addresses in place of offsets from the function's start
 	Bytes     bool // the code bytes of each instruction
 	Colour    bool // for a terminal
+	Layers    Layers
 }
 
 // The shares from which instructions are red and green, as perf annotate has them.
@@ -112,9 +113,14 @@ func (t *annotateWriter) function(f *Function) {
 	if f.Unknown > 0 {
 		fmt.Fprintf(t, "  note: no known instruction: %s\n", counted(uint64(f.Unknown), "byte"))
 	}
+	t.layerNote(f)
 	t.summary(f)
 	t.columns(f)
-	t.listing(f)
+	if f.BPF != nil && t.has(BPFInstructions) {
+		t.layers(f)
+	} else {
+		t.listing(f)
+	}
 }
 
 // summary lists the hottest lines, as `perf annotate -l` does.
@@ -159,12 +165,19 @@ func (t *annotateWriter) width(f *Function) int {
 	return max(4, len(strconv.FormatInt(int64(f.Length), 16)))
 }
 
-func (t *annotateWriter) columns(f *Function) {
-	where := "Offset"
+// where is the title of the column of offsets or addresses.
+func (t *annotateWriter) where() string {
 	if t.style.Addresses {
-		where = "Address"
+		return "Address"
 	}
-	w := max(t.width(f), len(where))
+	return "Offset"
+}
+
+// whereWidth is the width of that column with its title.
+func (t *annotateWriter) whereWidth(f *Function) int { return max(t.width(f), len(t.where())) }
+
+func (t *annotateWriter) columns(f *Function) {
+	where, w := t.where(), t.whereWidth(f)
 	fmt.Fprintf(t, "\n %8s | %*s | %s\n", "Percent", w, where, "Source code & disassembly")
 	t.WriteString(strings.Repeat("-", 10) + "+" + strings.Repeat("-", w+2) + "+" +
 		strings.Repeat("-", 50) + "\n")
@@ -173,10 +186,7 @@ func (t *annotateWriter) columns(f *Function) {
 // listing writes the instructions, and before each run of one line or of one inlined
 // call where it comes from.
 func (t *annotateWriter) listing(f *Function) {
-	w := max(t.width(f), len("Offset"))
-	if t.style.Addresses {
-		w = max(t.width(f), len("Address"))
-	}
+	w := t.whereWidth(f)
 	line, inlined := -1, []string(nil)
 	for i := range f.Instructions {
 		in := &f.Instructions[i]
@@ -188,7 +198,7 @@ func (t *annotateWriter) listing(f *Function) {
 			t.row(w, "", t.colour(table.Blue, "; "+f.InlineText(in.Inlined)))
 			inlined, line = in.Inlined, -1
 		}
-		if in.line != line && in.line >= 0 {
+		if in.line != line && in.line >= 0 && t.has(Source) {
 			t.sourceRow(w, &f.Lines[in.line])
 		}
 		line = in.line

@@ -193,6 +193,7 @@ func (c *Finder) bpfCode(l *bpfLoad) (*annotate.Code, error) {
 				"the program's BTF")
 		}
 	}
+	code.BPF = func() (*annotate.BPFCode, error) { return bpfInstructions(l, code.Symbols) }
 	if f.Start == 0 {
 		return code, nil
 	}

@@ -38,6 +38,7 @@ func newMachine(t *testing.T) *machine {
 		"stacks.data":   "sampled/stacks.data",
 		"waits.data":    "sampled/offcpu.data",
 		"stacks.syms":   "sampled/kallsyms",
+		"layers.data":   "layers/one.data",
 
 		"switches.data": "waits/pipe.data",
 		"convoy.data":   "waits/convoy.data",

@@ -30,6 +30,7 @@ func checkPrograms(t *testing.T, programs []Program, size int) {
 					t.Fatalf("function %d: line %d is %+v of %d bytes", k, n, l, f.Length)
 				}
 			}
+			checkInstructions(t, p, k)
 			if p.Identity(k, "x86_64").IsZero() || p.Symbol(k) == "" || p.PerfSymbol(k) == "" {
 				t.Fatalf("function %d has no identity or name", k)
 			}
@@ -40,11 +41,28 @@ func checkPrograms(t *testing.T, programs []Program, size int) {
 	}
 }
 
+// checkInstructions checks the BPF instructions of a function, if they are known.
+func checkInstructions(t *testing.T, p *Program, k int) {
+	in, err := p.Instructions(k)
+	if err != nil {
+		return
+	}
+	n := uint32(len(in.Code) / InsnSize)
+	if n == 0 || len(in.Runs) == 0 || in.Runs[0].Insn != in.First || in.Runs[0].Offset != 0 {
+		t.Fatalf("function %d: %d instructions in the runs %+v", k, n, in.Runs)
+	}
+	for i, r := range in.Runs {
+		if i > 0 && (r.Insn <= in.Runs[i-1].Insn || r.Offset < in.Runs[i-1].Offset) || r.Insn-in.First >= n {
+			t.Fatalf("function %d: run %d is %+v", k, i, r)
+		}
+	}
+}
+
 // FuzzDecodePrograms decodes any two sections.
 func FuzzDecodePrograms(f *testing.F) {
 	for _, big := range []bool{false, true} {
 		for _, hide := range []uint64{0, bpfbuild.Jited} {
-			p := sample()
+			p := translated()
 			p.Hide = hide
 			info, blobs := bpfbuild.Sections(big, p)
 			f.Add(info, blobs, big)

@@ -46,7 +46,12 @@ func (e *entry) lines(p *Program) {
 		p.Note = e.error(0, "line info: %s: lines within its functions are not known", MissingMoved)
 		return
 	}
-	if len(outside) > 0 {
+	switch {
+	case e.overwritten(outside):
+		p.Note = e.error(0, "line info: the kernel wrote the addresses of its handler of exceptions over "+
+			"those of the first %d records: the code of records after the first belongs to the line before",
+			len(outside))
+	case len(outside) > 0:
 		e.fail(0, "jited_line_info: %d of %d records lie in no function, record %d the first",
 			len(outside), n, outside[0])
 	}
@@ -68,6 +73,18 @@ func (e *entry) lines(p *Program) {
 			p.Funcs[fn].Lines = all[from:len(all):len(all)]
 		}
 	}
+}
+
+// maxHandler bounds the BPF instructions of the kernel's handler of exceptions, which are 2.
+const maxHandler = 4
+
+// overwritten reports whether records in no function are those that the kernel overwrote: it appends
+// a handler to a program that throws exceptions, does not report it as a function, and takes it for
+// the function of the first record (bpf_prog_fill_jited_linfo in kernel/bpf/core.c, linfo_idx 0).
+func (e *entry) overwritten(outside []int) bool {
+	n := len(outside)
+	return n > 0 && outside[n-1] == n-1 &&
+		decode.U32(e.arrays[ArrayLineInfo].at(n-1)[lineInsnAt:], e.big) < maxHandler
 }
 
 // noLines returns the reason why no function of a program has lines.
@@ -117,7 +134,8 @@ func (e *entry) begins(p *Program, places []place) {
 }
 
 // places finds the functions of the first n records, and sorts them by function, offset and number;
-// outside are those in no function.
+// outside are those with an address in no function. The verifier demands that the first record is at
+// the program's first instruction: it has a place in any case.
 func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 	addrs := &e.arrays[ArrayJITedLineInfo]
 	finder := newFuncFinder(p.Funcs)
@@ -127,7 +145,10 @@ func (e *entry) places(p *Program, n int) (places []place, outside []int) {
 		fn, ok := finder.find(pc)
 		if !ok {
 			outside = append(outside, i)
-			continue
+			if i > 0 {
+				continue
+			}
+			pc = p.Funcs[0].Start
 		}
 		places = append(places, place{uint32(fn), uint32(pc - p.Funcs[fn].Start), uint32(i)})
 	}

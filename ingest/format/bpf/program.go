@@ -88,6 +88,9 @@ const (
 	// functions all records but each function's first are of other code.
 	MissingMoved = "the kernel moved its line info when it hardened the code " +
 		"(net.core.bpf_jit_harden)"
+	// MissingXlated: perf and older recorders leave out the BPF instructions of a program, and the
+	// kernel hides those with blinded constants (net.core.bpf_jit_harden) as it hides addresses.
+	MissingXlated = "the recorder left them out, or the kernel hid them (net.core.bpf_jit_harden)"
 	// MissingNumbers: the function has only records of the compiler's own code.
 	MissingNumbers = "its line info has no line numbers"
 )

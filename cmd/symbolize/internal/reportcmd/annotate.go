@@ -37,13 +37,15 @@ type annotateOptions struct {
 	addresses bool
 	bytes     bool
 	syntax    string
+	layers    string
 	sourceDir []string
 	demangle  string
 
 	captures []string
 	patterns []code.Pattern
-	mode     report.Mode   // demangle parsed
-	writing  disasm.Syntax // syntax parsed
+	mode     report.Mode     // demangle parsed
+	writing  disasm.Syntax   // syntax parsed
+	shown    annotate.Layers // layers parsed
 }
 
 const annotateLong = `annotate prints the instructions of functions with their share of the function's samples, and the
@@ -100,6 +102,8 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 			"(default: without a pattern 1, of HTML 10; else all)")
 	fs.BoolVar(&o.children, "children", false,
 		"count samples for all frames of their stacks, not only for the leaf")
+	fs.StringVar(&o.layers, "layers", "c,asm",
+		"print these `LAYERS` of BPF programs: c,bpf,asm has the BPF instructions, too")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"print addresses in place of offsets from the function's start")
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
@@ -144,6 +148,9 @@ func (o *annotateOptions) validate(args []string) (err error) {
 	}
 	if o.writing, err = disasm.ParseSyntax(o.syntax); err != nil {
 		return err
+	}
+	if o.shown, err = annotate.ParseLayers(o.layers); err != nil {
+		return cli.Usagef("--layers: %w", err)
 	}
 	o.mode, err = cli.ParseDemangle(o.demangle, "simple")
 	return err
@@ -225,7 +232,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 			return annotate.WriteHTML(w, an)
 		}
 		return an.WriteText(w, annotate.TextStyle{Addresses: o.addresses, Bytes: o.bytes,
-			Colour: o.output == "" && a.Colour()})
+			Layers: o.shown, Colour: o.output == "" && a.Colour()})
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,100 @@
+package code
+
+import (
+	"slices"
+
+	"symbolize/analyze/annotate"
+	"symbolize/analyze/disasm"
+	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bpf"
+)
+
+// callBase is the kernel's symbol from which distances of helpers are counted.
+const callBase = "__bpf_call_base"
+
+// bpfInstructions returns the BPF instructions of a loaded function, with names from symbols, which
+// may be nil.
+func bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) (*annotate.BPFCode, error) {
+	p := l.program
+	in, err := p.Instructions(l.fn)
+	if err != nil {
+		return nil, err
+	}
+	names := &disasm.BPFNames{Function: func(i int32) string {
+		if i < 0 || int(i) >= len(p.Funcs) {
+			return ""
+		}
+		return p.Symbol(int(i))
+	}}
+	code := &annotate.BPFCode{First: in.First, OneRun: in.OneRun}
+	for _, r := range in.Runs {
+		code.Runs = append(code.Runs, annotate.BPFRun{Index: int(r.Insn - in.First), Offset: r.Offset,
+			CodeLine: annotate.CodeLine{File: r.File, Line: r.Line, Column: r.Column, Source: r.Source}})
+	}
+	if symbols != nil {
+		targets := callTargets(l)
+		if base, ok := findCallBase(in, p.BigEndian, targets, symbols); ok {
+			names.Helper = func(distance int32) string {
+				s := symbols([]addr.PC{base + addr.PC(distance)})[0]
+				if s.Offset != 0 {
+					return ""
+				}
+				return s.Name
+			}
+			names.KFunc = func(number int32) string { // a distance, or the number of a type
+				if !slices.Contains(targets, base+addr.PC(number)) {
+					return ""
+				}
+				return names.Helper(number)
+			}
+		}
+	}
+	code.Instructions = disasm.BPF(in.Code, p.BigEndian, names)
+	return code, nil
+}
+
+// callTargets returns the targets of the calls in the code of a function, which are sorted.
+func callTargets(l *bpfLoad) []addr.PC {
+	d, err := disasm.New(l.machine, disasm.ATT)
+	if err != nil {
+		return nil
+	}
+	var targets []addr.PC
+	f := &l.program.Funcs[l.fn]
+	for inst := range d.Decode(f.Image, f.Start) {
+		if inst.Call && inst.HasTarget {
+			targets = append(targets, inst.Target)
+		}
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets)
+}
+
+// findCallBase returns the address of the kernel's symbol callBase: a target in the code and the
+// distance in the call that it was compiled from differ by it, and its name proves it.
+func findCallBase(in *bpf.Instructions, bigEndian bool, targets []addr.PC,
+	symbols func([]addr.PC) []annotate.CodeSymbol) (addr.PC, bool) {
+	var distances []int32
+	note := func(distance int32) string {
+		distances = append(distances, distance)
+		return ""
+	}
+	disasm.BPF(in.Code, bigEndian, &disasm.BPFNames{Helper: note, KFunc: note})
+	tried := make(map[addr.PC]bool)
+	for _, target := range targets {
+		for _, distance := range distances {
+			base := target - addr.PC(distance)
+			if tried[base] || len(tried) == maxBases {
+				continue
+			}
+			tried[base] = true
+			if s := symbols([]addr.PC{base})[0]; s.Name == callBase && s.Offset == 0 {
+				return base, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// maxBases is how many addresses are tried as callBase.
+const maxBases = 4096
