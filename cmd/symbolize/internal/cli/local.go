@@ -14,10 +14,13 @@ import (
 // hostEnv is the environment variable that switches off the search on this host, if it is 0.
 const hostEnv = "SYMBOLIZE_LOCAL"
 
+// hostOff reports whether the environment says that no file of this host is looked at.
+func (a *App) hostOff() bool { return a.Env.Getenv(hostEnv) == "0" }
+
 // Local returns the directories to search for objects that the store lacks: symfs and, unless off,
 // this host; nil for none.
 func (a *App) Local(symfs []string, off bool) *local.Options {
-	off = off || a.Env.Getenv(hostEnv) == "0"
+	off = off || a.hostOff()
 	if off && len(symfs) == 0 {
 		return nil
 	}

@@ -323,6 +323,9 @@ func (s *Session) Elsewhere(p *ingest.Profile) bool {
 // Coverage is how much of a profile is named, and where from.
 func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
 	state := s.State()
-	return report.NewCoverage(p, report.CoverageOptions{Count: count, Searched: state.Local != nil,
-		Replaced: local.Replaced, Origin: state.Origin})
+	o := report.CoverageOptions{Count: count, Searched: state.Local != nil, Origin: state.Origin}
+	if !s.App.hostOff() {
+		o.Replaced = local.Replaced
+	}
+	return report.NewCoverage(p, o)
 }
