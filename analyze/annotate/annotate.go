@@ -24,6 +24,7 @@ type Options struct {
 	// the list has inlined functions, too.
 	Choose    func([]HotFunction) []HotFunction
 	Limit     int // how many functions are annotated, heaviest first; 0 for all
+	Image     int // which image of a program is printed, from 1 for the heaviest on; 0 is 1
 	Syntax    disasm.Syntax
 	Demangler *report.Demangler
 }
@@ -218,6 +219,10 @@ type Code struct {
 	// BPF returns the BPF instructions that the code was compiled from; the error is the reason why
 	// they are not known. It is nil for other code.
 	BPF func() (*BPFCode, error)
+	// Program identifies what the code was compiled from: images of one program, on other hosts or
+	// by another kernel, have equal ones, with the same lines of source in the same order. "": this
+	// is the only image.
+	Program string
 }
 
 // CodeSymbol is the symbol at an address.
@@ -320,14 +325,19 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	if opts.Choose == nil {
 		a.Unnamed = FindUnnamed(p, &opts)
 	}
-	for i := range list {
+	groups := joinImages(p, list, source, &opts)
+	for i := range groups {
 		if opts.Limit > 0 && len(a.Functions) == opts.Limit {
-			a.Left = len(list) - i
+			a.Left = len(groups) - i
 			break
 		}
-		f := &list[i]
+		g := &groups[i]
+		f := g.function
 		o := &p.Objects[f.Object]
-		code, err := source.Code(o, f)
+		code, err := g.code, error(nil)
+		if code == nil {
+			code, err = source.Code(o, f)
+		}
 		var an *annotator
 		if err == nil {
 			an, err = newAnnotator(f, code, &opts)
@@ -336,6 +346,7 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 			a.Missing = append(a.Missing, a.noCode(o, f, err, &opts))
 			continue
 		}
+		an.join(g.others)
 		out := an.function(o, a.Total)
 		out.key = hotKey{object: f.Object, start: f.Start, name: f.SystemName, inlined: f.Inlined}
 		a.Functions = append(a.Functions, out)

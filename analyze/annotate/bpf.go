@@ -32,6 +32,8 @@ type BPFLayer struct {
 	Runs []LayerRun `json:"runs"`
 	// OneRun is the reason why the whole function is one run.
 	OneRun string `json:"one_run,omitempty"`
+	// Without counts the samples of images without known BPF instructions.
+	Without uint64 `json:"samples_without,omitempty"`
 }
 
 // LayerRun is a run of BPF instructions with the samples of its code.
@@ -80,8 +82,14 @@ func (a *annotator) layer(code *BPFCode) *BPFLayer {
 			run.Samples += a.insts[k].Samples
 			run.Weight += a.insts[k].Weight
 		}
-		run.Percent = sharePercent(a.value(run.Samples, run.Weight), a.total)
 		layer.Runs = append(layer.Runs, run)
+	}
+	for i := range a.others {
+		layer.Without += a.others[i].addRuns(layer.Runs)
+	}
+	for i := range layer.Runs {
+		run := &layer.Runs[i]
+		run.Percent = sharePercent(a.value(run.Samples, run.Weight), a.total)
 	}
 	return layer
 }

@@ -34,6 +34,9 @@ type Function struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
 	Share   float64 `json:"samples_percent"` // of all samples of the event
+	// Images are the images of a BPF program of which the samples are: Lines and BPF have those of
+	// all, Instructions of one. None if there is only one.
+	Images []Image `json:"images,omitempty"`
 	// Outside counts samples after the available code.
 	Outside uint64 `json:"samples_outside,omitempty"`
 	Unknown int    `json:"undecoded_bytes,omitempty"`
@@ -96,9 +99,13 @@ type annotator struct {
 	opts  *Options
 	insts []Inst
 	lines []Line
-	total uint64 // of the function
+	index map[lineKey]int // of lines
+	// Of the function, in all images.
+	samples, weight, total uint64
 
 	disagreements []string
+
+	others []image // further images of the program
 }
 
 // MaxCode bounds the code of one function, in bytes: an instruction needs some hundred
@@ -114,7 +121,8 @@ func newAnnotator(f *HotFunction, code *Code, opts *Options) (*annotator, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &annotator{f: f, code: code, opts: opts, total: f.Value(opts.Count)}
+	a := &annotator{f: f, code: code, opts: opts, samples: f.Samples, weight: f.Weight, total: f.Value(opts.Count),
+		index: make(map[lineKey]int)}
 	for inst := range d.Decode(code.Bytes, code.PC) {
 		a.insts = append(a.insts, Inst{
 			Offset: inst.Offset, Address: hexAddress(code.PC + addr.PC(inst.Offset)),
@@ -132,7 +140,7 @@ func (a *annotator) function(o *ingest.Object, total uint64) Function {
 		Kind: o.Kind.String(), BuildID: o.ID.String(), Machine: a.code.Machine,
 		Origin: ingest.Printable(a.code.Origin), Notes: a.code.Notes,
 		Address: hexAddress(a.code.PC), Length: len(a.code.Bytes),
-		Samples: a.f.Samples, Weight: a.f.Weight, Share: sharePercent(a.total, total),
+		Samples: a.samples, Weight: a.weight, Share: sharePercent(a.total, total),
 	}
 	if a.f.Inlined != "" {
 		out.Into = a.opts.Demangler.Name(a.f.SystemName)
@@ -140,6 +148,7 @@ func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	out.Outside = a.place()
 	a.source()
 	a.targets()
+	out.Images = a.images()
 	a.hottest()
 	for i := range a.insts {
 		if a.insts[i].inst.Bad {
@@ -179,6 +188,9 @@ func (a *annotator) place() (outside uint64) {
 		a.insts[i].Samples += pl.Samples
 		a.insts[i].Weight += pl.Weight
 	}
+	for i := range a.others {
+		outside += a.others[i].outside()
+	}
 	for i := range a.insts {
 		a.insts[i].Percent = sharePercent(a.value(a.insts[i].Samples, a.insts[i].Weight), a.total)
 	}
@@ -201,11 +213,6 @@ func (a *annotator) source() {
 	for i := range a.insts {
 		offsets[i] = a.insts[i].Offset
 	}
-	type key struct {
-		file string
-		line uint32
-	}
-	index := make(map[key]int)
 	check := newSourceCheck()
 	lines := a.ownInstructions(a.code.Lines(offsets))
 	for i, l := range lines {
@@ -218,23 +225,33 @@ func (a *annotator) source() {
 			continue
 		}
 		in.File, in.Line, in.Column = ingest.Printable(l.File), l.Line, l.Column
-		k := key{l.File, l.Line}
-		n, ok := index[k]
-		if !ok {
-			n = len(a.lines)
-			index[k] = n
+		n, isNew := a.lineOf(&l)
+		if isNew {
 			check.line(&l)
-			a.lines = append(a.lines, Line{File: in.File, Line: l.Line,
-				Source: sourceText(l.Source)})
 		}
 		in.line = n
 		a.lines[n].Samples += in.Samples
 		a.lines[n].Weight += in.Weight
 	}
 	a.disagreements = check.texts()
+	for i := range a.others {
+		a.others[i].addLines(a)
+	}
 	for i := range a.lines {
 		a.lines[i].Percent = sharePercent(a.value(a.lines[i].Samples, a.lines[i].Weight), a.total)
 	}
+}
+
+// lineOf returns the number of a line of source, which is appended if it is new.
+func (a *annotator) lineOf(l *CodeLine) (n int, isNew bool) {
+	k := lineKey{l.File, l.Line}
+	n, ok := a.index[k]
+	if !ok {
+		n = len(a.lines)
+		a.index[k] = n
+		a.lines = append(a.lines, Line{File: ingest.Printable(l.File), Line: l.Line, Source: sourceText(l.Source)})
+	}
+	return n, !ok
 }
 
 // ownInstructions leaves the instructions of an inlined function, and those with its samples. It

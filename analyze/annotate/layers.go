@@ -52,6 +52,9 @@ func (t *annotateWriter) layerNote(f *Function) {
 		if f.BPF.OneRun != "" {
 			fmt.Fprintf(t, "  note: which code they became is not known: %s\n", f.BPF.OneRun)
 		}
+		if f.BPF.Without > 0 {
+			fmt.Fprintf(t, "  note: of images without BPF instructions: %s\n", counted(f.BPF.Without, "sample"))
+		}
 	case f.BPF != nil:
 		fmt.Fprintf(t, "  BPF: %s after the verifier (--layers %s)\n",
 			counted(uint64(f.BPF.Instructions), "instruction"), strings.Join(LayerNames, ","))

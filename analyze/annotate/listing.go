@@ -108,6 +108,13 @@ func newFunction(a *Annotation, i int) function {
 		Origin: f.Origin, Address: f.Address,
 		Length:   table.Count(f.Length, "byte", "bytes"),
 		Warnings: slices.Clone(f.Disagreements), Notes: slices.Clone(f.Notes)}
+	for i, x := range f.Images {
+		note := fmt.Sprintf("image %d: %s, %s", i+1, percent(x.Percent), x.Origin)
+		if x.Shown {
+			note += "; its instructions follow"
+		}
+		out.Notes = append(out.Notes, note)
+	}
 	if f.Outside > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("behind these bytes: %s samples",
 			table.Thousands(f.Outside)))

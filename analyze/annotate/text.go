@@ -101,6 +101,7 @@ func (t *annotateWriter) function(f *Function) {
 	}
 	fmt.Fprintf(t, "\n  code: %s, %s at %s\n", f.Origin, counted(uint64(f.Length), "byte"),
 		f.Address)
+	t.images(f)
 	for _, n := range f.Disagreements {
 		fmt.Fprintf(t, "  %s: %s\n", t.colour(table.Bold, "warning"), n)
 	}

@@ -1,6 +1,8 @@
 package code
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 
 	"symbolize/analyze/annotate"
@@ -51,6 +53,26 @@ func bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) 
 	}
 	code.Instructions = disasm.BPF(in.Code, p.BigEndian, names)
 	return code, nil
+}
+
+// programOf identifies the program of a function for annotate.Code.Program: by the function's symbol,
+// which has a tag, and its line records in their order; "" without lines. Where the code of a record
+// begins differs between images.
+func programOf(l *bpfLoad) string {
+	f := &l.program.Funcs[l.fn]
+	records, kind := f.Lines, "lines"
+	if in, err := l.program.Instructions(l.fn); err == nil && in.OneRun == "" {
+		records, kind = in.Runs, "records"
+	}
+	if len(f.Lines) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %s\n", l.program.Symbol(l.fn), kind)
+	for i := range records {
+		fmt.Fprintf(h, "%q %d %d\n", records[i].File, records[i].Line, records[i].Column)
+	}
+	return string(h.Sum(nil))
 }
 
 // callTargets returns the targets of the calls in the code of a function, which are sorted.

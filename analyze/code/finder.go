@@ -194,6 +194,7 @@ func (c *Finder) bpfCode(l *bpfLoad) (*annotate.Code, error) {
 		}
 	}
 	code.BPF = func() (*annotate.BPFCode, error) { return bpfInstructions(l, code.Symbols) }
+	code.Program = programOf(l)
 	if f.Start == 0 {
 		return code, nil
 	}

@@ -32,6 +32,7 @@ type annotateOptions struct {
 	format    string
 	output    string
 	limit     int
+	image     int
 	children  bool
 	count     bool
 	addresses bool
@@ -104,6 +105,7 @@ func (o *annotateOptions) addFlags(cmd *cobra.Command) {
 		"count samples for all frames of their stacks, not only for the leaf")
 	fs.StringVar(&o.layers, "layers", "c,asm",
 		"print these `LAYERS` of BPF programs: c,bpf,asm has the BPF instructions, too")
+	fs.IntVar(&o.image, "image", 1, "print the instructions of image `N` of a BPF program that several hosts loaded")
 	fs.BoolVar(&o.addresses, "addresses", false,
 		"print addresses in place of offsets from the function's start")
 	fs.BoolVar(&o.bytes, "asm-raw", false, "print the bytes of the instructions")
@@ -139,6 +141,8 @@ func (o *annotateOptions) validate(args []string) (err error) {
 		return err
 	}
 	switch {
+	case o.image < 1:
+		return cli.Usagef("--image %d: images are numbered from 1", o.image)
 	case o.limit < -1:
 		return cli.Usagef("-n %d: it is at least 0", o.limit)
 	case o.limit < 0 && len(o.patterns) == 0 && o.format == cli.HTML:
@@ -194,7 +198,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 		return err
 	}
 	opts := annotate.Options{
-		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0),
+		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0), Image: o.image,
 		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
 	}
 	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
