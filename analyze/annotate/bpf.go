@@ -43,7 +43,7 @@ type LayerRun struct {
 	Length       int         `json:"length"` // of its code, bytes; 0: it has none of its own
 	Samples      uint64      `json:"samples"`
 	Weight       uint64      `json:"weight"`
-	Percent      float64     `json:"percent"` // of the function's samples
+	Percent      float64     `json:"function_percent"` // of the function's samples
 	File         string      `json:"file,omitempty"`
 	Line         uint32      `json:"line,omitempty"`
 	Column       uint32      `json:"column,omitempty"`

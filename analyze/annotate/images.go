@@ -15,7 +15,7 @@ type Image struct {
 	Origin  string  `json:"code_from"`
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
-	Percent float64 `json:"percent"` // of the function's samples
+	Percent float64 `json:"function_percent"` // of the function's samples
 	Shown   bool    `json:"shown,omitempty"`
 }
 
