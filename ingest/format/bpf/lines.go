@@ -84,7 +84,7 @@ const maxHandler = 4
 func (e *entry) overwritten(outside []int) bool {
 	n := len(outside)
 	return n > 0 && outside[n-1] == n-1 &&
-		decode.U32(e.arrays[ArrayLineInfo].at(n-1)[lineInsnAt:], e.big) < maxHandler
+		decode.U32(e.arrays[ArrayLineInfo].at(n - 1)[lineInsnAt:], e.big) < maxHandler
 }
 
 // noLines returns the reason why no function of a program has lines.
