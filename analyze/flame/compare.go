@@ -69,7 +69,7 @@ func NewDifferential(c Comparison) *Graph {
 		}
 		r.events = append(r.events, calltree.Compare(list, nil))
 	}
-	g := &Graph{Kind: "Differential flame graph", Title: c.Title, About: c.About,
+	g := &Graph{Title: c.Title, About: c.About,
 		Labels: []Label{}, Columns: r.columns, Cover: c.Cover, StartReversed: c.Reverse,
 		minShare: c.MinShare}
 	g.setRows(r)

@@ -42,9 +42,14 @@ const (
 	maxReport  = 1_990_000 // with code
 )
 
+// Views of times that a page can begin with.
+const (
+	HeatView = "heat map"
+	Timeline = "timeline"
+)
+
 // Graph is the data of one page or file.
 type Graph struct {
-	Kind   string           `json:"-"` // the page's first word; "Flame graph" if empty
 	Title  string           `json:"title"`
 	About  []Fact           `json:"about"`
 	Events []Event          `json:"events"`
@@ -60,9 +65,13 @@ type Graph struct {
 	// the base.
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Heat has the samples by time. Only a report has annotated code, and other tables.
+	// Heat has the samples of the shown event by time, Rows by an attribute, RowsBy, if that is not
+	// the thread of ranges.
 	Heat   *HeatGrid       `json:"heat,omitempty"`
-	Code   *annotate.Parts `json:"-"` // which the page reads when it is first seen
+	Rows   *HeatGrid       `json:"rows,omitempty"`
+	RowsBy string          `json:"rows_by,omitempty"`
+	View   string          `json:"view,omitempty"` // HeatView, Timeline; else the table is shown first
+	Code   *annotate.Parts `json:"-"`              // which the page reads when it is first seen
 	Tables []Table         `json:"tables,omitempty"`
 
 	Columns []column   `json:"columns"`

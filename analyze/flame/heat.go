@@ -3,15 +3,19 @@ package flame
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+
+	"symbolize/ingest"
 )
 
 const (
-	// maxColumns is how many columns a grid may have before they are joined; maxShort is how many
-	// of less than a second.
-	maxColumns = 1000
-	maxShort   = 50
+	// MaxColumns is how many columns a grid may have before they are joined, and PageColumns how
+	// many of a page; maxShort is how many of less than a second.
+	MaxColumns  = 1000
+	PageColumns = 240
+	maxShort    = 50
 	// OffsetRows is the number of rows of a grid by offset: 20 ms each in columns of a second.
 	OffsetRows = 50
 	maxRows    = 256
@@ -43,6 +47,28 @@ type HeatCell struct {
 	Count  uint64 `json:"n"`
 }
 
+// HeatMap is a grid of a recording, as JSON.
+type HeatMap struct {
+	Title string    `json:"title"`
+	Event string    `json:"event"` // with the counted samples
+	About []Fact    `json:"about"`
+	Grid  *HeatGrid `json:"grid"`
+}
+
+// NewHeatMap describes a grid of a profile's samples of an event.
+func NewHeatMap(p *ingest.Profile, event int, grid *HeatGrid) *HeatMap {
+	g := &Graph{}
+	g.describe(p)
+	m := &HeatMap{Title: g.Title, About: g.About, Grid: grid, Event: "no event"}
+	if event < len(p.Events) {
+		m.Event = ingest.Printable(p.Events[event].Name)
+	}
+	return m
+}
+
+// WriteJSON writes the counts.
+func (m *HeatMap) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "heatmap/1", m) }
+
 type place struct {
 	column uint64 // since time 0
 	row    int
@@ -51,6 +77,7 @@ type place struct {
 // HeatCounter makes a HeatGrid of samples.
 type HeatCounter struct {
 	offsets     bool
+	columns     uint64 // at most
 	width       uint64
 	cells       map[place]uint64
 	first, last uint64 // columns
@@ -63,12 +90,12 @@ type HeatCounter struct {
 // NewHeatOffsets counts by the offset within columns: of a second each, of recordings of less than
 // ten seconds of 200 or 100 ms, of more than 1,000 seconds of 2, 4, 8 … seconds.
 func NewHeatOffsets() *HeatCounter {
-	return &HeatCounter{offsets: true, width: firstWidth, cells: make(map[place]uint64)}
+	return &HeatCounter{offsets: true, columns: MaxColumns, width: firstWidth, cells: make(map[place]uint64)}
 }
 
-// NewHeatRows counts by rows with names.
-func NewHeatRows() *HeatCounter {
-	return &HeatCounter{width: shortest, cells: make(map[place]uint64), index: make(map[string]int)}
+// NewHeatRows counts by rows with names, in at most so many columns.
+func NewHeatRows(columns uint64) *HeatCounter {
+	return &HeatCounter{columns: columns, width: shortest, cells: make(map[place]uint64), index: make(map[string]int)}
 }
 
 // Add counts a sample at a time of a row, which a grid by offset does not have. A sample at time 0
@@ -111,7 +138,7 @@ func (c *HeatCounter) most() uint64 {
 	if c.offsets && c.width < second {
 		return maxShort
 	}
-	return maxColumns
+	return c.columns
 }
 
 // join makes one column of two, or of the five that are a second.

@@ -30,7 +30,7 @@ func TestOffsets(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	c := NewHeatRows()
+	c := NewHeatRows(MaxColumns)
 	c.Add(3_000_000, "b")
 	c.Add(1_500_000, "a")
 	c.Add(1_600_000, "a")
@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 	if got := c.Grid(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if got := NewHeatRows().Grid(); got.Total != 0 || got.Columns != 0 {
+	if got := NewHeatRows(MaxColumns).Grid(); got.Total != 0 || got.Columns != 0 {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
@@ -52,14 +52,14 @@ func TestJoin(t *testing.T) {
 		for i := range times {
 			times[i] = 1 + rng.Uint64N(span)
 		}
-		offsets, rows := NewHeatOffsets(), NewHeatRows()
+		offsets, rows := NewHeatOffsets(), NewHeatRows(MaxColumns)
 		for i, at := range times {
 			offsets.Add(at, "")
 			rows.Add(at, fmt.Sprint("row", i%7))
 		}
 		for _, c := range []*HeatCounter{offsets, rows} {
 			g := c.Grid()
-			if g.Columns > maxColumns {
+			if g.Columns > MaxColumns {
 				t.Fatalf("%d columns", g.Columns)
 			}
 			want := make(map[HeatCell]uint64)
@@ -89,7 +89,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestManyRows(t *testing.T) {
-	c := NewHeatRows()
+	c := NewHeatRows(MaxColumns)
 	for i := range 1000 {
 		for range 1 + i%3 {
 			c.Add(1e9, fmt.Sprintf("row%03d", i))

@@ -8,7 +8,7 @@ import (
 // TestSetLives: the lives in the time of a grid, in the order of their beginnings; of too many those
 // that begin or end in the recording.
 func TestSetLives(t *testing.T) {
-	c := NewHeatRows()
+	c := NewHeatRows(MaxColumns)
 	c.Add(100e6, "a")
 	c.Add(109e6, "a")
 	g := c.Grid() // 10 columns from 100 ms

@@ -2,7 +2,6 @@ package flame
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	_ "embed"
 	"encoding/base64"
@@ -32,6 +31,8 @@ var (
 	compareJS string
 	//go:embed page/address.js
 	addressJS string
+	//go:embed page/heat.js
+	heatJS string
 	//go:embed page/tables.js
 	tablesJS string
 	//go:embed page/ranges.js
@@ -68,8 +69,13 @@ func graphCSS() string {
 // pageTemplate has no input but texts that Go escapes; scripts and style are ours.
 var pageTemplate = page.Parse(&pageHTML)
 
-// kind is the first word of the page's title.
-func (g *Graph) kind() string { return cmp.Or(g.Kind, "Flame graph") }
+// kind is the first word of the title of a page or picture.
+func (g *Graph) kind(usual string) string {
+	if g.Scaling != nil {
+		return "Differential flame graph"
+	}
+	return usual
+}
 
 // WriteHTML writes the page. It is one file that loads nothing.
 func (g *Graph) WriteHTML(w io.Writer) error {
@@ -88,8 +94,17 @@ func (g *Graph) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writePage(w, pageTemplate(), style, g.kind()+": "+g.Title, []string{data, ranges,
-		code}, scripts...)
+	title := g.kind("Profile") + ": " + g.Title
+	content := struct {
+		page.Head
+		Data, Ranges, Code template.HTML // base64 needs no escaping
+		Scripts            []template.JS
+	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(data),
+		Ranges: template.HTML(ranges), Code: template.HTML(code)}
+	for _, s := range scripts {
+		content.Scripts = append(content.Scripts, template.JS(s))
+	}
+	return pageTemplate().Execute(w, content)
 }
 
 // codeData is the code in a page; frames are numbered as in the graph.
@@ -150,23 +165,6 @@ func (g *Graph) numberCode() codeData {
 		data.Functions = append(data.Functions, f)
 	}
 	return data
-}
-
-// writePage writes a page with its packed data in base64, which needs no escaping in HTML.
-func writePage(w io.Writer, t *template.Template, style, title string, packed []string,
-	scripts ...string) error {
-	data := struct {
-		page.Head
-		Data, Ranges, Code template.HTML
-		Scripts            []template.JS
-	}{Head: page.NewHead(title, style, scripts...), Data: template.HTML(packed[0])}
-	if len(packed) > 1 {
-		data.Ranges, data.Code = template.HTML(packed[1]), template.HTML(packed[2])
-	}
-	for _, s := range scripts {
-		data.Scripts = append(data.Scripts, template.JS(s))
-	}
-	return t.Execute(w, data)
 }
 
 // pack returns the data and the ranges as base64 of deflated JSON, in at most the bytes of most. Of

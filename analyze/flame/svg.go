@@ -149,7 +149,7 @@ func (p *picture) head(height int) {
 	e := &p.g.Events[p.event]
 	fmt.Fprintf(p.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
 		`width="%[1]d" height="%d" role="img">`+"\n", svgWidth, height, height)
-	fmt.Fprintf(p.out, "<title>%s of %s: %s</title>\n", p.g.kind(), escape(p.g.Title),
+	fmt.Fprintf(p.out, "<title>%s of %s: %s</title>\n", p.g.kind("Flame graph"), escape(p.g.Title),
 		escape(e.Name))
 	p.out.WriteString("<style>text{font:11px sans-serif;fill:#16181d}" +
 		".head{font-size:15px;font-weight:600}.dim{fill:#5c6370}")
@@ -168,7 +168,7 @@ func (p *picture) head(height int) {
 	}
 	fmt.Fprintf(p.out, "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"+
 		"<text class=\"head\" x=\"%d\" y=\"20\">%s</text>\n", svgMargin,
-		escape(fit(p.g.kind()+": "+p.g.Title, svgWidth*0.8)))
+		escape(fit(p.g.kind("Flame graph")+": "+p.g.Title, svgWidth*0.8)))
 	words := []string{e.Name + ", " + table.Quantity(p.total, e.Unit)}
 	for _, f := range p.g.About {
 		if f.Name == "host" || f.Name == "began" || f.Name == "duration" {

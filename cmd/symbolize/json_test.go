@@ -201,7 +201,7 @@ func TestJSONTags(t *testing.T) {
 				return err
 			case !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"):
 			case strings.Contains(path, "analyze/columns/"): // metadata of Parquet
-			case strings.Contains(path, "analyze/flame/") && name != "heat.go" && name != "heatpage.go" &&
+			case strings.Contains(path, "analyze/flame/") && name != "heat.go" &&
 				name != "lives.go": // data of pages
 			default:
 				files = append(files, path)

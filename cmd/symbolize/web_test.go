@@ -97,7 +97,7 @@ func TestWeb(t *testing.T) {
 			tt.want = http.StatusForbidden
 		}
 		status, body := ask(t, tt.method, base+tt.page, tt.header...)
-		title := strings.Contains(body, "<title>Report: clock.data</title>")
+		title := strings.Contains(body, "<title>Profile: clock.data</title>")
 		if status != tt.want || title != (status == http.StatusOK) {
 			t.Errorf("%s: status %d, want %d, with the title: %v", tt.name, status, tt.want, title)
 		}

@@ -151,6 +151,10 @@
         this.stacks = new StackView($("stacks"), this);
       }
       this.readAddress();
+      if (model.view) {
+        this.openTab("time");
+        this.times.showMaps();
+      }
     }
 
     // timeMask is the mask of the columns that the strip of time counts.

@@ -26,8 +26,6 @@
     return [begin(from), begin(to) + (byOffset ? part : width) - 1n];
   }
 
-  const rangeText = (grid, a, b) => timeOption(...rangeOf(grid, a, b));
-
   // matrix returns the counts as rows of columns, and the greatest one.
   function matrix(grid) {
     const rows = grid.rows.length || offsetRows;
@@ -38,18 +36,6 @@
       most = Math.max(most, c.n);
     }
     return { rows, counts, most };
-  }
-
-  // within counts the samples of a range.
-  function within(grid, a, b) {
-    const order = (p) => p.column * offsetRows + (grid.rows.length ? 0 : p.row);
-    const low = Math.min(order(a), order(b)), high = Math.max(order(a), order(b));
-    let sum = 0;
-    for (const c of grid.cells) {
-      const at = order({ column: c.c, row: c.r });
-      if (at >= low && at <= high) sum += c.n;
-    }
-    return sum;
   }
 
   // lifeSpan returns the columns between which a BPF program was loaded, with fractions.
@@ -98,12 +84,6 @@
       this.listen();
       this.draw(); // an observer is called after the page has become visible
       new ResizeObserver(() => this.draw()).observe(place);
-    }
-
-    // setGrid shows other counts.
-    setGrid(grid) {
-      Object.assign(this, matrix(grid), { grid, lives: grid.bpf_programs || [], from: null, to: null });
-      this.draw();
     }
 
     listen() {
@@ -293,6 +273,5 @@
     }
   }
 
-  root.symbolizeHeat = { Heat, rangeOf, rangeText, timeOption, matrix, within, seconds, shortTime,
-    lifeSpan, lifeText };
+  root.symbolizeHeat = { Heat, rangeOf, timeOption, matrix, lifeSpan, lifeText };
 })(globalThis);

@@ -236,8 +236,13 @@
       const key = `${app.state.event} ${JSON.stringify(app.state.chosen)}`;
       if (this.mapsKey === key) return;
       this.mapsKey = key;
-      const grids = [["samples by thread, heaviest first", this.threadGrid(mask)],
-        ["samples by time, and by the part of a column", app.model.heat]];
+      const { heat, rows, rows_by: by, view } = app.model;
+      const grid = rows || this.threadGrid(mask);
+      if (grid) grid.bpf_programs = heat?.bpf_programs;
+      const grids = [[`samples by ${by || "thread"}, heaviest first` +
+        (grid?.bpf_programs ? "; bars show when BPF programs were loaded" : ""), grid],
+      ["samples by time, and by the part of a column", heat && { ...heat, bpf_programs: null }]];
+      if (view === "heat map") grids.reverse();
       const parts = [];
       this.maps = [];
       for (const [text, grid] of grids) {

@@ -131,10 +131,13 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 	o.noteWhole(a)
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
 		why := o.untimed(captures)
-		if why == "" && (o.isPage() || o.format == cli.Gecko) {
-			return runTimed(ctx, a, o, s, captures)
-		}
-		if o.format == cli.Gecko {
+		switch {
+		case o.isPage():
+			return writePage(ctx, s, captures, o.output, pageOptions{untimed: why != "",
+				graph: func(p *ingest.Profile) *flame.Graph { return o.graph(a, s, p) }})
+		case o.format == cli.Gecko && why == "":
+			return runGecko(ctx, a, o, s, captures)
+		case o.format == cli.Gecko:
 			a.Note("times of samples are not those of the recording: " + why)
 		}
 		p, err := s.Load(ctx, captures)

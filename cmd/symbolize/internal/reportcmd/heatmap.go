@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -106,6 +105,9 @@ func (o *heatOptions) validate(args []string) error {
 	case o.of != "" && o.of != "pair":
 		o.Event = o.of
 	}
+	if o.of == "" {
+		o.Keep = ingest.Keep{PID: true, Tags: ingest.AllLabels}
+	}
 	if err := o.InputOptions.Validate(args); err != nil {
 		return err
 	}
@@ -128,58 +130,51 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	if err != nil {
 		return err
 	}
-	paths = o.SplitBundles(ctx, paths)
-	defer o.Opened.Close()
-	if len(paths) != 1 {
-		return ingest.WithHint(cli.Usagef("%d captures: their clocks may differ", len(paths)),
-			"name one perf.data")
-	}
-	s, err := a.OpenSession(ctx, &o.InputOptions)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if o.of != "" {
-		return runLatency(ctx, a, o, s, paths)
-	}
-	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		s.PrintWarnings(p)
-		event := s.Event(p)
-		a.PrintOtherEvents(p, event)
-		grid, err := o.count(ctx, c, event)
-		if err != nil {
-			return err
+	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
+		if len(captures) != 1 {
+			return ingest.WithHint(cli.Usagef("%d captures: their clocks may differ", len(captures)),
+				"name one perf.data")
 		}
-		if o.by != "" {
-			grid.SetLives(livesOf(c, s.View()))
+		switch {
+		case o.of != "":
+			return runLatency(ctx, a, o, s, captures)
+		case o.format == cli.HTML:
+			return writePage(ctx, s, captures, o.output,
+				pageOptions{keep: o.Keep, view: o.view(), rows: o.by})
 		}
-		m := flame.NewHeatMap(p, o.kind(), event, grid)
-		return a.WriteOutput(o.output, o.format == cli.HTML, func(w io.Writer) error {
-			if o.format == cli.JSON {
-				return m.WriteJSON(w)
+		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+			s.PrintWarnings(p)
+			event := s.Event(p)
+			a.PrintOtherEvents(p, event)
+			grid, err := o.count(ctx, c, event)
+			if err != nil {
+				return err
 			}
-			return m.WriteHTML(w)
+			if o.by != "" {
+				grid.SetLives(livesOf(c, s.View()))
+			}
+			return a.WriteOutput(o.output, false, flame.NewHeatMap(p, event, grid).WriteJSON)
 		})
 	})
 }
 
-// kind names the picture in its title.
-func (o *heatOptions) kind() string {
+// view is what the page shows first.
+func (o *heatOptions) view() string {
 	if o.by != "" {
-		return "Timeline"
+		return flame.Timeline
 	}
-	return "Heat map"
+	return flame.HeatView
 }
 
 // count replays the samples of an event.
 func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*flame.HeatGrid, error) {
 	counter := flame.NewHeatOffsets()
 	if o.by != "" {
-		counter = flame.NewHeatRows()
+		counter = flame.NewHeatRows(flame.MaxColumns)
 	}
 	err := c.Replay(ctx, func(s *input.ReplaySample) error {
 		if int(s.Event) == event {
-			counter.Add(s.Time, o.row(s))
+			counter.Add(s.Time, rowOf(o.by, s))
 		}
 		return nil
 	})
@@ -203,9 +198,9 @@ func livesOf(c *input.Capture, view store.View) (lives []flame.HeatLife) {
 	return lives
 }
 
-// row names the row of a sample.
-func (o *heatOptions) row(s *input.ReplaySample) string {
-	switch o.by {
+// rowOf names the row of a sample by a word of timelineRows.
+func rowOf(by string, s *input.ReplaySample) string {
+	switch by {
 	case "thread":
 		return fmt.Sprintf("%s %d", ingest.Printable(s.Comm), s.TID)
 	case "process":

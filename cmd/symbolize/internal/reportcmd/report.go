@@ -3,22 +3,13 @@ package reportcmd
 import (
 	"cmp"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/annotate"
-	"symbolize/analyze/calltree"
-	"symbolize/analyze/code"
-	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/input"
 )
-
-// reportFunctions is how many functions are annotated; the page has as many as fit.
-const reportFunctions = 100
 
 type reportOptions struct {
 	cli.InputOptions
@@ -74,72 +65,7 @@ func runReport(ctx context.Context, a *cli.App, o *reportOptions, paths []string
 	}
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		captures []string) error {
-		return o.write(ctx, s, captures)
+		return writePage(ctx, s, captures, o.output, pageOptions{keep: o.Keep, count: o.count,
+			code: true, sourceDir: o.sourceDir, demangler: report.NewDemangler(o.mode)})
 	})
-}
-
-// write writes the page about captures: of a single one with its samples by time; the clocks of
-// several may differ.
-func (o *reportOptions) write(ctx context.Context, s *cli.Session, captures []string) error {
-	finder := code.NewFinder(ctx, codeOptions(s, o.sourceDir))
-	defer finder.Close()
-	if len(captures) > 1 {
-		p, err := loadCode(ctx, s, captures, finder)
-		if err != nil {
-			return err
-		}
-		return o.writePage(ctx, s, finder, p, nil)
-	}
-	return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
-		addCode(finder, c, p)
-		p, err := nameCode(ctx, s, finder, p)
-		if err != nil {
-			return err
-		}
-		return o.writePage(ctx, s, finder, p, c)
-	})
-}
-
-// writePage writes the page about a profile, and about the times of the samples of a capture.
-func (o *reportOptions) writePage(ctx context.Context, s *cli.Session, finder *code.Finder,
-	p *ingest.Profile, c *input.Capture) error {
-	s.PrintWarnings(p)
-	g, err := newReport(ctx, s, p, c, finder, reportPage{keep: o.Keep, count: o.count,
-		demangler: report.NewDemangler(o.mode)})
-	if err != nil {
-		return err
-	}
-	noteNewer(s.App, finder)
-	return s.App.WriteOutput(o.output, true, func(w io.Writer) error { return g.WriteHTML(w) })
-}
-
-// reportPage are the options of newReport.
-type reportPage struct {
-	keep      ingest.Keep
-	count     bool
-	demangler *report.Demangler
-}
-
-// newReport makes the page of a named profile: with code, if the finder is not nil, and with the
-// times of the samples of its capture, if that is not nil.
-func newReport(ctx context.Context, s *cli.Session, p *ingest.Profile, c *input.Capture,
-	finder *code.Finder, o reportPage) (g *flame.Graph, err error) {
-	event := s.Event(p)
-	g = flame.New(p, flame.Options{Event: -1, Shown: event, Count: o.count,
-		By:    calltree.TreeBy(event, p),
-		Cover: pageCoverage(s, p, o.count), Keep: o.keep, Demangler: o.demangler})
-	g.Kind, g.Tables = "Report", bpfTables(s)
-	var line func(ingest.LocationID) uint32
-	if finder != nil {
-		code := annotate.New(p, finder, annotate.Options{Event: event, Count: o.count,
-			Limit: reportFunctions, Demangler: o.demangler})
-		if g.Code, err = annotate.NewParts(code); err != nil {
-			return nil, err
-		}
-		line = code.Lines(p)
-	}
-	if c != nil {
-		err = addRanges(ctx, c, g, line, true)
-	}
-	return g, err
 }

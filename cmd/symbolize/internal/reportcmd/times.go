@@ -12,8 +12,8 @@ import (
 	"symbolize/ingest/input"
 )
 
-// runTimed writes a graph of one capture with its samples at their times.
-func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Session,
+// runGecko writes a file for the Firefox Profiler of one capture with its samples at their times.
+func runGecko(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Session,
 	captures []string) error {
 	return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
 		if _, err := s.Name(ctx, p); err != nil {
@@ -22,12 +22,6 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 		s.PrintAdvice(p)
 		s.PrintWarnings(p)
 		g := o.graph(a, s, p)
-		if o.isPage() {
-			if err := addRanges(ctx, c, g, nil, false); err != nil {
-				return err
-			}
-			return o.write(a, g)
-		}
 		err := c.Replay(ctx, g.SetTimes().Add)
 		switch {
 		case errors.Is(err, input.ErrNoReplay):
@@ -44,38 +38,6 @@ func runTimed(ctx context.Context, a *cli.App, o *flamegraphOptions, s *cli.Sess
 		}
 		return o.write(a, g)
 	})
-}
-
-// addRanges gives a page the samples of its capture in order of time. Of a capture with too many
-// samples it has only their counts, if these are requested, and of one without single samples
-// nothing.
-func addRanges(ctx context.Context, c *input.Capture, g *flame.Graph,
-	line func(ingest.LocationID) uint32, counts bool) error {
-	counter := flame.NewHeatOffsets()
-	var times *flame.Times
-	if !g.ManySamples() {
-		times = g.SetRanges(line)
-	} else if !counts {
-		return nil
-	}
-	err := c.Replay(ctx, func(s *input.ReplaySample) error {
-		counter.Add(s.Time, "")
-		if times == nil {
-			return nil
-		}
-		err := times.Add(s)
-		if errors.Is(err, flame.ErrManyLabels) {
-			g.DropTimes()
-			times, err = nil, nil
-		}
-		return err
-	})
-	if errors.Is(err, input.ErrNoReplay) {
-		g.DropTimes()
-		return nil // a file of sums: its page has no times
-	}
-	g.Heat = counter.Grid()
-	return err
 }
 
 // noteTimes drops the times of a graph with a note.

@@ -11,12 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/code"
-	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/input"
 )
 
 type webOptions struct {
@@ -77,7 +74,8 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 	}
 	defer ln.Close()
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
-		g, err := o.load(ctx, s, captures, reportPage{keep: o.Keep, demangler: report.NewDemangler(o.mode)})
+		g, err := makePage(ctx, s, captures, pageOptions{keep: o.Keep, code: true,
+			sourceDir: o.sourceDir, demangler: report.NewDemangler(o.mode)})
 		if err != nil {
 			return err
 		}
@@ -95,44 +93,6 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 		}
 		return servePage(ctx, ln, page.Bytes())
 	})
-}
-
-// load reads and names the captures, and makes their page: of a single one with its times, and of
-// one without names of its own, as pprof files have, with code.
-func (o *webOptions) load(ctx context.Context, s *cli.Session, captures []string, page reportPage) (
-	g *flame.Graph, err error) {
-	if len(captures) != 1 {
-		p, err := s.Load(ctx, captures)
-		if err != nil {
-			return nil, err
-		}
-		o.printAdvice(s, p)
-		return newReport(ctx, s, p, nil, nil, page)
-	}
-	err = s.Each(ctx, captures, func(c *input.Capture, folded *ingest.Profile) (err error) {
-		var finder *code.Finder
-		if folded.Names == nil {
-			finder = code.NewFinder(ctx, codeOptions(s, o.sourceDir))
-			defer finder.Close()
-			addCode(finder, c, folded)
-		}
-		p, err := s.Name(ctx, folded)
-		if err != nil {
-			return err
-		}
-		if finder != nil {
-			finder.Machine = p.Meta.Arch
-		}
-		o.printAdvice(s, p)
-		g, err = newReport(ctx, s, p, c, finder, page)
-		return err
-	})
-	return g, err
-}
-
-func (o *webOptions) printAdvice(s *cli.Session, p *ingest.Profile) {
-	s.PrintWarnings(p)
-	s.PrintAdvice(p)
 }
 
 // openBrowser starts the browser that the user has chosen.
