@@ -8,8 +8,15 @@ import (
 	"symbolize/analyze/calltree"
 )
 
-// maxDepth bounds the stacks of a page; deeper frames are left out.
-const maxDepth = 1500
+const (
+	// maxDepth bounds the stacks of a page; deeper frames are left out.
+	maxDepth = 1500
+	// heavyShare is the share of all samples from which on a function has its heaviest path in the
+	// page, maxHeavy how many such functions there are, and maxPaths how many nodes of such paths.
+	heavyShare = 0.001
+	maxHeavy   = 500
+	maxPaths   = maxForward / 8
+)
 
 // cell is the weight of one column that ends in a node, and the weight of its omitted
 // out.
@@ -23,11 +30,12 @@ type node struct {
 	frame    calltree.NodeID
 	parent   int32
 	depth    int32
-	rank     int32   // how many heavier nodes were kept before
+	rank     int32   // how many nodes were kept before
 	from, to uint32  // its rows in tree.order
 	share    float64 // of an event's total, the greatest of all events
 	inlined  bool    // each activation here was inlined
 	kept     bool
+	wanted   bool // part of the heaviest path of a heavy function
 	cells    []cell
 	children []int32 // kept ones, heaviest first
 }
@@ -43,6 +51,7 @@ type tree struct {
 	heaviest float64
 
 	queue   []int32 // a heap of nodes with unknown children
+	wanted  []int32 // by row, how many of its frames are wanted; nil for none
 	totals  []float64
 	slot    []uint32 // by frame: its group plus one while a range is split
 	groups  []childGroup
@@ -55,11 +64,13 @@ type childGroup struct {
 	rows    uint32
 	place   uint32
 	inlined bool
+	wanted  bool
 	sums    []uint64 // by event
 }
 
 // newTree keeps nodes in the order of their weight until there are most, and omits those
-// with less than minShare of every event.
+// with less than minShare of every event. Without minShare, a tree from the roots begins with the
+// heaviest paths of heavy functions: of stacks that all differ each node is light.
 func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
 	t := &tree{r: r, reverse: reverse, order: make([]uint32, len(r.rows)),
 		scratch: make([]uint32, len(r.rows)), slot: make([]uint32, len(r.nodes)),
@@ -69,6 +80,9 @@ func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
 	}
 	for i, e := range r.events {
 		t.totals[i] = float64(max(1, e.Kept))
+	}
+	if !reverse && minShare == 0 {
+		t.wantPaths()
 	}
 	t.nodes = append(t.nodes, node{frame: calltree.NoNode, parent: -1, share: 1,
 		to: uint32(len(t.order))})
@@ -83,6 +97,50 @@ func newTree(r *rows, reverse bool, most int, minShare float64) *tree {
 	}
 	t.leave()
 	return t
+}
+
+// wantPaths chooses the row with the heaviest path to each heavy function.
+func (t *tree) wantPaths() {
+	type path struct {
+		row    uint32
+		frames int32
+		share  float64
+	}
+	t.wanted = make([]int32, len(t.r.rows))
+	heaviest := make([]path, len(t.r.nodes)) // by frame
+	sums := make([]float64, len(t.r.nodes))
+	for i := range t.r.rows {
+		r := &t.r.rows[i]
+		share := float64(r.value) / t.totals[t.r.columns[r.column].Event]
+		for depth := range int32(min(r.to-r.from, maxDepth)) {
+			marked, _ := t.at(r, depth)
+			frame, _ := marked.Inlined()
+			if t.slot[frame] == uint32(i)+1 {
+				continue // recursion counts once
+			}
+			t.slot[frame] = uint32(i) + 1
+			sums[frame] += share
+			if p := &heaviest[frame]; share > p.share || share == p.share && depth < p.frames-1 {
+				*p = path{uint32(i), depth + 1, share}
+			}
+		}
+	}
+	clear(t.slot)
+	var heavy []int
+	for frame, sum := range sums {
+		if sum >= heavyShare {
+			heavy = append(heavy, frame)
+		}
+	}
+	slices.SortStableFunc(heavy, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
+	nodes := maxPaths
+	for _, frame := range heavy[:min(len(heavy), maxHeavy)] {
+		p := &heaviest[frame]
+		if nodes -= int(max(0, p.frames-t.wanted[p.row])); nodes < 0 {
+			break
+		}
+		t.wanted[p.row] = max(t.wanted[p.row], p.frames)
+	}
 }
 
 // expand keeps a node and finds its children.
@@ -105,7 +163,7 @@ func (t *tree) expand(i int32) {
 		c := &t.groups[g]
 		t.slot[c.frame] = 0
 		child := node{frame: c.frame, parent: i, depth: depth + 1, from: c.place - c.rows,
-			to: c.place, inlined: c.inlined}
+			to: c.place, inlined: c.inlined, wanted: c.wanted}
 		for e, sum := range c.sums {
 			child.share = max(child.share, float64(sum)/t.totals[e])
 		}
@@ -144,6 +202,7 @@ func (t *tree) gather(n *node) {
 		g := &t.groups[t.slot[frame]-1]
 		g.rows++
 		g.inlined = g.inlined && inlined
+		g.wanted = g.wanted || t.wanted != nil && t.wanted[i] > n.depth
 		g.sums[t.r.columns[r.column].Event] += r.value
 	}
 }
@@ -178,7 +237,7 @@ func (n *node) add(column uint16, self, left uint64) {
 	n.cells[i].left += left
 }
 
-// leave gives the weight of the nodes that were not kept to their parents.
+// leave gives the weight of the nodes that were not kept to their parents, and sorts children.
 func (t *tree) leave() {
 	for _, i := range t.queue {
 		n := &t.nodes[i]
@@ -190,15 +249,26 @@ func (t *tree) leave() {
 		}
 	}
 	t.queue = nil
+	for i := range t.nodes {
+		slices.SortFunc(t.nodes[i].children, t.compare)
+	}
 }
 
-// The heap of nodes, heaviest first.
+// The heap of nodes, wanted ones first, then heaviest first.
 
 func (t *tree) Len() int { return len(t.queue) }
 
 func (t *tree) Less(i, j int) bool {
-	a, b := &t.nodes[t.queue[i]], &t.nodes[t.queue[j]]
-	return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(t.queue[i], t.queue[j])) < 0
+	a, b := t.queue[i], t.queue[j]
+	if wanted := t.nodes[a].wanted; wanted != t.nodes[b].wanted {
+		return wanted
+	}
+	return t.compare(a, b) < 0
+}
+
+// compare orders nodes, heaviest first.
+func (t *tree) compare(a, b int32) int {
+	return cmp.Or(cmp.Compare(t.nodes[b].share, t.nodes[a].share), cmp.Compare(a, b))
 }
 
 func (t *tree) Swap(i, j int) { t.queue[i], t.queue[j] = t.queue[j], t.queue[i] }
@@ -221,10 +291,9 @@ func (t *tree) cut(most int) *tree {
 		if n.kept && int(n.rank) < most {
 			owner[i] = int32(i)
 			n.cells = slices.Clone(n.cells)
-			end, _ := slices.BinarySearchFunc(n.children, most, func(c int32, most int) int {
-				return cmp.Compare(int(t.nodes[c].rank), most)
+			n.children = slices.DeleteFunc(slices.Clone(n.children), func(c int32) bool {
+				return int(t.nodes[c].rank) >= most
 			})
-			n.children = n.children[:end]
 			continue
 		}
 		owner[i] = owner[n.parent]
