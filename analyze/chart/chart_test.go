@@ -166,7 +166,7 @@ func TestTracex3(t *testing.T) {
 
 func TestShades(t *testing.T) {
 	for _, most := range []uint64{1, 2, 3, 9, 1000, 1 << 40, math.MaxUint64} {
-		s := newShades(most, 8)
+		s := newShades(most, most, 8)
 		if len(s.first) == 0 || s.first[0] != 1 || s.level(0) != 0 || s.level(most) != len(s.first) {
 			t.Fatalf("%d: %v", most, s)
 		}
@@ -182,8 +182,27 @@ func TestShades(t *testing.T) {
 			next = high + 1
 		}
 	}
-	if s := newShades(0, 8); s.level(0) != 0 || len(s.first) != 0 {
+	if s := newShades(0, 0, 8); s.level(0) != 0 || len(s.first) != 0 {
 		t.Errorf("nothing: %v", s)
+	}
+}
+
+// TestScaleEnd: one or two in each cell do not look like a peak, which has the last shade.
+func TestScaleEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		counts []uint64
+		want   string // letters of the cells
+		legend string
+	}{
+		{name: "chance", counts: []uint64{1, 2, 1, 1, 0, 2}, want: ".*.. *", legend: "counts . 1  * 2\n"},
+		{name: "peak", counts: []uint64{1, 2, 1, 1, 0, 90}, want: "...." + " #", legend: "# 37-90\n"},
+	} {
+		m := &HeatMap{Columns: []Column{{End: 1e9, Counts: tt.counts}}}
+		text := string(m.AppendText(nil, false))
+		if !strings.Contains(text, "|"+tt.want+"|") || !strings.HasSuffix(text, tt.legend) {
+			t.Errorf("%s: %s", tt.name, text)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (m *HeatMap) AppendSVG(dst []byte) []byte {
 
 func (m *HeatMap) appendSVG(dst []byte) []byte {
 	g := m.fit(svgMaxColumns, svgMaxRows)
-	c := &canvas{m: m, g: g, s: newShades(g.most, len(svgColours)), span: 1, out: dst}
+	c := &canvas{m: m, g: g, s: newShades(g.most, g.scaleEnd(), len(svgColours)), span: 1, out: dst}
 	c.row = min(max(svgPlotHeight/g.rows(), svgMinRow), svgMaxRow)
 	c.height = max(c.row*g.rows(), svgLegendRow*(len(svgColours)+2))
 	if n := len(g.columns); n > 0 {
@@ -194,7 +194,7 @@ func (c *canvas) timeAxis() {
 func (c *canvas) legend() {
 	x, y := svgLeft+svgPlotWidth+20, svgTop+12
 	c.printf(`<text x="%d" y="%d">counts of a cell</text>`+"\n", x, y)
-	for level := len(c.s.first); level > 0; level-- {
+	for level := c.s.used; level > 0; level-- {
 		y += svgLegendRow
 		low, high := c.s.bounds(level)
 		c.printf(`<rect class="s%d" x="%d" y="%d" width="18" height="14"/>`,

@@ -25,7 +25,7 @@ func (m *HeatMap) AppendText(dst []byte, colours bool) []byte {
 	if colours {
 		levels = len(termColours)
 	}
-	s := newShades(g.most, levels)
+	s := newShades(g.most, g.scaleEnd(), levels)
 	dst = fmt.Appendf(dst, "%s\n", ingest.Printable(m.heading()))
 	dst = fmt.Appendf(dst, "%*s %s\n", termTime, m.timeHead(), m.banner(g))
 	for i := range g.columns {
@@ -102,15 +102,15 @@ func appendCell(dst []byte, s shades, n uint64, colours bool) []byte {
 // appendLegend prints the range of counts of each shade.
 func (m *HeatMap) appendLegend(dst []byte, s shades, colours bool) []byte {
 	dst = fmt.Appendf(dst, "%*s ", termTime, "counts")
-	for level := 1; level <= len(s.first); level++ {
+	for level := 1; level <= s.used; level++ {
 		low, high := s.bounds(level)
 		dst = appendCell(dst, s, low, colours)
 		dst = fmt.Appendf(dst, " %s", countRange(low, high))
-		if level < len(s.first) {
+		if level < s.used {
 			dst = append(dst, "  "...)
 		}
 	}
-	if len(s.first) == 0 {
+	if s.used == 0 {
 		dst = append(dst, "none"...)
 	}
 	dst = append(dst, '\n')

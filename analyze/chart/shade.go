@@ -1,31 +1,47 @@
 package chart
 
 import (
+	"math"
 	"math/big"
 	"sort"
 )
 
-// shades divides the counts from 1 to the largest one into levels of equal ratio, so
+// scaleEnd returns where the shades of a grid end: at its largest count, but not below what chance
+// allows of a sum that is spread evenly over its cells with counts, so that one or two in each do not
+// look like a peak. That is more than four standard deviations above their mean.
+func (g *grid) scaleEnd() uint64 {
+	var sum, cells uint64
+	for i := range g.columns {
+		for _, n := range g.columns[i].Counts {
+			sum, cells = addSaturating(sum, n), cells+min(n, 1)
+		}
+	}
+	mean := sum / max(cells, 1)
+	return max(g.most, addSaturating(mean, 4*uint64(math.Ceil(math.Sqrt(float64(mean))))+3))
+}
+
+// shades divides the counts from 1 to the end of a scale into levels of equal ratio, so
 // that few among many are seen. It holds the first count of each level.
 type shades struct {
 	first []uint64
-	most  uint64
+	most  uint64 // of all counts
+	used  int    // levels of counts up to most
 }
 
-// newShades makes at most n levels for counts up to most. Levels begin at most^(k/n), rounded up;
-// levels without a whole number are left out. It is computed with integers: floating point differs
-// between machines.
-func newShades(most uint64, n int) shades {
+// newShades makes at most n levels for counts up to end, of which most is the largest. Levels begin at
+// end^(k/n), rounded up; levels without a whole number are left out. It is computed with integers:
+// floating point differs between machines, except square roots.
+func newShades(most, end uint64, n int) shades {
 	s := shades{most: most}
 	target, root := new(big.Int), new(big.Int)
-	base, exp := new(big.Int).SetUint64(most), big.NewInt(int64(n))
+	base, exp := new(big.Int).SetUint64(end), big.NewInt(int64(n))
 	for k := range n {
-		if most == 0 {
+		if end == 0 {
 			break
 		}
 		target.Exp(base, big.NewInt(int64(k)), nil)
-		// The smallest root with root^n ≥ most^k; it is not more than most.
-		low, high := uint64(1), most
+		// The smallest root with root^n ≥ end^k; it is not more than end.
+		low, high := uint64(1), end
 		for low < high {
 			mid := low + (high-low)/2
 			if root.Exp(root.SetUint64(mid), exp, nil).Cmp(target) >= 0 {
@@ -38,6 +54,7 @@ func newShades(most uint64, n int) shades {
 			s.first = append(s.first, low)
 		}
 	}
+	s.used = s.level(most)
 	return s
 }
 
@@ -57,7 +74,7 @@ func (s shades) colour(level, n int) int {
 
 // bounds returns the fewest and most counts of a level.
 func (s shades) bounds(level int) (low, high uint64) {
-	if level == len(s.first) {
+	if level == s.used {
 		return s.first[level-1], s.most
 	}
 	return s.first[level-1], s.first[level] - 1

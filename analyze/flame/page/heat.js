@@ -26,16 +26,19 @@
     return [begin(from), begin(to) + (byOffset ? part : width) - 1n];
   }
 
-  // matrix returns the counts as rows of columns, and the greatest one.
+  // matrix returns the counts as rows of columns, the greatest one, and the end of the scale: more
+  // than chance allows of samples spread evenly over the cells that have any.
   function matrix(grid) {
     const rows = grid.rows.length || offsetRows;
     const counts = Array.from({ length: rows }, () => new Float64Array(grid.columns));
-    let most = 0;
+    let most = 0, sum = 0;
     for (const c of grid.cells) {
       counts[c.r][c.c] = c.n;
       most = Math.max(most, c.n);
+      sum += c.n;
     }
-    return { rows, counts, most };
+    const mean = Math.floor(sum / Math.max(1, grid.cells.length));
+    return { rows, counts, most, end: Math.max(most, mean + 4 * Math.ceil(Math.sqrt(mean)) + 3) };
   }
 
   // lifeSpan returns the columns between which a BPF program was loaded, with fractions.
@@ -167,7 +170,7 @@
     }
 
     colour(n) {
-      const v = Math.sqrt(n / this.most);
+      const v = Math.sqrt(n / this.end);
       return this.dark() ? `hsl(${40 - 16 * v} ${60 + 35 * v}% ${22 + 44 * v}%)`
         : `hsl(${46 - 40 * v} 92% ${86 - 46 * v}%)`;
     }

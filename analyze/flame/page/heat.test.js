@@ -26,6 +26,9 @@ test("matrix", () => {
   const m = h.matrix(rows);
   assert.deepEqual(m.counts.map((r) => [...r]), [[0, 2], [1, 0]]);
   assert.equal(m.most, 2);
+  assert.equal(m.end, 8); // 1 or 2 samples are no alarm
+  const busy = h.matrix({ ...rows, cells: [{ c: 0, r: 1, n: 100 }, { c: 1, r: 0, n: 500 }] });
+  assert.equal(busy.end, 500);
 });
 
 test("lives of BPF programs are cut at the ends of the map", () => {
