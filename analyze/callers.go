@@ -14,7 +14,8 @@ import (
 
 // completeCallers checks and completes the stacks of a capture that were made of frame pointers.
 func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profile, input.Chain) {
-	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole})
+	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole,
+		Damaged: func(err error) { s.warnError(err, "symbolize store verify", true) }})
 }
 
 // codeOf returns the calls of an object: by the table of the session's view, else by the file of this
@@ -57,11 +58,7 @@ func (s *Session) storedCode(o *ingest.Object, m *store.Manifest, i int) (*calle
 	if why != ingest.ReasonNone {
 		return nil, nil
 	}
-	t, err := s.view.OpenCalls(m, i)
-	if err != nil {
-		return nil, err
-	}
-	table, err := t.Calls()
+	table, err := s.view.OpenCalls(m, i)
 	if err != nil {
 		return nil, err
 	}

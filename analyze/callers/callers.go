@@ -32,12 +32,15 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/object/calls"
+	"symbolize/store/calltab"
 )
 
 // Options are for Complete.
 type Options struct {
 	// Code returns the code of an object, nil if it is not known. It is called once per object.
 	Code func(*ingest.Object) *Code
+	// Damaged gets the errors of tables that could not be read, as of code that is not known.
+	Damaged func(error)
 	// Gaps inserts a frame where a caller is missing.
 	Gaps bool
 	// Whole is set if all mappings are known: an address outside of them is no caller.
@@ -49,49 +52,50 @@ type Options struct {
 // from a replay, to the new profile's locations; it is nil if nothing changes.
 func Complete(p *ingest.Profile, opts Options) (q *ingest.Profile,
 	chain func([]ingest.LocationID) []ingest.LocationID) {
-	w := newWalker(p, opts)
+	codes := codesOf(p, opts.Code)
+	var w *walker
+	for again := codes != nil; again; {
+		w, again = newWalker(p, opts, codes), false
+		w.rewrite()
+		for i, c := range codes {
+			if c != nil && c.Calls.Err() != nil {
+				opts.Damaged(c.Calls.Err())
+				codes[i], again = nil, true
+			}
+		}
+	}
 	if w == nil {
 		return p, nil
 	}
-	w.rewrite()
 	if !w.changed {
 		p.Stats.Callers = w.stats
 		return p, nil
 	}
-	q = merge.Restack(p, w.objects, w.places, w.nodes, w.stacks)
+	w.sums, w.called, w.graph = nil, nil, nil // no more of use, and large
+	q, locations := merge.Restack(p, w.objects, w.places, w.nodes, w.stacks)
 	q.Stats.Callers = w.stats
-	return q, w.chain()
+	return q, w.chain(locations)
 }
 
-// place is what is known of a location, as the innermost or as a calling one.
+// place is what is known of a location.
 type place struct {
-	known    bool
-	unmapped bool
-	code     *Code
-	object   int32
-	at       addr.Addr // to look up
-	ret      addr.Addr // of a return address: itself
-	call     calls.Call
-	returns  bool // a call ends at ret
-	state    calls.State
-	function function // number -1 for none
+	object, function int32          // number -1 for none
+	call             calltab.Target // of the call before it, as a return address
+	state            calls.State    // of the frame pointer
+	behind           calls.State    // at the return address itself
+	user             bool           // code of a process
+	code             bool           // its code is known
+	returns          bool           // a call ends at the return address
+	unknown          bool           // a call may end there
+	unmapped         bool
 }
 
-// placeOf returns what is known of a location; exact if it is no return address.
-func (w *walker) placeOf(l ingest.LocationID, exact bool) *place {
-	list := &w.known[0]
-	if exact {
-		list = &w.known[1]
-	}
-	if pl := (*list)[l]; pl != nil {
-		return pl
-	}
-	pl := &place{known: true}
-	(*list)[l] = pl
+// placeOf finds what is known of a location.
+func (w *walker) placeOf(l ingest.LocationID) place {
 	loc := w.p.Locations[l]
-	pl.object = int32(loc.Object)
-	pl.unmapped = w.p.Objects[loc.Object].Kind == ingest.Unmapped
-	c := w.codeOf(loc.Object)
+	o := &w.p.Objects[loc.Object]
+	pl := place{object: int32(loc.Object), function: -1, user: isUser(o), unmapped: o.Kind == ingest.Unmapped}
+	c := w.graph.codes[loc.Object]
 	if c == nil {
 		return pl
 	}
@@ -99,30 +103,33 @@ func (w *walker) placeOf(l ingest.LocationID, exact bool) *place {
 	if !ok {
 		return pl
 	}
-	pl.code, pl.at = c, at
-	pl.state = c.Calls.State(at)
-	pl.function = function{pl.object, int32(c.Calls.Func(at))}
-	if !exact {
-		pl.ret = at + 1
-		pl.call, pl.returns = c.Calls.Before(pl.ret)
-		if s := c.Calls.State(pl.ret); !pl.returns && (s == calls.Ends || s == calls.Signal) &&
-			pl.state != calls.Signal && pl.state != calls.Ends {
-			pl.state = s
-		}
-	}
+	x := c.Calls.At(at)
+	pl.code, pl.state, pl.function, pl.unknown = true, x.State, x.Func, x.Unknown
+	pl.behind = c.Calls.At(at + 1).State
+	pl.call, pl.returns = c.Calls.Before(at + 1)
 	return pl
+}
+
+// stateOf returns the state at a place; exact if it is no return address.
+func (pl *place) stateOf(exact bool) calls.State {
+	special := func(s calls.State) bool { return s == calls.Ends || s == calls.Signal }
+	if !exact && !pl.returns && special(pl.behind) && !special(pl.state) {
+		return pl.behind
+	}
+	return pl.state
 }
 
 // follows reports whether an address can be behind another in a stack without a gap between them.
 func (pl *place) follows() bool {
-	return pl.code == nil || pl.returns || pl.state == calls.Ends || pl.state == calls.Signal
+	s := pl.stateOf(false)
+	return !pl.code || pl.returns || pl.unknown || s == calls.Ends || s == calls.Signal
 }
 
 // step is what holds between a place and the next address of a stack.
 type step struct {
 	kind   stepKind
+	gaps   uint8
 	insert []uint32 // places to be inserted, the outermost first
-	gaps   int
 }
 
 type stepKind uint8
@@ -134,43 +141,54 @@ const (
 	cut
 )
 
-// step returns what holds between two locations.
-func (w *walker) step(inner, outer ingest.LocationID, exact bool) *step {
-	key := stepKey{inner, outer, exact}
-	if s := w.steps[key]; s != nil {
-		return s
-	}
-	s := w.newStep(w.placeOf(inner, exact), w.placeOf(outer, false))
-	w.steps[key] = s
-	return s
+// stepKey identifies the step from a function without a frame to a return address.
+type stepKey struct {
+	inner function
+	outer ingest.LocationID
 }
 
-func (w *walker) newStep(p, r *place) *step {
+// step returns what holds between two locations; exact if the inner one is no return address. next is
+// set if the outer one is none.
+func (w *walker) step(inner, outer ingest.LocationID, exact bool) (s step, next bool) {
+	p, r := &w.known[inner], &w.known[outer]
+	if !p.user || !r.user {
+		return step{}, !p.user
+	}
+	return w.userStep(p, r, outer, exact), false
+}
+
+func (w *walker) userStep(p, r *place, outer ingest.LocationID, exact bool) step {
 	if r.unmapped && w.opts.Whole || !r.unmapped && !r.follows() {
-		return &step{kind: cut}
+		return step{kind: cut}
 	}
-	if p.code == nil {
-		return &step{}
+	if !p.code {
+		return step{}
 	}
-	switch p.state {
+	switch p.stateOf(exact) {
 	case calls.Used:
-		return &step{kind: cut}
+		return step{kind: cut}
 	case calls.Own:
-		return &step{kind: proven}
+		return step{kind: proven}
 	case calls.Signal:
 		return w.gap(nil)
 	case calls.Outer:
-		if !r.returns || p.function.number < 0 {
+		if !r.returns || p.function < 0 {
 			return w.gap(nil)
 		}
-		return w.outer(p.function, r)
+		key := stepKey{function{p.object, p.function}, outer}
+		s, ok := w.steps[key]
+		if !ok {
+			s = w.outer(key.inner, r)
+			w.steps[key] = s
+		}
+		return s
 	}
-	return &step{}
+	return step{}
 }
 
 // gap returns a step with a caller that is missing behind some that were restored.
-func (w *walker) gap(insert []uint32) *step {
-	s := &step{insert: insert, gaps: 1}
+func (w *walker) gap(insert []uint32) step {
+	s := step{insert: insert, gaps: 1}
 	if len(insert) > 0 {
 		s.kind = restored
 	}
@@ -185,73 +203,64 @@ const maxRestored = 32
 
 // outer returns the step from a function that runs with the frame pointer of one further out, to the
 // address that this one returns to.
-func (w *walker) outer(f function, r *place) *step {
-	called, known := w.graph.targets(r.object, r.call.Target)
-	if !known || w.graph.codes[f.object].Calls.Linker {
+func (w *walker) outer(f function, r *place) step {
+	called := w.graph.called(r.object, r.call)
+	if len(called.all) == 0 || w.graph.codes[f.object].Calls.Linker() {
 		return w.anywhere(f)
 	}
-	if all, _ := w.graph.tails(called); slices.Contains(all, f) {
-		return &step{} // called from there itself: the stack was completed, or a recursion
+	if slices.Contains(called.all, f) {
+		return step{} // called from there itself: the stack was completed, or a recursion
 	}
-	reach := w.graph.reachable(called)
 	var inner []uint32    // inserted so far, the innermost first
 	seen := []function{f} // a recursion has any number of frames
 	for range maxRestored {
-		edges := reach.edges[f]
-		if reach.edges == nil {
-			return w.gapAbove(inner, reach, called)
-		}
-		if reach.open {
-			more, closed := w.graph.callersIn(f)
-			if !closed {
-				return w.gapAbove(inner, reach, called)
-			}
-			edges = slices.Clone(edges)
-			for _, e := range more {
-				if e.own = e.own && reach.leaps; e.own || e.passes {
-					edges = append(edges, e)
-				}
-			}
-		}
-		if len(edges) == 0 {
-			return w.gapOrCut(inner, reach, called)
+		edges, ok := w.callers(f, called)
+		if ok && len(edges) == 0 {
+			return step{kind: cut}
 		}
 		x, sites, own, passes := distinct(edges)
-		if sites == nil {
-			return w.gapAbove(inner, reach, called)
-		}
-		if passes && slices.Contains(seen, x) {
-			return w.gapAbove(inner, reach, called)
+		if sites == nil || passes && slices.Contains(seen, x) {
+			break
 		}
 		inner, seen = append(inner, w.placeAt(x, sites)), append(seen, x)
-		switch {
-		case own && !passes:
+		if own {
 			slices.Reverse(inner)
-			return &step{kind: restored, insert: inner}
-		case own:
-			slices.Reverse(inner)
-			return w.gap(inner)
+			if passes {
+				return w.gap(inner)
+			}
+			return step{kind: restored, insert: inner}
 		}
 		f = x
 	}
-	return w.gapAbove(inner, reach, called)
+	return w.gapAbove(inner, called)
 }
 
-// gapOrCut is the step where no path leads to a function: if some places of the way are unknown, the
-// step is a gap, otherwise the address is no caller.
-func (w *walker) gapOrCut(inner []uint32, reach *reach, called []function) *step {
-	if len(inner) == 0 && !reach.open {
-		return &step{kind: cut}
+// callers returns the calls by which a function can be reached from others with their frames: those of
+// its few callers, else those that a search finds; false if there may be others.
+func (w *walker) callers(f function, owners tails) (list []edge, ok bool) {
+	if list, ok = w.graph.callersIn(f); ok {
+		few := list[:0]
+		for _, e := range list {
+			if e.own = e.own && (!owners.known || slices.Contains(owners.all, e.caller)); e.own || e.passes {
+				few = append(few, e)
+			}
+		}
+		if list = few; len(list) == 0 || !slices.ContainsFunc(list, func(e edge) bool { return e.caller != list[0].caller }) {
+			return list, true
+		}
 	}
-	return w.gapAbove(inner, reach, called)
+	if r := w.graph.reachable(owners); !r.open {
+		return r.edges[f], true
+	}
+	return nil, false
 }
 
 // gapAbove returns a step with a gap, above it the function that was called, if it has the frame.
-func (w *walker) gapAbove(inner []uint32, reach *reach, called []function) *step {
+func (w *walker) gapAbove(inner []uint32, called tails) step {
 	slices.Reverse(inner)
 	s := w.gap(inner)
-	if len(reach.owners) == 1 && !reach.leaps {
-		s.insert = append([]uint32{w.placeAt(reach.owners[0], nil)}, s.insert...)
+	if len(called.all) == 1 && called.known {
+		s.insert = append([]uint32{w.placeAt(called.all[0], nil)}, s.insert...)
 		s.kind = restored
 	}
 	return s
@@ -259,18 +268,14 @@ func (w *walker) gapAbove(inner []uint32, reach *reach, called []function) *step
 
 // anywhere returns the step where it is not known which function was called: f's caller is restored if
 // there is one in all of its object.
-func (w *walker) anywhere(f function) *step {
-	edges, closed := w.graph.callersIn(f)
-	if !closed {
-		return w.gap(nil)
-	}
-	edges = slices.DeleteFunc(slices.Clone(edges), func(e edge) bool { return !e.own && !e.passes })
+func (w *walker) anywhere(f function) step {
+	edges, _ := w.graph.callersIn(f)
 	x, sites, own, passes := distinct(edges)
 	switch {
 	case sites == nil:
 		return w.gap(nil)
 	case own && !passes:
-		return &step{kind: restored, insert: []uint32{w.placeAt(x, sites)}}
+		return step{kind: restored, insert: []uint32{w.placeAt(x, sites)}}
 	}
 	return w.gap([]uint32{w.placeAt(x, sites)})
 }

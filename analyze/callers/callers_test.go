@@ -2,6 +2,7 @@ package callers
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"symbolize/ingest/object/calls"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
+	"symbolize/store/calltab"
 )
 
 // world is some objects in one process.
@@ -39,9 +41,18 @@ func newWorld(t *testing.T, objects map[string]*Object, order ...string) *world 
 		if why != ingest.ReasonNone {
 			t.Fatal(why)
 		}
-		w.built[name], w.codes[name] = b, NewCode(table, a)
+		w.built[name], w.codes[name] = b, NewCode(stored(t, table), a)
 	}
 	return w
+}
+
+func stored(t *testing.T, table *calls.Table) *calltab.Table {
+	encoded := calltab.Encode(table)
+	tab, err := calltab.Open(encoded.Header, encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
 }
 
 // place returns the object and offset of a place: "prog:main/0" behind the first call of a function,
@@ -122,13 +133,13 @@ func (w *world) complete(stack []string, opts Options) string {
 		name := strings.TrimPrefix(o.File.Path, "/")
 		if c := w.codes[name]; c != nil {
 			a, _ := c.Addrs.Of(loc.Offset)
-			if i > 0 && !o.Entry && c.Calls.State(a) != calls.Signal {
+			if i > 0 && !o.Entry && c.Calls.At(a).State != calls.Signal {
 				if _, ok := c.Calls.Before(a + 1); !ok {
 					w.t.Errorf("%q: frame %d is behind no call", stack, i)
 				}
 			}
 			for f, start := range w.built[name].Start {
-				if n := c.Calls.Func(a); n >= 0 && c.Calls.Funcs[n].Contains(start) {
+				if n := c.Calls.At(a).Func; n >= 0 && n == c.Calls.At(start).Func {
 					name = f
 				}
 			}
@@ -250,13 +261,48 @@ func TestImported(t *testing.T) {
 	}{
 		{"pow", "V1", 0}, {"pow", "V2", 1}, {"pow", "", 1}, {"pow", "V4", -1}, {"exp", "V1", -1}, {"sin", "", -1},
 	} {
-		g := &graph{codes: []*Code{nil, {Calls: libm}, {Calls: other}},
-			imports: make(map[calls.Symbol][]function), tailsOf: make(map[function]tails)}
-		got := g.imported(calls.Symbol{Name: c.name, Version: c.version})
+		g := &graph{codes: []*Code{nil, {Calls: stored(t, libm)}, {Calls: stored(t, other)}},
+			imports: make(map[calltab.Symbol][]function)}
+		got := g.imported(calltab.Symbol{Name: calltab.Hash(c.name), Version: c.version})
 		want := function{1, c.want}
 		if ok := len(got) == 1 && got[0] == want; ok != (c.want >= 0) || !ok && len(got) > 0 {
 			t.Errorf("%s@%s: %v", c.name, c.version, got)
 		}
+	}
+}
+
+// TestDamaged completes stacks with a table that cannot be read: they are as without it.
+func TestDamaged(t *testing.T) {
+	w := newWorld(t, map[string]*Object{"prog": program, "libc": libc}, "prog", "libc")
+	b := libc.Build()
+	f, err := elf.Open("libc", bytes.NewReader(b.File), int64(len(b.File)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := calls.Read(f, b.Rules, calls.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(table.Exports) < 2000 { // so that there are blocks
+		x := table.Exports[0]
+		x.Name = fmt.Sprint(len(table.Exports))
+		table.Exports = append(table.Exports, x)
+	}
+	e := calltab.Encode(table)
+	if len(e.Chunks) == 0 {
+		t.Fatal("no blocks")
+	}
+	e.Chunks[0] = []byte{1}
+	tab, err := calltab.Open(e.Header, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.codes["libc"].Calls = tab
+	var damage []error
+	got := w.complete([]string{"libc:memcmp", "prog:compare/0", "prog:main/0"},
+		Options{Whole: true, Damaged: func(err error) { damage = append(damage, err) }})
+	if want := "libc compare main"; got != want || len(damage) != 1 {
+		t.Errorf("%s, want %s; %v", got, want, damage)
 	}
 }
 

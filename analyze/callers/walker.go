@@ -4,24 +4,17 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/object/calls"
+	"symbolize/store/calltab"
 )
-
-// stepKey identifies a step.
-type stepKey struct {
-	inner, outer ingest.LocationID
-	exact        bool
-}
 
 // walker is the state of Complete.
 type walker struct {
 	p     *ingest.Profile
 	opts  Options
 	graph *graph
-	asked []bool // objects whose code was asked for
 
-	known [2][]*place // by location: as a return address, as an exact one
-	steps map[stepKey]*step
+	known []place // by location
+	steps map[stepKey]step
 
 	objects []ingest.Object // of the new profile, unordered: first those of p
 	places  []intern.Pair   // its locations: first those of p
@@ -33,9 +26,9 @@ type walker struct {
 	missing uint32                     // of gaps, plus one
 
 	nodes   []intern.Node
-	sums    []sums      // by node
-	made    [2][]uint32 // by stack of p: its node, as of a return address and exact; 0 for none yet
-	stacks  []uint32    // by stack of p with samples: its node
+	sums    []sums   // by node
+	called  []uint32 // by stack of p: its node, as of a return address; 0 for none yet
+	stacks  []uint32 // the same as of an exact address, as samples have
 	changed bool
 	stats   ingest.CallerStats
 }
@@ -46,66 +39,57 @@ type sums struct {
 	gaps  uint8
 }
 
-// newWalker returns the walker of a profile; nil if its stacks are to stay.
-func newWalker(p *ingest.Profile, opts Options) *walker {
+// codesOf returns the code of a profile's objects, nil if its stacks are to stay.
+func codesOf(p *ingest.Profile, code func(*ingest.Object) *Code) (codes []*Code) {
 	if p.Names != nil || len(p.Callers) < 2 {
 		return nil
 	}
-	for i := range p.Objects {
-		if p.Objects[i].File.Path == ingest.WakersPath { // with reversed parts
+	for i := range p.Objects { // imports are looked for in all
+		o := &p.Objects[i]
+		if o.File.Path == ingest.WakersPath { // with reversed parts
 			return nil
 		}
+		if o.Kind != ingest.ELF || o.ID.IsZero() || o.Reason != ingest.ReasonNone {
+			continue
+		}
+		if c := code(o); c != nil {
+			if codes == nil {
+				codes = make([]*Code, len(p.Objects))
+			}
+			codes[i] = c
+		}
 	}
+	return codes
+}
+
+func newWalker(p *ingest.Profile, opts Options, codes []*Code) *walker {
+	size := len(p.Callers) + len(p.Callers)/16 // some are inserted
 	w := &walker{p: p, opts: opts,
-		asked: make([]bool, len(p.Objects)), steps: make(map[stepKey]*step),
-		graph: &graph{codes: make([]*Code, len(p.Objects)),
-			imports: make(map[calls.Symbol][]function), reached: make(map[string]*reach),
-			tailsOf: make(map[function]tails)},
+		steps: make(map[stepKey]step), known: make([]place, len(p.Locations)),
+		graph: &graph{codes: codes,
+			imports: make(map[calltab.Symbol][]function), reached: make(map[string]*reach),
+			tailsOf: make(map[target]tails)},
 		cuts:    make(map[uint32]uint32),
 		objects: append([]ingest.Object(nil), p.Objects...), numbers: make(map[intern.Pair]uint32),
 		entries: make(map[ingest.ObjectID]uint32),
-		nodes:   make([]intern.Node, 1, len(p.Callers)), sums: make([]sums, 1, len(p.Callers)),
-		stacks: make([]uint32, len(p.Callers))}
-	for i := range w.known {
-		w.known[i] = make([]*place, len(p.Locations))
-		w.made[i] = make([]uint32, len(p.Callers))
-	}
+		nodes:   make([]intern.Node, 1, size), sums: make([]sums, 1, size),
+		stacks: make([]uint32, len(p.Callers)), called: make([]uint32, len(p.Callers))}
 	for _, l := range p.Locations {
 		w.places = append(w.places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
-	}
-	any := false
-	for i := range p.Objects { // imports are looked for in all
-		any = w.codeOf(ingest.ObjectID(i)) != nil || any
-	}
-	if !any {
-		return nil
 	}
 	return w
 }
 
-// codeOf returns the code of an object, nil if it is not known.
-func (w *walker) codeOf(o ingest.ObjectID) *Code {
-	if !w.asked[o] {
-		w.asked[o] = true
-		if src := &w.p.Objects[o]; src.Kind == ingest.ELF && !src.ID.IsZero() &&
-			src.Reason == ingest.ReasonNone {
-			w.graph.codes[o] = w.opts.Code(src)
-		}
-	}
-	return w.graph.codes[o]
-}
-
 // rewrite makes the new stacks of all samples.
 func (w *walker) rewrite() {
+	for l := range w.known { // in order of their addresses
+		w.known[l] = w.placeOf(ingest.LocationID(l))
+	}
 	for i := range w.p.Samples {
 		s := &w.p.Samples[i]
-		if s.Stack == 0 {
-			continue
+		if s.Stack != 0 {
+			w.count(&w.sums[w.node(s.Stack, true)], s.Count)
 		}
-		if w.stacks[s.Stack] == 0 {
-			w.stacks[s.Stack] = w.node(s.Stack, true)
-		}
-		w.count(&w.sums[w.stacks[s.Stack]], s.Count)
 	}
 }
 
@@ -129,9 +113,8 @@ func (w *walker) count(n *sums, samples uint64) {
 	}
 }
 
-// isUser reports whether a location is code of a process, and of no special kind.
-func (w *walker) isUser(l ingest.LocationID) bool {
-	o := &w.p.Objects[w.p.Locations[l].Object]
+// isUser reports whether an object is code of a process, and of no special kind.
+func isUser(o *ingest.Object) bool {
 	switch o.Kind {
 	case ingest.ELF, ingest.VDSO, ingest.PerfMap, ingest.JITDump, ingest.Anonymous:
 		return true
@@ -143,56 +126,52 @@ func (w *walker) isUser(l ingest.LocationID) bool {
 
 // node returns the node of a stack; exact if its innermost address is none of a return.
 func (w *walker) node(s ingest.StackID, exact bool) uint32 {
-	made := &w.made[0]
+	made := w.called
 	if exact {
-		made = &w.made[1]
+		made = w.stacks
 	}
-	if n := (*made)[s]; n != 0 {
+	if made[s] == 0 {
+		made[s] = w.newNode(s, exact)
+	}
+	return made[s]
+}
+
+func (w *walker) newNode(s ingest.StackID, exact bool) uint32 {
+	leaf, caller := w.p.Leaves[s], w.p.Callers[s]
+	if caller == 0 {
+		return w.add(0, uint32(leaf), recorded, 0)
+	}
+	st, exact := w.step(leaf, w.p.Leaves[caller], exact)
+	if st.kind == cut {
+		w.changed = true
+		if w.root == 0 {
+			w.root = w.add(0, w.unknownPlace(), recorded, 0)
+		}
+		n, ok := w.cuts[uint32(leaf)]
+		if !ok {
+			n = w.add(w.root, uint32(leaf), cut, 0)
+			w.cuts[uint32(leaf)] = n
+		}
 		return n
 	}
-	leaf, caller := w.p.Leaves[s], w.p.Callers[s]
-	base, kind, gaps := uint32(0), recorded, 0
-	switch {
-	case caller == 0:
-	case !w.isUser(leaf) || !w.isUser(w.p.Leaves[caller]):
-		base = w.node(caller, !w.isUser(leaf))
-	default:
-		st := w.step(leaf, w.p.Leaves[caller], exact)
-		kind, gaps = st.kind, st.gaps
-		if kind == cut {
-			if w.root == 0 {
-				w.root = w.add(0, w.unknownPlace(), recorded, 0)
-			}
-			w.changed = true
-			n, ok := w.cuts[uint32(leaf)]
-			if !ok {
-				n = w.add(w.root, uint32(leaf), cut, gaps)
-				w.cuts[uint32(leaf)] = n
-			}
-			(*made)[s] = n
-			return n
-		}
-		base = w.node(caller, false)
-		for _, pl := range st.insert {
-			base = w.add(base, pl, restored, 0)
-			w.changed = true
-		}
-		if kind == restored {
-			kind = proven // the call of the function that was inserted
-		}
+	base, kind := w.node(caller, exact), st.kind
+	for _, pl := range st.insert {
+		base = w.add(base, pl, restored, 0)
+		w.changed = true
 	}
-	n := w.add(base, uint32(leaf), kind, gaps)
-	(*made)[s] = n
-	return n
+	if kind == restored {
+		kind = proven // the call of the function that was inserted
+	}
+	return w.add(base, uint32(leaf), kind, st.gaps)
 }
 
 // add adds a node.
-func (w *walker) add(parent, place uint32, kind stepKind, gaps int) uint32 {
+func (w *walker) add(parent, place uint32, kind stepKind, gaps uint8) uint32 {
 	n := w.sums[parent]
 	if parent > 0 {
 		n.edges[kind] = min(n.edges[kind], 254) + 1
 	}
-	n.gaps = min(n.gaps+uint8(gaps), 255)
+	n.gaps = min(n.gaps+gaps, 255)
 	w.nodes, w.sums = append(w.nodes, intern.Node{Parent: parent, Value: place}), append(w.sums, n)
 	return uint32(len(w.nodes) - 1)
 }
@@ -225,7 +204,10 @@ func (w *walker) placeAt(f function, sites []addr.Addr) uint32 {
 		w.objects = append(w.objects, entry)
 		w.entries[ingest.ObjectID(f.object)] = o
 	}
-	off, _ := c.Addrs.Offset(c.Calls.Funcs[f.number].Start)
+	var off addr.Offset
+	if code, ok := c.Calls.Func(f.number); ok {
+		off, _ = c.Addrs.Offset(code.Start())
+	}
 	return w.placeNumber(intern.Pair{Object: o, Offset: uint64(off)})
 }
 
@@ -243,27 +225,26 @@ func (w *walker) special(number *uint32, why ingest.Reason) uint32 {
 	return *number - 1
 }
 
-// chain returns the conversion of stacks of p to stacks of the new profile.
-func (w *walker) chain() func([]ingest.LocationID) []ingest.LocationID {
-	p, nodes, stacks := w.p, w.nodes, w.stacks
-	type child struct {
-		caller ingest.StackID
-		leaf   ingest.LocationID
-	}
-	var children map[child]ingest.StackID
+// chain returns the conversion of stacks of p to those of the new profile, of which locations has the
+// locations by place. It keeps what is known of locations and steps.
+func (w *walker) chain(locations []ingest.LocationID) func([]ingest.LocationID) []ingest.LocationID {
+	kept := &walker{known: w.known, steps: w.steps, opts: w.opts, missing: w.missing}
+	unknown := w.unknown
 	return func(list []ingest.LocationID) (out []ingest.LocationID) {
-		if children == nil {
-			children = make(map[child]ingest.StackID, len(p.Callers))
-			for s := 1; s < len(p.Callers); s++ {
-				children[child{p.Callers[s], p.Leaves[s]}] = ingest.StackID(s)
+		exact := true
+		for i, l := range list {
+			out = append(out, locations[l])
+			if i+1 == len(list) {
+				break
 			}
-		}
-		stack := ingest.StackID(0)
-		for i := len(list) - 1; i >= 0; i-- {
-			stack = children[child{stack, list[i]}]
-		}
-		for n := stacks[stack]; n != 0; n = nodes[n].Parent {
-			out = append(out, ingest.LocationID(nodes[n].Value))
+			var st step
+			st, exact = kept.step(l, list[i+1], exact)
+			for k := len(st.insert) - 1; k >= 0; k-- {
+				out = append(out, locations[st.insert[k]])
+			}
+			if st.kind == cut {
+				return append(out, locations[unknown-1])
+			}
 		}
 		return out
 	}

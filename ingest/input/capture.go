@@ -42,7 +42,10 @@ type Capture struct {
 	profile *ingest.Profile // once it was made
 	stacks  StackOptions    // that it was opened with
 	callers func(p *ingest.Profile, whole bool) (*ingest.Profile, Chain)
-	chain   Chain // of the profile, nil if its stacks are as recorded
+	// chain is of the profile, nil if its stacks are as recorded; then recorded has the locations and
+	// events of those, and no stacks.
+	chain    Chain
+	recorded *ingest.Profile
 }
 
 // Chain converts a stack of locations, innermost first, to the locations of a completed profile.
@@ -202,7 +205,11 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 		}
 		if s, ok := c.source.(framePointerSource); ok && c.callers != nil {
 			if all, whole := s.framePointers(p); all {
-				p, c.chain = c.callers(p, whole)
+				recorded := *p
+				recorded.Samples, recorded.Callers, recorded.Leaves = nil, nil, nil
+				if p, c.chain = c.callers(p, whole); c.chain != nil {
+					c.recorded = &recorded
+				}
 			}
 		}
 		c.profile = p
@@ -221,7 +228,7 @@ func (c *Capture) ReadError() error { return c.file.reads.Err() }
 func (c *Capture) Replay(ctx context.Context, visit func(*ReplaySample) error) error {
 	err := ErrNoReplay
 	if s, ok := c.source.(replaySource); ok {
-		err = s.replay(ctx, c.Profile, func(s *ReplaySample) error {
+		err = s.replay(ctx, c.recordedProfile, func(s *ReplaySample) error {
 			if c.chain != nil {
 				s.complete(c.chain)
 			}
@@ -232,6 +239,15 @@ func (c *Capture) Replay(ctx context.Context, visit func(*ReplaySample) error) e
 		return fmt.Errorf("%s: %w", c.file.path, err)
 	}
 	return err
+}
+
+// recordedProfile returns the profile of which replays have the locations.
+func (c *Capture) recordedProfile(ctx context.Context) (*ingest.Profile, error) {
+	p, err := c.Profile(ctx)
+	if c.recorded != nil {
+		p = c.recorded
+	}
+	return p, err
 }
 
 // FileSymbols returns the functions of files that simpleperf listed in the capture; none for other

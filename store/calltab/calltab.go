@@ -1,24 +1,45 @@
 // Package calltab is the format of tables of calls: which functions the code of an object calls, and
-// whose frame the frame pointer is at each address (ingest/object/calls, which has the form of the
-// content).
+// whose frame the frame pointer is at each address (ingest/object/calls, which finds them). A table is
+// read where it is asked.
 //
-// The outer form and its conventions are shared with store/symtab: numbers are LEB128, unknown tags are
-// skipped, unknown flags and newer versions are refused. A table is read whole: its content is cut into
-// pieces, which are its chunks. A small table has them in its header.
+// The outer form and its conventions are shared with store/symtab: numbers are LEB128, signed ones in
+// zigzag, unknown tags are skipped, unknown flags and newer versions are refused. A small table has its
+// blocks in its header.
 //
 //	header  = magic "CALTAB" | version u8 | flags u8 | { tag | length | payload }
 //
 // Tags of a header, one of each but the last:
 //
-//	1 summary  functions | bytes of code in them
-//	2 pieces   per piece of the content: raw size | stored
-//	3 inline   the stored bytes of all pieces
+//	1 summary  functions | bytes of code in them | imports | exports | resolvers | linker
+//	2 chunks   per chunk: functions | distance of its start from that of the one before | raw size | stored
+//	3 symbols  per block of symbols: raw size | stored
+//	4 inline   the stored bytes of all blocks: chunks, then symbols
 //
-// stored is as in store/symtab. Pieces have 1 MiB: one of 64 KiB needs 5 % more.
+// stored is as in store/symtab. A chunk has the functions and states from its start to that of the next.
+// Its lists are columns, so that they compress:
+//
+//	functions  distances from the end of the one before or the chunk's start | lengths | flags u8 |
+//	           numbers of calls, of jumps, of callers
+//	calls      distances of return addresses from the one before or the function's start |
+//	           kinds u8, with 4 for an own frame and 8 for one that is passed on | targets
+//	jumps      kinds u8 | targets
+//	callers    distances of their numbers, from that of the function
+//	states     n | distances | states u8
+//
+// The target of a Local call or jump is the number of its function, as the distance from that of the one
+// before; of a Resolved one the number of its resolver. The first block of symbols has
+//
+//	symbols    versions: n | { length | text } | imports | resolvers: { n | { function } }
+//	import     hash of the name u64 | version u16
+//
+// and the next ones have exports, by hash, exportsPerBlock in each:
+//
+//	export     hash u64 | function + 1, or its resolver's number + 1, u32 | version u16 | flags u16
+//
+// Hashes are the first 8 bytes of SHA-256, integers of fixed size little-endian.
 package calltab
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -31,175 +52,111 @@ import (
 const Version = 1
 
 const (
-	magic      = "CALTAB"
-	pieceSize  = 1 << 20
-	inlineSize = 8 << 10 // bytes of pieces that are kept in the header
-	maxPieces  = 1 << 10
+	magic           = "CALTAB"
+	chunkFuncs      = 128
+	maxSpan         = 1 << 31  // bytes of code of a chunk
+	inlineSize      = 8 << 10  // bytes of blocks that are kept in the header
+	exportsPerBlock = 32 << 10 // of exportSize bytes
+	importSize      = 10
+	exportSize      = 16
+	// maxCallers is how many callers of a function are listed, so that it has few.
+	maxCallers = 8
 )
 
 // Tags of a header.
 const (
 	tagSummary = 1 + iota
-	tagPieces
+	tagChunks
+	tagSymbols
 	tagInline
+)
+
+// Bits of the flags of a function.
+const (
+	flagOpen = 1 << iota
+	flagUnknown
+	flagLeaps
+	flagClosed
+	knownFlags = 1<<iota - 1
+)
+
+// Bits of the kind of a call.
+const (
+	kindOwn    = 4
+	kindPasses = 8
+)
+
+// Bits of the flags of an export.
+const (
+	flagHidden = 1 << iota
+	flagResolver
 )
 
 // digestDomain separates digests of tables from other hashes.
 const digestDomain = "symbolize calltab 1\n"
 
-// Encode makes the stored form of a table; nil for one without functions.
-func Encode(t *calls.Table) *symtab.Encoded {
-	if len(t.Funcs) == 0 {
-		return nil
-	}
-	raw := t.Append(nil)
-	out := &symtab.Encoded{Funcs: len(t.Funcs), Digest: digestOf(raw)}
-	for i := range t.Funcs {
-		out.Named += uint64(t.Funcs[i].End - t.Funcs[i].Start)
-	}
-	var pieces, all []byte
-	for len(raw) > 0 {
-		n := min(len(raw), pieceSize)
-		stored, entry := symtab.Pack(raw[:n])
-		raw = raw[n:]
-		pieces = entry.Append(pieces)
-		out.Chunks = append(out.Chunks, stored)
-		if len(all) <= inlineSize {
-			all = append(all, stored...)
-		}
-	}
-	summary := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(out.Funcs)), out.Named)
-	head := symtab.AppendTagged(append([]byte(magic), Version, 0), tagSummary, summary)
-	out.Header = symtab.AppendTagged(head, tagPieces, pieces)
-	if len(all) <= inlineSize {
-		out.Header, out.Chunks = symtab.AppendTagged(out.Header, tagInline, all), nil
-	}
-	return out
+// Target is where a call or a jump goes.
+type Target struct {
+	// N is the number of a function of the table (Local), of an import (Imported), or of a resolver
+	// (Resolved).
+	N    int32
+	Kind calls.TargetKind
+	// Own and Passes are of calls, see calls.Table.FrameAt.
+	Own, Passes bool
 }
 
-func digestOf(raw []byte) (sum [32]byte) {
-	h := sha256.New()
-	h.Write([]byte(digestDomain))
-	h.Write(raw)
-	h.Sum(sum[:0])
-	return sum
+// Call is a call of a function, behind which it goes on.
+type Call struct {
+	behind uint32 // from the start of the chunk
+	Target
 }
 
-// Table is a stored table of calls. It is for one goroutine at a time.
-type Table struct {
-	funcs, covered uint64
-	pieces         []symtab.Packed
-	inline         bool // the pieces are in the header
-	blocks         symtab.Blocks
+// Symbol is a name, hashed, with its version, "" for none.
+type Symbol struct {
+	Name    uint64
+	Version string
+}
+
+// Export is a function that the object exports.
+type Export struct {
+	Version  string
+	Hidden   bool  // not the default version
+	Resolver bool  // N is the number of a resolver, which returns the function to be called
+	N        int32 // of a function of the table, -1 for none
 }
 
 func formatError(format string, args ...any) error {
 	return fmt.Errorf("table of calls: %w: %s", symtab.ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// Open reads a table's header. It keeps both arguments; blocks may be nil if the table is wholly in its
-// header. Errors wrap symtab.ErrFormat or symtab.ErrVersion.
-func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
-	payload, err := symtab.Payloads(header, magic, Version, tagInline)
-	if err != nil {
-		return nil, fmt.Errorf("table of calls: %w", err)
-	}
-	t := &Table{blocks: blocks, inline: payload[tagInline] != nil}
-	r := decode.New("summary", payload[tagSummary], 0, false)
-	t.funcs, t.covered = r.Uvarint(), r.Uvarint()
-	if err := r.Err(); err != nil || t.funcs == 0 || t.funcs > symtab.MaxTable {
-		return nil, formatError("%d functions", t.funcs)
-	}
-	r = decode.New("pieces", payload[tagPieces], 0, false)
-	for r.Left() > 0 && len(t.pieces) < maxPieces {
-		var p symtab.Packed
-		p.Read(r)
-		if p.Raw() > pieceSize {
-			r.Fail("a piece of %d bytes", p.Raw())
-		}
-		t.pieces = append(t.pieces, p)
-	}
-	if err := r.Err(); err != nil || r.Left() > 0 || len(t.pieces) == 0 {
-		return nil, formatError("pieces: %v", err)
-	}
-	if t.inline {
-		if t.blocks, err = symtab.InlineBlocks(payload[tagInline], t.pieces, nil); err != nil {
-			return nil, fmt.Errorf("table of calls: %w", err)
-		}
-	} else if blocks == nil {
-		return nil, formatError("no pieces")
-	}
-	return t, nil
+// summary describes a table.
+type summary struct {
+	funcs, covered, imports, exports, resolvers uint64
+	linker                                      bool
 }
 
-// content returns the content, unpacked.
-func (t *Table) content() (raw []byte, err error) {
-	size := 0
-	for _, p := range t.pieces {
-		size += p.Raw()
+func (s *summary) append(b []byte) []byte {
+	for _, n := range []uint64{s.funcs, s.covered, s.imports, s.exports, s.resolvers} {
+		b = binary.AppendUvarint(b, n)
 	}
-	for i, p := range t.pieces {
-		stored, err := t.blocks.Block(symtab.Chunk, i)
-		if err != nil {
-			return nil, err
-		}
-		b, err := p.Unpack(nil, stored)
-		if err != nil {
-			return nil, err
-		}
-		if raw == nil { // a first block was there: the sizes are no invention
-			raw = make([]byte, 0, size)
-		}
-		raw = append(raw, b...)
+	if s.linker {
+		return append(b, 1)
 	}
-	return raw, nil
+	return append(b, 0)
 }
 
-// Calls decodes the table.
-func (t *Table) Calls() (*calls.Table, error) {
-	raw, err := t.content()
-	if err != nil {
-		return nil, err
+func (s *summary) read(b []byte) error {
+	r := decode.New("summary", b, 0, false)
+	for _, n := range []*uint64{&s.funcs, &s.covered, &s.imports, &s.exports, &s.resolvers} {
+		*n = r.Uvarint()
 	}
-	table, err := calls.Parse(raw)
-	if err != nil {
-		return nil, formatError("%v", err)
+	s.linker = r.U8() == 1
+	switch {
+	case r.Err() != nil:
+		return formatError("%v", r.Err())
+	case s.funcs == 0 || max(s.funcs, s.imports, s.exports, s.resolvers) > symtab.MaxTable:
+		return formatError("%d functions, %d imports, %d exports, %d resolvers", s.funcs, s.imports, s.exports,
+			s.resolvers)
 	}
-	return table, nil
-}
-
-// Digest reads the whole table, checks that it is as the format has it, and returns the digest of its
-// content.
-func (t *Table) Digest() (sum [32]byte, err error) {
-	raw, err := t.content()
-	if err != nil {
-		return sum, err
-	}
-	table, err := calls.Parse(raw)
-	if err != nil {
-		return sum, formatError("%v", err)
-	}
-	covered := uint64(0)
-	for i := range table.Funcs {
-		covered += uint64(table.Funcs[i].End - table.Funcs[i].Start)
-	}
-	if uint64(len(table.Funcs)) != t.funcs || covered != t.covered {
-		return sum, formatError("%d functions of %d bytes, the summary has %d of %d", len(table.Funcs), covered,
-			t.funcs, t.covered)
-	}
-	return digestOf(raw), nil
-}
-
-// NumFuncs returns the number of functions.
-func (t *Table) NumFuncs() int { return int(t.funcs) }
-
-// Named returns the bytes of code in functions.
-func (t *Table) Named() uint64 { return t.covered }
-
-// NumBlocks returns the number of blocks of a kind outside the header.
-func (t *Table) NumBlocks(kind symtab.BlockKind) int {
-	if t.inline || kind != symtab.Chunk {
-		return 0
-	}
-	return len(t.pieces)
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // FileCalls returns the calls of a file that runs, with its PT_LOAD segments; nil if it is not of a
 // machine whose calls are known.
-func FileCalls(path string) (t *calls.Table, segments []elf.Segment, err error) {
+func FileCalls(path string) (t *calltab.Table, segments []elf.Segment, err error) {
 	f, err := files.Open(path)
 	if err != nil {
 		return nil, nil, pathReason(err)
@@ -30,7 +30,15 @@ func FileCalls(path string) (t *calls.Table, segments []elf.Segment, err error) 
 	if rules == nil {
 		return nil, nil, nil
 	}
-	t, err = s.calls(ef, rules)
+	found, err := s.calls(ef, rules)
+	if err != nil || found == nil {
+		return nil, nil, err
+	}
+	encoded := calltab.Encode(found)
+	if encoded == nil {
+		return nil, nil, nil
+	}
+	t, err = calltab.Open(encoded.Header, encoded)
 	return t, ef.Segments, err
 }
 

@@ -9,9 +9,9 @@ import (
 
 // Restack returns the profile of the samples of p with other stacks: nodes are a tree of places from
 // the outermost, and stacks has for each stack of p with samples its node. Places refer to objects,
-// which begin with those of p. The profile has no names. Values of nodes become its locations.
+// which begin with those of p. The profile has no names. Nodes are changed. locations are those of places in the profile.
 func Restack(p *ingest.Profile, objects []ingest.Object, places []intern.Pair, nodes []intern.Node,
-	stacks []uint32) *ingest.Profile {
+	stacks []uint32) (q *ingest.Profile, locations []ingest.LocationID) {
 	used := make([]bool, len(objects))
 	seen := make([]bool, len(places))
 	for _, n := range nodes[1:] {
@@ -40,7 +40,7 @@ func Restack(p *ingest.Profile, objects []ingest.Object, places []intern.Pair, n
 			used[k] = true
 		}
 	}
-	q := &ingest.Profile{Strings: p.Strings, Events: p.Events, Meta: p.Meta, Stats: p.Stats}
+	q = &ingest.Profile{Strings: p.Strings, Events: p.Events, Meta: p.Meta, Stats: p.Stats}
 	var numbers []ingest.ObjectID
 	q.Objects, numbers = Objects(objects, used)
 	for i := range q.Objects {
@@ -48,21 +48,30 @@ func Restack(p *ingest.Profile, objects []ingest.Object, places []intern.Pair, n
 			*k = numbers[*k]
 		}
 	}
-	rows := make([]Row, 0, len(p.Samples))
+	labels := make([]uint32, len(p.Samples))
 	var set Numbers[Labels]
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		rows = append(rows, Row{Stack: stacks[s.Stack], Count: s.Count, Weight: s.Weight,
-			Label: set.Number(Labels{Comm: uint32(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU,
-				Event: s.Event, Tags: uint32(s.Tags)})})
+		labels[i] = set.Number(Labels{Comm: uint32(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU,
+			Event: s.Event, Tags: uint32(s.Tags)})
+	}
+	rows := func(yield func(Row) bool) {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			if !yield(Row{Stack: stacks[s.Stack], Count: s.Count, Weight: s.Weight, Label: labels[i]}) {
+				return
+			}
+		}
 	}
 	same := func(code uint32) ingest.StringID { return ingest.StringID(code) }
 	shard := &Shard{Objects: numbers, Comms: same, Tags: same, Places: kept,
-		Stacks: []intern.Tree{intern.Pack(nodes)}, Rows: slices.Values(rows), Labels: set.List}
+		Stacks: []intern.Tree{intern.Pack(nodes)}, Rows: rows, Labels: set.List}
 	Assemble(q, []*Shard{shard})
-	for i := range nodes[1:] {
-		v := &nodes[i+1].Value
-		*v = uint32(shard.Location[*v])
+	locations = make([]ingest.LocationID, len(places))
+	for i := range places {
+		if seen[i] {
+			locations[i] = shard.Location[number[i]]
+		}
 	}
-	return q
+	return q, locations
 }

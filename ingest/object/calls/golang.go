@@ -9,12 +9,7 @@ import (
 // goFunc has the rows of states of a function of Go.
 type goFunc struct {
 	addr.Range
-	rows []stateRow
-}
-
-type stateRow struct {
-	at    addr.Addr
-	state State
+	rows []Row
 }
 
 // golang puts the states of functions of Go in place of those that their rules have, but for places
@@ -23,12 +18,12 @@ func (r *reader) golang() {
 	if len(r.goRows) == 0 {
 		return
 	}
-	old := Table{starts: r.t.starts, states: r.t.states}
-	r.t.starts, r.t.states = nil, nil
+	old := Table{States: r.t.States}
+	r.t.States = nil
 	k := 0
 	before := func(end addr.Addr) { // copies rows below end
-		for ; k < len(old.starts) && old.starts[k] < end; k++ {
-			r.t.put(old.starts[k], old.states[k])
+		for ; k < len(old.States) && old.States[k].At < end; k++ {
+			r.t.put(old.States[k].At, old.States[k].State)
 		}
 	}
 	for _, f := range r.goRows {
@@ -37,11 +32,11 @@ func (r *reader) golang() {
 		rows := f.rows
 		for at := f.Start; at < f.End && len(f.rows) > 0; {
 			next := f.End
-			for len(rows) > 0 && rows[0].at <= at {
-				own, rows = rows[0].state, rows[1:]
+			for len(rows) > 0 && rows[0].At <= at {
+				own, rows = rows[0].State, rows[1:]
 			}
-			for k < len(old.starts) && old.starts[k] <= at {
-				state, k = old.states[k], k+1
+			for k < len(old.States) && old.States[k].At <= at {
+				state, k = old.States[k].State, k+1
 			}
 			if state == Outer {
 				r.t.put(at, Outer)
@@ -49,10 +44,10 @@ func (r *reader) golang() {
 				r.t.put(at, own)
 			}
 			if len(rows) > 0 {
-				next = min(next, rows[0].at)
+				next = min(next, rows[0].At)
 			}
-			if k < len(old.starts) {
-				next = min(next, old.starts[k])
+			if k < len(old.States) {
+				next = min(next, old.States[k].At)
 			}
 			at = next
 		}
@@ -92,20 +87,20 @@ func (g *goFrames) add(in *insn, next addr.Addr) {
 }
 
 // states returns the rows of the function, in place of those that follow from its rules.
-func (g *goFrames) states(t *Table, fn *Func) (list []stateRow) {
+func (g *goFrames) states(t *Table, fn *Func) (list []Row) {
 	switch first := t.State(fn.Start); {
 	case first == Ends || first == Signal:
 		return nil
 	case g.other || fn.Unknown:
-		return []stateRow{{fn.Start, Unproven}}
+		return []Row{{fn.Start, Unproven}}
 	case g.set == 0:
 		// Without a frame; or assembly that moves the stack pointer.
 		if len(g.back) > 0 {
-			return []stateRow{{fn.Start, Unproven}}
+			return []Row{{fn.Start, Unproven}}
 		}
-		return []stateRow{{fn.Start, Outer}}
+		return []Row{{fn.Start, Outer}}
 	}
-	list = append(list, stateRow{fn.Start, Outer}, stateRow{g.set, Own})
+	list = append(list, Row{fn.Start, Outer}, Row{g.set, Own})
 	ends := g.ends
 	for _, at := range g.back {
 		for len(ends) > 0 && ends[0] <= at {
@@ -114,9 +109,9 @@ func (g *goFrames) states(t *Table, fn *Func) (list []stateRow) {
 		if at < g.set {
 			continue
 		}
-		list = append(list, stateRow{at, Outer})
+		list = append(list, Row{at, Outer})
 		if len(ends) > 0 {
-			list = append(list, stateRow{ends[0], Own})
+			list = append(list, Row{ends[0], Own})
 		}
 	}
 	return list

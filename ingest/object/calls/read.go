@@ -3,6 +3,7 @@ package calls
 import (
 	"cmp"
 	stdelf "debug/elf"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func Read(f *elf.File, rules *cfi.Builder, opts Options) (*Table, error) {
 		f.Class != stdelf.ELFCLASS64 || f.BigEndian || rules.Arch.Machine != f.Machine {
 		return nil, nil
 	}
-	t := &Table{resolvers: make(map[addr.Addr][]addr.Addr)}
+	t := &Table{Resolvers: make(map[addr.Addr][]addr.Addr)}
 	dyn, err := readDynamic(f, t)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ type reader struct {
 	// mentioned are the functions whose addresses the code of a resolver has, by function.
 	mentioned map[int][]addr.Addr
 	goRows    []goFunc
+	rest      []codeSection // of functions that are Unknown
 }
 
 type codeSection struct {
@@ -169,10 +171,10 @@ func (r *reader) states() {
 
 // put adds a row; equal neighbours are one.
 func (t *Table) put(at addr.Addr, s State) {
-	if n := len(t.states); n > 0 && t.states[n-1] == s {
+	if n := len(t.States); n > 0 && t.States[n-1].State == s {
 		return
 	}
-	t.starts, t.states = append(t.starts, at), append(t.states, s)
+	t.States = append(t.States, Row{at, s})
 }
 
 // setUp is the length in bytes of the instruction that makes the stack pointer the frame pointer, and
@@ -237,6 +239,7 @@ func (r *reader) function(i int) {
 		in, ok := r.decode(b, at)
 		if !ok {
 			fn.Unknown = true
+			r.rest = append(r.rest, codeSection{addr.Range{Start: at, End: fn.End}, b})
 			break
 		}
 		b, at = b[in.size:], at+addr.Addr(in.size)
@@ -413,6 +416,11 @@ func (r *reader) addresses() {
 		open(r.t.Exports[i].At)
 	}
 	open(r.f.Entry)
+	for _, s := range r.rest { // any four bytes may be the distance to a function
+		for i := 0; i+4 <= len(s.bytes); i++ {
+			open(s.Start + addr.Addr(i+4) + addr.Addr(int64(int32(binary.LittleEndian.Uint32(s.bytes[i:])))))
+		}
+	}
 	if r.f.Type != stdelf.ET_EXEC {
 		return
 	}
@@ -449,7 +457,7 @@ func (r *reader) returned() {
 			}
 		}
 		slices.Sort(list)
-		r.t.resolvers[a] = slices.Compact(list)
+		r.t.Resolvers[a] = slices.Compact(list)
 	}
 	for _, t := range r.dyn.slots {
 		if t.Kind == Resolved {

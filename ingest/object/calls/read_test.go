@@ -64,8 +64,8 @@ func TestRead(t *testing.T) {
 	if len(table.Imports) != 1 || table.Imports[0].Name != "memcpy" {
 		t.Errorf("imports %v", table.Imports)
 	}
-	if e := table.Named("main"); len(e) != 1 || e[0].At != b.Start["main"] {
-		t.Errorf("exports of main: %v", e)
+	if e := table.Exports; len(e) != 1 || e[0].Name != "main" || e[0].At != b.Start["main"] {
+		t.Errorf("exports %v", e)
 	}
 	for name, f := range funcs(table, b) {
 		if open := name == "main" || name == "taken"; f.Open != open || f.Leaps != (name == "leaps") ||
@@ -80,11 +80,28 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s jumps to %v", name, got)
 		}
 	}
-	if _, ok := table.Before(b.Returns["main"][0]); !ok {
-		t.Error("no call before the first return address of main")
+	if got := table.CallsOf(table.Func(b.Start["main"]))[0].Return; got != b.Returns["main"][0] {
+		t.Errorf("the first call of main ends at %#x", uint64(got))
 	}
-	if _, ok := table.Before(b.Returns["main"][0] + 1); ok {
-		t.Error("a call before an address behind it")
+}
+
+// TestUnknown takes the address of every function that code which cannot be decoded may call.
+func TestUnknown(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ops  []Op
+		open bool
+	}{
+		{"decoded", Body(Call("leaf")), false},
+		{"unknown before the call", Body(Bytes("\x06"), Call("leaf")), true},
+		{"unknown behind the call", Body(Call("leaf"), Bytes("\x06")), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table, b := read(t, &Object{Funcs: []Func{{Name: "leaf", Ops: Body(Work())}, {Name: "f", Ops: c.ops}}})
+			if f := funcs(table, b)["leaf"]; f.Open != c.open {
+				t.Errorf("open %v", f.Open)
+			}
+		})
 	}
 }
 

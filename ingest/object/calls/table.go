@@ -9,8 +9,6 @@
 package calls
 
 import (
-	"cmp"
-	"slices"
 	"sort"
 
 	"symbolize/ingest/addr"
@@ -21,13 +19,13 @@ type State uint8
 
 // The states.
 const (
-	Unproven State = iota // no rule says it
-	Outer                 // of a function further out: unchanged since the function was called
-	Own                   // of the function: the return address is above the saved frame pointer
-	Used                  // saved, and perhaps another value since
-	Ends                  // the function has no caller
-	Signal                // a signal handler returns here
-	numStates
+	Unproven  State = iota // no rule says it
+	Outer                  // of a function further out: unchanged since the function was called
+	Own                    // of the function: the return address is above the saved frame pointer
+	Used                   // saved, and perhaps another value since
+	Ends                   // the function has no caller
+	Signal                 // a signal handler returns here
+	NumStates              // how many there are
 )
 
 // TargetKind is how the target of a call or jump is known.
@@ -79,18 +77,23 @@ type Export struct {
 	At       addr.Addr
 }
 
-// Table has the calls of one object. It is immutable.
-type Table struct {
-	Funcs   []Func // by address, disjoint
-	Calls   []Call // by address
-	Imports []Symbol
-	Exports []Export // by name, then version
-	Linker  bool     // the object is the dynamic linker, which stubs may call first
+// Row is a place from which on a state holds, until the next row.
+type Row struct {
+	At    addr.Addr
+	State State
+}
 
-	jumps     []Target
-	resolvers map[addr.Addr][]addr.Addr
-	starts    []addr.Addr // where states begin
-	states    []State
+// Table has the calls of one object. store/calltab has the form in which they are stored and asked.
+type Table struct {
+	Funcs     []Func // by address, disjoint
+	Calls     []Call // by address
+	Imports   []Symbol
+	Exports   []Export
+	Linker    bool                      // the object is the dynamic linker, which stubs may call first
+	Resolvers map[addr.Addr][]addr.Addr // functions that resolvers may return, by resolver
+	States    []Row                     // by address
+
+	jumps []Target
 }
 
 // Func returns the number of the function at an address, -1 for none.
@@ -108,27 +111,13 @@ func (t *Table) CallsOf(f int) []Call { s := t.Funcs[f].calls; return t.Calls[s.
 // JumpsOf returns the targets of direct jumps out of a function.
 func (t *Table) JumpsOf(f int) []Target { s := t.Funcs[f].jumps; return t.jumps[s.from:s.to] }
 
-// Variants returns the functions that a resolver may return; nil if they are not known.
-func (t *Table) Variants(resolver addr.Addr) []addr.Addr { return t.resolvers[resolver] }
-
-// Before returns the call that ends at an address.
-func (t *Table) Before(ret addr.Addr) (Call, bool) {
-	i, ok := slices.BinarySearchFunc(t.Calls, ret, func(c Call, a addr.Addr) int {
-		return cmp.Compare(c.Return, a)
-	})
-	if !ok {
-		return Call{}, false
-	}
-	return t.Calls[i], true
-}
-
 // State returns the state of the frame pointer at an address; at a call, of its last byte.
 func (t *Table) State(a addr.Addr) State {
-	i := sort.Search(len(t.starts), func(i int) bool { return t.starts[i] > a }) - 1
+	i := sort.Search(len(t.States), func(i int) bool { return t.States[i].At > a }) - 1
 	if i < 0 {
 		return Unproven
 	}
-	return t.states[i]
+	return t.States[i].State
 }
 
 // FrameAt returns whose frame the frame pointer can be at a call in function f: the function's own, or
@@ -145,14 +134,4 @@ func (t *Table) FrameAt(f int, c Call) (own, passes bool) {
 		return true, true
 	}
 	return false, false
-}
-
-// Named returns the exports with a name.
-func (t *Table) Named(name string) []Export {
-	i := sort.Search(len(t.Exports), func(i int) bool { return t.Exports[i].Name >= name })
-	n := i
-	for n < len(t.Exports) && t.Exports[n].Name == name {
-		n++
-	}
-	return t.Exports[i:n]
 }
