@@ -14,8 +14,8 @@ import (
 // summaryMissing is how many rows of missing objects the summary shows.
 const summaryMissing = 10
 
-// WriteShort writes the coverage in three lines at most, broken at words on a terminal: the samples,
-// the named part of them, and what is missing most, with its fix.
+// WriteShort writes the coverage in four lines at most, broken at words on a terminal: the samples,
+// the named part of them, checked callers, and what is missing most, with its fix.
 func (c *Coverage) WriteShort(w io.Writer, style table.Style) error {
 	lost := ""
 	if c.Lost > 0 {
@@ -27,6 +27,9 @@ func (c *Coverage) WriteShort(w io.Writer, style table.Style) error {
 			"%s", share100(c.Named), share100(c.NamedFrames), table.Count(int(c.Frames), "frame", "frames")))
 	} else {
 		lines = append(lines, "named      none: there are no frames")
+	}
+	if c.Callers != nil {
+		lines = append(lines, "callers    "+c.Callers.String())
 	}
 	if len(c.Missing) > 0 {
 		m := &c.Missing[0]
