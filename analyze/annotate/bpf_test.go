@@ -3,6 +3,7 @@ package annotate
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -87,5 +88,37 @@ func TestParseLayers(t *testing.T) {
 		if got, err := ParseLayers(text); got != want || (err != nil) != (want == 0) {
 			t.Errorf("%q: %b, %v", text, got, err)
 		}
+	}
+}
+
+func TestDiffInsts(t *testing.T) {
+	for _, row := range []struct{ before, after, want string }{
+		{"", "", ""},
+		{"exit", "exit", " 0 exit"},
+		{"r1 = map[sums]", "r1 = map[id:7]", " 0 r1 = map[sums]"},
+		{"call bpf_f#1|goto pc+1", "call bpf_f#912|goto pc-5", " 0 call bpf_f#912| 1 goto pc-5"},
+		{"call bpf_f#1", "call bpf_g#1", "-0 call bpf_f#1|+0 call bpf_g#1"},
+		{"a|b|c|d", "a|x|c|y|d", " 0 a|-1 b|+1 x| 2 c|+3 y| 4 d"},
+		{"", "a", "+0 a"},
+		{"a|b", "", "-0 a|-1 b"},
+	} {
+		split := func(text string) (list []LayerInst) {
+			for i, s := range strings.FieldsFunc(text, func(r rune) bool { return r == '|' }) {
+				list = append(list, LayerInst{i, s})
+			}
+			return list
+		}
+		var got []string
+		for _, x := range diffInsts(split(row.before), split(row.after)) {
+			got = append(got, fmt.Sprintf("%c%d %s", x.mark, x.Index, x.Text))
+		}
+		if text := strings.Join(got, "|"); text != row.want {
+			t.Errorf("%q, %q: %q, want %q", row.before, row.after, text, row.want)
+		}
+	}
+	long := make([]LayerInst, 2000) // without the table: all before, then all after
+	rows := diffInsts(long, long)
+	if len(rows) != 4000 || rows[1999].mark != '-' || rows[2000].mark != '+' {
+		t.Errorf("%d rows", len(rows))
 	}
 }

@@ -49,6 +49,9 @@ func (t *annotateWriter) layerNote(f *Function) {
 	case t.style.Layers == 0:
 	case f.BPF != nil && shown:
 		fmt.Fprintf(t, "  BPF: %s after the verifier\n", counted(uint64(f.BPF.Instructions), "instruction"))
+		if f.BPF.Object != "" {
+			fmt.Fprintf(t, "  BPF before the verifier (-): %s\n", f.BPF.Object)
+		}
 		if f.BPF.OneRun != "" {
 			fmt.Fprintf(t, "  note: which code they became is not known: %s\n", f.BPF.OneRun)
 		}
@@ -84,12 +87,12 @@ func (t *annotateWriter) layers(f *Function) {
 			t.sourceRow(w, l)
 			last = key
 		}
-		for k, in := range r.Instructions {
+		for k, x := range r.rows {
 			share := ""
 			if k == 0 && r.Samples > 0 {
 				share = fmt.Sprintf("%.2f", r.Percent)
 			}
-			t.row(w, share, fmt.Sprintf("%4d: %s", in.Index, in.Text))
+			t.bpfRow(w, share, f, x)
 		}
 		for len(rest) > 0 && rest[0].Offset < r.Offset+r.Length {
 			if t.has(MachineCode) {
@@ -97,5 +100,24 @@ func (t *annotateWriter) layers(f *Function) {
 			}
 			rest = rest[1:]
 		}
+		for i := range r.Removed {
+			x := &r.Removed[i]
+			if t.has(Source) && x.Line != 0 {
+				t.sourceRow(w, &Line{File: x.File, Line: x.Line, Source: x.source})
+				last = lineKey{}
+			}
+			for _, in := range x.Original {
+				t.bpfRow(w, "", f, layerRow{'-', in})
+			}
+		}
 	}
+}
+
+// bpfRow writes a BPF instruction; marked, if those before the verifier are known.
+func (t *annotateWriter) bpfRow(w int, share string, f *Function, x layerRow) {
+	text := fmt.Sprintf("%4d: %s", x.Index, x.Text)
+	if f.BPF.Object != "" {
+		text = fmt.Sprintf("%c %4d: %s", x.mark, x.Index, x.Text)
+	}
+	t.row(w, share, text)
 }

@@ -203,6 +203,9 @@ func (l *layout) bpf() {
 		return
 	}
 	l.out.BPFTitle = counted(uint64(layer.Instructions), "BPF instruction") + " after the verifier"
+	if layer.Object != "" {
+		l.out.BPFTitle += "; - before it, in " + layer.Object
+	}
 	if layer.OneRun != "" {
 		l.out.Notes = append(l.out.Notes, "which code the BPF instructions became is not known: "+layer.OneRun)
 	}
@@ -214,8 +217,8 @@ func (l *layout) bpf() {
 				Text: LineText(path.Base(k.file), k.line) + "  " + r.source})
 			last = k
 		}
-		for n, in := range r.Instructions {
-			row := bpfRow{Index: strconv.Itoa(in.Index), Text: in.Text}
+		for n, x := range r.rows {
+			row := layer.row(x)
 			if n == 0 && r.Samples > 0 {
 				row.Percent, row.Heat = percent(r.Percent), heat(r.Percent)
 			}
@@ -224,5 +227,19 @@ func (l *layout) bpf() {
 			}
 			l.out.BPF = append(l.out.BPF, row)
 		}
+		for i := range r.Removed {
+			for _, in := range r.Removed[i].Original {
+				l.out.BPF = append(l.out.BPF, layer.row(layerRow{'-', in}))
+			}
+		}
 	}
+}
+
+// row is the row of an instruction, marked if those before the verifier are known.
+func (layer *BPFLayer) row(x layerRow) bpfRow {
+	text := x.Text
+	if layer.Object != "" {
+		text = string(x.mark) + " " + text
+	}
+	return bpfRow{Index: strconv.Itoa(x.Index), Text: text}
 }

@@ -16,7 +16,7 @@ const callBase = "__bpf_call_base"
 
 // bpfInstructions returns the BPF instructions of a loaded function, with names from symbols, which
 // may be nil.
-func bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) (*annotate.BPFCode, error) {
+func (c *Finder) bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) (*annotate.BPFCode, error) {
 	p := l.program
 	in, err := p.Instructions(l.fn)
 	if err != nil {
@@ -52,6 +52,9 @@ func bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) 
 		}
 	}
 	code.Instructions = disasm.BPF(in.Code, p.BigEndian, names)
+	if o, f := c.original(l, in); f != nil {
+		addOriginal(code, in, o, f)
+	}
 	return code, nil
 }
 

@@ -46,6 +46,7 @@ type Finder struct {
 	captures []*input.Capture // added captures; they may be closed
 	loads    map[buildid.Key][]bpfLoad
 	files    map[buildid.Key]*fileCode
+	objects  map[string]*bpfObject // BPF object files by path, nil for other files
 	dumps    map[buildid.Key]*dumpCode
 	kernels  map[buildid.Key]*symbolFinder // by build ID of the kernel or a module
 	copies   map[buildid.Key]kernelCopy    // by build ID of the kernel
@@ -193,7 +194,7 @@ func (c *Finder) bpfCode(l *bpfLoad) (*annotate.Code, error) {
 				"the program's BTF")
 		}
 	}
-	code.BPF = func() (*annotate.BPFCode, error) { return bpfInstructions(l, code.Symbols) }
+	code.BPF = func() (*annotate.BPFCode, error) { return c.bpfInstructions(l, code.Symbols) }
 	code.Program = programOf(l)
 	if f.Start == 0 {
 		return code, nil

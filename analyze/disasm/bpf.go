@@ -2,6 +2,10 @@ package disasm
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/cilium/ebpf/asm"
 
 	"symbolize/ingest/decode"
 )
@@ -26,6 +30,26 @@ type BPFNames struct {
 	Function func(i int32) string
 	// Map names a map by its ID.
 	Map func(id uint32) string
+	// Symbol names what an instruction refers to, by its Index, before all others.
+	Symbol func(index int) string
+}
+
+// BPFHelper returns the name of a helper by its number in programs before the verifier, "" if it is
+// not known (enum bpf_func_id in include/uapi/linux/bpf.h).
+func BPFHelper(number int32) string {
+	camel, ok := strings.CutPrefix(asm.BuiltinFunc(number).String(), "Fn")
+	if !ok || number <= 0 {
+		return ""
+	}
+	var name strings.Builder
+	name.WriteString("bpf")
+	for _, c := range camel {
+		if unicode.IsUpper(c) {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToLower(c))
+	}
+	return name.String()
 }
 
 const bpfInsnSize = 8
@@ -37,6 +61,7 @@ type bpfInsn struct {
 	off      int16
 	imm      int32
 	next     int32 // imm of the next instruction, for loads of 64 bits
+	symbol   string
 	names    *BPFNames
 }
 
@@ -94,6 +119,9 @@ func BPF(code []byte, bigEndian bool, names *BPFNames) []BPFInst {
 			in.dst, in.src = in.src, in.dst
 		}
 		x := BPFInst{Index: at / bpfInsnSize, Size: 1}
+		if names.Symbol != nil {
+			in.symbol = names.Symbol(x.Index)
+		}
 		if in.code == bpfLoad64 && len(b) >= 2*bpfInsnSize {
 			in.next = int32(decode.U32(b[bpfInsnSize+4:], bigEndian))
 			x.Size = 2
@@ -236,10 +264,16 @@ func (in *bpfInsn) constant() string {
 	case bpfFunc:
 		return fmt.Sprintf("subprog[%+d]", in.imm)
 	}
+	if in.symbol != "" {
+		return in.symbol
+	}
 	return fmt.Sprintf("0x%x", uint64(uint32(in.next))<<32|uint64(uint32(in.imm)))
 }
 
 func (in *bpfInsn) mapName() string {
+	if in.symbol != "" {
+		return in.symbol
+	}
 	if in.names.Map != nil {
 		if name := in.names.Map(uint32(in.imm)); name != "" {
 			return name
@@ -278,6 +312,9 @@ func (in *bpfInsn) jump() (string, bool) {
 // call is the text of a call: of a function of the program, of a kernel function, of a helper.
 func (in *bpfInsn) call() string {
 	name := func(f func(int32) string) string {
+		if in.symbol != "" {
+			return in.symbol
+		}
 		if f == nil {
 			return ""
 		}

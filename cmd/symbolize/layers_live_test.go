@@ -93,7 +93,7 @@ func TestLiveLayers(t *testing.T) {
 	loaded := loadEach(t, in("layers.o"))
 	runMain(t, "capture", "-o", in("bundle"), "--duration", "1ms")
 	runtime.KeepAlive(loaded)
-	same, others := 0, 0
+	same, others, changed := 0, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(loaded)) {
 		info, err := loaded[name].Info()
 		if err != nil {
@@ -102,7 +102,8 @@ func TestLiveLayers(t *testing.T) {
 		id, _ := info.ID()
 		want := parseXlated(t, command(t, dir, "bpftool", "prog", "dump", "xlated", "id", fmt.Sprint(id), "linum"))
 		var an annotate.Annotation
-		text := runMain(t, "--store", in("none"), "annotate", "-q", "--format", "json", in("bundle"), fmt.Sprintf("id:%d", id))
+		text := runMain(t, "--store", in("none"), "annotate", "-q", "--format", "json", "--with", in("layers.o"),
+			in("bundle"), fmt.Sprintf("id:%d", id))
 		if err := json.Unmarshal([]byte(text), &an); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,11 @@ func TestLiveLayers(t *testing.T) {
 				t.Errorf("%s: %s: no BPF instructions: %s", name, f.Name, f.NoBPF)
 				continue
 			}
+			if f.BPF.Object != in("layers.o") {
+				t.Errorf("%s: %s: its object file is not found", name, f.Name)
+			}
 			for _, r := range f.BPF.Runs {
+				changed += min(len(r.Original), 1) + len(r.Removed)
 				line := strconv.Itoa(int(r.Line))
 				for _, x := range r.Instructions {
 					got = append(got, translated{x.Index, x.Text, line})
@@ -144,7 +149,8 @@ func TestLiveLayers(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d programs: %d instructions equal, %d of them printed otherwise", len(loaded), same, others)
+	t.Logf("%d programs: %d instructions equal, %d of them printed otherwise; the verifier changed %d runs",
+		len(loaded), same, others, changed)
 	if same < 300 {
 		t.Error("too few to say anything")
 	}

@@ -54,6 +54,13 @@ type Function struct {
 	Rewritten string
 	// Lines are by offset in the function, in bytes of BPF code.
 	Lines []bpf.Line
+	// Records are all line records, also the compiler's own, of line 0.
+	Records []bpf.Line
+	// Code has the instructions, with references as a loader marks them. It aliases the reader's copy
+	// of the section.
+	Code []byte
+	// Symbols names what relocated instructions refer to, by their numbers in the function.
+	Symbols map[int]string
 	// Line and File are the start of the function; 0 and "" if unknown.
 	Line uint32
 	File string

@@ -82,11 +82,12 @@ func (fn *function) takeExt() {
 		if l.Offset >= fn.end {
 			break
 		}
+		l.Offset -= fn.start
+		l.Insn = l.Offset / insnSize
+		fn.Records = append(fn.Records, l)
 		if l.Line == 0 {
 			continue
 		}
-		l.Offset -= fn.start
-		l.Insn = l.Offset / insnSize
 		if n := len(fn.Lines); n == 0 {
 			fn.Line, fn.File = l.Line, l.File
 			l.Offset = 0

@@ -70,9 +70,16 @@ func (r *reader) readRelocations() {
 // they affect the tag, and lists the functions that it refers to.
 func (r *reader) resolve(fn *function) {
 	code := fn.section.code
+	fn.Code = code[fn.start:fn.end:fn.end]
 	for at := fn.start; at < fn.end; at += insnSize {
 		insn := code[at : at+insnSize]
 		x, relocated := fn.section.relocs[at]
+		if relocated && r.symbols[x.symbol].Name != "" {
+			if fn.Symbols == nil {
+				fn.Symbols = make(map[int]string)
+			}
+			fn.Symbols[int(at-fn.start)/insnSize] = r.symbols[x.symbol].Name
+		}
 		switch insn[0] {
 		case opLoadImm64:
 			switch {
