@@ -239,7 +239,7 @@
       const { heat, rows, rows_by: by, view } = app.model;
       const grid = rows || this.threadGrid(mask);
       if (grid) grid.bpf_programs = heat?.bpf_programs;
-      const grids = [[`samples by ${by || "thread"}, heaviest first` +
+      const grids = [[`samples by ${by || "thread, heaviest first"}` +
         (grid?.bpf_programs ? "; bars show when BPF programs were loaded" : ""), grid],
       ["samples by time, and by the part of a column", heat && { ...heat, bpf_programs: null }]];
       if (view === "heat map") grids.reverse();

@@ -139,11 +139,11 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 				"name one perf.data")
 		}
 		switch {
-		case o.of != "":
-			return runLatency(ctx, a, o, s, captures)
 		case o.format == cli.HTML:
 			return writePage(ctx, s, captures, o.output,
-				pageOptions{keep: o.Keep, view: o.view(), rows: o.by})
+				pageOptions{keep: o.Keep, view: o.view(), rows: o.by, of: o.of})
+		case o.of != "":
+			return runLatency(ctx, a, o, s, captures)
 		}
 		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
 			s.PrintWarnings(p)
@@ -163,7 +163,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 
 // view is what the page shows first.
 func (o *heatOptions) view() string {
-	if o.by != "" {
+	if o.by != "" || o.of != "" {
 		return flame.Timeline
 	}
 	return flame.HeatView

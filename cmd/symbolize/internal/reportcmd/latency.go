@@ -8,9 +8,11 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"symbolize/analyze/chart"
+	"symbolize/analyze/flame"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -51,6 +53,15 @@ type latency struct {
 	period  uint64
 }
 
+// newLatencies makes an empty latencies for the samples of an event.
+func newLatencies(p *ingest.Profile, event int, of string) *latencies {
+	l := &latencies{columns: make(map[uint64][]uint64), width: 1e6, unit: unitOf(&p.Events[event], of)}
+	for uint64(p.Meta.Duration)/l.width > latencyColumns {
+		l.width *= 2
+	}
+	return l
+}
+
 // add counts a sample.
 func (l *latencies) add(s *input.ReplaySample) {
 	if s.Time == perfdata.NoTime {
@@ -84,8 +95,14 @@ func (l *latencies) add(s *input.ReplaySample) {
 	l.worst = l.worst[:min(len(l.worst), worstSamples)]
 }
 
-// name names the stacks of the longest samples.
-func (l *latencies) name(p *ingest.Profile, d *report.Demangler) {
+// finish warns of samples that are left out and names the stacks of the longest.
+func (l *latencies) finish(a *cli.App, c *input.Capture, p *ingest.Profile) {
+	if l.sums > 0 {
+		a.Warn(fmt.Sprintf("%s: %d samples are left out, as they are sums of waits", c.Path(), l.sums),
+			"record single waits: perf record --off-cpu --off-cpu-thresh 0")
+	}
+	mode, _ := cli.ParseDemangle("", "simple")
+	d := report.NewDemangler(mode)
 	for i := range l.worst {
 		x := &l.worst[i]
 		for _, at := range x.at {
@@ -96,6 +113,69 @@ func (l *latencies) name(p *ingest.Profile, d *report.Demangler) {
 			x.Stack = append(x.Stack, ingest.Printable(name))
 		}
 	}
+}
+
+// show gives a page its rows, the longest times first, and the table of the longest.
+func (l *latencies) show(g *flame.Graph) {
+	m := l.heatMap("")
+	most := 0
+	for _, c := range m.Columns {
+		most = max(most, len(c.Counts))
+	}
+	if most == 0 {
+		return
+	}
+	rows := &flame.HeatGrid{Start: m.Columns[0].Start, Width: l.width, Columns: len(m.Columns)}
+	for slot := most - 1; slot >= 0; slot-- {
+		low, _ := m.Scale.Bounds(slot)
+		n, _ := strconv.ParseUint(low, 10, 64)
+		rows.Rows = append(rows.Rows, "from "+table.Quantity(n, l.quantityUnit()))
+	}
+	for i, c := range m.Columns {
+		for slot, n := range slices.Backward(c.Counts) {
+			if n > 0 {
+				rows.Cells = append(rows.Cells, flame.HeatCell{Column: i, Row: most - 1 - slot, Count: n})
+				rows.Total += n
+			}
+		}
+	}
+	for empty := l.emptyRows(m); empty > 0; empty-- {
+		rows.Rows = rows.Rows[:len(rows.Rows)-1]
+	}
+	g.Rows, g.RowsBy = rows, "time, longest first"
+	value := flame.TableColumn{Name: "time", Kind: flame.NanosecondsColumn}
+	if l.unit != "ns" {
+		g.RowsBy, value = l.unit+", greatest first", flame.TableColumn{Name: l.unit, Kind: flame.CountColumn}
+	}
+	t := flame.Table{Name: "Longest", Columns: []flame.TableColumn{value}}
+	for _, name := range []string{"seconds", "comm", "tid", "cpu", "stack, innermost first"} {
+		t.Columns = append(t.Columns, flame.TableColumn{Name: name, Kind: flame.TextColumn})
+	}
+	for i := range l.worst {
+		x := &l.worst[i]
+		t.Rows = append(t.Rows, []any{x.period, x.Seconds, x.Comm, fmt.Sprint(x.TID), fmt.Sprint(x.CPU),
+			strings.Join(x.Stack[:min(len(x.Stack), worstFrames)], " < ")})
+	}
+	g.Tables = append(g.Tables, t)
+}
+
+// emptyRows is how many of the shortest times have no sample.
+func (l *latencies) emptyRows(m *chart.HeatMap) int {
+	for slot := 0; ; slot++ {
+		for _, c := range m.Columns {
+			if slot < len(c.Counts) && c.Counts[slot] > 0 {
+				return slot
+			}
+		}
+	}
+}
+
+// quantityUnit is the unit of values as table.Quantity knows it.
+func (l *latencies) quantityUnit() string {
+	if l.unit == "ns" {
+		return "nanoseconds"
+	}
+	return l.unit
 }
 
 // widen joins pairs of columns.
@@ -168,10 +248,7 @@ func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session,
 			event = 0
 		}
 		a.PrintOtherEvents(p, event)
-		l := latencies{columns: make(map[uint64][]uint64), width: 1e6, unit: unitOf(&p.Events[event], o.of)}
-		for uint64(p.Meta.Duration)/l.width > latencyColumns {
-			l.width *= 2
-		}
+		l := newLatencies(p, event, o.of)
 		if err := c.Replay(ctx, func(s *input.ReplaySample) error {
 			if int(s.Event) == event {
 				l.add(s)
@@ -180,24 +257,15 @@ func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session,
 		}); err != nil {
 			return err
 		}
-		if l.sums > 0 {
-			a.Warn(fmt.Sprintf("%s: %d samples are left out, as they are sums of waits", c.Path(), l.sums),
-				"record single waits: perf record --off-cpu --off-cpu-thresh 0")
-		}
-		mode, _ := cli.ParseDemangle("", "simple")
-		l.name(p, report.NewDemangler(mode))
+		l.finish(a, c, p)
 		name := o.Event
 		if o.Weight != "" {
 			name = p.Events[event].Name + " " + o.of
 		}
 		m := l.heatMap(name + ": " + c.Path())
 		return a.WriteOutput(o.output, false, func(w io.Writer) error {
-			switch o.format {
-			case cli.JSON:
+			if o.format == cli.JSON {
 				return l.writeJSON(w, name, m)
-			case cli.HTML:
-				_, err := w.Write(m.AppendHTML(nil))
-				return err
 			}
 			return l.writeText(w, m)
 		})

@@ -29,6 +29,7 @@ type pageOptions struct {
 	sourceDir []string
 	view      string // flame.Graph.View, which needs times
 	rows      string // of the timeline: a word of timelineRows
+	of        string // has rows of times or values of samples in place of these: heatmap's --of
 	untimed   bool   // the samples of the graph have no times
 }
 
@@ -118,7 +119,7 @@ func (o *pageOptions) page(ctx context.Context, s *cli.Session, p *ingest.Profil
 		noteNewer(s.App, finder)
 	}
 	if c != nil && !o.untimed {
-		if err := o.addTimes(ctx, s, c, g, event, line); err != nil {
+		if err := o.addTimes(ctx, s, c, p, g, line); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +129,9 @@ func (o *pageOptions) page(ctx context.Context, s *cli.Session, p *ingest.Profil
 // addTimes gives a page the samples of its capture in order of time. Of a capture with too many
 // samples it has only the counts of an event, if it has code or is a view of times, and of one
 // without single samples nothing, which is an error in a view of times.
-func (o *pageOptions) addTimes(ctx context.Context, s *cli.Session, c *input.Capture, g *flame.Graph,
-	event int, line func(ingest.LocationID) uint32) error {
+func (o *pageOptions) addTimes(ctx context.Context, s *cli.Session, c *input.Capture, p *ingest.Profile,
+	g *flame.Graph, line func(ingest.LocationID) uint32) error {
+	event := s.Event(p)
 	var times *flame.Times
 	if !g.ManySamples() {
 		times = g.SetRanges(line)
@@ -137,10 +139,17 @@ func (o *pageOptions) addTimes(ctx context.Context, s *cli.Session, c *input.Cap
 		return nil
 	}
 	heat, rows := flame.NewHeatOffsets(), flame.NewHeatRows(flame.PageColumns)
+	var waits *latencies
+	if o.of != "" {
+		waits = newLatencies(p, max(event, 0), o.of)
+	}
 	err := c.Replay(ctx, func(s *input.ReplaySample) error {
 		if int(s.Event) == event {
 			heat.Add(s.Time, "")
-			if o.view == flame.Timeline {
+			switch {
+			case waits != nil:
+				waits.add(s)
+			case o.view == flame.Timeline:
 				rows.Add(s.Time, rowOf(o.rows, s))
 			}
 		}
@@ -160,8 +169,12 @@ func (o *pageOptions) addTimes(ctx context.Context, s *cli.Session, c *input.Cap
 	}
 	g.Heat = heat.Grid()
 	g.Heat.SetLives(livesOf(c, s.View()))
-	if o.view == flame.Timeline && (o.rows != timelineRows[0] || times == nil) {
-		g.Rows, g.RowsBy = rows.Grid(), o.rows
+	switch {
+	case waits != nil:
+		waits.finish(s.App, c, p)
+		waits.show(g)
+	case o.view == flame.Timeline && (o.rows != timelineRows[0] || times == nil):
+		g.Rows, g.RowsBy = rows.Grid(), o.rows+", heaviest first"
 	}
 	return err
 }
