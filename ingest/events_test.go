@@ -58,3 +58,44 @@ func TestEventNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestMatchEvent: an event is compared with the one of its name, else with the only one that differs
+// by modifiers, or by pprof's name of the clocks.
+func TestMatchEvent(t *testing.T) {
+	for _, tc := range []struct {
+		names, name string // units are counts, those of the clocks and of cpu nanoseconds
+		want        int
+	}{
+		{names: "cycles cpu-clock:u", name: "cpu-clock:u", want: 1},
+		{names: "cpu", name: "cpu-clock:u", want: 0},
+		{names: "cpu-clock:u", name: "cpu", want: 0},
+		{names: "cpu-clock:u cpu-clock:k", name: "cpu", want: -1},
+		{names: "task-clock", name: "cpu-clock", want: -1},
+		{names: "cycles:uppp instructions:uppp", name: "instructions", want: 1},
+		{names: "cycles:k", name: "cycles:u", want: -1},
+		{names: "cycles:u cycles", name: "cycles", want: 1},
+		{names: "sched:sched_wakeup", name: "sched:sched_switch", want: -1},
+		{names: "sched:sched_switch", name: "sched", want: -1},
+		{names: "page-faults", name: "cpu", want: -1},
+		{names: "", name: "cpu", want: -1},
+	} {
+		event := func(name string) Event {
+			e := Event{Name: name, Unit: "count"}
+			if e.IsClock() || name == "cpu" {
+				e.Unit = "nanoseconds"
+			}
+			return e
+		}
+		var events []Event
+		for _, name := range strings.Fields(tc.names) {
+			events = append(events, event(name))
+		}
+		e := event(tc.name)
+		if got := MatchEvent(events, &e); got != tc.want {
+			t.Errorf("%s among %s: %d, want %d", tc.name, tc.names, got, tc.want)
+		}
+	}
+	if e := (Event{Name: "cpu", Unit: "count"}); MatchEvent([]Event{{Name: "cpu", Unit: "nanoseconds"}}, &e) >= 0 {
+		t.Error("events of two units match")
+	}
+}

@@ -494,6 +494,55 @@ func EventNamed(names []string, name string) int {
 	return found
 }
 
+// IsClock reports whether an event is one of perf's software clocks, with any modifiers
+// ("cpu-clock:u"). A pprof profile of it alone has the event "cpu".
+func (e *Event) IsClock() bool {
+	name, _, _ := strings.Cut(e.Name, ":")
+	return name == "cpu-clock" || name == "task-clock"
+}
+
+// modifiers are the letters that perf takes after the name of an event (perf-list(1)).
+const modifiers = "ukhIGHpPSDWeb"
+
+// base returns the name of an event without modifiers, and whether it has some.
+func (e *Event) base() (name string, modified bool) {
+	if i := strings.LastIndexByte(e.Name, ':'); i > 0 && strings.Trim(e.Name[i+1:], modifiers) == "" {
+		return e.Name[:i], true
+	}
+	return e.Name, false
+}
+
+// MatchEvent returns the index of the event of another profile that an event is compared with: the
+// one with its name and unit, else the only one with its unit and its name but for modifiers, if one
+// of both has none; -1 if there is none. So "cpu-clock:u" of a recording is the "cpu" of its pprof
+// profile, and cycles:u is never compared with cycles:k.
+func MatchEvent(events []Event, e *Event) int {
+	base, modified := e.base()
+	found := -1
+	for i := range events {
+		other := &events[i]
+		if other.Unit != e.Unit {
+			continue
+		}
+		if other.Name == e.Name {
+			return i
+		}
+		name, also := other.base()
+		cpu := e.Name == "cpu" && other.IsClock() || other.Name == "cpu" && e.IsClock()
+		switch {
+		case !cpu && (name != base || also && modified):
+		case found >= 0:
+			found = len(events) // several
+		default:
+			found = i
+		}
+	}
+	if found == len(events) {
+		return -1
+	}
+	return found
+}
+
 // EventError is the error for a capture without the requested event.
 type EventError struct {
 	Capture string

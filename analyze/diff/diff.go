@@ -127,9 +127,9 @@ func New(base, sides []Input, opts Options) (*Diff, error) {
 // Diff compares the sides; options about stacks do not count.
 func (f *Folded) Diff(opts Options) *Diff {
 	d := &Diff{Event: f.New[0].Event, Unit: f.New[0].Unit, By: byText(opts.By),
-		Value: "flat", Filters: opts.Filter.Active(), Base: newSide(f.base, f.Base),
-		New: newSide(f.sides, f.New), MinShare: opts.MinShare, Fail: opts.FailAbove,
+		Value: "flat", Filters: opts.Filter.Active(), MinShare: opts.MinShare, Fail: opts.FailAbove,
 		Rows: []Row{}, unmatched: f.Unmatched()}
+	d.Base, d.New = f.Sides()
 	if opts.Cum {
 		d.Value = "cum"
 	}

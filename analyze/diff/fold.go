@@ -25,7 +25,7 @@ type Folded struct {
 
 // Sides describes both sides.
 func (f *Folded) Sides() (base, sides Side) {
-	return newSide(f.base, f.Base), newSide(f.sides, f.New)
+	return newSide(f.base, f.Base, f.New[0].Event), newSide(f.sides, f.New, f.New[0].Event)
 }
 
 // Fold adds up the profiles of both sides and matches their nodes. The event is the one of the
@@ -45,9 +45,7 @@ func Fold(base, sides []Input, opts calltree.Options) (*Folded, error) {
 	for i, in := range all {
 		o := opts
 		o.Squares = true
-		o.Event = slices.IndexFunc(in.Profile.Events, func(e ingest.Event) bool {
-			return e.Name == event.Name && e.Unit == event.Unit
-		})
+		o.Event = ingest.MatchEvent(in.Profile.Events, event)
 		if o.Event < 0 {
 			return nil, &ingest.EventError{Capture: in.Name, Event: event.Name,
 				Has: eventNames(in.Profile)}
@@ -108,6 +106,7 @@ type Described struct {
 	Duration    int64  `json:"duration_ns,omitempty"`
 	MainProgram string `json:"main_program,omitempty"`
 	BuildID     string `json:"build_id,omitempty"` // of the main program
+	Event       string `json:"event,omitempty"`    // if it is not the name of the first
 	Samples     uint64 `json:"samples"`
 	Total       uint64 `json:"total"`
 }
@@ -135,10 +134,14 @@ func (s *Side) totals() []float64 {
 	return totals
 }
 
-func newSide(inputs []Input, stacks []*calltree.Stacks) Side {
+// newSide describes profiles that are compared by an event.
+func newSide(inputs []Input, stacks []*calltree.Stacks, event string) Side {
 	side := Side{}
 	for i, in := range inputs {
 		d := describe(in, stacks[i])
+		if name := stacks[i].Event; name != event {
+			d.Event = name
+		}
 		side.Profiles = append(side.Profiles, d)
 		side.Samples += d.Samples
 	}

@@ -111,8 +111,12 @@ func (s *Side) Lines(unit string) (lines []string) {
 			return append(lines, fmt.Sprintf("and %d more", len(s.Profiles)-i))
 		}
 		p := &s.Profiles[i]
+		other := ""
+		if p.Event != "" {
+			other = "event " + p.Event
+		}
 		lines = append(lines, table.Join(", ", ingest.BaseName(p.Name), p.Host,
-			startText(p.StartNanos), programText(p),
+			startText(p.StartNanos), programText(p), other,
 			table.Thousands(p.Samples)+" samples", table.Quantity(p.Total, unit)))
 	}
 	return lines

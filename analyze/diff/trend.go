@@ -147,13 +147,17 @@ func (b *TrendBuilder) fold(in *Input) (*calltree.Stacks, error) {
 	if at := ingest.EventNamed(eventNames(p), wanted); at >= 0 {
 		wanted = p.Events[at].Name
 	}
-	o.Event = slices.IndexFunc(p.Events, func(e ingest.Event) bool {
-		return (wanted == "" || e.Name == wanted) && (b.event.Name == "" || e.Unit == b.event.Unit)
-	})
+	if b.event.Name != "" {
+		o.Event = ingest.MatchEvent(p.Events, &b.event)
+	} else {
+		o.Event = slices.IndexFunc(p.Events, func(e ingest.Event) bool { return wanted == "" || e.Name == wanted })
+	}
 	if o.Event < 0 {
 		return nil, &ingest.EventError{Capture: in.Name, Event: wanted, Has: eventNames(p)}
 	}
-	b.event = p.Events[o.Event]
+	if b.event.Name == "" {
+		b.event = p.Events[o.Event]
+	}
 	in.Profile = ofOneProgram(p, o.Event)
 	return calltree.Fold(p, &o), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -74,16 +73,16 @@ type Column struct {
 func Columns(events []ingest.Event) []Column {
 	clocks := 0
 	for i := range events {
-		if isClock(&events[i]) {
+		if events[i].IsClock() {
 			clocks++
 		}
 	}
 	cols := make([]Column, 0, 2*len(events))
 	for i := range events {
 		ev := &events[i]
-		plain := len(events) == 1 || clocks == 1 && isClock(ev)
+		plain := len(events) == 1 || clocks == 1 && ev.IsClock()
 		weight := ingest.Printable(ev.Name)
-		if plain && isClock(ev) {
+		if plain && ev.IsClock() {
 			weight = "cpu"
 		}
 		count := ev.CountColumn
@@ -101,13 +100,6 @@ func Columns(events []ingest.Event) []Column {
 			Column{Type: weight, Unit: ev.Unit, Event: i})
 	}
 	return cols
-}
-
-// isClock reports whether an event is one of perf's software clocks, with any modifiers
-// ("cpu-clock:u").
-func isClock(ev *ingest.Event) bool {
-	name, _, _ := strings.Cut(ev.Name, ":")
-	return name == "cpu-clock" || name == "task-clock"
 }
 
 // Header returns the header of a file with these columns: a pprof input's if its default column still exists,

@@ -206,6 +206,13 @@ func (o *batchCaptures) session(a *cli.App) (opts analyze.Options, err error) {
 	return batchSession(a, &o.InputOptions)
 }
 
+// warnPods warns of a file of --pods without the pods of the captures that were read.
+func (o *batchCaptures) warnPods(a *cli.App, read int) {
+	if text := o.Pods.Unused(); text != "" && read > 0 {
+		a.Warn(text, "")
+	}
+}
+
 // config is a text of the options that change the reading of a capture.
 func (o *batchCaptures) config() string {
 	return fmt.Sprintf("%v %q %v %v", o.Keep, o.Event, o.TrustPaths, o.NoCommand) + o.Pods.Digest()
@@ -275,6 +282,7 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 		return batchError(err)
 	}
 	warnCaptures(a, sum.Lacking, sum.Equal)
+	o.warnPods(a, sum.Read)
 	if err != nil {
 		reportBatch(a, sum)
 		return batchError(err)

@@ -71,6 +71,7 @@ func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, ar
 	progress.Stop()
 	run := a.Facts()
 	run.Captures, run.Failed, run.Samples, run.Batch = st.Captures, st.Failed, st.Samples, &st
+	o.warnPods(a, st.Read)
 	for _, f := range files {
 		fmt.Fprintln(a.Stdout(), f)
 	}

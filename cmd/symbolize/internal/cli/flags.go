@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -283,6 +285,21 @@ func (l *Dirs) String() string { return strings.Join(*l, ", ") }
 
 // Type implements pflag.Value.
 func (*Dirs) Type() string { return "DIR" }
+
+// WarnEmpty warns of directories of a flag that have nothing in them, as one that is not mounted.
+func (a *App) WarnEmpty(flag string, dirs []string) {
+	for _, dir := range dirs {
+		d, err := os.Open(dir)
+		if err != nil {
+			continue // whoever reads it reports it
+		}
+		_, err = d.ReadDir(1)
+		d.Close()
+		if err == io.EOF {
+			a.Warn(fmt.Sprintf("%s: the directory is empty (--%s)", ingest.Printable(dir), flag), "")
+		}
+	}
+}
 
 // Size is a flag value: a number of bytes with an optional unit, "512MiB", "300M", "1G". Units are
 // powers of 1,024; 0 means "no limit of our own".

@@ -204,6 +204,7 @@ func runIndex(ctx context.Context, a *cli.App, o *indexOptions, paths []string) 
 	process.LimitMemory(int64(o.maxMemory))
 	process.SetGC(a.Env.Getenv, process.WriteGC)
 	paths = o.splitCaptures(paths)
+	a.WarnEmpty("debug-root", o.debugRoots)
 	need, err := filesFor(ctx, a, o, path)
 	if err != nil {
 		return err

@@ -258,6 +258,7 @@ func noteNewer(a *cli.App, f *code.Finder) {
 
 // codeOptions are the places in which code is searched.
 func codeOptions(s *cli.Session, sourceDirs []string) code.Options {
+	s.App.WarnEmpty("source-dir", sourceDirs)
 	_, with := analyze.SplitBundles(s.Options.With)
 	return code.Options{View: s.View(), Bundles: s.State().Bundles,
 		Paths: slices.Concat(with, s.Options.Symfs, s.Options.Vmlinux), SourceDirs: sourceDirs,
