@@ -83,7 +83,7 @@ func TestStackFlags(t *testing.T) {
 	options := map[string]StackOptions{
 		"--counts": {Counts: "absent"}, "--btf": {BTF: "absent"}, "--kernel-stacks": {Kernel: "absent"},
 		"--key": {Key: []stackmap.Field{{Size: 4}}}, "--value": {Value: &stackmap.Field{Size: 8}},
-		"--depth": {Depth: 4}, "--stride": {Stride: 64}, "--maps": {Maps: map[int32]string{1: "absent"}},
+		"--depth": {Depth: 4}, "--maps": {Maps: map[int32]string{1: "absent"}},
 	}
 	for flag, o := range options {
 		for path, want := range map[string]string{

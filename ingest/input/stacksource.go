@@ -24,7 +24,6 @@ type StackOptions struct {
 	Value    *stackmap.Field  // the count in a value; nil for the whole value
 	BTF      string           // path of BTF of the key, or of an object with it; "" for none
 	Depth    int              // frames in a bare value; 0 if unknown
-	Stride   int              // bytes of a bare value; 0 if unknown
 	Kallsyms string           // path of /proc/kallsyms of the same boot; "" for none
 	KernelID buildid.ID       // of the kernel of Kallsyms; zero if the notes beside it have it
 	// Maps are paths of copies of /proc/PID/maps, by process; AnyProcess is the key for all stacks
@@ -58,7 +57,7 @@ func (o *StackOptions) Given() string {
 	}{
 		{o.Counts != "", "--counts"}, {o.Key != nil, "--key"}, {o.BTF != "", "--btf"},
 		{o.Value != nil, "--value"}, {o.Kernel != "", "--kernel-stacks"}, {o.Depth > 0, "--depth"},
-		{o.Stride > 0, "--stride"}, {len(o.Maps) > 0, "--maps"},
+		{len(o.Maps) > 0, "--maps"},
 	} {
 		if x.set {
 			return x.name
@@ -68,7 +67,7 @@ func (o *StackOptions) Given() string {
 }
 
 // bare reports whether the options describe bare values.
-func (o *StackOptions) bare() bool { return o.Depth > 0 || o.Stride > 0 }
+func (o *StackOptions) bare() bool { return o.Depth > 0 }
 
 // stackSource is a stack map: stacks that were counted when they were recorded.
 type stackSource struct {
@@ -101,7 +100,7 @@ func openStacks(ctx context.Context, f *file, form stackmap.Form, o *Options) (*
 // readOptions opens the files that belong to a stack map. The caller must close them, also after an
 // error.
 func readOptions(ctx context.Context, o *StackOptions) (*stackmap.Options, closers, error) {
-	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth, Stride: o.Stride}
+	opts := &stackmap.Options{Key: o.Key, Value: o.Value, Depth: o.Depth}
 	var files closers
 	for _, x := range []struct {
 		path string

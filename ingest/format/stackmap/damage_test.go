@@ -88,7 +88,7 @@ func TestTruncated(t *testing.T) {
 	for name, data := range inputs(t) {
 		opts := &Options{}
 		if name == "values" {
-			opts.Stride = 4 + 2*frameSize // a key before each value: no stack, but of a size
+			opts.Depth = 2 // a key before each value makes no stack of it
 		}
 		whole, err := Read(input(name, data), opts)
 		if err != nil && name != "values" {
@@ -203,7 +203,7 @@ func FuzzRead(f *testing.F) {
 				o.Counts = input("counts", counts)
 			}
 			if how&2 != 0 {
-				o.Stride = 64
+				o.Depth = 2
 			}
 			if how&4 != 0 {
 				o.Key = []Field{{UserStackID, 0, 4}, {KernelStackID, 4, 4}, {PID, 8, 4}, {Comm, 12, 5}}

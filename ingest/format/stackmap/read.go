@@ -27,17 +27,16 @@ type Options struct {
 	// Value is the field of a value with the count; nil for the whole value. Weight is the field
 	// with the weight; nil for the period of the event.
 	Value, Weight *Field
-	// Depth is the number of frames in a value, 0 for all that fit. Stride is the size of a value
-	// of the Bare form in bytes, 0 for Depth records.
-	Depth, Stride int
-	Addresses     bool // values of the Bare form are addresses, not build IDs
+	// Depth is the number of frames in a value, 0 for all that fit.
+	Depth     int
+	Addresses bool // values of the Bare form are addresses, not build IDs
 	// Packed is the size of the file that contained all inputs, which bounds the Set; 0 if the
 	// inputs are files.
 	Packed int64
 }
 
 // bare reports whether the options describe bare values.
-func (o *Options) bare() bool { return o.Stride > 0 || o.Depth > 0 }
+func (o *Options) bare() bool { return o.Depth > 0 }
 
 // size returns the size of the input files, which bounds the Set.
 func (o *Options) size(in *Input) int64 {
@@ -313,12 +312,12 @@ func readBare(set *Set, in *Input, opts *Options) error {
 	if opts.Addresses {
 		size = addressSize
 	}
-	stride := cmp.Or(opts.Stride, opts.Depth*size)
-	if stride < size || stride > maxValue {
-		return fmt.Errorf("%s: values of %d bytes hold no stack", in.Name, stride)
+	length := opts.Depth * size
+	if length > maxValue {
+		return fmt.Errorf("%s: values of %d bytes hold no stack", in.Name, length)
 	}
 	var parts []Part
-	err := readValues(set, in, layout{buildID: !opts.Addresses, depth: opts.Depth}, stride,
+	err := readValues(set, in, layout{buildID: !opts.Addresses, depth: opts.Depth}, length,
 		func(_ stackID, p Part) {
 			if p.Cause != NotTaken { // else it is a free bucket
 				parts = append(parts, p)

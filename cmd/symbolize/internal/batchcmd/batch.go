@@ -176,6 +176,10 @@ func (o *batchGroups) demangler() (func() *report.Demangler, error) {
 	return func() *report.Demangler { return report.NewDemangler(mode) }, err
 }
 
+// defaultParts is into how many parts the locations of a batch are cut: those of one are in memory at
+// a time.
+const defaultParts = 8
+
 // batchCaptures are the flags of commands that read captures, see batch.Collector.
 type batchCaptures struct {
 	batchInputs
@@ -184,9 +188,9 @@ type batchCaptures struct {
 	labels []string
 }
 
-func (o *batchCaptures) addFlags(fs *pflag.FlagSet, parts string) {
+func (o *batchCaptures) addFlags(fs *pflag.FlagSet) {
+	o.parts = defaultParts
 	o.batchInputs.addFlags(fs, "of the captures")
-	fs.IntVar(&o.parts, "parts", 8, parts)
 	cli.AddLabels(fs, &o.labels)
 	cli.AddGroup(fs, cli.GroupSymbols, o.AddPods)
 	addBatchSessionFlags(fs, &o.InputOptions)
@@ -245,8 +249,7 @@ captures are listed and left out.`,
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
 	o.batchGroups.addFlags(cmd)
-	o.batchCaptures.addFlags(fs,
-		"cut the locations into `N` parts; the locations of one are in memory at a time")
+	o.batchCaptures.addFlags(fs)
 	return cmd
 }
 

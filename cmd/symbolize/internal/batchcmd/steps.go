@@ -39,7 +39,8 @@ packs. Captures that an earlier run has read, and would read in the same way, ar
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.out, "output", "o", "", "write the files to `DIR`")
-	o.batchCaptures.addFlags(fs,
+	o.batchCaptures.addFlags(fs)
+	fs.IntVar(&o.parts, "parts", defaultParts,
 		"cut the locations into `N` parts, for as many tasks of \"batch name\"")
 	addLenient(fs, &o.lenient)
 	return cmd

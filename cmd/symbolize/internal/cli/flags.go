@@ -362,13 +362,25 @@ func AddWork(fs *pflag.FlagSet, jobs *int, maxMemory *Size) {
 	})
 }
 
-// AddWriter adds the flags of all commands that write to the store.
+// AddWriter adds the flags of all commands that write to the store. The help of index alone has them.
 func AddWriter(fs *pflag.FlagSet, o *db.WriterOptions) {
 	fs.DurationVar(&o.LockTimeout, "lock-timeout", LockTimeout,
 		"wait up to `TIME` for another writer of the store")
 	fs.BoolVar(&o.Shared, "shared-store", false,
 		"write even if other users can write to the store's directory or one above it")
+	for _, name := range writerFlags {
+		fs.Lookup(name).Hidden = true
+	}
 }
+
+// ShowWriter shows the flags of AddWriter in the help of the command.
+func ShowWriter(fs *pflag.FlagSet) {
+	for _, name := range writerFlags {
+		fs.Lookup(name).Hidden = false
+	}
+}
+
+var writerFlags = []string{"lock-timeout", "shared-store"}
 
 // LockTimeout is how long a second writer waits for the first.
 const LockTimeout = time.Minute

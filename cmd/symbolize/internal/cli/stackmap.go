@@ -15,7 +15,7 @@ type StackMap struct {
 	counts, kernel string
 	btf            string
 	key, value     string
-	depth, stride  int
+	depth          int
 	maps           []string
 
 	Parsed input.StackOptions
@@ -38,8 +38,6 @@ func (o *StackMap) define(fs *pflag.FlagSet) {
 		"`FILE` is the dump of the kernel's stacks, if they have their own map")
 	fs.IntVar(&o.depth, "depth", 0,
 		"a dump without keys has values of `N` frames of 32 bytes")
-	fs.IntVar(&o.stride, "stride", 0,
-		"a dump without keys has values of `BYTES`")
 	fs.StringArrayVar(&o.maps, "maps", nil,
 		"mappings of frames without a build ID: `PID=FILE`, a copy of /proc/PID/maps, or FILE "+
 			"for a dump without process IDs; may be repeated")
@@ -48,10 +46,9 @@ func (o *StackMap) define(fs *pflag.FlagSet) {
 // Parse checks the flags.
 func (o *StackMap) Parse(kallsyms []string) error {
 	p := &o.Parsed
-	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth,
-		Stride: o.stride}
-	if o.depth < 0 || o.stride < 0 {
-		return Usagef("--depth and --stride are at least 1")
+	*p = input.StackOptions{Counts: o.counts, Kernel: o.kernel, BTF: o.btf, Depth: o.depth}
+	if o.depth < 0 {
+		return Usagef("--depth %d: it is at least 1", o.depth)
 	}
 	var err error
 	if o.key != "" {

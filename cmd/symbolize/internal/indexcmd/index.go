@@ -121,6 +121,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 	cli.AddBCCDirs(fs, &o.bccDirs)
 	o.stacks.AddTo(fs)
 	cli.AddWriter(fs, &o.writer)
+	cli.ShowWriter(fs)
 	cli.AddWork(fs, &o.jobs, &o.maxMemory)
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON)
 	cmd.MarkFlagsMutuallyExclusive("debug-root", "no-debug-root")
