@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -289,13 +288,7 @@ func (*Dirs) Type() string { return "DIR" }
 // WarnEmpty warns of directories of a flag that have nothing in them, as one that is not mounted.
 func (a *App) WarnEmpty(flag string, dirs []string) {
 	for _, dir := range dirs {
-		d, err := os.Open(dir)
-		if err != nil {
-			continue // whoever reads it reports it
-		}
-		_, err = d.ReadDir(1)
-		d.Close()
-		if err == io.EOF {
+		if list, err := os.ReadDir(dir); err == nil && len(list) == 0 { // who reads it reports errors
 			a.Warn(fmt.Sprintf("%s: the directory is empty (--%s)", ingest.Printable(dir), flag), "")
 		}
 	}
