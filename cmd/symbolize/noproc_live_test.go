@@ -36,7 +36,7 @@ func TestLiveNoProc(t *testing.T) {
 		{args: "store gc", want: "1 object kept"},
 		{args: "store verify", want: "sound: 1 objects"},
 		{args: "store export -o /x.archive", want: "1 object"},
-		{args: "batch run -o /out /fixed.data", want: "captures   1, 0 failed"},
+		{args: "-v batch run -o /out /fixed.data", want: "captures   1, 0 failed"},
 		{args: "top /fixed.data", want: "collatz"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "/symbolize",
