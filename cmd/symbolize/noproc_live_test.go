@@ -33,7 +33,7 @@ func TestLiveNoProc(t *testing.T) {
 		{args: "index /fixed", want: "found  1 object"},
 		{args: "store import /plain.archive", want: "1 object, 4 tables"},
 		{args: "index --for /fixed.data", want: "the captures need 1 object"},
-		{args: "store gc", want: "1 object kept"},
+		{args: "-v store gc", want: "1 object kept"},
 		{args: "store verify", want: "sound: 1 objects"},
 		{args: "store export -o /x.archive", want: "1 object"},
 		{args: "-v batch run -o /out /fixed.data", want: "captures   1, 0 failed"},
