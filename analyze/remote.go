@@ -177,8 +177,8 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		if err := s.refresh(); err != nil {
 			return &remote.PullResult{}, err
 		}
-		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, s.cached, s.opts.Store,
-			remote.PullOptions{}, s.writerOptions())
+		res, wrote, err := remote.PullTo(ctx, s.opts.Remote, ids, remote.Here(s.reader, s.cached),
+			s.opts.Store, remote.PullOptions{}, s.writerOptions())
 		if wrote { // nothing may have come, as another process was faster
 			err = errors.Join(err, s.refresh())
 		}
@@ -188,9 +188,9 @@ func (s *Session) pull(ctx context.Context, ids []buildid.ID) (*remote.PullResul
 		s.keepInMemory(err)
 		p.inMemory = true
 	}
-	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{View: s.plain, Checked: true,
-		Notes: func() string { return "" },
-		Open:  func(context.Context) (store.Sink, store.View, error) { return p.kept, s.plain, nil }})
+	to := remote.Target{Sink: p.kept, View: s.plain}
+	return remote.Pull(ctx, s.opts.Remote, ids, remote.PullOptions{Here: to, Checked: true,
+		Open: func(context.Context) (remote.Target, error) { return to, nil }})
 }
 
 // refresh opens the newest generation of the store.

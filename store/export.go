@@ -36,12 +36,8 @@ const (
 // archiveVersion is the version of an archive's form.
 const archiveVersion = 3
 
-// Bounds of an archive, so that a hostile one cannot fill the memory.
-const (
-	maxTableHeader = 64 << 20      // of a table
-	MaxSource      = 512 << 20     // of one source, in memory at once
-	MaxInput       = 2 * MaxSource // of one input
-)
+// MaxInput bounds an input, in bytes: it is in memory at once.
+const MaxInput = 1 << 30
 
 // ExportSource provides the objects that Export writes: db.Reader.
 type ExportSource interface {

@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +24,10 @@ type ImportResult struct {
 	More             int     // problems beyond the first maxProblems
 }
 
-// Import merges an archive into a Sink. Every table is checked as Verify checks it before it is
-// merged. An archive that is cut off or malformed is an error; objects before it are merged all the
+// Import merges an archive into a sink, inputs as they are. Every table is checked as Verify checks it
+// before it is merged. An archive that is cut off or malformed is an error; objects before it are merged all the
 // same.
-func Import(ctx context.Context, r io.Reader, to Sink) (*ImportResult, error) {
+func Import(ctx context.Context, r io.Reader, to InputSink) (*ImportResult, error) {
 	in, packed := unpacked(r)
 	defer in.Close()
 	im := &importer{ctx: ctx, t: tar.NewReader(in), packed: packed, to: to, res: new(ImportResult),
@@ -52,12 +51,12 @@ type importer struct {
 
 	packed bool // t reads a compressed file
 
-	to  Sink
+	to  InputSink
 	res *ImportResult
 
 	all  int             // objects and aliases read
 	m    *Manifest       // the object being read
-	left map[Digest]bool // its inputs that are still to come
+	came map[Digest]bool // its inputs: true for whole ones, false until they come
 
 	blobs map[BlobID]bool // that were read
 }
@@ -93,8 +92,7 @@ func (im *importer) run() error {
 			err = errors.New("archive is cut off")
 		}
 		if err != nil {
-			im.finishObject()
-			return fmt.Errorf("import: %w", err)
+			return fmt.Errorf("import: %w", errors.Join(err, im.finishObject()))
 		}
 	}
 }
@@ -116,9 +114,9 @@ func (im *importer) head() error {
 
 // end checks the last entry of the archive.
 func (im *importer) end() error {
-	im.finishObject()
-	b, err := im.read(64)
-	if err != nil {
+	err := im.finishObject()
+	b, readErr := im.read(64)
+	if err = errors.Join(err, readErr); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
 	if string(b) != fmt.Sprintf("objects %d\n", im.all) {
@@ -163,7 +161,9 @@ func (im *importer) entry(h *tar.Header) error {
 
 // object begins an object.
 func (im *importer) object(dir, name string) error {
-	im.finishObject()
+	if err := im.finishObject(); err != nil {
+		return err
+	}
 	b, err := im.read(2 * MaxManifest)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
@@ -175,8 +175,13 @@ func (im *importer) object(dir, name string) error {
 	if ObjectName(m.ID) != dir {
 		return fmt.Errorf("%q: manifest is that of %s", name, m.ID)
 	}
-	im.m, im.left = m, make(map[Digest]bool)
-	m.Inputs(func(id Digest) { im.left[id] = true })
+	im.m, im.came = m, make(map[Digest]bool)
+	for i := range m.Sources {
+		s := &m.Sources[i]
+		if im.came[s.Input] = false; s.RawSize > 0 {
+			im.came[s.RawInput] = false
+		}
+	}
 	if im.all++; !m.IsAlias() {
 		im.res.Objects++
 	}
@@ -188,85 +193,72 @@ func (im *importer) object(dir, name string) error {
 		}
 		return err != nil
 	})
-	facts := *m
-	facts.Sources = nil
-	return im.to.Merge(im.ctx, &Contribution{Manifest: facts})
-}
-
-// input merges the blobs or sources of an input. What is wrong with it is a problem.
-func (im *importer) input(id Digest, b []byte) error {
-	if im.m != nil {
-		delete(im.left, id)
-	}
-	r := bytes.NewReader(b)
-	in, err := ReadInput(id, r, r.Size())
-	if got := Digest(sha256.Sum256(b)); err == nil && got != id {
-		err = Damagef("input %s: its content is that of %s", id, got)
-	}
-	if err != nil {
-		im.problem(err)
-		return nil
-	}
-	c := &Contribution{}
-	for i := range in.Sources { // in its order, so that it is made again as it is
-		s := &in.Sources[i]
-		if s.Kind == 0 {
-			if err := im.blob(in, r, s); err != nil {
-				return err
-			}
-			continue
-		}
-		if im.m == nil {
-			return fmt.Errorf("input %s belongs to no object", id)
-		}
-		at := FindSource(im.m.Sources, &SourceInfo{Kind: s.Kind, Digest: s.Digest})
-		if at < 0 { // superseded
-			continue
-		}
-		src, err := in.NewSource(r, &im.m.Sources[at])
-		if err != nil {
-			im.problem(fmt.Errorf("%s of %s: %w", s.Kind, im.m.ID, err))
-			continue
-		}
-		c.Sources = append(c.Sources, *src)
-	}
-	if len(c.Sources) == 0 {
-		return nil
-	}
-	im.res.Sources += len(c.Sources)
-	c.Manifest = *im.m
-	c.Manifest.Sources = nil
-	return im.to.Merge(im.ctx, c)
-}
-
-// blob imports a blob.
-func (im *importer) blob(in *Input, r *bytes.Reader, s *InputSource) error {
-	if s.RawSize > MaxBlob {
-		im.problem(fmt.Errorf("input %s: %w", in.ID, ErrTooLarge))
-		return nil
-	}
-	data, err := in.UnpackRaw(r, s)
-	if err == nil && NewBlobID(data) != s.Digest {
-		err = Damagef("input %s: it is not blob %x", in.ID, s.Digest)
-	}
-	if err != nil {
-		im.problem(err)
-		return nil
-	}
-	id, err := im.to.PutBlob(im.ctx, data)
-	if err != nil {
-		return err
-	}
-	im.blobs[id] = true
 	return nil
 }
 
-// finishObject ends the current object.
-func (im *importer) finishObject() {
-	for range im.left {
-		im.problem(fmt.Errorf("an input of %s is not in the archive", im.m.ID))
+// input keeps an input. What is wrong with it is a problem, and sources that are damaged are left out of
+// the object.
+func (im *importer) input(id Digest, b []byte) error {
+	_, named := im.came[id]
+	in, err := ParseInput(id, b)
+	if err != nil {
+		im.problem(err)
+		delete(im.came, id)
+		return nil
 	}
-	im.m, im.left = nil, nil
+	for i := range in.Sources {
+		s := &in.Sources[i]
+		if s.Kind != 0 && im.m == nil {
+			return fmt.Errorf("input %s belongs to no object", id)
+		}
+		if s.Kind != 0 {
+			continue
+		}
+		if _, err := in.Blob(nil, s); err != nil {
+			im.problem(err)
+			return nil
+		}
+		im.blobs[s.Digest], named = true, true
+	}
+	if !named { // superseded
+		return nil
+	}
+	if im.m != nil {
+		im.came[id] = true
+		im.m.Sources = slices.DeleteFunc(im.m.Sources, func(s SourceInfo) bool {
+			err := s.Check()
+			if err == nil && s.Input == id {
+				err = in.check(&s)
+			}
+			if err == nil && s.RawInput == id {
+				err = in.checkRaw(&s)
+			}
+			if err != nil {
+				im.problem(fmt.Errorf("%s of %s: %w", s.Kind, im.m.ID, err))
+			}
+			return err != nil
+		})
+	}
+	return im.to.PutInput(im.ctx, id, b)
+}
+
+// finishObject merges the current object with the sources that are whole.
+func (im *importer) finishObject() error {
+	m := im.m
+	if m == nil {
+		return nil
+	}
+	im.m = nil
+	for _, came := range im.came {
+		if !came {
+			im.problem(fmt.Errorf("an input of %s is not in the archive", m.ID))
+		}
+	}
+	m.Sources = slices.DeleteFunc(m.Sources, func(s SourceInfo) bool {
+		return !im.came[s.Input] || s.RawSize > 0 && !im.came[s.RawInput]
+	})
+	im.res.Sources += len(m.Sources)
+	return im.to.MergeObject(im.ctx, m)
 }
 
 func (im *importer) problem(err error) {

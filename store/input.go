@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
-	"strconv"
 
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // inputHead begins an input.
@@ -220,7 +220,7 @@ func (in *Input) parse(dir []byte, at int64) error {
 		s.Chunks = int(Bounded(r, MaxBlocks))
 		s.Strings = int(Bounded(r, MaxBlocks))
 		n := s.Chunks + s.Strings + int(Bounded(r, MaxBlocks))
-		s.RawSize = Bounded(r, math.MaxInt64)
+		s.RawSize = Bounded(r, maxRaw)
 		if s.Kind != 0 {
 			n++
 		}
@@ -339,51 +339,98 @@ func ReadFailure(what string, err error) error {
 	return Damagef("%s: %v", what, err)
 }
 
-// NewSource reads a source with its captured input, if it has one, and checks it as Assembly does.
-func (in *Input) NewSource(f io.ReaderAt, info *SourceInfo) (*NewSource, error) {
+// ParseInput reads the directory of an input that is in memory and keeps content. Content that is not
+// that of the name wraps ErrDamaged.
+func ParseInput(id Digest, content []byte) (*Input, error) {
+	in, err := ReadInput(id, bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	if got := Digest(sha256.Sum256(content)); got != id {
+		return nil, Damagef("input %s: its content is that of %s", id, got)
+	}
+	in.whole = content
+	return in, nil
+}
+
+// Blob unpacks the blob of a source of kind 0. Damage wraps ErrDamaged.
+func (in *Input) Blob(f io.ReaderAt, s *InputSource) ([]byte, error) {
+	if s.RawSize > MaxBlob {
+		return nil, fmt.Errorf("blob %x: %w", s.Digest, ErrTooLarge)
+	}
+	data, err := in.UnpackRaw(f, s)
+	if err == nil && NewBlobID(data) != s.Digest {
+		err = Damagef("input %s: it is not blob %x", in.ID, s.Digest)
+	}
+	return data, err
+}
+
+// table returns the table of a source of an input that is in memory. Its blocks are not decoded.
+func (in *Input) table(info *SourceInfo) (*symtab.Encoded, error) {
 	s, err := in.Source(info.Kind, info.Digest)
 	if err != nil {
 		return nil, err
 	}
-	a := NewAssembly(info)
-	err = s.EachPart(func(name string, p Part) error {
-		var buf []byte
-		b, err := in.Read(f, p, &buf)
-		if err != nil {
-			return err
-		}
-		return a.Add(name, b)
-	})
-	if err == nil && s.RawSize > 0 {
-		var raw []byte
-		if raw, err = in.UnpackRaw(f, s); err == nil {
-			err = a.Add(PartRaw, raw)
+	e := &symtab.Encoded{Digest: info.Digest, Funcs: int(info.Funcs), Named: info.Named}
+	for i := range 1 + s.Chunks + s.Strings {
+		b, err := in.Read(nil, s.parts[i], nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case i == 0:
+			e.Header = b
+		case i <= s.Chunks:
+			e.Chunks = append(e.Chunks, b)
+		default:
+			e.Strings = append(e.Strings, b)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return a.Source()
+	return e, nil
 }
 
-// EachPart calls fn with the parts of the table, in the order that Assembly needs.
-func (s *InputSource) EachPart(fn func(name string, p Part) error) error {
-	if s.Kind == 0 {
-		return nil
+// check reads the whole table and the captured input of a source of an input that is in memory.
+func (in *Input) check(info *SourceInfo) error {
+	e, err := in.table(info)
+	if err != nil {
+		return err
 	}
-	for n := range 1 + s.Chunks + s.Strings {
-		name := PartTable
-		switch {
-		case n > s.Chunks:
-			name = PartStrings + strconv.Itoa(n-1-s.Chunks)
-		case n > 0:
-			name = PartChunk + strconv.Itoa(n-1)
-		}
-		if err := fn(name, s.parts[n]); err != nil {
-			return err
-		}
+	var t interface {
+		NumBlocks(symtab.BlockKind) int
+		Digest() ([32]byte, error)
+		NumFuncs() int
 	}
-	return nil
+	switch info.Kind {
+	case Unwind:
+		t, err = unwindtab.Open(e.Header, e)
+	case Calls:
+		t, err = calltab.Open(e.Header, e)
+	default:
+		t, err = symtab.Open(e.Header, e)
+	}
+	if err != nil {
+		return err
+	}
+	if t.NumBlocks(symtab.Chunk) != len(e.Chunks) || t.NumBlocks(symtab.Strings) != len(e.Strings) {
+		return Damagef("%d chunks and %d string blocks, header says otherwise", len(e.Chunks), len(e.Strings))
+	}
+	sum, err := t.Digest()
+	if err == nil && (sum != e.Digest || t.NumFuncs() != e.Funcs) {
+		err = Damagef("table has digest %x and %d functions, want %d", sum, t.NumFuncs(), e.Funcs)
+	}
+	return err
+}
+
+// checkRaw reads the captured input of a source of an input that is in memory.
+func (in *Input) checkRaw(info *SourceInfo) error {
+	s, err := in.Source(info.Kind, info.Digest)
+	if err != nil {
+		return err
+	}
+	raw, err := in.UnpackRaw(nil, s)
+	if err == nil && (uint64(len(raw)) != info.RawSize || sha256.Sum256(raw) != info.RawDigest) {
+		err = Damagef("input %s: captured input is not the one that was kept", in.ID)
+	}
+	return err
 }
 
 // Inputs calls fn for the inputs that a manifest names; some of them more than once.

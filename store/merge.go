@@ -105,52 +105,14 @@ func compareLayouts(a, b []byte) int {
 	return cmp.Or(cmp.Compare(layoutEntries(b), layoutEntries(a)), bytes.Compare(a, b))
 }
 
-// SourceChange is the change of the stored parts of one source of a contribution.
-type SourceChange struct {
-	Source     *NewSource
-	Info       SourceInfo // as in the new manifest
-	WriteTable bool
-}
-
-// MergeSources adds the sources of a contribution to those of a manifest, and returns the changes
-// to be written for it, in the order of c.
-func MergeSources(have []SourceInfo, c *Contribution) ([]SourceInfo, []SourceChange, error) {
-	list := slices.Clone(have)
-	var changes []SourceChange
-	for i := range c.Sources {
-		s := &c.Sources[i]
-		info, err := s.Describe()
-		if err != nil {
-			return nil, nil, err
-		}
-		at := FindSource(list, &info)
-		if at < 0 {
-			list = append(list, info)
-			changes = append(changes, SourceChange{s, info, true})
-			continue
-		}
-		merged, table, raw := mergeInfo(list[at], info)
-		if table || raw {
-			changes = append(changes, SourceChange{s, merged, table})
-		}
-		list[at] = merged
-	}
-	if len(list) > MaxSources {
-		return nil, nil, fmt.Errorf("object %s: %w: %d sources, at most %d", c.Manifest.ID,
-			ErrTooLarge, len(list), MaxSources)
-	}
-	slices.SortFunc(list, CompareSources)
-	return list, changes, nil
-}
-
 // MergeStored joins two whole manifests of one object, sources included. As MergeFacts it is
-// commutative, associative and idempotent.
+// commutative, associative and idempotent. Sources beyond MaxSources are left out.
 func MergeStored(a, b *Manifest) Manifest {
 	m := MergeFacts(a, b)
 	m.Sources = slices.Clone(a.Sources)
 	for _, s := range b.Sources {
 		if at := FindSource(m.Sources, &s); at >= 0 {
-			m.Sources[at], _, _ = mergeInfo(m.Sources[at], s)
+			m.Sources[at] = mergeInfo(m.Sources[at], s)
 		} else {
 			m.Sources = append(m.Sources, s)
 		}
@@ -160,33 +122,32 @@ func MergeStored(a, b *Manifest) Manifest {
 	return m
 }
 
+// CheckSources refuses sources that an object has no more place for: MergeStored would leave some out.
+func CheckSources(old, m *Manifest) error {
+	n := len(old.Sources)
+	for i := range m.Sources {
+		if FindSource(old.Sources, &m.Sources[i]) < 0 {
+			n++
+		}
+	}
+	if n > MaxSources {
+		return fmt.Errorf("%w: %d sources, at most %d", ErrTooLarge, n, MaxSources)
+	}
+	return nil
+}
+
 // Describe returns the info of a source as the manifest lists it.
 func (s *NewSource) Describe() (SourceInfo, error) {
 	info := s.Info
-	if info.Kind == 0 || info.Kind >= endOfKinds {
-		return info, fmt.Errorf("source of %s: unknown kind", info.Kind)
-	}
-	if len(info.Path) > MaxPath {
-		return info, fmt.Errorf("path of a source: %w: %d bytes, at most %d", ErrTooLarge,
-			len(info.Path), MaxPath)
-	}
 	if s.Table == nil {
 		return info, fmt.Errorf("%s source %s: no table", info.Kind, info.Path)
 	}
 	info.Digest = s.Table.Digest
-	newest := uint32(symtab.Version)
-	switch info.Kind {
-	case Unwind:
-		newest = unwindtab.Version
-	case Calls:
-		newest = calltab.Version
+	if info.TableVersion == 0 { // else it is a table of before
+		info.TableVersion = cmp.Or(s.Table.Version, info.newest())
 	}
-	if info.TableVersion == 0 { // else it is an imported table's
-		info.TableVersion = cmp.Or(s.Table.Version, newest)
-	}
-	if info.TableVersion > newest {
-		return info, fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path,
-			info.TableVersion, ErrVersion)
+	if err := info.Check(); err != nil {
+		return info, err
 	}
 	info.Funcs, info.Named = uint32(s.Table.Funcs), s.Table.Named
 	info.Size = s.Table.Size()
@@ -200,10 +161,48 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	return info, nil
 }
 
-// mergeInfo joins two infos of one source. table and raw report whether the table and the captured
-// input of b replace a's.
-func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
-	m = a
+// Check refuses a source of an unknown kind, of a table of a newer version (ErrVersion), and with a
+// path that is too long.
+func (info *SourceInfo) Check() error {
+	switch {
+	case info.Kind == 0 || info.Kind >= endOfKinds:
+		return fmt.Errorf("source of %s: unknown kind", info.Kind)
+	case len(info.Path) > MaxPath:
+		return fmt.Errorf("path of a source: %w: %d bytes, at most %d", ErrTooLarge, len(info.Path), MaxPath)
+	case info.TableVersion > info.newest():
+		return fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path, info.TableVersion,
+			ErrVersion)
+	}
+	return nil
+}
+
+// newest is the table version that this program writes.
+func (info *SourceInfo) newest() uint32 {
+	switch info.Kind {
+	case Unwind:
+		return unwindtab.Version
+	case Calls:
+		return calltab.Version
+	}
+	return symtab.Version
+}
+
+// Describe returns the manifest of a contribution with its sources.
+func (c *Contribution) Describe() (*Manifest, error) {
+	m := c.Manifest
+	for i := range c.Sources {
+		info, err := c.Sources[i].Describe()
+		if err != nil {
+			return nil, err
+		}
+		m.Sources = append(m.Sources, info)
+	}
+	return &m, nil
+}
+
+// mergeInfo joins two infos of one source.
+func mergeInfo(a, b SourceInfo) SourceInfo {
+	m := a
 	m.Producer = max(a.Producer, b.Producer)
 	// Both counted one table. Older programs counted ranges without a name too in a table that
 	// came out of an archive.
@@ -215,7 +214,7 @@ func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 		cmp.Compare(a.Chunks, b.Chunks), cmp.Compare(a.Strings, b.Strings)); {
 	case n > 0:
 		m.TableVersion, m.Size, m.Chunks, m.Strings = b.TableVersion, b.Size, b.Chunks, b.Strings
-		m.Input, table = b.Input, true
+		m.Input = b.Input
 	case n == 0:
 		m.Input = smallest(a.Input, b.Input)
 	}
@@ -224,11 +223,10 @@ func mergeInfo(a, b SourceInfo) (m SourceInfo, table, raw bool) {
 	case n > 0:
 		m.RawSize, m.RawDigest = b.RawSize, b.RawDigest
 		m.RawPieces, m.RawStored, m.RawInput = b.RawPieces, b.RawStored, b.RawInput
-		raw = true
 	case n == 0 && a.RawInput != smallest(a.RawInput, b.RawInput):
 		m.RawPieces, m.RawStored, m.RawInput = b.RawPieces, b.RawStored, b.RawInput
 	}
-	return m, table, raw
+	return m
 }
 
 // smallest returns the smaller of two digests of equal content, or the one that is set.

@@ -6,12 +6,9 @@ import "testing"
 func TestMergeCountsNames(t *testing.T) {
 	a := SourceInfo{Kind: DWARF, Named: 0x440}
 	b := SourceInfo{Kind: DWARF, Named: 0x40}
-	for _, m := range []func() (SourceInfo, bool, bool){
-		func() (SourceInfo, bool, bool) { return mergeInfo(a, b) },
-		func() (SourceInfo, bool, bool) { return mergeInfo(b, a) },
-	} {
-		if got, table, raw := m(); got.Named != 0x40 || table || raw {
-			t.Errorf("%d bytes named, table %v, raw %v", got.Named, table, raw)
+	for _, got := range []SourceInfo{mergeInfo(a, b), mergeInfo(b, a)} {
+		if got.Named != 0x40 {
+			t.Errorf("%d bytes named", got.Named)
 		}
 	}
 }
@@ -19,12 +16,11 @@ func TestMergeCountsNames(t *testing.T) {
 // TestMergeVersions keeps the table of the newest format, which has demangled names, whichever
 // comes first.
 func TestMergeVersions(t *testing.T) {
-	plain := SourceInfo{Kind: DWARF, TableVersion: 1, Size: 10, Strings: 1}
-	named := SourceInfo{Kind: DWARF, TableVersion: 2, Size: 13, Strings: 2}
-	if got, table, _ := mergeInfo(plain, named); got != named || !table {
-		t.Errorf("%+v, table %v", got, table)
-	}
-	if got, table, _ := mergeInfo(named, plain); got != named || table {
-		t.Errorf("%+v, table %v", got, table)
+	plain := SourceInfo{Kind: DWARF, TableVersion: 1, Size: 10, Strings: 1, Input: Digest{1}}
+	named := SourceInfo{Kind: DWARF, TableVersion: 2, Size: 13, Strings: 2, Input: Digest{2}}
+	for _, got := range []SourceInfo{mergeInfo(plain, named), mergeInfo(named, plain)} {
+		if got != named {
+			t.Errorf("%+v", got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"symbolize/store/unwindtab"
 )
 
-// Overlay is a store in memory, for the objects of one run: a Sink and a View. Use NewOverlay; the
+// Overlay is a store in memory, for the objects of one run: an InputSink and a View. Use NewOverlay; the
 // zero value is not ready. It keeps blobs, but no captured inputs of sources.
 type Overlay struct {
 	mu      sync.RWMutex
@@ -21,6 +22,7 @@ type Overlay struct {
 	tables  map[string]*symtab.Encoded
 	dirs    map[string]DirRows
 	blobs   map[BlobID][]byte
+	inputs  map[Digest]*Input // of PutInput, with their content
 }
 
 // NewOverlay returns an empty Overlay.
@@ -30,6 +32,7 @@ func NewOverlay() *Overlay {
 		tables:  make(map[string]*symtab.Encoded),
 		dirs:    make(map[string]DirRows),
 		blobs:   make(map[BlobID][]byte),
+		inputs:  make(map[Digest]*Input),
 	}
 }
 
@@ -48,27 +51,75 @@ func (o *Overlay) Merge(ctx context.Context, c *Contribution) error {
 	if old == nil {
 		old = &Manifest{ID: c.Manifest.ID}
 	}
-	next := MergeFacts(old, &c.Manifest)
-	if err := CheckBlobs(NewVariants(next.Variants, old.Variants), o.hasBlob); err != nil {
+	own, err := c.Describe()
+	if err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
-	sources, changes, err := MergeSources(old.Sources, c)
-	if err != nil {
-		return err
+	next := MergeStored(old, own)
+	if err := errors.Join(CheckSources(old, own),
+		CheckBlobs(NewVariants(next.Variants, old.Variants), o.hasBlob)); err != nil {
+		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
-	for i := range sources {
-		s := &sources[i]
+	for i := range own.Sources {
+		info := &own.Sources[i]
+		s := &next.Sources[FindSource(next.Sources, info)]
+		if FindSource(old.Sources, info) < 0 || s.TableVersion == info.TableVersion &&
+			s.Size == info.Size && s.Chunks == info.Chunks && s.Strings == info.Strings {
+			o.tables[sourceKey(key, info)] = c.Sources[i].Table
+		}
+	}
+	for i := range next.Sources {
+		s := &next.Sources[i]
 		s.RawSize, s.RawPieces, s.RawStored, s.RawDigest = 0, 0, 0, [32]byte{}
 		s.Input, s.RawInput = [32]byte{}, [32]byte{}
 	}
-	next.Sources = sources
-	for _, ch := range changes {
-		if ch.WriteTable {
-			o.tables[sourceKey(key, &ch.Info)] = ch.Source.Table
-		}
-	}
 	o.Objects[key] = &next
 	return nil
+}
+
+// PutInput implements InputSink.
+func (o *Overlay) PutInput(ctx context.Context, id Digest, content []byte) error {
+	in, err := ParseInput(id, content)
+	if err != nil {
+		return err
+	}
+	for i := range in.Sources {
+		if in.Sources[i].Kind != 0 {
+			continue
+		}
+		data, err := in.Blob(nil, &in.Sources[i])
+		if err == nil {
+			_, err = o.PutBlob(ctx, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inputs[id] = in
+	return nil
+}
+
+// MergeObject implements InputSink.
+func (o *Overlay) MergeObject(ctx context.Context, m *Manifest) error {
+	c := &Contribution{Manifest: *m}
+	c.Manifest.Sources = nil
+	for i := range m.Sources {
+		info := &m.Sources[i]
+		o.mu.RLock()
+		in := o.inputs[info.Input]
+		o.mu.RUnlock()
+		if in == nil {
+			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, ErrNotFound)
+		}
+		table, err := in.table(info)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", info.Kind, m.ID, err)
+		}
+		c.Sources = append(c.Sources, NewSource{Info: *info, Table: table})
+	}
+	return o.Merge(ctx, c)
 }
 
 // PutBlob implements Sink.

@@ -27,6 +27,17 @@ type Sink interface {
 	PutDir(dir string, rows DirRows) error
 }
 
+// InputSink is a Sink for objects of another store, with their inputs as they are.
+type InputSink interface {
+	Sink
+	// PutInput keeps an input and notes the blobs in it. One that is damaged wraps ErrDamaged; tables
+	// are not decoded. The sink may keep content.
+	PutInput(ctx context.Context, id Digest, content []byte) error
+	// MergeObject adds the facts that another store has of an object, and its sources. The inputs and
+	// blobs that m names were put before.
+	MergeObject(ctx context.Context, m *Manifest) error
+}
+
 // View serves resolve: a published generation, an Overlay, or several layered. Its methods may be
 // called from several goroutines; a table may not.
 type View interface {

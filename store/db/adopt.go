@@ -13,8 +13,9 @@ import (
 	"symbolize/store"
 )
 
-// adopt writes the facts of killed runs again, to be committed with this one's. Records of inputs that are not whole are left out, and
-// with one all path rows: the next index run reads those files again.
+// adopt writes the facts of killed runs again, to be committed with this one's. Records of inputs that are
+// not whole are left out, and with one all path rows and notes: the next index run reads those files
+// again, the next pull those manifests.
 func (w *Writer) adopt() error {
 	_, open, err := listFacts(w.path)
 	if err != nil {
@@ -52,8 +53,14 @@ func (w *Writer) adopt() error {
 type adopter struct {
 	w     *Writer
 	sound map[digest]bool // inputs that were read
-	dirs  [][]byte        // records of path rows
+	later []record        // path rows and notes: they count if all else is there
 	lost  bool            // records were left out
+}
+
+// record is a record of facts.
+type record struct {
+	kind    byte
+	payload []byte
 }
 
 func (a *adopter) file(path string) error {
@@ -74,8 +81,8 @@ func (a *adopter) file(path string) error {
 		}
 	}
 	if !a.lost {
-		for _, payload := range a.dirs {
-			if err := a.w.write(prefixDir, payload); err != nil {
+		for _, r := range a.later {
+			if err := a.w.write(r.kind, r.payload); err != nil {
 				return err
 			}
 		}
@@ -92,8 +99,8 @@ func (a *adopter) record(kind byte, payload []byte) error {
 	case !whole:
 		a.lost = true
 		return nil
-	case kind == prefixDir:
-		a.dirs = append(a.dirs, bytes.Clone(payload))
+	case kind == prefixDir || kind == prefixNote:
+		a.later = append(a.later, record{kind, bytes.Clone(payload)})
 		return nil
 	}
 	return a.w.write(kind, payload)
@@ -130,6 +137,8 @@ func (a *adopter) check(kind byte, payload []byte) (whole bool, err error) {
 	case prefixDir:
 		_, _, bad := parseDir(payload)
 		return bad == nil, nil
+	case prefixNote:
+		return len(payload) == len(digest{}), nil
 	}
 	return false, nil
 }
@@ -146,7 +155,7 @@ func (a *adopter) input(id digest) (bool, error) {
 	}
 	a.sound[id] = err == nil
 	if err == nil {
-		a.w.unsynced[id] = true
+		a.w.written[id] = true
 	}
 	return err == nil, nil
 }

@@ -240,6 +240,12 @@ func (d *database) hasBlob(id store.BlobID) (bool, error) {
 	return err == nil, skipDamage(err)
 }
 
+// Noted reports whether a manifest of a bucket was pulled, see Writer.Note.
+func (d *database) Noted(sum store.Digest) bool {
+	_, err := d.get(noteKey(sum))
+	return err == nil
+}
+
 // Dir implements View.
 func (d *database) Dir(dir string) (store.DirRows, bool, error) {
 	if len(dir) == 0 || len(dir) > store.MaxPath {

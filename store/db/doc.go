@@ -41,6 +41,7 @@
 //	'm'  manifest of an object, with where its sources are (store.AppendStored)
 //	'd'  path rows of a directory: size of its name LEB128, name, level LEB128, rows (none remove it)
 //	'b'  blob: its store.BlobID, the digest of its input, size of that LEB128
+//	'n'  note: name of a manifest that was pulled from a bucket (package remote); gc drops it
 //	'e'  number of records before it LEB128
 //
 // # Index
@@ -52,6 +53,7 @@
 //	'm' objkey      manifest, with where its sources are (store.AppendStored)
 //	'd' directory   path rows: level LEB128, rows; no rows if the directory was removed
 //	'b' sum 32      blob: digest of its input, size of that LEB128
+//	'n' sum 32      note: nothing
 //
 // # Crashes
 //
@@ -62,7 +64,8 @@
 //   - A killed run leaves whole records in facts/.open-*: the next writer commits those with sound
 //     inputs. An input that no facts name is left from a killed run; gc removes it.
 //   - Facts that no generation has are in the store all the same: the next writer indexes them.
-//   - A lost index loses nothing. The next writer makes it again from the facts.
+//   - A lost index loses nothing. The next writer makes it again from the facts. Entries of facts that
+//     no index has are in memory up to some megabytes, then in a temporary database.
 //   - Committed facts name only synced inputs. Whatever is damaged later a digest shows.
 //   - A collection commits facts that replace the others, publishes, and only then moves files
 //     that they do not name to trash/. Readers look there second. A file there that facts name

@@ -76,14 +76,13 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	res.After, err = diskUseWithoutTrash(w.path)
 	// They are dated from now on.
 	return res, errors.Join(err, MarkUsed(w.path, res.undated),
-		os.RemoveAll(filepath.Join(w.path, remoteName)),
 		compactUses(w.path, time.Now(), func(object buildid.Key) bool { return res.kept[object] }))
 }
 
 // maxFacts is from how many files of facts on a writer joins them.
 const maxFacts = 256
 
-// tidy is a GC that drops no more than what nothing names. Too little free space is no error, because
+// tidy is a GC that drops no more than what nothing names, and keeps notes. Too little free space is no error, because
 // tidying is optional.
 func (w *Writer) tidy() error {
 	opts := GCOptions{Exists: func(string) bool { return true }, trust: true}
@@ -121,6 +120,8 @@ func (j *joiner) put(key, payload []byte) (err error) {
 		err = j.facts.add(prefixDir, dirRecord(string(key[1:]), level, rows)...)
 	case prefixBlob:
 		err = j.facts.add(prefixBlob, key[1:], payload)
+	case prefixNote:
+		err = j.facts.add(prefixNote, key[1:])
 	default:
 		err = j.facts.add(prefixManifest, payload)
 	}
@@ -152,7 +153,7 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 	if err != nil {
 		return err
 	}
-	index, err := newIndex(w.path)
+	index, err := newIndex(w.path, "")
 	if err != nil {
 		return errors.Join(err, facts.discard())
 	}
@@ -191,6 +192,9 @@ func (w *Writer) sweep(named *prefixes) error {
 	list, _, err := listFacts(w.path)
 	if err != nil {
 		return err
+	}
+	for id := range w.written { // that another goroutine is about to name
+		*named = append(*named, prefixOf(id))
 	}
 	var past []string
 	for id := range list {
@@ -278,6 +282,17 @@ func (c *collector) run(ctx context.Context) error {
 			return err
 		}
 		if err := c.dir(dir); err != nil {
+			return err
+		}
+	}
+	if !c.opts.trust { // what was pulled may be dropped
+		return nil
+	}
+	for e, err := range c.d.scan(prefixNote) {
+		if err = errors.Join(err, e.err); err == nil {
+			err = c.put(e.key, e.payload)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -21,8 +21,7 @@ const (
 	factsName  = "facts"
 	gensName   = "gen"
 	trashName  = "trash"
-	usesName   = "used"   // days of last use
-	remoteName = "remote" // notes, see RemoteNotes
+	usesName   = "used" // days of last use
 	tmpPrefix  = ".tmp-"
 
 	indexName = "INDEX" // in a generation

@@ -426,7 +426,7 @@ func TestShadow(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reader{database: &database{path: path, inputs: inputFiles{path: path}}}
-	r.state = &state{root: path, shadow: shadow, indexInfo: *x}
+	r.state = &state{root: path, dir: shadow, shadow: shadow, indexInfo: *x}
 	if r.state.db, err = openBadger(badgerOptions(shadow, true, &r.log)); err != nil {
 		t.Fatal(err)
 	}

@@ -211,14 +211,16 @@ type indexWriter struct {
 	txn       *badger.Txn
 	size      int64 // of txn
 	count     int
-	mapped    int64 // bytes since the last call of files.ForgetMapped
+	mapped    int64     // bytes since the last call of files.ForgetMapped
+	files     []fileSum // once it is closed
 }
 
-// newIndex begins a generation.
-func newIndex(root string) (*indexWriter, error) {
-	dir, err := os.MkdirTemp(filepath.Join(root, gensName), tmpPrefix)
-	if err != nil {
-		return nil, spaceError(err)
+// newIndex begins an index, in a new directory beside the generations if dir is "".
+func newIndex(root, dir string) (_ *indexWriter, err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp(filepath.Join(root, gensName), tmpPrefix); err != nil {
+			return nil, spaceError(err)
+		}
 	}
 	db, err := openBadger(badgerOptions(dir, false, new(logSink)))
 	if err != nil {
@@ -291,6 +293,7 @@ func (w *indexWriter) finish(x indexInfo) error {
 		}
 		x.files = append(x.files, s)
 	}
+	w.files = x.files
 	text := filepath.Join(w.dir, indexName)
 	if err := files.WriteSynced(text, x.encode()); err != nil {
 		return err

@@ -124,6 +124,19 @@ func (c *inputFiles) forget(id digest) {
 	delete(c.known, id)
 }
 
+// has returns an error that wraps store.ErrDamaged unless an input has a source.
+func (c *inputFiles) has(id digest, s *store.SourceInfo) error {
+	in, f, err := c.input(id)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		defer f.Close()
+	}
+	_, err = in.Source(s.Kind, s.Digest)
+	return err
+}
+
 // check reads a whole input and compares it with its name. It returns its size. Errors other than
 // this machine's wrap store.ErrDamaged.
 func (c *inputFiles) check(id digest) (int64, error) {
@@ -169,7 +182,7 @@ func (c *inputFiles) put(in *store.NewInput) error {
 			return err
 		}
 	}
-	c.forget(in.ID)
+	defer c.forget(in.ID)
 	tmp := tmpPrefix + name // the only writer of the store is this process
 	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -16,6 +16,7 @@ const (
 	prefixManifest = 'm'
 	prefixDir      = 'd'
 	prefixBlob     = 'b'
+	prefixNote     = 'n'
 )
 
 // digest is the name of a file.
@@ -50,6 +51,8 @@ func blobKey(id store.BlobID) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), prefixBlob), id[:]...)
 }
 
+func noteKey(sum digest) []byte { return append([]byte{prefixNote}, sum[:]...) }
+
 // keyText returns a key for people.
 func keyText(key []byte) string {
 	if len(key) == 0 {
@@ -58,8 +61,8 @@ func keyText(key []byte) string {
 	switch key[0] {
 	case prefixDir:
 		return fmt.Sprintf("d %q", key[1:])
-	case prefixBlob:
-		return fmt.Sprintf("b %x", key[1:])
+	case prefixBlob, prefixNote:
+		return fmt.Sprintf("%c %x", key[0], key[1:])
 	}
 	if id, rest, ok := cutObjKey(key[1:]); ok {
 		return fmt.Sprintf("%c %s/%d %x", key[0], id.Hex(), id.Len(), rest)

@@ -116,7 +116,7 @@ func (r *Reader) Refresh() (changed bool, err error) {
 // closing it, makes it again.
 func (r *Reader) Stale() (stale bool) {
 	r.view(func(s *state) error {
-		stale = s.gen == 0 || len(s.passed)+len(s.extra.values) > 0
+		stale = s.gen == 0 || len(s.passed) > 0 || s.stale()
 		return nil
 	})
 	return stale

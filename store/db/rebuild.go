@@ -134,7 +134,7 @@ func (w *Writer) keep(src *store.NewSource) (store.SourceInfo, error) {
 	if err := w.roomFor(in.Size); err != nil {
 		return store.SourceInfo{}, err
 	}
-	w.unsynced[in.ID] = true
+	w.written[in.ID] = true
 	if err := w.inputs.put(in); err != nil {
 		return store.SourceInfo{}, err
 	}

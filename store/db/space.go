@@ -38,15 +38,13 @@ func (g *spaceGuard) need(n int64) error {
 // roomToOpen makes sure that a store can be written to.
 func (w *Writer) roomToOpen(g *spaceGuard) error { return g.need(spaceSlack) }
 
-// roomFor makes sure that n bytes can be written, and after them a generation: its tables, and
-// Badger's log of those that it has in memory.
+// roomFor makes sure that n bytes can be written, and after them a generation.
 func (w *Writer) roomFor(n int64) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	need := spaceSlack + 3*n
 	if w.state != nil {
-		entries := w.state.size() + w.state.extra.size
-		need += entries + min(entries, 2*memTableSize)
+		need += w.state.indexNeeds()
 	}
 	return w.space.need(need)
 }

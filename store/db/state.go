@@ -23,10 +23,15 @@ import (
 
 // state is what a store has: a generation, and in memory the entries of facts that it lacks.
 type state struct {
-	root   string
-	db     *badger.DB // nil if all is in memory
-	gen    uint64     // 0 without db
-	shadow string     // temporary directory, "" if none was needed
+	root  string
+	write bool       // the holder of the lock has opened it
+	db    *badger.DB // nil if all is in memory
+	dir   string     // of db
+	gen   uint64     // that was opened; 0 if all facts were read
+
+	shadow  string     // temporary directory, "" if none was needed
+	spilled bool       // db is temporary, see spill
+	base    *badger.DB // then of the generation, for its lock; nil without
 	indexInfo
 	extra   entries
 	scanned atomic.Int64 // bytes of pages since the last call of files.ForgetMapped
@@ -96,6 +101,7 @@ func loadOnce(root string, write bool, log *logSink) (*state, error) {
 	for _, g := range gens {
 		s, err := openGeneration(root, g, log)
 		if err == nil {
+			s.write = write
 			if err = s.catchUp(write); err == nil {
 				s.passed = passed
 				return s, nil
@@ -110,11 +116,11 @@ func loadOnce(root string, write bool, log *logSink) (*state, error) {
 		}
 		passed = append(passed, fmt.Sprintf("generation %d is passed over: %v", g, err))
 	}
-	s := &state{root: root, passed: passed}
+	s := &state{root: root, write: write, passed: passed}
 	facts, err := s.readAll()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	case facts == 0 && len(passed) > 0:
 		return nil, store.Damagef("%s", passed[0])
 	case facts == 0 && !write:
@@ -130,7 +136,7 @@ func openGeneration(root string, gen uint64, log *logSink) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{root: root, gen: gen, indexInfo: *x}
+	s := &state{root: root, dir: dir, gen: gen, indexInfo: *x}
 	if s.db, err = openBadger(badgerOptions(dir, true, log)); err == nil {
 		return s, nil
 	}
@@ -154,7 +160,7 @@ func makeShadow(dir string, list []fileSum) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tmp, err := os.MkdirTemp("", "symbolize-store-"+strconv.Itoa(os.Getpid())+"-")
+	tmp, err := makeTemp()
 	if err != nil {
 		return "", err
 	}
@@ -167,17 +173,108 @@ func makeShadow(dir string, list []fileSum) (string, error) {
 	return tmp, nil
 }
 
+// makeTemp makes a directory outside of the store.
+func makeTemp() (string, error) {
+	return os.MkdirTemp("", "symbolize-store-"+strconv.Itoa(os.Getpid())+"-")
+}
+
 // close closes the database. A reader has nothing to lose: an error is about damage, which it
 // reported before, or about the sync of a directory that is gone or that cannot be synced.
 func (s *state) close() error {
-	if s.db != nil {
-		s.db.Close()
-		s.db = nil
+	for _, db := range []*badger.DB{s.db, s.base} {
+		if db != nil {
+			db.Close()
+		}
+	}
+	s.db, s.base = nil, nil
+	var err error
+	if s.spilled {
+		err = os.RemoveAll(s.dir)
 	}
 	if s.shadow != "" {
-		return os.RemoveAll(s.shadow)
+		err = errors.Join(err, os.RemoveAll(s.shadow))
 	}
-	return nil
+	return err
+}
+
+// spill moves the entries in memory to a database, with those of the one before, when they are many.
+// It is no generation: the writer makes one of it, and a reader needs no more.
+func (s *state) spill() error {
+	if s.extra.size < max(maxExtra, s.size()/4) {
+		return nil
+	}
+	parent, dir := filepath.Join(s.root, gensName), ""
+	var err error
+	if s.write {
+		dir, err = os.MkdirTemp(parent, tmpPrefix)
+	} else if dir, err = makeTemp(); err == nil {
+		parent = dir
+	}
+	if err == nil {
+		err = newSpaceGuard(parent).need(spaceSlack + s.indexNeeds())
+	}
+	var x *indexWriter
+	if err == nil {
+		x, err = newIndex(s.root, dir)
+	}
+	if err != nil {
+		if dir != "" {
+			os.RemoveAll(dir)
+		}
+		if s.write {
+			return spaceError(err)
+		}
+		return nil // a reader goes on in memory
+	}
+	if err := s.copyTo(x); err != nil {
+		return errors.Join(err, x.discard())
+	}
+	if err := x.close(s.indexInfo); err != nil {
+		return err
+	}
+	db, err := openBadger(badgerOptions(dir, true, new(logSink)))
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	old := &state{dir: s.dir, spilled: s.spilled}
+	if s.base == nil && s.gen > 0 {
+		s.base = s.db
+	} else {
+		old.db = s.db
+	}
+	s.db, s.dir, s.spilled, s.files, s.extra = db, dir, true, x.files, entries{}
+	return old.close()
+}
+
+// copyTo writes all entries to an index.
+func (s *state) copyTo(x *indexWriter) error {
+	for from := []byte(nil); ; {
+		page, err := s.page(nil, from)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, e := range page {
+			if err := e.err; err != nil {
+				return err
+			}
+			if err := x.put(e.key, e.payload); err != nil {
+				return err
+			}
+		}
+		from = append(bytes.Clone(page[len(page)-1].key), 0)
+	}
+}
+
+// indexNeeds is how much space the index of all entries needs: its tables, and Badger's log of those that
+// it has in memory.
+func (s *state) indexNeeds() int64 {
+	n := s.size() + s.extra.size
+	return n + min(n, 2*memTableSize)
+}
+
+// stale reports whether the newest generation lacks something, or is damaged.
+func (s *state) stale() bool {
+	return s.gen == 0 && len(s.facts) > 0 || s.spilled || len(s.extra.values) > 0
 }
 
 // errRemade: the index is to be made again from all facts, because some replace those that it has.
@@ -273,7 +370,12 @@ func (s *state) retire(list, replaced map[digest]bool) {
 // add applies the records of committed facts.
 func (s *state) add(id digest) error {
 	path := filepath.Join(s.root, factsName, id.String())
-	_, sum, whole, err := readFacts(path, s.apply)
+	_, sum, whole, err := readFacts(path, func(kind byte, payload []byte) error {
+		if err := s.apply(kind, payload); err != nil {
+			return err
+		}
+		return s.spill()
+	})
 	if err == nil && (!whole || sum != id) {
 		err = store.Damagef("%s: its content is that of other facts", path)
 	}
@@ -307,6 +409,12 @@ func (s *state) apply(kind byte, payload []byte) error {
 			return err
 		}
 		return s.addBlob(id, record)
+	case prefixNote:
+		if len(payload) != len(digest{}) {
+			return store.Damagef("note of %d bytes", len(payload))
+		}
+		s.extra.set(string(noteKey(digest(payload))), nil)
+		return nil
 	}
 	return store.Damagef("record of type %q", kind)
 }
@@ -425,7 +533,7 @@ const blockSize = 4 << 10
 func (s *state) forget(n int) {
 	if s.scanned.Add(int64(n)) > maxMapped {
 		s.scanned.Store(0)
-		files.ForgetMapped(genDir(s.root, s.gen))
+		files.ForgetMapped(s.dir)
 	}
 }
 

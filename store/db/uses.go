@@ -312,8 +312,8 @@ func compactUses(path string, now time.Time, keep func(buildid.Key) bool) error 
 // many.
 func (w *Writer) markMerged() {
 	now := time.Now()
-	err := markUsed(w.path, slices.Collect(maps.Keys(w.merged)), now)
-	w.merged = nil
+	err := markUsed(w.path, slices.Collect(maps.Keys(w.objects)), now)
+	w.objects = nil
 	if days, _, listErr := usesFiles(w.path, now); listErr == nil && len(days) > manyUses {
 		err = errors.Join(err, compactUses(w.path, now, nil))
 	}
@@ -333,16 +333,3 @@ func (r *Reader) Used() []buildid.ID {
 
 // MarkUsed is the function of that name for the objects of Used.
 func (r *Reader) MarkUsed() error { return MarkUsed(r.path, r.Used()) }
-
-// RemoteNotes returns the directory in which package remote notes the manifests that have come to
-// the store at path; "" if it cannot be written safely. The next GC drops it.
-func RemoteNotes(path string) string {
-	if _, err := os.Stat(filepath.Join(path, formatName)); err != nil || files.CheckTrust(path) != nil {
-		return ""
-	}
-	err := os.Mkdir(filepath.Join(path, remoteName), 0o755)
-	if err != nil && !errors.Is(err, fs.ErrExist) || files.CheckDirs(path, remoteName) != nil {
-		return ""
-	}
-	return filepath.Join(path, remoteName)
-}

@@ -357,7 +357,7 @@ func (v *VerifyResult) foreign(d *database) error {
 		if err != nil {
 			return err
 		}
-		if len(e.key) == 0 || !bytes.Contains([]byte{prefixManifest, prefixDir, prefixBlob}, e.key[:1]) {
+		if len(e.key) == 0 || !bytes.Contains([]byte{prefixManifest, prefixDir, prefixBlob, prefixNote}, e.key[:1]) {
 			v.add(Damage, buildid.ID{}, "", "key %x is of no kind", e.key[:min(len(e.key), 40)])
 		}
 	}

@@ -41,9 +41,9 @@ const publishShare = 20
 
 // maxExtra is how many bytes of entries a writer keeps in memory before it makes them a generation,
 // if that has at least a quarter of the bytes of all.
-const maxExtra = 16 << 20
+var maxExtra int64 = 16 << 20 // smaller in tests
 
-// Writer is a store opened for writing: a Sink, and a View of the written data. There is one at a
+// Writer is a store opened for writing: a store.InputSink, and a View of the written data. There is one at a
 // time for a store, in all processes, where the file system can lock. Its methods may be called from
 // several goroutines.
 type Writer struct {
@@ -57,12 +57,12 @@ type Writer struct {
 	space       *spaceGuard
 	facts       *factsWriter    // nil until something is written
 	finished    []*factsWriter  // on disk, to be committed
-	unsynced    map[digest]bool // inputs that were written since the last commit
+	written     map[digest]bool // inputs since the last commit; false for those that facts do not name yet
 	dirty       bool            // there is something that the newest generation lacks
 	gen         uint64
 	publishedAt time.Time
 	publishTook time.Duration
-	merged      map[buildid.ID]bool // objects, for MarkUsed
+	objects     map[buildid.ID]bool // that were merged, for MarkUsed
 }
 
 // OpenWriter opens a store for writing and makes it if it is not there. It fails with a
@@ -81,7 +81,7 @@ func OpenWriter(ctx context.Context, path string, opts WriterOptions) (*Writer, 
 		return nil, err
 	}
 	w := &Writer{database: &database{path: path, inputs: inputFiles{path: path}}, opts: opts, lock: lock,
-		locked: locked, space: newSpaceGuard(path), unsynced: make(map[digest]bool)}
+		locked: locked, space: newSpaceGuard(path), written: make(map[digest]bool)}
 	if err := w.start(); err != nil {
 		return nil, errors.Join(err, w.shut(), releaseLock(lock))
 	}
@@ -140,7 +140,7 @@ func (w *Writer) start() error {
 		w.log.warn("%s", text)
 	}
 	w.state, w.gen, w.publishedAt = s, s.gen, time.Now()
-	w.dirty = s.gen == 0 && len(s.facts) > 0 || len(s.extra.values) > 0
+	w.dirty = s.stale()
 	if err := errors.Join(w.adopt(), w.restore()); err != nil {
 		return fmt.Errorf("store %s: work of an interrupted run: %w", w.path, err)
 	}
@@ -193,41 +193,82 @@ func (w *Writer) Merge(ctx context.Context, c *store.Contribution) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := w.merge(c); err != nil {
+	own := store.Contribution{Manifest: c.Manifest, Sources: slices.Clone(c.Sources)}
+	var in *store.NewInput
+	if len(own.Sources) > 0 {
+		in = store.EncodeInput(own.Sources)
+	}
+	m, err := own.Describe()
+	if err == nil {
+		err = w.merge(m, in)
+	}
+	if err != nil {
 		return fmt.Errorf("object %s: %w", c.Manifest.ID, err)
 	}
+	return w.merged(m)
+}
+
+// PutInput implements store.InputSink.
+func (w *Writer) PutInput(ctx context.Context, id store.Digest, content []byte) error {
+	in, err := store.ParseInput(id, content)
+	if err != nil {
+		return err
+	}
+	for i := range in.Sources {
+		if s := &in.Sources[i]; s.Kind == 0 {
+			if _, err := in.Blob(nil, s); err != nil {
+				return err
+			}
+		}
+	}
+	return w.putInput(&store.NewInput{ID: id, Parts: [][]byte{content}, Size: in.Size}, in)
+}
+
+// MergeObject implements store.InputSink. A source that is not in its input is damage.
+func (w *Writer) MergeObject(ctx context.Context, m *store.Manifest) error {
+	c := store.Contribution{Manifest: *m}
+	c.Manifest.Sources = nil
+	err := errors.Join(store.CheckContribution(&c), ctx.Err())
+	for i := range m.Sources {
+		s := &m.Sources[i]
+		err = errors.Join(err, s.Check(), w.inputs.has(s.Input, s))
+		if s.RawSize > 0 {
+			err = errors.Join(err, w.inputs.has(s.RawInput, s))
+		}
+	}
+	if err == nil {
+		err = w.merge(m, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("object %s: %w", m.ID, err)
+	}
+	return w.merged(m)
+}
+
+// merged notes that an object was merged, and publishes periodically.
+func (w *Writer) merged(m *store.Manifest) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if w.merged == nil {
-		w.merged = make(map[buildid.ID]bool)
+	if w.objects == nil {
+		w.objects = make(map[buildid.ID]bool)
 	}
-	if !c.Manifest.IsAlias() {
-		w.merged[c.Manifest.ID] = true
+	if !m.IsAlias() {
+		w.objects[m.ID] = true
 	}
 	return w.publishPeriodically()
 }
 
-// merge writes the input of a contribution, if the object needs it, and then the facts. The input is
-// written without the lock, so that several are at a time.
-func (w *Writer) merge(c *store.Contribution) error {
-	own := store.Contribution{Manifest: c.Manifest, Sources: slices.Clone(c.Sources)}
-	var in *store.NewInput
-	if len(own.Sources) > 0 {
-		for i := range own.Sources {
-			if _, err := own.Sources[i].Describe(); err != nil {
-				return err
-			}
-		}
-		in = store.EncodeInput(own.Sources)
-	}
-	needed, err := w.mergeFacts(&own, in, false)
+// merge writes the input of a manifest, if the object needs it and it is not nil, and then the facts.
+// The input is written without the lock, so that several are at a time.
+func (w *Writer) merge(m *store.Manifest, in *store.NewInput) error {
+	needed, err := w.mergeFacts(m, in)
 	if err != nil || !needed {
 		return err
 	}
 	if err := w.writeInput(in); err != nil {
 		return err
 	}
-	_, err = w.mergeFacts(&own, in, true)
+	_, err = w.mergeFacts(m, nil)
 	return err
 }
 
@@ -235,7 +276,9 @@ func (w *Writer) merge(c *store.Contribution) error {
 func (w *Writer) writeInput(in *store.NewInput) error {
 	w.writing.Lock()
 	err := w.roomFor(in.Size)
-	w.unsynced[in.ID] = true
+	if !w.written[in.ID] {
+		w.written[in.ID] = false
+	}
 	w.writing.Unlock()
 	if err != nil {
 		return err
@@ -243,32 +286,30 @@ func (w *Writer) writeInput(in *store.NewInput) error {
 	return w.inputs.put(in)
 }
 
-// mergeFacts joins a contribution with the object and writes facts if that changes something. needed
-// is true if its input must be written before: then it has written nothing.
-func (w *Writer) mergeFacts(c *store.Contribution, in *store.NewInput, written bool) (needed bool, err error) {
+// mergeFacts joins a manifest with the object and writes facts if that changes something. needed
+// is true if the input must be written before, which is not nil then: it has written nothing.
+func (w *Writer) mergeFacts(m *store.Manifest, in *store.NewInput) (needed bool, err error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	if err := w.open(); err != nil {
 		return false, err
 	}
-	key := manifestKey(c.Manifest.ID)
-	old, err := w.manifest(key)
+	old, err := w.manifest(manifestKey(m.ID))
 	if skip := skipLost(err); skip != nil {
 		return false, skip
 	}
 	fresh := err != nil
 	if fresh { // also a manifest that cannot be read
-		old = &store.Manifest{ID: c.Manifest.ID}
+		old = &store.Manifest{ID: m.ID}
 	}
-	next := store.MergeFacts(old, &c.Manifest)
+	next := store.MergeStored(old, m)
+	if err := store.CheckSources(old, m); err != nil {
+		return false, err
+	}
 	if err := store.CheckBlobs(store.NewVariants(next.Variants, old.Variants), w.hasBlob); err != nil {
 		return false, err
 	}
-	next.Sources, _, err = store.MergeSources(old.Sources, c)
-	if err != nil {
-		return false, err
-	}
-	if in != nil && !written && names(&next, in.ID) && !names(old, in.ID) {
+	if in != nil && names(&next, in.ID) && !names(old, in.ID) {
 		return true, nil
 	}
 	text := store.AppendStored(nil, &next)
@@ -278,14 +319,16 @@ func (w *Writer) mergeFacts(c *store.Contribution, in *store.NewInput, written b
 	if !fresh && bytes.Equal(text, store.AppendStored(nil, old)) {
 		return false, nil
 	}
-	record := c.Manifest
-	for i := range c.Sources {
-		info, err := c.Sources[i].Describe()
-		if err != nil {
-			return false, err
-		}
-		record.Sources = append(record.Sources, next.Sources[store.FindSource(next.Sources, &info)])
+	record := *m
+	record.Sources = nil
+	for i := range m.Sources {
+		record.Sources = append(record.Sources, next.Sources[store.FindSource(next.Sources, &m.Sources[i])])
 	}
+	record.Inputs(func(id digest) {
+		if !names(old, id) {
+			w.written[id] = true
+		}
+	})
 	return false, w.write(prefixManifest, store.AppendStored(nil, &record))
 }
 
@@ -342,17 +385,45 @@ func (w *Writer) PutBlob(_ context.Context, data []byte) (store.BlobID, error) {
 	if err == nil || skipLost(err) != nil {
 		return id, err // whole, so it is the same
 	}
-	sources := []store.NewSource{store.BlobSource(id, data)}
-	in := store.EncodeInput(sources)
+	in := store.EncodeInput([]store.NewSource{store.BlobSource(id, data)})
+	return id, w.putInput(in, &store.Input{Sources: []store.InputSource{{Digest: id}}})
+}
+
+// putInput writes an input and notes the blobs in it.
+func (w *Writer) putInput(in *store.NewInput, dir *store.Input) error {
 	if err := w.writeInput(in); err != nil {
-		return id, err
+		return err
 	}
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	if err := w.open(); err != nil {
-		return id, err
+		return err
 	}
-	return id, w.write(prefixBlob, id[:], blobRecord(in.ID, in.Size))
+	record := blobRecord(in.ID, in.Size)
+	for i := range dir.Sources {
+		if dir.Sources[i].Kind != 0 {
+			continue
+		}
+		id := store.BlobID(dir.Sources[i].Digest)
+		w.written[in.ID] = true
+		if old, err := w.get(blobKey(id)); err == nil && bytes.Equal(old, record) {
+			continue
+		}
+		if err := w.write(prefixBlob, id[:], record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Note notes the manifest of a bucket that was pulled, by its name there.
+func (w *Writer) Note(sum store.Digest) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if err := w.open(); err != nil {
+		return err
+	}
+	return w.write(prefixNote, sum[:])
 }
 
 // PutDir implements Sink. The Writer's own methods see the rows at once, but they survive the end of
@@ -419,19 +490,23 @@ func (w *Writer) commit() error {
 	return nil
 }
 
-// syncInputs syncs the inputs that were written since the last commit.
+// syncInputs syncs the inputs that were written since the last commit and that facts name.
 func (w *Writer) syncInputs() error {
-	if !w.locked { // another writer may have collected them
-		for id := range w.unsynced {
+	named := make(map[digest]bool)
+	for id, is := range w.written {
+		if !is {
+			continue
+		}
+		if named[id] = true; !w.locked { // another writer may have collected it
 			if err := w.returnInput(id); err != nil {
 				return err
 			}
 		}
 	}
-	if err := w.inputs.sync(w.unsynced); err != nil {
+	if err := w.inputs.sync(named); err != nil {
 		return err
 	}
-	clear(w.unsynced)
+	maps.DeleteFunc(w.written, func(_ digest, is bool) bool { return is })
 	return nil
 }
 
@@ -471,20 +546,12 @@ func (w *Writer) publish() error {
 	if err := w.finish(); err != nil {
 		return fmt.Errorf("writing to %s: %w", w.path, err)
 	}
-	x, err := newIndex(w.path)
+	x, err := newIndex(w.path, "")
 	if err != nil {
 		return fmt.Errorf("publishing %s: %w", w.path, err)
 	}
-	for e, err := range w.scanAll(nil) {
-		if err == nil {
-			err = e.err
-		}
-		if err == nil {
-			err = x.put(e.key, e.payload)
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("publishing %s: %w", w.path, err), x.discard())
-		}
+	if err := w.state.copyTo(x); err != nil {
+		return errors.Join(fmt.Errorf("publishing %s: %w", w.path, err), x.discard())
 	}
 	info := w.state.indexInfo
 	info.facts = maps.Clone(info.facts)

@@ -13,10 +13,11 @@ import (
 // wanted is an object with manifests that have more than the local store.
 type wanted struct {
 	id        buildid.ID
-	keys      []string          // of manifests that are neither those here nor in the notes
-	manifests []*manifest       // that are not those here
-	fetched   map[string][]byte // of these, by key
-	size      int64             // bytes of the sources that are not here
+	keys      []string     // of manifests that are neither those here nor noted
+	manifests []*manifest  // that were fetched
+	fetched   []string     // keys of these
+	leads     []buildid.ID // objects that noted manifests name
+	size      int64        // bytes of the inputs that are not here
 }
 
 // compare makes a list of the objects of keys, without the manifests that are those here.
@@ -32,27 +33,32 @@ func (p *puller) compare(keys []string) (list []*wanted, err error) {
 		}
 		list = append(list, &wanted{id: id, keys: []string{key}})
 	}
-	notes := p.opts.Notes()
 	for _, w := range list {
 		p.seen[w.id] = true
 		have, err := p.here(w.id)
 		if err != nil {
 			return nil, err
 		}
-		if have != nil {
-			key := manifestKey(w.id, store.EncodeManifest(have))
-			w.keys = slices.DeleteFunc(w.keys, func(k string) bool { return k == key })
+		if have == nil {
+			continue
 		}
-		if notes != "" {
-			w.keys = slices.DeleteFunc(w.keys, func(k string) bool { return w.readNote(OpenDir(notes), k) })
-		}
+		same := manifestKey(w.id, store.EncodeManifest(have))
+		w.keys = slices.DeleteFunc(w.keys, func(key string) bool {
+			_, sum, _ := parseKey(key)
+			id, _ := store.ParseDigest(sum)
+			noted := key != same && p.to.Noted != nil && p.to.Noted(id)
+			if noted {
+				w.leads = have.Probable
+			}
+			return noted || key == same
+		})
 	}
 	return list, nil
 }
 
 // here returns the local manifest of an object; nil if there is none.
 func (p *puller) here(id buildid.ID) (*store.Manifest, error) {
-	found, err := p.view.Find(id)
+	found, err := p.to.View.Find(id)
 	if err != nil && !errors.Is(err, store.ErrDamaged) { // which is written anew
 		return nil, err
 	}
@@ -71,36 +77,26 @@ func (p *puller) here(id buildid.ID) (*store.Manifest, error) {
 	return alias, nil
 }
 
-// readNote reads a manifest that was noted; false if it was not.
-func (w *wanted) readNote(notes *Dir, key string) bool {
-	b, err := notes.Get(context.Background(), key, maxManifest)
-	if err != nil {
-		return false
-	}
-	m, err := decodeManifest(b, key, notes.URL(key))
-	if err == nil {
-		w.manifests = append(w.manifests, m)
-	}
-	return err == nil
-}
-
-// readManifests fetches the manifests that are neither here nor in the notes, and empties keys.
+// readManifests fetches the manifests that are neither here nor noted, and empties keys.
 // Manifests that do not come are problems.
 func (p *puller) readManifests(ctx context.Context, list []*wanted) error {
 	return files.Each(ctx, p.opts.Jobs, len(list), func(ctx context.Context, i int) error {
 		w := list[i]
 		keys := w.keys
-		w.keys, w.fetched = nil, make(map[string][]byte)
+		w.keys = nil
 		for _, key := range keys {
+			var m *manifest
 			b, err := p.get(ctx, key, maxManifest)
 			if err == nil {
-				var m *manifest
-				if m, err = decodeManifest(b, key, p.from.URL(key)); err == nil {
-					w.manifests, w.fetched[key] = append(w.manifests, m), b
-					continue
-				}
+				m, err = decodeManifest(b, key, p.from.URL(key))
 			}
-			if err := p.problem(ctx, err); err != nil {
+			if err == nil {
+				w.manifests = append(w.manifests, m)
+				err = m.check(p.from.URL(key))
+			}
+			if err == nil {
+				w.fetched = append(w.fetched, key)
+			} else if err := p.problem(ctx, err); err != nil {
 				return err
 			}
 		}
@@ -108,15 +104,21 @@ func (p *puller) readManifests(ctx context.Context, list []*wanted) error {
 	})
 }
 
-// note keeps the manifests that were fetched. One that cannot be kept is fetched again.
-func (p *puller) note(list []*wanted) {
-	dir := p.opts.Notes() // of a store that may be new
-	if dir == "" {
-		return
+// note notes the manifests of an object of which all is here, unless the local one is the same: they are
+// not fetched again.
+func (p *puller) note(w *wanted) error {
+	have, err := p.here(w.id)
+	if err != nil || have == nil || p.to.Note == nil {
+		return err
 	}
-	for _, w := range list {
-		for key, b := range w.fetched {
-			_ = OpenDir(dir).write(key, b)
+	same := manifestKey(w.id, store.EncodeManifest(have))
+	for _, key := range w.fetched {
+		if _, sum, _ := parseKey(key); key != same {
+			id, _ := store.ParseDigest(sum)
+			if err := p.to.Note(id); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }

@@ -3,8 +3,10 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"symbolize/store"
 )
@@ -22,20 +24,10 @@ func (p *puller) get(ctx context.Context, key string, limit int64) ([]byte, erro
 	return b, err
 }
 
-// getInput fetches an input and checks it.
-func (p *puller) getInput(ctx context.Context, in input) ([]byte, error) {
-	defer p.meter.add(Progress{Bytes: in.size})
-	b, err := p.get(ctx, contentKey(in.content), in.size)
-	if err == nil && (sumOf(b) != in.content || int64(len(b)) != in.size) {
-		err = damagef("%s: %d bytes of another content", p.from.URL(contentKey(in.content)), len(b))
-	}
-	return b, err
-}
-
 // needs are the parts in manifests of an object that are not here.
 type needs struct {
 	facts  bool // more than sources
-	blobs  []blobOf
+	blobs  []inputOf
 	inputs []inputOf // of sources
 }
 
@@ -45,19 +37,14 @@ type inputOf struct {
 	id store.Digest
 }
 
-// blobOf is a blob of a manifest's variants.
-type blobOf struct {
-	m  *manifest
-	id store.BlobID
-}
-
 func (n *needs) empty() bool { return !n.facts && len(n.inputs) == 0 }
 
 // add adds an input unless it is there.
-func (n *needs) add(m *manifest, id store.Digest) {
-	if id != (store.Digest{}) && !slices.ContainsFunc(n.inputs, func(in inputOf) bool { return in.id == id }) {
-		n.inputs = append(n.inputs, inputOf{m, id})
+func add(list []inputOf, m *manifest, id store.Digest) []inputOf {
+	if id == (store.Digest{}) || slices.ContainsFunc(list, func(in inputOf) bool { return in.id == id }) {
+		return list
 	}
+	return append(list, inputOf{m, id})
 }
 
 // needs compares an object's manifests with the local store.
@@ -74,18 +61,19 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 	for _, m := range w.manifests {
 		for i := range m.Sources {
 			s := &m.Sources[i]
-			if slices.ContainsFunc(sources, func(o store.SourceInfo) bool {
+			if s.Check() != nil || slices.ContainsFunc(sources, func(o store.SourceInfo) bool {
 				return o.Kind == s.Kind && o.Digest == s.Digest && o.RawSize >= s.RawSize
 			}) {
 				continue
 			}
 			sources = append(sources, *s)
-			n.add(m, s.Input)
-			n.add(m, s.RawInput)
+			n.inputs = add(add(n.inputs, m, s.Input), m, s.RawInput)
 		}
 		for _, v := range store.NewVariants(m.Variants, all.Variants) {
 			for _, id := range v.Blobs() {
-				n.blobs = append(n.blobs, blobOf{m, id})
+				if _, err := p.to.View.Blob(id); err != nil {
+					n.blobs = add(n.blobs, m, m.blobs[id])
+				}
 			}
 		}
 		all = store.MergeFacts(&all, m.Manifest)
@@ -99,151 +87,100 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 // object fetches and merges the missing parts of an object.
 func (p *puller) object(ctx context.Context, w *wanted) error {
 	n, err := p.needs(w) // another process may have been faster before Open
-	if err != nil || n.empty() {
-		return err
-	}
-	lost, err := p.blobs(ctx, n.blobs)
 	if err != nil {
 		return err
 	}
-	merged := 0
-	for _, in := range n.inputs {
-		ok, err := p.input(ctx, in, lost)
+	came := make(map[store.Digest]bool)
+	for _, in := range slices.Concat(n.blobs, n.inputs) {
+		if came[in.id], err = p.input(ctx, in); err != nil {
+			return err
+		}
+	}
+	lost := func(in inputOf) bool { return !came[in.id] }
+	// Without any of its tables an object would be known and not indexed.
+	if some := slices.DeleteFunc(slices.Clone(n.inputs), lost); len(some) == 0 && len(n.inputs) > 0 {
+		return nil
+	}
+	if !n.empty() {
+		if err := p.merge(ctx, w, came); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(slices.Concat(n.blobs, n.inputs), lost) {
+		return nil
+	}
+	return p.note(w)
+}
+
+// merge merges the manifests of an object, without the tables that are here or did not come. came has
+// the inputs that were to come.
+func (p *puller) merge(ctx context.Context, w *wanted, came map[store.Digest]bool) error {
+	tables := 0
+	for _, m := range w.manifests {
+		part := m.Clone()
+		part.Sources = slices.DeleteFunc(part.Sources, func(s store.SourceInfo) bool {
+			return !came[s.Input] || s.RawSize > 0 && !came[s.RawInput] || s.Check() != nil
+		})
+		part.Variants = slices.DeleteFunc(part.Variants, func(v store.Variant) bool {
+			return slices.ContainsFunc(v.Blobs(), func(id store.BlobID) bool {
+				here, asked := came[m.blobs[id]]
+				return asked && !here
+			})
+		})
+		err := p.to.Sink.MergeObject(ctx, part)
+		if errors.Is(err, store.ErrDamaged) {
+			err = p.problem(ctx, fmt.Errorf("%s: %w", p.from.URL(objectDir(m.ID)), err))
+		}
 		if err != nil {
 			return err
 		}
-		if ok {
-			merged++
-		}
+		tables += len(part.Sources)
 	}
-	for _, m := range w.manifests {
-		// Without any of its tables an object would be known and not indexed.
-		if merged == 0 && len(n.inputs) > 0 {
-			break
-		}
-		if err := p.sink.Merge(ctx, &store.Contribution{Manifest: facts(m, lost)}); err != nil {
-			return err
-		}
-		merged++
-	}
-	if merged > 0 && !w.id.Space().Alias() {
-		p.mu.Lock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.res.Tables += tables; !w.id.Space().Alias() {
 		p.res.Changed++
-		p.mu.Unlock()
 	}
 	return nil
 }
 
-// facts returns a manifest without sources, and without variants with lost blobs.
-func facts(m *manifest, lost map[store.BlobID]bool) store.Manifest {
-	f := *m.Clone()
-	f.Sources = nil
-	f.Variants = slices.DeleteFunc(f.Variants, func(v store.Variant) bool {
-		return slices.ContainsFunc(v.Blobs(), func(id store.BlobID) bool { return lost[id] })
-	})
-	return f
-}
-
-// blobs fetches missing blobs, and returns the blobs that could not be fetched.
-func (p *puller) blobs(ctx context.Context, list []blobOf) (lost map[store.BlobID]bool, err error) {
-	lost = make(map[store.BlobID]bool)
-	for _, blob := range list {
-		if _, err := p.view.Blob(blob.id); err == nil || lost[blob.id] {
-			continue
-		}
-		data, err := p.blob(ctx, blob)
-		if err != nil {
-			lost[blob.id] = true
-			if err := p.problem(ctx, err); err != nil {
-				return nil, err
+// input fetches an input and keeps it, once for all objects that have it; false if it did not come.
+func (p *puller) input(ctx context.Context, of inputOf) (came bool, err error) {
+	p.mu.Lock()
+	once := p.inputs[of.id]
+	if once == nil {
+		once = sync.OnceValues(func() (bool, error) {
+			problem, err := p.fetch(ctx, of)
+			if problem != nil {
+				err = p.problem(ctx, problem)
 			}
-			continue
-		}
-		if _, err := p.sink.PutBlob(ctx, data); err != nil {
-			return nil, err
-		}
+			return problem == nil, err
+		})
+		p.inputs[of.id] = once
 	}
-	return lost, nil
+	p.mu.Unlock()
+	return once()
 }
 
-// blob fetches a blob.
-func (p *puller) blob(ctx context.Context, blob blobOf) ([]byte, error) {
-	in := blob.m.input(blob.m.blobs[blob.id])
-	b, err := p.getInput(ctx, in)
+// fetch fetches an input and keeps it. problem is an error of the bucket, err one of this machine.
+func (p *puller) fetch(ctx context.Context, of inputOf) (problem, err error) {
+	in := of.m.input(of.id)
+	held, err := p.room.Acquire(ctx, in.size)
 	if err != nil {
 		return nil, err
-	}
-	data, err := unpackBlob(b, blob)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.from.URL(contentKey(in.content)), err)
-	}
-	return data, nil
-}
-
-// unpackBlob returns the blob in an input.
-func unpackBlob(b []byte, blob blobOf) ([]byte, error) {
-	r := bytes.NewReader(b)
-	in, err := store.ReadInput(blob.m.blobs[blob.id], r, r.Size())
-	if err != nil {
-		return nil, err
-	}
-	s, err := in.Source(0, blob.id)
-	if err != nil {
-		return nil, err
-	}
-	if s.RawSize > store.MaxBlob {
-		return nil, store.ErrTooLarge
-	}
-	data, err := in.UnpackRaw(r, s)
-	if err == nil && store.NewBlobID(data) != blob.id {
-		err = store.Damagef("it is not blob %s", blob.id)
-	}
-	return data, err
-}
-
-// input fetches an input and merges its sources; false if they did not come.
-func (p *puller) input(ctx context.Context, of inputOf, lost map[store.BlobID]bool) (bool, error) {
-	held, err := p.room.Acquire(ctx, of.m.sizes[of.id])
-	if err != nil {
-		return false, err
 	}
 	defer p.room.Release(held)
-	b, err := p.getInput(ctx, of.m.input(of.id))
+	defer p.meter.add(Progress{Bytes: in.size})
+	b, err := p.get(ctx, contentKey(in.content), in.size)
+	if err == nil && (sumOf(b) != in.content || int64(len(b)) != in.size) {
+		err = damagef("%s: %d bytes of another content", p.from.URL(contentKey(in.content)), len(b))
+	}
 	if err != nil {
-		return false, p.problem(ctx, err)
+		return err, nil
 	}
-	c := &store.Contribution{Manifest: facts(of.m, lost)}
-	if c.Sources, err = sourcesOf(b, of); err != nil {
-		err = fmt.Errorf("%s: tables of %s: %w", p.from.URL(contentKey(of.id.String())), of.m.ID, err)
-		return false, p.problem(ctx, err)
+	err = p.to.Sink.PutInput(ctx, of.id, b)
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrTooLarge) {
+		return fmt.Errorf("%s: %w", p.from.URL(contentKey(in.content)), err), nil
 	}
-	if err := p.sink.Merge(ctx, c); err != nil {
-		return false, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.res.Tables += len(c.Sources)
-	return true, nil
-}
-
-// sourcesOf returns the sources of a manifest that are in an input, after checking them.
-func sourcesOf(b []byte, of inputOf) (list []store.NewSource, err error) {
-	r := bytes.NewReader(b)
-	in, err := store.ReadInput(of.id, r, r.Size())
-	if err != nil {
-		return nil, err
-	}
-	for i := range in.Sources { // in its order, so that it is made again as it is
-		have := &in.Sources[i]
-		at := store.FindSource(of.m.Sources, &store.SourceInfo{Kind: have.Kind, Digest: have.Digest})
-		if at < 0 {
-			continue
-		}
-		src, err := in.NewSource(r, &of.m.Sources[at])
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, *src)
-	}
-	return list, nil
+	return nil, err
 }

@@ -158,6 +158,16 @@ func (m *manifest) complete(url string) error {
 	return nil
 }
 
+// check reports sources that this program cannot read; they are left out.
+func (m *manifest) check(url string) error {
+	for i := range m.Sources {
+		if err := m.Sources[i].Check(); err != nil {
+			return fmt.Errorf("%s: tables of %s: %w", url, m.ID, err)
+		}
+	}
+	return nil
+}
+
 // eachInput calls fn for the inputs of an object, each once.
 func (m *manifest) eachInput(fn func(id store.Digest)) {
 	seen := make(map[store.Digest]bool)

@@ -12,17 +12,24 @@ import (
 	"symbolize/store"
 )
 
+// Target is where Pull puts objects.
+type Target struct {
+	Sink store.InputSink
+	View store.View // of what is in Sink
+	// Note notes a manifest that was merged, by its SUM, and Noted reports whether it was noted: then it
+	// need not be fetched again. They are nil where nothing is noted.
+	Note  func(sum store.Digest) error
+	Noted func(sum store.Digest) bool
+}
+
 // PullOptions are for Pull.
 type PullOptions struct {
-	// View has the objects that are here. Pull reads it again when Open has returned another.
-	View store.View
+	// Here has the objects that are here; Sink and Note are not used.
+	Here Target
 	// Open is called once, before the first object is fetched, and not where nothing is missing
-	// here. It returns where objects are put, and a View of it.
-	Open func(ctx context.Context) (store.Sink, store.View, error)
-	// Notes returns a directory for manifests, which a later Pull need not fetch again; "" for
-	// none.
-	Notes func() string
-	Jobs  int // requests at a time; 0 for DefaultJobs
+	// here. It returns where objects are put.
+	Open func(ctx context.Context) (Target, error)
+	Jobs int // requests at a time; 0 for DefaultJobs
 	// Progress is called after each part, never concurrently; nil for no calls.
 	Progress func(Progress)
 	// Checked: the bucket is known to be of this version, by Check.
@@ -62,8 +69,8 @@ const roomSize = 64 << 20
 // others are still copied. Objects that the store already has are not fetched.
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	opts.Jobs = requests(opts.Jobs)
-	p := &puller{from: from, opts: opts, view: opts.View, res: &PullResult{Asked: len(ids)},
-		seen: make(map[buildid.ID]bool), room: files.NewBudget(roomSize),
+	p := &puller{from: from, opts: opts, to: opts.Here, res: &PullResult{Asked: len(ids)},
+		seen: make(map[buildid.ID]bool), inputs: make(map[store.Digest]func() (bool, error)), room: files.NewBudget(roomSize),
 		meter: meter{call: opts.Progress}}
 	if !opts.Checked {
 		if err := Check(ctx, from); err != nil {
@@ -109,8 +116,8 @@ func (p *puller) some(ctx context.Context, ids []buildid.ID) error {
 type puller struct {
 	from Bucket
 	opts PullOptions
-	view store.View
-	sink store.Sink          // nil until Open was called
+	to   Target
+	open bool                // to is what Open has returned
 	seen map[buildid.ID]bool // requested objects and IDs
 	room *files.Budget
 
@@ -118,7 +125,8 @@ type puller struct {
 
 	mu     sync.Mutex
 	res    *PullResult
-	failed int // requests, one after another
+	inputs map[store.Digest]func() (came bool, err error) // fetch once each
+	failed int                                            // requests, one after another
 }
 
 // all pulls all objects of the bucket.
@@ -207,10 +215,11 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if err != nil || len(missing) == 0 {
 		return next, err
 	}
-	if p.sink == nil {
-		if p.sink, p.view, err = p.opts.Open(ctx); err != nil {
+	if !p.open {
+		if p.to, err = p.opts.Open(ctx); err != nil {
 			return nil, err
 		}
+		p.open = true
 		// Another process may have fetched them before that.
 		if list, err = p.compare(keys); err != nil {
 			return nil, err
@@ -219,7 +228,6 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if err := p.readManifests(ctx, list); err != nil {
 		return nil, err
 	}
-	defer p.note(list)
 	if missing, next, err = p.missing(list); err != nil {
 		return nil, err
 	}
@@ -236,6 +244,7 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 // that all lead to.
 func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, err error) {
 	for _, w := range list {
+		next = append(next, w.leads...)
 		for _, m := range w.manifests {
 			next = append(next, m.Probable...)
 		}
@@ -244,10 +253,10 @@ func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, 
 			return nil, nil, err
 		}
 		w.size = 0
-		for _, in := range needs.inputs {
+		for _, in := range slices.Concat(needs.blobs, needs.inputs) {
 			w.size += in.m.sizes[in.id]
 		}
-		if !needs.empty() || len(w.keys) > 0 {
+		if !needs.empty() || len(w.keys)+len(w.fetched) > 0 {
 			missing = append(missing, w)
 		}
 	}

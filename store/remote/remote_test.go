@@ -338,12 +338,12 @@ func TestPullTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	res, wrote, err := PullTo(t.Context(), b, nil, r, one, PullOptions{}, db.WriterOptions{})
+	res, wrote, err := PullTo(t.Context(), b, nil, Here(r, r), one, PullOptions{}, db.WriterOptions{})
 	if err != nil || wrote || res.Found < 2 || res.Fetched != 0 {
 		t.Errorf("all is there: wrote %t, %+v, %v", wrote, res, err)
 	}
 	two := filepath.Join(t.TempDir(), "two")
-	res, wrote, err = PullTo(t.Context(), b, nil, store.NewOverlay(), two, PullOptions{},
+	res, wrote, err = PullTo(t.Context(), b, nil, Target{View: store.NewOverlay()}, two, PullOptions{},
 		db.WriterOptions{})
 	if err != nil || !wrote || res.Changed != res.Found {
 		t.Errorf("nothing is there: wrote %t, %+v, %v", wrote, res, err)

@@ -19,32 +19,35 @@ func PullStore(ctx context.Context, from Bucket, ids []buildid.ID, path string, 
 	if err := Check(ctx, from); err != nil {
 		return &PullResult{Asked: len(ids)}, err
 	}
+	here := Target{View: store.NewOverlay()}
 	reader, err := db.OpenReader(path)
-	if errors.Is(err, store.ErrNoStore) {
-		res, _, err := PullTo(ctx, from, ids, store.NewOverlay(), path, opts, writer)
-		return res, err
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		defer reader.Close()
+		here = Here(reader, reader)
+	case !errors.Is(err, store.ErrNoStore):
 		return &PullResult{}, err
 	}
-	res, _, err := PullTo(ctx, from, ids, reader, path, opts, writer)
-	return res, errors.Join(err, reader.Close())
+	res, _, err := PullTo(ctx, from, ids, here, path, opts, writer)
+	return res, err
 }
 
-// PullTo is PullStore for a caller that has opened the newest generation of the store as view, and
-// has checked the bucket. wrote is true if the store was opened for writing: then there may be a
-// newer generation.
-func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, view store.View, path string,
+// Here returns the PullOptions.Here of a store that is read through a view.
+func Here(r *db.Reader, view store.View) Target { return Target{View: view, Noted: r.Noted} }
+
+// PullTo is PullStore for a caller that has opened the newest generation of the store, and has checked
+// the bucket. wrote is true if the store was opened for writing: then there may be a newer
+// generation.
+func PullTo(ctx context.Context, from Bucket, ids []buildid.ID, here Target, path string,
 	opts PullOptions, writer db.WriterOptions) (res *PullResult, wrote bool, err error) {
 	var w *db.Writer
-	opts.View, opts.Checked = view, true
-	opts.Notes = func() string { return db.RemoteNotes(path) }
-	opts.Open = func(ctx context.Context) (store.Sink, store.View, error) {
+	opts.Here, opts.Checked = here, true
+	opts.Open = func(ctx context.Context) (Target, error) {
 		var err error
 		if w, err = db.OpenWriter(ctx, path, writer); err != nil {
-			return nil, nil, fmt.Errorf("keeping what comes from %s: %w", from.URL(""), err)
+			return Target{}, fmt.Errorf("keeping what comes from %s: %w", from.URL(""), err)
 		}
-		return w, w, nil
+		return Target{Sink: w, View: w, Note: w.Note, Noted: w.Noted}, nil
 	}
 	res, err = Pull(ctx, from, ids, opts)
 	if w != nil {

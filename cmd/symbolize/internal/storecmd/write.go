@@ -89,7 +89,7 @@ func (f *importFacts) text() string {
 		table.Count(f.Sources, "table", "tables"))
 }
 
-func importArchive(ctx context.Context, a *cli.App, path string, to store.Sink) (
+func importArchive(ctx context.Context, a *cli.App, path string, to store.InputSink) (
 	facts *importFacts, err error) {
 	facts = &importFacts{Archive: path, Problems: []string{}}
 	in, err := a.OpenInput(path)
