@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -158,54 +157,4 @@ func (a *adopter) input(id digest) (bool, error) {
 		a.w.written[id] = true
 	}
 	return err == nil, nil
-}
-
-// prefixes are the first eight bytes of digests, sorted: one of a file that is not among them is there
-// by chance once in 2^64.
-type prefixes []uint64
-
-func prefixOf(id digest) uint64 { return binary.BigEndian.Uint64(id[:]) }
-
-// sort makes a list ready for has.
-func (p *prefixes) sort() {
-	slices.Sort(*p)
-	*p = slices.Compact(*p)
-}
-
-func (p prefixes) has(id digest) bool {
-	_, ok := slices.BinarySearch(p, prefixOf(id))
-	return ok
-}
-
-// named returns the inputs that the entries of the index name.
-func (d *database) named() (p prefixes, err error) {
-	for e, err := range d.scanAll(nil) {
-		if err != nil {
-			return nil, err
-		}
-		p.addEntry(e)
-	}
-	p.sort()
-	return p, nil
-}
-
-// addEntry adds the inputs that an entry names. A damaged one names nothing.
-func (p *prefixes) addEntry(e entry) {
-	if e.err != nil {
-		return
-	}
-	switch e.key[0] {
-	case prefixManifest:
-		if m, err := e.manifest(); err == nil {
-			m.Inputs(func(id digest) {
-				if n := len(*p); n == 0 || (*p)[n-1] != prefixOf(id) {
-					*p = append(*p, prefixOf(id))
-				}
-			})
-		}
-	case prefixBlob:
-		if id, _, err := parseBlobRecord(e.payload); err == nil {
-			*p = append(*p, prefixOf(id))
-		}
-	}
 }

@@ -143,7 +143,11 @@ func (e entry) manifest() (*store.Manifest, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	return store.DecodeStored("manifest "+keyText(e.key), e.payload)
+	m, err := store.DecodeStored("manifest", e.payload)
+	if err != nil { // the key's text is as much garbage as the manifest
+		_, err = store.DecodeStored("manifest "+keyText(e.key), e.payload)
+	}
+	return m, err
 }
 
 // Open implements View.

@@ -54,7 +54,7 @@ type GCResult struct {
 	After       int64 // bytes of the whole store on disk, as du counts them, without trash/
 
 	undated []buildid.ID
-	kept    map[buildid.Key]bool // objects
+	kept    hashes // objects
 }
 
 // GC joins all facts, without what is neither named nor whole: damaged sources and path rows of
@@ -76,7 +76,7 @@ func (w *Writer) GC(ctx context.Context, opts GCOptions) (*GCResult, error) {
 	res.After, err = diskUseWithoutTrash(w.path)
 	// They are dated from now on.
 	return res, errors.Join(err, MarkUsed(w.path, res.undated),
-		compactUses(w.path, time.Now(), func(object buildid.Key) bool { return res.kept[object] }))
+		compactUses(w.path, time.Now(), func(id buildid.ID) bool { return res.kept.has(objectHash(id)) }))
 }
 
 // maxFacts is from how many files of facts on a writer joins them.
@@ -86,7 +86,7 @@ const maxFacts = 256
 // tidying is optional.
 func (w *Writer) tidy() error {
 	opts := GCOptions{Exists: func(string) bool { return true }, trust: true}
-	err := w.collect(context.Background(), opts, &GCResult{kept: make(map[buildid.Key]bool)})
+	err := w.collect(context.Background(), opts, new(GCResult))
 	if errors.Is(err, store.ErrNoSpace) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (w *Writer) collect(ctx context.Context, opts GCOptions, res *GCResult) err
 type joiner struct {
 	facts *factsWriter
 	index *indexWriter
-	named prefixes // inputs that stay
+	named hashes // inputs that stay
 }
 
 // put adds an entry of the index.
@@ -184,7 +184,7 @@ func (w *Writer) join(fill func(j *joiner) error) error {
 }
 
 // sweep moves what the newest generation does not need to trash/.
-func (w *Writer) sweep(named *prefixes) error {
+func (w *Writer) sweep(named *hashes) error {
 	// The generations before name the dropped data.
 	if err := w.removeOld(1); err != nil {
 		return err
@@ -194,44 +194,28 @@ func (w *Writer) sweep(named *prefixes) error {
 		return err
 	}
 	for id := range w.written { // that another goroutine is about to name
-		*named = append(*named, prefixOf(id))
+		named.add(prefixOf(id))
 	}
 	var past []string
 	for id := range list {
 		if w.state.past[id] {
 			past = append(past, id.String())
 		} else if !w.state.facts[id] { // of another writer, where the file system cannot lock
-			if err := named.addFacts(w.path, id); err != nil {
+			path := filepath.Join(w.path, factsName, id.String())
+			if _, _, _, err := readFacts(path, named.addRecord); err != nil {
 				return err
 			}
 		}
 	}
-	named.sort()
 	var unnamed []string
 	err = eachName(filepath.Join(w.path, inputsName), func(name string) error {
-		if id, ok := store.ParseDigest(name); !ok || !named.has(id) {
+		if id, ok := store.ParseDigest(name); !ok || !named.has(prefixOf(id)) {
 			unnamed = append(unnamed, name)
 		}
 		return nil
 	})
 	err = errors.Join(err, w.discard(w.gen, factsName, past), w.discard(w.gen, inputsName, unnamed))
 	return errors.Join(err, w.emptyTrash())
-}
-
-// addFacts adds the inputs that facts name.
-func (p *prefixes) addFacts(root string, id digest) error {
-	path := filepath.Join(root, factsName, id.String())
-	_, _, _, err := readFacts(path, p.addRecord)
-	return err
-}
-
-// addRecord adds the inputs that a record names.
-func (p *prefixes) addRecord(kind byte, payload []byte) error {
-	if n := len(store.BlobID{}); kind == prefixBlob && len(payload) >= n {
-		payload = payload[n:]
-	}
-	p.addEntry(entry{key: []byte{kind}, payload: payload})
-	return nil
 }
 
 // collector puts the data to keep.
@@ -241,15 +225,14 @@ type collector struct {
 	opts GCOptions
 	res  *GCResult
 
-	wanted map[buildid.Key]bool // objects that a path row names
-	lost   map[buildid.Key]bool // objects that lost something, or are dropped
+	wanted hashes // objects that a path row names
+	lost   hashes // objects that lost something, or are dropped
 	uses   lastUses
 	blobs  map[store.BlobID]bool // checked blobs; true for whole ones
 	sound  map[digest]bool       // inputs that were read lately
 }
 
 func (c *collector) run(ctx context.Context) error {
-	c.wanted, c.lost = make(map[buildid.Key]bool), make(map[buildid.Key]bool)
 	c.blobs, c.sound = make(map[store.BlobID]bool), make(map[digest]bool)
 	var err error
 	if c.uses, err = readUses(c.d.path, time.Now()); err != nil && !c.opts.Since.IsZero() {
@@ -260,8 +243,8 @@ func (c *collector) run(ctx context.Context) error {
 			if err := skipDamage(err); err != nil {
 				return err
 			}
-			for _, row := range c.liveRows(dir, nil) {
-				c.wanted[row.ID.Key()] = true
+			for _, row := range c.liveRows(dir, new(hashes)) {
+				c.wanted.add(objectHash(row.ID))
 			}
 		}
 	}
@@ -300,12 +283,12 @@ func (c *collector) run(ctx context.Context) error {
 }
 
 // liveRows returns the rows of files that still exist, except rows of objects in without.
-func (c *collector) liveRows(dir Directory, without map[buildid.Key]bool) store.DirRows {
+func (c *collector) liveRows(dir Directory, without *hashes) store.DirRows {
 	if !c.opts.Exists(dir.Path) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(dir.Rows), func(r store.PathRow) bool {
-		return !r.ID.IsZero() && without[r.ID.Key()] ||
+		return !r.ID.IsZero() && without.has(objectHash(r.ID)) ||
 			!c.opts.Exists(filepath.Join(dir.Path, r.Name))
 	})
 }
@@ -318,12 +301,12 @@ func (c *collector) object(e entry) error {
 		return err
 	}
 	if err != nil {
-		c.lost[id.Key()] = true
+		c.lost.add(objectHash(id))
 		c.res.Damaged++
 		return nil
 	}
 	if c.drops(m) {
-		c.lost[m.ID.Key()] = true
+		c.lost.add(objectHash(m.ID))
 		if !m.IsAlias() {
 			c.res.Dropped++
 			if c.opts.Gone != nil {
@@ -343,7 +326,7 @@ func (c *collector) object(e entry) error {
 			return err
 		}
 		if !whole {
-			c.lost[m.ID.Key()] = true
+			c.lost.add(objectHash(m.ID))
 			c.res.Damaged++
 			continue
 		}
@@ -355,7 +338,7 @@ func (c *collector) object(e entry) error {
 	}
 	if !m.IsAlias() {
 		c.res.Objects++
-		c.res.kept[m.ID.Key()] = true
+		c.res.kept.add(objectHash(m.ID))
 	}
 	return c.put(e.key, store.AppendStored(nil, m))
 }
@@ -410,7 +393,7 @@ func (c *collector) variants(m *store.Manifest) error {
 			whole = whole && ok
 		}
 		if !whole {
-			c.lost[m.ID.Key()] = true
+			c.lost.add(objectHash(m.ID))
 			c.res.Damaged++
 			continue
 		}
@@ -447,7 +430,7 @@ func (c *collector) blob(id store.BlobID) (whole bool, err error) {
 // dir keeps the rows of files that are still there. Rows of objects that lost something go too, so
 // that the next index reads their files again.
 func (c *collector) dir(dir Directory) error {
-	rows := c.liveRows(dir, c.lost)
+	rows := c.liveRows(dir, &c.lost)
 	c.res.Rows += len(rows)
 	c.res.RowsDropped += len(dir.Rows) - len(rows)
 	if len(rows) == 0 {
@@ -466,7 +449,7 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	var named prefixes
+	var named hashes
 	c := &collector{d: r.database, opts: opts, res: res, put: func(key, payload []byte) error {
 		named.addEntry(entry{key: key, payload: payload})
 		return nil
@@ -474,11 +457,10 @@ func (r *Reader) PlanGC(ctx context.Context, opts GCOptions) (*GCResult, error) 
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	named.sort()
 	dir := filepath.Join(r.path, inputsName)
 	res.After = res.Before
 	err = eachName(dir, func(name string) error {
-		if id, ok := store.ParseDigest(name); ok && named.has(id) {
+		if id, ok := store.ParseDigest(name); ok && named.has(prefixOf(id)) {
 			return nil
 		}
 		info, err := os.Lstat(filepath.Join(dir, name))
@@ -499,7 +481,7 @@ func newResult(path string, opts *GCOptions) (res *GCResult, err error) {
 			return !errors.Is(err, fs.ErrNotExist)
 		}
 	}
-	res = &GCResult{kept: make(map[buildid.Key]bool)}
+	res = new(GCResult)
 	if res.Before, err = diskUseWithoutTrash(path); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -520,10 +502,10 @@ func diskUseWithoutTrash(path string) (int64, error) {
 func (c *collector) drops(m *store.Manifest) bool {
 	if m.IsAlias() { // with the last object that it leads to; those come before it
 		return !slices.ContainsFunc(m.Probable, func(id buildid.ID) bool {
-			return c.res.kept[id.Key()]
+			return c.res.kept.has(objectHash(id))
 		})
 	}
-	if c.opts.Remove[m.ID] || c.opts.Unreferenced && !c.wanted[m.ID.Key()] && replaceable(m) {
+	if c.opts.Remove[m.ID] || c.opts.Unreferenced && !c.wanted.has(objectHash(m.ID)) && replaceable(m) {
 		return true
 	}
 	if c.opts.Since.IsZero() {

@@ -34,7 +34,7 @@ type inputFiles struct {
 }
 
 // maxKnown bounds the directories of inputs that are kept.
-const maxKnown = 256
+const maxKnown = 32
 
 // dir opens inputs/.
 func (c *inputFiles) dir() (*os.Root, error) {
@@ -146,7 +146,7 @@ func (c *inputFiles) check(id digest) (int64, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	n, err := io.Copy(h, f)
+	n, err := copyFrom(h, f)
 	if err != nil {
 		return n, store.ReadFailure("input "+id.String(), err)
 	}
@@ -154,6 +154,16 @@ func (c *inputFiles) check(id digest) (int64, error) {
 		return n, store.Damagef("input %s: its content is that of %s", id, got)
 	}
 	return n, nil
+}
+
+// copyBuffers are for copyFrom: io.Copy makes one for each of many small files.
+var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// copyFrom copies a file.
+func copyFrom(w io.Writer, f *os.File) (int64, error) {
+	buf := copyBuffers.Get().(*[32 << 10]byte)
+	defer copyBuffers.Put(buf)
+	return io.CopyBuffer(w, struct{ io.Reader }{f}, buf[:]) // without the file's WriteTo
 }
 
 // put writes an input unless it is there whole.

@@ -544,12 +544,15 @@ type entry struct {
 }
 
 // maxMapped is about how many bytes of a generation's files a scan leaves in memory.
-const maxMapped = 4 << 20
+const maxMapped = 2 << 20
+
+// aroundSize is how much of a mapped file the system reads in for one byte. A scan begins in all files.
+const aroundSize = 64 << 10
 
 // Pages of a scan end at whichever comes first.
 const (
-	pageKeys  = 1024
-	pageBytes = 1 << 20
+	pageKeys  = 256
+	pageBytes = 128 << 10
 )
 
 // page reads keys with a prefix, beginning at from.
@@ -575,7 +578,7 @@ func (s *state) page(prefix, from []byte) (page []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.forget(size)
+		s.forget(size + len(s.files)*aroundSize)
 	}
 	// Keys after the last one of a full page are of the next page.
 	var list []entry

@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -121,27 +120,27 @@ func (s *Stats) addSource(src *store.SourceInfo) {
 
 // DiskUse returns the bytes that the files below a directory use on disk, as du counts them:
 // allocated blocks, each file once.
-func DiskUse(dir string) (n int64, err error) {
-	seen := make(map[files.ID]bool)
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a generation that was removed meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			return nil
-		}
-		size, id := files.Blocks(info)
-		if !seen[id] {
-			n += size
-		}
-		if files.HasNames(info) {
-			seen[id] = true
-		}
-		return nil
+func DiskUse(dir string) (int64, error) { return diskUse(dir, make(map[files.ID]bool)) }
+
+// diskUse is DiskUse without the files in seen, to which it adds those with several names.
+func diskUse(path string, seen map[files.ID]bool) (n int64, err error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, skipMissing(err) // a generation that was removed meanwhile
+	}
+	size, id := files.Blocks(info)
+	if !seen[id] {
+		n = size
+	}
+	if files.HasNames(info) {
+		seen[id] = true
+	}
+	if !info.IsDir() {
+		return n, nil
+	}
+	return n, eachName(path, func(name string) error {
+		below, err := diskUse(filepath.Join(path, name), seen)
+		n += below
+		return err
 	})
-	return n, err
 }

@@ -179,7 +179,7 @@ func (w *Writer) restore() error {
 	for _, n := range dirs {
 		var back []string
 		err := eachName(trashDir(w.path, n), func(name string) error {
-			if id, ok := store.ParseDigest(name); ok && named.has(id) {
+			if id, ok := store.ParseDigest(name); ok && named.has(prefixOf(id)) {
 				if _, err := os.Lstat(filepath.Join(w.path, inputsName, name)); errors.Is(err, fs.ErrNotExist) {
 					back = append(back, name)
 				}

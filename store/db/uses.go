@@ -202,14 +202,16 @@ func usesFiles(path string, now time.Time) (days map[time.Time][]string, wrong [
 	return days, wrong, nil
 }
 
-// lastUses is the last day of each object that has one, as Unix time. The keys keep it small: it
-// has all objects of a store.
-type lastUses map[buildid.Key]int64
+// lastUses has the last day of each object that has one, as days since 1970, by objectHash.
+type lastUses map[uint64]int32
+
+// dayOf returns the days since 1970.
+func dayOf(at time.Time) int32 { return int32(at.Unix() / (24 * 60 * 60)) }
 
 // day returns an object's day; the zero time if it has none.
 func (u lastUses) day(id buildid.ID) (at time.Time) {
-	if unix, ok := u[id.Key()]; ok {
-		at = time.Unix(unix, 0).UTC()
+	if days, ok := u[objectHash(id)]; ok {
+		at = time.Unix(int64(days)*24*60*60, 0).UTC()
 	}
 	return at
 }
@@ -217,8 +219,11 @@ func (u lastUses) day(id buildid.ID) (at time.Time) {
 // readUses returns the last days.
 func readUses(path string, now time.Time) (lastUses, error) {
 	last := make(lastUses)
-	err := eachDay(path, now, func(at time.Time, object string) { last[idOf(object).Key()] = at.Unix() })
-	delete(last, buildid.Key{}) // of lines that name nothing
+	err := eachDay(path, now, func(at time.Time, object string) {
+		if id := idOf(object); !id.IsZero() {
+			last[objectHash(id)] = dayOf(at)
+		}
+	})
 	return last, err
 }
 
@@ -260,7 +265,7 @@ func usesOfDay(path string, names []string, fn func(object string)) error {
 
 // compactUses reduces the files from before yesterday, to which no process writes any more, to the
 // last day of each object that keep accepts; a nil keep accepts all.
-func compactUses(path string, now time.Time, keep func(buildid.Key) bool) error {
+func compactUses(path string, now time.Time, keep func(buildid.ID) bool) error {
 	days, wrong, err := usesFiles(path, now)
 	if err != nil {
 		return err
@@ -276,8 +281,8 @@ func compactUses(path string, now time.Time, keep func(buildid.Key) bool) error 
 		}
 		var lines []string
 		err := usesOfDay(path, names, func(object string) {
-			key := idOf(object).Key()
-			if last[key] == at.Unix() && (keep == nil || keep(key)) {
+			id := idOf(object)
+			if last[objectHash(id)] == dayOf(at) && (keep == nil || keep(id)) {
 				lines = append(lines, object+"\n")
 			}
 		})

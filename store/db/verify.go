@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/maphash"
 	"io/fs"
 	"maps"
 	"os"
@@ -68,6 +69,7 @@ type VerifyResult struct {
 	More                   int // problems beyond the first maxProblems
 
 	wanted map[store.BlobID]buildid.ID // blobs that a variant names, and one that does
+	keys   hashes                      // of manifests
 }
 
 // Sound reports whether nothing is damaged or missing. Conflicts and orphans do no harm.
@@ -105,12 +107,15 @@ func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 		}
 		v.object(d, e)
 	}
-	return v, errors.Join(v.blobs(ctx, d), v.dirs(ctx, d), v.foreign(d), v.files(ctx, d))
+	err := errors.Join(v.blobs(ctx, d), v.dirs(ctx, d))
+	v.keys = hashes{}
+	return v, errors.Join(err, v.foreign(d), v.files(ctx, d))
 }
 
 // object checks one object.
 func (v *VerifyResult) object(d *database, e entry) {
 	v.Bytes += int64(len(e.payload))
+	v.keys.add(maphash.Bytes(seed, e.key))
 	m := v.manifest(e)
 	if m == nil || !m.IsAlias() {
 		v.Objects++
@@ -278,7 +283,7 @@ func (v *VerifyResult) files(ctx context.Context, d *database) error {
 		return err
 	}
 	slices.SortFunc(facts, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
-	var named prefixes
+	var named hashes
 	for _, id := range facts {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -287,11 +292,10 @@ func (v *VerifyResult) files(ctx context.Context, d *database) error {
 			return err
 		}
 	}
-	named.sort()
 	return eachName(filepath.Join(d.path, inputsName), func(name string) error {
 		id, ok := store.ParseDigest(name)
 		switch {
-		case ok && named.has(id), strings.HasPrefix(name, tmpPrefix):
+		case ok && named.has(prefixOf(id)), strings.HasPrefix(name, tmpPrefix):
 		case ok:
 			v.add(Orphan, buildid.ID{}, "", "input %s is in no facts", name)
 		default:
@@ -302,7 +306,7 @@ func (v *VerifyResult) files(ctx context.Context, d *database) error {
 }
 
 // facts checks one file of facts, and adds the inputs that it names.
-func (v *VerifyResult) facts(root string, id digest, named *prefixes) error {
+func (v *VerifyResult) facts(root string, id digest, named *hashes) error {
 	path := filepath.Join(root, factsName, id.String())
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if path = findTrash(root, id.String()); path == "" { // a collection ended meanwhile
@@ -338,13 +342,8 @@ func (v *VerifyResult) dirs(ctx context.Context, d *database) error {
 			if row.ID.IsZero() {
 				continue
 			}
-			_, err := d.get(manifestKey(row.ID))
-			switch {
-			case errors.Is(err, store.ErrNotFound):
-				v.add(Dangling, row.ID, dir.Path, "%s is listed and its object is not there",
-					row.Name)
-			case err != nil && !errors.Is(err, store.ErrDamaged): // damage was reported before
-				return err
+			if !v.keys.has(maphash.Bytes(seed, manifestKey(row.ID))) {
+				v.add(Dangling, row.ID, dir.Path, "%s is listed and its object is not there", row.Name)
 			}
 		}
 	}

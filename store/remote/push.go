@@ -90,7 +90,7 @@ func requests(jobs int) int {
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
 	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{},
-		there: make(map[string]bool), room: files.NewBudget(roomSize), meter: meter{call: opts.Progress}}
+		there: make(map[store.Digest]func() error), room: files.NewBudget(roomSize), meter: meter{call: opts.Progress}}
 	for _, m := range objects {
 		if !m.IsAlias() {
 			p.res.Objects++
@@ -124,7 +124,7 @@ type pusher struct {
 	room   *files.Budget
 
 	mu     sync.Mutex
-	there  map[string]bool // contents that are, for a while
+	there  map[store.Digest]func() error // inputs that are written, or being written
 	res    *PushResult
 	failed int // objects, one after another
 }
@@ -202,18 +202,35 @@ func (p *pusher) done(known bool) {
 // it, unless a manifest names it, from twice this age on.
 const fresh = 12 * time.Hour
 
-// content writes an input unless it is there and fresh. It does not ask for one of an object
-// that is new to the bucket before it writes.
-func (p *pusher) content(ctx context.Context, sum string, isNew bool,
-	read func() ([]byte, error)) (err error) {
-	key, known := contentKey(sum), false
-	p.count(func(*PushResult) { known = p.there[sum] })
-	if known {
-		return nil
+// input writes an input of an object unless it is there and fresh, once for all objects that have it.
+func (p *pusher) input(ctx context.Context, in input, id store.Digest, isNew bool) error {
+	p.mu.Lock()
+	once := p.there[id]
+	if once == nil {
+		once = sync.OnceValue(func() error {
+			err := p.content(ctx, in, id, isNew)
+			if err != nil { // the next object tries again
+				p.count(func(*PushResult) { delete(p.there, id) })
+			}
+			return err
+		})
+		p.there[id] = once
 	}
-	defer func() { p.count(func(*PushResult) { p.there[sum] = err == nil }) }()
+	p.mu.Unlock()
+	return once()
+}
+
+// content writes an input. It does not ask for one of an object that is new to the bucket before it
+// writes.
+func (p *pusher) content(ctx context.Context, in input, id store.Digest, isNew bool) error {
+	held, err := p.room.Acquire(ctx, in.size)
+	if err != nil {
+		return err
+	}
+	defer p.room.Release(held)
+	key := contentKey(in.content)
 	write := func(put func(ctx context.Context, key string, data []byte) (bool, error)) (bool, error) {
-		data, err := read()
+		data, err := p.from.Input(id)
 		if err != nil {
 			return false, err
 		}
@@ -254,16 +271,6 @@ func (p *pusher) inputs(m *store.Manifest) (*manifest, error) {
 		err = out.complete("manifest of " + m.ID.String())
 	}
 	return out, err
-}
-
-// input writes an input that is not there, see content.
-func (p *pusher) input(ctx context.Context, in input, id store.Digest, isNew bool) error {
-	held, err := p.room.Acquire(ctx, in.size)
-	if err != nil {
-		return err
-	}
-	defer p.room.Release(held)
-	return p.content(ctx, in.content, isNew, func() ([]byte, error) { return p.from.Input(id) })
 }
 
 // put writes an object unless it is there, or replaces a damaged one.

@@ -34,6 +34,19 @@ var FoldGC = Growth{Percent: 40, Most: 32 << 20}
 // small files 124 in place of 185, and processor time was up to a tenth more.
 var WriteGC = Growth{Percent: 100, Most: 32 << 20}
 
+// leanPercent is for commands that walk a whole store. They need next to nothing at a time, and make
+// garbage of each object. Single runs on 100,000 objects, beside other work: beyond what the program
+// itself needs, ls, verify and gc needed 12, 16 and 42 MB in place of 17, 29 and 60; ls needed 1.2 s of
+// processor time in place of 0.7, verify 5.2 in place of 3.0.
+const leanPercent = 30
+
+// SetLeanGC has the process collect its garbage early, unless the user has set $GOGC.
+func SetLeanGC(getenv func(string) string) {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(leanPercent)
+	}
+}
+
 // lookupMemory is the heap of lookup beyond which the garbage collector works harder, in bytes. The
 // names of a big C++ program need 100 MB; demangling them makes as much garbage.
 const lookupMemory = 180 << 20

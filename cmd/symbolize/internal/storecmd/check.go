@@ -13,6 +13,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/store/db"
 )
@@ -127,10 +128,8 @@ Damage makes it exit with 1. Conflicts (two files with one build ID and differen
 leftovers of interrupted runs are only reported.`,
 		Args: cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
-			return a.WithReader(func(r *db.Reader) error {
-				return runStoreVerify(ctx, a, r,
-					format)
-			})
+			process.SetLeanGC(a.Env.Getenv)
+			return a.WithReader(func(r *db.Reader) error { return runStoreVerify(ctx, a, r, format) })
 		}),
 	}
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)

@@ -11,6 +11,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/store/db"
 )
 
@@ -63,6 +64,7 @@ a note count as used today.`,
 
 // drop has the store drop the objects that opts ask for, or lists them.
 func drop(ctx context.Context, a *cli.App, o *dropOptions, opts db.GCOptions) error {
+	process.SetLeanGC(a.Env.Getenv)
 	gone := []goneObject{}
 	if o.dryRun || o.format == cli.JSON {
 		opts.Gone = func(g db.Gone) { gone = append(gone, newGone(g)) }

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store/db"
@@ -27,6 +28,7 @@ that an object has. BPF functions have the kernel's name in place of a path; qua
 marks an entry for functions that captures name without their code. Quality "alias" marks an ID of
 profiles of OpenTelemetry.`,
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
+			process.SetLeanGC(a.Env.Getenv)
 			return a.WithReader(func(r *db.Reader) error {
 				return runStoreLs(ctx, a, r, format, ids, args)
 			})
