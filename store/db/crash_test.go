@@ -74,7 +74,8 @@ func crashRemove(ctx context.Context, w *Writer) error {
 // published as soon as they are.
 func childCrash(path string) error {
 	ctx := context.Background()
-	w, err := OpenWriter(ctx, path, WriterOptions{PublishEvery: -1})
+	opts := WriterOptions{PublishEvery: -1, LockTimeout: forkWait}
+	w, err := OpenWriter(ctx, path, opts)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func childCrash(path string) error {
 			if err := w.Close(); err != nil {
 				return err
 			}
-			if w, err = OpenWriter(ctx, path, WriterOptions{PublishEvery: -1}); err != nil {
+			if w, err = OpenWriter(ctx, path, opts); err != nil {
 				return err
 			}
 		case 2:
@@ -336,7 +337,7 @@ func (c *crasher) check(image string, published int) {
 	case published > 0:
 		t.Errorf("%d objects were published: %v", published, err)
 	}
-	w, err := OpenWriter(ctx, image, WriterOptions{PublishEvery: -1})
+	w, err := OpenWriter(ctx, image, WriterOptions{PublishEvery: -1, LockTimeout: forkWait})
 	if err != nil {
 		t.Errorf("writer: %v", err)
 		return

@@ -35,7 +35,8 @@ func killTable(n int) *symtab.Encoded {
 // childWrite indexes as an index run does: objects, then the rows of their directory, a word on
 // stdout for each object that is in the store.
 func childWrite(path string) error {
-	w, err := OpenWriter(context.Background(), path, WriterOptions{PublishEvery: time.Millisecond})
+	w, err := OpenWriter(context.Background(), path,
+		WriterOptions{PublishEvery: time.Millisecond, LockTimeout: forkWait})
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func killedRun(t *testing.T, path string, at killAt) (objects int, finished bool
 // checkKilled opens the store as the next writer does and reads all of it.
 func checkKilled(t *testing.T, path string, objects int) {
 	t.Helper()
-	w, err := OpenWriter(context.Background(), path, WriterOptions{})
+	w, err := OpenWriter(context.Background(), path, WriterOptions{LockTimeout: forkWait})
 	if err != nil {
 		t.Fatal(err)
 	}

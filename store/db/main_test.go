@@ -15,6 +15,10 @@ const (
 	childStore = "STORE_TEST_STORE"
 )
 
+// forkWait is how long tests wait for the lock of a file that they have closed. A process that another
+// test starts meanwhile has all open files, and so the lock, until it runs its program.
+const forkWait = time.Minute
+
 func TestMain(m *testing.M) {
 	role := os.Getenv(childRole)
 	if role == "" {

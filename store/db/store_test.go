@@ -61,7 +61,7 @@ func openTestWriter(tb testing.TB, path string) *Writer {
 	if path == "" {
 		path = filepath.Join(tb.TempDir(), "store")
 	}
-	w, err := OpenWriter(context.Background(), path, WriterOptions{})
+	w, err := OpenWriter(context.Background(), path, WriterOptions{LockTimeout: forkWait})
 	if err != nil {
 		tb.Fatal(err)
 	}
