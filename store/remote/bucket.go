@@ -95,7 +95,7 @@ func objectPrefix(id buildid.ID) string {
 	return manifestDir + digits[:2] + "/" + id.Space().String() + "-" + digits
 }
 
-func contentKey(sum string) string { return contentDir + sum[:2] + "/" + sum }
+func contentKey(id store.Digest) string { return contentDir + id.String()[:2] + "/" + id.String() }
 
 // damagef returns an error that wraps ErrDamaged.
 func damagef(format string, args ...any) error {

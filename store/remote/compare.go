@@ -17,8 +17,20 @@ type wanted struct {
 	manifests []*manifest  // that were fetched
 	fetched   []string     // keys of these
 	leads     []buildid.ID // objects that noted manifests name
-	size      int64        // bytes of the inputs that are not here
+
+	// What of the manifests is not here.
+	facts  bool // more than sources
+	blobs  []inputOf
+	tables []inputOf // inputs of sources
 }
+
+// inputOf is an input of a manifest.
+type inputOf struct {
+	m  *manifest
+	id store.Digest
+}
+
+func (w *wanted) inputs() []inputOf { return slices.Concat(w.blobs, w.tables) }
 
 // compare makes a list of the objects of keys, without the manifests that are those here.
 func (p *puller) compare(keys []string) (list []*wanted, err error) {

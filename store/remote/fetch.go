@@ -3,10 +3,10 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"symbolize/store"
 )
@@ -24,21 +24,6 @@ func (p *puller) get(ctx context.Context, key string, limit int64) ([]byte, erro
 	return b, err
 }
 
-// needs are the parts in manifests of an object that are not here.
-type needs struct {
-	facts  bool // more than sources
-	blobs  []inputOf
-	inputs []inputOf // of sources
-}
-
-// inputOf is an input of a manifest.
-type inputOf struct {
-	m  *manifest
-	id store.Digest
-}
-
-func (n *needs) empty() bool { return !n.facts && len(n.inputs) == 0 }
-
 // add adds an input unless it is there.
 func add(list []inputOf, m *manifest, id store.Digest) []inputOf {
 	if id == (store.Digest{}) || slices.ContainsFunc(list, func(in inputOf) bool { return in.id == id }) {
@@ -47,16 +32,15 @@ func add(list []inputOf, m *manifest, id store.Digest) []inputOf {
 	return append(list, inputOf{m, id})
 }
 
-// needs compares an object's manifests with the local store.
-func (p *puller) needs(w *wanted) (*needs, error) {
+// complete compares an object's manifests with the local store.
+func (p *puller) complete(w *wanted) error {
 	have, err := p.here(w.id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if have == nil {
 		have = &store.Manifest{ID: w.id}
 	}
-	n := &needs{}
 	sources, all := slices.Clone(have.Sources), *have
 	for _, m := range w.manifests {
 		for i := range m.Sources {
@@ -67,12 +51,12 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 				continue
 			}
 			sources = append(sources, *s)
-			n.inputs = add(add(n.inputs, m, s.Input), m, s.RawInput)
+			w.tables = add(add(w.tables, m, s.Input), m, s.RawInput)
 		}
 		for _, v := range store.NewVariants(m.Variants, all.Variants) {
 			for _, id := range v.Blobs() {
 				if _, err := p.to.View.Blob(id); err != nil {
-					n.blobs = add(n.blobs, m, m.blobs[id])
+					w.blobs = add(w.blobs, m, m.blobs[id])
 				}
 			}
 		}
@@ -80,33 +64,28 @@ func (p *puller) needs(w *wanted) (*needs, error) {
 	}
 	before, after := *have, all
 	before.Sources, after.Sources = nil, nil
-	n.facts = !bytes.Equal(store.EncodeManifest(&before), store.EncodeManifest(&after))
-	return n, nil
+	w.facts = !bytes.Equal(store.EncodeManifest(&before), store.EncodeManifest(&after))
+	return nil
 }
 
 // object fetches and merges the missing parts of an object.
 func (p *puller) object(ctx context.Context, w *wanted) error {
-	n, err := p.needs(w) // another process may have been faster before Open
-	if err != nil {
-		return err
-	}
-	came := make(map[store.Digest]bool)
-	for _, in := range slices.Concat(n.blobs, n.inputs) {
-		if came[in.id], err = p.input(ctx, in); err != nil {
+	came, lost := make(map[store.Digest]bool), false
+	for _, in := range w.inputs() {
+		ok, err := p.input(ctx, in)
+		if err != nil {
 			return err
 		}
+		came[in.id], lost = ok, lost || !ok
 	}
-	lost := func(in inputOf) bool { return !came[in.id] }
 	// Without any of its tables an object would be known and not indexed.
-	if some := slices.DeleteFunc(slices.Clone(n.inputs), lost); len(some) == 0 && len(n.inputs) > 0 {
-		return nil
-	}
-	if !n.empty() {
+	some := slices.ContainsFunc(w.tables, func(in inputOf) bool { return came[in.id] })
+	if some || w.facts && len(w.tables) == 0 {
 		if err := p.merge(ctx, w, came); err != nil {
 			return err
 		}
 	}
-	if slices.ContainsFunc(slices.Concat(n.blobs, n.inputs), lost) {
+	if lost {
 		return nil
 	}
 	return p.note(w)
@@ -146,41 +125,34 @@ func (p *puller) merge(ctx context.Context, w *wanted, came map[store.Digest]boo
 
 // input fetches an input and keeps it, once for all objects that have it; false if it did not come.
 func (p *puller) input(ctx context.Context, of inputOf) (came bool, err error) {
-	p.mu.Lock()
-	once := p.inputs[of.id]
-	if once == nil {
-		once = sync.OnceValues(func() (bool, error) {
-			problem, err := p.fetch(ctx, of)
-			if problem != nil {
-				err = p.problem(ctx, problem)
-			}
-			return problem == nil, err
-		})
-		p.inputs[of.id] = once
-	}
-	p.mu.Unlock()
-	return once()
+	return p.inputs.do(of.id, func() (bool, error) {
+		problem, err := p.fetch(ctx, of)
+		if problem != nil {
+			err = p.problem(ctx, problem)
+		}
+		return problem == nil, err
+	})
 }
 
 // fetch fetches an input and keeps it. problem is an error of the bucket, err one of this machine.
 func (p *puller) fetch(ctx context.Context, of inputOf) (problem, err error) {
-	in := of.m.input(of.id)
-	held, err := p.room.Acquire(ctx, in.size)
+	key, size := contentKey(of.id), of.m.sizes[of.id]
+	held, err := p.room.Acquire(ctx, size)
 	if err != nil {
 		return nil, err
 	}
 	defer p.room.Release(held)
-	defer p.meter.add(Progress{Bytes: in.size})
-	b, err := p.get(ctx, contentKey(in.content), in.size)
-	if err == nil && (sumOf(b) != in.content || int64(len(b)) != in.size) {
-		err = damagef("%s: %d bytes of another content", p.from.URL(contentKey(in.content)), len(b))
+	defer p.meter.add(Progress{Bytes: size})
+	b, err := p.get(ctx, key, size)
+	if err == nil && (sha256.Sum256(b) != of.id || int64(len(b)) != size) {
+		err = damagef("%s: %d bytes of another content", p.from.URL(key), len(b))
 	}
 	if err != nil {
 		return err, nil
 	}
 	err = p.to.Sink.PutInput(ctx, of.id, b)
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrTooLarge) {
-		return fmt.Errorf("%s: %w", p.from.URL(contentKey(in.content)), err), nil
+		return fmt.Errorf("%s: %w", p.from.URL(key), err), nil
 	}
 	return nil, err
 }

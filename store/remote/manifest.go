@@ -20,12 +20,6 @@ const (
 // maxManifest bounds a manifest with its list of inputs.
 const maxManifest = store.MaxManifest + 1<<20
 
-// input is an object of the bucket with tables or a blob.
-type input struct {
-	content string // SHA-256, in hexadecimal
-	size    int64
-}
-
 // manifest has the facts of one store about an object, and the inputs with its sources
 // (store.SourceInfo.Input, RawInput) and its blobs.
 type manifest struct {
@@ -33,9 +27,6 @@ type manifest struct {
 	sizes map[store.Digest]int64 // of all inputs
 	blobs map[store.BlobID]store.Digest
 }
-
-// input returns an input that the manifest names.
-func (m *manifest) input(id store.Digest) input { return input{id.String(), m.sizes[id]} }
 
 // sumOf returns the name of a content.
 func sumOf(b []byte) string {

@@ -317,7 +317,7 @@ func (p *pruner) sweep(ctx context.Context, gone []Entry) error {
 			p.res.Problems = append(p.res.Problems, fmt.Errorf("%s: its tables are not known, and so no "+
 				"tables are removed: %w", p.in.URL(e.Key), ErrDamaged))
 		default:
-			m.eachInput(func(id store.Digest) { needed[contentKey(id.String())] = true })
+			m.eachInput(func(id store.Digest) { needed[contentKey(id)] = true })
 		}
 	}
 	if len(p.res.Problems) > 0 {

@@ -150,7 +150,7 @@ func (b *memory) names(t *testing.T) (names []string) {
 			t.Fatal(err)
 		}
 		m.eachInput(func(id store.Digest) {
-			if _, ok := b.objects[contentKey(id.String())]; !ok {
+			if _, ok := b.objects[contentKey(id)]; !ok {
 				t.Errorf("%s lacks %s", key, id)
 			}
 		})

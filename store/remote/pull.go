@@ -70,7 +70,7 @@ const roomSize = 64 << 20
 func Pull(ctx context.Context, from Bucket, ids []buildid.ID, opts PullOptions) (*PullResult, error) {
 	opts.Jobs = requests(opts.Jobs)
 	p := &puller{from: from, opts: opts, to: opts.Here, res: &PullResult{Asked: len(ids)},
-		seen: make(map[buildid.ID]bool), inputs: make(map[store.Digest]func() (bool, error)), room: files.NewBudget(roomSize),
+		seen: make(map[buildid.ID]bool), room: files.NewBudget(roomSize),
 		meter: meter{call: opts.Progress}}
 	if !opts.Checked {
 		if err := Check(ctx, from); err != nil {
@@ -121,12 +121,12 @@ type puller struct {
 	seen map[buildid.ID]bool // requested objects and IDs
 	room *files.Budget
 
-	meter meter
+	inputs onceEach // that were fetched
+	meter  meter
 
 	mu     sync.Mutex
 	res    *PullResult
-	inputs map[store.Digest]func() (came bool, err error) // fetch once each
-	failed int                                            // requests, one after another
+	failed int // requests, one after another
 }
 
 // all pulls all objects of the bucket.
@@ -211,9 +211,8 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 			p.res.Found++
 		}
 	}
-	missing, next, err := p.missing(list)
-	if err != nil || len(missing) == 0 {
-		return next, err
+	if !slices.ContainsFunc(list, func(w *wanted) bool { return len(w.keys) > 0 }) {
+		return leads(list), nil
 	}
 	if !p.open {
 		if p.to, err = p.opts.Open(ctx); err != nil {
@@ -228,37 +227,34 @@ func (p *puller) group(ctx context.Context, keys []string) ([]buildid.ID, error)
 	if err := p.readManifests(ctx, list); err != nil {
 		return nil, err
 	}
-	if missing, next, err = p.missing(list); err != nil {
-		return nil, err
+	var missing []*wanted
+	for _, w := range list {
+		if len(w.manifests) == 0 {
+			continue
+		}
+		if err := p.complete(w); err != nil {
+			return nil, err
+		}
+		var size int64
+		for _, in := range w.inputs() {
+			size += in.m.sizes[in.id]
+		}
+		missing = append(missing, w)
+		p.meter.add(Progress{Objects: 1, Size: size})
 	}
-	for _, w := range missing {
-		p.meter.add(Progress{Objects: 1, Size: w.size})
-	}
-	return next, files.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
+	return leads(list), files.Each(ctx, p.opts.Jobs, len(missing), func(ctx context.Context, i int) error {
 		defer p.meter.add(Progress{Done: 1})
 		return p.object(ctx, missing[i])
 	})
 }
 
-// missing returns the objects of which the bucket has, or may have, more than is here, and the IDs
-// that all lead to.
-func (p *puller) missing(list []*wanted) (missing []*wanted, next []buildid.ID, err error) {
+// leads returns the objects that others name.
+func leads(list []*wanted) (ids []buildid.ID) {
 	for _, w := range list {
-		next = append(next, w.leads...)
+		ids = append(ids, w.leads...)
 		for _, m := range w.manifests {
-			next = append(next, m.Probable...)
-		}
-		needs, err := p.needs(w)
-		if err != nil {
-			return nil, nil, err
-		}
-		w.size = 0
-		for _, in := range slices.Concat(needs.blobs, needs.inputs) {
-			w.size += in.m.sizes[in.id]
-		}
-		if !needs.empty() || len(w.keys)+len(w.fetched) > 0 {
-			missing = append(missing, w)
+			ids = append(ids, m.Probable...)
 		}
 	}
-	return missing, next, nil
+	return ids
 }

@@ -90,7 +90,7 @@ func requests(jobs int) int {
 func Push(ctx context.Context, from Store, objects []*store.Manifest, to Bucket, opts PushOptions) (
 	*PushResult, error) {
 	p := &pusher{from: from, to: to, verify: opts.Verify, res: &PushResult{},
-		there: make(map[store.Digest]func() error), room: files.NewBudget(roomSize), meter: meter{call: opts.Progress}}
+		room: files.NewBudget(roomSize), meter: meter{call: opts.Progress}}
 	for _, m := range objects {
 		if !m.IsAlias() {
 			p.res.Objects++
@@ -122,9 +122,9 @@ type pusher struct {
 	verify bool
 	meter  meter
 	room   *files.Budget
+	there  onceEach // inputs that are written
 
 	mu     sync.Mutex
-	there  map[store.Digest]func() error // inputs that are written, or being written
 	res    *PushResult
 	failed int // objects, one after another
 }
@@ -173,7 +173,7 @@ func (p *pusher) object(ctx context.Context, m *store.Manifest) error {
 	}
 	out.eachInput(func(id store.Digest) {
 		if err == nil {
-			err = p.input(ctx, out.input(id), id, isNew)
+			err = p.input(ctx, id, out.sizes[id], isNew)
 		}
 		some := min(left, out.sizes[id])
 		left -= some
@@ -203,32 +203,23 @@ func (p *pusher) done(known bool) {
 const fresh = 12 * time.Hour
 
 // input writes an input of an object unless it is there and fresh, once for all objects that have it.
-func (p *pusher) input(ctx context.Context, in input, id store.Digest, isNew bool) error {
-	p.mu.Lock()
-	once := p.there[id]
-	if once == nil {
-		once = sync.OnceValue(func() error {
-			err := p.content(ctx, in, id, isNew)
-			if err != nil { // the next object tries again
-				p.count(func(*PushResult) { delete(p.there, id) })
-			}
-			return err
-		})
-		p.there[id] = once
-	}
-	p.mu.Unlock()
-	return once()
+func (p *pusher) input(ctx context.Context, id store.Digest, size int64, isNew bool) error {
+	_, err := p.there.do(id, func() (bool, error) {
+		err := p.content(ctx, id, size, isNew)
+		return err == nil, err
+	})
+	return err
 }
 
 // content writes an input. It does not ask for one of an object that is new to the bucket before it
 // writes.
-func (p *pusher) content(ctx context.Context, in input, id store.Digest, isNew bool) error {
-	held, err := p.room.Acquire(ctx, in.size)
+func (p *pusher) content(ctx context.Context, id store.Digest, size int64, isNew bool) error {
+	held, err := p.room.Acquire(ctx, size)
 	if err != nil {
 		return err
 	}
 	defer p.room.Release(held)
-	key := contentKey(in.content)
+	key := contentKey(id)
 	write := func(put func(ctx context.Context, key string, data []byte) (bool, error)) (bool, error) {
 		data, err := p.from.Input(id)
 		if err != nil {
