@@ -45,7 +45,9 @@
 //
 // # Checks
 //
-// Each object that arrives has the SHA-256 that names it, and each table its own digest
-// (store.Assembly), before anything is merged. A part that is damaged, absent or of another version
-// is a Problem of the Result with its URL; the other parts are still transferred.
+// Each object that arrives has the SHA-256 that names it, before it is kept as it is and anything is
+// merged; tables are not decoded (store.InputSink). A part that is damaged, absent or of another
+// version is a Problem of the Result with its URL; the other parts are still transferred. A manifest
+// that was merged and is not the local one is noted in the store's facts (db.Writer.Note) until a
+// gc: it is not fetched again.
 package remote
