@@ -19,7 +19,9 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	killed := filepath.Join(t.TempDir(), "killed")
-	copyStore(t, path, killed)
+	if err := os.CopyFS(killed, os.DirFS(path)); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
