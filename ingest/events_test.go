@@ -99,3 +99,12 @@ func TestMatchEvent(t *testing.T) {
 		t.Error("events of two units match")
 	}
 }
+
+func TestModes(t *testing.T) {
+	for name, want := range map[string]string{"cycles": "", "cycles:u": "u", "cycles:ukpp": "uk", "cycles:P": "",
+		"cpu-clock:k": "k", "sched:sched_switch": "", "cpu": ""} {
+		if got := (&Event{Name: name}).Modes(); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

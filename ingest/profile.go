@@ -512,6 +512,21 @@ func (e *Event) base() (name string, modified bool) {
 	return e.Name, false
 }
 
+// Modes returns the modes of the processor in which an event counts, of the letters u, k and h after
+// its name; "" for all of them.
+func (e *Event) Modes() string {
+	name, modified := e.base()
+	if !modified {
+		return ""
+	}
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune("ukh", c) {
+			return c
+		}
+		return -1
+	}, e.Name[len(name):])
+}
+
 // MatchEvent returns the index of the event of another profile that an event is compared with: the
 // one with its name and unit, else the only one with its unit and its name but for modifiers, if one
 // of both has none; -1 if there is none. So "cpu-clock:u" of a recording is the "cpu" of its pprof

@@ -91,6 +91,21 @@ func (f *Folded) Unmatched() (names []string) {
 	return names
 }
 
+// OtherModes describes a profile in which the event counts in other modes of the processor than in the
+// first; "" for none, and for pprof files, which do not name the modes.
+func (f *Folded) OtherModes() string {
+	inputs, stacks := slices.Concat(f.sides, f.base), slices.Concat(f.New, f.Base)
+	first := ingest.Event{Name: stacks[0].Event}
+	for i, s := range stacks {
+		e := ingest.Event{Name: s.Event}
+		if e.Name != "cpu" && first.Name != "cpu" && e.Modes() != first.Modes() {
+			return fmt.Sprintf("%s has %s, %s has %s: samples of the kernel or of users are in one alone",
+				inputs[0].Name, first.Name, inputs[i].Name, e.Name)
+		}
+	}
+	return ""
+}
+
 // Side describes the profiles of one side.
 type Side struct {
 	Profiles []Described `json:"profiles"`

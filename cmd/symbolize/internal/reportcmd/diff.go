@@ -170,6 +170,9 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if err != nil {
 			return err
 		}
+		if text := f.OtherModes(); text != "" {
+			a.Warn(text, "")
+		}
 		d := f.Diff(opts)
 		if err := writeReport(a, d, &o.Result); err != nil {
 			return err
@@ -241,7 +244,7 @@ func writeFolded(a *cli.App, s *cli.Session, o *diffOptions, before, after []dif
 	if err != nil {
 		return err
 	}
-	warnUnmatched(a, f.Unmatched())
+	warnFolded(a, f)
 	return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 		return f.WriteFolded(w, o.normalize)
 	})

@@ -217,7 +217,7 @@ func runDifferential(ctx context.Context, a *cli.App, o *flamegraphOptions, path
 		if err != nil {
 			return err
 		}
-		warnUnmatched(a, both.Unmatched())
+		warnFolded(a, both)
 		a.PrintOtherEvents(after[0].Profile, opts.Event)
 		c := flame.Comparison{New: both.New, Base: both.Base, Normalize: o.normalize,
 			Reverse: o.reverse, MinShare: o.minShare / 100,

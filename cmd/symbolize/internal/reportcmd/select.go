@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/diff"
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -196,6 +197,15 @@ type callReport interface {
 	WriteText(io.Writer, table.Style) error
 	WriteJSON(io.Writer) error
 	Unmatched() []string
+}
+
+// warnFolded prints the filters that match nothing on either side, and whether the sides count
+// different things.
+func warnFolded(a *cli.App, f *diff.Folded) {
+	warnUnmatched(a, f.Unmatched())
+	if text := f.OtherModes(); text != "" {
+		a.Warn(text, "")
+	}
 }
 
 // warnUnmatched prints the filters that matched nothing.
