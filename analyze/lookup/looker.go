@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/format/bpf"
 	"symbolize/store/symtab"
 )
 
@@ -41,7 +42,8 @@ type Looker struct {
 	stripped     int      // see Stripped
 	demangled    int      // see WantsStored
 
-	list bool // JSON of arguments, in a list
+	list bool              // JSON of arguments, in a list
+	bpf  *bpf.Instructions // of a BPF function, as JSON has them
 	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
 	AfterBatch func()
 }
@@ -59,6 +61,7 @@ func New(obj *Object, o *Options) *Looker {
 	l := &Looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
 	if o.Style == JSON {
 		l.finder.KeepStarts()
+		l.bpf = obj.bpfRuns()
 	}
 	if o.Style == GNU {
 		l.demangler = report.NewDemangler(o.Demangle)

@@ -57,8 +57,10 @@ func (l *printer) print(i int) {
 	if !q.valid {
 		a.Input = string(q.text)
 	}
+	a.HasBPF = false
 	if k := l.placeOf[i]; k >= 0 {
 		l.fill(a, int(k))
+		a.First, a.Last, a.HasBPF = run(l.bpf, q.at)
 	}
 	switch {
 	case !l.list:

@@ -15,6 +15,10 @@ type Answer struct {
 	Module  string // the file as the user named it
 	Error   string // why the file cannot be read, "" if it can
 	Frames  []Frame
+	// First and Last are the numbers of the BPF instructions that became the code at the address, if
+	// HasBPF. Only JSON has them.
+	First, Last uint32
+	HasBPF      bool
 }
 
 // Frame is one function activation of an Answer, innermost first. Unknown texts are "",
@@ -142,6 +146,12 @@ func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 		b = append(b, `,"Error":{"Message":`...)
 		b = append(ingest.AppendJSONString(b, a.Error), `},"ModuleName":`...)
 		return append(ingest.AppendJSONString(b, a.Module), '}')
+	}
+	if a.HasBPF {
+		b = append(b, `,"BPFInstructions":[`...)
+		b = strconv.AppendUint(b, uint64(a.First), 10)
+		b = strconv.AppendUint(append(b, ','), uint64(a.Last), 10)
+		b = append(b, ']')
 	}
 	b = append(b, `,"ModuleName":`...)
 	b = ingest.AppendJSONString(b, a.Module)
