@@ -32,7 +32,7 @@ Exit status: 0 done; 1 failed, or no such type; 2 usage; 3 only a part of a capt
 
 // btfOptions are the flags of btf.
 type btfOptions struct {
-	base, format string
+	base, format, output string
 }
 
 // NewBTF makes the command `btf`.
@@ -53,6 +53,7 @@ func NewBTF(a *cli.App) *cobra.Command {
 	cmd.Flags().StringVar(&o.base, "base", "",
 		"`FILE` has the types that a kernel module's BTF continues: /sys/kernel/btf/vmlinux")
 	cli.AddFormat(cmd, &o.format, cli.Text, cli.JSON, formatC)
+	cli.AddOutput(cmd.Flags(), &o.output)
 	return cmd
 }
 
@@ -70,7 +71,7 @@ func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names [
 			", ")),
 			"`symbolize btf %s` lists the types", path)
 	}
-	return a.WriteOutput("", false, func(w io.Writer) error {
+	return a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
 		case cli.JSON:
 			return ingest.WriteJSON(w, "btf/1", out)
