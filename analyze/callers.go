@@ -24,7 +24,7 @@ func (s *Session) codeOf(o *ingest.Object) *callers.Code {
 	m, _, _ := store.FindOne(s.view, o.ID) // what cannot be read is reported by the join
 	if m != nil {
 		for i := range m.Sources {
-			if m.Sources[i].Kind != store.Calls {
+			if m.Sources[i].Kind.Format() != store.FormatCalls {
 				continue
 			}
 			if c, err := s.storedCode(o, m, i); err != nil {

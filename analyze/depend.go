@@ -138,7 +138,7 @@ func (d *Dependency) found(list []*store.Manifest, err error) {
 // unwindSources returns the sources of an object with rules for unwinding.
 func unwindSources(m *store.Manifest) []store.SourceInfo {
 	return slices.DeleteFunc(slices.Clone(m.Sources), func(s store.SourceInfo) bool {
-		return s.Kind != store.Unwind
+		return s.Kind.Format() != store.FormatUnwind
 	})
 }
 

@@ -246,8 +246,7 @@ func (s *Session) pathOf(id buildid.ID) string {
 	}
 	path := ""
 	for _, src := range m.Sources {
-		switch src.Kind {
-		case store.Pclntab, store.Dynsym, store.PLT, store.EhFrame:
+		if src.Kind.Runtime() {
 			return src.Path
 		}
 		if path == "" || strings.HasSuffix(path, ".debug") {

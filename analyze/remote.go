@@ -214,7 +214,7 @@ func (s *Session) remoteUnwind(o *ingest.Object) store.View {
 	v := s.unwinding()
 	m, _, _ := store.FindOne(v, o.ID)
 	if m == nil || !slices.ContainsFunc(m.Sources, func(src store.SourceInfo) bool {
-		return src.Kind == store.Unwind
+		return src.Kind.Format() == store.FormatUnwind
 	}) {
 		return nil
 	}

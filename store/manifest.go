@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 
 	"symbolize/buildid"
@@ -12,58 +11,6 @@ import (
 	"symbolize/ingest/object/elf"
 	"symbolize/store/symtab"
 )
-
-// SourceKind is the origin of a table.
-type SourceKind uint8
-
-// The kinds of sources. Their numbers are stored; their order is in sourceKinds.
-const (
-	DWARF    SourceKind = 1 + iota // .debug_info
-	Symtab                         // .symtab
-	Pclntab                        // Go's .gopclntab
-	Dynsym                         // .gnu_debugdata united with .dynsym
-	Kallsyms                       // /proc/kallsyms or a copy of it
-	PLT                            // stubs, "foo@plt"
-	EhFrame                        // function starts by .eh_frame
-	JIT                            // line info of a JITed function
-	Unwind                         // rules that unwind stacks, no names: a table of unwindtab
-	Calls                          // calls and frame pointers, no names: a table of calltab
-	endOfKinds
-)
-
-// sourceKinds has the name of each kind and its rank: where two sources cover an address, the one of
-// lower rank names it.
-var sourceKinds = [endOfKinds]struct {
-	text string
-	rank int
-}{
-	0:        {"none", 0},
-	DWARF:    {"dwarf", 1},
-	Symtab:   {"symtab", 2},
-	Pclntab:  {"pclntab", 3},
-	Dynsym:   {"dynsym", 4},
-	Kallsyms: {"kallsyms", 5},
-	PLT:      {"plt", 6},
-	EhFrame:  {"eh_frame", 7},
-	JIT:      {"jit", 8},
-	Unwind:   {"unwind", 9},
-	Calls:    {"calls", 10},
-}
-
-// String returns the kind in lower case: "symtab"; "none" for 0, as of an object without
-// sources.
-func (k SourceKind) String() string {
-	if k < endOfKinds {
-		return sourceKinds[k].text
-	}
-	return fmt.Sprintf("kind%d", uint8(k))
-}
-
-// Names reports whether tables of the kind have names, and are tables of symtab.
-func (k SourceKind) Names() bool { return k != Unwind && k != Calls }
-
-// CompareKinds orders kinds by rank: the kind that names an address first.
-func CompareKinds(a, b SourceKind) int { return cmp.Compare(sourceKinds[a].rank, sourceKinds[b].rank) }
 
 // Producer is the revision of the decoders that make tables. A file with a smaller one in its row
 // or source is read again. It grows whenever the result of a file changes, by ten: those of rows and
@@ -154,7 +101,7 @@ func (m *Manifest) OnlyVDSO() bool { return m.Kind == ingest.Kernel && !m.HasNam
 // they have no sizes, so that one with gaps names as many bytes.
 func CompareSources(a, b SourceInfo) int {
 	functions := 0
-	if a.Kind == Kallsyms {
+	if a.Kind.List() {
 		functions = cmp.Compare(b.Funcs, a.Funcs)
 	}
 	return cmp.Or(
@@ -175,7 +122,7 @@ func (m *Manifest) Rivals(i int) bool {
 		return false
 	}
 	a, b := &m.Sources[i-1], &m.Sources[i]
-	return a.Kind == b.Kind && a.Producer == b.Producer && a.Kind != JIT && a.Kind.Names()
+	return a.Kind == b.Kind && a.Producer == b.Producer && !a.Kind.PerLoad() && a.Kind.Names()
 }
 
 // FindSource returns the index of a source with the kind and the table of s; -1 if there is none.

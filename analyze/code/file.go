@@ -187,7 +187,7 @@ func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 		list = append(list, recorded)
 	}
 	for i := range m.Sources {
-		if m.Sources[i].Kind != store.Kallsyms { // names without code
+		if !m.Sources[i].Kind.List() {
 			list = append(list, m.Sources[i].Path)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
-	"symbolize/store"
 )
 
 // machines are the machines with a BPF JIT, named as by uname -m. Text does not name the machine.
@@ -122,7 +121,7 @@ func (f *finder) probable(o *object) *object {
 // hasImage reports whether an object is a function and not an alias.
 func (o *object) hasImage() bool {
 	return o.manifest != nil && len(o.manifest.Sources) > 0 &&
-		o.manifest.Sources[0].Kind == store.JIT
+		o.manifest.Sources[0].Kind.PerLoad()
 }
 
 // lineless answers a place in a known function without lines: the line of its definition may be

@@ -187,7 +187,7 @@ func (f *finder) readSymbols(o *object) {
 	o.symbols = make(map[string][]span)
 	for i := range o.manifest.Sources {
 		kind := o.manifest.Sources[i].Kind
-		if kind == store.PLT || kind == store.EhFrame || !kind.Names() {
+		if kind.Fallback() || !kind.Names() {
 			continue
 		}
 		table, err := f.view.Open(o.manifest, i)
@@ -303,7 +303,7 @@ func (f *finder) answer(o *object, i int) {
 	a.source = f.source(o.finder, frames)
 	switch {
 	case q.place.form == formSymbol || q.place.form == formBPF:
-	case name == 0 || p.SymbolKind == store.EhFrame && len(frames) == 0:
+	case name == 0 || p.SymbolKind.Nameless() && len(frames) == 0:
 		a.source = ""
 	default:
 		pc := addr.Return(q.at, q.place.isReturn() && !q.exact)

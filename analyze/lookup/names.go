@@ -139,7 +139,7 @@ func (l *Looker) countStripped() {
 	for k, a := range l.addrs {
 		p := l.finder.Place(k)
 		name, _ := l.finder.Function(p, l.o.Names)
-		if l.llvmSymbol(k) < 0 && (p.SymbolKind == store.EhFrame || name == 0 && isCode(m, a)) {
+		if l.llvmSymbol(k) < 0 && (p.SymbolKind.Nameless() || name == 0 && isCode(m, a)) {
 			l.stripped++
 		}
 	}

@@ -236,7 +236,7 @@ func findOne(v store.View, id buildid.ID) (*store.Manifest, error) {
 // hasLines reports whether an object has debug information, of Go at least its own.
 func hasLines(m *store.Manifest) bool {
 	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == store.DWARF || s.Kind == store.Pclntab
+		return s.Kind.Debug()
 	})
 }
 

@@ -32,7 +32,7 @@ func (w *worker) conflict(j *join, s *shard) {
 func (f *Finder) Contradiction(addrs []addr.Addr) string {
 	m := f.manifest
 	for i := 1; i < len(m.Sources); i++ {
-		if k := m.Sources[i].Kind; !m.Rivals(i) || k == store.PLT || k == store.EhFrame {
+		if k := m.Sources[i].Kind; !m.Rivals(i) || k.Fallback() {
 			continue // stubs, and bounds of functions, which separate debug files have others of
 		}
 		first := i - 1
@@ -60,9 +60,9 @@ const (
 func (f *Finder) moved(addrs []addr.Addr) string {
 	m := f.manifest
 	table := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == store.EhFrame
+		return s.Kind.Nameless()
 	})
-	if table < 0 || m.Quality() >= store.Dynsym {
+	if best := m.Quality(); table < 0 || !best.Whole() || best.List() {
 		return ""
 	}
 	bounds := NewFinder(f.view, m)
@@ -132,7 +132,7 @@ func contradict(v store.View, m *store.Manifest, first, second int, addrs []addr
 		p, q := one.Place(i), other.Place(i)
 		x, _ := one.Function(p, SymbolNames)
 		y, _ := other.Function(q, SymbolNames)
-		open := (p.unsized || q.unsized) && m.Sources[first].Kind != store.Kallsyms
+		open := (p.unsized || q.unsized) && !m.Sources[first].Kind.List()
 		if x != 0 && y != 0 && !open && one.Text(x) != other.Text(y) {
 			return one.Text(x), other.Text(y), true
 		}

@@ -146,7 +146,7 @@ func (f *Finder) noCallBefore(at addr.Addr, i int) bool {
 	switch {
 	case before == 0, strings.HasPrefix(f.Text(before), symlist.KernelPadding):
 		return true
-	case p.unsized && p.from == p.to && p.SymbolKind != store.Kallsyms:
+	case p.unsized && p.from == p.to && !p.SymbolKind.List():
 		return at%aligned == 0 // it reaches over the padding
 	}
 	return false

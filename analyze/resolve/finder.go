@@ -191,7 +191,7 @@ func (f *Finder) Join(addrs []addr.Addr) {
 		err := l.err
 		if err == nil {
 			// Debug information has lines and inlined calls, the others the names of symbols.
-			if kind == store.DWARF || kind == store.Pclntab || kind == store.JIT {
+			if kind.Frames() {
 				err = f.joinFrames(l, kind)
 			} else {
 				err = f.joinSymbols(l, kind)
@@ -214,10 +214,10 @@ func (f *Finder) Join(addrs []addr.Addr) {
 // only places without another name.
 func (f *Finder) needs(p *Place, kind store.SourceKind) bool {
 	own := p.to > p.from && f.frames[p.to-1].Name != 0
-	switch kind {
-	case store.DWARF, store.Pclntab, store.JIT:
+	switch {
+	case kind.Frames():
 		return !own
-	case store.PLT, store.EhFrame:
+	case kind.Fallback():
 		return !own && p.Symbol == 0
 	}
 	return p.Symbol == 0

@@ -69,7 +69,7 @@ func (j *join) findOne(o *object, src *ingest.Object, id buildid.ID) *store.Mani
 // is reported where it is used.
 func (j *join) hasLines(m *store.Manifest) bool {
 	for i := range m.Sources {
-		if m.Sources[i].Kind != store.JIT {
+		if !m.Sources[i].Kind.PerLoad() {
 			continue
 		}
 		t, err := j.view.Open(m, i)
@@ -85,7 +85,7 @@ func (j *join) hasLines(m *store.Manifest) bool {
 
 func hasTable(m *store.Manifest) bool {
 	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == store.JIT
+		return s.Kind.PerLoad()
 	})
 }
 

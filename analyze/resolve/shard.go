@@ -8,7 +8,6 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/store"
 )
 
 // shard is a run of locations of one object, and the frames found for them.
@@ -137,7 +136,7 @@ func (w *worker) name(j *join, s *shard, i int, t todo) bool {
 	}
 	s.frames = append(s.frames, w.frame(physical, name, false))
 	j.depth[t.loc] = uint16(uint32(len(s.frames)) - j.first[t.loc])
-	if p.SymbolKind == store.EhFrame && last < 0 {
+	if p.SymbolKind.Nameless() && last < 0 {
 		j.reasons[t.loc] = ingest.Stripped // a function, and no name for it
 	}
 	return true

@@ -148,7 +148,7 @@ func (t *Tables) openIn(v store.View, o *objectTables) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range m.Sources {
-		if m.Sources[i].Kind != store.Unwind {
+		if m.Sources[i].Kind.Format() != store.FormatUnwind {
 			continue
 		}
 		table, err := v.OpenUnwind(m, i)

@@ -226,7 +226,7 @@ func (w *Writer) remakeVariant(m *store.Manifest, v *store.Variant, opts Rebuild
 
 // dropJIT removes the sources of kind JIT.
 func dropJIT(m *store.Manifest) {
-	m.Sources = slices.DeleteFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
+	m.Sources = slices.DeleteFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind.PerLoad() })
 }
 
 // remadeJIT is the source of a table that was made anew, under the path of the old one. fresh is true
@@ -236,11 +236,11 @@ func remadeJIT(m *store.Manifest, table *symtab.Encoded, opts RebuildOptions) (s
 	src = store.NewSource{Info: store.SourceInfo{Kind: store.JIT, Producer: opts.Producer(store.JIT)},
 		Table: table}
 	at := slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool {
-		return s.Kind == store.JIT && s.Digest == table.Digest
+		return s.Kind.PerLoad() && s.Digest == table.Digest
 	})
 	fresh = at < 0
 	if fresh {
-		at = slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind == store.JIT })
+		at = slices.IndexFunc(m.Sources, func(s store.SourceInfo) bool { return s.Kind.PerLoad() })
 	}
 	if at >= 0 {
 		src.Info.Path = m.Sources[at].Path

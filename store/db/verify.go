@@ -209,10 +209,10 @@ func (d *database) readTable(m *store.Manifest, i int) (sum [32]byte, funcs int,
 		Digest() ([32]byte, error)
 		NumFuncs() int
 	}
-	switch m.Sources[i].Kind {
-	case store.Unwind:
+	switch m.Sources[i].Kind.Format() {
+	case store.FormatUnwind:
 		t, err = d.OpenUnwind(m, i)
-	case store.Calls:
+	case store.FormatCalls:
 		t, err = d.OpenCalls(m, i)
 	default:
 		t, err = d.Open(m, i)

@@ -251,7 +251,7 @@ func (s *sources) kernel(f *elf.File) {
 // Rebuild makes the table of a source anew from its captured input, for
 // store.RebuildOptions.
 func Rebuild(_ *store.Manifest, info store.SourceInfo, raw []byte) (*symtab.Encoded, error) {
-	if info.Kind != store.Kallsyms {
+	if !info.Kind.List() {
 		return nil, fmt.Errorf("no way to make a %s table from a captured input", info.Kind)
 	}
 	k, _, err := splitKallsyms(info.Path, bytes.NewReader(raw))

@@ -135,10 +135,10 @@ func (q Quality) String() string {
 
 // qualityOf returns the quality of a source of that kind; 0 is no source.
 func qualityOf(best store.SourceKind) Quality {
-	switch best {
-	case store.DWARF, store.Pclntab:
+	switch {
+	case best.Debug():
 		return Lines
-	case store.Symtab, store.Dynsym, store.Kallsyms:
+	case best.Symbols():
 		return NamesOnly
 	}
 	return Nothing

@@ -53,7 +53,7 @@ func (l *look) find(o *ingest.Object, view store.View) Place {
 // hasSymbols reports whether an object has more than the symbols that linkers need.
 func hasSymbols(m *store.Manifest) bool {
 	return slices.ContainsFunc(m.Sources, func(s store.SourceInfo) bool {
-		return store.CompareKinds(s.Kind, store.Pclntab) <= 0 || s.Kind == store.Kallsyms
+		return s.Kind.Whole()
 	})
 }
 
