@@ -256,7 +256,7 @@ func (f *stackFolder) stackWarnings(p *ingest.Profile) {
 			"uses the indexed files of their paths",
 			"%s: %s no build ID: %s frames came as addresses", s.file.path, files, their)
 	}
-	if set.Form >= stackmap.Systing && set.Skipped > 0 {
+	if set.Form.Records() && set.Skipped > 0 {
 		warn(false, "", "%s: %d records have no stack and are left out", s.file.path, set.Skipped)
 	}
 	if k := s.opts.Keep; k.CPU || k.PID && !set.Labels.PID || k.TID && !set.Labels.TID {

@@ -180,7 +180,7 @@ func (s *Set) waker(w Waker) uint32 {
 
 // count adds a sample of the latest event; samples of systing have their own event.
 func (s *Set) count(sm Sample) {
-	if s.Form != Systing {
+	if !s.Form.OwnEvents() {
 		sm.Event = uint16(len(s.Events) - 1)
 	}
 	if period := s.Events[sm.Event].Period; period > 0 {

@@ -85,6 +85,12 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
+// Records reports whether a form is a list of records, of which some have no stack.
+func (f Form) Records() bool { return f == Systing || f == Gadget }
+
+// OwnEvents reports whether each sample of a form names its event; those of others are of the latest.
+func (f Form) OwnEvents() bool { return f == Systing }
+
 // Errors of Read: ErrNotStacks for data without stacks, ErrKey for a count map without a
 // description of its key.
 var (

@@ -1,6 +1,8 @@
 package dwarf
 
 import (
+	"fmt"
+
 	"slices"
 
 	"symbolize/ingest/addr"
@@ -113,8 +115,11 @@ func (w *walker) entryRanges(v *values) {
 			w.lose(".debug_addr", w.entry, "high_pc has no address")
 			return
 		}
-	default:
+	case formData1, formData2, formData4, formData8, formSdata, formUdata, formImplicitConst:
 		high += low
+	default: // an address or a length: nobody can tell
+		w.lose(".debug_info", w.entry, fmt.Sprintf("high_pc has the form %#x", form))
+		return
 	}
 	w.addRange(low, high)
 }

@@ -50,6 +50,21 @@ func TestInlineTree(t *testing.T) {
 	}
 }
 
+// TestHighPCForms: a constant is a length, an address an end, and anything else neither.
+func TestHighPCForms(t *testing.T) {
+	for _, form := range []uint16{formData1, formData2, formData4, formData8, formUdata, formSdata} {
+		u := cu(4)
+		u.Root.Add(sub(name("f"), low(0x1000), attr{Attr: atHighPC, Form: form, Val: 16}))
+		check(t, one(u), Options{}, `f [{1000 1010}]`)
+	}
+	u := cu(4)
+	u.Root.Add(sub(name("f"), low(0x1000), attr{Attr: atHighPC, Form: formSecOffset, Val: 16}),
+		fn("g", 0x2000, 16))
+	check(t, one(u), Options{}, `g [{2000 2010}]
+		dead 1
+		problem .debug_info: offset 0x16: high_pc has the form 0x17`)
+}
+
 // A concrete out-of-line instance, a definition outside its class, and gcc's two links in a row:
 // instance, abstract instance, declaration in the class.
 func TestOriginChains(t *testing.T) {
