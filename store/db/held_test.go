@@ -56,7 +56,7 @@ func TestHeldPerObject(t *testing.T) {
 		most int64 // bytes an object
 		read func(ctx context.Context, r *Reader) error
 	}{
-		{name: "verify", most: 12, // eight, in a list that grows
+		{name: "verify", most: 24, // eight, in lists that grow to twice their content
 			read: func(ctx context.Context, r *Reader) error {
 				_, err := r.Verify(ctx)
 				return err
@@ -83,7 +83,7 @@ func TestHeldPerObject(t *testing.T) {
 			return err
 		}},
 	} {
-		held := func(n int) int64 {
+		once := func(n int) int64 {
 			before := liveHeap()
 			ctx := &heapContext{Context: t.Context()}
 			if err := tt.read(ctx, readers[n]); err != nil {
@@ -94,7 +94,8 @@ func TestHeldPerObject(t *testing.T) {
 			}
 			return ctx.most - before
 		}
-		held(few) // what is made once
+		held := func(n int) int64 { return min(once(n), once(n), once(n)) } // Badger's goroutines allocate, too
+		once(few)                                                           // what is made once
 		small, large := held(few), held(many)
 		if each := (large - small) / (many - few); each > tt.most {
 			t.Errorf("%s: %d bytes an object, at most %d: %d of %d objects, %d of %d", tt.name, each, tt.most,
