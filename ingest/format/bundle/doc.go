@@ -61,7 +61,8 @@
 //	                      records with their sample_id (TID, TIME, CPU), COMM, FORK and
 //	                      MMAP2 records of the command's processes, the kernel's
 //	                      mapping, and the features HOSTNAME, OSRELEASE, ARCH,
-//	                      BUILD_ID, CLOCK_DATA, BPF_PROG_INFO and BPF_BTF
+//	                      BUILD_ID, CLOCK_DATA, BPF_PROG_INFO and BPF_BTF; programs
+//	                      with xlated_prog_insns, which perf record leaves out
 //	kernel/kallsyms       /proc/kallsyms; see kernel_omitted
 //	kernel/notes          /sys/kernel/notes
 //	kernel/modules.json   modules, see below
