@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
+	"symbolize/ingest"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
 	"symbolize/store"
@@ -49,6 +50,11 @@ type Function struct {
 	Lines   int    `json:"lines"`
 	File    string `json:"file,omitempty"` // of the first line
 	Line    uint32 `json:"line,omitempty"`
+	// First is the number of its first BPF instruction in the program, and Instructions how many it
+	// has, in units of 8 bytes; NoInstructions is the reason why they are not known.
+	First          uint32 `json:"bpf_first,omitempty"`
+	Instructions   int    `json:"bpf_instructions,omitempty"`
+	NoInstructions string `json:"bpf_missing,omitempty"`
 }
 
 // programsOf lists the BPF programs of a capture, by ID. Damage among them is in the warnings of
@@ -91,6 +97,11 @@ func newProgram(p *bpf.Program, machine string) Program {
 		}
 		if len(f.Lines) > 0 {
 			fn.File, fn.Line = f.Lines[0].File, f.Lines[0].Line
+		}
+		if in, err := p.Instructions(i); err != nil {
+			fn.NoInstructions = ingest.Printable(err.Error())
+		} else {
+			fn.First, fn.Instructions = in.First, len(in.Code)/bpf.InsnSize
 		}
 		info.Functions = append(info.Functions, fn)
 	}
