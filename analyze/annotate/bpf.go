@@ -22,7 +22,7 @@ type BPFCode struct {
 // BPFRun begins a run of BPF instructions and its code.
 type BPFRun struct {
 	Index  int    // of the first instruction, in units of 8 bytes from the function's first
-	Offset uint32 // of its code, bytes; that of the next run if it has no code
+	Offset uint32 // of its code, bytes; the next run's if it has no code
 	// Line is the run's line of source, 0 for code that the compiler added.
 	CodeLine
 	// Original are the instructions of the run before the verifier, numbered in their function; nil
@@ -56,7 +56,7 @@ type BPFLayer struct {
 type LayerRun struct {
 	Instructions []LayerInst `json:"instructions"`
 	Offset       int         `json:"offset"` // of its code, from the function's start
-	Length       int         `json:"length"` // of its code, bytes; 0: it has none of its own
+	Length       int         `json:"length"` // of its code, bytes; 0: it has no code
 	Samples      uint64      `json:"samples"`
 	Weight       uint64      `json:"weight"`
 	Percent      float64     `json:"function_percent"` // of the function's samples

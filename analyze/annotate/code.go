@@ -34,8 +34,8 @@ type Function struct {
 	Samples uint64  `json:"samples"`
 	Weight  uint64  `json:"weight"`
 	Share   float64 `json:"samples_percent"` // of all samples of the event
-	// Images are the images of a BPF program of which the samples are: Lines and BPF have those of
-	// all, Instructions of one. None if there is only one.
+	// Images lists the images of a BPF program with samples, if there are several: Lines and BPF have
+	// the samples of all images, Instructions those of one.
 	Images []Image `json:"images,omitempty"`
 	// Outside counts samples after the available code.
 	Outside uint64 `json:"samples_outside,omitempty"`

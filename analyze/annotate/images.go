@@ -162,7 +162,7 @@ func (x *image) addLines(a *annotator) {
 }
 
 // addRuns adds the samples of an image to the runs of BPF instructions, and returns how many samples
-// belong to none, because its instructions are not known.
+// belong to no run, because its instructions are not known.
 func (x *image) addRuns(runs []LayerRun) (without uint64) {
 	code, err := x.code.BPF()
 	known := err == nil && len(code.Runs) == len(runs)

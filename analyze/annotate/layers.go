@@ -8,7 +8,7 @@ import (
 )
 
 // Layers are the layers of a BPF program that a text has. Other code has no BPF instructions, and is
-// printed with its source and machine code. 0 is DefaultLayers, without a word of others.
+// printed with its source and machine code. 0 is DefaultLayers, without the line that says that there are others.
 type Layers uint8
 
 // The layers, from the outermost.

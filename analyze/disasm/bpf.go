@@ -23,7 +23,7 @@ type BPFNames struct {
 	// Helper names the kernel's function that a call refers to: a distance from the symbol
 	// __bpf_call_base.
 	Helper func(distance int32) string
-	// KFunc names a kernel function that is no helper: by its distance, or, on machines where it may
+	// KFunc names a kernel function that is not a helper: by its distance, or, on machines where it may
 	// be too far, by the number of its type in the kernel's BTF.
 	KFunc func(number int32) string
 	// Function names function i of the program.

@@ -79,7 +79,7 @@ func (e *entry) lines(p *Program) {
 const maxHandler = 4
 
 // overwritten reports whether records in no function are those that the kernel overwrote: it appends
-// a handler to a program that throws exceptions, does not report it as a function, and takes it for
+// a handler to a program that throws exceptions, does not report it as a function, and treats it as
 // the function of the first record (bpf_prog_fill_jited_linfo in kernel/bpf/core.c, linfo_idx 0).
 func (e *entry) overwritten(outside []int) bool {
 	n := len(outside)
