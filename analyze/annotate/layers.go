@@ -42,7 +42,7 @@ func (t *annotateWriter) has(layer Layers) bool {
 	return cmp.Or(t.style.Layers, DefaultLayers)&layer != 0
 }
 
-// layerNote says how many BPF instructions a function has, or why they are not known.
+// layerNote writes how many BPF instructions a function has, or why they are not known.
 func (t *annotateWriter) layerNote(f *Function) {
 	shown := t.has(BPFInstructions)
 	switch {

@@ -16,12 +16,9 @@ const callBase = "__bpf_call_base"
 
 // bpfInstructions returns the BPF instructions of a loaded function, with names from symbols, which
 // may be nil.
-func (c *Finder) bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.CodeSymbol) (*annotate.BPFCode, error) {
+func (c *Finder) bpfInstructions(l *bpfLoad, in *bpf.Instructions,
+	symbols func([]addr.PC) []annotate.CodeSymbol) *annotate.BPFCode {
 	p := l.program
-	in, err := p.Instructions(l.fn)
-	if err != nil {
-		return nil, err
-	}
 	names := &disasm.BPFNames{Function: func(i int32) string {
 		if i < 0 || int(i) >= len(p.Funcs) {
 			return ""
@@ -55,16 +52,16 @@ func (c *Finder) bpfInstructions(l *bpfLoad, symbols func([]addr.PC) []annotate.
 	if o, f := c.original(l, in); f != nil {
 		addOriginal(code, in, o, f)
 	}
-	return code, nil
+	return code
 }
 
 // programOf identifies the program of a function for annotate.Code.Program: by the function's symbol,
 // which has a tag, and its line records in their order; "" without lines. Where the code of a record
-// begins differs between images.
-func programOf(l *bpfLoad) string {
+// begins differs between images. in is nil if the BPF instructions are not known.
+func programOf(l *bpfLoad, in *bpf.Instructions) string {
 	f := &l.program.Funcs[l.fn]
 	records, kind := f.Lines, "lines"
-	if in, err := l.program.Instructions(l.fn); err == nil && in.OneRun == "" {
+	if in != nil && in.OneRun == "" {
 		records, kind = in.Runs, "records"
 	}
 	if len(f.Lines) == 0 {

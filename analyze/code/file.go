@@ -241,12 +241,17 @@ func (c *Finder) inBundles(id buildid.ID) *elf.File {
 	return nil
 }
 
-func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
+// unpackELF opens an ELF file, plain or compressed.
+func unpackELF(name string, r io.ReaderAt, size int64) (*elf.File, error) {
 	data, size, _, err := files.Unpack(name, r, size)
 	if err != nil {
 		return nil, err
 	}
-	f, err := elf.Open(name, data, size)
+	return elf.Open(name, data, size)
+}
+
+func readCode(name string, r io.ReaderAt, size int64, want buildid.ID) (*elf.File, error) {
+	f, err := unpackELF(name, r, size)
 	if err != nil {
 		return nil, err
 	}

@@ -194,8 +194,14 @@ func (c *Finder) bpfCode(l *bpfLoad) (*annotate.Code, error) {
 				"the program's BTF")
 		}
 	}
-	code.BPF = func() (*annotate.BPFCode, error) { return c.bpfInstructions(l, code.Symbols) }
-	code.Program = programOf(l)
+	in, missing := l.program.Instructions(l.fn)
+	code.BPF = func() (*annotate.BPFCode, error) {
+		if missing != nil {
+			return nil, missing
+		}
+		return c.bpfInstructions(l, in, code.Symbols), nil
+	}
+	code.Program = programOf(l, in)
 	if f.Start == 0 {
 		return code, nil
 	}

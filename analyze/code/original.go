@@ -10,7 +10,6 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/object/bpfobj"
-	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
 
@@ -31,11 +30,7 @@ func openBPFObject(path string) *bpfObject {
 	if err != nil {
 		return nil
 	}
-	data, size, _, err := files.Unpack(path, file, fi.Size())
-	if err != nil {
-		return nil
-	}
-	f, err := elf.Open(path, data, size)
+	f, err := unpackELF(path, file, fi.Size())
 	if err != nil || !bpfobj.Is(f) {
 		return nil
 	}

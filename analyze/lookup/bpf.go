@@ -1,10 +1,7 @@
 package lookup
 
 import (
-	"sort"
-
 	"symbolize/ingest"
-	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 	"symbolize/store/bpfprog"
 )
@@ -22,21 +19,4 @@ func (o *Object) bpfRuns() *bpf.Instructions {
 		}
 	}
 	return nil
-}
-
-// run returns the first and the last BPF instruction of the run to which an address belongs, numbered
-// in their program.
-func run(in *bpf.Instructions, at addr.Addr) (first, last uint32, ok bool) {
-	if in == nil {
-		return 0, 0, false
-	}
-	next := sort.Search(len(in.Runs), func(i int) bool { return addr.Addr(in.Runs[i].Offset) > at })
-	if next == 0 {
-		return 0, 0, false
-	}
-	end := in.First + uint32(len(in.Code)/bpf.InsnSize)
-	if next < len(in.Runs) {
-		end = in.Runs[next].Insn
-	}
-	return in.Runs[next-1].Insn, end - 1, true
 }

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"io"
+	"math"
 	"runtime"
 )
 
@@ -60,7 +61,10 @@ func (l *printer) print(i int) {
 	a.HasBPF = false
 	if k := l.placeOf[i]; k >= 0 {
 		l.fill(a, int(k))
-		a.First, a.Last, a.HasBPF = run(l.bpf, q.at)
+		if l.bpf != nil {
+			a.First, a.Last = l.bpf.Range(uint32(min(q.at, math.MaxUint32)))
+			a.HasBPF = true
+		}
 	}
 	switch {
 	case !l.list:

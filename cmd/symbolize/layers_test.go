@@ -8,8 +8,8 @@ import (
 	"symbolize/analyze/annotate"
 )
 
-// TestLayersOfHosts: by C line and by BPF line record the samples of a program on two hosts, of which
-// one hardens its code, are the sums of both alone.
+// TestLayersOfHosts: by C line and by BPF line record the samples of a program on two hosts are the
+// sums of both alone; one host hardens its code.
 func TestLayersOfHosts(t *testing.T) {
 	t.Setenv(localEnv, "0")
 	count := func(names ...string) (lines, runs map[uint32]uint64, total uint64) {

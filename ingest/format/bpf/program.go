@@ -147,9 +147,14 @@ func (p *Program) PerfSymbol(i int) string {
 
 // LineAt returns the source line of the code at an offset, nil if unknown.
 func (f *Func) LineAt(offset uint32) *Line {
-	n := sort.Search(len(f.Lines), func(i int) bool { return f.Lines[i].Offset > offset })
-	if n == 0 {
+	n := lineAt(f.Lines, offset)
+	if n < 0 {
 		return nil
 	}
-	return &f.Lines[n-1]
+	return &f.Lines[n]
+}
+
+// lineAt returns the index of the line of the code at an offset, −1 for none.
+func lineAt(lines []Line, offset uint32) int {
+	return sort.Search(len(lines), func(i int) bool { return lines[i].Offset > offset }) - 1
 }

@@ -25,6 +25,17 @@ type Instructions struct {
 	OneRun string
 }
 
+// Range returns the first and the last BPF instruction, by number in the program, of the run that
+// became the code at an offset.
+func (in *Instructions) Range(offset uint32) (first, last uint32) {
+	n := lineAt(in.Runs, offset) // the first run is at 0
+	end := in.First + uint32(len(in.Code)/InsnSize)
+	if n+1 < len(in.Runs) {
+		end = in.Runs[n+1].Insn
+	}
+	return in.Runs[n].Insn, end - 1
+}
+
 // Instructions returns the BPF instructions of function i. The error is the reason why they are not
 // known: one of the Missing constants, or damage.
 func (p *Program) Instructions(i int) (*Instructions, error) {

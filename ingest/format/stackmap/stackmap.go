@@ -85,7 +85,7 @@ func (f Form) String() string {
 	return "unknown form"
 }
 
-// Records reports whether a form is a list of records, of which some have no stack.
+// Records reports whether a form is a list of records, some without a stack.
 func (f Form) Records() bool { return f == Systing || f == Gadget }
 
 // OwnEvents reports whether each sample of a form names its event; those of others are of the latest.

@@ -170,9 +170,7 @@ func runDiff(ctx context.Context, a *cli.App, o *diffOptions, args []string) err
 		if err != nil {
 			return err
 		}
-		if text := f.OtherModes(); text != "" {
-			a.Warn(text, "")
-		}
+		warnModes(a, f)
 		d := f.Diff(opts)
 		if err := writeReport(a, d, &o.Result); err != nil {
 			return err

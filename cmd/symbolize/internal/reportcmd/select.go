@@ -203,6 +203,11 @@ type callReport interface {
 // different things.
 func warnFolded(a *cli.App, f *diff.Folded) {
 	warnUnmatched(a, f.Unmatched())
+	warnModes(a, f)
+}
+
+// warnModes prints whether the sides count different things.
+func warnModes(a *cli.App, f *diff.Folded) {
 	if text := f.OtherModes(); text != "" {
 		a.Warn(text, "")
 	}
