@@ -28,8 +28,6 @@ type BPFNames struct {
 	KFunc func(number int32) string
 	// Function names function i of the program.
 	Function func(i int32) string
-	// Map names a map by its ID.
-	Map func(id uint32) string
 	// Symbol names what an instruction refers to, by its Index, before all others.
 	Symbol func(index int) string
 }
@@ -273,11 +271,6 @@ func (in *bpfInsn) constant() string {
 func (in *bpfInsn) mapName() string {
 	if in.symbol != "" {
 		return in.symbol
-	}
-	if in.names.Map != nil {
-		if name := in.names.Map(uint32(in.imm)); name != "" {
-			return name
-		}
 	}
 	return fmt.Sprintf("id:%d", in.imm)
 }
