@@ -25,7 +25,7 @@ type KernelsError struct {
 
 // Error returns the number of kernels.
 func (e *KernelsError) Error() string {
-	return fmt.Sprintf("kallsyms: the captures are of %d kernels", len(e.Kernels))
+	return fmt.Sprintf("kallsyms: the captures come from %d kernels", len(e.Kernels))
 }
 
 // NoSamples is the error of captures without samples, or of which the filters keep none.

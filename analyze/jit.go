@@ -374,7 +374,7 @@ func warnReused(p *ingest.Profile) {
 		p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
 			Text: fmt.Sprintf("%d frames lie where a run-time compiler had several functions, one after "+
 				"another, at times that are not known: they are %s", frames, ingest.AmbiguousJITPath),
-			Hint:   "a jitdump file has times: node --perf-prof, beside perf record -k mono",
+			Hint:   "a jitdump file has times: node --perf-prof, during perf record -k mono",
 			Result: true})
 	}
 }

@@ -199,7 +199,7 @@ func (s *Session) identify() identification {
 		Rewritten: func(path string) { s.rewritten = append(s.rewritten, path) },
 		Newer: func(path string) {
 			s.warn(Warning{Warning: ingest.Warning{
-				Text: path + " changed after the recording: its names are of another build, unless it " +
+				Text: path + " changed after the recording: its names come from another build, unless it " +
 					"was only copied",
 				Hint: "record with --buildid-mmap, or index the file that ran"}})
 		}}

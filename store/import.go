@@ -173,7 +173,7 @@ func (im *importer) object(dir, name string) error {
 		return err
 	}
 	if ObjectName(m.ID) != dir {
-		return fmt.Errorf("%q: manifest is that of %s", name, m.ID)
+		return fmt.Errorf("%q: manifest belongs to %s", name, m.ID)
 	}
 	im.m, im.came = m, make(map[Digest]bool)
 	for i := range m.Sources {

@@ -347,7 +347,7 @@ func ParseInput(id Digest, content []byte) (*Input, error) {
 		return nil, err
 	}
 	if got := Digest(sha256.Sum256(content)); got != id {
-		return nil, Damagef("input %s: its content is that of %s", id, got)
+		return nil, Damagef("input %s: it has the content of %s", id, got)
 	}
 	in.whole = content
 	return in, nil

@@ -22,9 +22,9 @@ var (
 	// ErrNoStore: the path has no store, or a store without a published generation.
 	ErrNoStore = errors.New("no store")
 	// ErrVersion: a newer program wrote the store.
-	ErrVersion = errors.New("store is of a newer schema")
+	ErrVersion = errors.New("store has a newer schema")
 	// ErrOldSchema: an older program wrote the store. Nothing is migrated.
-	ErrOldSchema = errors.New("store is of an older schema")
+	ErrOldSchema = errors.New("store has an older schema")
 	// ErrLocked: another process writes; errors that wrap it are *LockedError.
 	ErrLocked = errors.New("store is locked")
 	// ErrLimit: a limit of the process is too low to open the store: ulimit -n.

@@ -54,7 +54,7 @@ func (l *layout) arrows() {
 		}
 	}
 	if left > 0 {
-		l.out.Notes = append(l.out.Notes, fmt.Sprintf("%d jumps are not drawn, for lack of room",
+		l.out.Notes = append(l.out.Notes, fmt.Sprintf("%d jumps are not drawn: there is no space",
 			left))
 	}
 }

@@ -176,7 +176,7 @@ func TestLarge(t *testing.T) {
 	}
 	page = write(t, annotation("loop", jumps+"\xc3", fits))
 	if drawn := strings.Count(page, `class="down"`); drawn != maxLanes ||
-		!strings.Contains(page, "24 jumps are not drawn, for lack of room") {
+		!strings.Contains(page, "24 jumps are not drawn: there is no space") {
 		t.Errorf("%d jumps are drawn", drawn)
 	}
 }

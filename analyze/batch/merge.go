@@ -262,7 +262,7 @@ func (g *group) answersFor(o *ingest.Object) ([]*answer, error) {
 
 // noAnswer is the error for an object or location that the files of Name do not have.
 func noAnswer(o *ingest.Object) error {
-	return fmt.Errorf("no answer for %s %s: the parts are not all there, or are of other captures",
+	return fmt.Errorf("no answer for %s %s: the parts are not all there, or belong to other captures",
 		ingest.ShortName(o), o.ID)
 }
 

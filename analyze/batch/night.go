@@ -198,7 +198,7 @@ func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (
 	}
 	for _, name := range n.Collected {
 		if strings.ContainsRune(name, filepath.Separator) {
-			return nil, fmt.Errorf("%s: %q is no name of a file in it: %w", r.work, name, ErrFormat)
+			return nil, fmt.Errorf("%s: %q is not the name of a file in it: %w", r.work, name, ErrFormat)
 		}
 		path := filepath.Join(r.work, name)
 		if err := r.countKept(ctx, path); err != nil {

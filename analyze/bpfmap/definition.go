@@ -59,9 +59,9 @@ func (m *Dump) types(src *Source) error {
 	case !ok:
 		m.Untyped = fmt.Sprintf("no map %q in the BTF that --btf names", name)
 	case key != 0 && !m.fits(t, key, l.KeySize):
-		m.Untyped = fmt.Sprintf("the key of map %q in that BTF is not of %d bytes", name, l.KeySize)
+		m.Untyped = fmt.Sprintf("the key of map %q in that BTF does not have %d bytes", name, l.KeySize)
 	case !m.fits(t, value, l.ValueSize):
-		m.Untyped = fmt.Sprintf("the value of map %q in that BTF is not of %d bytes", name,
+		m.Untyped = fmt.Sprintf("the value of map %q in that BTF does not have %d bytes", name,
 			l.ValueSize)
 	default:
 		l.Types, l.Key, l.Value = t, key, value

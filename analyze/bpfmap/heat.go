@@ -52,7 +52,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 		if m.Header.KeySize != first.Header.KeySize ||
 			m.Header.ValueSize != first.Header.ValueSize {
 			return nil, fmt.Errorf(
-				"%s is of another map than %s: keys of %d and values of %d bytes, not "+
+				"%s was dumped from another map than %s: keys of %d and values of %d bytes, not "+
 					"of %d and %d", m.Name, first.Name, m.Header.KeySize, m.Header.ValueSize,
 				first.Header.KeySize, first.Header.ValueSize)
 		}
@@ -93,7 +93,7 @@ func setColumns(h *chart.HeatMap, samples []chart.Sample, cleared bool) {
 	var before uint64
 	h.Columns, before = chart.Differences(samples, cleared)
 	if before > 0 {
-		h.Notes = append(h.Notes, fmt.Sprintf("%d counts are of before the first dump", before))
+		h.Notes = append(h.Notes, fmt.Sprintf("%d counts were made before the first dump", before))
 	}
 	resets := 0
 	for i := range h.Columns {

@@ -71,7 +71,7 @@ func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 	p, err := m.Layout.Plan(o.PlanOptions, m.Header.MaxEntries)
 	if err != nil {
 		return nil, ingest.WithHint(fmt.Errorf("%s: %w", m.Title(), err),
-			"--slot names the field of the key, --count that of the value, --btf a file with "+
+			"--slot names the field of the key, --count the field of the value, --btf a file with "+
 				"the types")
 	}
 	if p.Guessed {

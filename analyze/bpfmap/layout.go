@@ -86,7 +86,7 @@ func (l *Layout) field(whole, name string, id btf.ID, size int) (Field, error) {
 			f.Signed = l.signed(l.Types.Strip(id))
 		}
 		if size < 1 || size > maxNumber {
-			return f, fmt.Errorf("%w: the %s is of %d bytes, which are no number%s", ErrField,
+			return f, fmt.Errorf("%w: the %s has %d bytes; a number has 1, 2, 4 or 8%s", ErrField,
 				whole, size,
 				l.list(whole, id))
 		}
@@ -106,7 +106,7 @@ func place(text, offset, length string, size int) (Field, error) {
 	at, err1 := strconv.Atoi(offset)
 	n, err2 := strconv.Atoi(length)
 	if err1 != nil || err2 != nil || at < 0 || n < 1 || n > maxNumber || at > size || n > size-at {
-		return Field{}, fmt.Errorf("%w: %q is no number within %d bytes", ErrField, text, size)
+		return Field{}, fmt.Errorf("%w: %q is not a number of %d bytes", ErrField, text, size)
 	}
 	return Field{Name: text, Offset: at, Size: n, top: -1}, nil
 }
@@ -207,7 +207,7 @@ func (l *Layout) Count(name string) (Field, error) {
 		if l.ValueSize == 8 || l.ValueSize == 4 {
 			return l.ValueField("value")
 		}
-		return Field{}, fmt.Errorf("%w: it is of %d bytes and has no BTF", ErrNoCount, l.ValueSize)
+		return Field{}, fmt.Errorf("%w: it has %d bytes and no BTF", ErrNoCount, l.ValueSize)
 	}
 	if l.isNumber(l.Value) && l.ValueSize <= maxNumber {
 		return l.ValueField("value")

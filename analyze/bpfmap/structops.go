@@ -11,7 +11,7 @@ const structOps = 26
 
 // untypedOps is the reason why a struct_ops map has no types by itself: its BTF may leave out
 // members of the kernel's structure.
-const untypedOps = "its types are those of the kernel, whose BTF --btf can name " +
+const untypedOps = "it has types of the kernel: name its BTF with --btf " +
 	"(/sys/kernel/btf/vmlinux)"
 
 const (

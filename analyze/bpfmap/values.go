@@ -83,7 +83,7 @@ func (x *misfits) countValue(b []byte, err error) ([]byte, error) {
 func (x *misfits) report(log Log, m *Dump) {
 	if x.n > 0 {
 		log.Warn(fmt.Sprintf("%s: %d pairs are not as their types say: %v", m.Title(), x.n, x.first),
-			"name the object that the map is of with --btf")
+			"name the object of the map with --btf")
 	}
 }
 

@@ -66,7 +66,7 @@ func ParseBy(s string) ([]By, error) {
 			return nil, fmt.Errorf("%q has an empty word", s)
 		}
 		if b.OfTag() && ingest.ParseTag(string(b)) != nil {
-			return nil, fmt.Errorf("%q is none of %s, %s", word, strings.Join(byWords, ", "),
+			return nil, fmt.Errorf("%q is not one of %s, %s", word, strings.Join(byWords, ", "),
 				ingest.TagWords())
 		}
 		if !b.OfSample() {

@@ -249,7 +249,7 @@ func at(list []uint64, i int) uint64 {
 // load is a disk with a slower second half and a few outliers, second by second.
 func load(columns int) *HeatMap {
 	m := &HeatMap{Title: `lat <b>&"quoted"`, Unit: "usecs", From: "2026-01-02 03:04:05 UTC",
-		Notes: []string{"12 counts are of before the first dump"}}
+		Notes: []string{"12 counts were made before the first dump"}}
 	for i := range columns {
 		h := Histogram{}
 		for slot, n := range []uint64{0, 0, 3, 40, 300, 900, 250, 60, 8} {

@@ -82,7 +82,7 @@ func (k *kernelCopy) core() (f *elf.File, file *os.File, err error) {
 // text returns the run-time address of _text, from which tables of kernels count.
 func (k *kernelCopy) text() (at addr.Addr, err error) {
 	if k.symbols == "" {
-		return 0, fmt.Errorf("%s: no kallsyms beside it", k.code)
+		return 0, fmt.Errorf("%s: no kallsyms next to it", k.code)
 	}
 	f, err := files.Open(k.symbols)
 	if err != nil {

@@ -36,7 +36,7 @@ func ParseSyntax(word string) (Syntax, error) {
 	if i := slices.Index(Syntaxes, word); i >= 0 {
 		return Syntax(i), nil
 	}
-	return 0, fmt.Errorf("syntax %q is none of %s", word, strings.Join(Syntaxes, ", "))
+	return 0, fmt.Errorf("syntax %q is not one of %s", word, strings.Join(Syntaxes, ", "))
 }
 
 // Inst is one instruction.

@@ -23,7 +23,7 @@ type BTF struct {
 }
 
 // ErrNotSplit is the error for a file without BTF of its own that base was given for.
-var ErrNotSplit = errors.New("is no kernel module and no BTF")
+var ErrNotSplit = errors.New("is neither a kernel module nor BTF")
 
 // ReadBTF reads the BTF in a file of any kind that has some: ELF, BTF as it is, a capture. base,
 // which may be nil, is the BTF that it continues. damage is the damage of programs of a capture:
@@ -57,7 +57,7 @@ func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
 
 // hintSplit adds a hint to the error for references to types that are not there.
 func hintSplit(err error) error {
-	return ingest.WithHint(err, "if it is of a kernel module, it continues the kernel's: "+
+	return ingest.WithHint(err, "if it belongs to a kernel module, it continues the kernel's: "+
 		"--base /sys/kernel/btf/vmlinux")
 }
 

@@ -32,7 +32,7 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 			return nil, err
 		}
 		if flag := opts.Stacks.Given(); info != nil && flag != "" {
-			return nil, fmt.Errorf("%s: %s is for dumps of stack maps: it is no capture", path, flag)
+			return nil, fmt.Errorf("%s: %s is for dumps of stack maps: it is not a capture", path, flag)
 		}
 		if info != nil {
 			return info, nil

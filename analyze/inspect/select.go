@@ -40,7 +40,7 @@ func NewSelector(words []string) (*Selector, error) {
 	s := &Selector{}
 	for _, text := range words {
 		if _, err := path.Match(text, ""); err != nil || text == "" {
-			return nil, fmt.Errorf("%q is no build ID, path or pattern", text)
+			return nil, fmt.Errorf("%q is not a build ID, a path or a pattern", text)
 		}
 		clean := text
 		if strings.Contains(text, "/") {

@@ -160,7 +160,7 @@ func (l *Looker) Stripped() (n int, step string) {
 	}
 	c := report.Case{Reason: ingest.Stripped,
 		Object: &ingest.Object{Kind: l.obj.manifest.Kind, ID: l.obj.manifest.ID}}
-	step = "put its debug file beside it"
+	step = "put its debug file next to it"
 	if get := c.For(); get != "" {
 		step = "`" + get + "`, or `symbolize index PATH` where its debug file is"
 	}

@@ -38,7 +38,7 @@ func ParseMode(s string) (Mode, error) {
 			return Mode(i), nil
 		}
 	}
-	return 0, fmt.Errorf("demangle mode %q is none of simple, templates, full, none", s)
+	return 0, fmt.Errorf("demangle mode %q is not one of simple, templates, full, none", s)
 }
 
 const (

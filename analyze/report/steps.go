@@ -116,7 +116,7 @@ func noBuildID(c *Case) string {
 	case o.Kind == ingest.VDSO:
 		return "symbolize index --kernel"
 	case o.File.Path == ingest.VsyscallPath:
-		return "nothing is missing: the vsyscall page of the kernel is no file"
+		return "nothing is missing: the vsyscall page of the kernel is not in a file"
 	case isCompiled(o.File.Path):
 		return anonymousMemory(c)
 	case !o.Unseen && !c.BuildIDs:

@@ -172,7 +172,7 @@ func (j *join) warnPadding(n *ingest.Names) {
 				Text: fmt.Sprintf("%s: %d of %d places lie between functions, where no code runs: the "+
 					"symbols are those of another kernel", ingest.Printable(ingest.ShortName(src)),
 					padding, named),
-				Hint: "a copy of /sys/kernel/notes as notes beside FILE shows of which kernel " +
+				Hint: "a copy of /sys/kernel/notes as notes next to FILE shows of which kernel " +
 					"--kallsyms FILE is"})
 		}
 	}

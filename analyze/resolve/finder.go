@@ -34,7 +34,7 @@ func ParseNamePolicy(word string) (NamePolicy, error) {
 	if i := slices.Index(NamePolicies, word); i >= 0 {
 		return NamePolicy(i), nil
 	}
-	return 0, fmt.Errorf("names %q is none of symbols, dwarf", word)
+	return 0, fmt.Errorf("names %q is not one of symbols, dwarf", word)
 }
 
 // Text is the number of a name or path in a Finder; 0 is "".

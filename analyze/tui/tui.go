@@ -113,7 +113,7 @@ func (u *UI) annotate(e *entry) {
 	n := &u.stacks.Nodes[e.node]
 	switch {
 	case u.options.Annotate == nil:
-		u.message = "no code: a profile with names of its own has none, its capture has"
+		u.message = "no code: this profile has names alone; its capture has code"
 		return
 	case n.By != calltree.Function || n.Unresolved:
 		u.message = n.Name + " is not a function with a name"

@@ -63,7 +63,7 @@ func TestLatency(t *testing.T) {
 		{name: "no switches", args: "top --latency", status: cli.Failed,
 			want: "error: |it has no context switches|hint: record it with `perf record --switch-events`"},
 		{name: "count", args: "top --latency --count", switches: true, status: cli.Usage,
-			want: "error: --latency: of weights"},
+			want: "error: --latency weighs samples"},
 	} {
 		write(tt.switches)
 		env, stdout, stderr := inProcess(append(append([]string{"--store", t.TempDir()},

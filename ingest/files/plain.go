@@ -108,7 +108,7 @@ func CheckDirs(root string, names ...string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, syscall.ENOTDIR), err == nil && !info.IsDir():
-			return refused("%s is no directory of its own", filepath.Join(root, name))
+			return refused("%s is not a directory of its own", filepath.Join(root, name))
 		case err != nil:
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 // ErrFull is wrapped by errors of Write if the file system of the temporary directory has
 // no space left.
-var ErrFull = errors.New("no room left for a temporary file")
+var ErrFull = errors.New("no space left for a temporary file")
 
 // ErrTooLarge is wrapped by errors of Write if more comes than Bound allows.
 var ErrTooLarge = errors.New("it unpacks to more than a recording does")

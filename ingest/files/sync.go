@@ -63,7 +63,7 @@ func OpenDir(path string) (*os.File, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, refused("%s is no directory of its own", path)
+		return nil, refused("%s is not a directory of its own", path)
 	}
 	return os.Open(path)
 }

@@ -142,7 +142,7 @@ const minGrowth = 64 << 10
 // minFrameSized is the content size from which our encoders write it into each frame.
 const minFrameSized = 256
 
-var errFrameSize = errors.New("zstd frame is of another size")
+var errFrameSize = errors.New("zstd frame has another size")
 
 // UnpackSized returns the content of one frame of exactly size bytes, in dst's memory if it is large
 // enough. The frame's header is checked before anything is allocated.

@@ -410,7 +410,7 @@ func (d *deriver) report() (list []ingest.Warning) {
 	note(st.NoStart.Count, "ends of "+what+" have no recorded start, and are left out")
 	note(d.window.Late, "records came later than the order of perf.data allows")
 	if d.remote > 0 && (d.d.wakers || d.d.depth > 0) {
-		note(d.remote, "wake-ups have no waker: they are of interrupts, or of another CPU, which sched_wakeup "+
+		note(d.remote, "wake-ups have no waker: they come from interrupts, or from another CPU, which sched_wakeup "+
 			"does not tell apart")
 		list[len(list)-1].Hint = "record the waking itself: perf record -a -g -e " + schedSwitch + "," + schedWaking
 	}

@@ -187,9 +187,9 @@ func TestTakenNothing(t *testing.T) {
 		want   string
 	}{
 		{name: "other kernel", change: func(h *bundlebuild.Host) { h.Kernel[0]++ },
-			want: "it is of another kernel: 6c"},
+			want: "it comes from another kernel: 6c"},
 		{name: "other address", change: func(h *bundlebuild.Host) { h.Text += 0x200000 },
-			want: "it is of another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
+			want: "it comes from another boot: _text at 0xffffffff81200000, in the capture at 0xffffffff81000000"},
 		{name: "later", change: func(h *bundlebuild.Host) { h.Shift = 20 * second },
 			want: "no time in common: the capture ends 16s before the bundle begins"},
 		{name: "later, another clock", lacks: bundlebuild.MonotonicClock,

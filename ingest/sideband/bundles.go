@@ -277,7 +277,7 @@ func (sb *State) compare(l *bootBundle) string {
 	own, theirs := NewIdentifier(sb, ObjectQuery{}, nil).kernel, m.KernelID()
 	sameID := !own.IsZero() && !theirs.IsZero()
 	if sameID && !own.Matches(theirs) {
-		return fmt.Sprintf("it is of another kernel: %s, the capture is of %s", theirs, own)
+		return fmt.Sprintf("it comes from another kernel: %s, the capture from %s", theirs, own)
 	}
 	text := uint64(m.Text)
 	if sb.Kernel.symbol != "_text" {
@@ -285,7 +285,7 @@ func (sb *State) compare(l *bootBundle) string {
 	}
 	sameText := sb.Kernel.address != 0 && text != 0
 	if sameText && text != sb.Kernel.address {
-		return fmt.Sprintf("it is of another boot: %s at %#x, in the capture at %#x", sb.Kernel.symbol,
+		return fmt.Sprintf("it comes from another boot: %s at %#x, in the capture at %#x", sb.Kernel.symbol,
 			text, sb.Kernel.address)
 	}
 	x := &sb.Records.File.Features
@@ -346,7 +346,7 @@ func (sb *State) compareTimes(l *bootBundle) string {
 	if cd := sb.Records.File.Features.ClockData; cd != nil {
 		wall := cd.WallNanos + (begin - cd.ClockNanos)
 		if step := max(wall, m.Begin.Realtime) - min(wall, m.Begin.Realtime); step > maxClockStep {
-			return fmt.Sprintf("it is of another boot: the wall clocks are %v apart", span(0, step))
+			return fmt.Sprintf("it comes from another boot: the wall clocks are %v apart", span(0, step))
 		}
 	}
 	from := clockOf(l.records)

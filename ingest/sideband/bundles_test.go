@@ -180,7 +180,7 @@ func TestWallClocks(t *testing.T) {
 	}{
 		{name: "the same", want: ""},
 		{name: "set meanwhile", step: maxClockStep, want: ""},
-		{name: "another boot", step: maxClockStep + 1e9, want: "it is of another boot: the wall clocks are 1h0m1s apart"},
+		{name: "another boot", step: maxClockStep + 1e9, want: "it comes from another boot: the wall clocks are 1h0m1s apart"},
 	} {
 		h := bundlebuild.NewHost()
 		f := perfbuild.New()

@@ -82,7 +82,7 @@ func (sb *State) CheckKallsyms(l *KernelList, kernel buildid.ID) error {
 	if f := sb.Records.File; f != nil {
 		its, release := releaseOf(l.path), f.Features.OSRelease
 		if its != "" && release != "" && its != release {
-			return refuse("its name has the release %s, the capture is of %s", its, release)
+			return refuse("its name has the release %s, the capture comes from %s", its, release)
 		}
 	}
 	k := &sb.Kernel

@@ -557,9 +557,9 @@ func TestBundles(t *testing.T) {
 		{name: "no address of the kernel", lacks: bundlebuild.NoKernel,
 			want: "taken from b: the place of 1 kernel module, the address of the kernel"},
 		{name: "another kernel", alter: func(h *bundlebuild.Host) { h.Kernel[0]++ },
-			want: "nothing taken from b: it is of another kernel"},
+			want: "nothing taken from b: it comes from another kernel"},
 		{name: "another boot", alter: func(h *bundlebuild.Host) { h.Text += 0x200000 },
-			want: "nothing taken from b: it is of another boot"},
+			want: "nothing taken from b: it comes from another boot"},
 		{name: "another time", alter: func(h *bundlebuild.Host) { h.Shift = 1 << 40 },
 			want: "nothing taken from b: no time in common"},
 	} {

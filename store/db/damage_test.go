@@ -90,7 +90,7 @@ func TestVerifyFinds(t *testing.T) {
 			kind: Damage, text: "LEB128"},
 		{name: "manifest of another", plant: func(w *Writer) {
 			rawSet(w, manifestKey(id), store.AppendStored(nil, &store.Manifest{ID: testID(2)}))
-		}, kind: Damage, text: "manifest is that of"},
+		}, kind: Damage, text: "manifest belongs to"},
 		{name: "manifest that does not decode", plant: func(w *Writer) {
 			rawSet(w, manifestKey(id), []byte{3, 1, 7, 100})
 		}, kind: Damage, text: "wanted"},
@@ -102,9 +102,9 @@ func TestVerifyFinds(t *testing.T) {
 		{name: "lost input", plant: func(w *Writer) { os.Remove(inputPath(t, w, 1)) },
 			kind: Damage, text: "input"},
 		{name: "input cut off", plant: func(w *Writer) { os.Truncate(inputPath(t, w, 1), 100_000) },
-			kind: Damage, text: "its content is that of"},
+			kind: Damage, text: "it has the content of"},
 		{name: "bit in an input", plant: func(w *Writer) { flip(t, inputPath(t, w, 1), 0.7) },
-			kind: Damage, text: "its content is that of"},
+			kind: Damage, text: "it has the content of"},
 		{name: "bit in the directory", plant: func(w *Writer) { flip(t, inputPath(t, w, 1), 0.0003) },
 			kind: Damage, text: "checksum of the directory"},
 		{name: "table of another input", plant: func(w *Writer) {
@@ -124,11 +124,11 @@ func TestVerifyFinds(t *testing.T) {
 		}, kind: Orphan, text: "is in no facts"},
 		{name: "foreign file", plant: func(w *Writer) {
 			os.WriteFile(filepath.Join(w.path, inputsName, "x"), []byte("x"), 0o644)
-		}, kind: Orphan, text: "is no input"},
+		}, kind: Orphan, text: "is not an input"},
 		{name: "orphan blob", plant: func(w *Writer) { put(t, w, "nobody's") },
 			kind: Orphan, text: "in no manifest"},
 		{name: "foreign key", plant: func(w *Writer) { rawSet(w, []byte("zz"), nil) },
-			kind: Damage, text: "of no kind"},
+			kind: Damage, text: "has no known kind"},
 		{name: "dangling row", plant: func(w *Writer) {
 			w.PutDir("/d", store.DirRows{{Name: "f", ID: testID(77)}})
 		}, kind: Dangling, text: "f is listed"},

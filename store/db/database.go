@@ -227,7 +227,7 @@ func (d *database) Blob(id store.BlobID) (data []byte, err error) {
 		return err
 	})
 	if err == nil && store.NewBlobID(data) != id {
-		err = store.Damagef("its content is that of another")
+		err = store.Damagef("it has the content of another")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("blob %s: %w", id, err)

@@ -162,7 +162,7 @@ func checkFiles(dir string) (*indexInfo, error) {
 		name := e.Name()
 		if (inGeneration(name) || strings.HasSuffix(name, ".mem")) &&
 			!slices.ContainsFunc(x.files, func(s fileSum) bool { return s.name == name }) {
-			return nil, store.Damagef("%s is no part of the generation", filepath.Join(dir, name))
+			return nil, store.Damagef("%s does not belong to the generation", filepath.Join(dir, name))
 		}
 	}
 	for _, s := range x.files {

@@ -151,7 +151,7 @@ func (c *inputFiles) check(id digest) (int64, error) {
 		return n, store.ReadFailure("input "+id.String(), err)
 	}
 	if got := digest(h.Sum(nil)); got != id {
-		return n, store.Damagef("input %s: its content is that of %s", id, got)
+		return n, store.Damagef("input %s: it has the content of %s", id, got)
 	}
 	return n, nil
 }

@@ -143,7 +143,7 @@ func unseal(key, value []byte) ([]byte, error) {
 	size, n := binary.Uvarint(value[1:])
 	head := 1 + n
 	if n <= 0 || len(value) < head+crc32.Size || size != uint64(len(value)-head-crc32.Size) {
-		return nil, store.Damagef("key %s: length is not that of the value", keyText(key))
+		return nil, store.Damagef("key %s: length differs from the value", keyText(key))
 	}
 	end := len(value) - crc32.Size
 	if got := checksum(key, value[:end]); got != binary.LittleEndian.Uint32(value[end:]) {

@@ -377,7 +377,7 @@ func (s *state) add(id digest) error {
 		return s.spill()
 	})
 	if err == nil && (!whole || sum != id) {
-		err = store.Damagef("%s: its content is that of other facts", path)
+		err = store.Damagef("%s: it has the content of other facts", path)
 	}
 	if err == nil {
 		s.facts[id] = true

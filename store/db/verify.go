@@ -155,7 +155,7 @@ func (v *VerifyResult) manifest(e entry) *store.Manifest {
 		v.add(Damage, id, "", "%v", err)
 		return nil
 	case !bytes.Equal(manifestKey(m.ID), e.key):
-		v.add(Damage, id, "", "manifest is that of %s", m.ID)
+		v.add(Damage, id, "", "manifest belongs to %s", m.ID)
 		return nil
 	case !bytes.Equal(store.AppendStored(nil, m), e.payload):
 		v.add(Damage, m.ID, "", "manifest is not in its canonical form")
@@ -299,7 +299,7 @@ func (v *VerifyResult) files(ctx context.Context, d *database) error {
 		case ok:
 			v.add(Orphan, buildid.ID{}, "", "input %s is in no facts", name)
 		default:
-			v.add(Orphan, buildid.ID{}, "", "inputs/%s is no input", name)
+			v.add(Orphan, buildid.ID{}, "", "inputs/%s is not an input", name)
 		}
 		return ctx.Err()
 	})
@@ -357,7 +357,7 @@ func (v *VerifyResult) foreign(d *database) error {
 			return err
 		}
 		if len(e.key) == 0 || !bytes.Contains([]byte{prefixManifest, prefixDir, prefixBlob, prefixNote}, e.key[:1]) {
-			v.add(Damage, buildid.ID{}, "", "key %x is of no kind", e.key[:min(len(e.key), 40)])
+			v.add(Damage, buildid.ID{}, "", "key %x has no known kind", e.key[:min(len(e.key), 40)])
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func FromEnv(getenv func(string) string) (Options, error) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return o, fmt.Errorf("%s is %q, which is no number", v.name, text)
+			return o, fmt.Errorf("%s is %q, which is not a number", v.name, text)
 		}
 		v.set(n)
 	}

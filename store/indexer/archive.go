@@ -57,7 +57,7 @@ func (a *archives) unpack(ctx context.Context, paths []string) (replaced []strin
 		if err := errors.Join(err, r.Close()); err != nil {
 			problem := Problem{Path: p, Err: err, Named: true}
 			if errors.Is(err, files.ErrFull) {
-				problem.Run, problem.Hint = true, "set TMPDIR to a directory with more room"
+				problem.Run, problem.Hint = true, "set TMPDIR to a directory with more space"
 			}
 			problems = append(problems, problem)
 		}

@@ -131,7 +131,7 @@ func hintFor(skip string, err error) string {
 		if run := ofRun(err); run != nil && !run.lacksRoom() {
 			return "the file system could not read it: run it again when it can"
 		}
-		return "run it again with more room: $TMPDIR is where large sections are inflated"
+		return "run it again with more space: $TMPDIR is where large sections are inflated"
 	}
 	return ""
 }

@@ -260,7 +260,7 @@ func (s countingSink) Merge(ctx context.Context, c *store.Contribution) error {
 	return s.ix.merge(c, s.count)
 }
 
-var errNoProcess = errors.New("whose perf map it is has to be in its name: perf-PID.map")
+var errNoProcess = errors.New("its name must have the process: perf-PID.map")
 
 // readJIT reads a perf map or a jitdump file. Its process is known only by its number.
 func (w *worker) readJIT(t *fileTask, data io.ReaderAt, count bool) fileResult {

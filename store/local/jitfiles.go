@@ -205,9 +205,9 @@ func RefuseBundled(f *sideband.BundledFile, q *sideband.JITQuery) string {
 	case f.VDSO != 0 && q.VDSO != 0 && f.VDSO != q.VDSO:
 		return "the process of that number in the bundle ran another program, or is another one"
 	case f.Began != 0 && q.EndNanos != 0 && f.Began > q.EndNanos+int64(clockError):
-		return "it is of a later process with that number"
+		return "it belongs to a later process with that number"
 	case q.BeginNanos != 0 && f.Written < q.EarliestNanos-int64(clockError):
-		return "it is of an earlier process with that number"
+		return "it belongs to an earlier process with that number"
 	}
 	return ""
 }

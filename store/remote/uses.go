@@ -71,7 +71,7 @@ func (u *uses) add(text []byte, key, url string) error {
 	rest, ok := bytes.CutPrefix(text, []byte(usesHead))
 	switch {
 	case key != usesDir+sumOf(text) || !bytes.HasPrefix(text, []byte(anyUses)):
-		return damagef("%s: %d bytes that are no note of uses", url, len(text))
+		return damagef("%s: %d bytes are not a note of uses", url, len(text))
 	case !ok:
 		return fmt.Errorf("%s: %w: a note of uses", url, store.ErrVersion)
 	}

@@ -66,7 +66,7 @@ func (h *header) parseShown(b []byte) (err error) {
 	}
 	for i := range h.shown {
 		if h.shown[i].strs != h.strings[i].strs {
-			return formatError("block %d of demangled names has %d, that of names %d", i,
+			return formatError("block %d has %d demangled names and %d names", i,
 				h.shown[i].strs, h.strings[i].strs)
 		}
 	}

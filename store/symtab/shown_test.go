@@ -136,7 +136,7 @@ func TestDemangledDirectory(t *testing.T) {
 		{name: "a block less", damage: func(h *header) { h.shown = h.shown[1:] },
 			want: "blocks of demangled names"},
 		{name: "other counts", damage: func(h *header) { h.shown[0].strs-- },
-			want: "that of names"},
+			want: "9 demangled names and 10 names"},
 		{name: "a long identification",
 			damage: func(h *header) { h.shownBy = strings.Repeat("x", 256) },
 			want:   "identification of 256 bytes"},

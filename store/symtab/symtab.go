@@ -34,7 +34,7 @@ var (
 	ErrFormat = errors.New("symbol table is damaged")
 	// ErrVersion marks a table of an unknown version, or with unknown flags: a newer program
 	// wrote it.
-	ErrVersion = errors.New("symbol table is of a newer format")
+	ErrVersion = errors.New("symbol table has a newer format")
 )
 
 func formatError(format string, args ...any) error {

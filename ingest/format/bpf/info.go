@@ -210,7 +210,7 @@ func (e *entry) btfName(f *Func, infos *array, i int) bool {
 	}
 	id := btf.ID(decode.U32(infos.at(i)[typeIDAt:], e.big))
 	if id == 0 || int64(id) >= int64(e.btf.Len()) || e.btf.Kind(id) != btf.KindFunc {
-		e.fail(0, "func_info: record %d names type %d, which is no function of the BTF", i, id)
+		e.fail(0, "func_info: record %d names type %d, which is not a function of the BTF", i, id)
 		return false
 	}
 	f.Name = e.btf.Name(id)

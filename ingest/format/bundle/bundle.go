@@ -26,7 +26,7 @@ var (
 	// ErrNotBundle is the error of a file that is not a tar with the manifest as first entry.
 	ErrNotBundle = errors.New("not a capture bundle")
 	// ErrNewer is the error of a manifest with an unknown format.
-	ErrNewer = errors.New("bundle is of a newer format")
+	ErrNewer = errors.New("bundle has a newer format")
 	// ErrNoEntry is the error of a missing or damaged entry.
 	ErrNoEntry = errors.New("no such entry in the bundle")
 	// ErrTooLarge is the error of an entry over the caller's limit.

@@ -96,7 +96,7 @@ func (f *File) entries(l *Load) ([]Line, error) {
 		list, ok = strideEntries(r, l, n)
 	}
 	if !ok {
-		return nil, f.fail(l.debug, "DEBUG_INFO record whose entries do not fill it")
+		return nil, f.fail(l.debug, "DEBUG_INFO record is longer than its entries")
 	}
 	return list, nil
 }

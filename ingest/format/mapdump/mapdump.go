@@ -173,7 +173,7 @@ func (d *Dump) fits() bool {
 	}
 	if !same {
 		d.err = &decode.Error{Name: d.name, Offset: d.scan.offset(), Reason: fmt.Sprintf(
-			"a pair that is not of the sizes of the first one: key of %d bytes, %d values of %d",
+			"a pair with other sizes than the first one: key of %d bytes, %d values of %d",
 			h.KeySize, max(1, h.CPUs), h.ValueSize)}
 	}
 	return same

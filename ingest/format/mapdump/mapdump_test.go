@@ -181,7 +181,7 @@ func TestErrors(t *testing.T) {
 			want: "No such file"},
 		{name: "sizes",
 			text: `[{"key":["0x0a"],"value":["0x01"]},{"key":["0x0a"],"value":["0x01","0x02"]}]`,
-			want: "sizes of the first"},
+			want: "other sizes than the first"},
 		{name: "CPUs",
 			text: `[{"key":["0x0a"],"values":[{"cpu":0,"value":["0x01"]}]},{"key":["0x0b"],` +
 				`"values":[]}]`, want: "without a value"},

@@ -183,7 +183,7 @@ func (d *plainDump) hex(p *pair, b *[]byte) []byte {
 // cpu reads "(CPU 00):".
 func (d *plainDump) cpu(want int) bool {
 	if w := d.read(); string(w) != "(CPU" {
-		return d.fail("%q where the number of a CPU stands", w)
+		return d.fail("%q in place of the number of a CPU", w)
 	}
 	w, ok := bytes.CutSuffix(d.read(), []byte("):"))
 	if n, err := strconv.Atoi(string(w)); !ok || err != nil || n != want {

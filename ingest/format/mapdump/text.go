@@ -137,7 +137,7 @@ func (t *textDump) parse(p *textParser) (damage string) {
 		case !ok:
 			return "the dump is cut off, or no value of bpftool"
 		case e.kind != aStruct:
-			return "an element that is no structure"
+			return "an element that is not a structure"
 		}
 		if why := t.element(&e); why != "" {
 			return why

@@ -218,7 +218,7 @@ func (r *jsonReader) element(f *field, depth int) error {
 		return err
 	}
 	if c := r.next(); c == '{' || c == '[' {
-		return fmt.Errorf("%s is no text", f.name)
+		return fmt.Errorf("%s is not text", f.name)
 	}
 	b, err := r.text()
 	if err == nil && f.kind != text {
@@ -272,7 +272,7 @@ func (r *jsonReader) number(f *field) (uint64, error) {
 	// 1e3 and 5.0 are integers in JSON
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-		return 0, fmt.Errorf("%s %q is no integer", f.name, s)
+		return 0, fmt.Errorf("%s %q is not an integer", f.name, s)
 	}
 	return uint64(int64(v)), nil
 }

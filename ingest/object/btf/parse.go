@@ -41,7 +41,7 @@ func Parse(name string, raw []byte, base *Types) (*Types, error) {
 	}
 	r := decode.New(name, raw, 0, t.big)
 	if base != nil && base.big != t.big {
-		r.Fail("its byte order is not that of what it is split from")
+		r.Fail("its byte order differs from the BTF that it is split from")
 	}
 	at := t.header(r)
 	if r.Err() != nil {
@@ -85,7 +85,7 @@ func (t *Types) header(r *decode.Reader) (at int64) {
 	at = r.Offset()
 	t.types = r.Bytes(uint64(typeLen))
 	if r.Err() == nil && typeOff%4 != 0 {
-		r.Fail("types at %d, which is no multiple of 4", typeOff)
+		r.Fail("types at %d, which is not a multiple of 4", typeOff)
 	}
 	return at
 }
@@ -127,7 +127,7 @@ func (t *Types) scan(r *decode.Reader) {
 		r.U32()
 		kind, n := Kind(info>>24&31), uint64(info&0xffff)
 		if r.Err() == nil && (kind == KindVoid || kind >= numKinds) {
-			r.Fail("type %d is of the unknown kind %d", t.Len(), kind)
+			r.Fail("type %d has the unknown kind %d", t.Len(), kind)
 		}
 		if r.Err() != nil {
 			return

@@ -209,7 +209,7 @@ func TestDamaged(t *testing.T) {
 		}{
 			{at: 0, v: 0, want: "magic"},
 			{at: 4, v: 8, want: "a header of 8 bytes"},
-			{at: 8, v: 2, want: "no multiple of 4"},
+			{at: 8, v: 2, want: "not a multiple of 4"},
 			{at: 12, v: 1 << 31, want: "bytes wanted"},
 			{at: 16, v: 1 << 31, want: "past the end"},
 			{at: 20, v: 8, want: "does not end"},

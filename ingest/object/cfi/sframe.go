@@ -124,7 +124,7 @@ type function struct {
 // is, and for arm64.
 func (s *SFrame) Rules(b *Builder) (lost int, err error) {
 	if b.Arch.LinkRegister != (s.abi == abiARM64) || b.Arch.Word != 8 {
-		return s.numbers, s.fail(4, "it is of another machine than the file")
+		return s.numbers, s.fail(4, "it is for another machine than the file")
 	}
 	left := sframeBudgetFloor + sframeBudgetFactor*len(s.Data)
 	for i := range s.numbers {

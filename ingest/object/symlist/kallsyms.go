@@ -76,7 +76,7 @@ var ErrRestricted = errors.New("all addresses are zero (kernel.kptr_restrict)")
 func ReadKallsyms(name string, r io.Reader, visit func(KernelSymbol) bool) error {
 	stats, err := ScanKallsyms(name, r, false, visit)
 	if err == nil && stats.Bad > 0 {
-		err = fmt.Errorf("%d of %d lines are no kernel symbols, the first: %w",
+		err = fmt.Errorf("%d of %d lines are not kernel symbols, the first: %w",
 			stats.Bad, stats.Lines, stats.FirstBad)
 	}
 	return err

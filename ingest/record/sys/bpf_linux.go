@@ -424,7 +424,7 @@ func (r *MapReader) elements(fd int, h *rawdump.Header, stride int) error {
 		case errors.Is(err, unix.ENOENT):
 			r.lose("elements deleted while the map was read")
 		case errors.Is(err, errNotSupported):
-			r.lose("elements whose values the kernel does not return")
+			r.lose("elements without a value: the kernel returns none")
 		case err != nil:
 			r.lose("elements: " + err.Error())
 		default:

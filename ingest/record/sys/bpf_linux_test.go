@@ -141,7 +141,7 @@ func TestLiveMapSlots(t *testing.T) {
 		if !counted {
 			wantLost = uint64(h.MaxEntries)
 		}
-		lost := r.lost["elements whose values the kernel does not return"]
+		lost := r.lost["elements without a value: the kernel returns none"]
 		if got := len(r.pairs) / 8; got != want || lost != wantLost {
 			t.Errorf("%v: %d elements, want %d; lost %v", typ, got, want, r.lost)
 		}

@@ -111,7 +111,7 @@ func (o *batchInputs) share(a *cli.App) (batch.Shard, error) {
 	if strings.HasPrefix(text, "/") {
 		i, n, ok := batch.TaskIndex(a.Env.Getenv)
 		if !ok {
-			return batch.Shard{}, cli.Usagef("--shard %s: this is no task of an array", o.shard)
+			return batch.Shard{}, cli.Usagef("--shard %s: this is not a task of an array", o.shard)
 		}
 		if text == "/" && n > 0 {
 			text = fmt.Sprintf("/%d", n)
@@ -235,7 +235,7 @@ func newBatchRunCommand(a *cli.App) *cobra.Command {
 		Short: "Collect, name and merge on this machine",
 		Long: `run reads captures, and all captures below directories, and writes a profile for each group:
 DIR/SERVICE/HOST.pb.gz with --by service,host. DIR/.batch keeps what was done, so that another run
-continues, and reads only new captures. A bundle completes the captures beside it. Unreadable
+continues, and reads only new captures. A bundle completes the captures in its directory. Unreadable
 captures are listed and left out.`,
 		Example: "  symbolize batch run -o profiles captures\n" +
 			"  symbolize batch run --by service,day --path '{service}/{host}/{day}.data' \\\n" +

@@ -106,7 +106,7 @@ func newBatchPruneCommand(a *cli.App) *cobra.Command {
 	dry := false
 	cmd := &cobra.Command{
 		Use:   "prune --keep TIME DIR…",
-		Short: "Remove what old runs keep beside their profiles",
+		Short: "Remove what old runs keep next to their profiles",
 		Long: `prune removes .batch from the outputs of batch run with captures before the last days, in
 directories and below them. Profiles stay, but are not named again by new symbols.`,
 		Example: "  symbolize batch prune --keep 30d /srv/profiles",

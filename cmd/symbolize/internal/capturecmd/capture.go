@@ -133,7 +133,7 @@ func (o *captureOptions) validate(args []string) error {
 	case o.output == "":
 		return ingest.WithHint(cli.Usagef("no output file"), "name a file with -o FILE")
 	case o.summary == "-":
-		return ingest.WithHint(cli.Usagef("--summary -: standard output is that of COMMAND"), "name a file")
+		return ingest.WithHint(cli.Usagef("--summary -: COMMAND writes to standard output"), "name a file")
 	case o.output == "-":
 		return ingest.WithHint(cli.Usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")

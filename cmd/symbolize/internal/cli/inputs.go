@@ -127,7 +127,7 @@ func (o *InputOptions) addSources(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.Kallsyms, "kallsyms", nil,
 		"read symbols of the captures' kernel from `FILE`, a copy of /proc/kallsyms")
 	fs.BoolVar(&o.forceKallsyms, "force-kallsyms", false,
-		"use a copy of /proc/kallsyms although it is of another kernel")
+		"use a copy of /proc/kallsyms although another kernel made it")
 	fs.BoolVar(&o.TrustPaths, "trust-paths", false,
 		"where a capture has no build ID, assume that the file now at the path is the one that ran")
 }
@@ -200,7 +200,7 @@ func (o *InputOptions) checkDerived() error {
 	case o.wakerDepth < 0 || o.wakerDepth > maxWakerDepth:
 		return Usagef("--waker-depth %d: it is at most %d", o.wakerDepth, maxWakerDepth)
 	case o.wakerDepth > 0 && o.Event != ingest.OffCPUEvent && o.Event != ingest.WallEvent:
-		return Usagef("--waker-depth is of --event off-cpu and wall")
+		return Usagef("--waker-depth needs --event off-cpu or wall")
 	}
 	return nil
 }

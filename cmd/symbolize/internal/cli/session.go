@@ -85,7 +85,7 @@ func (s *Session) warnUnused() {
 	}
 	if len(s.Options.perfMaps) > 0 && len(st.JITFiles) == 0 {
 		texts = append(texts, "no list of functions in "+Some(s.Options.perfMaps)+
-			" (--perf-maps) is of a process of the captures")
+			" (--perf-maps) belongs to a process of the captures")
 	}
 	if text := s.Options.Pods.Unused(); text != "" {
 		texts = append(texts, text)
@@ -169,7 +169,7 @@ func (a *App) SessionWarning(w analyze.Warning) {
 			r = lastRank // the files of this host may suffice
 		}
 	case errors.Is(w.Err, analyze.ErrNoKernel):
-		w.Text = "--kallsyms is of no use: " + w.Text
+		w.Text = "--kallsyms cannot help: " + w.Text
 	}
 	a.warning(w.Warning, r)
 }
@@ -182,7 +182,7 @@ func SessionError(err error) error {
 	case errors.As(err, &list):
 		return ingest.WithHint(err, "--force-kallsyms uses it all the same")
 	case errors.As(err, &kernels):
-		return ingest.WithHint(Usagef("--kallsyms: the captures are of %d kernels",
+		return ingest.WithHint(Usagef("--kallsyms: the captures come from %d kernels",
 			len(kernels.Kernels)),
 			"resolve the captures of each kernel separately, or `symbolize index --build-id ID FILE`")
 	case errors.Is(err, analyze.ErrNoCapture):

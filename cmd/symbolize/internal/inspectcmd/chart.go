@@ -76,7 +76,7 @@ func (o *mapChartOptions) addFlags(cmd *cobra.Command) {
 	fs.StringArrayVar(&o.kallsyms, "kallsyms", nil,
 		"read symbols for --symbols and stacks from `FILE`, a copy of /proc/kallsyms of that boot")
 	fs.StringVar(&o.kernel, "kernel", "",
-		"build `ID` of the kernel of --kallsyms, if no copy of /sys/kernel/notes is beside it")
+		"build `ID` of the kernel of --kallsyms, if no copy of /sys/kernel/notes is next to it")
 	fs.BoolVar(&o.noLocal, "no-local", false,
 		"do not search this host for files that the store and --with lack")
 	o.remote.AddFlag(fs)

@@ -175,7 +175,7 @@ func patternFirst(args []string) error {
 	for i := range words {
 		words[i] = ingest.ShellWord(words[i])
 	}
-	return ingest.WithHint(cli.Usagef("%s is no file: captures come first, then patterns", args[0]),
+	return ingest.WithHint(cli.Usagef("%s is not a file: captures come first, then patterns", args[0]),
 		"symbolize annotate %s", strings.Join(words, " "))
 }
 

@@ -38,7 +38,7 @@ time: a range dragged there selects graph and table, and compares with another o
 speedscope and gecko (Firefox Profiler) are files for other viewers. The format is --format, else it
 follows from the name of the -o file, else html.
 
---base FILE draws a differential flame graph: widths are of the new side, red frames grew, blue
+--base FILE draws a differential flame graph: widths show the new side, red frames grew, blue
 frames shrank, and the page lists the calls that only the base has.` + cli.CaptureStatus
 
 // flamegraphFormats are the formats of flamegraph.
@@ -83,7 +83,7 @@ func (o *flamegraphOptions) addFlags(cmd *cobra.Command) {
 		"leave out frames with less than `PCT` percent of each event")
 	fs.StringSliceVar(&o.labels, "labels", []string{"pid", ingest.AllLabels},
 		"`LABELS` that the page can choose by, those of resolve: label is all that a pprof file has, as far "+
-			"as there is room; the comm always is one")
+			"as fit; the comm always is one")
 	o.AddNoCommand(fs, false)
 	o.selectOptions.addFlags(cmd)
 	o.InputOptions.AddFlags(cmd)

@@ -29,14 +29,14 @@ type heatOptions struct {
 
 const heatmapLong = `heatmap draws when samples were taken: each column is a second, or 200 or
 100 ms of a recording of less than ten seconds; its 50 rows are parts of that time. Idle phases and
-periodic work show as patterns. The page is that of flamegraph, opened at this map: a range selected
-in it is that of the graph, and is printed as --time FROM,TO, an option of all reports. The perf.data
-must have sample times.` + cli.CaptureStatus
+periodic work show as patterns. The page is the one of flamegraph, opened at this map: a range
+selected in it selects in the graph too, and is printed as --time FROM,TO, an option of all reports.
+The perf.data must have sample times.` + cli.CaptureStatus
 
 const timelineLong = `timeline draws when samples were taken, with a row for each thread, process or CPU, and when the BPF
-programs of the capture were loaded, with a row for each. The page is that of flamegraph, opened at
-these rows: a range selected in them is that of the graph, and is printed as --time FROM,TO, an option
-of all reports. The perf.data must have sample times.` + cli.CaptureStatus
+programs of the capture were loaded, with a row for each. The page is the one of flamegraph, opened
+at these rows: a range selected in them selects in the graph too, and is printed as --time FROM,TO,
+an option of all reports. The perf.data must have sample times.` + cli.CaptureStatus
 
 // timelineRows are the words of --by, with the names of the rows.
 var timelineRows = []string{"thread", "process", "comm", "cpu"}
@@ -118,7 +118,7 @@ func (o *heatOptions) validate(args []string) error {
 	case o.of == "pair" && !strings.HasPrefix(o.Event, ingest.PairEvent):
 		return cli.Usagef("--of pair needs --pair")
 	case o.of == "" && o.format == cli.Text:
-		return cli.Usagef("--format text is of --of")
+		return cli.Usagef("--format text needs --of")
 	case o.of != "" && (o.output == "" || o.output == "-"):
 		words = []string{cli.Text, cli.JSON, cli.HTML}
 	case o.of == "":

@@ -61,7 +61,7 @@ func (o *peekOptions) validate(args []string) (err error) {
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
 	if len(args) > 1 && cli.IsFile(args[0]) && !cli.IsFile(args[len(args)-1]) {
-		return ingest.WithHint(cli.Usagef("%s is a file, and %s is none", args[0],
+		return ingest.WithHint(cli.Usagef("%s is a file, and %s is not", args[0],
 			args[len(args)-1]),
 			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
 	}

@@ -143,7 +143,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	}
 	if o.latency {
 		if o.count {
-			return cli.Usagef("--latency: of weights; --count has none")
+			return cli.Usagef("--latency weighs samples; it cannot be combined with --count")
 		}
 		o.parsed.Latency = true
 		if err := keep.Add(ingest.ParallelismTag); err != nil {

@@ -50,7 +50,7 @@ func NewTree(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.callers, "callers", false, "print callers: from the sampled functions to the outermost")
 	fs.Float64Var(&o.minShare, "min-share", defaultMin,
 		"leave out subtrees with less than `PCT` percent of the selected samples")
-	fs.IntVar(&o.depth, "max-depth", 0, "leave out calls deeper than `N`; 0 is no limit")
+	fs.IntVar(&o.depth, "max-depth", 0, "leave out calls deeper than `N`; 0 for no limit")
 	cli.AddLimit(fs, &o.rows, 0, "print the `N` heaviest; 0 for all")
 	o.Result.AddFlags(cmd, cli.Text, cli.JSON)
 	o.selectOptions.addFlags(cmd)

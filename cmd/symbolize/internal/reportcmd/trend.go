@@ -33,8 +33,8 @@ Directories are walked for profiles. A profile's day is the one in which it bega
 its path.
 
 p is the probability of such a change by chance, corrected for all functions and nights. A level has
-two nights at least: one that differs alone is no change. A cost that moved between callers, callees
-or functions with the same caller is marked, and is no growth.
+two nights at least: a night that differs alone is not a change. A cost that moved between callers, callees
+or functions with the same caller is marked, and not counted as growth.
 
 The page (-o x.html) has a chart of each function, and the flame graph before and after each change.
 

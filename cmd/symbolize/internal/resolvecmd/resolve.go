@@ -76,7 +76,7 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	cli.AddOutput(fs, &o.output)
 	cli.AddFileFormat(cmd, &o.format, resolveFormats...)
 	fs.BoolVar(&o.each, "each", false,
-		"write one file for each capture: beside it, or in the directory of -o")
+		"write one file for each capture: next to it, or in the directory of -o")
 	o.InputOptions.AddFlags(cmd)
 	cli.AddCount(fs, &o.count)
 	fs.Float64Var(&o.minResolved, "min-resolved", 0,

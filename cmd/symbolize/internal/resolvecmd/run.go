@@ -51,7 +51,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 		if j := slices.Index(out[:i], out[i]); j >= 0 {
 			return nil, ingest.WithHint(
 				cli.Usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
-				"without -o each is written beside its capture")
+				"without -o each is written next to its capture")
 		}
 	}
 	if o.output == "" {

@@ -49,7 +49,7 @@ func newStorePushCommand(a *cli.App) *cobra.Command {
 		Use:   "push URL [BUILD-ID|PATH|PATTERN…]",
 		Short: "Write symbol tables to a directory or bucket that many machines share",
 		Long: `push writes symbol tables to a directory or bucket, from which pull and --remote fetch them on other
-machines: of all objects, of named ones (as for rm), or of those that captures need. Existing tables
+machines: of all objects, of named ones (as for rm), or of the objects that captures need. Existing tables
 are neither written again nor changed; --verify replaces damaged ones.
 
 push also notes there on which days the store's objects were last indexed or used. --prune 90d then
@@ -218,7 +218,7 @@ func newStorePullCommand(a *cli.App) *cobra.Command {
 		Annotations: map[string]string{cli.WritesAnnotation: "store"},
 		Short:       "Fetch symbol tables from a directory or bucket into the store",
 		Long: `pull fetches symbol tables that push wrote into the store: of all objects, of those with the named
-build IDs, or of those that captures need. Tables that the store has are not fetched again. Each is
+build IDs, or of the objects that captures need. Tables that the store has are not fetched again. Each is
 checked on arrival; damaged and lost ones are reported.
 
 Exit status: 0 done; 1 failed; 2 usage; 3 a table is damaged or missing, the others were stored;

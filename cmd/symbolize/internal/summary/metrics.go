@@ -30,7 +30,7 @@ func (r *Run) WriteMetrics(w io.Writer) error {
 		name, help string
 		samples    []sample
 	}{
-		{"captures", "Captures of the last run, also those that could not be read.",
+		{"captures", "Captures of the last run, including unreadable ones.",
 			one(float64(r.Captures))},
 		{"captures_failed", "Captures that could not be read.", one(float64(r.Failed))},
 		{"captures_missing", "Captures of a batch that are not collected.", one(float64(r.Absent))},
