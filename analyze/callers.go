@@ -15,27 +15,51 @@ import (
 // completeCallers checks and completes the stacks of a capture that were made of frame pointers.
 func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profile, input.Chain) {
 	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole,
-		Damaged: func(err error) { s.warnError(err, "symbolize store verify", true) }})
+		Damaged: s.damagedCalls})
+}
+
+// damagedCalls passes on the error of a table of calls.
+func (s *Session) damagedCalls(err error) { s.warnError(err, DamagedHint, true) }
+
+// DamagedHint is the hint for a table of the store that could not be read.
+const DamagedHint = "symbolize store verify"
+
+// CompleteCallers checks and completes the stacks of a profile that were made of frame pointers, as
+// Naming.Callers does with those of captures, by the tables of the store alone, and notes the questions
+// to it. whole reports that all mappings are known. damaged gets the errors of tables that could not be
+// read, as of code that is not known. It may be called from several goroutines.
+func (t *Trace) CompleteCallers(p *ingest.Profile, whole, gaps bool, damaged func(error)) *ingest.Profile {
+	view := t.view(store.FormatCalls)
+	p, _ = callers.Complete(p, callers.Options{
+		Code: func(o *ingest.Object) *callers.Code { return codeIn(view, o, damaged) },
+		Gaps: gaps, Whole: whole, Damaged: damaged})
+	return p
+}
+
+// codeIn returns the calls of an object by a table of a view; nil if there is none.
+func codeIn(view store.View, o *ingest.Object, damaged func(error)) *callers.Code {
+	m, _, _ := store.FindOne(view, o.ID) // what cannot be read is reported by the join
+	if m == nil {
+		return nil
+	}
+	for i := range m.Sources {
+		if m.Sources[i].Kind.Format() != store.FormatCalls {
+			continue
+		}
+		if c, err := storedCode(view, o, m, i); err != nil {
+			damaged(err)
+		} else if c != nil {
+			return c
+		}
+	}
+	return nil
 }
 
 // codeOf returns the calls of an object: by the table of the session's view, else by the file of this
 // host; nil if there is none.
 func (s *Session) codeOf(o *ingest.Object) *callers.Code {
-	m, _, _ := store.FindOne(s.view, o.ID) // what cannot be read is reported by the join
-	if m != nil {
-		for i := range m.Sources {
-			if m.Sources[i].Kind.Format() != store.FormatCalls {
-				continue
-			}
-			if c, err := s.storedCode(o, m, i); err != nil {
-				s.warnError(err, "symbolize store verify", true)
-			} else if c != nil {
-				return c
-			}
-		}
-	}
-	if s.finder == nil {
-		return nil
+	if c := codeIn(s.view, o, s.damagedCalls); c != nil || s.finder == nil {
+		return c
 	}
 	path := s.finder.Program(o)
 	if path == "" {
@@ -53,12 +77,12 @@ func (s *Session) codeOf(o *ingest.Object) *callers.Code {
 }
 
 // storedCode returns the calls of an object by a table; nil if its addresses cannot be placed.
-func (s *Session) storedCode(o *ingest.Object, m *store.Manifest, i int) (*callers.Code, error) {
+func storedCode(view store.View, o *ingest.Object, m *store.Manifest, i int) (*callers.Code, error) {
 	addrs, why := resolve.NewAddresses(o, m)
 	if why != ingest.ReasonNone {
 		return nil, nil
 	}
-	table, err := s.view.OpenCalls(m, i)
+	table, err := view.OpenCalls(m, i)
 	if err != nil {
 		return nil, err
 	}

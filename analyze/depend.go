@@ -21,6 +21,7 @@ import (
 type Dependency struct {
 	ID     buildid.ID            // the tables of an object in the store
 	Unwind bool                  // with ID: only the layout and the rules for unwinding
+	Calls  bool                  // with ID: only the layout and the calls
 	Path   string                // the build ID of the file at a path
 	File   *sideband.ObjectQuery // the build ID of a mapping recorded without one
 	Host   string                // with File: the machine that asked, "" for one that is not known
@@ -35,7 +36,7 @@ func (d *Dependency) key() string {
 	if d.File != nil {
 		file = fmt.Sprintf("%+v", *d.File)
 	}
-	return fmt.Sprintf("%s|%t|%t|%s|%s|%s", d.ID, d.ID.Exact(), d.Unwind, d.Path, d.Host, file)
+	return fmt.Sprintf("%s|%t|%t|%t|%s|%s|%s", d.ID, d.ID.Exact(), d.Unwind, d.Calls, d.Path, d.Host, file)
 }
 
 // Trace collects the questions that are asked of a session's store. Its methods may be called from
@@ -50,26 +51,27 @@ type Trace struct {
 // Trace returns a view of the session, and the questions that will be asked of the store through it.
 func (s *Session) Trace() (store.View, *Trace) {
 	t := &Trace{session: s, asked: make(map[string]*Dependency)}
-	return t.view(false), t
+	return t.view(store.FormatNames), t
 }
 
-// view returns a view of the session that notes the questions to the store.
-func (t *Trace) view(unwind bool) store.View {
-	return store.Layer(t.session.overlay, &traced{View: t.session.stored, trace: t, unwind: unwind})
+// view returns a view of the session that notes the questions to the store: only about tables of a
+// format, about all for FormatNames.
+func (t *Trace) view(only store.TableFormat) store.View {
+	return store.Layer(t.session.overlay, &traced{View: t.session.stored, trace: t, only: only})
 }
 
 // traced is a View that notes which objects are requested. Path rows are noted by their users, as a
 // directory has many others.
 type traced struct {
 	store.View
-	trace  *Trace
-	unwind bool
+	trace *Trace
+	only  store.TableFormat
 }
 
 // Find implements store.View.
 func (v *traced) Find(id buildid.ID) ([]*store.Manifest, error) {
 	list, err := v.View.Find(id)
-	d := &Dependency{ID: id, Unwind: v.unwind}
+	d := &Dependency{ID: id, Unwind: v.only == store.FormatUnwind, Calls: v.only == store.FormatCalls}
 	d.found(list, err)
 	v.trace.note(d)
 	return list, err
@@ -123,9 +125,9 @@ func (d *Dependency) found(list []*store.Manifest, err error) {
 	h := sha256.New()
 	d.Lacking = true
 	for _, m := range list {
-		if d.Unwind {
+		if d.Unwind || d.Calls {
 			m = &store.Manifest{ID: m.ID, Kind: m.Kind, Machine: m.Machine, Class: m.Class, Layout: m.Layout, OtherLayouts: m.OtherLayouts,
-				Sections: m.Sections, RefSyms: m.RefSyms, Sources: unwindSources(m)}
+				Sections: m.Sections, RefSyms: m.RefSyms, Sources: d.sources(m)}
 			d.Lacking = d.Lacking && len(m.Sources) == 0
 		} else {
 			d.Lacking = false
@@ -135,10 +137,14 @@ func (d *Dependency) found(list []*store.Manifest, err error) {
 	copy(d.Answer[:], h.Sum(nil))
 }
 
-// unwindSources returns the sources of an object with rules for unwinding.
-func unwindSources(m *store.Manifest) []store.SourceInfo {
+// sources returns the sources of an object that a question about one format is about.
+func (d *Dependency) sources(m *store.Manifest) []store.SourceInfo {
+	format := store.FormatCalls
+	if d.Unwind {
+		format = store.FormatUnwind
+	}
 	return slices.DeleteFunc(slices.Clone(m.Sources), func(s store.SourceInfo) bool {
-		return s.Kind.Format() != store.FormatUnwind
+		return s.Kind.Format() != format
 	})
 }
 

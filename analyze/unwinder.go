@@ -34,7 +34,7 @@ func (s *Session) unwinding() store.View {
 	if s.trace == nil {
 		return s.view
 	}
-	return s.trace.view(true)
+	return s.trace.view(store.FormatUnwind)
 }
 
 // foundUnwind looks for the unwind table of an object in Options.Remote, and then on this host.

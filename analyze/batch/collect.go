@@ -36,6 +36,9 @@ type Head struct {
 	// them without an answer, such as for the unwind table of an object of copied stacks.
 	Needs   []analyze.Dependency
 	Lacking int
+	// FramePointers: all stacks are made of frame pointers. WholeMappings: all mappings of the
+	// processes are known. See Chains.
+	FramePointers, WholeMappings bool
 	// Warnings are what was wrong with the capture, such as damage and losses, without its path in
 	// front. Each run that uses the capture reports them.
 	Warnings []ingest.Warning
@@ -77,7 +80,7 @@ type ownNames struct {
 // the capture itself has the symbols of is named here, for no other file has them. serves reports
 // that there are captures which a bundle completes, so that it need not have samples.
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string, serves bool) error {
-	return s.Each(ctx, []string{head.Path}, func(_ *input.Capture, p *ingest.Profile) error {
+	return s.Each(ctx, []string{head.Path}, func(c *input.Capture, p *ingest.Profile) error {
 		if err := s.ReadError(); err != nil {
 			return ingest.WithHint(fmt.Errorf("not read whole: %w", err),
 				"the file system could not read it: run it again when it can")
@@ -90,6 +93,7 @@ func collect(ctx context.Context, s *analyze.Session, head *Head, path string, s
 		if _, err := s.Need(ctx, nil); err != nil { // passes on its warnings
 			return err
 		}
+		head.FramePointers, head.WholeMappings = c.FramePointers()
 		return writeCollected(ctx, s, p, path, head)
 	})
 }
@@ -208,8 +212,8 @@ func facts(o *ingest.Object) string {
 	if o.Kind == ingest.JIT {
 		path = o.File.Path
 	}
-	return fmt.Sprintf("|%d|%s|%t|%d|%q|%q|%t|%q|%d|%q", o.Kind, o.ID.Hex(), o.ID.Exact(), o.ID.Len(),
-		o.RefSymbol, o.Symbol, o.NoImage, o.WhyNoImage, o.Length, path)
+	return fmt.Sprintf("|%d|%s|%t|%d|%q|%q|%t|%q|%d|%q|%t", o.Kind, o.ID.Hex(), o.ID.Exact(), o.ID.Len(),
+		o.RefSymbol, o.Symbol, o.NoImage, o.WhyNoImage, o.Length, path, o.Entry)
 }
 
 // partOf returns the part that an object's locations go to.

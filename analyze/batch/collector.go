@@ -215,7 +215,7 @@ func (t *collecting) run(ctx context.Context, captures []string) (packs []string
 	}
 	for i, path := range loose {
 		if path != "" {
-			v.rest = append(v.rest, member{captures[i], path, 0})
+			v.rest = append(v.rest, member{capture: captures[i], pack: path})
 			v.gone = append(v.gone, path)
 		}
 	}
@@ -255,6 +255,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	beside := t.beside(capture)
 	opts := t.Session
 	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
+	opts.Callers = false // Name checks and completes stacks
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
 	opts.Warn = func(w analyze.Warning) { t.warnOf(head, w) }
 	opts.Inputs = analyze.OpenInputs(ctx, append(slices.Clone(beside), capture))

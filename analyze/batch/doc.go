@@ -12,6 +12,11 @@
 // Name decides it, and Merge corrects the locations. The result has the same bytes as the result of
 // analyze.Session.Load over the captures of the group, in the order of their paths.
 //
+// Collect keeps stacks of frame pointers as they were recorded. Name checks and completes them, if
+// NameOptions.Chains requires it, capture by capture, as analyze.Session does: calls that arrive later
+// repair old captures. Each task of Name does it for all captures, as it names the locations of callers
+// that were restored, and writes the stacks of a share of the captures, which Merge uses.
+//
 // Symbols that captures themselves have, of BPF programs and of the kernels of bundles, go before
 // those of the store. Collect names the locations in such objects, and they are in no part.
 //
@@ -24,11 +29,13 @@
 // ([]Head); for the capture N of these "stacks-N" (ingest.Profile) and "own-N", the names that the
 // capture itself gave; and "part-R" ([]places), the locations of all in part R. Until all its
 // captures are read, a task keeps each in a pack of its own below ".loose". A file of Name has a
-// record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up to 20 bytes
-// with zeros, or "symbol:" and the name that captures gave it; and the records "names" (namesHead)
-// and "made" ([]made), the answers of the store that the names depend on. Each task of Collect notes
-// in a file of ShareExtension which captures it read, and in one of PlanExtension which all tasks
-// are to read: Merge is refused while one is left, or a part is not named.
+// record for each object, by its key: "gnu:" and the build ID in hexadecimal, filled up to 20
+// bytes with zeros, or "symbol:" and the name that captures gave it; and the records "names"
+// (namesHead) and "made" ([]made), the answers of the store that the names depend on; with
+// completed stacks also "chains" (chainsMade), and "chain:" with the state of each capture of its
+// share (ingest.Profile). Each task of Collect notes in a file of ShareExtension which captures it
+// read, and in one of PlanExtension which all tasks are to read: Merge is refused while one is
+// left, or a part is not named.
 //
 // A capture is known by its content: one that was collected under two paths counts once in a
 // profile. Nothing depends on the store as a whole: reading a capture and naming an object each note

@@ -274,8 +274,8 @@ func (g *Grouping) heads(packs []string) (list []grouped, parts int, err error) 
 			if err := g.kept(h); err != nil {
 				return nil, 0, err
 			}
-			c := grouped{member: member{h.Path, path, i}, key: h.Key, content: h.Content, reading: h.Reading,
-				state: h.state(), named: h.Named, warnings: h.Warnings}
+			c := grouped{member: member{h.Path, path, i, h.state()}, key: h.Key, content: h.Content, reading: h.Reading,
+				named: h.Named, warnings: h.Warnings}
 			c.values, c.missing = g.values(h)
 			list = append(list, c)
 		}

@@ -64,7 +64,7 @@ func (n *night) step(step, input, output string) error {
 		}
 		for part := range 3 {
 			path := filepath.Join(output, fmt.Sprint(part))
-			if _, err := batch.Name(ctx, s, part, collected, path, 1); err != nil {
+			if _, err := batch.Name(ctx, s, part, collected, path, batch.NameOptions{Workers: 1}); err != nil {
 				return errors.Join(err, s.Close())
 			}
 		}

@@ -21,12 +21,18 @@ import (
 // addToStore indexes more files.
 func addToStore(t *testing.T, path string, files ...string) {
 	t.Helper()
+	addWith(t, path, indexer.Options{DebugRoots: []string{}}, files...)
+}
+
+// addWith indexes more files, with options.
+func addWith(t *testing.T, path string, opts indexer.Options, files ...string) {
+	t.Helper()
 	var w *db.Writer
 	_, err := indexer.Index(t.Context(), files, nil, func() (store.Sink, error) {
 		var err error
 		w, err = db.OpenWriter(t.Context(), path, db.WriterOptions{})
 		return w, err
-	}, indexer.Options{DebugRoots: []string{}})
+	}, opts)
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +196,7 @@ func (n *night) mergePacks(t *testing.T, packs []string, out, comment string) {
 	var names []string
 	for part := range 2 {
 		names = append(names, filepath.Join(t.TempDir(), "names"))
-		if _, err := batch.Name(t.Context(), s, part, packs, names[part], 1); err != nil {
+		if _, err := batch.Name(t.Context(), s, part, packs, names[part], batch.NameOptions{Workers: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

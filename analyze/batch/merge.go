@@ -23,6 +23,8 @@ import (
 type Answers struct {
 	files []*recordFile
 	parts map[int]bool // that they are of
+
+	chains Chains
 }
 
 // OpenAnswers opens the files of all parts, in any order.
@@ -37,6 +39,9 @@ func OpenAnswers(paths []string) (*Answers, error) {
 		var head namesHead
 		if ok, err := f.Get(namesRecord, &head); !ok || err != nil {
 			return nil, errors.Join(err, f.Fail("no names of a part"), a.Close())
+		}
+		if err := a.sameChains(&head, f); err != nil {
+			return nil, errors.Join(err, a.Close())
 		}
 		a.parts[head.Part] = true
 	}
@@ -119,7 +124,7 @@ func (g *group) loadAll(ctx context.Context, gr *Group, split bool) ([]*ingest.P
 		if err != nil {
 			return nil, err
 		}
-		p, err := g.load(f, m.n)
+		p, err := g.load(f, &m)
 		switch {
 		case err != nil:
 			return nil, err
@@ -134,22 +139,21 @@ func (g *group) loadAll(ctx context.Context, gr *Group, split bool) ([]*ingest.P
 	return j.list, nil
 }
 
-// load reads a capture of a pack and decides which of its addresses are return addresses.
-func (g *group) load(f *recordFile, n int) (*ingest.Profile, error) {
-	p, own := &ingest.Profile{}, &ownNames{}
-	ok1, err1 := f.Get(stacksName(n), p)
-	ok2, err2 := f.Get(ownName(n), own)
-	if err := errors.Join(err1, err2); err != nil {
+// load reads a capture of a pack: with its completed stacks, otherwise it decides which of its addresses
+// are return addresses.
+func (g *group) load(f *recordFile, m *member) (*ingest.Profile, error) {
+	p, own, err := readCapture(f, m.n)
+	if err != nil {
 		return nil, err
-	}
-	if !ok1 || !ok2 || check(p) != nil {
-		return nil, f.Fail("no collected capture %d", n)
 	}
 	for i, key := range own.Keys {
 		if id := digest(key + string(encodeRecord(&own.Answers[i]))); !g.seen[id] {
 			g.seen[id] = true
 			g.own[key] = append(g.own[key], own.Answers[i]...)
 		}
+	}
+	if q, err := g.answers.completed(m.state); q != nil || err != nil {
+		return q, err
 	}
 	return p, g.decide(p)
 }
@@ -174,9 +178,22 @@ func (g *group) merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
 	return p, g.name(p)
 }
 
-// decide replaces the undecided objects of a profile by the decided ones. Its locations are no
-// longer sorted, nor unique: merge.Profiles accepts that.
+// decide replaces the undecided objects of a profile by the decided ones, by the answers.
 func (g *group) decide(p *ingest.Profile) error {
+	return decideAll(p, func(o *ingest.Object, _ []addr.Offset) (exact []addr.Offset, err error) {
+		list, err := g.answersFor(o)
+		for _, a := range list {
+			exact = sortedUnion(exact, a.Exact)
+		}
+		return exact, err
+	})
+}
+
+// decideAll replaces the undecided objects of a profile by the decided ones. exactOf returns which
+// addresses are no return addresses, ascending. The locations are no longer sorted, nor unique:
+// merge.Profiles accepts that.
+func decideAll(p *ingest.Profile,
+	exactOf func(o *ingest.Object, undecided []addr.Offset) ([]addr.Offset, error)) error {
 	number := make([]ingest.ObjectID, len(p.Objects))
 	exact := make([][]addr.Offset, len(p.Objects))
 	var objects []ingest.Object
@@ -191,12 +208,15 @@ func (g *group) decide(p *ingest.Profile) error {
 			return fmt.Errorf("an undecided object without the object itself: %w", ErrFormat)
 		}
 		number[i] = number[i-1]
-		list, err := g.answersFor(o)
-		if err != nil {
-			return err
+		var undecided []addr.Offset
+		for _, l := range p.Locations {
+			if l.Object == ingest.ObjectID(i) {
+				undecided = append(undecided, addr.Return(l.Offset, true))
+			}
 		}
-		for _, a := range list {
-			exact[i] = sortedUnion(exact[i], a.Exact)
+		var err error
+		if exact[i], err = exactOf(o, undecided); err != nil {
+			return err
 		}
 	}
 	for i := range objects {
@@ -250,7 +270,7 @@ func (g *group) answersFor(o *ingest.Object) ([]*answer, error) {
 		switch c := &list[i].Object; {
 		case facts(c) == wanted:
 			same = append(same, &list[i])
-		case c.Kind == o.Kind && c.RefSymbol == o.RefSymbol && c.NoImage == o.NoImage:
+		case c.Kind == o.Kind && c.RefSymbol == o.RefSymbol && c.NoImage == o.NoImage && c.Entry == o.Entry:
 			similar = append(similar, &list[i])
 		}
 	}

@@ -74,12 +74,19 @@ func (s *NameStats) add(o *NameStats) {
 	s.Warnings = append(s.Warnings, o.Warnings...)
 }
 
+// NameOptions are for Name.
+type NameOptions struct {
+	Workers int // objects at a time; 0 for GOMAXPROCS
+	Chains  Chains
+}
+
 // Name gathers the locations of a part from the collected captures, joins them with the store of a
 // session, and writes the names to a file. Names that the file has already stay where neither the
-// locations of an object nor its tables in the store have changed.
+// locations of an object nor its tables in the store have changed. With NameOptions.Chains it reads the
+// stacks of all captures, too, and the file has the completed stacks of some of them.
 func Name(ctx context.Context, s *analyze.Session, part int, collected []string, path string,
-	workers int) (*NameStats, error) {
-	head := namesHead{Part: part}
+	opts NameOptions) (*NameStats, error) {
+	head := namesHead{Part: part, Chains: opts.Chains}
 	var err error
 	if head.Inputs, head.Parts, err = inputsOf(collected); err != nil {
 		return nil, err
@@ -88,7 +95,8 @@ func Name(ctx context.Context, s *analyze.Session, part int, collected []string,
 		return nil, fmt.Errorf("part %d: %s was collected with %d parts, from 0", part, collected[0],
 			head.Parts)
 	}
-	return namePart(ctx, s, &head, collected, path, workers)
+	c := &completer{session: s, chains: head.Chains, packs: collected, parts: head.Parts, workers: opts.Workers}
+	return namePart(ctx, c, &head, path)
 }
 
 // inputsOf returns a digest of packs by the digests of their heads, and the number of their parts.
@@ -113,17 +121,22 @@ func inputsOf(packs []string) (inputs string, parts int, err error) {
 }
 
 // namePart is Name for the part of a head.
-func namePart(ctx context.Context, s *analyze.Session, head *namesHead, collected []string,
-	path string, workers int) (*NameStats, error) {
+func namePart(ctx context.Context, c *completer, head *namesHead, path string) (*NameStats, error) {
+	s := c.session
 	n := &namer{session: s, made: make(map[string]*made), before: make(map[string]int)}
 	if n.openOld(path, head); n.old != nil {
 		defer n.old.Close()
 	}
-	if kept, err := n.isKept(ctx, head); kept || err != nil {
-		return &n.stats, err
+	chains, err := n.keptChains(ctx, head)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	if n.all, err = gather(ctx, head.Part, collected); err != nil {
+	if chains != nil || !head.Chains.Proven {
+		if kept, err := n.isKept(ctx, head); kept || err != nil {
+			return &n.stats, err
+		}
+	}
+	if err := n.gather(ctx, c, head, chains); err != nil {
 		return nil, err
 	}
 	n.dropOthers()
@@ -135,12 +148,20 @@ func namePart(ctx context.Context, s *analyze.Session, head *namesHead, collecte
 		return nil, err
 	}
 	n.stats.Incomplete = !complete
-	if n.out, err = createRecords(path); err != nil {
+	var from []string
+	if head.Chains.Proven {
+		from = c.packs // it has stacks of them
+	}
+	if n.out, err = createRecords(path, from...); err != nil {
 		return nil, outputErr(err)
 	}
-	if err = outputErr(n.out.Put(namesRecord, pack(head))); err == nil {
-		err = n.run(ctx, workers)
+	if err = outputErr(n.out.Put(namesRecord, pack(head))); err == nil && head.Chains.Proven {
+		err = n.putChains(ctx, c, head.Part, chains)
 	}
+	if err == nil {
+		err = n.run(ctx, c.workers)
+	}
+	n.stats.Warnings = append(c.newWarnings(), n.stats.Warnings...)
 	if err != nil {
 		return nil, errors.Join(err, n.out.Abandon())
 	}
@@ -151,9 +172,11 @@ func namePart(ctx context.Context, s *analyze.Session, head *namesHead, collecte
 type namesHead struct {
 	Part, Parts int
 	Inputs      string // see inputsOf
+	Chains      Chains
 }
 
-// The records of a file of names; those of objects have a colon in their names.
+// The records of a file of names, besides those of chains.go; those of objects have a colon in their
+// names.
 const (
 	namesRecord = "names"
 	madeRecord  = "made" // []made, sorted by key
@@ -310,24 +333,33 @@ func (all *gathering) add(list []places) {
 	}
 }
 
-// gather reads the locations of a part from packs, by object key.
-func gather(ctx context.Context, part int, packs []string) (map[string][]places, error) {
+// gather reads the locations of a part from packs, by object key, with those of completed stacks.
+func (n *namer) gather(ctx context.Context, c *completer, head *namesHead, chains *chainsMade) error {
 	all := newGathering()
-	for _, path := range packs {
+	for _, path := range c.packs {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		some, err := readPart(part, path)
+		some, err := readPart(head.Part, path)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all.add(some)
 	}
-	byKey := make(map[string][]places)
-	for _, g := range all.list {
-		byKey[g.Key] = append(byKey[g.Key], *g.union())
+	if head.Chains.Proven && chains == nil {
+		if err := c.find(ctx); err != nil {
+			return err
+		}
+		chains = &c.made[head.Part]
 	}
-	return byKey, nil
+	if chains != nil {
+		all.add(chains.More)
+	}
+	n.all = make(map[string][]places)
+	for _, g := range all.list {
+		n.all[g.Key] = append(n.all[g.Key], *g.union())
+	}
+	return nil
 }
 
 // readPart reads the places of a part of a pack.

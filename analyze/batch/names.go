@@ -86,7 +86,7 @@ func (b *namesBuilder) baseOf(s source) ingest.FuncID {
 		base = ingest.FuncID(len(b.funcs))
 		b.base[s] = base
 		for _, fn := range s.answer.Names.Functions {
-			fn.Object = s.object
+			fn.Object = b.p.Home(s.object)
 			b.funcs = append(b.funcs, fn)
 		}
 	}

@@ -27,6 +27,8 @@ type Night struct {
 	Formats  []string                     `json:"formats"`
 	Style    string                       `json:"style"` // see RunOptions
 	Parts    int                          `json:"parts"`
+	// Chains is how stacks of frame pointers are treated. It may be changed before Name.
+	Chains Chains `json:"chains,omitzero"`
 	// Last is the day of the latest first sample, UTC; that of the run where captures have no time.
 	Last      string   `json:"last"`
 	Collected []string `json:"collected"` // files in workDir
@@ -36,7 +38,7 @@ type Night struct {
 func (r *runner) writeNight() error {
 	o := &r.opts
 	n := &Night{Keys: o.By.Keys, Pattern: o.By.Pattern, Manifest: o.By.Manifest, Formats: o.Formats,
-		Style: o.Style, Parts: o.Parts}
+		Style: o.Style, Parts: o.Parts, Chains: o.Chains}
 	for _, path := range r.collected {
 		heads, err := ReadHeads(path)
 		if err != nil {
@@ -190,7 +192,7 @@ func (s *Summary) AddNight(o *Summary) {
 // names then. It reads no captures: Summary.Outdated counts those with stacks that the store could
 // unwind further now. Of the options only Workers, Demangler and Hooks count.
 func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (*Summary, error) {
-	opts.Out, opts.Formats, opts.Style, opts.Parts = n.Out, n.Formats, n.Style, n.Parts
+	opts.Out, opts.Formats, opts.Style, opts.Parts, opts.Chains = n.Out, n.Formats, n.Style, n.Parts, n.Chains
 	opts.By = Grouping{Keys: n.Keys, Pattern: n.Pattern, Manifest: n.Manifest}
 	r := &runner{opts: opts, work: filepath.Join(n.Out, workDir), session: s, again: true}
 	if err := r.opts.By.compile(); err != nil {
@@ -205,6 +207,12 @@ func (n *Night) Name(ctx context.Context, s *analyze.Session, opts RunOptions) (
 			return nil, err
 		}
 		r.collected = append(r.collected, path)
+	}
+	if before, err := readNight(n.Out); err != nil || before.Chains == n.Chains {
+		return r.finish(ctx)
+	}
+	if err := writeJSON(filepath.Join(r.work, nightName), n); err != nil {
+		return nil, err
 	}
 	return r.finish(ctx)
 }

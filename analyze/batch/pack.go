@@ -42,6 +42,7 @@ type member struct {
 	capture string // its path
 	pack    string // file
 	n       int    // in its heads
+	state   string // Head.state, where it is needed
 }
 
 // openPack opens a pack. The caller closes the file.

@@ -44,6 +44,7 @@ type RunOptions struct {
 	// Formats are the extensions of the files to write: FormatPprof, FormatFolded, FormatParquet.
 	Formats   []string
 	Demangler func() *report.Demangler // for each group
+	Chains    Chains
 	// Config is a text of the options that change the reading of a capture, and Style of the
 	// options that change how profiles are written: work that was done with others is done again.
 	Config, Style string
@@ -184,10 +185,11 @@ func (r *runner) nameParts(ctx context.Context) error {
 	}
 	r.answers = make([]string, r.opts.Parts)
 	// One part after another: memory holds one part, and its objects are named in parallel.
+	c := &completer{session: r.session, chains: r.opts.Chains, packs: r.collected, parts: r.opts.Parts,
+		workers: r.opts.Workers}
 	name := func(ctx context.Context, part int) error {
 		r.answers[part] = filepath.Join(r.work, fmt.Sprintf("part-%d%s", part, namesExt))
-		st, err := namePart(ctx, r.session, &namesHead{part, r.opts.Parts, inputs}, r.collected,
-			r.answers[part], r.opts.Workers)
+		st, err := namePart(ctx, c, &namesHead{part, r.opts.Parts, inputs, r.opts.Chains}, r.answers[part])
 		if err == nil {
 			r.sum.NameStats.add(st)
 			if st.all {
@@ -262,7 +264,7 @@ func (r *runner) heldBack(g *Group) error {
 type done struct {
 	State    string   // of the inputs
 	Captures int      // of the group
-	Keys     []string // of the objects that it has names of
+	Keys     []string // of the records of names that it has
 	Names    string   // see Answers.state
 	Written
 }

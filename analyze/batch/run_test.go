@@ -26,6 +26,7 @@ import (
 type night struct {
 	dir, store string
 	captures   []string
+	naming     analyze.Naming
 }
 
 const pattern = "{service}/{host}/{file}.data"
@@ -72,10 +73,9 @@ var formats = []string{batch.FormatPprof, batch.FormatFolded}
 func newDemangler() *report.Demangler { return report.NewDemangler(report.Simple) }
 
 func (n *night) session() analyze.Options {
-	return analyze.Options{
-		Store:  n.store,
-		Naming: analyze.Naming{Hostname: "elsewhere"},
-	}
+	naming := n.naming
+	naming.Hostname = "elsewhere"
+	return analyze.Options{Store: n.store, Naming: naming}
 }
 
 func (n *night) options(out string) batch.RunOptions {
@@ -304,7 +304,7 @@ func (n *night) shards(t *testing.T, rng *rand.Rand, tasks int, out string) {
 	}
 	for _, part := range rng.Perm(tasks) {
 		path := filepath.Join(work, fmt.Sprint(part, ".names"))
-		if _, err := batch.Name(t.Context(), s, part, collected, path, 1); err != nil {
+		if _, err := batch.Name(t.Context(), s, part, collected, path, batch.NameOptions{Workers: 1}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, path)

@@ -85,7 +85,7 @@ type Written struct {
 	// Warnings are about the names, by profile; a run that writes nothing repeats them.
 	Warnings []Warned `json:",omitempty"`
 
-	keys []string // of the objects that were looked for
+	keys []string // of the records that were looked for
 }
 
 // Warned is a warning about a profile.
@@ -134,6 +134,9 @@ func (g *Group) Write(ctx context.Context, a *Answers, out Output) (*Written, er
 		return nil, err
 	}
 	w.done.keys = slices.Sorted(maps.Keys(gr.known))
+	for _, m := range g.Collected {
+		w.done.keys = append(w.done.keys, chainName(m.state))
+	}
 	w.facts(w.done.Facts)
 	w.done.warnAll(w.Hooks)
 	return &w.done, nil

@@ -87,7 +87,7 @@ func (v *survey) sort(path string, head packHead, heads []Head, good []bool) {
 	var own, others []member
 	wanted := 0
 	for i := range heads {
-		m := member{heads[i].Path, path, i}
+		m := member{capture: heads[i].Path, pack: path, n: i}
 		if _, ok := v.wanted[heads[i].Key]; !ok {
 			others = append(others, m)
 			continue

@@ -25,6 +25,7 @@ var (
 	parts    = flag.Int("parts", 8, "number of parts that the locations are cut into")
 	by       = flag.String("by", "", "keys of the groups, with commas between them")
 	pattern  = flag.String("path", "", "pattern of keys in the captures' paths")
+	chains   = flag.String("chains", "recorded", "stacks of frame pointers: recorded or proven")
 	formats  = flag.String("format", "pprof", "pprof, folded, or both with a comma between them")
 )
 
@@ -51,6 +52,9 @@ func run(ctx context.Context, paths []string) (failed int64, err error) {
 			"[--runner RUNNER] CAPTURE|DIR…")
 	}
 	n := &Night{Store: *storeDir, Out: *out, Parts: *parts, Pattern: *pattern}
+	if n.Chains.Proven = *chains == "proven"; !n.Chains.Proven && *chains != "recorded" {
+		return 0, fmt.Errorf("--chains %q: it is recorded or proven", *chains)
+	}
 	if *by != "" {
 		n.By = strings.Split(*by, ",")
 	}

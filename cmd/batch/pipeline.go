@@ -30,6 +30,7 @@ type Night struct {
 	By       []string
 	Pattern  string
 	Formats  []string // extensions of the files
+	Chains   batch.Chains
 }
 
 func init() {
@@ -205,7 +206,7 @@ func (f *nameFn) ProcessElement(ctx context.Context, part int, packs func(*strin
 		return err
 	}
 	path := f.Night.work(fmt.Sprintf("part-%d.names", part))
-	st, err := batch.Name(ctx, s, part, sorted(packs), path, 1)
+	st, err := batch.Name(ctx, s, part, sorted(packs), path, batch.NameOptions{Workers: 1, Chains: f.Night.Chains})
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}

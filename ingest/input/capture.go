@@ -203,8 +203,8 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 				Text: fmt.Sprintf("%s: not read whole: %v", c.file.path, err),
 				Hint: "the file system could not read it: run it again when it can"})
 		}
-		if s, ok := c.source.(framePointerSource); ok && c.callers != nil {
-			if all, whole := s.framePointers(p); all {
+		if c.callers != nil {
+			if all, whole := c.framePointers(p); all {
 				recorded := *p
 				recorded.Samples, recorded.Callers, recorded.Leaves = nil, nil, nil
 				if p, c.chain = c.callers(p, whole); c.chain != nil {
@@ -215,6 +215,24 @@ func (c *Capture) Profile(ctx context.Context) (*ingest.Profile, error) {
 		c.profile = p
 	}
 	return c.profile, nil
+}
+
+// FramePointers reports whether all stacks of the profile that Profile made are of frame pointers, and
+// whether all mappings of the processes are known.
+func (c *Capture) FramePointers() (all, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.profile == nil {
+		return false, false
+	}
+	return c.framePointers(c.profile)
+}
+
+func (c *Capture) framePointers(p *ingest.Profile) (all, whole bool) {
+	if s, ok := c.source.(framePointerSource); ok {
+		return s.framePointers(p)
+	}
+	return false, false
 }
 
 // ReadError returns the first error of reading that is of this machine, not of the capture: what was

@@ -21,6 +21,10 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 		return ingest.WithHint(cli.Usagef("--again needs directories alone"),
 			"name the outputs of \"batch run\", or a directory with several")
 	}
+	chains, err := chainsOf(&o.InputOptions)
+	if err != nil {
+		return err
+	}
 	nights, err := batch.Nights(dirs, func(err error) { reportNight(a, err) })
 	if err != nil {
 		return err
@@ -33,6 +37,9 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 	for _, n := range nights {
 		if o.since > 0 && n.Last < o.since.Since().Format(time.DateOnly) {
 			continue
+		}
+		if o.chained() {
+			n.Chains = chains
 		}
 		err = againOne(ctx, a, s, n, o.Jobs, total)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, batch.ErrFormat) { // in its own files

@@ -250,7 +250,14 @@ captures are listed and left out.`,
 	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
 	o.batchGroups.addFlags(cmd)
 	o.batchCaptures.addFlags(fs)
+	o.AddChains(fs)
 	return cmd
+}
+
+// chainsOf are the options of --chains and --gaps.
+func chainsOf(o *cli.InputOptions) (batch.Chains, error) {
+	proven := o.Chains == cli.ChainsProven
+	return batch.Chains{Proven: proven, Gaps: proven && o.Gaps}, o.CheckChains()
 }
 
 // addBatchSessionFlags adds the flags of InputOptions that are of use for many captures.
@@ -310,6 +317,9 @@ func (o *batchRunOptions) options(a *cli.App) (opts batch.RunOptions, err error)
 		return opts, err
 	}
 	if opts.Session, err = o.session(a); err != nil {
+		return opts, err
+	}
+	if opts.Chains, err = chainsOf(&o.InputOptions); err != nil {
 		return opts, err
 	}
 	if err := opts.By.Labels(&opts.Session.Keep); err != nil {

@@ -87,6 +87,8 @@ type batchNameOptions struct {
 	allow bool
 	since cli.Days
 	cli.InputOptions
+
+	chained func() bool // a flag of stacks is set
 }
 
 func newBatchNameCommand(a *cli.App) *cobra.Command {
@@ -96,10 +98,10 @@ func newBatchNameCommand(a *cli.App) *cobra.Command {
 		Short: "Name one part of the locations of collected captures",
 		Long: `name reads the locations of one part from all files of batch collect, joins them with the store,
 each symbol table once, and writes the names to a file. Without --part the part has the number of
-the engine's task.
+the engine's task. --chains and --gaps are the same for each part.
 
 --again names the objects of finished runs of which the store has other symbols now, and replaces
-the profiles that have them. It reads no captures.`,
+the profiles that have them. It reads no captures. With --chains it treats stacks otherwise than the run.`,
 		Example: "  symbolize batch name --part 0 -o 0.names collected\n" +
 			"  symbolize batch name --again --since 30d /srv/profiles",
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
@@ -118,6 +120,8 @@ the profiles that have them. It reads no captures.`,
 	fs.Var(&o.since, "since", "with --again: only runs with captures of the last `TIME`, such as 30d")
 	addAllowMissing(fs, &o.allow)
 	o.addFilesFrom(fs)
+	o.AddChains(fs)
+	o.chained = func() bool { return fs.Changed("chains") || fs.Changed("gaps") }
 	o.Remote.AddFlag(fs)
 	cli.AddJobs(fs, &o.Jobs)
 	return cmd
@@ -134,6 +138,10 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 		}
 		o.part = index
 	}
+	chains, err := chainsOf(&o.InputOptions)
+	if err != nil {
+		return err
+	}
 	collected, _, err := o.collected(a, args, o.allow)
 	if err != nil {
 		return gaps(a, err)
@@ -145,7 +153,8 @@ func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []s
 	if err := files.MakeDir(filepath.Dir(o.out)); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	st, err := batch.Name(ctx, s, o.part, collected, o.out, o.Jobs)
+	st, err := batch.Name(ctx, s, o.part, collected, o.out,
+		batch.NameOptions{Workers: o.Jobs, Chains: chains})
 	a.NotePulled(s)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err

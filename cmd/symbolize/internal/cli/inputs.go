@@ -42,7 +42,7 @@ type InputOptions struct {
 	Stacks StackMap // files that belong to a stack map
 
 	Chains string // of --chains: a word, "" for stacks as they were recorded
-	gaps   bool   // of --gaps
+	Gaps   bool   // of --gaps
 
 	TrustPaths bool // a file at its path is the one that ran
 	NoCommand  bool // without the arguments of recorded commands
@@ -105,11 +105,23 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	o.AddPods(fs)
 	fs.StringVar(&o.Weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
-	fs.StringVar(&o.Chains, "chains", ChainsRecorded, "print stacks made of frame pointers as recorded, or "+
-		"checked and completed: `recorded` or proven (see docs/stacks.md)")
-	fs.BoolVar(&o.gaps, "gaps", false, "with --chains proven: print […] where callers are missing")
+	o.AddChains(fs)
 	fs.StringVar(&o.times, "time", "",
 		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")
+}
+
+// AddChains adds the flags of stacks that were made of frame pointers.
+func (o *InputOptions) AddChains(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Chains, "chains", "", "`KIND` of stacks of frame pointers: recorded (default), proven")
+	fs.BoolVar(&o.Gaps, "gaps", false, "with --chains proven: […] where callers are missing")
+}
+
+// CheckChains checks the word of --chains.
+func (o *InputOptions) CheckChains() error {
+	if o.Chains != "" && o.Chains != ChainsRecorded && o.Chains != ChainsProven {
+		return Usagef("--chains %s: it is recorded or proven", o.Chains)
+	}
+	return nil
 }
 
 // addSources adds the flags that name sources of symbols.
@@ -176,8 +188,8 @@ func (o *InputOptions) Validate(args []string) error {
 			o.cpu = append(o.cpu, int32(n))
 		}
 	}
-	if o.Chains != "" && o.Chains != ChainsRecorded && o.Chains != ChainsProven {
-		return Usagef("--chains %s: it is recorded or proven", o.Chains)
+	if err := o.CheckChains(); err != nil {
+		return err
 	}
 	if captures, _ := analyze.SplitCaptures(o.Vmlinux); len(captures) > 0 {
 		return Usagef("--vmlinux %s: a capture, not a kernel image", captures[0])

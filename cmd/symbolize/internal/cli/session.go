@@ -140,7 +140,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
 			Callers:    o.Chains == ChainsProven,
-			Gaps:       o.gaps,
+			Gaps:       o.Gaps,
 			Clocks:     sys.ReadClocks,
 		},
 		Stdin: a.Env.Stdin,
