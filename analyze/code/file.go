@@ -2,7 +2,6 @@ package code
 
 import (
 	"cmp"
-	debugelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
@@ -94,17 +94,7 @@ func (f *fileCode) notes(o *ingest.Object) []string {
 }
 
 // machineOf names a file's machine as uname -m does.
-func machineOf(f *elf.File) string { return machineName(f.Machine, f.Class, f.BigEndian) }
-
-func machineName(m debugelf.Machine, class debugelf.Class, bigEndian bool) string {
-	switch {
-	case m == debugelf.EM_X86_64 && class == debugelf.ELFCLASS64:
-		return "x86_64"
-	case m == debugelf.EM_AARCH64 && !bigEndian:
-		return "aarch64"
-	}
-	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
-}
+func machineOf(f *elf.File) string { return machine.Name(f.Machine, f.Class, f.BigEndian) }
 
 // openFor opens a file with the build ID and the code of an object.
 func (c *Finder) openFor(o *ingest.Object) *fileCode {

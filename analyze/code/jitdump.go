@@ -13,6 +13,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/machine"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -46,7 +47,7 @@ func (c *Finder) inDump(o *ingest.Object, f *annotate.HotFunction) (*annotate.Co
 	if err != nil {
 		return nil, err
 	}
-	code := &annotate.Code{Machine: machineName(elf.Machine(d.file.Machine), elf.ELFCLASS64,
+	code := &annotate.Code{Machine: machine.Name(elf.Machine(d.file.Machine), elf.ELFCLASS64,
 		d.file.BigEndian), PC: l.Addr, Bytes: bytes, Origin: d.origin, Symbols: d.symbols}
 	switch lines, err := d.file.Lines(l); {
 	case err != nil:

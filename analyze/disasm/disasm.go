@@ -6,6 +6,7 @@
 package disasm
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // ErrMachine is returned for a machine without a disassembler.
@@ -87,14 +89,16 @@ var Machines = []string{"x86_64", "aarch64"}
 
 // New returns the Decoder of a machine, named as uname -m does: "x86_64" or "aarch64". The error
 // wraps ErrMachine for others.
-func New(machine string, syntax Syntax) (Decoder, error) {
-	switch machine {
-	case "x86_64", "amd64":
-		return amd64{syntax}, nil
-	case "aarch64", "arm64":
-		return arm64{}, nil
+func New(name string, syntax Syntax) (Decoder, error) {
+	if a, _ := machine.Named(name); a != nil {
+		switch a.ELF {
+		case elf.EM_X86_64:
+			return amd64{syntax}, nil
+		case elf.EM_AARCH64:
+			return arm64{}, nil
+		}
 	}
-	return nil, fmt.Errorf("%w: %q", ErrMachine, machine)
+	return nil, fmt.Errorf("%w: %q", ErrMachine, name)
 }
 
 // decodeAll splits code into instructions by one, which returns the first of the rest, at least one

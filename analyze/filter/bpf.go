@@ -8,11 +8,11 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/machine"
 )
 
 // machines are the machines with a BPF JIT, named as by uname -m. Text does not name the machine.
-var machines = [...]string{"x86_64", "aarch64", "s390x", "ppc64le", "riscv64", "loongarch64",
-	"ppc64", "mips64", "sparc64", "i686", "armv7l", "aarch64_be"}
+var machines = machine.JITs()
 
 // locateBPF is locate for "bpf_prog_TAG_NAME+0xOFF/0xLEN", for its shorter forms, and
 // for "bpf_prog_TAG".
@@ -23,8 +23,8 @@ func (f *finder) locateBPF(p *place, a *answer) (*object, addr.Addr, ingest.Reas
 			return nil, 0, ingest.OutsideObject
 		}
 		var found *object
-		for _, machine := range machines {
-			known := f.object(bpf.SymbolIdentity(machine, symbol, p.size))
+		for _, name := range machines {
+			known := f.object(bpf.SymbolIdentity(name, symbol, p.size))
 			o := f.probable(known)
 			if o == nil || o == found {
 				continue

@@ -9,6 +9,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
 )
@@ -142,12 +143,11 @@ func piecesOf(mapped []ingest.SegmentRef, layouts [][]elf.Segment, page uint64) 
 const minPage, maxPage = 4 << 10, 64 << 10
 
 // pageSize returns the page size of the kernel that recorded mappings: the largest possible one,
-// where machines have several.
-func pageSize(mapped []ingest.SegmentRef, machine uint16) uint64 {
+// where the machine, by its number in ELF files, has several.
+func pageSize(mapped []ingest.SegmentRef, number uint16) uint64 {
 	page := uint64(maxPage)
-	switch stdelf.Machine(machine) {
-	case stdelf.EM_X86_64, stdelf.EM_386, stdelf.EM_S390, stdelf.EM_RISCV, stdelf.EM_ARM:
-		return minPage
+	if arch := machine.Of(stdelf.Machine(number)); arch != nil && arch.PageSize != 0 {
+		return arch.PageSize
 	}
 	for _, s := range mapped {
 		for page > minPage && (uint64(s.Offset)|s.Len)&(page-1) != 0 {

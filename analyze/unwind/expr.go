@@ -56,8 +56,8 @@ const (
 	opNop        = 0x96
 )
 
-// machine evaluates one expression.
-type machine struct {
+// evaluator evaluates one expression.
+type evaluator struct {
 	f     *frame
 	code  []byte
 	at    int
@@ -68,7 +68,7 @@ type machine struct {
 
 // eval evaluates an expression, with one value on the stack if push is set.
 func (f *frame) eval(code []byte, push bool, value uint64) (uint64, bool) {
-	m := machine{f: f, code: code}
+	m := evaluator{f: f, code: code}
 	if push {
 		m.push(value)
 	}
@@ -87,7 +87,7 @@ func (f *frame) eval(code []byte, push bool, value uint64) (uint64, bool) {
 	return v & f.w.mask, !m.bad
 }
 
-func (m *machine) push(v uint64) {
+func (m *evaluator) push(v uint64) {
 	if m.depth == maxDepth {
 		m.bad = true
 		return
@@ -96,7 +96,7 @@ func (m *machine) push(v uint64) {
 	m.depth++
 }
 
-func (m *machine) pop() uint64 {
+func (m *evaluator) pop() uint64 {
 	if m.depth == 0 {
 		m.bad = true
 		return 0
@@ -106,7 +106,7 @@ func (m *machine) pop() uint64 {
 }
 
 // signed returns a value of the machine's word as a signed number.
-func (m *machine) signed(v uint64) int64 {
+func (m *evaluator) signed(v uint64) int64 {
 	if m.f.w.arch.Word == 4 {
 		return int64(int32(v))
 	}
@@ -114,7 +114,7 @@ func (m *machine) signed(v uint64) int64 {
 }
 
 // fixed reads a number of n bytes.
-func (m *machine) fixed(n int) uint64 {
+func (m *evaluator) fixed(n int) uint64 {
 	if len(m.code)-m.at < n {
 		m.bad = true
 		return 0
@@ -126,12 +126,12 @@ func (m *machine) fixed(n int) uint64 {
 }
 
 // uleb and sleb read LEB128 numbers.
-func (m *machine) uleb() uint64 {
+func (m *evaluator) uleb() uint64 {
 	v, _ := m.leb()
 	return v
 }
 
-func (m *machine) sleb() uint64 {
+func (m *evaluator) sleb() uint64 {
 	v, bits := m.leb()
 	if bits < 64 && v>>(bits-1)&1 != 0 {
 		v |= ^uint64(0) << bits
@@ -139,7 +139,7 @@ func (m *machine) sleb() uint64 {
 	return v
 }
 
-func (m *machine) leb() (v uint64, bits uint) {
+func (m *evaluator) leb() (v uint64, bits uint) {
 	for bits < 70 && m.at < len(m.code) {
 		b := m.code[m.at]
 		m.at++
@@ -154,7 +154,7 @@ func (m *machine) leb() (v uint64, bits uint) {
 }
 
 // step runs an operation.
-func (m *machine) step(op byte) {
+func (m *evaluator) step(op byte) {
 	switch {
 	case op >= opLit0 && op <= opLit31:
 		m.push(uint64(op - opLit0))
@@ -180,7 +180,7 @@ func (m *machine) step(op byte) {
 	}
 }
 
-func (m *machine) other(op byte) {
+func (m *evaluator) other(op byte) {
 	switch op {
 	case opAddr:
 		m.push(m.fixed(m.f.w.arch.Word))
@@ -202,7 +202,7 @@ func (m *machine) other(op byte) {
 }
 
 // register pushes a register's value and an offset.
-func (m *machine) register(reg, off uint64) {
+func (m *evaluator) register(reg, off uint64) {
 	if reg >= numRegs || m.f.valid>>reg&1 == 0 {
 		m.bad = true
 		return
@@ -211,7 +211,7 @@ func (m *machine) register(reg, off uint64) {
 }
 
 // load replaces an address by the n bytes there.
-func (m *machine) load(n int) {
+func (m *evaluator) load(n int) {
 	a := m.pop()
 	if m.bad || n < 1 || n > 8 {
 		m.bad = true
@@ -223,7 +223,7 @@ func (m *machine) load(n int) {
 }
 
 // shuffle runs the operations that only move values.
-func (m *machine) shuffle(op byte) {
+func (m *evaluator) shuffle(op byte) {
 	pick := func(n uint64) {
 		if n >= uint64(m.depth) {
 			m.bad = true
@@ -252,7 +252,7 @@ func (m *machine) shuffle(op byte) {
 	}
 }
 
-func (m *machine) jump(op byte) {
+func (m *evaluator) jump(op byte) {
 	by := int(int16(m.fixed(2)))
 	to := m.at + by
 	if op == opBra && m.pop() == 0 {
@@ -265,7 +265,7 @@ func (m *machine) jump(op byte) {
 	m.at = to
 }
 
-func (m *machine) unary(op byte) {
+func (m *evaluator) unary(op byte) {
 	v := m.pop()
 	switch op {
 	case opAbs:
@@ -283,7 +283,7 @@ func (m *machine) unary(op byte) {
 }
 
 // binary runs an operation on the two top values, a the upper one.
-func (m *machine) binary(op byte) {
+func (m *evaluator) binary(op byte) {
 	a, b := m.pop(), m.pop()
 	sa, sb := m.signed(a), m.signed(b)
 	switch op {
@@ -323,7 +323,7 @@ func (m *machine) binary(op byte) {
 	m.push(b)
 }
 
-func (m *machine) compare(op byte, b, a int64) uint64 {
+func (m *evaluator) compare(op byte, b, a int64) uint64 {
 	yes := false
 	switch op {
 	case opEq:

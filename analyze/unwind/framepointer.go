@@ -9,7 +9,7 @@ import (
 const maxLocals = 4096
 
 // byFramePointer goes to the caller as functions with a frame pointer have it: the caller's
-// frame pointer where it points to, and above it the return address.
+// frame pointer where it points to, or at a fixed distance, and above it the return address.
 //
 // A function that has not set the register up, or never does, has the frame pointer of an outer
 // function: the step then skips callers. Each skipped caller's return address is between the stack
@@ -25,7 +25,7 @@ func (f *frame) byFramePointer(guess bool) bool {
 	w, fp := f.w, f.w.arch.FP
 	w.missed = false
 	word := uint64(w.arch.Word)
-	base := f.regs[fp]
+	base := f.regs[fp] + uint64(w.arch.FrameRecord)
 	if f.valid>>fp&1 == 0 || base < f.regs[w.arch.SP] || base%word != 0 {
 		return false
 	}
@@ -99,9 +99,4 @@ func (f *frame) plausible() bool {
 func (w *worker) isCode(pc uint64) bool { return w.find(pc, false).kind != unmapped }
 
 // codeAddress clears the bits of a code pointer that are no part of the address.
-func (w *worker) codeAddress(a uint64) uint64 {
-	if w.arch.LinkRegister {
-		return a & addressMask
-	}
-	return a
-}
+func (w *worker) codeAddress(a uint64) uint64 { return a & w.arch.CodeMask }

@@ -70,15 +70,15 @@ func (w *worker) isSignalFrame(i int, sp uint64) bool {
 		return v
 	}
 	switch {
-	case w.arch.Machine == elf.EM_AARCH64:
+	case w.arch.ELF == elf.EM_AARCH64:
 		// What follows PSTATE and the padding is headed by a number: struct fpsimd_context.
 		const pstate, reserved, fpsimd = 576, 592, 0x46508001
 		return at(pstate)&0xf == 0 && uint32(at(reserved)) == fpsimd
-	case w.arch.Machine == elf.EM_386 && i == 0:
+	case w.arch.ELF == elf.EM_386 && i == 0:
 		// The handler's second and third argument, after the signal's number.
 		const info, context = 12, 140
 		return at(4) == sp+info && at(8) == sp+context
-	case w.arch.Machine == elf.EM_386:
+	case w.arch.ELF == elf.EM_386:
 		// The segments of user code and of its stack.
 		const cs, ss, userCS, userDS = 64, 76, 0x23, 0x2b // arch/x86/include/asm/segment.h
 		return at(cs)&0xffff == userCS && at(ss)&0xffff == userDS

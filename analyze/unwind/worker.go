@@ -6,6 +6,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/input"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 )
 
@@ -53,7 +54,7 @@ type worker struct {
 	cache []found // direct-mapped
 
 	// Of the present stack.
-	arch   *cfi.Arch
+	arch   *machine.Arch
 	mask   uint64 // of a word
 	sp     uint64 // where mem begins
 	mem    []byte
@@ -95,7 +96,7 @@ func (w *worker) Unwind(s *input.CopiedStack, words []uint64) ([]uint64, input.S
 
 // InLinkRegister implements input.StackUnwinder.
 func (w *worker) InLinkRegister(s *input.CopiedStack, pc uint64) bool {
-	arch, _ := archOf(s)
+	arch := archOf(s)
 	if arch == nil || !arch.LinkRegister {
 		return false
 	}

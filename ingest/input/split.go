@@ -2,11 +2,13 @@ package input
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/machine"
 )
 
 // splitter splits the chains of samples into a kernel part, which begins with a marker, and
@@ -44,24 +46,17 @@ func newSplitter(f *perfdata.File) *splitter {
 	return sp
 }
 
-// userIPIndex returns the index of the instruction pointer in the user registers of a mask
-// (arch/*/include/uapi/asm/perf_regs.h of Linux).
+// userIPIndex returns the index of the instruction pointer in the user registers of a mask, -1 if
+// they lack it or the machine is not known.
 func userIPIndex(arch string, mask uint64) int {
 	bit := -1
-	switch arch {
-	case "x86_64", "i386", "i686":
-		bit = 8
-	case "aarch64", "arm64":
-		bit = 32
+	if a, _ := machine.Named(arch); a != nil {
+		bit = a.PerfBit(a.PerfPC)
 	}
 	if bit < 0 || mask>>bit&1 == 0 {
 		return -1
 	}
-	n := 0
-	for i := range bit {
-		n += int(mask >> i & 1)
-	}
-	return n
+	return bits.OnesCount64(mask & (1<<bit - 1))
 }
 
 // split returns the two parts of a sample's chain, which alias the sample or the splitter. Without

@@ -2,12 +2,14 @@ package input
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/sideband"
 )
 
@@ -130,16 +132,19 @@ func (u *stackReader) part(s *perfdata.Sample) []byte {
 	return u.buf
 }
 
-// linkRegister is the mask of the registers requested by perf record --call-graph fp on arm64, only
-// the link register: leaf functions have no frame, so that the chain of frame pointers lacks their
-// caller.
-const linkRegister = 1 << 30
-
-// recordsLinkRegister reports whether the samples of an event have the link register.
-func recordsLinkRegister(arch string, a *perfdata.Attr) bool {
+// withLinkRegister returns the machine of a capture if the samples of an event have only the link
+// register, as perf record --call-graph fp requests on arm64: leaf functions have no frame, so that
+// the chain of frame pointers lacks their caller. It is nil for other events.
+func withLinkRegister(f *perfdata.File, a *perfdata.Attr) *machine.Arch {
 	const chain = perfdata.SampleRegsUser | perfdata.SampleCallchain
-	return (arch == "aarch64" || arch == "arm64") && a.SampleRegsUser == linkRegister &&
-		a.SampleType&chain == chain
+	if bits.OnesCount64(a.SampleRegsUser) != 1 || a.SampleType&chain != chain {
+		return nil
+	}
+	arch, _ := machine.Named(f.Features.Arch)
+	if arch == nil || !arch.LinkRegister || a.SampleRegsUser>>arch.PerfBit(arch.PC) != 1 {
+		return nil
+	}
+	return arch
 }
 
 // withCaller adds the caller of the first function to a user part if the function's rule has it in
@@ -148,11 +153,15 @@ func recordsLinkRegister(arch string, a *perfdata.Attr) bool {
 func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
 	c := u.r.c
 	f := c.Records.File
-	if len(part) < 8 || len(s.UserRegs) != 8 || !recordsLinkRegister(f.Features.Arch, &f.Events[s.Event].Attr) {
+	if len(part) < 8 || len(s.UserRegs) != 8 {
+		return part
+	}
+	arch := withLinkRegister(f, &f.Events[s.Event].Attr)
+	if arch == nil {
 		return part
 	}
 	pc := binary.LittleEndian.Uint64(part)
-	caller := binary.LittleEndian.Uint64(s.UserRegs) & codeBits
+	caller := binary.LittleEndian.Uint64(s.UserRegs) & arch.CodeMask
 	u.stack = CopiedStack{Arch: f.Features.Arch, ABI: s.UserRegsABI, Spaces: c.Spaces, Version: u.r.user}
 	if caller == 0 || pc >= contextMax || c.Spaces.User(u.r.user, addr.Site(addr.PC(caller), true)) == nil ||
 		!u.unwinder.InLinkRegister(&u.stack, pc) {
@@ -162,9 +171,6 @@ func (u *stackReader) withCaller(s *perfdata.Sample, part []byte) []byte {
 	u.buf = binary.LittleEndian.AppendUint64(u.buf, caller)
 	return append(u.buf, part[8:]...)
 }
-
-// codeBits masks an address of arm64, without its authentication code.
-const codeBits = 1<<48 - 1
 
 // count counts a stack.
 func (u *stackReader) count(end StackEnd) {
@@ -192,7 +198,7 @@ func (c *collector) prepareUnwinding(f *file) {
 	const copied = perfdata.SampleRegsUser | perfdata.SampleStackUser
 	file := c.Records.File
 	if c.opts.Unwinder == nil || !slices.ContainsFunc(file.Events, func(ev perfdata.Event) bool {
-		return ev.Attr.SampleType&copied == copied || recordsLinkRegister(file.Features.Arch, &ev.Attr)
+		return ev.Attr.SampleType&copied == copied || withLinkRegister(file, &ev.Attr) != nil
 	}) {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/symlist"
 )
 
@@ -74,18 +75,16 @@ func (sb *State) kernelImage(rec *perfdata.Record, e *change, ref string, named 
 // recorders there do not know its symbols (simpleperf, and perf under kptr_restrict) they map it at
 // all addresses from 0, and perf uses the addresses unchanged.
 func runsWhereLinked(arch string) bool {
-	return arch == "arm" || strings.HasPrefix(arch, "armv") && arch != "armv8l"
+	a, _ := machine.Named(arch)
+	return a != nil && a.KernelLinked
 }
 
 // kernelReach returns the end of the kernel's image. The recorded map ends with .text, but
 // .init.text, with the outer frames of the idle task of the first CPU, follows the data.
 func kernelReach(arch string, start uint64) uint64 {
-	const (
-		x86Modules = 0xffffffffc0000000 // MODULES_VADDR, after KERNEL_IMAGE_SIZE
-		reach      = 128 << 20
-	)
-	if arch == "x86_64" && start < x86Modules {
-		return x86Modules
+	const reach = 128 << 20
+	if a, _ := machine.Named(arch); a != nil && start < uint64(a.KernelImage.End) {
+		return uint64(a.KernelImage.End)
 	}
 	return endOf(start, reach)
 }

@@ -21,6 +21,7 @@ import (
 	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/machine"
 )
 
 // Kinds of state changes.
@@ -86,7 +87,10 @@ type Host struct {
 
 // is64 reports whether the host has a 64-bit kernel that also runs 32-bit programs, which have a
 // vdso of their own.
-func (h *Host) is64() bool { return h.Arch == "x86_64" || h.Arch == "aarch64" }
+func (h *Host) is64() bool {
+	a, _ := machine.Named(h.Arch)
+	return a != nil && a.ELF == a.Task64 && a.Task32 != 0
+}
 
 // Kernel is the place of the kernel's image, and functions known only by a kallsyms text.
 type Kernel struct {

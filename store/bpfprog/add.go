@@ -2,7 +2,6 @@ package bpfprog
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 
@@ -11,6 +10,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/machine"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )
@@ -191,38 +191,11 @@ func (a *programAdder) probable(p *bpf.Program, i int, id buildid.ID) error {
 }
 
 func (a *programAdder) manifest(p *bpf.Program, id buildid.ID) store.Manifest {
-	machine, class := elfMachine(a.capture.Machine)
-	return store.Manifest{ID: id, Kind: ingest.JIT, Machine: machine, Class: class,
-		BigEndian: p.BigEndian}
-}
-
-// elfMachine returns e_machine and EI_CLASS of the machines that the kernel JITs BPF
-// for, by the name that uname -m gives them; 0 for others.
-func elfMachine(uname string) (machine uint16, class uint8) {
-	var m elf.Machine
-	switch uname {
-	case "x86_64":
-		m = elf.EM_X86_64
-	case "aarch64", "aarch64_be":
-		m = elf.EM_AARCH64
-	case "ppc64", "ppc64le":
-		m = elf.EM_PPC64
-	case "s390x":
-		m = elf.EM_S390
-	case "riscv64":
-		m = elf.EM_RISCV
-	case "loongarch64":
-		m = elf.EM_LOONGARCH
-	case "mips64":
-		m = elf.EM_MIPS
-	case "sparc64":
-		m = elf.EM_SPARCV9
-	case "i386", "i486", "i586", "i686":
-		return uint16(elf.EM_386), uint8(elf.ELFCLASS32)
-	default:
-		return 0, 0
+	m := store.Manifest{ID: id, Kind: ingest.JIT, BigEndian: p.BigEndian}
+	if arch, kernel := machine.Named(a.capture.Machine); arch != nil {
+		m.Machine, m.Class = uint16(arch.ELF), uint8(kernel.Class)
 	}
-	return uint16(m), uint8(elf.ELFCLASS64)
+	return m
 }
 
 // LineTable makes the table of a function under a name: one function from 0 to its length. It

@@ -396,18 +396,6 @@ func TestProgramTypes(t *testing.T) {
 	}
 }
 
-// TestELFMachines: one machine for both byte orders, none for the unknown.
-func TestELFMachines(t *testing.T) {
-	var got []uint16
-	for _, name := range []string{"x86_64", "aarch64", "s390x", "ppc64le", "i686", "", "pdp11"} {
-		m, _ := elfMachine(name)
-		got = append(got, m)
-	}
-	if want := []uint16{62, 183, 22, 21, 3, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("machines %v, want %v", got, want)
-	}
-}
-
 // BenchmarkAdd keeps 100 loads of programs with three functions.
 func BenchmarkAdd(b *testing.B) {
 	var built []bpfbuild.Program

@@ -19,6 +19,7 @@ import (
 	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/input"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
@@ -103,7 +104,7 @@ func AddJITDump(ctx context.Context, sink store.Sink, f *JITFile) (
 	c := store.Contribution{Manifest: store.Manifest{ID: id, Kind: ingest.JITDump, Machine: d.Machine,
 		BigEndian: d.BigEndian}}
 	if arch := jitArch(d); arch != nil {
-		c.Manifest.Machine = uint16(arch.Machine)
+		c.Manifest.Machine = uint16(arch.ELF)
 	}
 	if rules := jitRules(d); rules != nil {
 		c.Sources = append(c.Sources, store.SourceOf(store.Unwind, f.Path, rules))
@@ -207,7 +208,7 @@ func jitRules(d *jitdump.File) *symtab.Encoded {
 
 // jitArch returns the machine of a file. CPython 3.13 leaves the header's field 0: the first rules
 // have it then.
-func jitArch(d *jitdump.File) *cfi.Arch {
+func jitArch(d *jitdump.File) *machine.Arch {
 	if d.Machine != uint16(elf.EM_NONE) {
 		return cfi.ArchOf(elf.Machine(d.Machine))
 	}

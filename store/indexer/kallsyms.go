@@ -3,7 +3,6 @@ package indexer
 import (
 	"bytes"
 	"cmp"
-	stdelf "debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
 	"symbolize/store"
@@ -233,7 +233,7 @@ func (s *sources) kernel(f *elf.File) {
 		return
 	}
 	base := refs[at].Addr
-	if f.Machine == stdelf.EM_ARM {
+	if arch := machine.Of(f.Machine); arch != nil && arch.KernelLinked {
 		s.c.Manifest.RefSyms = append(s.c.Manifest.RefSyms,
 			store.RefSymbol{Name: ingest.LinkedAddresses, Addr: -base})
 	}

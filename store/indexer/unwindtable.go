@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
@@ -194,7 +195,7 @@ func weakRules(b *cfi.Builder, f *elf.File) {
 }
 
 // stubRule is the rule of code that has pushed nothing.
-func stubRule(a *cfi.Arch) *cfi.Rule {
+func stubRule(a *machine.Arch) *cfi.Rule {
 	r := &cfi.Rule{Kind: cfi.Frame, CFA: cfi.Where{How: cfi.Register, Reg: a.SP}}
 	if !a.LinkRegister {
 		r.CFA.Off = int32(a.Word)

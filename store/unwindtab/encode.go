@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 	"symbolize/store/symtab"
 )
@@ -214,7 +215,7 @@ func (e *encoder) finish() *symtab.Encoded {
 	stored, entry := symtab.Pack(raw)
 	head := append([]byte(magic), Version, 0)
 	var p []byte
-	for _, v := range []uint64{uint64(e.b.Arch.Machine), uint64(e.b.Funcs()), e.rows, e.covered} {
+	for _, v := range []uint64{uint64(e.b.Arch.ELF), uint64(e.b.Funcs()), e.rows, e.covered} {
 		p = binary.AppendUvarint(p, v)
 	}
 	head = symtab.AppendTagged(head, tagSummary, p)
@@ -239,9 +240,9 @@ func (e *encoder) finish() *symtab.Encoded {
 const digestDomain = "symbolize unwindtab 1\n"
 
 // digestHead returns the summary of a table as its digest has it; the rules and the rows follow.
-func digestHead(a *cfi.Arch, funcs, rows, covered uint64) []byte {
+func digestHead(a *machine.Arch, funcs, rows, covered uint64) []byte {
 	b := []byte(digestDomain)
-	for _, v := range []uint64{uint64(a.Machine), funcs, rows, covered} {
+	for _, v := range []uint64{uint64(a.ELF), funcs, rows, covered} {
 		b = binary.AppendUvarint(b, v)
 	}
 	return b

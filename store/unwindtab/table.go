@@ -58,6 +58,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"
 	"symbolize/store/symtab"
 )
@@ -76,7 +77,7 @@ type Table struct {
 	Rules []cfi.Rule // by number
 	Exprs [][]byte   // DWARF expressions, by number
 
-	arch                 *cfi.Arch
+	arch                 *machine.Arch
 	funcs, rows, covered uint64
 	chunks               []chunkEntry
 	blocks               symtab.Blocks
@@ -263,7 +264,7 @@ func (t *Table) block(kind symtab.BlockKind, i int, p symtab.Packed) ([]byte, er
 }
 
 // Arch returns the registers of the table's machine.
-func (t *Table) Arch() *cfi.Arch { return t.arch }
+func (t *Table) Arch() *machine.Arch { return t.arch }
 
 // NumFuncs returns the number of functions.
 func (t *Table) NumFuncs() int { return int(t.funcs) }

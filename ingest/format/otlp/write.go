@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/protobuf"
 )
 
@@ -107,11 +108,11 @@ func (e *encoder) resource() (b []byte) {
 }
 
 // hostArch returns OpenTelemetry's name of a machine.
-func hostArch(machine string) string {
-	if name := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine]; name != "" {
-		return name
+func hostArch(name string) string {
+	if a, _ := machine.Named(name); a != nil && a.OTel != "" {
+		return a.OTel
 	}
-	return machine
+	return name
 }
 
 // string returns the index of a string.

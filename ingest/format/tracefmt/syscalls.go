@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"symbolize/ingest/machine"
 )
 
 // syscallText has the numbers of system calls of machines, by golang.org/x/sys: for each machine a
@@ -32,12 +34,10 @@ var syscalls = sync.OnceValue(func() map[string]map[int64]string {
 
 // Syscall returns the name of a system call of a machine, as `uname -m` names it: "read" for 0 of
 // "x86_64"; "" if it is not known. The numbers of 32-bit processes on 64-bit machines are others.
-func Syscall(machine string, number int64) string {
-	switch {
-	case machine == "i586", machine == "i486":
-		machine = "i686"
-	case strings.HasPrefix(machine, "armv") && machine != "armv8l":
-		machine = "arm"
+func Syscall(name string, number int64) string {
+	a, _ := machine.Named(name)
+	if a == nil {
+		return ""
 	}
-	return syscalls()[machine][number]
+	return syscalls()[a.Names[0].Text][number]
 }

@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
 )
 
@@ -38,19 +39,6 @@ type dynSymbol struct {
 	defined       bool
 	hidden        bool
 	neverExported bool // by its visibility
-}
-
-// relocKinds are the relocations of a machine that set pointers.
-type relocKinds struct{ jumpSlot, globDat, abs, relative, irelative uint32 }
-
-func relocKindsOf(m stdelf.Machine) relocKinds {
-	if m == stdelf.EM_AARCH64 {
-		return relocKinds{uint32(stdelf.R_AARCH64_JUMP_SLOT), uint32(stdelf.R_AARCH64_GLOB_DAT),
-			uint32(stdelf.R_AARCH64_ABS64), uint32(stdelf.R_AARCH64_RELATIVE),
-			uint32(stdelf.R_AARCH64_IRELATIVE)}
-	}
-	return relocKinds{uint32(stdelf.R_X86_64_JMP_SLOT), uint32(stdelf.R_X86_64_GLOB_DAT),
-		uint32(stdelf.R_X86_64_64), uint32(stdelf.R_X86_64_RELATIVE), uint32(stdelf.R_X86_64_IRELATIVE)}
 }
 
 // readDynamic reads the symbols, versions and relocations of an object.
@@ -199,23 +187,23 @@ func (d *dynamic) relocations(s *elf.Section, t *Table) error {
 	if err != nil {
 		return err
 	}
-	kinds := relocKindsOf(d.f.Machine)
+	kinds := machine.Of(d.f.Machine).Dynamic
 	for ; len(b) >= relaSize; b = b[relaSize:] {
 		at := addr.Addr(decode.U64(b, false))
 		info, add := decode.U64(b[8:], false), addr.Addr(decode.U64(b[16:], false))
 		sym := uint32(info >> 32)
 		switch uint32(info) {
-		case kinds.jumpSlot, kinds.globDat:
+		case kinds.JumpSlot, kinds.GlobDat:
 			if n, ok := d.importOf(sym, t); ok {
 				d.slots[at] = Target{Imported, n}
 			}
-		case kinds.abs:
+		case kinds.Absolute:
 			if uint64(sym) < uint64(len(d.symbols)) && d.symbols[sym].defined {
 				d.taken = append(d.taken, d.symbols[sym].value+add)
 			}
-		case kinds.relative:
+		case kinds.Relative:
 			d.taken = append(d.taken, add)
-		case kinds.irelative:
+		case kinds.IRelative:
 			d.slots[at] = Target{Resolved, add}
 			d.taken = append(d.taken, add)
 		}

@@ -22,7 +22,7 @@ type Options struct {
 // calls it does not know. Memory is a small multiple of the code, which must be in the file.
 func Read(f *elf.File, rules *cfi.Builder, opts Options) (*Table, error) {
 	if f.Machine != stdelf.EM_X86_64 && f.Machine != stdelf.EM_AARCH64 ||
-		f.Class != stdelf.ELFCLASS64 || f.BigEndian || rules.Arch.Machine != f.Machine {
+		f.Class != stdelf.ELFCLASS64 || f.BigEndian || rules.Arch.ELF != f.Machine {
 		return nil, nil
 	}
 	t := &Table{Resolvers: make(map[addr.Addr][]addr.Addr)}

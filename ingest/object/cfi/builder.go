@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // Limits of one object. Real ones have at most 1,155 rules and 58 expressions.
@@ -31,7 +32,7 @@ type span struct {
 // Builder collects functions in any order. If they overlap, functions of an earlier source are
 // used, see NextSource. It is for one goroutine.
 type Builder struct {
-	Arch  *Arch
+	Arch  *machine.Arch
 	Rules []Rule   // by number; rule 0 is NoRule
 	Exprs [][]byte // by number
 
@@ -47,7 +48,7 @@ type Builder struct {
 }
 
 // NewBuilder returns an empty Builder.
-func NewBuilder(a *Arch) *Builder {
+func NewBuilder(a *machine.Arch) *Builder {
 	b := &Builder{rules: make(map[packedRule]uint32), exprs: make(map[string]int32)}
 	b.Reset(a)
 	return b
@@ -63,7 +64,7 @@ const (
 
 // Reset empties the Builder for an object of a machine, and keeps its memory: of an index of
 // /usr/lib 3 % were copies of rows and functions, as their slices grew for each object anew.
-func (b *Builder) Reset(a *Arch) {
+func (b *Builder) Reset(a *machine.Arch) {
 	clear(b.rules)
 	clear(b.exprs)
 	b.rules[packedRule{}] = 0

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // Budget of Rules: the bytes of instructions that all entries together may run, as floor +
@@ -41,7 +42,7 @@ func (s *EHFrame) Rules(b *Builder) (lost int, err error) {
 
 // Arch returns the architecture with the number of the return address in the rules of the
 // first entry have; nil if there is none.
-func (s *EHFrame) Arch() (arch *Arch) {
+func (s *EHFrame) Arch() (arch *machine.Arch) {
 	w := walker{s: s, wordSize: 8}
 	_, _ = w.walk(func(entry, CodeRange) (string, bool) {
 		arch = ArchByReturn(w.cie.ra)
@@ -62,7 +63,7 @@ func (w *walker) run(e entry, f CodeRange) (reason string) {
 	if !c.ran {
 		c.ran = true
 		w.stack = w.stack[:0]
-		m := machine{w: w, c: cursor{b: w.s.Data[:c.end], at: c.program, big: w.s.BigEndian}}
+		m := interpreter{w: w, c: cursor{b: w.s.Data[:c.end], at: c.program, big: w.s.BigEndian}}
 		m.rule = Rule{Kind: Frame, Signal: c.signal}
 		c.initReason = m.program(f.Start, false)
 		c.initial = m.rule
@@ -71,13 +72,13 @@ func (w *walker) run(e entry, f CodeRange) (reason string) {
 		return c.initReason
 	}
 	w.stack = w.stack[:0]
-	m := machine{w: w, c: cursor{b: w.s.Data[:e.end], at: w.body, big: w.s.BigEndian}}
+	m := interpreter{w: w, c: cursor{b: w.s.Data[:e.end], at: w.body, big: w.s.BigEndian}}
 	m.rule = c.initial
 	return m.program(f.Start, true)
 }
 
-// machine runs call frame instructions.
-type machine struct {
+// interpreter runs call frame instructions.
+type interpreter struct {
 	w    *walker
 	c    cursor
 	at   addr.Addr
@@ -129,7 +130,7 @@ const (
 
 // program runs instructions to the end of the cursor. With rows each address that gets rules
 // of its own becomes a row.
-func (m *machine) program(start addr.Addr, rows bool) (reason string) {
+func (m *interpreter) program(start addr.Addr, rows bool) (reason string) {
 	m.w.left -= len(m.c.b) - m.c.at
 	m.at = start
 	for m.c.at < len(m.c.b) && !m.c.bad && reason == "" {
@@ -156,7 +157,7 @@ func (m *machine) program(start addr.Addr, rows bool) (reason string) {
 }
 
 // row adds the present rule.
-func (m *machine) row() {
+func (m *interpreter) row() {
 	r := &m.rule
 	if r.RA.How == Undefined {
 		r = &Rule{Kind: End}
@@ -165,7 +166,7 @@ func (m *machine) row() {
 }
 
 // advance returns where an instruction moves to; false if it is another one.
-func (m *machine) advance(op uint8) (to uint64, ok bool) {
+func (m *interpreter) advance(op uint8) (to uint64, ok bool) {
 	var delta uint64
 	switch {
 	case op&0xc0 == cfaAdvance:
@@ -187,7 +188,7 @@ func (m *machine) advance(op uint8) (to uint64, ok bool) {
 }
 
 // step runs an instruction that does not move.
-func (m *machine) step(op uint8) (reason string) {
+func (m *interpreter) step(op uint8) (reason string) {
 	c := &m.c
 	switch op & 0xc0 {
 	case cfaOffset:
@@ -219,7 +220,7 @@ func (m *machine) step(op uint8) (reason string) {
 }
 
 // cfa runs an instruction that defines the CFA.
-func (m *machine) cfa(op uint8) (reason string) {
+func (m *interpreter) cfa(op uint8) (reason string) {
 	c, align := &m.c, m.w.cie.dataAlign
 	reg, off := uint64(m.rule.CFA.Reg), uint64(int64(m.rule.CFA.Off))
 	if m.rule.CFA.How == Expr {
@@ -255,7 +256,7 @@ func (m *machine) cfa(op uint8) (reason string) {
 }
 
 // register runs an instruction that locates a register.
-func (m *machine) register(op uint8) (reason string) {
+func (m *interpreter) register(op uint8) (reason string) {
 	c, align := &m.c, m.w.cie.dataAlign
 	reg := c.leb(false)
 	switch op {
@@ -299,7 +300,7 @@ func (m *machine) register(op uint8) (reason string) {
 }
 
 // expression reads an expression and returns its number.
-func (m *machine) expression() (n int32, reason string) {
+func (m *interpreter) expression() (n int32, reason string) {
 	size := m.c.leb(false)
 	if m.c.bad || size > uint64(len(m.c.b)-m.c.at) {
 		return 0, "instructions end too early"
@@ -314,7 +315,7 @@ func (m *machine) expression() (n int32, reason string) {
 }
 
 // slot returns the place of a register in the rule; nil if unwinding does not need it.
-func (m *machine) slot(reg uint64) *Where {
+func (m *interpreter) slot(reg uint64) *Where {
 	if reg == m.w.cie.ra {
 		return &m.rule.RA
 	}
@@ -324,7 +325,7 @@ func (m *machine) slot(reg uint64) *Where {
 	return nil
 }
 
-func (m *machine) saved(reg uint64, how How, off uint64) (reason string) {
+func (m *interpreter) saved(reg uint64, how How, off uint64) (reason string) {
 	if int64(off) != int64(int32(off)) {
 		return fmt.Sprintf("register %d at offset %d", reg, int64(off))
 	}
@@ -335,9 +336,9 @@ func (m *machine) saved(reg uint64, how How, off uint64) (reason string) {
 }
 
 // restore gives a register the rule of the common entry.
-func (m *machine) restore(reg uint64) string {
+func (m *interpreter) restore(reg uint64) string {
 	if w := m.slot(reg); w != nil {
-		from := machine{w: m.w, rule: m.w.cie.initial}
+		from := interpreter{w: m.w, rule: m.w.cie.initial}
 		*w = *from.slot(reg)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // builtRow is a row of a built section: where it begins, its info without the number and width of
@@ -78,7 +79,7 @@ func openSFrame(data []byte) (*SFrame, error) {
 }
 
 // listed returns the rules of a section as lines.
-func listed(t testing.TB, s *SFrame, a *Arch) []string {
+func listed(t testing.TB, s *SFrame, a *machine.Arch) []string {
 	t.Helper()
 	b := NewBuilder(a)
 	if lost, err := s.Rules(b); lost > 0 || err != nil {

@@ -5,52 +5,13 @@ import (
 	"debug/elf"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
-
-// SignalFrame is where the kernel leaves registers of interrupted code, in bytes from the stack
-// pointer that the return of a signal handler leaves.
-type SignalFrame struct {
-	PC, SP int
-	Saved  [MaxSaved]int // as Arch.Saved
-	Others []SavedRegister
-}
-
-// SavedRegister is the place of a register that functions need not keep. Interrupted code may have
-// its return address there, as vfork has.
-type SavedRegister struct {
-	Reg uint8 // DWARF number
-	At  int
-}
-
-// The frames of signals: struct rt_sigframe and, second on i386, struct sigframe_ia32, behind
-// the return address. arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h and ucontext.h;
-// arch/arm64/kernel/signal.c and uapi/asm/sigcontext.h.
-var (
-	signalsX86 = []SignalFrame{{PC: 168, SP: 160, Saved: [MaxSaved]int{120, 128, 72, 80, 88, 96},
-		Others: []SavedRegister{{0, 144}, {1, 136}, {2, 152}, {4, 112}, {5, 104}, {8, 40}, {9, 48},
-			{10, 56}, {11, 64}}}}
-	signalsI386  = []SignalFrame{i386Context(160), i386Context(4)}
-	signalsARM64 = []SignalFrame{{PC: 568, SP: 560, Saved: [MaxSaved]int{544, 552}, Others: arm64Others()}}
-)
-
-// arm64Others has x0 to x28.
-func arm64Others() (list []SavedRegister) {
-	for reg := range uint8(29) {
-		list = append(list, SavedRegister{reg, 312 + 8*int(reg)})
-	}
-	return list
-}
-
-// i386Context has the registers of struct sigcontext_32.
-func i386Context(at int) SignalFrame {
-	return SignalFrame{PC: at + 56, SP: at + 28, Saved: [MaxSaved]int{at + 24, at + 32, at + 20, at + 16},
-		Others: []SavedRegister{{0, at + 44}, {1, at + 40}, {2, at + 36}}}
-}
 
 // SignalRule returns the rule of code that a signal handler returns to, with the stack pointer
 // popped bytes above where the handler's return has left it; false if there are too many
 // expressions.
-func (b *Builder) SignalRule(f *SignalFrame, popped int) (r Rule, ok bool) {
+func (b *Builder) SignalRule(f *machine.SignalFrame, popped int) (r Rule, ok bool) {
 	const breg0, deref = 0x70, 0x06
 	ok = true
 	at := func(off int, code ...byte) int32 {
@@ -108,7 +69,7 @@ var bottoms = []struct {
 func (b *Builder) Bottoms(at addr.Addr, code []byte) {
 	for i := range bottoms {
 		p := &bottoms[i]
-		if p.machine != b.Arch.Machine {
+		if p.machine != b.Arch.ELF {
 			continue
 		}
 		for from := 0; ; {
@@ -137,7 +98,7 @@ func (b *Builder) Bottoms(at addr.Addr, code []byte) {
 func (b *Builder) Restorers(at addr.Addr, code []byte) {
 	for i := range restorers {
 		r := &restorers[i]
-		if r.machine != b.Arch.Machine {
+		if r.machine != b.Arch.ELF {
 			continue
 		}
 		for from := 0; ; {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // Mapped returns the file offset of the byte that the loader puts at address a, and the number n
@@ -42,37 +43,17 @@ func (f *File) Mapped(a addr.Addr) (off addr.Offset, n uint64, ok bool) {
 // goroutines.
 func (f *File) ReadBytes(off addr.Offset, b []byte) error { return f.readAt(b, uint64(off)) }
 
-// relative is the number of the relocation type that adds the load address to its addend, 0 for
-// unsupported machines and machines with addends in place in dynamic relocations. Processor
-// supplements.
-func relative(m elf.Machine) uint32 {
-	switch m {
-	case elf.EM_X86_64:
-		return uint32(elf.R_X86_64_RELATIVE)
-	case elf.EM_AARCH64:
-		return uint32(elf.R_AARCH64_RELATIVE)
-	case elf.EM_PPC64:
-		return uint32(elf.R_PPC64_RELATIVE)
-	case elf.EM_S390:
-		return uint32(elf.R_390_RELATIVE)
-	case elf.EM_RISCV:
-		return uint32(elf.R_RISCV_RELATIVE)
-	case elf.EM_LOONGARCH:
-		return uint32(elf.R_LARCH_RELATIVE)
-	}
-	return 0
-}
-
 // Relative visits the pointers that the dynamic loader writes into the image of a
 // position-independent file, from the SHT_RELA sections that it reads: at is the address, value
 // the pointer before relocation. The file's bytes at that address may differ. (Those of SHT_REL
 // and SHT_RELR sections are in place always.) The visit ends when it returns false. The order is
 // undefined.
 func (f *File) Relative(visit func(at, value addr.Addr) bool) error {
-	kind := relative(f.Machine)
-	if kind == 0 {
+	arch := machine.Of(f.Machine)
+	if arch == nil || arch.Dynamic.Relative == 0 {
 		return nil
 	}
+	kind := arch.Dynamic.Relative
 	left := f.size // relocation sections do not overlap in real files
 	for i := range f.Sections {
 		s := &f.Sections[i]

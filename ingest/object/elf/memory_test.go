@@ -8,6 +8,7 @@ import (
 
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // TestMapped finds bytes by their addresses, by sections and without.
@@ -98,10 +99,14 @@ func TestRelative(t *testing.T) {
 		elf.EM_RISCV, elf.EM_LOONGARCH, elf.EM_MIPS} {
 		b := lib(forms[0])
 		b.Machine = m
+		kind := uint32(0)
+		if arch := machine.Of(m); arch != nil {
+			kind = arch.Dynamic.Relative
+		}
 		rels := b.Rela(true,
-			elfbuild.Reloc{Offset: 0x10, Type: relative(m), Addend: 0x1000},
+			elfbuild.Reloc{Offset: 0x10, Type: kind, Addend: 0x1000},
 			elfbuild.Reloc{Offset: 0x18, Type: 0x77, Addend: 0x2000},
-			elfbuild.Reloc{Offset: 0x20, Type: relative(m), Addend: 0x3000})
+			elfbuild.Reloc{Offset: 0x20, Type: kind, Addend: 0x3000})
 		f := open(t, b.With(
 			elfbuild.Section{Name: ".rela.dyn", Type: elf.SHT_RELA, Flags: elf.SHF_ALLOC,
 				Data: rels},

@@ -7,12 +7,14 @@ import (
 	"sort"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // placer computes addresses from the values of symbols: unchanged in a linked file, by the
 // loader's layout in a module, through the function descriptors in .opd on 64-bit PowerPC.
 type placer struct {
 	f      *File
+	flags  uint64         // bits of a function symbol's value
 	module map[int]uint64 // address of each placed section; nil for linked files
 
 	opd      []byte // contents of .opd, nil without
@@ -29,6 +31,9 @@ type placedCode struct {
 
 func (f *File) placer() (*placer, error) {
 	p := &placer{f: f, opdIndex: -1}
+	if arch := machine.Of(f.Machine); arch != nil {
+		p.flags = arch.SymbolFlags
+	}
 	if f.Type == elf.ET_REL {
 		placed, err := f.ModuleLayout()
 		if err != nil {
@@ -105,8 +110,8 @@ func (p *placer) place(s *rawSymbol) (a uint64, section int, ok bool) {
 	if !sec.IsCode() {
 		return 0, 0, false
 	}
-	if p.f.Machine == elf.EM_ARM && s.kind() != elf.STT_NOTYPE {
-		a &^= 1 // Thumb
+	if s.kind() != elf.STT_NOTYPE {
+		a &^= p.flags
 	}
 	base, placed := p.start(section)
 	if p.module != nil {

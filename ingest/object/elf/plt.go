@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // Bounds on PLTs. A stub is at least 8 bytes.
@@ -63,43 +64,29 @@ func (f *File) PLT(visit func(Symbol) bool) error {
 	return nil
 }
 
-// relocTypes are the relocations that fill GOT slots with addresses of functions.
-type relocTypes struct{ jumpSlot, globDat, irelative uint32 }
+// pltDecoders are the decoders of machines' stubs.
+var pltDecoders = map[elf.Machine]pltDecoder{
+	elf.EM_X86_64: stubsX86, elf.EM_386: stubsX86, elf.EM_AARCH64: stubsARM64,
+	elf.EM_RISCV: stubsRISCV, elf.EM_S390: stubsS390,
+}
 
-// The types of relocations by a resolver that debug/elf lacks.
-const (
-	riscvIRelative = 58
-	s390IRelative  = 61
-)
-
-// pltMachine returns the decoder and the relocation types of a machine's stubs.
-func (f *File) pltMachine() (pltDecoder, relocTypes) {
-	switch f.Machine {
-	case elf.EM_X86_64:
-		return stubsX86, relocTypes{uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT),
-			uint32(elf.R_X86_64_IRELATIVE)}
-	case elf.EM_386:
-		return stubsX86, relocTypes{uint32(elf.R_386_JMP_SLOT), uint32(elf.R_386_GLOB_DAT),
-			uint32(elf.R_386_IRELATIVE)}
-	case elf.EM_AARCH64:
-		return stubsARM64, relocTypes{uint32(elf.R_AARCH64_JUMP_SLOT),
-			uint32(elf.R_AARCH64_GLOB_DAT), uint32(elf.R_AARCH64_IRELATIVE)}
-	case elf.EM_RISCV: // has no GLOB_DAT, but the relocation of any word
-		word := elf.R_RISCV_64
-		if f.Class == elf.ELFCLASS32 {
-			word = elf.R_RISCV_32
-		}
-		return stubsRISCV, relocTypes{uint32(elf.R_RISCV_JUMP_SLOT), uint32(word), riscvIRelative}
-	case elf.EM_S390:
-		return stubsS390, relocTypes{uint32(elf.R_390_JMP_SLOT), uint32(elf.R_390_GLOB_DAT),
-			s390IRelative}
+// pltRelocs returns the types of the relocations that fill slots of the GOT with addresses of
+// functions.
+func (f *File) pltRelocs() machine.Dynamic {
+	arch := machine.Of(f.Machine)
+	if arch == nil {
+		return machine.Dynamic{}
 	}
-	return nil, relocTypes{}
+	types := arch.Dynamic
+	if f.Machine == elf.EM_RISCV && f.Class == elf.ELFCLASS32 {
+		types.GlobDat = uint32(elf.R_RISCV_32)
+	}
+	return types
 }
 
 // stubs decodes all stubs of the file, sorted by address.
 func (f *File) stubs() ([]stub, error) {
-	decode, _ := f.pltMachine()
+	decode := pltDecoders[f.Machine]
 	if decode == nil || f.Type == elf.ET_REL {
 		return nil, nil
 	}
@@ -203,13 +190,13 @@ type reloc struct {
 
 // nameStubs names each stub after the target of its slot's relocation.
 func (f *File) nameStubs(stubs []stub) error {
-	_, types := f.pltMachine()
+	types := f.pltRelocs()
 	n := newNamer(f, stubs)
 	for _, i := range f.pltRelocations() {
 		isPLT := isPLTRelocation(f.Sections[i].Name)
 		err := f.relocations(i, func(number int64, r *reloc) bool {
 			switch r.kind {
-			case types.jumpSlot, types.globDat, types.irelative:
+			case types.JumpSlot, types.GlobDat, types.IRelative:
 				n.add(r, number, isPLT, types)
 			}
 			return n.left > 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"symbolize/ingest/machine"
 )
 
 // namer matches relocations with stubs, and then symbols with both.
@@ -46,7 +48,7 @@ func newNamer(f *File, stubs []stub) *namer {
 }
 
 // add notes which stubs a relocation names: those with its slot, or its number.
-func (n *namer) add(r *reloc, number int64, isPLT bool, types relocTypes) {
+func (n *namer) add(r *reloc, number int64, isPLT bool, types machine.Dynamic) {
 	n.assign(n.bySlot, func(s *stub) int { return cmp.Compare(s.slot, r.off) }, r, types)
 	if isPLT {
 		n.assign(n.byPush, func(s *stub) int { return cmp.Compare(s.index, number) }, r, types)
@@ -59,14 +61,14 @@ const taken = "?"
 // assign marks the stubs of a sorted list that order finds equal: several can share a slot. Of
 // several relocations of a slot the first one met counts, for all its stubs alike, so a hostile
 // file cannot make this quadratic.
-func (n *namer) assign(list []int, order func(*stub) int, r *reloc, types relocTypes) {
+func (n *namer) assign(list []int, order func(*stub) int, r *reloc, types machine.Dynamic) {
 	i, found := slices.BinarySearchFunc(list, r, func(i int, _ *reloc) int {
 		return order(&n.stubs[i])
 	})
 	if !found || n.stubs[list[i]].name == taken {
 		return
 	}
-	key, irelative := uint64(r.sym), r.kind == types.irelative
+	key, irelative := uint64(r.sym), r.kind == types.IRelative
 	if irelative {
 		key = r.addend
 		if !r.hasAdd { // Elf_Rel keeps the addend in the slot
@@ -83,7 +85,7 @@ func (n *namer) assign(list []int, order func(*stub) int, r *reloc, types relocT
 		} else {
 			n.bySymbol = append(n.bySymbol, target{key, list[i]})
 		}
-		n.stubs[list[i]].name, n.stubs[list[i]].data = taken, r.kind == types.globDat
+		n.stubs[list[i]].name, n.stubs[list[i]].data = taken, r.kind == types.GlobDat
 		n.left--
 	}
 }

@@ -363,7 +363,7 @@ func TestPLTs390x(t *testing.T) {
 			elfbuild.Reloc{Offset: pltAddr - 0x2000, Symbol: 2, Type: uint32(elf.R_390_JMP_SLOT)},
 			elfbuild.Reloc{Offset: gotAddr + 0x20, Symbol: 3, Type: uint32(elf.R_390_GLOB_DAT)},
 			elfbuild.Reloc{Offset: gotAddr + 0x30, Symbol: 1, Type: uint32(elf.R_390_JMP_SLOT)},
-			elfbuild.Reloc{Offset: gotAddr + 0x28, Type: s390IRelative, Addend: 0x1230})})
+			elfbuild.Reloc{Offset: gotAddr + 0x28, Type: 61, Addend: 0x1230})})
 	compare(t, "s390x", stubsOf(t, open(t, b)), []string{
 		"puts@plt 0x401020+0x20", "exit@plt 0x401040+0x20", "malloc@plt 0x401060+0x20",
 		"puts@plt 0x401080+0x20", "*ABS*+0x1230@plt 0x4010a0+0xe"})

@@ -5,6 +5,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"testing"
+
+	"symbolize/ingest/machine"
 )
 
 // TestChange changes a field by each operation of RISC-V and LoongArch.
@@ -34,10 +36,11 @@ func TestChange(t *testing.T) {
 			want: []byte{0x80, 0x80}, bad: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, ok := fieldOf(c.machine, c.kind)
+			field, ok := machine.Of(c.machine).Field(c.kind)
 			if !ok {
 				t.Fatal("no such type")
 			}
+			w := relField{field}
 			got := bytes.Clone(c.old)
 			if ok := w.change(binary.LittleEndian, got, c.v); ok == c.bad || !bytes.Equal(got, c.want) {
 				t.Errorf("% x, %v; want % x", got, ok, c.want)
@@ -49,21 +52,19 @@ func TestChange(t *testing.T) {
 // TestTypes writes each field of each machine, and reads it.
 func TestTypes(t *testing.T) {
 	const value = 0x0102030405060708
-	for m, kinds := range fields {
-		for kind := range kinds {
-			w, ok := fieldOf(m, kind)
-			if !ok || w.Size == 0 {
+	for _, m := range machine.All() {
+		for kind := range m.Fields {
+			field, ok := m.Field(uint32(kind))
+			if !ok || field.None {
 				continue
 			}
+			w := relField{field}
 			b := make([]byte, 9)
 			w.put(binary.BigEndian, b, value)
 			mask := ^uint64(0) >> (64 - 8*w.Size)
 			if got := w.get(binary.BigEndian, b); got != value&mask || b[w.Size] != 0 {
-				t.Errorf("%v type %d: %#x in % x", m, kind, got, b)
+				t.Errorf("%v type %d: %#x in % x", m.ELF, kind, got, b)
 			}
 		}
-	}
-	if _, ok := fieldOf(elf.EM_X86_64, 0xffff); ok {
-		t.Error("an unknown type has a field")
 	}
 }

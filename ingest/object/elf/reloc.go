@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
+	"symbolize/ingest/machine"
 )
 
 // ErrUnsupported marks relocations of an unsupported machine or type. All others have been
@@ -134,7 +135,8 @@ func (r *Relocator) Apply(section int, b []byte) error {
 		s := &r.f.Sections[table]
 		pc, _ := r.sectionAddr(section)
 		p := patcher{
-			r: r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
+			arch: machine.Of(r.f.Machine),
+			r:    r, b: b, rela: s.Type == elf.SHT_RELA, pc: uint64(pc),
 			gone: tombstone(r.f.Sections[section].Name), order: decode.OrderOf(r.f.BigEndian),
 		}
 		err := r.f.relocations(table, func(n int64, rel *reloc) bool {
@@ -153,6 +155,7 @@ func (r *Relocator) Apply(section int, b []byte) error {
 // patcher is a section being relocated.
 type patcher struct {
 	r     *Relocator
+	arch  *machine.Arch
 	b     []byte
 	rela  bool   // addends are in the relocations, else in place
 	pc    uint64 // address of b
@@ -162,20 +165,21 @@ type patcher struct {
 	// second is the second relocation of a pair, which comes before the first, as tables are read
 	// from their ends; its value is subtracted.
 	second struct {
-		op    relOp // opStore for none
+		op    machine.Op // machine.Store for none
 		off   uint64
 		value uint64
 	}
 }
 
 func (p *patcher) apply(rel *reloc) error {
-	w, ok := fieldOf(p.r.f.Machine, rel.kind)
+	field, ok := p.arch.Field(rel.kind)
 	if !ok {
 		return fmt.Errorf("%w: %v type %d", ErrUnsupported, p.r.f.Machine, rel.kind)
 	}
-	if w.Size == 0 {
+	if field.None {
 		return nil
 	}
+	w := relField{field}
 	if rel.off > uint64(len(p.b)) || uint64(len(p.b))-rel.off < uint64(w.Size) {
 		return p.r.f.fail(rel.off, "outside its section of %d bytes", len(p.b))
 	}
@@ -183,7 +187,7 @@ func (p *patcher) apply(rel *reloc) error {
 		return p.r.f.fail(rel.off, "symbol %d of %d", rel.sym, len(p.r.values))
 	}
 	at := p.b[rel.off:]
-	if w.Op != opStore {
+	if w.Op != machine.Store {
 		return p.change(rel, at, w)
 	}
 	v := p.gone
@@ -210,12 +214,12 @@ func (p *patcher) change(rel *reloc, at []byte, w relField) error {
 	}
 	v := sym.value + p.addend(rel, at, w)
 	second := p.second
-	p.second.op = opStore
-	if w.Op.first() != opStore && p.r.f.Machine == elf.EM_RISCV {
+	p.second.op = machine.Store
+	if w.Op.First() != machine.Store && p.r.f.Machine == elf.EM_RISCV {
 		p.second.op, p.second.off, p.second.value = w.Op, rel.off, v
 		return nil
 	}
-	if second.op.first() == w.Op && second.op != opStore && second.off == rel.off {
+	if second.op.First() == w.Op && second.op != machine.Store && second.off == rel.off {
 		v -= second.value
 	}
 	if !w.change(p.order, at, v) {

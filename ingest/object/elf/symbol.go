@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/machine"
 )
 
 // Table selects a symbol table.
@@ -107,22 +108,15 @@ func (f *File) isLocalLabel(s *rawSymbol, name string) bool {
 		IsMappingSymbol(f.Machine, name)
 }
 
-// IsMappingSymbol reports whether a symbol of ARM, AArch64 or RISC-V only marks the start of code
+// IsMappingSymbol reports whether a symbol, of ARM, AArch64 or RISC-V, only marks the start of code
 // or data for disassemblers.
 func IsMappingSymbol(m elf.Machine, name string) bool {
 	if len(name) < 2 || name[0] != '$' {
 		return false
 	}
-	switch m {
-	case elf.EM_ARM, elf.EM_AARCH64:
-		switch name[1] {
-		case 'a', 'd', 't', 'x':
-			return len(name) == 2 || name[2] == '.'
-		}
-	case elf.EM_RISCV:
-		return name[1] == 'd' || name[1] == 'x' // "$xrv64i2p1_m2p0" too
-	}
-	return false
+	arch := machine.Of(m)
+	return arch != nil && strings.IndexByte(arch.Mapping, name[1]) >= 0 &&
+		(len(name) == 2 || name[2] == '.' || arch.MappingSuffix)
 }
 
 // unsized holds the ends of the symbols without a size.

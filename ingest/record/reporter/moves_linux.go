@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/machine"
 	"symbolize/ingest/record/sys"
 )
 
@@ -184,24 +185,16 @@ const moveHook = "copy_vma"
 
 const vmExec = 4 // VM_EXEC
 
-// copyArgs are the members of struct pt_regs that hold a function's first arguments.
-var copyArgs = map[string][4]string{
-	"amd64": {"di", "si", "dx", "cx"},
-}
-
-// armRegs is the member of struct pt_regs that holds all registers on arm64.
-const armRegs = "regs"
-
 // register returns the offset in struct pt_regs of a function's n-th argument.
-func register(l *sys.BTFLayout, arch string, n int) int16 {
-	if arch == "arm64" {
-		return int16(l.At("pt_regs", armRegs)) + int16(8*n)
+func register(l *sys.BTFLayout, s *machine.System, n int) int16 {
+	switch list := s.Arguments; {
+	case len(list) == 1:
+		return int16(l.At("pt_regs", list[0])) + int16(8*n)
+	case n < len(list):
+		return int16(l.At("pt_regs", list[n]))
 	}
-	names, ok := copyArgs[arch]
-	if !ok {
-		l.Err = fmt.Errorf("unknown registers of function arguments on %s", arch)
-	}
-	return int16(l.At("pt_regs", names[n]))
+	l.Err = errors.New("unknown registers of function arguments on this machine")
+	return 0
 }
 
 // atCopy sends the copies of code:
@@ -209,8 +202,9 @@ func register(l *sys.BTFLayout, arch string, n int) int16 {
 //	if (!(vma->vm_flags & VM_EXEC)) goto done;
 //	from = vma->vm_start + ((pgoff - vma->vm_pgoff) << PAGE_SHIFT);
 func atCopy(l *sys.BTFLayout, arch string) asm.Instructions {
+	s := systemOf(l, arch)
 	argument := func(n int) asm.Instruction {
-		return asm.LoadMem(asm.R1, asm.R6, register(l, arch, n), asm.DWord)
+		return asm.LoadMem(asm.R1, asm.R6, register(l, s, n), asm.DWord)
 	}
 	send := func(at int16) asm.Instruction {
 		return asm.StoreMem(asm.R10, stackOut+at, asm.R1, asm.DWord)
@@ -230,38 +224,32 @@ func atCopy(l *sys.BTFLayout, arch string) asm.Instructions {
 
 func pageShift() int32 { return int32(bits.TrailingZeros(uint(os.Getpagesize()))) }
 
-// moveSysExit holds offsets in struct pt_regs of a system call's number and of its first and third
-// argument (the new length), for machines that keep them until the exit, and the numbers of mremap
-// for 64-bit and 32-bit programs. The other kind of program uses these numbers for calls that
-// return no addresses.
-var moveSysExit = map[string]struct {
-	number, first string
-	size          int32 // of number
-	calls         [2]int32
-}{
-	"amd64": {"orig_ax", "di", 8, [2]int32{25, 163}},
-	"arm64": {"syscallno", "orig_x0", 4, [2]int32{216, 163}},
+// systemOf returns how system calls are found on a machine, named as GOARCH. The error is in l.
+func systemOf(l *sys.BTFLayout, arch string) *machine.System {
+	if a, _ := machine.Named(arch); a != nil && a.System.Number != "" {
+		return &a.System
+	}
+	l.Err = fmt.Errorf("unknown registers of system call arguments on %s", arch)
+	return &machine.System{}
 }
 
-// moveAtExit sends the results of mremap.
+// moveAtExit sends the results of mremap. The other kind of program uses its numbers for calls that
+// return no addresses.
 func moveAtExit(l *sys.BTFLayout, arch string) asm.Instructions {
-	x, ok := moveSysExit[arch]
-	if !ok {
-		l.Err = fmt.Errorf("unknown registers of system call arguments on %s", arch)
-	}
+	x := systemOf(l, arch)
 	const least = 4096 // smallest address; less is the result of another call, or an error
 	out := asm.Instructions{
 		asm.LoadMem(asm.R7, asm.R6, 8, asm.DWord), // result
 		asm.JSLT.Imm(asm.R7, least, "done"),
 		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), // registers
 	}
-	out = append(out, read(asm.R9, l.At("pt_regs", x.number), x.size)...)
-	out = append(out, asm.JEq.Imm(asm.R1, x.calls[0], "mremap"), asm.JNE.Imm(asm.R1, x.calls[1], "done"))
-	first := read(asm.R9, l.At("pt_regs", x.first), 8)
+	out = append(out, read(asm.R9, l.At("pt_regs", x.Number), x.NumberSize)...)
+	out = append(out, asm.JEq.Imm(asm.R1, x.Mremap[0], "mremap"), asm.JNE.Imm(asm.R1, x.Mremap[1], "done"))
+	first := read(asm.R9, l.At("pt_regs", x.First), 8)
 	first[0] = first[0].WithSymbol("mremap")
 	out = append(out, first...)
 	out = append(out, asm.StoreMem(asm.R10, stackOut+outFrom, asm.R1, asm.DWord))
-	out = append(out, read(asm.R9, int32(register(l, arch, 2)), 8)...)
+	out = append(out, read(asm.R9, int32(register(l, x, 2)), 8)...)
 	return append(out, asm.StoreMem(asm.R10, stackOut+outLength, asm.R1, asm.DWord),
 		asm.StoreMem(asm.R10, stackOut+outStart, asm.R7, asm.DWord))
 }

@@ -1,8 +1,6 @@
 package reporter
 
 import (
-	"fmt"
-
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
@@ -162,17 +160,6 @@ func atEntry() asm.Instructions {
 	}
 }
 
-// sysExit holds offsets in struct pt_regs of a system call's number and first argument, for
-// machines that keep them until the exit.
-var sysExit = map[string]struct {
-	number, first string
-	size          int32 // of number
-	call          int32 // number of bpf(2)
-}{
-	"amd64": {"orig_ax", "di", 8, 321},
-	"arm64": {"syscallno", "orig_x0", 4, 280},
-}
-
 // maxFD limits the descriptors that are looked up (sysctl fs.nr_open).
 const maxFD = 1 << 30
 
@@ -181,10 +168,7 @@ const maxFD = 1 << 30
 // function is the one at release.
 func atExit(l *sys.BTFLayout, arch string, release uint64) asm.Instructions {
 	const cmdProgLoad = 5
-	x, ok := sysExit[arch]
-	if !ok {
-		l.Err = fmt.Errorf("unknown registers of system call arguments on %s", arch)
-	}
+	x := systemOf(l, arch)
 	tmp := func(base asm.Register, off, size int32) asm.Instructions {
 		out := append(asm.Instructions{storeWord(asm.R10, stackCtx+ctxTmp, 0)},
 			readTo(asm.R10, stackCtx+ctxTmp, base, off, size)...)
@@ -196,9 +180,9 @@ func atExit(l *sys.BTFLayout, arch string, release uint64) asm.Instructions {
 		asm.JGT.Imm(asm.R7, maxFD, "done"),
 		asm.LoadMem(asm.R9, asm.R6, 0, asm.DWord), // registers
 	}
-	out = append(out, tmp(asm.R9, l.At("pt_regs", x.number), x.size)...)
-	out = append(out, asm.JNE.Imm(asm.R1, x.call, "done"))
-	out = append(out, tmp(asm.R9, l.At("pt_regs", x.first), 4)...)
+	out = append(out, tmp(asm.R9, l.At("pt_regs", x.Number), x.NumberSize)...)
+	out = append(out, asm.JNE.Imm(asm.R1, x.BPF, "done"))
+	out = append(out, tmp(asm.R9, l.At("pt_regs", x.First), 4)...)
 	out = append(out, asm.JNE.Imm(asm.R1, cmdProgLoad, "done"))
 	out = append(out, asm.FnGetCurrentTask.Call(), asm.Mov.Reg(asm.R9, asm.R0))
 	for _, step := range [][2]string{{"task_struct", "files"}, {"files_struct", "fdt"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
+	"symbolize/ingest/machine"
 	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/pair"
 )
@@ -156,15 +157,11 @@ func interruptRanges() (ranges []Range) {
 	return ranges
 }
 
-// x86Kernel is the range of the kernel image on x86-64. Modules and BPF programs follow it
-// (Documentation/arch/x86/x86_64/mm.rst).
-var x86Kernel = Range{Start: 0xffffffff80000000, End: 0xffffffffc0000000}
-
 // steadyRange returns the range of the kernel image, in which code never changes; an empty range if
 // unknown.
 func steadyRange() Range {
-	if runtime.GOARCH == "amd64" {
-		return x86Kernel
+	if a, _ := machine.Named(runtime.GOARCH); a != nil && a.KernelImage.End != 0 {
+		return Range{Start: uint64(a.KernelImage.Start), End: uint64(a.KernelImage.End)}
 	}
 	const path = "/proc/kallsyms"
 	f, err := os.Open(path)

@@ -75,7 +75,7 @@ var testProcess = &processLayout{leader: 0x510, start: 0x618, execs: 0x7e0, mm: 
 // assemble makes the program of these options without a kernel.
 func assemble(o *Options, process *processLayout) asm.Instructions {
 	m, fd := unloaded(o)
-	a := &assembler{maps: m, fd: fd, process: process, steady: x86Kernel}
+	a := &assembler{maps: m, fd: fd, process: process, steady: Range{Start: 0xffffffff80000000, End: 0xffffffffc0000000}}
 	switch {
 	case o.Wakers:
 		a.waking(switchLayout{woken: 24})
