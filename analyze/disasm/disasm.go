@@ -1,8 +1,9 @@
-// Package disasm turns machine code into text: golang.org/x/arch behind one interface, for amd64
-// and arm64, as objdump and so `perf annotate` print it.
+// Package disasm turns machine code into text: golang.org/x/arch behind one interface, for amd64,
+// arm64 and loong64, as objdump and so `perf annotate` print it.
 //
-// A Decoder never stops early. Unknown code becomes ".byte 0x.." (on arm64 ".inst 0x…"), one unit
-// at a time, so that the lengths of all instructions sum up to the length of the code.
+// A Decoder never stops early. Unknown code becomes ".byte 0x.." (on arm64 ".inst 0x…", on loong64
+// ".word 0x…"), one unit at a time, so that the lengths of all instructions sum up to the length of
+// the code.
 package disasm
 
 import (
@@ -21,7 +22,7 @@ import (
 // ErrMachine is returned for a machine without a disassembler.
 var ErrMachine = errors.New("no disassembler for this machine")
 
-// Syntax is the notation of amd64 instructions; arm64 has only one.
+// Syntax is the notation of amd64 instructions; the other machines have only one.
 type Syntax uint8
 
 // The syntaxes.
@@ -56,7 +57,7 @@ type Inst struct {
 
 	Call bool // direct or indirect
 	Jump bool // direct or indirect, conditional or not
-	Bad  bool // not decoded: Text is ".byte 0x.." or ".inst 0x…"
+	Bad  bool // not decoded: Text is ".byte 0x..", ".inst 0x…" or ".word 0x…"
 
 	targetLen int // of the target at the end of Text
 }
@@ -85,10 +86,10 @@ type Decoder interface {
 }
 
 // Machines are the machines of New, named as by uname -m.
-var Machines = []string{"x86_64", "aarch64"}
+var Machines = []string{"x86_64", "aarch64", "loongarch64"}
 
-// New returns the Decoder of a machine, named as uname -m does: "x86_64" or "aarch64". The error
-// wraps ErrMachine for others.
+// New returns the Decoder of a machine, named as uname -m does: one of Machines. The error wraps
+// ErrMachine for others.
 func New(name string, syntax Syntax) (Decoder, error) {
 	if a, _ := machine.Named(name); a != nil {
 		switch a.ELF {
@@ -96,6 +97,8 @@ func New(name string, syntax Syntax) (Decoder, error) {
 			return amd64{syntax}, nil
 		case elf.EM_AARCH64:
 			return arm64{}, nil
+		case elf.EM_LOONGARCH:
+			return loong64{}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %q", ErrMachine, name)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	for _, machine := range []string{"x86_64", "amd64", "aarch64", "arm64"} {
+	for _, machine := range []string{"x86_64", "amd64", "aarch64", "arm64", "loongarch64"} {
 		if _, err := New(machine, ATT); err != nil {
 			t.Errorf("%s: %v", machine, err)
 		}
@@ -172,7 +172,7 @@ func TestRandom(t *testing.T) {
 	for i := range code {
 		code[i] = byte(rng.Uint32())
 	}
-	for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}} {
+	for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
 		list := collect(t, d, code, 0x1000)
 		if !slices.ContainsFunc(list, func(i Inst) bool { return i.Bad }) {
 			t.Errorf("%T: all of it decodes", d)
@@ -180,8 +180,35 @@ func TestRandom(t *testing.T) {
 	}
 	// Every prefix of code gives a result.
 	for n := range 200 {
-		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}} {
+		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
 			collect(t, d, code[:n], 0)
+		}
+	}
+}
+
+// TestLoong64: texts are as in binutils, after the test cases of x/arch, with targets of branches.
+func TestLoong64(t *testing.T) {
+	for _, c := range []struct {
+		code, want string
+		call, jump bool
+	}{
+		{code: "\x00\x00\x40\x03", want: "nop"},
+		{code: "\xac\x39\x10\x00", want: "add.w  $t0, $t1, $t2"},
+		{code: "\xac\x41\xc0\x02", want: "addi.d $t0, $t1, 16"},
+		{code: "\x61\x20\xc0\x29", want: "st.d   $ra, $sp, 8"},
+		{code: "\x20\x00\x00\x4c", want: "ret", jump: true},
+		{code: "\x80\x01\x00\x4c", want: "jr     $t0", jump: true},
+		{code: "\x81\x01\x00\x4c", want: "jirl   $ra, $t0, 0", call: true},
+		{code: "\x00\x10\x00\x54", want: "bl     1010", call: true},
+		{code: "\x00\x10\x00\x50", want: "b      1010", jump: true},
+		{code: "\x8d\x11\x00\x58", want: "beq    $t0, $t1, 1010", jump: true},
+		{code: "\x9f\xf1\xff\x43", want: "beqz   $t0, ff0", jump: true},
+		{code: "\x1f\xf1\xff\x4b", want: "bcnez  $fcc0, ff0", jump: true},
+		{code: "\xff\xff\xff\xff", want: ".word  0xffffffff"},
+	} {
+		list := collect(t, loong64{}, []byte(c.code), 0x1000)
+		if got := list[0]; len(list) != 1 || got.Text != c.want || got.Call != c.call || got.Jump != c.jump {
+			t.Errorf("%q, call %v, jump %v; want %q", got.Text, got.Call, got.Jump, c.want)
 		}
 	}
 }
@@ -191,8 +218,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xc5\xf8\x77\x62\xf1\x7d\x48\x6f\x08\x8f\xe8\x78\xc2\xc0\x07"))
 	f.Add([]byte("\x66\x48\x0f\x38\xf6\x1d\x02\x00\x00\x00\xc4\xe2\x7b\x4b\x0c\x18"))
 	f.Add([]byte("\xfd\x7b\xbe\xa9\x00\xc0\xa0\x04\x62\x7c\xa1\xc8\x01"))
+	f.Add([]byte("\x00\x10\x00\x54\x20\x00\x00\x4c"))
 	f.Fuzz(func(t *testing.T, code []byte) {
-		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}} {
+		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
 			collect(t, d, code, 0xffffffffc0000000)
 		}
 	})

@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -42,6 +43,40 @@ func TestFramePointer(t *testing.T) {
 			words, end, guessed := w.Unwind(c.stack, nil)
 			if got := text(words); !slices.Equal(got, c.want) || end != c.end || guessed != c.guessed {
 				t.Errorf("%q, end %d, guessed %v; want %q, %d, %v", got, end, guessed, c.want, c.end, c.guessed)
+			}
+		})
+	}
+}
+
+// TestLoongArch64 steps by frame pointers, which is all that is known of the machine's stacks: the
+// record is below the address in the register.
+func TestLoongArch64(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		code   uint64
+		locals uint64
+		want   []string
+		end    input.StackEnd
+	}{
+		{name: "no table", code: libAt, want: []string{"lib+10", "lib+20", "lib+30"},
+			end: input.StackNoTable},
+		{name: "an address below the record", code: libAt, locals: libAt + 0x20,
+			want: []string{"lib+10"}, end: input.StackNoTable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &input.CopiedStack{Arch: "loongarch64", ABI: abi64, Mask: 1<<32 - 1, Spaces: spaces()}
+			s.Version = s.Spaces.Process(7, 0).Version()
+			regs := [32]uint64{0: c.code + 0x10, 1: c.code + 0x20, 3: stack, 22: slot(4)}
+			for _, v := range regs {
+				s.Regs = binary.LittleEndian.AppendUint64(s.Regs, v)
+			}
+			for _, v := range []uint64{1, c.locals, slot(7), c.code + 0x20, 2, slot(12), c.code + 0x30} {
+				s.Memory = binary.LittleEndian.AppendUint64(s.Memory, v)
+			}
+			w := newTables(t, elf.EM_X86_64, program, false).For(objects()).Worker()
+			words, end, _ := w.Unwind(s, nil)
+			if got := text(words); !slices.Equal(got, c.want) || end != c.end {
+				t.Errorf("%q, end %d; want %q, %d", got, end, c.want, c.end)
 			}
 		})
 	}

@@ -55,6 +55,7 @@ func TestForeignMachines(t *testing.T) {
 		nop  string // "" where annotate does not know the machine
 	}{
 		{arch: "aarch64", text: 0xffff800080000000, nop: "\x1f\x20\x03\xd5"},
+		{arch: "loongarch64", text: 0x9000000000200000, nop: "\x00\x00\x40\x03"},
 		{arch: "s390x", big: true, text: 0x100000},
 		{arch: "ppc64le", text: 0xc000000000000000},
 		{arch: "armv7l", text: 0x80000000},

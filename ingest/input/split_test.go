@@ -149,6 +149,7 @@ func TestUserIPIndex(t *testing.T) {
 		{arch: "x86_64", mask: 0xff, want: -1},
 		{arch: "aarch64", mask: 1<<33 - 1, want: 32},
 		{arch: "aarch64", mask: 1<<32 - 1, want: -1},
+		{arch: "loongarch64", mask: 1<<32 - 1, want: 0},
 		{arch: "riscv64", mask: ^uint64(0), want: -1},
 		{arch: "", mask: 0xff0fff, want: -1},
 	} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/ingest/machine"
 )
 
 // The addresses of the tables in these tests.
@@ -417,5 +418,14 @@ func TestPLTBad(t *testing.T) {
 		f.Section(name).Size = 1 << 40
 		wantError(t, f.PLT(func(Symbol) bool { return true }),
 			"section "+name+" of 1099511627776 bytes is cut off")
+	}
+}
+
+// TestDecoders: stubs are decoded exactly for the machines with relocations for them.
+func TestDecoders(t *testing.T) {
+	for _, a := range machine.All() {
+		if got := pltDecoders[a.ELF] != nil; got != (a.Dynamic.JumpSlot != 0) {
+			t.Errorf("%v: there is a decoder: %v", a.ELF, got)
+		}
 	}
 }

@@ -84,6 +84,7 @@ func TestBuilds(t *testing.T) {
 			args: []string{"-buildmode=pie", "-ldflags=-s -w -linkmode=external"}},
 		{env: []string{"CGO_ENABLED=0", "GOARCH=386"}, args: []string{strip}},
 		{env: []string{"CGO_ENABLED=0", "GOARCH=arm64"}, args: []string{strip}},
+		{env: []string{"CGO_ENABLED=0", "GOARCH=loong64"}, args: []string{strip}},
 		{env: []string{"CGO_ENABLED=0", "GOARCH=mips"}, args: []string{strip}},
 		{env: []string{"CGO_ENABLED=0", "GOARCH=s390x"}, args: []string{strip}},
 	} {
