@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 	"github.com/therootcompany/xz"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/object/flate"
 )
 
 // Bounds on unpacking. A module with its debug information has up to 100 MB.
@@ -130,7 +130,7 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 	var in io.Reader
 	switch how {
 	case Zlib:
-		in = flate.NewZlibReader(r)
+		in, err = zlib.NewReader(r)
 	case Zstd:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		defer func() {

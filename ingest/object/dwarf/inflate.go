@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+
+	"github.com/klauspost/compress/zlib"
 
 	"symbolize/ingest/files"
-	"symbolize/ingest/object/flate"
 )
 
 // Compression types of Elf32_Chdr and Elf64_Chdr.
@@ -94,20 +94,17 @@ func compressionHeader(r io.Reader, gnu bool, o *LoadOptions) (kind uint32, size
 	return kind, uint64(b.u32()), nil
 }
 
-// zlibReaders are used again: one holds some hundred KiB.
-var zlibReaders = sync.Pool{New: func() any { return flate.NewZlibReader(nil) }}
-
 func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error) {
+	in := bufio.NewReaderSize(r, 256<<10)
 	switch kind {
 	case elfCompressZlib:
-		z := zlibReaders.Get().(*flate.Reader)
-		z.Reset(r)
-		return z, func() {
-			z.Reset(nil)
-			zlibReaders.Put(z)
-		}, nil
+		z, err := zlib.NewReader(in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("inflating: %w", err)
+		}
+		return z, func() { z.Close() }, nil
 	case elfCompressZstd:
-		z := files.ZstdReader(bufio.NewReaderSize(r, 256<<10), inflateFloor)
+		z := files.ZstdReader(in, inflateFloor)
 		return z, func() { z.Close() }, nil
 	}
 	return nil, nil, fmt.Errorf("unknown compression type %d", kind)
