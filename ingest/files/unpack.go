@@ -130,7 +130,7 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 	var in io.Reader
 	switch how {
 	case Zlib:
-		in, err = zlib.NewReader(r)
+		in, err = ZlibReader(r)
 	case Zstd:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		defer func() {
@@ -154,6 +154,9 @@ func UnpackTo(out io.ReaderFrom, how Packing, r io.Reader, limit uint64) (err er
 	}
 	return nil
 }
+
+// ZlibReader returns a reader of a zlib stream (RFC 1950); the error is one of its header.
+func ZlibReader(r io.Reader) (io.ReadCloser, error) { return zlib.NewReader(r) }
 
 // OpenUnpacked opens a file for reading from its start, unpacked by its magic if it is packed. A file
 // that unpacks to more than UnpackBound of its size and 1 GiB has an error of Read.

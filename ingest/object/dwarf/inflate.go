@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/klauspost/compress/zlib"
-
 	"symbolize/ingest/files"
 )
 
@@ -98,7 +96,7 @@ func inflater(kind uint32, r io.Reader) (plain io.Reader, done func(), err error
 	in := bufio.NewReaderSize(r, 256<<10)
 	switch kind {
 	case elfCompressZlib:
-		z, err := zlib.NewReader(in)
+		z, err := files.ZlibReader(in)
 		if err != nil {
 			return nil, nil, fmt.Errorf("inflating: %w", err)
 		}
