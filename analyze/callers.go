@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"symbolize/analyze/callers"
@@ -19,10 +20,16 @@ func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profil
 }
 
 // damagedCalls passes on the error of a table of calls.
-func (s *Session) damagedCalls(err error) { s.warnError(err, DamagedHint, true) }
+func (s *Session) damagedCalls(err error) { s.warnError(err, DamagedHint(err), true) }
 
-// DamagedHint is the hint for a table of the store that could not be read.
-const DamagedHint = "symbolize store verify"
+// DamagedHint returns the hint for a table of the store that could not be read.
+func DamagedHint(err error) string {
+	var outdated *outdatedError
+	if errors.As(err, &outdated) {
+		return "symbolize index --calls " + ingest.ShellWord(outdated.path)
+	}
+	return "symbolize store verify"
+}
 
 // CompleteCallers checks and completes the stacks of a profile that were made of frame pointers, as
 // Naming.Callers does with those of captures, by the tables of the store alone, and notes the questions
@@ -42,17 +49,30 @@ func codeIn(view store.View, o *ingest.Object, damaged func(error)) *callers.Cod
 	if m == nil {
 		return nil
 	}
+	outdated := false
 	for i := range m.Sources {
 		if m.Sources[i].Kind.Format() != store.FormatCalls {
 			continue
 		}
-		if c, err := storedCode(view, o, m, i); err != nil {
+		if m.Sources[i].Outdated() {
+			outdated = true
+		} else if c, err := storedCode(view, o, m, i); err != nil {
 			damaged(err)
 		} else if c != nil {
 			return c
 		}
 	}
+	if outdated {
+		damaged(&outdatedError{o.File.Path})
+	}
 	return nil
+}
+
+// outdatedError is a table of calls that this program reads no more, of a file.
+type outdatedError struct{ path string }
+
+func (e *outdatedError) Error() string {
+	return e.path + ": its table of calls is of an older version"
 }
 
 // codeOf returns the calls of an object: by the table of the session's view, else by the file of this

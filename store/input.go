@@ -391,7 +391,7 @@ func (in *Input) table(info *SourceInfo) (*symtab.Encoded, error) {
 // check reads the whole table and the captured input of a source of an input that is in memory.
 func (in *Input) check(info *SourceInfo) error {
 	e, err := in.table(info)
-	if err != nil {
+	if err != nil || info.Outdated() {
 		return err
 	}
 	var t interface {

@@ -176,6 +176,12 @@ func (info *SourceInfo) Check() error {
 	return nil
 }
 
+// Outdated reports whether the table is of a version that this program reads no more: its file has to
+// be indexed again.
+func (info *SourceInfo) Outdated() bool {
+	return info.Kind == Calls && info.TableVersion < calltab.Version
+}
+
 // newest is the table version that this program writes.
 func (info *SourceInfo) newest() uint32 {
 	switch info.Kind {

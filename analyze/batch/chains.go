@@ -187,7 +187,7 @@ func (c *completer) damaged(err error) {
 	c.trace.Spoil()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := ingest.Warning{Text: err.Error(), Hint: analyze.DamagedHint, Partial: true}
+	w := ingest.Warning{Text: err.Error(), Hint: analyze.DamagedHint(err), Partial: true}
 	if !slices.Contains(c.warnings, w) {
 		c.warnings = append(c.warnings, w)
 	}

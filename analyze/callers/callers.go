@@ -105,8 +105,9 @@ func (w *walker) placeOf(l ingest.LocationID) place {
 	}
 	x := c.Calls.At(at)
 	pl.code, pl.state, pl.function, pl.unknown = true, x.State, x.Func, x.Unknown
-	pl.behind = c.Calls.At(at + 1).State
-	pl.call, pl.returns = c.Calls.Before(at + 1)
+	if pl.call, pl.returns = x.Call, x.Returns; !x.Returns {
+		pl.behind = c.Calls.At(at + 1).State
+	}
 	return pl
 }
 

@@ -134,7 +134,7 @@ func (w *world) complete(stack []string, opts Options) string {
 		if c := w.codes[name]; c != nil {
 			a, _ := c.Addrs.Of(loc.Offset)
 			if i > 0 && !o.Entry && c.Calls.At(a).State != calls.Signal {
-				if _, ok := c.Calls.Before(a + 1); !ok {
+				if !c.Calls.At(a).Returns {
 					w.t.Errorf("%q: frame %d is behind no call", stack, i)
 				}
 			}

@@ -197,7 +197,7 @@ func (g *graph) reachable(owners tails) *reach {
 		list := code.Calls()
 		for i := range list {
 			c := &list[i]
-			e := edge{f, code.Return(c), owner && c.Own, !owner && c.Passes}
+			e := edge{f, c.Return, owner && c.Own, !owner && c.Passes}
 			if !e.own && !e.passes {
 				continue
 			}
@@ -251,7 +251,7 @@ func (g *graph) callersIn(f function) (list []edge, ok bool) {
 		all := x.Calls()
 		for i := range all {
 			if c := &all[i]; (c.Own || c.Passes) && slices.Contains(g.called(f.object, c.Target).all, f) {
-				list = append(list, edge{function{f.object, n}, x.Return(c), c.Own, c.Passes})
+				list = append(list, edge{function{f.object, n}, c.Return, c.Own, c.Passes})
 			}
 		}
 	}

@@ -1,8 +1,11 @@
 package callers
 
 import (
+	"context"
+
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/files"
 	"symbolize/ingest/fold/intern"
 	"symbolize/store/calltab"
 )
@@ -82,9 +85,19 @@ func newWalker(p *ingest.Profile, opts Options, codes []*Code) *walker {
 
 // rewrite makes the new stacks of all samples.
 func (w *walker) rewrite() {
-	for l := range w.known { // in order of their addresses
-		w.known[l] = w.placeOf(ingest.LocationID(l))
+	var objects [][2]int // where the locations of each object begin and end: tables are for one goroutine
+	for l := range w.known {
+		if l == 0 || w.p.Locations[l].Object != w.p.Locations[l-1].Object {
+			objects = append(objects, [2]int{l, l})
+		}
+		objects[len(objects)-1][1] = l + 1
 	}
+	_ = files.Each(context.Background(), 0, len(objects), func(_ context.Context, i int) error {
+		for l := objects[i][0]; l < objects[i][1]; l++ {
+			w.known[l] = w.placeOf(ingest.LocationID(l))
+		}
+		return nil
+	})
 	for i := range w.p.Samples {
 		s := &w.p.Samples[i]
 		if s.Stack != 0 {

@@ -16,18 +16,20 @@
 //	4 inline   the stored bytes of all blocks: chunks, then symbols
 //
 // stored is as in store/symtab. A chunk has the functions and states from its start to that of the next.
-// Its lists are columns, so that they compress:
+// Its lists are columns, so that they compress, and a column has the items of each function together:
 //
 //	functions  distances from the end of the one before or the chunk's start | lengths | flags u8 |
-//	           numbers of calls, of jumps, of callers
+//	           numbers of calls, of jumps, of callers, of states
 //	calls      distances of return addresses from the one before or the function's start |
 //	           kinds u8, with 4 for an own frame and 8 for one that is passed on | targets
 //	jumps      kinds u8 | targets
 //	callers    distances of their numbers, from that of the function
-//	states     n | distances | states u8
+//	states     distances from the one before or the function's start, of the first function the chunk's |
+//	           states u8
 //
-// The target of a Local call or jump is the number of its function, as the distance from that of the one
-// before; of a Resolved one the number of its resolver. The first block of symbols has
+// The target of a Local call or jump is the number of its function, as the distance from that of the
+// function with the call; of a Resolved one the number of its resolver, of an Indirect one 0. The states
+// of a function begin with that at its start. The first block of symbols has
 //
 //	symbols    versions: n | { length | text } | imports | resolvers: { n | { function } }
 //	import     hash of the name u64 | version u16
@@ -43,13 +45,14 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/object/calls"
 	"symbolize/store/symtab"
 )
 
-// Version is the format that this package writes. It reads every version from 1 to this one.
-const Version = 1
+// Version is the format that this package writes, and the only one that it reads.
+const Version = 2
 
 const (
 	magic           = "CALTAB"
@@ -93,7 +96,7 @@ const (
 )
 
 // digestDomain separates digests of tables from other hashes.
-const digestDomain = "symbolize calltab 1\n"
+const digestDomain = "symbolize calltab 2\n"
 
 // Target is where a call or a jump goes.
 type Target struct {
@@ -105,9 +108,9 @@ type Target struct {
 	Own, Passes bool
 }
 
-// Call is a call of a function, behind which it goes on.
+// Call is a call of a function.
 type Call struct {
-	behind uint32 // from the start of the chunk
+	Return addr.Addr // the address behind it
 	Target
 }
 

@@ -89,11 +89,11 @@ func compare(t *testing.T, got *Table, want *calls.Table) {
 		for k, c := range f.Calls() {
 			x := e.target(list[k].Target)
 			x.Own, x.Passes = want.FrameAt(i, list[k])
-			if before, ok := got.Before(list[k].Return); f.Return(&c) != list[k].Return || c.Target != x || !ok || before != x {
+			if p := got.At(c.Return - 1); c.Return != list[k].Return || c.Target != x || !p.Returns || p.Call != x {
 				t.Fatalf("function %d, call %d: %+v, want %+v", i, k, c, x)
 			}
-			if _, ok := got.Before(list[k].Return + 1); ok && k+1 == len(list) {
-				t.Fatalf("a call before an address behind it")
+			if got.At(c.Return).Returns && k+1 == len(list) {
+				t.Fatalf("a call that ends behind the one before")
 			}
 		}
 		var jumps []Target
@@ -222,7 +222,7 @@ func ask(t *Table) {
 		t.At(f.Start())
 		f.Callers()
 		for _, c := range f.Calls() {
-			t.Before(f.Return(&c))
+			t.At(c.Return - 1)
 			t.Import(c.N)
 			t.Variants(c.N)
 		}

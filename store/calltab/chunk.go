@@ -1,8 +1,9 @@
 package calltab
 
 import (
+	"encoding/binary"
 	"math"
-	"slices"
+	"math/bits"
 	"sort"
 
 	"symbolize/ingest/addr"
@@ -10,191 +11,199 @@ import (
 	"symbolize/ingest/object/calls"
 )
 
-// chunk is a decoded chunk. Addresses are from its start.
+// chunk is a chunk in its stored form, in which the items of a function are found by counting: most
+// chunks are asked for one or two addresses.
 type chunk struct {
-	first                       int32
-	start                       addr.Addr
-	starts, ends                []uint32
-	flags                       []byte
-	callsTo, jumpsTo, callersTo []uint32 // by function: where its calls begin; and the end
-	calls                       []Call
-	jumps                       []Target
-	callers                     []int32
-	stateAt                     []uint32
-	states                      []byte
+	first int32 // number of its first function
+	start addr.Addr
+	funcs []row // and one more, where the lists end
+
+	returns, targets, jumpTargets, callers, stateAt []byte // columns of numbers
+	kinds, jumpKinds, states                        []byte
 }
 
-// function returns the number in the chunk of the function at an address, -1 for none.
-func (c *chunk) function(rel uint32) int {
-	i := sort.Search(len(c.starts), func(i int) bool { return c.starts[i] > rel }) - 1
-	if i >= 0 && rel < c.ends[i] {
-		return i
-	}
-	return -1
+// row is a function of a chunk. Addresses are from the chunk's start.
+type row struct {
+	start, end                        uint32
+	calls, jumps, callersAt, statesAt uint32 // where its lists begin
+	flags                             byte
 }
 
-func (c *chunk) state(rel uint32) calls.State {
-	i := sort.Search(len(c.stateAt), func(i int) bool { return c.stateAt[i] > rel }) - 1
-	if i < 0 {
-		return calls.Unproven
-	}
-	return calls.State(c.states[i])
-}
-
-// decode decodes a chunk.
+// decode makes the index of a chunk, and keeps b.
 func (t *Table) decode(e *entry, b []byte) (*chunk, error) {
-	d := chunkDecoder{Reader: decode.New("chunk", b, 0, false), t: t,
-		c: &chunk{first: e.first, start: e.start}}
-	d.functions(int(e.funcs))
-	d.calls()
-	d.c.jumps = d.targets(d.total(d.c.jumpsTo))
-	d.callers()
-	d.states()
+	d := decode.New("chunk", b, 0, false)
+	c := &chunk{first: e.first, start: e.start}
+	if int(e.funcs) > len(b) {
+		return nil, formatError("%d functions in %d bytes", e.funcs, len(b))
+	}
+	c.funcs = make([]row, e.funcs+1)
+	n := len(c.funcs) - 1
+	column := func(set func(i int, v uint32)) {
+		for i := range n {
+			v := d.Uvarint()
+			if v > math.MaxUint32 {
+				d.Fail("%d in a column of functions", v)
+			}
+			set(i, uint32(v))
+		}
+	}
+	column(func(i int, v uint32) { c.funcs[i].start = v })
+	at := uint64(0)
+	column(func(i int, v uint32) {
+		f := &c.funcs[i]
+		at += uint64(f.start)
+		f.start = uint32(at)
+		at += uint64(v)
+		f.end = uint32(at)
+		if at > math.MaxUint32 {
+			d.Fail("a function behind %d", at)
+		}
+	})
+	for i, flags := range d.Bytes(uint64(n)) {
+		if c.funcs[i].flags = flags; flags > knownFlags {
+			d.Fail("flags %#x", flags)
+		}
+	}
+	for _, list := range [...]func(f *row) *uint32{
+		func(f *row) *uint32 { return &f.calls }, func(f *row) *uint32 { return &f.jumps },
+		func(f *row) *uint32 { return &f.callersAt }, func(f *row) *uint32 { return &f.statesAt },
+	} {
+		sum := uint64(0)
+		column(func(i int, v uint32) {
+			if sum += uint64(v); sum > uint64(len(b)) {
+				d.Fail("%d items in %d bytes", sum, len(b))
+				return
+			}
+			*list(&c.funcs[i+1]) = uint32(sum)
+		})
+	}
+	end := c.funcs[n]
+	c.returns = numbers(d, b, end.calls)
+	c.kinds = d.Bytes(uint64(end.calls))
+	c.targets = numbers(d, b, end.calls)
+	c.jumpKinds = d.Bytes(uint64(end.jumps))
+	c.jumpTargets = numbers(d, b, end.jumps)
+	c.callers = numbers(d, b, end.callersAt)
+	c.stateAt = numbers(d, b, end.statesAt)
+	c.states = d.Bytes(uint64(end.statesAt))
+	for _, s := range c.states {
+		if s >= byte(calls.NumStates) {
+			d.Fail("state %d", s)
+		}
+	}
 	if d.Err() == nil && d.Left() > 0 {
 		d.Fail("%d bytes too many", d.Left())
 	}
 	if err := d.Err(); err != nil {
 		return nil, formatError("%v", err)
 	}
-	return d.c, nil
+	return c, nil
 }
 
-type chunkDecoder struct {
-	*decode.Reader
+// numbers reads a column of n numbers.
+func numbers(d *decode.Reader, b []byte, n uint32) []byte {
+	all := b[d.Offset():]
+	rest, ok := skip(all, n)
+	if !ok {
+		d.Fail("%d numbers in %d bytes", n, len(all))
+	}
+	return d.Bytes(uint64(len(all) - len(rest)))
+}
+
+// skip returns what is behind n numbers.
+func skip(b []byte, n uint32) ([]byte, bool) {
+	for n >= 8 && len(b) >= 8 { // they end at the bytes without the highest bit
+		n -= uint32(bits.OnesCount64(^binary.LittleEndian.Uint64(b) & 0x8080808080808080))
+		b = b[8:]
+	}
+	for ; n > 0 && len(b) > 0; b = b[1:] {
+		if b[0] < 0x80 {
+			n--
+		}
+	}
+	return b, n == 0
+}
+
+// items are numbers of a function.
+type items struct {
 	t *Table
-	c *chunk
+	b []byte
 }
 
-// after returns the address at a distance.
-func (d *chunkDecoder) after(at uint32, distance uint64) uint32 {
-	if distance > math.MaxUint32-uint64(at) {
-		d.Fail("an address %d behind %d", distance, at)
-		return at
-	}
-	return at + uint32(distance)
+func (t *Table) items(column []byte, from uint32) items {
+	b, _ := skip(column, from)
+	return items{t, b}
 }
 
-// count fails if there are more items of a byte at least than bytes.
-func (d *chunkDecoder) count(n uint64) int {
-	if n > uint64(d.Left()) {
-		d.Fail("%d items in %d bytes", n, d.Left())
-		return 0
+func (x *items) uvarint() uint64 {
+	v, ok := decode.CutUvarint(&x.b)
+	if !ok {
+		x.t.fail(formatError("a number of more than 64 bits"))
 	}
-	return int(n)
+	return v
 }
 
-func (d *chunkDecoder) functions(n int) {
-	c := d.c
-	n = d.count(uint64(n))
-	c.starts, c.ends = make([]uint32, n), make([]uint32, n)
-	distances := make([]uint64, n)
-	for i := range distances {
-		distances[i] = d.Uvarint()
-	}
-	at := uint32(0)
-	for i := range c.starts {
-		c.starts[i] = d.after(at, distances[i])
-		c.ends[i] = d.after(c.starts[i], d.Uvarint())
-		at = c.ends[i]
-	}
-	c.flags = slices.Clone(d.Bytes(uint64(n)))
-	for _, f := range c.flags {
-		if f > knownFlags {
-			d.Fail("flags %#x", f)
-		}
-	}
-	for _, list := range []*[]uint32{&c.callsTo, &c.jumpsTo, &c.callersTo} {
-		*list = make([]uint32, n+1)
-		for i := range n {
-			(*list)[i+1] = d.after((*list)[i], d.Uvarint())
-		}
-	}
+func (x *items) varint() int64 {
+	v := x.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
-// total returns how many items a column has.
-func (d *chunkDecoder) total(to []uint32) int { return d.count(uint64(to[len(to)-1])) }
-
-func (d *chunkDecoder) calls() {
-	c := d.c
-	c.calls = make([]Call, d.total(c.callsTo))
-	for f := range c.starts {
-		at := c.starts[f]
-		for i := c.callsTo[f]; i < c.callsTo[f+1] && int(i) < len(c.calls); i++ {
-			before := at
-			at = d.after(at, d.Uvarint())
-			if at == before || at > c.ends[f] {
-				d.Fail("a call outside of its function")
-			}
-			c.calls[i].behind = at
-		}
-		if d.Err() != nil {
-			return
-		}
-	}
-	for i, x := range d.targets(len(c.calls)) {
-		c.calls[i].Target = x
-	}
+// nearest returns the last function that starts at or before an address; the first one if none does.
+func (c *chunk) nearest(rel uint32) int {
+	return max(sort.Search(len(c.funcs)-1, func(i int) bool { return c.funcs[i].start > rel })-1, 0)
 }
 
-func (d *chunkDecoder) targets(n int) []Target {
-	kinds := d.Bytes(uint64(n))
-	list := make([]Target, len(kinds))
-	last := int64(d.c.first)
-	for i, k := range kinds {
-		x := &list[i]
-		*x = Target{Kind: calls.TargetKind(k &^ (kindOwn | kindPasses)), Own: k&kindOwn != 0,
-			Passes: k&kindPasses != 0}
-		n, limit := uint64(0), uint64(1)
-		switch x.Kind {
-		case calls.Indirect:
-		case calls.Local:
-			last += d.Varint()
-			n, limit = uint64(last), d.t.sum.funcs
-		case calls.Imported:
-			n, limit = d.Uvarint(), d.t.sum.imports
-		case calls.Resolved:
-			n, limit = d.Uvarint(), d.t.sum.resolvers
-		default:
-			d.Fail("a target of kind %d", k)
-		}
-		if n >= limit {
-			d.Fail("target %d of %d", n, limit)
-			return nil
-		}
-		x.N = int32(n)
+// state returns the state at an address, to which function i is the nearest.
+func (t *Table) state(c *chunk, i int, rel uint32) (s calls.State) {
+	x := t.items(c.stateAt, c.funcs[i].statesAt)
+	at := uint64(0)
+	if i > 0 {
+		at = uint64(c.funcs[i].start)
 	}
-	return list
+	for n := c.funcs[i].statesAt; n < c.funcs[i+1].statesAt; n++ {
+		if at += min(x.uvarint(), maxSpan); at > uint64(rel) {
+			break
+		}
+		s = calls.State(c.states[n])
+	}
+	return s
 }
 
-func (d *chunkDecoder) callers() {
-	c := d.c
-	c.callers = make([]int32, d.total(c.callersTo))
-	for f := range c.starts {
-		for i := c.callersTo[f]; i < c.callersTo[f+1] && int(i) < len(c.callers); i++ {
-			n := int64(c.first) + int64(f) + d.Varint()
-			if n < 0 || uint64(n) >= d.t.sum.funcs {
-				d.Fail("caller %d of %d", n, d.t.sum.funcs)
-				return
-			}
-			c.callers[i] = int32(n)
+// before returns the target of the call that ends at an address of function i.
+func (t *Table) before(c *chunk, i int, rel uint32) (Target, bool) {
+	f := &c.funcs[i]
+	x, at := t.items(c.returns, f.calls), uint64(f.start)
+	for n := f.calls; n < c.funcs[i+1].calls && at < uint64(rel); n++ {
+		if at += min(x.uvarint(), maxSpan); at == uint64(rel) {
+			to := t.items(c.targets, n)
+			return t.target(c.first+int32(i), c.kinds[n], to.uvarint()), true
 		}
 	}
+	return Target{}, false
 }
 
-func (d *chunkDecoder) states() {
-	c := d.c
-	c.stateAt = make([]uint32, d.count(d.Uvarint()))
-	at := uint32(0)
-	for i := range c.stateAt {
-		at = d.after(at, d.Uvarint())
-		c.stateAt[i] = at
+// target decodes the target of a call or jump in function f.
+func (t *Table) target(f int32, kind byte, v uint64) Target {
+	x := Target{Kind: calls.TargetKind(kind &^ (kindOwn | kindPasses)), Own: kind&kindOwn != 0,
+		Passes: kind&kindPasses != 0}
+	limit := uint64(1)
+	switch x.Kind {
+	case calls.Indirect:
+	case calls.Local:
+		v, limit = uint64(int64(f)+(int64(v>>1)^-int64(v&1))), t.sum.funcs
+	case calls.Imported:
+		limit = t.sum.imports
+	case calls.Resolved:
+		limit = t.sum.resolvers
+	default:
+		limit = 0
 	}
-	c.states = slices.Clone(d.Bytes(uint64(len(c.stateAt))))
-	for _, s := range c.states {
-		if s >= byte(calls.NumStates) {
-			d.Fail("state %d", s)
-		}
+	if v >= limit {
+		t.fail(formatError("target %d of %d, of kind %d", v, limit, kind))
+		return Target{}
 	}
+	x.N = int32(v)
+	return x
 }
 
 // decodeSymbols decodes the first block of symbols.

@@ -120,7 +120,7 @@ func (e *encoder) callersOf(f int32, called, jumped [][]int32) (list []int32, ok
 	return list, true
 }
 
-// chunks writes the functions.
+// chunks writes the functions and states.
 func (e *encoder) chunks() {
 	funcs := e.t.Funcs
 	e.sum.funcs, e.sum.linker = uint64(len(funcs)), e.t.Linker
@@ -142,16 +142,24 @@ func (e *encoder) chunks() {
 		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(to-from))
 		e.dir[0] = binary.AppendUvarint(e.dir[0], uint64(start-last))
 		last = start
-		e.block(0, e.states(e.functions(from, to, start), start, end))
+		e.block(0, e.chunk(from, to, start, end))
 		from = to
 	}
 }
 
-func (e *encoder) functions(from, to int, at addr.Addr) []byte {
-	var cols [7][]byte
+// chunk returns the chunk of some functions from an address to the start of the next one.
+func (e *encoder) chunk(from, to int, start, end addr.Addr) []byte {
+	var cols [15][]byte
 	put := func(c int, v uint64) { cols[c] = binary.AppendUvarint(cols[c], v) }
-	var list, jumps []Target
-	var callers []byte
+	target := func(c int, x Target, f int) {
+		cols[c] = append(cols[c], byte(x.Kind)|bit(x.Own, kindOwn)|bit(x.Passes, kindPasses))
+		if x.Kind == calls.Local {
+			cols[c+1] = binary.AppendVarint(cols[c+1], int64(x.N)-int64(f))
+		} else {
+			put(c+1, uint64(x.N))
+		}
+	}
+	at := start
 	for f := from; f < to; f++ {
 		fn := &e.t.Funcs[f]
 		put(0, uint64(fn.Start-at))
@@ -165,21 +173,34 @@ func (e *encoder) functions(from, to int, at addr.Addr) []byte {
 		put(5, uint64(len(e.callers[f])))
 		before := fn.Start
 		for _, c := range e.t.CallsOf(f) {
-			put(6, uint64(c.Return-before))
+			put(7, uint64(c.Return-before))
 			before = c.Return
 			x := e.target(c.Target)
 			x.Own, x.Passes = e.t.FrameAt(f, c)
-			list = append(list, x)
+			target(8, x, f)
 		}
 		for _, x := range e.t.JumpsOf(f) {
-			jumps = append(jumps, e.target(x))
+			target(10, e.target(x), f)
 		}
 		for _, c := range e.callers[f] {
-			callers = binary.AppendVarint(callers, int64(c)-int64(f))
+			cols[12] = binary.AppendVarint(cols[12], int64(c)-int64(f))
+		}
+		first, next := fn.Start, end
+		if f == from {
+			first = start
+		}
+		if f+1 < to {
+			next = e.t.Funcs[f+1].Start
+		}
+		rows := e.states(first, next)
+		put(6, uint64(len(rows)))
+		for _, r := range rows {
+			put(13, uint64(r.At-first))
+			first = r.At
+			cols[14] = append(cols[14], byte(r.State))
 		}
 	}
-	b := slices.Concat(cols[:]...)
-	return append(appendTargets(appendTargets(b, list, from), jumps, from), callers...)
+	return slices.Concat(cols[:]...)
 }
 
 func bit(set bool, b byte) byte {
@@ -189,40 +210,15 @@ func bit(set bool, b byte) byte {
 	return 0
 }
 
-func appendTargets(b []byte, list []Target, from int) []byte {
-	for _, x := range list {
-		b = append(b, byte(x.Kind)|bit(x.Own, kindOwn)|bit(x.Passes, kindPasses))
-	}
-	last := int64(from)
-	for _, x := range list {
-		switch x.Kind {
-		case calls.Local:
-			b = binary.AppendVarint(b, int64(x.N)-last)
-			last = int64(x.N)
-		case calls.Imported, calls.Resolved:
-			b = binary.AppendUvarint(b, uint64(x.N))
-		}
-	}
-	return b
-}
-
-// states appends the states of the addresses from start to end.
-func (e *encoder) states(b []byte, start, end addr.Addr) []byte {
+// states returns the rows of the addresses from start to end, the first one at start.
+func (e *encoder) states(start, end addr.Addr) []calls.Row {
 	rows := []calls.Row{{At: start, State: e.t.State(start)}}
 	for ; e.row < len(e.t.States) && e.t.States[e.row].At < end; e.row++ {
 		if r := e.t.States[e.row]; r.At > start && r.At-start <= maxSpan {
 			rows = append(rows, r)
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(rows)))
-	for _, r := range rows {
-		b = binary.AppendUvarint(b, uint64(r.At-start))
-		start = r.At
-	}
-	for _, r := range rows {
-		b = append(b, byte(r.State))
-	}
-	return b
+	return rows
 }
 
 // Hash returns the hash of a symbol's name.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -26,8 +27,6 @@ type Table struct {
 	next    int
 	err     error
 
-	unpacked []byte // memory for a chunk
-
 	versions  []string
 	imports   []byte
 	resolvers [][]int32
@@ -36,7 +35,7 @@ type Table struct {
 }
 
 // keptChunks bounds the memory of decoded chunks.
-const keptChunks = 32
+const keptChunks = 128
 
 // entry describes a chunk.
 type entry struct {
@@ -52,6 +51,9 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 	payload, err := symtab.Payloads(header, magic, Version, tagInline)
 	if err != nil {
 		return nil, fmt.Errorf("table of calls: %w", err)
+	}
+	if v := header[len(magic)]; v < Version {
+		return nil, formatError("version %d, which is read no more", v)
 	}
 	t := &Table{blocks: blocks, inline: payload[tagInline] != nil}
 	if err := t.sum.read(payload[tagSummary]); err != nil {
@@ -101,19 +103,28 @@ func Open(header []byte, blocks symtab.Blocks) (*Table, error) {
 // Err returns the first error of reading blocks.
 func (t *Table) Err() error { return t.err }
 
-// block returns a block, unpacked; a chunk until the next one is asked.
+// fail keeps the first error.
+func (t *Table) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// block returns a block, unpacked, in memory of its own.
 func (t *Table) block(kind symtab.BlockKind, i int) ([]byte, error) {
 	stored, err := t.blocks.Block(kind, i)
 	if err != nil {
 		return nil, err
 	}
+	var packed symtab.Packed
 	if kind == symtab.Strings {
-		b, err := t.symbols[i].Unpack(nil, stored)
-		return slices.Clip(append(b[:0:0], b...)), err
+		packed = t.symbols[i]
+	} else {
+		packed = t.dir[i].packed
 	}
-	b, err := t.dir[i].packed.Unpack(t.unpacked, stored)
-	if cap(b) > cap(t.unpacked) && len(b) != len(stored) {
-		t.unpacked = b[:0]
+	b, err := packed.Unpack(nil, stored)
+	if len(b) == len(stored) {
+		b = slices.Clone(b) // stored is valid until the next block is read
 	}
 	return b, err
 }
@@ -138,8 +149,13 @@ func (t *Table) Digest() (sum [32]byte, err error) {
 		if c == nil {
 			return sum, t.err
 		}
-		for k := range c.starts {
-			covered += uint64(c.ends[k] - c.starts[k])
+		for k := range c.funcs[:len(c.funcs)-1] {
+			f := Func{t, c, k}
+			covered += uint64(c.funcs[k].end - c.funcs[k].start)
+			f.Calls()
+			f.Jumps()
+			f.Callers()
+			t.state(c, k, math.MaxUint32)
 		}
 	}
 	for i := range t.symbols {
@@ -216,6 +232,8 @@ type Place struct {
 	State calls.State
 	// Unknown is set if calls in the function may be missing.
 	Unknown bool
+	Call    Target // of the call that ends behind the address
+	Returns bool   // there is one
 }
 
 // At returns what holds at an address; at a call, of its last byte.
@@ -224,30 +242,18 @@ func (t *Table) At(a addr.Addr) Place {
 	if c == nil {
 		return Place{Func: -1}
 	}
-	p := Place{Func: -1, State: c.state(rel)}
-	if i := c.function(rel); i >= 0 {
-		p.Func, p.Unknown = c.first+int32(i), c.flags[i]&flagUnknown != 0
+	i := c.nearest(rel)
+	p := Place{Func: -1, State: t.state(c, i, rel)}
+	if f := &c.funcs[i]; f.start <= rel && rel < f.end {
+		p.Func, p.Unknown = c.first+int32(i), f.flags&flagUnknown != 0
+		p.Call, p.Returns = t.before(c, i, rel+1)
 	}
 	return p
 }
 
-// Before returns the target of the call that ends at an address.
-func (t *Table) Before(ret addr.Addr) (Target, bool) {
-	c, rel := t.chunkAt(ret - 1)
-	if c == nil {
-		return Target{}, false
-	}
-	i, ok := slices.BinarySearchFunc(c.calls, rel+1, func(x Call, at uint32) int {
-		return int(int64(x.behind) - int64(at))
-	})
-	if !ok {
-		return Target{}, false
-	}
-	return c.calls[i].Target, true
-}
-
 // Func is a function.
 type Func struct {
+	t *Table
 	c *chunk
 	i int
 }
@@ -262,29 +268,60 @@ func (t *Table) Func(n int32) (f Func, ok bool) {
 	if c == nil {
 		return f, false
 	}
-	return Func{c, int(n - c.first)}, true
+	return Func{t, c, int(n - c.first)}, true
 }
 
+// lists returns where its lists begin and end.
+func (f Func) lists() (from, to *row) { return &f.c.funcs[f.i], &f.c.funcs[f.i+1] }
+
+// number returns its number.
+func (f Func) number() int32 { return f.c.first + int32(f.i) }
+
 // Start returns the address of the function.
-func (f Func) Start() addr.Addr { return f.c.start + addr.Addr(f.c.starts[f.i]) }
+func (f Func) Start() addr.Addr { return f.c.start + addr.Addr(f.c.funcs[f.i].start) }
 
 // Calls returns the calls of the function.
-func (f Func) Calls() []Call { return f.c.calls[f.c.callsTo[f.i]:f.c.callsTo[f.i+1]] }
-
-// Return returns the address behind a call of the function.
-func (f Func) Return(c *Call) addr.Addr { return f.c.start + addr.Addr(c.behind) }
+func (f Func) Calls() []Call {
+	from, to := f.lists()
+	list := make([]Call, to.calls-from.calls)
+	returns, targets := f.t.items(f.c.returns, from.calls), f.t.items(f.c.targets, from.calls)
+	at := uint64(from.start)
+	for i := range list {
+		before := at
+		if at += min(returns.uvarint(), maxSpan); at == before || at > uint64(from.end) {
+			f.t.fail(formatError("a call outside of its function"))
+			return nil
+		}
+		list[i] = Call{f.c.start + addr.Addr(at), f.t.target(f.number(), f.c.kinds[int(from.calls)+i], targets.uvarint())}
+	}
+	return list
+}
 
 // Jumps returns the targets of jumps out of the function.
-func (f Func) Jumps() []Target { return f.c.jumps[f.c.jumpsTo[f.i]:f.c.jumpsTo[f.i+1]] }
+func (f Func) Jumps() []Target {
+	from, to := f.lists()
+	list := make([]Target, to.jumps-from.jumps)
+	targets := f.t.items(f.c.jumpTargets, from.jumps)
+	for i := range list {
+		list[i] = f.t.target(f.number(), f.c.jumpKinds[int(from.jumps)+i], targets.uvarint())
+	}
+	return list
+}
 
 // Callers returns the functions that call it, or one that jumps to it, while the frame pointer is of a
 // function further out or their own; false if others may, or if they are many.
 func (f Func) Callers() ([]int32, bool) {
-	return f.c.callers[f.c.callersTo[f.i]:f.c.callersTo[f.i+1]], f.c.flags[f.i]&flagClosed != 0
+	from, to := f.lists()
+	list := make([]int32, to.callersAt-from.callersAt)
+	numbers := f.t.items(f.c.callers, from.callersAt)
+	for i := range list {
+		list[i] = f.t.target(f.number(), byte(calls.Local), numbers.uvarint()).N
+	}
+	return list, from.flags&flagClosed != 0
 }
 
 // Escapes reports whether it may jump to functions that Jumps does not have.
-func (f Func) Escapes() bool { return f.c.flags[f.i]&(flagLeaps|flagUnknown) != 0 }
+func (f Func) Escapes() bool { return f.c.funcs[f.i].flags&(flagLeaps|flagUnknown) != 0 }
 
 // readSymbols reads the blocks of symbols, once.
 func (t *Table) readSymbols() {

@@ -192,6 +192,9 @@ func (v *VerifyResult) source(d *database, m *store.Manifest, i int) {
 	} else if len(raw) > 0 && sha256.Sum256(raw) != info.RawDigest {
 		fail("captured input is not the one that was kept")
 	}
+	if info.Outdated() {
+		return // its bytes are those of its input, which was checked
+	}
 	sum, funcs, err := d.readTable(m, i)
 	switch {
 	case err != nil:

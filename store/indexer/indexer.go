@@ -38,6 +38,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/store"
+	"symbolize/store/calltab"
 	"symbolize/store/symtab"
 )
 
@@ -57,8 +58,8 @@ const namesProducer = Producer - 2
 // apart.
 const demangledProducer = Producer + 1
 
-// callsProducer marks rows of files with a table of calls (Options.Calls).
-const callsProducer = Producer + 2
+// callsProducer marks rows of files with a table of calls (Options.Calls), of calltab.Version.
+const callsProducer = Producer + 1 + calltab.Version
 
 // noUnwindProducer and bareProducer mark rows of files read without unwind tables: everything else,
 // or the symbol tables only (Options.NoUnwind).
