@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -81,8 +80,7 @@ func parseXlated(t *testing.T, text string) (list []translated) {
 // after the programs are gone, with bpftool's: texts, and where each line record begins.
 func TestLiveLayers(t *testing.T) {
 	needLive(t, "clang", "bpftool")
-	dir := "/tmp/lead/bpf/T"
-	os.MkdirAll(dir, 0o755)
+	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	source, err := filepath.Abs("../../fixtures/src/layers/layers.bpf.c")
 	if err != nil {

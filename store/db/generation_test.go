@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func treeSums(tb testing.TB, dir string) map[string]string {
 		if err != nil {
 			return err
 		}
-		sums[path] = fmt.Sprintf("%d %08x", len(b), checksum(nil, b))
+		sums[path] = fmt.Sprintf("%d %08x", len(b), crc32.Checksum(b, castagnoli))
 		return nil
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func TestGenerationsStayWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := fmt.Sprintf("%d %08x", len(b), checksum(nil, b)); got != sum {
+			if got := fmt.Sprintf("%d %08x", len(b), crc32.Checksum(b, castagnoli)); got != sum {
 				t.Fatalf("round %d: %s was %s and is %s", round, name, sum, got)
 			}
 		}
@@ -176,8 +177,15 @@ func TestIndexMadeAgain(t *testing.T) {
 		"damaged": func(path string) { flip(t, filepath.Join(genDir(path, 1), "MANIFEST"), 0.9) },
 		"absent":  func(path string) { os.RemoveAll(filepath.Join(path, gensName)) },
 		"old": func(path string) {
-			text := []byte("symbolize index\nschema 2\nof a form unknown")
+			text := []byte("symbolize index 2\nschema 2\nof a form unknown")
 			os.WriteFile(filepath.Join(genDir(path, 1), indexName), text, 0o644)
+		},
+		"first form": func(path string) { // with checksums in its values
+			name := filepath.Join(genDir(path, 1), indexName)
+			text, _ := os.ReadFile(name)
+			text = bytes.Replace(text, []byte("index 2\n"), []byte("index\n"), 1)
+			text = text[:bytes.LastIndex(text, []byte("end "))]
+			os.WriteFile(name, fmt.Appendf(text, "end %08x\n", crc32.Checksum(text, castagnoli)), 0o644)
 		},
 	} {
 		path := t.TempDir()

@@ -22,7 +22,7 @@ import (
 
 // indexInfo is what the file INDEX of a generation says:
 //
-//	"symbolize index\n"
+//	"symbolize index 2\n"
 //	"schema 3\n"
 //	"level N\n"               the highest of its facts
 //	"facts DIGEST\n"          of each that it has
@@ -30,7 +30,9 @@ import (
 //	"file NAME SIZE CRC\n"    of each file of the database
 //	"end CRC\n"               CRC-32C of all lines before
 //
-// Badger ends the process on some damage to its files, so they are read through before it sees them.
+// Badger ends the process on some damage to its files, and answers a value that it cannot read with
+// an empty one and no error, so the files are read through before it sees them. The first version had
+// a checksum in each value, too.
 type indexInfo struct {
 	level uint64
 	facts map[digest]bool
@@ -61,7 +63,7 @@ func isLog(name string) bool { return strings.HasSuffix(name, ".vlog") }
 const maxIndexInfo = 64 << 20
 
 func (x *indexInfo) encode() []byte {
-	b := fmt.Appendf(nil, "symbolize index\nschema %d\nlevel %d\n", store.SchemaVersion, x.level)
+	b := fmt.Appendf(nil, "symbolize index 2\nschema %d\nlevel %d\n", store.SchemaVersion, x.level)
 	b = appendDigests(appendDigests(b, "facts", x.facts), "past", x.past)
 	for _, s := range x.files {
 		b = fmt.Appendf(b, "file %s %d %08x\n", s.name, s.size, s.sum)
@@ -81,7 +83,7 @@ func appendDigests(b []byte, word string, list map[digest]bool) []byte {
 // parseIndexInfo reads the text of INDEX; path is for messages.
 func parseIndexInfo(path string, b []byte) (*indexInfo, error) {
 	var schema int
-	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), "symbolize index\nschema %d\n",
+	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), "symbolize index 2\nschema %d\n",
 		&schema); err != nil {
 		return nil, store.Damagef("%s: no index", path)
 	}
@@ -232,10 +234,9 @@ func newIndex(root, dir string) (_ *indexWriter, err error) {
 // entryOverhead is about what Badger adds to an entry.
 const entryOverhead = 64
 
-// put adds an entry. The key is kept.
+// put adds an entry. Key and payload are kept.
 func (w *indexWriter) put(key, payload []byte) error {
-	value := seal(key, payload)
-	size := int64(len(key)+len(value)) + entryOverhead
+	size := int64(len(key)+len(payload)) + entryOverhead
 	if w.size+size > maxTxn || w.count == maxTxnEntries {
 		if err := w.txn.Commit(); err != nil {
 			return err
@@ -247,7 +248,7 @@ func (w *indexWriter) put(key, payload []byte) error {
 		w.mapped = 0
 		files.ForgetMapped(w.dir)
 	}
-	return w.txn.SetEntry(badger.NewEntry(key, value))
+	return w.txn.SetEntry(badger.NewEntry(key, payload))
 }
 
 // discard removes a generation that is not finished.

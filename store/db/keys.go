@@ -112,50 +112,6 @@ func rowsAt(b []byte) (level uint64, rows []byte, err error) {
 	return level, b[n:], nil
 }
 
-// Every value is stored as
-//
-//	version u8 | payload length LEB128 | payload | CRC-32C, 4 bytes little-endian
-//
-// with the checksum over key, version, length and payload: Badger answers a value that it cannot
-// read with an empty one and no error.
-const envelopeVersion = 1
-
-// envelopeOverhead bounds an envelope's bytes besides the payload.
-const envelopeOverhead = 1 + binary.MaxVarintLen64 + crc32.Size
-
-// seal returns the stored form of a payload.
-func seal(key, payload []byte) []byte {
-	b := make([]byte, 0, len(payload)+envelopeOverhead)
-	b = append(b, envelopeVersion)
-	b = binary.AppendUvarint(b, uint64(len(payload)))
-	b = append(b, payload...)
-	return binary.LittleEndian.AppendUint32(b, checksum(key, b))
-}
-
-// unseal returns the payload of a stored value, aliasing it. Errors wrap ErrDamaged.
-func unseal(key, value []byte) ([]byte, error) {
-	if len(value) == 0 {
-		return nil, store.Damagef("key %s: value is lost", keyText(key))
-	}
-	if value[0] != envelopeVersion {
-		return nil, store.Damagef("key %s: envelope version %d", keyText(key), value[0])
-	}
-	size, n := binary.Uvarint(value[1:])
-	head := 1 + n
-	if n <= 0 || len(value) < head+crc32.Size || size != uint64(len(value)-head-crc32.Size) {
-		return nil, store.Damagef("key %s: length differs from the value", keyText(key))
-	}
-	end := len(value) - crc32.Size
-	if got := checksum(key, value[:end]); got != binary.LittleEndian.Uint32(value[end:]) {
-		return nil, store.Damagef("key %s: checksum %08x", keyText(key), got)
-	}
-	return value[head:end:end], nil
-}
-
-func checksum(key, value []byte) uint32 {
-	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
-}
-
 // laterRows reports whether path rows of a directory count instead of others.
 func laterRows(level uint64, rows []byte, other uint64, otherRows []byte) bool {
 	return level > other || level == other && bytes.Compare(rows, otherRows) > 0

@@ -39,7 +39,7 @@ type state struct {
 	passed []string
 }
 
-// entries are sealed by nothing: they are in memory. A later one counts instead of the generation's.
+// entries are in memory; one counts instead of the generation's.
 type entries struct {
 	values map[string][]byte
 	size   int64
@@ -515,13 +515,11 @@ func (s *state) get(key []byte) (payload []byte, err error) {
 		if err != nil {
 			return fmt.Errorf("key %s: %w", keyText(key), err)
 		}
-		value, err := item.ValueCopy(nil)
-		if err != nil {
+		if payload, err = item.ValueCopy(nil); err != nil {
 			return store.ReadFailure("key "+keyText(key), err)
 		}
 		s.forget(blockSize)
-		payload, err = unseal(key, value)
-		return err
+		return nil
 	})
 	return payload, err
 }
@@ -564,13 +562,10 @@ func (s *state) page(prefix, from []byte) (page []entry, err error) {
 			defer it.Close()
 			for it.Seek(from); it.Valid() && len(page) < pageKeys && size < pageBytes; it.Next() {
 				e := entry{key: it.Item().KeyCopy(nil)}
-				value, err := it.Item().ValueCopy(nil)
-				if err != nil {
+				if e.payload, err = it.Item().ValueCopy(nil); err != nil {
 					e.err = store.ReadFailure("key "+keyText(e.key), err)
-				} else {
-					e.payload, e.err = unseal(e.key, value)
 				}
-				size += len(e.key) + len(value)
+				size += len(e.key) + len(e.payload)
 				page = append(page, e)
 			}
 			return nil

@@ -109,7 +109,7 @@ func (d *database) Verify(ctx context.Context) (*VerifyResult, error) {
 	}
 	err := errors.Join(v.blobs(ctx, d), v.dirs(ctx, d))
 	v.keys = hashes{}
-	return v, errors.Join(err, v.foreign(d), v.files(ctx, d))
+	return v, errors.Join(err, v.files(ctx, d))
 }
 
 // object checks one object.
@@ -348,19 +348,6 @@ func (v *VerifyResult) dirs(ctx context.Context, d *database) error {
 			if !v.keys.has(maphash.Bytes(seed, manifestKey(row.ID))) {
 				v.add(Dangling, row.ID, dir.Path, "%s is listed and its object is not there", row.Name)
 			}
-		}
-	}
-	return nil
-}
-
-// foreign reports keys that no part of the schema has.
-func (v *VerifyResult) foreign(d *database) error {
-	for e, err := range d.scanAll(nil) {
-		if err != nil {
-			return err
-		}
-		if len(e.key) == 0 || !bytes.Contains([]byte{prefixManifest, prefixDir, prefixBlob, prefixNote}, e.key[:1]) {
-			v.add(Damage, buildid.ID{}, "", "key %x has no known kind", e.key[:min(len(e.key), 40)])
 		}
 	}
 	return nil

@@ -247,7 +247,7 @@ func TestVersions(t *testing.T) {
 	both(path, store.ErrDamaged)
 
 	path = newStore()
-	b := fmt.Appendf(nil, "symbolize index\nschema %d\nof a format unknown", newer)
+	b := fmt.Appendf(nil, "symbolize index 2\nschema %d\nof a format unknown", newer)
 	os.WriteFile(filepath.Join(genDir(path, 1), indexName), b, 0o644)
 	both(path, store.ErrVersion)
 
