@@ -384,7 +384,10 @@ type CallerStats struct {
 
 	// Samples with at least one such pair.
 
-	SamplesRestored, SamplesCut, SamplesGaps uint64
+	SamplesRestored, SamplesCut, SamplesGaps, SamplesRecorded uint64
+
+	SamplesProven uint64            // with such pairs, all proven or restored
+	Unproven      []UnprovenCallers // the others by object
 }
 
 // Add adds the counts of another part of the samples.
@@ -398,6 +401,11 @@ func (c *CallerStats) Add(o *CallerStats) {
 	c.SamplesRestored += o.SamplesRestored
 	c.SamplesCut += o.SamplesCut
 	c.SamplesGaps += o.SamplesGaps
+	c.SamplesRecorded += o.SamplesRecorded
+	c.SamplesProven += o.SamplesProven
+	if len(o.Unproven) > 0 {
+		c.AddUnproven(o.Unproven)
+	}
 }
 
 // Warning is a defect of an input, or another fact for the user.

@@ -71,7 +71,7 @@ func Complete(p *ingest.Profile, opts Options) (q *ingest.Profile,
 		p.Stats.Callers = w.stats
 		return p, nil
 	}
-	w.sums, w.called, w.graph = nil, nil, nil // no more of use, and large
+	w.sums, w.reasons, w.called, w.graph = nil, nil, nil, nil // no more of use, and large
 	q, locations := merge.Restack(p, w.objects, w.places, w.nodes, w.stacks)
 	q.Stats.Callers = w.stats
 	return q, w.chain(locations)
@@ -140,6 +140,7 @@ const (
 	proven
 	restored
 	cut
+	unchecked // a pair that is not of two functions of the process
 )
 
 // stepKey identifies the step from a function without a frame to a return address.
@@ -148,12 +149,31 @@ type stepKey struct {
 	outer ingest.LocationID
 }
 
+// reason returns why a step from a place does not prove its caller.
+func (pl *place) reason(st *step, exact bool) ingest.CallerReason {
+	switch {
+	case st.gaps > 0:
+		return ingest.CallerSkipped
+	case st.kind == cut && pl.code && pl.stateOf(exact) == calls.Used:
+		return ingest.RegisterUsed
+	case st.kind == cut:
+		return ingest.CalledNothing
+	case st.kind != recorded:
+		return ingest.NoCallReason
+	case !pl.code:
+		return ingest.CallsUnknown
+	case pl.stateOf(exact) == calls.Outer:
+		return ingest.CallsAmbiguous
+	}
+	return ingest.RuleUnknown
+}
+
 // step returns what holds between two locations; exact if the inner one is no return address. next is
 // set if the outer one is none.
 func (w *walker) step(inner, outer ingest.LocationID, exact bool) (s step, next bool) {
 	p, r := &w.known[inner], &w.known[outer]
 	if !p.user || !r.user {
-		return step{}, !p.user
+		return step{kind: unchecked}, !p.user
 	}
 	return w.userStep(p, r, outer, exact), false
 }
@@ -262,7 +282,6 @@ func (w *walker) gapAbove(inner []uint32, called tails) step {
 	s := w.gap(inner)
 	if len(called.all) == 1 && called.known {
 		s.insert = append([]uint32{w.placeAt(called.all[0], nil)}, s.insert...)
-		s.kind = restored
 	}
 	return s
 }

@@ -29,24 +29,27 @@ type walker struct {
 	missing uint32                     // of gaps, plus one
 
 	nodes   []intern.Node
-	sums    []sums   // by node
-	called  []uint32 // by stack of p: its node, as of a return address; 0 for none yet
-	stacks  []uint32 // the same as of an exact address, as samples have
+	sums    []sums                // by node
+	reasons []ingest.CallerReason // by node: why its caller is not proven
+	called  []uint32              // by stack of p: its node, as of a return address; 0 for none yet
+	stacks  []uint32              // the same as of an exact address, as samples have
 	changed bool
 	stats   ingest.CallerStats
 }
 
 // sums counts the edges of a stack by kind.
 type sums struct {
-	edges [4]uint8
+	edges [5]uint8
 	gaps  uint8
 }
 
-// codesOf returns the code of a profile's objects, nil if its stacks are to stay.
+// codesOf returns the code of a profile's objects, nil if its stacks are to stay: then they are not
+// counted, either.
 func codesOf(p *ingest.Profile, code func(*ingest.Object) *Code) (codes []*Code) {
 	if p.Names != nil || len(p.Callers) < 2 {
 		return nil
 	}
+	codes = make([]*Code, len(p.Objects))
 	for i := range p.Objects { // imports are looked for in all
 		o := &p.Objects[i]
 		if o.File.Path == ingest.WakersPath { // with reversed parts
@@ -55,12 +58,7 @@ func codesOf(p *ingest.Profile, code func(*ingest.Object) *Code) (codes []*Code)
 		if o.Kind != ingest.ELF || o.ID.IsZero() || o.Reason != ingest.ReasonNone {
 			continue
 		}
-		if c := code(o); c != nil {
-			if codes == nil {
-				codes = make([]*Code, len(p.Objects))
-			}
-			codes[i] = c
-		}
+		codes[i] = code(o)
 	}
 	return codes
 }
@@ -75,7 +73,7 @@ func newWalker(p *ingest.Profile, opts Options, codes []*Code) *walker {
 		cuts:    make(map[uint32]uint32),
 		objects: append([]ingest.Object(nil), p.Objects...), numbers: make(map[intern.Pair]uint32),
 		entries: make(map[ingest.ObjectID]uint32),
-		nodes:   make([]intern.Node, 1, size), sums: make([]sums, 1, size),
+		nodes:   make([]intern.Node, 1, size), sums: make([]sums, 1, size), reasons: make([]ingest.CallerReason, 1, size),
 		stacks: make([]uint32, len(p.Callers)), called: make([]uint32, len(p.Callers))}
 	for _, l := range p.Locations {
 		w.places = append(w.places, intern.Pair{Object: uint32(l.Object), Offset: uint64(l.Offset)})
@@ -104,6 +102,34 @@ func (w *walker) rewrite() {
 			w.count(&w.sums[w.node(s.Stack, true)], s.Count)
 		}
 	}
+	w.countUnproven()
+}
+
+// countUnproven counts the callers that are not proven by object and reason.
+func (w *walker) countUnproven() {
+	counts := make([]uint64, len(w.nodes)) // of samples with the node in their stacks
+	for i := range w.p.Samples {
+		s := &w.p.Samples[i]
+		counts[w.stacks[s.Stack]] += s.Count
+	}
+	type key struct {
+		object uint32
+		reason ingest.CallerReason
+	}
+	sums := make(map[key]uint64)
+	for n := len(w.nodes) - 1; n > 0; n-- { // callees come after their callers
+		counts[w.nodes[n].Parent] += counts[n]
+		if r := w.reasons[n]; r != ingest.NoCallReason && counts[n] > 0 {
+			sums[key{w.places[w.nodes[n].Value].Object, r}] += counts[n]
+		}
+	}
+	list := make([]ingest.UnprovenCallers, 0, len(sums))
+	for k, pairs := range sums {
+		o := &w.objects[k.object]
+		list = append(list, ingest.UnprovenCallers{Kind: o.Kind, ID: o.ID, Path: o.File.Path, Reason: k.reason,
+			Pairs: pairs})
+	}
+	w.stats.AddUnproven(list)
 }
 
 // count adds the edges of the stack of some samples.
@@ -123,6 +149,12 @@ func (w *walker) count(n *sums, samples uint64) {
 	}
 	if n.gaps > 0 {
 		st.SamplesGaps += samples
+	}
+	if n.edges[recorded] > 0 {
+		st.SamplesRecorded += samples
+	}
+	if n.edges[proven]|n.edges[restored] != 0 && n.edges[recorded]|n.edges[cut]|n.gaps == 0 {
+		st.SamplesProven += samples
 	}
 }
 
@@ -154,7 +186,8 @@ func (w *walker) newNode(s ingest.StackID, exact bool) uint32 {
 	if caller == 0 {
 		return w.add(0, uint32(leaf), recorded, 0)
 	}
-	st, exact := w.step(leaf, w.p.Leaves[caller], exact)
+	st, next := w.step(leaf, w.p.Leaves[caller], exact)
+	reason := w.known[leaf].reason(&st, exact)
 	if st.kind == cut {
 		w.changed = true
 		if w.root == 0 {
@@ -163,19 +196,32 @@ func (w *walker) newNode(s ingest.StackID, exact bool) uint32 {
 		n, ok := w.cuts[uint32(leaf)]
 		if !ok {
 			n = w.add(w.root, uint32(leaf), cut, 0)
-			w.cuts[uint32(leaf)] = n
+			w.cuts[uint32(leaf)], w.reasons[n] = n, reason
 		}
 		return n
 	}
-	base, kind := w.node(caller, exact), st.kind
+	base, kind := w.node(caller, next), st.kind
 	for _, pl := range st.insert {
-		base = w.add(base, pl, restored, 0)
+		base = w.add(base, pl, w.insertedKind(pl), 0)
 		w.changed = true
 	}
-	if kind == restored {
+	switch {
+	case kind == restored:
 		kind = proven // the call of the function that was inserted
+	case st.gaps > 0:
+		kind = unchecked // it is no pair
 	}
-	return w.add(base, uint32(leaf), kind, st.gaps)
+	n := w.add(base, uint32(leaf), kind, st.gaps)
+	w.reasons[n] = reason
+	return n
+}
+
+// insertedKind returns the kind of a place that is inserted: a function, or the mark of a gap.
+func (w *walker) insertedKind(place uint32) stepKind {
+	if w.missing > 0 && place == w.missing-1 {
+		return unchecked
+	}
+	return restored
 }
 
 // add adds a node.
@@ -186,6 +232,7 @@ func (w *walker) add(parent, place uint32, kind stepKind, gaps uint8) uint32 {
 	}
 	n.gaps = min(n.gaps+gaps, 255)
 	w.nodes, w.sums = append(w.nodes, intern.Node{Parent: parent, Value: place}), append(w.sums, n)
+	w.reasons = append(w.reasons, ingest.NoCallReason)
 	return uint32(len(w.nodes) - 1)
 }
 

@@ -37,7 +37,9 @@ type Head struct {
 	Kept    uint64         `json:"kept"`              // after filters
 	Lost    uint64         `json:"lost"`              // records that the recorders lost
 	Copied  *report.Copied `json:"copied_stacks,omitempty"`
-	Latency bool           `json:"latency,omitempty"` // values are divided by the parallelism
+	// Callers has what is known of callers in stacks of frame pointers that were checked.
+	Callers *report.Callers `json:"checked_callers,omitempty"`
+	Latency bool            `json:"latency,omitempty"` // values are divided by the parallelism
 
 	unmatched []string
 }
@@ -56,7 +58,7 @@ func newHead(p *ingest.Profile, s *Stacks, opts *Options) Head {
 			h.By = append(h.By, b.String())
 		}
 	}
-	h.Copied = report.NewCopied(&p.Stats.Copied)
+	h.Copied, h.Callers = report.NewCopied(&p.Stats.Copied), report.NewCallers(&p.Stats.Callers)
 	h.Latency = opts.Latency
 	return h
 }
@@ -76,6 +78,9 @@ func (h *Head) write(w *bufio.Writer) {
 	}
 	if h.Copied != nil {
 		fmt.Fprintf(w, "stacks: %s\n", h.Copied)
+	}
+	if h.Callers != nil {
+		fmt.Fprintf(w, "callers: %s\n", h.Callers)
 	}
 	if len(h.Filters) > 0 {
 		for _, f := range h.Filters {

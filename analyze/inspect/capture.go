@@ -46,6 +46,7 @@ type Capture struct {
 	Bundle    *Bundle          `json:"bundle,omitempty"`
 	StackMap  *StackMap        `json:"stack_map,omitempty"`
 	Copied    *report.Copied   `json:"copied_stacks,omitempty"`
+	Callers   *report.Callers  `json:"callers,omitempty"` // if stacks were checked
 	Warnings  []string         `json:"warnings,omitempty"`
 
 	damaged bool
@@ -91,6 +92,7 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 		Stacks: p.DistinctStacks(), Locations: len(p.Locations),
 		Events: eventsOf(p), Objects: objectsOf(p), Programs: programsOf(path, c),
 		StackMap: newStackMap(c.Stacks()), Copied: report.NewCopied(&p.Stats.Copied),
+		Callers: report.NewCallers(&p.Stats.Callers),
 	}
 	if p.Meta.StartNanos != 0 {
 		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)
@@ -191,6 +193,9 @@ func (info *Capture) WriteText(w io.Writer) error {
 		info.Samples, info.Stacks, info.Locations))
 	if info.Copied != nil {
 		t.Row("stacks", info.Copied.String())
+	}
+	if info.Callers != nil {
+		t.Row("callers", info.Callers.String())
 	}
 	info.StackMap.rows(t)
 	t.Field("records", info.recordText())

@@ -38,7 +38,7 @@ func File(ctx context.Context, path string, opts input.Options) (Info, error) {
 			return info, nil
 		}
 	}
-	opts.NoStacks = true
+	opts.NoStacks = opts.Callers == nil
 	c, err := input.Open(ctx, path, opts)
 	if err != nil {
 		return nil, err

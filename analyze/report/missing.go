@@ -56,6 +56,9 @@ func (c *Coverage) WriteShort(w io.Writer, style table.Style) error {
 	return nil
 }
 
+// maxUnproven is how many rows of unproven callers WriteMissing shows; JSON has all.
+const maxUnproven = 20
+
 // shortIndent is the width of the words before the lines of WriteShort.
 const shortIndent = "           "
 
@@ -162,6 +165,7 @@ func (c *Coverage) WriteMissing(w io.Writer) error {
 	}
 	if c.Callers != nil {
 		fmt.Fprintf(out, "callers: %s\n", c.Callers)
+		c.Callers.writeUnproven(out, maxUnproven)
 	}
 	if u := c.Uncalled; u != nil {
 		fmt.Fprintf(out, "callers: %s: words that code without frame pointers left\n%*s%s\n", u, 9, "", u.Hint)

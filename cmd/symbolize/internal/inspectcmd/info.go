@@ -28,7 +28,8 @@ Exit status: 0 done; 1 failed; 2 usage; 3 the file is damaged, the readable part
 // NewInfo makes the command `info`.
 func NewInfo(a *cli.App) *cobra.Command {
 	var to cli.Result
-	var stacks cli.StackMap
+	var inputs cli.InputOptions
+	stacks := &inputs.Stacks
 	cmd := &cobra.Command{
 		Use:     "info [FILE]",
 		Short:   "Describe a capture or an object file",
@@ -37,12 +38,12 @@ func NewInfo(a *cli.App) *cobra.Command {
 		Example: "  symbolize info perf.data\n  symbolize info --format json /usr/bin/perf",
 		Args:    cli.OneArg("FILE"),
 		RunE: a.RunE(func(ctx context.Context, args []string) error {
-			if err := cmp.Or(stacks.Parse(nil), to.Check(args)); err != nil {
+			if err := cmp.Or(stacks.Parse(nil), to.Check(args), inputs.CheckChains()); err != nil {
 				return err
 			}
 			process.SetGC(a.Env.Getenv, process.FoldGC)
-			info, err := inspect.File(ctx, args[0],
-				input.Options{Stacks: stacks.Parsed, Stdin: a.Env.Stdin})
+			opts := input.Options{Stacks: stacks.Parsed, Stdin: a.Env.Stdin}
+			info, err := describe(ctx, a, &inputs, args[0], opts)
 			if errors.Is(err, input.ErrNotCapture) {
 				return ingest.WithHint(err,
 					"info knows perf.data files, pprof profiles, stack maps, ELF files, perf maps and jitdump files")
@@ -62,5 +63,21 @@ func NewInfo(a *cli.App) *cobra.Command {
 	to.AddFlags(cmd, cli.Text, cli.JSON)
 	cmd.Flags().SortFlags = false
 	stacks.AddTo(cmd.Flags())
+	inputs.AddChains(cmd.Flags())
 	return cmd
+}
+
+// describe describes a file; with --chains proven its stacks are checked by the tables of a session.
+func describe(ctx context.Context, a *cli.App, o *cli.InputOptions, path string, opts input.Options) (
+	inspect.Info, error) {
+	if o.Chains != cli.ChainsProven {
+		return inspect.File(ctx, path, opts)
+	}
+	s, err := a.OpenSession(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	opts.Callers = s.InputOptions().Callers
+	info, err := inspect.File(ctx, path, opts)
+	return info, errors.Join(err, s.Close())
 }
