@@ -20,6 +20,8 @@ func TestStatsAdd(t *testing.T) {
 				*v = map[string]uint64{"MMAP": n}
 			case *[8]uint64:
 				v[1], v[7] = n, n
+			case *[]UnprovenCallers: // of two objects, in their order
+				*v = []UnprovenCallers{{Path: "a", Pairs: n}, {Path: "b", Reason: RegisterUsed, Pairs: n}}
 			case *[]Warning:
 				*v = make([]Warning, n)
 			default:

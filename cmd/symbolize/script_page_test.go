@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -22,23 +23,29 @@ func cmdPageData(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: page-data PAGE FILE [ID]")
 	}
-	id := append(args, "data")[2]
-	_, rest, ok := strings.Cut(ts.ReadFile(args[0]), `id="`+id+`">`)
-	text, _, ok2 := strings.Cut(rest, "</script>")
-	if !ok || !ok2 {
-		ts.Fatalf("%s has no data", args[0])
-	}
-	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	ts.Check(err)
-	if !json.Valid(data) { // a heat map's is not deflated
-		data, err = io.ReadAll(flate.NewReader(bytes.NewReader(data)))
-		ts.Check(err)
-	}
-	if !json.Valid(data) {
-		ts.Fatalf("the data of %s is no JSON", args[0])
+	data, err := pageData(ts.ReadFile(args[0]), append(args, "data")[2])
+	if err != nil {
+		ts.Fatalf("%s: %v", args[0], err)
 	}
 	plain := strings.NewReplacer(ts.Getenv("FIXTURES"), "$FIXTURES", `\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(data))
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(plain), 0o644))
+}
+
+// pageData returns the JSON in the element of a page with an ID.
+func pageData(page, id string) ([]byte, error) {
+	_, rest, ok := strings.Cut(page, `id="`+id+`">`)
+	text, _, ok2 := strings.Cut(rest, "</script>")
+	if !ok || !ok2 {
+		return nil, errors.New("the page has no data")
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err == nil && !json.Valid(data) { // a heat map's is not deflated
+		data, err = io.ReadAll(flate.NewReader(bytes.NewReader(data)))
+	}
+	if err == nil && !json.Valid(data) {
+		err = errors.New("the data is not JSON")
+	}
+	return data, err
 }
 
 // cmdSameTests is `same-tests DIFF DATA`: the tests of functions in a differential page equal the

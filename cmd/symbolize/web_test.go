@@ -104,6 +104,21 @@ func TestWeb(t *testing.T) {
 	}
 }
 
+// TestWebChains: stacks of frame pointers are completed in the page, too.
+func TestWebChains(t *testing.T) {
+	const dir = "../../fixtures/callers/"
+	_, body := ask(t, http.MethodGet, startWeb(t, "--chains", "proven", "--symfs", dir, dir+"callers.data"))
+	data, err := pageData(body, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{`"inner"`, `"[callers unknown]"`} {
+		if !strings.Contains(string(data), name) {
+			t.Errorf("the page has no frame %s", name)
+		}
+	}
+}
+
 // TestWebOpen: --open gives the address to the browser that the user has chosen.
 func TestWebOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
