@@ -26,22 +26,18 @@ type BPFUsage struct {
 
 // ProgramUse describes how one BPF program was used.
 type ProgramUse struct {
-	ID       uint32           `json:"id"`
-	Type     string           `json:"type"`
-	Name     string           `json:"name"` // in full, if the capture has it
-	Tag      string           `json:"tag"`
-	UID      uint32           `json:"uid"`
-	Runs     uint64           `json:"run_count"`
-	RunTime  uint64           `json:"run_time_ns"`
-	PerRun   float64          `json:"ns_per_run"`
-	Share    float64          `json:"cpu_share"` // of one CPU, over the recording
-	Missed   uint64           `json:"recursion_misses,omitempty"`
-	Unloaded bool             `json:"unloaded,omitempty"` // while it was recorded
-	Maps     []UsedMap        `json:"maps,omitempty"`
-	Attached []bpf.Attachment `json:"attached,omitempty"`
-	Holders  []bpf.Holder     `json:"holders,omitempty"`
-	Pins     []string         `json:"pins,omitempty"`
-	More     uint64           `json:"more,omitempty"` // of the last three, left out
+	ID       uint32    `json:"id"`
+	Type     string    `json:"type"`
+	Name     string    `json:"name"` // in full, if the capture has it
+	Tag      string    `json:"tag"`
+	UID      uint32    `json:"uid"`
+	Runs     uint64    `json:"run_count"`
+	RunTime  uint64    `json:"run_time_ns"`
+	PerRun   float64   `json:"ns_per_run"`
+	Share    float64   `json:"cpu_share"` // of one CPU, over the recording
+	Missed   uint64    `json:"recursion_misses,omitempty"`
+	Unloaded bool      `json:"unloaded,omitempty"` // while it was recorded
+	Maps     []UsedMap `json:"maps,omitempty"`
 }
 
 // UsedMap is a map of a program.
@@ -89,7 +85,7 @@ func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 func (u *BPFUsage) program(p *bpf.ProgramStats, name string) ProgramUse {
 	x := ProgramUse{ID: p.ID, Type: bpfprog.TypeName(p.Type), Name: cmp.Or(name, p.Name),
 		Tag: p.Tag, UID: p.UID, Runs: p.Runs, RunTime: p.RunTime, Missed: p.Missed,
-		Unloaded: p.Gone, Attached: p.Attached, Holders: p.Holders, Pins: p.Pins, More: p.More}
+		Unloaded: p.Gone}
 	if x.Runs > 0 {
 		x.PerRun = float64(x.RunTime) / float64(x.Runs)
 	}
@@ -131,19 +127,17 @@ func (u *BPFUsage) write(w io.Writer) error {
 	if u == nil || len(u.Programs) == 0 {
 		return nil
 	}
-	t := table.New(true, true, true, true, true).Names(9, 7, 8, 6)
-	head, skip := []string{"TIME", "RUNS", "NS/RUN", "CPU", "PROGRAM", "TYPE", "ATTACHED TO", "MAPS",
-		"HELD BY", "NAME"}, 0
+	t := table.New(true, true, true, true, true).Names(7, 6)
+	head, skip := []string{"TIME", "RUNS", "NS/RUN", "CPU", "PROGRAM", "TYPE", "MAPS", "NAME"}, 0
 	if !u.Counted {
-		t, skip = table.New(true).Names(5, 3, 4, 2), 4
+		t, skip = table.New(true).Names(3, 2), 4
 	}
 	t.Row(head[skip:]...)
 	for i := range u.Programs {
 		p := &u.Programs[i]
 		t.Row([]string{table.Quantity(p.RunTime, "nanoseconds"), table.Thousands(p.Runs),
 			strconv.FormatFloat(p.PerRun, 'f', 0, 64), table.Percent(p.RunTime, u.Duration),
-			strconv.Itoa(int(p.ID)), p.Type, cmp.Or(p.AttachedTo(), "-"), cmp.Or(p.UsesMaps(), "-"),
-			cmp.Or(p.HeldBy(), "-"), cmp.Or(p.Name, "-")}[skip:]...)
+			strconv.Itoa(int(p.ID)), p.Type, cmp.Or(p.UsesMaps(), "-"), p.Label()}[skip:]...)
 	}
 	return t.Print(w)
 }
@@ -151,49 +145,22 @@ func (u *BPFUsage) write(w io.Writer) error {
 // someOf is how many things a cell of a table lists; the JSON has all.
 const someOf = 3
 
-// some joins the first of a list and the number of the others.
-func some(list []string, more uint64) string {
-	more += uint64(max(0, len(list)-someOf))
-	list = list[:min(len(list), someOf)]
-	if more > 0 {
-		list = append(slices.Clip(list), fmt.Sprintf("%d more", more))
+// UsesMaps returns the names of the program's maps, as text: the first ones, and how many more.
+func (p *ProgramUse) UsesMaps() string {
+	var list []string
+	for _, m := range p.Maps[:min(len(p.Maps), someOf)] {
+		list = append(list, cmp.Or(m.Name, fmt.Sprintf("%s %d", m.Type, m.ID)))
+	}
+	if more := len(p.Maps) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
 	}
 	return table.Join(", ", list...)
 }
 
-// AttachedTo returns where the program is attached, as text.
-func (p *ProgramUse) AttachedTo() string {
-	var list []string
-	for _, a := range p.Attached {
-		text := table.Join(" ", a.How, a.To)
-		if a.Times > 1 {
-			text += fmt.Sprintf(" ×%d", a.Times)
-		}
-		list = append(list, text)
-	}
-	return some(list, 0)
-}
-
-// UsesMaps returns the names of the program's maps, as text.
-func (p *ProgramUse) UsesMaps() string {
-	var list []string
-	for _, m := range p.Maps {
-		list = append(list, cmp.Or(m.Name, fmt.Sprintf("%s %d", m.Type, m.ID)))
-	}
-	return some(list, 0)
-}
-
-// HeldBy returns the processes and pins that keep the program loaded, as text.
-func (p *ProgramUse) HeldBy() string {
-	var list []string
-	for _, h := range p.Holders {
-		if text := fmt.Sprintf("%s (%d)", h.Comm, h.PID); !slices.Contains(list, text) {
-			list = append(list, text)
-		}
-	}
-	list = append(list, p.Pins...)
+// Label returns the program's name, with a remark if the program was unloaded.
+func (p *ProgramUse) Label() string {
 	if p.Unloaded {
-		list = append([]string{"unloaded meanwhile"}, list...)
+		return cmp.Or(p.Name, "-") + " (unloaded meanwhile)"
 	}
-	return some(list, p.More)
+	return cmp.Or(p.Name, "-")
 }

@@ -102,14 +102,10 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 func addCosts(h *bundlebuild.Host, counted bool) error {
 	l := &bpf.Stats{Lost: 2, Programs: []bpf.ProgramStats{
 		{ID: 42, Tag: "b0b0b0b0b0b0b0b0", Name: "on_write", Type: 17, Runs: 7, RunTime: 800,
-			Attached: []bpf.Attachment{{How: "perf_event", To: "cpu-clock", Link: 3, Times: 2}},
-			Pins:     []string{"/sys/fs/bpf/<script>alert(1)</script>\x1b[31m"}},
+			Maps: []bpf.MapStats{{ID: 9, Name: "<script>alert(1)</script>\x1b[31m"}}},
 		{ID: 41, Tag: "a0a0a0a0a0a0a0a0", Name: "on_sys_enter", Type: 17, UID: 5, Gone: true,
 			Runs: 1_234_567, RunTime: 400_000_000, Missed: 1,
-			Maps:     []bpf.MapStats{{ID: 3, Name: "counts", Type: 5}, {ID: 4, Type: 27}},
-			Attached: []bpf.Attachment{{How: "raw_tracepoint", To: "sys_enter", Link: 2}},
-			Holders: []bpf.Holder{{PID: 9, Comm: "agent", By: bpf.ByProgram},
-				{PID: 9, Comm: "agent", By: bpf.ByLink}}},
+			Maps: []bpf.MapStats{{ID: 3, Name: "counts", Type: 5}, {ID: 4, Type: 27}}},
 	}}
 	if counted {
 		l.Begin, l.End = bundlebuild.Begin+h.Boottime, bundlebuild.EndOfAll+h.Boottime

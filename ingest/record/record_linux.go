@@ -148,7 +148,7 @@ func (s *session) newRecorders() ([]recorder, error) {
 	if err != nil {
 		return list, err
 	}
-	use := newUses(s, usage.Options{Proc: s.opts.HostProc, OtherPIDs: procs.otherNumbers()})
+	use := newUses(s)
 	list = append(list, use)
 	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, uses: use}
 	if len(s.opts.Maps) > 0 {
@@ -389,14 +389,14 @@ func (s *session) log(format string, args ...any) {
 	}
 }
 
-// uses records how BPF programs are used.
+// uses records what BPF programs cost.
 type uses struct {
 	*usage.Recorder
 	s *session
 }
 
-func newUses(s *session, proc usage.Options) *uses {
-	return &uses{usage.NewRecorder(proc, s.opts.BPFStats,
+func newUses(s *session) *uses {
+	return &uses{usage.NewRecorder(s.opts.BPFStats,
 		usage.Reports{Log: s.log, Warn: s.warn, Ahead: s.warnAhead}), s}
 }
 

@@ -9,8 +9,7 @@ import (
 )
 
 // The entry bpf/programs.json of a bundle records how BPF programs were used: how often and how
-// long each ran, where it was attached, which maps it has and which processes hold it. It is one
-// JSON object, of at most 64 MiB:
+// long each ran, and which maps it has. It is one JSON object, of at most 64 MiB:
 //
 //	begin, end  the time over which runs were counted, 0 both if the kernel counted none
 //	lost        programs that were left out, beyond the recorder's bound
@@ -29,23 +28,9 @@ import (
 //	run_ns      time spent in them, likewise
 //	missed      runs that recursion prevented, likewise
 //	maps        [{id, name, type}], type being enum bpf_map_type; in the program's order
-//	attached    [{how, to, link, times}]: see below
-//	holders     [{pid, comm, by}]: processes with descriptors of the program ("program"), of a
-//	            link to it ("link") or of a perf event that runs it ("perf_event")
-//	pins        paths in file systems of type bpf that hold the program or a link to it
-//	more        attachments, holders and pins that were left out, beyond the recorder's bound
 //
 // Times are ns of CLOCK_BOOTTIME, the clock of load_time. Members without a value are left out.
 // Readers pass over members that they do not know.
-//
-// In attached, how is the type of event: libbpf's name of an attach type ("trace_fentry",
-// "cgroup_inet_egress", "tcx_ingress"), or "raw_tracepoint", "tracepoint", "kprobe",
-// "kretprobe", "uprobe", "uretprobe", "perf_event", "xdp", "tc_ingress", "tc_egress",
-// "netfilter". to is the target of the attachment, as text: a tracepoint, a function of the
-// kernel, a path with an offset after "+", a network interface, a directory of cgroups. It is
-// absent if it could not be found out. link is the number of the link, absent if there is none;
-// several links that only differ in their numbers, such as perf events of each CPU, are one
-// with their count in times, and the least number.
 
 // MaxStats is the largest list that is read.
 const MaxStats = 64 << 20
@@ -63,23 +48,19 @@ func (l *Stats) Counted() bool { return l.End > l.Begin }
 
 // ProgramStats is how one program was used.
 type ProgramStats struct {
-	ID       uint32       `json:"id"`
-	Tag      string       `json:"tag,omitempty"`
-	Name     string       `json:"name,omitempty"`
-	Type     uint32       `json:"type"` // enum bpf_prog_type
-	UID      uint32       `json:"uid,omitempty"`
-	Loaded   uint64       `json:"loaded,omitempty"`
-	First    uint64       `json:"first,omitempty"`
-	Last     uint64       `json:"last,omitempty"`
-	Gone     bool         `json:"gone,omitempty"`
-	Runs     uint64       `json:"runs,omitempty"`
-	RunTime  uint64       `json:"run_ns,omitempty"`
-	Missed   uint64       `json:"missed,omitempty"`
-	Maps     []MapStats   `json:"maps,omitempty"`
-	Attached []Attachment `json:"attached,omitempty"`
-	Holders  []Holder     `json:"holders,omitempty"`
-	Pins     []string     `json:"pins,omitempty"`
-	More     uint64       `json:"more,omitempty"` // of the last three, beyond the recorder's bound
+	ID      uint32     `json:"id"`
+	Tag     string     `json:"tag,omitempty"`
+	Name    string     `json:"name,omitempty"`
+	Type    uint32     `json:"type"` // enum bpf_prog_type
+	UID     uint32     `json:"uid,omitempty"`
+	Loaded  uint64     `json:"loaded,omitempty"`
+	First   uint64     `json:"first,omitempty"`
+	Last    uint64     `json:"last,omitempty"`
+	Gone    bool       `json:"gone,omitempty"`
+	Runs    uint64     `json:"runs,omitempty"`
+	RunTime uint64     `json:"run_ns,omitempty"`
+	Missed  uint64     `json:"missed,omitempty"`
+	Maps    []MapStats `json:"maps,omitempty"`
 }
 
 // MapStats is a map that a program uses.
@@ -88,28 +69,6 @@ type MapStats struct {
 	Name string `json:"name,omitempty"`
 	Type uint32 `json:"type"` // enum bpf_map_type
 }
-
-// Attachment is a place at which the kernel runs a program.
-type Attachment struct {
-	How   string `json:"how"`
-	To    string `json:"to,omitempty"`
-	Link  uint32 `json:"link,omitempty"`
-	Times uint32 `json:"times,omitempty"` // links like this one, if there are several
-}
-
-// Holder is a process that keeps a program loaded or attached.
-type Holder struct {
-	PID  int32  `json:"pid"`
-	Comm string `json:"comm,omitempty"`
-	By   string `json:"by"` // ByProgram, ByLink or ByPerfEvent
-}
-
-// The values of Holder.By.
-const (
-	ByProgram   = "program"
-	ByLink      = "link"
-	ByPerfEvent = "perf_event"
-)
 
 // EncodeStats returns the list as bytes: equal lists give equal ones. It sorts the programs.
 func EncodeStats(l *Stats) ([]byte, error) {

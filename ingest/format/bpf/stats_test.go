@@ -12,10 +12,8 @@ func example() *Stats {
 		{ID: 9, Type: 6, Name: "drop"},
 		{ID: 4, Tag: "0123456789abcdef", Name: "count", Type: 5, UID: 7, Loaded: 500, First: 1000,
 			Last: 4000, Gone: true, Runs: 10, RunTime: 300, Missed: 1,
-			Maps:     []MapStats{{ID: 3, Name: "counts", Type: 1}},
-			Attached: []Attachment{{How: "tracepoint", To: "sys_enter", Link: 2}},
-			Holders:  []Holder{{PID: 77, Comm: "worker", By: ByLink}},
-			Pins:     []string{"/sys/fs/bpf/count"}},
+			Maps: []MapStats{{ID: 3, Name: "counts", Type: 1}},
+		},
 	}}
 }
 

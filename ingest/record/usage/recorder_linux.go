@@ -26,21 +26,17 @@ const (
 	countEvery = 100 * time.Millisecond
 	// watchEvery is the interval of listing programs if runs are not counted.
 	watchEvery = time.Second
-	// scanEvery is the interval of searching where new programs are attached.
-	scanEvery = time.Second
-	// minShare: the pause between two scans is at least this many times the duration of a scan.
+	// minShare: the pause between two readings is at least this many times the duration of one.
 	minShare = 50
 	// maxPrograms limits the programs of a list, of some hundred bytes each.
 	maxPrograms = 1 << 16
-	// maxUses limits the attachments, the holders and the pins of a program.
-	maxUses = 256
+	// maxMaps limits the maps of a program.
+	maxMaps = 256
 )
 
-// Recorder records how BPF programs are used: how often and how long they run, where they are
-// attached, which maps they use, and the processes that hold them.
+// Recorder records how often and how long BPF programs run, and which maps they use.
 type Recorder struct {
 	reports Reports
-	proc    Options
 	count   bool      // make the kernel count runs
 	stats   io.Closer // makes the kernel count runs; nil: not requested
 	counted bool      // the kernel counts runs
@@ -56,11 +52,6 @@ type Recorder struct {
 	lost     uint64
 	lostID   uint32 // newest of the lost programs
 
-	unscanned bool // there are programs newer than the last scan
-	scanned   time.Time
-	scanTook  time.Duration
-	scanErr   string // last error, reported once
-
 	quit, done chan struct{}
 }
 
@@ -73,8 +64,8 @@ type Reports struct {
 }
 
 // NewRecorder makes a Recorder. count makes the kernel count the runs of programs meanwhile.
-func NewRecorder(proc Options, count bool, reports Reports) *Recorder {
-	return &Recorder{reports: reports, proc: proc, count: count, info: make([]byte, bpf.InfoLen),
+func NewRecorder(count bool, reports Reports) *Recorder {
+	return &Recorder{reports: reports, count: count, info: make([]byte, bpf.InfoLen),
 		maps: &sys.MapReader{}, programs: make(map[uint32]*program)}
 }
 
@@ -90,7 +81,6 @@ func (c *Recorder) Start() {
 	c.counted = c.stats != nil || statsEnabled()
 	c.begin = boottime()
 	c.poll()
-	c.scan()
 	c.quit, c.done = make(chan struct{}), make(chan struct{})
 	go c.loop()
 }
@@ -124,17 +114,7 @@ func (c *Recorder) loop() {
 		began := time.Now()
 		c.poll()
 		pause = max(least, minShare*time.Since(began))
-		if c.due() {
-			c.scan()
-		}
 	}
-}
-
-// due reports whether a scan is due.
-func (c *Recorder) due() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unscanned && time.Since(c.scanned) >= max(scanEvery, minShare*c.scanTook)
 }
 
 // Stop reads the counts a last time.
@@ -146,7 +126,6 @@ func (c *Recorder) Stop() {
 	<-c.done
 	c.quit = nil
 	c.poll()
-	c.scan()
 }
 
 // Close stops the kernel's counting, as does the end of this process.
@@ -206,29 +185,6 @@ func (c *Recorder) read(id uint32) {
 	}
 	p.last = countersOf(c.info)
 	p.at, p.Last = c.polled, now
-}
-
-// scan finds the attachments of programs and the processes that hold them. Earlier findings are
-// kept.
-func (c *Recorder) scan() {
-	began := time.Now()
-	c.mu.Lock()
-	c.unscanned = false // programs loaded during the scan need another one
-	c.mu.Unlock()
-	uses, err := scanHost(c.proc)
-	if text := fmt.Sprint(err); err != nil && text != c.scanErr {
-		c.scanErr = text
-		c.reports.Warn("where BPF programs are attached is known in part only: %s",
-			strings.ReplaceAll(text, "\n", "; "))
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, u := range uses {
-		if p := c.programs[id]; p != nil {
-			p.addUse(u)
-		}
-	}
-	c.scanned, c.scanTook = time.Now(), time.Since(began)
 }
 
 // Runs returns the number and total time of all programs' runs; ok is false if the kernel did not
@@ -329,8 +285,8 @@ func (c *Recorder) addProgram(id uint32, fd int, now uint64) *program {
 	if p.Loaded < c.begin {
 		p.base, p.First = countersOf(c.info), c.begin
 	}
-	c.programs[id], c.unscanned = p, true
-	n := min(order.Uint32(c.info[infoMapsAt:]), maxUses)
+	c.programs[id] = p
+	n := min(order.Uint32(c.info[infoMapsAt:]), maxMaps)
 	if n == 0 {
 		return p
 	}
@@ -360,37 +316,4 @@ func (c *Recorder) mapOf(id uint32) bpf.MapStats {
 		m.Name, m.Type = h.Name, h.Type
 	}
 	return m
-}
-
-// addUse adds the results of a scan.
-func (p *program) addUse(u *Use) {
-	for _, a := range u.Attached {
-		i := slices.IndexFunc(p.Attached, func(x bpf.Attachment) bool {
-			return x.How == a.How && x.To == a.To
-		})
-		switch {
-		case i >= 0:
-			p.Attached[i] = a
-		case len(p.Attached) < maxUses:
-			p.Attached = append(p.Attached, a)
-		default:
-			p.More++
-		}
-	}
-	p.Holders = union(p.Holders, u.Holders, &p.More)
-	p.Pins = union(p.Pins, u.Pins, &p.More)
-}
-
-// union appends the new items to a list, up to maxUses, and counts the others.
-func union[T comparable](to, from []T, more *uint64) []T {
-	for _, x := range from {
-		switch {
-		case slices.Contains(to, x):
-		case len(to) < maxUses:
-			to = append(to, x)
-		default:
-			*more++
-		}
-	}
-	return to
 }

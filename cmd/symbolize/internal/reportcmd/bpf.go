@@ -57,8 +57,7 @@ func (t *bpfTable) tables() []flame.Table {
 	}
 	out := flame.Table{Name: "BPF", Note: note, Columns: append(columns[skip:],
 		column{Name: "id", Kind: flame.NumberColumn}, column{Name: "name", Kind: flame.TextColumn},
-		column{Name: "type", Kind: flame.TextColumn}, column{Name: "attached to", Kind: flame.TextColumn},
-		column{Name: "maps", Kind: flame.TextColumn}, column{Name: "held by", Kind: flame.TextColumn})}
+		column{Name: "type", Kind: flame.TextColumn}, column{Name: "maps", Kind: flame.TextColumn})}
 	if len(t.usages) > 1 {
 		out.Columns = append(out.Columns, column{Name: "capture", Kind: flame.TextColumn})
 	}
@@ -66,7 +65,7 @@ func (t *bpfTable) tables() []flame.Table {
 		for k := range u.Programs {
 			p := &u.Programs[k]
 			row := []any{p.RunTime, p.Runs, p.PerRun, p.Share, p.ID}[skip:]
-			for _, text := range []string{p.Name, p.Type, p.AttachedTo(), p.UsesMaps(), p.HeldBy()} {
+			for _, text := range []string{p.Label(), p.Type, p.UsesMaps()} {
 				row = append(row, ingest.Printable(text))
 			}
 			if len(t.usages) > 1 {
