@@ -217,9 +217,10 @@ func (s *Session) InputOptions() input.Options {
 		stacks.PathOf = s.pathOf
 	}
 	opts := input.Options{
-		Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs, CPUs: o.CPUs,
-		Branches: o.Branches, Runs: o.Runs, Payloads: o.Payloads, Weight: o.Weight, WakerDepth: o.WakerDepth, Pods: o.Pods, Time: o.Time, Keep: o.Keep,
-		Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
+		Selection: input.Selection{Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs,
+			CPUs: o.CPUs, Time: o.Time, Keep: o.Keep, Weight: o.Weight, WakerDepth: o.WakerDepth,
+			Branches: o.Branches, Runs: o.Runs},
+		Payloads: o.Payloads, Pods: o.Pods, Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(), Loads: o.Loads,
 		Now:      s.clocks,

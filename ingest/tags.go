@@ -42,7 +42,7 @@ const (
 	Mispredicted  = "mispredicted"
 )
 
-// BranchTag is the key of the tag for samples made by input.Options.Runs; the other constants are
+// BranchTag is the key of the tag for samples made by input.Selection.Runs; the other constants are
 // its values.
 const (
 	BranchTag     = "part"

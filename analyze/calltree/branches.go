@@ -35,7 +35,7 @@ type BranchRow struct {
 	text string
 }
 
-// NewBranches adds up the branches of a profile that was read with input.Options.Branches,
+// NewBranches adds up the branches of a profile that was read with input.Selection.Branches,
 // without inlined calls, most frequent first. limit is how many rows are kept; 0 for all.
 func NewBranches(p *ingest.Profile, opts Options, limit int) *Branches {
 	by := slices.Clone(opts.By)

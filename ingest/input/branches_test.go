@@ -115,7 +115,7 @@ func TestBranches(t *testing.T) {
 					{}, {From: cU, To: 0x401000},
 				}})
 		}
-		p := fold(t, c.Bytes(), Options{Branches: true})
+		p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: true}})
 		want := []string{
 			":7: /bin/x+0x1000 [kernel.kallsyms]+0x20 2 2",
 			":7: /bin/x+0x1000 [unmapped] 2 2", ":7: /bin/x+0x2000 /bin/x+0x1000 2 2",
@@ -133,7 +133,7 @@ func TestBranches(t *testing.T) {
 	}
 	c := newCapture()
 	c.hit(7, 1, cU, 0x400010)
-	cp, err := openBytes(t, c.Bytes(), Options{Branches: true})
+	cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{Branches: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestRuns(t *testing.T) {
 		for _, big := range []bool{false, true} {
 			c := branchCapture(big, branchAny)
 			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
-			p := fold(t, c.Bytes(), Options{Branches: true, Runs: true})
+			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: true, Runs: true}})
 			var got []string
 			for i := range p.Samples {
 				s := &p.Samples[i]

@@ -68,7 +68,7 @@ func TestBundleStacks(t *testing.T) {
 	if err := c.Replay(t.Context(), nil); err == nil {
 		t.Error("stacks were replayed one by one")
 	}
-	_, filtered := foldPath(t, path, Options{Stacks: StackOptions{Key: key}, Comms: []string{"nobody"}})
+	_, filtered := foldPath(t, path, Options{Stacks: StackOptions{Key: key}, Selection: Selection{Comms: []string{"nobody"}}})
 	if filtered.Stats.Samples > 0 || filtered.Stats.FilteredOut == 0 {
 		t.Errorf("%d samples of nobody", filtered.Stats.Samples)
 	}
@@ -151,7 +151,7 @@ func TestBundleSamples(t *testing.T) {
 	load := func(events ...map[string]any) *ingest.Profile {
 		h.Manifest = map[string]any{"samples": events}
 		writeFile(t, path, h.Bundle())
-		_, p := foldPath(t, path, Options{Keep: ingest.Keep{PID: true}})
+		_, p := foldPath(t, path, Options{Selection: Selection{Keep: ingest.Keep{PID: true}}})
 		return p
 	}
 	p := load(event("cpu-clock", "nanoseconds", 100, ""), event("off-cpu", "nanoseconds", 0, "8:8"))

@@ -210,7 +210,7 @@ func manyThings(bigEndian bool) []byte {
 func TestSameForAnyWorkers(t *testing.T) {
 	for _, big := range []bool{false, true} {
 		data := manyThings(big)
-		opts := Options{Keep: ingest.Keep{PID: true, CPU: true}}
+		opts := Options{Selection: Selection{Keep: ingest.Keep{PID: true, CPU: true}}}
 		opts.Workers = 1
 		want := fold(t, data, opts)
 		if len(want.Samples) < 100 || want.DistinctStacks() < 50 {
@@ -297,10 +297,10 @@ func refold(t *testing.T, c *Capture, p *ingest.Profile, keep ingest.Keep) []str
 
 func TestReplayIsTheProfile(t *testing.T) {
 	for _, opts := range []Options{
-		{}, {Keep: ingest.Keep{PID: true, TID: true, CPU: true}}, {Event: "page-faults"},
-		{PIDs: []int32{101,
-			105}},
-		{Comms: []string{"app1", ":104"}}, {Workers: 3},
+		{}, {Selection: Selection{Keep: ingest.Keep{PID: true, TID: true, CPU: true}}}, {Selection: Selection{Event: "page-faults"}},
+		{Selection: Selection{PIDs: []int32{101,
+			105}}},
+		{Selection: Selection{Comms: []string{"app1", ":104"}}}, {Workers: 3},
 	} {
 		c, err := openBytes(t, manyThings(false), opts)
 		if err != nil {
@@ -372,8 +372,8 @@ func TestReplayAddresses(t *testing.T) {
 func TestFilters(t *testing.T) {
 	data := manyThings(false)
 	all := fold(t, data, Options{})
-	for _, opts := range []Options{{Event: "cpu-clock"}, {Comms: []string{"app0"}},
-		{PIDs: []int32{103}}} {
+	for _, opts := range []Options{{Selection: Selection{Event: "cpu-clock"}}, {Selection: Selection{Comms: []string{"app0"}}},
+		{Selection: Selection{PIDs: []int32{103}}}} {
 		p := fold(t, data, opts)
 		if p.Stats.Samples == 0 || p.Stats.FilteredOut == 0 ||
 			p.Stats.Samples+p.Stats.FilteredOut != all.Stats.Samples {
@@ -391,7 +391,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("events %+v, want %s alone", p.Events, opts.Event)
 		}
 	}
-	c, err := openBytes(t, data, Options{Event: "cycles"})
+	c, err := openBytes(t, data, Options{Selection: Selection{Event: "cycles"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestFilters(t *testing.T) {
 		`no event "cycles" in it, only cpu-clock, page-faults`) {
 		t.Errorf("unknown event: %v", err)
 	}
-	if p := fold(t, data, Options{PIDs: []int32{9999}}); len(p.Samples) != 0 || len(p.Events) == 0 {
+	if p := fold(t, data, Options{Selection: Selection{PIDs: []int32{9999}}}); len(p.Samples) != 0 || len(p.Events) == 0 {
 		t.Errorf("nothing passes the filter: %d samples, %d events", len(p.Samples), len(p.Events))
 	}
 }
@@ -410,7 +410,7 @@ func TestEventWithoutModifiers(t *testing.T) {
 	c.Events[0].Name = "cycles:uppp"
 	c.EventDesc()
 	c.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 5, Chain: []uint64{perfbuild.ContextUser, 0x1010}})
-	p := fold(t, c.Bytes(), Options{Event: "cycles"})
+	p := fold(t, c.Bytes(), Options{Selection: Selection{Event: "cycles"}})
 	if len(p.Events) != 1 || p.Events[0].Name != "cycles:uppp" || len(p.Samples) != 1 {
 		t.Errorf("events %+v, %d samples", p.Events, len(p.Samples))
 	}
@@ -463,7 +463,7 @@ func TestKeep(t *testing.T) {
 		want: 2},
 		{keep: ingest.Keep{CPU: true},
 			want: 4}, {keep: ingest.Keep{TID: true, CPU: true}, want: 4}} {
-		if p := fold(t, c.Bytes(), Options{Keep: tc.keep}); len(p.Samples) != tc.want {
+		if p := fold(t, c.Bytes(), Options{Selection: Selection{Keep: tc.keep}}); len(p.Samples) != tc.want {
 			t.Errorf("%+v: %d samples, want %d: %q", tc.keep, len(p.Samples), tc.want, dump(p))
 		}
 	}

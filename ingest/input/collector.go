@@ -36,8 +36,8 @@ type collector struct {
 	// eventFormats are those of the events of the file; nil for events without.
 	eventFormats []*eventFormat
 	addresses    fieldPlaces                 // of tags
-	weights      []*perfdata.TracepointField // by event of the file; nil without Options.Weight
-	derived      *derivation                 // nil unless Options.Event is one
+	weights      []*perfdata.TracepointField // by event of the file; nil without Selection.Weight
+	derived      *derivation                 // nil unless Selection.Event is one
 	states       map[uint64]string           // names of the states of threads, by bit
 	unwinder     Unwinder                    // nil if no sample has a copied stack
 	noTable      map[uint32]uint32           // see locator

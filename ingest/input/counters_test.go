@@ -103,7 +103,7 @@ func TestReadings(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, big endian %t", tc.name, big), func(t *testing.T) {
 				c := groupCapture(big, tc.format, tc.flags)
 				tc.build(c)
-				p := fold(t, c.Bytes(), Options{Event: tc.event})
+				p := fold(t, c.Bytes(), Options{Selection: Selection{Event: tc.event}})
 				if got := dump(p); !slices.Equal(got, tc.want) {
 					t.Errorf("got  %q\nwant %q", got, tc.want)
 				}

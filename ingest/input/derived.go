@@ -78,7 +78,7 @@ var pairPresets = map[string][]string{
 	"lock":  {"lock:contention_begin,lock:contention_end:tid,lock_addr"},
 }
 
-// derive makes the event of Options.Event of other events. ok is false for other names.
+// derive makes the event of Selection.Event of other events. ok is false for other names.
 func (c *collector) derive() (ok bool, err error) {
 	d := &derivation{roles: make([]eventRole, len(c.Records.File.Events))}
 	name := c.opts.Event

@@ -250,7 +250,7 @@ func (c *collector) syscall(x *perfdata.TracepointField, raw []byte) string {
 	return x.String(raw, big)
 }
 
-// chooseWeight prepares Options.Weight; events without the field are left out.
+// chooseWeight prepares Selection.Weight; events without the field are left out.
 func (c *collector) chooseWeight() (err error) {
 	name := c.opts.Weight
 	if name == "" {

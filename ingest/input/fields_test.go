@@ -41,17 +41,17 @@ func TestFields(t *testing.T) {
 			{tags: "field:node,field:comm", want: []string{" 1", "node=-1 comm=ab 1",
 				"node=0 comm=ab 1", "node=1 comm=ab 1", "node=2 comm=ab 1"}},
 		} {
-			p := fold(t, allocCapture(big).Bytes(), Options{Keep: ingest.Keep{Tags: tc.tags}})
+			p := fold(t, allocCapture(big).Bytes(), Options{Selection: Selection{Keep: ingest.Keep{Tags: tc.tags}}})
 			if got := tagLines(p); !slices.Equal(got, tc.want) {
 				t.Errorf("%s, big endian %t: %q, want %q", tc.tags, big, got, tc.want)
 			}
 		}
-		p := fold(t, allocCapture(big).Bytes(), Options{Weight: "bytes_alloc"})
+		p := fold(t, allocCapture(big).Bytes(), Options{Selection: Selection{Weight: "bytes_alloc"}})
 		if got := dump(p); !slices.Equal(got, []string{":7: [unmapped] 4 600"}) ||
 			p.Events[0].Unit != "bytes" || p.Stats.FilteredOut != 1 {
 			t.Errorf("big endian %t: %q, %+v", big, got, p.Events)
 		}
-		p = fold(t, allocCapture(big).Bytes(), Options{Weight: "node"})
+		p = fold(t, allocCapture(big).Bytes(), Options{Selection: Selection{Weight: "node"}})
 		if p.Stats.BadRecords != 1 || p.Stats.Weight != 3 || p.Events[0].Unit != "count" {
 			t.Errorf("a number below 0: %+v", p.Stats)
 		}
@@ -106,7 +106,7 @@ func TestFieldsPrinted(t *testing.T) {
 			{event: "raw_syscalls:sys_enter", tags: "field:why", want: []string{"why=0 3"}},
 			{event: "pair:syscalls", want: []string{"pair=9999 1", "pair=futex 1", "pair=read 1"}},
 		} {
-			p := fold(t, callCapture(big).Bytes(), Options{Event: tc.event, Keep: ingest.Keep{Tags: tc.tags}})
+			p := fold(t, callCapture(big).Bytes(), Options{Selection: Selection{Event: tc.event, Keep: ingest.Keep{Tags: tc.tags}}})
 			if got := tagLines(p); !slices.Equal(got, tc.want) {
 				t.Errorf("%s %s, big endian %t: %q, want %q", tc.event, tc.tags, big, got, tc.want)
 			}
@@ -124,7 +124,7 @@ func TestFieldPlaces(t *testing.T) {
 		for i, site := range []uint64{0xffffffff81000002, 0xffffffff90000000, 5} {
 			c.Sample(perfbuild.Sample{PID: 7, Time: uint64(20 + i), IP: 0x400010, Raw: c.AllocRaw(site, 1, 0, "ab")})
 		}
-		p := fold(t, c.Bytes(), Options{Event: "kmem:kmalloc", Keep: ingest.Keep{Tags: "field:call_site"}})
+		p := fold(t, c.Bytes(), Options{Selection: Selection{Event: "kmem:kmalloc", Keep: ingest.Keep{Tags: "field:call_site"}}})
 		var got []string
 		for i := range p.Samples {
 			for tag := range p.AllTags(&p.Samples[i]) {
@@ -153,11 +153,11 @@ func TestFieldErrors(t *testing.T) {
 		opts Options
 		want string
 	}{
-		{name: "unknown", c: allocCapture(false), opts: Options{Weight: "size"},
+		{name: "unknown", c: allocCapture(false), opts: Options{Selection: Selection{Weight: "size"}},
 			want: "no field size of a tracepoint in it, only call_site, bytes_alloc, node, comm"},
-		{name: "text", c: allocCapture(false), opts: Options{Weight: "comm"},
+		{name: "text", c: allocCapture(false), opts: Options{Selection: Selection{Weight: "comm"}},
 			want: "the field comm is not a number"},
-		{name: "no tracepoint", c: plain, opts: Options{Keep: ingest.Keep{Tags: "field:size"}},
+		{name: "no tracepoint", c: plain, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "field:size"}}},
 			want: "no field size: no tracepoint with a format in it"},
 	} {
 		cp, err := openBytes(t, tc.c.Bytes(), tc.opts)

@@ -35,7 +35,7 @@ func TestGuests(t *testing.T) {
 		if got := dump(p); !slices.Equal(got, want) {
 			t.Errorf("big endian %t:\ngot  %q\nwant %q", big, got, want)
 		}
-		if p := fold(t, c.Bytes(), Options{Comms: []string{"guest 55"}}); p.Stats.Samples != 2 {
+		if p := fold(t, c.Bytes(), Options{Selection: Selection{Comms: []string{"guest 55"}}}); p.Stats.Samples != 2 {
 			t.Errorf("%d samples of the guest, want 2", p.Stats.Samples)
 		}
 	}

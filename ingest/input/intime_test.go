@@ -101,7 +101,7 @@ func TestWaitsOfParts(t *testing.T) {
 		parts[cpu].record(t, fmt.Sprintf("%d %d switch 0 R 11", at, cpu))
 		parts[cpu].record(t, fmt.Sprintf("%d %d switch 11 S 0", at+4, cpu))
 	}
-	c, err := Open(t.Context(), writeParts(t, parts), Options{Event: ingest.OffCPUEvent})
+	c, err := Open(t.Context(), writeParts(t, parts), Options{Selection: Selection{Event: ingest.OffCPUEvent}})
 	if err != nil {
 		t.Fatal(err)
 	}

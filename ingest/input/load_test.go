@@ -149,7 +149,7 @@ func TestHostileCounts(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "stacks.data")
 	writeFile(t, path, packed)
-	_, p := foldPath(t, path, Options{Keep: ingest.Keep{PID: true}})
+	_, p := foldPath(t, path, Options{Selection: Selection{Keep: ingest.Keep{PID: true}}})
 	kept := uint64(len(p.Samples))
 	if kept < 1<<18 || kept > 1<<18+4*uint64(len(packed)) || p.Stats.Samples != 3*kept {
 		t.Errorf("%d rows of %d, %d samples", kept, many, p.Stats.Samples)

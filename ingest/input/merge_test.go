@@ -12,7 +12,7 @@ import (
 )
 
 func TestMergeOfOne(t *testing.T) {
-	p := fold(t, manyThings(false), Options{Keep: ingest.Keep{PID: true}})
+	p := fold(t, manyThings(false), Options{Selection: Selection{Keep: ingest.Keep{PID: true}}})
 	got, err := merge.Profiles([]*ingest.Profile{p})
 	if err != nil {
 		t.Fatal(err)

@@ -20,16 +20,14 @@ import (
 // StandardInput is the path of Options.Stdin.
 const StandardInput = "-"
 
-// Options select the samples of a capture, and provide other sources of facts.
-type Options struct {
+// Selection chooses the samples of a capture, their weights, and the labels that they keep.
+type Selection struct {
 	// Event selects an event; "" for all. Of a perf.data it may be a derived one (ingest.OffCPUEvent
 	// and the like).
 	Event string
 	// WakerDepth, with ingest.OffCPUEvent, adds to each stack those of the threads that woke the
 	// thread, that woke that one, up to this many.
 	WakerDepth int
-	// Pods has the pods of ingest.PodTags.
-	Pods *pods.Table
 
 	Comms []string    // only these thread names; none for all
 	PIDs  []int32     // only these processes; none for all
@@ -47,6 +45,14 @@ type Options struct {
 	// Runs, with Branches, adds data for profile-guided optimization: the sampled addresses, and
 	// the code between two branches. ingest.BranchTag distinguishes the samples.
 	Runs bool
+}
+
+// Options select the samples of a capture, and provide other sources of facts.
+type Options struct {
+	Selection
+
+	// Pods has the pods of ingest.PodTags.
+	Pods *pods.Table
 	// Payloads notes the places of the kernel's addresses in the fields of tracepoints, so that Seen
 	// receives them: ReplaySample.Payload prints their symbols.
 	Payloads bool
@@ -288,13 +294,13 @@ func (c *collector) recordTimes() (first, last uint64, err error) {
 	return min(first, last), last, nil
 }
 
-// errNoTimes is the error of Options.Time for captures without times.
+// errNoTimes is the error of Selection.Time for captures without times.
 func errNoTimes(path string) error {
 	return fmt.Errorf("%s: samples have no times; --time cannot select", path)
 }
 
 // refuseRecords refuses options that need single samples, for captures of counted stacks.
-func (o *Options) refuseRecords(path string) error {
+func (o *Selection) refuseRecords(path string) error {
 	if o.Time.set {
 		return errNoTimes(path)
 	}
@@ -302,7 +308,7 @@ func (o *Options) refuseRecords(path string) error {
 }
 
 // refuseFields refuses options that need fields which only perf.data files have.
-func (o *Options) refuseFields(path string) error {
+func (o *Selection) refuseFields(path string) error {
 	switch {
 	case o.Weight != "":
 		return fmt.Errorf("%s: no tracepoints in it", path)

@@ -78,8 +78,8 @@ func TestLatencyExample(t *testing.T) {
 			sample(9*second+2+i*second/100, 100+tid, bar)
 		}
 	}
-	p := fold(t, c.Bytes(), Options{Event: "cpu-clock",
-		Keep: ingest.Keep{Tags: ingest.ParallelismTag}})
+	p := fold(t, c.Bytes(), Options{Selection: Selection{Event: "cpu-clock",
+		Keep: ingest.Keep{Tags: ingest.ParallelismTag}}})
 	overhead, latency := make(map[uint64]float64), make(map[uint64]float64)
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -101,7 +101,7 @@ func TestLatencyExample(t *testing.T) {
 // TestParallelismUnknown: a recording without context switches has no parallelism, and the error
 // names the option that records them. Lost records are reported.
 func TestParallelismUnknown(t *testing.T) {
-	keep := Options{Keep: ingest.Keep{Tags: ingest.ParallelismTag}}
+	keep := Options{Selection: Selection{Keep: ingest.Keep{Tags: ingest.ParallelismTag}}}
 	c := waitsCapture(false)
 	c.record(t, "1 0 clock 11")
 	unknown, err := openBytes(t, c.Bytes(), keep)

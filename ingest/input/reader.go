@@ -307,11 +307,11 @@ type branchReader struct {
 	flags uint64 // of the current entry
 	words []byte
 
-	parts []branchPart // of Options.Runs, undelivered, the last first
+	parts []branchPart // of Selection.Runs, undelivered, the last first
 	part  string       // of the current one
 }
 
-// branchPart is a sample made for Options.Runs; its stack has the nonzero elements of pcs.
+// branchPart is a sample made for Selection.Runs; its stack has the nonzero elements of pcs.
 type branchPart struct {
 	part string
 	pcs  [2]uint64
@@ -323,7 +323,7 @@ const (
 	wasMispredicted
 )
 
-// chooseBranches prepares Options.Branches.
+// chooseBranches prepares Selection.Branches.
 func (c *collector) chooseBranches() error {
 	if !c.opts.Branches {
 		return nil

@@ -78,8 +78,8 @@ func TestRepeatedSamples(t *testing.T) {
 		}
 		return p
 	}
-	for _, opts := range []Options{{Workers: 1}, {Workers: 3}, {Workers: 1, Keep: ingest.Keep{PID: true}},
-		{Workers: 1, Event: "page-faults"}, {Workers: 1, Comms: []string{"app"}}} {
+	for _, opts := range []Options{{Workers: 1}, {Workers: 3}, {Workers: 1, Selection: Selection{Keep: ingest.Keep{PID: true}}},
+		{Workers: 1, Selection: Selection{Event: "page-faults"}}, {Workers: 1, Selection: Selection{Comms: []string{"app"}}}} {
 		p, once := inChunks(repeatedSamples(rounds), opts), inChunks(repeatedSamples(1), opts)
 		checkProfile(t, p)
 		if p.Stats.Samples != rounds*once.Stats.Samples || p.Stats.Frames != rounds*once.Stats.Frames ||

@@ -81,7 +81,7 @@ func TestBundleWall(t *testing.T) {
 			events: 1},
 		{event: "", want: map[string]uint64{"": 700, "S": 5000, "D": 600, "R": 30, "R+": 4}, events: 2},
 	} {
-		_, p := foldPath(t, wallBundle(t, "cpu-clock", "off-cpu"), Options{Event: tt.event})
+		_, p := foldPath(t, wallBundle(t, "cpu-clock", "off-cpu"), Options{Selection: Selection{Event: tt.event}})
 		got, total := make(map[string]uint64), uint64(0)
 		for i := range p.Samples {
 			got[p.Tag(&p.Samples[i], ingest.StateTag)] += p.Samples[i].Weight
@@ -136,8 +136,8 @@ func TestBundleWakers(t *testing.T) {
 		{1, map[string]uint64{"100 200 by ": 1, "600 500 [woken by] 100 200 by wake": 2,
 			"600 500 [woken by an interrupt] 100 200 by [interrupt]": 4}},
 	} {
-		_, p := foldPath(t, path, Options{Event: "off-cpu", WakerDepth: tt.depth,
-			Keep: ingest.Keep{Tags: ingest.WakerTag}})
+		_, p := foldPath(t, path, Options{Selection: Selection{Event: "off-cpu", WakerDepth: tt.depth,
+			Keep: ingest.Keep{Tags: ingest.WakerTag}}})
 		got := make(map[string]uint64)
 		for i := range p.Samples {
 			text := ""
@@ -164,15 +164,15 @@ func TestBundleWallErrors(t *testing.T) {
 		opts   Options
 		want   string // part of the error; "" for none
 	}{
-		{events: []string{"off-cpu"}, opts: Options{Event: "wall"},
+		{events: []string{"off-cpu"}, opts: Options{Selection: Selection{Event: "wall"}},
 			want: `no event "wall" in it, only off-cpu`},
-		{events: []string{"cpu-clock"}, opts: Options{Event: "off-cpu"},
+		{events: []string{"cpu-clock"}, opts: Options{Selection: Selection{Event: "off-cpu"}},
 			want: `no event "off-cpu" in it, only cpu-clock`},
-		{events: []string{"cpu-clock"}, opts: Options{Keep: ingest.Keep{Tags: "state"}},
+		{events: []string{"cpu-clock"}, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "state"}}},
 			want: "no state"},
-		{events: []string{"off-cpu"}, opts: Options{Keep: ingest.Keep{Tags: "state"}}},
-		{events: []string{"off-cpu"}, opts: Options{Keep: ingest.Keep{Tags: "waker"}}, want: "no waker"},
-		{events: []string{"off-cpu"}, opts: Options{Event: "off-cpu", WakerDepth: 1}, want: "no wakers"},
+		{events: []string{"off-cpu"}, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "state"}}}},
+		{events: []string{"off-cpu"}, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "waker"}}}, want: "no waker"},
+		{events: []string{"off-cpu"}, opts: Options{Selection: Selection{Event: "off-cpu", WakerDepth: 1}}, want: "no wakers"},
 	} {
 		c, err := Open(t.Context(), wallBundle(t, tt.events...), tt.opts)
 		if err != nil {

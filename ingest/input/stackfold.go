@@ -34,7 +34,7 @@ type stackFolder struct {
 	event  []int
 	wall   bool // the samples are of ingest.WallEvent
 	wakers bool // samples have the label ingest.WakerTag
-	// woken has the stacks of the wakers by number, with Options.WakerDepth.
+	// woken has the stacks of the wakers by number, with Selection.WakerDepth.
 	woken []wakerStack
 	// wokenBy and interruptBy are the places of the frames between a stack and its waker's.
 	wokenBy, interruptBy uint32

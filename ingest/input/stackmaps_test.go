@@ -473,7 +473,7 @@ func FuzzStacks(f *testing.F) {
 		path := filepath.Join(dir, "maps")
 		writeFile(t, path, mapped)
 		in := &file{path: "fuzz", r: bytes.NewReader(data), size: int64(len(data))}
-		opts := Options{Keep: ingest.Keep{PID: true}, Stacks: StackOptions{
+		opts := Options{Selection: Selection{Keep: ingest.Keep{PID: true}}, Stacks: StackOptions{
 			Maps: map[int32]string{AnyProcess: path}}}
 		form := stackmap.Sniff(&stackmap.Input{R: in.r, Size: in.size})
 		if form == stackmap.NoForm {

@@ -68,7 +68,7 @@ func TestTags(t *testing.T) {
 		{tags: "", want: []string{" 5"}},
 	} {
 		for _, big := range []bool{false, true} {
-			p := fold(t, containedCapture(big).Bytes(), Options{Keep: ingest.Keep{Tags: tc.tags}})
+			p := fold(t, containedCapture(big).Bytes(), Options{Selection: Selection{Keep: ingest.Keep{Tags: tc.tags}}})
 			if got := tagLines(p); !slices.Equal(got, tc.want) {
 				t.Errorf("%s, big endian %t: %q, want %q", tc.tags, big, got, tc.want)
 			}
@@ -85,7 +85,7 @@ func TestTagsNotRecorded(t *testing.T) {
 			c.Events[0].SampleType &^= perfbuild.Time
 		}
 		c.hit(7, 1, cU, 0x400010)
-		cp, err := openBytes(t, c.Bytes(), Options{Keep: ingest.Keep{Tags: tag}})
+		cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{Keep: ingest.Keep{Tags: tag}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,10 +102,10 @@ func TestThreadsAndCPUs(t *testing.T) {
 		opts    Options
 		samples uint64
 	}{
-		{name: "a thread", opts: Options{TIDs: []int32{8}}, samples: 1},
-		{name: "CPUs", opts: Options{CPUs: []int32{0, 2}}, samples: 3},
-		{name: "both", opts: Options{TIDs: []int32{7, 8}, CPUs: []int32{0}}, samples: 2},
-		{name: "none", opts: Options{CPUs: []int32{5}}, samples: 0},
+		{name: "a thread", opts: Options{Selection: Selection{TIDs: []int32{8}}}, samples: 1},
+		{name: "CPUs", opts: Options{Selection: Selection{CPUs: []int32{0, 2}}}, samples: 3},
+		{name: "both", opts: Options{Selection: Selection{TIDs: []int32{7, 8}, CPUs: []int32{0}}}, samples: 2},
+		{name: "none", opts: Options{Selection: Selection{CPUs: []int32{5}}}, samples: 0},
 	} {
 		p := fold(t, containedCapture(false).Bytes(), tc.opts)
 		if p.Stats.Samples != tc.samples || p.Stats.FilteredOut != 5-tc.samples {
@@ -115,7 +115,7 @@ func TestThreadsAndCPUs(t *testing.T) {
 	}
 	c := newCapture()
 	c.hit(7, 1, cU, 0x400010)
-	cp, err := openBytes(t, c.Bytes(), Options{CPUs: []int32{0}})
+	cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{CPUs: []int32{0}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestContainerIDs(t *testing.T) {
 		c := containedCapture(false)
 		c.Cgroup(50, path, at(0))
 		c.Sample(perfbuild.Sample{PID: 7, Time: 9, Cgroup: 50, Chain: []uint64{cU, 0x400010}})
-		p := fold(t, c.Bytes(), Options{Keep: ingest.Keep{Tags: "container"}, Time: exactly(9)})
+		p := fold(t, c.Bytes(), Options{Selection: Selection{Keep: ingest.Keep{Tags: "container"}, Time: exactly(9)}})
 		if got := p.Tag(&p.Samples[0], "container"); got != want {
 			t.Errorf("%s: container %q, want %q", path, got, want)
 		}

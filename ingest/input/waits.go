@@ -391,7 +391,7 @@ func (d *deriver) exec(p pair.Point) {
 	d.threads.Rename(from, p)
 }
 
-// clip returns the length of the part of a span within Options.Time. ok is false if there is none.
+// clip returns the length of the part of a span within Selection.Time. ok is false if there is none.
 func (d *deriver) clip(from, to uint64) (nanos uint64, ok bool) {
 	start, end := max(from, d.c.after), min(to, d.c.until)
 	if end < start || end == start && from < to {
@@ -453,7 +453,7 @@ func (d *deriver) paired(start pair.Point, end uint64) {
 	d.deliverSpan(&derivedSample{subject: start.Label, stack: start.Stack, time: end}, start.Time, end)
 }
 
-// deliverSpan adds the part of a sample within Options.Time.
+// deliverSpan adds the part of a sample within Selection.Time.
 func (d *deriver) deliverSpan(s *derivedSample, from, to uint64) {
 	nanos, ok := d.clip(from, to)
 	if !ok {

@@ -148,10 +148,10 @@ func TestWaits(t *testing.T) {
 				"12 state=running k12: 1 15", "13 state=? [waited since before the recording]: 1 5",
 				"13 state=D k13: 1 11", "13 state=running [ran, not sampled]: 1 3"},
 			warnings: []string{"3 of 7 waits (0.000 s) had not ended"}},
-		{name: "one thread", event: ingest.OffCPUEvent, records: two, opts: Options{TIDs: []int32{12}},
+		{name: "one thread", event: ingest.OffCPUEvent, records: two, opts: Options{Selection: Selection{TIDs: []int32{12}}},
 			want: []string{"12 state=R+ k12: 1 3", "12 state=S k12: 1 0"}},
 		{name: "part of the time", event: ingest.OffCPUEvent, records: two,
-			opts: Options{Time: TimeRange{From: 3, To: 7, set: true}},
+			opts: Options{Selection: Selection{Time: TimeRange{From: 3, To: 7, set: true}}},
 			want: []string{"11 state=S k11: 1 2", "12 state=R+ k12: 1 1"}},
 		{name: "lost", event: ingest.OffCPUEvent,
 			records: "1 0 switch 11 S 12;2 1 switch 21 S 0;3 1 clock 0;8 1 lost;9 0 switch 12 S 11;" +
@@ -192,7 +192,7 @@ func TestWaits(t *testing.T) {
 			want: []string{"10 state=S k10: 1 3", "10 state=running [ran, not sampled]: 1 2", "10 state=running [ran, not sampled]: 1 6",
 				"11 state=new [made, not yet run]: 1 1", "11 state=running [ran, not sampled]: 1 3"}},
 		{name: "records before the first and after the last sample", event: ingest.WallEvent,
-			opts:    Options{Time: TimeRange{To: 1_000_000, Percent: true, set: true}},
+			opts:    Options{Selection: Selection{Time: TimeRange{To: 1_000_000, Percent: true, set: true}}},
 			records: "2 0 in 11;5 0 clock 11;6 0 switch 11 S 0;9 0 in 11;12 0 exit 11;20 1 in 12",
 			want: []string{"11 state=S k11: 1 3", "11 state=running k11: 1 7",
 				"12 state=? [waited since before the recording]: 1 18"}},
@@ -204,7 +204,7 @@ func TestWaits(t *testing.T) {
 			records: "1 0 switch 11 S 12;3 1 waking 21 11;7 0 switch 12 R+ 11;9 0 switch 11 S 12;10 0 clock 12",
 			want:    []string{"11 state=S instead=:12 k12: 1 4", "12 state=R+ instead=:11 k11: 1 2"}},
 		{name: "wakers", event: ingest.OffCPUEvent,
-			opts: Options{Keep: ingest.Keep{TID: true, Tags: "waker"}, WakerDepth: 5},
+			opts: Options{Selection: Selection{Keep: ingest.Keep{TID: true, Tags: "waker"}, WakerDepth: 5}},
 			records: "1 0 switch 11 S 12;2 0 switch 12 S 0;3 1 irq 21 12;4 0 switch 0 R 12;5 0 waking 12 11;" +
 				"6 1 switch 21 S 11;7 1 clock 11",
 			want: []string{"11 state=S waker=:12 k21 [woken by an interrupt] k12 [woken by] k11: 1 5",
@@ -259,7 +259,7 @@ func TestWaitsInNamespace(t *testing.T) {
 			want: []string{"11 state=S k11: 1 4", "11 state=new [made, not yet run]: 1 1", "11 state=running k11: 1 9",
 				"12 state=? [waited since before the recording]: 1 11", "12 state=S k12: 1 2",
 				"12 state=running [ran, not sampled]: 1 2"}},
-		{event: ingest.OffCPUEvent, opts: Options{Keep: ingest.Keep{Tags: "waker"}},
+		{event: ingest.OffCPUEvent, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "waker"}}},
 			records: "1 0 switch 11 S 12;2 0 waking 12 11;3 0 switch 12 S 11;4 0 waking 31 12;5 0 switch 11 S 12",
 			want: []string{"11 state=S k11: 1 0", "11 state=S waker=:12 k11: 1 2",
 				"12 state=S waker=:1031 k12: 1 2"}},
@@ -299,7 +299,7 @@ func TestSomeCPUs(t *testing.T) {
 			for line := range strings.SplitSeq(records, ";") {
 				c.record(t, line)
 			}
-			p := fold(t, c.Bytes(), Options{Event: tt.event, Keep: ingest.Keep{TID: true}})
+			p := fold(t, c.Bytes(), Options{Selection: Selection{Event: tt.event, Keep: ingest.Keep{TID: true}}})
 			if got := waitLines(p); !slices.Equal(got, tt.want) {
 				t.Errorf("%+v:\n got %q\nwant %q", tt, got, tt.want)
 			}
@@ -323,8 +323,8 @@ func TestWakeupsOfOtherCPUs(t *testing.T) {
 		"5 1 switch 21 S 12;6 1 waking 12 21;7 1 switch 12 S 21;8 0 switch 13 S 11", ";") {
 		c.record(t, line)
 	}
-	p := fold(t, c.Bytes(), Options{Event: ingest.OffCPUEvent, WakerDepth: 3,
-		Keep: ingest.Keep{TID: true, Tags: "waker"}})
+	p := fold(t, c.Bytes(), Options{Selection: Selection{Event: ingest.OffCPUEvent, WakerDepth: 3,
+		Keep: ingest.Keep{TID: true, Tags: "waker"}}})
 	want := []string{"11 state=S k11: 1 7", "12 state=S k12: 2 4", "13 state=S k13: 1 0",
 		"21 state=S waker=:12 k12 [woken by] k21: 1 2"}
 	if got := waitLines(p); !slices.Equal(got, want) {
@@ -436,7 +436,7 @@ func TestWaitsOfMachine(t *testing.T) {
 		}
 		for event, want := range map[string]map[int32]uint64{ingest.WallEvent: x.life,
 			ingest.OffCPUEvent: x.waits} {
-			p := fold(t, c.Bytes(), Options{Event: event, Keep: ingest.Keep{TID: true}})
+			p := fold(t, c.Bytes(), Options{Selection: Selection{Event: event, Keep: ingest.Keep{TID: true}}})
 			got := make(map[int32]uint64)
 			for i := range p.Samples {
 				if p.Tag(&p.Samples[i], ingest.StateTag) != "new" || event == ingest.WallEvent {
@@ -460,7 +460,7 @@ func TestWaitsReplay(t *testing.T) {
 			"5 0 switch 12 S 11;6 0 clock 11;9 0 switch 11 S 12;9 0 clock 12", ";") {
 			c.record(t, line)
 		}
-		cp, err := openBytes(t, c.Bytes(), Options{Event: event})
+		cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{Event: event}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -552,8 +552,8 @@ func TestPairs(t *testing.T) {
 			warnings: []string{"1 of 4 pairs (0.000 s) are left out, as their end"}},
 	} {
 		for _, big := range []bool{false, true} {
-			p := fold(t, pairCapture(big).Bytes(), Options{Event: ingest.PairEvent + tt.spec,
-				Keep: ingest.Keep{TID: true}})
+			p := fold(t, pairCapture(big).Bytes(), Options{Selection: Selection{Event: ingest.PairEvent + tt.spec,
+				Keep: ingest.Keep{TID: true}}})
 			if got := waitLines(p); !slices.Equal(got, tt.want) {
 				t.Errorf("%s:\n got %q\nwant %q", tt.spec, got, tt.want)
 			}
@@ -582,24 +582,24 @@ func TestDerivedErrors(t *testing.T) {
 		c                capture
 		opts             Options
 	}{
-		{name: "no switches", c: plain, opts: Options{Event: "off-cpu"},
+		{name: "no switches", c: plain, opts: Options{Selection: Selection{Event: "off-cpu"}},
 			want: "it has no samples of sched:sched_switch, of which off-cpu is made",
 			hint: "perf record -a -g -e sched:sched_switch"},
-		{name: "killed", c: killed, opts: Options{Event: "wall"}, hint: "SIGINT",
+		{name: "killed", c: killed, opts: Options{Selection: Selection{Event: "wall"}}, hint: "SIGINT",
 			want: "its events tracepoint:91, tracepoint:92 have no names and no fields"},
-		{name: "no clock", c: pairCapture(false), opts: Options{Event: "wall"},
+		{name: "no clock", c: pairCapture(false), opts: Options{Selection: Selection{Event: "wall"}},
 			want: "no samples of sched:sched_switch", hint: "-e cpu-clock,sched:sched_switch"},
-		{name: "no pair", c: plain, opts: Options{Event: "pair:lock"},
+		{name: "no pair", c: plain, opts: Options{Selection: Selection{Event: "pair:lock"}},
 			want: "no samples of lock:contention_begin and lock:contention_end"},
-		{name: "a bad pair", c: plain, opts: Options{Event: "pair:a"}, want: `"a" is not a pair`},
+		{name: "a bad pair", c: plain, opts: Options{Selection: Selection{Event: "pair:a"}}, want: `"a" is not a pair`},
 		{name: "no key", c: pairCapture(false), opts: Options{
-			Event: "pair:block:block_rq_issue,block:block_rq_complete:nr"}, want: "no field nr"},
-		{name: "no times", c: noTimes, opts: Options{Event: "off-cpu"}, want: "its records have no times"},
-		{name: "a weight", c: waitsCapture(false), opts: Options{Event: "off-cpu", Weight: "pid"},
+			Selection: Selection{Event: "pair:block:block_rq_issue,block:block_rq_complete:nr"}}, want: "no field nr"},
+		{name: "no times", c: noTimes, opts: Options{Selection: Selection{Event: "off-cpu"}}, want: "its records have no times"},
+		{name: "a weight", c: waitsCapture(false), opts: Options{Selection: Selection{Event: "off-cpu", Weight: "pid"}},
 			want: "no weights of fields"},
-		{name: "a label", c: plain, opts: Options{Keep: ingest.Keep{Tags: "state"}},
+		{name: "a label", c: plain, opts: Options{Selection: Selection{Keep: ingest.Keep{Tags: "state"}}},
 			want: "its samples have no state", hint: "--event off-cpu"},
-		{name: "neither", c: plain, opts: Options{Event: "offcpu"}, want: `no event "offcpu" in it`},
+		{name: "neither", c: plain, opts: Options{Selection: Selection{Event: "offcpu"}}, want: `no event "offcpu" in it`},
 	} {
 		cp, err := openBytes(t, tt.c.Bytes(), tt.opts)
 		if err != nil {
@@ -632,7 +632,7 @@ func TestOffCPUOfPerf(t *testing.T) {
 		sums++
 		w.comm, w.time, w.dsos = "waits", "", nil
 	}
-	c, err := Open(t.Context(), dir+"direct.data", Options{Event: ingest.OffCPUEvent})
+	c, err := Open(t.Context(), dir+"direct.data", Options{Selection: Selection{Event: ingest.OffCPUEvent}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ type InputOptions struct {
 
 	Branches bool // entries of branch stacks in place of samples
 	Payloads bool // the fields of tracepoints are printed
-	Runs     bool // see input.Options.Runs
+	Runs     bool // see input.Selection.Runs
 
 	Weight string // of --weight: a field of tracepoints
 	pair   string // of --pair
