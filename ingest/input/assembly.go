@@ -20,6 +20,7 @@ import (
 // and the counts by source of build IDs.
 type assembly struct {
 	*collector
+	opts  *Options
 	file  *file
 	p     *ingest.Profile
 	exact map[ingest.Location]struct{} // result of correctReturns

@@ -16,11 +16,24 @@ import (
 	"symbolize/ingest/sideband"
 )
 
-// collector is shared by all workers of the second pass. It is read-only except labels and tags,
-// which have locks.
+// collector is shared by all workers of the second pass. It is read-only except labels, tags and
+// places of addresses, which have locks.
 type collector struct {
 	*sideband.State
-	opts    *Options
+	opts *Options
+	selection
+	labelling
+	tracepoints
+	derived  *derivation // nil unless Selection.Event is one
+	states   stateNames
+	unwinder Unwinder          // nil if no sample has a copied stack
+	noTable  map[uint32]uint32 // see locator
+}
+
+// selection says which samples are folded, of which event each is, and what it weighs. It does not
+// change after the first sample was read.
+type selection struct {
+	want    *Selection
 	events  []ingest.Event
 	event   []int          // by event of the file: index in events, -1 if filtered out
 	comms   []bool         // selected, by comm; nil for all
@@ -29,39 +42,42 @@ type collector struct {
 	cpus    map[int32]bool
 	after   uint64 // recorded times of selected samples, both inclusive
 	until   uint64
-	labels  merge.Numbers[merge.Labels]
-	tags    *merge.Numbers[string] // in the form of ingest.JoinTags
-	sources []tagSource            // of the kept tags
-	formats []perfdata.Tracepoint
-	// eventFormats are those of the events of the file; nil for events without.
-	eventFormats []*eventFormat
-	addresses    fieldPlaces                 // of tags
-	weights      []*perfdata.TracepointField // by event of the file; nil without Selection.Weight
-	derived      *derivation                 // nil unless Selection.Event is one
-	states       map[uint64]string           // names of the states of threads, by bit
-	unwinder     Unwinder                    // nil if no sample has a copied stack
-	noTable      map[uint32]uint32           // see locator
+	weights []*perfdata.TracepointField // by event of the file; nil without Selection.Weight
+}
+
+// labelling numbers the labels of samples.
+type labelling struct {
+	labels    merge.Numbers[merge.Labels]
+	tags      *merge.Numbers[string] // in the form of ingest.JoinTags
+	sources   []tagSource            // of the kept tags
+	addresses fieldPlaces            // of tags
 }
 
 // newCollector applies the filters to the events and comms of the file.
 func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
-	c := &collector{State: sb, opts: opts, tags: newTexts()}
+	c := &collector{State: sb, opts: opts, selection: selection{want: &opts.Selection},
+		labelling: labelling{tags: newTexts()}}
 	if err := cmp.Or(c.chooseEvents(), c.chooseTimes(), c.chooseWeight(), c.tagSources(),
 		c.chooseBranches()); err != nil {
 		return nil, err
 	}
-	if len(opts.Comms) > 0 {
-		c.comms = make([]bool, len(sb.CommNames()))
-		for i, name := range sb.CommNames() {
-			c.comms[i] = slices.Contains(opts.Comms, name)
-		}
-	}
-	c.pids, c.tids, c.cpus = setOf(opts.PIDs), setOf(opts.TIDs), setOf(opts.CPUs)
+	c.chooseThreads(sb.CommNames())
 	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
 		return nil, ingest.WithHint(fmt.Errorf("%s: samples have no CPUs; --cpu cannot select",
 			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
 	}
 	return c, nil
+}
+
+// chooseThreads sets the selected threads and CPUs. comms are the names of all threads.
+func (s *selection) chooseThreads(comms []string) {
+	if len(s.want.Comms) > 0 {
+		s.comms = make([]bool, len(comms))
+		for i, name := range comms {
+			s.comms[i] = slices.Contains(s.want.Comms, name)
+		}
+	}
+	s.pids, s.tids, s.cpus = setOf(s.want.PIDs), setOf(s.want.TIDs), setOf(s.want.CPUs)
 }
 
 // setOf returns the set of a list, nil for an empty one.
@@ -84,7 +100,7 @@ func (c *collector) chooseEvents() error {
 			names = append(names, ev.Name)
 		}
 	}
-	wanted := c.opts.Event
+	wanted := c.want.Event
 	if at := ingest.EventNamed(names, wanted); at >= 0 {
 		wanted = names[at]
 	}
@@ -102,14 +118,14 @@ func (c *collector) chooseEvents() error {
 		}
 		c.event = append(c.event, at)
 	}
-	if c.opts.Event != "" && len(c.events) == 0 {
+	if c.want.Event != "" && len(c.events) == 0 {
 		if ok, err := c.derive(); ok {
 			return err
 		}
 		if c.eventNamed(schedSwitch) >= 0 {
 			names = append(names, ingest.OffCPUEvent)
 		}
-		return &ingest.EventError{Capture: c.Records.File.Name, Event: c.opts.Event, Has: names}
+		return &ingest.EventError{Capture: c.Records.File.Name, Event: c.want.Event, Has: names}
 	}
 	return nil
 }
@@ -137,7 +153,7 @@ func (c *collector) selected(s *perfdata.Sample, comm uint32) bool {
 		return true
 	}
 	if comm&sideband.UnnamedThread != 0 {
-		return slices.Contains(c.opts.Comms, c.CommName(comm))
+		return slices.Contains(c.want.Comms, c.CommName(comm))
 	}
 	return c.comms[comm]
 }
@@ -153,16 +169,16 @@ func newTexts() *merge.Numbers[string] {
 // without text the tag is the number.
 type tagSource struct {
 	key   string
-	value func(r *reader) uint64
-	text  func(r *reader, value uint64) string
+	value func(x *current) uint64
+	text  func(value uint64) string
 }
 
 // tag is the tag of a value.
-func (s *tagSource) tag(r *reader, value uint64) ingest.Tag {
+func (s *tagSource) tag(value uint64) ingest.Tag {
 	if s.text == nil {
 		return ingest.Tag{Key: s.key, Numeric: true, Number: int64(value)}
 	}
-	return ingest.Tag{Key: s.key, Text: s.text(r, value)}
+	return ingest.Tag{Key: s.key, Text: s.text(value)}
 }
 
 // tagger makes the tags of the samples of one reader.
@@ -178,7 +194,7 @@ type tagger struct {
 // tagSources sets the sources of the kept tags. It fails if no sample of the capture can have one
 // of the tags.
 func (c *collector) tagSources() error {
-	labels, tags := c.opts.Keep.LabelWords()
+	labels, tags := c.want.Keep.LabelWords()
 	if err := refuseLabels(c.Records.File.Name, labels); err != nil {
 		return err
 	}
@@ -196,7 +212,7 @@ func (c *collector) tagSources() error {
 			}
 			src.value, src.text = intervals(uint64(d))
 		case ofCgroup(word):
-			src.value = func(r *reader) uint64 { return r.sample.Cgroup }
+			src.value = func(x *current) uint64 { return x.sample.Cgroup }
 			src.text = c.groupText(word)
 		case word == ingest.ParallelismTag:
 			if err := c.parallelismTag(&src); err != nil {
@@ -207,10 +223,10 @@ func (c *collector) tagSources() error {
 				return err
 			}
 		case namespace >= 0:
-			src.value = func(r *reader) uint64 {
-				return r.c.Namespace(r.sample.TID, r.time, namespace)
+			src.value = func(x *current) uint64 {
+				return c.Namespace(x.sample.TID, x.time, namespace)
 			}
-			src.text = func(_ *reader, n uint64) string { return strconv.FormatUint(n, 10) }
+			src.text = func(n uint64) string { return strconv.FormatUint(n, 10) }
 		}
 		c.sources = append(c.sources, src)
 	}
@@ -267,18 +283,18 @@ func (c *collector) checkTags(words []string) error {
 
 // intervals makes tags with the start of the interval that contains a sample's time, in seconds of
 // the recording's clock.
-func intervals(length uint64) (func(*reader) uint64, func(*reader, uint64) string) {
+func intervals(length uint64) (func(*current) uint64, func(uint64) string) {
 	digits := 0
 	for unit := uint64(time.Second); length%unit != 0 && unit > 1; unit /= 10 {
 		digits++
 	}
-	value := func(r *reader) uint64 {
-		if r.sample.Time == sideband.NoTime {
+	value := func(x *current) uint64 {
+		if x.sample.Time == sideband.NoTime {
 			return 0
 		}
-		return r.sample.Time/length + 1
+		return x.sample.Time/length + 1
 	}
-	return value, func(_ *reader, n uint64) string {
+	return value, func(n uint64) string {
 		at := (n - 1) * length
 		text := strconv.FormatUint(at/1e9, 10)
 		if digits > 0 {
@@ -295,15 +311,17 @@ func ofCgroup(word string) bool {
 }
 
 // groupText returns the function that makes the text of a tag from the number of a control group.
-func (c *collector) groupText(word string) func(*reader, uint64) string {
+func (c *collector) groupText(word string) func(uint64) string {
 	switch word {
 	case ingest.CgroupTag:
-		return cgroupText
-	case ingest.ContainerTag:
-		return containerText
+		return func(number uint64) string { // or the number if no record has the path
+			return cmp.Or(c.CgroupPath(number), "cgroup "+strconv.FormatUint(number, 10))
+		}
+	case ingest.ContainerTag: // the innermost one
+		return func(number uint64) string { return pods.Container(c.CgroupPath(number)) }
 	}
-	return func(r *reader, number uint64) string {
-		pod, ok := c.opts.Pods.Find(r.c.CgroupPath(number))
+	return func(number uint64) string {
+		pod, ok := c.opts.Pods.Find(c.CgroupPath(number))
 		switch {
 		case !ok:
 			return ""
@@ -318,32 +336,19 @@ func (c *collector) groupText(word string) func(*reader, uint64) string {
 	}
 }
 
-// cgroupText is the path of a control group, or its number if no record has the path.
-func cgroupText(r *reader, number uint64) string {
-	if path := r.c.CgroupPath(number); path != "" {
-		return path
-	}
-	return "cgroup " + strconv.FormatUint(number, 10)
-}
-
-// containerText is the ID of the innermost container in the path of a control group.
-func containerText(r *reader, number uint64) string {
-	return pods.Container(r.c.CgroupPath(number))
-}
-
 // newTagger returns the tagger of a reader; nil if no tags are kept.
-func (c *collector) newTagger() *tagger {
-	if len(c.sources) == 0 {
+func (l *labelling) newTagger() *tagger {
+	if len(l.sources) == 0 {
 		return nil
 	}
-	return &tagger{sources: c.sources, set: c.tags, known: make(map[string]uint32)}
+	return &tagger{sources: l.sources, set: l.tags, known: make(map[string]uint32)}
 }
 
-// number returns the number of the tags of the reader's current sample.
-func (t *tagger) number(r *reader) uint32 {
+// number returns the number of the tags of a sample.
+func (t *tagger) number(x *current) uint32 {
 	t.values = t.values[:0]
 	for i := range t.sources {
-		t.values = binary.LittleEndian.AppendUint64(t.values, t.sources[i].value(r))
+		t.values = binary.LittleEndian.AppendUint64(t.values, t.sources[i].value(x))
 	}
 	if slices.Equal(t.values, t.last) {
 		return t.code
@@ -354,7 +359,7 @@ func (t *tagger) number(r *reader) uint32 {
 		var list []ingest.Tag
 		for i := range t.sources {
 			if v := binary.LittleEndian.Uint64(t.values[8*i:]); v != 0 {
-				list = append(list, t.sources[i].tag(r, v))
+				list = append(list, t.sources[i].tag(v))
 			}
 		}
 		code = t.set.Number(ingest.EncodeTags(list))

@@ -81,7 +81,7 @@ var pairPresets = map[string][]string{
 // derive makes the event of Selection.Event of other events. ok is false for other names.
 func (c *collector) derive() (ok bool, err error) {
 	d := &derivation{roles: make([]eventRole, len(c.Records.File.Events))}
-	name := c.opts.Event
+	name := c.want.Event
 	spec, pair := strings.CutPrefix(name, ingest.PairEvent)
 	switch {
 	case name == ingest.OffCPUEvent && c.eventNamed(schedSwitch) < 0 && c.eventNamed(perfdata.OffCPUEvent) >= 0:
@@ -106,12 +106,12 @@ func (c *collector) derive() (ok bool, err error) {
 	if err == nil && !c.allHave(perfdata.SampleTime) {
 		err = fmt.Errorf("%s: its records have no times, of which %s is made", c.Records.File.Name, name)
 	}
-	if err == nil && (c.opts.Branches || c.opts.Weight != "") {
+	if err == nil && (c.want.Branches || c.want.Weight != "") {
 		err = fmt.Errorf("%s: samples of %s have no branches and no weights of fields",
 			c.Records.File.Name, name)
 	}
 	c.derived = d
-	c.readStates()
+	c.states = c.stateNames()
 	c.events = []ingest.Event{{Name: name, Unit: "nanoseconds"}}
 	return true, err
 }
@@ -140,7 +140,7 @@ func (c *collector) chooseScheduler(d *derivation) error {
 			return err
 		}
 		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s, of which %s is made", file.Name,
-			schedSwitch, c.opts.Event), "record it with `perf record -a -g -e %s`", c.recordedEvents(d))
+			schedSwitch, c.want.Event), "record it with `perf record -a -g -e %s`", c.recordedEvents(d))
 	}
 	prev, err1 := c.tracepointFields("prev_pid")
 	next, err2 := c.tracepointFields("next_pid")
@@ -164,8 +164,8 @@ func (c *collector) chooseScheduler(d *derivation) error {
 			wakes = true
 		}
 	}
-	d.wakers = slices.Contains(c.opts.Keep.TagList(), ingest.WakerTag)
-	d.depth = c.opts.WakerDepth
+	d.wakers = slices.Contains(c.want.Keep.TagList(), ingest.WakerTag)
+	d.depth = c.want.WakerDepth
 	if needs := d.kind == runQueue || d.wakers || d.depth > 0; needs && !wakes {
 		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s: who wakes threads is unknown",
 			file.Name, schedWaking), "record it with `perf record -a -g -e %s,%s`", schedSwitch, schedWaking)
@@ -225,7 +225,7 @@ func (c *collector) chooseOnCPU(d *derivation) error {
 	}
 	if best == 0 {
 		return ingest.WithHint(fmt.Errorf("%s: it has no samples of threads that run, of which %s is made",
-			c.Records.File.Name, c.opts.Event), "record it with `perf record -a -g -e %s`",
+			c.Records.File.Name, c.want.Event), "record it with `perf record -a -g -e %s`",
 			c.recordedEvents(d))
 	}
 	for i := range events {

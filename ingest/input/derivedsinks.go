@@ -30,12 +30,12 @@ type subject struct {
 func (d *deriver) subject(state uint8, selected bool) uint32 {
 	s := &d.sample
 	x := subject{comm: d.numbers.name(d.comm), pid: s.PID, tid: d.numbers.shown(s.TID), cpu: int32(s.CPU), state: state,
-		selected: selected, pair: d.d.roles[s.Event].name}
-	if call := d.d.roles[s.Event].call; call != nil {
+		selected: selected, pair: d.derivation.roles[s.Event].name}
+	if call := d.derivation.roles[s.Event].call; call != nil {
 		x.pair = d.c.syscall(call, s.Raw)
 	}
 	if d.tagger != nil {
-		x.tags = d.tagger.number(d.reader)
+		x.tags = d.tagger.number(&d.current)
 	}
 	if t := d.thread; t.subjectN == 0 || t.subject != x {
 		t.subject, t.subjectN = x, 1+d.subjects.Number(x)
@@ -73,7 +73,7 @@ func (d *deriver) tagsOf(s *derivedSample) uint32 {
 		text = d.c.tags.At(x.tags)
 	}
 	if x.state != 0 {
-		text = ingest.AppendTags(text, ingest.JoinTags(ingest.StateTag, d.c.stateName(x.state)))
+		text = ingest.AppendTags(text, ingest.JoinTags(ingest.StateTag, d.c.states.name(x.state)))
 	}
 	if x.pair != "" {
 		text = ingest.AppendTags(text, ingest.JoinTags(ingest.PairTag, x.pair))
@@ -118,7 +118,7 @@ func (d *deriver) label(s *derivedSample) uint32 {
 	if int(s.subject) < len(d.labels) && s.tags == "" && d.labels[s.subject] != 0 {
 		return d.labels[s.subject] - 1
 	}
-	x, keep := &d.subjects.List[s.subject], d.c.opts.Keep
+	x, keep := &d.subjects.List[s.subject], d.c.want.Keep
 	l := merge.Labels{Comm: x.comm, PID: -1, TID: -1, CPU: -1, Tags: d.tagsOf(s)}
 	if keep.PID {
 		l.PID = x.pid
@@ -143,7 +143,7 @@ func (d *deriver) label(s *derivedSample) uint32 {
 func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare, error) {
 	w := newWorker(c, newBatchQueues(1), 0, intern.MakeSeed())
 	d := newDeriver(w.reader)
-	composed := composer{w: w, d: d}
+	composed := composer{w: w, kept: &d.kept}
 	d.add = func(s *derivedSample) {
 		label := d.label(s)
 		stack := composed.stack(s)
@@ -167,7 +167,7 @@ func derive(ctx context.Context, c *collector) ([]*worker, map[int32][]cpuShare,
 // waking: of it only the kernel's frames are shown.
 type composer struct {
 	w      *worker
-	d      *deriver
+	kept   *keptChains
 	frames []uint32
 	known  []composedStack // by kept chain
 	depth  int             // of the last stack
@@ -215,7 +215,7 @@ func (c *composer) alone(n uint32) uint32 {
 		*k = composedStack{c.w.chains.stacks.Add(c.frames), len(c.frames)}
 	}
 	c.depth = k.depth
-	if c.d.kept.list[n].cut {
+	if c.kept.list[n].cut {
 		c.w.stats.CutChains++
 	}
 	return k.stack
@@ -223,7 +223,7 @@ func (c *composer) alone(n uint32) uint32 {
 
 // locate adds the frames of a kept chain, or only its kernel part.
 func (c *composer) locate(n uint32, kernel bool) {
-	k := &c.d.kept.list[n]
+	k := &c.kept.list[n]
 	kpart, part := k.chain.parts()
 	if kernel {
 		part = nil
@@ -274,12 +274,11 @@ type keyer struct {
 	text []byte
 }
 
-// key returns the key of the reader's current sample.
-func (k *keyer) key(r *reader, of *eventRole) pair.Key {
-	s, big := &r.sample, r.c.Records.File.BigEndian
-	k.text = append(k.text[:0], of.name...)
-	for i := range of.keys {
-		f := &of.keys[i]
+// key returns the key of a sample of an event with a role.
+func (k *keyer) key(s *perfdata.Sample, role *eventRole, big bool) pair.Key {
+	k.text = append(k.text[:0], role.name...)
+	for i := range role.keys {
+		f := &role.keys[i]
 		k.text = append(k.text, 0)
 		if f.field != nil {
 			k.text = append(k.text, f.field.String(s.Raw, big)...)
@@ -363,7 +362,7 @@ func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 		r.frames(kpart, part, k.user, k.kernel)
 	}
 	if x.state != stateNone {
-		r.out.State = d.c.stateName(x.state)
+		r.out.State = d.c.states.name(x.state)
 	}
 	if x.state != stateNone && x.state != stateRunning { // as merge.TrimWaits
 		r.out.Frames = r.out.Frames[merge.WaitStart(r.p, len(r.out.Frames),
@@ -375,7 +374,7 @@ func (r *replayer) derived(d *deriver, s *derivedSample) *ReplaySample {
 // report describes what a derived event leaves out, and what it cuts.
 func (d *deriver) report() (list []ingest.Warning) {
 	st, what := &d.threads.Waits, "waits"
-	if d.d.kind == pairOf {
+	if d.derivation.kind == pairOf {
 		st, what = &d.table.Stats, "pairs"
 	}
 	all := st.Emitted.Count + st.Lost.Count + st.NoEnd.Count + st.Elsewhere.Count + st.Open.Count +
@@ -383,19 +382,19 @@ func (d *deriver) report() (list []ingest.Warning) {
 	add := func(s pair.Sum, text, hint string) {
 		if s.Count > 0 {
 			list = append(list, ingest.Warning{Hint: hint, Text: fmt.Sprintf("%s: %d of %d %s (%.3f s) %s",
-				d.c.opts.Event, s.Count, all, what, float64(s.Nanos)/1e9, text)})
+				d.c.want.Event, s.Count, all, what, float64(s.Nanos)/1e9, text)})
 		}
 	}
 	add(st.Lost, "are left out, as records were lost meanwhile", "record with more memory: perf record -m 16M")
 	noEnd := "record all CPUs, and a second record of each switch: perf record -a --switch-events"
-	if d.d.kind == pairOf {
+	if d.derivation.kind == pairOf {
 		noEnd = ""
 	}
 	add(st.NoEnd, "are left out, as their end was not recorded", noEnd)
 	add(st.Elsewhere, fmt.Sprintf("are left out: only %d of %d CPUs were recorded, and what their threads did on "+
 		"others is unknown", d.c.Records.CPUs, d.c.Records.File.Features.CPUsOnline),
 		"record all CPUs: perf record -a")
-	if d.d.kind == offCPU {
+	if d.derivation.kind == offCPU {
 		add(st.CutStart, "are left out, as they began before the recording and have no stack", "")
 	}
 	add(st.CutEnd, "had not ended when the recording did, and count until then", "")
@@ -404,17 +403,17 @@ func (d *deriver) report() (list []ingest.Warning) {
 	add(st.Back, "are left out, as they end before they start", "")
 	note := func(n uint64, text string) {
 		if n > 0 {
-			list = append(list, ingest.Warning{Text: fmt.Sprintf("%s: %d %s", d.c.opts.Event, n, text)})
+			list = append(list, ingest.Warning{Text: fmt.Sprintf("%s: %d %s", d.c.want.Event, n, text)})
 		}
 	}
 	note(st.NoStart.Count, "ends of "+what+" have no recorded start, and are left out")
 	note(d.window.Late, "records came later than the order of perf.data allows")
-	if d.remote > 0 && (d.d.wakers || d.d.depth > 0) {
+	if d.remote > 0 && (d.derivation.wakers || d.derivation.depth > 0) {
 		note(d.remote, "wake-ups have no waker: they come from interrupts, or from another CPU, which sched_wakeup "+
 			"does not tell apart")
 		list[len(list)-1].Hint = "record the waking itself: perf record -a -g -e " + schedSwitch + "," + schedWaking
 	}
-	if r := d.threads.Runs; d.d.kind == wallClock {
+	if r := d.threads.Runs; d.derivation.kind == wallClock {
 		note(r.Lost.Count+r.NoEnd.Count+r.Back.Count, fmt.Sprintf("times in which a thread ran (%.3f s) are "+
 			"left out, as their end was not recorded or records were lost", float64(r.Lost.Nanos+r.NoEnd.Nanos)/1e9))
 	}

@@ -16,11 +16,18 @@ import (
 	"symbolize/ingest/sideband"
 )
 
+// tracepoints are the formats of the file's tracepoints, once they are read.
+type tracepoints struct {
+	formats []perfdata.Tracepoint
+	// eventFormats are those of the events of the file; nil for events without.
+	eventFormats []*eventFormat
+}
+
 // tracepointFields returns the field with a name for each event of the file, nil for events without
 // it. It fails if no event has the field.
 func (c *collector) tracepointFields(name string) ([]*perfdata.TracepointField, error) {
 	file := c.Records.File
-	if err := c.readFormats(); err != nil {
+	if err := c.readFormats(file); err != nil {
 		return nil, err
 	}
 	fields := make([]*perfdata.TracepointField, len(file.Events))
@@ -68,21 +75,21 @@ func (f *eventFormat) text(x *perfdata.TracepointField, s *tracefmt.Sample) stri
 }
 
 // readFormats reads the formats of tracepoints, once. Damage after some formats does not matter.
-func (c *collector) readFormats() (err error) {
-	if c.eventFormats != nil {
+func (t *tracepoints) readFormats(file *perfdata.File) (err error) {
+	if t.eventFormats != nil {
 		return nil
 	}
-	if c.formats, err = c.Records.File.Tracepoints(); len(c.formats) == 0 && err != nil {
+	if t.formats, err = file.Tracepoints(); len(t.formats) == 0 && err != nil {
 		return err
 	}
-	c.eventFormats = make([]*eventFormat, len(c.Records.File.Events))
-	for i := range c.eventFormats {
-		a := &c.Records.File.Events[i].Attr
-		at := slices.IndexFunc(c.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
+	t.eventFormats = make([]*eventFormat, len(file.Events))
+	for i := range t.eventFormats {
+		a := &file.Events[i].Attr
+		at := slices.IndexFunc(t.formats, func(f perfdata.Tracepoint) bool { return f.ID == a.Config })
 		if a.Type != perfdata.AttrTracepoint || a.SampleType&perfdata.SampleRaw == 0 || at < 0 {
 			continue
 		}
-		f := &eventFormat{Tracepoint: &c.formats[at], printed: make(map[string]*tracefmt.Field)}
+		f := &eventFormat{Tracepoint: &t.formats[at], printed: make(map[string]*tracefmt.Field)}
 		if f.print, _ = tracefmt.Parse(f.Print); f.print != nil {
 			for k := range f.Fields {
 				name := f.Fields[k].Name
@@ -91,18 +98,18 @@ func (c *collector) readFormats() (err error) {
 				}
 			}
 		}
-		c.eventFormats[i] = f
+		t.eventFormats[i] = f
 	}
 	return nil
 }
 
 // format returns the format of an event of the file, nil if it is no tracepoint with fields, or if
 // readFormats has read none.
-func (c *collector) format(event int) *eventFormat {
-	if c.eventFormats == nil {
+func (t *tracepoints) format(event int) *eventFormat {
+	if t.eventFormats == nil {
 		return nil
 	}
-	return c.eventFormats[event]
+	return t.eventFormats[event]
 }
 
 // fieldTag makes the tags of a tracepoint's field, printed as the tracepoint's format prints it.
@@ -112,19 +119,19 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 		return err
 	}
 	texts, big := newTexts(), c.Records.File.BigEndian
-	src.value = func(r *reader) uint64 {
-		x, raw := fields[r.sample.Event], r.sample.Raw
+	src.value = func(now *current) uint64 {
+		x, raw := fields[now.sample.Event], now.sample.Raw
 		if x == nil {
 			return 0
 		}
-		f := c.format(r.sample.Event)
+		f := c.format(now.sample.Event)
 		printed := f.printed[name]
 		var text string
 		switch {
 		case isSyscall(f.Tracepoint, name):
 			text = c.syscall(x, raw)
 		case printed != nil && printed.Symbol:
-			if n, ok := c.fieldAddress(r, x, name); ok {
+			if n, ok := c.fieldAddress(now, x, name); ok {
 				text = addressText(n)
 			} else {
 				text = x.String(raw, big)
@@ -134,7 +141,7 @@ func (c *collector) fieldTag(src *tagSource, name string) error {
 		}
 		return uint64(texts.Number(text))
 	}
-	src.text = func(_ *reader, n uint64) string { return texts.At(uint32(n)) }
+	src.text = func(n uint64) string { return texts.At(uint32(n)) }
 	return nil
 }
 
@@ -158,13 +165,14 @@ func addressText(address uint64) string { return "0x" + strconv.FormatUint(addre
 var noPlace = intern.Pair{Object: sideband.UnmappedKernel}
 
 // fieldAddress returns a field that is an address in the kernel's code, and notes its place.
-func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key string) (n uint64, ok bool) {
-	n, ok = x.Number(r.sample.Raw, c.Records.File.BigEndian)
+func (c *collector) fieldAddress(now *current, x *perfdata.TracepointField, key string) (n uint64,
+	ok bool) {
+	n, ok = x.Number(now.sample.Raw, c.Records.File.BigEndian)
 	if !ok || n < kernelHalf {
 		return 0, false
 	}
 	place := noPlace
-	if m, at := c.KernelCode(r.kernel, addr.PC(n), false); m != nil {
+	if m, at := c.KernelCode(now.kernel, addr.PC(n), false); m != nil {
 		place = intern.Pair{Object: m.Object, Offset: uint64(m.Offset(at))}
 	}
 	at := fieldAddress{key, n}
@@ -182,7 +190,7 @@ func (c *collector) fieldAddress(r *reader, x *perfdata.TracepointField, key str
 
 // payloadPlaces adds a source of no tags, which notes the places of addresses in payloads.
 func (c *collector) payloadPlaces() {
-	if c.readFormats() != nil {
+	if c.readFormats(c.Records.File) != nil {
 		return // payloads without a format have no text
 	}
 	fields := make([][]*perfdata.TracepointField, len(c.Records.File.Events))
@@ -200,9 +208,9 @@ func (c *collector) payloadPlaces() {
 	if !found {
 		return
 	}
-	c.sources = append(c.sources, tagSource{value: func(r *reader) uint64 {
-		for _, x := range fields[r.sample.Event] {
-			c.fieldAddress(r, x, "")
+	c.sources = append(c.sources, tagSource{value: func(now *current) uint64 {
+		for _, x := range fields[now.sample.Event] {
+			c.fieldAddress(now, x, "")
 		}
 		return 0
 	}})
@@ -252,7 +260,7 @@ func (c *collector) syscall(x *perfdata.TracepointField, raw []byte) string {
 
 // chooseWeight prepares Selection.Weight; events without the field are left out.
 func (c *collector) chooseWeight() (err error) {
-	name := c.opts.Weight
+	name := c.want.Weight
 	if name == "" {
 		return nil
 	}

@@ -226,7 +226,7 @@ func parseDecimal(s string, digits int) (uint64, bool) {
 
 // chooseTimes makes opts.Time a range of ns.
 func (c *collector) chooseTimes() error {
-	t := c.opts.Time
+	t := c.want.Time
 	c.until = math.MaxUint64
 	if !t.set {
 		return nil

@@ -71,7 +71,7 @@ func (c *collector) parallelismTag(src *tagSource) error {
 	f := c.Records.File
 	if c.derived != nil {
 		return fmt.Errorf("%s: samples of %s have no parallelism, only those of threads that run",
-			f.Name, c.opts.Event)
+			f.Name, c.want.Event)
 	}
 	if !slices.ContainsFunc(c.Records.Switches, func(s sideband.Switch) bool { return !s.Exit }) {
 		return ingest.WithHint(fmt.Errorf("%s: it has no context switches: the parallelism is unknown",
@@ -82,6 +82,6 @@ func (c *collector) parallelismTag(src *tagSource) error {
 		c.Warn(sideband.AtEnd, ingest.Warning{Text: fmt.Sprintf("%s: %d records were lost: the "+
 			"parallelism may be wrong after them", f.Name, lost)})
 	}
-	src.value = func(r *reader) uint64 { return uint64(p.at(r.sample.Time)) }
+	src.value = func(x *current) uint64 { return uint64(p.at(x.sample.Time)) }
 	return nil
 }

@@ -39,7 +39,6 @@ const threadCache = 1 << 10
 type reader struct {
 	c       *collector
 	records *perfdata.RecordReader
-	sample  perfdata.Sample
 	split   *splitter
 	// counters has the previous readings of counters; nil if no sample has readings, and in a
 	// replay, which has the counts in queued.
@@ -53,11 +52,19 @@ type reader struct {
 	kspan   addrspace.Span
 	haveK   bool
 
-	// The current sample.
+	current
+	counts    []sideband.Count // of the counters of the current sample
+	delivered int              // number of counts delivered
+
+	stats    ingest.Stats
+	warnings []sideband.Warning
+}
+
+// current is the sample that a reader has decoded last, with what is known of its thread and time.
+type current struct {
+	sample      perfdata.Sample
 	rec         *perfdata.Record
 	time        uint64
-	counts      []sideband.Count // of its counters
-	delivered   int              // number of counts delivered
 	branches    branchReader
 	event       int
 	weight      uint64
@@ -69,9 +76,6 @@ type reader struct {
 	lone        bool // the chain had no address, and was replaced likewise
 	thread      *threadState
 	guest       bool // of a virtual machine, by ID_INDEX
-
-	stats    ingest.Stats
-	warnings []sideband.Warning
 }
 
 func newReader(c *collector) *reader {
@@ -124,7 +128,7 @@ func (r *reader) decode(rec *perfdata.Record) bool {
 		r.counts = r.counts[:0]
 		return false
 	}
-	if r.c.opts.Branches {
+	if r.c.want.Branches {
 		r.event, r.weight = r.counts[0].Event, 1
 		return r.startBranches(s)
 	}
@@ -178,9 +182,9 @@ func (r *reader) count(rec *perfdata.Record) {
 // deliver sets event and weight to the next count of the current sample; false if there is none.
 func (r *reader) deliver() bool {
 	switch {
-	case r.c.opts.Runs:
+	case r.c.want.Runs:
 		return r.nextPart()
-	case r.c.opts.Branches:
+	case r.c.want.Branches:
 		return r.nextBranch()
 	}
 	if r.delivered == len(r.counts) {
@@ -270,7 +274,7 @@ func (r *reader) threadState(pid, tid int32, t uint64) threadState {
 // label numbers the labels of the current sample, which mostly equal the labels of the thread's
 // last sample.
 func (r *reader) label() uint32 {
-	s, st, keep := &r.sample, r.thread, r.c.opts.Keep
+	s, st, keep := &r.sample, r.thread, r.c.want.Keep
 	l := merge.Labels{Comm: r.comm, PID: -1, TID: -1, CPU: -1, Event: uint16(r.event)}
 	if keep.PID {
 		l.PID = s.PID
@@ -282,7 +286,7 @@ func (r *reader) label() uint32 {
 		l.CPU = int32(s.CPU)
 	}
 	if r.tagger != nil {
-		l.Tags = r.tagger.number(r)
+		l.Tags = r.tagger.number(&r.current)
 	}
 	if !st.labelled || st.labels != l {
 		st.labels, st.label, st.labelled = l, r.c.labels.Number(l), true
@@ -325,7 +329,7 @@ const (
 
 // chooseBranches prepares Selection.Branches.
 func (c *collector) chooseBranches() error {
-	if !c.opts.Branches {
+	if !c.want.Branches {
 		return nil
 	}
 	file := c.Records.File
@@ -336,23 +340,23 @@ func (c *collector) chooseBranches() error {
 	for i := range c.events {
 		c.events[i].Unit, c.events[i].Period = "count", 0
 	}
-	if c.opts.Runs {
+	if c.want.Runs {
 		c.sources = append(c.sources, tagSource{key: ingest.BranchTag,
-			value: func(r *reader) uint64 { return uint64(slices.Index(branchParts[:], r.branches.part)) },
-			text:  func(_ *reader, v uint64) string { return branchParts[v] }})
+			value: func(x *current) uint64 { return uint64(slices.Index(branchParts[:], x.branches.part)) },
+			text:  func(v uint64) string { return branchParts[v] }})
 		return nil
 	}
 	c.sources = append(c.sources, tagSource{key: ingest.PredictionTag,
-		value: func(r *reader) uint64 {
+		value: func(x *current) uint64 {
 			switch {
-			case r.branches.flags&branchMispredicted != 0:
+			case x.branches.flags&branchMispredicted != 0:
 				return wasMispredicted
-			case r.branches.flags&branchPredicted != 0:
+			case x.branches.flags&branchPredicted != 0:
 				return wasPredicted
 			}
 			return 0
 		},
-		text: func(_ *reader, v uint64) string {
+		text: func(v uint64) string {
 			if v == wasMispredicted {
 				return ingest.Mispredicted
 			}
@@ -369,7 +373,7 @@ var branchParts = [...]string{"", ingest.BranchSampled, ingest.BranchTaken, inge
 // deliver.
 func (r *reader) startBranches(s *perfdata.Sample) bool {
 	b := &r.branches
-	if !r.c.opts.Runs {
+	if !r.c.want.Runs {
 		b.left = s.Branches
 		return len(s.Branches) > 0
 	}

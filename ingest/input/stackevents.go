@@ -66,7 +66,7 @@ func (f *stackFolder) tagsOf(sm *stackmap.Sample) uint32 {
 	state := stateNone
 	switch {
 	case sm.State > 0:
-		state, _ = f.switchState(uint64(sm.State - 1))
+		state, _ = f.states.stop(uint64(sm.State - 1))
 	case f.wall && f.set.Events[sm.Event].Name == cpuClock:
 		state = stateRunning
 	case f.wall:
@@ -74,7 +74,7 @@ func (f *stackFolder) tagsOf(sm *stackmap.Sample) uint32 {
 	}
 	text := ""
 	if state != stateNone {
-		text = ingest.JoinTags(ingest.StateTag, f.stateName(state))
+		text = ingest.JoinTags(ingest.StateTag, f.states.name(state))
 	}
 	if sm.Waker > 0 && f.wakers {
 		name := interruptName

@@ -111,14 +111,14 @@ type userSpace struct {
 }
 
 func newStackFolder(s *stackSource, sb *sideband.State) *stackFolder {
-	col := &collector{State: sb, opts: &s.opts, tags: newTexts()}
+	col := &collector{State: sb, labelling: labelling{tags: newTexts()}}
 	set := s.set
 	f := &stackFolder{source: s, set: set, places: intern.NewPairs(),
 		stacks: intern.NewForest(), pairs: make(map[stackKey]uint32),
 		changed: make(map[kernelAddress]uint32),
 		validOf: make([]uint32, len(set.IDs)), namedOf: make([]uint32, len(set.Symbols))}
 	f.users[0].numbers, f.users[1].numbers = intern.NewPairs(), intern.NewPairs()
-	f.assembly = assembly{file: s.file, collector: col, p: &ingest.Profile{}}
+	f.assembly = assembly{file: s.file, collector: col, opts: &s.opts, p: &ingest.Profile{}}
 	f.mapped = mappedFiles(sb.Objects)
 	col.states = kernelStates
 	f.chooseEvents()

@@ -35,12 +35,14 @@ var flagName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{\s*(0x[0-9a-f]+|[0-9]+)\s*,\s*"([A-Za-z])"\s*\}`)
 })
 
-// readStates sets the names of states to those of the recording kernel: the bits differ between
-// versions.
-func (c *collector) readStates() {
-	c.states = kernelStates
-	for i := range c.formats {
-		if f := &c.formats[i]; f.System+":"+f.Name == schedSwitch {
+// stateNames are the names of the states of threads, by bit.
+type stateNames map[uint64]string
+
+// stateNames returns the names that the recording kernel has: the bits differ between versions.
+func (t *tracepoints) stateNames() stateNames {
+	names := stateNames(kernelStates)
+	for i := range t.formats {
+		if f := &t.formats[i]; f.System+":"+f.Name == schedSwitch {
 			found := make(map[uint64]string)
 			for _, m := range flagName().FindAllStringSubmatch(f.Print, -1) {
 				if v, err := strconv.ParseUint(m[1], 0, 64); err == nil {
@@ -48,20 +50,21 @@ func (c *collector) readStates() {
 				}
 			}
 			if len(found) > 0 {
-				c.states = found
+				names = found
 			}
 		}
 	}
+	return names
 }
 
-// switchState returns the state of a thread that stops running, by prev_state. A bit beyond the
+// stop returns the state of a thread that stops running, by prev_state. A bit beyond the
 // named ones is set for a thread that was preempted.
-func (c *collector) switchState(state uint64) (uint8, pair.Why) {
+func (names stateNames) stop(state uint64) (uint8, pair.Why) {
 	if state == 0 {
 		return stateReady, pair.Preempted
 	}
 	bit := bits.TrailingZeros64(state)
-	switch c.states[1<<bit] {
+	switch names[1<<bit] {
 	case "":
 		return statePreempted, pair.Preempted
 	case "X", "x", "Z":
@@ -70,12 +73,12 @@ func (c *collector) switchState(state uint64) (uint8, pair.Why) {
 	return stateBit + uint8(bit), pair.Blocked
 }
 
-// stateName names a state.
-func (c *collector) stateName(n uint8) string {
+// name names a state.
+func (names stateNames) name(n uint8) string {
 	if n < stateBit {
 		return stateText[n]
 	}
-	return c.states[1<<(n-stateBit)]
+	return names[1<<(n-stateBit)]
 }
 
 // Flags of all tracepoints' common_flags (include/linux/trace_events.h), the third byte.

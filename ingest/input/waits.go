@@ -20,11 +20,11 @@ import (
 // grows with the distinct stacks and labels, the living threads, and the events of two rounds.
 type deriver struct {
 	*reader
-	d       *derivation
-	window  pair.Window[derivedRecord]
-	threads pair.Threads
-	table   pair.Table
-	add     func(*derivedSample) // receives the derived samples
+	derivation *derivation
+	window     pair.Window[derivedRecord]
+	threads    pair.Threads
+	table      pair.Table
+	add        func(*derivedSample) // receives the derived samples
 
 	kept     keptChains
 	subjects merge.Numbers[subject]
@@ -101,7 +101,7 @@ var missingNames = [missingStacks]string{
 }
 
 func newDeriver(r *reader) *deriver {
-	return &deriver{reader: r, d: r.c.derived, kept: keptChains{seed: intern.MakeSeed()},
+	return &deriver{reader: r, derivation: r.c.derived, kept: keptChains{seed: intern.MakeSeed()},
 		keys: keyer{seed: intern.MakeSeed()}, pids: make(map[int32]int32),
 		cpu: make(map[int32]*cpuTime), shares: make(map[int32][]cpuShare), first: sideband.NoTime}
 }
@@ -117,17 +117,18 @@ func (d *deriver) run(ctx context.Context) error {
 		return err
 	}
 	d.window.Emit = d.emit
-	d.threads = pair.Threads{Losses: losses, Emit: d.waited, Ended: d.share, WakerDepth: d.d.depth}
+	d.threads = pair.Threads{Losses: losses, Emit: d.waited, Ended: d.share,
+		WakerDepth: d.derivation.depth}
 	online := c.Records.File.Features.CPUsOnline
 	d.threads.Partial = c.Records.CPUs > 0 && uint32(c.Records.CPUs) < online
-	if d.d.wakers {
-		d.threads.WakerDepth = max(1, d.d.depth)
+	if d.derivation.wakers {
+		d.threads.WakerDepth = max(1, d.derivation.depth)
 	}
-	if d.d.kind == wallClock {
+	if d.derivation.kind == wallClock {
 		d.threads.Run = d.ran
 	}
-	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.d.ofThreads,
-		Partial: d.threads.Partial && !d.d.ofCPUs}
+	d.table = pair.Table{Losses: losses, Emit: d.paired, OfThreads: d.derivation.ofThreads,
+		Partial: d.threads.Partial && !d.derivation.ofCPUs}
 	if err := c.inTime(ctx, d.record, d.window.Round, d.window.Upto); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (d *deriver) push(time uint64, x derivedRecord) error {
 // recording of one process has no other for its threads that start to run, and the kernel may drop
 // samples where it keeps these.
 func (d *deriver) switched(rec *perfdata.Record, id *perfdata.SampleID) error {
-	if d.d.kind == pairOf {
+	if d.derivation.kind == pairOf {
 		return nil
 	}
 	x := derivedRecord{kind: recordIn, point: pair.Point{TID: id.TID, CPU: cpuOf(id), Stack: pair.NoStack}}
@@ -245,7 +246,7 @@ func (d *deriver) sampled(rec *perfdata.Record) error {
 		return nil
 	}
 	d.note(s.Time)
-	r := &d.d.roles[s.Event]
+	r := &d.derivation.roles[s.Event]
 	if r.role == noRole {
 		return nil
 	}
@@ -301,7 +302,7 @@ func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok boo
 		bits, ok3 := r.state.Number(s.Raw, big)
 		x.kind = recordSwitch
 		x.point.TID, x.other = d.numbers.of(int32(prev), s.Time), d.numbers.of(int32(next), s.Time)
-		state, x.why = d.c.switchState(bits)
+		state, x.why = d.c.states.stop(bits)
 		return x, state, ok1 && ok2 && ok3
 	case roleWake:
 		woken, ok := r.thread.Number(s.Raw, big)
@@ -311,7 +312,7 @@ func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok boo
 	case roleOnCPU:
 		x.kind, x.weight, state = recordOnCPU, s.Period, stateRunning
 	case roleStart, roleEnd:
-		x.kind, x.key = recordEnd, d.keys.key(d.reader, r)
+		x.kind, x.key = recordEnd, d.keys.key(s, r, big)
 		if r.role == roleStart {
 			x.kind = recordStart
 		}
@@ -323,8 +324,8 @@ func (d *deriver) decodeRole(r *eventRole) (x derivedRecord, state uint8, ok boo
 func (d *deriver) needsStack(x *derivedRecord, selected bool) bool {
 	switch {
 	case x.kind == recordWake:
-		return d.d.depth > 0
-	case x.kind == recordSwitch && d.d.kind == runQueue:
+		return d.derivation.depth > 0
+	case x.kind == recordSwitch && d.derivation.kind == runQueue:
 		return true
 	}
 	return selected && x.point.TID != 0
@@ -361,11 +362,11 @@ func (d *deriver) emit(time uint64, x derivedRecord) error {
 		}
 		d.threads.Wake(woken, x.point, x.interrupt)
 	case recordFork:
-		if d.d.kind != pairOf {
+		if d.derivation.kind != pairOf {
 			d.threads.New(x.point)
 		}
 	case recordExit:
-		if d.d.kind != pairOf {
+		if d.derivation.kind != pairOf {
 			d.threads.Exit(x.point)
 		}
 		d.table.Exit(x.point.TID, time)
@@ -411,9 +412,9 @@ func (d *deriver) waited(w *pair.Wait) {
 	}
 	from := w.Out.Time
 	switch {
-	case d.d.kind == runQueue && w.Ready == 0, d.d.kind == offCPU && w.CutStart:
+	case d.derivation.kind == runQueue && w.Ready == 0, d.derivation.kind == offCPU && w.CutStart:
 		return // nothing but its time is known
-	case d.d.kind == runQueue:
+	case d.derivation.kind == runQueue:
 		from, s.stack, s.missing = w.Ready, w.In.Stack, notMissing
 		x := d.subjects.List[s.subject]
 		x.cpu = w.In.CPU
@@ -423,10 +424,10 @@ func (d *deriver) waited(w *pair.Wait) {
 		}
 	case len(w.Wakers) > 0:
 		s.wakers = w.Wakers
-		if d.d.wakers {
+		if d.derivation.wakers {
 			s.tags = ingest.JoinTags(ingest.WakerTag, d.wakerName(&w.Wakers[0]))
 		}
-		s.wakers = s.wakers[:min(d.d.depth, len(s.wakers))]
+		s.wakers = s.wakers[:min(d.derivation.depth, len(s.wakers))]
 	}
 	d.deliverSpan(&s, from, w.In.Time)
 }
