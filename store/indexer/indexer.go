@@ -148,33 +148,50 @@ type Progress struct {
 // index is the state of one Index.
 type index struct {
 	ctx    context.Context
-	cancel context.CancelCauseFunc
 	opts   Options
 	view   store.View // never nil
+	budget *files.Budget
+	search
+	output
+	results
+}
 
-	open     func() (store.Sink, error)
-	sinkOnce sync.Once
-	sink     store.Sink
-	sinkErr  error
-
+// search is what files and their debug files are found with.
+type search struct {
 	queue   *queue
-	budget  *files.Budget
 	claims  claims
 	absent  absent
 	devices devices
 	alts    altFiles
+	visited visited
+	trees   []string // directories to be walked, without links; set before the run
+	named   []string // files that were named, likewise
+}
 
-	mu      sync.Mutex // guards the fields below
+// output is where contributions are written. An error ends the run.
+type output struct {
+	cancel   context.CancelCauseFunc
+	open     func() (store.Sink, error)
+	sinkOnce sync.Once
+	sink     store.Sink
+	sinkErr  error
+}
+
+// results are what the Summary and the Progress are made of.
+type results struct {
+	mu      sync.Mutex // guards all other fields
 	sum     Summary
 	objects map[buildid.ID]objectState
-	dirs    map[dirKey]bool // seen
-	trees   []string        // directories to be walked, without links; set before the run
-	named   []string        // files that were named, likewise
 	// completed are the files that were incomplete at first, but not when they were read
 	// as debug files.
 	completed map[string]bool
 	prog      Progress
 	lastCB    time.Time
+}
+
+func newResults() results {
+	return results{sum: Summary{Skipped: make(map[string]uint64)},
+		objects: make(map[buildid.ID]objectState), completed: make(map[string]bool)}
 }
 
 // Index reads the files under paths (files, directories, .build-id trees, perf's
@@ -224,12 +241,11 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ix := &index{
-		ctx: ctx, cancel: cancel, opts: opts, view: view, open: open,
-		queue: newQueue(), budget: files.NewBudget(opts.MaxMemory),
-		objects: make(map[buildid.ID]objectState), dirs: make(map[dirKey]bool),
-		completed: make(map[string]bool),
+		ctx: ctx, opts: opts, view: view, budget: files.NewBudget(opts.MaxMemory),
+		search:  search{queue: newQueue()},
+		output:  output{cancel: cancel, open: open},
+		results: newResults(),
 	}
-	ix.sum.Skipped = make(map[string]uint64)
 	ix.addRoots(paths)
 	if ix.opts.Kernel {
 		ix.queue.pushObject(0, func(w *worker) { w.liveKernel() })
@@ -248,8 +264,8 @@ func indexPaths(ctx context.Context, paths []string, view store.View,
 	return ix.finish()
 }
 
-func (ix *index) pushDir(dir, mounts string) {
-	ix.queue.pushDir(func(w *worker) { w.scanDir(dir, mounts, 0) })
+func (s *search) pushDir(dir, mounts string) {
+	s.queue.pushDir(func(w *worker) { w.scanDir(dir, mounts, 0) })
 }
 
 // run works until the queue is empty or the context ends.
@@ -275,15 +291,15 @@ func (ix *index) run() {
 
 // dropCompleted removes the reports on files that turned out to be complete. Each was counted once,
 // by its first reader.
-func (ix *index) dropCompleted() {
+func (r *results) dropCompleted() {
 	counted := make(map[string]bool)
-	ix.sum.Problems = slices.DeleteFunc(ix.sum.Problems, func(p Problem) bool {
-		if !ix.completed[p.Path] || damageKind(p.Err.Error()) != SkipIncomplete {
+	r.sum.Problems = slices.DeleteFunc(r.sum.Problems, func(p Problem) bool {
+		if !r.completed[p.Path] || damageKind(p.Err.Error()) != SkipIncomplete {
 			return false
 		}
 		if !counted[p.Path] {
 			counted[p.Path] = true
-			ix.sum.Skipped[SkipIncomplete]--
+			r.sum.Skipped[SkipIncomplete]--
 		}
 		return true
 	})
@@ -344,13 +360,13 @@ func (ix *index) demangler(id buildid.ID) *symtab.Demangler {
 }
 
 // openSink returns the sink; the first call opens it. An error ends the run.
-func (ix *index) openSink() (store.Sink, error) {
-	ix.sinkOnce.Do(func() {
-		if ix.sink, ix.sinkErr = ix.open(); ix.sinkErr != nil {
-			ix.cancel(ix.sinkErr)
+func (o *output) openSink() (store.Sink, error) {
+	o.sinkOnce.Do(func() {
+		if o.sink, o.sinkErr = o.open(); o.sinkErr != nil {
+			o.cancel(o.sinkErr)
 		}
 	})
-	return ix.sink, ix.sinkErr
+	return o.sink, o.sinkErr
 }
 
 // write merges one contribution into the sink. An error ends the run, unless only this object is
@@ -367,14 +383,20 @@ func (ix *index) write(c *store.Contribution) error {
 	return err
 }
 
-// merge writes one contribution, and with count adds it to the Summary.
+// merge writes one contribution, see merged.
 func (ix *index) merge(c *store.Contribution, count bool) error {
 	if err := ix.write(c); err != nil {
 		return err
 	}
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	o := ix.objects[c.Manifest.ID]
+	ix.merged(c, count)
+	return nil
+}
+
+// merged notes a written contribution, and with count adds it to the Summary.
+func (r *results) merged(c *store.Contribution, count bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.objects[c.Manifest.ID]
 	o.read = true
 	for _, s := range c.Sources {
 		if s.Info.Kind.Names() {
@@ -382,11 +404,10 @@ func (ix *index) merge(c *store.Contribution, count bool) error {
 			o.add(s.Info.Kind)
 		}
 		if count {
-			ix.sum.countSource(s)
+			r.sum.countSource(s)
 		}
 	}
-	ix.objects[c.Manifest.ID] = o
-	return nil
+	r.objects[c.Manifest.ID] = o
 }
 
 // putDir writes the path rows of a directory.
@@ -404,14 +425,14 @@ func (ix *index) putDir(dir string, rows store.DirRows) {
 }
 
 // count changes the Summary.
-func (ix *index) count(change func(s *Summary)) {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	change(&ix.sum)
+func (r *results) count(change func(s *Summary)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.sum)
 }
 
-func (ix *index) problem(p Problem) {
-	ix.count(func(s *Summary) { s.Problems = append(s.Problems, p) })
+func (r *results) problem(p Problem) {
+	r.count(func(s *Summary) { s.Problems = append(s.Problems, p) })
 }
 
 // progressEvery is how often the callback is called at most.

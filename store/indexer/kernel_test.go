@@ -258,7 +258,7 @@ func TestOwnVDSO(t *testing.T) {
 		t.Skip("no vdso in this process")
 	}
 	m := newMemory()
-	ix := &index{ctx: t.Context(), view: m, open: m.open, objects: make(map[buildid.ID]objectState)}
+	ix := &index{ctx: t.Context(), view: m, output: output{open: m.open}, results: newResults()}
 	ix.ctx, ix.cancel = contextWithCause(t)
 	id, err := newWorker(ix).vdso("[vdso]", image)
 	if err != nil {

@@ -120,7 +120,7 @@ func (w *worker) scanDir(dir, mounts string, parent uint64) {
 	}
 	defer d.close()
 	self, err := d.self()
-	if err == nil && (!ix.enter(dirKey{self.key(), mounts}) || parent != 0 && self.dev != parent && d.isPseudo()) {
+	if err == nil && (!ix.visited.enter(dirKey{self.key(), mounts}) || parent != 0 && self.dev != parent && d.isPseudo()) {
 		return
 	}
 	ds := ix.newDirState(dir)
@@ -207,7 +207,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	path := filepath.Join(s.ds.dir, name)
 	if err != nil {
 		if !isMissing(err) || s.named { // a link to nothing, or just deleted
-			s.ix.unreadable(path, err, s.named)
+			s.ds.ix.unreadable(path, err, s.named)
 		}
 		return ""
 	}
@@ -224,9 +224,9 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 	}
 	s.files++
 	old := s.ds.old.Find(name)
-	device := s.ix.devices.mapped(st.dev, path)
-	if old != nil && !s.ix.opts.Again && matches(&st, device, old, s.ix.producer(old.ID)) &&
-		!s.ix.stale(old.Looked) && !s.ix.newRoot(old.Looked) {
+	device := s.ds.ix.devices.mapped(st.dev, path)
+	if old != nil && !s.ds.ix.opts.Again && matches(&st, device, old, s.ds.ix.producer(old.ID)) &&
+		!s.ds.ix.stale(old.Looked) && !s.ds.ix.newRoot(old.Looked) {
 		s.unchangedFile(path, old)
 	} else {
 		s.newFile(name, path, st, device)
@@ -237,7 +237,7 @@ func (s *dirScan) file(name string, follow bool) (subdir string) {
 // newFile looks into a file that no row knows, and queues it if it looks like an
 // object.
 func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
-	row := rowOf(&st, device, name, s.ix.producer(buildid.ID{}))
+	row := rowOf(&st, device, name, s.ds.ix.producer(buildid.ID{}))
 	if since := time.Now().UnixNano() - st.ctime; since >= 0 && since < int64(racy) {
 		row.Producer = 0 // it may change again without a trace: read it again next time
 	}
@@ -245,14 +245,14 @@ func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
 	if st.size > 0 {
 		n, err := s.d.head(name, s.head[:])
 		if err != nil {
-			s.ix.unreadable(path, err, s.named)
+			s.ds.ix.unreadable(path, err, s.named)
 			return
 		}
 		class = classify(filepath.Base(path), s.head[:n], s.named)
 	}
 	switch {
 	case class == container.TypeUnknown && s.named:
-		s.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
+		s.ds.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
 	case class == container.TypeUnknown:
 		s.ds.put(row, true)
 	default:
@@ -260,7 +260,7 @@ func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
 		s.size += st.size
 		s.ds.hold()
 		t := &fileTask{ds: s.ds, path: path, row: row, st: st, class: class, named: s.named}
-		s.ix.queue.pushObject(st.size, t.run)
+		s.ds.ix.queue.pushObject(st.size, t.run)
 	}
 }
 
@@ -268,21 +268,21 @@ func (s *dirScan) newFile(name, path string, st fileStat, device uint64) {
 func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 	if lacksAliases(row) {
 		s.ds.hold()
-		s.ix.queue.pushObject(0, func(w *worker) { w.addAliases(s.ds, path, *row) })
+		s.ds.ix.queue.pushObject(0, func(w *worker) { w.addAliases(s.ds, path, *row) })
 	} else {
 		s.ds.put(*row, false)
 	}
 	s.unchanged++
 	if row.ID.IsZero() && row.Error == "" {
 		if s.named {
-			s.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
+			s.ds.ix.problem(Problem{Path: path, Err: errNoObject, Named: true})
 		}
 		return
 	}
 	s.elf++
-	s.ix.count(func(sum *Summary) {
+	s.ds.ix.count(func(sum *Summary) {
 		if !row.ID.IsZero() {
-			s.ix.seen(row.ID, path)
+			s.ds.ix.seen(row.ID, path)
 		}
 		if row.Error != "" {
 			sum.Skipped[damageKind(row.Error)]++
@@ -294,11 +294,11 @@ func (s *dirScan) unchangedFile(path string, row *store.PathRow) {
 
 // report adds the counts to the Summary.
 func (s *dirScan) report(dirs uint64) {
-	s.ix.progress(func(p *Progress) {
-		s.ix.sum.Dirs += dirs
-		s.ix.sum.Files += s.files
-		s.ix.sum.Unchanged += s.unchanged
-		s.ix.sum.ELF += s.elf
+	s.ds.ix.progress(func(p *Progress) {
+		s.ds.ix.sum.Dirs += dirs
+		s.ds.ix.sum.Files += s.files
+		s.ds.ix.sum.Unchanged += s.unchanged
+		s.ds.ix.sum.ELF += s.elf
 		p.Dirs += dirs
 		p.Files += s.files
 		p.Objects += s.objects
@@ -306,17 +306,26 @@ func (s *dirScan) report(dirs uint64) {
 	})
 }
 
+// visited are the directories that were entered.
+type visited struct {
+	mu   sync.Mutex
+	dirs map[dirKey]bool
+}
+
 // enter reports whether a directory is met for the first time.
-func (ix *index) enter(key dirKey) bool {
+func (v *visited) enter(key dirKey) bool {
 	if key.file.ino == 0 {
 		return true
 	}
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.dirs[key] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.dirs[key] {
 		return false
 	}
-	ix.dirs[key] = true
+	if v.dirs == nil {
+		v.dirs = make(map[dirKey]bool)
+	}
+	v.dirs[key] = true
 	return true
 }
 
