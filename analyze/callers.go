@@ -16,7 +16,7 @@ import (
 // completeCallers checks and completes the stacks of a capture that were made of frame pointers.
 func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profile, input.Chain) {
 	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole,
-		Damaged: s.damagedCalls})
+		Optional: s.opts.Callers == StoredCallers, Damaged: s.damagedCalls})
 }
 
 // damagedCalls passes on the error of a table of calls.
@@ -75,10 +75,10 @@ func (e *outdatedError) Error() string {
 	return e.path + ": its table of calls is of an older version"
 }
 
-// codeOf returns the calls of an object: by the table of the session's view, else by the file of this
-// host; nil if there is none.
+// codeOf returns the calls of an object: by the table of the session's view, else with AllCallers by
+// the file of this host; nil if there is none.
 func (s *Session) codeOf(o *ingest.Object) *callers.Code {
-	if c := codeIn(s.view, o, s.damagedCalls); c != nil || s.finder == nil {
+	if c := codeIn(s.view, o, s.damagedCalls); c != nil || s.finder == nil || s.opts.Callers != AllCallers {
 		return c
 	}
 	path := s.finder.Program(o)

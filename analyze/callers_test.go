@@ -14,7 +14,7 @@ import (
 func TestReplayCompleted(t *testing.T) {
 	const folder = "../fixtures/callers"
 	s, err := analyze.Open(t.Context(), analyze.Options{Local: &local.Options{Roots: []string{folder}},
-		Naming: analyze.Naming{Callers: true}})
+		Naming: analyze.Naming{Callers: analyze.AllCallers}})
 	if err != nil {
 		t.Fatal(err)
 	}

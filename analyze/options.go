@@ -104,6 +104,16 @@ type Samples struct {
 	Stacks input.StackOptions
 }
 
+// CallerTables are the tables of calls by which stacks of frame pointers are checked and completed.
+type CallerTables uint8
+
+// The tables of calls.
+const (
+	NoCallers     CallerTables = iota // none: stacks stay as they were recorded
+	StoredCallers                     // of the store
+	AllCallers                        // of the store, and of files of this host, which are read whole
+)
+
 // Naming decides how locations are matched with files and named.
 type Naming struct {
 	Names      resolve.NamePolicy // where sources disagree
@@ -114,8 +124,9 @@ type Naming struct {
 	// are unknown.
 	Clocks func() (bundle.Clocks, error)
 
-	// Callers checks and completes stacks that were made of frame pointers, see analyze/callers.
-	Callers bool
+	// Callers chooses the tables by which stacks that were made of frame pointers are checked and
+	// completed, see analyze/callers.
+	Callers CallerTables
 	// Gaps, with Callers, inserts a frame where callers are missing.
 	Gaps bool
 
@@ -227,7 +238,7 @@ func (s *Session) InputOptions() input.Options {
 		Exact:    resolve.Exact(s.view),
 		Unwinder: s.unwindTables().For,
 	}
-	if o.Callers {
+	if o.Callers != NoCallers {
 		opts.Callers = s.completeCallers
 	}
 	if o.Undecided {

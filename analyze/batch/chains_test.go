@@ -52,7 +52,7 @@ func TestChains(t *testing.T) {
 	compare(t, recorded, n.plain(t))
 	addCalls(t, n.store)
 	for _, gaps := range []bool{false, true} {
-		n.naming = analyze.Naming{Callers: true, Gaps: gaps}
+		n.naming = analyze.Naming{Callers: analyze.StoredCallers, Gaps: gaps}
 		want := n.plain(t)
 		if text := string(want["web/h0.folded"]); !strings.Contains(text, "twice;inner;leaf") {
 			t.Fatalf("no stack is completed:\n%s", text)
@@ -94,7 +94,10 @@ func TestChainsAgain(t *testing.T) {
 		name   string
 		chains batch.Chains
 	}{{"proven", batch.Chains{Proven: true}}, {"recorded", batch.Chains{}}, {"gaps", batch.Chains{Proven: true, Gaps: true}}} {
-		n.naming = analyze.Naming{Callers: step.chains.Proven, Gaps: step.chains.Gaps}
+		n.naming = analyze.Naming{Gaps: step.chains.Gaps}
+		if step.chains.Proven {
+			n.naming.Callers = analyze.StoredCallers
+		}
 		nights, err := batch.Nights([]string{opts.Out}, func(err error) { t.Error(err) })
 		if err != nil || len(nights) != 1 {
 			t.Fatal(nights, err)
@@ -141,7 +144,7 @@ func TestChainsParts(t *testing.T) {
 	}
 	proven := batch.Chains{Proven: true}
 	names := []string{name(0, proven), name(1, proven), name(2, proven)}
-	n.naming.Callers = true
+	n.naming.Callers = analyze.StoredCallers
 	by := n.options("").By
 	grouped, err := by.Groups(packs)
 	if err != nil {

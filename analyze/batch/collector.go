@@ -255,7 +255,7 @@ func (t *collecting) one(ctx context.Context, capture string) (string, error) {
 	beside := t.beside(capture)
 	opts := t.Session
 	opts.Undecided, opts.Workers, opts.Shared = true, 1, t.store
-	opts.Callers = false // Name checks and completes stacks
+	opts.Callers = analyze.NoCallers // Name checks and completes stacks
 	opts.Problems, opts.Failed, opts.Taken = nil, nil, nil
 	opts.Warn = func(w analyze.Warning) { t.warnOf(head, w) }
 	opts.Inputs = analyze.OpenInputs(ctx, append(slices.Clone(beside), capture))

@@ -43,6 +43,8 @@ type Options struct {
 	Damaged func(error)
 	// Gaps inserts a frame where a caller is missing.
 	Gaps bool
+	// Optional leaves stacks as they are, and uncounted, if the code of no object is known.
+	Optional bool
 	// Whole is set if all mappings are known: an address outside of them is no caller.
 	Whole bool
 }
@@ -52,7 +54,7 @@ type Options struct {
 // from a replay, to the new profile's locations; it is nil if nothing changes.
 func Complete(p *ingest.Profile, opts Options) (q *ingest.Profile,
 	chain func([]ingest.LocationID) []ingest.LocationID) {
-	codes := codesOf(p, opts.Code)
+	codes := codesOf(p, &opts)
 	var w *walker
 	for again := codes != nil; again; {
 		w, again = newWalker(p, opts, codes), false

@@ -45,11 +45,11 @@ type sums struct {
 
 // codesOf returns the code of a profile's objects, nil if its stacks are to stay: then they are not
 // counted, either.
-func codesOf(p *ingest.Profile, code func(*ingest.Object) *Code) (codes []*Code) {
+func codesOf(p *ingest.Profile, opts *Options) (codes []*Code) {
 	if p.Names != nil || len(p.Callers) < 2 {
 		return nil
 	}
-	codes = make([]*Code, len(p.Objects))
+	codes, known := make([]*Code, len(p.Objects)), false
 	for i := range p.Objects { // imports are looked for in all
 		o := &p.Objects[i]
 		if o.File.Path == ingest.WakersPath { // with reversed parts
@@ -58,7 +58,11 @@ func codesOf(p *ingest.Profile, code func(*ingest.Object) *Code) (codes []*Code)
 		if o.Kind != ingest.ELF || o.ID.IsZero() || o.Reason != ingest.ReasonNone {
 			continue
 		}
-		codes[i] = code(o)
+		codes[i] = opts.Code(o)
+		known = known || codes[i] != nil
+	}
+	if opts.Optional && !known {
+		return nil
 	}
 	return codes
 }

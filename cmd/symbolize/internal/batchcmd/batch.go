@@ -250,7 +250,7 @@ captures are listed and left out.`,
 	fs.StringVarP(&o.out, "output", "o", "", "write the profiles to `DIR`")
 	o.batchGroups.addFlags(cmd)
 	o.batchCaptures.addFlags(fs)
-	o.AddChains(fs)
+	o.AddChains(fs, "recorded (default), proven")
 	return cmd
 }
 

@@ -120,7 +120,7 @@ the profiles that have them. It reads no captures. With --chains it treats stack
 	fs.Var(&o.since, "since", "with --again: only runs with captures of the last `TIME`, such as 30d")
 	addAllowMissing(fs, &o.allow)
 	o.addFilesFrom(fs)
-	o.AddChains(fs)
+	o.AddChains(fs, "recorded (default), proven")
 	o.chained = func() bool { return fs.Changed("chains") || fs.Changed("gaps") }
 	o.Remote.AddFlag(fs)
 	cli.AddJobs(fs, &o.Jobs)

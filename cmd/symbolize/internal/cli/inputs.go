@@ -105,15 +105,28 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	o.AddPods(fs)
 	fs.StringVar(&o.Weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
-	o.AddChains(fs)
+	o.AddChains(fs, "recorded, proven (checked and completed, also by files of this host); default: "+
+		"proven by the store's tables of calls alone")
 	fs.StringVar(&o.times, "time", "",
 		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")
 }
 
-// AddChains adds the flags of stacks that were made of frame pointers.
-func (o *InputOptions) AddChains(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Chains, "chains", "", "`KIND` of stacks of frame pointers: recorded (default), proven")
-	fs.BoolVar(&o.Gaps, "gaps", false, "with --chains proven: […] where callers are missing")
+// AddChains adds the flags of stacks that were made of frame pointers. text ends the help of --chains
+// with its default.
+func (o *InputOptions) AddChains(fs *pflag.FlagSet, text string) {
+	fs.StringVar(&o.Chains, "chains", "", "`KIND` of stacks of frame pointers: "+text)
+	fs.BoolVar(&o.Gaps, "gaps", false, "with proven stacks: […] where callers are missing")
+}
+
+// callerTables returns the tables that --chains asks for.
+func (o *InputOptions) callerTables() analyze.CallerTables {
+	switch o.Chains {
+	case ChainsRecorded:
+		return analyze.NoCallers
+	case ChainsProven:
+		return analyze.AllCallers
+	}
+	return analyze.StoredCallers
 }
 
 // CheckChains checks the word of --chains.

@@ -139,7 +139,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			Names:      o.NamePolicy,
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
-			Callers:    o.Chains == ChainsProven,
+			Callers:    o.callerTables(),
 			Gaps:       o.Gaps,
 			Clocks:     sys.ReadClocks,
 		},

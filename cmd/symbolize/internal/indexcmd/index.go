@@ -110,7 +110,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 		"omit lines and inlined calls; with --no-unwind a fifth of the time and space")
 	fs.BoolVar(&o.demangle, "demangle", false,
 		"also store demangled names of debug information, for look-ups of many addresses")
-	fs.BoolVar(&o.calls, "calls", false, "add tables of calls, by which --chains proven checks stacks "+
+	fs.BoolVar(&o.calls, "calls", false, "add tables of calls, by which stacks of frame pointers are checked "+
 		"on any host")
 	fs.BoolVar(&o.noUnwind, "no-unwind", false,
 		"omit unwind tables, which stacks of perf record --call-graph dwarf need")

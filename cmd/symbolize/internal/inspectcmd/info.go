@@ -63,7 +63,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 	to.AddFlags(cmd, cli.Text, cli.JSON)
 	cmd.Flags().SortFlags = false
 	stacks.AddTo(cmd.Flags())
-	inputs.AddChains(cmd.Flags())
+	inputs.AddChains(cmd.Flags(), "recorded (default), proven")
 	return cmd
 }
 
