@@ -7,8 +7,11 @@ import (
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
+	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/input"
 )
 
 // callBase is the kernel's symbol from which distances of helpers are counted.
@@ -24,7 +27,7 @@ func (c *Finder) bpfInstructions(l *bpfLoad, in *bpf.Instructions,
 			return ""
 		}
 		return p.Symbol(int(i))
-	}}
+	}, Map: func(id uint32) string { return ingest.Printable(l.maps[id]) }}
 	code := &annotate.BPFCode{First: in.First, OneRun: in.OneRun}
 	for _, r := range in.Runs {
 		code.Runs = append(code.Runs, annotate.BPFRun{Index: int(r.Insn - in.First), Offset: r.Offset,
@@ -53,6 +56,29 @@ func (c *Finder) bpfInstructions(l *bpfLoad, in *bpf.Instructions,
 		addOriginal(code, in, o, f)
 	}
 	return code
+}
+
+// mapNames returns the names of the maps that the programs of a capture use, by ID; nil if it has none.
+func mapNames(capture *input.Capture) map[uint32]string {
+	b := capture.Bundle()
+	if b == nil {
+		return nil
+	}
+	data, err := b.ReadEntry(bundle.BPFStatsName, bpf.MaxStats)
+	if err != nil {
+		return nil
+	}
+	stats, err := bpf.DecodeStats(bundle.BPFStatsName, data)
+	if err != nil { // `info` reports it
+		return nil
+	}
+	names := make(map[uint32]string)
+	for _, p := range stats.Programs {
+		for _, m := range p.Maps {
+			names[m.ID] = m.Name
+		}
+	}
+	return names
 }
 
 // programOf identifies the program of a function for annotate.Code.Program: by the function's symbol,

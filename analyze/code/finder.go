@@ -59,6 +59,7 @@ type bpfLoad struct {
 	machine string
 	origin  string         // " in PATH" of the capture, or another origin
 	capture *input.Capture // closed; nil for indexed functions
+	maps    map[uint32]string
 }
 
 // NewFinder returns a Finder without captures.
@@ -84,13 +85,14 @@ func (c *Finder) Close() error {
 func (c *Finder) Add(path, machine string, capture *input.Capture) {
 	c.captures = append(c.captures, capture)
 	programs, _ := capture.Programs()
+	maps := mapNames(capture)
 	for i := range programs {
 		p := &programs[i]
 		for fn := range p.Funcs {
 			key := p.Identity(fn, machine).Key()
 			c.loads[key] = append(c.loads[key],
 				bpfLoad{program: p, fn: fn, machine: machine, origin: " in " + path,
-					capture: capture})
+					capture: capture, maps: maps})
 		}
 	}
 }

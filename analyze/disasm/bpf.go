@@ -26,6 +26,8 @@ type BPFNames struct {
 	// KFunc names a kernel function that is not a helper: by its distance, or, on machines where it may
 	// be too far, by the number of its type in the kernel's BTF.
 	KFunc func(number int32) string
+	// Map names the map with this ID.
+	Map func(id uint32) string
 	// Function names function i of the program.
 	Function func(i int32) string
 	// Symbol names what an instruction refers to, by its Index, before all others.
@@ -272,7 +274,12 @@ func (in *bpfInsn) mapName() string {
 	if in.symbol != "" {
 		return in.symbol
 	}
-	return fmt.Sprintf("id:%d", in.imm)
+	if in.names.Map != nil {
+		if name := in.names.Map(uint32(in.imm)); name != "" {
+			return name
+		}
+	}
+	return fmt.Sprintf("id:%d", uint32(in.imm))
 }
 
 func (in *bpfInsn) jump() (string, bool) {

@@ -13,6 +13,7 @@ func TestBPF(t *testing.T) {
 	names := &BPFNames{
 		Helper:   func(d int32) string { return map[int32]string{0x41cb0: "bpf_ktime_get_ns"}[d] },
 		KFunc:    func(n int32) string { return map[int32]string{0x46dc0: "bpf_rcu_read_lock"}[n] },
+		Map:      func(id uint32) string { return map[uint32]string{99: "sums"}[id] },
 		Function: func(i int32) string { return map[int32]string{1: "bpf_prog_42527fec5fc14a42_mix_bits"}[i] },
 	}
 	for _, row := range []struct{ code, want string }{ // of "map[counts]" the symbol is counts
@@ -63,6 +64,7 @@ func TestBPF(t *testing.T) {
 		{"1811000009000000" + "0000000000000000", "(18) r1 = map[counts]"},
 		{"18110000085b2d00" + "0000000000000000", "(18) r1 = map[id:2972424]"},
 		{"1821000009000000" + "0000000010000000", "(18) r1 = map[counts][0]+16"},
+		{"1811000063000000" + "0000000000000000", "(18) r1 = map[sums]"},
 		{"1861000001000000" + "0000000008000000", "(18) r1 = map[idx:1]+8"},
 		{"1842000005000000" + "0000000000000000", "(18) r2 = subprog[+5]"},
 		{"85000000b01c0400", "(85) call bpf_ktime_get_ns#269488"},

@@ -147,6 +147,7 @@ func TestLiveLayers(t *testing.T) {
 			continue
 		}
 		noLines := !slices.ContainsFunc(want, func(x translated) bool { return x.line != "" })
+		nameMaps(t, info, want)
 		for i, g := range got {
 			w := want[i]
 			if noLines { // bpftool refuses line info with the overwritten addresses of a handler
@@ -168,6 +169,25 @@ func TestLiveLayers(t *testing.T) {
 		"%d line records at the kernel's addresses", len(loaded), same, others, changed, records)
 	if same < 300 || records < 200 {
 		t.Error("too few to say anything")
+	}
+}
+
+// nameMaps gives the maps in the texts the kernel's names, in place of their IDs.
+func nameMaps(t *testing.T, info *ebpf.ProgramInfo, list []translated) {
+	t.Helper()
+	ids, _ := info.MapIDs()
+	for _, id := range ids {
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about, err := m.Info()
+		if err := errors.Join(err, m.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list {
+			list[i].text = strings.Replace(list[i].text, fmt.Sprintf("map[id:%d]", id), "map["+about.Name+"]", 1)
+		}
 	}
 }
 
@@ -307,6 +327,7 @@ func TestLiveHardenedLayers(t *testing.T) {
 			t.Errorf("%s: %d instructions, bpftool has %d", name, len(got), len(want))
 			continue
 		}
+		nameMaps(t, info, want)
 		for i, g := range got {
 			if m := perCPU.FindStringSubmatch(g.text); m != nil {
 				g.text = "(bf) " + m[1] + " = " + m[2]
