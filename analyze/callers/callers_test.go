@@ -331,3 +331,40 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestARM64 completes stacks of arm64, in which a leaf function's caller and that of a prologue are
+// missing: their return addresses are in the link register.
+func TestARM64(t *testing.T) {
+	w := newWorld(t, map[string]*Object{"prog": {ARM64: true, Funcs: []Func{
+		{Name: "main", Ops: Body(Frame(), Call("work"), Call("any"), Call("both"), Call("jumps"), Leave())},
+		{Name: "work", Ops: Body(Frame(), Call("leaf"), Leave())},
+		{Name: "any", Ops: Body(Frame(), Call("leaf"), CallAny(), Leave())},
+		{Name: "both", Ops: Body(Frame(), Call("one"), Call("other"), Leave())},
+		{Name: "one", Ops: append(Work(), Jump("leaf")...)},
+		{Name: "other", Ops: Body(Work())},
+		{Name: "jumps", Ops: append(Work(), Jump("work")...)},
+		{Name: "leaf", Ops: Body(Work())},
+	}}}, "prog")
+	for _, c := range []struct {
+		name  string
+		stack []string
+		want  string
+	}{
+		{"a frame", []string{"prog:work", "prog:main/0"}, "work main"},
+		{"a leaf function's caller", []string{"prog:leaf", "prog:main/0"}, "leaf work main"},
+		{"a prologue's", []string{"prog:work+0", "prog:main/0"}, "work main"},
+		{"a prologue below another frame", []string{"prog:other+0", "prog:main/2"}, "other both main"},
+		{"before the frame pointer is set", []string{"prog:work+4", "prog:main/0"}, "work main"},
+		{"an indirect call hides", []string{"prog:leaf", "prog:main/1"}, "leaf […] any* main"},
+		{"a jump to it", []string{"prog:leaf", "prog:main/2"}, "leaf both main"},
+		{"a jump before the frame", []string{"prog:leaf", "prog:main/3"}, "leaf work main"},
+		{"no call before", []string{"prog:work", "prog:main+8"}, "work [callers unknown]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w.t = t
+			if got := w.complete(c.stack, Options{Gaps: true, Whole: true}); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -191,3 +191,44 @@ func check(file []byte, b *Built) {
 		}
 	}
 }
+
+// TestARM64 reads calls and states of an object of arm64: the frame pointer is the caller's in leaf
+// functions, in prologues, and behind the instruction that restores it.
+func TestARM64(t *testing.T) {
+	table, b := read(t, &Object{ARM64: true, Funcs: []Func{
+		{Name: "leaf", Ops: Body(Work())},
+		{Name: "main", Exported: true, Ops: Body(Frame(), Call("leaf"), Work(), CallAny(), Leave())},
+		{Name: "tail", Ops: append(Work(), Jump("leaf")...)},
+		{Name: "leaps", Ops: append(Work(), JumpAny()...)},
+	}})
+	list := table.CallsOf(table.Func(b.Start["main"]))
+	leaf := calls.Target{Kind: calls.Local, At: b.Start["leaf"]}
+	if want := []calls.Call{{Return: b.Returns["main"][0], Target: leaf}, {Return: b.Returns["main"][1]}}; !slices.Equal(list, want) {
+		t.Errorf("calls %+v, want %+v", list, want)
+	}
+	if got := table.JumpsOf(table.Func(b.Start["tail"])); !slices.Equal(got, []calls.Target{leaf}) {
+		t.Errorf("jumps %+v", got)
+	}
+	for name, f := range funcs(table, b) {
+		if !f.Open || f.Leaps != (name == "leaps") || f.Unknown {
+			t.Errorf("%s: open %v, leaps %v, unknown %v", name, f.Open, f.Leaps, f.Unknown)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		at   addr.Addr
+		want calls.State
+	}{
+		{"leaf", b.Start["leaf"], calls.Outer},
+		{"before stp", b.Start["main"], calls.Outer},
+		{"between stp and mov", b.Start["main"] + 4, calls.Unproven},
+		{"behind mov", b.Start["main"] + 8, calls.Own},
+		{"at a call", b.Returns["main"][0] - 1, calls.Own},
+		{"at ldp", b.Inside["main"], calls.Own},
+		{"at ret", b.Inside["main"] + 4, calls.Outer},
+	} {
+		if got := table.State(c.at); got != c.want {
+			t.Errorf("%s: state %d, want %d", c.name, got, c.want)
+		}
+	}
+}
