@@ -231,7 +231,8 @@ func (w *walker) outer(f function, r *place) step {
 	if len(called.all) == 0 || w.graph.codes[f.object].Calls.Linker() {
 		return w.anywhere(f)
 	}
-	if slices.Contains(called.all, f) {
+	// A function that is only jumped to has the frame of one that called another.
+	if direct, _ := w.graph.targets(r.object, r.call); slices.Contains(direct, f) {
 		return step{} // called from there itself: the stack was completed, or a recursion
 	}
 	var inner []uint32    // inserted so far, the innermost first

@@ -2,6 +2,7 @@ package callers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,25 @@ func TestCounts(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s, gaps %t:\ngot  %s\nwant %s", c.stack, gaps, got, c.want)
 			}
+		}
+	}
+}
+
+// TestJumpedTo: a function that was called may also be jumped to by the one that the next address calls;
+// it was not called from there. postgres has XidInMVCCSnapshot so, below HeapTupleSatisfiesVisibility.
+func TestJumpedTo(t *testing.T) {
+	w := newWorld(t, map[string]*Object{"prog": {Funcs: []Func{
+		{Name: "main", Ops: Body(Frame(), Call("visible"), Call("recurse"), Leave())},
+		{Name: "visible", Ops: slices.Concat(Frame(), Call("snapshot"), Leave(), Jump("snapshot"))},
+		{Name: "snapshot", Ops: Body(Frame(), Call("main"), Leave())},
+		{Name: "recurse", Ops: Body(Frame(), Call("recurse"), Leave())},
+	}}}, "prog")
+	for _, c := range []struct{ stack, want string }{
+		{"prog:snapshot+0 prog:main/0", "snapshot visible main"},
+		{"prog:recurse+0 prog:main/1", "recurse main"}, // at least one more
+	} {
+		if got := w.complete(strings.Fields(c.stack), Options{Whole: true}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.stack, got, c.want)
 		}
 	}
 }
