@@ -24,6 +24,7 @@ import (
 // and by the build IDs of the mapped files, which were read while the processes lived.
 type places struct {
 	p      *processes
+	mapped *mapLog           // of p
 	of     programCopies     // last process looked up
 	parent programCopies     // last parent looked up
 	found  []*codeLine       // of records
@@ -50,7 +51,7 @@ type programCopies struct {
 
 func newPlaces(p *processes) *places {
 	none := programCopies{processProgram: processProgram{pid: -1}}
-	return &places{p: p, of: none, parent: none, tables: make(map[int32]*mapTables),
+	return &places{p: p, mapped: p.mapped, of: none, parent: none, tables: make(map[int32]*mapTables),
 		numbers: make(map[*codeLine]int)}
 }
 
@@ -83,13 +84,13 @@ func (x *places) Locate(of sampler.Process, at uint64) sampler.Place {
 		return sampler.Place{Kind: sampler.Vsyscall}
 	case at < procmaps.Lowest || at>>63 != 0:
 		return sampler.Place{Kind: sampler.Outside}
-	case of.Program == 0 && x.of.kept && x.p.mapped == nil: // program unknown when it was read
+	case of.Program == 0 && x.of.kept && x.mapped == nil: // program unknown when it was read
 		return sampler.Place{Kind: sampler.Ambiguous}
 	}
 	l, kind := x.line(of, at)
 	place := sampler.Place{Kind: kind}
 	if len(x.of.copies) > 0 {
-		place.Unproven = x.p.mapped == nil
+		place.Unproven = x.mapped == nil
 	}
 	if l == nil {
 		return place
@@ -135,10 +136,10 @@ func (x *places) proven(of *programCopies, time, at uint64) (*codeLine, history.
 	till := time
 	for range maxForks {
 		l, proof, unmapped := x.copied(of, time, at)
-		if x.p.mapped == nil || proof != history.Unknown && !unmapped {
+		if x.mapped == nil || proof != history.Unknown && !unmapped {
 			return l, proof
 		}
-		c := x.p.mapped.log.At(of.pid, at, time)
+		c := x.mapped.log.At(of.pid, at, time)
 		switch {
 		case c.Proof == history.Mapped:
 			return x.recorded(c.Mapping), history.Mapped
@@ -147,7 +148,7 @@ func (x *places) proven(of *programCopies, time, at uint64) (*codeLine, history.
 		case c.Proof != history.Inherited:
 			return nil, c.Proof
 		}
-		if !x.p.mapped.unchanged(c.Parent, at, c.Forked, till) {
+		if !x.mapped.unchanged(c.Parent, at, c.Forked, till) {
 			return nil, history.Uncertain
 		}
 		if parent := (processProgram{pid: c.Parent}); parent != x.parent.processProgram {
@@ -190,7 +191,7 @@ func (x *places) near(of *programCopies, time, at uint64) (list []*codeCopy, lat
 	}
 	for i := range of.copies {
 		c := &of.copies[i]
-		if x.p.mapped == nil {
+		if x.mapped == nil {
 			list = append(list, c)
 			continue
 		}
@@ -203,7 +204,7 @@ func (x *places) near(of *programCopies, time, at uint64) (list []*codeCopy, lat
 			}
 		}
 	}
-	log := x.p.mapped
+	log := x.mapped
 	if c := before.codeCopy; c != nil &&
 		log.unchanged(of.pid, at, before.read.begin, max(time, before.read.end)) {
 		list = append(list, c)

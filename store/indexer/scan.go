@@ -120,7 +120,8 @@ func (w *worker) scanDir(dir, mounts string, parent uint64) {
 	}
 	defer d.close()
 	self, err := d.self()
-	if err == nil && (!ix.visited.enter(dirKey{self.key(), mounts}) || parent != 0 && self.dev != parent && d.isPseudo()) {
+	if err == nil && (!ix.visited.enter(dirKey{self.key(), mounts}) ||
+		parent != 0 && self.dev != parent && d.isPseudo()) {
 		return
 	}
 	ds := ix.newDirState(dir)
