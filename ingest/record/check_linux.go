@@ -340,7 +340,7 @@ func (h *host) mounted(fstype, dir string) bool {
 
 // checkHostProc checks that Options.HostProc is a /proc of the host. It accepts a directory that it
 // has no right to read.
-func (s *session) checkHostProc() error {
+func (s *recording) checkHostProc() error {
 	dir := s.opts.HostProc
 	if dir == "" {
 		return nil

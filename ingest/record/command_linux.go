@@ -69,7 +69,7 @@ func SharesTerminal() bool {
 }
 
 // status records how the command ended; err is the result of Wait.
-func (c *command) status(s *session, err error) {
+func (c *command) status(s *recording, err error) {
 	st := &s.summary.Command
 	st.Run, st.Elapsed = true, time.Since(c.start)
 	if c.left != "" {

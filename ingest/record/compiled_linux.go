@@ -134,7 +134,7 @@ func (p *processes) perfMap(pid, inner int32) *compiledFile {
 	if f := p.openMap(p.path(pid, "root"), inner); f != nil {
 		return f
 	}
-	return p.openMap(p.s.host.Root, pid)
+	return p.openMap(p.host.Root, pid)
 }
 
 // openMap opens the perf map below a root, with a process ID there; nil if there is none.
@@ -192,7 +192,7 @@ func (p *processes) jitDump(pid, _ int32) *compiledFile {
 	if f := p.openDump(p.path(pid, "root"), pid); f != nil {
 		return f
 	}
-	return p.openDump(p.s.host.Root, pid)
+	return p.openDump(p.host.Root, pid)
 }
 
 // containedAs returns a process in another mount namespace; nil for others.
@@ -280,7 +280,7 @@ func (p *processes) began(pid int32) uint64 {
 	if !ok {
 		return 0
 	}
-	now := p.s.host.Now()
+	now := p.host.Now()
 	return now.Realtime - now.Boottime + ticks*uint64(tick)
 }
 
@@ -325,7 +325,7 @@ func (p *processes) trackContained(pid int32) {
 	}
 	var c *contained
 	if p.mounts != "" && of != p.mounts {
-		c = &contained{next: p.s.host.Monotonic() + uint64(firstLook), pause: firstLook}
+		c = &contained{next: p.host.Monotonic() + uint64(firstLook), pause: firstLook}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -338,7 +338,7 @@ func (p *processes) trackContained(pid int32) {
 // openContained opens the files of contained processes that exist by now. It returns the time until
 // the next attempt; 0 if none is needed.
 func (p *processes) openContained() (again time.Duration) {
-	now := p.s.host.Monotonic()
+	now := p.host.Monotonic()
 	var due []int32
 	p.mu.Lock()
 	for pid, c := range p.contained {

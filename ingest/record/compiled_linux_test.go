@@ -24,7 +24,7 @@ func TestPerfMapsOfOthers(t *testing.T) {
 func perfMapsOfOthers(t *testing.T, up time.Duration) {
 	r := newTestRoot(t)
 	r.now.Boottime = uint64(up)
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	p := r.processes(s)
 	s.manifest.Begin.Realtime = uint64(r.at(time.Minute).UnixNano())
 	began := map[int32]uint64{}
@@ -98,7 +98,7 @@ func perfMapsOfOthers(t *testing.T, up time.Duration) {
 // mapped.
 func TestCompiledFiles(t *testing.T) {
 	r := newTestRoot(t)
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	p := r.processes(s)
 	r.write("proc/60/status", "Name:\tx\nNSpid:\t60\t3\n")
 	r.write("proc/60/root/tmp/perf-3.map", "10 20 f\n30 20 half")
@@ -148,7 +148,7 @@ func TestContained(t *testing.T) {
 	link("self", "mnt:[1]")
 	link("80", "mnt:[2]")
 	link("81", "mnt:[1]")
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	s.manifest.Begin.Realtime = uint64(r.at(time.Minute).UnixNano())
 	p := r.processes(s)
 	for _, pid := range []string{"80", "81"} {

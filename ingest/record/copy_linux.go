@@ -16,7 +16,7 @@ const notWhole = "copies inside the kernel that are not whole"
 // copies holds the programs that the kernel copied during their load. At the end programs that the
 // reader of the rings also read are dropped; the others fill its gaps.
 type copies struct {
-	s       *session
+	s       *recording
 	copier  *reporter.Copier
 	stopped bool
 	done    chan struct{}

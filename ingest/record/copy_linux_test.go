@@ -10,7 +10,7 @@ import (
 
 func newTestCopies(t *testing.T) *copies {
 	t.Helper()
-	c := &copies{s: &session{opts: &Options{}, summary: &Summary{}}}
+	c := &copies{s: newRecording(&Options{})}
 	var err error
 	if c.copySpools, err = newCopySpools(); err != nil {
 		t.Fatal(err)

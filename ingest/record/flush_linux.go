@@ -34,7 +34,7 @@ type recorders struct {
 
 // flusher makes the recording durable part by part, and starts new files.
 type flusher struct {
-	s     *session
+	s     *recording
 	set   *recorders
 	path  string            // base of the names of Options.Rotate's files
 	w     *bundle.Writer    // current file
@@ -50,8 +50,8 @@ type flusher struct {
 	failed     chan error // holds the error after which nothing can be flushed
 }
 
-func newFlusher(s *session, w *bundle.Writer) *flusher {
-	return &flusher{s: s, set: s.set, path: w.Path(), w: w, begun: time.Now(), first: true, next: firstFlush,
+func newFlusher(s *recording, set *recorders, w *bundle.Writer) *flusher {
+	return &flusher{s: s, set: set, path: w.Path(), w: w, begun: time.Now(), first: true, next: firstFlush,
 		last: s.manifest.Begin, lost: make(map[string]uint64), quit: make(chan struct{}),
 		done: make(chan struct{}), failed: make(chan error, 1)}
 }

@@ -18,7 +18,7 @@ import (
 // one that has the number of another since its mappings are.
 func TestForgetGone(t *testing.T) {
 	r := newTestRoot(t)
-	s := r.session(&Options{PIDs: []int{53}})
+	s := r.recording(&Options{PIDs: []int{53}})
 	p := r.processes(s)
 	const maps = "1000-2000 r-xp 0 08:01 9 /bin/a\n"
 	for _, pid := range []string{"50", "51", "52", "53"} {
@@ -58,7 +58,7 @@ func TestPartTimes(t *testing.T) {
 	clocks := func(n uint64) bundle.Clocks {
 		return bundle.Clocks{Perf: 100 + n, Monotonic: 200 + n, Boottime: 300 + n, Realtime: 400 + n}
 	}
-	f := &flusher{s: newTestRoot(t).session(&Options{}), last: clocks(0), lost: make(map[string]uint64)}
+	f := &flusher{s: newTestRoot(t).recording(&Options{}), last: clocks(0), lost: make(map[string]uint64)}
 	for _, c := range []struct{ read, turned, begin, end uint64 }{
 		{read: 10, turned: 25, begin: 0, end: 25}, // the sampler turns some time after it was asked to
 		{read: 30, turned: 30, begin: 25, end: 30},
@@ -77,7 +77,7 @@ func TestPartTimes(t *testing.T) {
 // are still there.
 func TestCompact(t *testing.T) {
 	r := newTestRoot(t)
-	p := r.processes(r.session(&Options{}))
+	p := r.processes(r.recording(&Options{}))
 	line := "1000-2000 r-xp 0 08:01 9 /bin/" + strings.Repeat("a", 1<<20) + "\n"
 	r.write("proc/1/stat", "")
 	for pid := range int32(40) {
@@ -141,7 +141,7 @@ func TestFlushPause(t *testing.T) {
 		{name: "the file is due", rotate: time.Hour, since: 2 * time.Hour},
 	} {
 		opts := &Options{flushEvery: tc.every, Rotate: Rotation{Every: tc.rotate}}
-		f := &flusher{s: newTestRoot(t).session(opts), next: tc.next, begun: time.Now().Add(-tc.since)}
+		f := &flusher{s: newTestRoot(t).recording(opts), next: tc.next, begun: time.Now().Add(-tc.since)}
 		if got := f.pause(); got < tc.min || got > tc.max {
 			t.Errorf("%s: %v, want %v to %v", tc.name, got, tc.min, tc.max)
 		}
@@ -154,14 +154,14 @@ func TestFileNames(t *testing.T) {
 	var written []string
 	r := newTestRoot(t)
 	r.now.Realtime += 250_000_000
-	s := r.session(&Options{Rotate: Rotation{Size: 1}, Written: func(path string) { written = append(written, filepath.Base(path)) }})
+	s := r.recording(&Options{Rotate: Rotation{Size: 1}, Written: func(path string) { written = append(written, filepath.Base(path)) }})
 	for range 3 {
 		w, err := bundle.Create(filepath.Join(dir, "c.data"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Abort()
-		f := newFlusher(s, w)
+		f := newFlusher(s, nil, w)
 		if err := f.end(&bundle.Manifest{}); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestForgetFiles(t *testing.T) {
 		{name: "many", files: maxFiles / 2, want: 1},
 	} {
 		r := newTestRoot(t)
-		p := r.processes(r.session(&Options{}))
+		p := r.processes(r.recording(&Options{}))
 		p.identify(buildid.ID{})
 		p.readID = func(int32, *procmaps.Mapping, uint64) (buildid.ID, bool) { return buildid.New([]byte("id")), true }
 		p.keep(50, 1, []byte("1000-2000 r-xp 00000000 08:01 9  /kept\n"), readTime{1, 2})

@@ -25,7 +25,7 @@ import (
 // reading disturbs nothing: of the earlier data only modules disappear, and moduleRecorder records
 // their symbols.
 type kernel struct {
-	s       *session
+	s       *recording
 	modules *moduleRecorder
 	facts   kernelFacts
 	list    []kernelImage
@@ -305,10 +305,10 @@ func uname() (names, error) {
 // moduleRecorder records kernel modules.
 type moduleRecorder struct {
 	*history.Modules
-	s *session
+	s *recording
 }
 
-func newModules(s *session) *moduleRecorder {
+func newModules(s *recording) *moduleRecorder {
 	return &moduleRecorder{history.NewModules(s.host, history.ModuleReports{Warn: s.warn, Lost: s.lost,
 		Wake: s.wake, Clocked: s.clocked}), s}
 }

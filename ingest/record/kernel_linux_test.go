@@ -27,7 +27,7 @@ func TestPossibleCPUs(t *testing.T) {
 		if tc.list != "" {
 			r.write("sys/devices/system/cpu/possible", tc.list)
 		}
-		if got := possibleCPUs(&r.session(&Options{}).host); got != tc.want {
+		if got := possibleCPUs(&r.recording(&Options{}).host); got != tc.want {
 			t.Errorf("%s: %d CPUs, want %d", tc.name, got, tc.want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestKnownElsewhere(t *testing.T) {
 		r := newTestRoot(t)
 		list := tc.text + " T _text\n" + tc.text + " T other\n"
 		r.write("proc/kallsyms", list)
-		s := r.session(&Options{KnownKernel: tc.known})
+		s := r.recording(&Options{KnownKernel: tc.known})
 		s.manifest.KernelBuildID = tc.id
 		k := &kernel{s: s, modules: newModules(s)}
 		got := entriesOf(t, bundleOf(t, k.add))[bundle.KallsymsName]
@@ -71,7 +71,7 @@ func TestKnownElsewhere(t *testing.T) {
 func TestKallsymsOnce(t *testing.T) {
 	r := newTestRoot(t)
 	r.write("proc/kallsyms", "ffffffff81000000 T _text\n")
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	k := &kernel{s: s, modules: newModules(s), changes: history.NewCodeLog(func() {}, func() {})}
 	for _, step := range []struct {
 		name string
@@ -104,7 +104,7 @@ func TestVDSOMappings(t *testing.T) {
 	} {
 		r := newTestRoot(t)
 		r.write("proc/self/maps", tc.maps)
-		if image, id, err := ownVDSO(&r.session(&Options{}).host); err == nil {
+		if image, id, err := ownVDSO(&r.recording(&Options{}).host); err == nil {
 			t.Errorf("%s: %d bytes, build ID %s", tc.name, len(image), id)
 		}
 	}
@@ -113,7 +113,7 @@ func TestVDSOMappings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.dir, "proc/self/mem"), make([]byte, 1<<12), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ownVDSO(&r.session(&Options{}).host); err == nil {
+	if _, _, err := ownVDSO(&r.recording(&Options{}).host); err == nil {
 		t.Error("zeros are an ELF file")
 	}
 }

@@ -247,7 +247,7 @@ func TestLiveKernelCopy(t *testing.T) {
 // bpf(2) returns.
 func TestLiveKernelCopyEqual(t *testing.T) {
 	needLive(t)
-	s := &session{opts: &Options{}, summary: &Summary{}}
+	s := newRecording(&Options{})
 	c := &copies{s: s}
 	if err := c.start(); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ const mapLogAge = 5 * time.Second
 // valid for a sample, or replace it. They are not written to the bundle. The rings are read when
 // half full, and on request.
 type mapLog struct {
-	s     *session
+	s     *recording
 	procs *processes
 	log   *history.Log // nil: records not available
 
@@ -50,7 +50,7 @@ type mapLog struct {
 	done     chan struct{} // nil: no loop
 }
 
-func newMapLog(s *session, p *processes) *mapLog { return &mapLog{s: s, procs: p, wake: -1} }
+func newMapLog(s *recording, p *processes) *mapLog { return &mapLog{s: s, procs: p, wake: -1} }
 
 // start opens the rings. Without them addresses are looked up only in copies, with a warning.
 func (l *mapLog) start() error {

@@ -28,7 +28,7 @@ func remapped(t *testing.T) *processes {
 
 func (r testRoot) remapped() *processes {
 	r.t.Helper()
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	p := r.processes(s)
 	p.identify(buildid.ID{})
 	p.readID = func(int32, *procmaps.Mapping, uint64) (buildid.ID, bool) { return buildid.ID{}, true }

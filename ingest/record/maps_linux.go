@@ -27,7 +27,7 @@ const (
 // mapSeries dumps maps at intervals. A map is open only while it is read: the capture keeps no map
 // alive.
 type mapSeries struct {
-	s        *session
+	s        *recording
 	reader   *sys.MapReader
 	blobs    *sys.ProgramReader
 	selected []*selectedMap
@@ -70,7 +70,7 @@ type mapBTF struct {
 	blob []byte
 }
 
-func newMapSeries(s *session) *mapSeries {
+func newMapSeries(s *recording) *mapSeries {
 	m := &mapSeries{s: s, reader: &sys.MapReader{CPUs: possibleCPUs(&s.host)},
 		blobs: &sys.ProgramReader{}}
 	for _, text := range s.opts.Maps {

@@ -368,7 +368,7 @@ func (p *processes) recorded(pid int32) bool {
 	if whole || p.mapped == nil {
 		return false
 	}
-	now := p.s.host.Monotonic()
+	now := p.host.Monotonic()
 	if copied > 0 && p.mapped.log.Still(pid, copied, now) {
 		return true
 	}
@@ -389,7 +389,7 @@ func (p *processes) fileID(pid int32, m *procmaps.Mapping, since uint64) (id bui
 	if id, ok = readID(name, m, &m.File); ok {
 		return id, true
 	}
-	if id, ok = readID(p.s.host.Path(m.File.Path), m, &m.File); ok {
+	if id, ok = readID(p.host.Path(m.File.Path), m, &m.File); ok {
 		return id, true
 	}
 	// An overlay's mapping has other device and inode numbers than the file.
@@ -403,7 +403,7 @@ func (p *processes) stillMaps(pid int32, m *procmaps.Mapping, since uint64) bool
 	if err != nil {
 		return false
 	}
-	now := p.s.host.Monotonic()
+	now := p.host.Monotonic()
 	for o := range procmaps.Code(b) {
 		if o == *m {
 			p.mapped.sync()

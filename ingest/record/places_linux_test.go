@@ -23,7 +23,7 @@ import (
 func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 	t.Helper()
 	r := newTestRoot(t)
-	p = r.processes(r.session(&Options{}))
+	p = r.processes(r.recording(&Options{}))
 	p.identify(buildid.New([]byte("vdso")))
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestFiles(t *testing.T) {
 // and the end of a recording only for a limited time. Its device is reported.
 func TestHungDevice(t *testing.T) {
 	r := newTestRoot(t)
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	p := r.processes(s)
 	p.patience = 1 // ns
 	p.identify(buildid.ID{})
@@ -187,7 +187,8 @@ func (p *processes) ofNow(pid int32) sampler.Process {
 // that was mapped.
 func TestFileOfPath(t *testing.T) {
 	r := newTestRoot(t)
-	p := &processes{s: r.session(&Options{})}
+	s := r.recording(&Options{})
+	p := &processes{s: s, host: &s.host}
 	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +226,7 @@ func TestFileOfPath(t *testing.T) {
 // only code is kept.
 func TestVersions(t *testing.T) {
 	r := newTestRoot(t)
-	p := r.processes(r.session(&Options{PIDs: []int{60}}))
+	p := r.processes(r.recording(&Options{PIDs: []int{60}}))
 	p.identify(buildid.ID{})
 	p.readID = func(_ int32, m *procmaps.Mapping, _ uint64) (buildid.ID, bool) {
 		return buildid.New([]byte(m.File.Path)), true

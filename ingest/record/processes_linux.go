@@ -51,8 +51,9 @@ const processFlags = perfdata.FlagMmap | perfdata.FlagMmap2 | perfdata.FlagComm 
 // Reads run concurrently with the recorders: a process's memory may be locked, or a file's server
 // not answer.
 type processes struct {
-	s        *session
-	proc     string // /proc or Options.HostProc
+	s        *recording
+	host     *sys.Host // of s
+	proc     string    // /proc or Options.HostProc
 	fds      []int
 	patience time.Duration
 
@@ -108,8 +109,8 @@ type readTime struct{ begin, end uint64 }
 // device is a file's device.
 type device struct{ major, minor uint32 }
 
-func newProcesses(s *session) (*processes, error) {
-	p := &processes{s: s, proc: cmp.Or(s.opts.HostProc, s.host.Path("/proc")), patience: patience,
+func newProcesses(s *recording) (*processes, error) {
+	p := &processes{s: s, host: &s.host, proc: cmp.Or(s.opts.HostProc, s.host.Path("/proc")), patience: patience,
 		kept:  make(map[int32][]mapsCopy),
 		reads: newLanes[int32](maxReaders), opens: newLanes[device](maxReaders),
 		bare:  make(map[int32]bool),
@@ -170,7 +171,7 @@ func (p *processes) record(body []byte) {
 	if len(body) < 4 {
 		return
 	}
-	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != p.s.host.PID() {
+	if pid := int32(binary.NativeEndian.Uint32(body)); pid > 0 && int(pid) != p.host.PID() {
 		p.follow(pid)
 	}
 }
@@ -279,7 +280,7 @@ func (p *processes) all() (pids []int) {
 		p.s.warn("%v", err)
 	}
 	for _, e := range entries {
-		if pid, err := strconv.ParseInt(e.Name(), 10, 32); err == nil && int(pid) != p.s.host.PID() {
+		if pid, err := strconv.ParseInt(e.Name(), 10, 32); err == nil && int(pid) != p.host.PID() {
 			pids = append(pids, int(pid))
 		}
 	}
@@ -318,7 +319,7 @@ func (p *processes) read(pid int32) {
 func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	buf := mapBuffers.Get().(*[]byte)
 	defer mapBuffers.Put(buf)
-	begin := p.s.host.Monotonic()
+	begin := p.host.Monotonic()
 	b, err := readSome(p.path(pid, "maps"), (*buf)[:0], maxMaps+1)
 	if cap(b) <= maxBuffer {
 		*buf = b
@@ -336,7 +337,7 @@ func (p *processes) readOf(pid int32, program uint64, runs func() bool) bool {
 	case !runs():
 		return false
 	default:
-		p.keep(pid, program, b, readTime{begin, p.s.host.Monotonic()})
+		p.keep(pid, program, b, readTime{begin, p.host.Monotonic()})
 		p.trackContained(pid)
 	}
 	return true

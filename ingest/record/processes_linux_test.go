@@ -39,14 +39,15 @@ func newTestRoot(t *testing.T) testRoot {
 // ownPID is the number of the recorder on that machine.
 const ownPID = 99
 
-// session is one of a recorder on that machine.
-func (r testRoot) session(opts *Options) *session {
-	return &session{opts: opts, summary: &Summary{}, host: sys.Host{Root: r.dir, OwnPID: ownPID,
-		Clocks: func() bundle.Clocks { return *r.now }}}
+// recording is one on that machine.
+func (r testRoot) recording(opts *Options) *recording {
+	s := newRecording(opts)
+	s.host = sys.Host{Root: r.dir, OwnPID: ownPID, Clocks: func() bundle.Clocks { return *r.now }}
+	return s
 }
 
-// processes returns the processes of a session.
-func (r testRoot) processes(s *session) *processes {
+// processes returns the processes of a recording.
+func (r testRoot) processes(s *recording) *processes {
 	r.t.Helper()
 	p, err := newProcesses(s)
 	if err != nil {
@@ -140,7 +141,7 @@ func mapping(pid uint32) []byte { return binary.NativeEndian.AppendUint32(nil, p
 // processes, and perf maps, by process ID.
 func TestProcesses(t *testing.T) {
 	r := newTestRoot(t)
-	s := r.session(&Options{PIDs: []int{70, 71}})
+	s := r.recording(&Options{PIDs: []int{70, 71}})
 	p := r.processes(s)
 	const first, second = "1000-2000 r-xp 0 08:01 9 /bin/a\n", "1000-2000 r-xp 0 08:01 9 /bin/b\n"
 	r.write("proc/50/maps", first)
@@ -190,7 +191,7 @@ func TestProcesses(t *testing.T) {
 // TestProcessesBound: beyond the bounds processes are counted, and their number is.
 func TestProcessesBound(t *testing.T) {
 	r := newTestRoot(t)
-	s := r.session(&Options{AllProcesses: true})
+	s := r.recording(&Options{AllProcesses: true})
 	p := r.processes(s)
 	for pid := range maxProcesses - 1 {
 		p.seen[int32(100000+pid)] = true
@@ -227,7 +228,7 @@ func TestKernel(t *testing.T) {
 	r.write("sys/kernel/notes", string(note))
 	r.write("sys/devices/system/cpu/possible", "0-5\n")
 	r.write("proc/kallsyms", list)
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	mods := newModules(s)
 	r.write("proc/modules", "gone 4096 0 - Live 0xffffffffc0000000\n")
 	r.write("proc/kallsyms", list+"ffffffffc0000010 t f\t[gone]\n")
@@ -262,7 +263,7 @@ func TestKernel(t *testing.T) {
 func TestKernelHidden(t *testing.T) {
 	r := newTestRoot(t)
 	r.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T _etext\n")
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	k := &kernel{s: s, modules: newModules(s)}
 	if err := k.start(); err != nil {
 		t.Fatal(err)
@@ -292,7 +293,7 @@ func TestOwnVDSO(t *testing.T) {
 	} {
 		r := newTestRoot(t)
 		r.write("proc/self/maps", maps)
-		if _, _, err := ownVDSO(&r.session(nil).host); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := ownVDSO(&r.recording(nil).host); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", maps, err, want)
 		}
 	}
@@ -304,7 +305,7 @@ func TestOwnVDSO(t *testing.T) {
 	const at = 0x1000
 	r.write("proc/self/maps", fmt.Sprintf("%x-%x r-xp 0 00:00 0 [vdso]\n", at, at+len(want)))
 	r.write("proc/self/mem", strings.Repeat("\x00", at)+string(want))
-	image, id, err := ownVDSO(&r.session(nil).host)
+	image, id, err := ownVDSO(&r.recording(nil).host)
 	if err != nil || !bytes.Equal(image, want) || id.Len() != 20 {
 		t.Errorf("%d bytes, build ID %s, %v", len(image), id, err)
 	}
@@ -320,7 +321,7 @@ func TestHostProc(t *testing.T) {
 		{name: "no /proc", dir: t.TempDir(), want: ErrHostProc},
 		{name: "no directory", dir: "/nowhere", want: ErrHostProc},
 	} {
-		s := &session{opts: &Options{HostProc: tt.dir}, summary: &Summary{}}
+		s := newRecording(&Options{HostProc: tt.dir})
 		if err := s.checkHostProc(); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -352,7 +353,7 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 	r := newTestRoot(t)
-	p := r.processes(r.session(&Options{}))
+	p := r.processes(r.recording(&Options{}))
 	r.write("proc/77/stat", whole)
 	r.run(1, 1)
 	if own := p.program(77); own == 0 || own != p.program(77) || own == p.program(1) {
@@ -381,7 +382,7 @@ func TestBootTicks(t *testing.T) {
 // neither.
 func TestReadOf(t *testing.T) {
 	r := newTestRoot(t)
-	p := r.processes(r.session(&Options{}))
+	p := r.processes(r.recording(&Options{}))
 	p.identify(buildid.ID{})
 	r.write("proc/50/maps", "1000-2000 r-xp 00000000 00:00 0 \n")
 	r.run(50, 1)
@@ -462,7 +463,7 @@ func TestStop(t *testing.T) {
 			r.run(pid, 1)
 		}
 		r.write("proc/self/maps", "no number of a process\n")
-		s := r.session(&tc.opts)
+		s := r.recording(&tc.opts)
 		p := r.processes(s)
 		p.patience = time.Hour
 		p.stop()
@@ -480,7 +481,7 @@ func TestStop(t *testing.T) {
 // TestMoved: only a process with bare addresses is read again after it moved a mapping.
 func TestMoved(t *testing.T) {
 	r := newTestRoot(t)
-	p := r.processes(r.session(&Options{}))
+	p := r.processes(r.recording(&Options{}))
 	p.bare[50] = true
 	p.moved(50)
 	p.moved(51)

@@ -44,7 +44,7 @@ func (*runningKernel) Close(fd int) { unix.Close(fd) }
 
 // programs collects BPF programs. Not safe for concurrent use.
 type programs struct {
-	s      *session
+	s      *recording
 	source programSource
 	infos  *spool // entries of BPF_PROG_INFO
 	blobs  *spool // entries of BPF_BTF
@@ -70,7 +70,7 @@ type program struct {
 	symbol    string   // of missing programs, from the records
 }
 
-func newPrograms(s *session) (*programs, error) {
+func newPrograms(s *recording) (*programs, error) {
 	p := &programs{s: s, source: new(runningKernel), seen: make(map[uint32]*program),
 		btfs: make(map[uint32]bool)}
 	var err error

@@ -108,7 +108,7 @@ func newFakeKernel(ids ...uint32) *fakeKernel {
 
 func newTestPrograms(t *testing.T, k *fakeKernel) *programs {
 	t.Helper()
-	p, err := newPrograms(&session{opts: &Options{}, summary: &Summary{}})
+	p, err := newPrograms(newRecording(&Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,7 @@ const drainEvery = 50 * time.Millisecond
 // The error wraps ErrRights if rights are missing, and ErrCommand if the command could not be
 // started.
 func Record(ctx context.Context, w *bundle.Writer, opts Options) (*Summary, error) {
-	s := &session{opts: &opts, summary: &Summary{}, wakes: make(chan struct{}, 1),
-		full: make(chan struct{}, 1)}
+	s := &session{recording: newRecording(&opts)}
 	err := s.record(ctx, w)
 	if err != nil {
 		w.Abort()
@@ -97,7 +96,7 @@ func (s *session) recordBy(ctx context.Context, w *bundle.Writer, list []recorde
 		}
 	}
 	if s.set != nil {
-		s.flusher = newFlusher(s, w)
+		s.flusher = newFlusher(s.recording, s.set, w)
 		go s.flusher.loop()
 	}
 	err := s.run(ctx, list)
@@ -137,27 +136,27 @@ func stopAll(list []recorder) {
 // Modules are read before the rings report changes, and kallsyms before the rings add its BPF
 // symbols.
 func (s *session) newRecorders() ([]recorder, error) {
-	mods := newModules(s)
-	kern := &kernel{s: s, modules: mods}
-	procs, err := newProcesses(s)
+	mods := newModules(s.recording)
+	kern := &kernel{s: s.recording, modules: mods}
+	procs, err := newProcesses(s.recording)
 	list := []recorder{kern, mods, procs}
 	if err != nil {
 		return list[:2], err
 	}
-	side, err := newSideband(s, kern, mods, procs)
+	side, err := newSideband(s.recording, kern, mods, procs)
 	if err != nil {
 		return list, err
 	}
-	use := newUses(s)
+	use := newUses(s.recording)
 	list = append(list, use)
 	s.set = &recorders{kernel: kern, modules: mods, procs: procs, side: side, uses: use}
 	if len(s.opts.Maps) > 0 {
-		side.series = newMapSeries(s)
+		side.series = newMapSeries(s.recording)
 		s.set.series = side.series
 		list = append(list, side.series)
 	}
 	if s.opts.KernelCopy {
-		side.copies = &copies{s: s}
+		side.copies = &copies{s: s.recording}
 		list = append(list, side.copies)
 	}
 	list = append(list, side)
@@ -166,8 +165,8 @@ func (s *session) newRecorders() ([]recorder, error) {
 		mods.SetChanges(side.changes)
 		kern.changes = side.changes
 		side.relistAfterLoss()
-		mapped := newMapLog(s, procs)
-		x := &stacks{s: s, procs: procs, changes: side.changes}
+		mapped := newMapLog(s.recording, procs)
+		x := &stacks{s: s.recording, procs: procs, changes: side.changes}
 		s.set.stacks = x
 		list = append(list, mapped, x)
 		mapped.load() // both loads before the loads of programs are recorded
@@ -209,7 +208,7 @@ func (s *session) run(ctx context.Context, list []recorder) error {
 			drain.Reset(max(0, drainEvery-time.Since(drained)))
 			continue
 		case err := <-ended:
-			c.status(s, err)
+			c.status(s.recording, err)
 			return failure
 		case <-timeUp:
 			sig, timeUp = unix.SIGTERM, nil
@@ -299,7 +298,7 @@ func (s *session) end(w *bundle.Writer) error {
 
 // recorder records one kind of data. Record calls its methods in this order, from one goroutine:
 // start, then drain periodically, stop, add, close. A recorder that cannot record warns by
-// session.warn; an error of start or add ends the capture.
+// recording.warn; an error of start or add ends the capture.
 //
 // To record another kind of data, implement recorder in a file of its own and list it in
 // newRecorders.
@@ -307,7 +306,7 @@ type recorder interface {
 	// start starts recording. Existing data is included, now or in add.
 	start() error
 	// drain empties buffers that would otherwise fill up, and reads short-lived data. It is called
-	// soon after session.wake, and after the time that it returns; 0: not before the next wake.
+	// soon after recording.wake, and after the time that it returns; 0: not before the next wake.
 	drain() (again time.Duration)
 	// stop ends the recording; all data is complete when it returns.
 	stop()
@@ -317,25 +316,39 @@ type recorder interface {
 	close()
 }
 
-// session is the shared state of a capture's recorders.
+// session runs the recorders of a capture.
 type session struct {
-	opts     *Options
-	host     sys.Host
-	summary  *Summary
-	manifest bundle.Manifest
-
-	wakes chan struct{} // holds one element while recorders have something to drain
-	// full holds one element when memory use requires a flush.
-	full    chan struct{}
+	*recording
 	set     *recorders // nil in tests: nothing is flushed
 	flusher *flusher   // nil in tests
 	group   *ownGroup  // nil unless Options.OfCommand
+}
 
-	mu sync.Mutex // guards counts and warnings; any goroutine may add to them
+// recording is what the recorders of a capture know of it.
+type recording struct {
+	opts     *Options
+	host     sys.Host
+	manifest bundle.Manifest
+	tally
+
+	wakes chan struct{} // holds one element while recorders have something to drain
+	// full holds one element when memory use requires a flush.
+	full chan struct{}
+}
+
+func newRecording(opts *Options) *recording {
+	return &recording{opts: opts, tally: tally{summary: &Summary{}}, wakes: make(chan struct{}, 1),
+		full: make(chan struct{}, 1)}
+}
+
+// tally counts the losses of a capture, and has its warnings. Any goroutine may add to them.
+type tally struct {
+	mu      sync.Mutex // guards losses and warnings
+	summary *Summary
 }
 
 // wake makes the recorders drain soon. Safe for concurrent use.
-func (s *session) wake() {
+func (s *recording) wake() {
 	select {
 	case s.wakes <- struct{}{}:
 	default: // already pending
@@ -343,7 +356,7 @@ func (s *session) wake() {
 }
 
 // flushSoon requests a flush. Safe for concurrent use.
-func (s *session) flushSoon() {
+func (s *recording) flushSoon() {
 	select {
 	case s.full <- struct{}{}:
 	default:
@@ -351,39 +364,39 @@ func (s *session) flushSoon() {
 }
 
 // lost counts data that could not be recorded.
-func (s *session) lost(cause string, n uint64) {
+func (t *tally) lost(cause string, n uint64) {
 	if n == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.summary.Lost == nil {
-		s.summary.Lost = make(map[string]uint64)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.summary.Lost == nil {
+		t.summary.Lost = make(map[string]uint64)
 	}
-	s.summary.Lost[cause] += n
+	t.summary.Lost[cause] += n
 }
 
 // maxWarnings limits the warnings of a capture.
 const maxWarnings = 100
 
 // warn adds a warning to the summary and the manifest.
-func (s *session) warn(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.summary.Warnings) < maxWarnings {
-		s.summary.Warnings = append(s.summary.Warnings, fmt.Sprintf(format, args...))
+func (t *tally) warn(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.summary.Warnings) < maxWarnings {
+		t.summary.Warnings = append(t.summary.Warnings, fmt.Sprintf(format, args...))
 	}
 }
 
 // warnAhead is warn for losses known before the recording starts.
-func (s *session) warnAhead(text string) {
+func (s *recording) warnAhead(text string) {
 	s.warn("%s", text)
 	if s.opts.Warn != nil {
 		s.opts.Warn(text)
 	}
 }
 
-func (s *session) log(format string, args ...any) {
+func (s *recording) log(format string, args ...any) {
 	if s.opts.Log != nil {
 		s.opts.Log(fmt.Sprintf(format, args...))
 	}
@@ -392,10 +405,10 @@ func (s *session) log(format string, args ...any) {
 // uses records what BPF programs cost.
 type uses struct {
 	*usage.Recorder
-	s *session
+	s *recording
 }
 
-func newUses(s *session) *uses {
+func newUses(s *recording) *uses {
 	return &uses{usage.NewRecorder(s.opts.BPFStats,
 		usage.Reports{Log: s.log, Warn: s.warn, Ahead: s.warnAhead}), s}
 }

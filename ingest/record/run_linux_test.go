@@ -64,7 +64,7 @@ func recordFake(t *testing.T, opts *Options, change func(a, b *fakeRecorder)) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{opts: opts, summary: &Summary{}}
+	s := &session{recording: newRecording(opts)}
 	if err = s.recordBy(t.Context(), w, []recorder{a, b}); err != nil {
 		w.Abort()
 	}
@@ -96,15 +96,14 @@ func TestRecordBy(t *testing.T) {
 
 // TestManifestLosses: the manifest lists a recorder's losses, with the programs.
 func TestManifestLosses(t *testing.T) {
-	var s *session
 	opts := &Options{Duration: time.Millisecond}
 	path := filepath.Join(t.TempDir(), "capture.data")
 	w, err := bundle.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &session{opts: opts, summary: &Summary{
-		Missing: []MissingProgram{{ID: 7, Symbol: "bpf_prog_01", Reason: "gone"}}}}
+	s := &session{recording: newRecording(opts)}
+	s.summary.Missing = []MissingProgram{{ID: 7, Symbol: "bpf_prog_01", Reason: "gone"}}
 	s.lost("things", 2)
 	s.lost("things", 1)
 	s.lost("nothing", 0)
@@ -213,7 +212,7 @@ func TestRunEnds(t *testing.T) {
 					signals <- sig
 				}
 			}()
-			s := &session{opts: opts, summary: &Summary{}}
+			s := &session{recording: newRecording(opts)}
 			if err := s.run(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +244,7 @@ func (o *once) Write(b []byte) (int, error) {
 // TestRunCancelled ends with the context, and drains meanwhile.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &session{opts: &Options{}, summary: &Summary{}}
+	s := &session{recording: newRecording(&Options{})}
 	r := &fakeRecorder{calls: new([]string), drained: cancel}
 	if err := s.run(ctx, []recorder{r}); err != nil || s.summary.Command != (CommandStatus{}) {
 		t.Errorf("%v, %+v", err, s.summary.Command)
@@ -260,7 +259,7 @@ func runDrains(t *testing.T) {
 	count := func(again time.Duration, wake bool) (n int) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*drainEvery)
 		defer cancel()
-		s := &session{opts: &Options{}, summary: &Summary{}, wakes: make(chan struct{}, 1)}
+		s := &session{recording: newRecording(&Options{})}
 		r := &fakeRecorder{calls: new([]string), again: again}
 		r.drained = func() {
 			if n++; n == 3 {
@@ -319,9 +318,9 @@ func TestPauses(t *testing.T) {
 func TestCommandOutput(t *testing.T) {
 	var out, errs bytes.Buffer
 	child := filepath.Join(t.TempDir(), "pid")
-	s := &session{summary: &Summary{}, opts: &Options{
+	s := &session{recording: newRecording(&Options{
 		Command: []string{"sh", "-c", "cat; echo e >&2; sleep 600 & echo $! >$0", child},
-		Stdin:   strings.NewReader("in"), Stdout: &out, Stderr: &errs}}
+		Stdin:   strings.NewReader("in"), Stdout: &out, Stderr: &errs})}
 	if err := s.run(t.Context(), nil); err != nil || out.String() != "in" || errs.String() != "e\n" {
 		t.Errorf("%v: %q, %q", err, &out, &errs)
 	}
@@ -343,8 +342,8 @@ func TestCommandOutput(t *testing.T) {
 
 // TestCommandOutputFails: a broken output is reported, and is not the command's failure.
 func TestCommandOutputFails(t *testing.T) {
-	s := &session{summary: &Summary{}, opts: &Options{Command: []string{"echo", "x"},
-		Stdout: brokenWriter{}}}
+	s := &session{recording: newRecording(&Options{Command: []string{"echo", "x"},
+		Stdout: brokenWriter{}})}
 	if err := s.run(t.Context(), nil); err != nil || s.summary.Command.Status != 0 ||
 		len(s.summary.Warnings) != 1 || !strings.Contains(s.summary.Warnings[0], "broken") {
 		t.Errorf("%v: %+v", err, s.summary)

@@ -28,7 +28,7 @@ import (
 // clocked sets CLOCK_MONOTONIC for the records of an event if stacks are sampled: it is the only
 // clock that a BPF program can read, so the order of samples and records is exact. All events of a
 // ring share one clock; otherwise it is perf's.
-func (s *session) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
+func (s *recording) clocked(attr *unix.PerfEventAttr) *unix.PerfEventAttr {
 	if s.opts.Stacks != nil {
 		attr.Bits |= sys.AttrBits(perfdata.FlagUseClockID)
 		attr.Clockid = unix.CLOCK_MONOTONIC
@@ -42,7 +42,7 @@ const kernelFlags = perfdata.FlagKSymbol | perfdata.FlagBPFEvent
 // sideband reads the rings: it writes their records to perf.data, and reads each program that they
 // report as loaded.
 type sideband struct {
-	s        *session
+	s        *recording
 	rings    []*sys.Ring
 	programs *programs
 	out      *perfOut
@@ -75,7 +75,7 @@ type symbolKey struct {
 	name string
 }
 
-func newSideband(s *session, k *kernel, m *moduleRecorder, p *processes) (*sideband, error) {
+func newSideband(s *recording, k *kernel, m *moduleRecorder, p *processes) (*sideband, error) {
 	x := &sideband{s: s, current: new(sys.Ring), kernel: k, modules: m, procs: p, done: make(chan struct{}),
 		ready: make(chan struct{}), wake: -1, first: true, requests: make(chan func(), 1),
 		symbols: make(map[symbolKey]bool)}
@@ -642,7 +642,7 @@ func (o *perfOut) kernelMap(k *kernelFacts) {
 const kernelName = "[kernel.kallsyms]"
 
 // finish writes the features.
-func (o *perfOut) finish(s *session, p *programs) error {
+func (o *perfOut) finish(s *recording, p *programs) error {
 	m := &s.manifest
 	o.w.SetString(perfdata.FeatureHostname, m.Host)
 	o.w.SetString(perfdata.FeatureOSRelease, m.OSRelease)

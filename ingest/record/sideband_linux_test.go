@@ -60,7 +60,7 @@ func bpfEventRecord(kind uint16, id uint32, tag bpf.Tag) []byte {
 func newTestSideband(t *testing.T, k *fakeKernel) *sideband {
 	t.Helper()
 	r := newTestRoot(t)
-	s := r.session(&Options{})
+	s := r.recording(&Options{})
 	procs, mods := r.processes(s), newModules(s)
 	x, err := newSideband(s, &kernel{s: s, modules: mods}, mods, procs)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // stacks runs the samplers, one for each event, and reads the mappings of processes that have bare
 // addresses in their stacks.
 type stacks struct {
-	s     *session
+	s     *recording
 	procs *processes
 	list  []*sampler.Sampler // Wait and Wake are of the first
 	// changes of the kernel's address space
