@@ -143,11 +143,6 @@ func (x *items) uvarint() uint64 {
 	return v
 }
 
-func (x *items) varint() int64 {
-	v := x.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
 // nearest returns the last function that starts at or before an address; the first one if none does.
 func (c *chunk) nearest(rel uint32) int {
 	return max(sort.Search(len(c.funcs)-1, func(i int) bool { return c.funcs[i].start > rel })-1, 0)
