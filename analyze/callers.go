@@ -15,7 +15,7 @@ import (
 
 // completeCallers checks and completes the stacks of a capture that were made of frame pointers.
 func (s *Session) completeCallers(p *ingest.Profile, whole bool) (*ingest.Profile, input.Chain) {
-	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Whole: whole,
+	return callers.Complete(p, callers.Options{Code: s.codeOf, Gaps: s.opts.Gaps, Likely: s.opts.Likely, Whole: whole,
 		Optional: s.opts.Callers == StoredCallers, Damaged: s.damagedCalls})
 }
 

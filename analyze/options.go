@@ -127,6 +127,8 @@ type Naming struct {
 	// Callers chooses the tables by which stacks that were made of frame pointers are checked and
 	// completed, see analyze/callers.
 	Callers CallerTables
+	// Likely, with Callers, also inserts callers that are likely, behind marks.
+	Likely bool
 	// Gaps, with Callers, inserts a frame where callers are missing.
 	Gaps bool
 

@@ -133,7 +133,7 @@ func IsStackEnd(name string) bool {
 	if _, ok := NoTableFile(name); ok {
 		return true
 	}
-	for r := StackTruncated; r <= CallersMissing; r++ {
+	for r := StackTruncated; r <= CallersLikely; r++ {
 		if name == "["+r.String()+"]" {
 			return true
 		}

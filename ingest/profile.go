@@ -696,6 +696,9 @@ const (
 	CallersUnknown
 	// CallersMissing: a frame in place of callers that such a stack lacks, where several are possible.
 	CallersMissing
+	// CallersLikely: a frame above which the caller of such a stack is likely, not proven: it is the one
+	// that calls show, and an indirect call may hide another.
+	CallersLikely
 	numReasons
 )
 
@@ -731,6 +734,7 @@ var reasonText = [numReasons]string{
 	CallersUncertain: "callers uncertain",
 	CallersUnknown:   "callers unknown",
 	CallersMissing:   "…",
+	CallersLikely:    "likely",
 }
 
 // String returns the reason in words, as reports print it.

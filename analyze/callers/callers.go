@@ -43,6 +43,9 @@ type Options struct {
 	Damaged func(error)
 	// Gaps inserts a frame where a caller is missing.
 	Gaps bool
+	// Likely inserts callers where a call or jump in the way may hide others, each behind a frame that
+	// marks it. They count as missing.
+	Likely bool
 	// Optional leaves stacks as they are, and uncounted, if the code of no object is known.
 	Optional bool
 	// Whole is set if all mappings are known: an address outside of them is no caller.
@@ -133,6 +136,7 @@ type step struct {
 	kind   stepKind
 	gaps   uint8
 	insert []uint32 // places to be inserted, the outermost first
+	likely bool     // some of them are
 }
 
 type stepKind uint8
@@ -235,28 +239,41 @@ func (w *walker) outer(f function, r *place) step {
 	if direct, _ := w.graph.targets(r.object, r.call); slices.Contains(direct, f) {
 		return step{} // called from there itself: the stack was completed, or a recursion
 	}
-	var inner []uint32    // inserted so far, the innermost first
+	var inner []uint32 // inserted so far, the innermost first
+	likely := false
 	seen := []function{f} // a recursion has any number of frames
 	for range maxRestored {
 		edges, ok := w.callers(f, called)
 		if ok && len(edges) == 0 {
 			return step{kind: cut}
 		}
+		if !ok && w.opts.Likely {
+			edges = w.graph.reachable(called).edges[f]
+		}
 		x, sites, own, passes := distinct(edges)
 		if sites == nil || passes && slices.Contains(seen, x) {
 			break
 		}
+		if !ok {
+			inner, likely = append(inner, w.likelyPlace()), true
+		}
 		inner, seen = append(inner, w.placeAt(x, sites)), append(seen, x)
 		if own {
 			slices.Reverse(inner)
+			s := step{kind: restored, insert: inner}
 			if passes {
-				return w.gap(inner)
+				s = w.gap(inner)
 			}
-			return step{kind: restored, insert: inner}
+			if s.likely = likely; likely {
+				s.gaps = 1
+			}
+			return s
 		}
 		f = x
 	}
-	return w.gapAbove(inner, called)
+	s := w.gapAbove(inner, called)
+	s.likely = likely
+	return s
 }
 
 // callers returns the calls by which a function can be reached from others with their frames: those of

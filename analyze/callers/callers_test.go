@@ -368,3 +368,37 @@ func TestARM64(t *testing.T) {
 		})
 	}
 }
+
+// TestLikely inserts the callers that calls show where an indirect call may hide others.
+func TestLikely(t *testing.T) {
+	w := newWorld(t, map[string]*Object{"prog": {Funcs: []Func{
+		{Name: "main", Ops: Body(Frame(), Call("once"), Call("twice"), Call("only"), Leave())},
+		{Name: "once", Ops: Body(Frame(), Call("passes"), CallAny(), Leave())},
+		{Name: "twice", Ops: Body(Frame(), Call("leaf"), Call("passes"), CallAny(), Leave())},
+		{Name: "only", Ops: Body(Frame(), CallAny(), Leave())},
+		{Name: "passes", Exported: true, Ops: Body(Call("leaf"))},
+		{Name: "leaf", Exported: true, Ops: Body(Work())},
+	}}}, "prog")
+	for _, c := range []struct {
+		name   string
+		stack  []string
+		proven string
+		likely string
+	}{
+		{"one candidate", []string{"prog:leaf", "prog:main/0"}, "leaf […] once* main",
+			"leaf [likely] passes [likely] once main"},
+		{"two candidates", []string{"prog:leaf", "prog:main/1"}, "leaf […] twice* main", "leaf […] twice* main"},
+		{"no candidate", []string{"prog:leaf", "prog:main/2"}, "leaf […] only* main", "leaf […] only* main"},
+		{"proven", []string{"prog:once+4", "prog:main/0"}, "once main", "once main"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w.t = t
+			if got := w.complete(c.stack, Options{Gaps: true, Whole: true}); got != c.proven {
+				t.Errorf("proven: %q, want %q", got, c.proven)
+			}
+			if got := w.complete(c.stack, Options{Gaps: true, Whole: true, Likely: true}); got != c.likely {
+				t.Errorf("likely: %q, want %q", got, c.likely)
+			}
+		})
+	}
+}

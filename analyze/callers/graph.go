@@ -44,6 +44,7 @@ const (
 // graph answers which functions call which, across the objects of a capture. It is for one goroutine.
 type graph struct {
 	codes   []*Code // by object; nil without
+	likely  bool    // searches go on behind calls that may go anywhere
 	imports map[calltab.Symbol][]function
 	reached map[string]*reach
 	tailsOf map[target]tails
@@ -172,11 +173,11 @@ func (g *graph) tails(list []function) tails {
 // reach has the functions that can run while the frame pointer belongs to one of some functions.
 type reach struct {
 	edges map[function][]edge // calls of each function that was found
-	open  bool                // others may be reached, too: edges are not complete
+	open  bool                // others may be reached, too: edges are not complete, or nil
 }
 
 // reachable finds what runs below the owners of a frame: by calls of these functions, then by calls at
-// which the frame pointer may be unchanged. It ends where anything may be called.
+// which the frame pointer may be unchanged. It ends where anything may be called, but for likely callers.
 func (g *graph) reachable(owners tails) *reach {
 	key := keyOf(owners.all)
 	if r := g.reached[key]; r != nil {
@@ -185,14 +186,14 @@ func (g *graph) reachable(owners tails) *reach {
 	r := &reach{edges: make(map[function][]edge), open: !owners.known}
 	g.reached[key] = r
 	todo := slices.Clone(owners.all)
-	seen, edges := make(map[function]bool), 0
-	for n := 0; n < len(todo) && !r.open; n++ {
+	seen, edges, bounded := make(map[function]bool), 0, false
+	for n := 0; n < len(todo) && !bounded && (!r.open || g.likely); n++ {
 		f := todo[n]
 		owner := n < len(owners.all)
 		code, ok := g.codes[f.object].Calls.Func(f.number)
-		r.open = !ok
 		if !ok {
-			break
+			r.open = true
+			continue
 		}
 		list := code.Calls()
 		for i := range list {
@@ -202,8 +203,9 @@ func (g *graph) reachable(owners tails) *reach {
 				continue
 			}
 			to := g.called(f.object, c.Target)
-			if edges += len(to.all); !to.known || edges > maxEdges || len(seen) > maxReach {
-				r.open = true
+			edges += len(to.all)
+			bounded = edges > maxEdges || len(seen) > maxReach
+			if r.open = r.open || !to.known || bounded; bounded || r.open && !g.likely {
 				break
 			}
 			for _, x := range to.all {
@@ -215,7 +217,7 @@ func (g *graph) reachable(owners tails) *reach {
 			}
 		}
 	}
-	if r.open {
+	if r.open && (bounded || !g.likely) {
 		r.edges = nil
 	}
 	return r

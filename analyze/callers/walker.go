@@ -27,6 +27,7 @@ type walker struct {
 	root    uint32                     // its node; 0 before there is one
 	cuts    map[uint32]uint32          // nodes below it, by place
 	missing uint32                     // of gaps, plus one
+	likely  uint32                     // of marks of likely callers, plus one
 
 	nodes   []intern.Node
 	sums    []sums                // by node
@@ -71,7 +72,7 @@ func newWalker(p *ingest.Profile, opts Options, codes []*Code) *walker {
 	size := len(p.Callers) + len(p.Callers)/16 // some are inserted
 	w := &walker{p: p, opts: opts,
 		steps: make(map[stepKey]step), known: make([]place, len(p.Locations)),
-		graph: &graph{codes: codes,
+		graph: &graph{codes: codes, likely: opts.Likely,
 			imports: make(map[calltab.Symbol][]function), reached: make(map[string]*reach),
 			tailsOf: make(map[target]tails)},
 		cuts:    make(map[uint32]uint32),
@@ -206,10 +207,16 @@ func (w *walker) newNode(s ingest.StackID, exact bool) uint32 {
 	}
 	base, kind := w.node(caller, next), st.kind
 	for _, pl := range st.insert {
-		base = w.add(base, pl, w.insertedKind(pl), 0)
+		inserted := w.insertedKind(pl)
+		if st.likely {
+			inserted = unchecked
+		}
+		base = w.add(base, pl, inserted, 0)
 		w.changed = true
 	}
 	switch {
+	case st.likely:
+		kind = unchecked
 	case kind == restored:
 		kind = proven // the call of the function that was inserted
 	case st.gaps > 0:
@@ -280,6 +287,8 @@ func (w *walker) unknownPlace() uint32 { return w.special(&w.unknown, ingest.Cal
 
 func (w *walker) gapPlace() uint32 { return w.special(&w.missing, ingest.CallersMissing) }
 
+func (w *walker) likelyPlace() uint32 { return w.special(&w.likely, ingest.CallersLikely) }
+
 func (w *walker) special(number *uint32, why ingest.Reason) uint32 {
 	if *number == 0 {
 		w.objects = append(w.objects, ingest.Object{Kind: ingest.NoStack, Reason: why,
@@ -292,7 +301,7 @@ func (w *walker) special(number *uint32, why ingest.Reason) uint32 {
 // chain returns the conversion of stacks of p to those of the new profile, of which locations has the
 // locations by place. It keeps what is known of locations and steps.
 func (w *walker) chain(locations []ingest.LocationID) func([]ingest.LocationID) []ingest.LocationID {
-	kept := &walker{known: w.known, steps: w.steps, opts: w.opts, missing: w.missing}
+	kept := &walker{known: w.known, steps: w.steps, opts: w.opts, missing: w.missing, likely: w.likely}
 	unknown := w.unknown
 	return func(list []ingest.LocationID) (out []ingest.LocationID) {
 		exact := true

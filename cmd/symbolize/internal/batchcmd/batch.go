@@ -256,6 +256,9 @@ captures are listed and left out.`,
 
 // chainsOf are the options of --chains and --gaps.
 func chainsOf(o *cli.InputOptions) (batch.Chains, error) {
+	if o.Chains == cli.ChainsLikely {
+		return batch.Chains{}, cli.Usagef("--chains likely: batch has recorded and proven")
+	}
 	proven := o.Chains == cli.ChainsProven
 	return batch.Chains{Proven: proven, Gaps: proven && o.Gaps}, o.CheckChains()
 }

@@ -105,8 +105,9 @@ func (o *InputOptions) addFilters(fs *pflag.FlagSet) {
 	o.AddPods(fs)
 	fs.StringVar(&o.Weight, "weight", "",
 		"weigh samples by `FIELD` of their tracepoint, such as bytes_alloc, not by the period")
-	o.AddChains(fs, "recorded, proven (checked and completed, also by files of this host); default: "+
-		"proven by the store's tables of calls alone")
+	o.AddChains(fs, "recorded, proven (checked and completed, also by files of this host), likely "+
+		"(also callers of which others are not excluded, behind [likely]); default: proven by the "+
+		"store's tables of calls alone")
 	fs.StringVar(&o.times, "time", "",
 		"only samples between `FROM,TO`: seconds of the recording's clock, or FROM%-TO%")
 }
@@ -123,7 +124,7 @@ func (o *InputOptions) callerTables() analyze.CallerTables {
 	switch o.Chains {
 	case ChainsRecorded:
 		return analyze.NoCallers
-	case ChainsProven:
+	case ChainsProven, ChainsLikely:
 		return analyze.AllCallers
 	}
 	return analyze.StoredCallers
@@ -131,10 +132,11 @@ func (o *InputOptions) callerTables() analyze.CallerTables {
 
 // CheckChains checks the word of --chains.
 func (o *InputOptions) CheckChains() error {
-	if o.Chains != "" && o.Chains != ChainsRecorded && o.Chains != ChainsProven {
-		return Usagef("--chains %s: it is recorded or proven", o.Chains)
+	switch o.Chains {
+	case "", ChainsRecorded, ChainsProven, ChainsLikely:
+		return nil
 	}
-	return nil
+	return Usagef("--chains %s: it is recorded, proven or likely", o.Chains)
 }
 
 // addSources adds the flags that name sources of symbols.
@@ -234,6 +236,7 @@ func (o *InputOptions) checkDerived() error {
 const (
 	ChainsRecorded = "recorded"
 	ChainsProven   = "proven"
+	ChainsLikely   = "likely"
 )
 
 const maxWakerDepth = 100

@@ -140,6 +140,7 @@ func (a *App) SessionOptions(o *InputOptions) analyze.Options {
 			NoInlines:  o.NoInlines,
 			TrustPaths: o.TrustPaths,
 			Callers:    o.callerTables(),
+			Likely:     o.Chains == ChainsLikely,
 			Gaps:       o.Gaps,
 			Clocks:     sys.ReadClocks,
 		},

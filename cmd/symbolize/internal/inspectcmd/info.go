@@ -70,7 +70,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 // describe describes a file; with --chains proven its stacks are checked by the tables of a session.
 func describe(ctx context.Context, a *cli.App, o *cli.InputOptions, path string, opts input.Options) (
 	inspect.Info, error) {
-	if o.Chains != cli.ChainsProven {
+	if o.Chains == "" || o.Chains == cli.ChainsRecorded {
 		return inspect.File(ctx, path, opts)
 	}
 	s, err := a.OpenSession(ctx, o)
