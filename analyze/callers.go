@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -26,7 +27,7 @@ func (s *Session) damagedCalls(err error) { s.warnError(err, DamagedHint(err), t
 func DamagedHint(err error) string {
 	var outdated *outdatedError
 	if errors.As(err, &outdated) {
-		return "symbolize index --calls " + ingest.ShellWord(outdated.path)
+		return "symbolize index --calls " + texts.ShellWord(outdated.path)
 	}
 	return "symbolize store verify"
 }

@@ -1,6 +1,6 @@
 // Package analyze gives names to captures: it opens a store, adds the symbols of further files
 // for one run, reads captures of any kind and returns an ingest.Profile with names, which
-// analyze/report and ingest/format/pprof write in every format of the command.
+// analyze/report and ingest/input/pprof write in every format of the command.
 //
 //	s, err := analyze.Open(ctx, analyze.Options{Store: "/srv/symbols"})
 //	…

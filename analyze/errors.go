@@ -7,6 +7,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 var (
@@ -30,11 +31,11 @@ func (e *KernelsError) Error() string {
 
 // NoSamples is the error of captures without samples, or of which the filters keep none.
 func NoSamples(paths []string, st *ingest.Stats) error {
-	names := ingest.Printable(strings.Join(paths, ", "))
+	names := texts.Printable(strings.Join(paths, ", "))
 	if st.FilteredOut > 0 {
-		return ingest.WithHint(fmt.Errorf("%s: the filters keep none of %d samples", names, st.FilteredOut),
+		return texts.WithHint(fmt.Errorf("%s: the filters keep none of %d samples", names, st.FilteredOut),
 			"--event, --comm, --pid, --tid, --cpu and --time leave samples out")
 	}
-	return ingest.WithHint(fmt.Errorf("%s: no samples in it", names), "`symbolize info %s` counts the records",
-		ingest.ShellWord(paths[0]))
+	return texts.WithHint(fmt.Errorf("%s: no samples in it", names), "`symbolize info %s` counts the records",
+		texts.ShellWord(paths[0]))
 }

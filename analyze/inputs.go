@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/container"
 )
 
 // SplitBundles separates capture bundles from other paths, each in their order.

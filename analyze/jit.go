@@ -16,6 +16,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/symlist"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
@@ -159,7 +160,7 @@ func (x *jitFinder) refused(path, why string, q *sideband.JITQuery) {
 		return
 	}
 	x.warn(path, q, false, fmt.Sprintf("if it is the right one all the same: touch %s",
-		ingest.ShellWord(path)), "not used: %s", why)
+		texts.ShellWord(path)), "not used: %s", why)
 }
 
 // perfMap adds the names of a perf map.

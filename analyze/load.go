@@ -10,8 +10,8 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/merge"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
 )

@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
@@ -180,9 +181,9 @@ func (s *Session) warnRewritten(p *ingest.Profile) {
 	if paths = slices.Compact(paths); len(paths) == 0 || inside.Frames == 0 {
 		return
 	}
-	what := ingest.Printable(paths[0]) + " was"
+	what := texts.Printable(paths[0]) + " was"
 	if len(paths) > 1 {
-		what = fmt.Sprintf("%s and %d more files were", ingest.Printable(paths[0]), len(paths)-1)
+		what = fmt.Sprintf("%s and %d more files were", texts.Printable(paths[0]), len(paths)-1)
 	}
 	p.Stats.Warnings = append(p.Stats.Warnings, ingest.Warning{
 		Text: fmt.Sprintf("%s written to during the recording: %.2f%% of the samples end in the file, "+

@@ -10,6 +10,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -63,13 +64,13 @@ func (s *Session) byNamedFile(known identification) identification {
 			return id, source
 		}
 		f := &s.files[i]
-		what := ingest.Printable(q.File.Path) + ", which has no build ID in the captures"
+		what := texts.Printable(q.File.Path) + ", which has no build ID in the captures"
 		if reason := f.refuses(&q, byPath); reason != "" {
-			addText(&f.refused, "%s was not used for %s: %s", ingest.Printable(f.path), what, reason)
+			addText(&f.refused, "%s was not used for %s: %s", texts.Printable(f.path), what, reason)
 			return id, source
 		}
 		if !byPath {
-			addText(&f.used, "%s names %s: name and layout are the same", ingest.Printable(f.path), what)
+			addText(&f.used, "%s names %s: name and layout are the same", texts.Printable(f.path), what)
 		}
 		return f.manifest.ID, ingest.IDNamed
 	}

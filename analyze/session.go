@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
@@ -188,7 +189,7 @@ func (s *Session) Index(ctx context.Context, paths []string, opts indexer.Option
 	}
 	for _, p := range sum.Problems {
 		if p.Named && !p.Kept {
-			return ingest.WithHint(p, "%s", p.Hint)
+			return texts.WithHint(p, "%s", p.Hint)
 		}
 	}
 	s.problems(sum.Problems)

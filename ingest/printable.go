@@ -1,57 +1,14 @@
 package ingest
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"iter"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
-
-// Printable returns s fit for a terminal, a line of text and a protobuf string: control and format
-// characters (escape sequences, line breaks, bidirectional overrides) and invalid UTF-8 become '?'.
-// Names come from captures and debug files and are not trusted.
-func Printable(s string) string {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' {
-			return printableSlow(s)
-		}
-	}
-	return s
-}
-
-// OneLine returns s fit for one line of a terminal.
-func OneLine(s string) string {
-	return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
-}
-
-func printableSlow(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if n == 1 && r == utf8.RuneError || !fitRune(r) {
-			b.WriteByte('?')
-		} else {
-			b.WriteRune(r)
-		}
-		i += n
-	}
-	return b.String()
-}
-
-// fitRune reports whether a character may reach a terminal or a line of text.
-func fitRune(r rune) bool {
-	return !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != '\u2028' && r != '\u2029'
-}
 
 // BaseName returns the last element of a path; "" if it ends in a slash.
 func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
@@ -68,7 +25,7 @@ func ShortName(o *Object) string {
 		name = name[i+1:]
 	}
 	if name, _ = Unbracket(name); name != "" {
-		return Printable(name)
+		return texts.Printable(name)
 	}
 	if !o.ID.IsZero() {
 		return "buildid:" + o.ID.Hex()
@@ -113,131 +70,6 @@ func AppendUnresolved(b []byte, o *Object, off addr.Offset) []byte {
 		b = strconv.AppendUint(b, uint64(off), 16)
 	}
 	return append(b, ']')
-}
-
-// NewJSONEncoder returns an encoder of text fit for a terminal. encoding/json does not escape DEL,
-// C1 controls, which some terminals obey, and format characters: they are escaped here. Readers of
-// JSON see no difference.
-func NewJSONEncoder(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(&jsonWriter{w: w})
-	enc.SetEscapeHTML(false)
-	return enc
-}
-
-// WriteJSON writes an object as indented JSON with a final newline. Its first key, schema, has the
-// name and the version of its form, "top/1": docs/json.md has the keys of each. The version changes
-// if a key goes or changes its meaning.
-func WriteJSON(w io.Writer, schema string, object any) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(object); err != nil {
-		return err
-	}
-	rest, ok := bytes.CutPrefix(text.Bytes(), []byte("{"))
-	if !ok {
-		return fmt.Errorf("the JSON of %s is not an object", schema)
-	}
-	head := "{\n  \"schema\": " + strconv.Quote(schema)
-	if rest[0] == '}' {
-		head += "\n"
-	} else {
-		head += ","
-	}
-	if _, err := io.WriteString(w, head); err != nil {
-		return err
-	}
-	_, err := (&jsonWriter{w: w}).Write(rest)
-	return err
-}
-
-// WriteJSONList writes an object as WriteJSON does, with a list of the values, which are written one
-// at a time. It ends at the first error.
-func WriteJSONList[T any](w io.Writer, schema, key string, values iter.Seq2[T, error]) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("    ", "  ")
-	head := fmt.Sprintf("{\n  \"schema\": %q,\n  %q: [", schema, key)
-	begin, end := head+"\n    ", head+"]\n}\n"
-	out := jsonWriter{w: w}
-	for v, err := range values {
-		text.WriteString(begin)
-		if err == nil {
-			err = enc.Encode(v)
-		}
-		if err != nil {
-			return err
-		}
-		text.Truncate(text.Len() - 1) // the newline after a value
-		if _, err := out.Write(text.Bytes()); err != nil {
-			return err
-		}
-		text.Reset()
-		begin, end = ",\n    ", "\n  ]\n}\n"
-	}
-	_, err := io.WriteString(w, end)
-	return err
-}
-
-// AppendJSONString appends s as a JSON string as NewJSONEncoder writes it.
-func AppendJSONString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			b, _ := json.Marshal(s) // no error: any string can be encoded
-			return appendJSONText(dst, b)
-		}
-	}
-	return append(append(append(dst, '"'), s...), '"')
-}
-
-// jsonWriter escapes JSON text. Encoders write whole values at a time.
-type jsonWriter struct {
-	w   io.Writer
-	buf []byte
-}
-
-func (j *jsonWriter) Write(b []byte) (int, error) {
-	j.buf = appendJSONText(j.buf[:0], b)
-	if _, err := j.w.Write(j.buf); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// appendJSONText copies JSON text. Characters to escape occur only in strings.
-func appendJSONText(dst, text []byte) []byte {
-	from := 0
-	for i := 0; i < len(text); {
-		if c := text[i]; c >= ' ' && c <= '~' || c == '\n' {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(text[i:])
-		if fitRune(r) || r == utf8.RuneError || r < ' ' {
-			i += n
-			continue
-		}
-		dst = append(dst, text[from:i]...)
-		dst = appendEscaped(dst, r)
-		i += n
-		from = i
-	}
-	return append(dst, text[from:]...)
-}
-
-// appendEscaped appends an escaped character, as a surrogate pair if it has more than 16 bits.
-func appendEscaped(dst []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
-	units := []rune{r}
-	if r >= 0x10000 {
-		units = []rune{0xd800 + (r-0x10000)>>10, 0xdc00 + (r-0x10000)&0x3ff}
-	}
-	for _, u := range units {
-		dst = append(dst, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
-	}
-	return dst
 }
 
 // Names of perf and the kernel for mappings without a file, or of deleted files.
@@ -335,35 +167,4 @@ func (s IDSource) String() string {
 		return idSourceText[s]
 	}
 	return "unknown"
-}
-
-// ShellWord quotes a path for the shell. Paths come from captures: pasting a hint must not run
-// their text.
-func ShellWord(path string) string {
-	path = Printable(path)
-	for i := range len(path) {
-		c := path[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			strings.IndexByte("/._-+,:@%=", c) >= 0 {
-			continue
-		}
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
-}
-
-// hintError is an error with the command or step that fixes it.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-func (e *hintError) Unwrap() error { return e.err }
-func (e *hintError) Hint() string  { return e.hint }
-
-// WithHint returns err with the command or step that fixes it, which the method Hint of the result
-// returns. The text of the error and the errors it wraps are unchanged.
-func WithHint(err error, format string, args ...any) error {
-	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,6 @@
 // Package ingest defines the Profile that all stages share: stacks of (object, offset), the reasons
 // why an object or location has no name, and the orders by which equal inputs give equal bytes.
-// ingest/input turns captures into Profiles, ingest/format/pprof pprof files; analyze/resolve adds
+// ingest/input turns captures into Profiles, ingest/input/pprof pprof files; analyze/resolve adds
 // names by a join on Locations.
 package ingest
 

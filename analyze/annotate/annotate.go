@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
 
 // Options are for HotFunctions and New.
@@ -313,8 +314,8 @@ func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	a := &Annotation{Others: report.OtherEvents(p, opts.Event), Samples: samples, Total: total,
 		Children: opts.Children, Skid: skidPossible, Functions: []Function{}}
 	if opts.Event < len(p.Events) {
-		a.Event = ingest.Printable(p.Events[opts.Event].Name)
-		a.Unit = ingest.Printable(p.Events[opts.Event].Unit)
+		a.Event = texts.Printable(p.Events[opts.Event].Name)
+		a.Unit = texts.Printable(p.Events[opts.Event].Unit)
 		if precise(p.Events[opts.Event].Name) {
 			a.Skid = skidNone
 		}
@@ -361,16 +362,16 @@ func (a *Annotation) noCode(o *ingest.Object, f *HotFunction, why error,
 	opts *Options) NoCode {
 	m := NoCode{
 		Name:   opts.Demangler.Name(f.Name()),
-		Object: ingest.Printable(o.File.Path), BuildID: o.ID.String(),
+		Object: texts.Printable(o.File.Path), BuildID: o.ID.String(),
 		Samples: f.Samples, Weight: f.Weight, Share: sharePercent(f.Value(opts.Count), a.Total),
-		Reason: ingest.Printable(why.Error()),
+		Reason: texts.Printable(why.Error()),
 	}
 	if f.Inlined != "" {
 		m.Into = opts.Demangler.Name(f.SystemName)
 	}
 	var h interface{ Hint() string }
 	if errors.As(why, &h) {
-		m.Hint = ingest.Printable(h.Hint())
+		m.Hint = texts.Printable(h.Hint())
 	}
 	return m
 }

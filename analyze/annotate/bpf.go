@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"symbolize/analyze/disasm"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // BPFCode has the BPF instructions that a function was compiled from.
@@ -93,14 +93,14 @@ type LayerInst struct {
 
 // layer makes the layer of BPF instructions, after the samples were placed.
 func (a *annotator) layer(code *BPFCode) *BPFLayer {
-	layer := &BPFLayer{OneRun: ingest.Printable(code.OneRun), Object: ingest.Printable(code.Object)}
+	layer := &BPFLayer{OneRun: texts.Printable(code.OneRun), Object: texts.Printable(code.Object)}
 	list := code.Instructions
 	for i, r := range code.Runs {
 		end, next := len(a.code.Bytes), -1
 		if i+1 < len(code.Runs) {
 			end, next = int(code.Runs[i+1].Offset), code.Runs[i+1].Index
 		}
-		run := LayerRun{Offset: int(r.Offset), Length: end - int(r.Offset), File: ingest.Printable(r.File),
+		run := LayerRun{Offset: int(r.Offset), Length: end - int(r.Offset), File: texts.Printable(r.File),
 			Line: r.Line, Column: r.Column, source: sourceText(r.Source)}
 		n := len(list)
 		if next >= 0 {
@@ -108,7 +108,7 @@ func (a *annotator) layer(code *BPFCode) *BPFLayer {
 		}
 		for _, in := range list[:n] {
 			run.Instructions = append(run.Instructions,
-				LayerInst{Index: int(code.First) + in.Index, Text: ingest.Printable(in.Text)})
+				LayerInst{Index: int(code.First) + in.Index, Text: texts.Printable(in.Text)})
 			layer.Instructions += in.Size
 		}
 		list = list[n:]
@@ -143,14 +143,14 @@ func (run *LayerRun) compare(r *BPFRun, known bool) {
 	for i := range r.Removed {
 		x := &r.Removed[i]
 		run.Removed = append(run.Removed, LayerRemoved{Original: layerInsts(x.Original),
-			File: ingest.Printable(x.File), Line: x.Line, source: sourceText(x.Source)})
+			File: texts.Printable(x.File), Line: x.Line, source: sourceText(x.Source)})
 	}
 }
 
 func layerInsts(list []disasm.BPFInst) []LayerInst {
 	var out []LayerInst
 	for _, in := range list {
-		out = append(out, LayerInst{Index: in.Index, Text: ingest.Printable(in.Text)})
+		out = append(out, LayerInst{Index: in.Index, Text: texts.Printable(in.Text)})
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 
 	"symbolize/analyze/disasm"
 	"symbolize/fixtures/golden"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // loopBPF is loopSource with BPF instructions: the second run has no code, the last a line of none.
@@ -75,7 +75,7 @@ func TestLayersMissing(t *testing.T) {
 		if err := a.WriteText(&b, TextStyle{Layers: layers}); err != nil {
 			t.Fatal(err)
 		}
-		reason := "note: no BPF instructions: " + ingest.Printable("gone\x1b[31m") + "\n"
+		reason := "note: no BPF instructions: " + texts.Printable("gone\x1b[31m") + "\n"
 		if strings.Contains(b.String(), reason) != want || !strings.Contains(b.String(), "; loop.c:5") {
 			t.Errorf("layers %b:\n%s", layers, b.String())
 		}

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/disasm"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
 
 // Function is one function with its samples.
@@ -136,9 +137,9 @@ func newAnnotator(f *HotFunction, code *Code, opts *Options) (*annotator, error)
 func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	out := Function{
 		Name:       a.opts.Demangler.Name(a.f.Name()),
-		SystemName: ingest.Printable(a.f.Name()), Object: ingest.Printable(o.File.Path),
+		SystemName: texts.Printable(a.f.Name()), Object: texts.Printable(o.File.Path),
 		Kind: o.Kind.String(), BuildID: o.ID.String(), Machine: a.code.Machine,
-		Origin: ingest.Printable(a.code.Origin), Notes: a.code.Notes,
+		Origin: texts.Printable(a.code.Origin), Notes: a.code.Notes,
 		Address: hexAddress(a.code.PC), Length: len(a.code.Bytes),
 		Samples: a.samples, Weight: a.weight, Share: sharePercent(a.total, total),
 	}
@@ -159,7 +160,7 @@ func (a *annotator) function(o *ingest.Object, total uint64) Function {
 	out.Disagreements = a.disagreements
 	if a.code.BPF != nil {
 		if code, err := a.code.BPF(); err != nil {
-			out.NoBPF = ingest.Printable(err.Error())
+			out.NoBPF = texts.Printable(err.Error())
 		} else {
 			out.BPF = a.layer(code)
 		}
@@ -224,7 +225,7 @@ func (a *annotator) source() {
 		if l.Line == 0 {
 			continue
 		}
-		in.File, in.Line, in.Column = ingest.Printable(l.File), l.Line, l.Column
+		in.File, in.Line, in.Column = texts.Printable(l.File), l.Line, l.Column
 		n, isNew := a.lineOf(&l)
 		if isNew {
 			check.line(&l)
@@ -249,7 +250,7 @@ func (a *annotator) lineOf(l *CodeLine) (n int, isNew bool) {
 	if !ok {
 		n = len(a.lines)
 		a.index[k] = n
-		a.lines = append(a.lines, Line{File: ingest.Printable(l.File), Line: l.Line, Source: sourceText(l.Source)})
+		a.lines = append(a.lines, Line{File: texts.Printable(l.File), Line: l.Line, Source: sourceText(l.Source)})
 	}
 	return n, !ok
 }
@@ -277,7 +278,7 @@ const tabWidth = 4
 // sourceText makes a line of source fit for a terminal.
 func sourceText(s string) string {
 	s = strings.TrimRight(strings.ReplaceAll(s, "\t", "        "[:tabWidth]), " \r\n")
-	return ingest.Printable(s)
+	return texts.Printable(s)
 }
 
 // targets resolves the targets of calls, jumps and PC-relative operands.

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Image is an image of a BPF program: the same program on another host or in another kernel has other
@@ -98,7 +99,7 @@ func (a *annotator) images() []Image {
 		return nil
 	}
 	one := func(x image) Image {
-		return Image{Origin: ingest.Printable(x.code.Origin), Samples: x.function.Samples, Weight: x.function.Weight,
+		return Image{Origin: texts.Printable(x.code.Origin), Samples: x.function.Samples, Weight: x.function.Weight,
 			Percent: sharePercent(x.function.Value(a.opts.Count), a.total)}
 	}
 	list := []Image{one(image{a.f, a.code})}

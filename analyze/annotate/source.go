@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // sourceCheck finds source files that do not match the line table: a file that was changed
@@ -66,7 +66,7 @@ func (c *sourceCheck) texts() []string {
 		default:
 			continue
 		}
-		list = append(list, "the source does not fit the line table: "+ingest.Printable(name)+
+		list = append(list, "the source does not fit the line table: "+texts.Printable(name)+
 			": "+why)
 	}
 	slices.Sort(list)

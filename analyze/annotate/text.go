@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // TextStyle configures Annotation.WriteText.
@@ -51,7 +51,7 @@ func (a *Annotation) WriteText(w io.Writer, style TextStyle) error {
 }
 
 // WriteJSON writes the annotation as one JSON object.
-func (a *Annotation) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "annotate/1", a) }
+func (a *Annotation) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "annotate/1", a) }
 
 type annotateWriter struct {
 	*bufio.Writer

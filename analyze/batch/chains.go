@@ -13,7 +13,8 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -259,7 +260,7 @@ func (n *namer) putChains(ctx context.Context, c *completer, part int, kept *cha
 // sameChains returns an error for files of names of which some have stacks as recorded.
 func (a *Answers) sameChains(head *namesHead, f *recordFile) error {
 	if len(a.parts) > 0 && head.Chains != a.chains {
-		return ingest.WithHint(fmt.Errorf("%s: stacks are completed in another way than in the other parts",
+		return texts.WithHint(fmt.Errorf("%s: stacks are completed in another way than in the other parts",
 			f.path), "run `symbolize batch name` with the same --chains and --gaps for each part")
 	}
 	a.chains = head.Chains

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // Head describes a collected capture.
@@ -82,7 +83,7 @@ type ownNames struct {
 func collect(ctx context.Context, s *analyze.Session, head *Head, path string, serves bool) error {
 	return s.Each(ctx, []string{head.Path}, func(c *input.Capture, p *ingest.Profile) error {
 		if err := s.ReadError(); err != nil {
-			return ingest.WithHint(fmt.Errorf("not read whole: %w", err),
+			return texts.WithHint(fmt.Errorf("not read whole: %w", err),
 				"the file system could not read it: run it again when it can")
 		}
 		if serves {

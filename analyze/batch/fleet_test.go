@@ -16,8 +16,8 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/fixtures/nightbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/input/pprof"
 )
 
 const fixtures = "../../fixtures/"

@@ -15,6 +15,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // The keys that captures have values of themselves.
@@ -251,7 +252,7 @@ func (g *Grouping) Groups(packs []string) (*Grouped, error) {
 
 // twice refuses two captures of which nothing decides which one counts.
 func (c *grouped) twice(same *grouped, hint string) error {
-	return ingest.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", c.capture, same.pack,
+	return texts.WithHint(fmt.Errorf("%s was collected twice, as %s and %s", c.capture, same.pack,
 		c.pack), "%s", hint)
 }
 

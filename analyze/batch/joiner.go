@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 )
 
 // joinBytes is the size of profiles from which a joiner makes one of them.

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"symbolize/analyze"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/texts"
 )
 
 // Captures lists the captures that paths name, sorted, each once: files, and files below
@@ -86,7 +86,7 @@ func Profiles(paths []string) ([]string, error) {
 		return true
 	})
 	if len(list) == 0 {
-		return nil, ingest.WithHint(fmt.Errorf("%s: no profile in it", ingest.Printable(paths[0])),
+		return nil, texts.WithHint(fmt.Errorf("%s: no profile in it", texts.Printable(paths[0])),
 			"`symbolize batch run -o DIR CAPTURES` makes profiles")
 	}
 	return list, nil

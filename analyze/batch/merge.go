@@ -15,8 +15,9 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/merge"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/input/pprof"
+	"symbolize/ingest/texts"
 )
 
 // Answers are the files that Name wrote, of all parts.
@@ -59,7 +60,7 @@ func (a *Answers) have(parts int) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return ingest.WithHint(fmt.Errorf("%d of %d parts are not named: %s", len(left), parts,
+	return texts.WithHint(fmt.Errorf("%d of %d parts are not named: %s", len(left), parts,
 		strings.Join(left, ", ")), "run `symbolize batch name --part` for each")
 }
 

@@ -18,7 +18,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 	"symbolize/store"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 )
 
 // namesBuilder makes the Names of a profile of answers.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"symbolize/analyze"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // nightName is the file in workDir with the options of Run.
@@ -89,7 +89,7 @@ func Nights(dirs []string, damaged func(error)) (list []*Night, err error) {
 			return nil, err
 		}
 		if !found {
-			return nil, ingest.WithHint(fmt.Errorf("%s: %w", dir, ErrNoNight),
+			return nil, texts.WithHint(fmt.Errorf("%s: %w", dir, ErrNoNight),
 				"name its output, or a directory with several")
 		}
 	}

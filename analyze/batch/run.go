@@ -19,6 +19,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 	"symbolize/store/remote"
 )
 
@@ -148,7 +149,7 @@ func (r *runner) setAside() error {
 			return err
 		}
 		r.opts.warn(path, ingest.Warning{Text: fmt.Sprintf("%s is a directory where a file of this "+
-			"program belongs: it is now %s", ingest.Printable(path), ingest.BaseName(aside))})
+			"program belongs: it is now %s", texts.Printable(path), ingest.BaseName(aside))})
 	}
 	return nil
 }
@@ -299,7 +300,7 @@ func (r *runner) mergeGroup(ctx context.Context, a *Answers, g *Group) error {
 	if err := r.sync(w.Files); err != nil {
 		return outputErr(err)
 	}
-	return writeFile(mark, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(&d) })
+	return writeFile(mark, func(w io.Writer) error { return texts.NewJSONEncoder(w).Encode(&d) })
 }
 
 // count counts the profiles of a group by their files.

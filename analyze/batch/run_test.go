@@ -18,7 +18,7 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 	"symbolize/store/db"
 )
 

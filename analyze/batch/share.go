@@ -13,6 +13,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // Extensions of the files in which tasks of Collect note the captures that they read together, and
@@ -57,7 +58,7 @@ func WritePlan(dir string, captures []string) (string, error) {
 
 // writeJSON writes a file with one value.
 func writeJSON(path string, value any) error {
-	return writeFile(path, func(w io.Writer) error { return ingest.NewJSONEncoder(w).Encode(value) })
+	return writeFile(path, func(w io.Writer) error { return texts.NewJSONEncoder(w).Encode(value) })
 }
 
 // writeShare notes the share of a task, and the captures of all tasks.
@@ -274,8 +275,8 @@ func (p *Progress) Complete() error {
 	if len(p.Missing) > maxListed {
 		text += " …"
 	}
-	return ingest.WithHint(fmt.Errorf("%w: %d of %d are missing: %s", ErrGaps, len(p.Missing), p.Expected,
-		ingest.Printable(text)), "run each share of `symbolize batch collect` to its end, or go on "+
+	return texts.WithHint(fmt.Errorf("%w: %d of %d are missing: %s", ErrGaps, len(p.Missing), p.Expected,
+		texts.Printable(text)), "run each share of `symbolize batch collect` to its end, or go on "+
 		"without them with --allow-missing")
 }
 

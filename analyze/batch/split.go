@@ -17,7 +17,7 @@ import (
 	"symbolize/analyze/columns"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 )
 
 // ofSamples reports whether samples have values of a key, rather than captures.

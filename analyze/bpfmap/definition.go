@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // called reports whether a map has a name, which the kernel may have cut, or an id.
@@ -94,7 +94,7 @@ func (m *Dump) definition(t *btf.Types, name string, src *Source) (d btf.MapDef,
 	for _, d := range found {
 		names = append(names, d.Name)
 	}
-	return btf.MapDef{}, false, ingest.WithHint(fmt.Errorf(
+	return btf.MapDef{}, false, texts.WithHint(fmt.Errorf(
 		"%s: of which map is it? %s has %s, and the kernel "+
 			"keeps %q of their names", m.Name, src.File, strings.Join(names, ", "), name),
 		"name it with --map %s%s", m.idPrefix(), names[0])

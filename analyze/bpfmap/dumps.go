@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // Dumps are open dumps: of one map, unless Source asks for a list of all.
@@ -105,7 +105,7 @@ func (in *Dumps) file(ctx context.Context, path string, log Log) error {
 func (in *Dumps) add(m *Dump, types map[uint32]*btf.Types) error {
 	d, err := mapdump.Open(m.Name, m.r, m.size)
 	if errors.Is(err, mapdump.ErrNotDump) {
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"dumps are made by `symbolize capture --maps NAME` and `bpftool -j map dump`")
 	}
 	if err != nil {
@@ -169,18 +169,18 @@ func (in *Dumps) choose(name string, paths []string) error {
 	files := strings.Join(paths, ", ")
 	switch {
 	case len(all) == 0:
-		return ingest.WithHint(fmt.Errorf("%s: no dump of a map in it", files),
+		return texts.WithHint(fmt.Errorf("%s: no dump of a map in it", files),
 			"`symbolize capture --maps NAME` puts some into a bundle")
 	case len(in.List) == 0:
-		return ingest.WithHint(fmt.Errorf("%s: no map %s in it", files, name), "there are %s",
+		return texts.WithHint(fmt.Errorf("%s: no map %s in it", files, name), "there are %s",
 			titles(all))
 	}
 	if in.Several() {
 		if name != "" { // several maps of one name
-			return ingest.WithHint(fmt.Errorf("%s: %d maps match --map %s", files, numMaps(in.List), name),
+			return texts.WithHint(fmt.Errorf("%s: %d maps match --map %s", files, numMaps(in.List), name),
 				"name one by its id, --map ID: %s", titles(in.List))
 		}
-		return ingest.WithHint(fmt.Errorf("%s: dumps of several maps", files), "name one with --map: %s",
+		return texts.WithHint(fmt.Errorf("%s: dumps of several maps", files), "name one with --map: %s",
 			titles(in.List))
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"symbolize/analyze/chart"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // HeatReport is a heat map as data. Its JSON names are an interface; times are ns since the
@@ -74,7 +74,7 @@ func (in *Dumps) HeatMap(o ChartOptions, log Log) (*chart.HeatMap, error) {
 		}
 	}
 	if len(samples) < 2 && !o.Cleared {
-		return nil, ingest.WithHint(fmt.Errorf("%s: one dump makes no heat map", first.Title()),
+		return nil, texts.WithHint(fmt.Errorf("%s: one dump makes no heat map", first.Title()),
 			"name several, or a bundle of `symbolize capture --maps`")
 	}
 	setColumns(h, samples, o.Cleared)

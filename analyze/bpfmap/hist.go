@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"symbolize/analyze/chart"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // HistReport are the histograms of a map. Its JSON names are an interface.
@@ -70,7 +70,7 @@ type ChartOptions struct {
 func (m *Dump) plan(o *ChartOptions, log Log) (*Plan, error) {
 	p, err := m.Layout.Plan(o.PlanOptions, m.Header.MaxEntries)
 	if err != nil {
-		return nil, ingest.WithHint(fmt.Errorf("%s: %w", m.Title(), err),
+		return nil, texts.WithHint(fmt.Errorf("%s: %w", m.Title(), err),
 			"--slot names the field of the key, --count the field of the value, --btf a file with "+
 				"the types")
 	}
@@ -117,7 +117,7 @@ func (r *HistReport) WriteJSON(w io.Writer) error {
 		r.Histograms = append(r.Histograms, HistogramJSON{h.Label, h.Total(),
 			slotsJSON(r.scale, h.Counts)})
 	}
-	return ingest.WriteJSON(w, "map-histograms/1", r)
+	return texts.WriteJSON(w, "map-histograms/1", r)
 }
 
 // Style returns the style of the tool that has histograms of this scale.
@@ -127,18 +127,18 @@ func (r *HistReport) Style() chart.Style { return r.scale.Style() }
 // key, bcc with the key.
 func (r *HistReport) WriteText(w io.Writer, style chart.Style) error {
 	if len(r.list) == 0 {
-		_, err := fmt.Fprintf(w, "%s: no counts\n", ingest.OneLine(r.title))
+		_, err := fmt.Fprintf(w, "%s: no counts\n", texts.OneLine(r.title))
 		return err
 	}
 	unit := cmp.Or(r.Unit, "value")
 	for _, h := range r.list {
-		label := ingest.OneLine(h.Label)
+		label := texts.OneLine(h.Label)
 		var text []byte
 		switch {
 		case style == chart.StyleBpftrace && label == "":
-			text = fmt.Appendf(text, "@%s: \n", ingest.OneLine(r.name))
+			text = fmt.Appendf(text, "@%s: \n", texts.OneLine(r.name))
 		case style == chart.StyleBpftrace:
-			text = fmt.Appendf(text, "@%s[%s]: \n", ingest.OneLine(r.name), label)
+			text = fmt.Appendf(text, "@%s[%s]: \n", texts.OneLine(r.name), label)
 		case label != "":
 			text = fmt.Appendf(text, "\n%s\n", label)
 		}

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/texts"
 )
 
 // maxDataSection bounds a section of variables, bytes.
@@ -74,7 +74,7 @@ func ReadObject(ctx context.Context, path, name string, log Log) (*ObjectMaps, e
 		}
 	}
 	if types == nil && len(defs) == 0 {
-		return nil, ingest.WithHint(fmt.Errorf("%s: no BTF in it", path), "compile it with -g")
+		return nil, texts.WithHint(fmt.Errorf("%s: no BTF in it", path), "compile it with -g")
 	}
 	found, err := readObjectMaps(ctx, f, types, defs, name)
 	if err == nil && len(found.Maps)+len(found.Data) == 0 {
@@ -86,12 +86,12 @@ func ReadObject(ctx context.Context, path, name string, log Log) (*ObjectMaps, e
 // none is the error for an object without maps, or without a map of the name.
 func (m *ObjectMaps) none(path, name string) error {
 	if name == "" {
-		return ingest.WithHint(fmt.Errorf("%s: it defines no map", path),
+		return texts.WithHint(fmt.Errorf("%s: it defines no map", path),
 			"a dump of a map is wanted, or a BPF object")
 	}
 	err := fmt.Errorf("%s: no map %s in it", path, name)
 	if len(m.names) > 0 {
-		return ingest.WithHint(err, "there are %s", strings.Join(m.names, ", "))
+		return texts.WithHint(err, "there are %s", strings.Join(m.names, ", "))
 	}
 	return err
 }

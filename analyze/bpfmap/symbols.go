@@ -9,6 +9,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
 
 // SymbolReport are counts by code address. Its JSON names are an interface.
@@ -59,7 +60,7 @@ func (m *Dump) Addresses(o SymbolOptions, log Log) (*SymbolReport, error) {
 	}
 	count, err := m.Layout.Count(o.Count)
 	if err != nil {
-		return nil, ingest.WithHint(fmt.Errorf("%s: %w", m.Title(), err), "--count names the field")
+		return nil, texts.WithHint(fmt.Errorf("%s: %w", m.Title(), err), "--count names the field")
 	}
 	next, end, err := m.pairs()
 	if err != nil {

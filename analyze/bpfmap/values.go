@@ -8,8 +8,8 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // Values prints the keys and values of a dump.
@@ -160,7 +160,7 @@ type jsonPrinter struct {
 
 func (p *jsonPrinter) begin(b []byte) ([]byte, error) {
 	name := p.m.mapName()
-	b = ingest.AppendJSONString(append(b, `{"schema":"map/1","map":`...), name.Map)
+	b = texts.AppendJSONString(append(b, `{"schema":"map/1","map":`...), name.Map)
 	if name.ID != 0 {
 		b = strconv.AppendUint(append(b, `,"map_id":`...), uint64(name.ID), 10)
 	}

@@ -30,7 +30,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 	"symbolize/ingest/object/calls"
 	"symbolize/store/calltab"
 )

@@ -6,7 +6,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/intern"
 	"symbolize/store/calltab"
 )
 

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Branches is a table of branches, by source and target.
@@ -115,4 +116,4 @@ func predicted(missed, unknown, all uint64) string {
 }
 
 // WriteJSON writes the table as one JSON object.
-func (b *Branches) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "top-branches/1", b) }
+func (b *Branches) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "top-branches/1", b) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Stacks holds the samples of an event as stacks of nodes with their values.
@@ -116,8 +117,8 @@ func (f *Folder) cumulative(sums []uint64) []uint64 {
 func (s *Stacks) describe(event int, count bool) func(*ingest.Sample) uint64 {
 	p := s.folder.Profile
 	if event >= 0 && event < len(p.Events) {
-		s.Event = ingest.Printable(p.Events[event].Name)
-		s.Unit = ingest.Printable(p.Events[event].Unit)
+		s.Event = texts.Printable(p.Events[event].Name)
+		s.Unit = texts.Printable(p.Events[event].Unit)
 	}
 	periods := false
 	for i := range p.Samples {
@@ -312,7 +313,7 @@ func (f *Folder) labelNode(by By, s *ingest.Sample) NodeID {
 func (f *Folder) labelName(by By, s *ingest.Sample) string {
 	switch by {
 	case Event:
-		return ingest.Printable(f.Profile.Events[s.Event].Name)
+		return texts.Printable(f.Profile.Events[s.Event].Name)
 	case Label:
 		return f.labelText(s)
 	}
@@ -345,11 +346,11 @@ func SampleLabel(by By, comm, state string, pid, tid, cpu int32) (text string, o
 func tagText(key, value string) string {
 	switch {
 	case value == "":
-		return "[no " + ingest.Printable(key) + "]"
+		return "[no " + texts.Printable(key) + "]"
 	case strings.ContainsAny(value[:1], "0123456789"):
-		return ingest.Printable(key + " " + value)
+		return texts.Printable(key + " " + value)
 	}
-	return ingest.Printable(value)
+	return texts.Printable(value)
 }
 
 // labelText joins all labels of a sample that its profile keeps.
@@ -359,7 +360,7 @@ func (f *Folder) labelText(s *ingest.Sample) string {
 		words = append(words, numberText(name, n))
 	}
 	for t := range f.Profile.AllTags(s) {
-		words = append(words, ingest.Printable(t.Key+" "+t.Value()))
+		words = append(words, texts.Printable(t.Key+" "+t.Value()))
 	}
 	return strings.Join(words, ", ")
 }
@@ -380,7 +381,7 @@ func commText(comm string) string {
 	if comm == "" {
 		return "[no comm]"
 	}
-	return ingest.Printable(comm)
+	return texts.Printable(comm)
 }
 
 func numberText(label string, n int32) string {

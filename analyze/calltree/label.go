@@ -8,7 +8,7 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // labelKey is the printed label of a function in a table.
@@ -27,7 +27,7 @@ func LookAlikes(all []Node, nodes []NodeID,
 	forms := []func(string) string{report.NewDemangler(report.Templates).Name, full.Name,
 		func(symbol string) string {
 			part := cmp.Or(report.RustHash(symbol), symbol)
-			return full.Name(symbol) + " [" + ingest.Printable(part) + "]"
+			return full.Name(symbol) + " [" + texts.Printable(part) + "]"
 		}}
 	for i := 0; ; i++ {
 		alike := make(map[labelKey]map[string][]NodeID)

@@ -14,7 +14,7 @@ import (
 	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 )
 
 // labelled returns a pprof file of another profiler, and the profile read from it.

@@ -5,7 +5,8 @@ import (
 
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 )
 
 // NodeID is the number of a node of one Folder.
@@ -209,7 +210,7 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 		}
 		k := nodeKey{by: File, number: int64(fn.Object), text: fn.File} // as in pprof
 		return f.node(k, func() Node {
-			return f.of(fn.Object, Node{Name: ingest.Printable(fn.File), File: fn.File})
+			return f.of(fn.Object, Node{Name: texts.Printable(fn.File), File: fn.File})
 		})
 	case Line:
 		return f.node(nodeKey{by: Line, function: row, number: int64(fr.Line), text: fn.File},
@@ -228,7 +229,7 @@ func (f *Folder) frameNode(fr *ingest.Frame) NodeID {
 // of adds the facts of its object to a node.
 func (f *Folder) of(id ingest.ObjectID, n Node) Node {
 	o := &f.Profile.Objects[id]
-	n.Object, n.BuildID, n.Domain = ingest.Printable(f.objectName(id)), o.ID.String(), o.Domain()
+	n.Object, n.BuildID, n.Domain = texts.Printable(f.objectName(id)), o.ID.String(), o.Domain()
 	return n
 }
 
@@ -237,9 +238,9 @@ func (f *Folder) lineNode(fn *ingest.Function, line int32) Node {
 		File: fn.File, Line: line, StartLine: fn.StartLine})
 	switch {
 	case n.File != "" && line > 0:
-		n.Name += fmt.Sprintf(" %s:%d", ingest.Printable(n.File), line)
+		n.Name += fmt.Sprintf(" %s:%d", texts.Printable(n.File), line)
 	case n.File != "":
-		n.Name += " " + ingest.Printable(n.File)
+		n.Name += " " + texts.Printable(n.File)
 	}
 	return n
 }
@@ -256,7 +257,7 @@ func (f *Folder) objectNode(id ingest.ObjectID, by By) NodeID {
 		if name == "" {
 			name = "[" + ingest.ShortName(o) + "]"
 		}
-		return f.of(id, Node{Name: ingest.Printable(name)})
+		return f.of(id, Node{Name: texts.Printable(name)})
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Fold adds up one event of a profile. By event, the samples of all events are counted.
@@ -84,7 +85,7 @@ func (h *Head) write(w *bufio.Writer) {
 	}
 	if len(h.Filters) > 0 {
 		for _, f := range h.Filters {
-			fmt.Fprintf(w, "filter: %s\n", ingest.Printable(f))
+			fmt.Fprintf(w, "filter: %s\n", texts.Printable(f))
 		}
 		fmt.Fprintf(w, "the filter keeps %s, %s of the total\n",
 			table.Quantity(h.Kept, h.Unit), table.Percent(h.Kept, h.Total))

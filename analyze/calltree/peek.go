@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Peek holds functions with their direct callers and callees.
@@ -133,4 +134,4 @@ func (t *Peek) writeCall(w *bufio.Writer, style table.Style, f *Peeked, c *PeekC
 }
 
 // WriteJSON writes the functions as one JSON object.
-func (t *Peek) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "peek/1", t) }
+func (t *Peek) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "peek/1", t) }

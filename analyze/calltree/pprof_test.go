@@ -16,7 +16,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/ingest"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 )
 
 // recorded names a recorded capture, and returns it also as pprof reads the file of it.

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // TopOptions are for NewTop.
@@ -56,13 +57,13 @@ type Item struct {
 
 // NewItem describes a node; full makes names whole.
 func NewItem(n *Node, full *report.Demangler) Item {
-	i := Item{Name: n.Name, SystemName: ingest.Printable(n.SystemName), Object: n.Object,
+	i := Item{Name: n.Name, SystemName: texts.Printable(n.SystemName), Object: n.Object,
 		BuildID: n.BuildID, Unresolved: n.Unresolved}
 	if name := full.Name(n.SystemName); n.By == Function && name != n.Name {
 		i.FullName = name
 	}
 	if n.By == File || n.By == Line {
-		i.File = ingest.Printable(n.File)
+		i.File = texts.Printable(n.File)
 	}
 	if n.By == Line {
 		i.Line = n.Line
@@ -154,4 +155,4 @@ func WriteRow(w *bufio.Writer, style table.Style, numbers string, color table.Co
 }
 
 // WriteJSON writes the table as one JSON object.
-func (t *Top) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "top/1", t) }
+func (t *Top) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "top/1", t) }

@@ -10,6 +10,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // TreeReport is a call tree as text and JSON.
@@ -126,4 +127,4 @@ func (t *TreeReport) writeBranch(w *bufio.Writer, style table.Style, b *Branch, 
 }
 
 // WriteJSON writes the tree as one JSON object.
-func (t *TreeReport) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "tree/1", t) }
+func (t *TreeReport) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "tree/1", t) }

@@ -5,7 +5,7 @@ import (
 	"html"
 	"strings"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Sizes of the picture, in its own units (pixels at scale 1).
@@ -213,5 +213,5 @@ func printable(text string) string {
 			return '?'
 		}
 		return r
-	}, ingest.Printable(text))
+	}, texts.Printable(text))
 }

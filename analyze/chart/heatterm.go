@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Shades of a terminal, as in tracex3: from light to dark grey of the 256 colours.
@@ -26,7 +26,7 @@ func (m *HeatMap) AppendText(dst []byte, colours bool) []byte {
 		levels = len(termColours)
 	}
 	s := newShades(g.most, g.scaleEnd(), levels)
-	dst = fmt.Appendf(dst, "%s\n", ingest.Printable(m.heading()))
+	dst = fmt.Appendf(dst, "%s\n", texts.Printable(m.heading()))
 	dst = fmt.Appendf(dst, "%*s %s\n", termTime, m.timeHead(), m.banner(g))
 	for i := range g.columns {
 		c := &g.columns[i]
@@ -115,7 +115,7 @@ func (m *HeatMap) appendLegend(dst []byte, s shades, colours bool) []byte {
 	}
 	dst = append(dst, '\n')
 	for _, note := range m.Notes {
-		dst = fmt.Appendf(dst, "%*s %s\n", termTime, "note", ingest.Printable(note))
+		dst = fmt.Appendf(dst, "%*s %s\n", termTime, "note", texts.Printable(note))
 	}
 	return dst
 }

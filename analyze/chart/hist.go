@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Histogram is counts by slot.
@@ -96,7 +96,7 @@ func appendBCC(dst []byte, h *Histogram, s Scale, unit string) []byte {
 		return dst
 	}
 	if s.Kind == Linear && s.Step <= 1 {
-		dst = fmt.Appendf(dst, "     %-13s : count     distribution\n", ingest.Printable(unit))
+		dst = fmt.Appendf(dst, "     %-13s : count     distribution\n", texts.Printable(unit))
 		for i := range last + 1 {
 			low, _ := s.Bounds(i)
 			dst = fmt.Appendf(dst, "        %-10s : %-8d |%-*s|\n", low, h.Counts[i], bccStars,
@@ -110,7 +110,7 @@ func appendBCC(dst []byte, h *Histogram, s Scale, unit string) []byte {
 		lead, head, width, bar = 15, 29, 20, bccStars/2
 	}
 	dst = fmt.Appendf(dst, "%*s%-*s : count     distribution\n", lead, "", head,
-		ingest.Printable(unit))
+		texts.Printable(unit))
 	for i := s.firstSlot(); i <= last; i++ {
 		low, high := s.Bounds(i)
 		if low == "" && high == "" && h.Counts[i] == 0 {

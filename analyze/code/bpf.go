@@ -7,11 +7,11 @@ import (
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
-	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 )
 
 // callBase is the kernel's symbol from which distances of helpers are counted.
@@ -27,7 +27,7 @@ func (c *Finder) bpfInstructions(l *bpfLoad, in *bpf.Instructions,
 			return ""
 		}
 		return p.Symbol(int(i))
-	}, Map: func(id uint32) string { return ingest.Printable(l.maps[id]) }}
+	}, Map: func(id uint32) string { return texts.Printable(l.maps[id]) }}
 	code := &annotate.BPFCode{First: in.First, OneRun: in.OneRun}
 	for _, r := range in.Runs {
 		code.Runs = append(code.Runs, annotate.BPFRun{Index: int(r.Insn - in.First), Offset: r.Offset,

@@ -20,6 +20,7 @@ import (
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -47,7 +48,7 @@ func (f *fileCode) Close() error {
 // inFile returns the code of a function from the file that ran.
 func (c *Finder) inFile(o *ingest.Object, f *annotate.HotFunction) (*annotate.Code, error) {
 	if o.ID.IsZero() {
-		return nil, ingest.WithHint(errors.New("no build ID proves a file to be the one that ran"),
+		return nil, texts.WithHint(errors.New("no build ID proves a file to be the one that ran"),
 			"`perf record --buildid-mmap` records build IDs")
 	}
 	fc := c.files[o.ID.Key()]
@@ -146,7 +147,7 @@ func noFile(o *ingest.Object, others []string) error {
 	if len(others) > 0 {
 		why += ": " + strings.Join(others[:min(len(others), maxOthers)], "; ")
 	}
-	return ingest.WithHint(errors.New(why), "%s", hint)
+	return texts.WithHint(errors.New(why), "%s", hint)
 }
 
 // maxOthers bounds how many files a reason lists.

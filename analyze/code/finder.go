@@ -12,9 +12,10 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 )
@@ -163,7 +164,7 @@ func (c *Finder) program(o *ingest.Object) (*annotate.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, ingest.WithHint(errors.New("no image: "+why),
+	return nil, texts.WithHint(errors.New("no image: "+why),
 		"`symbolize capture` keeps the images of BPF programs while they live")
 }
 

@@ -8,8 +8,9 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/texts"
 )
 
 // maxImage is the size of the page that the kernel reports for a trampoline or dispatcher, which may
@@ -18,7 +19,7 @@ const maxImage = 4096
 
 // errImage is the reason why the code of a trampoline or dispatcher of BPF is not known: no system
 // call gives it, and the kernel reports its changes to nobody.
-var errImage = ingest.WithHint(errors.New("no image: the kernel wrote this code for itself, and only "+
+var errImage = texts.WithHint(errors.New("no image: the kernel wrote this code for itself, and only "+
 	"/proc/kcore shows it"), "`perf record --kcore` copies it with the kernel's code")
 
 // isImage reports whether an object is a trampoline or dispatcher of BPF, or other code that the

@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 )
@@ -64,9 +65,9 @@ func (c *Finder) inDump(o *ingest.Object, f *annotate.HotFunction) (*annotate.Co
 func (c *Finder) openDump(o *ingest.Object) *dumpCode {
 	m, _, err := store.FindOne(c.o.View, o.ID)
 	if m == nil || len(m.Variants) == 0 {
-		return &dumpCode{err: errors.Join(err, ingest.WithHint(
+		return &dumpCode{err: errors.Join(err, texts.WithHint(
 			fmt.Errorf("the store does not have the jitdump file %s", o.File.Path),
-			"`symbolize index %s` keeps it", ingest.ShellWord(o.File.Path)))}
+			"`symbolize index %s` keeps it", texts.ShellWord(o.File.Path)))}
 	}
 	kept, err := indexer.StoredJITFile(m, c.o.View.Blob)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"symbolize/analyze/disasm"
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/store"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // records makes line records of the numbers in text, one digit each.

@@ -14,7 +14,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // Pattern selects functions: by name, glob or regular expression, by the ID of a BPF program or

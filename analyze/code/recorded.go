@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // sourceNames are the extensions that files of source code have. Debug information may be
@@ -62,8 +62,8 @@ func (c *Finder) Newer() []string {
 	var list []string
 	for _, n := range c.sources.newer {
 		list = append(list, fmt.Sprintf("no source of %s: it was changed at %s, and %s was written at %s",
-			ingest.Printable(n.source), n.changed.UTC().Format(time.DateTime),
-			ingest.Printable(n.object), n.wasLinked.UTC().Format(time.DateTime)))
+			texts.Printable(n.source), n.changed.UTC().Format(time.DateTime),
+			texts.Printable(n.object), n.wasLinked.UTC().Format(time.DateTime)))
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

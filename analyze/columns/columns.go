@@ -43,6 +43,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // SchemaVersion is the version of the columns.
@@ -125,7 +126,7 @@ func write(w io.Writer, p *ingest.Profile, o Options, batchRows, rowGroupFrames 
 func metadata(p *ingest.Profile) (list []parquet.WriterOption, err error) {
 	add := func(key string, v any) {
 		var b strings.Builder
-		err = cmp.Or(err, ingest.NewJSONEncoder(&b).Encode(v))
+		err = cmp.Or(err, texts.NewJSONEncoder(&b).Encode(v))
 		list = append(list, parquet.KeyValueMetadata(key, strings.TrimSpace(b.String())))
 	}
 	s := &p.Stats
@@ -253,7 +254,7 @@ func (c set) number(name string, of func(s *ingest.Sample) int32) {
 
 // free returns the name of a label's column.
 func (c set) free(key string) string {
-	name := ingest.Printable(key)
+	name := texts.Printable(key)
 	for _, used := c[name]; used || name == stackColumn; _, used = c[name] {
 		name = "label." + name
 	}
@@ -370,7 +371,7 @@ func frameColumns(p *ingest.Profile, o Options) set {
 }
 
 // stringValue is a printable text.
-func stringValue(s string) parquet.Value { return parquet.ByteArrayValue([]byte(ingest.Printable(s))) }
+func stringValue(s string) parquet.Value { return parquet.ByteArrayValue([]byte(texts.Printable(s))) }
 
 // textValue is a printable text, or null if it is empty.
 func textValue(s string) parquet.Value {

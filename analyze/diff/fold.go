@@ -7,6 +7,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Input is a profile with the name that it is known by.
@@ -72,7 +73,7 @@ func ofOneProgram(p *ingest.Profile, event int) *ingest.Profile {
 
 func eventNames(p *ingest.Profile) (names []string) {
 	for i := range p.Events {
-		names = append(names, ingest.Printable(p.Events[i].Name))
+		names = append(names, texts.Printable(p.Events[i].Name))
 	}
 	return names
 }
@@ -128,9 +129,9 @@ type Described struct {
 
 func describe(in Input, s *calltree.Stacks) Described {
 	m := &in.Profile.Meta
-	d := Described{Name: ingest.Printable(in.Name), Host: ingest.Printable(m.Host),
+	d := Described{Name: texts.Printable(in.Name), Host: texts.Printable(m.Host),
 		StartNanos: m.StartNanos, Duration: m.Duration,
-		MainProgram: ingest.Printable(m.MainProgram), Samples: s.Samples, Total: s.Total}
+		MainProgram: texts.Printable(m.MainProgram), Samples: s.Samples, Total: s.Total}
 	for i := range in.Profile.Objects {
 		o := &in.Profile.Objects[i]
 		if m.MainProgram != "" && o.File.Path == m.MainProgram && !o.ID.IsZero() {

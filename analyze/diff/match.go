@@ -9,7 +9,8 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 )
 
 // matcher gives nodes of different profiles one key where they are the same thing.
@@ -26,7 +27,7 @@ func newMatcher(profiles []*ingest.Profile) *matcher {
 		m.full.Warm(p)
 		bases := make(map[string]string)
 		for i := range p.Objects {
-			base := ingest.BaseName(ingest.Printable(p.Objects[i].File.Path))
+			base := ingest.BaseName(texts.Printable(p.Objects[i].File.Path))
 			s := stem(base)
 			if first, ok := bases[s]; ok && first != base {
 				m.shared[s] = true
@@ -45,13 +46,13 @@ func (m *matcher) findMains(profiles []*ingest.Profile) {
 	stems := make(map[string]bool)
 	m.mains = make([]string, len(profiles))
 	for i, p := range profiles {
-		m.mains[i] = ingest.Printable(p.Meta.MainProgram)
+		m.mains[i] = texts.Printable(p.Meta.MainProgram)
 		stems[stem(ingest.BaseName(m.mains[i]))] = true
 	}
 	for i, p := range profiles {
 		own := stem(ingest.BaseName(m.mains[i]))
 		for k := range p.Objects {
-			s := stem(ingest.BaseName(ingest.Printable(p.Objects[k].File.Path)))
+			s := stem(ingest.BaseName(texts.Printable(p.Objects[k].File.Path)))
 			if s != own && stems[s] {
 				m.mains = make([]string, len(profiles))
 				return

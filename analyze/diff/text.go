@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // quantity prints a value, which scaling may have left between two whole numbers.
@@ -81,7 +82,7 @@ func (d *Diff) writeTitle(w *bufio.Writer, style table.Style) {
 	}
 	line("event: %s, by %s", d.Event, d.By)
 	for _, f := range d.Filters {
-		line("filter: %s", ingest.Printable(f))
+		line("filter: %s", texts.Printable(f))
 	}
 	if d.Normalized {
 		line("the totals differ: each profile is scaled to %s, so that shares compare",
@@ -227,4 +228,4 @@ func (d *Diff) writeRow(w *bufio.Writer, style table.Style, numbers string, r *R
 }
 
 // WriteJSON writes the comparison as one JSON object.
-func (d *Diff) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "diff/1", d) }
+func (d *Diff) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "diff/1", d) }

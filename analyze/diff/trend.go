@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // TrendOptions are for NewTrend.
@@ -174,8 +175,8 @@ func (b *TrendBuilder) Add(in Input, began time.Time) error {
 		period = &Period{Start: start}
 		b.periods[start] = period
 	}
-	period.Profiles = append(period.Profiles, ingest.Printable(in.Name))
-	if host := ingest.Printable(in.Profile.Meta.Host); host != "" && !slices.Contains(period.Hosts, host) {
+	period.Profiles = append(period.Profiles, texts.Printable(in.Name))
+	if host := texts.Printable(in.Profile.Meta.Host); host != "" && !slices.Contains(period.Hosts, host) {
 		period.Hosts = append(period.Hosts, host)
 	}
 	period.Samples += s.Samples
@@ -199,7 +200,7 @@ func (b *TrendBuilder) addNodes(s *calltree.Stacks, p *ingest.Profile, start tim
 	if b.opts.Cum {
 		values, squares = cum, cumSquares
 	}
-	main := ingest.Printable(p.Meta.MainProgram)
+	main := texts.Printable(p.Meta.MainProgram)
 	for n, v := range values {
 		if v == 0 {
 			continue
@@ -219,7 +220,7 @@ func (b *TrendBuilder) addNodes(s *calltree.Stacks, p *ingest.Profile, start tim
 // Trend matches the nodes of all profiles and finds the changes. Periods without samples are left
 // out; without any, there is nothing to write.
 func (b *TrendBuilder) Trend() *Trend {
-	t := &Trend{Event: ingest.Printable(b.event.Name), Unit: b.unit, By: byText(b.opts.By),
+	t := &Trend{Event: texts.Printable(b.event.Name), Unit: b.unit, By: byText(b.opts.By),
 		Value: "flat", Filters: b.filters, Alpha: b.opts.Alpha, MinShare: b.opts.MinShare,
 		Fail: b.opts.FailAbove, Series: []Series{}, limit: b.opts.Limit}
 	if b.opts.Cum {

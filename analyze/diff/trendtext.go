@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // PeriodText is the start of a period: "2026-11-02", with the time if it is not midnight.
@@ -100,7 +100,7 @@ func (t *Trend) facts() []string {
 		table.Count(profiles, "profile", "profiles"), table.Thousands(samples)+" samples"),
 		fmt.Sprintf("event: %s, by %s: shares of the total, %s", t.Event, t.By, t.Value)}
 	for _, f := range t.Filters {
-		facts = append(facts, "filter: "+ingest.Printable(f))
+		facts = append(facts, "filter: "+texts.Printable(f))
 	}
 	if n := len(t.Periods); n < 2*leastPeriods {
 		return append(facts, fmt.Sprintf("no test: that needs %d periods", 2*leastPeriods))
@@ -162,4 +162,4 @@ func (c *Change) movedText() string {
 }
 
 // WriteJSON writes the trend as one JSON object.
-func (t *Trend) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "trend/1", t) }
+func (t *Trend) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "trend/1", t) }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // answer is the text for a place.
@@ -63,7 +64,7 @@ func withOffset(name string, offset uint64) string {
 
 // fileLine is "FILE:LINE", or "FILE" if the line is unknown.
 func fileLine(file string, line uint32) string {
-	file = ingest.Printable(file)
+	file = texts.Printable(file)
 	if line == 0 {
 		return file
 	}

@@ -7,8 +7,9 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 )
 
 // machines are the machines with a BPF JIT, named as by uname -m. Text does not name the machine.
@@ -75,7 +76,7 @@ func (a *answer) declared(symbol string, d *resolve.Declared) {
 	_, name, _ := bpf.SplitSymbol(symbol)
 	a.name = restOf(symbol, d.Complete(symbol))
 	if name == "" {
-		a.name = "_" + ingest.Printable(d.Name)
+		a.name = "_" + texts.Printable(d.Name)
 	}
 	if d.File != "" {
 		a.source = "defined at " + fileLine(d.File, d.Line)
@@ -84,7 +85,7 @@ func (a *answer) declared(symbol string, d *resolve.Declared) {
 		}
 	}
 	if name != "" && bpf.NameOf(name) == "" { // the kernel gives this name to all of them
-		a.source = strings.TrimSuffix(ingest.Printable(d.Name)+", "+a.source, ", ")
+		a.source = strings.TrimSuffix(texts.Printable(d.Name)+", "+a.source, ", ")
 	}
 }
 
@@ -93,7 +94,7 @@ func restOf(symbol, whole string) string {
 	if _, name, _ := bpf.SplitSymbol(symbol); bpf.NameOf(name) == "" {
 		return "" // it has another name
 	}
-	return ingest.Printable(strings.TrimPrefix(whole, symbol))
+	return texts.Printable(strings.TrimPrefix(whole, symbol))
 }
 
 // probable returns the only object with lines that an object known by its symbol may be, else the

@@ -11,6 +11,7 @@ import (
 	"symbolize/fixtures/elfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/indexer"
@@ -153,7 +154,7 @@ var forms = []struct{ name, in, want string }{
 	{name: "no newline at the end", in: "ID 0x114e", want: exactPlace},
 	{name: "carriage return", in: "ID 0x114e\r\n", want: exactPlace + "\r\n"},
 	{name: "names of debug files are data", in: "(x+0x401010) (BuildId: " + oddID + ")\n",
-		want: "(x+0x401010) (BuildId: " + oddID + ") " + ingest.Printable("evil\x1b[2Jname") + "+0x10\n"},
+		want: "(x+0x401010) (BuildId: " + oddID + ") " + texts.Printable("evil\x1b[2Jname") + "+0x10\n"},
 	{name: "offset in no segment", in: "ID 0x99999999\n", want: "ID 0x99999999\n"},
 	{name: "not known", in: nobodyID + " 0x10\n", want: nobodyID + " 0x10\n"},
 	{name: "all zeros", in: strings.Repeat("0", 40) + " 0x10\n",

@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -217,7 +218,7 @@ func (f *finder) problem(m *store.Manifest, source int, err error) {
 
 // addProblem notes a problem, once.
 func (f *finder) addProblem(text string) {
-	text = ingest.Printable(text)
+	text = texts.Printable(text)
 	if len(f.problems) < maxProblems && !slices.Contains(f.problems, text) {
 		f.problems = append(f.problems, text)
 	}
@@ -309,7 +310,7 @@ func (f *finder) answer(o *object, i int) {
 		pc := addr.Return(q.at, q.place.isReturn() && !q.exact)
 		text := o.finder.Text(name)
 		a.trampoline, a.atStart = ingest.IsSignalReturn(text), pc == start
-		text = ingest.Printable(f.demangler.Name(text))
+		text = texts.Printable(f.demangler.Name(text))
 		a.name = withOffset(text, uint64(pc-start))
 	}
 	switch {
@@ -342,7 +343,7 @@ func (f *finder) source(names *resolve.Finder, frames []resolve.Frame) string {
 			b.WriteString(", ")
 		}
 		if i < len(frames)-1 && fr.Name != 0 {
-			b.WriteString(ingest.Printable(f.demangler.Name(names.Text(fr.Name))) + " at ")
+			b.WriteString(texts.Printable(f.demangler.Name(names.Text(fr.Name))) + " at ")
 		}
 		b.WriteString(fileLine(names.Text(fr.File), fr.Line))
 	}

@@ -2,7 +2,7 @@ package filter
 
 import (
 	"symbolize/analyze/report"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // Hint returns the step that names the remaining places, "" for none.

@@ -6,7 +6,7 @@ import (
 
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 )

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"symbolize/buildid"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // Numbers of digits of a build ID in text.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Stats counts places in text.
@@ -74,7 +75,7 @@ func (p *place) objectText() string {
 	case len(p.id) > 0:
 		return strings.ToLower(string(p.id))
 	case p.object.IsZero() && len(p.file) > 0:
-		return ingest.Printable(string(p.file))
+		return texts.Printable(string(p.file))
 	}
 	return p.object.String()
 }

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Options are for New.
@@ -239,7 +240,7 @@ func (g *Graph) describe(p *ingest.Profile) {
 	m := &p.Meta
 	words := []string{}
 	for _, c := range m.Captures {
-		words = append(words, ingest.Printable(ingest.BaseName(c)))
+		words = append(words, texts.Printable(ingest.BaseName(c)))
 	}
 	if len(words) > 3 {
 		words = append(words[:3], "…")
@@ -247,7 +248,7 @@ func (g *Graph) describe(p *ingest.Profile) {
 	g.Title, g.About = cmp.Or(strings.Join(words, ", "), "profile"), []Fact{}
 	add := func(name, text string) {
 		if text != "" {
-			g.About = append(g.About, Fact{name, ingest.Printable(text)})
+			g.About = append(g.About, Fact{name, texts.Printable(text)})
 		}
 	}
 	add("captures", strings.Join(m.Captures, ", "))

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/report"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // WriteFolded writes the event that is shown first as folded stacks: a line for each, with the
@@ -97,7 +97,7 @@ func newJSONWriter(w io.Writer) *jsonWriter {
 
 // str writes a string.
 func (j *jsonWriter) str(s string) {
-	j.scratch = ingest.AppendJSONString(j.scratch[:0], s)
+	j.scratch = texts.AppendJSONString(j.scratch[:0], s)
 	j.Write(j.scratch)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/calltree"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // geckoVersion is the version of the processed profile format that WriteGecko writes; the
@@ -198,7 +198,7 @@ func (g *Graph) geckoStrings(j *jsonWriter, objects []string) {
 		case i < n:
 			j.str(nodes[i].Name)
 		case i < 2*n:
-			j.str(ingest.Printable(nodes[i-n].File))
+			j.str(texts.Printable(nodes[i-n].File))
 		default:
 			j.str(objects[i-2*n])
 		}

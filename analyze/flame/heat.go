@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 const (
@@ -61,13 +62,13 @@ func NewHeatMap(p *ingest.Profile, event int, grid *HeatGrid) *HeatMap {
 	g.describe(p)
 	m := &HeatMap{Title: g.Title, About: g.About, Grid: grid, Event: "no event"}
 	if event < len(p.Events) {
-		m.Event = ingest.Printable(p.Events[event].Name)
+		m.Event = texts.Printable(p.Events[event].Name)
 	}
 	return m
 }
 
 // WriteJSON writes the counts.
-func (m *HeatMap) WriteJSON(w io.Writer) error { return ingest.WriteJSON(w, "heatmap/1", m) }
+func (m *HeatMap) WriteJSON(w io.Writer) error { return texts.WriteJSON(w, "heatmap/1", m) }
 
 type place struct {
 	column uint64 // since time 0

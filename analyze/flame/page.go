@@ -10,7 +10,7 @@ import (
 
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/page"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // The page's own files.
@@ -194,7 +194,7 @@ func deflate(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := ingest.NewJSONEncoder(z).Encode(v); err != nil {
+	if err := texts.NewJSONEncoder(z).Encode(v); err != nil {
 		return "", err
 	}
 	if err := z.Close(); err != nil {

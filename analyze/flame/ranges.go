@@ -12,6 +12,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // ErrManyLabels is the error of Times.Add for pages with labels that single samples do not have.
@@ -301,7 +302,7 @@ func (t *Times) rangeSeries(d *rangeData) []uint32 {
 		place[th] = min(i, maxRangeThreads)
 		switch {
 		case i < maxRangeThreads:
-			d.Threads = append(d.Threads, rangeThread{ingest.Printable(names[th].comm), th.pid, th.tid})
+			d.Threads = append(d.Threads, rangeThread{texts.Printable(names[th].comm), th.pid, th.tid})
 		case i == maxRangeThreads:
 			d.Threads = append(d.Threads, rangeThread{fmt.Sprintf("%d %s", len(order)-i, others), -1, -1})
 		}

@@ -3,7 +3,7 @@ package flame
 import (
 	"io"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // WriteSpeedscope writes all stacks in speedscope's file format: a sampled profile for each
@@ -19,7 +19,7 @@ func (g *Graph) WriteSpeedscope(w io.Writer) error {
 	j.list(len(nodes), func(i int) {
 		j.WriteString(`{"name":`)
 		j.str(nodes[i].Name)
-		if file := ingest.Printable(nodes[i].File); file != "" {
+		if file := texts.Printable(nodes[i].File); file != "" {
 			j.WriteString(`,"file":`)
 			j.str(file)
 		}

@@ -17,6 +17,7 @@ import (
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // geckoSample is a sample of a file for the Firefox Profiler.
@@ -142,7 +143,7 @@ func replayed(t *testing.T, c *input.Capture, p *ingest.Profile) (map[string][]s
 		for _, f := range s.Frames {
 			frames := p.Names.At(f.Location)
 			for _, fr := range frames {
-				words = append(words, ingest.Printable(p.Names.Functions[fr.Func].SystemName))
+				words = append(words, texts.Printable(p.Names.Functions[fr.Func].SystemName))
 			}
 			if len(frames) == 0 {
 				o := &p.Objects[p.Locations[f.Location].Object]

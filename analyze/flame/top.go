@@ -8,6 +8,7 @@ import (
 
 	"symbolize/analyze/calltree"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // topSum is a function of one column.
@@ -168,7 +169,7 @@ func kindOf(n *calltree.Node) int {
 
 // placeText is the source of a function: "/src/a.c:12".
 func placeText(n *calltree.Node) string {
-	text := ingest.Printable(n.File)
+	text := texts.Printable(n.File)
 	if text != "" && n.Line > 0 {
 		text += ":" + strconv.Itoa(int(n.Line))
 	}

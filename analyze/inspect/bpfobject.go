@@ -10,7 +10,7 @@ import (
 
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/table"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/bpfobj"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"

@@ -9,11 +9,11 @@ import (
 	"slices"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // BTF is the BTF of a file, or one of several in a capture.
@@ -47,7 +47,7 @@ func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
 	var damage *decode.Error
 	switch {
 	case errors.Is(err, btf.ErrNoSection):
-		return nil, ingest.WithHint(err,
+		return nil, texts.WithHint(err,
 			"clang -g -target bpf makes it in BPF objects, pahole -J in others")
 	case base == nil && !errors.Is(err, btf.ErrNoFile) && errors.As(err, &damage):
 		return nil, hintSplit(err)
@@ -57,7 +57,7 @@ func ReadTypes(path string, base *btf.Types) (*btf.Types, error) {
 
 // hintSplit adds a hint to the error for references to types that are not there.
 func hintSplit(err error) error {
-	return ingest.WithHint(err, "if it belongs to a kernel module, it continues the kernel's: "+
+	return texts.WithHint(err, "if it belongs to a kernel module, it continues the kernel's: "+
 		"--base /sys/kernel/btf/vmlinux")
 }
 
@@ -81,7 +81,7 @@ func captureBTF(ctx context.Context, path string) (found []BTF, damage, err erro
 		}
 	}
 	if len(out) == 0 {
-		return nil, damage, ingest.WithHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
+		return nil, damage, texts.WithHint(fmt.Errorf("%s has no BTF: none of its %s has any", path,
 			table.Count(len(programs), "BPF program", "BPF programs")),
 			"`symbolize info %s` lists the contents", path)
 	}
@@ -103,7 +103,7 @@ func addProgramBTF(out []BTF, p *bpf.Program) []BTF {
 	if len(p.Funcs) > 0 && p.Funcs[0].Name != "" {
 		name = p.Funcs[0].Name
 	}
-	name = fmt.Sprintf("program %d %s", p.ID, ingest.Printable(name))
+	name = fmt.Sprintf("program %d %s", p.ID, texts.Printable(name))
 	for i := range out {
 		if out[i].Types == p.BTF || bytes.Equal(out[i].Types.Raw(), p.BTF.Raw()) {
 			out[i].Source += ", " + name

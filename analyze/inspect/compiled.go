@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/jitdump"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/symlist"
 )
 

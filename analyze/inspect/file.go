@@ -9,8 +9,8 @@ import (
 	"os"
 
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/elf"
 )
 

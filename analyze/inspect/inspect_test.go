@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 const fixtures = "../../fixtures/"
@@ -54,7 +54,7 @@ func TestFile(t *testing.T) {
 				return
 			}
 			var text, json bytes.Buffer
-			if err := errors.Join(info.WriteText(&text), ingest.WriteJSON(&json, "info/1", info)); err != nil {
+			if err := errors.Join(info.WriteText(&text), texts.WriteJSON(&json, "info/1", info)); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(text.String(), c.kind) || !strings.Contains(text.String(), c.text) {

@@ -11,7 +11,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/elf"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 )
@@ -99,7 +99,7 @@ func newProgram(p *bpf.Program, machine string) Program {
 			fn.File, fn.Line = f.Lines[0].File, f.Lines[0].Line
 		}
 		if in, err := p.Instructions(i); err != nil {
-			fn.NoInstructions = ingest.Printable(err.Error())
+			fn.NoInstructions = texts.Printable(err.Error())
 		} else {
 			fn.First, fn.Instructions = in.First, len(in.Code)/bpf.InsnSize
 		}

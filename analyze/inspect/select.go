@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -116,14 +116,14 @@ func (w *word) objects() (map[buildid.ID]bool, error) {
 	ids := slices.SortedFunc(maps.Keys(w.ids), buildid.ID.Compare)
 	switch {
 	case len(ids) > 1:
-		return nil, ingest.WithHint(fmt.Errorf("%d objects begin with %s", len(ids), w.text),
+		return nil, texts.WithHint(fmt.Errorf("%d objects begin with %s", len(ids), w.text),
 			"the first two are %s and %s", ids[0], ids[1])
 	case len(ids) == 1 && len(w.named) > 0 && !maps.Equal(w.ids, w.named):
-		return nil, ingest.WithHint(
+		return nil, texts.WithHint(
 			fmt.Errorf("%s is a name, and the beginning of %s", w.text, ids[0]),
 			"name it by its path, or by more of the build ID")
 	case len(ids)+len(w.named) == 0:
-		return nil, ingest.WithHint(fmt.Errorf("no object %s in the store", w.text),
+		return nil, texts.WithHint(fmt.Errorf("no object %s in the store", w.text),
 			"`symbolize store ls` lists them")
 	case len(ids) == 1:
 		return w.ids, nil

@@ -12,7 +12,7 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -159,14 +159,14 @@ type StoredFunction struct {
 func WriteFunctions(ctx context.Context, w io.Writer, v store.View, m *store.Manifest) error {
 	return eachFunction(ctx, v, m, func(f StoredFunction) error {
 		_, err := fmt.Fprintf(w, "%s\t%#x\t%d\t%s\n", f.Source, f.Start, f.Size,
-			ingest.OneLine(f.Name))
+			texts.OneLine(f.Name))
 		return err
 	})
 }
 
 // WriteFunctionsJSON writes the functions as JSON, an object on each line.
 func WriteFunctionsJSON(ctx context.Context, w io.Writer, v store.View, m *store.Manifest) error {
-	enc := ingest.NewJSONEncoder(w)
+	enc := texts.NewJSONEncoder(w)
 	return eachFunction(ctx, v, m, func(f StoredFunction) error { return enc.Encode(f) })
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // Types are types of the BTF of a file. Its JSON names are an interface.
@@ -165,7 +165,7 @@ func (r *Types) WriteText(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		if len(r.BTF) > 1 {
-			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(ingest.OneLine(list.Source), "*/", "*?"))
+			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(texts.OneLine(list.Source), "*/", "*?"))
 		}
 		if err := list.writeText(w, r.c); err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 // WriteC writes a header of each BTF: of all its types, or of the requested ones
@@ -22,7 +22,7 @@ func (r *Types) WriteC(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		if len(r.BTF) > 1 {
-			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(ingest.OneLine(list.Source), "*/", "*?"))
+			fmt.Fprintf(w, "/* %s */\n", strings.ReplaceAll(texts.OneLine(list.Source), "*/", "*?"))
 		}
 		var roots []btf.ID
 		if len(r.wants) > 0 {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/mapdump"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store/bpfprog"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 )

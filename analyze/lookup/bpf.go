@@ -2,7 +2,7 @@ package lookup
 
 import (
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store/bpfprog"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"symbolize/buildid"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -115,7 +115,7 @@ func (m *Files) looker(file string) *Looker {
 	}
 	obj, err := m.openObject(file)
 	if err != nil {
-		m.failed[file] = ingest.Printable(err.Error())
+		m.failed[file] = texts.Printable(err.Error())
 		m.Fail(err)
 		return nil
 	}

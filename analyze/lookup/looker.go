@@ -17,7 +17,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store/symtab"
 )
 

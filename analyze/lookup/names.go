@@ -10,6 +10,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -117,7 +118,7 @@ func (l *Looker) path(s string) string {
 	if l.o.Basenames && s != "" {
 		s = path.Base(s)
 	}
-	return ingest.Printable(s)
+	return texts.Printable(s)
 }
 
 // llvmSymbol returns the number of the symbol that llvm-symbolizer prints for an address, −1

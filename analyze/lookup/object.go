@@ -14,6 +14,7 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -263,7 +264,7 @@ func (obj *Object) prepare(opts *Options, f *elf.File) error {
 		if reason != ingest.ReasonNone {
 			err := fmt.Errorf("%s: layout unknown: a debug file has no file offsets",
 				obj.Module)
-			return ingest.WithHint(err, "index the file that runs, or look up virtual addresses")
+			return texts.WithHint(err, "index the file that runs, or look up virtual addresses")
 		}
 		obj.place = func(v uint64) (addr.Addr, bool) { return addrs.Of(addr.Offset(v)) }
 	default:

@@ -9,7 +9,8 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -60,7 +61,7 @@ func FindTagged(v store.View, text string) (*store.Manifest, error) {
 func only(v store.View, text string, found []*store.Manifest) (*store.Manifest, error) {
 	switch len(found) {
 	case 0:
-		return nil, ingest.WithHint(fmt.Errorf("no object %s in the store", text),
+		return nil, texts.WithHint(fmt.Errorf("no object %s in the store", text),
 			"`symbolize store ls` lists them")
 	case 1:
 		return found[0], nil

@@ -3,7 +3,7 @@ package lookup
 import (
 	"strconv"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Answer is the result for one address. Its texts are printed unchanged: callers demangle
@@ -135,17 +135,17 @@ func appendOr(b []byte, text, other string) []byte {
 func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 	if !a.Valid {
 		b = append(b, `{"Error":{"Message":`...)
-		b = ingest.AppendJSONString(b, "unable to parse arguments: "+a.Input)
+		b = texts.AppendJSONString(b, "unable to parse arguments: "+a.Input)
 		b = append(b, `},"ModuleName":`...)
-		return append(ingest.AppendJSONString(b, a.Module), '}')
+		return append(texts.AppendJSONString(b, a.Module), '}')
 	}
 	b = append(b, `{"Address":"0x`...)
 	b = strconv.AppendUint(b, a.Address, 16)
 	b = append(b, '"')
 	if a.Error != "" {
 		b = append(b, `,"Error":{"Message":`...)
-		b = append(ingest.AppendJSONString(b, a.Error), `},"ModuleName":`...)
-		return append(ingest.AppendJSONString(b, a.Module), '}')
+		b = append(texts.AppendJSONString(b, a.Error), `},"ModuleName":`...)
+		return append(texts.AppendJSONString(b, a.Module), '}')
 	}
 	if a.HasBPF {
 		b = append(b, `,"BPFInstructions":[`...)
@@ -154,7 +154,7 @@ func (s *Layout) AppendJSON(b []byte, a *Answer) []byte {
 		b = append(b, ']')
 	}
 	b = append(b, `,"ModuleName":`...)
-	b = ingest.AppendJSONString(b, a.Module)
+	b = texts.AppendJSONString(b, a.Module)
 	b = append(b, `,"Symbol":[`...)
 	frames := a.Frames
 	if len(frames) == 0 {
@@ -177,9 +177,9 @@ func appendJSONFrame(b []byte, f *Frame) []byte {
 	b = append(b, `{"Column":`...)
 	b = strconv.AppendUint(b, uint64(f.Column), 10)
 	b = append(b, `,"Discriminator":0,"FileName":`...)
-	b = ingest.AppendJSONString(b, f.File)
+	b = texts.AppendJSONString(b, f.File)
 	b = append(b, `,"FunctionName":`...)
-	b = ingest.AppendJSONString(b, f.Function)
+	b = texts.AppendJSONString(b, f.Function)
 	b = append(b, `,"Line":`...)
 	b = strconv.AppendUint(b, uint64(f.Line), 10)
 	b = append(b, `,"StartAddress":"`...)
@@ -188,7 +188,7 @@ func appendJSONFrame(b []byte, f *Frame) []byte {
 		b = strconv.AppendUint(b, f.StartAddress, 16)
 	}
 	b = append(b, `","StartFileName":`...)
-	b = ingest.AppendJSONString(b, f.StartFile)
+	b = texts.AppendJSONString(b, f.StartFile)
 	b = append(b, `,"StartLine":`...)
 	b = strconv.AppendUint(b, uint64(f.StartLine), 10)
 	return append(b, '}')

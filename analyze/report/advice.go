@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // shallowShare is the share of samples without a stack, in percent, from which totals by caller
@@ -153,9 +154,9 @@ func FromHost(p *ingest.Profile) string {
 	}
 	var captures strings.Builder
 	for _, c := range p.Meta.Captures {
-		captures.WriteString(" --for " + ingest.ShellWord(c))
+		captures.WriteString(" --for " + texts.ShellWord(c))
 	}
-	return "on " + ingest.Printable(p.Meta.Host) + ": `symbolize store export" + captures.String() +
+	return "on " + texts.Printable(p.Meta.Host) + ": `symbolize store export" + captures.String() +
 		" -o symbols.zst`, here: `symbolize store import symbols.zst`"
 }
 
@@ -175,7 +176,7 @@ func shallow(p *ingest.Profile) *advice {
 	others := false
 	for e := range all {
 		if all[e] > 0 && 100*float64(alone[e]) >= shallowShare*float64(all[e]) {
-			names = append(names, ingest.Printable(p.Events[e].Name))
+			names = append(names, texts.Printable(p.Events[e].Name))
 			without, of = without+alone[e], of+all[e]
 		} else if all[e] > 0 {
 			others = true
@@ -213,7 +214,7 @@ func unwound(p *ingest.Profile, s ingest.StackID) (n int) {
 func args(p *ingest.Profile) string {
 	var b strings.Builder
 	for _, c := range p.Meta.Captures {
-		b.WriteString(" " + ingest.ShellWord(c))
+		b.WriteString(" " + texts.ShellWord(c))
 	}
 	return b.String()
 }

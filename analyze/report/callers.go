@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Callers counts what is known of the callers in stacks of frame pointers that were checked and
@@ -53,7 +54,7 @@ func NewCallers(s *ingest.CallerStats) *Callers {
 		SamplesProven: s.SamplesProven, SamplesRecorded: s.SamplesRecorded}
 	for i := range s.Unproven {
 		u := &s.Unproven[i]
-		c.Unproven = append(c.Unproven, Unproven{Object: ingest.Printable(u.Path), BuildID: u.ID.String(),
+		c.Unproven = append(c.Unproven, Unproven{Object: texts.Printable(u.Path), BuildID: u.ID.String(),
 			Reason: unprovenReason(u), Pairs: u.Pairs, Share: percent(float64(u.Pairs), float64(all)),
 			Hint: unprovenHint(u)})
 	}
@@ -76,7 +77,7 @@ func unprovenReason(u *ingest.UnprovenCallers) string {
 func unprovenHint(u *ingest.UnprovenCallers) string {
 	switch {
 	case u.Reason == ingest.CallsUnknown && u.Kind == ingest.ELF && !u.ID.IsZero() && strings.HasPrefix(u.Path, "/"):
-		return "symbolize index --calls " + ingest.ShellWord(u.Path)
+		return "symbolize index --calls " + texts.ShellWord(u.Path)
 	case u.Reason == ingest.RegisterUsed, u.Reason == ingest.CalledNothing, u.Reason == ingest.CallerSkipped:
 		return uncalledHint
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Case is unnamed code, with all that is known of it.
@@ -77,7 +78,7 @@ func (c *Case) inKernel() bool { return c.Object.Domain() == ingest.KernelDomain
 // deleted.
 func (c *Case) path() string {
 	if f := &c.Object.File; !f.Deleted && strings.HasPrefix(f.Path, "/") {
-		return ingest.ShellWord(f.Path)
+		return texts.ShellWord(f.Path)
 	}
 	return ""
 }
@@ -86,7 +87,7 @@ func (c *Case) path() string {
 func (c *Case) captures() string {
 	var b strings.Builder
 	for _, p := range c.Captures {
-		b.WriteString(" " + ingest.ShellWord(p))
+		b.WriteString(" " + texts.ShellWord(p))
 	}
 	return b.String()
 }

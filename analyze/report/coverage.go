@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // CoverageOptions are for NewCoverage.
@@ -141,14 +142,14 @@ func NewCoverage(p *ingest.Profile, opts CoverageOptions) *Coverage {
 		Missing: []Missing{}, Copied: NewCopied(&p.Stats.Copied),
 		Callers: NewCallers(&p.Stats.Callers)}
 	for _, path := range p.Meta.Captures {
-		c.Captures = append(c.Captures, ingest.Printable(path))
+		c.Captures = append(c.Captures, texts.Printable(path))
 	}
 	for _, w := range p.Stats.Warnings {
-		c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
+		c.Warnings = append(c.Warnings, texts.Printable(w.Text))
 	}
 	if p.Names != nil {
 		for _, w := range p.Names.Warnings {
-			c.Warnings = append(c.Warnings, ingest.Printable(w.Text))
+			c.Warnings = append(c.Warnings, texts.Printable(w.Text))
 		}
 	}
 	c.countEvents(p)
@@ -225,8 +226,8 @@ func percent(part, all float64) float64 {
 func (c *Coverage) countEvents(p *ingest.Profile) {
 	c.Events = make([]EventCoverage, len(p.Events))
 	for i := range p.Events {
-		c.Events[i].Name = ingest.Printable(p.Events[i].Name)
-		c.Events[i].Unit = ingest.Printable(p.Events[i].Unit)
+		c.Events[i].Name = texts.Printable(p.Events[i].Name)
+		c.Events[i].Unit = texts.Printable(p.Events[i].Unit)
 	}
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -361,7 +362,7 @@ func (c *Coverage) findMissing(p *ingest.Profile, opts *CoverageOptions, weights
 		ends.describe(s.object, &fix)
 		m.Hint, m.Package = fix.For(), fix.Package()
 		if s.reason == ingest.ImageNotCaptured {
-			m.Why = ingest.Printable(o.WhyNoImage)
+			m.Why = texts.Printable(o.WhyNoImage)
 		}
 		if p.Names != nil && s.reason == ingest.Mismatch {
 			m.Found = p.Names.Found[s.object].String()
@@ -388,7 +389,7 @@ func copiedBytes(p *ingest.Profile) uint64 {
 }
 
 func objectText(o *ingest.Object) string {
-	text := ingest.Printable(o.File.Path)
+	text := texts.Printable(o.File.Path)
 	switch {
 	case text == "":
 		return "[" + ingest.ShortName(o) + "]"

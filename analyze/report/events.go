@@ -1,6 +1,10 @@
 package report
 
-import "symbolize/ingest"
+import (
+	"symbolize/ingest"
+
+	"symbolize/ingest/texts"
+)
 
 // OtherEvents names the events besides this one that have samples.
 func OtherEvents(p *ingest.Profile, event int) []string {
@@ -11,7 +15,7 @@ func OtherEvents(p *ingest.Profile, event int) []string {
 	var names []string
 	for i := range p.Events {
 		if has[i] && i != event {
-			names = append(names, ingest.Printable(p.Events[i].Name))
+			names = append(names, texts.Printable(p.Events[i].Name))
 		}
 	}
 	return names

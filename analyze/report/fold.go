@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // FoldedOptions are for Folded.
@@ -273,7 +274,7 @@ func FoldedComm(comm string) string {
 }
 
 func commText(comm string, pid int32) string {
-	text := FoldedComm(ingest.Printable(comm))
+	text := FoldedComm(texts.Printable(comm))
 	if pid >= 0 {
 		text += "-" + strconv.Itoa(int(pid))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // JSONLocation is one line of JSON for a location. Its fields are named as in the output of
@@ -62,7 +63,7 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 	}
 	d.Warm(p)
 	out := bufio.NewWriterSize(w, 64<<10)
-	enc := ingest.NewJSONEncoder(out)
+	enc := texts.NewJSONEncoder(out)
 	for l := range p.Locations {
 		if err := enc.Encode(jsonLocation(p, ingest.LocationID(l), d)); err != nil {
 			return err
@@ -72,15 +73,15 @@ func JSON(w io.Writer, p *ingest.Profile, d *Demangler) error {
 		s := &p.Samples[i]
 		ev := &p.Events[s.Event]
 		line := JSONSample{
-			Event: ingest.Printable(ev.Name), Comm: ingest.Printable(p.Strings[s.Comm]),
+			Event: texts.Printable(ev.Name), Comm: texts.Printable(p.Strings[s.Comm]),
 			PID: known(&s.PID), TID: known(&s.TID), CPU: known(&s.CPU),
-			Count: s.Count, Weight: s.Weight, Unit: ingest.Printable(ev.Unit),
+			Count: s.Count, Weight: s.Weight, Unit: texts.Printable(ev.Unit),
 			Stack: p.Stack([]ingest.LocationID{}, s.Stack),
 		}
 		if s.Tags != 0 {
 			line.Labels = make(map[string]string)
 			for t := range p.AllTags(s) {
-				line.Labels[ingest.Printable(t.Key)] = ingest.Printable(p.Tag(s, t.Key))
+				line.Labels[texts.Printable(t.Key)] = texts.Printable(p.Tag(s, t.Key))
 			}
 		}
 		if err := enc.Encode(&line); err != nil {
@@ -103,7 +104,7 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 	o := &p.Objects[loc.Object]
 	line := &JSONLocation{
 		Location: int(l), Address: fmt.Sprintf("%#x", uint64(loc.Offset)),
-		ModuleName: ingest.Printable(o.File.Path), BuildID: o.ID.String(), Kind: o.Kind.String(),
+		ModuleName: texts.Printable(o.File.Path), BuildID: o.ID.String(), Kind: o.Kind.String(),
 	}
 	if p.Names == nil {
 		line.Error = &JSONError{Message: ingest.NotIndexed.String()}
@@ -117,10 +118,10 @@ func jsonLocation(p *ingest.Profile, l ingest.LocationID, d *Demangler) *JSONLoc
 	for _, f := range frames {
 		fn := &p.Names.Functions[f.Func]
 		sym := JSONSymbol{
-			FunctionName: d.Name(fn.SystemName), FileName: ingest.Printable(fn.File), Line: f.Line,
+			FunctionName: d.Name(fn.SystemName), FileName: texts.Printable(fn.File), Line: f.Line,
 			Column: f.Column, StartLine: fn.StartLine, Inlined: f.Inlined,
 		}
-		if system := ingest.Printable(fn.SystemName); system != sym.FunctionName {
+		if system := texts.Printable(fn.SystemName); system != sym.FunctionName {
 			sym.LinkageName = system
 		}
 		off := p.Names.SymOff[l]

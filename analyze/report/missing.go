@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // summaryMissing is how many rows of missing objects the summary shows.
@@ -234,7 +235,7 @@ func (c *Coverage) writeMissing(out *bufio.Writer, limit int, style table.Style)
 }
 
 // WriteMissingJSON writes the missing objects as one JSON object.
-func (c *Coverage) WriteMissingJSON(w io.Writer) error { return ingest.WriteJSON(w, "missing/1", c) }
+func (c *Coverage) WriteMissingJSON(w io.Writer) error { return texts.WriteJSON(w, "missing/1", c) }
 
 // share100 prints a percentage. A part is never printed as 100, nor as 0.
 func share100(v float64) string {

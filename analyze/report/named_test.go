@@ -11,7 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 )
 
 // TestNamedPercentIsOne has functions without a name of their own, bounds that unwind

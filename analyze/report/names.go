@@ -11,6 +11,7 @@ import (
 	"github.com/ianlancetaylor/demangle"
 
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Mode selects how much of a name is shown that a compiler encoded: of C++ and Rust, and of OCaml and
@@ -91,16 +92,16 @@ const NamesRevision = "83e58baca724.4"
 // Uncached is Name for several goroutines, each name done every time.
 func (d *Demangler) Uncached(system string) string {
 	if d.mode == None || !d.changes(system) {
-		return ingest.Printable(system)
+		return texts.Printable(system)
 	}
-	return ingest.Printable(d.demangle(system))
+	return texts.Printable(d.demangle(system))
 }
 
 // Name returns a name as it is printed: demangled by the mode, and without anything that could act
 // on a terminal.
 func (d *Demangler) Name(system string) string {
 	if d.mode == None || !d.changes(system) {
-		return ingest.Printable(system)
+		return texts.Printable(system)
 	}
 	name, ok := d.cache[system]
 	if !ok {

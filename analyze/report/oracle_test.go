@@ -15,6 +15,7 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
 
 // mixed is a profile with several events, domains, inlined calls, recursion and
@@ -246,8 +247,8 @@ func TestQuoteByShell(t *testing.T) {
 	for _, path := range []string{"/usr/lib/libc.so.6", "/a b", "/$(reboot)", "/`x`", "/'; x",
 		`/"\`, "/~", "/*", "/#x",
 		"/x\ny", "/ä", "-x", "/a=b@c,d:e%f+g"} {
-		out, err := exec.Command(shell, "-c", "printf %s "+ingest.ShellWord(path)).Output()
-		if err != nil || string(out) != ingest.Printable(path) {
+		out, err := exec.Command(shell, "-c", "printf %s "+texts.ShellWord(path)).Output()
+		if err != nil || string(out) != texts.Printable(path) {
 			t.Errorf("%q comes back as %q, %v", path, out, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/texts"
 )
 
 func TestGolden(t *testing.T) {
@@ -256,7 +257,7 @@ func TestDemangle(t *testing.T) {
 	for _, tt := range tests {
 		for mode, want := range map[Mode]string{Simple: tt.simple, Templates: tt.templates,
 			Full: tt.full,
-			None: ingest.Printable(tt.system)} {
+			None: texts.Printable(tt.system)} {
 			d := NewDemangler(mode)
 			for range 2 { // made, then remembered
 				if got := d.Name(tt.system); got != want {
@@ -304,7 +305,7 @@ func FuzzDemangle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for mode := Simple; mode <= None; mode++ {
 			name := NewDemangler(mode).Name(s)
-			if name != ingest.Printable(name) {
+			if name != texts.Printable(name) {
 				t.Errorf("%s of %q is not printable: %q", mode, s, name)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // ScriptOptions are for Script.
@@ -83,7 +84,7 @@ func (s *scriptWriter) prepare(d *Demangler) {
 		width = max(width, len(p.Events[i].Name))
 	}
 	for i := range p.Events {
-		name := ingest.Printable(p.Events[i].Name)
+		name := texts.Printable(p.Events[i].Name)
 		s.events = append(s.events, strings.Repeat(" ", max(0, width-len(name)))+name+": ")
 	}
 }
@@ -91,7 +92,7 @@ func (s *scriptWriter) prepare(d *Demangler) {
 // dsoText is the object in parentheses; "" for memory that perf names after the
 // process.
 func dsoText(o *ingest.Object) string {
-	path := ingest.Printable(o.File.Path)
+	path := texts.Printable(o.File.Path)
 	switch o.Kind {
 	case ingest.Unmapped, ingest.Hypervisor, ingest.NoStack:
 		path = "[unknown]"
@@ -136,7 +137,7 @@ func (s *scriptWriter) sample(r *input.ReplaySample) error {
 
 // head writes "comm pid/tid seconds: event: " and, with a chain, the line's end.
 func (s *scriptWriter) head(b []byte, r *input.ReplaySample, chain bool) []byte {
-	comm := ingest.Printable(r.Comm)
+	comm := texts.Printable(r.Comm)
 	if !chain {
 		b = pad(b, 16-len(comm))
 	}
@@ -238,7 +239,7 @@ func (s *scriptWriter) srcline(b []byte, f *ingest.Frame) []byte {
 		return b
 	}
 	b = append(b, "\n  "...)
-	b = append(b, ingest.Printable(path.Base(file))...)
+	b = append(b, texts.Printable(path.Base(file))...)
 	b = append(b, ':')
 	return strconv.AppendInt(b, int64(f.Line), 10)
 }

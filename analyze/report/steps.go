@@ -8,6 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 func notIndexed(c *Case) string {
@@ -36,7 +37,7 @@ func (c *Case) runtime() string {
 func (c *Case) fetch() string {
 	id := c.Object.ID
 	if id.Space().Alias() && !strings.HasPrefix(c.Object.File.Path, "/") {
-		return "symbolize index DIRECTORY, of " + ingest.Printable(c.Object.File.Path) + " or a copy with " +
+		return "symbolize index DIRECTORY, of " + texts.Printable(c.Object.File.Path) + " or a copy with " +
 			map[buildid.Space]string{buildid.HTL: "this htlhash", buildid.Go: "this build ID of Go"}[id.Space()]
 	}
 	if id.IsZero() || id.Space() != buildid.GNU {
@@ -105,7 +106,7 @@ func otherLayout(c *Case) string {
 // textRemapped returns the step for code that a program moved.
 func textRemapped(c *Case) string {
 	file, _ := ingest.RemappedFile(c.Object.File.Path)
-	return "code of " + ingest.Printable(ingest.BaseName(file)) + " was there: record without moving it to huge pages " +
+	return "code of " + texts.Printable(ingest.BaseName(file)) + " was there: record without moving it to huge pages " +
 		"(node --use-largepages=off, no iodlr)"
 }
 
@@ -139,7 +140,7 @@ func isCompiled(path string) bool {
 // noUnwindTable returns the step that gets the unwind table of the object in which a stack ends.
 func noUnwindTable(c *Case) string {
 	if path, _ := ingest.NoTableFile(c.Object.File.Path); strings.HasPrefix(path, "/") {
-		return "symbolize index " + ingest.ShellWord(path)
+		return "symbolize index " + texts.ShellWord(path)
 	}
 	return "symbolize index --kernel" // for the unwind table of the vdso
 }
@@ -169,7 +170,7 @@ func (c *Case) inGo(others string) string {
 	case !c.OtherCode:
 		return framePointers
 	}
-	names := ingest.Printable(strings.Join(c.GoPrograms, ", ")) + ", written in Go: " + framePointers
+	names := texts.Printable(strings.Join(c.GoPrograms, ", ")) + ", written in Go: " + framePointers
 	if others == "" {
 		return "of " + names
 	}

@@ -8,6 +8,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -40,7 +41,7 @@ func (f *Finder) Contradiction(addrs []addr.Addr) string {
 			first--
 		}
 		if a, b, ok := contradict(f.view, m, first, i, addrs); ok {
-			return ingest.Printable(fmt.Sprintf("%s of %s, %s of %s", a, m.Sources[first].Path, b,
+			return texts.Printable(fmt.Sprintf("%s of %s, %s of %s", a, m.Sources[first].Path, b,
 				m.Sources[i].Path))
 		}
 	}
@@ -84,13 +85,13 @@ func (f *Finder) moved(addrs []addr.Addr) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d functions begin elsewhere by the unwind table of %s", other,
-		len(starts), ingest.Printable(m.Sources[table].Path))
+		len(starts), texts.Printable(m.Sources[table].Path))
 }
 
 // conflict adds the warning.
 func (s *shard) conflict(src *ingest.Object, how string) {
 	s.warnings = append(s.warnings, ingest.Warning{
-		Text: ingest.Printable(ingest.ShortName(src)+": ") + ConflictText(s.object.manifest, how),
+		Text: texts.Printable(ingest.ShortName(src)+": ") + ConflictText(s.object.manifest, how),
 		Hint: ConflictHint})
 }
 
@@ -170,7 +171,7 @@ func (j *join) warnPadding(n *ingest.Names) {
 		if padding >= paddingPlaces && 100*padding >= paddingShare*named {
 			n.Warnings = append(n.Warnings, ingest.Warning{
 				Text: fmt.Sprintf("%s: %d of %d places lie between functions, where no code runs: the "+
-					"symbols are those of another kernel", ingest.Printable(ingest.ShortName(src)),
+					"symbols are those of another kernel", texts.Printable(ingest.ShortName(src)),
 					padding, named),
 				Hint: "a copy of /sys/kernel/notes as notes next to FILE shows of which kernel " +
 					"--kallsyms FILE is"})

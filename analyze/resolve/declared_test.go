@@ -7,7 +7,7 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/indexer"

@@ -11,7 +11,7 @@ import (
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
 	"symbolize/store/symtab"

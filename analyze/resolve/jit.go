@@ -8,7 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 )
 

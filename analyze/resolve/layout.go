@@ -8,9 +8,10 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -321,6 +322,6 @@ func LinkedText(f *elf.File) (addr.Addr, error) {
 			return 0, err
 		}
 	}
-	return 0, ingest.WithHint(errors.New("the store does not know where this kernel was linked to"),
+	return 0, texts.WithHint(errors.New("the store does not know where this kernel was linked to"),
 		"name its vmlinux with -e, or look up --offsets from _text")
 }

@@ -15,7 +15,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -164,7 +165,7 @@ func (o *object) warn(format string, args ...any) {
 
 // damageWarning is the warning about a part of the store that cannot be read.
 func damageWarning(format string, args ...any) ingest.Warning {
-	return ingest.Warning{Text: ingest.Printable(fmt.Sprintf(format, args...)),
+	return ingest.Warning{Text: texts.Printable(fmt.Sprintf(format, args...)),
 		Hint: "symbolize store verify", Partial: true}
 }
 

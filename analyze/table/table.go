@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Table lays out rows of cells in columns, two spaces apart. Cells may come from
@@ -78,7 +78,7 @@ func (t *Table) Row(cells ...string) { t.rows = append(t.rows, printable(cells))
 // printable makes the cells of a row printable.
 func printable(cells []string) []string {
 	for i, c := range cells {
-		cells[i] = ingest.Printable(c)
+		cells[i] = texts.Printable(c)
 	}
 	return cells
 }

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Options are for New.
@@ -122,7 +123,7 @@ func (u *UI) annotate(e *entry) {
 	flat, _ := u.stacks.Sums()
 	text, err := u.options.Annotate(n, u.options.Calls.Event, flat[e.node] == 0)
 	if err != nil {
-		u.message = ingest.Printable(err.Error())
+		u.message = texts.Printable(err.Error())
 		return
 	}
 	p := newText("code of "+n.Name, text)
@@ -136,7 +137,7 @@ func (u *UI) missing() {
 	width, _ := u.screen.Size()
 	text, err := u.options.Missing(width)
 	if err != nil {
-		u.message = ingest.Printable(err.Error())
+		u.message = texts.Printable(err.Error())
 		return
 	}
 	u.show(newText("frames without names", text))
@@ -167,9 +168,9 @@ func (u *UI) draw() {
 
 // head is the top line.
 func (u *UI) head(p *page) string {
-	text := ingest.Printable(u.options.Title) + ": no samples"
+	text := texts.Printable(u.options.Title) + ": no samples"
 	if s := u.stacks; s.Samples > 0 {
-		text = fmt.Sprintf("%s: %s, %s samples, total %s", ingest.Printable(u.options.Title), s.Event,
+		text = fmt.Sprintf("%s: %s, %s samples, total %s", texts.Printable(u.options.Title), s.Event,
 			table.Thousands(s.Samples), table.Quantity(s.Total, s.Unit))
 	}
 	text += ": " + p.title
@@ -188,7 +189,7 @@ func (u *UI) drawBottom(p *page, y int) {
 	case u.message != "":
 		u.screen.PutStr(0, y, u.message)
 	case p.search != "":
-		u.screen.PutStr(0, y, "/"+ingest.Printable(p.search)+"  n: next, N: previous, ESC: clear")
+		u.screen.PutStr(0, y, "/"+texts.Printable(p.search)+"  n: next, N: previous, ESC: clear")
 	default:
 		u.screen.PutStrStyled(0, y, fmt.Sprintf("%s/%s  %s", table.Thousands(uint64(min(p.cursor+1,
 			p.len()))), table.Thousands(uint64(p.len())), cmp.Or(p.hint, listHint)),

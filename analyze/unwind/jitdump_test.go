@@ -9,7 +9,7 @@ import (
 
 	"symbolize/fixtures/jitbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/indexer"

@@ -7,7 +7,7 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/input"
 	"symbolize/store"
 	"symbolize/store/unwindtab"

@@ -12,7 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/cfi"
 	ingestelf "symbolize/ingest/object/elf"

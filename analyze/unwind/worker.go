@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/input"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/object/cfi"

@@ -196,7 +196,7 @@ func checkKeys(t *testing.T, sections []string, schema string, text []byte) {
 // command of a test prints.
 func TestJSONTags(t *testing.T) {
 	text := strings.Join(jsonPages(t), "\n")
-	files := []string{"../../ingest/format/bpf/stats.go", "../../store/remote/pull.go"}
+	files := []string{"../../ingest/object/bpf/stats.go", "../../store/remote/pull.go"}
 	for _, root := range []string{"../../analyze", "."} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch name := filepath.Base(path); {

@@ -10,9 +10,9 @@ import (
 
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/object/bpf"
 )
 
 // recordingLacks are the words of cmdRecording.

@@ -14,7 +14,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 )
 
 // writeProfile writes a profile as pprof into a temporary directory.

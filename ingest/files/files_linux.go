@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 // Born returns when a file was created; zero where the file system does not have that.

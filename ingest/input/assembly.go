@@ -10,9 +10,9 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/sideband"
 )
 

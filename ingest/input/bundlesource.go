@@ -11,13 +11,14 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // kindBundle is the Kind of a capture bundle.
@@ -28,10 +29,10 @@ const NoSamples = "the bundle holds no samples"
 
 // recordingHint is the hint of that warning: the recording that the bundle completes.
 func (s *bundleSource) recordingHint() string {
-	own := ingest.ShellWord(s.file.path)
+	own := texts.ShellWord(s.file.path)
 	if list := s.bundle.Manifest.Recordings; len(list) > 0 {
 		r := &list[0]
-		path := ingest.ShellWord(r.Path)
+		path := texts.ShellWord(r.Path)
 		if _, changed := r.Find(s.file.path); changed {
 			return fmt.Sprintf("its command wrote %s, where another recording is now: give that one, of %d "+
 				"bytes: symbolize resolve FILE %s", path, r.Size, own)

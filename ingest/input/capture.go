@@ -9,7 +9,7 @@
 // A perf.data is read twice. The first pass, in ingest/sideband, reads the changes of state of
 // processes and kernel. The second pass (worker.go) reads the samples in parallel chunks: it
 // splits their chains (split.go), counts equal ones (chains.go) and locates their addresses
-// (locate.go). assembly.go makes one Profile of the tables of all workers, by ingest/fold/merge.
+// (locate.go). assembly.go makes one Profile of the tables of all workers, by ingest/input/merge.
 // Stack maps are folded into the same tables by stackfold.go.
 package input
 
@@ -21,11 +21,11 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/sideband"
 )

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
 )
 
 // chain is a call chain in the form in which workers exchange and hash it: the length of the kernel

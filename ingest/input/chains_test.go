@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
 )
 
 // TestSmallCounts counts samples beyond what the fields of a chainValue hold.

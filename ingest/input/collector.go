@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/pods"
+	"symbolize/ingest/input/merge"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // collector is shared by all workers of the second pass. It is read-only except labels, tags and
@@ -63,7 +64,7 @@ func newCollector(sb *sideband.State, opts *Options) (*collector, error) {
 	}
 	c.chooseThreads(sb.CommNames())
 	if c.cpus != nil && !c.allHave(perfdata.SampleCPU) {
-		return nil, ingest.WithHint(fmt.Errorf("%s: samples have no CPUs; --cpu cannot select",
+		return nil, texts.WithHint(fmt.Errorf("%s: samples have no CPUs; --cpu cannot select",
 			sb.Records.File.Name), "record it with `perf record --sample-cpu`")
 	}
 	return c, nil
@@ -241,7 +242,7 @@ func refuseLabels(name string, words []string) error {
 	for _, word := range words {
 		if word != ingest.AllLabels {
 			return fmt.Errorf("%s: its samples have no label %s: only pprof and OpenTelemetry files have such labels",
-				name, ingest.Printable(ingest.TagKey(word)))
+				name, texts.Printable(ingest.TagKey(word)))
 		}
 	}
 	return nil
@@ -257,7 +258,7 @@ func (c *collector) checkTags(words []string) error {
 	}
 	for _, word := range words {
 		if slices.Contains(ingest.PodTags[:], word) && c.opts.Pods == nil {
-			return ingest.WithHint(fmt.Errorf("%s: the label %s needs a list of pods",
+			return texts.WithHint(fmt.Errorf("%s: the label %s needs a list of pods",
 				c.Records.File.Name, word),
 				"`kubectl get pods -A -o json >pods.json`, and --pods pods.json")
 		}
@@ -274,7 +275,7 @@ func (c *collector) checkTags(words []string) error {
 			need, has = "perf record --timestamp", c.allHave(perfdata.SampleTime)
 		}
 		if !has {
-			return ingest.WithHint(fmt.Errorf("%s: its samples have no %s", c.Records.File.Name,
+			return texts.WithHint(fmt.Errorf("%s: its samples have no %s", c.Records.File.Name,
 				ingest.TagKey(word)), "record it with `%s`", need)
 		}
 	}

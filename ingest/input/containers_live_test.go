@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 )
 
 // liveContainers are the ways to record that differ in their container or in the fields of

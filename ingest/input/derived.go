@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/texts"
 )
 
 // derivedKind is an event that no record has: its samples are times between two records.
@@ -139,7 +140,7 @@ func (c *collector) chooseScheduler(d *derivation) error {
 		if err := c.namelessEvents(schedSwitch); err != nil {
 			return err
 		}
-		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s, of which %s is made", file.Name,
+		return texts.WithHint(fmt.Errorf("%s: it has no samples of %s, of which %s is made", file.Name,
 			schedSwitch, c.want.Event), "record it with `perf record -a -g -e %s`", c.recordedEvents(d))
 	}
 	prev, err1 := c.tracepointFields("prev_pid")
@@ -167,7 +168,7 @@ func (c *collector) chooseScheduler(d *derivation) error {
 	d.wakers = slices.Contains(c.want.Keep.TagList(), ingest.WakerTag)
 	d.depth = c.want.WakerDepth
 	if needs := d.kind == runQueue || d.wakers || d.depth > 0; needs && !wakes {
-		return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s: who wakes threads is unknown",
+		return texts.WithHint(fmt.Errorf("%s: it has no samples of %s: who wakes threads is unknown",
 			file.Name, schedWaking), "record it with `perf record -a -g -e %s,%s`", schedSwitch, schedWaking)
 	}
 	if d.kind == wallClock {
@@ -188,7 +189,7 @@ func (c *collector) namelessEvents(wanted string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return ingest.WithHint(fmt.Errorf("%s: its events %s have no names and no fields, which perf record "+
+	return texts.WithHint(fmt.Errorf("%s: its events %s have no names and no fields, which perf record "+
 		"writes at its end: whether one is %s is unknown", c.Records.File.Name, strings.Join(names, ", "), wanted),
 		"end perf record by SIGINT or SIGTERM, not SIGKILL")
 }
@@ -224,7 +225,7 @@ func (c *collector) chooseOnCPU(d *derivation) error {
 		}
 	}
 	if best == 0 {
-		return ingest.WithHint(fmt.Errorf("%s: it has no samples of threads that run, of which %s is made",
+		return texts.WithHint(fmt.Errorf("%s: it has no samples of threads that run, of which %s is made",
 			c.Records.File.Name, c.want.Event), "record it with `perf record -a -g -e %s`",
 			c.recordedEvents(d))
 	}
@@ -260,7 +261,7 @@ func (c *collector) choosePair(d *derivation, spec string) error {
 	if err := c.namelessEvents(start); err != nil {
 		return err
 	}
-	return ingest.WithHint(fmt.Errorf("%s: it has no samples of %s and %s", c.Records.File.Name, start, end),
+	return texts.WithHint(fmt.Errorf("%s: it has no samples of %s and %s", c.Records.File.Name, start, end),
 		"record it with `perf record -a -g -e '%s' -e '%s'`", start, end)
 }
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )

@@ -10,9 +10,9 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/intern"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/tracefmt"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/sideband"
 )
 

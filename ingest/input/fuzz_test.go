@@ -9,8 +9,8 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/merge"
 )
 
 // openReader opens a capture in memory, with small chunks.

@@ -8,7 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/sideband"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"symbolize/ingest"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )

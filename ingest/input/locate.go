@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/sideband"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/sideband"
 )
 

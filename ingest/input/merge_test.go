@@ -8,7 +8,7 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/input/merge"
 )
 
 func TestMergeOfOne(t *testing.T) {

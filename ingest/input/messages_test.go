@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/intern"
 )
 
 func TestMessages(t *testing.T) {

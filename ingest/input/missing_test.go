@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // TestLostPrograms: programs that a bundle's recorder could not read have its reason,

@@ -12,11 +12,12 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/input/pprof"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // ErrNotCapture is the error of Open for files of other kinds, wrapped with a description of the
@@ -357,7 +358,7 @@ var hints = [...]struct {
 func withHint(err error) error {
 	for i := range hints {
 		if errors.Is(err, hints[i].sentinel) {
-			return ingest.WithHint(err, "%s", hints[i].hint)
+			return texts.WithHint(err, "%s", hints[i].hint)
 		}
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/pprof"
 	"symbolize/ingest/sideband"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/otlp"
+	"symbolize/ingest/input/otlp"
 )
 
 // otlpSource is a file with profiles of OpenTelemetry.

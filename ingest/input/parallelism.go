@@ -8,6 +8,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // parallelism is how many of the recorded threads ran at a time, by the records of context switches.
@@ -74,7 +75,7 @@ func (c *collector) parallelismTag(src *tagSource) error {
 			f.Name, c.want.Event)
 	}
 	if !slices.ContainsFunc(c.Records.Switches, func(s sideband.Switch) bool { return !s.Exit }) {
-		return ingest.WithHint(fmt.Errorf("%s: it has no context switches: the parallelism is unknown",
+		return texts.WithHint(fmt.Errorf("%s: it has no context switches: the parallelism is unknown",
 			f.Name), "record it with `perf record --switch-events`, or --latency of perf 6.15")
 	}
 	p := newParallelism(c.Records.Switches, int(f.Features.CPUsAvailable))

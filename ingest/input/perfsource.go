@@ -6,10 +6,10 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )

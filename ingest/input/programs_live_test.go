@@ -15,7 +15,7 @@ import (
 
 	"symbolize/fixtures/perfrepair"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // liveFunc is a function as the kernel showed it while it lived (bpfrun -dump).

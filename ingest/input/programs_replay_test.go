@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // frameLine is a frame as perf script prints it.

@@ -11,9 +11,9 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
-	"symbolize/ingest/format/bpf"
-	"symbolize/ingest/format/pprof"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/input/pprof"
+	"symbolize/ingest/object/bpf"
 )
 
 // programFile is where the functions of the tests' programs have their lines.
@@ -545,7 +545,7 @@ func manyPrograms(big bool) []byte {
 }
 
 // TestProgramsTruncated cuts a capture of programs at every 17th byte: a profile that keeps its
-// promises, or an error. (The sections alone: ingest/format/bpf.)
+// promises, or an error. (The sections alone: ingest/object/bpf.)
 func TestProgramsTruncated(t *testing.T) {
 	data := manyPrograms(false)
 	profiles, prefixes := 0, 0

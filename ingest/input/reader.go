@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/merge"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // threadState is a thread's name and its process's address space during a span of time without
@@ -334,7 +335,7 @@ func (c *collector) chooseBranches() error {
 	}
 	file := c.Records.File
 	if !c.anyHas(perfdata.SampleBranchStack) {
-		return ingest.WithHint(fmt.Errorf("%s: its samples have no branch stacks", file.Name),
+		return texts.WithHint(fmt.Errorf("%s: its samples have no branch stacks", file.Name),
 			"record them with `perf record -b`, on a processor that has them")
 	}
 	for i := range c.events {

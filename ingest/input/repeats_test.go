@@ -9,7 +9,7 @@ import (
 
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/intern"
 )
 
 // repeatedSamples is a capture of the given number of rounds of samples that differ in one thing

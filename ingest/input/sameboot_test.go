@@ -12,8 +12,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/bpf"
 )
 
 // openBuilt opens a built bundle.

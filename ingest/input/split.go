@@ -5,10 +5,10 @@ import (
 	"math/bits"
 
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/procmaps"
 )
 
 // splitter splits the chains of samples into a kernel part, which begins with a marker, and

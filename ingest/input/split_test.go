@@ -8,8 +8,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/sideband"
 )
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/input/merge"
 )
 
 // foldBlock is a block of samples on its way through the goroutines that fold it: the first numbers

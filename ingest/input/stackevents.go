@@ -5,6 +5,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/texts"
 )
 
 // cpuClock is the event of running threads in bundles.
@@ -48,7 +49,7 @@ func (f *stackFolder) checkEvent() error {
 		err.Has = append(err.Has, e.Name)
 	}
 	if f.opts.Event == ingest.WallEvent || f.opts.Event == ingest.OffCPUEvent {
-		return ingest.WithHint(err, "record it with `symbolize capture --stacks --wall`")
+		return texts.WithHint(err, "record it with `symbolize capture --stacks --wall`")
 	}
 	return err
 }

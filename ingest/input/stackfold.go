@@ -9,13 +9,14 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 )
 
 // stackFolder makes a profile of a stack map. Each distinct part of a stack is located
@@ -180,7 +181,7 @@ func (f *stackFolder) checkFilters() error {
 	for _, word := range tags {
 		switch {
 		case word == ingest.WakerTag && len(f.set.Wakers) == 0:
-			return ingest.WithHint(fmt.Errorf("%s: it has no wakers of threads", f.file.path),
+			return texts.WithHint(fmt.Errorf("%s: it has no wakers of threads", f.file.path),
 				"record them with `symbolize capture --stacks --off-cpu --wakers`")
 		case word == ingest.WakerTag, word == ingest.StateTag && f.hasStates():
 		default:

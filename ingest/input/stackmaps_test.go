@@ -12,9 +12,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
+	"symbolize/ingest/input/merge"
 	"symbolize/ingest/sideband"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/machine"
 	"symbolize/ingest/sideband"

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/intern"
-	"symbolize/ingest/fold/merge"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/input/merge"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/pair"
 	"symbolize/ingest/sideband"
 )

@@ -9,8 +9,8 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/addrspace"
+	"symbolize/ingest/intern"
 	"symbolize/ingest/sideband"
 )
 

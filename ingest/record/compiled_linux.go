@@ -15,8 +15,8 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/procmaps"
 )
 
 // A perf map names code by address, and belongs to a process by its ID only. An earlier process

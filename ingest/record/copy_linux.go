@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/reporter"
 )
 

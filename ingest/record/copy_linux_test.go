@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bpfbuild"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/reporter"
 )
 

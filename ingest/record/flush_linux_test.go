@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"symbolize/buildid"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/procmaps"
 )
 
 // TestForgetGone: of processes that have ended nothing is kept once it is in a bundle, but of

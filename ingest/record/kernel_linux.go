@@ -15,8 +15,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sys"
 )

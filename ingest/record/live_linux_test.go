@@ -16,9 +16,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
 

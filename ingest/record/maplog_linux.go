@@ -15,7 +15,7 @@ import (
 
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/reporter"
 	"symbolize/ingest/record/sys"

@@ -12,7 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
 	"symbolize/ingest/record/sys"

@@ -12,10 +12,10 @@ import (
 	"github.com/cilium/ebpf"
 
 	"symbolize/fixtures/livemap"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
 

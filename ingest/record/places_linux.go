@@ -14,8 +14,8 @@ import (
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
 )

@@ -13,7 +13,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/sampler"
 	"symbolize/ingest/record/sys"
 )

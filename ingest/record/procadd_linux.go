@@ -11,7 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 // add adds the mappings and the files of run-time compilers.

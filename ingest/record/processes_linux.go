@@ -17,7 +17,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/sampler"
 	"symbolize/ingest/record/sys"
 )

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/record/sys"
 )

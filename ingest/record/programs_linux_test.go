@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/fixtures/bpfbuild"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sys"
 )

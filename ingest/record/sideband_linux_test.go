@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/history"
 	"symbolize/ingest/record/sampler"
 	"symbolize/ingest/record/sys"

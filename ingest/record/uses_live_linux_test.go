@@ -14,8 +14,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/bpf"
 )
 
 // counted is a program that runs when the test has it run, and at no other time.

@@ -14,12 +14,12 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/procmaps"
 )
 
 // Contribution counts the facts that a bundle of the same boot adds to a capture, or gives the

@@ -7,9 +7,9 @@ import (
 
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 )
 
 // TestContribution: the line about a bundle.

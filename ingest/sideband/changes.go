@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/addrspace"
 	"symbolize/ingest/format/perfdata"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 )
 
 // TestNeededProcesses: what is known of processes with samples is kept, and of their parents.

@@ -8,6 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/texts"
 )
 
 // ObjectQuery is a query for the build ID of an object recorded without one.
@@ -391,9 +392,9 @@ func (r *Objects) mappedAt(object uint32) fileSpan {
 func DisownedWarning(names []string) ingest.Warning {
 	slices.Sort(names)
 	names = slices.Compact(names)
-	paths := ingest.Printable(names[0]) + " was"
+	paths := texts.Printable(names[0]) + " was"
 	if len(names) > 1 {
-		paths = fmt.Sprintf("%s and %d more paths were", ingest.Printable(names[0]), len(names)-1)
+		paths = fmt.Sprintf("%s and %d more paths were", texts.Printable(names[0]), len(names)-1)
 	}
 	text := paths + " replaced during the recording, or processes in containers saw other files " +
 		"there: not all files that ran there have the build ID of the path"
@@ -553,7 +554,7 @@ func (x *Identifier) RefutedWarning() (w ingest.Warning, ok bool) {
 			"proves nothing; %d modules and files with samples have no other build ID", n, len(names))
 	default:
 		w.Text = fmt.Sprintf("%d files with samples, among them %s, share a recorded build ID with a "+
-			"file of other content, which proves nothing", len(names), ingest.Printable(names[0]))
+			"file of other content, which proves nothing", len(names), texts.Printable(names[0]))
 	}
 	return w, true
 }

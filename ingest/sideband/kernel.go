@@ -12,11 +12,11 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/files"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/symlist"
 )
 

@@ -14,7 +14,7 @@ import (
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // TestKernelMapForms: the forms of the kernel's own mapping over versions of perf and machines.

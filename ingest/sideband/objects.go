@@ -6,8 +6,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 )
 
 // Numbers of the raw objects of every capture.

@@ -10,10 +10,10 @@ import (
 
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 )
 

@@ -9,8 +9,8 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/perfbuild"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/bpf"
 )
 
 // programs lists the programs of a State: "ID NAME: functions, why their code is missing".

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 )
 
 // ScanOptions are inputs of Scan besides the records.

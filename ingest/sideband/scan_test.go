@@ -14,10 +14,10 @@ import (
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/jitdump"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 )
 
 // Kernel addresses of the tests.

@@ -9,7 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/fold/addrspace"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/object/symlist"
 )

@@ -18,10 +18,10 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/fold/addrspace"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/addrspace"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/object/bpf"
 )
 
 // Kinds of state changes.

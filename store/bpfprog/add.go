@@ -8,9 +8,9 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
 	"symbolize/ingest/machine"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/symtab"
 )

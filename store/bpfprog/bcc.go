@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 )
 

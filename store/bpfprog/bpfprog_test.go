@@ -14,7 +14,7 @@ import (
 	"symbolize/fixtures/bpfbuild"
 	"symbolize/fixtures/golden"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/symtab"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"symbolize/buildid"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/store"
 	"symbolize/store/symtab"

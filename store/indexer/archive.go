@@ -14,10 +14,10 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/bundle"
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -43,7 +43,7 @@ func (a *archives) unpack(ctx context.Context, paths []string) (replaced []strin
 		r, err := openArchive(p)
 		if other, ok := errors.AsType[*packageError](err); ok {
 			problems = append(problems, Problem{Path: p, Err: err, Named: true,
-				Hint: strings.Replace(other.hint, "FILE", ingest.ShellWord(p), 1)})
+				Hint: strings.Replace(other.hint, "FILE", texts.ShellWord(p), 1)})
 			continue
 		}
 		if r == nil {

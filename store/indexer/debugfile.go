@@ -10,7 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/elf"
 )
 

@@ -16,9 +16,9 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/procmaps"
 	"symbolize/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
 )
 
 func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {

@@ -11,7 +11,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest/files"
-	"symbolize/ingest/format/container"
+	"symbolize/ingest/input/container"
 	"symbolize/ingest/object/cfi"
 	"symbolize/ingest/object/elf"
 	"symbolize/ingest/object/symlist"

@@ -14,8 +14,8 @@ import (
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/jitdump"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
 )

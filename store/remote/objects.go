@@ -5,7 +5,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // ObjectsOf returns the IDs under which a bucket may have something for the objects of a capture,

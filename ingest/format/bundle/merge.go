@@ -17,7 +17,7 @@ import (
 	"symbolize/ingest/decode"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 // mergeWays is how many segments are merged at a time: more segments are first merged in groups, so

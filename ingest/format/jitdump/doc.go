@@ -34,7 +34,7 @@ package jitdump
 import (
 	"encoding/binary"
 
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 const (

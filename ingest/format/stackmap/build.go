@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/intern"
 )
 
 // Limits of one input; the dumps of the kernel's largest map stay below.

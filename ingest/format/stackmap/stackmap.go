@@ -55,7 +55,7 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/ingest/fold/intern"
+	"symbolize/ingest/intern"
 )
 
 // Form is a way in which stacks are dumped or printed.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 	"symbolize/ingest/object/elf"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/golden"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/elf"
 )
 

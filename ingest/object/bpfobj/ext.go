@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/btf"
 )
 

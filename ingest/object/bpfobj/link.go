@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"symbolize/ingest/decode"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // textSection holds subprograms.

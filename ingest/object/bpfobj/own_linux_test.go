@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // TestLiveOwnTags loads the programs with cilium/ebpf: for each function without a rewrite

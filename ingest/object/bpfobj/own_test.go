@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // tagsText joins tags.

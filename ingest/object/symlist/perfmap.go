@@ -11,7 +11,7 @@ import (
 
 	"symbolize/ingest/addr"
 	"symbolize/ingest/decode"
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 // Limits of hostile perf maps.

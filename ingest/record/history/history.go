@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 const (

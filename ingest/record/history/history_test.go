@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/ingest/format/procmaps"
+	"symbolize/ingest/procmaps"
 )
 
 func mapping(start, end uint64, path string) procmaps.Mapping {

@@ -18,8 +18,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/procmaps"
 	"symbolize/ingest/object/symlist"
+	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/sys"
 )
 

@@ -3,8 +3,8 @@ package reporter
 import (
 	"encoding/binary"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
+	"symbolize/ingest/object/bpf"
 )
 
 // bigEndian is the byte order of the host.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bpfbuild"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 )
 
 // piecesOf returns the pieces that the kernel copier sends for a built program.

@@ -4,7 +4,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
 

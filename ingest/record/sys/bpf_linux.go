@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
+	"symbolize/ingest/object/bpf"
 )
 
 // Commands of bpf(2).

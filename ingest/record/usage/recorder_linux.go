@@ -15,8 +15,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/format/bundle"
+	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/record/sys"
 )
 

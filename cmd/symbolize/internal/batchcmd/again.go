@@ -12,13 +12,13 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // nameAgain names finished runs with the symbols that the store has now.
 func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []string) error {
 	if len(dirs) == 0 || o.out != "" || o.part >= 0 || o.filesFrom != "" {
-		return ingest.WithHint(cli.Usagef("--again needs directories alone"),
+		return texts.WithHint(cli.Usagef("--again needs directories alone"),
 			"name the outputs of \"batch run\", or a directory with several")
 	}
 	chains, err := chainsOf(&o.InputOptions)
@@ -57,7 +57,7 @@ func nameAgain(ctx context.Context, a *cli.App, o *batchNameOptions, dirs []stri
 
 // reportNight reports a run that has lost files, or has damaged ones: the others go on.
 func reportNight(a *cli.App, err error) {
-	a.PrintError(ingest.WithHint(err, "`symbolize batch run` makes them again"))
+	a.PrintError(texts.WithHint(err, "`symbolize batch run` makes them again"))
 	a.Partial = true
 }
 
@@ -96,6 +96,6 @@ func reportAgain(a *cli.App, sum *batch.Summary) {
 	}
 	for _, g := range sum.Gained {
 		fmt.Fprintf(a.Env.Stderr, "named      %s %s: %d of its locations, before %d\n",
-			ingest.Printable(g.File), g.BuildID, g.Now, g.Before)
+			texts.Printable(g.File), g.BuildID, g.Now, g.Before)
 	}
 }

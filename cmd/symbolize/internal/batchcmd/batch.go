@@ -20,6 +20,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 const batchLong = `batch makes the profiles of many captures, grouped by service, host, day or any other key of the
@@ -77,7 +78,7 @@ func (o *batchInputs) paths(a *cli.App, args []string) (own, all []string, err e
 		args = slices.Concat(args, more)
 	}
 	if len(args) == 0 && o.filesFrom == "" {
-		return nil, nil, ingest.WithHint(cli.Usagef("no capture is named"),
+		return nil, nil, texts.WithHint(cli.Usagef("no capture is named"),
 			"name files or directories, or a list of them with --files-from")
 	}
 	if all, err = batch.Captures(args); err != nil {
@@ -95,7 +96,7 @@ func (o *batchInputs) captures(a *cli.App, args []string) (own, all []string, er
 	if err == nil && len(all) == 0 {
 		err = errors.New("there is no capture")
 		if len(args) > 0 {
-			err = fmt.Errorf("%s: no capture is in it", ingest.Printable(args[0]))
+			err = fmt.Errorf("%s: no capture is in it", texts.Printable(args[0]))
 		}
 	}
 	return own, all, err
@@ -275,7 +276,7 @@ func addBatchSessionFlags(fs *pflag.FlagSet, o *cli.InputOptions) {
 
 func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
+		return texts.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.options(a)
 	if err != nil {
@@ -301,11 +302,11 @@ func runBatch(ctx context.Context, a *cli.App, o *batchRunOptions, args []string
 		return batchError(err)
 	}
 	if sum.Captures == sum.Failed && sum.Captures > 0 {
-		return ingest.WithHint(errors.New("no capture could be read"), "each has its reason above")
+		return texts.WithHint(errors.New("no capture could be read"), "each has its reason above")
 	}
 	reportBatch(a, sum)
 	if sum.Samples == 0 {
-		return ingest.WithHint(errors.New("no capture has a sample: the profiles are empty"),
+		return texts.WithHint(errors.New("no capture has a sample: the profiles are empty"),
 			"`symbolize info FILE` counts the records of a capture")
 	}
 	return nil
@@ -367,7 +368,7 @@ func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 		Facts: func(p *ingest.Profile) []byte {
 			var b bytes.Buffer
 			c := report.NewCoverage(p, report.CoverageOptions{})
-			if err := ingest.NewJSONEncoder(&b).Encode(c); err != nil {
+			if err := texts.NewJSONEncoder(&b).Encode(c); err != nil {
 				panic(err) // no value in it fails
 			}
 			return b.Bytes()
@@ -410,11 +411,11 @@ func openBatchSession(ctx context.Context, a *cli.App, o *cli.InputOptions) (*an
 // batchError adds hints in the words of the command line.
 func batchError(err error) error {
 	if errors.Is(err, batch.ErrGrouping) {
-		return ingest.WithHint(cli.Usagef("%v", err),
+		return texts.WithHint(cli.Usagef("%v", err),
 			"--by names keys; host, day and main need no --path or --manifest")
 	}
 	if errors.Is(err, batch.ErrOutput) {
-		return ingest.WithHint(err, "run it again when that is possible: what was done is not done again")
+		return texts.WithHint(err, "run it again when that is possible: what was done is not done again")
 	}
 	return cli.SessionError(err)
 }
@@ -422,8 +423,8 @@ func batchError(err error) error {
 // warnCaptures reports captures without a value for a key, and captures given twice.
 func warnCaptures(a *cli.App, lacking []string, equal [][2]string) {
 	for _, paths := range equal {
-		a.Warn(fmt.Sprintf("%s has the content of %s: it counts once", ingest.Printable(paths[0]),
-			ingest.Printable(paths[1])), "")
+		a.Warn(fmt.Sprintf("%s has the content of %s: it counts once", texts.Printable(paths[0]),
+			texts.Printable(paths[1])), "")
 	}
 	for _, text := range lacking {
 		a.Warn("no value of the key for "+text,

@@ -12,8 +12,8 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 func newBatchPlanCommand(a *cli.App) *cobra.Command {
@@ -27,7 +27,7 @@ know of them before the first task of batch collect has ended. Each task notes i
 		Example: "  symbolize batch plan -o collected captures",
 		RunE: a.RunE(func(_ context.Context, args []string) error {
 			if out == "" {
-				return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
+				return texts.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 			}
 			_, all, err := o.captures(a, args)
 			if err != nil {
@@ -87,16 +87,16 @@ func writeStatus(w io.Writer, s *batch.Status) error {
 		table.Count(s.Packs, "pack", "packs"), table.Count(s.Outdated, "capture", "captures"))
 	_, err := fmt.Fprintf(w, "parts      %d of %d named\n", s.Named, s.Parts)
 	for _, f := range s.Failed {
-		_, err = fmt.Fprintf(w, "failed     %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
+		_, err = fmt.Fprintf(w, "failed     %s: %s\n", texts.Printable(f.Path), texts.Printable(f.Reason))
 	}
 	for _, f := range s.Damaged {
-		_, err = fmt.Fprintf(w, "damaged    %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
+		_, err = fmt.Fprintf(w, "damaged    %s: %s\n", texts.Printable(f.Path), texts.Printable(f.Reason))
 	}
 	for _, f := range s.Warned {
-		_, err = fmt.Fprintf(w, "warning    %s: %s\n", ingest.Printable(f.Path), ingest.Printable(f.Reason))
+		_, err = fmt.Fprintf(w, "warning    %s: %s\n", texts.Printable(f.Path), texts.Printable(f.Reason))
 	}
 	for _, path := range s.Missing {
-		_, err = fmt.Fprintf(w, "missing    %s\n", ingest.Printable(path))
+		_, err = fmt.Fprintf(w, "missing    %s\n", texts.Printable(path))
 	}
 	return err
 }
@@ -113,7 +113,7 @@ directories and below them. Profiles stay, but are not named again by new symbol
 		Args:    cli.SomeArgs("DIR"),
 		RunE: a.RunE(func(_ context.Context, args []string) error {
 			if keep == 0 {
-				return ingest.WithHint(cli.Usagef("no time is named"), "name one with --keep 30d")
+				return texts.WithHint(cli.Usagef("no time is named"), "name one with --keep 30d")
 			}
 			var nights []*batch.Night
 			for _, dir := range args {

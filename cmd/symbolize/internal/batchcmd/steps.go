@@ -13,8 +13,8 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 type batchCollectOptions struct {
@@ -48,7 +48,7 @@ packs. Captures that an earlier run has read, and would read in the same way, ar
 
 func runBatchCollect(ctx context.Context, a *cli.App, o *batchCollectOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
+		return texts.WithHint(cli.Usagef("no directory is named"), "name one with -o DIR")
 	}
 	opts, err := o.session(a)
 	if err != nil {
@@ -129,7 +129,7 @@ the profiles that have them. It reads no captures. With --chains it treats stack
 
 func runBatchName(ctx context.Context, a *cli.App, o *batchNameOptions, args []string) error {
 	if o.out == "" {
-		return ingest.WithHint(cli.Usagef("no file is named"), "name one with -o FILE")
+		return texts.WithHint(cli.Usagef("no file is named"), "name one with -o FILE")
 	}
 	if o.part < 0 {
 		index, _, ok := batch.TaskIndex(a.Env.Getenv)
@@ -253,7 +253,7 @@ batch name wrote.`,
 
 func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args []string) error {
 	if o.out == "" || len(o.names) == 0 {
-		return ingest.WithHint(cli.Usagef("--output and --names are both needed"),
+		return texts.WithHint(cli.Usagef("--output and --names are both needed"),
 			"-o DIR for the profiles, --names DIR with the files of \"batch name\"")
 	}
 	by, formats, err := o.grouping()

@@ -22,10 +22,10 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/cmd/symbolize/internal/version"
-	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/texts"
 )
 
 type captureOptions struct {
@@ -131,22 +131,22 @@ func (o *captureOptions) validate(args []string) error {
 	case o.format != cli.Text:
 		return cli.Usagef("--format is only for --check")
 	case o.output == "":
-		return ingest.WithHint(cli.Usagef("no output file"), "name a file with -o FILE")
+		return texts.WithHint(cli.Usagef("no output file"), "name a file with -o FILE")
 	case o.summary == "-":
-		return ingest.WithHint(cli.Usagef("--summary -: COMMAND writes to standard output"), "name a file")
+		return texts.WithHint(cli.Usagef("--summary -: COMMAND writes to standard output"), "name a file")
 	case o.output == "-":
-		return ingest.WithHint(cli.Usagef("a bundle is not written to standard output"),
+		return texts.WithHint(cli.Usagef("a bundle is not written to standard output"),
 			"name a file with -o FILE")
 	case o.duration <= 0 && o.timed():
 		return cli.Usagef("--duration %v: it is above 0", o.duration)
 	case !o.parseRotate():
-		return ingest.WithHint(
+		return texts.WithHint(
 			cli.Usagef("--rotate %s: neither a time of a second or more nor a size", o.rotate),
 			"30s, 10m, 1h, or 500K, 100M, 2G")
 	case o.interval < minMapInterval:
 		return cli.Usagef("--interval %v: it is at least %v", o.interval, minMapInterval)
 	case o.interval != defaultMapInterval && len(o.maps) == 0:
-		return ingest.WithHint(cli.Usagef("--interval without a map"), "name one with --maps NAME")
+		return texts.WithHint(cli.Usagef("--interval without a map"), "name one with --maps NAME")
 	}
 	for _, pid := range o.pids {
 		if pid <= 0 {
@@ -242,7 +242,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 		HostProc: o.hostProc, Rotate: o.rotation,
 		Written: func(path string) {
 			written = path
-			a.Note(ingest.OneLine(path) + " written")
+			a.Note(texts.OneLine(path) + " written")
 		},
 		Flushed: process.ReleaseMemory,
 		Stacks:  o.stacks.options(o.pids), OfCommand: o.ofCommand(), Recorder: version.Text(), NoCommand: o.noCommand,
@@ -256,7 +256,7 @@ func runCapture(ctx context.Context, a *cli.App, o *captureOptions, command []st
 	captureSummary(a, written, sum)
 	if o.summary != "" {
 		err = a.WriteOutput(o.summary, false, func(w io.Writer) error {
-			return ingest.WriteJSON(w, "capture-summary/1", newCaptureFacts(written, sum))
+			return texts.WriteJSON(w, "capture-summary/1", newCaptureFacts(written, sum))
 		})
 	}
 	return cmp.Or(err, commandError(o, sum))
@@ -270,32 +270,32 @@ func (o *captureOptions) ofCommand() bool {
 func recordError(err error) error {
 	switch {
 	case errors.Is(err, record.ErrRights):
-		return ingest.WithHint(err, "`symbolize capture --check` lists what is missing")
+		return texts.WithHint(err, "`symbolize capture --check` lists what is missing")
 	case errors.Is(err, record.ErrHostProc):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"--host-proc names a directory where the /proc of the host is mounted")
 	case errors.Is(err, record.ErrCommand) && errors.Is(err, fs.ErrPermission):
 		return &cli.ExitError{Code: exitCannotRun, Err: err}
 	case errors.Is(err, record.ErrCommand):
 		return &cli.ExitError{Code: exitNoCommand, Err: err}
 	case errors.Is(err, record.ErrNoMap):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"`bpftool map list` shows names and ids; with a COMMAND the map may "+
 				"come later")
 	case errors.Is(err, sampler.ErrTarget):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"--pid is a number of `ps -e`, --cgroup a directory with "+
 				"`stat -f -c %%T DIR` = cgroup2fs")
 	case errors.Is(err, syscall.ENOMEM):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"memory is limited: by `ulimit -v`, `ulimit -l`, or the control group")
 	case errors.Is(err, syscall.EMFILE): // hintOf has the hint
 	case errors.Is(err, record.ErrStacks):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"`perf list tracepoint` shows tracepoints, `nm -D` functions of a "+
 				"library")
 	case errors.Is(err, record.ErrUnsupported):
-		return ingest.WithHint(err, "this is %s: capture on the Linux host, resolve here",
+		return texts.WithHint(err, "this is %s: capture on the Linux host, resolve here",
 			runtime.GOOS)
 	}
 	return err

@@ -6,8 +6,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/record"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -26,7 +26,7 @@ func newOmission(a *cli.App, o *captureOptions) (*omission, error) {
 	}
 	err := a.WithReader(func(*db.Reader) error { return nil })
 	if errors.Is(err, store.ErrNoStore) {
-		err = ingest.WithHint(err, "run `symbolize index --kernel` first, or drop --omit-indexed")
+		err = texts.WithHint(err, "run `symbolize index --kernel` first, or drop --omit-indexed")
 	}
 	return &omission{a: a}, err
 }

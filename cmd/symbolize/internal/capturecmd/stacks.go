@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/texts"
 )
 
 // stackOptions are the flags of capture that select the stacks to sample.
@@ -57,7 +57,7 @@ func (o *stackOptions) validate(pids []int) error {
 			{"--event", o.event != ""}, {"--off-cpu", o.offCPU},
 			{"--wall", o.wall}, {"--wakers", o.wakers}} {
 			if f.set {
-				return ingest.WithHint(cli.Usagef("%s selects the stacks to sample", f.name),
+				return texts.WithHint(cli.Usagef("%s selects the stacks to sample", f.name),
 					"add --stacks")
 			}
 		}

@@ -9,8 +9,8 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/record"
+	"symbolize/ingest/texts"
 )
 
 // captureFacts is the output of `capture --summary`. The JSON names are an interface.
@@ -100,7 +100,7 @@ func captureSummary(a *cli.App, path string, s *record.Summary) {
 	}
 	count := table.Count[int]
 	fmt.Fprintf(a.Env.Stderr, "%s: %s with %s, %s%s, %d BTF, %d bytes; %s, %s, %s\n",
-		ingest.OneLine(path), count(s.Programs, "BPF program", "BPF programs"),
+		texts.OneLine(path), count(s.Programs, "BPF program", "BPF programs"),
 		count(s.Functions, "function", "functions"), count(s.Images, "image", "images"), copied,
 		s.BTFs, s.Bytes, count(s.KSymbols, "KSYMBOL record", "KSYMBOL records"),
 		count(s.Modules, "module", "modules"), count(s.Processes, "process", "processes"))
@@ -109,7 +109,7 @@ func captureSummary(a *cli.App, path string, s *record.Summary) {
 	}
 	if r := s.BPFRuns; r != nil {
 		a.Note(fmt.Sprintf("BPF programs ran %s times for %v: `symbolize info %s` has each",
-			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), ingest.ShellWord(path)))
+			table.Thousands(r.Runs), r.Time.Round(time.Microsecond), texts.ShellWord(path)))
 	}
 	if s.Stacks != nil {
 		stackSummary(a, s.Stacks)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"symbolize/ingest"
 	"symbolize/ingest/record"
 	"symbolize/ingest/record/sampler"
+	"symbolize/ingest/texts"
 )
 
 // TestCaptureFacts has lists where nothing is in them, and leaves out facts that were not asked
@@ -16,7 +16,7 @@ import (
 func TestCaptureFacts(t *testing.T) {
 	text := func(s *record.Summary) string {
 		var b strings.Builder
-		if err := ingest.WriteJSON(&b, "capture-summary/1", newCaptureFacts("x.data", s)); err != nil {
+		if err := texts.WriteJSON(&b, "capture-summary/1", newCaptureFacts("x.data", s)); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // NoArgs refuses arguments.
@@ -68,7 +68,7 @@ func DefaultCapture(commands ...*cobra.Command) {
 
 // ErrNoCapture is the error of a command that needs a capture, in a directory without perf.data.
 func ErrNoCapture() error {
-	return ingest.WithHint(Usagef("no capture is named, and there is no %s here", defaultCapture),
+	return texts.WithHint(Usagef("no capture is named, and there is no %s here", defaultCapture),
 		"`perf record -g COMMAND`, or `symbolize capture --stacks -o FILE -- COMMAND`, records one")
 }
 

@@ -16,8 +16,9 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/analyze/report"
 	"symbolize/ingest"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 )
 
@@ -43,7 +44,7 @@ func completion(a *App, whenNone cobra.ShellCompDirective,
 		a.Env, a.Quiet = &silent, true
 		words := make(map[string]string)
 		err := list(ctx, args, func(word, about string) bool {
-			word = ingest.OneLine(word)
+			word = texts.OneLine(word)
 			if strings.HasPrefix(word, text) && !strings.ContainsAny(word, "\t") {
 				words[word] = about
 			}
@@ -55,7 +56,7 @@ func completion(a *App, whenNone cobra.ShellCompDirective,
 		var out []string
 		for _, word := range slices.Sorted(maps.Keys(words)) {
 			if about := words[word]; about != "" {
-				word += "\t" + ingest.OneLine(about)
+				word += "\t" + texts.OneLine(about)
 			}
 			out = append(out, word)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // The exit statuses. Scripts rely on them.
@@ -55,7 +55,7 @@ func AsUsage(cmd *cobra.Command, err error) error {
 		return err
 	}
 	if Hint(err) == "" {
-		err = ingest.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
+		err = texts.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
 	}
 	return &ExitError{Code: Usage, Err: err}
 }

@@ -18,6 +18,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 )
 
@@ -79,7 +80,7 @@ func FormatByName(p *string, output string, directory bool, words ...string) err
 	*p = words[0]
 	if ext := filepath.Ext(name); ext != "" && output != "-" && !directory && name != ext {
 		last := len(ends) - 1
-		return ingest.WithHint(Usagef("-o %s: no format has the extension %s", output, ext),
+		return texts.WithHint(Usagef("-o %s: no format has the extension %s", output, ext),
 			"name one with --format, or end the name in %s or %s", strings.Join(ends[:last], ", "),
 			ends[last])
 	}
@@ -289,7 +290,7 @@ func (*Dirs) Type() string { return "DIR" }
 func (a *App) WarnEmpty(flag string, dirs []string) {
 	for _, dir := range dirs {
 		if list, err := os.ReadDir(dir); err == nil && len(list) == 0 { // who reads it reports errors
-			a.Warn(fmt.Sprintf("%s: the directory is empty (--%s)", ingest.Printable(dir), flag), "")
+			a.Warn(fmt.Sprintf("%s: the directory is empty (--%s)", texts.Printable(dir), flag), "")
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
 )
@@ -85,7 +85,7 @@ func (s *Session) printLocal() {
 func ForFlags(paths []string) []string {
 	flags := make([]string, len(paths))
 	for i, p := range paths {
-		flags[i] = "--for " + ingest.ShellWord(p)
+		flags[i] = "--for " + texts.ShellWord(p)
 	}
 	return slices.Compact(flags)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // errBrokenPipe: the reader of standard output has closed it, as `… | head` does.
@@ -67,7 +67,7 @@ func (a *App) finish(ctx context.Context, err error) int {
 // is narrower. Names in it may come from captures and files: no control character reaches the
 // terminal.
 func (a *App) Print(kind, text string) {
-	line := fmt.Sprintf("symbolize: %s: %s", kind, ingest.OneLine(text))
+	line := fmt.Sprintf("symbolize: %s: %s", kind, texts.OneLine(text))
 	fmt.Fprintln(a.Env.Stderr, table.Wrap(line, a.Env.StderrWidth, "  "))
 }
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 func TestFinishStatus(t *testing.T) {
@@ -38,7 +38,7 @@ func TestFinishStatus(t *testing.T) {
 		{name: "canceled by itself", ctx: t.Context(), err: context.Canceled, want: Failed,
 			stderr: "symbolize: error: context canceled\n"},
 		{name: "hint", ctx: t.Context(),
-			err:    ingest.WithHint(errors.New("locked"), "wait a %s", "bit"),
+			err:    texts.WithHint(errors.New("locked"), "wait a %s", "bit"),
 			want:   Failed,
 			stderr: "symbolize: error: locked\nsymbolize: hint: wait a bit\n"},
 		{name: "full disk", ctx: t.Context(),

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"symbolize/cmd/symbolize/internal/suggest"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // captureEndings are those of the files that profilers write.
@@ -36,7 +36,7 @@ func nearFile(err error) string {
 		path := dir + e.Name()
 		if e.IsDir() {
 			if below := filepath.Join(path, name); IsFile(below) {
-				others = append(others, ingest.ShellWord(below))
+				others = append(others, texts.ShellWord(below))
 			}
 			continue
 		}
@@ -44,15 +44,15 @@ func nearFile(err error) string {
 		if slices.ContainsFunc(captureEndings, func(end string) bool {
 			return strings.HasSuffix(e.Name(), end)
 		}) {
-			captures = append(captures, ingest.ShellWord(path))
+			captures = append(captures, texts.ShellWord(path))
 		}
 	}
 	if above := filepath.Join(dir, "..", name); IsFile(above) {
-		others = append(others, ingest.ShellWord(above))
+		others = append(others, texts.ShellWord(above))
 	}
 	near := suggest.Nearest(name, files)
 	for i := range near {
-		near[i] = ingest.ShellWord(dir + near[i])
+		near[i] = texts.ShellWord(dir + near[i])
 	}
 	switch {
 	case len(near) > 0:

@@ -9,8 +9,8 @@ import (
 	"os"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 // outputBuffer is the size of the buffer before a result's file or pipe.
@@ -62,7 +62,7 @@ func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 	if !binary || !a.Env.StdoutTerminal || path != "" && path != "-" {
 		return nil
 	}
-	return ingest.WithHint(Usagef("refusing to write binary output to a terminal"),
+	return texts.WithHint(Usagef("refusing to write binary output to a terminal"),
 		"name a file with -o FILE, or pipe it on%s", text)
 }
 
@@ -70,7 +70,7 @@ func (a *App) RefuseTerminal(path string, binary bool, text string) error {
 func (a *App) WriteFacts(format, schema string, facts any, text func(io.Writer) error) error {
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == JSON {
-			return ingest.WriteJSON(w, schema, facts)
+			return texts.WriteJSON(w, schema, facts)
 		}
 		return text(w)
 	})

@@ -9,8 +9,8 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/table"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 	"symbolize/store/remote"
 	"symbolize/store/remote/s3"
 )
@@ -88,7 +88,7 @@ func (a *App) OpenBucket(text string) (remote.Bucket, error) {
 		}
 		return remote.Listed(b), nil
 	}
-	return nil, ingest.WithHint(Usagef("%s: not a directory or bucket for symbol tables", text),
+	return nil, texts.WithHint(Usagef("%s: not a directory or bucket for symbol tables", text),
 		"name a directory, file:///DIRECTORY or s3://BUCKET/PREFIX")
 }
 

@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/sys"
 	"symbolize/ingest/sideband"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/local"
 )
@@ -181,9 +182,9 @@ func SessionError(err error) error {
 	var list *sideband.KernelListError
 	switch {
 	case errors.As(err, &list):
-		return ingest.WithHint(err, "--force-kallsyms uses it all the same")
+		return texts.WithHint(err, "--force-kallsyms uses it all the same")
 	case errors.As(err, &kernels):
-		return ingest.WithHint(Usagef("--kallsyms: the captures come from %d kernels",
+		return texts.WithHint(Usagef("--kallsyms: the captures come from %d kernels",
 			len(kernels.Kernels)),
 			"resolve the captures of each kernel separately, or `symbolize index --build-id ID FILE`")
 	case errors.Is(err, analyze.ErrNoCapture):

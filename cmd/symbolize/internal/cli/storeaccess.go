@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -17,7 +17,7 @@ func (a *App) StorePath() (string, error) {
 	if p := db.DefaultPath(a.Env.Getenv); p != "" {
 		return p, nil
 	}
-	return "", ingest.WithHint(errors.New("no directory for the store: HOME is not set"),
+	return "", texts.WithHint(errors.New("no directory for the store: HOME is not set"),
 		"set --store DIR or $SYMBOLIZE_STORE")
 }
 
@@ -25,24 +25,24 @@ func (a *App) StorePath() (string, error) {
 func StoreError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoStore):
-		return ingest.WithHint(err, "run `symbolize index PATH…` to create one, or name another with --store")
+		return texts.WithHint(err, "run `symbolize index PATH…` to create one, or name another with --store")
 	case errors.Is(err, store.ErrVersion):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"use the newer symbolize that wrote it, or another store with --store")
 	case errors.Is(err, store.ErrOldSchema):
-		return ingest.WithHint(err, "index again into another directory (--store), or remove this one before")
+		return texts.WithHint(err, "index again into another directory (--store), or remove this one before")
 	case errors.Is(err, store.ErrLocked):
-		return ingest.WithHint(err, "wait until it ends (--lock-timeout), or use another store (--store)")
+		return texts.WithHint(err, "wait until it ends (--lock-timeout), or use another store (--store)")
 	case errors.Is(err, store.ErrNoSpace):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"free some space, or use a store on another disk with --store; "+
 				"earlier writes are complete")
 	case errors.Is(err, store.ErrUnsafe):
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"use a store in your own directory with --store, or run as the store's owner; "+
 				"remove links and pipes in it; --shared-store trusts everyone who can write there")
 	case errors.Is(err, store.ErrDamaged):
-		return ingest.WithHint(err, "run `symbolize store verify` to list the losses; "+
+		return texts.WithHint(err, "run `symbolize store verify` to list the losses; "+
 			"index into another --store")
 	}
 	return err

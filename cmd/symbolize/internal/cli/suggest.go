@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/cmd/symbolize/internal/suggest"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // SuggestionDistance is how many letters a mistyped command or flag may be off.
@@ -22,20 +22,20 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	ours := suggest.Commands[word]
 	if !cmd.HasParent() && ours != "" {
-		return ingest.WithHint(err, "`%s %s` does that", cmd.CommandPath(), ours)
+		return texts.WithHint(err, "`%s %s` does that", cmd.CommandPath(), ours)
 	}
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return ingest.WithHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
+		return texts.WithHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	}
 	if !cmd.HasParent() {
 		if sub, rest, e := cmd.Find([]string{"store", word}); e == nil && len(rest) == 0 {
-			return ingest.WithHint(err, "did you mean `%s`?", sub.CommandPath())
+			return texts.WithHint(err, "did you mean `%s`?", sub.CommandPath())
 		}
 	}
 	if !cmd.HasAvailableSubCommands() {
-		return ingest.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
+		return texts.WithHint(err, "`%s --help` describes the command line", cmd.CommandPath())
 	}
-	return ingest.WithHint(err, "`%s --help` lists the commands", cmd.CommandPath())
+	return texts.WithHint(err, "`%s --help` lists the commands", cmd.CommandPath())
 }
 
 // FlagError makes an error of pflag one in our words: without texts of Go's libraries, and with
@@ -55,7 +55,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		err := invalidValue(invalid)
 		if hint := suggest.Value(cmd.Name(), invalid.GetFlag().Name, invalid.GetValue()); hint != "" {
-			return ingest.WithHint(err, "%s", hint)
+			return texts.WithHint(err, "%s", hint)
 		}
 		return err
 	case errors.As(err, &syntax):
@@ -79,13 +79,13 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		}
 	}
 	if hint := suggest.Flag(cmd.Name(), long); hint != "" {
-		return ingest.WithHint(err, "%s", hint)
+		return texts.WithHint(err, "%s", hint)
 	}
 	if f := nearFlag(cmd, long); f != "" {
-		return ingest.WithHint(err, "did you mean `--%s`?", f)
+		return texts.WithHint(err, "did you mean `--%s`?", f)
 	}
 	if hint := suggest.Flag(cmd.Name(), word); hint != "" {
-		return ingest.WithHint(err, "%s", hint)
+		return texts.WithHint(err, "%s", hint)
 	}
 	return err
 }

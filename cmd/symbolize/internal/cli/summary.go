@@ -11,6 +11,7 @@ import (
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/cmd/symbolize/internal/summary"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // outcome collects the facts that --summary and --metrics write at the end of a run.
@@ -72,7 +73,7 @@ func (a *App) checkSummary(cmd *cobra.Command, args []string) error {
 	toFile := out != nil && out.Value.String() != "-" && (out.Value.String() != "" ||
 		each != nil && each.Value.String() == "true")
 	if o.summary == "-" && !toFile {
-		return ingest.WithHint(Usagef("--summary -: standard output has the result"),
+		return texts.WithHint(Usagef("--summary -: standard output has the result"),
 			"name a file with --summary FILE")
 	}
 	return RefuseOverwrite(args, []string{o.summary, o.metrics})

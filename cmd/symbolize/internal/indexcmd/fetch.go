@@ -18,6 +18,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 	"symbolize/store/debuginfod"
 	"symbolize/store/remote"
@@ -109,7 +110,7 @@ func runFetch(ctx context.Context, a *cli.App, o *fetchOptions, captures []strin
 		return cli.Usagef("--requests %d: it is at least 1", o.requests)
 	}
 	if len(opts.Servers) == 0 && !o.dryRun {
-		return ingest.WithHint(cli.Usagef("no server is named"),
+		return texts.WithHint(cli.Usagef("no server is named"),
 			"--server https://debuginfod.debian.net, or the one of your distribution; or $DEBUGINFOD_URLS")
 	}
 	wanted, err := o.wanted(ctx, a, captures)
@@ -151,7 +152,7 @@ func debuginfodOptions(a *cli.App, servers []string) (debuginfod.Options, error)
 	}
 	caches := a.Places(nil, true).Debuginfod
 	if len(caches) == 0 {
-		return opts, ingest.WithHint(errors.New("no directory for the cache of debuginfod's client"),
+		return opts, texts.WithHint(errors.New("no directory for the cache of debuginfod's client"),
 			"set HOME, XDG_CACHE_HOME or DEBUGINFOD_CACHE_PATH")
 	}
 	opts.Cache, err = filepath.Abs(caches[0])
@@ -191,7 +192,7 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 	if o.list != "" {
 		c, err := o.readList(a)
 		if err != nil {
-			return nil, ingest.WithHint(fmt.Errorf("%s: %w", ingest.Printable(o.list), err),
+			return nil, texts.WithHint(fmt.Errorf("%s: %w", texts.Printable(o.list), err),
 				"`symbolize missing --over --format json DIR` writes such a list")
 		}
 		list = appendWanted(list, c)
@@ -270,7 +271,7 @@ func kindsFor(reason string) []debuginfod.Kind {
 
 func listWanted(w io.Writer, list []wantedFile) error {
 	for _, f := range list {
-		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.BuildID, f.Kind, ingest.OneLine(f.Object),
+		_, err := fmt.Fprintf(w, "%s  %-10s  %s, %s\n", f.BuildID, f.Kind, texts.OneLine(f.Object),
 			table.Count(f.Frames, "frame", "frames"))
 		if err != nil {
 			return err
@@ -310,7 +311,7 @@ func fetchFiles(ctx context.Context, a *cli.App, opts debuginfod.Options, o *fet
 		case errors.Is(err, debuginfod.ErrNotFound):
 			f.Outcome = "no server has it"
 		case err != nil:
-			f.Outcome, f.Error, f.err = "failed", ingest.OneLine(err.Error()), err
+			f.Outcome, f.Error, f.err = "failed", texts.OneLine(err.Error()), err
 		case !fetched:
 			f.Outcome = "in the cache"
 		}
@@ -332,7 +333,7 @@ func fetchFiles(ctx context.Context, a *cli.App, opts debuginfod.Options, o *fet
 		}
 		if f.Outcome != "" && o.format != cli.JSON {
 			_, failed := fmt.Fprintf(a.Stdout(), "%s  %-10s  %s: %s\n", f.BuildID, f.Kind,
-				ingest.OneLine(f.Object), f.Outcome)
+				texts.OneLine(f.Object), f.Outcome)
 			err = cmp.Or(err, failed)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/record/sys"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/indexer"
 	"symbolize/store/local"
@@ -119,7 +120,7 @@ func (n *captureFiles) report(a *cli.App, o *indexOptions, err error) error {
 		return nil
 	}
 	cli.WarnEach(a, lacking, func(obj local.Object) (text, hint string) {
-		return fmt.Sprintf("not found: %s  %s, %s", ingest.OneLine(obj.Path), obj.ID,
+		return fmt.Sprintf("not found: %s  %s, %s", texts.OneLine(obj.Path), obj.ID,
 			table.Count(n.frames[obj.ID.String()], "frame", "frames")), ""
 	}, func(left int) (text, hint string) {
 		return fmt.Sprintf("… and %d more", left), "`symbolize missing` lists them all"

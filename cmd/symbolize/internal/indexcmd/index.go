@@ -19,7 +19,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -133,7 +133,7 @@ func (o *indexOptions) addFlags(cmd *cobra.Command) {
 
 func (o *indexOptions) validate(args []string) error {
 	if len(args)+len(o.bccDirs)+len(o.captures) == 0 && !o.kernel {
-		return ingest.WithHint(cli.Usagef("nothing to index"),
+		return texts.WithHint(cli.Usagef("nothing to index"),
 			"name files or directories: `symbolize index /usr/lib /usr/bin`, "+
 				"or use --kernel")
 	}
@@ -141,7 +141,7 @@ func (o *indexOptions) validate(args []string) error {
 		return cli.Usagef("a PATH is empty")
 	}
 	if len(o.symfs) > 0 && len(o.captures) == 0 {
-		return ingest.WithHint(cli.Usagef("--symfs needs --for"),
+		return texts.WithHint(cli.Usagef("--symfs needs --for"),
 			"name directories without a flag to index all of them")
 	}
 	if o.explain && (len(args) == 0 || o.kernel) {
@@ -306,7 +306,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 	a.Partial = a.Partial || failed+run > 0 || o.strict && len(sum.Problems) > 0
 	if err == nil && failed > 0 && failed == max(named, 1) && sum.ELF == 0 && sum.Objects == 0 {
 		p := sum.Problems[0]
-		err = ingest.WithHint(p, "%s", p.Hint)
+		err = texts.WithHint(p, "%s", p.Hint)
 		sum.Problems = sum.Problems[1:]
 	}
 	if o.quality && o.format == cli.Text && sum != nil {
@@ -318,7 +318,7 @@ func reportIndex(a *cli.App, o *indexOptions, path string, named int, sum *index
 		}
 	}
 	if o.format == cli.JSON {
-		jsonErr := ingest.WriteJSON(a.Stdout(), "index/1", indexJSON(a, path, sum, captured, err))
+		jsonErr := texts.WriteJSON(a.Stdout(), "index/1", indexJSON(a, path, sum, captured, err))
 		if jsonErr != nil {
 			return cmp.Or(err, jsonErr)
 		}
@@ -391,7 +391,7 @@ func runExplain(ctx context.Context, a *cli.App, o *indexOptions, paths []string
 	}
 	a.Partial = len(x.Problems) > 0
 	if o.format == cli.JSON {
-		return ingest.WriteJSON(a.Stdout(), "index-explain/1", x)
+		return texts.WriteJSON(a.Stdout(), "index-explain/1", x)
 	}
 	cli.WarnEach(a, x.Problems, func(p inspect.Problem) (text, hint string) {
 		return p.Error, ""

@@ -11,9 +11,9 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/btf"
+	"symbolize/ingest/texts"
 )
 
 const btfLong = `btf lists the types in a file's BTF, the type information of BPF programs and the kernel: number,
@@ -67,14 +67,14 @@ func runBTF(ctx context.Context, a *cli.App, o *btfOptions, path string, names [
 		return err
 	}
 	if missing := out.Missing(names); len(missing) > 0 {
-		return ingest.WithHint(fmt.Errorf("%s: no type %s in its BTF", path, strings.Join(missing,
+		return texts.WithHint(fmt.Errorf("%s: no type %s in its BTF", path, strings.Join(missing,
 			", ")),
 			"`symbolize btf %s` lists the types", path)
 	}
 	return a.WriteOutput(o.output, false, func(w io.Writer) error {
 		switch o.format {
 		case cli.JSON:
-			return ingest.WriteJSON(w, "btf/1", out)
+			return texts.WriteJSON(w, "btf/1", out)
 		case formatC:
 			return out.WriteC(w)
 		}
@@ -101,7 +101,7 @@ func readBTF(ctx context.Context, a *cli.App, path, base string) ([]inspect.BTF,
 	}
 	switch {
 	case errors.Is(err, input.ErrNotCapture):
-		return nil, ingest.WithHint(err,
+		return nil, texts.WithHint(err,
 			"btf knows ELF files, BTF as it is, perf.data files and bundles")
 	case errors.Is(err, inspect.ErrNotSplit):
 		return nil, cli.Usagef("--base: %w", err)

@@ -13,7 +13,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // chartStyles are the words of --style, by chart.Style.
@@ -95,7 +95,7 @@ func (o *mapChartOptions) checkHist(paths []string) error {
 	if _, err := os.Stat(paths[0]); err == nil {
 		return nil
 	}
-	return ingest.WithHint(cli.Usagef("--hist %s: no such file", paths[0]),
+	return texts.WithHint(cli.Usagef("--hist %s: no such file", paths[0]),
 		"give the scale by --hist=%s",
 		paths[0])
 }
@@ -118,7 +118,7 @@ func (o *mapChartOptions) validate() error {
 			return cli.Usagef("--kernel: %v", err)
 		}
 		if len(o.kallsyms) == 0 {
-			return ingest.WithHint(cli.Usagef("--kernel: a build ID does not tell at which address the "+
+			return texts.WithHint(cli.Usagef("--kernel: a build ID does not tell at which address the "+
 				"kernel ran"), "--kallsyms FILE does: a copy of /proc/kallsyms, read as root in that boot")
 		}
 	}
@@ -161,7 +161,7 @@ func runHeatMap(a *cli.App, o *mapOptions, in *bpfmap.Dumps) error {
 		var out []byte
 		switch format {
 		case cli.JSON:
-			return ingest.WriteJSON(w, "map-heatmap/1", in.HeatReport(m))
+			return texts.WriteJSON(w, "map-heatmap/1", in.HeatReport(m))
 		case cli.SVG:
 			out = m.AppendSVG(nil)
 		case cli.HTML:

@@ -12,8 +12,8 @@ import (
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 const infoLong = `info describes a file. Captures: recorder, events, counts of records, time span, the objects in
@@ -45,7 +45,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 			opts := input.Options{Stacks: stacks.Parsed, Stdin: a.Env.Stdin}
 			info, err := describe(ctx, a, &inputs, args[0], opts)
 			if errors.Is(err, input.ErrNotCapture) {
-				return ingest.WithHint(err,
+				return texts.WithHint(err,
 					"info knows perf.data files, pprof profiles, stack maps, ELF files, perf maps and jitdump files")
 			}
 			if err != nil {
@@ -54,7 +54,7 @@ func NewInfo(a *cli.App) *cobra.Command {
 			a.Partial = info.Damaged()
 			return a.WriteOutput(to.Output, false, func(w io.Writer) error {
 				if to.Format == cli.JSON {
-					return ingest.WriteJSON(w, "info/1", info)
+					return texts.WriteJSON(w, "info/1", info)
 				}
 				return info.WriteText(w)
 			})

@@ -18,8 +18,9 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/format/container"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/container"
+	"symbolize/ingest/texts"
 )
 
 const mapLong = `map shows dumps of BPF maps: keys and values by BTF, the frames of stack maps with names, counts by
@@ -72,7 +73,7 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 		return err
 	}
 	if _, err := os.Stat(paths[0]); err != nil && slices.Contains([]string{"dump", "show", "list"}, paths[0]) {
-		return ingest.WithHint(cli.Usagef("no file is named %s", paths[0]),
+		return texts.WithHint(cli.Usagef("no file is named %s", paths[0]),
 			"`bpftool map dump id ID > FILE`, then `symbolize map FILE`; `symbolize capture --maps NAME` dumps, too")
 	}
 	if len(paths) == 1 && container.TypeOfPath(paths[0]) == container.TypeELF {
@@ -100,13 +101,13 @@ func runMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string) erro
 		return runHeatMap(a, o, in)
 	case src.All && in.Several():
 		list := in.Maps()
-		return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-list/1", list) },
+		return writeMap(a, o, func(w io.Writer) error { return texts.WriteJSON(w, "map-list/1", list) },
 			list.WriteText)
 	}
 	m, err := in.Last(a)
 	switch {
 	case errors.Is(err, bpfmap.ErrSeveral):
-		return ingest.WithHint(cli.Usagef("%w", err), "--heatmap takes several")
+		return texts.WithHint(cli.Usagef("%w", err), "--heatmap takes several")
 	case err != nil:
 		return err
 	case o.hist != "":
@@ -133,7 +134,7 @@ func runMapObject(ctx context.Context, a *cli.App, o *mapOptions, path string) e
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-object/1", found) },
+	return writeMap(a, o, func(w io.Writer) error { return texts.WriteJSON(w, "map-object/1", found) },
 		found.WriteText)
 }
 
@@ -181,7 +182,7 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-symbols/1", r) }, r.WriteText)
+	return writeMap(a, o, func(w io.Writer) error { return texts.WriteJSON(w, "map-symbols/1", r) }, r.WriteText)
 }
 
 // runStacks prints the stacks of a stack map, with names.
@@ -198,7 +199,7 @@ func runStacks(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	if err != nil {
 		return err
 	}
-	return writeMap(a, o, func(w io.Writer) error { return ingest.WriteJSON(w, "map-stacks/1", r) }, r.WriteText)
+	return writeMap(a, o, func(w io.Writer) error { return texts.WriteJSON(w, "map-stacks/1", r) }, r.WriteText)
 }
 
 // nameMap names the profile that locate returns; paths are the files that have the build IDs. use gets

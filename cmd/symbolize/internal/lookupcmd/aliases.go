@@ -5,7 +5,7 @@ import (
 
 	"symbolize/analyze/lookup"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // toolFlags are flags of addr2line and llvm-symbolizer, which their users and scripts type:
@@ -50,7 +50,7 @@ func (h *toolFlags) apply(o *lookupOptions) error {
 	case "none", "false":
 		o.Layout.Nameless = true
 	case "short":
-		return ingest.WithHint(cli.Usagef("--functions=short: names without scope are not kept"),
+		return texts.WithHint(cli.Usagef("--functions=short: names without scope are not kept"),
 			"--demangle=simple leaves out parameters and template arguments")
 	default:
 		return cli.Usagef("--functions %q: it is one of linkage, none", h.functions)

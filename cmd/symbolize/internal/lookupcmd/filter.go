@@ -19,8 +19,8 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/files"
+	"symbolize/ingest/texts"
 )
 
 type filterOptions struct {
@@ -98,7 +98,7 @@ func (o *filterOptions) addFlags(cmd *cobra.Command) {
 
 func (o *filterOptions) validate() (err error) {
 	if o.summary == "-" {
-		return ingest.WithHint(cli.Usagef("--summary -: standard output has the text"), "name a file")
+		return texts.WithHint(cli.Usagef("--summary -: standard output has the text"), "name a file")
 	}
 	if o.kernel != "" {
 		if o.kernelID, err = buildid.Parse(o.kernel); err != nil {
@@ -128,7 +128,7 @@ var filterLines = Reader{Read: 256 << 10, Batch: 4 << 20, Line: 256 << 10,
 	}}
 
 // openTexts opens the files to filter, standard input if there are none.
-func openTexts(a *cli.App, paths []string) (texts []io.Reader, closeAll func(), err error) {
+func openTexts(a *cli.App, paths []string) (inputs []io.Reader, closeAll func(), err error) {
 	var opened []*os.File
 	closeAll = func() {
 		for _, f := range opened {
@@ -137,7 +137,7 @@ func openTexts(a *cli.App, paths []string) (texts []io.Reader, closeAll func(), 
 	}
 	for _, path := range paths {
 		if path == "-" {
-			texts = append(texts, a.Env.Stdin)
+			inputs = append(inputs, a.Env.Stdin)
 			continue
 		}
 		f, err := files.Open(path)
@@ -145,16 +145,16 @@ func openTexts(a *cli.App, paths []string) (texts []io.Reader, closeAll func(), 
 			closeAll()
 			return nil, nil, err
 		}
-		opened, texts = append(opened, f), append(texts, f)
+		opened, inputs = append(opened, f), append(inputs, f)
 	}
 	if len(paths) == 0 {
-		texts = []io.Reader{a.Env.Stdin}
+		inputs = []io.Reader{a.Env.Stdin}
 	}
-	return texts, closeAll, nil
+	return inputs, closeAll, nil
 }
 
 func runFilter(ctx context.Context, a *cli.App, o *filterOptions, paths []string) error {
-	texts, closeAll, err := openTexts(a, paths)
+	inputs, closeAll, err := openTexts(a, paths)
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions, paths []string
 		Kernel: o.kernelID, Files: filesNamed(ctx, a, search), Programs: s.State().Programs(),
 	})
 	out := a.Stdout()
-	for i := 0; i < len(texts) && err == nil; i++ {
-		err = filterLines.Each(ctx, texts[i], func(text []byte) error { return r.Rewrite(out, text) })
+	for i := 0; i < len(inputs) && err == nil; i++ {
+		err = filterLines.Each(ctx, inputs[i], func(text []byte) error { return r.Rewrite(out, text) })
 	}
 	for _, text := range r.Conflicts() {
 		a.Warn(text, resolve.ConflictHint)
@@ -182,7 +182,7 @@ func runFilter(ctx context.Context, a *cli.App, o *filterOptions, paths []string
 		printFilter(a, r.Stats())
 		if o.summary != "" {
 			err = errors.Join(err, a.WriteOutput(o.summary, false, func(w io.Writer) error {
-				return ingest.WriteJSON(w, "filter-summary/1", r.Stats().Facts())
+				return texts.WriteJSON(w, "filter-summary/1", r.Stats().Facts())
 			}))
 		}
 	}

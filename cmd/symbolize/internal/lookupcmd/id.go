@@ -9,8 +9,8 @@ import (
 	"symbolize/analyze/lookup"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/local"
@@ -79,7 +79,7 @@ func (s *idSource) find(text string) (store.View, buildid.ID, error) {
 		return nil, id, &lookup.IDError{ID: id}
 	}
 	if err != nil {
-		return nil, id, ingest.WithHint(fmt.Errorf("no object %q in the store", text),
+		return nil, id, texts.WithHint(fmt.Errorf("no object %q in the store", text),
 			"name it by the first %d or more digits of its build ID, or a BPF function by its tag", minPrefix)
 	}
 	return nil, id, &lookup.IDError{ID: id}

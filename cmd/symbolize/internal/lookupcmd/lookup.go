@@ -20,9 +20,9 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -124,7 +124,7 @@ func (o *lookupOptions) addFlags(cmd *cobra.Command) {
 func (o *lookupOptions) validate(args []string) (err error) {
 	switch {
 	case o.file == "" && o.buildID == "" && slices.ContainsFunc(args, isAddress):
-		return ingest.WithHint(cli.Usagef("no object is named"),
+		return texts.WithHint(cli.Usagef("no object is named"),
 			"name a file with -e, or one in the store "+
 				"with --build-id")
 	case o.file != "" && o.buildID != "":
@@ -262,7 +262,7 @@ func lookupStore(a *cli.App, needed bool) (*db.Reader, error) {
 func lookupError(err error) error {
 	var id *lookup.IDError
 	if errors.As(err, &id) && id.Matches == 0 {
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"`symbolize index PATH…` takes it in; `symbolize store ls` lists "+
 				"what is there")
 	}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"symbolize/analyze/table"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // Some ends of a process nothing in it can keep from the user: where its address space is
@@ -51,7 +51,7 @@ func Supervise(writes func(args []string) bool) (code int, done bool) {
 		return 0, false
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", ingest.OneLine(err.Error()))
+		fmt.Fprintf(os.Stderr, "symbolize: error: %s\n", texts.OneLine(err.Error()))
 	}
 	return code, true
 }

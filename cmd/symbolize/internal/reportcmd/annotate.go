@@ -24,6 +24,7 @@ import (
 	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 	"symbolize/store/bpfprog"
 )
 
@@ -173,9 +174,9 @@ func patternFirst(args []string) error {
 	}
 	words := slices.Concat(captures, rest)
 	for i := range words {
-		words[i] = ingest.ShellWord(words[i])
+		words[i] = texts.ShellWord(words[i])
 	}
-	return ingest.WithHint(cli.Usagef("%s is not a file: captures come first, then patterns", args[0]),
+	return texts.WithHint(cli.Usagef("%s is not a file: captures come first, then patterns", args[0]),
 		"symbolize annotate %s", strings.Join(words, " "))
 }
 
@@ -244,7 +245,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	a.PrintOtherEvents(p, opts.Event)
 	if len(an.Functions) == 0 {
 		m := &an.Missing[0]
-		return ingest.WithHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
+		return texts.WithHint(fmt.Errorf("%s: %s", m.Name, m.Reason), "%s", m.Hint)
 	}
 	return nil
 }
@@ -304,40 +305,40 @@ func nameCode(ctx context.Context, s *cli.Session, f *code.Finder, profiles ...*
 func (o *annotateOptions) nothing(p *ingest.Profile, chooser *code.Chooser,
 	opts *annotate.Options) error {
 	if len(o.patterns) == 0 {
-		return ingest.WithHint(
+		return texts.WithHint(
 			fmt.Errorf("%s: no sample of the event lies in a function with a name",
 				strings.Join(o.captures, ", ")), "`symbolize missing` lists the fixes")
 	}
-	var texts []string
+	var given []string
 	for i := range o.patterns {
-		texts = append(texts, o.patterns[i].String())
+		given = append(given, o.patterns[i].String())
 	}
-	near := suggest.Nearest(texts[0], chooser.All)
-	err := fmt.Errorf("no function with samples matches %s", strings.Join(texts, ", "))
+	near := suggest.Nearest(given[0], chooser.All)
+	err := fmt.Errorf("no function with samples matches %s", strings.Join(given, ", "))
 	if !opts.Children {
 		with := *opts
 		with.Children = true
 		if list, _, _ := annotate.HotFunctions(p, &with); len(list) > 0 {
-			return ingest.WithHint(err, "%s is on stacks, but never the leaf: "+
+			return texts.WithHint(err, "%s is on stacks, but never the leaf: "+
 				"--children counts those samples", opts.Demangler.Name(list[0].Name()))
 		}
 	}
-	for _, text := range texts {
+	for _, text := range given {
 		if strings.ContainsRune(text, '/') {
-			return ingest.WithHint(err, "there is no capture %s either", text)
+			return texts.WithHint(err, "there is no capture %s either", text)
 		}
 	}
 	if slices.ContainsFunc(o.patterns, func(p code.Pattern) bool { return p.ByProgram() }) {
-		return ingest.WithHint(err,
+		return texts.WithHint(err,
 			"`symbolize info` lists the programs, `symbolize top` the functions")
 	}
 	if len(near) > 0 {
-		return ingest.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
+		return texts.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
 	}
 	const list = "`symbolize top` lists the functions"
 	if u := annotate.FindUnnamed(p, opts); u != nil {
-		return ingest.WithHint(err, list+"; %.2f%% of the samples have no name: %s", u.Share,
+		return texts.WithHint(err, list+"; %.2f%% of the samples have no name: %s", u.Share,
 			annotate.UnnamedHint)
 	}
-	return ingest.WithHint(err, list)
+	return texts.WithHint(err, list)
 }

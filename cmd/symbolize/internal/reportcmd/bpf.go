@@ -6,8 +6,8 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // bpfTable gathers how BPF programs were used, of one bundle or several.
@@ -35,7 +35,7 @@ func (t *bpfTable) add(c *input.Capture) error {
 	if err != nil || u == nil || len(u.Programs) == 0 {
 		return err
 	}
-	t.names = append(t.names, ingest.Printable(path.Base(c.Path())))
+	t.names = append(t.names, texts.Printable(path.Base(c.Path())))
 	t.usages = append(t.usages, u)
 	t.counted = t.counted || u.Counted
 	return nil
@@ -66,7 +66,7 @@ func (t *bpfTable) tables() []flame.Table {
 			p := &u.Programs[k]
 			row := []any{p.RunTime, p.Runs, p.PerRun, p.Share, p.ID}[skip:]
 			for _, text := range []string{p.Label(), p.Type, p.UsesMaps()} {
-				row = append(row, ingest.Printable(text))
+				row = append(row, texts.Printable(text))
 			}
 			if len(t.usages) > 1 {
 				row = append(row, t.names[i])

@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 type diffOptions struct {
@@ -132,7 +133,7 @@ const defaultAlpha = 0.05
 
 func (o *diffOptions) validate(args []string) error {
 	if len(o.base) == 0 && len(args) != 2 || len(args) == 0 {
-		return ingest.WithHint(cli.Usagef("%s named: it takes two",
+		return texts.WithHint(cli.Usagef("%s named: it takes two",
 			table.Count(len(args), "capture is", "captures are")),
 			"`symbolize diff BASE NEW`, or --base FILE for each base and then the new ones")
 	}
@@ -216,9 +217,9 @@ func capturesOf(side, captures []string) ([]string, error) {
 	})
 	if len(own) == 0 {
 		return nil,
-			ingest.WithHint(cli.Usagef("%s has no samples to compare",
+			texts.WithHint(cli.Usagef("%s has no samples to compare",
 				side[0]),
-				"name a capture for each side, and the bundle with --with %s", ingest.ShellWord(side[0]))
+				"name a capture for each side, and the bundle with --with %s", texts.ShellWord(side[0]))
 	}
 	return own, nil
 }

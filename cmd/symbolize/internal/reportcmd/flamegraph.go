@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 type flamegraphOptions struct {
@@ -114,7 +115,7 @@ func (o *flamegraphOptions) validateSides() error {
 	case o.labelsGiven:
 		return cli.Usagef("--labels and --base are not for one graph")
 	case o.format == cli.Folded:
-		return ingest.WithHint(cli.Usagef("--base: no folded stacks of two sides"),
+		return texts.WithHint(cli.Usagef("--base: no folded stacks of two sides"),
 			"`symbolize diff --format folded` writes them")
 	case o.format != page && o.format != svg:
 		return cli.Usagef("--base: --format %s has no place for two sides, only %s and %s have",
@@ -259,9 +260,9 @@ func (o *flamegraphOptions) tests(f *diff.Folded, opts calltree.Options) *flame.
 	return t
 }
 
-func factsOf(name string, texts []string) (facts []flame.Fact) {
-	for _, text := range texts {
-		facts = append(facts, flame.Fact{Name: name, Text: ingest.Printable(text)})
+func factsOf(name string, list []string) (facts []flame.Fact) {
+	for _, text := range list {
+		facts = append(facts, flame.Fact{Name: name, Text: texts.Printable(text)})
 	}
 	return facts
 }

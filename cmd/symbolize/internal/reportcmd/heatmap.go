@@ -13,8 +13,9 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
 	"symbolize/ingest/input"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 )
 
@@ -135,7 +136,7 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 	}
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
 		if len(captures) != 1 {
-			return ingest.WithHint(cli.Usagef("%d captures: their clocks may differ", len(captures)),
+			return texts.WithHint(cli.Usagef("%d captures: their clocks may differ", len(captures)),
 				"name one perf.data")
 		}
 		switch {
@@ -195,7 +196,7 @@ func livesOf(c *input.Capture, view store.View) (lives []flame.HeatLife) {
 		}
 		symbol := resolve.WholeSymbol(view, p.Symbol(0))
 		_, name, _ := bpf.SplitSymbol(symbol)
-		lives = append(lives, flame.HeatLife{ID: p.ID, Name: ingest.Printable(cmp.Or(name, symbol)),
+		lives = append(lives, flame.HeatLife{ID: p.ID, Name: texts.Printable(cmp.Or(name, symbol)),
 			Tag: p.Tag.String(), Loaded: p.Loaded, Unloaded: p.Unloaded})
 	}
 	return lives
@@ -205,11 +206,11 @@ func livesOf(c *input.Capture, view store.View) (lives []flame.HeatLife) {
 func rowOf(by string, s *input.ReplaySample) string {
 	switch by {
 	case "thread":
-		return fmt.Sprintf("%s %d", ingest.Printable(s.Comm), s.TID)
+		return fmt.Sprintf("%s %d", texts.Printable(s.Comm), s.TID)
 	case "process":
 		return fmt.Sprintf("pid %d", s.PID)
 	case "comm":
-		return ingest.Printable(s.Comm)
+		return texts.Printable(s.Comm)
 	case "cpu":
 		return fmt.Sprintf("cpu %d", s.CPU)
 	}

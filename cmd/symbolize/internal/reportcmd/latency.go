@@ -19,6 +19,7 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 // latencyWords are the words of --of.
@@ -82,7 +83,7 @@ func (l *latencies) add(s *input.ReplaySample) {
 		return
 	}
 	x := latency{Seconds: fmt.Sprintf("%d.%06d", s.Time/1e9, s.Time%1e9/1e3), period: s.Period,
-		Comm: ingest.Printable(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU, Stack: []string{}}
+		Comm: texts.Printable(s.Comm), PID: s.PID, TID: s.TID, CPU: s.CPU, Stack: []string{}}
 	if l.unit == "ns" {
 		x.Nanos = &x.period
 	} else {
@@ -110,7 +111,7 @@ func (l *latencies) finish(a *cli.App, c *input.Capture, p *ingest.Profile) {
 			if frames := p.Names.At(at); len(frames) > 0 {
 				name = d.Name(p.Names.Functions[frames[0].Func].SystemName)
 			}
-			x.Stack = append(x.Stack, ingest.Printable(name))
+			x.Stack = append(x.Stack, texts.Printable(name))
 		}
 	}
 }
@@ -280,7 +281,7 @@ func (l *latencies) writeJSON(w io.Writer, event string, m *chart.HeatMap) error
 	for _, c := range m.Columns {
 		r.Columns = append(r.Columns, latencyColumn{c.Start, c.End, slices.Concat([]uint64{}, c.Counts)})
 	}
-	return ingest.WriteJSON(w, "heatmap-of/1", r)
+	return texts.WriteJSON(w, "heatmap-of/1", r)
 }
 
 // writeText writes the histogram and the longest samples.

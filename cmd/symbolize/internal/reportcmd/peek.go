@@ -13,6 +13,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 type peekOptions struct {
@@ -57,13 +58,13 @@ func NewPeek(a *cli.App) *cobra.Command {
 
 func (o *peekOptions) validate(args []string) (err error) {
 	if len(args) == 0 {
-		return ingest.WithHint(cli.Usagef("no function is named"),
+		return texts.WithHint(cli.Usagef("no function is named"),
 			"name it before the captures: `symbolize peek FUNCTION perf.data`")
 	}
 	if len(args) > 1 && cli.IsFile(args[0]) && !cli.IsFile(args[len(args)-1]) {
-		return ingest.WithHint(cli.Usagef("%s is a file, and %s is not", args[0],
+		return texts.WithHint(cli.Usagef("%s is a file, and %s is not", args[0],
 			args[len(args)-1]),
-			"the function comes first: `symbolize peek FUNCTION %s`", ingest.ShellWord(args[0]))
+			"the function comes first: `symbolize peek FUNCTION %s`", texts.ShellWord(args[0]))
 	}
 	if o.function, err = regexp.Compile(args[0]); err != nil {
 		return cli.Usagef("FUNCTION: %w", expressionError(err))
@@ -90,8 +91,8 @@ func runPeek(ctx context.Context, a *cli.App, o *peekOptions, paths []string) er
 			names = append(names, row.Name)
 		}
 		if near := suggest.Nearest(strings.Trim(o.function.String(), "^$"), names); len(near) > 0 {
-			return ingest.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
+			return texts.WithHint(err, "did you mean %s?", strings.Join(near, ", "))
 		}
-		return ingest.WithHint(err, "`symbolize top -n 0` lists the names")
+		return texts.WithHint(err, "`symbolize top -n 0` lists the names")
 	})
 }

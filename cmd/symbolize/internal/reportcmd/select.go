@@ -20,6 +20,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/suggest"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // selectOptions select the samples and frames of a table or tree of functions, and the kind of
@@ -126,7 +127,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 	}
 	if o.parsed.By, err = calltree.ParseBy(cmp.Or(o.by, calltree.Function.String())); err != nil {
 		if hint := suggest.Value("", "by", o.by); hint != "" {
-			return ingest.WithHint(cli.Usagef("--by %v", err), "%s", hint)
+			return texts.WithHint(cli.Usagef("--by %v", err), "%s", hint)
 		}
 		return cli.Usagef("--by %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"symbolize/analyze/flame"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 type trendOptions struct {
@@ -161,7 +162,7 @@ func beganAt(in diff.Input) (time.Time, error) {
 			return day, nil
 		}
 	}
-	return time.Time{}, ingest.WithHint(fmt.Errorf("%s: it has no time", ingest.Printable(in.Name)),
+	return time.Time{}, texts.WithHint(fmt.Errorf("%s: it has no time", texts.Printable(in.Name)),
 		"put it into a directory with a date as its name: 2026-11-02")
 }
 

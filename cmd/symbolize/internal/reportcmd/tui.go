@@ -16,6 +16,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 )
 
 type tuiOptions struct {
@@ -57,7 +58,7 @@ func NewTUI(a *cli.App) *cobra.Command {
 
 func (o *tuiOptions) validate(a *cli.App, args []string) error {
 	if !a.Env.StdoutTerminal {
-		return ingest.WithHint(cli.Usagef("tui needs a terminal"),
+		return texts.WithHint(cli.Usagef("tui needs a terminal"),
 			"`symbolize top` and `symbolize tree` write into files and pipes")
 	}
 	return cmp.Or(o.InputOptions.Validate(args), o.selectOptions.parse(&o.Keep))
@@ -87,7 +88,7 @@ func runTUI(ctx context.Context, a *cli.App, o *tuiOptions, paths []string) erro
 		}
 		screen, err := tui.NewScreen()
 		if err != nil {
-			return ingest.WithHint(err, "TERM names the terminal; `symbolize top` needs none")
+			return texts.WithHint(err, "TERM names the terminal; `symbolize top` needs none")
 		}
 		return tui.New(p, screen, opts).Run(ctx)
 	})

@@ -13,6 +13,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 type missingOptions struct {
@@ -133,7 +134,7 @@ func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profi
 		of := *p
 		of.Samples = list
 		of.Stats = ingest.Stats{NoStarts: p.Stats.NoStarts, NoReturns: p.Stats.NoReturns}
-		parts = append(parts, part{ingest.Printable(value), 100 * float64(weights[value]) / float64(max(all, 1)),
+		parts = append(parts, part{texts.Printable(value), 100 * float64(weights[value]) / float64(max(all, 1)),
 			s.Coverage(&of, o.count)})
 	}
 	slices.SortFunc(parts, func(a, b part) int {
@@ -143,7 +144,7 @@ func (o *missingOptions) writeParts(w io.Writer, s *cli.Session, p *ingest.Profi
 		parts[i].Cut(o.rows)
 	}
 	if o.Format == cli.JSON {
-		return ingest.WriteJSON(w, "missing-by/1", partsFacts{ingest.TagKey(label), parts})
+		return texts.WriteJSON(w, "missing-by/1", partsFacts{ingest.TagKey(label), parts})
 	}
 	for _, part := range parts {
 		if _, err := fmt.Fprintf(w, "%s: %s, %.2f%% of the samples\n", ingest.TagKey(label),

@@ -8,8 +8,9 @@ import (
 	"symbolize/analyze/resolve"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
-	"symbolize/ingest/format/otlp"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/otlp"
+	"symbolize/ingest/texts"
 )
 
 // writeOTLP writes the result as profiles of OpenTelemetry. If all captures are such files, they are
@@ -46,7 +47,7 @@ func (r *resolveRun) openAgain(ctx context.Context, paths []string) (list []*inp
 	}
 	for _, path := range paths {
 		if path == input.StandardInput {
-			return list, ingest.WithHint(errors.New("standard input is read once, and copied in a second run"),
+			return list, texts.WithHint(errors.New("standard input is read once, and copied in a second run"),
 				"name the file")
 		}
 		c, err := input.Open(ctx, path, opts)

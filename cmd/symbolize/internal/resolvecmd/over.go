@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // missingOver has the missing objects of many captures, which are read one after another. Its JSON
@@ -67,7 +68,7 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 	}
 	return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 		if o.Format == cli.JSON {
-			return ingest.WriteJSON(w, "missing-over/1", over)
+			return texts.WriteJSON(w, "missing-over/1", over)
 		}
 		return over.writeText(w)
 	})

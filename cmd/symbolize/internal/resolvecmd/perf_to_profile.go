@@ -15,6 +15,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 )
 
 // perfToProfile is the name of the program that pprof runs for perf.data files:
@@ -63,7 +64,7 @@ func NewPerfToProfile(a *cli.App) *cobra.Command {
 // already, and would not see another one that is renamed to its place.
 func (o *convertOptions) run(ctx context.Context, a *cli.App) error {
 	if _, err := os.Stat(o.output); !o.force && !errors.Is(err, fs.ErrNotExist) {
-		return ingest.WithHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
+		return texts.WithHint(fmt.Errorf("%s is there already", o.output), "-f overwrites it")
 	}
 	if err := cli.RefuseOverwrite([]string{o.input}, []string{o.output}); err != nil {
 		return err

@@ -18,8 +18,9 @@ import (
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
-	"symbolize/ingest/format/pprof"
 	"symbolize/ingest/input"
+	"symbolize/ingest/input/pprof"
+	"symbolize/ingest/texts"
 )
 
 // resolveRun is one run of `resolve`.
@@ -39,7 +40,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 		return []string{o.output}, nil
 	}
 	if o.output == "-" {
-		return nil, ingest.WithHint(cli.Usagef("--each: several pprof profiles make no stream"),
+		return nil, texts.WithHint(cli.Usagef("--each: several pprof profiles make no stream"),
 			"name a directory with -o DIR, or leave -o out")
 	}
 	out := make([]string, len(paths))
@@ -49,7 +50,7 @@ func (o *resolveOptions) outputs(paths []string) ([]string, error) {
 			out[i] = filepath.Join(o.output, filepath.Base(out[i]))
 		}
 		if j := slices.Index(out[:i], out[i]); j >= 0 {
-			return nil, ingest.WithHint(
+			return nil, texts.WithHint(
 				cli.Usagef("--each: %s and %s would both be written to %s", paths[j], p, out[i]),
 				"without -o each is written next to its capture")
 		}
@@ -154,7 +155,7 @@ func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
 	stats, err := report.AutoFDO(w, p, r.o.object)
 	if err != nil {
 		if len(stats.Objects) > 0 {
-			err = ingest.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))
+			err = texts.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))
 		}
 		return err
 	}
@@ -235,7 +236,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 	captures := strings.Join(p.Meta.Captures, " ")
 	if !a.Quiet {
 		if r.o.each || r.o.format == cli.Script {
-			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", ingest.OneLine(captures))
+			fmt.Fprintf(a.Env.Stderr, "capture    %s\n", texts.OneLine(captures))
 		}
 		if r.a.Verbose { // there is nowhere to report a failure to
 			c.WriteSummary(a.Env.Stderr)
@@ -255,5 +256,5 @@ func belowMinimum(captures string, c *report.Coverage, min float64) error {
 		"--min-resolved asks for %v%%",
 		captures, c.Named, min)
 	hint := "`symbolize missing " + captures + "` lists the fixes"
-	return &cli.ExitError{Code: cli.Unresolved, Err: ingest.WithHint(err, "%s", hint)}
+	return &cli.ExitError{Code: cli.Unresolved, Err: texts.WithHint(err, "%s", hint)}
 }

@@ -14,7 +14,7 @@ import (
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 )
 
@@ -178,7 +178,7 @@ func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string
 	path, _ := a.StorePath() // WithReader has it
 	err = a.WriteFacts(format, "store-verify/1", newVerifyResult(path, v), func(w io.Writer) error {
 		for _, p := range v.Problems {
-			if _, err := fmt.Fprintln(w, ingest.OneLine(p.String())); err != nil {
+			if _, err := fmt.Fprintln(w, texts.OneLine(p.String())); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,7 @@ func runStoreVerify(ctx context.Context, a *cli.App, r *db.Reader, format string
 	if err != nil || v.Sound() {
 		return err
 	}
-	return ingest.WithHint(errors.New("the store is damaged"),
+	return texts.WithHint(errors.New("the store is damaged"),
 		"run `symbolize store gc` to drop it, then `symbolize index PATH…`")
 }
 

@@ -11,6 +11,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -30,7 +31,7 @@ objects of the captures, so that the archive names them on any host. Equal objec
 		Args:    cli.NoArgs,
 		RunE: a.RunE(func(ctx context.Context, _ []string) error {
 			if format == cli.JSON && (output == "" || output == "-") {
-				return ingest.WithHint(cli.Usagef("--format json: standard output has the archive"),
+				return texts.WithHint(cli.Usagef("--format json: standard output has the archive"),
 					"name a file with -o FILE")
 			}
 			if err := a.RefuseTerminal(output, true, ""); err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"symbolize/analyze/inspect"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 )
 
@@ -78,11 +78,11 @@ type exportFacts struct {
 }
 
 func errorTexts(errs []error) []string {
-	texts := []string{}
+	list := []string{}
 	for _, err := range errs {
-		texts = append(texts, ingest.OneLine(err.Error()))
+		list = append(list, texts.OneLine(err.Error()))
 	}
-	return texts
+	return list
 }
 
 // writeNoted writes facts as JSON to standard output, or else the note that has them to standard

@@ -11,8 +11,8 @@ import (
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
-	"symbolize/ingest"
-	"symbolize/ingest/format/bpf"
+	"symbolize/ingest/object/bpf"
+	"symbolize/ingest/texts"
 	"symbolize/store/db"
 )
 
@@ -74,7 +74,7 @@ func runStoreLs(ctx context.Context, a *cli.App, r *db.Reader, format string, id
 	}
 	return a.WriteOutput("", false, func(w io.Writer) error {
 		if format == cli.JSON {
-			return ingest.WriteJSONList(w, "store-ls/1", "objects", objects)
+			return texts.WriteJSONList(w, "store-ls/1", "objects", objects)
 		}
 		return inspect.WriteList(w, objects)
 	})
@@ -105,7 +105,7 @@ sources are asked.`,
 					case format == cli.JSON:
 						o := inspect.NewStored(m)
 						o.Complete(r)
-						return ingest.WriteJSON(w, "store-show/1", o)
+						return texts.WriteJSON(w, "store-show/1", o)
 					}
 					return inspect.WriteStored(w, r, m)
 				})

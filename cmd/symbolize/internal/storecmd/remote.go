@@ -14,6 +14,7 @@ import (
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/remote"
@@ -289,7 +290,7 @@ func pull(ctx context.Context, a *cli.App, from remote.Bucket, ids []buildid.ID,
 	a.ReportErrors(res.Problems, 0)
 	a.Note(from.URL("") + ": " + cli.PulledText(res))
 	if errors.Is(err, remote.ErrNoTables) {
-		return ingest.WithHint(err, "write tables there with `symbolize store push %s`", from.URL(""))
+		return texts.WithHint(err, "write tables there with `symbolize store push %s`", from.URL(""))
 	}
 	return cli.StoreError(err)
 }

@@ -9,7 +9,7 @@ import (
 
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
 	"symbolize/store/db"
@@ -107,7 +107,7 @@ func importArchive(ctx context.Context, a *cli.App, path string, to store.InputS
 		err = fmt.Errorf("%s: %w", path, err)
 		if facts.Objects > 0 {
 			a.Note(facts.text())
-			err = ingest.WithHint(err, "the archive up to there was imported")
+			err = texts.WithHint(err, "the archive up to there was imported")
 		}
 	}
 	return facts, err

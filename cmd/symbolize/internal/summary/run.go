@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"symbolize/analyze/report"
-	"symbolize/ingest"
+	"symbolize/ingest/texts"
 	"symbolize/store/remote"
 )
 
@@ -136,5 +136,5 @@ func (r *Run) finish() {
 // WriteJSON writes the run as one JSON object.
 func (r *Run) WriteJSON(w io.Writer) error {
 	r.finish()
-	return ingest.WriteJSON(w, "summary/1", r)
+	return texts.WriteJSON(w, "summary/1", r)
 }
