@@ -61,6 +61,8 @@ func New(obj *Object, o *Options) *Looker {
 	l := &Looker{o: o, obj: obj, finder: resolve.NewFinder(obj.view, obj.manifest)}
 	if o.Style == JSON {
 		l.finder.KeepStarts()
+	}
+	if o.Style != LLVM {
 		l.bpf = obj.bpfRuns()
 	}
 	if o.Style == GNU {

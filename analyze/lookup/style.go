@@ -16,7 +16,7 @@ type Answer struct {
 	Error   string // why the file cannot be read, "" if it can
 	Frames  []Frame
 	// First and Last are the numbers of the BPF instructions that became the code at the address, if
-	// HasBPF. Only JSON has them.
+	// HasBPF. The form of llvm-symbolizer has no place for them.
 	First, Last uint32
 	HasBPF      bool
 }
@@ -76,7 +76,8 @@ func (s *Layout) AppendLLVM(b []byte, a *Answer) []byte {
 }
 
 // AppendGNU appends an answer as addr2line -f -i of binutils 2.40 prints it, without
-// discriminators. A query that is no address is answered as an unknown address.
+// discriminators; BPF instructions are where these would be. A query that is no address is answered
+// as an unknown address.
 func (s *Layout) AppendGNU(b []byte, a *Answer) []byte {
 	if s.Addresses {
 		b = append(b, "0x"...)
@@ -101,6 +102,12 @@ func (s *Layout) AppendGNU(b []byte, a *Answer) []byte {
 			b = strconv.AppendUint(b, uint64(f.Line), 10)
 		} else {
 			b = append(b, '?')
+		}
+		if i == 0 && a.HasBPF {
+			b = append(b, " (BPF instructions "...)
+			b = strconv.AppendUint(b, uint64(a.First), 10)
+			b = append(b, " to "...)
+			b = append(strconv.AppendUint(b, uint64(a.Last), 10), ')')
 		}
 		b = append(b, '\n')
 	}
