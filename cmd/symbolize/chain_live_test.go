@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // TestLiveWakerChain: a thread that waits for another, which waits for a third, has the third in its
@@ -32,7 +34,9 @@ func TestLiveWakerChain(t *testing.T) {
 			busy.Wait()
 		})
 	}
-	cmd := exec.Command("perf", "record", "-q", "-a", "-g", "-m", "4M", "--switch-events", "--buildid-mmap",
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a recorder that stays disturbs all others
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "perf", "record", "-q", "-a", "-g", "-m", "4M", "--switch-events", "--buildid-mmap",
 		"-e", "sched:sched_switch,sched:sched_waking", "-o", "chain.data", "./chain")
 	cmd.Dir = dir
 	measured, err := cmd.Output()
