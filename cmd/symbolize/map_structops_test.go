@@ -76,7 +76,7 @@ func TestLiveMapStructOps(t *testing.T) {
 		t.Errorf("status %d, %s\n%s", code, said, firstChange(got, want))
 	}
 	code, got, said = runLive(t, "map", data)
-	if code != 0 || !strings.Contains(said, "its types are those of the kernel") ||
+	if code != 0 || !strings.Contains(said, "it has types of the kernel") ||
 		!strings.HasPrefix(got, "key:\n") {
 		t.Errorf("without the kernel's BTF: status %d, %s\n%s", code, said, got)
 	}
