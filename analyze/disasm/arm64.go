@@ -3,43 +3,26 @@ package disasm
 import (
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"strings"
-	"sync"
 
 	"golang.org/x/arch/arm64/arm64asm"
 
 	"symbolize/ingest/addr"
 )
 
-// arm64 decodes A64.
-type arm64 struct{}
-
-const arm64Len = 4 // bytes of every instruction
-
-// Decode implements Decoder.
-func (arm64) Decode(code []byte, pc addr.PC) iter.Seq[Inst] {
-	return decodeAll(code, pc, arm64One)
-}
-
-// arm64Mutex guards arm64asm.Decode, which notes in a global table which formats it has met.
-var arm64Mutex sync.Mutex
-
-func arm64One(code []byte, pc addr.PC) Inst {
-	if len(code) < arm64Len {
-		return badBytes(code[:1])
-	}
+// arm64 decodes an instruction of A64.
+func arm64(code []byte, pc addr.PC) Inst {
 	word := binary.LittleEndian.Uint32(code)
 	if text := arm64Extra(word); text != "" {
-		return Inst{Len: arm64Len, Text: text}
+		return Inst{Len: wordLen, Text: text}
 	}
-	arm64Mutex.Lock()
+	formatsMutex.Lock()
 	x, err := arm64asm.Decode(code)
-	arm64Mutex.Unlock()
+	formatsMutex.Unlock()
 	if err != nil || x.Op == 0 {
-		return Inst{Len: arm64Len, Text: fmt.Sprintf("%s0x%08x", padOp(".inst"), word), Bad: true}
+		return badWord(".inst", word)
 	}
-	inst := Inst{Len: arm64Len, Call: x.Op == arm64asm.BL || x.Op == arm64asm.BLR}
+	inst := Inst{Len: wordLen, Call: x.Op == arm64asm.BL || x.Op == arm64asm.BLR}
 	op, args, _ := strings.Cut(arm64asm.GNUSyntax(x), " ")
 	args = arm64Args(strings.TrimSpace(args))
 	switch x.Op {

@@ -96,9 +96,9 @@ func New(name string, syntax Syntax) (Decoder, error) {
 		case elf.EM_X86_64:
 			return amd64{syntax}, nil
 		case elf.EM_AARCH64:
-			return arm64{}, nil
+			return words(arm64), nil
 		case elf.EM_LOONGARCH:
-			return loong64{}, nil
+			return words(loong64), nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %q", ErrMachine, name)

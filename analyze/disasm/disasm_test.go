@@ -172,7 +172,7 @@ func TestRandom(t *testing.T) {
 	for i := range code {
 		code[i] = byte(rng.Uint32())
 	}
-	for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
+	for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, words(arm64), words(loong64)} {
 		list := collect(t, d, code, 0x1000)
 		if !slices.ContainsFunc(list, func(i Inst) bool { return i.Bad }) {
 			t.Errorf("%T: all of it decodes", d)
@@ -180,7 +180,7 @@ func TestRandom(t *testing.T) {
 	}
 	// Every prefix of code gives a result.
 	for n := range 200 {
-		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
+		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, words(arm64), words(loong64)} {
 			collect(t, d, code[:n], 0)
 		}
 	}
@@ -206,7 +206,7 @@ func TestLoong64(t *testing.T) {
 		{code: "\x1f\xf1\xff\x4b", want: "bcnez  $fcc0, ff0", jump: true},
 		{code: "\xff\xff\xff\xff", want: ".word  0xffffffff"},
 	} {
-		list := collect(t, loong64{}, []byte(c.code), 0x1000)
+		list := collect(t, words(loong64), []byte(c.code), 0x1000)
 		if got := list[0]; len(list) != 1 || got.Text != c.want || got.Call != c.call || got.Jump != c.jump {
 			t.Errorf("%q, call %v, jump %v; want %q", got.Text, got.Call, got.Jump, c.want)
 		}
@@ -220,7 +220,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xfd\x7b\xbe\xa9\x00\xc0\xa0\x04\x62\x7c\xa1\xc8\x01"))
 	f.Add([]byte("\x00\x10\x00\x54\x20\x00\x00\x4c"))
 	f.Fuzz(func(t *testing.T, code []byte) {
-		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, arm64{}, loong64{}} {
+		for _, d := range []Decoder{amd64{ATT}, amd64{Intel}, words(arm64), words(loong64)} {
 			collect(t, d, code, 0xffffffffc0000000)
 		}
 	})
