@@ -170,9 +170,14 @@ func (c *completer) complete(ctx context.Context, p *ingest.Profile, h *Head) (*
 	if _, err := c.session.Need(ctx, p.Objects); err != nil {
 		return nil, err
 	}
-	exact := resolve.Exact(c.view)
-	err := decideAll(p, func(o *ingest.Object, undecided []addr.Offset) ([]addr.Offset, error) {
-		return exact(o, undecided), nil
+	exact, undecided := resolve.Exact(c.view), make(map[ingest.ObjectID][]addr.Offset)
+	for _, l := range p.Locations {
+		if p.Objects[l.Object].Undecided {
+			undecided[l.Object] = append(undecided[l.Object], addr.Return(l.Offset, true))
+		}
+	}
+	err := decideAll(p, func(id ingest.ObjectID) ([]addr.Offset, error) {
+		return exact(&p.Objects[id], undecided[id]), nil
 	})
 	if err == nil {
 		p, err = merge.Profiles([]*ingest.Profile{p}) // in order again

@@ -181,8 +181,8 @@ func (g *group) merge(profiles []*ingest.Profile) (*ingest.Profile, error) {
 
 // decide replaces the undecided objects of a profile by the decided ones, by the answers.
 func (g *group) decide(p *ingest.Profile) error {
-	return decideAll(p, func(o *ingest.Object, _ []addr.Offset) (exact []addr.Offset, err error) {
-		list, err := g.answersFor(o)
+	return decideAll(p, func(id ingest.ObjectID) (exact []addr.Offset, err error) {
+		list, err := g.answersFor(&p.Objects[id])
 		for _, a := range list {
 			exact = sortedUnion(exact, a.Exact)
 		}
@@ -191,10 +191,10 @@ func (g *group) decide(p *ingest.Profile) error {
 }
 
 // decideAll replaces the undecided objects of a profile by the decided ones. exactOf returns which
-// addresses are no return addresses, ascending. The locations are no longer sorted, nor unique:
+// addresses of an undecided object are not return addresses, ascending. The locations are no longer sorted, nor unique:
 // merge.Profiles accepts that.
 func decideAll(p *ingest.Profile,
-	exactOf func(o *ingest.Object, undecided []addr.Offset) ([]addr.Offset, error)) error {
+	exactOf func(undecided ingest.ObjectID) ([]addr.Offset, error)) error {
 	number := make([]ingest.ObjectID, len(p.Objects))
 	exact := make([][]addr.Offset, len(p.Objects))
 	var objects []ingest.Object
@@ -209,14 +209,8 @@ func decideAll(p *ingest.Profile,
 			return fmt.Errorf("an undecided object without the object itself: %w", ErrFormat)
 		}
 		number[i] = number[i-1]
-		var undecided []addr.Offset
-		for _, l := range p.Locations {
-			if l.Object == ingest.ObjectID(i) {
-				undecided = append(undecided, addr.Return(l.Offset, true))
-			}
-		}
 		var err error
-		if exact[i], err = exactOf(o, undecided); err != nil {
+		if exact[i], err = exactOf(ingest.ObjectID(i)); err != nil {
 			return err
 		}
 	}
