@@ -3,6 +3,10 @@ package store
 import (
 	"cmp"
 	"fmt"
+
+	"symbolize/store/calltab"
+	"symbolize/store/symtab"
+	"symbolize/store/unwindtab"
 )
 
 // SourceKind is the origin of a table.
@@ -32,6 +36,14 @@ const (
 	FormatUnwind                    // package unwindtab
 	FormatCalls                     // package calltab
 )
+
+// tableVersions are the versions of tables: the oldest one that this program reads, and the one that
+// it writes.
+var tableVersions = [...]struct{ oldest, newest uint32 }{
+	FormatNames:  {newest: symtab.Version},
+	FormatUnwind: {newest: unwindtab.Version},
+	FormatCalls:  {oldest: calltab.Version, newest: calltab.Version},
+}
 
 // sourceKinds has a row for each kind. A new kind is its row here, and the file of store/indexer that
 // makes its tables.

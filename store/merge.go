@@ -8,9 +8,6 @@ import (
 	"slices"
 
 	"symbolize/buildid"
-	"symbolize/store/calltab"
-	"symbolize/store/symtab"
-	"symbolize/store/unwindtab"
 )
 
 // Bounds of one manifest. Of more, the smallest or best ones are kept, so that the choice does not
@@ -144,7 +141,7 @@ func (s *NewSource) Describe() (SourceInfo, error) {
 	}
 	info.Digest = s.Table.Digest
 	if info.TableVersion == 0 { // else it is a table of before
-		info.TableVersion = cmp.Or(s.Table.Version, info.newest())
+		info.TableVersion = cmp.Or(s.Table.Version, tableVersions[info.Kind.Format()].newest)
 	}
 	if err := info.Check(); err != nil {
 		return info, err
@@ -169,28 +166,17 @@ func (info *SourceInfo) Check() error {
 		return fmt.Errorf("source of %s: unknown kind", info.Kind)
 	case len(info.Path) > MaxPath:
 		return fmt.Errorf("path of a source: %w: %d bytes, at most %d", ErrTooLarge, len(info.Path), MaxPath)
-	case info.TableVersion > info.newest():
+	case info.TableVersion > tableVersions[info.Kind.Format()].newest:
 		return fmt.Errorf("%s source %s: table version %d: %w", info.Kind, info.Path, info.TableVersion,
 			ErrVersion)
 	}
 	return nil
 }
 
-// Outdated reports whether the table is of a version that this program reads no more: its file has to
-// be indexed again.
+// Outdated reports whether this program no longer reads the version of the table: its file has to be
+// indexed again.
 func (info *SourceInfo) Outdated() bool {
-	return info.Kind == Calls && info.TableVersion < calltab.Version
-}
-
-// newest is the table version that this program writes.
-func (info *SourceInfo) newest() uint32 {
-	switch info.Kind {
-	case Unwind:
-		return unwindtab.Version
-	case Calls:
-		return calltab.Version
-	}
-	return symtab.Version
+	return info.TableVersion < tableVersions[info.Kind.Format()].oldest
 }
 
 // Describe returns the manifest of a contribution with its sources.

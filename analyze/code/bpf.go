@@ -8,7 +8,6 @@ import (
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/disasm"
 	"symbolize/ingest/addr"
-	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/texts"
@@ -64,12 +63,8 @@ func mapNames(capture *input.Capture) map[uint32]string {
 	if b == nil {
 		return nil
 	}
-	data, err := b.ReadEntry(bundle.BPFStatsName, bpf.MaxStats)
-	if err != nil {
-		return nil
-	}
-	stats, err := bpf.DecodeStats(bundle.BPFStatsName, data)
-	if err != nil { // `info` reports it
+	stats, err := b.BPFStats()
+	if stats == nil || err != nil { // `info` reports it
 		return nil
 	}
 	names := make(map[uint32]string)

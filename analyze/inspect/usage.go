@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -53,15 +52,8 @@ func NewBPFUsage(b *bundle.Bundle, programs []bpf.Program) (*BPFUsage, error) {
 	if b == nil {
 		return nil, nil
 	}
-	data, err := b.ReadEntry(bundle.BPFStatsName, bpf.MaxStats)
-	if errors.Is(err, bundle.ErrNoEntry) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := bpf.DecodeStats(b.Name+": "+bundle.BPFStatsName, data)
-	if err != nil {
+	l, err := b.BPFStats()
+	if l == nil || err != nil {
 		return nil, err
 	}
 	names := make(map[uint32]string)
@@ -159,8 +151,9 @@ func (p *ProgramUse) UsesMaps() string {
 
 // Label returns the program's name, with a remark if the program was unloaded.
 func (p *ProgramUse) Label() string {
+	name := cmp.Or(p.Name, "-")
 	if p.Unloaded {
-		return cmp.Or(p.Name, "-") + " (unloaded meanwhile)"
+		name += " (unloaded meanwhile)"
 	}
-	return cmp.Or(p.Name, "-")
+	return name
 }

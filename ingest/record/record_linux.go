@@ -410,7 +410,7 @@ type uses struct {
 
 func newUses(s *recording) *uses {
 	return &uses{usage.NewRecorder(s.opts.BPFStats,
-		usage.Reports{Log: s.log, Warn: s.warn, Ahead: s.warnAhead}), s}
+		usage.Reports{Log: s.log, Ahead: s.warnAhead}), s}
 }
 
 func (u *uses) start() error {

@@ -57,9 +57,8 @@ type Recorder struct {
 
 // Reports are the callbacks of a Recorder.
 type Reports struct {
-	Log  func(format string, args ...any)
-	Warn func(format string, args ...any)
-	// Ahead is Warn for losses known before the recording starts.
+	Log func(format string, args ...any)
+	// Ahead gets losses known before the recording starts.
 	Ahead func(text string)
 }
 
