@@ -86,8 +86,13 @@ func (k SourceKind) String() string {
 // CompareKinds orders kinds by rank: the kind that names an address first.
 func CompareKinds(a, b SourceKind) int { return cmp.Compare(sourceKinds[a].rank, sourceKinds[b].rank) }
 
-// Format returns what tables of the kind hold.
-func (k SourceKind) Format() TableFormat { return sourceKinds[k].format }
+// Format returns what tables of the kind hold; names for an unknown kind, which SourceInfo.Check refuses.
+func (k SourceKind) Format() TableFormat {
+	if k < endOfKinds {
+		return sourceKinds[k].format
+	}
+	return FormatNames
+}
 
 // Names reports whether tables of the kind have names, and are tables of symtab.
 func (k SourceKind) Names() bool { return k.Format() == FormatNames }

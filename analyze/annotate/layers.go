@@ -8,7 +8,8 @@ import (
 )
 
 // Layers are the layers of a BPF program that a text has. Other code has no BPF instructions, and is
-// printed with its source and machine code. 0 is DefaultLayers, without the line that says that there are others.
+// printed with its source and machine code. 0 is DefaultLayers,
+// without the line about the other layers.
 type Layers uint8
 
 // The layers, from the outermost.

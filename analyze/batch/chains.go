@@ -107,7 +107,7 @@ func (c *completer) find(ctx context.Context) error {
 	return nil
 }
 
-// write puts the completed stacks of the captures whose records belong to a part.
+// write puts the completed stacks of the captures with records in a part.
 func (c *completer) write(ctx context.Context, part int, put func(name string, packed []byte) error) error {
 	stacks := make(map[string][]byte)
 	share := func(state string) bool { return partOf(state, c.parts) == part }
@@ -130,7 +130,7 @@ func (c *completer) write(ctx context.Context, part int, put func(name string, p
 }
 
 // each calls do with the completed stacks of selected captures, from several goroutines. Captures with
-// stacks that are none of frame pointers, or of which nothing is known, stay as they are.
+// stacks that were made otherwise, or without known code, stay as they are.
 func (c *completer) each(ctx context.Context, selected func(state string) bool,
 	do func(state string, p *ingest.Profile, own *ownNames) error) error {
 	done := make(map[string]bool) // captures of equal content
@@ -215,7 +215,7 @@ func readCapture(f *recordFile, n int) (*ingest.Profile, *ownNames, error) {
 	return p, own, nil
 }
 
-// keptChains returns what a run before found of all stacks, nil unless it is of the same captures, and
+// keptChains returns what a run before found of all stacks, nil unless it had the same captures, and
 // the store still has the same answers.
 func (n *namer) keptChains(ctx context.Context, head *namesHead) (*chainsMade, error) {
 	if n.old == nil || n.oldHead != *head || !head.Chains.Proven {

@@ -220,7 +220,7 @@ func (w *walker) newNode(s ingest.StackID, exact bool) uint32 {
 	case kind == restored:
 		kind = proven // the call of the function that was inserted
 	case st.gaps > 0:
-		kind = unchecked // it is no pair
+		kind = unchecked // not a pair
 	}
 	n := w.add(base, uint32(leaf), kind, st.gaps)
 	w.reasons[n] = reason

@@ -20,7 +20,7 @@ type Callers struct {
 	Restored uint64 `json:"restored"` // callers that were not recorded
 	Recorded uint64 `json:"recorded"` // pairs that are neither proven nor refuted
 	Gaps     uint64 `json:"gaps"`     // places where callers are missing
-	Cut      uint64 `json:"cut"`      // pairs of which the caller is none: the stack ends
+	Cut      uint64 `json:"cut"`      // pairs without a caller: the stack ends
 
 	// Samples with such pairs; SamplesProven have no others than proven and restored ones.
 

@@ -224,7 +224,7 @@ func parseDecimal(s string, digits int) (uint64, bool) {
 	return v, err == nil
 }
 
-// chooseTimes makes opts.Time a range of ns.
+// chooseTimes makes Selection.Time a range of ns.
 func (c *collector) chooseTimes() error {
 	t := c.want.Time
 	c.until = math.MaxUint64

@@ -27,8 +27,8 @@
 //	states     distances from the one before or the function's start, of the first function the chunk's |
 //	           states u8
 //
-// The target of a Local call or jump is the number of its function, as the distance from that of the
-// function with the call; of a Resolved one the number of its resolver, of an Indirect one 0. The states
+// The target of a Local call or jump is the number of its function, as the distance from the number of
+// the function with the call; of a Resolved one the number of its resolver, of an Indirect one 0. The states
 // of a function begin with that at its start. The first block of symbols has
 //
 //	symbols    versions: n | { length | text } | imports | resolvers: { n | { function } }

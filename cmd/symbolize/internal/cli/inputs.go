@@ -41,7 +41,7 @@ type InputOptions struct {
 
 	Stacks StackMap // files that belong to a stack map
 
-	Chains string // of --chains: a word, "" for stacks as they were recorded
+	Chains string // of --chains: a word, "" for the default
 	Gaps   bool   // of --gaps
 
 	TrustPaths bool // a file at its path is the one that ran
