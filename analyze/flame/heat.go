@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/bits"
 	"slices"
 
+	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
 )
@@ -24,6 +26,7 @@ const (
 	shortest   = uint64(1e6) // columns of a grid with rows, ns
 	firstWidth = second / 10 // columns of a grid by offset, ns
 	others     = "others"
+	noTime     = ^uint64(0)
 )
 
 // HeatGrid is counts of samples by time and row.
@@ -39,6 +42,8 @@ type HeatGrid struct {
 	Total   uint64     `json:"total"`
 	Untimed uint64     `json:"untimed"` // samples without a time, which no cell has
 	Lives   []HeatLife `json:"bpf_programs,omitempty"`
+	// Power is of a grid by values: row r counts values from 2^(Power-r) on, to twice that.
+	Power int `json:"-"`
 }
 
 // HeatCell is a count of samples.
@@ -78,6 +83,7 @@ type place struct {
 // HeatCounter makes a HeatGrid of samples.
 type HeatCounter struct {
 	offsets     bool
+	unit        string // of the values of a grid by values
 	columns     uint64 // at most
 	width       uint64
 	cells       map[place]uint64
@@ -99,29 +105,56 @@ func NewHeatRows(columns uint64) *HeatCounter {
 	return &HeatCounter{columns: columns, width: shortest, cells: make(map[place]uint64), index: make(map[string]int)}
 }
 
+// NewHeatValues counts by values in a unit, by powers of two: 0 is counted as 1.
+func NewHeatValues(unit string) *HeatCounter {
+	return &HeatCounter{columns: PageColumns, width: shortest, unit: unit, cells: make(map[place]uint64)}
+}
+
 // Add counts a sample at a time of a row, which a grid by offset does not have. A sample at time 0
 // or ~0 has no time.
 func (c *HeatCounter) Add(time uint64, row string) {
-	if time == 0 || time == ^uint64(0) {
-		c.untimed++
+	if time == 0 {
+		time = noTime
+	}
+	p, ok := c.place(time)
+	switch {
+	case !ok:
 		return
-	}
-	p := place{column: time / c.width}
-	if c.total == 0 {
-		c.first, c.last = p.column, p.column
-	}
-	c.total++
-	for min(p.column, c.first)+c.most() <= max(p.column, c.last) {
-		c.join()
-		p.column = time / c.width
-	}
-	c.first, c.last = min(c.first, p.column), max(c.last, p.column)
-	if c.offsets {
+	case c.offsets:
 		p.row = int((time - p.column*c.width) / (c.width / OffsetRows))
-	} else {
+	default:
 		p.row = c.row(row)
 	}
 	c.cells[p]++
+}
+
+// AddValue counts a sample at a time in a grid by values: one at time 0, too, as recordings without
+// times have values.
+func (c *HeatCounter) AddValue(time, value uint64) {
+	if p, ok := c.place(time); ok {
+		p.row = max(bits.Len64(value), 1) - 1
+		c.cells[p]++
+	}
+}
+
+// place returns the first row of the column of a time, and counts the sample; ok is false if it has
+// no time.
+func (c *HeatCounter) place(time uint64) (p place, ok bool) {
+	if time == noTime {
+		c.untimed++
+		return place{}, false
+	}
+	column := time / c.width
+	if c.total == 0 {
+		c.first, c.last = column, column
+	}
+	c.total++
+	for min(column, c.first)+c.most() <= max(column, c.last) {
+		c.join()
+		column = time / c.width
+	}
+	c.first, c.last = min(c.first, column), max(c.last, column)
+	return place{column: column}, true
 }
 
 func (c *HeatCounter) row(name string) int {
@@ -186,8 +219,11 @@ func (c *HeatCounter) Grid() *HeatGrid {
 
 // order names the rows of the grid, heaviest first, and returns the place of each row.
 func (c *HeatCounter) order(g *HeatGrid) []int {
-	if c.offsets {
+	switch {
+	case c.offsets:
 		return nil
+	case c.unit != "":
+		return c.orderValues(g)
 	}
 	weight := make([]uint64, len(c.rows))
 	for p, n := range c.cells {
@@ -208,6 +244,24 @@ func (c *HeatCounter) order(g *HeatGrid) []int {
 	}
 	if len(order) > maxRows {
 		g.Rows[maxRows-1] = fmt.Sprintf("%d %s", len(order)-maxRows+1, others)
+	}
+	return at
+}
+
+// orderValues names the rows from the greatest value to the least that have samples.
+func (c *HeatCounter) orderValues(g *HeatGrid) []int {
+	least := bits.UintSize
+	for p := range c.cells {
+		least, g.Power = min(least, p.row), max(g.Power, p.row)
+	}
+	at := make([]int, g.Power+1)
+	for power := g.Power; power >= least; power-- {
+		at[power] = len(g.Rows)
+		from := uint64(1) << power
+		if power == 0 {
+			from = 0
+		}
+		g.Rows = append(g.Rows, "from "+table.Quantity(from, c.unit))
 	}
 	return at
 }

@@ -2,8 +2,10 @@ package flame
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -41,6 +43,29 @@ func TestRows(t *testing.T) {
 	}
 	if got := NewHeatRows(MaxColumns).Grid(); got.Total != 0 || got.Columns != 0 {
 		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// TestValues: rows are powers of two from the greatest value to the least, and samples at any times,
+// as damaged files have, give a bounded number of columns.
+func TestValues(t *testing.T) {
+	c := NewHeatValues("nanoseconds")
+	for _, s := range []struct{ time, value uint64 }{{5e6, 4096}, {5e6, 8191}, {7e6, 1500}, {math.MaxUint64, 1}} {
+		c.AddValue(s.time, s.value)
+	}
+	want := &HeatGrid{Rows: []string{"from 4.10us", "from 2.05us", "from 1.02us"}, Start: 5e6, Width: 1e6,
+		Columns: 3, Total: 3, Untimed: 1, Power: 12, Cells: []HeatCell{{0, 0, 2}, {2, 2, 1}}}
+	if got := c.Grid(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	c = NewHeatValues("node")
+	for _, time := range []uint64{5e6, 6e6, 1 << 60, math.MaxUint64 - 1, math.MaxUint64} {
+		c.AddValue(time, time>>63)
+	}
+	g := c.Grid()
+	if !slices.Equal(g.Rows, []string{"from 0"}) || g.Total != 4 || g.Untimed != 1 || g.Columns < 2 ||
+		g.Columns > PageColumns {
+		t.Errorf("%d columns, %d samples, %d without a time; rows %q", g.Columns, g.Total, g.Untimed, g.Rows)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -139,25 +140,24 @@ func runHeat(ctx context.Context, a *cli.App, o *heatOptions, paths []string) er
 			return texts.WithHint(cli.Usagef("%d captures: their clocks may differ", len(captures)),
 				"name one perf.data")
 		}
-		switch {
-		case o.format == cli.HTML:
+		if o.format == cli.HTML {
 			return writePage(ctx, s, captures, o.output,
 				pageOptions{keep: o.Keep, view: o.view(), rows: o.by, of: o.of})
-		case o.of != "":
-			return runLatency(ctx, a, o, s, captures)
 		}
 		return s.Each(ctx, captures, func(c *input.Capture, p *ingest.Profile) error {
+			if o.of != "" {
+				if _, err := s.Name(ctx, p); err != nil {
+					return err
+				}
+			}
 			s.PrintWarnings(p)
 			event := s.Event(p)
 			a.PrintOtherEvents(p, event)
-			grid, err := o.count(ctx, c, event)
+			write, err := o.count(ctx, s, c, p, event)
 			if err != nil {
 				return err
 			}
-			if o.by != "" {
-				grid.SetLives(livesOf(c, s.View()))
-			}
-			return a.WriteOutput(o.output, false, flame.NewHeatMap(p, event, grid).WriteJSON)
+			return a.WriteOutput(o.output, false, write)
 		})
 	})
 }
@@ -170,19 +170,44 @@ func (o *heatOptions) view() string {
 	return flame.HeatView
 }
 
-// count replays the samples of an event.
-func (o *heatOptions) count(ctx context.Context, c *input.Capture, event int) (*flame.HeatGrid, error) {
+// count replays the samples of an event, and returns what writes them.
+func (o *heatOptions) count(ctx context.Context, s *cli.Session, c *input.Capture, p *ingest.Profile,
+	event int) (write func(io.Writer) error, err error) {
 	counter := flame.NewHeatOffsets()
-	if o.by != "" {
+	add := func(s *input.ReplaySample) { counter.Add(s.Time, rowOf(o.by, s)) }
+	var values *latencies
+	if o.of != "" {
+		event = max(event, 0)
+		values = newLatencies(p, event, o.of)
+		counter, add = values.counter, values.add
+	} else if o.by != "" {
 		counter = flame.NewHeatRows(flame.MaxColumns)
 	}
-	err := c.Replay(ctx, func(s *input.ReplaySample) error {
+	err = c.Replay(ctx, func(s *input.ReplaySample) error {
 		if int(s.Event) == event {
-			counter.Add(s.Time, rowOf(o.by, s))
+			add(s)
 		}
 		return nil
 	})
-	return counter.Grid(), err
+	if err != nil {
+		return nil, err
+	}
+	grid := counter.Grid()
+	if values == nil {
+		if o.by != "" {
+			grid.SetLives(livesOf(c, s.View()))
+		}
+		return flame.NewHeatMap(p, event, grid).WriteJSON, nil
+	}
+	values.finish(s.App, c, p)
+	if o.format != cli.JSON {
+		return func(w io.Writer) error { return values.writeText(w, grid) }, nil
+	}
+	name := o.Event
+	if o.Weight != "" {
+		name = p.Events[event].Name + " " + o.of
+	}
+	return func(w io.Writer) error { return values.writeJSON(w, name, grid) }, nil
 }
 
 // livesOf returns when the BPF programs of a capture were loaded. Their damage is in the profile's

@@ -2,13 +2,9 @@ package reportcmd
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
-	"maps"
-	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 
 	"symbolize/analyze/chart"
@@ -26,15 +22,13 @@ import (
 var latencyWords = []string{ingest.RunQueueEvent, ingest.OffCPUEvent, "pair"}
 
 const (
-	latencyColumns = 60 // about
-	worstSamples   = 10
-	worstFrames    = 6 // of a stack that is printed
+	worstSamples = 10
+	worstFrames  = 6 // of a stack that is printed
 )
 
 // latencies counts samples by their end and their time, and keeps the longest.
 type latencies struct {
-	width   uint64 // of a column, ns
-	columns map[uint64][]uint64
+	counter *flame.HeatCounter
 	worst   []latency // longest first
 	sums    uint64    // samples without a time: sums of perf record --off-cpu
 	unit    string    // of the values
@@ -56,10 +50,12 @@ type latency struct {
 
 // newLatencies makes an empty latencies for the samples of an event.
 func newLatencies(p *ingest.Profile, event int, of string) *latencies {
-	l := &latencies{columns: make(map[uint64][]uint64), width: 1e6, unit: unitOf(&p.Events[event], of)}
-	for uint64(p.Meta.Duration)/l.width > latencyColumns {
-		l.width *= 2
+	l := &latencies{unit: unitOf(&p.Events[event], of)}
+	unit := l.unit
+	if unit == "ns" {
+		unit = "nanoseconds" // as table.Quantity knows it
 	}
+	l.counter = flame.NewHeatValues(unit)
 	return l
 }
 
@@ -69,13 +65,7 @@ func (l *latencies) add(s *input.ReplaySample) {
 		l.sums++
 		return
 	}
-	slot := max(bits.Len64(s.Period), 1) - 1 // of chart.Log2
-	counts := l.columns[s.Time/l.width]
-	for len(counts) <= slot {
-		counts = append(counts, 0)
-	}
-	counts[slot]++
-	l.columns[s.Time/l.width] = counts
+	l.counter.AddValue(s.Time, s.Period)
 	at, _ := slices.BinarySearchFunc(l.worst, s.Period, func(x latency, ns uint64) int {
 		return cmp.Or(cmp.Compare(ns, x.period), -1)
 	})
@@ -118,30 +108,9 @@ func (l *latencies) finish(a *cli.App, c *input.Capture, p *ingest.Profile) {
 
 // show gives a page its rows, the longest times first, and the table of the longest.
 func (l *latencies) show(g *flame.Graph) {
-	m := l.heatMap("")
-	most := 0
-	for _, c := range m.Columns {
-		most = max(most, len(c.Counts))
-	}
-	if most == 0 {
+	rows := l.counter.Grid()
+	if rows.Total == 0 {
 		return
-	}
-	rows := &flame.HeatGrid{Start: m.Columns[0].Start, Width: l.width, Columns: len(m.Columns)}
-	for slot := most - 1; slot >= 0; slot-- {
-		low, _ := m.Scale.Bounds(slot)
-		n, _ := strconv.ParseUint(low, 10, 64)
-		rows.Rows = append(rows.Rows, "from "+table.Quantity(n, l.quantityUnit()))
-	}
-	for i, c := range m.Columns {
-		for slot, n := range slices.Backward(c.Counts) {
-			if n > 0 {
-				rows.Cells = append(rows.Cells, flame.HeatCell{Column: i, Row: most - 1 - slot, Count: n})
-				rows.Total += n
-			}
-		}
-	}
-	for empty := l.emptyRows(m); empty > 0; empty-- {
-		rows.Rows = rows.Rows[:len(rows.Rows)-1]
 	}
 	g.Rows, g.RowsBy = rows, "time, longest first"
 	value := flame.TableColumn{Name: "time", Kind: flame.NanosecondsColumn}
@@ -158,57 +127,6 @@ func (l *latencies) show(g *flame.Graph) {
 			strings.Join(x.Stack[:min(len(x.Stack), worstFrames)], " < ")})
 	}
 	g.Tables = append(g.Tables, t)
-}
-
-// emptyRows is how many of the shortest times have no sample.
-func (l *latencies) emptyRows(m *chart.HeatMap) int {
-	for slot := 0; ; slot++ {
-		for _, c := range m.Columns {
-			if slot < len(c.Counts) && c.Counts[slot] > 0 {
-				return slot
-			}
-		}
-	}
-}
-
-// quantityUnit is the unit of values as table.Quantity knows it.
-func (l *latencies) quantityUnit() string {
-	if l.unit == "ns" {
-		return "nanoseconds"
-	}
-	return l.unit
-}
-
-// widen joins pairs of columns.
-func (l *latencies) widen() {
-	columns := make(map[uint64][]uint64)
-	for c, counts := range l.columns {
-		sums := slices.Grow(columns[c/2], len(counts))
-		sums = sums[:max(len(sums), len(counts))]
-		for slot, n := range counts {
-			sums[slot] += n
-		}
-		columns[c/2] = sums
-	}
-	l.columns, l.width = columns, l.width*2
-}
-
-// heatMap makes the picture.
-func (l *latencies) heatMap(title string) *chart.HeatMap {
-	m := &chart.HeatMap{Title: title, Unit: l.unit, Scale: chart.Scale{Kind: chart.Log2}}
-	at := slices.Sorted(maps.Keys(l.columns))
-	if len(at) == 0 {
-		return m
-	}
-	for at[len(at)-1]-at[0] > 4*latencyColumns { // of a damaged file
-		l.widen()
-		at = slices.Sorted(maps.Keys(l.columns))
-	}
-	for c := at[0]; c <= at[len(at)-1]; c++ {
-		m.Columns = append(m.Columns, chart.Column{Start: c * l.width, End: (c + 1) * l.width,
-			Counts: l.columns[c]})
-	}
-	return m
 }
 
 // latencyReport is the form of --format json.
@@ -237,62 +155,32 @@ func unitOf(e *ingest.Event, of string) string {
 	return e.Unit
 }
 
-// runLatency draws the times of a derived event, or the values of a field.
-func runLatency(ctx context.Context, a *cli.App, o *heatOptions, s *cli.Session, paths []string) error {
-	return s.Each(ctx, paths, func(c *input.Capture, p *ingest.Profile) error {
-		if _, err := s.Name(ctx, p); err != nil {
-			return err
-		}
-		s.PrintWarnings(p)
-		event := s.Event(p)
-		if event < 0 {
-			event = 0
-		}
-		a.PrintOtherEvents(p, event)
-		l := newLatencies(p, event, o.of)
-		if err := c.Replay(ctx, func(s *input.ReplaySample) error {
-			if int(s.Event) == event {
-				l.add(s)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		l.finish(a, c, p)
-		name := o.Event
-		if o.Weight != "" {
-			name = p.Events[event].Name + " " + o.of
-		}
-		m := l.heatMap(name + ": " + c.Path())
-		return a.WriteOutput(o.output, false, func(w io.Writer) error {
-			if o.format == cli.JSON {
-				return l.writeJSON(w, name, m)
-			}
-			return l.writeText(w, m)
-		})
-	})
-}
-
-func (l *latencies) writeJSON(w io.Writer, event string, m *chart.HeatMap) error {
+func (l *latencies) writeJSON(w io.Writer, event string, g *flame.HeatGrid) error {
 	r := latencyReport{Event: event, Unit: l.unit, Worst: slices.Concat([]latency{}, l.worst)}
 	if r.Unit == "ns" {
 		r.Unit = ""
 	}
-	for _, c := range m.Columns {
-		r.Columns = append(r.Columns, latencyColumn{c.Start, c.End, slices.Concat([]uint64{}, c.Counts)})
+	for i := range uint64(g.Columns) {
+		start := g.Start + i*g.Width
+		r.Columns = append(r.Columns, latencyColumn{start, start + g.Width, []uint64{}})
+	}
+	for _, c := range g.Cells {
+		counts, power := &r.Columns[c.Column].Counts, g.Power-c.Row
+		for len(*counts) <= power {
+			*counts = append(*counts, 0)
+		}
+		(*counts)[power] = c.Count
 	}
 	return texts.WriteJSON(w, "heatmap-of/1", r)
 }
 
 // writeText writes the histogram and the longest samples.
-func (l *latencies) writeText(w io.Writer, m *chart.HeatMap) error {
+func (l *latencies) writeText(w io.Writer, g *flame.HeatGrid) error {
 	sums := &chart.Histogram{}
-	for _, c := range m.Columns {
-		for slot, n := range c.Counts {
-			sums.Add(slot, n)
-		}
+	for _, c := range g.Cells {
+		sums.Add(g.Power-c.Row, c.Count)
 	}
-	text := chart.AppendHistogram(nil, sums, m.Scale, chart.StyleBCC, l.unit)
+	text := chart.AppendHistogram(nil, sums, chart.Scale{Kind: chart.Log2}, chart.StyleBCC, l.unit)
 	if _, err := w.Write(append(text, '\n')); err != nil {
 		return err
 	}
