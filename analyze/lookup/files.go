@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -151,16 +150,10 @@ func (m *Files) openObject(name string) (*Object, error) {
 // Arguments answers lines as one batch; as JSON the answers are one list.
 func (m *Files) Arguments(w io.Writer, args []string) error {
 	text := []byte(strings.Join(args, "\n") + "\n")
-	if m.o.Style != JSON {
+	return m.o.writeAnswers(w, func(o *Options, w io.Writer) error {
+		m.o = o
 		return m.Lines(w, text)
-	}
-	var list bytes.Buffer
-	if err := m.Lines(&list, text); err != nil {
-		return err
-	}
-	answers := bytes.ReplaceAll(bytes.TrimSuffix(list.Bytes(), []byte("\n")), []byte("\n"), []byte(","))
-	_, err := fmt.Fprintf(w, "[%s]\n", answers)
-	return err
+	})
 }
 
 // splitQuery splits a line into the file and the address. The file may be quoted, which it must

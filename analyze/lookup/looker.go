@@ -42,8 +42,7 @@ type Looker struct {
 	stripped     int      // see Stripped
 	demangled    int      // see WantsStored
 
-	list bool              // JSON of arguments, in a list
-	bpf  *bpf.Instructions // of a BPF function, as JSON has them
+	bpf *bpf.Instructions // of a BPF function, as JSON has them
 	// AfterBatch is called after each batch if it is not nil: memory of a batch is free then.
 	AfterBatch func()
 }
@@ -78,24 +77,14 @@ func New(obj *Object, o *Options) *Looker {
 
 // Arguments answers addresses as one batch; as JSON the answers are one list.
 func (l *Looker) Arguments(w io.Writer, args []string) error {
-	if l.o.Style == JSON { // a list, as llvm-symbolizer prints
-		l.list = true
-		if _, err := io.WriteString(w, "["); err != nil {
-			return err
-		}
-	}
 	l.reset()
 	for _, a := range args {
 		l.add([]byte(a))
 	}
-	if err := l.batch(w); err != nil {
-		return err
-	}
-	if l.list {
-		_, err := io.WriteString(w, "]\n")
-		return err
-	}
-	return nil
+	return l.o.writeAnswers(w, func(o *Options, w io.Writer) error {
+		l.o = o
+		return l.batch(w)
+	})
 }
 
 // Lines answers whole lines, each of one address. text may be overwritten afterwards.
@@ -266,6 +255,8 @@ type Options struct {
 	OwnNames  bool // Names overrides the choice of Style's tool
 	NoInlines bool // only the physical frame
 	Basenames bool // files without directories
+
+	list bool // answers in JSON are elements of a list, each after a comma
 }
 
 // Stored makes the demangled names that tables keep: the full names of the styles LLVM and JSON.

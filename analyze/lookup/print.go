@@ -66,14 +66,7 @@ func (l *printer) print(i int) {
 			a.HasBPF = true
 		}
 	}
-	switch {
-	case !l.list:
-		l.out = l.o.appendAnswer(l.out, a)
-	case i > 0:
-		l.out = l.o.Layout.AppendJSON(append(l.out, ','), a)
-	default:
-		l.out = l.o.Layout.AppendJSON(l.out, a)
-	}
+	l.out = l.o.appendAnswer(l.out, a)
 }
 
 // appendAnswer appends the answer to one line.
@@ -84,7 +77,43 @@ func (o *Options) appendAnswer(b []byte, a *Answer) []byte {
 	case LLVM:
 		return o.Layout.AppendLLVM(b, a)
 	}
+	if o.list {
+		return o.Layout.AppendJSON(append(b, ','), a)
+	}
 	return append(o.Layout.AppendJSON(b, a), '\n')
+}
+
+// writeAnswers writes the answers to arguments, which write prints with the options that it gets: JSON
+// as a list, as llvm-symbolizer does.
+func (o *Options) writeAnswers(w io.Writer, write func(*Options, io.Writer) error) error {
+	if o.Style != JSON {
+		return write(o, w)
+	}
+	elements := *o
+	elements.list = true
+	if _, err := io.WriteString(w, "["); err != nil {
+		return err
+	}
+	if err := write(&elements, &listWriter{w: w}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "]\n")
+	return err
+}
+
+// listWriter writes the elements of a list without the comma before the first.
+type listWriter struct {
+	w     io.Writer
+	begun bool
+}
+
+func (l *listWriter) Write(elements []byte) (int, error) {
+	if l.begun || len(elements) == 0 {
+		return l.w.Write(elements)
+	}
+	l.begun = true
+	n, err := l.w.Write(elements[1:])
+	return n + 1, err
 }
 
 // fill makes the frames of an answer.
