@@ -115,7 +115,7 @@ func (c *converter) sub(i int32) symtab.SubRef {
 
 // reassignInlines moves inlined calls to the function that contains them. A function of DWARF 2 has
 // one range; gcc -gstrict-dwarf makes two functions of one in two parts, and leaves all calls with
-// the first.
+// the first. Without this, the second part would have wrong lines and no inlined calls.
 func (c *converter) reassignInlines() {
 	type part struct {
 		addr.Range
@@ -187,8 +187,8 @@ func (c *converter) inlines(f *dwarf.Function) {
 
 // widen makes calls as large as the calls within them. In strict DWARF 2 a call has one range; of
 // one in several pieces gcc records the first, and clang none. Go 1.14 has calls in later versions
-// with pieces outside of their callers. The work is bounded, since each range may go to as many
-// callers as there are levels.
+// with pieces outside of their callers. Without this, such pieces would lose their callers. The work
+// is bounded, since each range may go to as many callers as there are levels.
 func (c *converter) widen(f *dwarf.Function, first int) {
 	left := 16*len(f.Inlines) + 1024
 	for i := len(f.Inlines) - 1; i >= 0; i-- {

@@ -13,7 +13,8 @@
 // The layouts follow from the magic number: Go 1.2 to 1.15, 1.16 and 1.17, 1.18 and
 // 1.19, 1.20 and later. Inline trees came in Go 1.9 and changed in 1.12, 1.13 and 1.16
 // without a new magic; so the possible layouts are tried on the table's own trees, and
-// the first consistent one is used (trees.go).
+// the first consistent one is used (trees.go). Layouts before Go 1.16 are read because Debian 11 has
+// docker, containerd and runc, stripped, of Go 1.15: this table has their only names.
 //
 // The sources are Go's src/runtime/symtab.go, src/runtime/symtabinl.go,
 // src/runtime/funcdata.h, src/internal/abi/symtab.go and
