@@ -93,9 +93,8 @@ type Samples struct {
 	Weight     string
 	WakerDepth int // see input.Options
 	Pods       *pods.Table
-	// Branches reads the entries of branch stacks in place of samples, see input.Options.
-	Branches bool
-	Runs     bool     // with Branches: sampled addresses and code between branches, too
+	// Branches is how branch stacks are used.
+	Branches input.BranchMode
 	Payloads bool     // the fields of tracepoints are printed, see input.Options
 	Loads    []uint32 // see input.Options
 	// NoCommand leaves the arguments out of recorded command lines, which may hold secrets.
@@ -232,7 +231,7 @@ func (s *Session) InputOptions() input.Options {
 	opts := input.Options{
 		Selection: input.Selection{Event: o.Event, Comms: o.Comms, PIDs: o.PIDs, TIDs: o.TIDs,
 			CPUs: o.CPUs, Time: o.Time, Keep: o.Keep, Weight: o.Weight, WakerDepth: o.WakerDepth,
-			Branches: o.Branches, Runs: o.Runs},
+			Branches: o.Branches},
 		Payloads: o.Payloads, Pods: o.Pods, Workers: o.Workers, MaxUnpacked: o.MaxUnpacked,
 		Stdin: o.Stdin, Bundles: s.bundles, Stacks: stacks, Kallsyms: o.Kallsyms,
 		Identify: s.identify(), Loads: o.Loads,

@@ -17,8 +17,7 @@ func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
 	for i := range p.Objects {
 		o := &p.Objects[i]
 		base := BaseName(o.File.Path)
-		if o.Kind != ELF || leaves[i] == 0 || strings.HasSuffix(base, ".so") ||
-			strings.Contains(base, ".so.") || o.File.Path == VsyscallPath {
+		if o.Kind != ELF || leaves[i] == 0 || IsLibraryName(base) || o.File.Path == VsyscallPath {
 			continue
 		}
 		rank := commandRank(command, base)
@@ -30,6 +29,12 @@ func (p *Profile) MainProgram(weigh func(*Sample) uint64) string {
 		return ""
 	}
 	return p.Objects[best].File.Path
+}
+
+// IsLibraryName reports whether a file is named like a shared library.
+func IsLibraryName(path string) bool {
+	base := BaseName(path)
+	return strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")
 }
 
 // commandRank returns 2 for a program that the command line of a recorder runs, 0 for the recorder,

@@ -42,7 +42,7 @@ const (
 	Mispredicted  = "mispredicted"
 )
 
-// BranchTag is the key of the tag for samples made by input.Selection.Runs; the other constants are
+// BranchTag is the key of the tag for samples made by input.BranchRuns and BranchTraces; the other constants are
 // its values.
 const (
 	BranchTag     = "part"
@@ -50,6 +50,7 @@ const (
 	BranchTaken   = "taken"   // a branch: its target, and its source
 	BranchRun     = "run"     // code between two branches: the first instruction, and the last
 	BranchBogus   = "bogus"   // impossible code between two branches
+	BranchTrace   = "trace"   // a branch and the code after it: the last instruction, target, source
 )
 
 // Derived events: Events of a perf.data whose samples are times between two records, in ns.

@@ -229,7 +229,7 @@ func (f *folder) stats() {
 		warnings = append(warnings, w.warnings...)
 		st.Warnings = append(st.Warnings, w.derivedWarnings...)
 	}
-	st.NoReturns = f.opts.Branches || slices.ContainsFunc(f.Records.File.Events,
+	st.NoReturns = f.want.Branches != NoBranches || slices.ContainsFunc(f.Records.File.Events,
 		func(e perfdata.Event) bool { return e.Attr.BranchSampleType&perfdata.BranchCallStack != 0 })
 	f.warn(warnings)
 }

@@ -115,7 +115,7 @@ func TestBranches(t *testing.T) {
 					{}, {From: cU, To: 0x401000},
 				}})
 		}
-		p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: true}})
+		p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchEntries}})
 		want := []string{
 			":7: /bin/x+0x1000 [kernel.kallsyms]+0x20 2 2",
 			":7: /bin/x+0x1000 [unmapped] 2 2", ":7: /bin/x+0x2000 /bin/x+0x1000 2 2",
@@ -133,7 +133,7 @@ func TestBranches(t *testing.T) {
 	}
 	c := newCapture()
 	c.hit(7, 1, cU, 0x400010)
-	cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{Branches: true}})
+	cp, err := openBytes(t, c.Bytes(), Options{Selection: Selection{Branches: BranchEntries}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestRuns(t *testing.T) {
 		for _, big := range []bool{false, true} {
 			c := branchCapture(big, branchAny)
 			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
-			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: true, Runs: true}})
+			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchRuns}})
 			var got []string
 			for i := range p.Samples {
 				s := &p.Samples[i]
@@ -197,5 +197,57 @@ func TestRuns(t *testing.T) {
 				t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 			}
 		}
+	}
+}
+
+// TestBranchTraces: each branch has the source of the next one in its mode, user code or the kernel.
+func TestBranchTraces(t *testing.T) {
+	const wrongPath, text = branchWrongPath << branchSpecShift, 0xffffffff81000000
+	type list = []perfbuild.Branch
+	for _, tc := range []struct {
+		name     string
+		branches list
+		want     []string
+	}{
+		{name: "none", want: []string{"/bin/x+0x2010 part=sampled prediction="}},
+		{name: "one", branches: list{{From: 0x401000, To: 0x402000, Flags: branchMispredicted}},
+			want: []string{"/bin/x+0x2000 /bin/x+0x1000 part=taken prediction=mispredicted"}},
+		{name: "an interrupt between two", branches: list{{From: 0x401040, To: 0x402000},
+			{From: text + 0x20, To: 0x401010}, {From: text + 4, To: text + 0x10}, {From: text, To: text + 2},
+			{From: 0x401010, To: text}, {From: 0x403000, To: 0x401000, Flags: branchPredicted}},
+			want: []string{"/bin/x+0x1040 /bin/x+0x1000 /bin/x+0x3000 part=trace prediction=predicted",
+				"/bin/x+0x2000 /bin/x+0x1040 part=taken prediction=",
+				"[kernel.kallsyms]+0x10 [kernel.kallsyms]+0x4 part=taken prediction=",
+				"[kernel.kallsyms]+0x4 [kernel.kallsyms]+0x2 [kernel.kallsyms]+0x0 part=trace prediction="}},
+		{name: "not taken, and never filled",
+			branches: list{{From: 0x401040, To: 0x402000}, {From: 0x401020, To: 0x401030, Flags: wrongPath},
+				{From: 0x401800, To: 0x401000}, {}},
+			want: []string{"/bin/x+0x1040 /bin/x+0x1000 /bin/x+0x1800 part=trace prediction=",
+				"/bin/x+0x2000 /bin/x+0x1040 part=taken prediction="}},
+	} {
+		for _, big := range []bool{false, true} {
+			c := branchCapture(big, branchAny)
+			c.Sample(perfbuild.Sample{PID: 7, Time: 1, IP: 0x402010, Period: 999, Branches: tc.branches})
+			p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchTraces}})
+			var got []string
+			for i := range p.Samples {
+				s := &p.Samples[i]
+				line := ""
+				for _, l := range p.Stack(nil, s.Stack) {
+					o := &p.Objects[p.Locations[l].Object]
+					line += fmt.Sprintf("%s+%#x ", strings.TrimSuffix(o.File.Path, "_text"), p.Locations[l].Offset)
+				}
+				got = append(got, line+"part="+p.Tag(s, ingest.BranchTag)+" prediction="+p.Tag(s, ingest.PredictionTag))
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+			}
+		}
+	}
+	c := newCapture()
+	c.hit(7, 1, cU, 0x400010)
+	if p := fold(t, c.Bytes(), Options{Selection: Selection{Branches: BranchTraces}}); len(p.Samples) != 1 {
+		t.Errorf("without branch stacks %d samples", len(p.Samples))
 	}
 }

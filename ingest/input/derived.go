@@ -107,7 +107,7 @@ func (c *collector) derive() (ok bool, err error) {
 	if err == nil && !c.allHave(perfdata.SampleTime) {
 		err = fmt.Errorf("%s: its records have no times, of which %s is made", c.Records.File.Name, name)
 	}
-	if err == nil && (c.want.Branches || c.want.Weight != "") {
+	if err == nil && (c.want.Branches != NoBranches || c.want.Weight != "") {
 		err = fmt.Errorf("%s: samples of %s have no branches and no weights of fields",
 			c.Records.File.Name, name)
 	}

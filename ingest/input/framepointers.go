@@ -10,7 +10,7 @@ import (
 // from copies (--call-graph dwarf), branch stacks (lbr), and deferred ones, of which the kernel may have
 // used other tables. With registers, as of arm64, the innermost caller is the link register's.
 func (s *perfSource) framePointers(p *ingest.Profile) (all, whole bool) {
-	if s.opts.Branches || s.opts.Runs || s.opts.WakerDepth > 0 || p.Stats.NoReturns ||
+	if s.opts.Branches != NoBranches || s.opts.WakerDepth > 0 || p.Stats.NoReturns ||
 		p.Stats.RecordTypes[perfdata.TypeCallchainDeferred.String()] > 0 {
 		return false, false
 	}

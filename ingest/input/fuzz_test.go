@@ -200,7 +200,7 @@ func FuzzBranches(f *testing.F) {
 			return
 		}
 		opts := &in.source.(*perfSource).opts
-		opts.Branches, opts.Runs = way%3 > 0, way%3 > 1
+		opts.Branches = BranchMode(way % 4)
 		p, err := in.Profile(t.Context())
 		if err != nil {
 			return

@@ -38,14 +38,29 @@ type Selection struct {
 	// Weight is a field of tracepoints; its value replaces the period as the weight of samples. ""
 	// for none. Samples of events without the field are left out.
 	Weight string
-	// Branches replaces samples by the entries of their branch stacks (perf record -b): each
-	// becomes a sample of weight 1, its stack being target and source of the branch, with the tag
-	// ingest.PredictionTag if the processor recorded the prediction.
-	Branches bool
-	// Runs, with Branches, adds data for profile-guided optimization: the sampled addresses, and
-	// the code between two branches. ingest.BranchTag distinguishes the samples.
-	Runs bool
+	// Branches is how branch stacks (perf record -b) are used.
+	Branches BranchMode
 }
+
+// BranchMode is how branch stacks (perf record -b) are used. All but NoBranches replace samples by
+// samples of weight 1 made of the entries of their branch stacks; the tag ingest.PredictionTag has
+// the prediction of a branch, if the processor recorded it.
+type BranchMode uint8
+
+// The modes.
+const (
+	NoBranches BranchMode = iota
+	// BranchEntries makes a sample of each entry: its stack is the target and the source of the branch.
+	BranchEntries
+	// BranchRuns makes the samples that AutoFDO's tools read: sampled addresses, branches, and the code
+	// between two branches. ingest.BranchTag distinguishes them.
+	BranchRuns
+	// BranchTraces makes a sample of each branch with the code that ran from its target to the next
+	// branch: its stack is the source of the next branch, the target, and the source, of the newest
+	// branch only the latter two. ingest.BranchTag distinguishes them. Captures without branch stacks
+	// keep their samples.
+	BranchTraces
+)
 
 // Options select the samples of a capture, and provide other sources of facts.
 type Options struct {
@@ -312,7 +327,7 @@ func (o *Selection) refuseFields(path string) error {
 	switch {
 	case o.Weight != "":
 		return fmt.Errorf("%s: no tracepoints in it", path)
-	case o.Branches:
+	case o.Branches != NoBranches && o.Branches != BranchTraces:
 		return fmt.Errorf("%s: no branch stacks in it", path)
 	}
 	return nil

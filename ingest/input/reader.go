@@ -129,7 +129,7 @@ func (r *reader) decode(rec *perfdata.Record) bool {
 		r.counts = r.counts[:0]
 		return false
 	}
-	if r.c.want.Branches {
+	if r.c.want.Branches != NoBranches {
 		r.event, r.weight = r.counts[0].Event, 1
 		return r.startBranches(s)
 	}
@@ -182,11 +182,11 @@ func (r *reader) count(rec *perfdata.Record) {
 
 // deliver sets event and weight to the next count of the current sample; false if there is none.
 func (r *reader) deliver() bool {
-	switch {
-	case r.c.want.Runs:
-		return r.nextPart()
-	case r.c.want.Branches:
+	switch r.c.want.Branches {
+	case BranchEntries:
 		return r.nextBranch()
+	case BranchRuns, BranchTraces:
+		return r.nextPart()
 	}
 	if r.delivered == len(r.counts) {
 		return false
@@ -312,14 +312,16 @@ type branchReader struct {
 	flags uint64 // of the current entry
 	words []byte
 
-	parts []branchPart // of Selection.Runs, undelivered, the last first
+	parts []branchPart // of BranchRuns and BranchTraces, undelivered, the last first
 	part  string       // of the current one
 }
 
-// branchPart is a sample made for Selection.Runs; its stack has the nonzero elements of pcs.
+// branchPart is a sample made for BranchRuns or BranchTraces; its stack has the nonzero elements of
+// pcs. Flags are those of the branch.
 type branchPart struct {
-	part string
-	pcs  [2]uint64
+	part  string
+	pcs   [3]uint64
+	flags uint64
 }
 
 // The values of the tag for the prediction of a branch; 0 if the processor reports none.
@@ -330,21 +332,27 @@ const (
 
 // chooseBranches prepares Selection.Branches.
 func (c *collector) chooseBranches() error {
-	if !c.want.Branches {
+	if c.want.Branches == NoBranches {
 		return nil
 	}
 	file := c.Records.File
 	if !c.anyHas(perfdata.SampleBranchStack) {
+		if c.want.Branches == BranchTraces {
+			c.want.Branches = NoBranches
+			return nil
+		}
 		return texts.WithHint(fmt.Errorf("%s: its samples have no branch stacks", file.Name),
 			"record them with `perf record -b`, on a processor that has them")
 	}
 	for i := range c.events {
 		c.events[i].Unit, c.events[i].Period = "count", 0
 	}
-	if c.want.Runs {
+	if c.want.Branches != BranchEntries {
 		c.sources = append(c.sources, tagSource{key: ingest.BranchTag,
 			value: func(x *current) uint64 { return uint64(slices.Index(branchParts[:], x.branches.part)) },
 			text:  func(v uint64) string { return branchParts[v] }})
+	}
+	if c.want.Branches == BranchRuns {
 		return nil
 	}
 	c.sources = append(c.sources, tagSource{key: ingest.PredictionTag,
@@ -368,22 +376,52 @@ func (c *collector) chooseBranches() error {
 
 // branchParts are the values of ingest.BranchTag; 0 means none.
 var branchParts = [...]string{"", ingest.BranchSampled, ingest.BranchTaken, ingest.BranchRun,
-	ingest.BranchBogus}
+	ingest.BranchBogus, ingest.BranchTrace}
 
 // startBranches prepares the branch stack of a sample, and reports whether it has anything to
 // deliver.
 func (r *reader) startBranches(s *perfdata.Sample) bool {
 	b := &r.branches
-	if !r.c.want.Runs {
+	if r.c.want.Branches == BranchEntries {
 		b.left = s.Branches
 		return len(s.Branches) > 0
 	}
 	b.parts = b.parts[:0]
-	if s.IP != 0 {
-		b.parts = append(b.parts, branchPart{ingest.BranchSampled, [2]uint64{s.IP}})
+	if s.IP != 0 && (r.c.want.Branches == BranchRuns || len(s.Branches) == 0) {
+		b.parts = append(b.parts, branchPart{part: ingest.BranchSampled, pcs: [3]uint64{s.IP}})
 	}
-	b.addRuns(s.Branches)
+	if r.c.want.Branches == BranchRuns {
+		b.addRuns(s.Branches)
+	} else {
+		b.addTraces(s.Branches)
+	}
 	return len(b.parts) > 0
+}
+
+// addTraces adds the branches of a stack, the newest first, each with the source of the next. It
+// follows BOLT (DataAggregator::parseLBRSample): branches between kernel and user code, of
+// interrupts and system calls, are left out, and traces of either pass over those of the other.
+func (b *branchReader) addTraces(entries []byte) {
+	le := binary.LittleEndian
+	var newer [2]uint64 // source of the next branch in user code, and in the kernel; 0 for none
+	for ; len(entries) >= perfdata.BranchSize; entries = entries[perfdata.BranchSize:] {
+		from, to, flags := le.Uint64(entries), le.Uint64(entries[8:]), le.Uint64(entries[16:])
+		if from == 0 && to == 0 || from >= contextMax || to >= contextMax ||
+			(from < kernelHalf) != (to < kernelHalf) ||
+			flags>>branchSpecShift&branchSpecMask == branchWrongPath {
+			continue
+		}
+		mode := 0
+		if from >= kernelHalf {
+			mode = 1
+		}
+		part := branchPart{ingest.BranchTrace, [3]uint64{newer[mode], to, from}, flags}
+		if newer[mode] == 0 {
+			part.part = ingest.BranchTaken
+		}
+		b.parts = append(b.parts, part)
+		newer[mode] = from
+	}
 }
 
 // Bounds of the code between two branches, bytes. The lower bound is for a loop that is the newest
@@ -407,7 +445,7 @@ func (b *branchReader) addRuns(entries []byte) {
 		}
 		// There is no run between branches if the kernel is entered or left.
 		if n++; n > 1 && (to < kernelHalf) == (newer[0] < kernelHalf) {
-			part := branchPart{ingest.BranchRun, [2]uint64{to, newer[0]}}
+			part := branchPart{part: ingest.BranchRun, pcs: [3]uint64{to, newer[0]}}
 			twice := n == 2 && newer == [2]uint64{from, to}
 			if end := newer[0]; end < to || end-to > longestRun || twice && end-to > longestLoop {
 				part.part = ingest.BranchBogus
@@ -418,7 +456,7 @@ func (b *branchReader) addRuns(entries []byte) {
 				continue
 			}
 		}
-		b.parts = append(b.parts, branchPart{ingest.BranchTaken, [2]uint64{to, from}})
+		b.parts = append(b.parts, branchPart{part: ingest.BranchTaken, pcs: [3]uint64{to, from}})
 		newer = [2]uint64{from, to}
 	}
 }
@@ -431,7 +469,7 @@ func (r *reader) nextPart() bool {
 		return false
 	}
 	p := &b.parts[n]
-	b.parts, b.part, b.words = b.parts[:n], p.part, b.words[:0]
+	b.parts, b.part, b.flags, b.words = b.parts[:n], p.part, p.flags, b.words[:0]
 	for _, pc := range p.pcs {
 		if pc != 0 {
 			b.addWord(pc)

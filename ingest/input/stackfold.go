@@ -564,7 +564,7 @@ func foldAlone(ctx context.Context, name string, set *stackmap.Set, opts Options
 	*stackFolder, []sideband.Warning, error) {
 	opts.Event, opts.Comms, opts.Keep = "", nil, ingest.Keep{}
 	opts.PIDs, opts.TIDs, opts.CPUs = nil, nil, nil
-	opts.Time, opts.Branches, opts.Weight = TimeRange{}, false, ""
+	opts.Time, opts.Branches, opts.Weight = TimeRange{}, NoBranches, ""
 	s := &stackSource{file: &file{path: name}, set: set, opts: opts,
 		kallsyms: opts.Stacks.Kallsyms}
 	sb, err := s.newState(ctx)

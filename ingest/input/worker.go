@@ -47,7 +47,7 @@ func newWorker(c *collector, peers *batchQueues, index int, seed intern.Seed) *w
 		index: index, seed: seed, out: &outbox{x: peers, self: index, batch: make([][]byte, len(peers.inbox))}}
 	// A damaged file may map code at addresses that no machine uses.
 	w.plain = !c.Spaces.Anywhere(addr.Site(addr.PC(plainJunk), true))
-	if !c.want.Branches && !c.want.Runs {
+	if c.want.Branches == NoBranches {
 		w.counted = w.repeated
 	}
 	w.chains = newChainTable(&w.finder)

@@ -34,6 +34,7 @@ const (
 	Speedscope = "speedscope"
 	Gecko      = "gecko" // of the Firefox Profiler
 	AutoFDO    = "autofdo"
+	Preagg     = "preagg" // pre-aggregated, of BOLT
 	OTLP       = "otlp"
 	OTLPJSON   = "otlp-json"
 	Parquet    = "parquet"
@@ -41,7 +42,7 @@ const (
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
-	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo",
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg",
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }

@@ -56,9 +56,8 @@ type InputOptions struct {
 	Timed      bool               // the report is of times, which stack maps lack
 	Columns    bool               // tables of this run have columns
 
-	Branches bool // entries of branch stacks in place of samples
-	Payloads bool // the fields of tracepoints are printed
-	Runs     bool // see input.Selection.Runs
+	Branches input.BranchMode // how branch stacks are used
+	Payloads bool             // the fields of tracepoints are printed
 
 	Weight string // of --weight: a field of tracepoints
 	pair   string // of --pair

@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/calltree"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 // defaultTopRows is how many rows top prints: a screenful.
@@ -88,7 +89,7 @@ func (o *topOptions) parseBranches() error {
 	if by := o.parsed.By; len(by) > 1 || by[0] != calltree.Function && by[0] != calltree.Line {
 		return cli.Usagef("--branches --by %s: it is function or line", o.by)
 	}
-	o.Branches, o.NoInlines = true, true
+	o.Branches, o.NoInlines = input.BranchEntries, true
 	return nil
 }
 

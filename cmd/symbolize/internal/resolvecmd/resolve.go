@@ -11,6 +11,7 @@ import (
 	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
+	"symbolize/ingest/input"
 )
 
 type resolveOptions struct {
@@ -38,7 +39,7 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+for the layout of perf script, .afdo, .preagg, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
 SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
 top. Profiles of OpenTelemetry are copied to such files with names added.
 
@@ -90,7 +91,8 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.srcline, "srcline", false,
 		"script: print the source file and line of each frame below it, as perf script -F +srcline")
 	fs.StringVar(&o.object, "object", "",
-		"autofdo: the program or library, by `NAME`, path or build ID (default: the one with most branches)")
+		"autofdo, preagg: the program or library, by `NAME`, path or build ID; preagg: or all (default: the\n"+
+			"one with most branches or samples)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; lines are then those of the calls")
 	o.AddNoCommand(fs, false)
@@ -108,9 +110,9 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	if o.Payloads = o.format == cli.Script; o.Payloads {
 		o.Chains = cli.ChainsRecorded // perf's addresses, one by one
 	}
-	o.Branches, o.Runs = o.format == cli.AutoFDO, o.format == cli.AutoFDO
-	if o.object != "" && !o.Runs {
-		return cli.Usagef("--object: of --format autofdo only")
+	o.Branches = formatBranches[o.format]
+	if o.object != "" && o.Branches == input.NoBranches {
+		return cli.Usagef("--object: of --format autofdo and preagg only")
 	}
 	if o.srcline && o.format != cli.Script {
 		return cli.Usagef("--srcline: of --format script only")
@@ -131,6 +133,11 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	return err
 }
 
+// formatBranches is how the formats for compilers use branch stacks.
+var formatBranches = map[string]input.BranchMode{
+	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces,
+}
+
 // otlp reports whether the format is one of OpenTelemetry.
 func (o *resolveOptions) otlp() bool { return o.format == cli.OTLP || o.format == cli.OTLPJSON }
 
@@ -143,13 +150,13 @@ func (o *resolveOptions) binary() bool {
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
+	cli.AutoFDO: "none", cli.Preagg: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
 	cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.
-var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.OTLP, cli.OTLPJSON,
-	cli.Parquet}
+var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.Preagg,
+	cli.OTLP, cli.OTLPJSON, cli.Parquet}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

@@ -141,6 +141,8 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		return report.JSON(w, p, r.demangler)
 	case cli.AutoFDO:
 		return r.autoFDO(w, p)
+	case cli.Preagg:
+		return r.preagg(w, p)
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
 	}

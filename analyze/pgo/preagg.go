@@ -1,0 +1,199 @@
+package pgo
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"symbolize/ingest"
+	"symbolize/ingest/texts"
+)
+
+// All makes Preagg write all objects.
+const All = -1
+
+// Stats count what a file has, and what was left out.
+type Stats struct {
+	Samples uint64 // without branch stacks, written
+	Traces  uint64 // branches, written
+	Others  uint64 // samples and branches of other objects
+	// NoAddress counts those with an offset that has no address in the object's file.
+	NoAddress uint64
+	// NoBranches counts samples without a branch stack in a profile of branches.
+	NoBranches uint64
+}
+
+// external is an address outside of the written objects, or an unknown one.
+var external = place{object: -1}
+
+// trace is a branch and the last instruction before the next one; end is external without that.
+type trace struct{ from, to, end place }
+
+// branchCount counts a branch without the end of the code after it, and mispredictions of all.
+type branchCount struct{ count, missed uint64 }
+
+// counts are the records of a file.
+type counts struct {
+	t        *Profile
+	object   int // or All
+	samples  map[place]uint64
+	traces   map[trace]uint64
+	branches map[trace]branchCount
+	stats    Stats
+}
+
+// count reads the counts of one object or of all.
+func (t *Profile) count(object int) *counts {
+	c := &counts{t: t, object: object, samples: make(map[place]uint64), traces: make(map[trace]uint64),
+		branches: make(map[trace]branchCount)}
+	var stack []ingest.LocationID
+	branched := false
+	for i := range t.source.Samples {
+		s := &t.source.Samples[i]
+		if !t.counts(s) {
+			continue
+		}
+		stack = t.source.Stack(stack[:0], s.Stack)
+		part := t.source.Tag(s, ingest.BranchTag)
+		branched = branched || part == ingest.BranchTrace || part == ingest.BranchTaken
+		switch {
+		case part == ingest.BranchTrace && len(stack) == 3:
+			c.addBranch(s, trace{c.place(stack[2]), c.place(stack[1]), c.place(stack[0])})
+		case part == ingest.BranchTaken && len(stack) == 2:
+			c.addBranch(s, trace{c.place(stack[1]), c.place(stack[0]), external})
+		case len(stack) == 0:
+			c.stats.Others += s.Count
+		default:
+			c.addSample(stack[0], s.Count)
+		}
+	}
+	if branched { // as perf2bolt, which reads either
+		c.stats.NoBranches, c.stats.Samples = c.stats.Samples, 0
+		clear(c.samples)
+	}
+	return c
+}
+
+// place is the address of a location; external for other objects.
+func (c *counts) place(l ingest.LocationID) place {
+	if x := c.t.places[l]; x.known && c.includes(x.object) {
+		return x
+	}
+	return external
+}
+
+// includes reports whether the file has the counts of an object. Among several it needs a build ID.
+func (c *counts) includes(object int) bool {
+	if c.object == All {
+		return object >= 0 && !c.t.Objects[object].ID.IsZero()
+	}
+	return object == c.object
+}
+
+func (c *counts) addSample(l ingest.LocationID, n uint64) {
+	switch x := c.t.places[l]; {
+	case !c.includes(x.object):
+		c.stats.Others += n
+	case !x.known:
+		c.stats.NoAddress += n
+	default:
+		c.stats.Samples += n
+		c.samples[x] = sum(c.samples[x], n)
+	}
+}
+
+func (c *counts) addBranch(s *ingest.Sample, t trace) {
+	if t.from == external && t.to == external {
+		c.stats.Others += s.Count
+		return
+	}
+	c.stats.Traces += s.Count
+	if t.end.object != t.to.object {
+		t.end = external // code does not run on in another file
+	}
+	b := trace{t.from, t.to, external}
+	x := c.branches[b]
+	if t.end == external {
+		x.count = sum(x.count, s.Count)
+	} else {
+		c.traces[t] = sum(c.traces[t], s.Count)
+	}
+	if c.t.source.Tag(s, ingest.PredictionTag) == ingest.Mispredicted {
+		x.missed = sum(x.missed, s.Count)
+	}
+	if x != (branchCount{}) {
+		c.branches[b] = x
+	}
+}
+
+// sum adds counts up to the largest that BOLT reads.
+func sum(a, b uint64) uint64 {
+	if b > math.MaxInt64-min(a, math.MaxInt64) {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// Preagg writes the pre-aggregated profile of an object, or of All. Lines are sorted by record type and
+// address.
+func (t *Profile) Preagg(w io.Writer, object int) (Stats, error) {
+	c := t.count(object)
+	if c.stats.Samples+c.stats.Traces == 0 {
+		return c.stats, ErrNoCounts
+	}
+	out := bufio.NewWriter(w)
+	if len(c.samples) > 0 {
+		fmt.Fprintf(out, "E %s\n", texts.Printable(t.source.Events[t.event].Name))
+	}
+	for _, x := range sorted(c.samples, comparePlaces) {
+		fmt.Fprintf(out, "S %s %d\n", c.text(x), c.samples[x])
+	}
+	for _, x := range sorted(c.traces, compareTraces) {
+		fmt.Fprintf(out, "T %s %s %s %d\n", c.text(x.from), c.text(x.to), c.text(x.end), c.traces[x])
+	}
+	for _, x := range sorted(c.branches, compareTraces) {
+		n := c.branches[x]
+		fmt.Fprintf(out, "B %s %s %d %d\n", c.text(x.from), c.text(x.to), n.count, n.missed)
+	}
+	return c.stats, out.Flush()
+}
+
+// text is an address as it is written.
+func (c *counts) text(x place) string {
+	if x == external {
+		return "X:0"
+	}
+	o := &c.t.Objects[x.object]
+	if c.object != All && !o.library || o.ID.IsZero() {
+		return fmt.Sprintf("%x", uint64(x.at))
+	}
+	return fmt.Sprintf("%s:%x", o.ID.Hex(), uint64(x.at))
+}
+
+func sorted[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
+}
+
+func comparePlaces(a, b place) int {
+	if a.object != b.object {
+		return a.object - b.object
+	}
+	return cmp.Compare(a.at, b.at)
+}
+
+func compareTraces(a, b trace) int {
+	for _, n := range [...]int{comparePlaces(a.from, b.from), comparePlaces(a.to, b.to)} {
+		if n != 0 {
+			return n
+		}
+	}
+	return comparePlaces(a.end, b.end)
+}

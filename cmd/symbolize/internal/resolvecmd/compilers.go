@@ -1,0 +1,85 @@
+package resolvecmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"symbolize/analyze/pgo"
+	"symbolize/analyze/report"
+	"symbolize/analyze/table"
+	"symbolize/ingest"
+	"symbolize/ingest/texts"
+)
+
+// allObjects is the word of --object for all of them.
+const allObjects = "all"
+
+// listedObjects is how many objects a hint lists.
+const listedObjects = 5
+
+// preagg writes the counts of one object, or of all, for BOLT.
+func (r *resolveRun) preagg(w io.Writer, p *ingest.Profile) error {
+	event := r.s.Event(p)
+	r.a.PrintOtherEvents(p, event)
+	counts := pgo.New(p, r.s.View(), event)
+	object, err := pgo.All, error(nil)
+	if r.o.object != allObjects {
+		if object, err = counts.Find(r.o.object); err != nil {
+			return hintObjects(err, counts)
+		}
+	}
+	stats, err := counts.Preagg(w, object)
+	if object == pgo.All {
+		r.a.Warn("perf2bolt 22 and older ignore build IDs and add up the counts of all objects",
+			"--object NAME writes one")
+	} else {
+		r.warnObject(&counts.Objects[object])
+	}
+	r.noteCounts(p, counts, object, stats)
+	return err
+}
+
+// hintObjects adds the names of the objects with most counts.
+func hintObjects(err error, counts *pgo.Profile) error {
+	var names []string
+	for i := range counts.Objects {
+		if o := &counts.Objects[i]; o.Counts > 0 && len(names) < listedObjects {
+			names = append(names, texts.Printable(o.File.Path))
+		}
+	}
+	if len(names) == 0 {
+		return err
+	}
+	return texts.WithHint(err, "samples are in %s", strings.Join(names, ", "))
+}
+
+// warnObject warns of an object without a build ID.
+func (r *resolveRun) warnObject(o *pgo.Object) {
+	if o.ID.IsZero() {
+		r.a.Warn(texts.Printable(o.File.Path)+" has no build ID: the counts can be those of another build", "")
+	}
+}
+
+// noteCounts says what was written and what was left out.
+func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object int, s pgo.Stats) {
+	name := "all objects"
+	if object != pgo.All {
+		o := &counts.Objects[object]
+		name = strings.TrimSuffix(texts.Printable(o.File.Path)+" "+o.ID.Hex(), " ")
+	}
+	what := table.Thousands(s.Samples) + " samples"
+	if s.Traces > 0 {
+		what = table.Thousands(s.Traces) + " branches"
+	}
+	r.a.Note(fmt.Sprintf("%s: %s; left out: %s in other objects", name, what, table.Thousands(s.Others)))
+	if s.NoBranches > 0 {
+		r.a.Warn(table.Thousands(s.NoBranches)+" samples without branch stacks are left out", "")
+	}
+	if s.NoAddress > 0 && object != pgo.All {
+		o := &counts.Objects[object]
+		c := report.Case{Reason: o.Reason, Object: o.Object, Captures: p.Meta.Captures}
+		r.a.Warn(fmt.Sprintf("%s samples are left out: their offsets have no address: %s",
+			table.Thousands(s.NoAddress), o.Reason), c.For())
+	}
+}
