@@ -377,9 +377,12 @@ func sampleNumbers(s *ingest.Sample) iter.Seq2[string, int32] {
 	}
 }
 
+// noComm is the name of the node of samples without a comm.
+const noComm = "[no comm]"
+
 func commText(comm string) string {
 	if comm == "" {
-		return "[no comm]"
+		return noComm
 	}
 	return texts.Printable(comm)
 }

@@ -2,56 +2,13 @@ package flame
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
-	"symbolize/analyze/report"
 	"symbolize/ingest/texts"
 )
-
-// WriteFolded writes the event that is shown first as folded stacks: a line for each, with the
-// comm, the frames from the root on, and the weight, in bytewise order.
-func (g *Graph) WriteFolded(w io.Writer) error {
-	texts := make([]string, len(g.rows.nodes))
-	for i := range g.rows.nodes {
-		texts[i] = report.FoldedName(g.rows.nodes[i].Name)
-	}
-	sums := make(map[string]uint64)
-	var line []byte
-	named := false // a sample has a comm
-	for i := range g.rows.rows {
-		r := &g.rows.rows[i]
-		c := &g.Columns[r.column]
-		if c.Event != g.Shown {
-			continue
-		}
-		line = append(line[:0], foldedComm(g.value(c, 0))...)
-		named = named || string(line) != report.NoComm
-		for _, marked := range g.rows.frames[r.from:r.to] {
-			frame, _ := marked.Inlined()
-			line = append(append(line, ';'), texts[frame]...)
-		}
-		sums[string(line)] += r.value
-	}
-	lines := make([][]byte, 0, len(sums))
-	for stack, v := range sums {
-		if !named { // as report.Folded
-			stack = strings.TrimPrefix(stack, report.NoComm+";")
-		}
-		lines = append(lines, strconv.AppendUint([]byte(stack+" "), v, 10))
-	}
-	slices.SortFunc(lines, bytes.Compare)
-	out := bufio.NewWriter(w)
-	for _, l := range lines {
-		out.Write(l)
-		out.WriteByte('\n')
-	}
-	return out.Flush()
-}
 
 // value is the text of a column's label.
 func (g *Graph) value(c *column, label int) string {
@@ -59,13 +16,6 @@ func (g *Graph) value(c *column, label int) string {
 		return g.Labels[label].Values[i]
 	}
 	return "others"
-}
-
-func foldedComm(comm string) string {
-	if comm == "[no comm]" {
-		comm = ""
-	}
-	return report.FoldedComm(comm)
 }
 
 // byStack returns the numbers of the rows of an event in the order of their stacks, so that

@@ -26,8 +26,7 @@ var formats = []struct {
 	name  string
 	write func(*flame.Graph, io.Writer) error
 }{
-	{name: "svg", write: (*flame.Graph).WriteSVG}, {name: "folded",
-		write: (*flame.Graph).WriteFolded},
+	{name: "svg", write: (*flame.Graph).WriteSVG},
 	{name: "speedscope.json", write: (*flame.Graph).WriteSpeedscope}, {name: "gecko.json",
 		write: (*flame.Graph).WriteGecko},
 }
@@ -66,7 +65,7 @@ func TestFormatsOfHostileNames(t *testing.T) {
 		}
 		for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\x00", "onerror=pwned=1>",
 			"<script>pwned"} {
-			if !strings.HasSuffix(f.name, "json") && f.name != "folded" || bad[0] < ' ' {
+			if !strings.HasSuffix(f.name, "json") || bad[0] < ' ' {
 				if bytes.Contains(got, []byte(bad)) {
 					t.Errorf("%s contains %q", f.name, bad)
 				}
@@ -105,23 +104,6 @@ func checkXML(t *testing.T, text []byte) {
 	}
 	if elements < 10 {
 		t.Errorf("%d elements", elements)
-	}
-}
-
-// TestFoldedIsThatOfResolve compares with the folded stacks of package report.
-func TestFoldedIsThatOfResolve(t *testing.T) {
-	for _, p := range []*ingest.Profile{profilebuild.EveryKind(), profilebuild.Shop(),
-		profilebuild.Random(2, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
-			Stacks: 400, Depth: 9})} {
-		var want bytes.Buffer
-		err := report.Folded(&want, p, report.FoldedOptions{
-			Demangler: report.NewDemangler(report.None)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := written(t, p, (*flame.Graph).WriteFolded); !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("got\n%.2000s\nwant\n%.2000s", got, want.Bytes())
-		}
 	}
 }
 

@@ -147,8 +147,11 @@ func runFlamegraph(ctx context.Context, a *cli.App, o *flamegraphOptions, paths 
 		}
 		s.PrintAdvice(p)
 		s.PrintWarnings(p)
+		if o.format == cli.Folded {
+			return o.writeFolded(a, s, p)
+		}
 		g := o.graph(a, s, p)
-		if o.format == "svg" || o.format == cli.Folded {
+		if o.format == cli.SVG {
 			a.PrintOtherEvents(p, o.calls(s, p).Event)
 		}
 		return o.write(a, g)
@@ -171,7 +174,7 @@ func (o *flamegraphOptions) noteWhole(a *cli.App) {
 // graph makes the graph of a profile.
 func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile) *flame.Graph {
 	opts := o.treeCalls(s, p)
-	if o.format == cli.Folded || o.format == cli.Gecko { // which have the comm besides
+	if o.format == cli.Gecko { // which has the comm besides
 		opts.By = o.parsed.By
 	}
 	if opts.Latency {
@@ -201,8 +204,21 @@ func (o *flamegraphOptions) checkOutput(a *cli.App, paths []string) error {
 
 // write writes the graph in its format.
 func (o *flamegraphOptions) write(a *cli.App, g *flame.Graph) error {
-	return a.WriteOutput(o.output, o.isPage(), func(w io.Writer) error {
-		return flamegraphWriters[slices.Index(flamegraphFormats, o.format)](g, w)
+	return a.WriteOutput(o.output, o.isPage(), func(w io.Writer) error { return flamegraphWriters[o.format](g, w) })
+}
+
+// writeFolded writes the stacks of a profile below their comms.
+func (o *flamegraphOptions) writeFolded(a *cli.App, s *cli.Session, p *ingest.Profile) error {
+	opts := o.calls(s, p)
+	if len(opts.By) == 0 {
+		opts.By = []calltree.By{calltree.Function}
+	}
+	opts.By = slices.Concat([]calltree.By{calltree.Comm}, opts.By)
+	stacks := calltree.Fold(p, &opts)
+	warnUnmatched(a, stacks.Unmatched)
+	a.PrintOtherEvents(p, opts.Event)
+	return a.WriteOutput(o.output, false, func(w io.Writer) error {
+		return stacks.WriteFolded(w, calltree.FoldedOptions{Comm: true})
 	})
 }
 
@@ -267,7 +283,7 @@ func factsOf(name string, list []string) (facts []flame.Fact) {
 	return facts
 }
 
-// flamegraphWriters are in the order of flamegraphFormats.
-var flamegraphWriters = []func(*flame.Graph, io.Writer) error{(*flame.Graph).WriteHTML,
-	(*flame.Graph).WriteSVG, (*flame.Graph).WriteFolded, (*flame.Graph).WriteSpeedscope,
-	(*flame.Graph).WriteGecko}
+// flamegraphWriters are by format; folded stacks are not made of a graph.
+var flamegraphWriters = map[string]func(*flame.Graph, io.Writer) error{
+	cli.HTML: (*flame.Graph).WriteHTML, cli.SVG: (*flame.Graph).WriteSVG,
+	cli.Speedscope: (*flame.Graph).WriteSpeedscope, cli.Gecko: (*flame.Graph).WriteGecko}
