@@ -1,13 +1,13 @@
 // Package analyze gives names to captures: it opens a store, adds the symbols of further files
 // for one run, reads captures of any kind and returns an ingest.Profile with names, which
-// analyze/report and ingest/input/pprof write in every format of the command.
+// analyze/export and ingest/input/pprof write in every format of the command.
 //
 //	s, err := analyze.Open(ctx, analyze.Options{Store: "/srv/symbols"})
 //	…
 //	defer s.Close()
 //	p, err := s.Load(ctx, "perf.data")
 //	…
-//	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: p.DefaultEvent()})
+//	err = export.Folded(os.Stdout, p, export.FoldedOptions{Event: p.DefaultEvent()})
 //
 // # Captures
 //

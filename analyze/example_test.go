@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
+	"symbolize/analyze/export"
 	"symbolize/ingest/input"
 )
 
@@ -26,7 +26,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	err = report.Folded(os.Stdout, p, report.FoldedOptions{Event: p.DefaultEvent()})
+	err = export.Folded(os.Stdout, p, export.FoldedOptions{Event: p.DefaultEvent()})
 	if err != nil {
 		fmt.Println(err)
 	}

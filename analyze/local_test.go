@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
+	"symbolize/analyze/export"
 	"symbolize/store/local"
 )
 
@@ -53,7 +54,7 @@ func jsonOf(t *testing.T, opts analyze.Options, list []string) (out []byte, foun
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := report.JSON(&b, p, report.NewDemangler(report.Full)); err != nil {
+	if err := export.JSON(&b, p, demangle.New(demangle.Full)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes(), local.Found(s.State().Local)

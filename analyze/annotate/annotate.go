@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/advice"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/disasm"
-	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/texts"
@@ -27,7 +28,7 @@ type Options struct {
 	Limit     int // how many functions are annotated, heaviest first; 0 for all
 	Image     int // which image of a program is printed, from 1 for the heaviest on; 0 is 1
 	Syntax    disasm.Syntax
-	Demangler *report.Demangler
+	Demangler *demangle.Demangler
 }
 
 // HotFunction is a physical function with samples, or what is inlined into one of a function.
@@ -308,10 +309,10 @@ func precise(event string) bool {
 // New annotates the functions that opts choose.
 func New(p *ingest.Profile, source CodeSource, opts Options) *Annotation {
 	if opts.Demangler == nil {
-		opts.Demangler = report.NewDemangler(report.Simple)
+		opts.Demangler = demangle.New(demangle.Simple)
 	}
 	list, total, samples := HotFunctions(p, &opts)
-	a := &Annotation{Others: report.OtherEvents(p, opts.Event), Samples: samples, Total: total,
+	a := &Annotation{Others: advice.OtherEvents(p, opts.Event), Samples: samples, Total: total,
 		Children: opts.Children, Skid: skidPossible, Functions: []Function{}}
 	if opts.Event < len(p.Events) {
 		a.Event = texts.Printable(p.Events[opts.Event].Name)

@@ -12,7 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/export"
 	"symbolize/analyze/resolve"
 	"symbolize/fixtures/nightbuild"
 	"symbolize/ingest"
@@ -186,8 +186,8 @@ func TestFleet(t *testing.T) {
 		d := newDemangler()
 		layout.Demangle = d.Name
 		var profile, folded bytes.Buffer
-		if err := errors.Join(pprof.Write(&profile, p, layout), report.Folded(&folded, p,
-			report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})); err != nil {
+		if err := errors.Join(pprof.Write(&profile, p, layout), export.Folded(&folded, p,
+			export.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})); err != nil {
 			t.Fatal(err)
 		}
 		want[service+batch.FormatPprof], want[service+batch.FormatFolded] = profile.Bytes(), folded.Bytes()

@@ -12,7 +12,8 @@ import (
 	"strings"
 
 	"symbolize/analyze/columns"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
+	"symbolize/analyze/export"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/input/merge"
@@ -327,10 +328,10 @@ func (g *group) layout() pprof.WriteOptions {
 // Write writes a merged profile in a format, which is one of the extensions FormatPprof …; Parquet
 // files have the labels as columns.
 func Write(w io.Writer, p *ingest.Profile, opts pprof.WriteOptions, format string,
-	labels []columns.Label, d *report.Demangler) error {
+	labels []columns.Label, d *demangle.Demangler) error {
 	switch format {
 	case FormatFolded:
-		return report.Folded(w, p, report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})
+		return export.Folded(w, p, export.FoldedOptions{Event: p.DefaultEvent(), Demangler: d})
 	case FormatParquet:
 		return columns.Write(w, p, columns.Options{Demangler: d, Labels: labels})
 	}

@@ -16,7 +16,7 @@ import (
 	"sync"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/texts"
@@ -44,7 +44,7 @@ type RunOptions struct {
 	Out     string // directory of the profiles
 	// Formats are the extensions of the files to write: FormatPprof, FormatFolded, FormatParquet.
 	Formats   []string
-	Demangler func() *report.Demangler // for each group
+	Demangler func() *demangle.Demangler // for each group
 	Chains    Chains
 	// Config is a text of the options that change the reading of a capture, and Style of the
 	// options that change how profiles are written: work that was done with others is done again.

@@ -16,7 +16,8 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
+	"symbolize/analyze/export"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest/input/pprof"
 	"symbolize/store/db"
@@ -70,7 +71,7 @@ func copyFile(t *testing.T, from, to string) {
 
 var formats = []string{batch.FormatPprof, batch.FormatFolded}
 
-func newDemangler() *report.Demangler { return report.NewDemangler(report.Simple) }
+func newDemangler() *demangle.Demangler { return demangle.New(demangle.Simple) }
 
 func (n *night) session() analyze.Options {
 	naming := n.naming
@@ -112,8 +113,8 @@ func (n *night) plain(t *testing.T) map[string][]byte {
 		d := newDemangler()
 		layout := resolve.Layout(s.View(), p)
 		layout.Demangle = d.Name
-		err = errors.Join(pprof.Write(&profile, p, layout), report.Folded(&folded, p,
-			report.FoldedOptions{Event: p.DefaultEvent(), Demangler: d}), s.Close())
+		err = errors.Join(pprof.Write(&profile, p, layout), export.Folded(&folded, p,
+			export.FoldedOptions{Event: p.DefaultEvent(), Demangler: d}), s.Close())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/columns"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/input/merge"
 )
@@ -73,7 +74,7 @@ type Output struct {
 	Dir     string
 	Formats []string // extensions of the files: FormatPprof, FormatFolded, FormatParquet
 	// Demangler returns the demangler of a group.
-	Demangler func() *report.Demangler
+	Demangler func() *demangle.Demangler
 	Comment   string // of each profile; "" for none
 	*Hooks
 }
@@ -214,7 +215,7 @@ func (s *summing) Write(b []byte) (int, error) {
 type writer struct {
 	Output
 	captureKeys []string // "" for keys of samples
-	d           *report.Demangler
+	d           *demangle.Demangler
 	done        Written
 }
 
@@ -251,7 +252,7 @@ func (w *writer) write(g *group, profiles []*ingest.Profile, values []string) er
 		w.add(values, ingest.Warning{Text: "a value of a key is too long for the name of a file: " +
 			"it is shortened, with a digest at its end"})
 	}
-	if warning := report.UncalledAdvice(p); warning != nil {
+	if warning := advice.UncalledWarning(p); warning != nil {
 		w.add(values, *warning)
 	}
 	for _, format := range w.Formats {

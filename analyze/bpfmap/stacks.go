@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
@@ -75,7 +75,7 @@ func (m *Dump) Stacks(ctx context.Context, opts input.Options, log Log) (
 }
 
 // Name fills in Stacks from the resolved profile.
-func (r *StackReport) Name(p *ingest.Profile, d *report.Demangler) {
+func (r *StackReport) Name(p *ingest.Profile, d *demangle.Demangler) {
 	for _, s := range r.dumped {
 		row := StackRow{ID: s.ID, Key: s.Key, Frames: []StackRef{}}
 		for i := range s.Frames {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -94,7 +94,7 @@ func (r *SymbolReport) PCs() []uint64 {
 }
 
 // Name fills in Rows from a resolved profile; at has the location of each of PCs.
-func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *report.Demangler) {
+func (r *SymbolReport) Name(p *ingest.Profile, at []ingest.LocationID, d *demangle.Demangler) {
 	for i, row := range r.rows {
 		x := newSymbolRow(p, at[i], d)
 		x.Address, x.Label, x.Count = fmt.Sprintf("%#x", row.Address), row.Label, row.Count
@@ -118,7 +118,7 @@ func kernelUnknown(p *ingest.Profile, at ingest.LocationID) bool {
 func (r *SymbolReport) Unplaced() int { return r.unplaced }
 
 // newSymbolRow makes a row with the names of a location.
-func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (x SymbolRow) {
+func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *demangle.Demangler) (x SymbolRow) {
 	x.Object, x.Frames, x.Reason = namesAt(p, at, d)
 	if x.Reason == "" {
 		x.Offset = p.Names.SymOff[at]
@@ -127,7 +127,7 @@ func newSymbolRow(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) 
 }
 
 // namesAt returns the object and the functions at a location, or the reason why there are none.
-func namesAt(p *ingest.Profile, at ingest.LocationID, d *report.Demangler) (
+func namesAt(p *ingest.Profile, at ingest.LocationID, d *demangle.Demangler) (
 	object string, frames []SymbolFrame, reason string) {
 	object = ingest.ShortName(&p.Objects[p.Locations[at].Object])
 	if !p.Names.Named(at) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -51,7 +51,7 @@ func NewBranches(p *ingest.Profile, opts Options, limit int) *Branches {
 	b.Unit = "branches"
 	type pair struct{ from, to NodeID }
 	index := make(map[pair]int)
-	full := report.NewDemangler(report.Full)
+	full := demangle.New(demangle.Full)
 	for nodes, n := range s.All() {
 		if len(nodes) != 3 {
 			continue // a frame of it is hidden

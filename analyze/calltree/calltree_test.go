@@ -10,14 +10,14 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest"
 )
 
-var same = report.NewDemangler(report.None)
+var same = demangle.New(demangle.None)
 
 // filterCase is a Filter as options of pprof.
 type filterCase struct {

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"slices"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 )
 
@@ -107,7 +107,7 @@ func (f *Folder) filterBits() (functions, objects []uint8) {
 		for i := range f.Profile.Names.Functions {
 			fn := &f.Profile.Names.Functions[i]
 			functions[i] = flt.match(f.opts.Demangler.Name(fn.SystemName)) | flt.match(fn.File)
-			if _, ok := report.Encoded(fn.SystemName); ok {
+			if _, ok := demangle.Encoded(fn.SystemName); ok {
 				functions[i] |= flt.match(fn.SystemName) // either may be known
 			}
 		}

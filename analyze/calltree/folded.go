@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/export"
 )
 
 // FoldedOptions are for WriteFolded.
 type FoldedOptions struct {
-	// Comm: the outermost nodes are comms, and are written as report.Folded writes them.
+	// Comm: the outermost nodes are comms, and are written as export.Folded writes them.
 	Comm bool
 	// Scale multiplies the values of the new side of Compare.
 	Scale float64
@@ -24,13 +24,13 @@ type FoldedOptions struct {
 //	main;work;memcpy 1234
 //
 // Stacks of Compare have two values, as difffolded.pl writes them: the base, then the new side.
-// report.FoldedName changes names. Lines are sorted bytewise, and have distinct stacks.
+// export.FoldedName changes names. Lines are sorted bytewise, and have distinct stacks.
 func (s *Stacks) WriteFolded(w io.Writer, opts FoldedOptions) error {
 	names, comms := make([]string, len(s.Nodes)), make([]string, len(s.Nodes))
 	for i := range s.Nodes {
-		names[i] = report.FoldedName(s.Nodes[i].Name)
+		names[i] = export.FoldedName(s.Nodes[i].Name)
 		if comms[i] = names[i]; opts.Comm {
-			comms[i] = report.FoldedComm(strings.TrimSuffix(s.Nodes[i].Name, noComm))
+			comms[i] = export.FoldedComm(strings.TrimSuffix(s.Nodes[i].Name, noComm))
 		}
 	}
 	type values struct{ value, base uint64 }
@@ -42,7 +42,7 @@ func (s *Stacks) WriteFolded(w io.Writer, opts FoldedOptions) error {
 		for i, n := range nodes {
 			if n &^= inlinedBit; i == 0 {
 				line = append(line, comms[n]...)
-				named = named || comms[n] != report.NoComm
+				named = named || comms[n] != export.NoComm
 			} else {
 				line = append(append(line, ';'), names[n]...)
 			}
@@ -56,8 +56,8 @@ func (s *Stacks) WriteFolded(w io.Writer, opts FoldedOptions) error {
 	}
 	lines := make([]string, 0, len(sums))
 	for stack, v := range sums {
-		if !named { // as report.Folded
-			stack = strings.TrimPrefix(stack, report.NoComm+";")
+		if !named { // as export.Folded
+			stack = strings.TrimPrefix(stack, export.NoComm+";")
 		}
 		if s.base != nil {
 			stack += " " + strconv.FormatUint(v.base, 10)

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
+	"symbolize/analyze/export"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -17,7 +18,7 @@ func folded(t *testing.T, p *ingest.Profile) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	stacks := calltree.Fold(p, &calltree.Options{By: []calltree.By{calltree.Comm, calltree.Function},
-		Demangler: report.NewDemangler(report.None)})
+		Demangler: demangle.New(demangle.None)})
 	if err := stacks.WriteFolded(&b, calltree.FoldedOptions{Comm: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestFoldedIsThatOfResolve(t *testing.T) {
 		profilebuild.Random(2, profilebuild.Size{Objects: 5, Functions: 60, Locations: 300,
 			Stacks: 400, Depth: 9})} {
 		var want bytes.Buffer
-		err := report.Folded(&want, p, report.FoldedOptions{Demangler: report.NewDemangler(report.None)})
+		err := export.Folded(&want, p, export.FoldedOptions{Demangler: demangle.New(demangle.None)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest/texts"
 )
@@ -22,11 +22,11 @@ type labelKey struct{ name, suffix string }
 // apart. (pprof adds up functions with one name, and loses which of the instances is hot.) The map
 // has the names that change, by node.
 func LookAlikes(all []Node, nodes []NodeID,
-	full *report.Demangler) map[NodeID]string {
+	full *demangle.Demangler) map[NodeID]string {
 	list := make(map[NodeID]string)
-	forms := []func(string) string{report.NewDemangler(report.Templates).Name, full.Name,
+	forms := []func(string) string{demangle.New(demangle.Templates).Name, full.Name,
 		func(symbol string) string {
-			part := cmp.Or(report.RustHash(symbol), symbol)
+			part := cmp.Or(demangle.RustHash(symbol), symbol)
 			return full.Name(symbol) + " [" + texts.Printable(part) + "]"
 		}}
 	for i := 0; ; i++ {

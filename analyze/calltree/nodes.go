@@ -3,7 +3,7 @@ package calltree
 import (
 	"fmt"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/texts"
@@ -45,8 +45,8 @@ type Options struct {
 	Count     bool // samples instead of weight
 	By        []By // nil is by function; see ParseBy
 	Filter    Filter
-	Demangler *report.Demangler // nil shows simple names
-	Latency   bool              // weights are those of ingest.Profile.Latency
+	Demangler *demangle.Demangler // nil shows simple names
+	Latency   bool                // weights are those of ingest.Profile.Latency
 	// Squares also adds up the squares of the samples' values, for Stacks.Squares.
 	Squares bool
 }
@@ -75,7 +75,7 @@ type Folder struct {
 // New numbers the nodes of a profile.
 func New(p *ingest.Profile, opts Options) *Folder {
 	if opts.Demangler == nil {
-		opts.Demangler = report.NewDemangler(report.Simple)
+		opts.Demangler = demangle.New(demangle.Simple)
 	}
 	opts.Demangler.Warm(p)
 	if opts.Latency {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -37,9 +37,9 @@ type Head struct {
 	Filters []string       `json:"filters,omitempty"` // "focus=regexp"
 	Kept    uint64         `json:"kept"`              // after filters
 	Lost    uint64         `json:"lost"`              // records that the recorders lost
-	Copied  *report.Copied `json:"copied_stacks,omitempty"`
+	Copied  *advice.Copied `json:"copied_stacks,omitempty"`
 	// Callers has what is known of callers in stacks of frame pointers that were checked.
-	Callers *report.Callers `json:"checked_callers,omitempty"`
+	Callers *advice.Callers `json:"checked_callers,omitempty"`
 	Latency bool            `json:"latency,omitempty"` // values are divided by the parallelism
 
 	unmatched []string
@@ -52,14 +52,14 @@ func newHead(p *ingest.Profile, s *Stacks, opts *Options) Head {
 	if slices.Contains(opts.By, Event) {
 		h.Event = "all"
 	} else {
-		h.Others = report.OtherEvents(p, opts.Event)
+		h.Others = advice.OtherEvents(p, opts.Event)
 	}
 	for _, b := range opts.By {
 		if b != Function || len(opts.By) > 1 {
 			h.By = append(h.By, b.String())
 		}
 	}
-	h.Copied, h.Callers = report.NewCopied(&p.Stats.Copied), report.NewCallers(&p.Stats.Callers)
+	h.Copied, h.Callers = advice.NewCopied(&p.Stats.Copied), advice.NewCallers(&p.Stats.Callers)
 	h.Latency = opts.Latency
 	return h
 }

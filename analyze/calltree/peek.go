@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -53,7 +53,7 @@ type PeekCall struct {
 func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	s := Fold(p, &opts)
 	t := &Peek{Head: newHead(p, s, &opts), Functions: []Peeked{}}
-	full := report.NewDemangler(report.Full)
+	full := demangle.New(demangle.Full)
 	matches := func(n *Node) bool { return match.MatchString(n.Name) }
 	found := s.Peek(matches)
 	var nodes []NodeID
@@ -74,7 +74,7 @@ func NewPeek(p *ingest.Profile, match *regexp.Regexp, opts Options) *Peek {
 	return t
 }
 
-func newCalls(s *Stacks, calls []Call, full *report.Demangler,
+func newCalls(s *Stacks, calls []Call, full *demangle.Demangler,
 	shown map[NodeID]string) []PeekCall {
 	list := make([]PeekCall, len(calls))
 	for i, c := range calls {

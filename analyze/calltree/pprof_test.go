@@ -12,7 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/fixtures/pprofrun"
 	"symbolize/ingest"
@@ -34,7 +34,7 @@ func recorded(t *testing.T, capture string) (*ingest.Profile, *profile.Profile) 
 		t.Fatal(err)
 	}
 	opts := resolve.Layout(s.View(), p)
-	opts.Demangle = report.NewDemangler(report.Simple).Name
+	opts.Demangle = demangle.New(demangle.Simple).Name
 	var b bytes.Buffer
 	if err := pprof.Write(&b, p, opts); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -56,7 +56,7 @@ type Item struct {
 }
 
 // NewItem describes a node; full makes names whole.
-func NewItem(n *Node, full *report.Demangler) Item {
+func NewItem(n *Node, full *demangle.Demangler) Item {
 	i := Item{Name: n.Name, SystemName: texts.Printable(n.SystemName), Object: n.Object,
 		BuildID: n.BuildID, Unresolved: n.Unresolved}
 	if name := full.Name(n.SystemName); n.By == Function && name != n.Name {
@@ -98,7 +98,7 @@ func NewTop(p *ingest.Profile, opts TopOptions) *Top {
 		rows = rows[:opts.Limit]
 	}
 	t.Left = all - len(rows)
-	full := report.NewDemangler(report.Full)
+	full := demangle.New(demangle.Full)
 	shown := LookAlikes(s.Nodes, nodes, full)
 	for _, r := range rows {
 		n := &s.Nodes[r.Node]

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -46,7 +46,7 @@ func NewTree(p *ingest.Profile, opts Options, cut TreeOptions) *TreeReport {
 	if cut.Reverse {
 		t.Direction = "callers"
 	}
-	full := report.NewDemangler(report.Full)
+	full := demangle.New(demangle.Full)
 	shown := LookAlikes(s.Nodes, distinct(tree.Nodes), full)
 	branches := make([]*Branch, len(tree.Nodes))
 	for i := range tree.Nodes {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/annotate"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -168,7 +168,7 @@ type Chooser struct {
 	All []string
 
 	p        *ingest.Profile
-	d        *report.Demangler
+	d        *demangle.Demangler
 	patterns []Pattern
 	programs map[buildid.Key]bool // that match by tag
 	loads    []string             // ingest.LoadText of those that match by ID
@@ -176,7 +176,7 @@ type Chooser struct {
 
 // Chooser returns a Chooser for the functions of a profile, of which the loads that patterns name are
 // objects of their own.
-func (c *Finder) Chooser(p *ingest.Profile, patterns []Pattern, d *report.Demangler) *Chooser {
+func (c *Finder) Chooser(p *ingest.Profile, patterns []Pattern, d *demangle.Demangler) *Chooser {
 	programs := make(map[buildid.Key]bool)
 	for key, loads := range c.loads {
 		for i := range patterns {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"symbolize/analyze/annotate"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -113,7 +113,7 @@ func TestChooser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := (&Finder{}).Chooser(p, []Pattern{pattern}, report.NewDemangler(report.Simple))
+		c := (&Finder{}).Chooser(p, []Pattern{pattern}, demangle.New(demangle.Simple))
 		c.Names = tt.names
 		list, _, _ := annotate.HotFunctions(p, &annotate.Options{Choose: c.Choose})
 		var got []string

@@ -40,7 +40,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/texts"
@@ -61,8 +61,8 @@ type Label struct{ Key, Value string }
 
 // Options are for Write.
 type Options struct {
-	Demangler *report.Demangler // nil prints whole names
-	Labels    []Label           // of all samples, as the keys of a group of captures
+	Demangler *demangle.Demangler // nil prints whole names
+	Labels    []Label             // of all samples, as the keys of a group of captures
 }
 
 // Lost counts what captures lost, in samples unless noted.
@@ -87,7 +87,7 @@ func Write(w io.Writer, p *ingest.Profile, o Options) error {
 
 func write(w io.Writer, p *ingest.Profile, o Options, batchRows, rowGroupFrames int) error {
 	if o.Demangler == nil {
-		o.Demangler = report.NewDemangler(report.Full)
+		o.Demangler = demangle.New(demangle.Full)
 	}
 	o.Demangler.Warm(p)
 	schema, list := newColumns(p, o)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 )
 
 // Options are for New.
@@ -170,7 +170,7 @@ func (s *side) weightOf(values []float64, squares float64) float64 {
 
 // valueTable holds both sides.
 type valueTable struct {
-	full        *report.Demangler
+	full        *demangle.Demangler
 	nodes       []calltree.Node
 	base, sides side
 }
@@ -186,7 +186,7 @@ func (d *Diff) newTable(f *Folded, opts *Options) *valueTable {
 	for _, s := range slices.Concat(f.New, f.Base) {
 		d.Normalized = d.Normalized || normalize && float64(s.Total) != d.Total
 	}
-	t := &valueTable{nodes: f.New[0].Nodes, full: report.NewDemangler(report.Full)}
+	t := &valueTable{nodes: f.New[0].Nodes, full: demangle.New(demangle.Full)}
 	t.base, t.sides = d.scale(f.Base), d.scale(f.New)
 	return t
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/fixtures/golden"
@@ -455,7 +455,7 @@ func TestErrors(t *testing.T) {
 	// An event with all samples on one side.
 	empty := profilebuild.New(profilebuild.Clock()).Profile()
 	d := compare(t, inputs(empty), inputs(p), Options{
-		Options: calltree.Options{Demangler: report.NewDemangler(report.Full)}})
+		Options: calltree.Options{Demangler: demangle.New(demangle.Full)}})
 	if len(d.Rows) != 6 || d.Normalized {
 		t.Errorf("%d rows beside an empty base, scaled %v", len(d.Rows), d.Normalized)
 	}

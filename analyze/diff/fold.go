@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
 )
@@ -39,7 +39,7 @@ func Fold(base, sides []Input, opts calltree.Options) (*Folded, error) {
 	}
 	event := &first.Events[opts.Event]
 	if opts.Demangler == nil {
-		opts.Demangler = report.NewDemangler(report.Simple)
+		opts.Demangler = demangle.New(demangle.Simple)
 	}
 	profiles := make([]*ingest.Profile, len(all))
 	stacks := make([]*calltree.Stacks, len(all))

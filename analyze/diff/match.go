@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/texts"
@@ -15,14 +15,14 @@ import (
 
 // matcher gives nodes of different profiles one key where they are the same thing.
 type matcher struct {
-	full  *report.Demangler
+	full  *demangle.Demangler
 	mains []string // by profile: path of the main program, where it was renamed
 	// stems that several objects of one profile have: their full names distinguish them
 	shared map[string]bool
 }
 
 func newMatcher(profiles []*ingest.Profile) *matcher {
-	m := &matcher{full: report.NewDemangler(report.Full), shared: make(map[string]bool)}
+	m := &matcher{full: demangle.New(demangle.Full), shared: make(map[string]bool)}
 	for _, p := range profiles {
 		m.full.Warm(p)
 		bases := make(map[string]string)

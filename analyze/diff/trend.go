@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
 )
@@ -131,7 +131,7 @@ type TrendBuilder struct {
 // NewTrend returns a builder without profiles.
 func NewTrend(opts TrendOptions) *TrendBuilder {
 	if opts.Demangler == nil {
-		opts.Demangler = report.NewDemangler(report.Simple)
+		opts.Demangler = demangle.New(demangle.Simple)
 	}
 	opts.Squares = true
 	return &TrendBuilder{opts: opts, periods: make(map[time.Time]*Period),
@@ -281,7 +281,7 @@ func (b *TrendBuilder) match(number map[time.Time]int) (nodes []calltree.Node, v
 // addSeries makes a series of each node that has enough.
 func (t *Trend) addSeries(nodes []calltree.Node, values, squares [][]float64,
 	keys []string) (list []*series) {
-	full := report.NewDemangler(report.Full)
+	full := demangle.New(demangle.Full)
 	var shown []calltree.NodeID
 	for n := range nodes {
 		s := t.shares(values[n], squares[n])

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -28,7 +28,7 @@ type finder struct {
 	noInlines bool
 	files     func(string) []buildid.ID
 	programs  []buildid.ID
-	demangler *report.Demangler
+	demangler *demangle.Demangler
 	objects   map[string]*object // by build ID in the text
 	problems  []string           // errors of tables, each once
 	conflicts []string           // objects with contradicting files, by ConflictText

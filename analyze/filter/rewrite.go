@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"io"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest"
@@ -21,7 +21,7 @@ const (
 // Options are for New.
 type Options struct {
 	Names     resolve.NamePolicy
-	Demangle  report.Mode
+	Demangle  demangle.Mode
 	NoInlines bool // leave out inlined calls
 	Exact     bool // no address is a return address
 	// Kernel is the build ID of the kernel of symbols without a module, until the text names
@@ -64,7 +64,7 @@ func New(view store.View, opts Options) *Rewriter {
 		scanner: scanner{kernel: opts.Kernel, unnamed: opts.Kernel, exact: opts.Exact},
 		finder: finder{view: view, policy: opts.Names, noInlines: opts.NoInlines,
 			files: opts.Files, programs: opts.Programs,
-			demangler: report.NewDemangler(opts.Demangle)},
+			demangler: demangle.New(opts.Demangle)},
 		known: make(map[string]*answer),
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
 )
 
 // Comparison is for NewDifferential: two sides of at least one profile each, with stacks that share
@@ -18,7 +18,7 @@ type Comparison struct {
 	Title string
 	About []Fact
 	// Cover counts the named frames of the new side, BaseCover of the base.
-	Cover, BaseCover *report.Coverage
+	Cover, BaseCover *advice.Coverage
 	// Normalize scales the new side to the base's total; else values are compared as measured.
 	Normalize bool
 	// Tests are the tests of functions; nil without several profiles on a side.

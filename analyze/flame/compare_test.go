@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -36,8 +36,8 @@ func differential(t *testing.T, base, sides *ingest.Profile, normalize bool) *fl
 		t.Fatal(err)
 	}
 	b, n := f.Sides()
-	cover := func(p *ingest.Profile) *report.Coverage {
-		return report.NewCoverage(p, report.CoverageOptions{})
+	cover := func(p *ingest.Profile) *advice.Coverage {
+		return advice.NewCoverage(p, advice.CoverageOptions{})
 	}
 	return flame.NewDifferential(flame.Comparison{New: f.New, Base: f.Base, Normalize: normalize,
 		Title: n.Title() + " against " + b.Title(), Cover: cover(sides), BaseCover: cover(base)})

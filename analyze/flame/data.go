@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
 )
@@ -23,8 +24,8 @@ type Options struct {
 	Count  bool        // samples instead of weight
 	Keep   ingest.Keep // labels that the Profile keeps apart and the page can choose by
 	// Cover is how much of the Profile is named; nil computes it, with steps for any host.
-	Cover     *report.Coverage
-	Demangler *report.Demangler // nil shows simple names
+	Cover     *advice.Coverage
+	Demangler *demangle.Demangler // nil shows simple names
 	// Reverse has the graph by leaf: at first in a page, always in a picture.
 	Reverse bool
 	// MinShare leaves out frames with less than this share of each event, from 0 to 1. Without it
@@ -57,7 +58,7 @@ type Graph struct {
 	Labels []Label          `json:"labels"`
 	Shown  int              `json:"shown"` // the event that is shown first
 	Notes  []string         `json:"notes"` // on the parts that the page leaves out
-	Cover  *report.Coverage `json:"coverage"`
+	Cover  *advice.Coverage `json:"coverage"`
 
 	// StartReversed has the graph by leaf at first.
 	StartReversed bool `json:"reversed"`
@@ -146,7 +147,7 @@ func New(p *ingest.Profile, opts Options) *Graph {
 	g := &Graph{Labels: r.labels, Columns: r.columns, minShare: opts.MinShare,
 		StartReversed: opts.Reverse, Shown: r.shown, Cover: opts.Cover}
 	if g.Cover == nil {
-		g.Cover = report.NewCoverage(p, report.CoverageOptions{Count: opts.Count})
+		g.Cover = advice.NewCoverage(p, advice.CoverageOptions{Count: opts.Count})
 	}
 	g.setRows(r)
 	for _, s := range r.events {

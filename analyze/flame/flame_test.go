@@ -13,9 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -23,7 +24,7 @@ import (
 
 func options() flame.Options {
 	return flame.Options{Event: -1, Keep: ingest.Keep{PID: true},
-		Demangler: report.NewDemangler(report.None)}
+		Demangler: demangle.New(demangle.None)}
 }
 
 func page(t *testing.T, p *ingest.Profile, opts flame.Options) []byte {
@@ -251,7 +252,7 @@ func TestCoverOfOthers(t *testing.T) {
 	if g := flame.New(profilebuild.Shop(), opts); g.Cover == nil || g.Cover.Samples == 0 {
 		t.Errorf("coverage %+v", g.Cover)
 	}
-	opts.Cover = &report.Coverage{Samples: 7}
+	opts.Cover = &advice.Coverage{Samples: 7}
 	if g := flame.New(profilebuild.Shop(), opts); g.Cover != opts.Cover {
 		t.Errorf("coverage %+v", g.Cover)
 	}

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
@@ -296,7 +296,7 @@ func checkViewers(t *testing.T, name string, p *ingest.Profile, g *flame.Graph) 
 			scale[p.Events[i].Name] = 1e6
 		}
 		top := calltree.NewTop(p, calltree.TopOptions{Options: calltree.Options{Event: i,
-			Demangler: report.NewDemangler(report.None)}})
+			Demangler: demangle.New(demangle.None)}})
 		for _, r := range top.Rows {
 			if r.Flat > 0 {
 				add(want, p.Events[i].Name, r.Name, float64(r.Flat))

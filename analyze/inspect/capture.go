@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
@@ -45,8 +45,8 @@ type Capture struct {
 	Usage     *BPFUsage        `json:"bpf_usage,omitempty"`
 	Bundle    *Bundle          `json:"bundle,omitempty"`
 	StackMap  *StackMap        `json:"stack_map,omitempty"`
-	Copied    *report.Copied   `json:"copied_stacks,omitempty"`
-	Callers   *report.Callers  `json:"callers,omitempty"` // if stacks were checked
+	Copied    *advice.Copied   `json:"copied_stacks,omitempty"`
+	Callers   *advice.Callers  `json:"callers,omitempty"` // if stacks were checked
 	Warnings  []string         `json:"warnings,omitempty"`
 
 	damaged bool
@@ -91,8 +91,8 @@ func newCapture(ctx context.Context, path string, c *input.Capture) (*Capture, e
 		Lost: p.Stats.Lost, Throttled: p.Stats.Throttled, Samples: p.Stats.Samples,
 		Stacks: p.DistinctStacks(), Locations: len(p.Locations),
 		Events: eventsOf(p), Objects: objectsOf(p), Programs: programsOf(path, c),
-		StackMap: newStackMap(c.Stacks()), Copied: report.NewCopied(&p.Stats.Copied),
-		Callers: report.NewCallers(&p.Stats.Callers),
+		StackMap: newStackMap(c.Stacks()), Copied: advice.NewCopied(&p.Stats.Copied),
+		Callers: advice.NewCallers(&p.Stats.Callers),
 	}
 	if p.Meta.StartNanos != 0 {
 		info.Start = time.Unix(0, p.Meta.StartNanos).UTC().Format(time.RFC3339Nano)

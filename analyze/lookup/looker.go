@@ -13,7 +13,7 @@ import (
 	"io"
 	"slices"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
@@ -26,7 +26,7 @@ type Looker struct {
 	o         *Options
 	obj       *Object
 	finder    *resolve.Finder
-	demangler *report.Demangler
+	demangler *demangle.Demangler
 
 	queries []query
 	order   []uint32 // of the queries with a place, by address
@@ -65,10 +65,10 @@ func New(obj *Object, o *Options) *Looker {
 		l.bpf = obj.bpfRuns()
 	}
 	if o.Style == GNU {
-		l.demangler = report.NewDemangler(o.Demangle)
+		l.demangler = demangle.New(o.Demangle)
 	} else {
-		l.demangler = report.NewLLVMDemangler(o.Demangle)
-		if o.Demangle == report.Full {
+		l.demangler = demangle.NewLLVM(o.Demangle)
+		if o.Demangle == demangle.Full {
 			l.finder.UseDemangled(Stored().ID)
 		}
 	}
@@ -250,7 +250,7 @@ type Options struct {
 
 	Style     Style
 	Layout    Layout
-	Demangle  report.Mode
+	Demangle  demangle.Mode
 	Names     resolve.NamePolicy
 	OwnNames  bool // Names overrides the choice of Style's tool
 	NoInlines bool // only the physical frame
@@ -262,6 +262,6 @@ type Options struct {
 // Stored makes the demangled names that tables keep: the full names of the styles LLVM and JSON.
 // Without them, looking up all 55,000 functions of a program in C++ costs 12 % more processor time.
 func Stored() *symtab.Demangler {
-	d := report.NewLLVMDemangler(report.Full)
-	return &symtab.Demangler{ID: "llvm full " + report.NamesRevision, Name: d.Uncached}
+	d := demangle.NewLLVM(demangle.Full)
+	return &symtab.Demangler{ID: "llvm full " + demangle.Revision, Name: d.Uncached}
 }

@@ -5,7 +5,7 @@ import (
 	"path"
 	"slices"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -159,10 +159,10 @@ func (l *Looker) Stripped() (n int, step string) {
 	if l.stripped == 0 {
 		return 0, ""
 	}
-	c := report.Case{Reason: ingest.Stripped,
+	c := advice.Case{Reason: ingest.Stripped,
 		Object: &ingest.Object{Kind: l.obj.manifest.Kind, ID: l.obj.manifest.ID}}
 	step = "put its debug file next to it"
-	if get := c.For(); get != "" {
+	if get := c.Step(); get != "" {
 		step = "`" + get + "`, or `symbolize index PATH` where its debug file is"
 	}
 	return l.stripped, step

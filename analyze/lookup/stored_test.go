@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/buildid"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -76,13 +76,13 @@ func answer(t *testing.T, v store.View, o *Options) string {
 func TestStoredNames(t *testing.T) {
 	plain, stored := cxxView(t, nil), cxxView(t, Stored())
 	for _, style := range []Style{LLVM, GNU, JSON} {
-		for _, mode := range []report.Mode{report.Simple, report.Templates, report.Full, report.None} {
+		for _, mode := range []demangle.Mode{demangle.Simple, demangle.Templates, demangle.Full, demangle.None} {
 			o := Options{Style: style, Demangle: mode}
 			want := answer(t, plain, &o)
 			if got := answer(t, stored, &o); got != want {
 				t.Errorf("style %d, %s:\n got %s\nwant %s", style, mode, got, want)
 			}
-			if full := "void leaf<int>(int)"; mode == report.Full && !strings.Contains(want, full) {
+			if full := "void leaf<int>(int)"; mode == demangle.Full && !strings.Contains(want, full) {
 				t.Errorf("style %d has no %s: %s", style, full, want)
 			}
 		}
@@ -106,13 +106,13 @@ func TestWantsStored(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		{name: "many", view: many(nil, manyNames), o: Options{Demangle: report.Full}, want: true},
-		{name: "few", view: many(nil, manyNames-1), o: Options{Demangle: report.Full}},
-		{name: "stored", view: many(Stored(), manyNames), o: Options{Demangle: report.Full}},
-		{name: "json", view: many(nil, manyNames), o: Options{Style: JSON, Demangle: report.Full}, want: true},
-		{name: "gnu", view: many(nil, manyNames), o: Options{Style: GNU, Demangle: report.Full}},
-		{name: "simple", view: many(nil, manyNames), o: Options{Demangle: report.Simple}},
-		{name: "none", view: many(nil, manyNames), o: Options{Demangle: report.None}},
+		{name: "many", view: many(nil, manyNames), o: Options{Demangle: demangle.Full}, want: true},
+		{name: "few", view: many(nil, manyNames-1), o: Options{Demangle: demangle.Full}},
+		{name: "stored", view: many(Stored(), manyNames), o: Options{Demangle: demangle.Full}},
+		{name: "json", view: many(nil, manyNames), o: Options{Style: JSON, Demangle: demangle.Full}, want: true},
+		{name: "gnu", view: many(nil, manyNames), o: Options{Style: GNU, Demangle: demangle.Full}},
+		{name: "simple", view: many(nil, manyNames), o: Options{Demangle: demangle.Simple}},
+		{name: "none", view: many(nil, manyNames), o: Options{Demangle: demangle.None}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			obj, err := OpenID(test.view, buildid.New([]byte{1}), "x", &test.o)
@@ -151,15 +151,15 @@ func TestStoredNamesUsed(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		{name: "llvm", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.Full},
+		{name: "llvm", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: demangle.Full},
 			want: true},
-		{name: "json", by: mark(Stored().ID), o: Options{Style: JSON, Demangle: report.Full},
+		{name: "json", by: mark(Stored().ID), o: Options{Style: JSON, Demangle: demangle.Full},
 			want: true},
-		{name: "gnu", by: mark(Stored().ID), o: Options{Style: GNU, Demangle: report.Full}},
-		{name: "simple", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.Simple}},
-		{name: "none", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: report.None}},
+		{name: "gnu", by: mark(Stored().ID), o: Options{Style: GNU, Demangle: demangle.Full}},
+		{name: "simple", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: demangle.Simple}},
+		{name: "none", by: mark(Stored().ID), o: Options{Style: LLVM, Demangle: demangle.None}},
 		{name: "another revision", by: mark("llvm full 1"),
-			o: Options{Style: LLVM, Demangle: report.Full}},
+			o: Options{Style: LLVM, Demangle: demangle.Full}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestNamesRevision(t *testing.T) {
 	if version == nil {
 		t.Fatal("go.mod has no version of the demangler")
 	}
-	if want := fmt.Sprintf("%s.", version[1]); !strings.HasPrefix(report.NamesRevision, want) {
-		t.Errorf("NamesRevision is %s: the library is %s", report.NamesRevision, want)
+	if want := fmt.Sprintf("%s.", version[1]); !strings.HasPrefix(demangle.Revision, want) {
+		t.Errorf("NamesRevision is %s: the library is %s", demangle.Revision, want)
 	}
 }

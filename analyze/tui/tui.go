@@ -12,7 +12,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"symbolize/analyze/calltree"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -81,7 +81,7 @@ func (u *UI) fold() {
 	for i := range rows {
 		nodes[i] = rows[i].Node
 	}
-	u.labels = calltree.LookAlikes(u.stacks.Nodes, nodes, report.NewDemangler(report.Full))
+	u.labels = calltree.LookAlikes(u.stacks.Nodes, nodes, demangle.New(demangle.Full))
 	u.pages = []*page{u.functions(false)}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 )
@@ -264,7 +264,7 @@ func (f *mergeFn) ProcessElement(ctx context.Context, of Group, names func(*stri
 			continue
 		}
 		w, err := g.Write(ctx, answers, batch.Output{Dir: f.Night.Out, Formats: f.Night.Formats,
-			Demangler: func() *report.Demangler { return report.NewDemangler(report.Simple) }})
+			Demangler: func() *demangle.Demangler { return demangle.New(demangle.Simple) }})
 		if err != nil {
 			return errors.Join(err, answers.Close())
 		}

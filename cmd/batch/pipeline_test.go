@@ -14,7 +14,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/fixtures/nightbuild"
 	"symbolize/store"
 	"symbolize/store/db"
@@ -103,7 +103,7 @@ func TestPrism(t *testing.T) {
 			}
 			opts := batch.RunOptions{Session: n.session(), Parts: 5, By: g, Out: t.TempDir(),
 				Formats:   n.Formats,
-				Demangler: func() *report.Demangler { return report.NewDemangler(report.Simple) }}
+				Demangler: func() *demangle.Demangler { return demangle.New(demangle.Simple) }}
 			opts.Session.Keep = keep
 			var failed []string
 			opts.Hooks = &batch.Hooks{OnFailed: func(capture string, err error) {

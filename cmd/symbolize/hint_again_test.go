@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/bundlebuild"
@@ -226,9 +226,9 @@ func TestEveryHintFollowed(t *testing.T) {
 			slices.ContainsFunc(recordedAgain, func(a again) bool { return a.reason == why }) ||
 			slices.ContainsFunc(hintsLive, func(l hintLive) bool { return l.reason == why }) ||
 			strings.Contains(string(script), "follow '"+why.String()+"'")
-		c := report.Case{Reason: why, Object: &ingest.Object{ID: buildid.New(againID),
+		c := advice.Case{Reason: why, Object: &ingest.Object{ID: buildid.New(againID),
 			File: ingest.FileRef{Path: againPath}}}
-		if hinted := c.For() != ""; hinted != followed {
+		if hinted := c.Step() != ""; hinted != followed {
 			t.Errorf("%s: a hint: %t, a test that follows it: %t", why, hinted, followed)
 		}
 	}

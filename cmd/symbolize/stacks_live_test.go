@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/inspect"
-	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
@@ -204,7 +204,7 @@ func (l *liveStacks) checkNamed(t *testing.T, store string) {
 			t.Errorf("no frame has the build ID of %s, %s", name, id)
 		}
 	}
-	var x report.Coverage
+	var x advice.Coverage
 	out := l.run(t, "missing", "--store", store, "--trust-paths", "--format", "json",
 		l.in("stacks.raw"))
 	if err := json.Unmarshal([]byte(out), &x); err != nil {

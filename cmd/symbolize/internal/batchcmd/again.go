@@ -9,7 +9,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/texts"
@@ -72,7 +72,7 @@ func againOne(ctx context.Context, a *cli.App, s *analyze.Session, n *batch.Nigh
 	hooks := batchHooks(a, false)
 	hooks.Step, hooks.Done = progress.Step, progress.One
 	sum, err := n.Name(ctx, s, batch.RunOptions{Workers: jobs, Hooks: hooks,
-		Demangler: func() *report.Demangler { return report.NewDemangler(mode) }})
+		Demangler: func() *demangle.Demangler { return demangle.New(mode) }})
 	progress.Stop()
 	if sum != nil {
 		total.AddNight(sum)

@@ -15,8 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze"
+	"symbolize/analyze/advice"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
@@ -172,9 +173,9 @@ func (o *batchGroups) grouping() (g batch.Grouping, extensions []string, err err
 }
 
 // demangler returns the function that makes the demanglers of groups.
-func (o *batchGroups) demangler() (func() *report.Demangler, error) {
+func (o *batchGroups) demangler() (func() *demangle.Demangler, error) {
 	mode, err := cli.ParseDemangle(o.demangle, "simple")
-	return func() *report.Demangler { return report.NewDemangler(mode) }, err
+	return func() *demangle.Demangler { return demangle.New(mode) }, err
 }
 
 // defaultParts is into how many parts the locations of a batch are cut: those of one are in memory at
@@ -367,14 +368,14 @@ func batchHooks(a *cli.App, lenient bool) *batch.Hooks {
 		},
 		Facts: func(p *ingest.Profile) []byte {
 			var b bytes.Buffer
-			c := report.NewCoverage(p, report.CoverageOptions{})
+			c := advice.NewCoverage(p, advice.CoverageOptions{})
 			if err := texts.NewJSONEncoder(&b).Encode(c); err != nil {
 				panic(err) // no value in it fails
 			}
 			return b.Bytes()
 		},
 		OnFacts: func(facts []byte) {
-			var c report.Coverage
+			var c advice.Coverage
 			if json.Unmarshal(facts, &c) == nil {
 				a.Facts().Add(&c)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest/files"
@@ -294,7 +294,7 @@ func runBatchMerge(ctx context.Context, a *cli.App, o *batchMergeOptions, args [
 	}
 	d := demangler()
 	out := batch.Output{Dir: o.out, Formats: formats, Comment: note, Hooks: batchHooks(a, o.lenient),
-		Demangler: func() *report.Demangler { return d }}
+		Demangler: func() *demangle.Demangler { return d }}
 	err = batch.WriteAll(ctx, groups, answers, out, func(g *batch.Group, w *batch.Written) {
 		a.Facts().Captures += len(g.Collected)
 		for _, f := range w.Files {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/bpfmap"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/inspect"
-	"symbolize/analyze/report"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/input/container"
@@ -159,7 +159,7 @@ func functionsIn(ctx context.Context, a *App, o *InputOptions, paths []string,
 		if err != nil {
 			return err
 		}
-		d := report.NewDemangler(report.Simple)
+		d := demangle.New(demangle.Simple)
 		for i := range p.Names.Functions {
 			if !add(d.Name(p.Names.Functions[i].SystemName), "") {
 				break

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/resolve"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -225,8 +225,8 @@ func AddDemangle(cmd *cobra.Command, mode *string, byDefault string) {
 }
 
 // ParseDemangle reads --demangle; byDefault is the mode where it is not given.
-func ParseDemangle(mode, byDefault string) (report.Mode, error) {
-	return report.ParseMode(cmp.Or(mode, byDefault))
+func ParseDemangle(mode, byDefault string) (demangle.Mode, error) {
+	return demangle.ParseMode(cmp.Or(mode, byDefault))
 }
 
 // PIDs is a flag value: IDs of processes, or of threads, with commas between them, each

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -322,11 +322,11 @@ func (s *Session) Elsewhere(p *ingest.Profile) bool {
 }
 
 // Coverage is how much of a profile is named, and where from.
-func (s *Session) Coverage(p *ingest.Profile, count bool) *report.Coverage {
+func (s *Session) Coverage(p *ingest.Profile, count bool) *advice.Coverage {
 	state := s.State()
-	o := report.CoverageOptions{Count: count, Searched: state.Local != nil, Origin: state.Origin}
+	o := advice.CoverageOptions{Count: count, Searched: state.Local != nil, Origin: state.Origin}
 	if !s.App.hostOff() {
 		o.Replaced = local.Replaced
 	}
-	return report.NewCoverage(p, o)
+	return advice.NewCoverage(p, o)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/cmd/symbolize/internal/process"
 	"symbolize/cmd/symbolize/internal/summary"
 	"symbolize/ingest"
@@ -107,7 +107,7 @@ func (a *App) writeSummary(code int) int {
 }
 
 // AddCoverage enters a profile.
-func (a *App) AddCoverage(c *report.Coverage, captures int) {
+func (a *App) AddCoverage(c *advice.Coverage, captures int) {
 	a.outcome.run.Captures += captures
 	a.outcome.run.Add(c)
 	a.outcome.run.Profiles = append(a.outcome.run.Profiles, c)
@@ -121,7 +121,7 @@ func (s *Session) PrintWarnings(p *ingest.Profile) {
 	}
 	c := s.Coverage(p, false)
 	if p.Names == nil { // of a report that needs none: its frames are not unnamed
-		c.Frames, c.Domains, c.Missing = 0, nil, []report.Missing{}
+		c.Frames, c.Domains, c.Missing = 0, nil, []advice.Missing{}
 	}
 	s.App.AddCoverage(c, len(p.Meta.Captures))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"symbolize/analyze"
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/ingest"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
@@ -37,14 +37,14 @@ func (a *App) warning(w ingest.Warning, r rank) {
 
 // PrintAdvice prints the warnings for readers of reports by function.
 func (s *Session) PrintAdvice(p *ingest.Profile) {
-	for _, w := range report.Advice(p, s.Elsewhere(p)) {
+	for _, w := range advice.Warnings(p, s.Elsewhere(p)) {
 		s.App.warning(w, adviceRank)
 	}
 }
 
 // PrintOtherEvents prints the events that a report of one event leaves out.
 func (a *App) PrintOtherEvents(p *ingest.Profile, shown int) {
-	if others := report.OtherEvents(p, shown); len(others) > 0 {
+	if others := advice.OtherEvents(p, shown); len(others) > 0 {
 		a.Note(fmt.Sprintf("shown is the event %s; there are also: %s", p.Events[shown].Name,
 			strings.Join(others, ", ")))
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -202,7 +202,7 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 		if err != nil || id.Space() != buildid.GNU {
 			return nil, cli.Usagef("--build-id %q: it is 40 hexadecimal digits, or as many as the file has", text)
 		}
-		list = appendWanted(list, &report.Coverage{Missing: []report.Missing{{BuildID: id.String(),
+		list = appendWanted(list, &advice.Coverage{Missing: []advice.Missing{{BuildID: id.String(),
 			Reason: ingest.NotIndexed.String()}}})
 	}
 	if len(captures) == 0 {
@@ -216,25 +216,25 @@ func (o *fetchOptions) wanted(ctx context.Context, a *cli.App, captures []string
 			return err
 		}
 		a.PrintWarnings(p)
-		list = appendWanted(list, report.NewCoverage(p, report.CoverageOptions{Count: true}))
+		list = appendWanted(list, advice.NewCoverage(p, advice.CoverageOptions{Count: true}))
 		return nil
 	})
 	return list, err
 }
 
 // readList reads --list.
-func (o *fetchOptions) readList(a *cli.App) (*report.Coverage, error) {
+func (o *fetchOptions) readList(a *cli.App) (*advice.Coverage, error) {
 	in, err := a.OpenInput(o.list)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	var c report.Coverage
+	var c advice.Coverage
 	return &c, json.NewDecoder(in).Decode(&c)
 }
 
 // appendWanted appends the files with the missing symbols, each once.
-func appendWanted(list []wantedFile, c *report.Coverage) []wantedFile {
+func appendWanted(list []wantedFile, c *advice.Coverage) []wantedFile {
 	known := make(map[[2]string]bool)
 	for i := range list {
 		known[[2]string{list[i].BuildID, list[i].Kind}] = true

@@ -10,7 +10,7 @@ import (
 
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/buildid"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest/texts"
@@ -45,7 +45,7 @@ type mapChartOptions struct {
 
 	scale    *chart.Scale
 	kernelID buildid.ID // kernel parsed
-	mode     report.Mode
+	mode     demangle.Mode
 }
 
 // defaultSymbolRows is how many rows --symbols prints: a screenful.

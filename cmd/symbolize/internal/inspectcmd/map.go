@@ -14,8 +14,8 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/bpfmap"
 	"symbolize/analyze/chart"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/inspect"
-	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -175,7 +175,7 @@ func runSymbols(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	err = nameMap(ctx, a, o, bundles, func(opts input.Options) (p *ingest.Profile, err error) {
 		p, at, err = input.Addresses(ctx, m.Name, r.PCs(), opts)
 		return p, err
-	}, func(p *ingest.Profile, d *report.Demangler) (unplaced, all int) {
+	}, func(p *ingest.Profile, d *demangle.Demangler) (unplaced, all int) {
 		r.Name(p, at, d)
 		return r.Unplaced(), len(r.Rows)
 	})
@@ -192,7 +192,7 @@ func runStacks(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 	err := nameMap(ctx, a, o, paths, func(opts input.Options) (p *ingest.Profile, err error) {
 		r, p, err = m.Stacks(ctx, opts, a)
 		return p, err
-	}, func(p *ingest.Profile, d *report.Demangler) (unplaced, all int) {
+	}, func(p *ingest.Profile, d *demangle.Demangler) (unplaced, all int) {
 		r.Name(p, d)
 		return r.Unplaced(), r.NumFrames()
 	})
@@ -206,7 +206,7 @@ func runStacks(ctx context.Context, a *cli.App, o *mapOptions, m *bpfmap.Dump,
 // the named profile, and returns how many addresses of all are in no known kernel.
 func nameMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string,
 	locate func(input.Options) (*ingest.Profile, error),
-	use func(*ingest.Profile, *report.Demangler) (unplaced, all int)) error {
+	use func(*ingest.Profile, *demangle.Demangler) (unplaced, all int)) error {
 	bundles, _ := analyze.SplitBundles(paths)
 	inputs := cli.InputOptions{With: o.with, Kallsyms: o.kallsyms, Bundles: bundles,
 		NoLocal: o.noLocal, Remote: o.remote}
@@ -223,7 +223,7 @@ func nameMap(ctx context.Context, a *cli.App, o *mapOptions, paths []string,
 		return err
 	}
 	a.PrintWarnings(p)
-	if n, all := use(p, report.NewDemangler(o.mode)); n > 0 {
+	if n, all := use(p, demangle.New(o.mode)); n > 0 {
 		a.Warn(fmt.Sprintf("%d of %d addresses are not placed in a kernel: a dump has no addresses of its boot",
 			n, all), "--kallsyms FILE has them: a copy of /proc/kallsyms, read as root in that boot")
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/analyze"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/filter"
-	"symbolize/analyze/report"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/buildid"
@@ -30,8 +30,8 @@ type filterOptions struct {
 	exact    bool
 	summary  string
 
-	kernelID buildid.ID  // kernel parsed
-	mode     report.Mode // demangle parsed
+	kernelID buildid.ID    // kernel parsed
+	mode     demangle.Mode // demangle parsed
 }
 
 const filterLong = `filter copies its input to standard output and adds names to the code addresses in it, from the

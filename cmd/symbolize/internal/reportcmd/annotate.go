@@ -17,8 +17,8 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/code"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/disasm"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/suggest"
@@ -45,7 +45,7 @@ type annotateOptions struct {
 
 	captures []string
 	patterns []code.Pattern
-	mode     report.Mode     // demangle parsed
+	mode     demangle.Mode   // demangle parsed
 	writing  disasm.Syntax   // syntax parsed
 	shown    annotate.Layers // layers parsed
 }
@@ -200,7 +200,7 @@ func (o *annotateOptions) annotate(ctx context.Context, s *cli.Session) error {
 	}
 	opts := annotate.Options{
 		Event: s.Event(p), Count: o.count, Children: o.children, Limit: max(o.limit, 0), Image: o.image,
-		Syntax: o.writing, Demangler: report.NewDemangler(o.mode),
+		Syntax: o.writing, Demangler: demangle.New(o.mode),
 	}
 	chooser := finder.Chooser(p, o.patterns, opts.Demangler)
 	if len(o.patterns) > 0 {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/diff"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -188,7 +188,7 @@ func (o *flamegraphOptions) graph(a *cli.App, s *cli.Session, p *ingest.Profile)
 }
 
 // pageCoverage is the coverage in a page, without the list of objects, which the page has itself.
-func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *report.Coverage {
+func pageCoverage(s *cli.Session, p *ingest.Profile, count bool) *advice.Coverage {
 	c := s.Coverage(p, count)
 	c.Objects = nil
 	return c

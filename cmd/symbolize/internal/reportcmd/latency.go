@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"symbolize/analyze/chart"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -93,7 +93,7 @@ func (l *latencies) finish(a *cli.App, c *input.Capture, p *ingest.Profile) {
 			"record single waits: perf record --off-cpu --off-cpu-thresh 0")
 	}
 	mode, _ := cli.ParseDemangle("", "simple")
-	d := report.NewDemangler(mode)
+	d := demangle.New(mode)
 	for i := range l.worst {
 		x := &l.worst[i]
 		for _, at := range x.at {

@@ -8,8 +8,8 @@ import (
 	"symbolize/analyze/annotate"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/code"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/flame"
-	"symbolize/analyze/report"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -24,7 +24,7 @@ type pageOptions struct {
 	graph     func(*ingest.Profile) *flame.Graph
 	keep      ingest.Keep
 	count     bool
-	demangler *report.Demangler
+	demangler *demangle.Demangler
 	code      bool // whether the page has the code of captures without names of their own
 	sourceDir []string
 	view      string // flame.Graph.View, which needs times

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
@@ -18,7 +18,7 @@ type reportOptions struct {
 	demangle  string
 	sourceDir []string
 
-	mode report.Mode // demangle parsed
+	mode demangle.Mode // demangle parsed
 }
 
 const reportLong = `report writes one HTML page about captures that loads nothing: what was recorded and where, the
@@ -66,6 +66,6 @@ func runReport(ctx context.Context, a *cli.App, o *reportOptions, paths []string
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session,
 		captures []string) error {
 		return writePage(ctx, s, captures, o.output, pageOptions{keep: o.Keep, count: o.count,
-			code: true, sourceDir: o.sourceDir, demangler: report.NewDemangler(o.mode)})
+			code: true, sourceDir: o.sourceDir, demangler: demangle.New(o.mode)})
 	})
 }

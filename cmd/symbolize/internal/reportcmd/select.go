@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"symbolize/analyze/calltree"
+	"symbolize/analyze/demangle"
 	"symbolize/analyze/diff"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/cmd/symbolize/internal/suggest"
@@ -155,7 +155,7 @@ func (o *selectOptions) parse(keep *ingest.Keep) (err error) {
 		return err
 	}
 	mode, err := cli.ParseDemangle(o.demangle, "simple")
-	o.parsed.Count, o.parsed.Demangler = o.count, report.NewDemangler(mode)
+	o.parsed.Count, o.parsed.Demangler = o.count, demangle.New(mode)
 	return err
 }
 

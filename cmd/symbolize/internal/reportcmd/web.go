@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 )
@@ -23,7 +23,7 @@ type webOptions struct {
 	sourceDir []string
 	demangle  string
 
-	mode report.Mode // demangle parsed
+	mode demangle.Mode // demangle parsed
 }
 
 const webLong = `web serves the page of report about captures or profiles. It listens on 127.0.0.1 only, prints the
@@ -75,7 +75,7 @@ func runWeb(ctx context.Context, a *cli.App, o *webOptions, paths []string) erro
 	defer ln.Close()
 	return a.WithSession(ctx, &o.InputOptions, paths, func(s *cli.Session, captures []string) error {
 		g, err := makePage(ctx, s, captures, pageOptions{keep: o.Keep, code: true,
-			sourceDir: o.sourceDir, demangler: report.NewDemangler(o.mode)})
+			sourceDir: o.sourceDir, demangler: demangle.New(o.mode)})
 		if err != nil {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/pgo"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -78,8 +78,8 @@ func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object i
 	}
 	if s.NoAddress > 0 && object != pgo.All {
 		o := &counts.Objects[object]
-		c := report.Case{Reason: o.Reason, Object: o.Object, Captures: p.Meta.Captures}
+		c := advice.Case{Reason: o.Reason, Object: o.Object, Captures: p.Meta.Captures}
 		r.a.Warn(fmt.Sprintf("%s samples are left out: their offsets have no address: %s",
-			table.Thousands(s.NoAddress), o.Reason), c.For())
+			table.Thousands(s.NoAddress), o.Reason), c.Step())
 	}
 }

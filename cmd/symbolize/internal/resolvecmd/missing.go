@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -85,8 +85,8 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 			return err
 		}
 		s.PrintWarnings(p)
-		if s.Elsewhere(p) && report.FromHost(p) != "" {
-			a.Note(report.FromHost(p))
+		if s.Elsewhere(p) && advice.FromHost(p) != "" {
+			a.Note(advice.FromHost(p))
 		}
 		return a.WriteOutput(o.Output, false, func(w io.Writer) error {
 			if o.by != "" {
@@ -106,7 +106,7 @@ func runMissing(ctx context.Context, a *cli.App, o *missingOptions, paths []stri
 type part struct {
 	Value   string  `json:"value"`
 	Percent float64 `json:"samples_percent"`
-	*report.Coverage
+	*advice.Coverage
 }
 
 // partsFacts is the JSON of --by.

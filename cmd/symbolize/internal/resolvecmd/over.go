@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/batch"
-	"symbolize/analyze/report"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
@@ -18,7 +18,7 @@ import (
 )
 
 // missingOver has the missing objects of many captures, which are read one after another. Its JSON
-// names are those of report.Coverage, which `fetch --list` reads.
+// names are those of advice.Coverage, which `fetch --list` reads.
 type missingOver struct {
 	Captures int           `json:"profiles"`
 	Samples  uint64        `json:"samples"`
@@ -28,7 +28,7 @@ type missingOver struct {
 
 // overMissing is an object that lacks names for one reason.
 type overMissing struct {
-	report.Missing
+	advice.Missing
 	Captures int    `json:"profiles"`
 	Hosts    int    `json:"hosts"`               // 0 where captures do not name theirs
 	First    string `json:"first_day,omitempty"` // of the captures that have a clock, in UTC
@@ -75,7 +75,7 @@ func runMissingOver(ctx context.Context, a *cli.App, o *missingOptions, args []s
 }
 
 // add adds the missing objects of one capture. Shares of its frames mean nothing for all captures.
-func (m *missingOver) add(rows map[overKey]*overMissing, p *ingest.Profile, c *report.Coverage) {
+func (m *missingOver) add(rows map[overKey]*overMissing, p *ingest.Profile, c *advice.Coverage) {
 	m.Captures++
 	m.Samples += c.Samples
 	day := ""

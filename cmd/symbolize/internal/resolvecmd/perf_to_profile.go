@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/texts"
@@ -75,7 +75,7 @@ func (o *convertOptions) run(ctx context.Context, a *cli.App) error {
 	return a.WithProfile(ctx, &o.InputOptions, []string{o.input},
 		func(s *cli.Session, p *ingest.Profile) error {
 			r := &resolveRun{a: a, o: &resolveOptions{format: cli.Pprof}, s: s,
-				demangler: report.NewDemangler(report.Simple)}
+				demangler: demangle.New(demangle.Simple)}
 			var b bytes.Buffer
 			if err := r.encode(&b, p); err != nil {
 				return err

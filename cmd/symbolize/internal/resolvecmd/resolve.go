@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
@@ -29,8 +29,8 @@ type resolveOptions struct {
 	srcline     bool
 	object      string
 
-	mode   report.Mode // demangle parsed
-	chosen bool        // --format, -o or --each is given
+	mode   demangle.Mode // demangle parsed
+	chosen bool          // --format, -o or --each is given
 }
 
 const resolveLong = `resolve reads captures, joins their addresses with the store by build ID, and writes a profile with
@@ -178,7 +178,7 @@ func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []stri
 		return err
 	}
 	defer s.Close()
-	r := &resolveRun{a: a, o: o, s: s, demangler: report.NewDemangler(o.mode), screen: screen}
+	r := &resolveRun{a: a, o: o, s: s, demangler: demangle.New(o.mode), screen: screen}
 	return cmp.Or(r.run(ctx, paths, outputs), r.below)
 }
 

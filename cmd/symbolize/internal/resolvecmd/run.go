@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/columns"
-	"symbolize/analyze/report"
+	"symbolize/analyze/demangle"
+	"symbolize/analyze/export"
 	"symbolize/analyze/resolve"
 	"symbolize/analyze/table"
 	"symbolize/cmd/symbolize/internal/cli"
@@ -28,7 +30,7 @@ type resolveRun struct {
 	a         *cli.App
 	o         *resolveOptions
 	s         *cli.Session
-	demangler *report.Demangler
+	demangler *demangle.Demangler
 	screen    bool // print the heaviest functions on the terminal in place of a profile
 
 	below error // --min-resolved was not met
@@ -133,12 +135,12 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 	case cli.Folded:
 		event := r.s.Event(p)
 		r.a.PrintOtherEvents(p, event)
-		return report.Folded(w, p, report.FoldedOptions{
+		return export.Folded(w, p, export.FoldedOptions{
 			Event: event, Count: r.o.count, Annotate: r.o.annotate, Addresses: r.o.addresses,
 			PID: r.o.Keep.PID, Demangler: r.demangler,
 		})
 	case cli.JSON:
-		return report.JSON(w, p, r.demangler)
+		return export.JSON(w, p, r.demangler)
 	case cli.AutoFDO:
 		return r.autoFDO(w, p)
 	case cli.Preagg:
@@ -154,7 +156,7 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 
 // autoFDO writes the branches in one object.
 func (r *resolveRun) autoFDO(w io.Writer, p *ingest.Profile) error {
-	stats, err := report.AutoFDO(w, p, r.o.object)
+	stats, err := export.AutoFDO(w, p, r.o.object)
 	if err != nil {
 		if len(stats.Objects) > 0 {
 			err = texts.WithHint(err, "branches are in %s", strings.Join(stats.Objects, ", "))
@@ -207,9 +209,9 @@ func (r *resolveRun) script(ctx context.Context, paths, outputs []string) error 
 func (r *resolveRun) replay(ctx context.Context, w io.Writer, c *input.Capture,
 	p *ingest.Profile) error {
 	symbol, failed := r.s.Symbols(ctx)
-	err := report.Script(w, p, func(f func(*input.ReplaySample) error) error {
+	err := export.Script(w, p, func(f func(*input.ReplaySample) error) error {
 		return c.Replay(ctx, f)
-	}, report.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p), Payloads: true,
+	}, export.ScriptOptions{Demangler: r.demangler, Chains: chains(c.PerfData(), p), Payloads: true,
 		Symbol: symbol, Lines: r.o.srcline})
 	return errors.Join(err, failed())
 }
@@ -253,7 +255,7 @@ func (r *resolveRun) summarize(p *ingest.Profile) error {
 }
 
 // belowMinimum is the error of a profile with fewer names than --min-resolved.
-func belowMinimum(captures string, c *report.Coverage, min float64) error {
+func belowMinimum(captures string, c *advice.Coverage, min float64) error {
 	err := fmt.Errorf("%s: %.2f%% of the samples are named by their innermost frame, "+
 		"--min-resolved asks for %v%%",
 		captures, c.Named, min)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/ingest/texts"
 	"symbolize/store/remote"
 )
@@ -36,7 +36,7 @@ type Run struct {
 	// Batch has the counts of a batch, nil of other commands.
 	Batch any `json:"batch,omitempty"`
 	// Profiles are the profiles by themselves; a batch's are not listed.
-	Profiles []*report.Coverage `json:"profiles,omitempty"`
+	Profiles []*advice.Coverage `json:"profiles,omitempty"`
 }
 
 // Kind counts the frames of one kind of code.
@@ -63,7 +63,7 @@ type Gap struct {
 
 // Add adds the counts of a profile, but for its captures. It is not safe for use by several
 // goroutines.
-func (r *Run) Add(c *report.Coverage) {
+func (r *Run) Add(c *advice.Coverage) {
 	r.Samples += c.Samples
 	r.Frames += c.Frames
 	r.Lost += c.Lost

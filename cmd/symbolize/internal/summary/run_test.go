@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"symbolize/analyze/report"
+	"symbolize/analyze/advice"
 	"symbolize/fixtures/golden"
 	"symbolize/fixtures/profilebuild"
 )
@@ -18,7 +18,7 @@ func example() *Run {
 	r := &Run{Command: `batch "run"`, Captures: 3, Failed: 1, Tables: 7, Seconds: 1.5, CPU: 2.25,
 		Memory: 1 << 20, Exit: 3, Finished: 1_790_000_000}
 	for range 2 {
-		r.Add(report.NewCoverage(profilebuild.EveryKind(), report.CoverageOptions{}))
+		r.Add(advice.NewCoverage(profilebuild.EveryKind(), advice.CoverageOptions{}))
 	}
 	return r
 }
@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	c := report.NewCoverage(profilebuild.EveryKind(), report.CoverageOptions{})
+	c := advice.NewCoverage(profilebuild.EveryKind(), advice.CoverageOptions{})
 	named, missing := uint64(0), uint64(0)
 	for _, d := range c.Domains {
 		named += d.NamedFrames
@@ -95,7 +95,7 @@ func TestMetrics(t *testing.T) {
 func TestGaps(t *testing.T) {
 	r := &Run{}
 	for i := range 3 * maxGaps {
-		r.Add(&report.Coverage{Missing: []report.Missing{
+		r.Add(&advice.Coverage{Missing: []advice.Missing{
 			{Object: strings.Repeat("x", i%700), BuildID: string(rune(i)), Reason: "not indexed", Frames: 1},
 			{Object: "heavy", Reason: "stripped", Frames: 5}}})
 	}
