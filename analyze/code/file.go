@@ -111,7 +111,7 @@ func (c *Finder) openFor(o *ingest.Object) *fileCode {
 		return copied
 	}
 	var others []string // files at the paths of the file
-	for _, name := range c.candidates(o, m) {
+	for _, name := range c.o.candidates(o, m) {
 		f, closer, why := openCode(name, o.ID)
 		if why == nil {
 			fc := &fileCode{file: f, closer: closer, manifest: m, unread: unread,
@@ -155,13 +155,13 @@ const maxOthers = 3
 
 // candidates are the possible paths of an object's file: the user's paths, the capture's
 // path, and the paths that the store's tables come from.
-func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
+func (opts *Options) candidates(o *ingest.Object, m *store.Manifest) []string {
 	var list []string
 	recorded := o.File.Path
 	if !path.IsAbs(recorded) {
 		recorded = ""
 	}
-	for _, name := range c.o.Paths {
+	for _, name := range opts.Paths {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
 			list = append(list, name)
 			continue
@@ -174,7 +174,7 @@ func (c *Finder) candidates(o *ingest.Object, m *store.Manifest) []string {
 			list = append(list, at, path.Join(at, "elf"))
 		}
 	}
-	if c.o.Recorded && recorded != "" && !o.File.Deleted {
+	if opts.Recorded && recorded != "" && !o.File.Deleted {
 		list = append(list, recorded)
 	}
 	for i := range m.Sources {

@@ -24,6 +24,8 @@ const (
 	d60 // in a file without a build ID
 	kernel
 	aOutside // outside of the segments of /bin/a
+	a00
+	a12
 )
 
 type row struct {
@@ -49,7 +51,8 @@ func testProfile(t *testing.T, rows ...row) (*ingest.Profile, store.View) {
 			{Kind: ingest.Kernel}},
 		Locations: []ingest.Location{a10: {Object: 0, Offset: 0x10}, a20: {Object: 1, Offset: 0x20},
 			b30: {Object: 2, Offset: 0x30}, b40: {Object: 2, Offset: 0x40}, c50: {Object: 3, Offset: 0x50},
-			d60: {Object: 4, Offset: 0x60}, kernel: {Object: 5, Offset: 1}, aOutside: {Object: 0, Offset: 0x9000}},
+			d60: {Object: 4, Offset: 0x60}, kernel: {Object: 5, Offset: 1}, aOutside: {Object: 0, Offset: 0x9000},
+			a00: {Object: 0, Offset: 0}, a12: {Object: 0, Offset: 0x12}},
 		Callers: make([]ingest.StackID, 1), Leaves: make([]ingest.LocationID, 1)}
 	for _, r := range rows {
 		s := ingest.Sample{Count: r.count}

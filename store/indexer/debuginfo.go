@@ -268,6 +268,11 @@ func (s *sources) dwarf(f *elf.File, base addr.Addr) {
 		size := uint64(sectionBytes(s.data, f, "debug_info"))
 		err := d.data.Walk(s.w.ix.ctx, workers, func(u *dwarf.Unit) error {
 			s.w.advance(u.Offset, size)
+			if f := s.w.ix.opts.Units; f != nil {
+				if err := f(u); err != nil {
+					return err
+				}
+			}
 			for i := range u.Lost {
 				if i < len(u.Problems) {
 					lost.add(u.Problems[i])

@@ -37,6 +37,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
+	"symbolize/ingest/object/dwarf"
 	"symbolize/store"
 	"symbolize/store/calltab"
 	"symbolize/store/symtab"
@@ -127,6 +128,10 @@ type Options struct {
 	// of its file; all is set if they are not known. Tables then hold no others: they
 	// serve one run, and belong into no store. It is called by several goroutines; nil is all.
 	Only func(m *store.Manifest) (addrs []addr.Addr, all bool)
+
+	// Units is called for each unit of debug information of a file as it is read, in order; of several
+	// files by several goroutines. Its error ends the reading of the file; nil for no calls.
+	Units func(*dwarf.Unit) error
 
 	// Progress is called periodically, never concurrently, and once at the end; nil for no calls.
 	Progress func(Progress)

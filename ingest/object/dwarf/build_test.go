@@ -95,14 +95,15 @@ func dumpUnit(b *strings.Builder, u *Unit) {
 			if in.Parent >= int32(i) {
 				fmt.Fprintf(b, "parent %d of %d\n", in.Parent, i)
 			}
-			fmt.Fprintf(b, "%s%s %x call %s:%d:%d\n", strings.Repeat(" ", int(in.Depth)+1),
-				named(in.Sub), in.Ranges, file(in.CallFile), in.CallLine, in.CallColumn)
+			fmt.Fprintf(b, "%s%s %x call %s:%d:%d%s\n", strings.Repeat(" ", int(in.Depth)+1),
+				named(in.Sub), in.Ranges, file(in.CallFile), in.CallLine, in.CallColumn,
+				discriminator(in.CallDiscriminator))
 		}
 	}
 	for _, s := range u.Sequences {
 		fmt.Fprintf(b, "seq %x", s.Range)
 		for _, r := range s.Rows {
-			fmt.Fprintf(b, " %x=%s:%d:%d", r.Addr, file(r.File), r.Line, r.Column)
+			fmt.Fprintf(b, " %x=%s:%d:%d%s", r.Addr, file(r.File), r.Line, r.Column, discriminator(r.Discriminator))
 		}
 		b.WriteByte('\n')
 	}
@@ -134,4 +135,12 @@ func checkData(t *testing.T, d *Data, want string) {
 	if got := trim(dump(t, d)); got != trim(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, trim(want))
 	}
+}
+
+// discriminator is the text of a discriminator, "" for none.
+func discriminator(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint("/", n)
 }

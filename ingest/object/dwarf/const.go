@@ -36,34 +36,35 @@ const (
 
 // Attributes that the walk reads. DWARF 5, table 7.5, and GNU extensions.
 const (
-	atSibling         = 0x01
-	atName            = 0x03
-	atStmtList        = 0x10
-	atLowPC           = 0x11
-	atHighPC          = 0x12
-	atLanguage        = 0x13
-	atCompDir         = 0x1b
-	atInline          = 0x20
-	atAbstractOrigin  = 0x31
-	atDeclFile        = 0x3a
-	atDeclLine        = 0x3b
-	atDeclaration     = 0x3c
-	atSpecification   = 0x47
-	atExtension       = 0x54
-	atRanges          = 0x55
-	atCallColumn      = 0x57
-	atCallFile        = 0x58
-	atCallLine        = 0x59
-	atLinkageName     = 0x6e
-	atStrOffsetsBase  = 0x72
-	atAddrBase        = 0x73
-	atRnglistsBase    = 0x74
-	atDWOName         = 0x76
-	atMIPSLinkageName = 0x2007
-	atGNUDWOName      = 0x2130
-	atGNUDWOID        = 0x2131
-	atGNURangesBase   = 0x2132
-	atGNUAddrBase     = 0x2133
+	atSibling          = 0x01
+	atName             = 0x03
+	atStmtList         = 0x10
+	atLowPC            = 0x11
+	atHighPC           = 0x12
+	atLanguage         = 0x13
+	atCompDir          = 0x1b
+	atInline           = 0x20
+	atAbstractOrigin   = 0x31
+	atDeclFile         = 0x3a
+	atDeclLine         = 0x3b
+	atDeclaration      = 0x3c
+	atSpecification    = 0x47
+	atExtension        = 0x54
+	atRanges           = 0x55
+	atCallColumn       = 0x57
+	atCallFile         = 0x58
+	atCallLine         = 0x59
+	atLinkageName      = 0x6e
+	atStrOffsetsBase   = 0x72
+	atAddrBase         = 0x73
+	atRnglistsBase     = 0x74
+	atDWOName          = 0x76
+	atMIPSLinkageName  = 0x2007
+	atGNUDWOName       = 0x2130
+	atGNUDWOID         = 0x2131
+	atGNUDiscriminator = 0x2136
+	atGNURangesBase    = 0x2132
+	atGNUAddrBase      = 0x2133
 )
 
 // Forms. DWARF 5, table 7.6, and GNU extensions.
@@ -144,9 +145,10 @@ const (
 	lnsSetEpilogueBegin = 11
 	lnsSetISA           = 12
 
-	lneEndSequence = 1
-	lneSetAddress  = 2
-	lneDefineFile  = 3
+	lneEndSequence      = 1
+	lneSetAddress       = 2
+	lneDefineFile       = 3
+	lneSetDiscriminator = 4
 
 	lnctPath           = 1
 	lnctDirectoryIndex = 2

@@ -20,7 +20,7 @@ var twoFiles = []dwarfbuild.LineFile{{Name: "a.c"}, {Name: "b.h", Dir: 1}}
 
 func TestLineVersions(t *testing.T) {
 	program := func(p *dwarfbuild.Prog) {
-		p.Set(0x1000).Row(0, 9).Column(3).Row(4, 1).File(2).Row(4, -3).End(8)
+		p.Set(0x1000).Row(0, 9).Column(3).Discriminator(5).Row(4, 1).File(2).Row(4, -3).End(8)
 		p.Set(0x1800).U8(13 + 5 + 14*2 + 1) // special: 2 on, 1 line further: line 2
 		p.U8(8)                             // const_add_pc: (255-13)/14 = 17
 		p.U8(9).U16(0x100)                  // fixed_advance_pc
@@ -31,7 +31,7 @@ func TestLineVersions(t *testing.T) {
 		b := lineUnit(dwarfbuild.LineTable{Version: version, Dirs: []string{"../inc"},
 			Files: twoFiles, Program: program, Is64: version == 3})
 		check(t, b, Options{}, `
-			seq {1000 1010} 1000=/src/a.c:10:0 1004=/src/a.c:11:3 1008=/inc/b.h:8:3
+			seq {1000 1010} 1000=/src/a.c:10:0 1004=/src/a.c:11:3/5 1008=/inc/b.h:8:3
 			seq {1802 1914} 1802=/src/a.c:2:0 1913=/src/a.c:2:0`)
 	}
 	for _, form := range []uint16{formString, formLineStrp, formStrp} {
@@ -40,7 +40,7 @@ func TestLineVersions(t *testing.T) {
 				Files:    append([]dwarfbuild.LineFile{{Name: "zero.c"}}, twoFiles...),
 				PathForm: form, MD5: md5, Program: program})
 			check(t, b, Options{}, `
-				seq {1000 1010} 1000=/cwd/a.c:10:0 1004=/cwd/a.c:11:3 1008=/src/inc/b.h:8:3
+				seq {1000 1010} 1000=/cwd/a.c:10:0 1004=/cwd/a.c:11:3/5 1008=/src/inc/b.h:8:3
 				seq {1802 1914} 1802=/cwd/a.c:2:0 1913=/cwd/a.c:2:0`)
 		}
 	}

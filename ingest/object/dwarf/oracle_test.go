@@ -334,8 +334,8 @@ func stdRows(t testing.TB, sd *stddwarf.Data) []string {
 				continue
 			}
 			for i, row := range rows[:len(rows)-1] {
-				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d", row.Address, rows[i+1].Address,
-					filepath.Clean(row.File.Name), row.Line, row.Column))
+				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d.%d", row.Address, rows[i+1].Address,
+					filepath.Clean(row.File.Name), row.Line, row.Column, row.Discriminator))
 			}
 			rows = rows[:0]
 		}
@@ -356,8 +356,8 @@ func ourRows(t testing.TB, d *Data) []string {
 				if row.File != NoFile {
 					name = string(AppendPath(nil, u.Files[row.File]))
 				}
-				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d", row.Addr, end, name, row.Line,
-					row.Column))
+				out = append(out, fmt.Sprintf("%x-%x %s:%d:%d.%d", row.Addr, end, name, row.Line,
+					row.Column, row.Discriminator))
 			}
 		}
 		return nil

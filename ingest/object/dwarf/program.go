@@ -14,6 +14,8 @@ type lineState struct {
 	file    uint64
 	line    uint64
 	column  uint64
+	// discriminator is of the next row only.
+	discriminator uint64
 }
 
 // runLines runs the line number program of the header in w.lines and appends its
@@ -98,6 +100,7 @@ func (l *lineRun) row() {
 		l.dead = !l.w.text.alive(l.st.address, l.st.address+1)
 	}
 	if l.dead {
+		l.st.discriminator = 0
 		return
 	}
 	row := Row{
@@ -105,7 +108,10 @@ func (l *lineRun) row() {
 		File:   l.w.fileNumber(l.st.file),
 		Line:   uint32(l.st.line),
 		Column: uint32(min(l.st.column, 1<<32-1)),
+
+		Discriminator: uint32(l.st.discriminator),
 	}
+	l.st.discriminator = 0
 	if n := len(res.rows); n > l.first {
 		switch last := &res.rows[n-1]; {
 		case row.Addr == last.Addr:
@@ -113,6 +119,7 @@ func (l *lineRun) row() {
 			return
 		case row.Addr < last.Addr && !l.w.text.alive(l.st.address, l.st.address+1):
 			l.finish()
+			l.st.discriminator = uint64(row.Discriminator)
 			l.row()
 			return
 		case row.Addr < last.Addr:
@@ -189,6 +196,8 @@ func (l *lineRun) extended(r *buf) {
 			l.st.address = r.sized(size)
 			l.st.opIndex = 0
 		}
+	case lneSetDiscriminator:
+		l.st.discriminator = r.uleb()
 	case lneDefineFile:
 		l.w.defineFile(r)
 	}

@@ -18,6 +18,7 @@ const (
 	slotCallFile
 	slotCallLine
 	slotCallColumn
+	slotDiscriminator
 	slotStmtList
 	slotCompDir
 	slotLanguage
@@ -94,6 +95,8 @@ func functionSlot(attr uint16) slot {
 		return slotCallLine
 	case atCallColumn:
 		return slotCallColumn
+	case atGNUDiscriminator:
+		return slotDiscriminator
 	}
 	return slotNone
 }

@@ -26,6 +26,7 @@ func TestInlineTree(t *testing.T) {
 				line := []attr{
 					{Attr: atCallLine, Form: formData2, Val: 300},
 					{Attr: atCallColumn, Form: formData1, Val: 7},
+					{Attr: atGNUDiscriminator, Form: formData1, Val: 4},
 				}
 				u.Root.Add(a, c, sub(name("main"), low(0x1000), addrAt(atHighPC, 0x1080)).Add(
 					inl(a, append(line, low(0x1010), addrAt(atHighPC, 0x1040))...).Add(
@@ -37,7 +38,7 @@ func TestInlineTree(t *testing.T) {
 					u.Root.Add(fn("length", 0x2000, 0x10))
 				}
 				want := `main [{1000 1080}]
-					a [{1010 1040}] call ?:300:7
+					a [{1010 1040}] call ?:300:7/4
 					c [{1020 1030}] call ?:8:0
 					c [{1050 1060}] call ?:9:0
 					`

@@ -65,6 +65,8 @@ type Inline struct {
 	Ranges     []addr.Range
 
 	fn int32 // index into Unit.Functions
+
+	CallDiscriminator uint32 // of the line of the call, as Row.Discriminator
 }
 
 // A File is a source file in parts; AppendPath puts them together.
@@ -90,6 +92,8 @@ type Row struct {
 	File   uint32 // index into Unit.Files, or NoFile
 	Line   uint32
 	Column uint32
+	// Discriminator distinguishes blocks of code with one line, 0 if the producer gave it none.
+	Discriminator uint32
 }
 
 func (u *Unit) reset() {

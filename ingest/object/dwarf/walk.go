@@ -436,6 +436,8 @@ func (w *walker) inlined(ab *abbrev, r *buf, top frame, at uint64) frame {
 		CallColumn: v.uint32(slotCallColumn),
 		Ranges:     res.slab.keep(w.ranges),
 		fn:         top.fn,
+
+		CallDiscriminator: v.uint32(slotDiscriminator),
 	}
 	if v.has(slotCallFile) {
 		in.CallFile = w.fileNumber(v.val[slotCallFile])

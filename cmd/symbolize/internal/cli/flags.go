@@ -35,6 +35,7 @@ const (
 	Gecko      = "gecko" // of the Firefox Profiler
 	AutoFDO    = "autofdo"
 	Preagg     = "preagg" // pre-aggregated, of BOLT
+	LLVM       = "llvm-profile"
 	OTLP       = "otlp"
 	OTLPJSON   = "otlp-json"
 	Parquet    = "parquet"
@@ -42,7 +43,7 @@ const (
 
 // Extensions are the ends of file names, by format.
 var Extensions = map[string]string{
-	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg",
+	Pprof: ".pb.gz", Folded: ".folded", JSON: ".json", Script: ".txt", AutoFDO: ".afdo", Preagg: ".preagg", LLVM: ".llvmprof",
 	OTLP: ".otlp", OTLPJSON: ".otlp.json", Parquet: ".parquet",
 	Text: ".txt", HTML: ".html", SVG: ".svg", Speedscope: ".speedscope.json", Gecko: ".gecko.json",
 }

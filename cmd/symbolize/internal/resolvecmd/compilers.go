@@ -1,15 +1,21 @@
 package resolvecmd
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"symbolize/analyze"
 	"symbolize/analyze/advice"
+	"symbolize/analyze/code"
 	"symbolize/analyze/pgo"
 	"symbolize/analyze/table"
 	"symbolize/ingest"
+	"symbolize/ingest/object/dwarf"
 	"symbolize/ingest/texts"
+	"symbolize/store/indexer"
 )
 
 // allObjects is the word of --object for all of them.
@@ -82,4 +88,33 @@ func (r *resolveRun) noteCounts(p *ingest.Profile, counts *pgo.Profile, object i
 		r.a.Warn(fmt.Sprintf("%s samples are left out: their offsets have no address: %s",
 			table.Thousands(s.NoAddress), o.Reason), c.Step())
 	}
+}
+
+// llvmProfile writes the sample profile of one object for clang.
+func (r *resolveRun) llvmProfile(ctx context.Context, w io.Writer, p *ingest.Profile) error {
+	event := r.s.Event(p)
+	r.a.PrintOtherEvents(p, event)
+	counts := pgo.New(p, r.s.View(), event)
+	object, err := counts.Find(r.o.object)
+	if err != nil {
+		return hintObjects(err, counts)
+	}
+	sites := counts.Sites(object, pgo.Packed)
+	if err := r.visitUnits(ctx, counts.Objects[object].Object, sites.Unit); err != nil {
+		return err
+	}
+	err = sites.WriteLLVM(w)
+	r.noteCounts(p, counts, object, sites.Stats())
+	if sites.NoLine > 0 {
+		r.a.Warn(table.Thousands(sites.NoLine)+" samples are left out: the debug information has no line for them", "")
+	}
+	return err
+}
+
+// visitUnits reads the debug information of an object.
+func (r *resolveRun) visitUnits(ctx context.Context, o *ingest.Object, visit func(*dwarf.Unit) error) error {
+	_, with := analyze.SplitBundles(r.s.Options.With)
+	opts := code.Options{View: r.s.View(), Paths: slices.Concat(with, r.s.Options.Symfs),
+		Recorded: r.a.Local(nil, r.s.Options.NoLocal) != nil}
+	return opts.VisitUnits(ctx, o, indexer.Options{Workers: r.s.Options.Jobs}, visit)
 }

@@ -77,7 +77,7 @@ func (o *convertOptions) run(ctx context.Context, a *cli.App) error {
 			r := &resolveRun{a: a, o: &resolveOptions{format: cli.Pprof}, s: s,
 				demangler: demangle.New(demangle.Simple)}
 			var b bytes.Buffer
-			if err := r.encode(&b, p); err != nil {
+			if err := r.encode(ctx, &b, p); err != nil {
 				return err
 			}
 			if err := r.summarize(p); err != nil {

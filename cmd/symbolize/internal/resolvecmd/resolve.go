@@ -39,7 +39,7 @@ capture --stacks, or a dump of BPF stack maps: of bpftool, bpftrace, systing or 
 Several captures become one profile; --each writes one for each. The coverage is printed on stderr.
 
 The format is --format, else it follows from the name of the -o file (.pb.gz, .folded, .json, .txt
-for the layout of perf script, .afdo, .preagg, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
+for the layout of perf script, .afdo, .preagg, .llvmprof, .otlp and .otlp.json for OpenTelemetry, .parquet for queries in
 SQL), else pprof. On a terminal, without -o and --format, the heaviest functions are printed, as by
 top. Profiles of OpenTelemetry are copied to such files with names added.
 
@@ -91,8 +91,8 @@ func (o *resolveOptions) addFlags(cmd *cobra.Command) {
 	fs.BoolVar(&o.srcline, "srcline", false,
 		"script: print the source file and line of each frame below it, as perf script -F +srcline")
 	fs.StringVar(&o.object, "object", "",
-		"autofdo, preagg: the program or library, by `NAME`, path or build ID; preagg: or all (default: the\n"+
-			"one with most branches or samples)")
+		"of a format for compilers: the program or library, by `NAME`, path or build ID; preagg: or all\n"+
+			"(default: the one with most branches or samples)")
 	fs.BoolVar(&o.NoInlines, "no-inlines", false,
 		"leave out inlined calls; lines are then those of the calls")
 	o.AddNoCommand(fs, false)
@@ -112,7 +112,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 	}
 	o.Branches = formatBranches[o.format]
 	if o.object != "" && o.Branches == input.NoBranches {
-		return cli.Usagef("--object: of --format autofdo and preagg only")
+		return cli.Usagef("--object: of --format autofdo, preagg and llvm-profile only")
 	}
 	if o.srcline && o.format != cli.Script {
 		return cli.Usagef("--srcline: of --format script only")
@@ -135,7 +135,7 @@ func (o *resolveOptions) validate(args []string) (err error) {
 
 // formatBranches is how the formats for compilers use branch stacks.
 var formatBranches = map[string]input.BranchMode{
-	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces,
+	cli.AutoFDO: input.BranchRuns, cli.Preagg: input.BranchTraces, cli.LLVM: input.BranchTraces,
 }
 
 // otlp reports whether the format is one of OpenTelemetry.
@@ -150,13 +150,13 @@ func (o *resolveOptions) binary() bool {
 // perf script, JSON all, since programs read it.
 var formatDemangle = map[string]string{
 	cli.Pprof: "simple", cli.Folded: "simple", cli.Script: "templates", cli.JSON: "full",
-	cli.AutoFDO: "none", cli.Preagg: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
+	cli.AutoFDO: "none", cli.Preagg: "none", cli.LLVM: "none", cli.OTLP: "simple", cli.OTLPJSON: "simple",
 	cli.Parquet: "simple",
 }
 
 // resolveFormats are the formats of resolve.
 var resolveFormats = []string{cli.Pprof, cli.Folded, cli.JSON, cli.Script, cli.AutoFDO, cli.Preagg,
-	cli.OTLP, cli.OTLPJSON, cli.Parquet}
+	cli.LLVM, cli.OTLP, cli.OTLPJSON, cli.Parquet}
 
 func runResolve(ctx context.Context, a *cli.App, o *resolveOptions, paths []string) error {
 	named := paths

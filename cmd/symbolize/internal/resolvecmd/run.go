@@ -99,7 +99,7 @@ func (r *resolveRun) write(ctx context.Context, p *ingest.Profile, output string
 		return r.summarize(p)
 	}
 	err := r.a.WriteOutput(output, r.o.binary(), func(w io.Writer) error {
-		return r.encode(w, p)
+		return r.encode(ctx, w, p)
 	})
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *resolveRun) dropInlines(p *ingest.Profile) {
 }
 
 // encode writes the result in the requested format.
-func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
+func (r *resolveRun) encode(ctx context.Context, w io.Writer, p *ingest.Profile) error {
 	switch r.o.format {
 	case cli.Folded:
 		event := r.s.Event(p)
@@ -145,6 +145,8 @@ func (r *resolveRun) encode(w io.Writer, p *ingest.Profile) error {
 		return r.autoFDO(w, p)
 	case cli.Preagg:
 		return r.preagg(w, p)
+	case cli.LLVM:
+		return r.llvmProfile(ctx, w, p)
 	case cli.Parquet:
 		return columns.Write(w, p, columns.Options{Demangler: r.demangler})
 	}
