@@ -130,10 +130,20 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Accepted manifests survive being written.
-		again, err := DecodeManifest("again", EncodeManifest(m))
-		if err != nil || !bytes.Equal(EncodeManifest(again), EncodeManifest(m)) {
-			t.Fatalf("second decoding: %v", err)
+		if m.ID.IsZero() || len(b) > MaxManifest || len(m.Sources) > MaxSources ||
+			len(m.OtherLayouts) > maxOtherLayouts || len(m.VDSO) > maxVDSOs || len(m.RefSyms) > maxRefSyms {
+			t.Fatalf("limits: %+v", m)
+		}
+		for i := range m.Sources {
+			if s := &m.Sources[i]; s.Kind >= endOfKinds {
+				t.Fatalf("source %d has kind %d", i, s.Kind)
+			}
+		}
+		// Accepted manifests survive being written: in all fields, and in the same bytes.
+		written := EncodeManifest(m)
+		again, err := DecodeManifest("again", written)
+		if err != nil || !reflect.DeepEqual(again, m) || !bytes.Equal(EncodeManifest(again), written) {
+			t.Fatalf("second decoding: %+v, %v\nwant %+v", again, err, m)
 		}
 	})
 }

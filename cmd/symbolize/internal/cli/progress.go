@@ -16,6 +16,9 @@ import (
 // progressDelay is the time without a progress bar: short runs would only make it flicker.
 const progressDelay = 300 * time.Millisecond
 
+// barWidth is the width of a bar with its numbers, in columns.
+const barWidth = 72
+
 // logEvery is the least time between two lines about progress off a terminal.
 const logEvery = 30 * time.Second
 
@@ -60,7 +63,7 @@ type Bar struct {
 func NewBar(w io.Writer, verb, parts string, note func(string)) *Bar {
 	pr := &Bar{verb: verb, parts: parts, note: note, log: newPace(), start: time.Now()}
 	if w != nil {
-		pr.options = []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(40)}
+		pr.options = []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithWidth(barWidth)}
 	}
 	return pr
 }
@@ -139,7 +142,7 @@ type Steps struct {
 func NewSteps(w io.Writer, note func(string)) *Steps {
 	p := &Steps{note: note, log: newPace()}
 	if w != nil {
-		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
+		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(barWidth))
 	}
 	return p
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -11,27 +13,41 @@ import (
 	"symbolize/store/indexer"
 )
 
-// TestProgress draws a bar on an output that is declared a terminal, and removes it.
+// TestIndexBar draws a bar on an output that is declared a terminal, after progressDelay, and
+// removes it.
 func TestIndexBar(t *testing.T) {
-	var stderr bytes.Buffer
-	pr := NewBar(&stderr, "index", "objects", nil)
-	pr.Update()(indexer.Progress{Objects: 3})
-	if pr.p != nil {
-		t.Error("a bar before progressDelay")
-	}
-	pr.Stop()
-
-	pr = NewBar(&stderr, "index", "objects", nil)
-	pr.start = time.Now().Add(-2 * progressDelay)
-	pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
-	pr.Update()(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
-	pr.Update()(indexer.Progress{Objects: 4, Done: 4, Size: 4 << 20, Bytes: 3 << 20})
-	pr.Stop()
-	for _, want := range []string{"index", "3.0MiB / 4.0MiB, 4/4 objects"} {
-		if got := stderr.String(); !strings.Contains(got, want) {
-			t.Errorf("drew %q, want %q in it", got, want)
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		pr := NewBar(&stderr, "index", "objects", nil)
+		pr.options = append(pr.options, mpb.WithAutoRefresh()) // the buffer is no terminal
+		update := pr.Update()
+		time.Sleep(progressDelay - 1)
+		update(indexer.Progress{Objects: 3})
+		if pr.p != nil {
+			t.Error("a bar before progressDelay")
 		}
-	}
+		time.Sleep(1)
+		update(indexer.Progress{Objects: 3, Done: 1, Size: 3 << 20, Bytes: 1 << 20})
+		time.Sleep(time.Second) // the bar is drawn meanwhile
+		update(indexer.Progress{Objects: 4, Done: 3, Size: 4 << 20, Bytes: 3 << 20})
+		pr.Stop()
+		var drawn []string
+		for line := range strings.Lines(stderr.String()) {
+			line = line[strings.LastIndexAny(line, "\r\x1b")+1:]
+			if at := strings.Index(line, "index "); at >= 0 {
+				drawn = append(drawn, strings.TrimSpace(line[at:]))
+			}
+		}
+		want := []string{"index  [==========>----------------------]  1.0MiB / 3.0MiB, 1/3 objects",
+			"index  [========================>--------]  3.0MiB / 4.0MiB, 3/4 objects"}
+		const cleared = "\x1b[1A\x1b[J"
+		if drawn = slices.Compact(drawn); !slices.Equal(drawn, want) || !strings.HasSuffix(stderr.String(), cleared) {
+			t.Errorf("drew %q, want %q; all: %q", drawn, want, stderr.String())
+		}
+	})
+}
+
+func TestNoBar(t *testing.T) {
 	var none *Bar
 	none.Stop()
 	if none.Update() != nil {
