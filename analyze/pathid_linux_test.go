@@ -9,7 +9,10 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/analyze"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
+	"symbolize/store/indexer"
 	"symbolize/store/local"
 )
 
@@ -18,10 +21,7 @@ import (
 func TestPprofPaths(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "fixed")
-	b, err := os.ReadFile("../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../fixtures/objects/bin/fixed")
 	if err := os.WriteFile(program, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestPprofPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := &local.Options{Host: true, DebugRoots: []string{}}
-	store := newStore(t, dir)
+	store := storebuild.New(t, indexer.Options{}, dir)
 	for _, tc := range []struct {
 		name string
 		opts analyze.Options

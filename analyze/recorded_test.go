@@ -2,13 +2,13 @@ package analyze_test
 
 import (
 	"debug/elf"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/analyze"
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 )
@@ -41,9 +41,7 @@ func TestRecordedSymbols(t *testing.T) {
 	}
 	b.Files2(files...)
 	path := filepath.Join(t.TempDir(), "perf.data")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b.Bytes())
 	s, err := analyze.Open(t.Context(), analyze.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -115,9 +113,7 @@ func TestRecordedKinds(t *testing.T) {
 			b.Files()
 		}
 		path := filepath.Join(t.TempDir(), "perf.data")
-		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b.Bytes())
 		s, err := analyze.Open(t.Context(), analyze.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -166,9 +162,7 @@ func TestRecordedSymbolsYield(t *testing.T) {
 	b.Files2(perfbuild.SymbolFile{Path: "/bin/bare", Type: 2, Addr: text.Addr, Offset: text.Offset,
 		Symbols: []perfbuild.FileSymbol{{Addr: text.Addr, Size: uint32(text.Size), Name: "recorded"}}})
 	path := filepath.Join(t.TempDir(), "perf.data")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b.Bytes())
 	for name, with := range map[string][]string{"recorded": nil, "_start": {program}} {
 		s, err := analyze.Open(t.Context(), analyze.Options{With: with})
 		if err != nil {

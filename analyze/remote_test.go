@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -12,7 +11,9 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/object/elf"
 	"symbolize/store"
@@ -49,7 +50,7 @@ func (c *countedBucket) List(ctx context.Context, prefix string) ([]remote.Entry
 // pushed returns a bucket with the tables of the fixtures.
 func pushed(t *testing.T) *countedBucket {
 	t.Helper()
-	return pushedFrom(t, newStore(t, "../fixtures/objects"))
+	return pushedFrom(t, storebuild.New(t, indexer.Options{}, "../fixtures/objects"))
 }
 
 // pushedFrom returns a bucket with the tables of a store.
@@ -119,9 +120,7 @@ func TestRemoteVDSO(t *testing.T) {
 	c.Mmap2(perfbuild.Mmap{PID: 7, Addr: 0x7fff00000000, Len: 0x1000, Filename: "[vdso]"}, perfbuild.At{Time: 1})
 	c.Sample(perfbuild.Sample{PID: 7, Time: 2, Chain: []uint64{perfbuild.ContextUser, 0x7fff00000020}})
 	capture := filepath.Join(t.TempDir(), "perf.data")
-	if err := os.WriteFile(capture, c.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, capture, c.Bytes())
 	path := filepath.Join(t.TempDir(), "store")
 	for run := range 2 {
 		s, err := analyze.Open(t.Context(), analyze.Options{Store: path, Remote: bucket})

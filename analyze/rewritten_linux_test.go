@@ -9,6 +9,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
@@ -22,10 +23,7 @@ func TestFileReplaced(t *testing.T) {
 	const sec = 1_000_000_000
 	dir := t.TempDir()
 	path := filepath.Join(dir, "fixed")
-	program, err := os.ReadFile("../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Read(t, "../fixtures/objects/bin/fixed")
 	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +56,7 @@ func TestFileReplaced(t *testing.T) {
 			f.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 100 * sec, IP: 0x401150})
 			f.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 160 * sec, IP: 0x401150})
 			data := filepath.Join(t.TempDir(), "perf.data")
-			if err := os.WriteFile(data, f.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, data, f.Bytes())
 			now := fi.ModTime().UnixNano() + 10_000*sec
 			up := uint64(10_000-tc.ended+160) * sec
 			s, err := analyze.Open(t.Context(), analyze.Options{

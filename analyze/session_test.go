@@ -12,35 +12,17 @@ import (
 	"symbolize/analyze"
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/input/pprof"
 	"symbolize/ingest/sideband"
 	"symbolize/store"
-	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
 
 const captures = "../fixtures/captures/"
-
-// newStore indexes a directory into a store.
-func newStore(t *testing.T, path string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "store")
-	var w *db.Writer
-	_, err := indexer.Index(t.Context(), []string{path}, nil, func() (store.Sink, error) {
-		var err error
-		w, err = db.OpenWriter(t.Context(), dir, db.WriterOptions{})
-		return w, err
-	}, indexer.Options{DebugRoots: []string{}})
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 // named returns the sorted names of a profile's functions.
 func named(p *ingest.Profile) (list []string) {
@@ -53,7 +35,7 @@ func named(p *ingest.Profile) (list []string) {
 
 // TestSources: names come from the store, from files for one run, or from neither.
 func TestSources(t *testing.T) {
-	dir := newStore(t, "../fixtures/objects")
+	dir := storebuild.New(t, indexer.Options{}, "../fixtures/objects")
 	for _, tt := range []struct {
 		name   string
 		opts   analyze.Options
@@ -98,7 +80,7 @@ func TestSources(t *testing.T) {
 // TestManifestsAreKept: the check of return addresses, the join, each table and each further
 // capture use the manifests that were read once. With the store closed nothing else answers.
 func TestManifestsAreKept(t *testing.T) {
-	s, err := analyze.Open(t.Context(), analyze.Options{Store: newStore(t, "../fixtures/objects")})
+	s, err := analyze.Open(t.Context(), analyze.Options{Store: storebuild.New(t, indexer.Options{}, "../fixtures/objects")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +110,7 @@ func TestManifestsAreKept(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	newer := newStore(t, "../fixtures/objects")
+	newer := storebuild.New(t, indexer.Options{}, "../fixtures/objects")
 	if err := os.WriteFile(filepath.Join(newer, "FORMAT"), []byte("symbolize store\nschema 999\n"),
 		0o600); err != nil {
 		t.Fatal(err)
@@ -212,9 +194,7 @@ func TestEventError(t *testing.T) {
 	if err := pprof.Write(&b, p, pprof.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b.Bytes())
 	_, err = s.Load(t.Context(), path)
 	var lacks *ingest.EventError
 	if !errors.As(err, &lacks) || lacks.Event != "cycles" || lacks.Capture != path {
@@ -296,9 +276,7 @@ func TestBundleRefused(t *testing.T) {
 	for path, data := range map[string][]byte{
 		recording: bundlebuild.NewLoad(5).PerfData(host), bundle: other.Bundle(),
 	} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, data)
 	}
 	for _, own := range []bool{false, true} {
 		warned, refused := 0, 0

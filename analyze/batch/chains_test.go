@@ -9,6 +9,8 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/store/indexer"
 )
 
@@ -36,19 +38,19 @@ func newChainsNight(t *testing.T) *night {
 // addCalls indexes the program with its calls.
 func addCalls(t *testing.T, path string) {
 	t.Helper()
-	addWith(t, path, indexer.Options{DebugRoots: []string{}, Calls: true}, calls)
+	storebuild.Add(t, path, indexer.Options{DebugRoots: []string{}, Calls: true}, calls)
 }
 
 // TestChains: completed stacks of a batch are those of each capture by itself, also if the calls arrive
 // after the captures were collected and named, and nothing is done twice.
 func TestChains(t *testing.T) {
 	n := newChainsNight(t)
-	addToStore(t, n.store, calls)
+	storebuild.Add(t, n.store, indexer.Options{}, calls)
 	opts := n.options(t.TempDir())
 	if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
 		t.Fatal(err)
 	}
-	recorded := written(t, opts.Out)
+	recorded := must.Tree(t, opts.Out)
 	compare(t, recorded, n.plain(t))
 	addCalls(t, n.store)
 	for _, gaps := range []bool{false, true} {
@@ -62,7 +64,7 @@ func TestChains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compare(t, written(t, opts.Out), want)
+		compare(t, must.Tree(t, opts.Out), want)
 		if sum.Kept != sum.Captures {
 			t.Errorf("captures were read again: %+v", sum)
 		}
@@ -70,25 +72,25 @@ func TestChains(t *testing.T) {
 		if err != nil || sum.GroupsKept != sum.Groups || sum.NamesKept != 3 || sum.Tables != 0 {
 			t.Errorf("nothing new: %+v, %v", sum, err)
 		}
-		compare(t, written(t, opts.Out), want)
+		compare(t, must.Tree(t, opts.Out), want)
 	}
 	opts.Chains = batch.Chains{}
 	if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, opts.Out), recorded)
+	compare(t, must.Tree(t, opts.Out), recorded)
 }
 
 // TestChainsAgain: an old run gets the calls that arrived since, without its captures.
 func TestChainsAgain(t *testing.T) {
 	n := newChainsNight(t)
-	addToStore(t, n.store, calls)
+	storebuild.Add(t, n.store, indexer.Options{}, calls)
 	opts := n.options(t.TempDir())
 	opts.Chains.Proven = true // of nothing yet
 	if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, opts.Out), n.plain(t))
+	compare(t, must.Tree(t, opts.Out), n.plain(t))
 	addCalls(t, n.store)
 	for _, step := range []struct {
 		name   string
@@ -111,7 +113,7 @@ func TestChainsAgain(t *testing.T) {
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Fatal(step.name, err)
 		}
-		compare(t, written(t, opts.Out), n.plain(t))
+		compare(t, must.Tree(t, opts.Out), n.plain(t))
 		if nights, err = batch.Nights([]string{opts.Out}, nil); err != nil || nights[0].Chains != step.chains {
 			t.Errorf("%s: the next one has %+v, %v", step.name, nights, err)
 		}
@@ -160,7 +162,7 @@ func TestChainsParts(t *testing.T) {
 	if err := errors.Join(err, answers.Close()); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, out.Dir), n.plain(t))
+	compare(t, must.Tree(t, out.Dir), n.plain(t))
 	name(1, batch.Chains{})
 	if _, err := batch.OpenAnswers(names); err == nil || !strings.Contains(err.Error(), "another way") {
 		t.Errorf("parts of two kinds: %v", err)

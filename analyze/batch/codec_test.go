@@ -3,12 +3,12 @@ package batch
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 )
 
 // every has a field of each form.
@@ -100,9 +100,7 @@ func damaged(t *testing.T, whole []byte, try func(path string) error) {
 	path := filepath.Join(t.TempDir(), "file")
 	write := func(b []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b)
 	}
 	for n := range whole {
 		write(whole[:n])
@@ -129,10 +127,7 @@ func TestDamagedFile(t *testing.T) {
 	if err := errors.Join(w.Put("x", pack(newEvery())), w.Publish()); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Read(t, path)
 	damaged(t, whole, func(path string) error {
 		f, err := openRecords(path)
 		if err != nil {

@@ -14,10 +14,13 @@ import (
 	"symbolize/analyze/batch"
 	"symbolize/analyze/export"
 	"symbolize/analyze/resolve"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/nightbuild"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input/merge"
 	"symbolize/ingest/input/pprof"
+	"symbolize/store/indexer"
 )
 
 const fixtures = "../../fixtures/"
@@ -38,7 +41,7 @@ func newFleet(t *testing.T) (*night, *nightbuild.Night) {
 		t.Fatal(err)
 	}
 	n := &night{dir: filepath.Join(dir, "captures"), captures: made.Captures,
-		store: newStore(t, fixtures+"objects", filepath.Join(dir, "objects"))}
+		store: storebuild.New(t, indexer.Options{}, fixtures+"objects", filepath.Join(dir, "objects"))}
 	return n, made
 }
 
@@ -142,7 +145,7 @@ func TestLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := plainBy(t, n, made, key)
-		got := written(t, opts.Out)
+		got := must.Tree(t, opts.Out)
 		compare(t, got, want)
 		if sum.Groups != len(want) {
 			t.Errorf("by %s: %d profiles, want %d", key, sum.Groups, len(want))
@@ -192,7 +195,7 @@ func TestFleet(t *testing.T) {
 		}
 		want[service+batch.FormatPprof], want[service+batch.FormatFolded] = profile.Bytes(), folded.Bytes()
 	}
-	got := written(t, opts.Out)
+	got := must.Tree(t, opts.Out)
 	if len(got) != len(want) {
 		t.Errorf("%d files, want %d", len(got), len(want))
 	}

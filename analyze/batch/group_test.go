@@ -2,12 +2,12 @@ package batch
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -61,9 +61,7 @@ func TestBadGrouping(t *testing.T) {
 	}
 	for name, text := range map[string]string{"header": "a\tb\n", "fields": "path\ta\nx\n"} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(text))
 		if _, err := ReadManifest(path); !errors.Is(err, ErrGrouping) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/sweep"
 	"symbolize/fixtures/tracerun"
 	"symbolize/ingest"
@@ -111,7 +112,7 @@ func (n *night) start(step, input, output string) *exec.Cmd {
 // files reads all files below a directory that are not hidden.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
-	got := written(t, dir)
+	got := must.Tree(t, dir)
 	for name := range got {
 		if strings.HasPrefix(filepath.Base(name), ".") {
 			delete(got, name)
@@ -220,13 +221,13 @@ func TestUnwritten(t *testing.T) {
 		if err := os.RemoveAll(blocked); err != nil {
 			t.Fatal(err)
 		}
-		if got := written(t, out); len(got) < tt.left {
+		if got := must.Tree(t, out); len(got) < tt.left {
 			t.Errorf("%s: %d profiles, want at least %d", tt.name, len(got), tt.left)
 		}
 		if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
 			t.Errorf("%s, again: %v", tt.name, err)
 		}
-		compare(t, written(t, out), want)
+		compare(t, must.Tree(t, out), want)
 	}
 }
 
@@ -256,7 +257,7 @@ func TestSetAside(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(blocked+".aside2", "in the way")); err != nil {
 			t.Error(err)
 		}
-		compare(t, written(t, out), want)
+		compare(t, must.Tree(t, out), want)
 	}
 }
 

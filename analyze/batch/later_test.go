@@ -12,31 +12,11 @@ import (
 	"symbolize/analyze"
 	"symbolize/analyze/batch"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/fixtures/sweep"
-	"symbolize/store"
-	"symbolize/store/db"
 	"symbolize/store/indexer"
 )
-
-// addToStore indexes more files.
-func addToStore(t *testing.T, path string, files ...string) {
-	t.Helper()
-	addWith(t, path, indexer.Options{DebugRoots: []string{}}, files...)
-}
-
-// addWith indexes more files, with options.
-func addWith(t *testing.T, path string, opts indexer.Options, files ...string) {
-	t.Helper()
-	var w *db.Writer
-	_, err := indexer.Index(t.Context(), files, nil, func() (store.Sink, error) {
-		var err error
-		w, err = db.OpenWriter(t.Context(), path, db.WriterOptions{})
-		return w, err
-	}, opts)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestLaterSymbols: symbols that arrive after a run name their objects alone, and only captures with
 // copied stacks that could not be unwound without them are read again. The profiles are those of a
@@ -47,7 +27,7 @@ func TestLaterSymbols(t *testing.T) {
 	n.captures = append(n.captures, filepath.Join(n.dir, "web/h0/dwarf.data"))
 	slices.Sort(n.captures)
 	want := n.plain(t)
-	n.store = newStore(t, "../../fixtures/objects/bin/bpfload", "../../fixtures/objects/bin/mixed.debug")
+	n.store = storebuild.New(t, indexer.Options{}, "../../fixtures/objects/bin/bpfload", "../../fixtures/objects/bin/mixed.debug")
 	out := t.TempDir()
 	for _, step := range []struct {
 		name    string
@@ -65,9 +45,9 @@ func TestLaterSymbols(t *testing.T) {
 	} {
 		switch {
 		case step.add == "../../fixtures/sampled/none":
-			addToStore(t, n.store, os.Args[0])
+			storebuild.Add(t, n.store, indexer.Options{}, os.Args[0])
 		case step.add != "":
-			addToStore(t, n.store, step.add)
+			storebuild.Add(t, n.store, indexer.Options{}, step.add)
 		}
 		sum, err := batch.Run(t.Context(), n.captures, n.options(out))
 		if err != nil {
@@ -86,11 +66,11 @@ func TestLaterSymbols(t *testing.T) {
 			t.Errorf("%s: %v lacks %s", step.name, sum.Gained, step.gained)
 		}
 	}
-	addToStore(t, n.store, "../../fixtures/objects")
+	storebuild.Add(t, n.store, indexer.Options{}, "../../fixtures/objects")
 	if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, out), want)
+	compare(t, must.Tree(t, out), want)
 }
 
 // TestMissingCaptures: a capture that no task has read is listed, and profiles made without it name
@@ -134,7 +114,7 @@ func TestMissingCaptures(t *testing.T) {
 	}
 	out = t.TempDir()
 	n.mergePacks(t, packs, out, p.Note())
-	compare(t, written(t, out), n.plain(t))
+	compare(t, must.Tree(t, out), n.plain(t))
 }
 
 // TestLostPack: captures that a task has read are missing if their pack was lost, and are collected
@@ -142,9 +122,7 @@ func TestMissingCaptures(t *testing.T) {
 func TestLostPack(t *testing.T) {
 	n := newNight(t)
 	for _, name := range []string{"web/h0/a.bundle", "web/h0/b.bundle"} {
-		if err := os.WriteFile(filepath.Join(n.dir, name), bundlebuild.NewHost().Bundle(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(n.dir, name), bundlebuild.NewHost().Bundle())
 	}
 	captures, err := batch.Captures([]string{n.dir})
 	if err != nil {
@@ -223,7 +201,7 @@ func TestPrune(t *testing.T) {
 	if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
 		t.Fatal(err)
 	}
-	before := written(t, out)
+	before := must.Tree(t, out)
 	nights, err := batch.Nights([]string{filepath.Dir(out)}, func(err error) { t.Error(err) })
 	if err != nil || len(nights) != 1 || nights[0].Out != out || nights[0].Last < "2026" {
 		t.Fatalf("%+v, %v", nights, err)
@@ -236,7 +214,7 @@ func TestPrune(t *testing.T) {
 	if err := nights[0].Prune(); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, out), before)
+	compare(t, must.Tree(t, out), before)
 	if _, err := os.Stat(filepath.Join(out, ".batch")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
@@ -246,8 +224,8 @@ func TestPrune(t *testing.T) {
 // day, end with the profiles of undisturbed runs with all symbols. Each capture is read once, but
 // for those with copied stacks that lacked an unwind table.
 func TestWeek(t *testing.T) {
-	full := newStore(t, "../../fixtures/objects")
-	late := newStore(t, "../../fixtures/objects/bin/fixed", "../../fixtures/objects/bin/bpfload")
+	full := storebuild.New(t, indexer.Options{}, "../../fixtures/objects")
+	late := storebuild.New(t, indexer.Options{}, "../../fixtures/objects/bin/fixed", "../../fixtures/objects/bin/bpfload")
 	rng := sweep.Rand(t)
 	nights := make([]*night, 7)
 	outs := make([]string, len(nights))
@@ -264,7 +242,7 @@ func TestWeek(t *testing.T) {
 		nights[day], outs[day] = n, filepath.Join(parent, fmt.Sprint(day))
 		captures += len(n.captures)
 		if day == 3 {
-			addToStore(t, late, "../../fixtures/objects")
+			storebuild.Add(t, late, indexer.Options{}, "../../fixtures/objects")
 			again(t, n, parent, &unwound)
 		}
 		for kill := 3; kill >= 0; kill-- {
@@ -294,7 +272,7 @@ func TestWeek(t *testing.T) {
 		}
 		read += sum.Read
 		n.store = full
-		compare(t, written(t, outs[day]), n.plain(t))
+		compare(t, must.Tree(t, outs[day]), n.plain(t))
 	}
 	if read != captures+unwound {
 		t.Errorf("%d captures and %d to be unwound again, %d reads", captures, unwound, read)

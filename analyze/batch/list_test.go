@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 func TestTaskIndex(t *testing.T) {
@@ -67,9 +69,7 @@ func TestCaptures(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, nil)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Join(dir, "a"), link); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,8 +18,11 @@ import (
 	"symbolize/analyze/demangle"
 	"symbolize/analyze/export"
 	"symbolize/analyze/resolve"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest/input/pprof"
 	"symbolize/store/db"
+	"symbolize/store/indexer"
 )
 
 // night is a directory of captures of services and hosts, with a store for them.
@@ -35,7 +37,7 @@ const pattern = "{service}/{host}/{file}.data"
 // newNight copies recorded captures of all kinds to places of two services.
 func newNight(t *testing.T) *night {
 	t.Helper()
-	n := &night{dir: t.TempDir(), store: newStore(t, "../../fixtures/objects")}
+	n := &night{dir: t.TempDir(), store: storebuild.New(t, indexer.Options{}, "../../fixtures/objects")}
 	for i, name := range []string{"fixed", "go", "mixed", "mixed-buildid", "bpf-lines", "deleted",
 		"spawn", "tracepoint", "events", "zstd", "fixed"} {
 		service, host := []string{"web", "db"}[i%2], fmt.Sprint("h", i%3)
@@ -48,14 +50,6 @@ func newNight(t *testing.T) *night {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// newStore makes a store of files.
-func newStore(t *testing.T, paths ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "store")
-	addToStore(t, path, paths...)
-	return path
 }
 
 func copyFile(t *testing.T, from, to string) {
@@ -123,31 +117,6 @@ func (n *night) plain(t *testing.T) map[string][]byte {
 	return files
 }
 
-// written reads the profiles below a directory.
-func written(t *testing.T, dir string) map[string][]byte {
-	t.Helper()
-	files := make(map[string][]byte)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err == nil {
-			files[rel], err = os.ReadFile(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 func compare(t *testing.T, got, want map[string][]byte) {
 	t.Helper()
 	for name := range want {
@@ -169,7 +138,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, out), want)
+	compare(t, must.Tree(t, out), want)
 	if sum.Captures != len(n.captures) || sum.Failed != 0 || sum.Groups != len(want)/2 ||
 		sum.Tables == 0 {
 		t.Errorf("summary %+v", sum)
@@ -182,7 +151,7 @@ func TestRun(t *testing.T) {
 		again.Tables != 0 {
 		t.Errorf("second run %+v", again)
 	}
-	compare(t, written(t, out), want)
+	compare(t, must.Tree(t, out), want)
 }
 
 // TestJoined: captures that are joined while they are read give the same bytes, by keys of
@@ -207,7 +176,7 @@ func TestJoined(t *testing.T) {
 			if _, err := batch.Run(t.Context(), n.captures, opts); err != nil {
 				t.Fatal(err)
 			}
-			got := written(t, opts.Out)
+			got := must.Tree(t, opts.Out)
 			if flat == nil {
 				flat = got
 			}
@@ -265,7 +234,7 @@ func TestKilled(t *testing.T) {
 		if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
 			t.Fatal(err)
 		}
-		compare(t, written(t, out), want)
+		compare(t, must.Tree(t, out), want)
 	}
 }
 
@@ -276,7 +245,7 @@ func TestShards(t *testing.T) {
 	for _, tasks := range []int{1, 2, 5} {
 		out := t.TempDir()
 		n.shards(t, rand.New(rand.NewPCG(6, uint64(tasks))), tasks, out)
-		compare(t, written(t, out), want)
+		compare(t, must.Tree(t, out), want)
 	}
 }
 
@@ -365,7 +334,7 @@ func TestFailures(t *testing.T) {
 	if !slices.Equal(failed, all) || sum.Failed != len(all) {
 		t.Errorf("failed: %v, %d", failed, sum.Failed)
 	}
-	compare(t, written(t, opts.Out), want)
+	compare(t, must.Tree(t, opts.Out), want)
 }
 
 // TestReplacedStore: while each step runs, another process makes new generations of the store until
@@ -392,7 +361,7 @@ func TestReplacedStore(t *testing.T) {
 	if err != nil || sum.Failed != 0 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	compare(t, written(t, opts.Out), want)
+	compare(t, must.Tree(t, opts.Out), want)
 }
 
 // TestMissingPart: names of other captures are refused, and are not reported as reasons.
@@ -442,7 +411,7 @@ func TestPprofNames(t *testing.T) {
 	if _, err := batch.Run(t.Context(), n.captures, n.options(out)); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, written(t, out), n.plain(t))
+	compare(t, must.Tree(t, out), n.plain(t))
 }
 
 func write(t *testing.T, path string, body func(io.Writer) error) {

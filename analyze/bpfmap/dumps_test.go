@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 )
@@ -24,9 +25,7 @@ func (r *remarks) Damage(text, _ string) { r.damages = append(r.damages, text) }
 func TestOpen(t *testing.T) {
 	const maps, drops = "../../fixtures/maps/", "../../fixtures/drops/"
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("none\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, text, []byte("none\n"))
 	for _, c := range []struct {
 		name   string
 		paths  []string
@@ -89,14 +88,9 @@ func TestOpen(t *testing.T) {
 
 // TestValuesOfCutDump prints the pairs before the damage, and logs it.
 func TestValuesOfCutDump(t *testing.T) {
-	whole, err := os.ReadFile("../../fixtures/drops/gaps/5.raw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Read(t, "../../fixtures/drops/gaps/5.raw")
 	path := filepath.Join(t.TempDir(), "cut.raw")
-	if err := os.WriteFile(path, whole[:len(whole)-4], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, whole[:len(whole)-4])
 	var log remarks
 	in, err := Open(t.Context(), []string{path}, Source{}, &log)
 	if err != nil {

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/chart"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/mapdump"
 	"symbolize/ingest/object/btf"
 )
@@ -344,10 +344,7 @@ func TestLabelWithoutTypes(t *testing.T) {
 
 // FuzzPairs reads dumps with plans of all kinds.
 func FuzzPairs(f *testing.F) {
-	data, err := os.ReadFile("../../fixtures/drops/locations.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Read(f, "../../fixtures/drops/locations.json")
 	f.Add(data, "", "", uint8(idKey), uint8(idU64))
 	f.Add([]byte(`[{"key":["0x01"],"value":["0x02"]}]`), "0:1", "0:1", uint8(0), uint8(0))
 	f.Add([]byte("key: 0a 00 00 00  value: 01 00 00 00\nFound 1 element\n"), "key", "value", uint8(2),

@@ -3,13 +3,13 @@ package disasm
 import (
 	"bytes"
 	"encoding/hex"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 )
 
@@ -23,10 +23,7 @@ type line struct {
 // readListing reads `objdump -d -w` output: address, bytes, instruction, by tabs.
 func readListing(t testing.TB, file string) []line {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, file)
 	var list []line
 	at := uint64(0)
 	for text := range strings.Lines(string(data)) {

@@ -2,13 +2,14 @@ package filter
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 	"symbolize/ingest/texts"
@@ -32,23 +33,16 @@ func newView(t testing.TB) store.View {
 	dir := t.TempDir()
 	odd := elfbuild.Lib([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0x1000,
 		elfbuild.Func{Name: "evil\x1b[2Jname", Size: 0x40})
-	if err := os.WriteFile(filepath.Join(dir, "odd.so"), odd.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "odd.so"), odd.Bytes())
 	kernel, err := buildid.Parse(kernelID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := store.NewOverlay()
 	fixtures := filepath.Join("..", "..", "fixtures")
 	paths := []string{dir, filepath.Join(fixtures, "objects"),
 		filepath.Join(fixtures, "kernel", "kallsyms"),
 		filepath.Join("..", "..", "ingest", "object", "bpfobj", "testdata", "count.bpf.o")}
-	_, err = indexer.Index(t.Context(), paths, nil,
-		func() (store.Sink, error) { return overlay, nil }, indexer.Options{KallsymsID: kernel})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := storebuild.Overlay(t, indexer.Options{KallsymsID: kernel}, paths...)
 	c, err := input.Open(t.Context(), filepath.Join(fixtures, "captures", "bpf-lines.data"),
 		input.Options{})
 	if err != nil {

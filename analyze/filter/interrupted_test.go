@@ -9,7 +9,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
-	"symbolize/store"
+	"symbolize/fixtures/storebuild"
 	"symbolize/store/indexer"
 )
 
@@ -18,7 +18,6 @@ import (
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	ids := make(map[string][]buildid.ID)
-	overlay := store.NewOverlay()
 	for name, funcs := range map[string][]elfbuild.Func{
 		"libc.so": {{Name: "raise", Size: 0x10}, {Name: "__restore_rt", Offset: 0x20, Size: 9}},
 		"app": {{Name: "before", Size: 0x13}, {Name: "parse", Offset: 0x13, Size: 0x20},
@@ -31,11 +30,7 @@ func TestInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := indexer.Index(t.Context(), []string{dir}, nil,
-		func() (store.Sink, error) { return overlay, nil }, indexer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := storebuild.Overlay(t, indexer.Options{}, dir)
 	opts := Options{Files: func(name string) []buildid.ID { return ids[name] }}
 	const first = "app(+0x401045)[0x1045] main+0x12\n"
 	for _, tt := range []struct{ name, want string }{

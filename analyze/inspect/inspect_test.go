@@ -3,11 +3,11 @@ package inspect
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/input"
 	"symbolize/ingest/texts"
 )
@@ -16,15 +16,10 @@ const fixtures = "../../fixtures/"
 
 // TestFile describes files of all kinds, as text and as JSON.
 func TestFile(t *testing.T) {
-	whole, err := os.ReadFile(fixtures + "captures/fixed.data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Read(t, fixtures+"captures/fixed.data")
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{"cut.data": whole[:9000], "notes.txt": []byte("none\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), b)
 	}
 	for _, c := range []struct {
 		name, path, kind string

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 )
 
 // TestInvisible: each file whose build ID a kernel does not see is listed with the reason and
@@ -31,14 +31,10 @@ func TestInvisible(t *testing.T) {
 		"go": &goFile, "beyond.so": beyond, "module.ko": elfbuild.Module(id, 64),
 		"long.so": elfbuild.Lib(bytes.Repeat(id, 2), 64), "x.debug": outside.DebugOnly(),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), f.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), f.Bytes())
 	}
 	for name, text := range map[string]string{"notes.txt": "no object", "cut.so": elf.ELFMAG} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), []byte(text))
 	}
 	x, err := Invisible(t.Context(), []string{dir})
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/demangle"
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/store"
@@ -176,10 +176,7 @@ func TestStoredNamesUsed(t *testing.T) {
 // TestNamesRevision holds the revision of stored names to the library's version: another
 // version makes other names.
 func TestNamesRevision(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mod := must.Read(t, "../../go.mod")
 	version := regexp.MustCompile(`ianlancetaylor/demangle \S+-([0-9a-f]{12})\n`).FindSubmatch(mod)
 	if version == nil {
 		t.Fatal("go.mod has no version of the demangler")

@@ -7,6 +7,7 @@ import (
 
 	"symbolize/analyze/resolve"
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/bpf"
 	"symbolize/store"
 	"symbolize/store/bpfprog"
@@ -38,9 +39,7 @@ func declaredView(t *testing.T, more ...string) store.View {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, nil)
 		}
 		stats, err := bpfprog.AddBCC(t.Context(), overlay, dir)
 		if err != nil || len(stats.Problems) > 0 || stats.Programs != len(files) {

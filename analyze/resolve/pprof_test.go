@@ -1,12 +1,12 @@
 package resolve
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/pprof/profile"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/input"
 )
@@ -15,9 +15,7 @@ import (
 func readPprof(t *testing.T, data []byte) *ingest.Profile {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.pb.gz")
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, data)
 	c, err := input.Open(t.Context(), path, input.Options{})
 	if err != nil {
 		t.Fatal(err)

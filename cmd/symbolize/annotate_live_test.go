@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfrepair"
 )
 
@@ -133,10 +134,7 @@ func TestLiveAnnotateBPF(t *testing.T) {
 	const load = "./bpfrun -dump -rounds 2 -run 300ms bpf/count.bpf.o bpf/tally.bpf.o > dump.txt"
 	command(t, dir, "perf", "record", "-q", buildIDs, "-N", "-a", "-g", "-e", "cpu-clock", "-F",
 		"1999", "-o", "perf.data", "sh", "-c", load)
-	dump, err := os.ReadFile(filepath.Join(dir, "dump.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := must.Read(t, filepath.Join(dir, "dump.txt"))
 	store := filepath.Join(dir, "store")
 	runMain(t, "--store", store, "index", "-q", "--kernel")
 	counts := compareAnnotation(t, dir, store, parseDump(t, string(dump)), "perf.data")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // TestAnnotateRecordedSource has source text without a flag from where the compiler found it,
@@ -21,10 +22,7 @@ func TestAnnotateRecordedSource(t *testing.T) {
 		t.Skip("SKIPPED: needs a directory in /tmp: ", err)
 	}
 	defer os.RemoveAll(src)
-	data, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, "../../fixtures/objects/bin/fixed")
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "fixed")
 	if err := os.WriteFile(bin, bytes.ReplaceAll(data, []byte(recorded), []byte(src)),

@@ -1,24 +1,19 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // TestAnnotateWarns: of a damaged capture annotate does not end with 0, and prints why.
 func TestAnnotateWarns(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "captures", "bpf.data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join("..", "..", "fixtures", "captures", "bpf.data"))
 	path := filepath.Join(t.TempDir(), "cut.data")
-	if err := os.WriteFile(path, b[:len(b)-100], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b[:len(b)-100])
 	status, _, messages := sweepRun(t, "--store", filepath.Join(t.TempDir(), "store"), "annotate",
 		path)
 	if status == cli.OK || !strings.Contains(messages, "symbolize: warning: "+path+": ") {

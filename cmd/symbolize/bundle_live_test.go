@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // withoutPrograms empties the features BPF_PROG_INFO and BPF_BTF of a little-endian
@@ -60,13 +62,8 @@ func TestLiveBundle(t *testing.T) {
 	runMain(t, "capture", "-o", in("capture.data"), "--", "perf", "record", "-q", "-N", "-a", "-g",
 		"-e", "cpu-clock", "-F", "999", "-o", in("perf.data"), "sh", "-c",
 		"cd "+dir+" && ./bpfrun -rounds 2 -run 300ms -pause 300ms bpf/count.bpf.o bpf/tally.bpf.o")
-	data, err := os.ReadFile(in("perf.data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(in("late.data"), withoutPrograms(t, data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, in("perf.data"))
+	must.Write(t, in("late.data"), withoutPrograms(t, data))
 	results := make(map[string]string)
 	for _, name := range []string{"perf.data", "late.data"} {
 		results[name] = runMain(t, "--store", in("none"), "resolve", "-q", "--format", "json", in(name),

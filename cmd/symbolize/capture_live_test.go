@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 )
 
@@ -202,9 +203,7 @@ func TestLiveCaptureFullDisk(t *testing.T) {
 	} {
 		const old = "of before"
 		path := filepath.Join(tt.dir, "capture.data")
-		if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(old))
 		// The mappings of all processes are larger than the small disk.
 		cmd := exec.Command(bin, "capture", "-o", path, "--all-processes", "--duration", "100ms")
 		cmd.Env = append(os.Environ(), "TMPDIR="+tt.tmp)
@@ -236,9 +235,7 @@ func TestLiveCaptureCommand(t *testing.T) {
 	bin := liveBinary(t)
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, text, []byte("no program"))
 	for _, tt := range []struct {
 		command []string
 		status  int

@@ -3,11 +3,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // callerPair is a sampled function and its caller.
@@ -65,10 +66,7 @@ func TestLiveCallers(t *testing.T) {
 		out := in("out.folded")
 		command(t, dir, "sh", "-c", `"$@" || [ $? = 3 ]`, "sh", bin, "resolve", "-q", "--no-local", "--no-inlines", "--store", store, "--comm", "calling", "--chains", chains,
 			"--gaps", "--format", "folded", "-o", out, in(file))
-		text, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, out)
 		return string(text)
 	}
 	truth, all := innermostPairs(t, folded("perf.data", "recorded"))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 )
 
 // example is one `$ command` of a document with the output printed below it.
@@ -49,10 +49,7 @@ func readExamples(t *testing.T, path string, lines []string) []example {
 // The commands of a document run in a small machine of newMachine: /usr/… is inside it. The pages
 // of the manual share one, with the page of index first.
 func TestDocuments(t *testing.T) {
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Read(t, "../../Makefile")
 	readme, err := filepath.Abs("../../README.md") // the machine changes the working directory
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +74,7 @@ func TestDocuments(t *testing.T) {
 // runDocument runs the commands of one document.
 func runDocument(t *testing.T, path, makefile string, machine *machine) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, path)
 	lines := strings.Split(string(text), "\n")
 	examples := readExamples(t, path, lines)
 	name := filepath.Base(path)
@@ -156,9 +150,7 @@ func writeExamples(t *testing.T, path string, lines []string, examples []example
 			lines = slices.Replace(lines, from, from+len(ex.output), ex.now...)
 		}
 	}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, []byte(strings.Join(lines, "\n")))
 }
 
 func TestMatchLines(t *testing.T) {

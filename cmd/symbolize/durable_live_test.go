@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/input"
 )
@@ -178,9 +179,7 @@ func (s *soak) build(t *testing.T) {
 	}
 	tiny := "package main\n\nfunc main() {\n\tx := 0\n" +
 		"\tfor i := range 1000000 {\n\t\tx ^= i * x\n\t}\n\tif x == 1 {\n\t\tprintln(x)\n\t}\n}\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "tiny.go"), []byte(tiny), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(s.dir, "tiny.go"), []byte(tiny))
 	command(t, s.dir, "go", "build", "-o", "gotiny", "tiny.go")
 	command(t, ".", "go", "build", "-o", filepath.Join(s.dir, "bpfrun"), "../../fixtures/bpfrun")
 	fixtures, err := filepath.Abs("../../fixtures")

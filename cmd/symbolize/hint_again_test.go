@@ -18,6 +18,7 @@ import (
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/elfbuild"
 	"symbolize/fixtures/jitbuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
@@ -215,10 +216,7 @@ var recordedAgain = []again{
 // TestEveryHintFollowed: each reason with a hint has a test in which the hint is followed, here, in
 // the script that runs the hints of captures, or in a test of its own.
 func TestEveryHintFollowed(t *testing.T) {
-	script, err := os.ReadFile("testdata/script/missing-followed.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Read(t, "testdata/script/missing-followed.txtar")
 	alone := map[ingest.Reason]func(*testing.T){
 		ingest.Ambiguous: TestAmbiguousFollowed, ingest.TableDamaged: TestTableDamagedFollowed}
 	for why := ingest.NotIndexed; why.String() != "unknown reason"; why++ {
@@ -254,19 +252,13 @@ func TestRecordedAgain(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, b)
 	}
 	hintCall(t, "index", filepath.Join(dir, "prog"))
 	for _, tt := range recordedAgain {
 		t.Run(tt.reason.String(), func(t *testing.T) {
-			if err := os.WriteFile("a.data", tt.before(fixtures), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile("b.data", tt.after(fixtures), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, "a.data", tt.before(fixtures))
+			must.Write(t, "b.data", tt.after(fixtures))
 			hints := hintsOf(t, append(tt.args, "a.data")...)
 			if got, ok := hints[tt.reason.String()]; !ok || got != tt.hint {
 				t.Errorf("before: %q, want %q", hints, tt.hint)
@@ -301,9 +293,7 @@ func TestTableDamagedFollowed(t *testing.T) {
 			Value: elfbuild.TextAddr + uint64(0x40*i), Type: elf.STT_FUNC, Bind: elf.STB_GLOBAL})
 	}
 	path := filepath.Join(dir, "prog")
-	if err := os.WriteFile(path, lib.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, lib.Bytes())
 	if err := os.WriteFile("a.data", againRecordingOf(path, []uint64{perfbuild.ContextUser,
 		againText + 8, againText + 0x2101}), 0o644); err != nil {
 		t.Fatal(err)
@@ -314,10 +304,7 @@ func TestTableDamagedFollowed(t *testing.T) {
 		t.Fatal(logs, err)
 	}
 	for _, log := range logs {
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, log)
 		for i := 512; i < len(b); i += 512 { // in the one part of it that is read, too
 			b[i] ^= 0x10
 		}

@@ -9,6 +9,7 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 )
 
 // TestAmbiguousFollowed: the hint for a padded build ID that two objects have lists both, and the
@@ -18,9 +19,7 @@ func TestAmbiguousFollowed(t *testing.T) {
 	id := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	for name, id := range map[string][]byte{"a.so": id, "b.so": append(id[:8:8], 0, 0)} {
 		lib := elfbuild.Lib(id, 0x1000, elfbuild.Func{Name: "work_of_" + name[:1], Size: 0x400})
-		if err := os.WriteFile(filepath.Join(dir, name), lib.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), lib.Bytes())
 	}
 	capture := filepath.Join(dir, "stacks.txt")
 	if err := os.WriteFile(capture, []byte("@[\n0102030405060708"+strings.Repeat("0", 24)+

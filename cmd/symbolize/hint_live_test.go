@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -116,10 +117,7 @@ func (r *hintRun) missing(reason ingest.Reason, args string) (share float64, hin
 
 // restore has a setting of the kernel as it was when the test ends.
 func restore(t *testing.T, path string) {
-	was, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := must.Read(t, path)
 	t.Cleanup(func() { writeSetting(t, path, was) })
 }
 
@@ -143,9 +141,6 @@ func writeSetting(t *testing.T, path string, value []byte) {
 func awaitSettings(t *testing.T) {
 	t.Helper()
 	const path = "/proc/sys/kernel/perf_event_max_stack"
-	is, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	is := must.Read(t, path)
 	writeSetting(t, path, is)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/fixtures/profilebuild"
 )
@@ -102,10 +103,7 @@ func TestHostilePages(t *testing.T) {
 			}
 			text := stdout.String()
 			if toFile {
-				b, err := os.ReadFile(out)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Read(t, out)
 				text = string(b)
 			}
 			if err := checkHostile(format, text); err != nil {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestLiveBundledJIT: a bundle has the lists of code that node compiled, which name a perf.data of
@@ -97,9 +99,7 @@ for (let k = 0; Date.now() - t0 < 4000; k++) {
 // same address before or after, and most have the phase's own.
 func TestLiveReplacedJIT(t *testing.T) {
 	r := newJITRun(t)
-	if err := os.WriteFile(filepath.Join(r.dir, "phases.js"), []byte(replacedScript), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(r.dir, "phases.js"), []byte(replacedScript))
 	r.run(r.self, "capture", "-q", "--stacks", "-F", "999", "-o", "phases.data", "--", "node", "--expose-gc",
 		"--perf-prof", "phases.js")
 	own, wrong, samples := 0, 0, 0

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/symlist"
 )
@@ -145,10 +146,7 @@ func (r *jitRun) perfMap(command ...string) {
 		path = "/tmp/perf-" + pid + ".map"
 	}
 	t.Cleanup(func() { os.Remove(path) })
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, path)
 	list, err := symlist.ReadPerfMap(path, bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +203,6 @@ func newJITRun(t *testing.T) *jitRun {
 	t.Helper()
 	needLive(t, "perf", "node")
 	r := &jitRun{t: t, dir: t.TempDir(), self: liveBinary(t)}
-	if err := os.WriteFile(filepath.Join(r.dir, "hot.js"), []byte(hotScript), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(r.dir, "hot.js"), []byte(hotScript))
 	return r
 }

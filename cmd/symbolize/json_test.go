@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // jsonPages are the pages that describe JSON: the text of a section, up to the next heading, by
@@ -24,10 +25,7 @@ import (
 func jsonPages(t *testing.T) (sections []string) {
 	t.Helper()
 	for _, page := range []string{"../../docs/json.md", "../../docs/json-files.md"} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, page)
 		sections = append(sections, strings.Split(string(text), "\n## ")[1:]...)
 	}
 	return sections
@@ -170,10 +168,7 @@ func TestJSONKeys(t *testing.T) {
 		if code := Main(t.Context(), env); code != cli.OK {
 			t.Fatalf("%q: status %d\n%s", args, code, stderr)
 		}
-		text, err := os.ReadFile(summary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, summary)
 		checkKeys(t, sections, "summary/1", text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest/object/elf"
 	"symbolize/store/db"
@@ -150,10 +151,7 @@ func makeObjects(t *testing.T, dir string, number int) {
 	t.Helper()
 	var templates [][]byte
 	for _, name := range []string{"bin/fixed", "bin/spawn", "lib/libkernels.so"} {
-		b, err := os.ReadFile(filepath.Join("../../fixtures/objects", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, filepath.Join("../../fixtures/objects", name))
 		templates = append(templates, b)
 	}
 	for d := range killDirs {
@@ -165,9 +163,7 @@ func makeObjects(t *testing.T, dir string, number int) {
 			b := withBuildID(t, templates[number%len(templates)], fmt.Sprint("object ", number))
 			number++
 			path := filepath.Join(sub, fmt.Sprint("object", f))
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, b)
 		}
 	}
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/calltree"
+	"symbolize/fixtures/must"
 )
 
 // phases is a program that runs alone, then in three threads, of which two are pinned to one CPU.
@@ -56,9 +56,7 @@ func TestLiveLatency(t *testing.T) {
 	needLive(t, "perf", "gcc")
 	dir := t.TempDir()
 	source, data := filepath.Join(dir, "phases.c"), filepath.Join(dir, "perf.data")
-	if err := os.WriteFile(source, []byte(phases), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, source, []byte(phases))
 	command(t, dir, "gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o", "phases", source)
 	command(t, dir, "perf", "record", "-q", "-N", "-g", "-e", "cpu-clock", "-F", "999", "--switch-events",
 		"-o", data, "./phases")

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 )
 
@@ -37,9 +37,7 @@ func TestLatency(t *testing.T) {
 		for i := range uint64(4) {
 			sample(30+i, 9, "many")
 		}
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b.Bytes())
 	}
 	for _, tt := range []struct {
 		name, args string

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"symbolize/fixtures/must"
 )
 
 // manyPrograms runs some eighty programs of the system with their libraries, for two rounds.
@@ -132,9 +134,7 @@ func TestLiveBtrfs(t *testing.T) {
 	const program = `volatile unsigned long n;
 __attribute__((noinline)) void work(void) { for (long i = 0; i < 300000000; i++) n += i; }
 int main(void) { work(); return 0; }`
-	if err := os.WriteFile(filepath.Join(dir, "p.c"), []byte(program), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "p.c"), []byte(program))
 	run(`gcc -O1 -o b/known p.c; gcc -O1 -Wl,--build-id=none -o b/unknown p.c; sync; sleep 1
 for p in known unknown; do perf record -q -B -e cpu-clock -F 999 -o $p.data b/$p; done`)
 	for _, step := range []string{"", `$S index -q b`} {

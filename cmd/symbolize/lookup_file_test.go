@@ -11,16 +11,14 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 )
 
 // damagedObject copies an object and makes its debug information unreadable from the
 // middle of .debug_abbrev on: names of symbols and the rest stay.
 func damagedObject(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(fixedObject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, fixedObject)
 	f, err := elf.Open(fixedObject)
 	if err != nil {
 		t.Fatal(err)

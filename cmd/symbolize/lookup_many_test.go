@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // TestLookupManyAnswers: answers that several goroutines print come in the order of the
@@ -34,10 +35,7 @@ func TestLookupManyAnswers(t *testing.T) {
 
 // TestLookupManyFiles: more files than are kept open, each asked for again and again.
 func TestLookupManyFiles(t *testing.T) {
-	data, err := os.ReadFile(fixedObject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, fixedObject)
 	dir := t.TempDir()
 	var in, want strings.Builder
 	once := runLookupText(t, "", "-e", fixedObject, "401200")

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // TestAmbiguousPrefix: digits with which the build IDs of several objects begin are an error that
 // lists them.
 func TestAmbiguousPrefix(t *testing.T) {
 	dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
-	b, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../fixtures/objects/bin/fixed")
 	id := mustHex(t, "25d5bede07880a4717e27339b881f99c414460ba")
 	fixed, other := id, bytes.Clone(id)
 	other[19]++

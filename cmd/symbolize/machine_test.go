@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // machine is a small machine in a directory, for the examples of README.md and the manual: the
@@ -85,16 +86,11 @@ func copyTree(t *testing.T, to, from string) {
 
 func copyFile(t *testing.T, to, from string) {
 	t.Helper()
-	b, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, from)
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, to, b)
 	// A recording without CLOCK_DATA ended when its file was written.
 	recorded := time.Date(2026, 11, 21, 2, 26, 0, 0, time.UTC)
 	if err := os.Chtimes(to, recorded, recorded); err != nil {
@@ -113,10 +109,7 @@ func (m *machine) run(t *testing.T, args []string) []string {
 		Getenv: func(name string) string { return m.env[name] },
 	}
 	if i := slices.Index(args, "<"); i >= 0 && i == len(args)-2 {
-		b, err := os.ReadFile(args[i+1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, args[i+1])
 		env.Stdin, args = bytes.NewReader(b), args[:i]
 	}
 	for _, a := range args {

@@ -13,6 +13,7 @@ import (
 
 	"symbolize/cmd/symbolize/internal/cli"
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -39,10 +40,7 @@ func manualPages(t *testing.T) []string {
 
 func readText(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, name)
 	return string(b)
 }
 

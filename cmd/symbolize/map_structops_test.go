@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // liveOps registers a congestion control of TCP that is never used.
@@ -37,9 +39,7 @@ func TestLiveMapStructOps(t *testing.T) {
 	source, object := filepath.Join(dir, "ops.bpf.c"), filepath.Join(dir, "ops.bpf.o")
 	name := fmt.Sprintf("live%d", os.Getpid())
 	text := strings.ReplaceAll(liveOps, "NAME", name)
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, source, []byte(text))
 	command(t, dir, "clang", "-g", "-O2", "-target", "bpf", "-c", "-o", object, source)
 	out, err := exec.Command("bpftool", "struct_ops", "register", object).CombinedOutput()
 	if err != nil {

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestMapAsBpftool prints the maps of fixtures/maps from their bytes, by the types of the object
@@ -37,10 +38,7 @@ func TestMapAsBpftool(t *testing.T) {
 				"(unsupported-kind", "0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join(dir, c.name+".txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Read(t, filepath.Join(dir, c.name+".txt"))
 			want := string(b)
 			for i := 0; i < len(c.replace); i += 2 {
 				if !strings.Contains(want, c.replace[i]) {
@@ -73,10 +71,7 @@ func TestMapFormatted(t *testing.T) {
 		"per_cpu":    "by what bpftool printed: key at 0 of 4; value x at 0 of 4, y at 4 of 4",
 	} {
 		path := filepath.Join("../../fixtures/maps", name)
-		want, err := os.ReadFile(path + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Read(t, path+".txt")
 		env, out, stderr := inProcess("map", path+".json")
 		if code := Main(t.Context(), env); code != 0 || out.String() != string(want) ||
 			!strings.Contains(stderr.String(), note) {

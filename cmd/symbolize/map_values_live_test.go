@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // liveMaps are the maps of fixtures/maps/kinds.bpf.o, loaded and pinned.
@@ -66,9 +68,7 @@ func (l *liveMaps) put(t *testing.T, name string, key, value []byte) {
 func (l *liveMaps) touch(t *testing.T) {
 	t.Helper()
 	packet := filepath.Join(t.TempDir(), "packet")
-	if err := os.WriteFile(packet, make([]byte, 64), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, packet, make([]byte, 64))
 	for cpu := range runtime.NumCPU() {
 		command(t, ".", "taskset", "-c", strconv.Itoa(cpu), "bpftool", "prog", "run", "pinned",
 			filepath.Join(l.pins, "touch"), "data_in", packet, "data_out", "-")
@@ -238,9 +238,7 @@ func (l *liveMaps) compare(t *testing.T, c *liveKind, data string) {
 	dump := func(name string, flags ...string) (path, text string) {
 		text = command(t, ".", "bpftool", append(flags, "map", "dump", "pinned", pin)...)
 		path = filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(text))
 		return path, text
 	}
 	plain, text := dump("dump.txt")

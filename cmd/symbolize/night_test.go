@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // commandLines finds the command lines of symbolize in the examples for engines.
@@ -24,10 +25,7 @@ var commandLines = map[string]*regexp.Regexp{
 // TestNightExamples: the examples for engines name commands and flags that there are.
 func TestNightExamples(t *testing.T) {
 	for name, expr := range commandLines {
-		b, err := os.ReadFile("../../fixtures/night/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, "../../fixtures/night/"+name)
 		found := expr.FindAllStringSubmatch(string(b), -1)
 		if len(found) == 0 {
 			t.Errorf("%s: no command line", name)
@@ -50,10 +48,7 @@ func TestNightExamples(t *testing.T) {
 // nightBlocks returns the shell blocks of a chapter of a document.
 func nightBlocks(t *testing.T, document, head string) (blocks []string) {
 	t.Helper()
-	b, err := os.ReadFile("../../" + document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../"+document)
 	_, chapter, ok := strings.Cut("\n"+string(b), "\n"+head+"\n")
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	for ok {

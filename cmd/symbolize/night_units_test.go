@@ -13,16 +13,14 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // TestNightUnits runs the command of the systemd service, and has systemd check both units where it
 // is there.
 func TestNightUnits(t *testing.T) {
 	const service, timer = "symbolize-night.service", "symbolize-night.timer"
-	b, err := os.ReadFile("../../fixtures/night/" + service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../fixtures/night/"+service)
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(symbolize .*)$`).FindStringSubmatch(string(b))
 	if command == nil || !strings.Contains(string(b), fmt.Sprintf("SuccessExitStatus=%d\n", cli.Partial)) {
 		t.Fatalf("%s: no ExecStart, or a capture that cannot be read is a failure", service)
@@ -67,10 +65,7 @@ func TestNightUnits(t *testing.T) {
 // TestNightKubernetes runs the tasks of the Indexed Jobs one after another, as their containers
 // would: the profiles equal batch run's, though one capture is broken.
 func TestNightKubernetes(t *testing.T) {
-	b, err := os.ReadFile("../../fixtures/night/kubernetes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../fixtures/night/kubernetes.yaml")
 	jobs := regexp.MustCompile(`(?s)completions: (\d+).*?args: \[(.*?)\]`).FindAllStringSubmatch(string(b), -1)
 	if len(jobs) != 3 {
 		t.Fatalf("%d jobs", len(jobs))
@@ -80,9 +75,7 @@ func TestNightKubernetes(t *testing.T) {
 		r.put(name, "web", strconv.Itoa(i))
 	}
 	broken := filepath.Join(r.srv, "captures", "broken.data")
-	if err := os.WriteFile(broken, []byte("no capture\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, broken, []byte("no capture\n"))
 	for _, job := range jobs {
 		tasks, err := strconv.Atoi(job[1])
 		if err != nil {

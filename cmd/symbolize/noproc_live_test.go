@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestLiveNoProc: in a root without /proc, as of an image of one file that is unpacked, commands
@@ -18,13 +20,8 @@ func TestLiveNoProc(t *testing.T) {
 	root := filepath.Dir(liveBinary(t))
 	for name, from := range map[string]string{"fixed": "objects/bin/fixed",
 		"plain.archive": "archives/plain.archive", "fixed.data": "captures/fixed.data"} {
-		b, err := os.ReadFile(filepath.Join("../../fixtures", from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, filepath.Join("../../fixtures", from))
+		must.Write(t, filepath.Join(root, name), b)
 	}
 	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o755); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // needLive skips a test where it cannot run, loudly.
@@ -118,17 +120,9 @@ func TestLiveProgramsGone(t *testing.T) {
 		" -run 150ms -pause 100ms bpf/count.bpf.o bpf/tally.bpf.o >dump.txt"
 	runMain(t, "capture", "-o", in("capture.data"), "--", "perf", "record", "-q", buildIDs, "-N", "-a",
 		"-g", "-e", "cpu-clock", "-F", "1999", "-o", in("perf.data"), "sh", "-c", load)
-	data, err := os.ReadFile(in("perf.data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(in("late.data"), withoutPrograms(t, data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dump, err := os.ReadFile(in("dump.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, in("perf.data"))
+	must.Write(t, in("late.data"), withoutPrograms(t, data))
+	dump := must.Read(t, in("dump.txt"))
 	live := parseDump(t, string(dump))
 
 	repairForPerf(t, dir)

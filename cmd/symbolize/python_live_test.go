@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // workScript calls functions of Python for half a second.
@@ -31,9 +33,7 @@ func TestLiveJITDumpPython(t *testing.T) {
 		t.Skip("SKIPPED: no python3.13 with -X perf_jit in PATH or ~/.pyenv: Debian 12 has 3.11")
 	}
 	r := &jitRun{t: t, dir: t.TempDir(), self: liveBinary(t)}
-	if err := os.WriteFile(filepath.Join(r.dir, "work.py"), []byte(workScript), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(r.dir, "work.py"), []byte(workScript))
 	r.run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "499", "--call-graph", "dwarf,16384",
 		"-o", "perf.data", python, "-X", "perf_jit", "work.py")
 	dump := regexp.MustCompile(`/\S*/jit-(\d+)\.dump`).FindStringSubmatch(r.run("perf", "script", "-i",

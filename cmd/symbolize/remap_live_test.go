@@ -5,10 +5,11 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // turnsInC works for itself, so that its mappings are read, then maps the named files at one
@@ -143,9 +144,7 @@ func buildTurns(t *testing.T) (dir, store, at string) {
 	t.Helper()
 	dir = t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), []byte(text))
 	}
 	write("turns.c", turnsInC)
 	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none", "-o", "turns",

@@ -4,12 +4,12 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/analyze/calltree"
+	"symbolize/fixtures/must"
 )
 
 // Sources of two programs, "first" and "second", that work in a function of that name and end at
@@ -78,9 +78,7 @@ func main() {
 func buildWorkers(t *testing.T, dir string) {
 	t.Helper()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), []byte(text))
 	}
 	for _, name := range []string{"first", "second"} {
 		write(name+".c", strings.ReplaceAll(worksInC, "NAME", name))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
@@ -41,9 +42,7 @@ func controlGroup(t *testing.T) string {
 // name that the dump of a stack map has in TestLiveStackMap.
 func (l *liveStacks) sample(t *testing.T) (said string) {
 	t.Helper()
-	if err := os.WriteFile(l.in("load.sh"), []byte(liveLoad), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, l.in("load.sh"), []byte(liveLoad))
 	group := controlGroup(t)
 	cmd := exec.Command(liveBinary(t), "capture", "-o", l.in("stacks.raw"), "--stacks",
 		"-F", "997", "--cgroup", group, "--",
@@ -75,9 +74,7 @@ func (l *liveStacks) saveMaps(t *testing.T) (n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(l.in(fmt.Sprint(pid, ".maps")), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, l.in(fmt.Sprint(pid, ".maps")), text)
 		n++
 	}
 	return n

@@ -3,10 +3,11 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // shortInC works in a function of its name for the time in ms that it is given, then runs the other
@@ -60,9 +61,7 @@ func TestLiveShortLived(t *testing.T) {
 	bin, dir := liveBinary(t), t.TempDir()
 	for _, name := range []string{"first", "second"} {
 		text := strings.ReplaceAll(shortInC, "NAME", name)
-		if err := os.WriteFile(filepath.Join(dir, name+".c"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name+".c"), []byte(text))
 		command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-no-pie", "-Wl,--build-id=none", "-o",
 			name, name+".c")
 	}

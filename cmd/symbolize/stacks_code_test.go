@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"os"
 	"slices"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // liveCode is the code of a program: its file, and which offsets of that are mapped as code.
@@ -17,10 +18,7 @@ type liveCode struct {
 
 func readLiveCode(t *testing.T, path string) *liveCode {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, path)
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)

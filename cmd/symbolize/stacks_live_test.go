@@ -14,6 +14,7 @@ import (
 	"symbolize/analyze/advice"
 	"symbolize/analyze/calltree"
 	"symbolize/analyze/inspect"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/stackmap"
 	"symbolize/ingest/input"
@@ -107,21 +108,14 @@ func objectID(t *testing.T, path string) string {
 func (l *liveStacks) record(t *testing.T) {
 	t.Helper()
 	command(t, ".", "go", "build", "-o", l.in("stackrun"), "../../fixtures/stackrun")
-	if err := os.WriteFile(l.in("load.sh"), []byte(liveLoad), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, l.in("load.sh"), []byte(liveLoad))
 	command(t, l.dir, "perf", "record", "-q", "-N", "--buildid-mmap", "-g", "-e", "cpu-clock", "-F",
 		"997",
 		"-o", l.in("perf.data"), "./stackrun", "-o", l.dir, "-freq", "997", "-depth", "64", "-buckets",
 		"65536", "sh", "load.sh", l.dir)
 	// Saved once: other programs come and go on this machine between two readings.
-	kallsyms, err := os.ReadFile("/proc/kallsyms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(l.in("kallsyms"), kallsyms, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kallsyms := must.Read(t, "/proc/kallsyms")
+	must.Write(t, l.in("kallsyms"), kallsyms)
 	maps, err := filepath.Glob(l.in("*.maps"))
 	if err != nil || len(maps) == 0 {
 		t.Fatal(maps, err)
@@ -283,10 +277,7 @@ func (l *liveStacks) mapped(t *testing.T) func(pc uint64) place {
 		t.Fatal(err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, path)
 		for row := range strings.Lines(string(text)) {
 			var m mapping
 			var skip, name string

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/sweep"
 	"symbolize/store/db"
 )
@@ -28,10 +30,7 @@ func sweepStore(t *testing.T) string {
 		{file: "fixed", args: []string{tree, "--build-id", kernelOfMixed,
 			filepath.Join("..", "..", "fixtures", "kernel", "kallsyms")}},
 	} {
-		data, err := os.ReadFile(filepath.Join(objects, "bin", step.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Read(t, filepath.Join(objects, "bin", step.file))
 		if err := os.MkdirAll(tree, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -85,10 +84,7 @@ func TestEveryBit(t *testing.T) {
 	rnd := sweep.Rand(t)
 	flips, silent := 0, 0
 	for _, file := range files {
-		whole, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Read(t, file)
 		for bit := range len(whole) * 8 {
 			if !sweepTakes(rnd, bit, len(whole)) {
 				continue
@@ -106,7 +102,7 @@ func TestEveryBit(t *testing.T) {
 				if code == cli.OK && out != want[i] {
 					t.Errorf("%s: bit %d of byte %d: %s prints\n%s", filepath.Base(file), bit%8,
 						bit/8,
-						args[0], firstDifference(out, want[i]))
+						args[0], golden.FirstDifference(out, want[i]))
 				}
 				if code == cli.OK {
 					silent++
@@ -152,15 +148,4 @@ func sweepSound(t *testing.T, path string) bool {
 	defer r.Close()
 	v, err := r.Verify(t.Context())
 	return err == nil && v.Sound()
-}
-
-// firstDifference returns the first lines that differ.
-func firstDifference(a, b string) string {
-	x, y := bytes.Split([]byte(a), []byte("\n")), bytes.Split([]byte(b), []byte("\n"))
-	for i := range min(len(x), len(y)) {
-		if !bytes.Equal(x[i], y[i]) {
-			return string(x[i]) + "\ninstead of\n" + string(y[i])
-		}
-	}
-	return "more or fewer lines"
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/input/pprof"
@@ -25,9 +26,7 @@ func writeProfile(t *testing.T, name string, p *ingest.Profile) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b.Bytes())
 	return path
 }
 
@@ -85,10 +84,7 @@ func plainText(s string) string {
 func TestTablesFit(t *testing.T) {
 	dir := t.TempDir()
 	long := filepath.Join(dir, strings.Repeat("a-long-directory/", 8))
-	data, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, "../../fixtures/objects/bin/fixed")
 	if err := os.MkdirAll(long, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // noise is how far two counts of the same events may be apart that were sampled one beside the
@@ -42,10 +44,7 @@ func TestLiveTurns(t *testing.T) {
 	t.Log(command(t, dir, liveBinary(t), "capture", "-o", in("stacks.data"), "--stacks", "-a", "-F", "997", "--",
 		"perf", "record", "-q", buildIDs, "-N", "-a", "-g", "-e", "cpu-clock", "-F", "997", "-o",
 		in("perf.data"), "sh", "-c", load))
-	dump, err := os.ReadFile(in("dump.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := must.Read(t, in("dump.txt"))
 	live := parseDump(t, string(dump))
 	t.Logf("%d functions loaded, %d pairs of which one lay where the other had", len(live), overlaps(live))
 	if overlaps(live) == 0 {

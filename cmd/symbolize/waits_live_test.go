@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // waitModes are the modes of fixtures/src/waits.c.
@@ -27,9 +28,7 @@ func TestLiveWaits(t *testing.T) {
 	}
 	command(t, dir, "gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
 		"-pthread", "-Wl,--build-id", "-o", "waits", src)
-	if err := os.WriteFile(filepath.Join(dir, "blocks"), make([]byte, 64<<20), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "blocks"), make([]byte, 64<<20))
 	for _, mode := range waitModes {
 		t.Run(mode, func(t *testing.T) { checkWaits(t, dir, mode) })
 	}
@@ -185,10 +184,7 @@ func TestLiveSyscalls(t *testing.T) {
 	data := filepath.Join(dir, "calls.data")
 	want, tid := make(map[string]float64), ""
 	command(t, dir, "perf", "trace", "-s", "-i", data, "-o", "sums")
-	sums, err := os.ReadFile(filepath.Join(dir, "sums"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := must.Read(t, filepath.Join(dir, "sums"))
 	for line := range strings.Lines(string(sums)) {
 		if m := traceThread.FindStringSubmatch(line); m != nil {
 			tid = m[1]

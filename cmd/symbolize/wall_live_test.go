@@ -4,7 +4,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"symbolize/cmd/symbolize/internal/cli"
+	"symbolize/fixtures/must"
 )
 
 // sleeperSource sleeps for 1 s, 0.2 s at a time, and runs for 1 s of its processor time. It prints
@@ -64,9 +64,7 @@ func TestLiveWall(t *testing.T) {
 	needLive(t, "perf", "gcc")
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.WriteFile(in("sleeper.c"), []byte(sleeperSource), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, in("sleeper.c"), []byte(sleeperSource))
 	command(t, dir, "gcc", "-O1", "-fno-omit-frame-pointer", "-o", "sleeper", "sleeper.c")
 	// Linux 6.18 drops switches of threads in which a sample was interrupted, see skipDropped: a
 	// recording that says so is made again.

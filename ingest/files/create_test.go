@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // both runs a test on files without a name, and as if there were none.
@@ -44,10 +46,7 @@ func names(t *testing.T, dir string) (list []string) {
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, path)
 	return string(b)
 }
 
@@ -89,9 +88,7 @@ func TestCommit(t *testing.T) {
 func TestPublish(t *testing.T) {
 	both(t, func(t *testing.T, _ int) {
 		path := filepath.Join(t.TempDir(), "out")
-		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte("old"))
 		f, err := Create(path, 0o600)
 		if err != nil {
 			t.Fatal(err)
@@ -117,9 +114,7 @@ func TestPublishAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	for _, name := range []string{path, filepath.Join(dir, ".out.tmp")} {
-		if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, []byte("old"))
 	}
 	if f, ok := createUnnamed(path, 0o600); !ok {
 		t.Skip("SKIPPED: there are no files without a name")

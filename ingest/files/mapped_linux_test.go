@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/fixtures/must"
 )
 
 // TestMappedDevice has a file of overlayfs with two other file systems: stat has a device for the
@@ -27,9 +29,7 @@ func TestMappedDevice(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path string) string {
 		t.Helper()
-		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte("x"))
 		return path
 	}
 	if stat, mapped := devices(write(filepath.Join(dir, "file"))); stat != mapped && unix.Major(stat) != 0 {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 func TestPermOf(t *testing.T) {
@@ -15,9 +17,7 @@ func TestPermOf(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, perm fs.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, nil)
 		if err := os.Chmod(path, perm); err != nil {
 			t.Fatal(err)
 		}

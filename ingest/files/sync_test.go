@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestMakeDirs: each directory that gets a new entry is synced, and no other one.
 func TestMakeDirs(t *testing.T) {
 	base := t.TempDir()
 	file := filepath.Join(base, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, nil)
 	var synced []string
 	note := func(dir string) error {
 		synced = append(synced, dir)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/decode"
 	"testing"
 )
@@ -78,9 +78,7 @@ func TestOpenUnpacked(t *testing.T) {
 			packed = elfbuild.Pack(string(how), raw)
 		}
 		for _, n := range []int{len(packed), len(packed) / 2, MagicBytes, 0} {
-			if err := os.WriteFile(path, packed[:n], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, packed[:n])
 			var got []byte
 			r, err := OpenUnpacked(path)
 			if err == nil {
@@ -93,9 +91,7 @@ func TestOpenUnpacked(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(path, elfbuild.Pack("gzip", make([]byte, unpackFloor+1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, elfbuild.Pack("gzip", make([]byte, unpackFloor+1)))
 	r, err := OpenUnpacked(path)
 	if err != nil {
 		t.Fatal(err)
@@ -108,10 +104,7 @@ func TestOpenUnpacked(t *testing.T) {
 
 func TestBombs(t *testing.T) {
 	// head -c $((16*1024*1024+1)) /dev/zero | xz -9e
-	xz, err := os.ReadFile("testdata/bomb.xz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	xz := must.Read(t, "testdata/bomb.xz")
 	if _, _, _, err := Unpack("demo.ko", bytes.NewReader(xz), int64(len(xz))); err == nil ||
 		!strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("xz: %v", err)

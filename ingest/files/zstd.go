@@ -45,7 +45,7 @@ func (z ZstdOptions) encoder(w io.Writer, workers int) *zstd.Encoder {
 	if z.Sized {
 		options = append(options, zstd.WithSingleSegment(true))
 	}
-	return must(zstd.NewWriter(w, options...))
+	return working(zstd.NewWriter(w, options...))
 }
 
 // Writer returns a writer of a stream, with one goroutine: its output does not depend on
@@ -59,11 +59,11 @@ func ZstdReader(r io.Reader, window uint64) io.ReadCloser {
 }
 
 func zstdDecoder(r io.Reader, window uint64) *zstd.Decoder {
-	return must(zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window)))
+	return working(zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window)))
 }
 
-// must returns a coder. Its options are constants of this program: an error is a bug in them.
-func must[T any](coder T, err error) T {
+// working returns a coder. Its options are constants of this program: an error is a bug in them.
+func working[T any](coder T, err error) T {
 	if err != nil {
 		panic(err)
 	}
@@ -85,7 +85,7 @@ func (z ZstdOptions) Frames() *ZstdFrames {
 	}
 	decoder := func(limit zstd.DOption) func() *zstd.Decoder {
 		return sync.OnceValue(func() *zstd.Decoder {
-			return must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), limit))
+			return working(zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), limit))
 		})
 	}
 	return &ZstdFrames{

@@ -1,11 +1,11 @@
 package input
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -15,9 +15,7 @@ func TestAddresses(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "kallsyms")
 	const text = "ffffffff81000000 T _text\nffffffff81000100 T one\nffffffff82000000 T _end\n" +
 		"ffffffffc0001000 t in_module\t[worker_mod]\nffffffffc0100000 t bpf_prog_0123456789abcdef_x\t[bpf]\n"
-	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, list, []byte(text))
 	in := []uint64{0xffffffffc0001008, 0xffffffff81000104, 0x1000, 0xffffffff81000104,
 		0xffffffffc0100004}
 	p, at, err := Addresses(t.Context(), "x", in, Options{Stacks: StackOptions{Kallsyms: list}})

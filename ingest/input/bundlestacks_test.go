@@ -8,6 +8,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
@@ -36,7 +37,7 @@ func TestBundleStacks(t *testing.T) {
 		bundle.DumpName("counts"): counts, bundle.DumpName("other"): counts,
 	}
 	path := filepath.Join(t.TempDir(), "capture.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	c, p := foldPath(t, path, Options{Stacks: StackOptions{Key: key}})
 	if c.Kind() != kindBundle || !c.HasSamples() || p.Meta.Host != h.Name {
 		t.Errorf("kind %q, samples %v, host %q", c.Kind(), c.HasSamples(), p.Meta.Host)
@@ -89,7 +90,7 @@ func TestBundleStacks(t *testing.T) {
 
 	// Stacks without counts, and without a side band, are samples all the same.
 	h.Entries = map[string][]byte{bundle.DumpName("stacks"): user, bundle.PerfDataName: nil}
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	_, p = foldPath(t, path, Options{})
 	if p.Stats.Samples != 2 || !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
 		return w.Partial && strings.Contains(w.Text, bundle.PerfDataName)
@@ -99,7 +100,7 @@ func TestBundleStacks(t *testing.T) {
 
 	// One that is cut off is a warning.
 	h.Entries = map[string][]byte{bundle.DumpName("stacks"): user[:30]}
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	_, p = foldPath(t, path, Options{})
 	if !slices.ContainsFunc(p.Stats.Warnings, func(w ingest.Warning) bool {
 		return w.Partial && strings.Contains(w.Text, bundle.DumpName("stacks"))
@@ -150,7 +151,7 @@ func TestBundleSamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.data")
 	load := func(events ...map[string]any) *ingest.Profile {
 		h.Manifest = map[string]any{"samples": events}
-		writeFile(t, path, h.Bundle())
+		must.Write(t, path, h.Bundle())
 		_, p := foldPath(t, path, Options{Selection: Selection{Keep: ingest.Keep{PID: true}}})
 		return p
 	}
@@ -214,7 +215,7 @@ func TestBundlePlaces(t *testing.T) {
 		"files": []map[string]any{{"build_id": "zz", "path": "/no/id"},
 			{"build_id": "6162636465666768696a6b6c6d6e6f7071720000", "path": "/bin/work"}}}}}
 	path := filepath.Join(t.TempDir(), "capture.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	pathOf := func(buildid.ID) string { return "/build/work" } // not where it ran
 	_, p := foldPath(t, path, Options{Stacks: StackOptions{PathOf: pathOf}})
 	var got []string
@@ -265,7 +266,7 @@ func TestBundleSeries(t *testing.T) {
 		f.Fork(child, shell, child, shell, when(shell, 4))
 	}
 	path := filepath.Join(t.TempDir(), "capture.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	pathOf := func(buildid.ID) string { return "/build/file" } // not where it ran
 	c, p := foldPath(t, path, Options{Stacks: StackOptions{PathOf: pathOf,
 		Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")}})
@@ -300,7 +301,7 @@ func TestBundleCompiled(t *testing.T) {
 			`"perf_map": {"path": "/tmp/perf-3.map", "written": 9}}`),
 	}
 	path := filepath.Join(t.TempDir(), "capture.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	id := buildid.Make(buildid.JIT, []byte("perf map"))
 	var asked []sideband.JITQuery
 	_, p := foldPath(t, path, Options{
@@ -332,7 +333,7 @@ func TestBundleCompiled(t *testing.T) {
 
 	// Unreadable facts are reported, and the file is identified by its number.
 	h.Entries[bundle.CompiledName(bundlebuild.Process)] = []byte("{")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	asked = nil
 	_, p = foldPath(t, path, Options{
 		Stacks: StackOptions{Key: fieldsOf(t, "user_stack_id:0,kernel_stack_id:4,pid:8,comm:12:4")},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 )
@@ -19,9 +20,7 @@ import (
 func openBytes(t testing.TB, data []byte, opts Options) (*Capture, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perf.data")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, data)
 	end := time.Unix(1_700_000_000, 0)
 	if err := os.Chtimes(path, end, end); err != nil {
 		t.Fatal(err)

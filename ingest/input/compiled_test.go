@@ -8,6 +8,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
 	"symbolize/fixtures/jitbuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -117,7 +118,7 @@ func TestCompiledWithoutTimes(t *testing.T) {
 	b.Comm(7, 7, "reused", false, perfbuild.At{PID: 7, TID: 7, Time: 65})
 	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 70, IP: compiledCode + 0x104})
 	path := filepath.Join(t.TempDir(), "perf.data")
-	writeFile(t, path, b.Bytes())
+	must.Write(t, path, b.Bytes())
 	f := compiledDump(t, 0)
 	id := buildid.Make(buildid.JIT, []byte("list"))
 	for _, tt := range []struct {

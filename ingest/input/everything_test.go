@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
@@ -40,7 +41,7 @@ func TestEverything(t *testing.T) {
 			{name: "gzip", data: packed.Bytes()},
 		} {
 			path := filepath.Join(t.TempDir(), "perf.data")
-			writeFile(t, path, c.data)
+			must.Write(t, path, c.data)
 			_, p := foldPath(t, path, Options{})
 			st := &p.Stats
 			if st.UnknownRecords+st.BadRecords+st.UnknownIDs > 0 || len(st.Warnings) > 2 { // a trace, losses

@@ -3,10 +3,10 @@ package input
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
 	"reflect"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
@@ -57,10 +57,7 @@ func FuzzCollect(f *testing.F) {
 		f.Add(c.Bytes())
 	}
 	for _, name := range []string{"clock", "killed"} {
-		data, err := os.ReadFile("../../fixtures/captures/" + name + ".data")
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Read(f, "../../fixtures/captures/"+name+".data")
 		f.Add(data[:min(len(data), 8000)])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

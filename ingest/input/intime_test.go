@@ -3,10 +3,10 @@ package input
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/input/container"
@@ -24,9 +24,7 @@ func writeParts(t *testing.T, parts []capture) string {
 		if i == 0 {
 			name, b = container.DataFile, c.Bytes()
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), b)
 	}
 	return dir
 }

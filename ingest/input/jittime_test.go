@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/files"
@@ -25,7 +26,7 @@ func TestJITTimes(t *testing.T) {
 	b.Mmap2(perfbuild.Mmap{PID: 7, TID: 7, Addr: 0x1000, Len: 0x1000, Prot: 5, Filename: "//anon"}, at)
 	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 6 * second})
 	path := filepath.Join(t.TempDir(), "perf.data")
-	writeFile(t, path, b.Bytes())
+	must.Write(t, path, b.Bytes())
 	closed := time.Now().Add(time.Minute)
 	if err := os.Chtimes(path, closed, closed); err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestJITOrder(t *testing.T) {
 	b.Sample(perfbuild.Sample{PID: 7, TID: 7, Time: 50})
 	b.Sample(perfbuild.Sample{PID: 8, TID: 8, Time: 50})
 	path := filepath.Join(t.TempDir(), "perf.data")
-	writeFile(t, path, b.Bytes())
+	must.Write(t, path, b.Bytes())
 	asked := make(map[int32][]addr.Range)
 	foldPath(t, path, Options{JIT: func(q *sideband.JITQuery) sideband.JITCode {
 		asked[q.PID] = q.Memory

@@ -14,6 +14,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -24,7 +25,7 @@ func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		writeFile(t, path, data)
+		must.Write(t, path, data)
 		return path
 	}
 	_, bundle := foldPath(t, file("stacks.data", l.Bundle(bundlebuild.NewHost())), Options{})
@@ -59,7 +60,7 @@ func TestLoad(t *testing.T) {
 // opened.
 func TestCutWhileOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "perf.data")
-	writeFile(t, path, bundlebuild.NewLoad(3000).PerfData(bundlebuild.NewHost()))
+	must.Write(t, path, bundlebuild.NewLoad(3000).PerfData(bundlebuild.NewHost()))
 	c, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestManyFiles(t *testing.T) {
 	l := bundlebuild.NewLoad(8000)
 	l.Objects, l.NoID, l.Processes = 30_000, 0, 1
 	path := filepath.Join(t.TempDir(), "stacks.data")
-	writeFile(t, path, l.Bundle(bundlebuild.NewHost()))
+	must.Write(t, path, l.Bundle(bundlebuild.NewHost()))
 	_, p := foldPath(t, path, Options{})
 	files := make(map[buildid.ID]string)
 	for i := range l.Objects {
@@ -148,7 +149,7 @@ func TestHostileCounts(t *testing.T) {
 		t.Fatalf("%d bytes", len(packed))
 	}
 	path := filepath.Join(t.TempDir(), "stacks.data")
-	writeFile(t, path, packed)
+	must.Write(t, path, packed)
 	_, p := foldPath(t, path, Options{Selection: Selection{Keep: ingest.Keep{PID: true}}})
 	kept := uint64(len(p.Samples))
 	if kept < 1<<18 || kept > 1<<18+4*uint64(len(packed)) || p.Stats.Samples != 3*kept {
@@ -175,7 +176,7 @@ func BenchmarkLoad(b *testing.B) {
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "capture.data")
-			writeFile(b, path, bb.data)
+			must.Write(b, path, bb.data)
 			b.SetBytes(int64(len(bb.data)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/format/perfdata"
@@ -216,9 +217,7 @@ func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(content))
 		return path
 	}
 	if err := os.Mkdir(filepath.Join(dir, "rec"), 0o700); err != nil {

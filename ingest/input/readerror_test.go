@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 )
@@ -28,10 +29,7 @@ func (r *failingAt) ReadAt(b []byte, at int64) (int, error) {
 // TestReadError fails each read of a capture once: the capture cannot be read, or has the error and a
 // warning that the result is partial.
 func TestReadError(t *testing.T) {
-	b, err := os.ReadFile("../../fixtures/captures/mixed-buildid.data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../fixtures/captures/mixed-buildid.data")
 	for n := 1; ; n++ {
 		r := &failingAt{bytes.NewReader(b), n}
 		in := &file{path: "x", size: int64(len(b)), reads: &files.Reads{}}

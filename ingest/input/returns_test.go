@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 )
@@ -99,15 +100,15 @@ func TestExactReturnsInStacks(t *testing.T) {
 	const valid, ip = 1, 2
 	id := "abcdefghijklmnopqrst"
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "kallsyms"), []byte("ffffffff81000000 T _text\n"+
+	must.Write(t, filepath.Join(dir, "kallsyms"), []byte("ffffffff81000000 T _text\n"+
 		"ffffffff82000000 T _end\nffffffffc0000000 t mod_work\t[mymod]\n"+
 		"ffffffffc00000f0 t __pfx_mod_next\t[mymod]\nffffffffc0000100 t mod_next\t[mymod]\n"))
-	writeFile(t, filepath.Join(dir, "stacks.raw"), stackDump(t,
+	must.Write(t, filepath.Join(dir, "stacks.raw"), stackDump(t,
 		[][]byte{stackRecord(valid, id, 0x100), stackRecord(valid, id, 0x200),
 			stackRecord(valid, id, 0x300)},
 		[][]byte{stackRecord(ip, "", 0xffffffff81000010), stackRecord(ip, "", 0xffffffff81003000),
 			stackRecord(ip, "", 0xffffffffc0000100)}))
-	writeFile(t, filepath.Join(dir, "counts.raw"), countDump(t, [5]any{0, 1, 7, "work", 5}))
+	must.Write(t, filepath.Join(dir, "counts.raw"), countDump(t, [5]any{0, 1, 7, "work", 5}))
 	var asked []string
 	opts := Options{Exact: exactAt(&asked, 0x200, 0x3000), Stacks: StackOptions{
 		Counts: filepath.Join(dir, "counts.raw"), Kallsyms: filepath.Join(dir, "kallsyms"),

@@ -3,7 +3,6 @@ package input
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/object/bpf"
@@ -290,9 +290,7 @@ func FuzzTaken(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(dir, "capture.data")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, data)
 		from, err := Open(t.Context(), path, Options{})
 		if err != nil {
 			return

@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	elffile "symbolize/ingest/object/elf"
@@ -41,10 +41,7 @@ func weights(p *ingest.Profile, comm string,
 // idOf returns the build ID of a file of fixtures.
 func idOf(t *testing.T, path string) buildid.ID {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, path)
 	f, err := elffile.Open(path, bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -228,10 +225,7 @@ func TestSampledOffCPU(t *testing.T) {
 // entriesOf returns the manifest and entries of a bundle.
 func entriesOf(t *testing.T, path string) (manifest []byte, entries map[string][]byte) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, path)
 	x, err := bundle.Open(path, bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +251,7 @@ func TestSampledLacks(t *testing.T) {
 	load := func(lacks func(name string) bool) (*Capture, *ingest.Profile) {
 		some := maps.Clone(entries)
 		maps.DeleteFunc(some, func(name string, _ []byte) bool { return lacks(name) })
-		writeFile(t, path, bundlebuild.Tar(manifest, some))
+		must.Write(t, path, bundlebuild.Tar(manifest, some))
 		c, p := foldPath(t, path, Options{})
 		if !slices.ContainsFunc(p.Stats.Warnings,
 			func(w ingest.Warning) bool { return w.Partial }) {
@@ -310,15 +304,12 @@ func TestSampledLacks(t *testing.T) {
 func TestSampledCut(t *testing.T) {
 	manifest, entries := entriesOf(t, sampledOnCPU)
 	tar := bundlebuild.Tar(manifest, entries)
-	packed, err := os.ReadFile(sampledOnCPU)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Read(t, sampledOnCPU)
 	path := filepath.Join(t.TempDir(), "stacks.data")
 	for name, b := range map[string][]byte{"tar": tar, "packed": packed} {
 		before, opened, full := uint64(0), false, 0
 		for n := 0; n < len(b); n += max(len(b)/150, 1) {
-			writeFile(t, path, b[:n])
+			must.Write(t, path, b[:n])
 			c, err := Open(t.Context(), path, Options{})
 			if err != nil {
 				if opened {

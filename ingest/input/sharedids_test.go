@@ -2,13 +2,13 @@ package input
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 )
@@ -181,9 +181,7 @@ func TestListedModules(t *testing.T) {
 		} {
 			lines += fmt.Sprintf("%x %s\n", s.at, s.line)
 		}
-		if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(lines))
 		return path
 	}
 	c := newCapture()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
@@ -62,7 +63,7 @@ func wallBundle(t *testing.T, events ...string) (path string) {
 	}
 	h.Manifest = map[string]any{"format": bundle.Format, "samples": list}
 	path = filepath.Join(t.TempDir(), "wall.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	return path
 }
 
@@ -127,7 +128,7 @@ func TestBundleWakers(t *testing.T) {
 		"key": "user_stack_id:0:4,kernel_stack_id:4:4,tgid:8:4,comm:12:4,waker_user_stack_id:16:4," +
 			"waker_kernel_stack_id:20:4,waker_tgid:24:4,waker_comm:28:4,waker_by:32:4"}}}
 	path := filepath.Join(t.TempDir(), "wakers.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	for _, tt := range []struct {
 		depth int
 		want  map[string]uint64

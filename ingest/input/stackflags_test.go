@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
@@ -33,7 +34,7 @@ func TestBundleCounts(t *testing.T) {
 	stacks := stackDump(t, [][]byte{stackRecord(1, id, 0x100)}, [][]byte{stackRecord(1, id, 0x200)})
 	counts := numberDump(t, hash, [2]byte{0, 70}, [2]byte{1, 30})
 	given := filepath.Join(t.TempDir(), "given")
-	writeFile(t, given, numberDump(t, hash, [2]byte{0, 7}, [2]byte{1, 3}))
+	must.Write(t, given, numberDump(t, hash, [2]byte{0, 7}, [2]byte{1, 3}))
 	for _, c := range []struct {
 		name string
 		maps map[string][]byte
@@ -57,7 +58,7 @@ func TestBundleCounts(t *testing.T) {
 				h.Entries[bundle.DumpName(name)] = dump
 			}
 			path := filepath.Join(t.TempDir(), "capture.data")
-			writeFile(t, path, h.Bundle())
+			must.Write(t, path, h.Bundle())
 			_, p := foldPath(t, path, Options{Stacks: c.opts})
 			var got []string
 			for _, line := range dump(p) {
@@ -76,10 +77,10 @@ func TestBundleCounts(t *testing.T) {
 func TestStackFlags(t *testing.T) {
 	alone, stacks := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "stacks")
 	h := bundlebuild.NewHost()
-	writeFile(t, alone, h.Bundle())
+	must.Write(t, alone, h.Bundle())
 	h.Entries = map[string][]byte{bundle.DumpName("stacks"): stackDump(t,
 		[][]byte{stackRecord(1, "abcdefghijklmnopqrst", 0x100)})}
-	writeFile(t, stacks, h.Bundle())
+	must.Write(t, stacks, h.Bundle())
 	options := map[string]StackOptions{
 		"--counts": {Counts: "absent"}, "--btf": {BTF: "absent"}, "--kernel-stacks": {Kernel: "absent"},
 		"--key": {Key: []stackmap.Field{{Size: 4}}}, "--value": {Value: &stackmap.Field{Size: 8}},

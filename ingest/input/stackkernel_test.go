@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/rawdump"
@@ -52,7 +53,7 @@ func timedBundle(t *testing.T, h *bundlebuild.Host, user, kernel []byte, counts 
 		KernelStacks: bundle.DumpName("kernel_stacks"), Counts: bundle.DumpName("counts"),
 		Key: timedKey, Value: "0:8"}}}
 	path := filepath.Join(t.TempDir(), "stacks.data")
-	writeFile(t, path, h.Bundle())
+	must.Write(t, path, h.Bundle())
 	return path
 }
 

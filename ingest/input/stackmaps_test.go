@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/format/stackmap"
@@ -25,7 +25,7 @@ func stackFiles(t testing.TB, name string) (dir string) {
 	dir = t.TempDir()
 	unpack := func(from string) {
 		to := filepath.Join(dir, strings.TrimSuffix(filepath.Base(from), ".gz"))
-		writeFile(t, to, gunzip(t, from))
+		must.Write(t, to, gunzip(t, from))
 	}
 	files, err := filepath.Glob("../../fixtures/stacks/" + name + "/*.gz")
 	if err != nil || len(files) == 0 {
@@ -34,19 +34,9 @@ func stackFiles(t testing.TB, name string) (dir string) {
 	for _, f := range append(files, "../../fixtures/stacks/kallsyms.gz") {
 		unpack(f)
 	}
-	notes, err := os.ReadFile("../../fixtures/kernel/notes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "notes"), notes)
+	notes := must.Read(t, "../../fixtures/kernel/notes")
+	must.Write(t, filepath.Join(dir, "notes"), notes)
 	return dir
-}
-
-func writeFile(t testing.TB, path string, b []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func fieldsOf(t testing.TB, text string) []stackmap.Field {
@@ -137,10 +127,7 @@ func TestStackDumps(t *testing.T) {
 // kernelHex is the build ID in the notes of the recording's kernel.
 func kernelHex(t *testing.T) string {
 	t.Helper()
-	notes, err := os.ReadFile("../../fixtures/kernel/notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	notes := must.Read(t, "../../fixtures/kernel/notes")
 	id, ok := buildid.KernelNotes(notes)
 	if !ok {
 		t.Fatal("no build ID in the notes")
@@ -338,7 +325,7 @@ func TestStackFrames(t *testing.T) {
 		dir := t.TempDir()
 		file := func(name string, b []byte) string {
 			path := filepath.Join(dir, name)
-			writeFile(t, path, b)
+			must.Write(t, path, b)
 			return path
 		}
 		opts := Options{Stacks: StackOptions{Counts: file("counts", countDump(t, c.counts...)),
@@ -419,7 +406,7 @@ func TestStackErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	writeFile(t, filepath.Join(dir, "rubbish"), []byte("neither\n"))
+	must.Write(t, filepath.Join(dir, "rubbish"), []byte("neither\n"))
 	if _, err := Open(t.Context(), filepath.Join(dir, "rubbish"), Options{}); !errors.Is(err,
 		ErrNotCapture) {
 		t.Errorf("rubbish: %v", err)
@@ -432,11 +419,8 @@ func TestStackDamage(t *testing.T) {
 	for _, name := range []string{"stacks.raw", "stacks.json", "stacks.txt", "bare.raw",
 		"bare.txt"} {
 		path := filepath.Join(dir, name)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, path, b[:len(b)*2/3])
+		b := must.Read(t, path)
+		must.Write(t, path, b[:len(b)*2/3])
 		stacks := name
 		opts := stackOptions(t, dir, "counts.raw")
 		if strings.HasPrefix(name, "bare") {
@@ -449,7 +433,7 @@ func TestStackDamage(t *testing.T) {
 			}) {
 			t.Errorf("%s: %d samples, %v", name, p.Stats.Samples, p.Stats.Warnings)
 		}
-		writeFile(t, path, b)
+		must.Write(t, path, b)
 	}
 }
 
@@ -471,7 +455,7 @@ func FuzzStacks(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data, mapped []byte) {
 		path := filepath.Join(dir, "maps")
-		writeFile(t, path, mapped)
+		must.Write(t, path, mapped)
 		in := &file{path: "fuzz", r: bytes.NewReader(data), size: int64(len(data))}
 		opts := Options{Selection: Selection{Keep: ingest.Keep{PID: true}}, Stacks: StackOptions{
 			Maps: map[int32]string{AnyProcess: path}}}
@@ -496,7 +480,7 @@ func FuzzStacks(f *testing.F) {
 func TestStackCounts(t *testing.T) {
 	const id = "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
 	path := filepath.Join(t.TempDir(), "stacks.txt")
-	writeFile(t, path, []byte("@[\n"+id+" 0x1\n]: 4000000000000000000\n@[\n"+id+
+	must.Write(t, path, []byte("@[\n"+id+" 0x1\n]: 4000000000000000000\n@[\n"+id+
 		" 0x2\n]: 1\n@[\n"+id+" 0x1\n]: 4000000000000000000\n"))
 	_, p := foldPath(t, path, Options{})
 	merged, err := merge.Profiles([]*ingest.Profile{p, p})

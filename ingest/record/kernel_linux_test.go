@@ -1,11 +1,11 @@
 package record
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record/history"
 )
@@ -110,9 +110,7 @@ func TestVDSOMappings(t *testing.T) {
 	}
 	r := newTestRoot(t)
 	r.write("proc/self/maps", "0-1000 r-xp 00000000 00:00 0 [vdso]\n")
-	if err := os.WriteFile(filepath.Join(r.dir, "proc/self/mem"), make([]byte, 1<<12), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(r.dir, "proc/self/mem"), make([]byte, 1<<12))
 	if _, _, err := ownVDSO(&r.recording(&Options{}).host); err == nil {
 		t.Error("zeros are an ELF file")
 	}

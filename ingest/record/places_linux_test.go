@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/procmaps"
 	"symbolize/ingest/record/sampler"
@@ -25,10 +25,7 @@ func withPlaces(t *testing.T) (p *processes, id buildid.ID) {
 	r := newTestRoot(t)
 	p = r.processes(r.recording(&Options{}))
 	p.identify(buildid.New([]byte("vdso")))
-	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must.Read(t, "../../fixtures/objects/bin/fixed")
 	r.write("proc/50/map_files/400000-402000", string(object))
 	r.write("proc/50/map_files/500000-501000", "no object")
 	if err := unix.Mkfifo(filepath.Join(r.dir, "proc/50/map_files/600000-601000"), 0o600); err != nil {
@@ -189,10 +186,7 @@ func TestFileOfPath(t *testing.T) {
 	r := newTestRoot(t)
 	s := r.recording(&Options{})
 	p := &processes{s: s, host: &s.host}
-	object, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must.Read(t, "../../fixtures/objects/bin/fixed")
 	r.write("bin/fixed", string(object))
 	path := filepath.Join(r.dir, "bin/fixed")
 	var st unix.Stat_t

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record/sampler"
 	"symbolize/ingest/record/sys"
@@ -298,10 +299,7 @@ func TestOwnVDSO(t *testing.T) {
 		}
 	}
 	r := newTestRoot(t)
-	want, err := os.ReadFile("../../fixtures/objects/bin/fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Read(t, "../../fixtures/objects/bin/fixed")
 	const at = 0x1000
 	r.write("proc/self/maps", fmt.Sprintf("%x-%x r-xp 0 00:00 0 [vdso]\n", at, at+len(want)))
 	r.write("proc/self/mem", strings.Repeat("\x00", at)+string(want))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 )
 
@@ -22,16 +23,12 @@ func TestRecordings(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, f.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, f.Bytes())
 	}
 	if err := os.Chtimes(filepath.Join(dir, "old.data"), since, since.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "text"), []byte("no recording"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "text"), []byte("no recording"))
 	for _, tc := range []struct {
 		name    string
 		command []string

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/record/sampler"
 )
@@ -327,10 +328,7 @@ func TestCommandOutput(t *testing.T) {
 	if s.summary.Command.Status != 0 || len(s.summary.Warnings) != 0 {
 		t.Errorf("%+v", s.summary)
 	}
-	text, err := os.ReadFile(child)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, child)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || pid <= 1 {
 		t.Fatalf("child %q: %v", text, err)

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/object/bpf"
 )
@@ -128,10 +128,7 @@ func TestUsesLive(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	runProgram(t, before, 5)
-	always, err := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled")
-	if err != nil {
-		t.Fatal(err)
-	}
+	always := must.Read(t, "/proc/sys/kernel/bpf_stats_enabled")
 	if after := bpftool(t, first); after != is && string(always) != "1\n" {
 		t.Errorf("the kernel still counts: %+v became %+v", is, after)
 	}

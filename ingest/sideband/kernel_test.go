@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -100,13 +100,9 @@ func TestKallsyms(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "kallsyms")
-			if err := os.WriteFile(path, []byte(tc.list), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, []byte(tc.list))
 			if tc.notes != nil {
-				if err := os.WriteFile(filepath.Join(dir, "notes"), tc.notes, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Write(t, filepath.Join(dir, "notes"), tc.notes)
 			}
 			sb := New()
 			sb.Clock.Timed = true
@@ -134,9 +130,7 @@ func TestKallsyms(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "kallsyms")
-	if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, []byte(list))
 	sb := New()
 	if err := sb.AddKallsyms(path, buildid.ID{}); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package sideband
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/perfbuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -524,9 +524,7 @@ func TestModuleLists(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kallsyms")
 			list := fmt.Sprintf("%x T _text\n%x t mod_init\t[worker]\n%x t mod_work\t[worker]\n", tc.text,
 				uint64(module), uint64(module+0x100))
-			if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, []byte(list))
 			f := perfbuild.New()
 			f.KernelMap("_text", text, text, 0x1000000)
 			f.Mmap2(perfbuild.Mmap{PID: -1, Misc: perfbuild.Kernel, Addr: module, Len: 0x1000,

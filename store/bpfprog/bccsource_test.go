@@ -2,9 +2,10 @@ package bpfprog
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestDefinedAt finds the line of a function's definition, not of its mention.
@@ -34,9 +35,7 @@ func TestDefinedAt(t *testing.T) {
 		"only a call of it": {source: "int a(void) { probe(1); }", want: 0},
 	} {
 		path := filepath.Join(t.TempDir(), "probe.c")
-		if err := os.WriteFile(path, []byte(test.source), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(test.source))
 		if got, err := definedAt(path, "probe"); got != test.want || err != nil {
 			t.Errorf("%s: line %d, %v, want %d", name, got, err, test.want)
 		}

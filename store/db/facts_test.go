@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -30,10 +31,7 @@ func someFacts(tb testing.TB) ([]byte, digest) {
 		tb.Fatal(facts, open, err)
 	}
 	for id := range facts {
-		b, err := os.ReadFile(filepath.Join(w.path, factsName, id.String()))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		b := must.Read(tb, filepath.Join(w.path, factsName, id.String()))
 		return b, id
 	}
 	return nil, digest{}
@@ -45,9 +43,7 @@ func TestFactsTruncated(t *testing.T) {
 	whole, id := someFacts(t)
 	path := filepath.Join(t.TempDir(), "facts")
 	read := func(b []byte) (kinds string, ok bool) {
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b)
 		_, sum, ended, err := readFacts(path, func(kind byte, payload []byte) error {
 			kinds += string(kind)
 			return (&state{}).apply(kind, payload)
@@ -79,9 +75,7 @@ func FuzzFacts(f *testing.F) {
 	f.Add([]byte(factsHead))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "facts")
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b)
 		s := &state{}
 		readFacts(path, s.apply)
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -63,10 +64,7 @@ func TestGenerationsStayWhole(t *testing.T) {
 			t.Fatalf("round %d: generations %v, %v", round, gens, err)
 		}
 		for name, sum := range last {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Read(t, name)
 			if got := fmt.Sprintf("%d %08x", len(b), crc32.Checksum(b, castagnoli)); got != sum {
 				t.Fatalf("round %d: %s was %s and is %s", round, name, sum, got)
 			}
@@ -99,10 +97,7 @@ func mapsEqual(a, b map[string]string) bool {
 // flip inverts a byte of a file, at a fraction of its length.
 func flip(tb testing.TB, path string, at float64) {
 	tb.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := must.Read(tb, path)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		tb.Fatal(err)

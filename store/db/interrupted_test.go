@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/sweep"
 	"symbolize/fixtures/tracerun"
 )
@@ -63,10 +64,7 @@ func TestKilledAnywhere(t *testing.T) {
 		if _, killed := tracerun.Kill(t, cmd, at); !killed {
 			continue
 		}
-		text, err := os.ReadFile(says.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, says.Name())
 		published := 0
 		for line := range strings.Lines(string(text)) {
 			if n, err := strconv.Atoi(strings.TrimSuffix(line, "\n")); err == nil {
@@ -75,7 +73,7 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 		c.check(path, published)
 		w := openTestWriter(t, path)
-		_, err = w.GC(t.Context(), GCOptions{Exists: func(string) bool { return true }})
+		_, err := w.GC(t.Context(), GCOptions{Exists: func(string) bool { return true }})
 		if err := errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -37,10 +38,7 @@ func usesText(tb testing.TB, path string) string {
 		tb.Fatal(err)
 	}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		text := must.Read(tb, name)
 		b.WriteString(filepath.Base(name) + ":\n" + string(text))
 	}
 	return b.String()
@@ -114,9 +112,7 @@ func TestMarkDemangled(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(path, usesName, namesPrefix+"7")
-	if err := os.WriteFile(other, []byte(store.ObjectName(testID(2))+"\ncut"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, other, []byte(store.ObjectName(testID(2))+"\ncut"))
 	check(1, 2, 3)
 	err := errors.Join(os.Remove(other), os.Symlink(filepath.Join(path, "x"), other))
 	if err != nil {
@@ -133,14 +129,9 @@ func TestUsesDamaged(t *testing.T) {
 	path := t.TempDir()
 	mustMark(t, path, 1, 1, 2)
 	names, _ := filepath.Glob(filepath.Join(path, usesName, "*"))
-	text, err := os.ReadFile(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, names[0])
 	for n := range text {
-		if err := os.WriteFile(names[0], text[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, names[0], text[:n])
 		mustMark(t, path, 1, 3)
 		last, err := readUses(path, time.Now())
 		if err != nil || !last.day(testID(3)).Equal(day(daysAgo(1))) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -23,10 +24,7 @@ import (
 func programs(t *testing.T) (files [2][]byte, ids [2]buildid.ID) {
 	t.Helper()
 	for i, name := range []string{"fixed", "spawn"} {
-		b, err := os.ReadFile("../../fixtures/objects/bin/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, "../../fixtures/objects/bin/"+name)
 		f, err := elf.Open(name, bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			t.Fatal(err)
@@ -179,9 +177,7 @@ func TestCache(t *testing.T) {
 	if got := paths(); len(got) != 2 {
 		t.Errorf("requests %q", got)
 	}
-	if err := os.WriteFile(filepath.Join(o.Cache, "cache_miss_s"), []byte("0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(o.Cache, "cache_miss_s"), []byte("0\n"))
 	if _, _, err := c.Get(t.Context(), ids[1], Executable); !errors.Is(err, ErrNotFound) || len(paths()) != 3 {
 		t.Errorf("after its time: %v, requests %q", err, paths())
 	}
@@ -247,9 +243,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestFromEnv(t *testing.T) {
 	headers := filepath.Join(t.TempDir(), "headers")
-	if err := os.WriteFile(headers, []byte("X-Token: a b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, headers, []byte("X-Token: a b\n"))
 	env := map[string]string{"DEBUGINFOD_URLS": "https://a/ ima:enforcing  https://b",
 		"DEBUGINFOD_TIMEOUT": "5", "DEBUGINFOD_MAXTIME": "7", "DEBUGINFOD_MAXSIZE": "9",
 		"DEBUGINFOD_RETRY_LIMIT": "0", "DEBUGINFOD_HEADERS_FILE": headers}
@@ -276,9 +270,7 @@ func TestFromEnv(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	files, ids := programs(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), files[0], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "file"), files[0])
 	var token string
 	other, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		token = r.Header.Get("X-Token")

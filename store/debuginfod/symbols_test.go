@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	object "symbolize/ingest/object/elf"
 )
 
@@ -119,9 +120,7 @@ func TestGetSymbols(t *testing.T) {
 func TestGetSymbolsRefused(t *testing.T) {
 	files, ids := programs(t)
 	one := filepath.Join(t.TempDir(), "one")
-	if err := os.WriteFile(one, files[0], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, one, files[0])
 	whole := sectionsOf(t, map[string]string{ids[0].Hex(): one, ids[1].Hex(): one})
 	for _, tt := range []struct {
 		name     string

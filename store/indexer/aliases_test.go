@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 )
 
 // TestAliases: an indexed file is found by its htlhash, also after it became its stripped copy; a
@@ -15,7 +16,7 @@ func TestAliases(t *testing.T) {
 	m := newMemory()
 	path := filepath.Join(t.TempDir(), "prog")
 	data := fixture(t, "bin/fixed")
-	write(t, path, data)
+	must.Write(t, path, data)
 	first, _ := buildid.HTLHash(bytes.NewReader(data), int64(len(data)))
 	settle()
 	m.index(t, Options{}, path)
@@ -29,7 +30,7 @@ func TestAliases(t *testing.T) {
 	}
 	longer := append(bytes.Clone(data), make([]byte, 100)...)
 	second, _ := buildid.HTLHash(bytes.NewReader(longer), int64(len(longer)))
-	write(t, path, longer)
+	must.Write(t, path, longer)
 	settle()
 	m.index(t, Options{}, path)
 	if object(first) != id || object(second) != id {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -34,7 +35,7 @@ func TestAltFilesAreShared(t *testing.T) {
 	paths := make([]string, maxIdleAlts+2)
 	for i := range paths {
 		paths[i] = filepath.Join(dir, fmt.Sprint(i))
-		write(t, paths[i], alt)
+		must.Write(t, paths[i], alt)
 	}
 	var a altFiles
 	first := openAlt(t, &a, paths[0])
@@ -61,7 +62,7 @@ func TestAltFilesAreShared(t *testing.T) {
 	} else {
 		a.release(again)
 	}
-	write(t, paths[0], append(alt, 0)) // another file, though its build ID is the same
+	must.Write(t, paths[0], append(alt, 0)) // another file, though its build ID is the same
 	last := openAlt(t, &a, paths[0])
 	if last.key.st.size != uint64(len(alt)+1) {
 		t.Error("a file that was replaced is taken for the old one")
@@ -77,9 +78,9 @@ func TestAltFilesAreShared(t *testing.T) {
 func TestAltFileOfMany(t *testing.T) {
 	root := realDir(t)
 	lib, alt := dwzPair("../common/alt.debug")
-	write(t, filepath.Join(root, "common/alt.debug"), alt)
+	must.Write(t, filepath.Join(root, "common/alt.debug"), alt)
 	for i := range 20 {
-		write(t, filepath.Join(root, "app", fmt.Sprint(i)+".so"), lib)
+		must.Write(t, filepath.Join(root, "app", fmt.Sprint(i)+".so"), lib)
 	}
 	settle()
 	m := newMemory()

@@ -3,12 +3,13 @@ package indexer
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // tarOf makes a tar of files by their names, with the links and directories of perf archive.
@@ -36,19 +37,6 @@ func tarOf(t testing.TB, names []string, files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	if _, err := z.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 // TestArchive indexes the output of perf archive as the files themselves.
 func TestArchive(t *testing.T) {
 	dir := t.TempDir()
@@ -62,9 +50,9 @@ func TestArchive(t *testing.T) {
 	plain := tarOf(t, []string{member, "../../escaped", "notes.txt"}, files)
 	id := mixedID(t)
 	archives := map[string][]byte{
-		"plain.tar": plain, "x.tar.gz": gzipped(t, plain),
+		"plain.tar": plain, "x.tar.gz": must.Gzip(t, plain),
 		"all.tar": tarOf(t, []string{"perf.symbols.tar.gz"},
-			map[string][]byte{"perf.symbols.tar.gz": gzipped(t, plain)}),
+			map[string][]byte{"perf.symbols.tar.gz": must.Gzip(t, plain)}),
 	}
 	if bzip2, err := exec.LookPath("bzip2"); err == nil { // as perf archive uses
 		cmd := exec.CommandContext(t.Context(), bzip2, "-c")
@@ -75,7 +63,7 @@ func TestArchive(t *testing.T) {
 	}
 	for name, data := range archives {
 		path := filepath.Join(dir, name)
-		write(t, path, data)
+		must.Write(t, path, data)
 		m := newMemory()
 		sum := m.index(t, Options{}, path)
 		o := m.object(t, id)
@@ -104,7 +92,7 @@ func TestArchiveDamage(t *testing.T) {
 	whole := tarOf(t, []string{"a/elf", "b/elf"}, map[string][]byte{"a/elf": object,
 		"b/elf": fixture(t, "bin/spawn")})
 	path := filepath.Join(dir, "cut.tar")
-	write(t, path, whole[:len(object)+4000])
+	must.Write(t, path, whole[:len(object)+4000])
 	m := newMemory()
 	sum := m.index(t, Options{}, path)
 	if len(sum.Problems) == 0 || !sum.Problems[0].Named && !sum.Problems[len(sum.Problems)-1].Named ||
@@ -117,7 +105,7 @@ func TestArchiveDamage(t *testing.T) {
 		}
 	}
 	for n := 0; n < len(whole); n += 997 { // any length ends
-		write(t, path, whole[:n])
+		must.Write(t, path, whole[:n])
 		newMemory().index(t, Options{NamesOnly: true}, path)
 	}
 }

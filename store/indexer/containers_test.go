@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/containers"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -37,11 +38,8 @@ var separate = []struct {
 		splitOff(t, exe, filepath.Join(dir, "x"))
 		hex := idOf(t, exe)
 		place := filepath.Join(dir, "dbg/.build-id", hex[:2], hex[2:]+".debug")
-		b, err := os.ReadFile(filepath.Join(dir, "x"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, place, b)
+		b := must.Read(t, filepath.Join(dir, "x"))
+		must.Write(t, place, b)
 		return exe, []string{filepath.Join(dir, "dbg")}
 	}},
 	{name: "MiniDebugInfo", names: true,
@@ -234,7 +232,7 @@ func containerFrames(table *symtab.Table, symbols map[uint64]string, start, at u
 func relocatable(t *testing.T, dir, exe string, want map[uint64]string) {
 	t.Helper()
 	info := filepath.Join(dir, "modinfo.c")
-	write(t, info, []byte(`const char m[] __attribute__((section(".modinfo"))) = "license=GPL";`))
+	must.Write(t, info, []byte(`const char m[] __attribute__((section(".modinfo"))) = "license=GPL";`))
 	containers.Run(t, dir, "gcc", "-c", info, "-o", "modinfo.o")
 	ko := filepath.Join(dir, "prog.ko")
 	containers.Run(t, dir, "ld", "-r", "--build-id", "-o", ko, "main.o", "other.o", "modinfo.o")
@@ -286,10 +284,7 @@ func relocatable(t *testing.T, dir, exe string, want map[uint64]string) {
 
 func funcSymbols(t *testing.T, exe string) []stdelf.Symbol {
 	t.Helper()
-	b, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, exe)
 	f, err := stdelf.NewFile(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -27,7 +28,7 @@ func TestDebugFileIsFound(t *testing.T) {
 			root, m := realDir(t), newMemory()
 			opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
 			app := filepath.Join(root, "app/mixed")
-			write(t, app, fixture(t, "bin/mixed"))
+			must.Write(t, app, fixture(t, "bin/mixed"))
 			settle()
 			m.index(t, opts, app)
 			if slices.Contains(m.names(t, id, store.Symtab), "main") {
@@ -39,7 +40,7 @@ func TestDebugFileIsFound(t *testing.T) {
 			if place == "debug/ROOT/app/mixed.debug" {
 				place = "debug" + root + "/app/mixed.debug"
 			}
-			write(t, filepath.Join(root, place), fixture(t, "bin/mixed.debug"))
+			must.Write(t, filepath.Join(root, place), fixture(t, "bin/mixed.debug"))
 			settle()
 			m.index(t, opts, app)
 			if !slices.Contains(m.names(t, id, store.Symtab), "main") {
@@ -57,14 +58,14 @@ func TestDebugFileIsFound(t *testing.T) {
 func TestWrongDebugFile(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
 	app, debug := filepath.Join(root, "mixed"), filepath.Join(root, "mixed.debug")
-	write(t, app, fixture(t, "bin/mixed"))
+	must.Write(t, app, fixture(t, "bin/mixed"))
 	for _, wrong := range [][]byte{
 		fixture(t, "bin/spawn"),                     // another build ID
 		append(fixture(t, "bin/mixed.debug"), 0),    // the build ID, but not the CRC
 		fixture(t, "bin/mixed.debug")[:2000],        // cut
 		[]byte("not even an ELF file, but present"), // rubbish
 	} {
-		write(t, debug, wrong)
+		must.Write(t, debug, wrong)
 		settle()
 		m.index(t, Options{}, app)
 		if slices.Contains(m.names(t, id, store.Symtab), "main") {
@@ -72,7 +73,7 @@ func TestWrongDebugFile(t *testing.T) {
 		}
 		m.again(t, Options{}, app)
 	}
-	write(t, debug, fixture(t, "bin/mixed.debug"))
+	must.Write(t, debug, fixture(t, "bin/mixed.debug"))
 	settle()
 	m.index(t, Options{}, app)
 	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
@@ -83,7 +84,7 @@ func TestWrongDebugFile(t *testing.T) {
 // TestDebugFileAloneHasNoLayout is the other order: only the debug file is known.
 func TestDebugFileAloneHasNoLayout(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
-	write(t, filepath.Join(root, "mixed.debug"), fixture(t, "bin/mixed.debug"))
+	must.Write(t, filepath.Join(root, "mixed.debug"), fixture(t, "bin/mixed.debug"))
 	sum := m.index(t, Options{}, root)
 	if o := m.object(t, id); len(o.Layout) != 0 || len(o.Sources) != 2 || sum.Debug != 1 {
 		t.Errorf("layout %v, sources %v", o.Layout, o.Sources)
@@ -94,8 +95,8 @@ func TestDebugFileAloneHasNoLayout(t *testing.T) {
 // them.
 func TestBuildIDLinks(t *testing.T) {
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "usr/bin/mixed"), fixture(t, "bin/mixed"))
-	write(t, filepath.Join(root, "cache/x/1234567890abcdef1234/elf"), fixture(t, "bin/fixed"))
+	must.Write(t, filepath.Join(root, "usr/bin/mixed"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, "cache/x/1234567890abcdef1234/elf"), fixture(t, "bin/fixed"))
 	links := filepath.Join(root, "lib/.build-id/ab")
 	if err := os.MkdirAll(links, 0o755); err != nil {
 		t.Fatal(err)
@@ -123,10 +124,10 @@ func TestBuildIDLinks(t *testing.T) {
 // TestDebuginfodCache has its layout: negative answers are empty files.
 func TestDebuginfodCache(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
-	write(t, filepath.Join(root, id.Hex(), "executable"), fixture(t, "bin/mixed"))
-	write(t, filepath.Join(root, id.Hex(), "debuginfo"), fixture(t, "bin/mixed.debug"))
-	write(t, filepath.Join(root, "00112233445566778899", "debuginfo"), nil)
-	write(t, filepath.Join(root, "cache_clean_interval_s"), []byte("86400"))
+	must.Write(t, filepath.Join(root, id.Hex(), "executable"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, id.Hex(), "debuginfo"), fixture(t, "bin/mixed.debug"))
+	must.Write(t, filepath.Join(root, "00112233445566778899", "debuginfo"), nil)
+	must.Write(t, filepath.Join(root, "cache_clean_interval_s"), []byte("86400"))
 	sum := m.index(t, Options{}, root)
 	if sum.Read != 2 || sum.Objects != 1 || len(sum.Problems) != 0 {
 		t.Errorf("summary %+v", sum)
@@ -140,13 +141,13 @@ func TestDebuginfodCache(t *testing.T) {
 func TestDebugFileWithoutID(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	debug := withoutID(t, fixture(t, "bin/mixed.debug"))
-	write(t, filepath.Join(root, "bin/mixed.debug"), debug)
+	must.Write(t, filepath.Join(root, "bin/mixed.debug"), debug)
 	sum := m.index(t, Options{}, root)
 	if sum.Skipped[SkipDebugNoID] != 1 || len(m.ids) != 0 {
 		t.Errorf("alone: skipped %v, objects %v", sum.Skipped, m.ids)
 	}
 	app := withDebugCRC(t, fixture(t, "bin/mixed"), fixture(t, "bin/mixed.debug"), debug)
-	write(t, filepath.Join(root, "bin/mixed"), app)
+	must.Write(t, filepath.Join(root, "bin/mixed"), app)
 	m.index(t, Options{}, root)
 	if id := mixedID(t); !slices.Contains(m.names(t, id, store.Symtab), "main") {
 		t.Error("with its program: no main")
@@ -165,7 +166,7 @@ func realDir(t testing.TB) string {
 func TestStale(t *testing.T) {
 	root := realDir(t)
 	there, gone := filepath.Join(root, "there"), filepath.Join(root, "no/such/dir/x")
-	write(t, there, []byte("x"))
+	must.Write(t, there, []byte("x"))
 	st, err := statFile(there)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestAbsentRemembersDirectories(t *testing.T) {
 		t.Errorf("remembered %v", a.dirs)
 	}
 	// Files created within a run are seen by the next one.
-	write(t, filepath.Join(root, "no/a"), []byte("x"))
+	must.Write(t, filepath.Join(root, "no/a"), []byte("x"))
 	if _, err := a.stat(filepath.Join(root, "no/a")); err == nil {
 		t.Error("a directory was looked at twice")
 	}
@@ -222,7 +223,7 @@ func TestManyDebugRoots(t *testing.T) {
 	for i := range 100 {
 		roots = append(roots, filepath.Join(root, "none", string(rune('a'+i%26)), strings.Repeat("x", i)))
 	}
-	write(t, filepath.Join(root, "app/mixed"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, "app/mixed"), fixture(t, "bin/mixed"))
 	settle()
 	m.index(t, Options{DebugRoots: roots}, filepath.Join(root, "app"))
 	rows, _, err := m.Dir(filepath.Join(root, "app"))
@@ -239,7 +240,7 @@ func TestDamagedDebugFile(t *testing.T) {
 	app := filepath.Join(root, "mixed")
 	debug := filepath.Join(root, ".build-id", id.Hex()[:2], id.Hex()[2:]+".debug")
 	whole := fixture(t, "bin/mixed.debug")
-	write(t, app, fixture(t, "bin/mixed"))
+	must.Write(t, app, fixture(t, "bin/mixed"))
 	f, err := elf.NewFile(bytes.NewReader(whole))
 	if err != nil {
 		t.Fatal(err)
@@ -251,13 +252,13 @@ func TestDamagedDebugFile(t *testing.T) {
 			binary.LittleEndian.PutUint64(bad[shoff+uint64(i)*64+24:], 1<<40)
 		}
 	}
-	write(t, debug, bad)
+	must.Write(t, debug, bad)
 	settle()
 	if sum := m.index(t, opts, app); len(sum.Problems) != 1 || sum.Problems[0].Path != debug {
 		t.Errorf("problems %v", sum.Problems)
 	}
 	m.again(t, opts, app)
-	write(t, debug, whole)
+	must.Write(t, debug, whole)
 	settle()
 	m.index(t, opts, app)
 	if !slices.Contains(m.names(t, id, store.Symtab), "main") {
@@ -277,14 +278,14 @@ func TestIncompleteDebugFile(t *testing.T) {
 	}
 	bad := slices.Clone(whole)
 	bad[f.Section(".debug_abbrev").Offset+8] = 0xff
-	write(t, app, fixture(t, "bin/mixed"))
-	write(t, debug, bad)
+	must.Write(t, app, fixture(t, "bin/mixed"))
+	must.Write(t, debug, bad)
 	settle()
 	if sum := m.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 {
 		t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
 	}
 	m.again(t, opts, app)
-	write(t, debug, whole)
+	must.Write(t, debug, whole)
 	settle()
 	m.index(t, opts, app)
 	if got := m.frames(t, id, store.DWARF, 0xd44); got != "main /srv/app/src/mixed.c:81" {

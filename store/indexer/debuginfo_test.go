@@ -12,6 +12,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -159,7 +160,7 @@ func (m *memory) wantFrames(t testing.TB, id buildid.ID, base uint64, want map[u
 
 func TestDebugInformation(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), buildid.New([]byte(debugID))
-	write(t, filepath.Join(root, "lib.so"), programFile().Bytes())
+	must.Write(t, filepath.Join(root, "lib.so"), programFile().Bytes())
 	sum := m.index(t, Options{}, root)
 	if len(sum.Problems) != 0 || sum.Sources["dwarf"] != 1 || sum.Sources["symtab"] != 1 {
 		t.Errorf("summary %+v", sum)
@@ -212,7 +213,7 @@ func TestKernelLines(t *testing.T) {
 	// Relocations of --emit-relocs have been applied; rubbish there must not matter.
 	sections = append(sections, section{name: ".rela.debug_info", kind: stdelf.SHT_RELA,
 		data: slices.Repeat([]byte{0x55}, 240)})
-	write(t, filepath.Join(root, "vmlinux"), image(stdelf.ET_EXEC, sections, []symbol{
+	must.Write(t, filepath.Join(root, "vmlinux"), image(stdelf.ET_EXEC, sections, []symbol{
 		{name: "_text", section: 2, value: base, size: 0, kind: stdelf.STT_NOTYPE}, {name: "outer_symbol",
 			section: 2, value: start, size: 0x40, kind: stdelf.STT_FUNC},
 	}))
@@ -253,7 +254,7 @@ func TestModuleLines(t *testing.T) {
 		f = f.With(elfbuild.Section{Name: ".rela" + name, Type: stdelf.SHT_RELA, Link: ".symtab",
 			Info: uint32(at + 1), EntSize: 24, Data: f.Rela(true, relocs...)})
 	}
-	write(t, filepath.Join(root, "x.ko"), f.Bytes())
+	must.Write(t, filepath.Join(root, "x.ko"), f.Bytes())
 	if sum := m.index(t, Options{}, root); sum.Modules != 1 || len(sum.Problems) != 0 {
 		t.Fatalf("summary %+v", sum)
 	}
@@ -293,7 +294,7 @@ func TestHostileDebugInformation(t *testing.T) {
 		}
 		bad[name] = b
 		m := newMemory()
-		write(t, path, withSections(elfbuild.Lib([]byte(debugID), 0x1000,
+		must.Write(t, path, withSections(elfbuild.Lib([]byte(debugID), 0x1000,
 			elfbuild.Func{Name: "outer_symbol", Size: 0x40}), bad).Bytes())
 		sum := m.index(t, Options{}, root)
 		if got := m.names(t, id, store.Symtab); len(got) != 1 {
@@ -336,7 +337,7 @@ func TestOverlappingFunctions(t *testing.T) {
 		unit.Add(function(text, n, named(fmt.Sprint("f", i))))
 	}
 	b.Units = []*dwarfbuild.Unit{{Version: 5, Root: unit}}
-	write(t, filepath.Join(root, "lib.so"),
+	must.Write(t, filepath.Join(root, "lib.so"),
 		withSections(elfbuild.Lib([]byte(debugID), 0x2000), b.Sections()).Bytes())
 	sum := m.index(t, Options{}, root)
 	if len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "overlap too often") {
@@ -352,7 +353,7 @@ func TestDamageIsCountedAgain(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	secs := program(text).Sections()
 	secs[".debug_info"] = secs[".debug_info"][:40]
-	write(t, filepath.Join(root, "lib.so"), withSections(elfbuild.Lib([]byte(debugID), 0x1000,
+	must.Write(t, filepath.Join(root, "lib.so"), withSections(elfbuild.Lib([]byte(debugID), 0x1000,
 		elfbuild.Func{Name: "outer_symbol", Size: 0x40}), secs).Bytes())
 	settle()
 	first := m.index(t, Options{}, root)
@@ -369,7 +370,7 @@ func TestDebugMemory(t *testing.T) {
 	for i := range 20 {
 		f := withSections(elfbuild.Lib([]byte(fmt.Sprintf("debug-id-of-%02d-bytes", i)), 0x1000),
 			program(text).Sections())
-		write(t, filepath.Join(root, fmt.Sprint(i)), f.Bytes())
+		must.Write(t, filepath.Join(root, fmt.Sprint(i)), f.Bytes())
 	}
 	sum := m.index(t, Options{Workers: 4, MaxMemory: 1}, root)
 	if sum.Sources["dwarf"] != 20 || len(sum.Problems) != 0 {
@@ -400,7 +401,7 @@ func TestReassignedCalls(t *testing.T) {
 	f := b.Units[0].Root.Children[2]
 	f.Attrs[1] = attr(atHighPC, dwarfbuild.FormAddr, uint64(text+0x40))
 	b.Units[0].Root.Children[4].Attrs[1] = attr(atHighPC, dwarfbuild.FormAddr, uint64(text+0xb0))
-	write(t, filepath.Join(root, "lib.so"),
+	must.Write(t, filepath.Join(root, "lib.so"),
 		withSections(elfbuild.Lib([]byte(debugID), 0x1000), b.Sections()).Bytes())
 	if sum := m.index(t, Options{}, root); len(sum.Problems) != 0 {
 		t.Errorf("problems %v", sum.Problems)
@@ -435,7 +436,7 @@ func TestNarrowCallers(t *testing.T) {
 						call(a).Add(at(b, 0x30, 0x34)),
 						at(a, 0x40, 0x48).Add(at(b, 0x44, 0x4c).Add(at(a, 0x4e, 0x50))),
 						at(a, 0x60, 0x64).Add(at(b, 0x7c, 0x84))))}}}
-			write(t, filepath.Join(root, "lib.so"),
+			must.Write(t, filepath.Join(root, "lib.so"),
 				withSections(elfbuild.Lib([]byte(debugID), 0x1000), db.Sections()).Bytes())
 			m.index(t, Options{}, root)
 			m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{
@@ -474,7 +475,7 @@ func TestModuleEmptyRangeAtZero(t *testing.T) {
 		f = f.With(elfbuild.Section{Name: ".rela" + name, Type: stdelf.SHT_RELA, Link: ".symtab",
 			Info: uint32(at + 1), EntSize: 24, Data: f.Rela(true, relocs...)})
 	}
-	write(t, filepath.Join(root, "x.ko"), f.Bytes())
+	must.Write(t, filepath.Join(root, "x.ko"), f.Bytes())
 	if sum := m.index(t, Options{}, root); len(sum.Problems) != 0 {
 		t.Errorf("problems %v", sum.Problems)
 	}

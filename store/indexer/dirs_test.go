@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 func TestDirHandle(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{"b": "\x7fELF and more", "a": "x"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(root, name), []byte(text))
 	}
 	if err := os.Mkdir(filepath.Join(root, "c"), 0o755); err != nil {
 		t.Fatal(err)

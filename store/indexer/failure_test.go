@@ -16,6 +16,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -53,9 +54,9 @@ func TestNoRoomForSections(t *testing.T) {
 				elfbuild.Func{Name: "outer_symbol", Size: 0x40}), inflatesLarge(t)).Bytes()
 			if debug {
 				bad = buildid.DebugPaths(id, []string{roots})[0]
-				write(t, runtime, elfbuild.Lib([]byte(debugID), 0x1000).Bytes())
+				must.Write(t, runtime, elfbuild.Lib([]byte(debugID), 0x1000).Bytes())
 			}
-			write(t, bad, large)
+			must.Write(t, bad, large)
 			settle()
 			opts := Options{DebugRoots: []string{roots}}
 			t.Setenv("TMPDIR", filepath.Join(root, "nowhere"))
@@ -103,7 +104,7 @@ func TestReadErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := realDir(t)
 			path := filepath.Join(root, name)
-			write(t, path, content)
+			must.Write(t, path, content)
 			settle()
 			opts := Options{KallsymsID: buildid.New([]byte(debugID))}
 			want := newMemory()
@@ -135,7 +136,7 @@ func TestReadErrors(t *testing.T) {
 // TestAgain reads an unchanged file that rows have as damaged.
 func TestAgain(t *testing.T) {
 	path := filepath.Join(realDir(t), "lib.so")
-	write(t, path, programFile().Bytes())
+	must.Write(t, path, programFile().Bytes())
 	settle()
 	m := newMemory()
 	m.index(t, Options{}, path)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestGeneration: a row remembers the generation of its inode, which a file that comes after
@@ -15,10 +17,7 @@ func TestGeneration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Read(t, self)
 	if err := os.WriteFile(path, program, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -32,9 +33,7 @@ func TestHeldPerFile(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, lib.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, lib.Bytes())
 		}
 		var before, after runtime.MemStats
 		runtime.GC()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/store"
 	"symbolize/store/symtab"
@@ -175,17 +176,6 @@ func (m *memory) names(t testing.TB, id buildid.ID, kind store.SourceKind) []str
 	return names
 }
 
-// write makes a file with its directories.
-func write(t testing.TB, path string, data []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // settle waits until files that were just written count as settled: until one that is written
 // now has a time that is so much later.
 func settle() {
@@ -215,10 +205,7 @@ const objectsDir = "../../fixtures/objects"
 // fixture reads one of them.
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(objectsDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join(objectsDir, name))
 	return b
 }
 

@@ -1,11 +1,11 @@
 package indexer
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/object/symlist"
 )
@@ -13,10 +13,7 @@ import (
 // bundleHost is the system of fakeSystem as a bundle holds it.
 func bundleHost(t *testing.T, base uint64) *Host {
 	t.Helper()
-	text, err := os.ReadFile(fakeSystem(t, base).path("/proc/kallsyms"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, fakeSystem(t, base).path("/proc/kallsyms"))
 	return &Host{Path: "capture.data", Kernel: buildid.New([]byte(kernelID)),
 		Kallsyms: strings.NewReader(string(text)),
 		Modules: []HostModule{

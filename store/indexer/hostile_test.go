@@ -15,6 +15,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 
 	"github.com/klauspost/compress/zstd"
@@ -156,7 +157,7 @@ func TestHostileFiles(t *testing.T) {
 	for name, file := range hostile {
 		t.Run(name, func(t *testing.T) {
 			root, m := realDir(t), newMemory()
-			write(t, filepath.Join(root, "lib.so"), file().Bytes())
+			must.Write(t, filepath.Join(root, "lib.so"), file().Bytes())
 			many := name == "a function of many ranges" // which are no more than it has
 			memory := int64(16 << 20)
 			if many {
@@ -193,7 +194,7 @@ func TestLimitIsMaxMemory(t *testing.T) {
 		limit  uint64
 	}{{memory: 16 << 20, limit: 1}, {memory: 512 << 20, limit: 0}} {
 		root, m := realDir(t), newMemory()
-		write(t, filepath.Join(root, "lib.so"), sharedNames(t, 1000))
+		must.Write(t, filepath.Join(root, "lib.so"), sharedNames(t, 1000))
 		sum := m.index(t, Options{MaxMemory: c.memory}, root)
 		if sum.Skipped[SkipLimit] != c.limit {
 			t.Errorf("%d MiB: skipped %v, problems %v", c.memory>>20, sum.Skipped, sum.Problems)
@@ -221,7 +222,7 @@ func TestPackedBombs(t *testing.T) {
 		"zst": pack(t, zw, &zs, f.Bytes())} {
 		t.Run(kind, func(t *testing.T) {
 			root, m := realDir(t), newMemory()
-			write(t, filepath.Join(root, "demo.ko."+kind), packed)
+			must.Write(t, filepath.Join(root, "demo.ko."+kind), packed)
 			settle()
 			sum := m.index(t, Options{MaxMemory: 1}, root)
 			if sum.Skipped[SkipLimit] != 1 || len(m.ids) != 0 ||

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 	"symbolize/store/db"
 )
@@ -26,10 +27,10 @@ func tree(t testing.TB) string {
 	}
 	for _, name := range []string{"bin/mixed", "bin/mixed.debug", "bin/fixed", "bin/spawn",
 		"bin/gone", "lib/libkernels.so"} {
-		write(t, filepath.Join(root, name), fixture(t, name))
+		must.Write(t, filepath.Join(root, name), fixture(t, name))
 	}
-	write(t, filepath.Join(root, "README"), []byte("no object\n"))
-	write(t, filepath.Join(root, "empty"), nil)
+	must.Write(t, filepath.Join(root, "README"), []byte("no object\n"))
+	must.Write(t, filepath.Join(root, "empty"), nil)
 	settle()
 	return root
 }
@@ -160,19 +161,19 @@ func TestChanges(t *testing.T) {
 		gone   string // a row that must be gone
 	}{
 		{name: "touched", change: func(t *testing.T, root string) {
-			write(t, bin(root, "fixed"), fixture(t, "bin/fixed"))
+			must.Write(t, bin(root, "fixed"), fixture(t, "bin/fixed"))
 		}, read: 1},
 		{name: "replaced by another object", change: func(t *testing.T, root string) {
-			write(t, bin(root, "new"), fixture(t, "bin/spawn"))
+			must.Write(t, bin(root, "new"), fixture(t, "bin/spawn"))
 			if err := os.Rename(bin(root, "new"), bin(root, "fixed")); err != nil {
 				t.Fatal(err)
 			}
 		}, read: 1},
 		{name: "added", change: func(t *testing.T, root string) {
-			write(t, bin(root, "added"), fixture(t, "bin/bpfload"))
+			must.Write(t, bin(root, "added"), fixture(t, "bin/bpfload"))
 		}, read: 1},
 		{name: "no object any more", change: func(t *testing.T, root string) {
-			write(t, bin(root, "spawn"), []byte("#!/bin/sh\n"))
+			must.Write(t, bin(root, "spawn"), []byte("#!/bin/sh\n"))
 		}, read: 0},
 		{name: "deleted", change: func(t *testing.T, root string) {
 			if err := os.Remove(bin(root, "gone")); err != nil {
@@ -260,8 +261,8 @@ func TestRoots(t *testing.T) {
 
 func TestBadPaths(t *testing.T) {
 	root, m := tree(t), newMemory()
-	write(t, filepath.Join(root, "text"), []byte("some text that is no object\n"))
-	write(t, filepath.Join(root, "noid/System.map"),
+	must.Write(t, filepath.Join(root, "text"), []byte("some text that is no object\n"))
+	must.Write(t, filepath.Join(root, "noid/System.map"),
 		[]byte("ffffffff81000000 T _text\nffffffff81000100 T x\n"))
 	sum := m.index(t, Options{}, filepath.Join(root, "nowhere"), filepath.Join(root, "text"),
 		filepath.Join(root, "noid/System.map"), filepath.Join(root, "bin/fixed"))
@@ -283,8 +284,8 @@ func TestBadPaths(t *testing.T) {
 func TestDamagedFiles(t *testing.T) {
 	root, m := tree(t), newMemory()
 	whole := fixture(t, "bin/fixed")
-	write(t, filepath.Join(root, "bin/cut"), whole[:40])
-	write(t, filepath.Join(root, "bin/cut2"), whole[:len(whole)-100])
+	must.Write(t, filepath.Join(root, "bin/cut"), whole[:40])
+	must.Write(t, filepath.Join(root, "bin/cut2"), whole[:len(whole)-100])
 	settle()
 	sum := m.index(t, Options{}, root)
 	if sum.Read != 6 || sum.Skipped[SkipDamaged] != 2 || len(sum.Problems) != 2 {
@@ -307,7 +308,7 @@ func TestTruncated(t *testing.T) {
 	whole := fixture(t, "lib/libkernels.so")
 	dir := t.TempDir()
 	for n := 0; n < len(whole); n += 61 {
-		write(t, filepath.Join(dir, fmt.Sprintf("cut%05d", n)), whole[:n])
+		must.Write(t, filepath.Join(dir, fmt.Sprintf("cut%05d", n)), whole[:n])
 	}
 	m := newMemory()
 	sum := m.index(t, Options{}, dir)
@@ -422,7 +423,7 @@ func TestFilesOfOneDirectoryKeepEachOthersRows(t *testing.T) {
 // TestJustWritten has files so new that they may change without a trace.
 func TestJustWritten(t *testing.T) {
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "a"), fixture(t, "bin/fixed"))
+	must.Write(t, filepath.Join(root, "a"), fixture(t, "bin/fixed"))
 	m.index(t, Options{}, root)
 	rows, _, _ := m.Dir(root)
 	st, err := statFile(filepath.Join(root, "a"))
@@ -490,7 +491,7 @@ func TestProgressWithinFile(t *testing.T) {
 func TestNoBuildID(t *testing.T) {
 	root, m := tree(t), newMemory()
 	b := withoutID(t, fixture(t, "bin/fixed"))
-	write(t, filepath.Join(root, "bin/fixed"), b)
+	must.Write(t, filepath.Join(root, "bin/fixed"), b)
 	sum := m.index(t, Options{}, filepath.Join(root, "bin/fixed"))
 	if sum.NoBuildID != 1 || sum.Objects != 1 {
 		t.Fatalf("summary %+v", sum)

@@ -12,6 +12,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/object/symlist"
 	"symbolize/store"
@@ -57,12 +58,12 @@ func fakeSystem(t *testing.T, base uint64) sysRoot {
 	} {
 		fmt.Fprintf(&k, "%016x %s\n", base+s.off, s.line)
 	}
-	write(t, filepath.Join(root, "proc/kallsyms"), []byte(k.String()))
-	write(t, filepath.Join(root, "proc/modules"), fmt.Appendf(nil,
+	must.Write(t, filepath.Join(root, "proc/kallsyms"), []byte(k.String()))
+	must.Write(t, filepath.Join(root, "proc/modules"), fmt.Appendf(nil,
 		"ext4 12288 1 - Live %#016x\nnoid 4096 0 - Live %#016x\nbroken line\n",
 		base+0x20000000, base+0x21000000))
-	write(t, filepath.Join(root, "sys/kernel/notes"), note(kernelID))
-	write(t, filepath.Join(root, "sys/module/ext4/notes/.note.gnu.build-id"), note(ext4ID))
+	must.Write(t, filepath.Join(root, "sys/kernel/notes"), note(kernelID))
+	must.Write(t, filepath.Join(root, "sys/module/ext4/notes/.note.gnu.build-id"), note(ext4ID))
 	return sysRoot(root)
 }
 
@@ -121,7 +122,7 @@ func TestLiveKernel(t *testing.T) {
 
 func TestKernelHidden(t *testing.T) {
 	sys, m := fakeSystem(t, 0xffffffff81000000), newMemory()
-	write(t, sys.path("/proc/kallsyms"), []byte("0000000000000000 T _text\n0000000000000000 t x\n"))
+	must.Write(t, sys.path("/proc/kallsyms"), []byte("0000000000000000 T _text\n0000000000000000 t x\n"))
 	sum := m.index(t, Options{Kernel: true, sys: sys})
 	if len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], symlist.ErrRestricted) ||
 		!strings.Contains(sum.Problems[0].Hint, "kptr_restrict") || !sum.Problems[0].Named {
@@ -143,10 +144,7 @@ func TestKernelHidden(t *testing.T) {
 // ID.
 func TestKeptKallsyms(t *testing.T) {
 	const base = 0xffffffff81000000
-	text, err := os.ReadFile(fakeSystem(t, base).path("/proc/kallsyms"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, fakeSystem(t, base).path("/proc/kallsyms"))
 	id := buildid.New([]byte(kernelID))
 	tests := []struct {
 		name, file string
@@ -167,12 +165,12 @@ func TestKeptKallsyms(t *testing.T) {
 			root, m := realDir(t), newMemory()
 			path := filepath.Join(root, tt.file)
 			if tt.packed != "" {
-				write(t, path, elfbuild.Pack(tt.packed, text))
+				must.Write(t, path, elfbuild.Pack(tt.packed, text))
 			} else {
-				write(t, path, text)
+				must.Write(t, path, text)
 			}
 			if filepath.Base(filepath.Dir(path)) == "kernel" {
-				write(t, filepath.Join(filepath.Dir(path), "notes"), note(kernelID))
+				must.Write(t, filepath.Join(filepath.Dir(path), "notes"), note(kernelID))
 			}
 			settle()
 			if tt.tree {
@@ -187,7 +185,7 @@ func TestKeptKallsyms(t *testing.T) {
 	}
 	t.Run("cut in a line", func(t *testing.T) {
 		root, m := realDir(t), newMemory()
-		write(t, filepath.Join(root, id.Hex(), "kallsyms"), text[:200])
+		must.Write(t, filepath.Join(root, id.Hex(), "kallsyms"), text[:200])
 		sum := m.index(t, Options{}, root)
 		if len(m.ids) != 1 {
 			t.Errorf("objects %v, problems %v", m.ids, sum.Problems)
@@ -195,14 +193,14 @@ func TestKeptKallsyms(t *testing.T) {
 	})
 	t.Run("packed and cut", func(t *testing.T) {
 		root, m := realDir(t), newMemory()
-		write(t, filepath.Join(root, id.Hex(), "kallsyms.gz"), elfbuild.Pack("gzip", text)[:200])
+		must.Write(t, filepath.Join(root, id.Hex(), "kallsyms.gz"), elfbuild.Pack("gzip", text)[:200])
 		if sum := m.index(t, Options{}, root); len(sum.Problems) != 1 || len(m.ids) != 0 {
 			t.Errorf("objects %v, problems %v", m.ids, sum.Problems)
 		}
 	})
 	t.Run("no _text", func(t *testing.T) {
 		root, m := realDir(t), newMemory()
-		write(t, filepath.Join(root, id.Hex(), "kallsyms"), []byte("ffffffff81000000 T other\n"))
+		must.Write(t, filepath.Join(root, id.Hex(), "kallsyms"), []byte("ffffffff81000000 T other\n"))
 		sum := m.index(t, Options{}, root)
 		if len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], errNoText) {
 			t.Errorf("problems %v", sum.Problems)
@@ -287,7 +285,7 @@ func TestVDSOProblems(t *testing.T) {
 		"7ffd00000000-7ffd00001000 r-xp 00000000 00:00 0 [vdso]\n", // no mem to read
 	} {
 		maps := "00400000-00500000 r-xp 0 0:0 1 /bin/x\n" + line
-		write(t, root.path("/proc/self/maps"), []byte(maps))
+		must.Write(t, root.path("/proc/self/maps"), []byte(maps))
 		if image, err := root.ownVDSO(); err == nil {
 			t.Errorf("%q gives %d bytes", line, len(image))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/store"
 )
@@ -17,7 +18,7 @@ import (
 // lists them.
 func TestUnwindTable(t *testing.T) {
 	root, m, id := realDir(t), newMemory(), mixedID(t)
-	write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
 	if sum := m.index(t, Options{}, root); len(sum.Problems) != 0 {
 		t.Errorf("problems %v", sum.Problems)
 	}

@@ -7,6 +7,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 )
 
 // TestLinesEndWithSequences: code of a function that no sequence covers has no line, in particular
@@ -26,7 +27,7 @@ func TestLinesEndWithSequences(t *testing.T) {
 		attr(atStmtList, dwarfbuild.FormSecOffset, line)).Add(
 		function(text, 0x40, named("f")), function(text+0x50, 0x10, named("g")))}}
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "lib.so"),
+	must.Write(t, filepath.Join(root, "lib.so"),
 		withSections(elfbuild.Lib([]byte(debugID), 0x1000), db.Sections()).Bytes())
 	m.index(t, Options{}, root)
 	m.wantFrames(t, buildid.New([]byte(debugID)), text, map[uint64]string{

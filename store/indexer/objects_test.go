@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 )
 
@@ -131,7 +132,7 @@ func TestModules(t *testing.T) {
 	id, want := buildid.New([]byte(ext4ID)), ""
 	for _, name := range []string{"ext4.ko", "ext4.ko.gz", "ext4.ko.zst"} {
 		root, m := realDir(t), newMemory()
-		write(t, filepath.Join(root, name), files[name])
+		must.Write(t, filepath.Join(root, name), files[name])
 		settle()
 		sum := m.index(t, Options{}, root)
 		o := m.object(t, id)
@@ -149,12 +150,12 @@ func TestModules(t *testing.T) {
 		m.again(t, Options{}, root)
 	}
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "ext4.ko"), files["debug.ko"])
+	must.Write(t, filepath.Join(root, "ext4.ko"), files["debug.ko"])
 	sum := m.index(t, Options{}, root)
 	if o := m.object(t, id); len(o.Sections) != 0 || m.functions(t, id) != want || sum.Debug != 1 {
 		t.Errorf("debug file of a module: sections %v, functions %s", o.Sections, m.functions(t, id))
 	}
-	write(t, filepath.Join(root, "bad.ko.gz"), files["ext4.ko.gz"][:30])
+	must.Write(t, filepath.Join(root, "bad.ko.gz"), files["ext4.ko.gz"][:30])
 	if sum := m.index(t, Options{}, root); len(sum.Problems) != 1 {
 		t.Errorf("a cut module: %v", sum.Problems)
 	}
@@ -180,7 +181,7 @@ func TestVmlinux(t *testing.T) {
 	}
 	root, m := realDir(t), newMemory()
 	path := filepath.Join(root, "vmlinux")
-	write(t, path, image(stdelf.ET_EXEC, sections, symbols))
+	must.Write(t, path, image(stdelf.ET_EXEC, sections, symbols))
 	sum := m.index(t, Options{}, path)
 	id := buildid.New([]byte(kernelID))
 	o := m.object(t, id)
@@ -198,7 +199,7 @@ func TestVmlinux(t *testing.T) {
 	if _, ok := o.RefSymbol(ingest.LinkedAddresses); ok {
 		t.Error("a kernel that is relocated has the address that it was linked to")
 	}
-	write(t, path, image(stdelf.ET_EXEC, sections, symbols[1:2]))
+	must.Write(t, path, image(stdelf.ET_EXEC, sections, symbols[1:2]))
 	settle()
 	if sum := m.index(t, Options{}, path); len(sum.Problems) != 1 ||
 		!strings.Contains(sum.Problems[0].Error(), "_text") {
@@ -206,7 +207,7 @@ func TestVmlinux(t *testing.T) {
 	}
 	arm := image(stdelf.ET_EXEC, sections, symbols)
 	binary.LittleEndian.PutUint16(arm[18:], uint16(stdelf.EM_ARM)) // e_machine
-	write(t, path, arm)
+	must.Write(t, path, arm)
 	settle()
 	m = newMemory()
 	m.index(t, Options{}, path)
@@ -227,10 +228,10 @@ func TestLiveVDSO(t *testing.T) {
 	}
 	sys, m := fakeSystem(t, 0xffffffff81000000), newMemory()
 	mem := slices.Concat(make([]byte, 0x10000), vdso("vdso64"), make([]byte, 0x2000))
-	write(t, sys.path("/proc/self/mem"), mem)
-	write(t, sys.path("/proc/self/maps"), []byte("10000-12000 r-xp 00000000 00:00 0 [vdso]\n"))
-	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
-	write(t, sys.path("/lib/modules/6.1.0-test/vdso/vdso32.so"), vdso("vdso32"))
+	must.Write(t, sys.path("/proc/self/mem"), mem)
+	must.Write(t, sys.path("/proc/self/maps"), []byte("10000-12000 r-xp 00000000 00:00 0 [vdso]\n"))
+	must.Write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	must.Write(t, sys.path("/lib/modules/6.1.0-test/vdso/vdso32.so"), vdso("vdso32"))
 	m.index(t, Options{Kernel: true, sys: sys})
 	own, shipped := buildid.New([]byte("vdso64")), buildid.New([]byte("vdso32"))
 	k := m.object(t, buildid.New([]byte(kernelID)))
@@ -245,7 +246,7 @@ func TestLiveVDSO(t *testing.T) {
 	m.again(t, Options{Kernel: true, sys: sys})
 	// The same file in perf's cache is the same object.
 	root := realDir(t)
-	write(t, filepath.Join(root, "[vdso]", "0011223344556677", "vdso"), vdso("vdso64"))
+	must.Write(t, filepath.Join(root, "[vdso]", "0011223344556677", "vdso"), vdso("vdso64"))
 	before := m.dump(t, "")
 	m.index(t, Options{}, root)
 	if o := m.object(t, own); o.Kind != ingest.VDSO || len(o.Sources) != 1 {
@@ -256,8 +257,8 @@ func TestLiveVDSO(t *testing.T) {
 func TestSkippedKinds(t *testing.T) {
 	text := section{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, data: make([]byte, 16)}
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "crt1.o"), image(stdelf.ET_REL, []section{text}, nil))
-	write(t, filepath.Join(root, "core"), image(stdelf.ET_CORE, nil, nil))
+	must.Write(t, filepath.Join(root, "crt1.o"), image(stdelf.ET_REL, []section{text}, nil))
+	must.Write(t, filepath.Join(root, "core"), image(stdelf.ET_CORE, nil, nil))
 	settle()
 	sum := m.index(t, Options{}, root)
 	want := map[string]uint64{SkipRelocatable: 1, SkipCore: 1}
@@ -275,7 +276,7 @@ func TestSkippedKinds(t *testing.T) {
 // "stripped" and not "not indexed".
 func TestNoSymbols(t *testing.T) {
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "x"), image(stdelf.ET_DYN, []section{
+	must.Write(t, filepath.Join(root, "x"), image(stdelf.ET_DYN, []section{
 		{name: ".text", kind: stdelf.SHT_PROGBITS, flags: code, addr: 0x1000, data: make([]byte, 16)},
 		{name: ".note.gnu.build-id", kind: stdelf.SHT_NOTE, data: note("0123456789")},
 	}, nil))
@@ -293,7 +294,7 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root, m := t.TempDir(), newMemory()
 		path := filepath.Join(root, "0011223344556677", "kallsyms")
-		write(t, path, data)
+		must.Write(t, path, data)
 		m.index(t, Options{Workers: 1}, path)
 		m.dump(t, root)
 	})
@@ -312,7 +313,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	root, m := realDir(b), newMemory()
 	for d := range 50 {
 		for i := range 100 {
-			write(b, filepath.Join(root, fmt.Sprint(d), fmt.Sprint(i, ".txt")), []byte("some text"))
+			must.Write(b, filepath.Join(root, fmt.Sprint(d), fmt.Sprint(i, ".txt")), []byte("some text"))
 		}
 	}
 	settle()

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // arOf makes an ar file of members, names and contents in turn.
@@ -33,9 +35,9 @@ func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	const member = "./usr/bin/mixed"
 	plain := tarOf(t, []string{member}, map[string][]byte{member: fixture(t, "bin/mixed")})
-	for name, data := range map[string][]byte{"data.tar": plain, "data.tar.gz": gzipped(t, plain)} {
+	for name, data := range map[string][]byte{"data.tar": plain, "data.tar.gz": must.Gzip(t, plain)} {
 		path := filepath.Join(dir, "x.deb")
-		write(t, path, debOf(name, data))
+		must.Write(t, path, debOf(name, data))
 		m := newMemory()
 		sum := m.index(t, Options{}, path)
 		o := m.object(t, mixedID(t))
@@ -48,7 +50,7 @@ func TestPackage(t *testing.T) {
 	}
 	whole := debOf("data.tar", plain)
 	for n := len(arMagic); n < len(whole)-2048; n += 1 + n/7 {
-		write(t, filepath.Join(dir, "cut.deb"), whole[:n])
+		must.Write(t, filepath.Join(dir, "cut.deb"), whole[:n])
 		sum := newMemory().index(t, Options{NamesOnly: true}, filepath.Join(dir, "cut.deb"))
 		if len(sum.Problems) == 0 {
 			t.Errorf("%d bytes: no problem", n)
@@ -81,7 +83,7 @@ func TestPackageRefused(t *testing.T) {
 			reason: `Debian package: a member with the header "debian-binary   0           0     0     100644  -4        ` +
 				"`\\n\""},
 	} {
-		write(t, path, tt.data)
+		must.Write(t, path, tt.data)
 		sum := newMemory().index(t, Options{}, path)
 		if len(sum.Problems) != 1 || sum.Problems[0].Err.Error() != tt.reason || sum.Problems[0].Hint != tt.hint {
 			t.Errorf("%s: %+v", tt.name, sum.Problems)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"symbolize/fixtures/must"
 )
 
 // TestLinksOfProc: below /proc/PID/root and cwd the files of a process with other mounts are read,
@@ -27,11 +29,8 @@ func TestLinksOfProc(t *testing.T) {
 	copies := map[string]string{"mp/svc": filepath.Join(objectsDir, "bin/fixed"),
 		"c/svc": filepath.Join(objectsDir, "bin/spawn"), "c/gone": sleep}
 	for to, from := range copies {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, at(to), data)
+		data := must.Read(t, from)
+		must.Write(t, at(to), data)
 	}
 	here, there := idOf(t, at("mp/svc")), idOf(t, at("c/svc"))
 	program, err := FileRow(at("c/gone"), true)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -14,12 +15,12 @@ import (
 // from before.
 func TestQuality(t *testing.T) {
 	root, m := realDir(t), newMemory()
-	write(t, filepath.Join(root, "bin/mixed"), fixture(t, "bin/mixed"))
-	write(t, filepath.Join(root, "bin/mixed.debug"), fixture(t, "bin/mixed.debug"))
-	write(t, filepath.Join(root, "bin/spawn"), fixture(t, "bin/spawn"))
-	write(t, filepath.Join(root, "bin/stripped"),
+	must.Write(t, filepath.Join(root, "bin/mixed"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, "bin/mixed.debug"), fixture(t, "bin/mixed.debug"))
+	must.Write(t, filepath.Join(root, "bin/spawn"), fixture(t, "bin/spawn"))
+	must.Write(t, filepath.Join(root, "bin/stripped"),
 		elfbuild.Lib([]byte("stripped-20-byte-id!"), 0x100).Stripped().Bytes())
-	write(t, filepath.Join(root, "bin/noid"), elfbuild.Lib(nil, 0x100,
+	must.Write(t, filepath.Join(root, "bin/noid"), elfbuild.Lib(nil, 0x100,
 		elfbuild.Func{Name: "f", Size: 8}).Bytes())
 	settle()
 	want := []string{"mixed lines dwarf", "noid names only symtab", "spawn names only symtab",

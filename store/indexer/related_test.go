@@ -14,6 +14,7 @@ import (
 	"symbolize/buildid"
 	"symbolize/fixtures/dwarfbuild"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/store"
 )
 
@@ -64,12 +65,12 @@ func TestSupplementaryFile(t *testing.T) {
 			opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
 			lib, alt := dwzPair(strings.ReplaceAll(tt.link, "ROOT", root))
 			app, place := filepath.Join(root, "app/lib.so"), filepath.Join(root, tt.place)
-			write(t, app, lib)
+			must.Write(t, app, lib)
 
 			// First there is none, then one of another build ID, then the right one.
 			for _, wrong := range [][]byte{nil, debugFile("another-id-of-20-byt", nil)} {
 				if wrong != nil {
-					write(t, place, wrong)
+					must.Write(t, place, wrong)
 				}
 				settle()
 				sum := m.index(t, opts, app)
@@ -83,7 +84,7 @@ func TestSupplementaryFile(t *testing.T) {
 				}
 				m.again(t, opts, app)
 			}
-			write(t, place, alt)
+			must.Write(t, place, alt)
 			settle()
 			if sum := m.index(t, opts, app); len(sum.Problems) != 0 {
 				t.Errorf("problems %v", sum.Problems)
@@ -118,8 +119,8 @@ func TestSupplementaryFileOfTrees(t *testing.T) {
 	} {
 		root, m := realDir(t), newMemory()
 		lib, alt := dwzPair(link)
-		write(t, filepath.Join(root, "a/lib.so"), lib)
-		write(t, filepath.Join(root, tt.place), alt)
+		must.Write(t, filepath.Join(root, "a/lib.so"), lib)
+		must.Write(t, filepath.Join(root, tt.place), alt)
 		sum := m.index(t, Options{}, filepath.Join(root, "a"), filepath.Join(root, tt.path))
 		if sum.Skipped[SkipIncomplete] != 0 {
 			t.Errorf("%s: %v", tt.name, sum.Problems)
@@ -135,10 +136,10 @@ func TestNewDebugRoot(t *testing.T) {
 	t.Chdir(root)
 	lib, alt := dwzPair("/nowhere/alt")
 	stripped := elfbuild.Lib([]byte("stripped-id-of-20-by"), 0x1000).Bytes()
-	write(t, filepath.Join(root, "app/lib.so"), lib)
-	write(t, filepath.Join(root, "app/stripped.so"), stripped)
-	write(t, filepath.Join(root, "app/old.so"), elfbuild.Lib(nil, 0x1000).Bytes())
-	write(t, filepath.Join(root, fmt.Sprintf("more/.build-id/%x/%x.debug", altID[:1], altID[1:])), alt)
+	must.Write(t, filepath.Join(root, "app/lib.so"), lib)
+	must.Write(t, filepath.Join(root, "app/stripped.so"), stripped)
+	must.Write(t, filepath.Join(root, "app/old.so"), elfbuild.Lib(nil, 0x1000).Bytes())
+	must.Write(t, filepath.Join(root, fmt.Sprintf("more/.build-id/%x/%x.debug", altID[:1], altID[1:])), alt)
 	settle()
 	m := newMemory()
 	for i, step := range []struct {
@@ -181,9 +182,9 @@ func TestDebugSup(t *testing.T) {
 	lib := withSections(elfbuild.Lib([]byte(debugID), 0x1000), b.Sections())
 	root, id := realDir(t), buildid.New([]byte(debugID))
 	app := filepath.Join(root, "lib.so")
-	write(t, app, lib.With(sup(0, "common", altID)).Bytes())
+	must.Write(t, app, lib.With(sup(0, "common", altID)).Bytes())
 	for sum, want := range map[string]string{altID: "shared ?:0", "another-sum-of-20-byt": ""} {
-		write(t, filepath.Join(root, "common"), alt.With(sup(1, "", sum)).Bytes())
+		must.Write(t, filepath.Join(root, "common"), alt.With(sup(1, "", sum)).Bytes())
 		m := newMemory()
 		s := m.index(t, Options{}, app)
 		got := ""
@@ -197,7 +198,7 @@ func TestDebugSup(t *testing.T) {
 	for n := range sup(0, "common", altID).Data { // every prefix is none
 		cut := sup(0, "common", altID)
 		cut.Data = cut.Data[:n]
-		write(t, app, lib.With(cut).Bytes())
+		must.Write(t, app, lib.With(cut).Bytes())
 		newMemory().index(t, Options{}, app)
 	}
 }
@@ -209,14 +210,14 @@ func TestSupplementaryOfDebugFile(t *testing.T) {
 	opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}}
 	app, debug := filepath.Join(root, "lib.so"), buildid.DebugPaths(id, opts.DebugRoots)[0]
 	lib, alt := dwzPair("../../.dwz/alt")
-	write(t, debug, lib)
-	write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
+	must.Write(t, debug, lib)
+	must.Write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
 	settle()
 	if sum := m.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 {
 		t.Errorf("skipped %v, problems %v", sum.Skipped, sum.Problems)
 	}
 	m.again(t, opts, app)
-	write(t, filepath.Join(root, "debug/.dwz/alt"), alt)
+	must.Write(t, filepath.Join(root, "debug/.dwz/alt"), alt)
 	settle()
 	m.index(t, opts, app)
 	if got := m.frames(t, id, store.DWARF, text+0x108); !strings.HasPrefix(got, "shared ") {
@@ -279,7 +280,7 @@ func TestSplitUnits(t *testing.T) {
 			root, m := realDir(t), newMemory()
 			lib, dwo := splitPair(filepath.Join(root, "build"), unit)
 			app, at := filepath.Join(root, "app/lib.so"), filepath.Join(root, place)
-			write(t, app, lib)
+			must.Write(t, app, lib)
 			settle()
 			sum := m.index(t, Options{}, app)
 			if sum.Skipped[SkipIncomplete] != 1 || len(sum.Problems) != 1 ||
@@ -293,7 +294,7 @@ func TestSplitUnits(t *testing.T) {
 			if strings.HasSuffix(place, ".dwp") {
 				dwo = packed(dwo, unit)
 			}
-			write(t, at, debugFile("", dwo))
+			must.Write(t, at, debugFile("", dwo))
 			settle()
 			if sum := m.index(t, Options{}, app); len(sum.Problems) != 0 {
 				t.Errorf("problems %v", sum.Problems)
@@ -316,15 +317,15 @@ func TestSplitUnitsOfDebugFile(t *testing.T) {
 	app := filepath.Join(root, "app/lib.so")
 	debug := filepath.Join(root, fmt.Sprintf("debug/.build-id/%x/%x.debug", debugID[:1], debugID[1:]))
 	opts := Options{DebugRoots: []string{filepath.Join(root, "debug")}, Workers: 1}
-	write(t, debug, lib)
-	write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
+	must.Write(t, debug, lib)
+	must.Write(t, app, elfbuild.Lib([]byte(debugID), 0x1000).Stripped().Bytes())
 	settle()
 	late := newMemory()
 	if sum := late.index(t, opts, app); sum.Skipped[SkipIncomplete] != 1 || len(sum.Problems) != 1 {
 		t.Errorf("without the package: skipped %v, problems %v", sum.Skipped, sum.Problems)
 	}
 	late.again(t, opts, app)
-	write(t, app+".dwp", debugFile("", packed(dwo, unit)))
+	must.Write(t, app+".dwp", debugFile("", packed(dwo, unit)))
 	settle()
 	runs := map[string]struct {
 		m     *memory
@@ -354,8 +355,8 @@ func TestSplitUnitOfAnother(t *testing.T) {
 	root, m := realDir(t), newMemory()
 	lib, _ := splitPair(root, 42)
 	_, other := splitPair(root, 43)
-	write(t, filepath.Join(root, "lib.so"), lib)
-	write(t, filepath.Join(root, "obj/a.dwo"), debugFile("", other))
+	must.Write(t, filepath.Join(root, "lib.so"), lib)
+	must.Write(t, filepath.Join(root, "obj/a.dwo"), debugFile("", other))
 	sum := m.index(t, Options{}, filepath.Join(root, "lib.so"))
 	if len(sum.Problems) != 1 || !strings.Contains(sum.Problems[0].Error(), "another split unit") {
 		t.Errorf("problems %v", sum.Problems)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/object/symlist"
 )
@@ -42,7 +43,7 @@ func TestRunning(t *testing.T) {
 	if err := r.NamesErr(); err != nil {
 		t.Error(err)
 	}
-	write(t, filepath.Join(string(sys), "proc/kallsyms"), []byte("0000000000000000 T _text\n"))
+	must.Write(t, filepath.Join(string(sys), "proc/kallsyms"), []byte("0000000000000000 T _text\n"))
 	if err := r.NamesErr(); !errors.Is(err, symlist.ErrRestricted) {
 		t.Error(err)
 	}
@@ -57,9 +58,9 @@ func TestRunning(t *testing.T) {
 
 func TestFileRow(t *testing.T) {
 	root := realDir(t)
-	write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
-	write(t, filepath.Join(root, "noid"), withoutID(t, fixture(t, "bin/fixed")))
-	write(t, filepath.Join(root, "text"), []byte("text"))
+	must.Write(t, filepath.Join(root, "mixed"), fixture(t, "bin/mixed"))
+	must.Write(t, filepath.Join(root, "noid"), withoutID(t, fixture(t, "bin/fixed")))
+	must.Write(t, filepath.Join(root, "text"), []byte("text"))
 	if err := os.Symlink("mixed", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestFileRow(t *testing.T) {
 	}
 	core := fixture(t, "bin/fixed")
 	core[16] = 4 // e_type: ET_CORE
-	write(t, filepath.Join(root, "core"), withoutID(t, core))
+	must.Write(t, filepath.Join(root, "core"), withoutID(t, core))
 	if row, err := FileRow(filepath.Join(root, "core"), true); err != nil || !row.ID.IsZero() {
 		t.Errorf("a core dump: %+v, %v", row, err)
 	}
@@ -96,7 +97,7 @@ func TestOfRelease(t *testing.T) {
 	if got := openRunning(sys).OfRelease(""); !got.IsZero() {
 		t.Errorf("without a release: %v", got)
 	}
-	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	must.Write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
 	r := openRunning(sys)
 	for release, want := range map[string]buildid.ID{"6.1.0-test": buildid.New([]byte(kernelID)),
 		"6.1.0-test2": {}, "6.1.0": {}} {
@@ -110,8 +111,8 @@ func TestOfRelease(t *testing.T) {
 func TestRunningProves(t *testing.T) {
 	const base, boot = 0xffffffff81000000, 1_700_000_000
 	sys := fakeSystem(t, base)
-	write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
-	write(t, sys.path("/proc/stat"), []byte("cpu 1 2\nbtime 1700000000\nprocesses 9\n"))
+	must.Write(t, sys.path("/proc/sys/kernel/osrelease"), []byte("6.1.0-test\n"))
+	must.Write(t, sys.path("/proc/stat"), []byte("cpu 1 2\nbtime 1700000000\nprocesses 9\n"))
 	r := openRunning(sys)
 	good := Recorded{Release: "6.1.0-test", Symbol: "_text", Address: base, End: (boot + 2) * 1e9}
 	for _, c := range []struct {
@@ -140,7 +141,7 @@ func TestRunningProves(t *testing.T) {
 			t.Errorf("%s: %s", c.name, got)
 		}
 	}
-	write(t, sys.path("/proc/stat"), []byte("btime x\n"))
+	must.Write(t, sys.path("/proc/stat"), []byte("btime x\n"))
 	if got := r.Proves(good); !got.IsZero() {
 		t.Errorf("without the time of the boot: %s", got)
 	}

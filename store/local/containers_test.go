@@ -13,6 +13,7 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/store"
 )
@@ -27,9 +28,7 @@ func TestContainers(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b)
 		return path
 	}
 	link := func(name, to string) {

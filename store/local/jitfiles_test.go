@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/sideband"
 	"symbolize/store/indexer"
@@ -24,9 +25,7 @@ func TestContainedFiles(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(text))
 		return path
 	}
 	const pid, vdso = 999999, 0x7f0000001000

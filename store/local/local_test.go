@@ -11,6 +11,8 @@ import (
 
 	"symbolize/buildid"
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
 	"symbolize/ingest/object/elf"
@@ -23,17 +25,12 @@ const objects = "../../fixtures/objects/bin/"
 // place copies a fixture to a path below dir, and returns the path.
 func place(t *testing.T, fixture string, elem ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(objects + fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, objects+fixture)
 	path := filepath.Join(elem...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, b)
 	return path
 }
 
@@ -202,11 +199,7 @@ func TestFits(t *testing.T) {
 	}
 	first := write("app", 0x100)
 	second := write(filepath.Join("perf/.build-id", id.Hex()[:2], id.Hex()[2:], "elf"), 0x200)
-	known := store.NewOverlay()
-	if _, err := indexer.Index(t.Context(), []string{first}, nil, func() (store.Sink, error) { return known, nil },
-		indexer.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	known := storebuild.Overlay(t, indexer.Options{}, first)
 	for _, tc := range []struct {
 		name   string
 		view   store.View

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 	"symbolize/store/db"
 )
@@ -45,10 +46,7 @@ func (r *requesting) List(ctx context.Context, prefix string) ([]Entry, error) {
 func copies(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	b, err := os.ReadFile(binaries + "/spawn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, binaries+"/spawn")
 	f, err := elf.Open("spawn", bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)

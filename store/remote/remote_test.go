@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
+	"symbolize/fixtures/storebuild"
 	"symbolize/store"
 	"symbolize/store/db"
 	"symbolize/store/indexer"
@@ -56,21 +58,7 @@ func (c *counting) Put(ctx context.Context, key string, data []byte) (bool, erro
 // indexed returns the path of a store with the symbols of files.
 func indexed(t *testing.T, paths ...string) string {
 	t.Helper()
-	return indexedBy(t, indexer.Options{DebugRoots: []string{}}, paths...)
-}
-
-func indexedBy(t *testing.T, opts indexer.Options, paths ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "store")
-	w, err := db.OpenWriter(t.Context(), path, db.WriterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = indexer.Index(t.Context(), paths, nil, func() (store.Sink, error) { return w, nil }, opts)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return storebuild.New(t, indexer.Options{DebugRoots: []string{}}, paths...)
 }
 
 const binaries = "../../fixtures/objects/bin"
@@ -164,8 +152,8 @@ func TestPushPull(t *testing.T) {
 // not fetched again, though no manifest of the bucket is the store's.
 func TestUnion(t *testing.T) {
 	file, b := binaries+"/fixed", newCounting(OpenDir(t.TempDir()))
-	push(t, indexedBy(t, indexer.Options{DebugRoots: []string{}, NoUnwind: true}, file), b)
-	push(t, indexedBy(t, indexer.Options{DebugRoots: []string{}, UnwindOnly: true}, file), b)
+	push(t, storebuild.New(t, indexer.Options{DebugRoots: []string{}, NoUnwind: true}, file), b)
+	push(t, storebuild.New(t, indexer.Options{DebugRoots: []string{}, UnwindOnly: true}, file), b)
 	three := filepath.Join(t.TempDir(), "three")
 	pull(t, b, nil, three)
 	if got := push(t, three, newCounting(OpenDir(t.TempDir()))); got.Objects != 1 {
@@ -380,9 +368,7 @@ func TestRefused(t *testing.T) {
 			dir := t.TempDir()
 			if tt.text != "" {
 				push(t, one, OpenDir(dir)) // whatever is in it
-				if err := os.WriteFile(filepath.Join(dir, formatKey), []byte(tt.text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Write(t, filepath.Join(dir, formatKey), []byte(tt.text))
 			}
 			two := filepath.Join(t.TempDir(), "two")
 			if _, err := PullStore(t.Context(), OpenDir(dir), nil, two, PullOptions{},

@@ -2,7 +2,6 @@ package symtab
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 )
 
@@ -40,14 +40,9 @@ func TestVersion1(t *testing.T) {
 	path := filepath.Join("testdata", "v1.symtab")
 	e := encode(t, Options{}, goldenFuncs...)
 	if golden.Update() {
-		if err := os.WriteFile(path, e.Header, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, e.Header)
 	}
-	header, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := must.Read(t, path)
 	tab, err := Open(header, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/files"
 	"testing"
 
@@ -58,10 +59,7 @@ func build(t testing.TB, names []string) []byte {
 	if err := w.Commit(testManifest()); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, path)
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 		t.Errorf("Commit left %q", left)
 	}
@@ -145,9 +143,7 @@ func TestManifestGolden(t *testing.T) {
 // TestTools has tar and zstd list and unpack a bundle.
 func TestTools(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.data")
-	if err := os.WriteFile(path, build(t, entryNames()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, build(t, entryNames()))
 	want := ManifestName + "\n" + strings.Join(entryNames(), "\n") + "\n"
 	for _, args := range [][]string{
 		{"tar", "-tf", path}, {"sh", "-c", `zstd -dcq "$0" | tar -tf -`, path},
@@ -231,9 +227,7 @@ func TestCommitFails(t *testing.T) {
 func TestRenameTaken(t *testing.T) {
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")
-	if err := os.WriteFile(taken, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, taken, []byte("old"))
 	w, err := Create(filepath.Join(dir, "out"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/files"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/format/rawdump"
@@ -174,10 +175,7 @@ func testPerfData(t testing.TB, id uint32) []byte {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, f.Name())
 	return data
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/rawdump"
 )
 
@@ -28,15 +28,6 @@ func readAll(name string, data []byte) (d *Dump, lines []string, err error) {
 		}
 		lines = append(lines, fmt.Sprintf("%x %x", key, values))
 	}
-}
-
-func mustRead(t testing.TB, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // parseShow returns the map in the output of `bpftool map show` with -j or -p.
@@ -68,8 +59,8 @@ func TestFormsAgree(t *testing.T) {
 	plain := 0
 	for _, show := range shows {
 		base := strings.TrimSuffix(show, ".show")
-		h := parseShow(t, mustRead(t, show))
-		d, want, err := readAll(base, mustRead(t, base+".json"))
+		h := parseShow(t, must.Read(t, show))
+		d, want, err := readAll(base, must.Read(t, base+".json"))
 		if err != nil || len(want) == 0 {
 			t.Errorf("%s.json: %v, %d pairs", base, err, len(want))
 			continue
@@ -79,11 +70,11 @@ func TestFormsAgree(t *testing.T) {
 			(d.Header.CPUs > 0) != perCPU {
 			t.Errorf("%s.json: %+v, shown as %+v", base, d.Header, h)
 		}
-		_, got, err := readAll(base, mustRead(t, base+".pretty"))
+		_, got, err := readAll(base, must.Read(t, base+".pretty"))
 		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s.pretty: %v, %q, want %q", base, err, got, want)
 		}
-		d, got, err = readAll(base, mustRead(t, base+".txt"))
+		d, got, err = readAll(base, must.Read(t, base+".txt"))
 		if h.BTFID != 0 {
 			if err != nil || d.Form != Text || d.Types == nil || len(got) != len(want) ||
 				(d.Header.CPUs > 0) != perCPU {
@@ -232,7 +223,7 @@ func TestRaw(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	for _, name := range []string{"numbers.json", "numbers.pretty", "per_cpu.json", "per_cpu.pretty",
 		"floats.json", "bare.txt", "bare_long.txt", "bare_cpu.txt"} {
-		data := bytes.TrimSpace(mustRead(t, filepath.Join(recorded, name)))
+		data := bytes.TrimSpace(must.Read(t, filepath.Join(recorded, name)))
 		_, want, err := readAll(name, data)
 		if err != nil {
 			t.Fatal(err)
@@ -263,10 +254,7 @@ func TestTypeNames(t *testing.T) {
 // twice gives the same.
 func FuzzJSON(f *testing.F) {
 	for _, name := range []string{"numbers.json", "floats.pretty", "per_cpu.json", "wide.json"} {
-		data, err := os.ReadFile(filepath.Join(recorded, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Read(f, filepath.Join(recorded, name))
 		f.Add(data)
 	}
 	f.Add([]byte(`[{"id":1,"elements":[{"key":["0x0a"],"value":{"error":"x"}}]},{}]`))
@@ -275,10 +263,7 @@ func FuzzJSON(f *testing.F) {
 
 func FuzzPlain(f *testing.F) {
 	for _, name := range []string{"bare.txt", "bare_cpu.txt", "bare_long.txt"} {
-		data, err := os.ReadFile(filepath.Join(recorded, name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Read(f, filepath.Join(recorded, name))
 		f.Add(data)
 	}
 	f.Add([]byte("12: hash  name x  flags 0x0\nkey: 0a  value: <no entry>\nFound 0 elements\n"))

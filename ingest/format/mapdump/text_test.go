@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestText: keys and values as bpftool prints them by BTF, and damage behind them.
@@ -61,7 +63,7 @@ func hundred(text string) string { return strings.Repeat(text+",", 99) + text }
 // TestTextTruncated: each prefix of a dump gives at most its pairs, and an error unless it is whole.
 func TestTextTruncated(t *testing.T) {
 	for _, name := range []string{"nested.txt", "numbers.txt", "per_cpu.txt", "kinds_bss.txt", "wide.txt"} {
-		data := bytes.TrimSpace(mustRead(t, filepath.Join(recorded, name)))
+		data := bytes.TrimSpace(must.Read(t, filepath.Join(recorded, name)))
 		_, want, err := readAll(name, data)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +78,7 @@ func TestTextTruncated(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	for _, name := range []string{"nested.txt", "numbers.txt", "per_cpu.txt", "kinds_bss.txt"} {
-		f.Add(mustRead(f, filepath.Join(recorded, name)))
+		f.Add(must.Read(f, filepath.Join(recorded, name)))
 	}
 	f.Fuzz(fuzzOne)
 }

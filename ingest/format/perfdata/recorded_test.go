@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"testing"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/decode"
 )
 
@@ -23,10 +23,7 @@ const captures = "../../../fixtures/captures"
 
 func recorded(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(captures, name+".data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, filepath.Join(captures, name+".data"))
 	return data
 }
 
@@ -86,10 +83,7 @@ var (
 // perfs returns the lines of the perf script text beside a capture.
 func perfs(t *testing.T, name string) map[line]int {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(captures, name+".script.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join(captures, name+".script.gz"))
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
@@ -279,10 +273,7 @@ func TestRecordedBuildIDs(t *testing.T) {
 			inRecords[string(m.Filename)] = m.BuildID
 		}
 	}
-	notes, err := os.ReadFile("../../../fixtures/kernel/notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	notes := must.Read(t, "../../../fixtures/kernel/notes")
 	kernel := buildid.New(notes[16:36]) // the first note is the build ID
 	for name, ids := range map[string]map[string]buildid.ID{"feature": byName, "MMAP2": inRecords} {
 		k := ids["[kernel.kallsyms]"]
@@ -294,10 +285,7 @@ func TestRecordedBuildIDs(t *testing.T) {
 		}
 		for _, path := range []string{"bin/mixed", "bin/fixed", "lib/libkernels.so"} {
 			id := ids["/srv/app/"+path]
-			b, err := os.ReadFile("../../../fixtures/objects/" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Read(t, "../../../fixtures/objects/"+path)
 			if id.Len() != 20 || !bytes.Contains(b, id.Bytes()) {
 				t.Errorf("%s: %s has %q, which is not in the file", name, path, id)
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/sweep"
 	"symbolize/ingest/format/rawdump"
 )
@@ -74,7 +76,7 @@ func inputs(t testing.TB) map[string][]byte {
 	s := small()
 	return map[string][]byte{
 		"raw": raw, "json": json, "plain": plain, "values": raw[len(raw)-3*(4+2*frameSize):],
-		"bpftrace": asBpftrace(s), "bpftrace.json": asBpftraceJSON(s, true), "systing": asSysting(s), "systing.gz": gzipped(asSysting(s)),
+		"bpftrace": asBpftrace(s), "bpftrace.json": asBpftraceJSON(s, true), "systing": asSysting(s), "systing.gz": must.Gzip(t, asSysting(s)),
 		"gadget.json": asGadget(s, ""), "gadget.pretty": asGadget(s, "   "),
 		"gadget.yaml": asGadgetYAML(s), "printed": []byte(printed),
 	}
@@ -157,7 +159,7 @@ func TestTruncatedCounts(t *testing.T) {
 			continue
 		}
 		got := set.lines()
-		if d := firstDifference(strings.Join(got, "\n"), strings.Join(want[:len(got)], "\n")); d != "" {
+		if d := golden.FirstDifference(strings.Join(got, "\n"), strings.Join(want[:len(got)], "\n")); d != "" {
 			t.Fatalf("%d bytes: %s", n, d)
 		}
 	}

@@ -104,21 +104,3 @@ func (s *Set) text(with Labels) string {
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
-
-// firstDifference shows where two texts part.
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(g), len(w)) {
-		var a, b string
-		if i < len(g) {
-			a = g[i]
-		}
-		if i < len(w) {
-			b = w[i]
-		}
-		if a != b {
-			return fmt.Sprintf("line %d of %d, %d:\n%s\nwant\n%s", i, len(g), len(w), a, b)
-		}
-	}
-	return ""
-}

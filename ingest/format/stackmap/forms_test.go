@@ -2,11 +2,13 @@ package stackmap
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 )
 
 // recorded reads the recorded load from its raw dumps.
@@ -65,7 +67,7 @@ func TestDumpsAgree(t *testing.T) {
 			"cpus.raw", "cpus.json", "cpus.pretty", "cpus.txt"} {
 			set := mustRead(t, stacks, fixture(t, "load/stacks."+stacks), &Options{
 				Counts: input(counts, fixture(t, "load/"+counts)), Key: mustFields(t, recordedKey)})
-			if d := firstDifference(set.text(all), want); d != "" {
+			if d := golden.FirstDifference(set.text(all), want); d != "" {
 				t.Errorf("stacks.%s with %s: %s", stacks, counts, d)
 			}
 			if set.Labels != all || !set.Counted {
@@ -77,7 +79,7 @@ func TestDumpsAgree(t *testing.T) {
 	for _, counts := range []string{"counts.txt", "counts.json"} { // fields as bpftool printed them
 		set := mustRead(t, counts, fixture(t, "load/stacks.raw"), &Options{
 			Counts: input(counts, fixture(t, "load/"+counts))})
-		if d := firstDifference(set.text(all), want); d != "" {
+		if d := golden.FirstDifference(set.text(all), want); d != "" {
 			t.Errorf("%s by its printed fields: %s", counts, d)
 		}
 	}
@@ -94,7 +96,7 @@ func TestUncounted(t *testing.T) {
 		for _, form := range []string{"json", "txt", "values"} {
 			set := mustRead(t, form, fixture(t, dir+"/stacks."+form),
 				&Options{Depth: 20, Addresses: addresses})
-			if d := firstDifference(set.text(Labels{}), want.text(Labels{})); d != "" {
+			if d := golden.FirstDifference(set.text(Labels{}), want.text(Labels{})); d != "" {
 				t.Errorf("%s/stacks.%s: %s", dir, form, d)
 			}
 			if got := set.Labels.Missing(); len(got) != 5 {
@@ -121,7 +123,7 @@ func TestSingleID(t *testing.T) {
 				sm.User.Cause = NotTaken
 			}
 		}
-		if d := firstDifference(set.text(Labels{}), all.text(Labels{})); d != "" {
+		if d := golden.FirstDifference(set.text(Labels{}), all.text(Labels{})); d != "" {
 			t.Errorf("single.%s: %s", form, d)
 		}
 	}
@@ -154,7 +156,7 @@ func TestTextsAgree(t *testing.T) {
 		{form: Bpftrace, text: asBpftraceJSON(want, true), labels: Labels{PID: true, Comm: true}},
 		{form: Bpftrace, text: asBpftraceJSON(want, false), labels: Labels{PID: true, Comm: true}},
 		{form: Systing, text: asSysting(want), labels: Labels{PID: true, TID: true, Comm: true}},
-		{form: Systing, text: gzipped(asSysting(want)),
+		{form: Systing, text: must.Gzip(t, asSysting(want)),
 			labels: Labels{PID: true, TID: true, Comm: true}},
 		{form: Gadget, text: asGadget(want, ""), labels: Labels{PID: true, TID: true, Comm: true}},
 		{form: Gadget, text: asGadget(want, "  "),
@@ -165,7 +167,7 @@ func TestTextsAgree(t *testing.T) {
 		if set.Form != c.form || set.Labels != c.labels || !set.Counted {
 			t.Errorf("%v: form %v, labels %v, counted %v", c.form, set.Form, set.Labels, set.Counted)
 		}
-		if d := firstDifference(set.text(c.labels), want.text(c.labels)); d != "" {
+		if d := golden.FirstDifference(set.text(c.labels), want.text(c.labels)); d != "" {
 			t.Errorf("%v: %s", c.form, d)
 		}
 		if len(set.Warnings) > 0 {
@@ -286,14 +288,6 @@ func asSysting(s *Set) []byte {
 		record("s", i, ids)
 		record("x", i, i, 1, sm.Count)
 	}
-	return b.Bytes()
-}
-
-func gzipped(data []byte) []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	z.Close()
 	return b.Bytes()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/golden"
 	"symbolize/ingest/format/rawdump"
 	"symbolize/ingest/object/btf"
 )
@@ -97,7 +98,7 @@ func TestRecordedTypes(t *testing.T) {
 	for _, counts := range []string{"counts.raw", "counts.json", "cpus.txt"} {
 		set := mustRead(t, "stacks", fixture(t, "load/stacks.raw"), &Options{
 			Counts: input(counts, fixture(t, "load/"+counts)), BTF: types})
-		if d := firstDifference(set.text(all), want); d != "" || set.Labels != all {
+		if d := golden.FirstDifference(set.text(all), want); d != "" || set.Labels != all {
 			t.Errorf("%s: %s", counts, d)
 		}
 	}

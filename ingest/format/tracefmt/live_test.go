@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/object/symlist"
 )
@@ -29,10 +30,7 @@ func TestLiveFormats(t *testing.T) {
 	}
 	unknown := 0
 	for _, path := range list {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, path)
 		_, text, ok := strings.Cut(string(b), "print fmt: ")
 		if !ok {
 			continue

@@ -3,7 +3,6 @@ package tracefmt
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 )
 
 func TestSyscall(t *testing.T) {
@@ -51,10 +51,7 @@ func TestSyscalls(t *testing.T) {
 	for _, m := range []struct{ arch, machine string }{{"386", "i686"}, {"amd64", "x86_64"}, {"arm", "arm"},
 		{"arm64", "aarch64"}, {"loong64", "loongarch64"}, {"ppc64le", "ppc64le"}, {"riscv64", "riscv64"},
 		{"s390x", "s390x"}} {
-		b, err := os.ReadFile(filepath.Join(dir, "unix", "zsysnum_linux_"+m.arch+".go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, filepath.Join(dir, "unix", "zsysnum_linux_"+m.arch+".go"))
 		type call struct {
 			number int
 			name   string

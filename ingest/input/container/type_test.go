@@ -2,9 +2,10 @@ package container
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 func TestHead(t *testing.T) {
@@ -55,10 +56,7 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("%s: %d files, %v", c.pattern, len(paths), err)
 		}
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Read(t, path)
 			if got := TypeOfHead(data[:min(len(data), HeadBytes)]); got != c.head && got != c.file {
 				t.Errorf("%s: head of type %d, want %d", path, got, c.head)
 			}

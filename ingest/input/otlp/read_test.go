@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest"
 	"symbolize/ingest/files"
 	"symbolize/ingest/input/pprof"
@@ -628,10 +628,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	data, err := os.ReadFile("../../../fixtures/otlp/agent.otlp")
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := must.Read(b, "../../../fixtures/otlp/agent.otlp")
 	var whole []byte
 	for range 100 {
 		whole = append(whole, data...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -35,9 +36,7 @@ func TestLivePprof(t *testing.T) {
 	}
 	dir := t.TempDir()
 	source := filepath.Join(dir, "spin.c")
-	if err := os.WriteFile(source, []byte(liveProgram), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, source, []byte(liveProgram))
 	all := profilebuild.New(profilebuild.Clock())
 	layouts := make(map[string][]pprof.Segment)
 	for name, flags := range map[string]string{
@@ -82,9 +81,7 @@ func writeLive(t *testing.T, b *profilebuild.Builder, file string,
 	data := write(t, p, pprof.WriteOptions{Layout: func(o ingest.ObjectID) []pprof.Segment {
 		return layouts[p.Objects[o].File.Path]
 	}})
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, data)
 	return file
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/google/pprof/profile"
 
 	"symbolize/buildid"
+	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/fixtures/profilebuild"
 	"symbolize/ingest"
 	"symbolize/ingest/addr"
@@ -321,7 +323,7 @@ func TestReadBad(t *testing.T) {
 	_, _ = z.Write(make([]byte, 1<<20))
 	_ = z.Close()
 	for name, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello, world\n"), "gzip of nothing": gzipped(nil),
+		"empty": nil, "text": []byte("hello, world\n"), "gzip of nothing": must.Gzip(t, nil),
 		"gzip cut":  good[:len(good)/2],
 		"gzip head": {0x1f, 0x8b}, "zeros": zeros.Bytes(), "no sample types": {0x48, 1},
 		"dangling location": {0x0a, 0, 0x32, 0, 0x12, 3, 0x0a, 1, 9},
@@ -336,17 +338,9 @@ func TestReadBad(t *testing.T) {
 	}
 }
 
-func gzipped(data []byte) []byte {
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	_, _ = z.Write(data)
-	_ = z.Close()
-	return out.Bytes()
-}
-
 // TestReadLimits: a small file cannot make a large one in memory.
 func TestReadLimits(t *testing.T) {
-	bomb := gzipped(make([]byte, 1<<20))
+	bomb := must.Gzip(t, make([]byte, 1<<20))
 	if _, err := pprof.UnzipForTest("x", bomb, 1<<16); err == nil {
 		t.Error("a gzip bomb is unpacked")
 	}
@@ -501,7 +495,7 @@ func FuzzRead(f *testing.F) {
 		first := write(t, read(t, write(t, p, pprof.WriteOptions{})), pprof.WriteOptions{})
 		second := write(t, read(t, first), pprof.WriteOptions{})
 		if !bytes.Equal(first, second) {
-			t.Errorf("not stable:\n%s", firstDifference(parse(t, first).String(),
+			t.Errorf("not stable:\n%s", golden.FirstDifference(parse(t, first).String(),
 				parse(t, second).String()))
 		}
 	})

@@ -199,21 +199,11 @@ func TestRoundTrip(t *testing.T) {
 			first := write(t, p, pprof.WriteOptions{})
 			second := write(t, read(t, first), pprof.WriteOptions{})
 			if !bytes.Equal(first, second) {
-				t.Errorf("differs:\n%s", firstDifference(parse(t, first).String(),
+				t.Errorf("differs:\n%s", golden.FirstDifference(parse(t, first).String(),
 					parse(t, second).String()))
 			}
 		})
 	}
-}
-
-func firstDifference(a, b string) string {
-	la, lb := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range min(len(la), len(lb)) {
-		if la[i] != lb[i] {
-			return fmt.Sprintf("line %d:\n%s\n%s", i+1, la[i], lb[i])
-		}
-	}
-	return fmt.Sprintf("%d lines and %d lines, else alike", len(la), len(lb))
 }
 
 // TestDeterministic: equal profiles give equal bytes.

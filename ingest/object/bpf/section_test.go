@@ -161,7 +161,7 @@ func TestLinesAtOneAddress(t *testing.T) {
 		for _, l := range p.Funcs[0].Lines {
 			got = append(got, l.Offset, l.Line)
 		}
-		if !equal(got, c.want) {
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: lines %d, want %d", name, got, c.want)
 		}
 	}
@@ -279,7 +279,7 @@ func TestStrayLines(t *testing.T) {
 	for _, l := range p.Funcs[0].Lines {
 		lines = append(lines, l.Offset, l.Line)
 	}
-	if want := []uint32{0, 3, 5, 4, 11, 5, 20, 7}; !equal(lines, want) {
+	if want := []uint32{0, 3, 5, 4, 11, 5, 20, 7}; !slices.Equal(lines, want) {
 		t.Errorf("lines %d, want %d", lines, want)
 	}
 }
@@ -312,18 +312,6 @@ func TestFuncsByTypes(t *testing.T) {
 	if len(p.Funcs) != 3 || p.Funcs[2].Name != "other" {
 		t.Errorf("functions %+v", p.Funcs)
 	}
-}
-
-func equal(a, b []uint32) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // TestForeignTypes names no function by a type of another kind.

@@ -5,13 +5,13 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/golden"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/bpf"
 	"symbolize/ingest/object/elf"
 )
@@ -29,10 +29,7 @@ func readBytes(t testing.TB, b []byte) (*Object, error) {
 // readFile reads an object of testdata that must be valid.
 func readFile(t testing.TB, name string) *Object {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join("testdata", name))
 	o, err := readBytes(t, b)
 	if err != nil {
 		t.Fatal(err)
@@ -189,10 +186,7 @@ func TestOrders(t *testing.T) {
 // readerOf is the reader of an object of testdata before its link.
 func readerOf(t *testing.T, name string) *reader {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join("testdata", name))
 	f, err := elf.Open(name, bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)

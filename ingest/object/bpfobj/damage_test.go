@@ -2,12 +2,12 @@ package bpfobj
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"symbolize/fixtures/elfbuild"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -110,10 +110,7 @@ func TestLimits(t *testing.T) {
 
 // TestTruncated reads every prefix of an object.
 func TestTruncated(t *testing.T) {
-	b, err := os.ReadFile("testdata/shapes.bpf.o")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "testdata/shapes.bpf.o")
 	for n := range b {
 		f, err := elf.Open("test.o", bytes.NewReader(b[:n]), int64(n))
 		if err == nil && Is(f) {
@@ -143,10 +140,7 @@ func check(t *testing.T, o *Object) {
 
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"shapes.bpf.o", "count.bpf.o"} {
-		b, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Read(f, "testdata/"+name)
 		f.Add(b)
 	}
 	f.Add(object(true, section{name: "xdp", code: calls(1),
@@ -169,10 +163,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	data, err := os.ReadFile("testdata/shapes.bpf.o")
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := must.Read(b, "testdata/shapes.bpf.o")
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,18 +3,12 @@ package btf
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-)
 
-func needLive(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: SYMBOLIZE_LIVE is not set; nothing was compiled with clang-16")
-	}
-}
+	"symbolize/fixtures/must"
+)
 
 // cText is the output of WriteC for all types, with variables so that the compiler keeps the
 // types, and the layout of each as assertions.
@@ -56,9 +50,7 @@ func compiled(t *testing.T, text []byte) *Types {
 	t.Helper()
 	dir := t.TempDir()
 	src, obj := filepath.Join(dir, "types.c"), filepath.Join(dir, "types.o")
-	if err := os.WriteFile(src, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, src, text)
 	out, err := exec.Command("clang-16", "-g", "-O2", "-target", "bpf", "-w", "-c", src, "-o", obj).
 		CombinedOutput()
 	if err != nil {
@@ -109,7 +101,7 @@ func places(t *Types, id ID) (out []string) {
 // TestLiveCompiled compiles the outputs of WriteC and of `bpftool btf dump format c` with clang:
 // the layouts are the same as before.
 func TestLiveCompiled(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "compiles with clang-16")
 	paths, err := filepath.Glob("../bpfobj/testdata/*.o")
 	if err != nil {
 		t.Fatal(err)
@@ -147,12 +139,9 @@ func compareCompiled(t *testing.T, what string, types *Types, text []byte, names
 // TestLiveCompiledKernel compiles all types of the running kernel with each compiler: for its own
 // architecture with assertions on all layouts, for BPF with clang's BTF.
 func TestLiveCompiledKernel(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "compiles with clang-16")
 	const path = "/sys/kernel/btf/vmlinux"
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, path)
 	types, err := Parse(path, raw, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +149,7 @@ func TestLiveCompiledKernel(t *testing.T) {
 	text, layout, names := cText(t, types)
 	compareCompiled(t, path, types, text, names)
 	src := filepath.Join(t.TempDir(), "vmlinux.c")
-	if err := os.WriteFile(src, append(text, layout...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, src, append(text, layout...))
 	for _, command := range [][]string{
 		{"gcc", "-std=gnu17"}, {"gcc", "-std=gnu2x"},
 		{"clang", "-std=gnu17"}, {"clang-16", "-std=gnu2x"}, {"clang", "-target", "bpf"},

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/decode"
 	"symbolize/ingest/object/elf"
 )
@@ -128,10 +128,7 @@ func TestExtDamaged(t *testing.T) {
 // openELF opens a file of the fixtures.
 func openELF(t testing.TB, path string) (*elf.File, []byte) {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, path)
 	f, err := elf.Open(path, bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -16,10 +17,7 @@ import (
 // that have none.
 func TestReadFile(t *testing.T) {
 	const object = "../../../fixtures/maps/kinds.bpf.o"
-	whole, err := os.ReadFile(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Read(t, object)
 	f, err := elf.Open(object, bytes.NewReader(whole), int64(len(whole)))
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +33,7 @@ func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, b)
 		return path
 	}
 	for _, path := range []string{object, write("o.gz", packed.Bytes()), write("raw", want.Raw())} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	cilium "github.com/cilium/ebpf/btf"
+
+	"symbolize/fixtures/must"
 )
 
 const kernelTypes = "/sys/kernel/btf/vmlinux"
@@ -18,10 +20,7 @@ func live(t testing.TB) []byte {
 	if os.Getenv("SYMBOLIZE_LIVE") == "" {
 		t.Skip("SKIPPED: SYMBOLIZE_LIVE is not set; nothing was compared with the running kernel")
 	}
-	raw, err := os.ReadFile(kernelTypes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, kernelTypes)
 	return raw
 }
 

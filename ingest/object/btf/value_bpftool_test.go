@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -56,10 +57,7 @@ type element struct {
 
 func dumped(t testing.TB, name string) []element {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(mapsDir, name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, filepath.Join(mapsDir, name+".json"))
 	var out []element
 	for {
 		i := bytes.Index(b, []byte(`{"key":[`))
@@ -170,10 +168,7 @@ func TestValueAsBpftool(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join(mapsDir, c.name+".txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Read(t, filepath.Join(mapsDir, c.name+".txt"))
 			want := string(b)
 			for i := 0; i < len(c.replace); i += 2 {
 				if !strings.Contains(want, c.replace[i]) {

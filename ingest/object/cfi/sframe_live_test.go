@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	ingestelf "symbolize/ingest/object/elf"
 )
@@ -31,10 +32,7 @@ func TestLiveAssembler(t *testing.T) {
 	if out, err := exec.Command("gcc", "-O2", "-fPIC", "-shared", "-Wa,--gsframe", "-o", file, source).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: no assembler that writes .sframe: %v: %s", err, out)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Read(t, file)
 	f, err := ingestelf.Open(file, bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)

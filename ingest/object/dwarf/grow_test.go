@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/dwarfbuild"
+	"symbolize/fixtures/must"
 )
 
 // farApart is a file in which the first unit refers to an entry of the last, more than heapSection
@@ -147,9 +148,7 @@ func TestLoadGrow(t *testing.T) {
 	z := zdebug(uint64(len(s.Info)), deflate(t, s.Info))
 	for _, n := range []int{len(z), len(z) - 1, len(z) / 2, len(z) / 3, 20} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, append(z[:n:n], s.Abbrev...), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, append(z[:n:n], s.Abbrev...))
 		f, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -184,9 +183,7 @@ func TestLoadGrow(t *testing.T) {
 	}
 	// One that nobody walks is closed without waiting for it.
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, z, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, z)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

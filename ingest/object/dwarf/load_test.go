@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"symbolize/fixtures/containers"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	ingestelf "symbolize/ingest/object/elf"
 )
@@ -60,9 +61,7 @@ func loadOne(
 	}
 	const lead = 5000 // not at a page
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, append(make([]byte, lead), data...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, append(make([]byte, lead), data...))
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -185,9 +184,7 @@ func TestLoadDamage(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
-			if err := os.WriteFile(path, test.data, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, test.data)
 			f, err := os.Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -287,9 +284,7 @@ func TestFileShrinks(t *testing.T) {
 	}
 	secs := built(one(u).Sections(), false)
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, secs.Info, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, secs.Info)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 )
 
@@ -271,9 +272,7 @@ func goBinary(t testing.TB) string {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "main.go")
 	const prog = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(len(\"x\")) }\n"
-	if err := os.WriteFile(src, []byte(prog), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, src, []byte(prog))
 	out := filepath.Join(dir, "prog")
 	cmd := exec.Command("go", "build", "-o", out, src)
 	cmd.Env = append(os.Environ(), "GO111MODULE=off", "GOFLAGS=")

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"os"
 	"slices"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // The offsets of the parts of a bare file.
@@ -158,10 +159,7 @@ func TestNoHeadersSame(t *testing.T) {
 		paths = append(paths, "../../../fixtures/objects/bin/"+name)
 	}
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, path)
 		with, without := openBytes(t, b), openBytes(t, headerless(b))
 		if with.Machine == elf.EM_ARM || with.dynamic.size == 0 {
 			continue

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 )
 
@@ -25,9 +26,7 @@ func TestRelocateCompiled(t *testing.T) {
 	src := filepath.Join(dir, "x.c")
 	const text = "int f(int x){return x*3;}\nint g(int x){return f(x)+1;}\n" +
 		"__attribute__((section(\".init.text\"))) int h(int x){return g(x);}\n"
-	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, src, []byte(text))
 	for i, target := range []string{"x86_64", "aarch64", "i386", "riscv64", "mips64", "mips64el", "mips",
 		"sparcv9", "m68k", "powerpc64le", "s390x"} {
 		obj := filepath.Join(dir, target+".o")
@@ -36,10 +35,7 @@ func TestRelocateCompiled(t *testing.T) {
 			"--target="+target+"-linux-gnu", "-o", obj, src).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		b, err := os.ReadFile(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Read(t, obj)
 		std, err := elf.NewFile(bytes.NewReader(b))
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 )
 
@@ -51,7 +52,7 @@ func goBuild(t *testing.T, dir string, env []string, args ...string) []byte {
 	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	return read(t, out)
+	return must.Read(t, out)
 }
 
 // demoDir returns a directory with the sources of demo.
@@ -62,9 +63,7 @@ func demoDir(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"main.go": demo, "go.mod": "module demo\ngo 1.18\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), []byte(text))
 	}
 	return dir
 }

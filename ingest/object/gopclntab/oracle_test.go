@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/addr"
 	ingestelf "symbolize/ingest/object/elf"
 )
@@ -29,15 +30,6 @@ func openELF(t testing.TB, name string, b []byte) *ingestelf.File {
 	return f
 }
 
-func read(t testing.TB, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // self returns this program.
 func self(t testing.TB) []byte {
 	t.Helper()
@@ -45,7 +37,7 @@ func self(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := read(t, path)
+	b := must.Read(t, path)
 	if !ingestelf.IsELF(b) {
 		t.Skip("SKIPPED: this program is no ELF file")
 	}

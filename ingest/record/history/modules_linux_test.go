@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/perfdata"
 	"symbolize/ingest/record/sampler"
@@ -25,9 +26,7 @@ func writer(t *testing.T, root string) func(name, text string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, []byte(text))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"symbolize/fixtures/must"
 )
 
 // ofPID sums the counts of a process.
@@ -48,9 +50,7 @@ func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "load.c"), filepath.Join(dir, "load")
-	if err := os.WriteFile(from, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, from, []byte(source))
 	out, err := exec.CommandContext(t.Context(), "gcc", append(flags, "-O1",
 		"-fno-omit-frame-pointer", "-o", to, from)...).CombinedOutput()
 	if err != nil {
@@ -96,7 +96,7 @@ func onlyDrained(t *testing.T, st Stats) uint64 {
 // TestLiveTracepoint counts every read of dd: two runs that differ by 2,000 reads differ by 2,000
 // samples, except for samples reported as lost.
 func TestLiveTracepoint(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "syscalls", Name: "sys_enter_read"}})
 	dd := func(n int) int {
 		return finish(t, s, "dd", "if=/dev/zero", "of=/dev/null", "bs=1", fmt.Sprint("count=", n),
@@ -114,7 +114,7 @@ func TestLiveTracepoint(t *testing.T) {
 
 // TestLiveUprobe counts the calls of a function.
 func TestLiveUprobe(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	path := compile(t, `
 volatile int n;
 __attribute__((noinline)) void hit(void) { n++; }
@@ -136,7 +136,7 @@ int main(void) { for (int i = 0; i < 12345; i++) { hit(); other(); } return 0; }
 
 // TestLiveNoEvent: a missing event is an error that names it.
 func TestLiveNoEvent(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	for _, e := range []Event{
 		{Kind: Tracepoint, Group: "sched", Name: "no_such_tracepoint"},
 		{Kind: Uprobe, Path: "/no/such/file", Function: "f"},
@@ -159,7 +159,7 @@ func TestLiveNoEvent(t *testing.T) {
 // TestLiveSleeper compares the time that a program is off CPU with its own measurement: elapsed
 // time less CPU time.
 func TestLiveSleeper(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	path := compile(t, `
 #include <stdio.h>
 #include <time.h>
@@ -191,10 +191,7 @@ int main(int argc, char **argv)
 	s.Stop()
 	stop(c)
 	checkTotal(t, s)
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, out)
 	var want float64
 	if _, err := fmt.Sscan(string(text), &want); err != nil || want < 1.2 {
 		t.Fatal(want, err)
@@ -210,7 +207,7 @@ int main(int argc, char **argv)
 
 // TestLivePIDs and TestLiveCgroup want nothing of others.
 func TestLivePIDs(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	wanted, other := spinner(t, time.Minute), spinner(t, time.Minute)
 	defer stop(wanted)
 	defer stop(other)
@@ -240,7 +237,7 @@ func checkOnly(t *testing.T, o Options, pid int) {
 }
 
 func TestLiveCgroup(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	root := ""
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -298,7 +295,7 @@ func (s *Sampler) clockTime(t *testing.T) (sum uint64) {
 // time is missing: a late timer, on a busy host or in a guest, is one sample for several periods,
 // as with perf, and nothing is sampled while the bpf system call or a BPF program runs.
 func TestLiveLoss(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	loads := []*exec.Cmd{spinner(t, time.Minute), spinner(t, time.Minute),
 		exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of=/dev/null", "bs=64k"),
 		exec.CommandContext(t.Context(), "sh", "-c", "while :; do /bin/true; done")}

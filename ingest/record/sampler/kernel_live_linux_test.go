@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"symbolize/fixtures/must"
 )
 
 // spinFor makes the test binary run as a load. Linked by Go, it has no build ID that the kernel
@@ -92,7 +94,7 @@ func checkHashes(t *testing.T, s *Sampler) {
 
 // TestLiveHash compares the program's hashes with Go's, for all kinds of stacks.
 func TestLiveHash(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	c := spinner(t, time.Second)
 	checkHashes(t, run(t, Options{Frequency: 999}, 800*time.Millisecond))
 	c.Wait()
@@ -101,7 +103,7 @@ func TestLiveHash(t *testing.T) {
 // TestLiveShortLived: each process with bare addresses is reported while it runs, even if another
 // process sent all of its stacks before.
 func TestLiveShortLived(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	reported := map[int32]bool{}
 	s := start(t, Options{Frequency: 99, Mappings: func(pid int32) { reported[pid] = true }})
 	const runs, lasts = 12, 300 * time.Millisecond
@@ -135,7 +137,7 @@ func TestLiveShortLived(t *testing.T) {
 // TestLiveWoken: a process with bare addresses ends a Wait once, as does another process with the
 // same program. Wake ends all waits.
 func TestLiveWoken(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	procs := []*exec.Cmd{spinner(t, 4*time.Second), spinner(t, 4*time.Second)}
 	reported := map[int32]int{}
 	s := start(t, Options{Frequency: 999, PIDs: []int{procs[0].Process.Pid},
@@ -170,7 +172,7 @@ func TestLiveWoken(t *testing.T) {
 
 // TestLiveOffCPU wants the time that a process sleeps, and no memory of ended threads.
 func TestLiveOffCPU(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Event: Event{Kind: OffCPU}})
 	for range 50 {
 		if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {

@@ -3,9 +3,9 @@ package sampler
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/object/elf"
 )
 
@@ -47,10 +47,7 @@ func bySource(t *testing.T) (at string, paths, ids []string) {
 	for _, number := range []string{"1", "2"} {
 		lib := compile(t, spinSource, "-DNUMBER="+number, "-shared", "-nostdlib", "-fPIC",
 			"-Wl,-z,noseparate-code", "-Wl,--build-id")
-		data, err := os.ReadFile(lib)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Read(t, lib)
 		f, err := elf.Open(lib, bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +66,7 @@ func bySource(t *testing.T) (at string, paths, ids []string) {
 // known there is other code, which must appear with its own build ID. Most stacks of a loop
 // are known.
 func TestLiveKnownAgain(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	if readProcessLayout() == nil {
 		t.Skip("SKIPPED: this kernel does not count the changes of mappings, or has no BTF")
 	}

@@ -1,20 +1,13 @@
 package sampler
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 	"time"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/record/sys"
 )
-
-func needLive(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: loads BPF programs: runs with SYMBOLIZE_LIVE=1 (make live)")
-	}
-}
 
 // run samples for a while, draining as capture does.
 func run(t *testing.T, o Options, d time.Duration) *Sampler {
@@ -36,7 +29,7 @@ func run(t *testing.T, o Options, d time.Duration) *Sampler {
 
 // TestLiveClock samples all CPUs; nothing but its own program may run on them.
 func TestLiveClock(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	c := spinner(t, time.Minute)
 	defer stop(c)
 	s := run(t, Options{Frequency: 999}, 2*time.Second)
@@ -52,7 +45,7 @@ func TestLiveClock(t *testing.T) {
 // stacks forgotten by the kernel. Totals hold, and each loss has its cause. The load runs until
 // that is met: how many samples it has depends on the machine.
 func TestLiveFull(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	syscalls := Event{Kind: Tracepoint, Group: "raw_syscalls", Name: "sys_enter"}
 	for _, c := range []struct {
 		name  string
@@ -118,7 +111,7 @@ func listFiles(t *testing.T, s *Sampler, drain bool) {
 // TestLiveDrained empties the counts all the time while two CPUs add to them: a sample that
 // falls in between is reported as lost, and there are few.
 func TestLiveDrained(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Event: Event{Kind: Tracepoint, Group: "raw_syscalls", Name: "sys_enter"},
 		sizes: mapSizes{counts: 4096}})
 	dd := exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of=/dev/null", "bs=1",

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"symbolize/fixtures/must"
 )
 
 // cutParts samples in parts, and returns these and the rest after the last Cut. The maps of
@@ -28,7 +30,7 @@ func cutParts(t *testing.T, s *Sampler, n int, between func(i int)) (parts []*Pa
 // TestLiveParts: a sample is in one part, with its stacks, and nothing is counted twice or lost
 // at a turn.
 func TestLiveParts(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Frequency: 1999})
 	busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
 	if err := busy.Start(); err != nil {
@@ -67,7 +69,7 @@ func TestLiveParts(t *testing.T) {
 // TestLivePartsOffCPU: a thread that stops in one part and continues in another is counted in the
 // latter, with the stacks at which it stopped.
 func TestLivePartsOffCPU(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Event: Event{Kind: OffCPU}})
 	c := exec.CommandContext(t.Context(), "sleep", "0.7")
 	if err := c.Start(); err != nil {

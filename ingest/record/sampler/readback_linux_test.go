@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/bundle"
 	"symbolize/ingest/format/stackmap"
 )
@@ -225,7 +226,7 @@ func TestStats(t *testing.T) {
 
 // TestLiveUnreadable: counts that cannot be read are lost, and reported.
 func TestLiveUnreadable(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Frequency: 999})
 	for s.stat(statSamples) == 0 { // this loop is sampled
 	}

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"symbolize/fixtures/must"
 )
 
 // TestLiveWakers: a thread that waits for a pipe was woken by the program that writes to it, one
 // that waits for a clock by an interrupt; also if the part in which they stopped has ended.
 func TestLiveWakers(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "loads BPF programs")
 	s := start(t, Options{Event: Event{Kind: OffCPU}, Wakers: true})
 	c := exec.CommandContext(t.Context(), "sh", "-c",
 		"for i in 1 2 3 4 5 6 7 8; do /bin/sleep 0.15; echo; done | cat >/dev/null")

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,16 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"symbolize/fixtures/livemap"
+	"symbolize/fixtures/must"
 	"symbolize/ingest/format/rawdump"
 )
-
-// needLive skips a test without SYMBOLIZE_LIVE.
-func needLive(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SYMBOLIZE_LIVE") == "" {
-		t.Skip("SKIPPED: makes BPF maps: runs with SYMBOLIZE_LIVE=1 (make live)")
-	}
-}
 
 // fill writes a value for each CPU, or one.
 func fill(t *testing.T, m *ebpf.Map, key uint32, value uint64) {
@@ -46,7 +38,7 @@ func fill(t *testing.T, m *ebpf.Map, key uint32, value uint64) {
 
 // TestLiveMapReader reads maps of each kind in batches and by keys: both give all pairs.
 func TestLiveMapReader(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "makes BPF maps")
 	r := &MapReader{CPUs: ebpf.MustPossibleCPU()}
 	for _, typ := range []ebpf.MapType{ebpf.Hash, ebpf.Array, ebpf.PerCPUHash, ebpf.PerCPUArray,
 		ebpf.LRUHash, ebpf.LRUCPUHash} {
@@ -107,7 +99,7 @@ func TestLiveMapReader(t *testing.T) {
 
 // TestLiveMapSlots: an empty slot is not a loss, a value that is not returned is.
 func TestLiveMapSlots(t *testing.T) {
-	needLive(t)
+	must.BeLive(t, "makes BPF maps")
 	inner := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
 	one, err := ebpf.NewMap(inner)
 	if err != nil {

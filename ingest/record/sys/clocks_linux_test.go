@@ -1,9 +1,10 @@
 package sys
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestTimeOffsets: the kernel's clocks are those of a process without the offsets of its time
@@ -11,9 +12,7 @@ import (
 func TestTimeOffsets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timens_offsets")
 	text := "monotonic      864000         0\nboottime           -1 500000000\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, []byte(text))
 	if got, want := ReadTimeOffsets(path), (TimeOffsets{864000e9, -5e8}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

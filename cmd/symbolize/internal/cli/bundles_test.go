@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"symbolize/fixtures/bundlebuild"
+	"symbolize/fixtures/must"
 )
 
 // TestBundleOpenedOnce: a command unpacks each bundle once, whether it serves other
@@ -35,9 +36,7 @@ func TestBundleOpenedOnce(t *testing.T) {
 			var paths, want []string
 			for name, data := range tt.files {
 				paths = append(paths, filepath.Join(dir, name))
-				if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Write(t, filepath.Join(dir, name), data)
 			}
 			for _, name := range tt.want {
 				want = append(want, filepath.Join(dir, name))

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 func TestNearFile(t *testing.T) {
@@ -12,9 +14,7 @@ func TestNearFile(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, nil)
 	}
 	for path, want := range map[string]string{
 		"perf.dta":        "did you mean perf.data?",

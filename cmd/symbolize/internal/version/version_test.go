@@ -1,18 +1,16 @@
 package version
 
 import (
-	"os"
 	"regexp"
 	"runtime/debug"
 	"testing"
+
+	"symbolize/fixtures/must"
 )
 
 // TestRelease: the version is the newest one in the changelog.
 func TestRelease(t *testing.T) {
-	b, err := os.ReadFile("../../../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Read(t, "../../../../CHANGELOG.md")
 	newest := regexp.MustCompile(`(?m)^## (\S+)`).FindSubmatch(b)
 	if newest == nil || string(newest[1]) != Release {
 		t.Errorf("the newest heading is %q, Release %q", newest, Release)
